@@ -1,0 +1,148 @@
+//! What a discipline may know of a packet.
+//!
+//! The simulator fills a [`Header`] from its own segments, the gateway from real frames
+//! (`frame::parse`). A discipline never sees a frame's bytes.
+
+use crate::units::Instant;
+
+/// One direction of one conversation, as a keyed hash of addresses, protocol and ports.
+///
+/// The simulator numbers its flows; the gateway hashes with a secret key, so that a collision can
+/// be neither expected nor forced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flow(pub u64);
+
+/// What a packet carries above IP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Protocol {
+    /// A whole TCP segment with a well-formed header.
+    Tcp,
+    /// Whole, but not TCP.
+    NonTcp,
+    /// Not to be interpreted: not IP, a fragment, truncated or malformed. Travels as data and is
+    /// never dropped for what it says, only for lack of room.
+    #[default]
+    Opaque,
+}
+
+/// TCP flags, as in the header's 13th and 14th byte (AE is 0x100).
+pub mod flags {
+    /// No more data from the sender.
+    pub const FIN: u16 = 0x001;
+    /// Synchronise sequence numbers.
+    pub const SYN: u16 = 0x002;
+    /// Reset the connection.
+    pub const RST: u16 = 0x004;
+    /// Push.
+    pub const PSH: u16 = 0x008;
+    /// The acknowledgement number is valid.
+    pub const ACK: u16 = 0x010;
+    /// The urgent pointer is valid.
+    pub const URG: u16 = 0x020;
+    /// ECN echo (RFC 3168).
+    pub const ECE: u16 = 0x040;
+    /// Congestion window reduced (RFC 3168).
+    pub const CWR: u16 = 0x080;
+    /// Accurate ECN (RFC 9768).
+    pub const AE: u16 = 0x100;
+}
+
+/// The facts of one packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// When the packet came to the queue.
+    pub arrival: Instant,
+    /// The conversation and direction it belongs to.
+    pub flow: Flow,
+    /// Bytes charged to the link, link-layer overhead included.
+    pub len: u32,
+    /// Bytes of the IP packet, header included; 0 if it is not IP.
+    pub ip_len: u32,
+    /// TCP payload bytes; 0 unless TCP.
+    pub payload: u32,
+    /// TCP acknowledgement number; meaningful if [`flags::ACK`] is set.
+    pub ack: u32,
+    /// TCP flags; 0 unless TCP.
+    pub flags: u16,
+    /// What it carries.
+    pub protocol: Protocol,
+}
+
+impl Header {
+    /// TCP with ACK set, no payload, and no SYN, FIN or RST.
+    #[inline]
+    pub const fn is_pure_ack(&self) -> bool {
+        const CONTROL: u16 = flags::ACK | flags::SYN | flags::FIN | flags::RST;
+        matches!(self.protocol, Protocol::Tcp)
+            && self.payload == 0
+            && self.flags & CONTROL == flags::ACK
+    }
+
+    /// TCP with payload.
+    #[inline]
+    pub const fn is_tcp_data(&self) -> bool {
+        self.payload > 0
+    }
+}
+
+/// A packet as its owner stores it.
+pub trait Packet {
+    /// Its facts.
+    fn header(&self) -> &Header;
+}
+
+impl Packet for Header {
+    fn header(&self) -> &Header {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_bare_acknowledgement_is_a_pure_ack() {
+        let ack = Header {
+            protocol: Protocol::Tcp,
+            flags: flags::ACK,
+            ip_len: 52,
+            len: 66,
+            ..Header::default()
+        };
+        assert!(ack.is_pure_ack());
+        assert!(
+            Header {
+                flags: flags::ACK | flags::ECE,
+                ..ack
+            }
+            .is_pure_ack()
+        );
+        for other in [
+            Header { payload: 1, ..ack },
+            Header {
+                flags: flags::ACK | flags::SYN,
+                ..ack
+            },
+            Header {
+                flags: flags::ACK | flags::FIN,
+                ..ack
+            },
+            Header {
+                flags: flags::RST,
+                ..ack
+            },
+            Header {
+                protocol: Protocol::NonTcp,
+                ..ack
+            },
+            Header {
+                protocol: Protocol::Opaque,
+                ..ack
+            },
+        ] {
+            assert!(!other.is_pure_ack(), "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Which of two classes is served next, byte for byte in a given ratio.
+
+/// The two classes of an uplink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Acknowledgements of downloads.
+    Ack,
+    /// Everything else.
+    Data,
+}
+
+/// Serves two classes so that, while both are backlogged, their bytes keep the ratio of their
+/// weights to within one packet. Work conserving: a class alone has the whole link, and gains no
+/// claim from the time it was absent.
+#[derive(Clone, Copy, Debug)]
+pub struct WeightedBytes {
+    data_weight: u32,
+    ack_weight: u32,
+    /// `data bytes * ack weight - ack bytes * data weight` since both became backlogged: what the
+    /// data class is ahead of its share.
+    data_lead: i64,
+}
+
+impl WeightedBytes {
+    /// The sum of the two weights.
+    pub const SCALE: u32 = 1 << 16;
+
+    /// Weights in the ratio `data_share : 1 - data_share`; the share is clamped to 0..=1.
+    pub fn new(data_share: f64) -> Self {
+        let mut service = Self {
+            data_weight: 0,
+            ack_weight: 0,
+            data_lead: 0,
+        };
+        service.set_data_share(data_share);
+        service
+    }
+
+    /// Changes the ratio; the classes' positions start afresh.
+    pub fn set_data_share(&mut self, data_share: f64) {
+        let scaled = data_share.clamp(0.0, 1.0) * f64::from(Self::SCALE) + 0.5;
+        let data_weight = scaled as u32;
+        if data_weight != self.data_weight || self.ack_weight == 0 {
+            self.data_weight = data_weight;
+            self.ack_weight = Self::SCALE - data_weight;
+            self.data_lead = 0;
+        }
+    }
+
+    /// The data class's share of the link while both are backlogged.
+    pub fn data_share(&self) -> f64 {
+        f64::from(self.data_weight) / f64::from(Self::SCALE)
+    }
+
+    /// The class to serve next, given which wait; `None` if neither does.
+    #[inline]
+    pub fn next(&mut self, ack_waits: bool, data_waits: bool) -> Option<Class> {
+        match (ack_waits, data_waits) {
+            (true, true) => {
+                let data_is_behind = self.data_lead < 0
+                    || self.data_lead == 0 && self.data_weight >= self.ack_weight;
+                Some(if data_is_behind {
+                    Class::Data
+                } else {
+                    Class::Ack
+                })
+            }
+            (ack_waits, data_waits) => {
+                self.data_lead = 0;
+                match (ack_waits, data_waits) {
+                    (true, _) => Some(Class::Ack),
+                    (_, true) => Some(Class::Data),
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    /// Charges a packet of `len` bytes that was served while both classes waited.
+    #[inline]
+    pub fn charge(&mut self, class: Class, len: u32) {
+        let len = i64::from(len);
+        self.data_lead += match class {
+            Class::Data => len * i64::from(self.ack_weight),
+            Class::Ack => -len * i64::from(self.data_weight),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serve_while_both_wait(service: &mut WeightedBytes, packets: u32) -> (u64, u64) {
+        let (mut ack, mut data) = (0, 0);
+        for _ in 0..packets {
+            let class = service.next(true, true).unwrap();
+            let len = if class == Class::Ack { 40 } else { 1500 };
+            service.charge(class, len);
+            *(if class == Class::Ack {
+                &mut ack
+            } else {
+                &mut data
+            }) += u64::from(len);
+        }
+        (ack, data)
+    }
+
+    #[test]
+    fn both_backlogged_classes_keep_the_ratio_to_within_one_packet() {
+        for percent in [1, 10, 27, 50, 73, 90, 99] {
+            let share = f64::from(percent) / 100.0;
+            let mut service = WeightedBytes::new(share);
+            for packets in [1, 7, 50, 1000] {
+                let mut service = service;
+                let (ack, data) = serve_while_both_wait(&mut service, packets);
+                let due = (ack + data) as f64 * service.data_share();
+                assert!(
+                    (data as f64 - due).abs() <= 1500.0,
+                    "{percent} %, {packets}: {data} of {due}"
+                );
+            }
+            let (ack, data) = serve_while_both_wait(&mut service, 100_000);
+            assert!((data as f64 / (ack + data) as f64 - share).abs() < 0.001);
+        }
+    }
+
+    #[test]
+    fn a_class_of_weight_zero_is_served_only_alone() {
+        for (share, served, starved) in [
+            (1.0, Class::Data, Class::Ack),
+            (0.0, Class::Ack, Class::Data),
+        ] {
+            let mut service = WeightedBytes::new(share);
+            for _ in 0..1000 {
+                assert_eq!(service.next(true, true), Some(served));
+                service.charge(served, 1500);
+            }
+            assert_eq!(
+                service.next(starved == Class::Ack, starved == Class::Data),
+                Some(starved)
+            );
+        }
+    }
+
+    #[test]
+    fn an_absent_class_gains_no_claim() {
+        let mut service = WeightedBytes::new(0.5);
+        for _ in 0..1000 {
+            assert_eq!(service.next(false, true), Some(Class::Data));
+        }
+        let (ack, data) = serve_while_both_wait(&mut service, 39);
+        assert!(ack <= 1540 && data <= 1500, "{ack} {data}");
+    }
+}

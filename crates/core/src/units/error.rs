@@ -1,0 +1,106 @@
+//! What is wrong with a quantity as typed, and what to write instead.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+
+/// A quantity that could not be read. Its text says what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnitError {
+    /// There is no number at the start.
+    NoNumber {
+        /// A correct example.
+        example: &'static str,
+    },
+    /// A number stands alone where a unit is needed.
+    NoUnit {
+        /// The units that would be understood.
+        units: &'static str,
+    },
+    /// The unit is not known.
+    UnknownUnit {
+        /// The unit as typed.
+        unit: String,
+        /// The units that would be understood.
+        units: &'static str,
+    },
+    /// The value is outside the range of the quantity.
+    OutOfRange {
+        /// The range, in words.
+        range: &'static str,
+    },
+}
+
+impl fmt::Display for UnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoNumber { example } => write!(f, "no number; write it like {example}"),
+            Self::NoUnit { units } => write!(f, "no unit; use {units}"),
+            Self::UnknownUnit { unit, units } => write!(f, "unknown unit '{unit}'; use {units}"),
+            Self::OutOfRange { range } => write!(f, "out of range; use {range}"),
+        }
+    }
+}
+
+impl core::error::Error for UnitError {}
+
+/// Splits `1.5mbit` into its number, as an exact decimal fraction, and its unit in lower case.
+pub(super) fn split(text: &str, example: &'static str) -> Result<(Decimal, String), UnitError> {
+    let text = text.trim();
+    let end = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(text.len());
+    let number = Decimal::parse(&text[..end]).ok_or(UnitError::NoNumber { example })?;
+    Ok((number, text[end..].trim().to_ascii_lowercase().to_string()))
+}
+
+/// A non-negative decimal number, exact: `digits / 10^scale`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Decimal {
+    digits: u64,
+    scale: u32,
+}
+
+impl Decimal {
+    fn parse(text: &str) -> Option<Self> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        if whole.is_empty() && fraction.is_empty() {
+            return None;
+        }
+        let mut digits: u64 = 0;
+        for c in whole.bytes().chain(fraction.bytes()) {
+            let digit = c.checked_sub(b'0').filter(|d| *d <= 9)?;
+            digits = digits.checked_mul(10)?.checked_add(digit.into())?;
+        }
+        Some(Self {
+            digits,
+            scale: u32::try_from(fraction.len()).ok()?,
+        })
+    }
+
+    /// The number times `unit`, rounded to nearest; `None` beyond 64 bits.
+    pub(super) fn times(self, unit: u64) -> Option<u64> {
+        let divisor = 10u128.checked_pow(self.scale)?;
+        let product = u128::from(self.digits) * u128::from(unit);
+        u64::try_from((product + divisor / 2) / divisor).ok()
+    }
+}
+
+/// Prints `value / unit` with up to three decimals and no trailing zeros.
+pub(super) fn print_scaled(
+    f: &mut fmt::Formatter<'_>,
+    value: u64,
+    scale: &[(u64, &str)],
+) -> fmt::Result {
+    // The largest unit that the value reaches and that shows it exactly; the smallest always does.
+    for &(unit, name) in scale {
+        if value >= unit && (u128::from(value) * 1000).is_multiple_of(u128::from(unit)) {
+            let thousandths = u128::from(value) * 1000 / u128::from(unit);
+            let (whole, fraction) = (thousandths / 1000, thousandths % 1000);
+            let mut text = alloc::format!("{whole}.{fraction:03}");
+            text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
+            return f.pad(&alloc::format!("{text}{name}"));
+        }
+    }
+    let (_, name) = scale[scale.len() - 1];
+    f.pad(&alloc::format!("{value}{name}"))
+}

@@ -1,0 +1,17 @@
+//! Units as types, read and printed in `tc`'s notation.
+//!
+//! Rates are SI and in bits (`1mbit`), or in bytes with `bps` (`125kbps`); sizes are binary as in
+//! `tc` (`64kb` is 65 536 bytes); packets are `50p`; times are `20ms`.
+
+mod error;
+mod limit;
+mod rate;
+mod time;
+
+pub use error::UnitError;
+pub use limit::{Bytes, Limit};
+pub use rate::Rate;
+pub use time::{Duration, Instant};
+
+#[cfg(feature = "serde")]
+mod serde_impl;

@@ -1,0 +1,133 @@
+//! Rates in bit/s.
+
+use super::error::{UnitError, print_scaled, split};
+use super::time::Duration;
+use core::{fmt, num::NonZeroU64, str::FromStr};
+
+/// A positive rate in bit/s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(NonZeroU64);
+
+const BITS: &[(u64, &str)] = &[
+    (1_000_000_000, "gbit"),
+    (1_000_000, "mbit"),
+    (1_000, "kbit"),
+    (1, "bit"),
+];
+
+impl Rate {
+    /// The rate of `bits` per second; `None` if zero or above 1 Tbit/s.
+    pub const fn from_bits_per_sec(bits: u64) -> Option<Self> {
+        if bits > 1_000_000_000_000 {
+            return None;
+        }
+        match NonZeroU64::new(bits) {
+            Some(bits) => Some(Self(bits)),
+            None => None,
+        }
+    }
+
+    /// Bits per second.
+    pub const fn bits_per_sec(self) -> u64 {
+        self.0.get()
+    }
+
+    /// Bytes per second, for the model and reports.
+    pub const fn bytes_per_sec_f64(self) -> f64 {
+        self.0.get() as f64 / 8.0
+    }
+
+    /// Time that `bytes` occupy a link of this rate, rounded up: never faster than the rate.
+    pub const fn tx_time(self, bytes: u32) -> Duration {
+        // 2^32 bytes * 8e9 exceeds 64 bits from 2.3 GB on; a u32 of up to 2 GB is safe.
+        let bit_nanos = bytes as u64 * 8_000_000_000;
+        Duration::from_nanos(bit_nanos.div_ceil(self.0.get()))
+    }
+}
+
+impl FromStr for Rate {
+    type Err = UnitError;
+
+    /// Reads `1mbit`, `256kbit`, `2.5gbit`, and `tc`'s bytes per second, `125kbps`.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        const UNITS: &str = "bit, kbit, mbit or gbit";
+        let (number, unit) = split(text, "1mbit")?;
+        let bits = match unit.as_str() {
+            "bit" => 1,
+            "kbit" => 1_000,
+            "mbit" => 1_000_000,
+            "gbit" => 1_000_000_000,
+            "kibit" => 1 << 10,
+            "mibit" => 1 << 20,
+            "gibit" => 1 << 30,
+            "bps" => 8,
+            "kbps" => 8_000,
+            "mbps" => 8_000_000,
+            "gbps" => 8_000_000_000,
+            "" => return Err(UnitError::NoUnit { units: UNITS }),
+            _ => return Err(UnitError::UnknownUnit { unit, units: UNITS }),
+        };
+        number
+            .times(bits)
+            .and_then(Self::from_bits_per_sec)
+            .ok_or(UnitError::OutOfRange {
+                range: "1bit to 1000gbit",
+            })
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print_scaled(f, self.0.get(), BITS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn rates_read_and_print_as_tc_does() {
+        for (text, bits) in [
+            ("1mbit", 1_000_000),
+            ("256kbit", 256_000),
+            ("2.5gbit", 2_500_000_000),
+            ("7bit", 7),
+        ] {
+            let rate: Rate = text.parse().unwrap();
+            assert_eq!(rate.bits_per_sec(), bits);
+            assert_eq!(rate.to_string(), text);
+        }
+        assert_eq!("125kbps".parse::<Rate>().unwrap().to_string(), "1mbit");
+        assert_eq!("0.256Mbit".parse::<Rate>().unwrap().to_string(), "256kbit");
+    }
+
+    #[test]
+    fn a_wrong_rate_says_what_to_write_instead() {
+        let error = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
+        assert_eq!(
+            error("1mbitt"),
+            "unknown unit 'mbitt'; use bit, kbit, mbit or gbit"
+        );
+        assert_eq!(error("fast"), "no number; write it like 1mbit");
+        assert_eq!(error("10"), "no unit; use bit, kbit, mbit or gbit");
+        assert_eq!(error("0mbit"), "out of range; use 1bit to 1000gbit");
+        assert_eq!(error("1001gbit"), "out of range; use 1bit to 1000gbit");
+    }
+
+    #[test]
+    fn transmission_time_is_never_shorter_than_the_rate_allows() {
+        let rate: Rate = "1mbit".parse().unwrap();
+        assert_eq!(rate.tx_time(1500), Duration::from_millis(12));
+        let third: Rate = "3bit".parse().unwrap();
+        assert_eq!(third.tx_time(1).as_nanos(), 2_666_666_667);
+        assert_eq!(
+            Rate::from_bits_per_sec(1)
+                .unwrap()
+                .tx_time(1 << 31)
+                .as_nanos(),
+            (1u64 << 34) * 1_000_000_000
+        );
+    }
+}

@@ -1,0 +1,390 @@
+//! A scenario as typed.
+
+use crate::{AckPolicy, QdiscArgs, QdiscName, RttRange, Scenario, Tcp, UdpBurst};
+use asymq_core::units::{Bytes, Duration, Limit, Rate};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub struct ScenarioArgs {
+    /// Scenario file (TOML, same names); flags override it.
+    #[arg(value_name = "FILE")]
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
+    /// Uplink capacity [default: 1mbit].
+    #[arg(long, value_name = "RATE")]
+    pub up: Option<Rate>,
+    /// Downlink capacity [default: 10mbit].
+    #[arg(long, value_name = "RATE")]
+    pub down: Option<Rate>,
+    /// Long-lived uploads, 0 to 1000 [default: 5].
+    #[arg(long, value_name = "N")]
+    pub flows_up: Option<u32>,
+    /// Long-lived downloads, 0 to 1000 [default: 10].
+    #[arg(long, value_name = "N")]
+    pub flows_down: Option<u32>,
+    /// Propagation round-trip time, one or a range [default: 20ms..300ms].
+    #[arg(long, value_name = "TIME[..TIME]")]
+    pub rtt: Option<RttRange>,
+    /// Uplink buffer, in packets or bytes [default: 50p].
+    #[arg(long, value_name = "LIMIT")]
+    pub buffer: Option<Limit>,
+    /// Downlink buffer [default: 50p].
+    #[arg(long, value_name = "LIMIT")]
+    pub buffer_down: Option<Limit>,
+    /// Discipline at the uplink [default: aq].
+    #[arg(long, value_name = "NAME")]
+    pub qdisc: Option<QdiscName>,
+    /// Its parameters.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub qdisc_params: QdiscArgs,
+    /// Congestion control: reno, newreno (simulator); reno, cubic, bbr (lab).
+    #[arg(long, value_name = "NAME")]
+    pub tcp: Option<Tcp>,
+    /// TCP segment payload, 88b to 1460b [default: 1460b].
+    #[arg(long, value_name = "SIZE")]
+    pub mss: Option<Bytes>,
+    /// Delayed ACKs with this timeout; 0 acknowledges every packet [default: 0, simulator only].
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "100ms")]
+    pub delayed_ack: Option<Duration>,
+    /// Receive window in packets or bytes [default: unlimited].
+    #[arg(long, value_name = "LIMIT")]
+    pub window: Option<Limit>,
+    /// Constant-rate UDP, like up:500kbit@60s..80s; repeatable.
+    #[arg(long, value_name = "FLOW")]
+    pub udp: Vec<UdpBurst>,
+    /// Send a sparse UDP echo this often and report its queueing delay; 0 sends none.
+    #[arg(long, value_name = "TIME")]
+    pub probe: Option<Duration>,
+    /// Length of a run [default: 60s].
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<Duration>,
+    /// Time from the start that means leave out [default: 5s].
+    #[arg(long, value_name = "TIME")]
+    pub warmup: Option<Duration>,
+    /// Seed of the first run [default: 1].
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Number of runs, with consecutive seeds.
+    #[arg(long, value_name = "N")]
+    pub runs: Option<u32>,
+}
+
+/// The defaults that differ between commands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Defaults {
+    /// Flows up and down.
+    pub flows: (u32, u32),
+    /// Round-trip times.
+    pub rtt: RttRange,
+    /// Buffers in both directions.
+    pub buffer: Limit,
+    /// Congestion control.
+    pub tcp: Tcp,
+    /// TCP/IP header bytes of a segment: 40, or 52 with timestamps.
+    pub headers: u32,
+    /// The sparse echo.
+    pub probe: Option<Duration>,
+    /// Number of runs.
+    pub runs: u32,
+}
+
+impl Defaults {
+    /// AQ section 4, simulated.
+    pub const fn paper() -> Self {
+        Self {
+            flows: (5, 10),
+            rtt: RttRange {
+                least: Duration::from_millis(20),
+                most: Duration::from_millis(300),
+            },
+            buffer: Limit::Packets(50),
+            tcp: Tcp::Newreno,
+            headers: 40,
+            probe: None,
+            runs: 5,
+        }
+    }
+
+    /// The same over real kernel TCP.
+    pub const fn lab() -> Self {
+        Self {
+            tcp: Tcp::Cubic,
+            headers: 52,
+            probe: Some(Duration::from_millis(100)),
+            runs: 1,
+            ..Self::paper()
+        }
+    }
+}
+
+/// A scenario that cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not a scenario.
+    #[error("{}:{line}: {message}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// A value is out of range.
+    #[error("--{name} {value}: {expected}")]
+    Value {
+        /// The flag or key.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What to write instead.
+        expected: &'static str,
+    },
+}
+
+impl ScenarioArgs {
+    /// Reads a scenario file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a line of it is not understood.
+    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
+        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        toml::from_str(&text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start.min(text.len()));
+            ScenarioError::Parse {
+                path: path.to_owned(),
+                line: 1 + text[..offset].matches('\n').count(),
+                message: error.message().to_owned(),
+            }
+        })
+    }
+
+    /// These values, and `other`'s where these are absent.
+    #[must_use]
+    fn or(self, other: Self) -> Self {
+        Self {
+            file: self.file,
+            up: self.up.or(other.up),
+            down: self.down.or(other.down),
+            flows_up: self.flows_up.or(other.flows_up),
+            flows_down: self.flows_down.or(other.flows_down),
+            rtt: self.rtt.or(other.rtt),
+            buffer: self.buffer.or(other.buffer),
+            buffer_down: self.buffer_down.or(other.buffer_down),
+            qdisc: self.qdisc.or(other.qdisc),
+            qdisc_params: self.qdisc_params.or(other.qdisc_params),
+            tcp: self.tcp.or(other.tcp),
+            mss: self.mss.or(other.mss),
+            delayed_ack: self.delayed_ack.or(other.delayed_ack),
+            window: self.window.or(other.window),
+            udp: if self.udp.is_empty() {
+                other.udp
+            } else {
+                self.udp
+            },
+            probe: self.probe.or(other.probe),
+            duration: self.duration.or(other.duration),
+            warmup: self.warmup.or(other.warmup),
+            seed: self.seed.or(other.seed),
+            runs: self.runs.or(other.runs),
+        }
+    }
+
+    /// Reads the file, if one is named, fills what is absent from `defaults`, and checks the whole.
+    ///
+    /// # Errors
+    /// The file is wrong, or a value is out of range.
+    pub fn resolve(self, defaults: &Defaults) -> Result<Scenario, ScenarioError> {
+        let args = match self.file.clone() {
+            Some(path) => {
+                let file = Self::read(&path)?;
+                self.or(file)
+            }
+            None => self,
+        };
+        let rate = |bits| Rate::from_bits_per_sec(bits).expect("a positive constant");
+        let nonzero = |span: Duration| (span > Duration::ZERO).then_some(span);
+        let mss = args.mss.map_or(1460, |size| size.0);
+        let mut scenario = Scenario {
+            up: args.up.unwrap_or(rate(1_000_000)),
+            down: args.down.unwrap_or(rate(10_000_000)),
+            flows_up: args.flows_up.unwrap_or(defaults.flows.0),
+            flows_down: args.flows_down.unwrap_or(defaults.flows.1),
+            rtt: args.rtt.unwrap_or(defaults.rtt),
+            buffer: args.buffer.unwrap_or(defaults.buffer),
+            buffer_down: args.buffer_down.unwrap_or(defaults.buffer),
+            qdisc: args.qdisc.unwrap_or(QdiscName::Aq),
+            qdisc_params: args.qdisc_params,
+            tcp: args.tcp.unwrap_or(defaults.tcp),
+            mss: u32::try_from(mss).unwrap_or(u32::MAX),
+            ack_policy: match args.delayed_ack.and_then(nonzero) {
+                Some(timeout) => AckPolicy::Delayed(timeout),
+                None => AckPolicy::EveryPacket,
+            },
+            window: args.window,
+            udp: args.udp,
+            probe: match args.probe {
+                Some(interval) => nonzero(interval),
+                None => defaults.probe,
+            },
+            duration: args.duration.unwrap_or(Duration::from_secs(60)),
+            warmup: args.warmup.unwrap_or(Duration::from_secs(5)),
+            seed: args.seed.unwrap_or(1),
+            runs: args.runs.unwrap_or(defaults.runs),
+        };
+        check(&scenario)?;
+        let params = &mut scenario.qdisc_params;
+        params
+            .ack_size
+            .get_or_insert(Bytes(defaults.headers.into()));
+        params
+            .data_size
+            .get_or_insert(Bytes(u64::from(scenario.mss) + 40));
+        Ok(scenario)
+    }
+}
+
+fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
+    let out_of_range = |name, value: String, expected| {
+        Err(ScenarioError::Value {
+            name,
+            value,
+            expected,
+        })
+    };
+    let (duration, warmup) = (scenario.duration, scenario.warmup);
+    if !(88..=1460).contains(&scenario.mss) {
+        return out_of_range("mss", format!("{}b", scenario.mss), "use 88b to 1460b");
+    }
+    for (name, flows) in [
+        ("flows-up", scenario.flows_up),
+        ("flows-down", scenario.flows_down),
+    ] {
+        if flows > 1000 {
+            return out_of_range(name, flows.to_string(), "use 0 to 1000");
+        }
+    }
+    if duration == Duration::ZERO || duration > Duration::from_secs(36_000) {
+        return out_of_range(
+            "duration",
+            duration.to_string(),
+            "use more than 0s and at most 36000s",
+        );
+    }
+    if warmup >= duration {
+        return out_of_range("warmup", warmup.to_string(), "use less than the duration");
+    }
+    if !(1..=10_000).contains(&scenario.runs) {
+        return out_of_range("runs", scenario.runs.to_string(), "use 1 to 10000");
+    }
+    if scenario
+        .probe
+        .is_some_and(|interval| interval < Duration::from_millis(1))
+    {
+        return out_of_range(
+            "probe",
+            scenario.probe.unwrap_or_default().to_string(),
+            "use 0, or 1ms and more",
+        );
+    }
+    if scenario
+        .qdisc_params
+        .interval
+        .is_some_and(|interval| interval < Duration::from_millis(1))
+    {
+        return out_of_range(
+            "interval",
+            scenario
+                .qdisc_params
+                .interval
+                .unwrap_or_default()
+                .to_string(),
+            "use 1ms or more",
+        );
+    }
+    for burst in &scenario.udp {
+        if !(28..=1500).contains(&burst.packet.0) {
+            return out_of_range(
+                "udp",
+                burst.packet.to_string(),
+                "use packets of 28b to 1500b",
+            );
+        }
+        if burst.stop.is_some_and(|stop| stop <= burst.start) {
+            return out_of_range(
+                "udp",
+                burst.start.to_string(),
+                "use a stop later than the start",
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_typed_is_the_papers_default_scenario() {
+        let scenario = ScenarioArgs::default().resolve(&Defaults::paper()).unwrap();
+        assert_eq!(scenario.up.to_string(), "1mbit");
+        assert_eq!(scenario.down.to_string(), "10mbit");
+        assert_eq!((scenario.flows_up, scenario.flows_down), (5, 10));
+        assert_eq!(scenario.rtt.to_string(), "20ms..300ms");
+        assert_eq!(scenario.qdisc_params.data_size, Some(Bytes(1500)));
+    }
+
+    #[test]
+    fn a_file_has_the_names_of_the_flags() {
+        let text = r#"
+            up = "512kbit"
+            flows-up = 0
+            rtt = "100ms"
+            qdisc = "aq"
+            data-per-ack = "auto"
+            classifier = "size<=40"
+            delayed-ack = "100ms"
+            udp = [{ toward = "up", rate = "500kbit", start = "60s", stop = "80s" }]
+        "#;
+        let args: ScenarioArgs = toml::from_str(text).unwrap();
+        let scenario = args.resolve(&Defaults::paper()).unwrap();
+        assert_eq!(scenario.flows_up, 0);
+        assert_eq!(
+            scenario.ack_policy,
+            AckPolicy::Delayed(Duration::from_millis(100))
+        );
+        assert_eq!(scenario.udp, ["up:500kbit@60s..80s".parse().unwrap()]);
+    }
+
+    #[test]
+    fn values_out_of_range_name_the_flag_and_the_range() {
+        let error = |args: ScenarioArgs| args.resolve(&Defaults::paper()).unwrap_err().to_string();
+        let args = ScenarioArgs {
+            mss: Some(Bytes(20)),
+            ..Default::default()
+        };
+        assert_eq!(error(args), "--mss 20b: use 88b to 1460b");
+        let args = ScenarioArgs {
+            warmup: Some(Duration::from_secs(60)),
+            ..Default::default()
+        };
+        assert_eq!(error(args), "--warmup 60s: use less than the duration");
+    }
+}

@@ -1,0 +1,21 @@
+//! What an experiment is and what it reports.
+//!
+//! One [`Scenario`] drives the simulator and the lab, and both answer with a [`Report`], so that a
+//! claim can be shown twice: simulated, and over real kernel TCP.
+//!
+//! [`ScenarioArgs`] is a scenario as typed, on the command line or in a TOML file with the same
+//! names, everything optional. [`ScenarioArgs::resolve`] checks it and fills the defaults.
+
+mod args;
+mod qdisc;
+mod report;
+mod rtt;
+mod scenario;
+mod udp;
+
+pub use args::{Defaults, ScenarioArgs, ScenarioError};
+pub use qdisc::{BeyondLimitName, ClassifierName, DataPerAckArg, QdiscArgs, QdiscName};
+pub use report::{Direction, Goodput, Percentiles, Report, Run, Series, Summary, Tool};
+pub use rtt::RttRange;
+pub use scenario::{AckPolicy, Scenario, Tcp};
+pub use udp::{Toward, UdpBurst};

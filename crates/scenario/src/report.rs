@@ -1,0 +1,220 @@
+//! What a scenario's runs showed.
+
+use crate::Scenario;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of the result format; readers refuse newer ones.
+const FORMAT: u32 = 1;
+
+/// All runs of a scenario, their mean and standard deviation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// Version of this format, 1.
+    pub format: u32,
+    /// What produced the report.
+    pub tool: Tool,
+    /// The scenario, complete.
+    pub scenario: Scenario,
+    /// One entry per seed.
+    pub runs: Vec<Run>,
+    /// Means over the runs, same keys.
+    pub mean: Summary,
+    /// Sample standard deviations over the runs, same keys; 0 for a single run.
+    pub sd: Summary,
+}
+
+/// What produced a report.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Tool {
+    /// `asymq`'s version.
+    pub version: String,
+    /// `sim` or `lab`.
+    pub driver: String,
+    /// Kernel release, if real TCP ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+}
+
+/// One run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its seed.
+    pub seed: u64,
+    /// What it showed.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// Time series, if asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
+}
+
+/// The numbers of one run, after warm-up; or means or deviations of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The uplink.
+    pub up: Direction,
+    /// The downlink.
+    pub down: Direction,
+    /// Data-only sum of both directions' utilizations; 2 would be perfect (paper 002).
+    pub utility: f64,
+    /// Per-flow goodput.
+    pub goodput: Goodput,
+    /// Queueing delay that the sparse echo saw, both directions together, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sparse_ms: Option<Percentiles>,
+}
+
+/// One direction of the access link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Direction {
+    /// Fraction of the capacity used by all IP bytes, 0 to 1.
+    pub utilization: f64,
+    /// The part used by packets that carry TCP payload.
+    pub data: f64,
+    /// The part used by pure ACKs. The rest is other traffic.
+    pub ack: f64,
+    /// Packets dropped at the link's queue.
+    pub drops: f64,
+    /// Time packets waited in the queue, in ms.
+    pub sojourn_ms: Percentiles,
+}
+
+/// Payload bytes delivered in order, in bit/s, per flow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Goodput {
+    /// Uploads.
+    pub up: Vec<f64>,
+    /// Downloads.
+    pub down: Vec<f64>,
+}
+
+/// Percentiles of a delay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}
+
+/// Values at the end of consecutive intervals from the start of the run, warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Length of an interval in seconds.
+    pub interval_s: f64,
+    /// Uplink utilization, 0 to 1.
+    pub up: Vec<f64>,
+    /// Downlink utilization, 0 to 1.
+    pub down: Vec<f64>,
+    /// Packets waiting at the uplink.
+    pub backlog_up: Vec<u32>,
+    /// Packets waiting at the downlink.
+    pub backlog_down: Vec<u32>,
+}
+
+impl Report {
+    /// A report of `runs`, with mean and standard deviation computed.
+    pub fn new(tool: Tool, scenario: Scenario, runs: Vec<Run>) -> Self {
+        let values: Vec<Value> = runs
+            .iter()
+            .map(|run| serde_json::to_value(&run.summary).expect("a summary is plain numbers"))
+            .collect();
+        let summary = |statistic: fn(&[f64]) -> f64| {
+            serde_json::from_value(fold(&values, statistic)).unwrap_or_default()
+        };
+        Self {
+            format: FORMAT,
+            tool,
+            scenario,
+            mean: summary(mean),
+            sd: summary(standard_deviation),
+            runs,
+        }
+    }
+}
+
+/// Applies `statistic` to each number of equally shaped values.
+fn fold(values: &[Value], statistic: fn(&[f64]) -> f64) -> Value {
+    let Some(first) = values.first() else {
+        return Value::Null;
+    };
+    match first {
+        Value::Object(fields) => fields
+            .keys()
+            .map(|key| {
+                let field: Vec<Value> = values.iter().map(|value| value[key].clone()).collect();
+                (key.clone(), fold(&field, statistic))
+            })
+            .collect(),
+        Value::Array(items) => (0..items.len())
+            .map(|index| {
+                let item: Vec<Value> = values.iter().map(|value| value[index].clone()).collect();
+                fold(&item, statistic)
+            })
+            .collect(),
+        Value::Number(_) => {
+            let numbers: Vec<f64> = values.iter().filter_map(Value::as_f64).collect();
+            statistic(&numbers).into()
+        }
+        other => other.clone(),
+    }
+}
+
+fn mean(numbers: &[f64]) -> f64 {
+    numbers.iter().sum::<f64>() / numbers.len() as f64
+}
+
+fn standard_deviation(numbers: &[f64]) -> f64 {
+    if numbers.len() < 2 {
+        return 0.0;
+    }
+    let mean = mean(numbers);
+    let squares: f64 = numbers.iter().map(|n| (n - mean) * (n - mean)).sum();
+    (squares / (numbers.len() - 1) as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Defaults, ScenarioArgs};
+
+    #[test]
+    fn mean_and_deviation_have_the_keys_of_a_run() {
+        let run = |seed, utilization, goodput: [f64; 2]| {
+            let mut run = Run {
+                seed,
+                ..Run::default()
+            };
+            run.summary.up.utilization = utilization;
+            run.summary.goodput.down = goodput.to_vec();
+            run.summary.sparse_ms = Some(Percentiles {
+                p50: utilization,
+                ..Default::default()
+            });
+            run
+        };
+        let scenario = ScenarioArgs::default().resolve(&Defaults::paper()).unwrap();
+        let tool = Tool {
+            version: "0".into(),
+            driver: "sim".into(),
+            kernel: None,
+        };
+        let report = Report::new(
+            tool,
+            scenario,
+            vec![run(1, 0.5, [1.0, 2.0]), run(2, 1.0, [3.0, 2.0])],
+        );
+        assert_eq!(report.mean.up.utilization, 0.75);
+        assert_eq!(report.mean.goodput.down, [2.0, 2.0]);
+        assert_eq!(report.mean.sparse_ms.unwrap().p50, 0.75);
+        assert!((report.sd.up.utilization - 0.125f64.sqrt()).abs() < 1e-12);
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["runs"][0]["up"]["utilization"], 0.5);
+        let back: Report = serde_json::from_value(json).unwrap();
+        assert_eq!(back.runs, report.runs);
+        assert_eq!(back.scenario, report.scenario);
+    }
+}

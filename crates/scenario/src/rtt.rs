@@ -1,0 +1,77 @@
+//! Round-trip times of the flows.
+
+use asymq_core::units::{Duration, UnitError};
+use std::{fmt, str::FromStr};
+
+/// The propagation round-trip times of flows: one for all, or drawn uniformly from a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttRange {
+    /// The shortest.
+    pub least: Duration,
+    /// The longest; equal to `least` if all flows share one RTT.
+    pub most: Duration,
+}
+
+impl RttRange {
+    /// One RTT for every flow.
+    pub const fn fixed(rtt: Duration) -> Self {
+        Self {
+            least: rtt,
+            most: rtt,
+        }
+    }
+
+    /// The RTT at `fraction` (0 to 1) of the way from the shortest to the longest, in whole ns.
+    pub fn at(&self, fraction: f64) -> Duration {
+        let width = self.most.saturating_sub(self.least).as_nanos();
+        Duration::from_nanos(self.least.as_nanos() + (width as f64 * fraction) as u64)
+    }
+}
+
+impl FromStr for RttRange {
+    type Err = UnitError;
+
+    /// Reads `100ms` or `20ms..300ms`.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let range = match text.split_once("..") {
+            Some((least, most)) => Self {
+                least: least.parse()?,
+                most: most.parse()?,
+            },
+            None => Self::fixed(text.parse()?),
+        };
+        if range.least > range.most || range.most > Duration::from_secs(60) {
+            return Err(UnitError::OutOfRange {
+                range: "a round-trip time of up to 60s, or a rising range like 20ms..300ms",
+            });
+        }
+        Ok(range)
+    }
+}
+
+impl fmt::Display for RttRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.least == self.most {
+            return self.least.fmt(f);
+        }
+        f.pad(&format!("{}..{}", self.least, self.most))
+    }
+}
+
+crate::scenario::serde_as_string!(RttRange);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rtts_read_and_print_as_one_value_or_a_range() {
+        for text in ["100ms", "20ms..300ms"] {
+            assert_eq!(text.parse::<RttRange>().unwrap().to_string(), text);
+        }
+        let range: RttRange = "20ms..300ms".parse().unwrap();
+        assert_eq!(range.at(0.5), Duration::from_millis(160));
+        assert!("300ms..20ms".parse::<RttRange>().is_err());
+        assert!("20..300ms".parse::<RttRange>().is_err());
+    }
+}

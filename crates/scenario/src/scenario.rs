@@ -1,0 +1,111 @@
+//! A checked experiment.
+
+use crate::{QdiscArgs, QdiscName, RttRange, UdpBurst};
+use asymq_core::config::Config;
+use asymq_core::units::{Duration, Limit, Rate};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// TCP congestion control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[value(rename_all = "lowercase")]
+pub enum Tcp {
+    /// RFC 5681 (simulator and lab).
+    Reno,
+    /// RFC 6582 (simulator).
+    Newreno,
+    /// RFC 9438 (lab).
+    Cubic,
+    /// BBR (lab).
+    Bbr,
+}
+
+/// When a simulated receiver acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AckPolicy {
+    /// Every packet.
+    EveryPacket,
+    /// Every second packet, or after this time (RFC 1122, RFC 5681).
+    Delayed(Duration),
+}
+
+/// An experiment, checked and complete.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Scenario {
+    /// Uplink capacity.
+    pub up: Rate,
+    /// Downlink capacity.
+    pub down: Rate,
+    /// Long-lived TCP flows that upload.
+    pub flows_up: u32,
+    /// Long-lived TCP flows that download.
+    pub flows_down: u32,
+    /// Propagation round-trip times, drawn per flow and seed.
+    pub rtt: RttRange,
+    /// Buffer at the uplink. A packet limit counts the packet being transmitted, as in ns-2.
+    pub buffer: Limit,
+    /// Buffer at the downlink (DropTail), counted likewise.
+    pub buffer_down: Limit,
+    /// The uplink's discipline.
+    pub qdisc: QdiscName,
+    /// Its parameters.
+    pub qdisc_params: QdiscArgs,
+    /// Congestion control of all flows.
+    pub tcp: Tcp,
+    /// TCP segment payload in bytes.
+    pub mss: u32,
+    /// When receivers acknowledge (simulator; kernels decide for themselves).
+    pub ack_policy: AckPolicy,
+    /// Receive window; unlimited if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Limit>,
+    /// Constant-rate UDP.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub udp: Vec<UdpBurst>,
+    /// Interval of the sparse UDP echo that measures queueing delay; none if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Duration>,
+    /// Length of a run.
+    pub duration: Duration,
+    /// Time from its start that no mean includes.
+    pub warmup: Duration,
+    /// Seed of the first run; the following runs count up.
+    pub seed: u64,
+    /// Number of runs.
+    pub runs: u32,
+}
+
+impl Scenario {
+    /// The uplink discipline's configuration, with `limit` as its buffer.
+    pub fn qdisc_config(&self, limit: Limit) -> Config {
+        self.qdisc_params
+            .config(self.qdisc, self.up, self.down, limit)
+    }
+
+    /// The seeds of the runs.
+    pub fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
+        let first = self.seed;
+        (0..u64::from(self.runs)).map(move |run| first.wrapping_add(run))
+    }
+}
+
+macro_rules! serde_as_string {
+    ($type:ty) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse()
+                    .map_err(|error| serde::de::Error::custom(format!("{text}: {error}")))
+            }
+        }
+    };
+}
+pub(crate) use serde_as_string;
