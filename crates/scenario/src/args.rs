@@ -1,18 +1,19 @@
 //! A scenario as typed.
 
+use crate::bad_argument::{BadArgument, either};
+use crate::file::ScenarioFile;
 use crate::{AckPolicy, QdiscArgs, QdiscName, RttRange, Scenario, Tcp, UdpBurst};
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use clap::Args;
-use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use serde::Serialize;
+use std::path::PathBuf;
 
 /// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
-#[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct ScenarioArgs {
     /// Scenario file (TOML, same names); flags override it.
     #[arg(value_name = "FILE")]
-    #[serde(skip)]
     pub file: Option<PathBuf>,
     /// Uplink capacity [default: 1mbit].
     #[arg(long, value_name = "RATE")]
@@ -54,7 +55,7 @@ pub struct ScenarioArgs {
     /// Receive window in packets or bytes [default: unlimited].
     #[arg(long, value_name = "LIMIT")]
     pub window: Option<Limit>,
-    /// Constant-rate UDP, like up:500kbit@60s..80s; repeatable.
+    /// Constant-rate UDP, like up:500kbit or down:3mbit:200b@60s..80s; repeatable.
     #[arg(long, value_name = "FLOW")]
     pub udp: Vec<UdpBurst>,
     /// Send a sparse UDP echo this often and report its queueing delay; 0 sends none.
@@ -85,6 +86,10 @@ pub struct Defaults {
     pub buffer: Limit,
     /// Congestion control.
     pub tcp: Tcp,
+    /// The congestion controls that can be had.
+    pub tcps: &'static [Tcp],
+    /// The driver in words, for errors: "in the simulator".
+    pub place: &'static str,
     /// TCP/IP header bytes of a segment: 40, or 52 with timestamps.
     pub headers: u32,
     /// The sparse echo.
@@ -104,6 +109,8 @@ impl Defaults {
             },
             buffer: Limit::Packets(50),
             tcp: Tcp::Newreno,
+            tcps: &[Tcp::Reno, Tcp::Newreno],
+            place: "in the simulator",
             headers: 40,
             probe: None,
             runs: 5,
@@ -114,6 +121,8 @@ impl Defaults {
     pub const fn lab() -> Self {
         Self {
             tcp: Tcp::Cubic,
+            tcps: &[Tcp::Reno, Tcp::Cubic, Tcp::Bbr],
+            place: "in the lab",
             headers: 52,
             probe: Some(Duration::from_millis(100)),
             runs: 1,
@@ -133,46 +142,28 @@ pub enum ScenarioError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file is not a scenario.
+    /// A line of the file is wrong.
     #[error("{}:{line}: {message}", path.display())]
-    Parse {
+    File {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// What is wrong there, and what to write instead.
         message: String,
     },
-    /// A value is out of range.
-    #[error("--{name} {value}: {expected}")]
-    Value {
-        /// The flag or key.
-        name: &'static str,
-        /// Its value.
-        value: String,
-        /// What to write instead.
-        expected: &'static str,
-    },
+    /// A flag's value cannot be run.
+    #[error(transparent)]
+    Value(BadArgument),
 }
 
 impl ScenarioArgs {
-    /// Reads a scenario file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or a line of it is not understood.
-    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        toml::from_str(&text).map_err(|error| {
-            let offset = error.span().map_or(0, |span| span.start.min(text.len()));
-            ScenarioError::Parse {
-                path: path.to_owned(),
-                line: 1 + text[..offset].matches('\n').count(),
-                message: error.message().to_owned(),
-            }
-        })
+    /// Whether the flag is among these arguments.
+    fn gives(&self, flag: &str) -> bool {
+        let name = flag.trim_start_matches('-');
+        let values = serde_json::to_value(self).expect("arguments are plain values");
+        !matches!(values.get(name), None | Some(serde_json::Value::Null))
+            && values[name] != serde_json::json!([])
     }
 
     /// These values, and `other`'s where these are absent.
@@ -211,13 +202,23 @@ impl ScenarioArgs {
     /// # Errors
     /// The file is wrong, or a value is out of range.
     pub fn resolve(self, defaults: &Defaults) -> Result<Scenario, ScenarioError> {
-        let args = match self.file.clone() {
-            Some(path) => {
-                let file = Self::read(&path)?;
-                self.or(file)
-            }
-            None => self,
+        let Some(path) = self.file.clone() else {
+            return self.complete(defaults);
         };
+        let file = ScenarioFile::read(&path)?;
+        let typed = self.clone();
+        self.or(file.args.clone())
+            .complete(defaults)
+            .map_err(|error| match error {
+                ScenarioError::Value(bad) if typed.gives(&bad.argument) => {
+                    ScenarioError::Value(bad)
+                }
+                other => file.locate(other),
+            })
+    }
+
+    fn complete(self, defaults: &Defaults) -> Result<Scenario, ScenarioError> {
+        let args = self;
         let rate = |bits| Rate::from_bits_per_sec(bits).expect("a positive constant");
         let nonzero = |span: Duration| (span > Duration::ZERO).then_some(span);
         let mss = args.mss.map_or(1460, |size| size.0);
@@ -248,7 +249,7 @@ impl ScenarioArgs {
             seed: args.seed.unwrap_or(1),
             runs: args.runs.unwrap_or(defaults.runs),
         };
-        check(&scenario)?;
+        check(&scenario, defaults)?;
         let params = &mut scenario.qdisc_params;
         params
             .ack_size
@@ -260,79 +261,90 @@ impl ScenarioArgs {
     }
 }
 
-fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
-    let out_of_range = |name, value: String, expected| {
-        Err(ScenarioError::Value {
-            name,
-            value,
-            expected,
-        })
-    };
+/// The first thing about `scenario` that no driver could run.
+fn check(scenario: &Scenario, defaults: &Defaults) -> Result<(), ScenarioError> {
+    const MILLISECOND: Duration = Duration::from_millis(1);
     let (duration, warmup) = (scenario.duration, scenario.warmup);
-    if !(88..=1460).contains(&scenario.mss) {
-        return out_of_range("mss", format!("{}b", scenario.mss), "use 88b to 1460b");
-    }
+    let require = |holds: bool, name: &str, value: &dyn ToString, message: &str| {
+        if holds {
+            return Ok(());
+        }
+        Err(ScenarioError::Value(BadArgument {
+            argument: format!("--{name}"),
+            value: Some(value.to_string()),
+            message: message.to_owned(),
+        }))
+    };
+    let tcp_names: Vec<String> = defaults.tcps.iter().map(Tcp::to_string).collect();
+    require(
+        defaults.tcps.contains(&scenario.tcp),
+        "tcp",
+        &scenario.tcp,
+        &format!(
+            "not to be had {}; use {}",
+            defaults.place,
+            either(&tcp_names)
+        ),
+    )?;
+    require(
+        (88..=1460).contains(&scenario.mss),
+        "mss",
+        &Bytes(scenario.mss.into()),
+        "out of range; use 88b to 1460b",
+    )?;
     for (name, flows) in [
         ("flows-up", scenario.flows_up),
         ("flows-down", scenario.flows_down),
     ] {
-        if flows > 1000 {
-            return out_of_range(name, flows.to_string(), "use 0 to 1000");
-        }
+        require(flows <= 1000, name, &flows, "out of range; use 0 to 1000")?;
     }
-    if duration == Duration::ZERO || duration > Duration::from_secs(36_000) {
-        return out_of_range(
-            "duration",
-            duration.to_string(),
-            "use more than 0s and at most 36000s",
-        );
-    }
-    if warmup >= duration {
-        return out_of_range("warmup", warmup.to_string(), "use less than the duration");
-    }
-    if !(1..=10_000).contains(&scenario.runs) {
-        return out_of_range("runs", scenario.runs.to_string(), "use 1 to 10000");
-    }
-    if scenario
-        .probe
-        .is_some_and(|interval| interval < Duration::from_millis(1))
-    {
-        return out_of_range(
+    require(
+        duration > Duration::ZERO && duration <= Duration::from_secs(36_000),
+        "duration",
+        &duration,
+        "out of range; use more than 0s and at most 36000s",
+    )?;
+    require(
+        warmup < duration,
+        "warmup",
+        &warmup,
+        &format!("not less than the duration, {duration}"),
+    )?;
+    require(
+        (1..=10_000).contains(&scenario.runs),
+        "runs",
+        &scenario.runs,
+        "out of range; use 1 to 10000",
+    )?;
+    if let Some(probe) = scenario.probe {
+        require(
+            probe >= MILLISECOND,
             "probe",
-            scenario.probe.unwrap_or_default().to_string(),
-            "use 0, or 1ms and more",
-        );
+            &probe,
+            "out of range; use 0, or 1ms and more",
+        )?;
     }
-    if scenario
-        .qdisc_params
-        .interval
-        .is_some_and(|interval| interval < Duration::from_millis(1))
-    {
-        return out_of_range(
+    if let Some(interval) = scenario.qdisc_params.interval {
+        require(
+            interval >= MILLISECOND,
             "interval",
-            scenario
-                .qdisc_params
-                .interval
-                .unwrap_or_default()
-                .to_string(),
-            "use 1ms or more",
-        );
+            &interval,
+            "out of range; use 1ms or more",
+        )?;
     }
     for burst in &scenario.udp {
-        if !(28..=1500).contains(&burst.packet.0) {
-            return out_of_range(
-                "udp",
-                burst.packet.to_string(),
-                "use packets of 28b to 1500b",
-            );
-        }
-        if burst.stop.is_some_and(|stop| stop <= burst.start) {
-            return out_of_range(
-                "udp",
-                burst.start.to_string(),
-                "use a stop later than the start",
-            );
-        }
+        require(
+            (28..=1500).contains(&burst.packet.0),
+            "udp",
+            &burst.packet,
+            "out of range; use packets of 28b to 1500b",
+        )?;
+        require(
+            burst.stop.is_none_or(|stop| stop > burst.start),
+            "udp",
+            &burst.stop.unwrap_or_default(),
+            &format!("the stop is not later than the start, {}", burst.start),
+        )?;
     }
     Ok(())
 }
@@ -352,39 +364,25 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_the_names_of_the_flags() {
-        let text = r#"
-            up = "512kbit"
-            flows-up = 0
-            rtt = "100ms"
-            qdisc = "aq"
-            data-per-ack = "auto"
-            classifier = "size<=40"
-            delayed-ack = "100ms"
-            udp = [{ toward = "up", rate = "500kbit", start = "60s", stop = "80s" }]
-        "#;
-        let args: ScenarioArgs = toml::from_str(text).unwrap();
-        let scenario = args.resolve(&Defaults::paper()).unwrap();
-        assert_eq!(scenario.flows_up, 0);
-        assert_eq!(
-            scenario.ack_policy,
-            AckPolicy::Delayed(Duration::from_millis(100))
-        );
-        assert_eq!(scenario.udp, ["up:500kbit@60s..80s".parse().unwrap()]);
-    }
-
-    #[test]
     fn values_out_of_range_name_the_flag_and_the_range() {
         let error = |args: ScenarioArgs| args.resolve(&Defaults::paper()).unwrap_err().to_string();
         let args = ScenarioArgs {
             mss: Some(Bytes(20)),
             ..Default::default()
         };
-        assert_eq!(error(args), "--mss 20b: use 88b to 1460b");
+        assert_eq!(error(args), "--mss 20b: out of range; use 88b to 1460b");
         let args = ScenarioArgs {
             warmup: Some(Duration::from_secs(60)),
             ..Default::default()
         };
-        assert_eq!(error(args), "--warmup 60s: use less than the duration");
+        assert_eq!(error(args), "--warmup 60s: not less than the duration, 60s");
+        let args = ScenarioArgs {
+            tcp: Some(Tcp::Bbr),
+            ..Default::default()
+        };
+        assert_eq!(
+            error(args),
+            "--tcp bbr: not to be had in the simulator; use reno or newreno"
+        );
     }
 }

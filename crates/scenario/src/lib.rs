@@ -4,9 +4,11 @@
 //! claim can be shown twice: simulated, and over real kernel TCP.
 //!
 //! [`ScenarioArgs`] is a scenario as typed, on the command line or in a TOML file with the same
-//! names, everything optional. [`ScenarioArgs::resolve`] checks it and fills the defaults.
+//! names and the same errors, everything optional. [`ScenarioArgs::resolve`] checks it and fills the defaults.
 
 mod args;
+mod bad_argument;
+mod file;
 mod qdisc;
 mod report;
 mod rtt;
@@ -14,6 +16,7 @@ mod scenario;
 mod udp;
 
 pub use args::{Defaults, ScenarioArgs, ScenarioError};
+pub use bad_argument::BadArgument;
 pub use qdisc::{BeyondLimitName, ClassifierName, DataPerAckArg, QdiscArgs, QdiscName};
 pub use report::{Direction, Goodput, Percentiles, Report, Run, Series, Summary, Tool};
 pub use rtt::RttRange;

@@ -6,6 +6,7 @@ use asymq_core::parts::aq::{AqParams, BeyondLimit, DataPerAck};
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::str::FromStr;
 
 /// The disciplines by name.
@@ -17,6 +18,13 @@ pub enum QdiscName {
     Droptail,
     /// Asymmetric Queueing: ACKs and data share link and buffer in a computed ratio.
     Aq,
+}
+
+impl fmt::Display for QdiscName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.to_possible_value().expect("no variant is hidden");
+        f.pad(value.get_name())
+    }
 }
 
 /// Which packets are ACKs.

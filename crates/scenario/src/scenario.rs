@@ -5,6 +5,7 @@ use asymq_core::config::Config;
 use asymq_core::units::{Duration, Limit, Rate};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// TCP congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
@@ -19,6 +20,13 @@ pub enum Tcp {
     Cubic,
     /// BBR (lab).
     Bbr,
+}
+
+impl fmt::Display for Tcp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.to_possible_value().expect("no variant is hidden");
+        f.pad(value.get_name())
+    }
 }
 
 /// When a simulated receiver acknowledges.

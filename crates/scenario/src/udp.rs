@@ -1,6 +1,6 @@
 //! Constant-rate UDP with a schedule (paper 000, sections 4.7 and 4.8).
 
-use asymq_core::units::{Bytes, Duration, Rate};
+use asymq_core::units::{Bytes, Duration, Rate, UnitError};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
@@ -40,35 +40,79 @@ fn default_packet() -> Bytes {
 impl FromStr for UdpBurst {
     type Err = String;
 
-    /// Reads `up:500kbit`, `down:3mbit@60s..80s`.
+    /// Reads `up:500kbit`, `down:3mbit@60s..80s`, `up:64kbit:200b`.
     fn from_str(text: &str) -> Result<Self, String> {
-        const FORM: &str = "write it like up:500kbit or down:3mbit@60s..80s";
-        let (toward, rest) = text.split_once(':').ok_or(FORM)?;
-        let toward = match toward {
-            "up" => Toward::Up,
-            "down" => Toward::Down,
-            _ => return Err(format!("unknown direction '{toward}'; {FORM}")),
+        const FORM: &str = "write it like up:500kbit or down:3mbit:200b@60s..80s";
+        let (flow, span) = match text.split_once('@') {
+            Some((flow, span)) => (flow, Some(span)),
+            None => (text, None),
         };
-        let (rate, span) = match rest.split_once('@') {
-            Some((rate, span)) => (rate, Some(span)),
-            None => (rest, None),
-        };
-        let in_part = |part: &str, error| format!("{part}: {error}");
-        let (start, stop) = match span {
-            None => (Duration::ZERO, None),
-            Some(span) => {
-                let (start, stop) = span.split_once("..").ok_or(FORM)?;
-                let start = start.parse().map_err(|e| in_part(start, e))?;
-                let stop = stop.parse().map_err(|e| in_part(stop, e))?;
-                (start, Some(stop))
+        let mut parts = flow.split(':');
+        let toward = match parts.next() {
+            Some("up") => Toward::Up,
+            Some("down") => Toward::Down,
+            other => {
+                let other = other.unwrap_or_default();
+                return Err(format!("unknown direction '{other}'; {FORM}"));
             }
+        };
+        let rate = in_part(parts.next().ok_or(FORM)?)?;
+        let packet = parts.next().map_or(Ok(default_packet()), in_part)?;
+        if parts.next().is_some() {
+            return Err(FORM.into());
+        }
+        let (start, stop) = match span.map(|span| span.split_once("..").ok_or(FORM)) {
+            Some(span) => {
+                let (start, stop) = span?;
+                (in_part(start)?, Some(in_part(stop)?))
+            }
+            None => (Duration::ZERO, None),
         };
         Ok(Self {
             toward,
-            rate: rate.parse().map_err(|e| in_part(rate, e))?,
+            rate,
             start,
             stop,
-            packet: default_packet(),
+            packet,
         })
+    }
+}
+
+/// A part of the text as a quantity, and which part it is if it is wrong.
+fn in_part<T: FromStr<Err = UnitError>>(part: &str) -> Result<T, String> {
+    part.parse().map_err(|error| format!("{part}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_reads_rate_packet_size_and_schedule() {
+        let burst: UdpBurst = "down:3mbit:200b@60s..80s".parse().unwrap();
+        assert_eq!(burst.toward, Toward::Down);
+        assert_eq!(
+            (burst.rate.bits_per_sec(), burst.packet),
+            (3_000_000, Bytes(200))
+        );
+        assert_eq!(burst.start, Duration::from_secs(60));
+        assert_eq!(burst.stop, Some(Duration::from_secs(80)));
+        let burst: UdpBurst = "up:64kbit".parse().unwrap();
+        assert_eq!((burst.start, burst.stop), (Duration::ZERO, None));
+    }
+
+    #[test]
+    fn a_wrong_part_of_a_burst_is_named() {
+        let error = |text: &str| text.parse::<UdpBurst>().unwrap_err();
+        assert_eq!(
+            error("up:5mbot"),
+            "5mbot: unknown unit 'mbot'; use bit, kbit, mbit or gbit"
+        );
+        assert_eq!(
+            error("up:5mbit@60"),
+            "write it like up:500kbit or down:3mbit:200b@60s..80s"
+        );
+        assert!(error("up").starts_with("write it like"));
+        assert!(error("up:1mbit:100b:x").starts_with("write it like"));
     }
 }

@@ -1,0 +1,236 @@
+//! A scenario as a TOML file: the flags, without their dashes, as keys.
+
+use crate::{BadArgument, ScenarioArgs, ScenarioError};
+use clap::{Args, Command, FromArgMatches};
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// A scenario file as read, and where each key stands.
+#[derive(Debug)]
+pub(crate) struct ScenarioFile {
+    pub(crate) args: ScenarioArgs,
+    path: PathBuf,
+    lines: Vec<(String, usize)>,
+}
+
+impl ScenarioFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or a line of it is not understood.
+    pub(crate) fn read(path: &Path) -> Result<Self, ScenarioError> {
+        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::parse(path, &text)
+    }
+
+    /// Hands each key to the parser of the command line, so that both understand the same and say
+    /// the same.
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, ScenarioError> {
+        let line_at = |offset: usize| 1 + text[..offset.min(text.len())].matches('\n').count();
+        let fail = |line, message| ScenarioError::File {
+            path: path.to_owned(),
+            line,
+            message,
+        };
+        let table = DeTable::parse(text).map_err(|error| {
+            let line = line_at(error.span().map_or(0, |span| span.start));
+            fail(line, error.message().replace('\n', ", "))
+        })?;
+        let mut entries: Vec<_> = table.get_ref().iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+
+        let parser = ScenarioArgs::augment_args(Command::new("file"))
+            .no_binary_name(true)
+            .disable_help_flag(true);
+        let mut flags = Vec::new();
+        let mut lines = Vec::new();
+        for (key, value) in entries {
+            let name = key.get_ref().as_ref();
+            lines.push((name.to_owned(), line_at(key.span().start)));
+            // A list repeats the flag.
+            let items = match value.get_ref() {
+                DeValue::Array(items) => &items[..],
+                _ => std::slice::from_ref(value),
+            };
+            for item in items {
+                let line = line_at(item.span().start);
+                let flag = as_flag(name, item.get_ref()).map_err(|message| fail(line, message))?;
+                parser
+                    .clone()
+                    .try_get_matches_from([&flag])
+                    .map_err(|error| fail(line, in_file(name, &BadArgument::from(&error))))?;
+                flags.push(flag);
+            }
+        }
+        let args = parser
+            .try_get_matches_from(flags)
+            .and_then(|matches| ScenarioArgs::from_arg_matches(&matches))
+            .map_err(|error| fail(1, BadArgument::from(&error).to_string()))?;
+        Ok(Self {
+            args,
+            path: path.to_owned(),
+            lines,
+        })
+    }
+
+    /// The error with the line of its key, if this file has the key.
+    pub(crate) fn locate(&self, error: ScenarioError) -> ScenarioError {
+        match error {
+            ScenarioError::Value(bad) => {
+                let name = bad.argument.trim_start_matches('-');
+                match self.lines.iter().find(|(key, _)| key == name) {
+                    Some(&(_, line)) => ScenarioError::File {
+                        path: self.path.clone(),
+                        line,
+                        message: in_file(name, &bad),
+                    },
+                    None => ScenarioError::Value(bad),
+                }
+            }
+            other => other,
+        }
+    }
+}
+
+/// `up = 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit`.
+fn in_file(name: &str, bad: &BadArgument) -> String {
+    let message = bad.message.replace("argument", "key").replace("--", "");
+    match &bad.value {
+        Some(value) => format!("{name} = {value}: {message}"),
+        None => format!("{name}: {message}"),
+    }
+}
+
+/// A key and its value as a flag.
+fn as_flag(name: &str, value: &DeValue<'_>) -> Result<String, String> {
+    let text = match value {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(truth) => truth.to_string(),
+        DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
+            return Err(format!(
+                "{name}: a {} is not understood here; write text or a number, like up = \"1mbit\"",
+                value.type_str()
+            ));
+        }
+    };
+    Ok(format!("--{name}={text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AckPolicy, Defaults};
+    use asymq_core::units::Duration;
+
+    fn parse(text: &str) -> Result<ScenarioFile, ScenarioError> {
+        ScenarioFile::parse(Path::new("s.toml"), text)
+    }
+
+    #[test]
+    fn a_file_has_the_names_of_the_flags() {
+        let text = r#"
+            up = "512kbit"
+            flows-up = 0
+            rtt = "100ms"
+            qdisc = "aq"
+            mss = 1_000
+            data-per-ack = 2.0
+            classifier = "size<=40"
+            delayed-ack = "100ms"
+            udp = ["up:500kbit@60s..80s", "down:64kbit:200b"]
+        "#;
+        let scenario = parse(text)
+            .unwrap()
+            .args
+            .resolve(&Defaults::paper())
+            .unwrap();
+        assert_eq!((scenario.flows_up, scenario.mss), (0, 1000));
+        assert_eq!(
+            scenario.ack_policy,
+            AckPolicy::Delayed(Duration::from_millis(100))
+        );
+        assert_eq!(scenario.udp[0], "up:500kbit@60s..80s".parse().unwrap());
+        assert_eq!(scenario.udp[1], "down:64kbit:200b".parse().unwrap());
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_with_its_key_and_what_to_write_instead() {
+        for (text, expected) in [
+            (
+                "down = \"10mbit\"\nup = \"1mbitt\"",
+                "s.toml:2: up = 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit",
+            ),
+            (
+                "# a comment\n\nflow-up = 3",
+                "s.toml:3: flow-up: unknown key; did you mean flows-up?",
+            ),
+            (
+                "colour = \"red\"",
+                "s.toml:1: colour: unknown key; help lists what there is",
+            ),
+            (
+                "up = \"1mbit\"\nqdisc = \"red\"",
+                "s.toml:2: qdisc = red: unknown; use droptail or aq",
+            ),
+            (
+                "flows-up = 2.5",
+                "s.toml:1: flows-up = 2.5: not a whole number; write it like 5",
+            ),
+            (
+                "rtt = 20",
+                "s.toml:1: rtt = 20: no unit; use s, ms, us or ns",
+            ),
+            (
+                "udp = [\"up:1mbit\",\n \"left:1mbit\"]",
+                "s.toml:2: udp = left:1mbit: unknown direction 'left'; write it like up:500kbit or down:3mbit:200b@60s..80s",
+            ),
+            (
+                "[tcp]\nname = \"reno\"",
+                "s.toml:1: tcp: a table is not understood here; write text or a number, like up = \"1mbit\"",
+            ),
+            (
+                "up = ",
+                "s.toml:1: string values must be quoted, expected literal string",
+            ),
+            ("up = \"1mbit\"\nup = \"2mbit\"", "s.toml:2: duplicate key"),
+        ] {
+            assert_eq!(parse(text).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_named_where_it_was_written() {
+        let directory = std::env::temp_dir().join(format!("asymq-file-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("short.toml");
+        std::fs::write(&path, "up = \"1mbit\"\nduration = \"4s\"\n").unwrap();
+        let resolve = |duration: Option<Duration>| {
+            let args = ScenarioArgs {
+                file: Some(path.clone()),
+                duration,
+                warmup: Some(Duration::from_secs(9)),
+                ..ScenarioArgs::default()
+            };
+            args.resolve(&Defaults::paper()).map_err(|e| e.to_string())
+        };
+        assert_eq!(
+            resolve(None).unwrap_err(),
+            "--warmup 9s: not less than the duration, 4s"
+        );
+        std::fs::write(&path, "up = \"1mbit\"\nduration = \"0s\"\n").unwrap();
+        assert_eq!(
+            resolve(None).unwrap_err(),
+            format!(
+                "{}:2: duration = 0ns: out of range; use more than 0s and at most 36000s",
+                path.display()
+            )
+        );
+        assert!(resolve(Some(Duration::from_secs(10))).is_ok());
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}
