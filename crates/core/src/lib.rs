@@ -6,6 +6,8 @@
 //!
 //! - [`units`]: instants, durations, rates and limits that read and print as `tc` does.
 //! - [`packet`]: what a discipline may know of a packet.
+//! - [`frame`]: a parser of real frames that fills it.
+//! - [`overhead`]: what the link charges for a packet, as `tc-cake` counts it.
 //! - [`classify`]: which packets are ACKs.
 //! - [`qdisc`]: the contract between a discipline and its caller.
 //! - [`parts`]: mechanisms that disciplines are made of.
@@ -20,7 +22,9 @@ extern crate alloc;
 pub mod classify;
 pub mod config;
 pub mod disciplines;
+pub mod frame;
 pub mod model;
+pub mod overhead;
 pub mod packet;
 pub mod parts;
 pub mod qdisc;

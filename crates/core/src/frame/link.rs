@@ -1,0 +1,94 @@
+//! Ethernet, VLAN tags and PPPoE: what stands before the IP header.
+
+use super::ip::Version;
+
+/// The link layer of a frame.
+pub(super) struct Link {
+    /// Its length in bytes.
+    pub(super) len: usize,
+    /// VLAN identifiers and PPPoE session, 16 bits each: equal addresses in two of them are strangers.
+    pub(super) scope: u64,
+    /// The IP version that it announces, if any.
+    pub(super) carries: Option<Version>,
+}
+
+/// Tags before a frame is called opaque; three and a PPPoE session fill the scope.
+const MOST_TAGS: usize = 3;
+
+/// EtherTypes.
+mod ether {
+    pub(super) const IPV4: u16 = 0x0800;
+    pub(super) const IPV6: u16 = 0x86dd;
+    pub(super) const VLAN: u16 = 0x8100;
+    pub(super) const SERVICE_VLAN: u16 = 0x88a8;
+    // Tag types from before 802.1ad.
+    pub(super) const OLD_QINQ: [u16; 2] = [0x9100, 0x9200];
+    pub(super) const PPPOE_SESSION: u16 = 0x8864;
+}
+
+#[inline]
+pub(super) fn read(frame: &[u8]) -> Link {
+    let mut link = Link {
+        len: 14,
+        scope: 0,
+        carries: None,
+    };
+    let Some(mut ether_type) = be16(frame, 12) else {
+        link.len = frame.len();
+        return link;
+    };
+    for _ in 0..MOST_TAGS {
+        if !is_tag(ether_type) {
+            break;
+        }
+        let (Some(tag), Some(inner)) = (be16(frame, link.len), be16(frame, link.len + 2)) else {
+            return link;
+        };
+        // A priority tag (identifier 0) leaves the scope as it is.
+        link.scope = link.scope << 16 | u64::from(tag & 0x0fff);
+        link.len += 4;
+        ether_type = inner;
+    }
+    match ether_type {
+        ether::IPV4 => link.carries = Some(Version::V4),
+        ether::IPV6 => link.carries = Some(Version::V6),
+        ether::PPPOE_SESSION => pppoe(frame, &mut link),
+        _ => {}
+    }
+    link
+}
+
+fn is_tag(ether_type: u16) -> bool {
+    matches!(ether_type, ether::VLAN | ether::SERVICE_VLAN) || ether::OLD_QINQ.contains(&ether_type)
+}
+
+/// A session packet of RFC 2516, section 4: version and type 1, code 0, session, length, and a PPP
+/// protocol number of two bytes.
+fn pppoe(frame: &[u8], link: &mut Link) {
+    const VERSION_TYPE_CODE: u16 = 0x1100;
+    const PPP_IPV4: u16 = 0x0021;
+    const PPP_IPV6: u16 = 0x0057;
+    let word = |index: usize| be16(frame, link.len + 2 * index);
+    let (Some(VERSION_TYPE_CODE), Some(session), Some(length), Some(protocol)) =
+        (word(0), word(1), word(2), word(3))
+    else {
+        return;
+    };
+    // The length counts from the PPP protocol on.
+    if usize::from(length) > frame.len() - (link.len + 6) {
+        return;
+    }
+    link.scope = link.scope << 16 | u64::from(session);
+    link.len += 8;
+    link.carries = match protocol {
+        PPP_IPV4 => Some(Version::V4),
+        PPP_IPV6 => Some(Version::V6),
+        _ => None,
+    };
+}
+
+#[inline]
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    let pair = bytes.get(at..)?.first_chunk()?;
+    Some(u16::from_be_bytes(*pair))
+}
