@@ -1,2 +1,63 @@
-//! tbd
-fn main() {}
+//! `asymq`: reads the command line, runs one command, and answers with an exit code: 0, 1 if it
+//! failed at run time, 2 if the input was bad.
+
+mod commands;
+mod output;
+mod table;
+
+use asymq_scenario::{BadArgument, ScenarioError};
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Full links in both directions: asymmetric queueing simulated, over real TCP, and as a gateway.
+#[derive(Debug, Parser)]
+#[command(name = "asymq", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Model(commands::model::ModelArgs),
+}
+
+impl Command {
+    fn run(self) -> anyhow::Result<()> {
+        match self {
+            Self::Model(args) => commands::model::run(&args),
+        }
+    }
+}
+
+const BAD_INPUT: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    match cli.command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            let bad_input = error.is::<ScenarioError>() || error.is::<BadArgument>();
+            ExitCode::from(if bad_input { BAD_INPUT } else { 1 })
+        }
+    }
+}
+
+/// Answers a command line that is not understood, or that asks for help.
+fn refuse(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // Nobody is left to tell if the terminal is gone.
+            let _ = error.print();
+        }
+        _ => eprintln!("{}", BadArgument::from(error)),
+    }
+    ExitCode::from(if error.use_stderr() { BAD_INPUT } else { 0 })
+}

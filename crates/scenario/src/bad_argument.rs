@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error;
 use std::fmt;
-use std::num::{IntErrorKind, ParseIntError};
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
 /// An argument that was not understood, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,10 +41,7 @@ impl From<&clap::Error> for BadArgument {
         let value = text(error, ContextKind::InvalidValue);
         let message = match error.kind() {
             ErrorKind::ValueValidation => match error.source() {
-                Some(cause) => match cause.downcast_ref::<ParseIntError>() {
-                    Some(cause) => whole_number(cause.kind()).to_owned(),
-                    None => cause.to_string(),
-                },
+                Some(cause) => explain(cause),
                 None => "not understood".to_owned(),
             },
             ErrorKind::InvalidValue if value.as_deref() == Some("") => "no value given".to_owned(),
@@ -91,11 +88,18 @@ pub(crate) fn either<T: AsRef<str>>(choices: &[T]) -> String {
     }
 }
 
-const fn whole_number(kind: &IntErrorKind) -> &'static str {
-    match kind {
-        IntErrorKind::PosOverflow => "too large",
-        _ => "not a whole number; write it like 5",
+/// The error of a value's parser; the standard library's say what, but not what to write instead.
+fn explain(cause: &(dyn Error + 'static)) -> String {
+    if let Some(cause) = cause.downcast_ref::<ParseIntError>() {
+        return match cause.kind() {
+            IntErrorKind::PosOverflow => "too large".to_owned(),
+            _ => "not a whole number; write it like 5".to_owned(),
+        };
     }
+    if cause.is::<ParseFloatError>() {
+        return "not a number; write it like 2".to_owned();
+    }
+    cause.to_string()
 }
 
 fn unknown(what: &str, suggestion: Option<String>) -> String {

@@ -4,4 +4,4 @@ mod drop_tail;
 mod two_class;
 
 pub use drop_tail::DropTail;
-pub use two_class::TwoClass;
+pub use two_class::{TwoClass, split_buffer};

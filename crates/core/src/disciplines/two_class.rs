@@ -53,7 +53,7 @@ impl<P: Packet> TwoClass<P> {
 
 /// The data queue's and the ACK queue's part of a buffer. A byte limit leaves each class room for
 /// at least one packet of its kind.
-fn split_buffer(limit: Limit, data_share: f64) -> (Limit, Limit) {
+pub fn split_buffer(limit: Limit, data_share: f64) -> (Limit, Limit) {
     let whole = limit.value();
     let (least_data, least_ack) = match limit {
         Limit::Packets(_) => (1, 1),

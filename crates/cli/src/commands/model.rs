@@ -1,0 +1,299 @@
+//! `asymq model`: what AQ's equations say of a link.
+
+use crate::output::{self, rate, time};
+use crate::table::Table;
+use asymq_core::disciplines::split_buffer;
+use asymq_core::model::{AckDemand, Capacities, FullRates, OutOfReach, worst_delay};
+use asymq_core::units::{Bytes, Limit, Rate};
+use asymq_scenario::BadArgument;
+use clap::Args;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Show what AQ's equations say of a link: ratio, rates, buffers, limits, worst-case delays.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: asymq model --up 1mbit --down 10mbit")]
+pub(crate) struct ModelArgs {
+    /// Uplink capacity.
+    #[arg(long, value_name = "RATE", default_value = "1mbit")]
+    up: Rate,
+    /// Downlink capacity.
+    #[arg(long, value_name = "RATE", default_value = "10mbit")]
+    down: Rate,
+    /// Bytes of an ACK on the link.
+    #[arg(long, value_name = "SIZE", default_value = "40b")]
+    ack_size: Bytes,
+    /// Bytes of a full data packet on the link.
+    #[arg(long, value_name = "SIZE", default_value = "1500b")]
+    data_size: Bytes,
+    /// Data packets that one ACK stands for, 1 to 64; 2 with delayed ACKs.
+    #[arg(long, value_name = "N", default_value = "1")]
+    data_per_ack: f64,
+    /// Uplink buffer, in packets or bytes.
+    #[arg(long, value_name = "LIMIT", default_value = "50p")]
+    buffer: Limit,
+    /// Rate of non-TCP traffic up.
+    #[arg(long, value_name = "RATE")]
+    non_tcp_up: Option<Rate>,
+    /// Rate of non-TCP traffic down.
+    #[arg(long, value_name = "RATE")]
+    non_tcp_down: Option<Rate>,
+    /// Print JSON (docs/json.md).
+    #[arg(long)]
+    json: bool,
+}
+
+/// The model's answer, as `--json` prints it. Rates are in bit/s.
+#[derive(Debug, Serialize)]
+struct Answer {
+    format: u32,
+    link: Link,
+    /// Whether both directions can be full (eq. 11).
+    fillable: bool,
+    /// Why not, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// Absent, like `least_up`, where other traffic leaves nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    normalized_asymmetry: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    least_up: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    full: Option<Full>,
+    /// Worst-case queueing delay under DropTail (eq. 12).
+    droptail_delay_ms: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Link {
+    up: f64,
+    down: f64,
+    non_tcp_up: f64,
+    non_tcp_down: f64,
+    ack_size: u32,
+    data_size: u32,
+    data_per_ack: f64,
+    buffer: Limit,
+}
+
+/// What holds where both directions can be full.
+#[derive(Debug, Serialize)]
+struct Full {
+    ratio: f64,
+    data_share: f64,
+    rates: Rates,
+    buffer: Split<Limit>,
+    /// Worst-case queueing delays under AQ (eq. 13).
+    delay_ms: Split<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Rates {
+    up: Split<f64>,
+    down: Split<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Split<T> {
+    data: T,
+    ack: T,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ModelArgs) -> anyhow::Result<()> {
+    let link = check(args)?;
+    let demand = AckDemand::new(link.ack_size, link.data_size, link.data_per_ack);
+    let capacities = Capacities {
+        up: link.up - link.non_tcp_up,
+        down: link.down - link.non_tcp_down,
+    };
+    let solved = capacities.full_rates(demand, demand);
+    let shared = solved != Err(OutOfReach::NoCapacity);
+    let answer = Answer {
+        format: 1,
+        fillable: solved.is_ok(),
+        reason: solved.err().map(|reason| reason.to_string()),
+        normalized_asymmetry: shared.then(|| capacities.normalized_asymmetry(demand)),
+        least_up: shared.then(|| capacities.least_uplink(demand) + link.non_tcp_up),
+        full: solved.ok().map(|rates| full(&link, &rates)),
+        droptail_delay_ms: 1e3 * worst_delay(volume(link.buffer, link.data_size), link.up),
+        link,
+    };
+    if args.json {
+        return output::print_json(&answer);
+    }
+    output::print(&in_words(&answer, solved.err()))
+}
+
+fn check(args: &ModelArgs) -> Result<Link, BadArgument> {
+    let refuse = |flag: &str, value: String, message: &str| BadArgument {
+        argument: flag.to_owned(),
+        value: Some(value),
+        message: message.to_owned(),
+    };
+    let size = |flag, bytes: Bytes, least: u64| {
+        u32::try_from(bytes.0)
+            .ok()
+            .filter(|size| (least..=65_535).contains(&u64::from(*size)))
+            .ok_or_else(|| {
+                let range = format!("out of range; use {least}b to 65535b");
+                refuse(flag, bytes.to_string(), &range)
+            })
+    };
+    if !(1.0..=64.0).contains(&args.data_per_ack) {
+        return Err(refuse(
+            "--data-per-ack",
+            args.data_per_ack.to_string(),
+            "out of range; use a number from 1 to 64",
+        ));
+    }
+    let bits = |rate: Rate| rate.bits_per_sec() as f64;
+    Ok(Link {
+        up: bits(args.up),
+        down: bits(args.down),
+        non_tcp_up: args.non_tcp_up.map_or(0.0, bits),
+        non_tcp_down: args.non_tcp_down.map_or(0.0, bits),
+        ack_size: size("--ack-size", args.ack_size, 20)?,
+        data_size: size("--data-size", args.data_size, 41)?,
+        data_per_ack: args.data_per_ack,
+        buffer: args.buffer,
+    })
+}
+
+fn full(link: &Link, rates: &FullRates) -> Full {
+    let (data, ack) = split_buffer(link.buffer, rates.data_share());
+    let delay = |limit, size, rate| 1e3 * worst_delay(volume(limit, size), rate);
+    // Other traffic waits in the data queue, and its rate drains that queue too.
+    let data_rate = rates.data_up + link.non_tcp_up;
+    Full {
+        ratio: rates.ratio(),
+        data_share: rates.data_share(),
+        rates: Rates {
+            up: Split {
+                data: rates.data_up,
+                ack: rates.ack_up,
+            },
+            down: Split {
+                data: rates.data_down,
+                ack: rates.ack_down,
+            },
+        },
+        delay_ms: Split {
+            data: delay(data, link.data_size, data_rate),
+            ack: delay(ack, link.ack_size, rates.ack_up),
+        },
+        buffer: Split { data, ack },
+    }
+}
+
+/// Bytes of a full buffer that holds packets of `size`.
+fn volume(limit: Limit, size: u32) -> f64 {
+    match limit {
+        Limit::Packets(packets) => f64::from(packets) * f64::from(size),
+        Limit::Bytes(bytes) => bytes as f64,
+    }
+}
+
+fn in_words(answer: &Answer, out_of_reach: Option<OutOfReach>) -> String {
+    let link = &answer.link;
+    let mut text = format!(
+        "{} up, {} down; ACKs of {} bytes, data packets of {}, {} per ACK\n",
+        rate(link.up),
+        rate(link.down),
+        link.ack_size,
+        link.data_size,
+        link.data_per_ack
+    );
+    if link.non_tcp_up + link.non_tcp_down > 0.0 {
+        let (up, down) = (rate(link.non_tcp_up), rate(link.non_tcp_down));
+        let _ = writeln!(
+            text,
+            "of which other traffic than TCP takes {up} up, {down} down"
+        );
+    }
+    text.push('\n');
+    match (&answer.full, out_of_reach) {
+        (Some(full), _) => text += &full_in_words(answer, full),
+        (None, Some(reason)) => text += &limit_in_words(answer, reason),
+        (None, None) => {}
+    }
+    text
+}
+
+/// The normalized asymmetry and the least uplink, where there is something to share.
+fn limits(answer: &Answer) -> (f64, f64) {
+    (
+        answer.normalized_asymmetry.unwrap_or_default(),
+        answer.least_up.unwrap_or_default(),
+    )
+}
+
+fn full_in_words(answer: &Answer, full: &Full) -> String {
+    let ms = |delay: f64| time(delay / 1e3);
+    let (k, least_up) = limits(answer);
+    let mut table = Table::new(["", "data", "ACKs", "DropTail, all"]);
+    let Rates { up, down } = &full.rates;
+    table.row([
+        "uplink, when both are full (eqs. 5, 6)".into(),
+        rate(up.data),
+        rate(up.ack),
+    ]);
+    table.row([
+        "downlink, when both are full (eqs. 3, 4)".into(),
+        rate(down.data),
+        rate(down.ack),
+    ]);
+    table.row([
+        "uplink buffer".into(),
+        full.buffer.data.to_string(),
+        full.buffer.ack.to_string(),
+        answer.link.buffer.to_string(),
+    ]);
+    table.row([
+        "longest wait at the uplink (eqs. 12, 13)".into(),
+        ms(full.delay_ms.data),
+        ms(full.delay_ms.ack),
+        ms(answer.droptail_delay_ms),
+    ]);
+    format!(
+        "Both directions can be full. Serve data and ACKs {:.3} to 1 (eq. 7): \
+         {:.1} % and {:.1} % of the uplink.\n\n{table}\n\
+         Eq. 11 holds down to an uplink of {}. Normalized asymmetry k = {:.3}: \
+         below 1, the ACKs of a full download fit.\n",
+        full.ratio,
+        100.0 * full.data_share,
+        100.0 * (1.0 - full.data_share),
+        rate(least_up),
+        k,
+    )
+}
+
+fn limit_in_words(answer: &Answer, reason: OutOfReach) -> String {
+    let link = &answer.link;
+    let (k, least_up) = limits(answer);
+    match reason {
+        OutOfReach::AcksOverloadUplink => format!(
+            "No ratio fills both directions: eq. 11 fails. The ACKs of a full download need {} of the \
+             uplink, {k:.2} times\nwhat it has (the normalized asymmetry k).\n\n\
+             AQ then gives ACKs and data half the uplink each (--beyond-limit equal-shares): ACKs are \
+             lost, but they are\ncumulative. With starve-acks, the paper's behaviour, the upload is \
+             full and the download collapses.\n\n\
+             Any one of these would make both full: an uplink above {}; a downlink below {}; \
+             data packets above {:.0} bytes;\nmore than {:.2} data packets per ACK.\n",
+            rate(least_up - link.non_tcp_up),
+            rate(least_up),
+            rate((link.down - link.non_tcp_down) / k + link.non_tcp_down),
+            f64::from(link.data_size) * k,
+            link.data_per_ack * k,
+        ),
+        OutOfReach::AcksOverloadDownlink => format!(
+            "No ratio fills both directions: the ACKs of a full upload need more than the downlink.\n\
+             AQ is for links whose downlink is the faster one (k = {k:.3}).\n"
+        ),
+        OutOfReach::NoCapacity => {
+            "Other traffic than TCP takes a whole direction: nothing is left to share. AQ then keeps \
+             the last ratio that held.\n"
+                .to_owned()
+        }
+    }
+}

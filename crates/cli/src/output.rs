@@ -1,0 +1,71 @@
+//! What goes to standard output and to files.
+
+use anyhow::Context;
+use serde::Serialize;
+use std::io::{ErrorKind, Write};
+
+/// Prints `text` at once. A reader that has gone (`| head`) is no error.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints `value` as indented JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    print(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// `733.9 kbit/s`, with about four significant digits.
+pub(crate) fn rate(bits_per_sec: f64) -> String {
+    scaled(
+        bits_per_sec,
+        &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")],
+        "bit/s",
+    )
+}
+
+/// `15.6 ms`, with about four significant digits.
+pub(crate) fn time(seconds: f64) -> String {
+    scaled(seconds, &[(1.0, "s"), (1e-3, "ms")], "s")
+}
+
+fn scaled(value: f64, units: &[(f64, &str)], least: &str) -> String {
+    let (unit, name) = units
+        .iter()
+        .find(|(unit, _)| value >= *unit)
+        .or(units.last())
+        .filter(|(unit, _)| value >= *unit || *unit < 1.0)
+        .map_or((1.0, least), |&(unit, name)| (unit, name));
+    let value = value / unit;
+    let decimals = match value {
+        v if v < 10.0 => 3,
+        v if v < 100.0 => 2,
+        _ => 1,
+    };
+    let text = format!("{value:.decimals$}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text} {name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_printed_in_the_unit_that_suits_them() {
+        assert_eq!(rate(733_854.9), "733.9 kbit/s");
+        assert_eq!(rate(10e6), "10 Mbit/s");
+        assert_eq!(rate(0.0), "0 bit/s");
+        assert_eq!(time(0.6), "600 ms");
+        assert_eq!(time(0.000_32), "0.32 ms");
+        assert_eq!(time(1.2), "1.2 s");
+    }
+}
