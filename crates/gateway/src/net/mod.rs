@@ -1,6 +1,12 @@
-//! Interfaces of the calling thread's network namespace, made and set up over netlink.
+//! Interfaces of the calling thread's network namespace, made and set up over netlink; their
+//! offloads; and network namespaces themselves. No external program is needed.
 
+mod features;
 mod message;
+mod netns;
+
+pub use features::{Feature, set_feature};
+pub use netns::Netns;
 
 use message::{Message, Route};
 use std::io;
@@ -70,6 +76,39 @@ impl Network {
     pub fn set_up(&mut self, index: u32) -> io::Result<()> {
         let mut request = Message::change(libc::RTM_NEWLINK);
         request.body(&interface(index, libc::IFF_UP as u32));
+        self.0.request(request)
+    }
+
+    /// Takes an interface down.
+    ///
+    /// # Errors
+    /// There is none of this index, or the caller lacks CAP_NET_ADMIN.
+    pub fn set_down(&mut self, index: u32) -> io::Result<()> {
+        let mut request = Message::change(libc::RTM_NEWLINK);
+        let mut body = interface(index, libc::IFF_UP as u32);
+        body[8..12].fill(0);
+        request.body(&body);
+        self.0.request(request)
+    }
+
+    /// Sets the largest packet that an interface carries.
+    ///
+    /// # Errors
+    /// There is none of this index, it cannot, or the caller lacks CAP_NET_ADMIN.
+    pub fn set_mtu(&mut self, index: u32, mtu: u32) -> io::Result<()> {
+        let mut request = Message::change(libc::RTM_NEWLINK);
+        request.body(&interface(index, 0));
+        request.attribute(libc::IFLA_MTU, &mtu.to_ne_bytes());
+        self.0.request(request)
+    }
+
+    /// Removes an interface, and its peer with it if it is one of a pair.
+    ///
+    /// # Errors
+    /// There is none of this index, or the caller lacks CAP_NET_ADMIN.
+    pub fn delete(&mut self, index: u32) -> io::Result<()> {
+        let mut request = Message::change(libc::RTM_DELLINK);
+        request.body(&interface(index, 0));
         self.0.request(request)
     }
 

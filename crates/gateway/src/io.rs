@@ -1,0 +1,43 @@
+//! The seam between the forwarder and real interfaces.
+
+use std::io;
+
+/// Whole Ethernet frames in and out, without waiting.
+///
+/// Frames are complete: as long as on the wire, VLAN tags in place, checksums filled in.
+pub trait PacketIo {
+    /// Shows received frames to `each` until about `most` were shown or none waits; answers how
+    /// many were. One received superpacket may be shown as several frames beyond `most`.
+    ///
+    /// # Errors
+    /// `NetworkDown` and its kin: the interface went down or away.
+    fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
+
+    /// Takes a copy of the frame for transmission, by the next [`flush`](Self::flush) at the
+    /// latest. Frames leave in the order they were given.
+    fn send(&mut self, frame: &[u8]);
+
+    /// Transmits what was given to [`send`](Self::send).
+    ///
+    /// # Errors
+    /// The interface went down or away; frames that found no room are only counted.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Frames that were lost between the interface and the caller.
+    fn losses(&mut self) -> Losses {
+        Losses::default()
+    }
+}
+
+/// Frames lost at a port since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Received while the ring was full.
+    pub ring_full: u64,
+    /// Received, but with an offload that could not be undone, or cut short.
+    pub not_understood: u64,
+    /// Not sent: longer than the interface's MTU.
+    pub too_long: u64,
+    /// Not sent for another reason: the driver's queue was full, or the interface down.
+    pub not_sent: u64,
+}

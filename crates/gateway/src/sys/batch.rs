@@ -1,0 +1,113 @@
+//! Sending many frames with one system call.
+
+use super::socket::PacketSocket;
+use crate::io::Losses;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Frames that wait to be sent together, and the socket they leave by.
+#[derive(Debug)]
+pub(crate) struct SendBatch {
+    socket: PacketSocket,
+    bytes: Vec<u8>,
+    /// Where each frame ends in `bytes`.
+    ends: Vec<usize>,
+    /// Frames of the batch that are done with.
+    done: usize,
+}
+
+impl SendBatch {
+    /// The most frames in one batch.
+    const FRAMES: usize = 64;
+
+    /// An empty batch that leaves by `socket`.
+    pub(crate) fn new(socket: PacketSocket) -> Self {
+        Self {
+            socket,
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            done: 0,
+        }
+    }
+
+    /// Takes a copy of the frame; `false` if the batch is full.
+    #[inline]
+    pub(crate) fn push(&mut self, frame: &[u8]) -> bool {
+        if self.ends.len() == Self::FRAMES {
+            return false;
+        }
+        self.bytes.extend_from_slice(frame);
+        self.ends.push(self.bytes.len());
+        true
+    }
+
+    /// Sends everything; what finds no room is counted. The batch is empty afterwards.
+    ///
+    /// # Errors
+    /// The interface is down or away: the rest of the batch is lost.
+    pub(crate) fn send(&mut self, losses: &mut Losses) -> io::Result<()> {
+        let mut answer = Ok(());
+        while self.done < self.ends.len() {
+            let error = match self.send_some() {
+                Ok(count) => {
+                    self.done += count;
+                    continue;
+                }
+                Err(error) => error,
+            };
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::EMSGSIZE) => {
+                    losses.too_long += 1;
+                    self.done += 1;
+                }
+                Some(libc::ENOBUFS | libc::EAGAIN) => {
+                    losses.not_sent += 1;
+                    self.done += 1;
+                }
+                _ => {
+                    losses.not_sent += (self.ends.len() - self.done) as u64;
+                    self.done = self.ends.len();
+                    answer = Err(error);
+                }
+            }
+        }
+        self.bytes.clear();
+        self.ends.clear();
+        self.done = 0;
+        answer
+    }
+
+    fn send_some(&self) -> io::Result<usize> {
+        let mut start = match self.done {
+            0 => 0,
+            done => self.ends[done - 1],
+        };
+        let mut parts = [libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        }; Self::FRAMES];
+        // SAFETY: all-zero is a valid msghdr: null pointers with zero lengths.
+        let mut messages: [libc::mmsghdr; Self::FRAMES] = unsafe { std::mem::zeroed() };
+        let ends = &self.ends[self.done..];
+        for ((part, message), &end) in parts.iter_mut().zip(&mut messages).zip(ends) {
+            let frame = &self.bytes[start..end];
+            part.iov_base = frame.as_ptr().cast_mut().cast();
+            part.iov_len = frame.len();
+            message.msg_hdr.msg_iov = part;
+            message.msg_hdr.msg_iovlen = 1;
+            start = end;
+        }
+        // SAFETY: the messages point to parts, and those to bytes of `self`; all outlive the call,
+        // which only reads them and writes the messages' lengths.
+        let answer = unsafe {
+            libc::sendmmsg(
+                self.socket.as_fd().as_raw_fd(),
+                messages.as_mut_ptr(),
+                ends.len() as u32,
+                libc::MSG_DONTWAIT,
+            )
+        };
+        usize::try_from(answer).map_err(|_| io::Error::last_os_error())
+    }
+}

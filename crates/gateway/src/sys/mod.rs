@@ -1,0 +1,27 @@
+//! System calls. All `unsafe` of the gateway is here, behind safe functions and types.
+
+mod batch;
+mod interface;
+mod mapping;
+mod netns;
+mod poll;
+mod ring;
+mod socket;
+
+pub(crate) use batch::SendBatch;
+pub(crate) use interface::Interfaces;
+pub(crate) use netns::{enter_netns, unshare_netns};
+pub use poll::{poll, precise_timers};
+pub(crate) use ring::{Received, RxRing};
+pub(crate) use socket::PacketSocket;
+
+use std::io;
+
+/// The value of a system call that answers -1 on error.
+fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
+    if answer < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(answer)
+    }
+}

@@ -1,0 +1,118 @@
+//! The receive ring that a packet socket shares with the kernel (TPACKET_V2).
+//!
+//! V2 and not V3, since V3 hands frames over a block at a time and holds a lone one back for its
+//! timeout of a millisecond or more.
+
+use super::mapping::Mapping;
+use super::socket::PacketSocket;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes before the frame in a slot: `tpacket2_hdr`, `sockaddr_ll`, alignment and virtio_net_hdr.
+const SLOT_HEADERS: usize = 112;
+const BLOCK: usize = 1 << 18;
+
+/// The receive ring of one socket.
+#[derive(Debug)]
+pub(crate) struct RxRing {
+    memory: Mapping,
+    slot_size: usize,
+    slots: usize,
+    next: usize,
+}
+
+/// One frame in the ring.
+#[derive(Debug)]
+pub(crate) struct Received<'a> {
+    /// `virtio_net_hdr` and the frame behind it, as much as fitted into the slot.
+    pub(crate) bytes: &'a mut [u8],
+    /// The frame was longer than a slot, and waits whole in the socket's queue.
+    pub(crate) queued: bool,
+    /// The frame was longer than a slot, and is lost.
+    pub(crate) truncated: bool,
+    /// A frame that this host sends.
+    pub(crate) outgoing: bool,
+    /// The VLAN tag that the kernel took out of the frame: protocol and TCI.
+    pub(crate) vlan: Option<[u8; 4]>,
+}
+
+impl RxRing {
+    /// Bytes of a virtio_net_hdr.
+    pub(crate) const VNET_HDR: usize = 10;
+
+    /// A ring of about `bytes` whose slots hold frames of `frame` bytes.
+    pub(crate) fn new(socket: &PacketSocket, frame: usize, bytes: usize) -> io::Result<Self> {
+        let slot_size = (frame + SLOT_HEADERS).next_power_of_two().min(BLOCK);
+        let blocks = bytes.div_ceil(BLOCK).max(1);
+        let slots = blocks * (BLOCK / slot_size);
+        socket.set(
+            libc::PACKET_VERSION,
+            libc::tpacket_versions::TPACKET_V2 as libc::c_int,
+        )?;
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK as u32,
+            tp_block_nr: blocks as u32,
+            tp_frame_size: slot_size as u32,
+            tp_frame_nr: slots as u32,
+        };
+        socket.set_bytes(libc::PACKET_RX_RING, &request)?;
+        Ok(Self {
+            memory: Mapping::new(Some(socket.as_fd()), 0, blocks * BLOCK)?,
+            slot_size,
+            slots,
+            next: 0,
+        })
+    }
+
+    /// Shows the next frame to `each` and gives its slot back; answers whether there was one.
+    #[inline]
+    pub(crate) fn next(&mut self, each: impl FnOnce(Received<'_>)) -> bool {
+        let slot = self.memory.at(self.next * self.slot_size, self.slot_size);
+        let header: *mut libc::tpacket2_hdr = slot.cast();
+        // SAFETY: a slot starts with this header, aligned since slot sizes are powers of two; the
+        // status word is shared with the kernel and only touched atomically.
+        let status_word = unsafe { AtomicU32::from_ptr(&raw mut (*header).tp_status) };
+        let status = status_word.load(Ordering::Acquire);
+        if status & libc::TP_STATUS_USER == 0 {
+            return false;
+        }
+        // SAFETY: TP_STATUS_USER, read with Acquire, makes the slot ours until we give it back.
+        let header = unsafe { &*header.cast_const() };
+        let start = usize::from(header.tp_mac).saturating_sub(Self::VNET_HDR);
+        let end = (usize::from(header.tp_mac) + header.tp_snaplen as usize).min(self.slot_size);
+        // SAFETY: the slot is ours, the range lies within it, behind the header just read, and the
+        // borrow ends before the slot is given back.
+        let bytes =
+            unsafe { std::slice::from_raw_parts_mut(slot.add(start), end.saturating_sub(start)) };
+        // SAFETY: the kernel writes a sockaddr_ll behind the aligned header in every slot.
+        let address = unsafe {
+            &*slot
+                .add(size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT))
+                .cast::<libc::sockaddr_ll>()
+        };
+        let vlan = (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| {
+            let protocol = match status & libc::TP_STATUS_VLAN_TPID_VALID {
+                0 => 0x8100,
+                _ => header.tp_vlan_tpid,
+            };
+            let ([a, b], [c, d]) = (protocol.to_be_bytes(), header.tp_vlan_tci.to_be_bytes());
+            [a, b, c, d]
+        });
+        let queued = status & libc::TP_STATUS_COPY != 0;
+        each(Received {
+            bytes,
+            queued,
+            truncated: !queued && header.tp_snaplen < header.tp_len,
+            outgoing: address.sll_pkttype == libc::PACKET_OUTGOING,
+            vlan,
+        });
+        status_word.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.next = if self.next + 1 == self.slots {
+            0
+        } else {
+            self.next + 1
+        };
+        true
+    }
+}
