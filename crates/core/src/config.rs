@@ -1,9 +1,7 @@
 //! A discipline's description, and the constructor from it.
 
-use crate::classify::Classifier;
-use crate::disciplines::{DropTail, TwoClass};
+use crate::disciplines::{Composition, DropTail, FairQueue, Machine};
 use crate::packet::Packet;
-use crate::parts::aq::AqParams;
 use crate::qdisc::Qdisc;
 use crate::units::Limit;
 use alloc::boxed::Box;
@@ -16,27 +14,22 @@ pub enum Config {
         /// The most that may wait.
         limit: Limit,
     },
-    /// Asymmetric Queueing.
-    Aq {
-        /// Capacities and sizes.
-        params: AqParams,
-        /// Which packets are ACKs.
-        classifier: Classifier,
-        /// The buffer that both classes share.
+    /// A queue per flow.
+    FairQueue {
+        /// The most that may wait in all queues together.
         limit: Limit,
     },
+    /// ACKs and data in classes of their own.
+    Machine(Composition),
 }
 
 impl Config {
     /// The discipline, empty. `Send` where its packets are, so that a gateway may own it in a thread.
     pub fn build<P: Packet + Send + 'static>(&self) -> Box<dyn Qdisc<P> + Send> {
-        match *self {
-            Self::DropTail { limit } => Box::new(DropTail::new(limit)),
-            Self::Aq {
-                params,
-                classifier,
-                limit,
-            } => Box::new(TwoClass::aq(params, classifier, limit)),
+        match self {
+            Self::DropTail { limit } => Box::new(DropTail::new(*limit)),
+            Self::FairQueue { limit } => Box::new(FairQueue::new(*limit)),
+            Self::Machine(parts) => Box::new(Machine::new(parts)),
         }
     }
 }

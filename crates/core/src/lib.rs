@@ -19,6 +19,7 @@
 
 extern crate alloc;
 
+pub mod ack;
 pub mod classify;
 pub mod config;
 pub mod disciplines;

@@ -3,6 +3,7 @@
 //! The simulator fills a [`Header`] from its own segments, the gateway from real frames
 //! (`frame::parse`). A discipline never sees a frame's bytes.
 
+use crate::ack::AckInfo;
 use crate::units::Instant;
 
 /// One direction of one conversation, as a keyed hash of addresses, protocol and ports.
@@ -90,6 +91,16 @@ impl Header {
 pub trait Packet {
     /// Its facts.
     fn header(&self) -> &Header;
+
+    /// What it says, if it is a pure ACK that may be given up or rewritten for a later one; `None`
+    /// if it is not to be touched. Only asked of packets in the ACK class, by disciplines that thin.
+    fn ack_info(&self) -> Option<AckInfo> {
+        None
+    }
+
+    /// Writes number, window and timestamps of a later ACK into the header and mends its checksum.
+    /// Only called where [`AckInfo::can_be_rewritten_as`] allows it.
+    fn rewrite_ack(&mut self, _newer: &AckInfo) {}
 }
 
 impl Packet for Header {

@@ -70,6 +70,10 @@ impl<P> Sink<P> for Discard {
 pub enum DropReason {
     /// The queue's limit was reached.
     OverLimit,
+    /// Dropped early to signal congestion (RED).
+    Early,
+    /// A pure ACK whose news a later one carries.
+    AckFiltered,
 }
 
 /// Packets and bytes waiting.
@@ -108,6 +112,10 @@ pub struct ClassStats {
     pub sent: Counter,
     /// Packets given to the [`Sink`] because the queue was full.
     pub over_limit: Counter,
+    /// Packets given to the [`Sink`] early, to signal congestion.
+    pub early: Counter,
+    /// Pure ACKs given to the [`Sink`] because a later one carries their news.
+    pub ack_filtered: Counter,
     /// What waits now.
     pub backlog: Backlog,
 }

@@ -170,12 +170,12 @@ mod tests {
                 "s.toml:3: flow-up: unknown key; did you mean flows-up?",
             ),
             (
-                "colour = \"red\"",
-                "s.toml:1: colour: unknown key; help lists what there is",
+                "zebra = \"red\"",
+                "s.toml:1: zebra: unknown key; help lists what there is",
             ),
             (
-                "up = \"1mbit\"\nqdisc = \"red\"",
-                "s.toml:2: qdisc = red: unknown; use droptail or aq",
+                "up = \"1mbit\"\ntcp = \"red\"",
+                "s.toml:2: tcp = red: unknown; use reno, newreno, cubic or bbr",
             ),
             (
                 "flows-up = 2.5",

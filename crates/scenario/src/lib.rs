@@ -9,7 +9,9 @@
 mod args;
 mod bad_argument;
 mod file;
-mod qdisc;
+mod qdisc_args;
+mod qdisc_name;
+mod qdisc_words;
 mod report;
 mod rtt;
 mod scenario;
@@ -17,7 +19,12 @@ mod udp;
 
 pub use args::{Defaults, ScenarioArgs, ScenarioError};
 pub use bad_argument::BadArgument;
-pub use qdisc::{BeyondLimitName, ClassifierName, DataPerAckArg, QdiscArgs, QdiscName};
+pub use qdisc_args::QdiscArgs;
+pub use qdisc_name::QdiscName;
+pub use qdisc_words::{
+    AckQueueName, BeyondLimitName, ClassifierName, ControllerName, CreditName, DataPerAckArg,
+    ServiceName, Share, UtilityArg,
+};
 pub use report::{Direction, Goodput, Percentiles, Report, Run, Series, Summary, Tool};
 pub use rtt::RttRange;
 pub use scenario::{AckPolicy, Scenario, Tcp};

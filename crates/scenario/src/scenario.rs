@@ -89,8 +89,8 @@ pub struct Scenario {
 impl Scenario {
     /// The uplink discipline's configuration, with `limit` as its buffer.
     pub fn qdisc_config(&self, limit: Limit) -> Config {
-        self.qdisc_params
-            .config(self.qdisc, self.up, self.down, limit)
+        self.qdisc
+            .config(&self.qdisc_params, self.up, self.down, limit)
     }
 
     /// The seeds of the runs.

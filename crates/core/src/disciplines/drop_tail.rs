@@ -23,7 +23,7 @@ impl<P: Packet> DropTail<P> {
 impl<P: Packet> Qdisc<P> for DropTail<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
-        self.queue.enqueue(now, packet, sink);
+        self.queue.enqueue(now, 0, packet, true, sink);
     }
 
     #[inline]

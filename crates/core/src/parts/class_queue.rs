@@ -8,7 +8,8 @@ use alloc::collections::VecDeque;
 /// A FIFO that drops arrivals over its limit and counts all that passes.
 #[derive(Clone, Debug)]
 pub struct ClassQueue<P> {
-    packets: VecDeque<P>,
+    /// Each with the ticket that orders it among all classes.
+    packets: VecDeque<(u64, P)>,
     limit: Limit,
     stats: ClassStats,
 }
@@ -23,20 +24,35 @@ impl<P: Packet> ClassQueue<P> {
         }
     }
 
-    /// Takes a packet, or drops it into `sink` if the limit is reached.
+    /// Takes a packet, or drops it into `sink` if the limit is reached or the caller has no `room`.
     #[inline]
-    pub fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
+    pub fn enqueue(
+        &mut self,
+        now: Instant,
+        ticket: u64,
+        packet: P,
+        room: bool,
+        sink: &mut dyn Sink<P>,
+    ) {
         let len = packet.header().len;
         self.stats.enqueued.add(len);
         let backlog = &mut self.stats.backlog;
-        if self.limit.admits(backlog.packets, backlog.bytes, len) {
+        if room && self.limit.admits(backlog.packets, backlog.bytes, len) {
             backlog.packets += 1;
             backlog.bytes += u64::from(len);
-            self.packets.push_back(packet);
+            self.packets.push_back((ticket, packet));
         } else {
             self.stats.over_limit.add(len);
             sink.dropped(now, packet, DropReason::OverLimit);
         }
+    }
+
+    /// Drops an arrival early.
+    pub fn drop_early(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
+        let len = packet.header().len;
+        self.stats.enqueued.add(len);
+        self.stats.early.add(len);
+        sink.dropped(now, packet, DropReason::Early);
     }
 
     /// The oldest packet, counted as sent.
@@ -50,16 +66,17 @@ impl<P: Packet> ClassQueue<P> {
     /// The oldest packet, counted neither as sent nor as dropped.
     #[inline]
     pub fn drain(&mut self) -> Option<P> {
-        let packet = self.packets.pop_front()?;
+        let (_, packet) = self.packets.pop_front()?;
         self.stats.backlog.packets -= 1;
         self.stats.backlog.bytes -= u64::from(packet.header().len);
         Some(packet)
     }
 
-    /// Whether nothing waits.
+    /// Ticket and length of the oldest packet.
     #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+    pub fn head(&self) -> Option<(u64, u32)> {
+        let (ticket, packet) = self.packets.front()?;
+        Some((*ticket, packet.header().len))
     }
 
     /// The limit in force.
@@ -73,6 +90,7 @@ impl<P: Packet> ClassQueue<P> {
     }
 
     /// What has passed.
+    #[inline]
     pub fn stats(&self) -> ClassStats {
         self.stats
     }

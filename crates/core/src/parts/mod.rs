@@ -1,9 +1,26 @@
-//! Mechanisms that disciplines are made of, each usable and tested alone.
+//! The exchangeable parts of one machine.
+//!
+//! | part | module |
+//! | --- | --- |
+//! | how the ACK queue holds ACKs | [`ClassQueue`], [`ThinnedQueue`] |
+//! | how the data queue holds data | [`ClassQueue`], with [`Red`] before it |
+//! | who is served next | [`service`] |
+//! | what moves the weights | [`controller`] |
 
+pub mod controller;
+pub mod service;
+
+mod acked_bytes;
 mod class_queue;
-mod weighted_bytes;
+mod flow_table;
+mod red;
+mod slab_list;
+mod thinned_queue;
 
-pub mod aq;
+pub use controller::aq;
 
+pub use acked_bytes::AckedBytes;
 pub use class_queue::ClassQueue;
-pub use weighted_bytes::{Class, WeightedBytes};
+pub use flow_table::FlowTable;
+pub use red::{Red, RedParams};
+pub use thinned_queue::{ThinnedQueue, Thinning, ThinningBounds};

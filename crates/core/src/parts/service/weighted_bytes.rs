@@ -1,13 +1,6 @@
 //! Which of two classes is served next, byte for byte in a given ratio.
 
-/// The two classes of an uplink.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Acknowledgements of downloads.
-    Ack,
-    /// Everything else.
-    Data,
-}
+use super::Class;
 
 /// Serves two classes so that, while both are backlogged, their bytes keep the ratio of their
 /// weights to within one packet. Work conserving: a class alone has the whole link, and gains no
@@ -52,27 +45,19 @@ impl WeightedBytes {
         f64::from(self.data_weight) / f64::from(Self::SCALE)
     }
 
-    /// The class to serve next, given which wait; `None` if neither does.
+    /// The class to serve next, given which wait; at least one does.
     #[inline]
-    pub fn next(&mut self, ack_waits: bool, data_waits: bool) -> Option<Class> {
-        match (ack_waits, data_waits) {
-            (true, true) => {
-                let data_is_behind = self.data_lead < 0
-                    || self.data_lead == 0 && self.data_weight >= self.ack_weight;
-                Some(if data_is_behind {
-                    Class::Data
-                } else {
-                    Class::Ack
-                })
-            }
-            (ack_waits, data_waits) => {
-                self.data_lead = 0;
-                match (ack_waits, data_waits) {
-                    (true, _) => Some(Class::Ack),
-                    (_, true) => Some(Class::Data),
-                    _ => None,
-                }
-            }
+    pub fn next(&mut self, ack_waits: bool, data_waits: bool) -> Class {
+        let both = ack_waits && data_waits;
+        if !both {
+            self.data_lead = 0;
+        }
+        let data_is_behind =
+            self.data_lead < 0 || self.data_lead == 0 && self.data_weight >= self.ack_weight;
+        if data_waits && (!ack_waits || data_is_behind) {
+            Class::Data
+        } else {
+            Class::Ack
         }
     }
 
@@ -94,7 +79,7 @@ mod tests {
     fn serve_while_both_wait(service: &mut WeightedBytes, packets: u32) -> (u64, u64) {
         let (mut ack, mut data) = (0, 0);
         for _ in 0..packets {
-            let class = service.next(true, true).unwrap();
+            let class = service.next(true, true);
             let len = if class == Class::Ack { 40 } else { 1500 };
             service.charge(class, len);
             *(if class == Class::Ack {
@@ -133,12 +118,12 @@ mod tests {
         ] {
             let mut service = WeightedBytes::new(share);
             for _ in 0..1000 {
-                assert_eq!(service.next(true, true), Some(served));
+                assert_eq!(service.next(true, true), served);
                 service.charge(served, 1500);
             }
             assert_eq!(
                 service.next(starved == Class::Ack, starved == Class::Data),
-                Some(starved)
+                starved
             );
         }
     }
@@ -147,7 +132,7 @@ mod tests {
     fn an_absent_class_gains_no_claim() {
         let mut service = WeightedBytes::new(0.5);
         for _ in 0..1000 {
-            assert_eq!(service.next(false, true), Some(Class::Data));
+            assert_eq!(service.next(false, true), Class::Data);
         }
         let (ack, data) = serve_while_both_wait(&mut service, 39);
         assert!(ack <= 1540 && data <= 1500, "{ack} {data}");

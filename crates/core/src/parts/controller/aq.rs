@@ -1,4 +1,4 @@
-//! What moves AQ's weights: the capacities less the measured non-TCP rates (paper 000, section 3).
+//! AQ: the capacities less the measured non-TCP rates (paper 000, section 3).
 
 use crate::model::{AckDemand, Capacities, OutOfReach};
 use crate::packet::{Header, Protocol};

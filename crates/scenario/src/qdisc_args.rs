@@ -1,0 +1,186 @@
+//! The parameters of disciplines as typed.
+
+use crate::qdisc_words::{
+    AckQueueName, BeyondLimitName, ClassifierName, ControllerName, CreditName, DataPerAckArg,
+    ServiceName, Share, UtilityArg,
+};
+use asymq_core::classify::Classifier;
+use asymq_core::disciplines::{AckHold, Buffer, Composition, ControllerKind, Entry, ServiceKind};
+use asymq_core::parts::aq::{AqParams, DataPerAck};
+use asymq_core::parts::service::CreditPer;
+use asymq_core::units::{Bytes, Duration, Limit, Rate};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+/// Declares the arguments once: each optional, a flag, a key, and mergeable.
+macro_rules! qdisc_args {
+    ($($(#[$doc:meta])* $name:ident: $type:ty, $value:literal;)*) => {
+        /// The parameters of disciplines, all optional; each is ignored by disciplines that lack it.
+        #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case", default)]
+        pub struct QdiscArgs {
+            $(
+                $(#[$doc])*
+                #[arg(long, value_name = $value, help_heading = "Discipline")]
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $name: Option<$type>,
+            )*
+        }
+
+        impl QdiscArgs {
+            /// These parameters, and `other`'s where these are absent.
+            #[must_use]
+            pub fn or(self, other: Self) -> Self {
+                Self { $($name: self.$name.or(other.$name),)* }
+            }
+        }
+    };
+}
+
+qdisc_args! {
+    /// Which packets are ACKs: pure-ack, or size<=40 as in the AQ paper.
+    classifier: ClassifierName, "RULE";
+    /// How ACKs are held, instead of the discipline's own way.
+    ack_queue: AckQueueName, "NAME";
+    /// Who is served next, instead of the discipline's own way.
+    service: ServiceName, "NAME";
+    /// What moves the weights, instead of the discipline's own way.
+    controller: ControllerName, "NAME";
+    /// Data's share of the link under wrr and cbq (paper 004's g) [default: 0.5].
+    weights: Share, "SHARE";
+    /// The ACK queue's limit [default: the buffer; vaq: 10p].
+    ack_limit: Limit, "LIMIT";
+    /// The data queue's limit [default: the buffer; vaq: 100p].
+    data_limit: Limit, "LIMIT";
+    /// Bytes of an ACK on the link (AQ's S_A) [default: 40 simulated, 52 real].
+    ack_size: Bytes, "SIZE";
+    /// Bytes of a full data packet on the link (AQ's S_D) [default: MSS + headers].
+    data_size: Bytes, "SIZE";
+    /// Data packets per ACK: a number, or auto to measure [default: 1 simulated, auto real].
+    data_per_ack: DataPerAckArg, "N|auto";
+    /// How often the weights are moved [default: 200ms for aq, 10s for acq, 5s for dcbq].
+    interval: Duration, "TIME";
+    /// Step of acq and dcbq in (kbit/s)^2 [default: 50 and 10].
+    gamma: f64, "NUMBER";
+    /// What acq and dcbq maximize: utilization, priority:W or proportional.
+    utility: UtilityArg, "NAME";
+    /// What earns vaq's credit: byte (the text) or segment (the paper's figures) [default: byte].
+    credit: CreditName, "NAME";
+    /// What AQ does where its eq. 11 fails [default: equal-shares].
+    beyond_limit: BeyondLimitName, "RULE";
+    /// Most bytes that thinning may leave between two ACKs of a flow [default: 93440b].
+    most_stretch: Bytes, "SIZE";
+    /// Most time that filtering may leave between two ACKs of a flow [default: 50ms].
+    most_gap: Duration, "TIME";
+}
+
+impl QdiscArgs {
+    pub(crate) fn classifier(&self) -> Classifier {
+        self.classifier.map_or(Classifier::default(), Into::into)
+    }
+
+    pub(crate) fn data_share(&self) -> f64 {
+        self.weights.map_or(0.5, Share::fraction)
+    }
+
+    pub(crate) fn data_size(&self) -> u32 {
+        self.data_size
+            .map_or(1500, |size| size.0.clamp(1, 65_535) as u32)
+    }
+
+    /// Data packets per ACK where a discipline cannot measure them.
+    pub(crate) fn given_data_per_ack(&self) -> f64 {
+        match self.data_per_ack {
+            Some(DataPerAckArg(DataPerAck::Given(packets))) => packets,
+            _ => 1.0,
+        }
+    }
+
+    pub(crate) fn credit(&self) -> CreditPer {
+        match self.credit {
+            Some(CreditName::Segment) => CreditPer::Segment(self.data_size()),
+            Some(CreditName::Byte) | None => CreditPer::Byte,
+        }
+    }
+
+    pub(crate) fn aq_params(&self, link: Rate, opposite: Rate) -> AqParams {
+        let default = AqParams::new(link, opposite);
+        AqParams {
+            ack_size: self
+                .ack_size
+                .map_or(default.ack_size, |size| size.0.clamp(1, 65_535) as u32),
+            data_size: self.data_size(),
+            data_per_ack: self.data_per_ack.map_or(default.data_per_ack, |arg| arg.0),
+            interval: self.interval.unwrap_or(default.interval),
+            beyond_limit: self.beyond_limit.map_or(default.beyond_limit, Into::into),
+            ..default
+        }
+    }
+
+    /// Whether every part is the discipline's own.
+    pub(crate) fn chooses_no_part(&self) -> bool {
+        self.ack_queue.is_none() && self.service.is_none() && self.controller.is_none()
+    }
+
+    /// Puts the parts that were chosen one by one in the place of the discipline's own.
+    pub(crate) fn choose_parts(&self, mut parts: Composition, entry: Entry) -> Composition {
+        if let Some(name) = self.ack_queue {
+            parts.ack = match name {
+                AckQueueName::Fifo => AckHold::Fifo,
+                AckQueueName::Af => entry.af().ack,
+                AckQueueName::Sad => entry.sad().ack,
+            };
+        }
+        if let Some(name) = self.service {
+            let share = self.data_share();
+            let from = match name {
+                ServiceName::Shared => entry.fifo(),
+                ServiceName::AcksFirst => entry.acks_first(),
+                ServiceName::Prr => entry.prr(),
+                ServiceName::Wrr => entry.wrr(share),
+                ServiceName::Cbq => entry.cbq(share),
+                ServiceName::Vaq => entry.vaq(self.credit()),
+            };
+            (parts.service, parts.buffer) = (from.service, from.buffer);
+        }
+        if let Some(name) = self.controller {
+            let (link, opposite) = (entry.link, entry.opposite);
+            let per_ack = self.given_data_per_ack();
+            let from = match name {
+                ControllerName::None => entry.fifo(),
+                ControllerName::Aq => entry.aq(self.aq_params(link, opposite)),
+                ControllerName::Acq => entry.acq(),
+                ControllerName::Dcbq => entry.dcbq(self.data_size().into(), per_ack),
+                ControllerName::Afvq => entry.afvq(per_ack),
+            };
+            parts.controller = from.controller;
+            if name == ControllerName::Aq {
+                parts.buffer = from.buffer;
+            }
+        }
+        self.tune(&mut parts);
+        parts
+    }
+
+    /// Sets the numbers that were given.
+    fn tune(&self, parts: &mut Composition) {
+        if let ControllerKind::Gradient(params) = &mut parts.controller {
+            params.interval = self.interval.unwrap_or(params.interval);
+            params.gamma = self.gamma.unwrap_or(params.gamma);
+            params.utility = self.utility.map_or(params.utility, |arg| arg.0);
+        }
+        if let AckHold::Thinned(_, bounds) = &mut parts.ack {
+            bounds.most_gap = self.most_gap.unwrap_or(bounds.most_gap);
+            if let Some(stretch) = self.most_stretch {
+                bounds.most_stretch = stretch.0.min(1 << 30) as u32;
+            }
+        }
+        if let Buffer::Separate { ack, data } = &mut parts.buffer {
+            *ack = self.ack_limit.unwrap_or(*ack);
+            *data = self.data_limit.unwrap_or(*data);
+        }
+        if let (ServiceKind::Weighted(share), Some(given)) = (&mut parts.service, self.weights) {
+            *share = given.fraction();
+        }
+    }
+}
