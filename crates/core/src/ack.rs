@@ -106,6 +106,13 @@ impl AckInfo {
             && older.ranges().iter().all(|range| self.covers(*range))
     }
 
+    /// Whether it says nothing but number, window and timestamps.
+    pub fn is_plain(&self) -> bool {
+        const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
+        let bare = !self.signed && !self.keep && self.flags & ECN == 0;
+        bare && self.sack_ranges == 0 && self.accecn_option == 0
+    }
+
     /// Whether a queued packet that says this can be made to say `newer` by writing number, window
     /// and timestamps into its header, and nothing else needs to change.
     pub fn can_be_rewritten_as(&self, newer: &Self) -> bool {

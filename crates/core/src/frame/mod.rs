@@ -5,10 +5,12 @@
 //! TCP. Everything else is [`Protocol::Opaque`] or, where an IP packet is whole, `NonTcp`; no input
 //! panics, and the work per frame is bounded. Checksums are not verified.
 
+mod ack;
 mod flow;
 mod ip;
 mod link;
 
+pub use ack::{ack_info, rewrite_ack};
 pub use flow::FlowKey;
 
 use crate::packet::{Header, Protocol};

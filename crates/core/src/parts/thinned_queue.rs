@@ -65,13 +65,13 @@ struct Queued<P> {
     following: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct FlowState {
     /// The flow's last place in the queue.
     tail: u32,
     last_arrived: Option<AckInfo>,
-    /// Number and arrival of the last ACK that left.
-    last_sent: Option<(u32, Instant)>,
+    /// Number and arrival of the last ACK that left; of the flow's first until one has.
+    last_sent: (u32, Instant),
     duplicates: u8,
 }
 
@@ -113,11 +113,12 @@ impl<P: Packet> ThinnedQueue<P> {
         self.stats.enqueued.add(len);
         let flow = packet.header().flow;
         let info = packet.ack_info();
-        let protected = info.is_some_and(|info| self.note_duplicate(flow, &info));
+        let arrival = packet.header().arrival;
+        let protected = info.is_some_and(|info| self.note_duplicate(flow, &info, arrival));
         let mut removed = 0;
         if let Some(newer) = &info {
             while removed < MOST_REMOVED {
-                let Some(older) = self.superseded_tail(flow, newer, packet.header().arrival) else {
+                let Some(older) = self.superseded_tail(flow, newer, arrival) else {
                     break;
                 };
                 if self.thinning == Thinning::Slot {
@@ -146,11 +147,13 @@ impl<P: Packet> ThinnedQueue<P> {
     }
 
     /// Counts duplicates; whether this one must reach the sender for the count's sake.
-    fn note_duplicate(&mut self, flow: Flow, info: &AckInfo) -> bool {
+    fn note_duplicate(&mut self, flow: Flow, info: &AckInfo, arrival: Instant) -> bool {
         let forgettable = |state: &FlowState| state.tail == NONE;
         let new = || FlowState {
             tail: NONE,
-            ..FlowState::default()
+            last_arrived: None,
+            last_sent: (info.ack, arrival),
+            duplicates: 0,
         };
         let Some(state) = self.flows.get_or_insert(flow, forgettable, new) else {
             return false;
@@ -178,15 +181,13 @@ impl<P: Packet> ThinnedQueue<P> {
         let state = *self.flows.get_mut(flow)?;
         let tail = self.list.get(state.tail)?;
         let older = tail.info.as_ref()?;
-        let survivor = match self.list.get(tail.previous) {
-            Some(queued) => queued.info.map(|info| (info.ack, queued.arrival)),
+        let (ack, at) = match self.list.get(tail.previous) {
+            Some(queued) => (queued.info?.ack, queued.arrival),
             None => state.last_sent,
         };
-        let within_bounds = survivor.is_none_or(|(ack, at)| {
-            newer.ack.wrapping_sub(ack) <= self.bounds.most_stretch
-                && (self.thinning == Thinning::Slot
-                    || arrival.saturating_since(at) <= self.bounds.most_gap)
-        });
+        let within_bounds = newer.ack.wrapping_sub(ack) <= self.bounds.most_stretch
+            && (self.thinning == Thinning::Slot
+                || arrival.saturating_since(at) <= self.bounds.most_gap);
         (!tail.protected && within_bounds && newer.supersedes(older)).then_some(state.tail)
     }
 
@@ -294,7 +295,9 @@ impl<P: Packet> ThinnedQueue<P> {
             if state.tail == head {
                 state.tail = NONE;
             }
-            state.last_sent = queued.info.map(|info| (info.ack, queued.arrival));
+            if let Some(info) = &queued.info {
+                state.last_sent = (info.ack, queued.arrival);
+            }
         }
         if let (true, Some(info)) = (queued.rewrite, &queued.info) {
             queued.packet.rewrite_ack(info);

@@ -1,0 +1,451 @@
+//! What must survive when ACKs are thinned: sequences of real frames, and the bugs that CAKE's
+//! filter once had (each named by its fix in dtaht/sch_cake or Linux).
+
+#[path = "common/frames.rs"]
+#[expect(dead_code, reason = "shared with tests that need the rest")]
+mod frames;
+
+use asymq_core::ack::AckInfo;
+use asymq_core::classify::Classifier;
+use asymq_core::disciplines::{Composition, Entry, Machine};
+use asymq_core::frame::{FlowKey, Parsed, ack_info, parse, rewrite_ack};
+use asymq_core::qdisc::{Dequeue, Discard, Qdisc};
+use asymq_core::units::{Duration, Instant, Limit};
+use asymq_core::{Header, Packet};
+use etherparse::TcpOptionElement::{Noop, SelectiveAcknowledgement, Timestamp};
+use etherparse::{IpHeaders, SlicedPacket, TcpHeader, TransportSlice};
+use frames::{ethernet, ipv4, ipv6, packet, pppoe, tagged};
+
+struct Frame {
+    bytes: Vec<u8>,
+    parsed: Parsed,
+}
+
+impl Frame {
+    fn new(bytes: Vec<u8>, arrival: Instant) -> Self {
+        let mut parsed = parse(&bytes, &FlowKey::new([1, 2]));
+        parsed.header.arrival = arrival;
+        Self { bytes, parsed }
+    }
+}
+
+impl Packet for Frame {
+    fn header(&self) -> &Header {
+        &self.parsed.header
+    }
+    fn ack_info(&self) -> Option<AckInfo> {
+        ack_info(&self.bytes, self.parsed.transport)
+    }
+    fn rewrite_ack(&mut self, newer: &AckInfo) {
+        rewrite_ack(&mut self.bytes, self.parsed.transport, newer);
+    }
+}
+
+/// Arrivals a millisecond apart; what leaves when all have come.
+fn survivors(parts: Composition, arrivals: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut machine = Machine::new(&parts);
+    let mut now = Instant::ZERO;
+    for bytes in arrivals {
+        now += Duration::from_millis(1);
+        machine.enqueue(now, Frame::new(bytes.clone(), now), &mut Discard);
+    }
+    let waiting = machine.backlog().packets as usize;
+    let mut left = Vec::new();
+    while let Dequeue::Packet(frame) = machine.dequeue(now, &mut Discard) {
+        left.push(frame.bytes);
+    }
+    let stats = machine.stats();
+    let gone = stats.ack.ack_filtered.packets + stats.ack.over_limit.packets;
+    assert_eq!(left.len(), waiting);
+    assert_eq!(machine.backlog(), asymq_core::Backlog::default());
+    assert_eq!(arrivals.len() as u64, left.len() as u64 + gone);
+    left
+}
+
+fn entry() -> Entry {
+    Entry {
+        link: "1mbit".parse().unwrap(),
+        opposite: "10mbit".parse().unwrap(),
+        limit: Limit::Packets(100),
+        classifier: Classifier::PureAck,
+    }
+}
+
+fn tcp(ack: u32) -> TcpHeader {
+    let mut header = frames::ack(&[]);
+    header.acknowledgment_number = ack;
+    header
+}
+
+fn ethernet_of(tcp: TcpHeader) -> Vec<u8> {
+    ethernet(&packet(ipv4(), tcp, &[]))
+}
+
+fn plain(ack: u32) -> Vec<u8> {
+    ethernet_of(tcp(ack))
+}
+
+fn with(ack: u32, change: impl FnOnce(&mut TcpHeader)) -> Vec<u8> {
+    let mut header = tcp(ack);
+    change(&mut header);
+    ethernet_of(header)
+}
+
+fn sack(ack: u32, ranges: &[(u32, u32)]) -> Vec<u8> {
+    with(ack, |header| {
+        let mut more = [None; 3];
+        more[..ranges.len() - 1]
+            .copy_from_slice(&ranges[1..].iter().copied().map(Some).collect::<Vec<_>>());
+        header
+            .set_options(&[Noop, Noop, SelectiveAcknowledgement(ranges[0], more)])
+            .unwrap();
+    })
+}
+
+fn stamped(ack: u32, val: u32, ecr: u32) -> Vec<u8> {
+    with(ack, |header| {
+        header
+            .set_options(&[Noop, Noop, Timestamp(val, ecr)])
+            .unwrap()
+    })
+}
+
+fn raw_option(ack: u32, option: &[u8]) -> Vec<u8> {
+    with(ack, |header| header.set_options_raw(option).unwrap())
+}
+
+fn number(frame: &[u8]) -> u32 {
+    parse(frame, &FlowKey::new([1, 2])).header.ack
+}
+
+fn assert_checksum(frame: &[u8]) {
+    let sliced = SlicedPacket::from_ethernet(frame).unwrap();
+    let Some(TransportSlice::Tcp(tcp)) = sliced.transport else {
+        panic!("no TCP")
+    };
+    let expected = match sliced.net.unwrap() {
+        etherparse::NetSlice::Ipv4(ip) => {
+            tcp.calc_checksum_ipv4(ip.header().source(), ip.header().destination())
+        }
+        etherparse::NetSlice::Ipv6(ip) => {
+            tcp.calc_checksum_ipv6(ip.header().source(), ip.header().destination())
+        }
+        _ => panic!("no IP"),
+    };
+    assert_eq!(
+        tcp.checksum(),
+        expected.unwrap(),
+        "checksum of {frame:02x?}"
+    );
+}
+
+#[test]
+fn what_carries_news_of_its_own_survives() {
+    let ece = |ack| with(ack, |header| header.ece = true);
+    type Row = (&'static str, Vec<Vec<u8>>, &'static [u32]);
+    let rows: Vec<Row> = vec![
+        (
+            "cumulative ACKs leave the last",
+            vec![plain(1000), plain(2000), plain(3000)],
+            &[3000],
+        ),
+        (
+            "the sequence space wraps (28b4560)",
+            vec![plain(u32::MAX - 999), plain(u32::MAX), plain(500)],
+            &[500],
+        ),
+        (
+            "an older number after a newer one",
+            vec![plain(2000), plain(1000)],
+            &[2000, 1000],
+        ),
+        (
+            "window updates",
+            vec![plain(1000), with(1000, |h| h.window_size = 900)],
+            &[1000, 1000],
+        ),
+        (
+            "a larger window",
+            vec![with(1000, |h| h.window_size = 900), plain(2000)],
+            &[1000, 2000],
+        ),
+        (
+            "every edge of ECE (f2ea091)",
+            vec![
+                plain(1000),
+                ece(2000),
+                ece(3000),
+                ece(4000),
+                plain(5000),
+                plain(6000),
+            ],
+            &[1000, 4000, 6000],
+        ),
+        (
+            "CWR",
+            vec![with(1000, |h| h.cwr = true), plain(2000)],
+            &[1000, 2000],
+        ),
+        (
+            "AccECN's counter bit",
+            vec![with(1000, |h| h.ns = true), plain(2000)],
+            &[1000, 2000],
+        ),
+        (
+            "PSH",
+            vec![with(1000, |h| h.psh = true), plain(2000)],
+            &[1000, 2000],
+        ),
+        (
+            "URG",
+            vec![with(1000, |h| h.urg = true), plain(2000)],
+            &[1000, 2000],
+        ),
+        (
+            "SACKed ranges that the later ACK lacks (8e41bf0)",
+            vec![sack(1000, &[(5000, 6000)]), sack(1000, &[(8000, 9000)])],
+            &[1000, 1000],
+        ),
+        (
+            "SACKed ranges that the later ACK has",
+            vec![
+                sack(1000, &[(5000, 6000)]),
+                sack(1000, &[(5000, 7000)]),
+                sack(1000, &[(8000, 9000), (5000, 7000)]),
+            ],
+            &[1000],
+        ),
+        (
+            "SACKed ranges below a later number (9a5d593)",
+            vec![sack(1000, &[(5000, 6000)]), plain(6000)],
+            &[6000],
+        ),
+        (
+            "SACKed ranges above a later number",
+            vec![sack(1000, &[(5000, 6000)]), plain(5999)],
+            &[1000, 5999],
+        ),
+        (
+            "a DSACK below the number (28b4560)",
+            vec![sack(3000, &[(1000, 2000)]), plain(9000)],
+            &[3000, 9000],
+        ),
+        (
+            "a DSACK inside the second range (RFC 2883)",
+            vec![sack(1000, &[(5000, 6000), (4000, 7000)]), plain(9000)],
+            &[1000, 9000],
+        ),
+        (
+            "timestamps that go back",
+            vec![
+                stamped(1000, 10, 10),
+                stamped(2000, 9, 10),
+                stamped(3000, 11, 8),
+            ],
+            &[1000, 2000, 3000],
+        ),
+        (
+            "timestamps that go on, across the wrap",
+            vec![stamped(1000, u32::MAX, 10), stamped(2000, 3, 10)],
+            &[2000],
+        ),
+        (
+            "timestamps that vanish",
+            vec![stamped(1000, 1, 1), plain(2000)],
+            &[1000, 2000],
+        ),
+        (
+            "MPTCP",
+            vec![raw_option(1000, &[30, 8, 0x20, 1, 0, 0, 0, 1]), plain(2000)],
+            &[1000, 2000],
+        ),
+        (
+            "TCP-AO",
+            vec![raw_option(1000, &[29, 8, 1, 1, 0, 0, 0, 1]), plain(2000)],
+            &[1000, 2000],
+        ),
+        (
+            "an unknown option",
+            vec![raw_option(1000, &[254, 4, 0, 0]), plain(2000)],
+            &[1000, 2000],
+        ),
+        (
+            "an option that lies about its length (d9e1398)",
+            vec![
+                raw_option(1000, &[8, 40, 0, 0]),
+                raw_option(2000, &[5, 0, 1, 1]),
+                plain(3000),
+            ],
+            &[1000, 2000, 3000],
+        ),
+        (
+            "an AccECN option that the later ACK lacks",
+            vec![raw_option(1000, &[1, 172, 5, 0, 0, 1, 1, 1]), plain(2000)],
+            &[1000, 2000],
+        ),
+        (
+            "an AccECN option that the later ACK has too (RFC 9768: cumulative)",
+            vec![
+                raw_option(1000, &[1, 172, 5, 0, 0, 1, 1, 1]),
+                raw_option(2000, &[1, 172, 5, 0, 0, 2, 1, 1]),
+            ],
+            &[2000],
+        ),
+    ];
+    for (name, arrivals, expected) in rows {
+        for (rule, parts) in [("AF", entry().af()), ("SAD", entry().sad())] {
+            let left = survivors(parts, &arrivals);
+            let numbers: Vec<u32> = left.iter().map(|frame| number(frame)).collect();
+            assert_eq!(numbers, expected, "{rule}: {name}");
+            left.iter().for_each(|frame| assert_checksum(frame));
+        }
+    }
+}
+
+#[test]
+fn a_sender_without_sack_still_counts_three_duplicates() {
+    let mut arrivals = vec![plain(1000); 6];
+    arrivals.push(plain(9000));
+    for parts in [entry().af(), entry().sad()] {
+        let left = survivors(parts, &arrivals);
+        let duplicates = left.iter().filter(|frame| number(frame) == 1000).count();
+        assert!(
+            duplicates >= 4,
+            "the first and three duplicates, not {duplicates}"
+        );
+        assert_eq!(left.last().map(|frame| number(frame)), Some(9000));
+    }
+}
+
+#[test]
+fn nothing_but_pure_acks_is_ever_given_up() {
+    let data = |ack| {
+        let mut header = tcp(ack);
+        header.psh = true;
+        ethernet(&packet(ipv4(), header, b"GET / HTTP/1.1"))
+    };
+    let fragment = |ack| {
+        let IpHeaders::Ipv4(mut ip, extensions) = ipv4() else {
+            unreachable!()
+        };
+        ip.more_fragments = true;
+        ethernet(&packet(IpHeaders::Ipv4(ip, extensions), tcp(ack), &[]))
+    };
+    let mut truncated = plain(1000);
+    truncated.truncate(14 + 20 + 15);
+    let kept = vec![
+        with(1000, |h| h.syn = true), // sch_cake#82, #84
+        with(1000, |h| h.fin = true),
+        with(1000, |h| h.rst = true),
+        with(1000, |h| (h.ack, h.rst) = (false, true)),
+        data(1000),
+        fragment(1000),
+        truncated,
+    ];
+    let mut arrivals = kept.clone();
+    arrivals.extend([plain(2000), plain(3000), data(4000), plain(5000)]);
+    for parts in [entry().af(), entry().sad()] {
+        let left = survivors(parts, &arrivals);
+        for frame in &kept {
+            assert!(left.contains(frame), "lost {frame:02x?}");
+        }
+        assert!(left.contains(&data(4000)));
+    }
+}
+
+#[test]
+fn acks_of_every_encapsulation_are_thinned_and_rewritten_right() {
+    let sixin4 = |ack| {
+        let inner = packet(ipv6(), tcp(ack), &[]);
+        ethernet(&frames::ipv4_of(etherparse::IpNumber(41), &inner))
+    };
+    type Make<'a> = &'a dyn Fn(u32) -> Vec<u8>;
+    let kinds: [(&str, Make<'_>); 5] = [
+        ("IPv4", &plain),
+        ("IPv6", &|ack| ethernet(&packet(ipv6(), tcp(ack), &[]))),
+        ("VLAN", &|ack| {
+            tagged(&[(0x8100, 7)], 0x0800, &packet(ipv4(), tcp(ack), &[]))
+        }),
+        ("PPPoE", &|ack| {
+            tagged(&[], 0x8864, &pppoe(9, &packet(ipv4(), tcp(ack), &[])))
+        }),
+        ("6in4 (a5787e3, 6e50782)", &sixin4),
+    ];
+    for (name, make) in kinds {
+        for parts in [entry().af(), entry().sad()] {
+            let left = survivors(parts, &[make(1000), make(2000), make(3000)]);
+            // Byte for byte the frame that its sender would have made.
+            assert_eq!(left, [make(3000)], "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_slot_keeps_its_place_and_takes_the_later_timestamps() {
+    let other = |ack| with(ack, |header| header.source_port = 6000);
+    let arrivals = [stamped(1000, 10, 20), other(7), stamped(2000, 11, 21)];
+    let left = survivors(entry().sad(), &arrivals);
+    assert_eq!(left, [stamped(2000, 11, 21), other(7)]);
+    let left = survivors(entry().af(), &arrivals);
+    assert_eq!(left, [other(7), stamped(2000, 11, 21)]);
+}
+
+#[test]
+fn a_signed_header_is_never_edited() {
+    let mut md5 = vec![1, 1, 19, 18];
+    md5.extend([7; 16]);
+    let signed = |ack| raw_option(ack, &md5);
+    let left = survivors(entry().sad(), &[signed(1000), signed(2000), signed(3000)]);
+    // The latest packet itself stands in the slot, as its sender signed it.
+    assert_eq!(left, [signed(3000)]);
+}
+
+#[test]
+fn flows_do_not_lose_acks_to_one_another() {
+    let flow = |port, ack| with(ack, |header| header.source_port = port);
+    let arrivals: Vec<_> = (0..50)
+        .map(|port| flow(5000 + port, 1000 + u32::from(port)))
+        .collect();
+    for parts in [entry().af(), entry().sad()] {
+        assert_eq!(survivors(parts, &arrivals), arrivals);
+    }
+}
+
+#[test]
+fn thinning_stops_at_its_bounds() {
+    // 64 segments between two survivors, and 50 ms between the arrivals of two with AF.
+    let segments: Vec<_> = (0..200).map(|n| plain(1000 + n * 1460)).collect();
+    for parts in [entry().af(), entry().sad()] {
+        let numbers: Vec<u32> = survivors(parts, &segments)
+            .iter()
+            .map(|frame| number(frame))
+            .collect();
+        assert!(numbers.len() >= 4, "{numbers:?}");
+        assert!(
+            numbers
+                .windows(2)
+                .all(|pair| pair[1] - pair[0] <= 64 * 1460),
+            "{numbers:?}"
+        );
+    }
+    let slow: Vec<_> = (0..200).map(|n| plain(1000 + n * 10)).collect();
+    let left = survivors(entry().af(), &slow);
+    assert!(left.len() >= 4, "{}", left.len());
+}
+
+#[test]
+fn a_wrong_checksum_stays_wrong() {
+    let mut wrong = plain(1000);
+    let checksum = 14 + 20 + 16;
+    wrong[checksum] ^= 0x55;
+    let left = survivors(entry().sad(), &[wrong.clone(), plain(2000)]);
+    let right = plain(2000);
+    let off = |frame: &[u8], right: &[u8]| {
+        let read = |frame: &[u8]| u16::from_be_bytes([frame[checksum], frame[checksum + 1]]);
+        // Differences in one's complement arithmetic.
+        (u32::from(read(frame)) + 0xffff - u32::from(read(right))) % 0xffff
+    };
+    assert_eq!(number(&left[0]), 2000);
+    assert_eq!(off(&left[0], &right), off(&wrong, &plain(1000)));
+    assert_ne!(off(&left[0], &right), 0);
+}
