@@ -1,0 +1,158 @@
+//! A trace of a link as pcapng (draft-ietf-opsawg-pcapng): synthetic IPv4, headers only.
+
+use crate::packet::{Kind, Layout, SimPacket};
+use asymq_scenario::Toward;
+use std::io::{self, Write};
+
+/// Writes packets as they start to be transmitted.
+///
+/// Addresses are 10.0.x.y at home and 10.1.x.y on the Internet, where x.y is the conversation; the
+/// ports are 40000 and 5001. Payload is zeros and cut off; checksums are right.
+pub(crate) struct Capture<'a> {
+    out: &'a mut dyn Write,
+    error: Option<io::Error>,
+}
+
+const IPV4: usize = 20;
+const TCP: usize = 20;
+const UDP: usize = 8;
+
+impl<'a> Capture<'a> {
+    /// A trace of the link called `name`.
+    pub(crate) fn new(out: &'a mut dyn Write, name: &str) -> Self {
+        let mut capture = Self { out, error: None };
+        let mut section = Vec::new();
+        for word in [0x1a2b_3c4d_u32, 0x0000_0001, u32::MAX, u32::MAX] {
+            section.extend(word.to_le_bytes());
+        }
+        capture.block(0x0a0d_0d0a, &section);
+        let mut interface = Vec::new();
+        // Link type RAW, no snapshot limit.
+        interface.extend(101u32.to_le_bytes());
+        interface.extend(0u32.to_le_bytes());
+        option(&mut interface, 2, name.as_bytes());
+        // if_tsresol: 10^-9 s.
+        option(&mut interface, 9, &[9]);
+        option(&mut interface, 0, &[]);
+        capture.block(1, &interface);
+        capture
+    }
+
+    /// Writes a packet whose transmission started at `nanos`.
+    pub(crate) fn packet(&mut self, nanos: u64, packet: &SimPacket, layout: &Layout) {
+        let headers = headers(packet, layout);
+        let mut body = Vec::with_capacity(64);
+        for word in [
+            0,
+            (nanos >> 32) as u32,
+            nanos as u32,
+            headers.len() as u32,
+            packet.header.ip_len,
+        ] {
+            body.extend(word.to_le_bytes());
+        }
+        body.extend(&headers);
+        self.block(6, &body);
+    }
+
+    /// The first error, if writing failed; nothing was written after it.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self.error {
+            Some(error) => Err(error),
+            None => self.out.flush(),
+        }
+    }
+
+    fn block(&mut self, kind: u32, body: &[u8]) {
+        if self.error.is_some() {
+            return;
+        }
+        let padding = body.len().next_multiple_of(4) - body.len();
+        let total = ((12 + body.len() + padding) as u32).to_le_bytes();
+        let parts: [&[u8]; 5] = [
+            &kind.to_le_bytes(),
+            &total,
+            body,
+            &[0; 3][..padding],
+            &total,
+        ];
+        self.error = parts
+            .into_iter()
+            .try_for_each(|part| self.out.write_all(part))
+            .err();
+    }
+}
+
+fn option(into: &mut Vec<u8>, code: u16, value: &[u8]) {
+    into.extend(code.to_le_bytes());
+    into.extend((value.len() as u16).to_le_bytes());
+    into.extend(value);
+    into.resize(into.len().next_multiple_of(4), 0);
+}
+
+/// IPv4 and TCP or UDP headers of a packet.
+fn headers(packet: &SimPacket, layout: &Layout) -> Vec<u8> {
+    let toward = packet.toward();
+    let number = packet.segment.number;
+    let [high, low] = (layout.conversation as u16).to_be_bytes();
+    let (home, server) = ([10, 0, high, low], [10, 1, high, low]);
+    let (home_port, server_port) = (40_000u16, 5_001u16);
+    let (source, destination, source_port, destination_port) = match toward {
+        Toward::Up => (home, server, home_port, server_port),
+        Toward::Down => (server, home, server_port, home_port),
+    };
+    let udp = packet.segment.kind == Kind::Datagram;
+    let length = packet.header.ip_len as u16;
+    let mut bytes = vec![0u8; IPV4 + if udp { UDP } else { TCP }];
+    let (ip, transport) = bytes.split_at_mut(IPV4);
+    ip[0] = 0x45;
+    ip[2..4].copy_from_slice(&length.to_be_bytes());
+    // Do not fragment; 64 hops.
+    ip[6] = 0x40;
+    ip[8] = 64;
+    ip[9] = if udp { 17 } else { 6 };
+    ip[12..16].copy_from_slice(&source);
+    ip[16..20].copy_from_slice(&destination);
+    let sum = checksum(ip, 0);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+
+    let transport_length = length - IPV4 as u16;
+    transport[0..2].copy_from_slice(&source_port.to_be_bytes());
+    transport[2..4].copy_from_slice(&destination_port.to_be_bytes());
+    let checksum_at = if udp {
+        transport[4..6].copy_from_slice(&transport_length.to_be_bytes());
+        6
+    } else {
+        let sequence = match packet.segment.kind {
+            Kind::Data | Kind::Syn => layout.byte(number),
+            Kind::SynAck => 0,
+            _ => 1,
+        };
+        transport[4..8].copy_from_slice(&sequence.to_be_bytes());
+        transport[8..12].copy_from_slice(&packet.header.ack.to_be_bytes());
+        transport[12] = (TCP as u8 / 4) << 4;
+        transport[13] = packet.header.flags as u8;
+        transport[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
+        16
+    };
+    // The pseudo-header; a payload of zeros adds nothing.
+    let pseudo = [source, destination].concat();
+    let pseudo = u32::from(!checksum(&pseudo, 0)) + u32::from(ip[9]) + u32::from(transport_length);
+    let sum = match checksum(transport, pseudo) {
+        0 if udp => u16::MAX,
+        sum => sum,
+    };
+    transport[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
+    bytes
+}
+
+/// The Internet checksum (RFC 1071) of `bytes`, an even number of them, added to `sum`.
+fn checksum(bytes: &[u8], mut sum: u32) -> u16 {
+    for pair in bytes.chunks_exact(2) {
+        sum += u32::from(u16::from_be_bytes([pair[0], pair[1]]));
+    }
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}

@@ -1,0 +1,139 @@
+//! From a world's counters to a run's numbers.
+
+use crate::agent::Agent;
+use crate::link::{Busy, Load};
+use crate::world::World;
+use asymq_core::Duration;
+use asymq_scenario::{Direction, Goodput, Percentiles, Scenario, Series, Summary, Toward};
+
+/// Interval of the time series: what the paper plots (paper 000, section 4).
+pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
+
+/// Counters at one instant.
+pub(crate) struct Snapshot {
+    at: u64,
+    busy: [Busy; 2],
+    dropped: [u64; 2],
+    /// Segments delivered in order, per conversation.
+    in_order: Vec<u64>,
+}
+
+impl Snapshot {
+    /// The counters of a world that has run up to `at`.
+    pub(crate) fn take(world: &World<'_>, at: u64) -> Self {
+        let in_order = |agent: &Agent| match agent {
+            Agent::Tcp(flow) => flow.receiver.in_order(),
+            Agent::Udp(_) | Agent::Echo(_) => 0,
+        };
+        Self {
+            at,
+            busy: [0, 1].map(|toward| world.links[toward].busy(at)),
+            dropped: [0, 1].map(|toward| world.links[toward].dropped()),
+            in_order: world
+                .conversations
+                .iter()
+                .map(|conversation| in_order(&conversation.agent))
+                .collect(),
+        }
+    }
+}
+
+/// Forgets delays measured so far.
+pub(crate) fn forget_delays(world: &mut World<'_>) {
+    for link in &mut world.links {
+        link.forget_sojourns();
+    }
+    for conversation in &mut world.conversations {
+        if let Agent::Echo(echo) = &mut conversation.agent {
+            echo.delays.clear();
+        }
+    }
+}
+
+/// The numbers of the time from `start` to `end`, at which `world` is.
+pub(crate) fn summary(
+    scenario: &Scenario,
+    world: &World<'_>,
+    start: &Snapshot,
+    end: &Snapshot,
+) -> Summary {
+    let span = (end.at - start.at) as f64;
+    let direction = |toward: usize| {
+        let share = |load: Load| {
+            let busy = end.busy[toward][load as usize] - start.busy[toward][load as usize];
+            busy as f64 / span
+        };
+        let (data, ack) = (share(Load::Data), share(Load::Ack));
+        Direction {
+            utilization: data + ack + share(Load::Other),
+            data,
+            ack,
+            drops: (end.dropped[toward] - start.dropped[toward]) as f64,
+            sojourn_ms: world.links[toward].sojourns().percentiles_ms(),
+        }
+    };
+    let (up, down) = (direction(0), direction(1));
+    let mut goodput = Goodput::default();
+    let mut sparse_ms: Option<Percentiles> = None;
+    for (index, conversation) in world.conversations.iter().enumerate() {
+        match &conversation.agent {
+            Agent::Tcp(flow) => {
+                let segments = end.in_order[index] - start.in_order[index];
+                let bits = (segments * u64::from(scenario.mss) * 8) as f64;
+                match flow.toward {
+                    Toward::Up => &mut goodput.up,
+                    Toward::Down => &mut goodput.down,
+                }
+                .push(bits / (span / 1e9));
+            }
+            Agent::Udp(_) => {}
+            Agent::Echo(echo) => sparse_ms = Some(echo.delays.percentiles_ms()),
+        }
+    }
+    Summary {
+        utility: up.data + down.data,
+        up,
+        down,
+        goodput,
+        sparse_ms,
+    }
+}
+
+/// Records a time series.
+pub(crate) struct Recorder {
+    last: [u64; 2],
+    series: Series,
+}
+
+impl Recorder {
+    /// An empty series.
+    pub(crate) fn new() -> Self {
+        Self {
+            last: [0; 2],
+            series: Series {
+                interval_s: INTERVAL.as_secs_f64(),
+                ..Series::default()
+            },
+        }
+    }
+
+    /// Records the interval that ends at `now`, to which the world has run.
+    pub(crate) fn record(&mut self, world: &World<'_>, now: u64) {
+        let mut utilization = [0.0; 2];
+        for (toward, utilization) in utilization.iter_mut().enumerate() {
+            let busy = world.links[toward].busy(now).iter().sum();
+            *utilization = (busy - self.last[toward]) as f64 / INTERVAL.as_nanos() as f64;
+            self.last[toward] = busy;
+        }
+        let series = &mut self.series;
+        series.up.push(utilization[0]);
+        series.down.push(utilization[1]);
+        series.backlog_up.push(world.links[0].waiting());
+        series.backlog_down.push(world.links[1].waiting());
+    }
+
+    /// The series.
+    pub(crate) fn finish(self) -> Series {
+        self.series
+    }
+}

@@ -1,0 +1,101 @@
+//! Congestion control: how large the window is. When to retransmit is the sender's matter.
+
+/// A congestion window and the rules that move it, in segments.
+pub(crate) trait CongestionControl {
+    /// Segments that may be in flight, the inflation of fast recovery included.
+    fn window(&self) -> f64;
+    /// The connection is established.
+    fn on_established(&mut self, initial_window: f64);
+    /// New data were acknowledged outside fast recovery.
+    fn on_ack(&mut self);
+    /// Fast recovery begins with the third duplicate ACK; `flight` segments are in flight.
+    fn on_fast_retransmit(&mut self, flight: f64);
+    /// A further duplicate ACK in fast recovery: one more segment has left the network.
+    fn on_duplicate_ack(&mut self);
+    /// `acked` segments were acknowledged, but fast recovery goes on.
+    fn on_partial_ack(&mut self, acked: u64);
+    /// Fast recovery is over.
+    fn on_recovered(&mut self);
+    /// The retransmission timer expired with `flight` segments in flight.
+    fn on_timeout(&mut self, flight: f64);
+}
+
+/// Slow start, congestion avoidance and the window of fast recovery (RFC 5681, section 3; RFC 6582,
+/// section 3.2). Basic IEEE 754 operations only, so the same on every platform.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reno {
+    /// The congestion window, without inflation.
+    cwnd: f64,
+    ssthresh: f64,
+    /// What fast recovery adds to the window: segments known to have left the network.
+    inflation: f64,
+}
+
+impl Reno {
+    /// The window of a connection that has sent nothing: one SYN may go.
+    pub(crate) const fn new() -> Self {
+        Self {
+            cwnd: 1.0,
+            ssthresh: f64::MAX,
+            inflation: 0.0,
+        }
+    }
+
+    /// RFC 5681, eq. 4, in whole segments.
+    fn halve_ssthresh(&mut self, flight: f64) {
+        self.ssthresh = (flight / 2.0).floor().max(2.0);
+    }
+}
+
+impl CongestionControl for Reno {
+    #[inline]
+    fn window(&self) -> f64 {
+        self.cwnd + self.inflation
+    }
+
+    fn on_established(&mut self, initial_window: f64) {
+        self.cwnd = initial_window;
+    }
+
+    #[inline]
+    fn on_ack(&mut self) {
+        if self.cwnd < self.ssthresh {
+            self.cwnd += 1.0;
+        } else {
+            self.cwnd += 1.0 / self.cwnd;
+        }
+    }
+
+    fn on_fast_retransmit(&mut self, flight: f64) {
+        self.halve_ssthresh(flight);
+        self.cwnd = (flight / 2.0).max(1.0);
+        self.inflation = 3.0;
+    }
+
+    fn on_duplicate_ack(&mut self) {
+        self.inflation += 1.0;
+    }
+
+    /// Deflates the window by what was acknowledged, less the segment that is retransmitted. What
+    /// exceeds the inflation comes off the window itself, so that the end of recovery releases no
+    /// burst (RFC 6582, section 3.2, step 3, and ns-2's reading of it).
+    fn on_partial_ack(&mut self, acked: u64) {
+        let acked = acked as f64;
+        if self.inflation > acked {
+            self.inflation -= acked - 1.0;
+        } else {
+            self.cwnd = (self.cwnd - (acked - self.inflation)).max(1.0);
+            self.inflation = 1.0;
+        }
+    }
+
+    fn on_recovered(&mut self) {
+        self.inflation = 0.0;
+    }
+
+    fn on_timeout(&mut self, flight: f64) {
+        self.halve_ssthresh(flight);
+        self.cwnd = 1.0;
+        self.inflation = 0.0;
+    }
+}

@@ -1,0 +1,16 @@
+//! TCP, sans-I/O: a [`Sender`] and a [`Receiver`] take segments and a clock, and send segments
+//! into an [`Outbox`](crate::packet::Outbox).
+//!
+//! Where RFCs leave a choice, the choice is ns-2.35's, which the papers and our comparison use:
+//! initial window of 2, limited transmit, one RTT sample per window, a clock of 10 ms, and a
+//! retransmission timeout of at least 0.2 s.
+
+mod congestion;
+mod receiver;
+mod rtt;
+mod sender;
+
+pub(crate) use congestion::Reno;
+pub(crate) use receiver::Receiver;
+pub(crate) use rtt::RttEstimator;
+pub(crate) use sender::{Recovery, Sender};

@@ -1,0 +1,138 @@
+//! The retransmission timeout (RFC 6298).
+
+/// Smoothed round-trip time, its variation, and the timeout that follows from them.
+///
+/// Integer arithmetic in clock ticks as in the original algorithm (Jacobson 1988, appendix A): the
+/// smoothed time carries three fractional bits, the variation two. The tick is RFC 6298's clock
+/// granularity `G`, and the variation never falls below a quarter of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RttEstimator {
+    /// Where in a tick the sender's clock started, in ns.
+    clock_phase: u64,
+    /// 8 SRTT in ticks; 0 before the first sample.
+    srtt: i64,
+    /// 4 RTTVAR in ticks.
+    rttvar: i64,
+    /// The timeout without backoff, in ns.
+    base: u64,
+    backoff: u64,
+}
+
+impl RttEstimator {
+    /// The clock's granularity in ns.
+    pub(crate) const TICK: u64 = 10_000_000;
+    /// Timeout before the first sample, in ns. RFC 6298 says 1 s; ns-2 keeps RFC 2988's 3 s, which
+    /// a full uplink buffer (1.2 s at 1 Mbit/s) does not exceed.
+    const INITIAL: u64 = 3_000_000_000;
+    /// RFC 6298 (2.4) says 1 s; ns-2, like most systems, takes less.
+    const LEAST: u64 = 200_000_000;
+    /// RFC 6298 (2.5).
+    const MOST: u64 = 60_000_000_000;
+
+    /// An estimator without a sample, whose clock started `clock_phase` ns into a tick.
+    pub(crate) const fn new(clock_phase: u64) -> Self {
+        Self {
+            clock_phase,
+            srtt: 0,
+            rttvar: 0,
+            base: Self::INITIAL,
+            backoff: 1,
+        }
+    }
+
+    /// Takes the time from `sent` to `acked`, of a segment that was sent once (RFC 6298, 3).
+    pub(crate) fn sample(&mut self, sent: u64, acked: u64) {
+        let ticks = |instant: u64| (instant + self.clock_phase) / Self::TICK;
+        let rtt = (ticks(acked) - ticks(sent)).max(1) as i64;
+        if self.srtt == 0 {
+            self.srtt = rtt << 3;
+            self.rttvar = rtt << 1;
+        } else {
+            let error = rtt - (self.srtt >> 3);
+            self.srtt = (self.srtt + error).max(1);
+            self.rttvar = (self.rttvar + error.abs() - (self.rttvar >> 2)).max(1);
+        }
+        self.base = (((self.rttvar << 3) + self.srtt) >> 3) as u64 * Self::TICK;
+        self.end_backoff();
+    }
+
+    /// An acknowledgement of new data ends the backoff (RFC 6298, section 5).
+    pub(crate) fn end_backoff(&mut self) {
+        self.backoff = 1;
+    }
+
+    /// Doubles the timeout after it expired (RFC 6298, 5.5).
+    pub(crate) fn back_off(&mut self) {
+        if self.timeout() < Self::MOST {
+            self.backoff *= 2;
+        }
+        if self.backoff > 8 {
+            // The estimate is likely bogus: the next sample starts afresh (RFC 6298, section 5).
+            self.rttvar += self.srtt >> 3;
+            self.srtt = 0;
+        }
+    }
+
+    /// The timeout in force, in ns.
+    #[inline]
+    pub(crate) fn timeout(&self) -> u64 {
+        (self.base.max(Self::LEAST) * self.backoff).min(Self::MOST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn the_first_sample_sets_the_timeout_to_three_times_itself() {
+        // RFC 6298 (2.2): SRTT = R, RTTVAR = R/2, RTO = SRTT + 4 RTTVAR.
+        let mut rtt = RttEstimator::new(0);
+        assert_eq!(rtt.timeout(), 3_000 * MS);
+        rtt.sample(0, 100 * MS);
+        assert_eq!(rtt.timeout(), 300 * MS);
+    }
+
+    #[test]
+    fn later_samples_are_smoothed_with_an_eighth_and_a_quarter() {
+        // RFC 6298 (2.3), alpha 1/8, beta 1/4: RTTVAR = 3/4 * 200 + 1/4 * 400 = 250,
+        // SRTT = 7/8 * 400 + 1/8 * 800 = 450, RTO = 450 + 4 * 250.
+        let mut rtt = RttEstimator::new(0);
+        rtt.sample(0, 400 * MS);
+        rtt.sample(0, 800 * MS);
+        assert_eq!(rtt.timeout(), 1_450 * MS);
+    }
+
+    #[test]
+    fn the_timeout_is_at_least_200_ms_and_backs_off_to_60_s() {
+        let mut rtt = RttEstimator::new(0);
+        for _ in 0..100 {
+            rtt.sample(0, 10 * MS);
+        }
+        let mut expected = 200 * MS;
+        assert_eq!(rtt.timeout(), expected);
+        for _ in 0..12 {
+            rtt.back_off();
+            expected = (expected * 2).min(60_000 * MS);
+            assert_eq!(rtt.timeout(), expected);
+        }
+        rtt.sample(0, 100 * MS);
+        assert_eq!(
+            rtt.timeout(),
+            300 * MS,
+            "after a long backoff the sample counts as the first"
+        );
+    }
+
+    #[test]
+    fn time_is_read_from_a_coarse_clock() {
+        let mut rtt = RttEstimator::new(0);
+        rtt.sample(9 * MS, 101 * MS);
+        assert_eq!(rtt.timeout(), 300 * MS, "ticks 0 and 10");
+        let mut rtt = RttEstimator::new(5 * MS);
+        rtt.sample(9 * MS, 101 * MS);
+        assert_eq!(rtt.timeout(), 270 * MS, "ticks 1 and 10");
+    }
+}

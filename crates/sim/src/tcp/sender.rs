@@ -1,0 +1,257 @@
+//! The sending side of a connection that always has more to send.
+
+use super::congestion::CongestionControl;
+use super::rtt::RttEstimator;
+use crate::packet::{Kind, Outbox, Segment};
+
+/// How lost segments are found and sent again once three duplicate ACKs have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recovery {
+    /// The first new ACK ends fast recovery (RFC 5681, section 3.2).
+    Reno,
+    /// A partial ACK sends the next hole; recovery ends when all is acknowledged that was sent
+    /// before it (RFC 6582).
+    NewReno,
+}
+
+/// What last reduced the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing, or a recovery or timeout that is over.
+    Open,
+    /// Fast recovery, in force.
+    FastRecovery,
+    /// A timeout; what was sent before it is sent again as the window opens.
+    AfterTimeout,
+}
+
+/// A sender. Numbers count segments; 0 is the SYN.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender<C> {
+    congestion: C,
+    rtt: RttEstimator,
+    recovery: Recovery,
+    phase: Phase,
+    /// The lowest segment not acknowledged.
+    una: u64,
+    /// The segment to send next; falls back to `una` on a timeout.
+    next: u64,
+    /// One past the highest segment ever sent.
+    end: u64,
+    /// `end` at the last reduction: fast retransmit waits until this is passed (RFC 6582, 3.2, 2).
+    recover: u64,
+    duplicate_acks: u32,
+    /// Whether this recovery has seen a partial ACK: only the first restarts the timer (RFC 6582,
+    /// the "impatient" variant).
+    partial_ack_seen: bool,
+    /// The segment that is timed, and when it was sent. Karn: never one sent twice.
+    timed: Option<(u64, u64)>,
+    /// When the retransmission timer expires, in ns; `u64::MAX` if it is off.
+    deadline: u64,
+    receive_window: u64,
+    initial_window: f64,
+}
+
+/// Duplicate ACKs that mean a loss.
+const THRESHOLD: u32 = 3;
+/// New segments per ACK in NewReno's recovery: a partial ACK may open the window widely.
+const RECOVERY_BURST: u64 = 2;
+
+impl<C: CongestionControl> Sender<C> {
+    /// A sender that has sent nothing. `receive_window` in segments, at least 1.
+    pub(crate) fn new(
+        congestion: C,
+        rtt: RttEstimator,
+        recovery: Recovery,
+        receive_window: u64,
+    ) -> Self {
+        Self {
+            congestion,
+            rtt,
+            recovery,
+            phase: Phase::Open,
+            una: 0,
+            next: 0,
+            end: 0,
+            recover: 0,
+            duplicate_acks: 0,
+            partial_ack_seen: false,
+            timed: None,
+            deadline: u64::MAX,
+            receive_window: receive_window.max(1),
+            initial_window: 2.0,
+        }
+    }
+
+    /// Sends the SYN.
+    pub(crate) fn connect(&mut self, now: u64, out: &mut impl Outbox) {
+        self.send_window(now, u64::MAX, out);
+    }
+
+    /// Takes an acknowledgement of all below `ack`.
+    pub(crate) fn on_ack(&mut self, now: u64, ack: u64, out: &mut impl Outbox) {
+        if ack > self.una {
+            let partial = self.phase == Phase::FastRecovery
+                && self.recovery == Recovery::NewReno
+                && ack < self.recover;
+            if partial {
+                self.on_partial_ack(now, ack, out);
+            } else {
+                self.on_new_ack(now, ack);
+            }
+        } else if ack == self.una {
+            self.on_duplicate_ack(now, out);
+        }
+        if self.duplicate_acks == 0 {
+            self.send_window(now, u64::MAX, out);
+        } else if self.duplicate_acks >= THRESHOLD {
+            let burst = match self.recovery {
+                Recovery::Reno => u64::MAX,
+                Recovery::NewReno => RECOVERY_BURST,
+            };
+            self.send_window(now, burst, out);
+        }
+    }
+
+    fn on_new_ack(&mut self, now: u64, ack: u64) {
+        if self.phase == Phase::FastRecovery {
+            self.congestion.on_recovered();
+            self.phase = Phase::Open;
+        }
+        self.partial_ack_seen = false;
+        self.duplicate_acks = 0;
+        let established = self.una == 0;
+        self.una = ack;
+        self.next = self.next.max(ack);
+        if let Some((number, sent)) = self.timed
+            && ack > number
+        {
+            self.rtt.sample(sent, now);
+            self.timed = None;
+        }
+        self.restart_timer(now);
+        if established {
+            self.congestion.on_established(self.initial_window);
+        } else {
+            self.congestion.on_ack();
+        }
+    }
+
+    fn on_partial_ack(&mut self, now: u64, ack: u64, out: &mut impl Outbox) {
+        if !self.partial_ack_seen {
+            self.partial_ack_seen = true;
+            self.restart_timer(now);
+        }
+        self.congestion.on_partial_ack(ack - self.una);
+        self.una = ack;
+        self.next = self.next.max(ack);
+        if self.timed.is_some_and(|(number, _)| ack > number) {
+            self.timed = None;
+            self.rtt.end_backoff();
+        }
+        self.send(now, self.una, out);
+    }
+
+    fn on_duplicate_ack(&mut self, now: u64, out: &mut impl Outbox) {
+        self.duplicate_acks += 1;
+        if self.duplicate_acks > THRESHOLD {
+            if self.phase == Phase::FastRecovery {
+                self.congestion.on_duplicate_ack();
+            }
+        } else if self.duplicate_acks == THRESHOLD {
+            if self.una > self.recover {
+                self.fast_retransmit(now, out);
+            }
+        } else {
+            self.limited_transmit(now, out);
+        }
+    }
+
+    /// RFC 5681, section 3.2, steps 2 and 3.
+    fn fast_retransmit(&mut self, now: u64, out: &mut impl Outbox) {
+        self.recover = self.end;
+        self.phase = Phase::FastRecovery;
+        let flight = self.effective_window();
+        self.congestion.on_fast_retransmit(flight);
+        self.restart_timer(now);
+        self.timed = None;
+        self.send(now, self.una, out);
+    }
+
+    /// RFC 3042: each of the first two duplicate ACKs may send a new segment.
+    fn limited_transmit(&mut self, now: u64, out: &mut impl Outbox) {
+        let beyond = self.congestion.window() + f64::from(self.duplicate_acks);
+        let in_flight = self.next - self.una;
+        if in_flight < self.receive_window && (in_flight as f64) < beyond.floor() {
+            self.send_next(now, out);
+        }
+    }
+
+    /// The retransmission timer has expired (RFC 6298, 5.4 to 5.6; RFC 5681, section 3.1).
+    pub(crate) fn on_timeout(&mut self, now: u64, out: &mut impl Outbox) {
+        if self.una == 0 {
+            // A lost SYN (RFC 5681, section 3.1).
+            self.initial_window = 1.0;
+        }
+        self.congestion.on_recovered();
+        let flight = self.effective_window();
+        self.congestion.on_timeout(flight);
+        self.phase = Phase::AfterTimeout;
+        self.duplicate_acks = 0;
+        self.recover = self.end;
+        self.rtt.back_off();
+        self.restart_timer(now);
+        self.timed = None;
+        self.next = self.una;
+        self.send_window(now, u64::MAX, out);
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) must be called, in ns; changes with every other call.
+    #[inline]
+    pub(crate) fn deadline(&self) -> u64 {
+        self.deadline
+    }
+
+    /// The congestion window, or the receiver's if that is less. What RFC 5681 calls FlightSize: a
+    /// sender that always has data keeps its window full.
+    fn effective_window(&self) -> f64 {
+        self.congestion.window().min(self.receive_window as f64)
+    }
+
+    /// Sends what the window allows, at most `burst` segments.
+    #[inline]
+    fn send_window(&mut self, now: u64, burst: u64, out: &mut impl Outbox) {
+        let edge = self.una + self.effective_window() as u64;
+        let edge = edge.min(self.next.saturating_add(burst));
+        while self.next < edge {
+            self.send_next(now, out);
+        }
+    }
+
+    #[inline]
+    fn send_next(&mut self, now: u64, out: &mut impl Outbox) {
+        let number = self.next;
+        self.next += 1;
+        self.send(now, number, out);
+    }
+
+    #[inline]
+    fn send(&mut self, now: u64, number: u64, out: &mut impl Outbox) {
+        let kind = if number == 0 { Kind::Syn } else { Kind::Data };
+        out.send(Segment { number, kind });
+        if number >= self.end {
+            self.end = number + 1;
+            if self.timed.is_none() {
+                self.timed = Some((number, now));
+            }
+        }
+        if self.deadline == u64::MAX {
+            self.restart_timer(now);
+        }
+    }
+
+    #[inline]
+    fn restart_timer(&mut self, now: u64) {
+        self.deadline = now + self.rtt.timeout();
+    }
+}
