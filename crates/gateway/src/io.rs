@@ -1,6 +1,8 @@
 //! The seam between the forwarder and real interfaces.
 
+use serde::Serialize;
 use std::io;
+use std::ops::{Add, AddAssign};
 
 /// Whole Ethernet frames in and out, without waiting.
 ///
@@ -30,7 +32,7 @@ pub trait PacketIo {
 }
 
 /// Frames lost at a port since it was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
     /// Received while the ring was full.
     pub ring_full: u64,
@@ -40,4 +42,23 @@ pub struct Losses {
     pub too_long: u64,
     /// Not sent for another reason: the driver's queue was full, or the interface down.
     pub not_sent: u64,
+}
+
+impl Add for Losses {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            ring_full: self.ring_full + other.ring_full,
+            not_understood: self.not_understood + other.not_understood,
+            too_long: self.too_long + other.too_long,
+            not_sent: self.not_sent + other.not_sent,
+        }
+    }
+}
+
+impl AddAssign for Losses {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
 }

@@ -1,16 +1,37 @@
 //! Real frames on Linux through asymq's disciplines.
 //!
-//! - [`Port`]: an interface opened for whole frames, offloads undone.
-//! - [`PacketIo`]: the seam between ports and what forwards.
+//! - [`Gateway`]: the running bridge; [`Stop`] ends it, [`Shared`] shows its [`Snapshot`]s.
+//! - [`Forwarder`]: what happens to a frame in it, without I/O and without a clock.
+//! - [`PacketIo`]: the seam between forwarder and interfaces; [`Port`]: an interface opened for
+//!   whole frames, offloads undone.
+//! - [`net`]: interfaces and network namespaces, made and set up.
 #![cfg(target_os = "linux")]
-#![deny(unsafe_op_in_unsafe_fn)]
 
+mod args;
+mod forwarder;
+mod frame;
+mod gateway;
 mod io;
+mod link;
+mod meter;
 pub mod net;
 mod offload;
 mod port;
+mod shaper;
+mod snapshot;
+mod stop;
 mod sys;
 
+pub use args::GatewayArgs;
+pub use forwarder::Forwarder;
+pub use frame::Frame;
+pub use gateway::{Gateway, GatewayConfig, GatewayError};
 pub use io::{Losses, PacketIo};
+pub use meter::{Kind, Traffic};
 pub use port::{Port, PortError};
+pub use shaper::Shaper;
+pub use snapshot::{
+    ClassSnapshot, DirectionSnapshot, PortLosses, QueueSnapshot, Shared, Snapshot, TrafficSnapshot,
+};
+pub use stop::Stop;
 pub use sys::{poll, precise_timers};

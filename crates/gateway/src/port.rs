@@ -1,6 +1,7 @@
 //! A real interface as [`PacketIo`].
 
 use crate::io::{Losses, PacketIo};
+use crate::net::{Feature, set_feature};
 use crate::offload::Offload;
 use crate::sys::{Interfaces, PacketSocket, Received, RxRing, SendBatch};
 use std::io;
@@ -19,6 +20,7 @@ const LONGEST: usize = (1 << 16) + 64;
 #[derive(Debug)]
 pub struct Port {
     name: String,
+    index: u32,
     mtu: u32,
     socket: PacketSocket,
     ring: RxRing,
@@ -27,6 +29,7 @@ pub struct Port {
     /// A superpacket as taken from the socket's queue.
     superpacket: Vec<u8>,
     segment: Vec<u8>,
+    merging: MergingOff,
 }
 
 /// An interface that cannot be opened.
@@ -118,6 +121,7 @@ impl Port {
         sender.bind(index, false).map_err(system("bind"))?;
         Ok(Self {
             name: name.into(),
+            index,
             mtu,
             socket,
             ring,
@@ -125,12 +129,23 @@ impl Port {
             losses: Losses::default(),
             superpacket: vec![0; LONGEST],
             segment: Vec::new(),
+            merging: MergingOff::new(name),
         })
     }
 
     /// The interface's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The interface's index.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Offloads that were on and are off while the port is open.
+    pub fn switched_off(&self) -> &[&'static str] {
+        &self.merging.names
     }
 
     /// The interface's MTU when it was opened.
@@ -194,6 +209,42 @@ impl PacketIo for Port {
 impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+/// GRO and LRO kept off: the kernel would merge received frames only for us to split them again,
+/// and what it merges inside a tunnel no `virtio_net_hdr` can tell.
+#[derive(Debug)]
+struct MergingOff {
+    interface: String,
+    features: Vec<Feature>,
+    names: Vec<&'static str>,
+}
+
+impl MergingOff {
+    fn new(interface: &str) -> Self {
+        let mut off = Self {
+            interface: interface.into(),
+            features: Vec::new(),
+            names: Vec::new(),
+        };
+        for (feature, name) in [(Feature::Gro, "GRO"), (Feature::Lro, "LRO")] {
+            // Where it cannot be switched, superpackets are split all the same.
+            if let Ok(true) = set_feature(interface, feature, false) {
+                off.features.push(feature);
+                off.names.push(name);
+            }
+        }
+        off
+    }
+}
+
+impl Drop for MergingOff {
+    fn drop(&mut self) {
+        for &feature in &self.features {
+            // An interface that is gone needs nothing back.
+            let _ = set_feature(&self.interface, feature, true);
+        }
     }
 }
 

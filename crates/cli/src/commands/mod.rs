@@ -1,5 +1,3 @@
 //! One file per command.
 
-pub(crate) mod compare;
 pub(crate) mod model;
-pub(crate) mod sim;

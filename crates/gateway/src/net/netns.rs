@@ -3,7 +3,7 @@
 use crate::sys::{enter_netns, unshare_netns};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A network namespace. It exists as long as this value, a thread in it, or a socket from it.
 #[derive(Debug)]
@@ -52,6 +52,13 @@ impl Netns {
 impl AsFd for Netns {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+impl From<OwnedFd> for Netns {
+    /// A namespace by its descriptor.
+    fn from(fd: OwnedFd) -> Self {
+        Self(fd.into())
     }
 }
 

@@ -1,0 +1,152 @@
+//! Frames per CPU-second that the gateway forwards through veth, and frames lost below that.
+//!
+//! A generator in a namespace of its own sends TCP ACKs in frames of 60 bytes; the gateway, with
+//! AQ and an uplink too fast to matter, runs on one thread, whose time on a CPU is read from
+//! `schedstat`. That includes all that the kernel does in the thread's name, the interrupt work of
+//! the interface that receives among it. What arrives is counted by the far interface. Needs root.
+
+use asymq_core::units::{Limit, Rate};
+use asymq_gateway::net::{Netns, Network, VethEnd};
+use asymq_gateway::{Gateway, GatewayConfig, Losses, PacketIo, Port, Stop};
+use asymq_scenario::{QdiscArgs, QdiscName};
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn main() {
+    // What `cargo bench` passes is not for us.
+    let rate = std::env::args().filter_map(|arg| arg.parse().ok()).next();
+    match rate {
+        Some(rate) => measure(Some(rate)),
+        None => [None, Some(100_000), Some(200_000)]
+            .into_iter()
+            .for_each(measure),
+    }
+}
+
+fn measure(rate: Option<u64>) {
+    let Ok(middle) = Netns::new() else {
+        println!("needs root: no network namespace can be made");
+        return;
+    };
+    let (home, net) = (Netns::new().unwrap(), Netns::new().unwrap());
+    connect(&middle, &home, "lan", 11).unwrap();
+    connect(&middle, &net, "wan", 12).unwrap();
+    let stop = Stop::new().unwrap();
+    let (ready, started) = mpsc::channel();
+    thread::scope(|scope| {
+        let (stop_it, middle) = (stop.clone(), &middle);
+        let gateway = scope.spawn(move || {
+            middle.run(|| {
+                let mut gateway = Gateway::open(&config()).unwrap();
+                gateway.set_log(|_| {});
+                ready.send(gateway.stats()).unwrap();
+                let start = cpu();
+                gateway.run(&stop_it).unwrap();
+                Ok(cpu() - start)
+            })
+        });
+        let stats = started.recv().unwrap();
+        let sent = home.run(|| generate(rate)).unwrap();
+        thread::sleep(Duration::from_millis(100));
+        stop.request();
+        let nanos = gateway.join().unwrap().unwrap();
+        let arrived = net.run(|| Ok(received())).unwrap();
+        let name = rate.map_or("as fast as it can".into(), |rate| {
+            format!("{rate} a second")
+        });
+        println!(
+            "{name}: sent {sent}, arrived {arrived}, {:.0} frames per CPU-second ({:.0} ns each)",
+            arrived as f64 * 1e9 / nanos as f64,
+            nanos as f64 / arrived as f64,
+        );
+        let last = stats.latest();
+        let drops = last.queue.ack.drops + last.queue.data.drops;
+        if drops > 0 || last.losses.lan != Losses::default() {
+            println!("  dropped in the queue {drops}, lost {:?}", last.losses);
+        }
+    });
+}
+
+fn config() -> GatewayConfig {
+    let rate: Rate = "100gbit".parse().unwrap();
+    GatewayConfig {
+        lan: "lan".into(),
+        wan: "wan".into(),
+        up: rate,
+        down: rate,
+        overhead: "".parse().unwrap(),
+        discipline: QdiscName::Aq.config(&QdiscArgs::default(), rate, rate, Limit::Packets(1000)),
+    }
+}
+
+fn connect(middle: &Netns, host: &Netns, name: &'static str, index: u32) -> io::Result<()> {
+    let end = |name, side| VethEnd {
+        name,
+        index,
+        mac: [2, 0, 0, 0, side, index as u8],
+    };
+    middle.run(|| {
+        let mut network = Network::open()?;
+        network.add_veth(end(name, 0), end("eth", 1), host.as_fd())?;
+        network.set_up(index)
+    })?;
+    host.run(|| Network::open()?.set_up(index))
+}
+
+/// Sends for three seconds; answers how many frames.
+fn generate(rate: Option<u64>) -> io::Result<u64> {
+    const BATCH: u64 = 64;
+    let mut port = Port::open("eth").unwrap();
+    let frame = ack();
+    let start = Instant::now();
+    let mut sent = 0;
+    while start.elapsed() < Duration::from_secs(3) {
+        let due = rate.map_or(u64::MAX, |rate| {
+            (start.elapsed().as_secs_f64() * rate as f64) as u64
+        });
+        if sent + BATCH > due {
+            thread::sleep(Duration::from_micros(50));
+            continue;
+        }
+        for _ in 0..BATCH {
+            port.send(&frame);
+        }
+        port.flush()?;
+        sent += BATCH;
+    }
+    Ok(sent - port.losses().not_sent)
+}
+
+/// A TCP ACK of 40 bytes in a frame of 60.
+fn ack() -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..12].copy_from_slice(&[2, 0, 0, 0, 9, 9, 2, 0, 0, 0, 8, 8]);
+    frame[12..14].copy_from_slice(&[8, 0]);
+    frame[14] = 0x45;
+    frame[16..18].copy_from_slice(&40u16.to_be_bytes());
+    frame[22..24].copy_from_slice(&[64, 6]);
+    frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+    frame[34..38].copy_from_slice(&[0x10, 0x92, 0x13, 0x88]);
+    frame[46..48].copy_from_slice(&[0x50, 0x10]);
+    frame
+}
+
+/// Nanoseconds that the calling thread was on a CPU.
+fn cpu() -> u64 {
+    let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    stat.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// Frames that the interface of the calling thread's namespace received.
+fn received() -> u64 {
+    let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let line = table
+        .lines()
+        .find(|line| line.trim().starts_with("eth:"))
+        .unwrap();
+    line.split_whitespace().nth(2).unwrap().parse().unwrap()
+}

@@ -1,0 +1,296 @@
+//! The loop that runs a gateway.
+
+use crate::forwarder::Forwarder;
+use crate::io::PacketIo;
+use crate::link::Link;
+use crate::port::PortError;
+use crate::snapshot::{Observer, PortLosses, Shared};
+use crate::stop::Stop;
+use crate::sys::{poll, precise_timers};
+use asymq_core::config::Config;
+use asymq_core::frame::FlowKey;
+use asymq_core::overhead::Overhead;
+use asymq_core::units::{Duration, Instant, Rate};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::os::fd::AsFd;
+
+/// Frames taken or sent before the other direction has its turn.
+const BATCH: usize = 64;
+/// How often a snapshot is published.
+const REPORT: Duration = Duration::from_secs(1);
+/// The longest that a stopping gateway waits for its queue to leave.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// What a gateway is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayConfig {
+    /// Interface towards home.
+    pub lan: String,
+    /// Interface towards the Internet.
+    pub wan: String,
+    /// Capacity towards the Internet, which the gateway shapes to.
+    pub up: Rate,
+    /// Capacity from the Internet, which is only shown.
+    pub down: Rate,
+    /// What the link charges for a packet.
+    pub overhead: Overhead,
+    /// The uplink's discipline.
+    pub discipline: Config,
+}
+
+/// Why a gateway cannot start or go on. Each is one line that names the flag.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// Both ports would be one.
+    #[error("--wan {0}: the same interface as --lan; a bridge needs two")]
+    SameInterface(String),
+    /// An interface cannot be opened.
+    #[error("{flag} {source}")]
+    Port {
+        /// The flag that names it.
+        flag: &'static str,
+        /// Why.
+        source: PortError,
+    },
+    /// A system call failed while forwarding.
+    #[error("{action}: {source}")]
+    System {
+        /// What was attempted.
+        action: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// A transparent bridge between two interfaces that runs a discipline on the way to one of them.
+pub struct Gateway {
+    lan: Link,
+    wan: Link,
+    forwarder: Forwarder,
+    capacities: (Rate, Rate),
+    shared: Shared,
+    log: Box<dyn FnMut(&str) + Send>,
+}
+
+impl Gateway {
+    /// Opens both interfaces in the calling thread's network namespace. Frames that come in wait
+    /// in the interfaces' rings until [`run`](Self::run).
+    ///
+    /// # Errors
+    /// An interface is missing or not fit, both are the same, or privileges are missing.
+    pub fn open(config: &GatewayConfig) -> Result<Self, GatewayError> {
+        if config.lan == config.wan {
+            return Err(GatewayError::SameInterface(config.wan.clone()));
+        }
+        let open =
+            |flag, name| Link::open(name).map_err(|source| GatewayError::Port { flag, source });
+        let lan = open("--lan", &config.lan)?;
+        let wan = open("--wan", &config.wan)?;
+        if lan.port().map(|port| port.index()) == wan.port().map(|port| port.index()) {
+            return Err(GatewayError::SameInterface(config.wan.clone()));
+        }
+        // The standard library draws its keys from the system's random source.
+        let secret = || RandomState::new().build_hasher().finish();
+        let key = FlowKey::new([secret(), secret()]);
+        Ok(Self {
+            lan,
+            wan,
+            forwarder: Forwarder::new(&config.discipline, config.up, config.overhead, key),
+            capacities: (config.up, config.down),
+            shared: Shared::default(),
+            log: Box::new(|line| eprintln!("asymq gateway: {line}")),
+        })
+    }
+
+    /// Where snapshots appear while it runs.
+    pub fn stats(&self) -> Shared {
+        self.shared.clone()
+    }
+
+    /// Sends words about interfaces that come and go elsewhere than to standard error.
+    pub fn set_log(&mut self, log: impl FnMut(&str) + Send + 'static) {
+        self.log = Box::new(log);
+    }
+
+    /// Forwards until asked to stop; then takes no more from the LAN and lets the queue leave for
+    /// at most two seconds, or until asked again. Call it on a thread in the network namespace of
+    /// [`open`](Self::open).
+    ///
+    /// # Errors
+    /// Waiting for frames fails, which no interface can cause.
+    pub fn run(&mut self, stop: &Stop) -> Result<(), GatewayError> {
+        precise_timers();
+        let answer = self.forward(stop);
+        self.shared.end();
+        answer
+    }
+
+    fn forward(&mut self, stop: &Stop) -> Result<(), GatewayError> {
+        let clock = Clock::start();
+        let mut observer = Observer::new(clock.now(), self.capacities.0, self.capacities.1);
+        let mut report_at = clock.now() + REPORT;
+        let mut drain_until: Option<Instant> = None;
+        self.tell_offloads();
+        loop {
+            let now = clock.now();
+            let next = self.forwarder.transmit(now, BATCH, &mut self.wan);
+            self.check(Side::Wan, |link| link.flush());
+            if now >= report_at {
+                self.report(now, &mut observer);
+                report_at = now + REPORT;
+            }
+            for side in [Side::Lan, Side::Wan] {
+                if self.link(side).retry(now) {
+                    let name = self.link(side).name().to_owned();
+                    (self.log)(&format!("{} {name} is back", side.flag()));
+                }
+            }
+            let drained = drain_until.is_some_and(|until| next.is_none() || now >= until);
+            if drained {
+                break;
+            }
+
+            let wake = [next, self.lan.retry_at(), self.wan.retry_at(), drain_until]
+                .into_iter()
+                .flatten()
+                .fold(report_at, Instant::min);
+            let lan = self.lan.fd().filter(|_| drain_until.is_none());
+            let [lan, wan, stopped] = poll(
+                [lan, self.wan.fd(), Some(stop.as_fd())],
+                Some(wake.saturating_since(clock.now())),
+            )
+            .map_err(|source| GatewayError::System {
+                action: "waiting for frames",
+                source,
+            })?;
+            if stopped && stop.take() > 0 {
+                if drain_until.is_some() {
+                    break;
+                }
+                drain_until = Some(clock.now() + DRAIN);
+            }
+            let now = clock.now();
+            if lan {
+                self.take_from_lan(now);
+            }
+            if wan {
+                self.take_from_wan(now);
+            }
+        }
+        self.report(clock.now(), &mut observer);
+        match self.forwarder.backlog().packets {
+            0 => (self.log)("stopped, nothing left behind"),
+            left => (self.log)(&format!("stopped with {left} packets left in the queue")),
+        }
+        Ok(())
+    }
+
+    fn take_from_lan(&mut self, now: Instant) {
+        let forwarder = &mut self.forwarder;
+        let taken = self
+            .lan
+            .receive(BATCH, &mut |frame| forwarder.from_lan(now, frame));
+        self.check(Side::Lan, |_| taken.map(drop));
+    }
+
+    fn take_from_wan(&mut self, now: Instant) {
+        let Self {
+            forwarder,
+            lan,
+            wan,
+            ..
+        } = self;
+        let taken = wan.receive(BATCH, &mut |frame| forwarder.from_wan(now, frame, lan));
+        self.check(Side::Wan, |_| taken.map(drop));
+        self.check(Side::Lan, |link| link.flush());
+    }
+
+    /// Gives a side up until it is back if `work` on it fails.
+    fn check(&mut self, side: Side, work: impl FnOnce(&mut Link) -> io::Result<()>) {
+        let link = self.link(side);
+        if let Err(error) = work(link)
+            && link.port().is_some()
+        {
+            link.close();
+            let name = link.name().to_owned();
+            (self.log)(&format!(
+                "{} {name} is down ({error}); frames for it are lost until it is back",
+                side.flag()
+            ));
+        }
+    }
+
+    fn link(&mut self, side: Side) -> &mut Link {
+        match side {
+            Side::Lan => &mut self.lan,
+            Side::Wan => &mut self.wan,
+        }
+    }
+
+    fn report(&mut self, now: Instant, observer: &mut Observer) {
+        let losses = PortLosses {
+            lan: self.lan.losses(),
+            wan: self.wan.losses(),
+        };
+        self.shared
+            .publish(observer.observe(now, &mut self.forwarder, losses));
+    }
+
+    fn tell_offloads(&mut self) {
+        for side in [Side::Lan, Side::Wan] {
+            let link = self.link(side);
+            let switched_off = link.port().map_or(&[][..], |port| port.switched_off());
+            if !switched_off.is_empty() {
+                let line = format!(
+                    "{} {}: switched {} off until the gateway stops",
+                    side.flag(),
+                    link.name(),
+                    switched_off.join(" and ")
+                );
+                (self.log)(&line);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway")
+            .field("lan", &self.lan)
+            .field("wan", &self.wan)
+            .field("forwarder", &self.forwarder)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Side {
+    Lan,
+    Wan,
+}
+
+impl Side {
+    const fn flag(self) -> &'static str {
+        match self {
+            Self::Lan => "--lan",
+            Self::Wan => "--wan",
+        }
+    }
+}
+
+/// The monotonic clock, from when the gateway started.
+struct Clock(std::time::Instant);
+
+impl Clock {
+    fn start() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    #[inline]
+    fn now(&self) -> Instant {
+        // Zero is before everything: AQ's first interval starts with its first packet.
+        let nanos = u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Instant::from_nanos(nanos.max(1))
+    }
+}
