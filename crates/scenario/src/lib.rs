@@ -8,6 +8,7 @@
 
 mod args;
 mod bad_argument;
+mod draw;
 mod file;
 mod qdisc_args;
 mod qdisc_name;
@@ -19,6 +20,7 @@ mod udp;
 
 pub use args::{Defaults, ScenarioArgs, ScenarioError};
 pub use bad_argument::BadArgument;
+pub use draw::{Draw, uniform};
 pub use qdisc_args::QdiscArgs;
 pub use qdisc_name::QdiscName;
 pub use qdisc_words::{

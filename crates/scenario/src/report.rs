@@ -47,6 +47,9 @@ pub struct Run {
     /// Time series, if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
+    /// How late packets left on the lab's emulated path, in ms; distrust a run whose p99 is above 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness_ms: Option<Percentiles>,
 }
 
 /// The numbers of one run, after warm-up; or means or deviations of them.

@@ -1,6 +1,6 @@
 //! A checked experiment.
 
-use crate::{QdiscArgs, QdiscName, RttRange, UdpBurst};
+use crate::{Draw, QdiscArgs, QdiscName, RttRange, UdpBurst, uniform};
 use asymq_core::config::Config;
 use asymq_core::units::{Duration, Limit, Rate};
 use clap::ValueEnum;
@@ -91,6 +91,27 @@ impl Scenario {
     pub fn qdisc_config(&self, limit: Limit) -> Config {
         self.qdisc
             .config(&self.qdisc_params, self.up, self.down, limit)
+    }
+
+    /// What a discipline may let wait of a buffer of this scenario, whose packet limits count the
+    /// packet being transmitted.
+    pub fn waiting_limit(buffer: Limit) -> Limit {
+        match buffer {
+            Limit::Packets(packets) => buffer.with_value(u64::from(packets).saturating_sub(1)),
+            Limit::Bytes(_) => buffer,
+        }
+    }
+
+    /// The propagation round-trip time of a flow. Flows are numbered from 0, uploads first.
+    pub fn flow_rtt(&self, seed: u64, flow: usize) -> Duration {
+        self.rtt.at(uniform(seed, flow, Draw::Rtt))
+    }
+
+    /// When a long-lived flow starts: uniformly in the first second, or in the first tenth of a
+    /// short run, so that flows start apart but all within any sane warm-up.
+    pub fn flow_start(&self, seed: u64, flow: usize) -> Duration {
+        let span = (self.duration.as_nanos() / 10).min(1_000_000_000);
+        Duration::from_nanos((span as f64 * uniform(seed, flow, Draw::Start)) as u64)
     }
 
     /// The seeds of the runs.

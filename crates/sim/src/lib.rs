@@ -14,7 +14,6 @@ mod link;
 mod measure;
 mod packet;
 mod path;
-mod rng;
 mod runs;
 mod tcp;
 mod topology;

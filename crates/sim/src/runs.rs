@@ -64,6 +64,7 @@ pub fn run(scenario: &Scenario, seed: u64, options: RunOptions<'_>) -> Result<Ru
         seed,
         summary,
         series: recorder.map(Recorder::finish),
+        lateness_ms: None,
     })
 }
 

@@ -8,8 +8,7 @@
 //! Each conversation has an access link of its own at either end: 100 Mbit/s, or ten times the
 //! faster bottleneck direction if that is more, with room for 1000 packets.
 
-use crate::rng::{Draw, uniform};
-use asymq_core::{Duration, Limit, Rate};
+use asymq_core::{Duration, Rate};
 use asymq_scenario::Scenario;
 
 /// One-way propagation delays that all conversations share, in ns.
@@ -47,24 +46,4 @@ pub(crate) fn access_rate(scenario: &Scenario) -> Rate {
         .saturating_mul(10)
         .clamp(100_000_000, 1_000_000_000_000);
     Rate::from_bits_per_sec(bits).expect("clamped to the range of a rate")
-}
-
-/// What a discipline may let wait, of a buffer that counts the packet being transmitted.
-pub(crate) fn waiting_limit(buffer: Limit) -> Limit {
-    match buffer {
-        Limit::Packets(packets) => buffer.with_value(u64::from(packets).saturating_sub(1)),
-        Limit::Bytes(_) => buffer,
-    }
-}
-
-/// When a long-lived flow starts, in ns: uniformly in the first second, or in the first tenth of a
-/// short run, so that flows start apart but all within any sane warm-up.
-pub(crate) fn start(scenario: &Scenario, seed: u64, conversation: usize) -> u64 {
-    let span = (scenario.duration.as_nanos() / 10).min(1_000_000_000);
-    (span as f64 * uniform(seed, conversation, Draw::Start)) as u64
-}
-
-/// The propagation round-trip time of a flow.
-pub(crate) fn rtt(scenario: &Scenario, seed: u64, conversation: usize) -> Duration {
-    scenario.rtt.at(uniform(seed, conversation, Draw::Rtt))
 }

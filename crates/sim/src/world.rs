@@ -14,11 +14,10 @@ use crate::histogram::Histogram;
 use crate::link::{Delivery, Link};
 use crate::packet::{Layout, Outbox, Segment};
 use crate::path::{Hop, Pipe, TxTimes};
-use crate::rng::{Draw, uniform};
 use crate::tcp::{Receiver, Recovery, Reno, RttEstimator, Sender};
-use crate::topology::{Dumbbell, access_rate, rtt, start, waiting_limit};
+use crate::topology::{Dumbbell, access_rate};
 use asymq_core::{Instant, Limit, config::Config};
-use asymq_scenario::{Scenario, Toward};
+use asymq_scenario::{Draw, Scenario, Toward, uniform};
 
 /// Everything in one run.
 pub(crate) struct World<'a> {
@@ -60,9 +59,9 @@ impl<'a> World<'a> {
         captures: [Option<Capture<'a>>; 2],
     ) -> Self {
         let dumbbell = Dumbbell::new(scenario);
-        let up = scenario.qdisc_config(waiting_limit(scenario.buffer));
+        let up = scenario.qdisc_config(Scenario::waiting_limit(scenario.buffer));
         let down = Config::DropTail {
-            limit: waiting_limit(scenario.buffer_down),
+            limit: Scenario::waiting_limit(scenario.buffer_down),
         };
         let links = [
             Link::new(up.build(), scenario.up, dumbbell.bottleneck),
@@ -92,7 +91,11 @@ impl<'a> World<'a> {
             .chain((0..scenario.flows_down).map(|_| Toward::Down));
         for (index, toward) in flows.enumerate() {
             let flow = tcp_flow(scenario, recovery, seed, index, toward);
-            add(Agent::Tcp(Box::new(flow)), rtt(scenario, seed, index), 0);
+            add(
+                Agent::Tcp(Box::new(flow)),
+                scenario.flow_rtt(seed, index),
+                0,
+            );
         }
         for burst in &scenario.udp {
             let len = burst.packet.0 as u32;
@@ -240,7 +243,7 @@ fn tcp_flow(
     };
     TcpFlow {
         toward,
-        start: start(scenario, seed, index),
+        start: scenario.flow_start(seed, index).as_nanos(),
         sender: Sender::new(
             Reno::new(),
             RttEstimator::new(phase as u64),

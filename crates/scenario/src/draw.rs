@@ -3,17 +3,17 @@
 /// The named random quantities of one conversation. Each is a function of (seed, conversation,
 /// name), so that adding a quantity, or drawing in another order, changes no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Draw {
+pub enum Draw {
     /// Where in the scenario's range its round-trip time lies.
     Rtt,
     /// When it starts.
     Start,
-    /// The phase of its sender's clock against the simulation's.
+    /// The phase of a simulated sender's clock.
     ClockPhase,
 }
 
 /// A number in 0..1, with 53 bits.
-pub(crate) fn uniform(seed: u64, conversation: usize, draw: Draw) -> f64 {
+pub fn uniform(seed: u64, conversation: usize, draw: Draw) -> f64 {
     let stream = (conversation as u64) << 8 | draw as u64;
     let bits = mix(mix(seed).wrapping_add(mix(!stream)));
     (bits >> 11) as f64 / (1u64 << 53) as f64
