@@ -1,8 +1,11 @@
 //! `asymq`: reads the command line, runs one command, and answers with an exit code: 0, 1 if it
 //! failed at run time, 2 if the input was bad.
 
+mod chart;
 mod commands;
+mod driver;
 mod output;
+mod report;
 mod table;
 
 use asymq_scenario::{BadArgument, ScenarioError};
@@ -20,12 +23,16 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Compare(Box<commands::compare::CompareArgs>),
+    Sim(Box<commands::sim::SimArgs>),
     Model(commands::model::ModelArgs),
 }
 
 impl Command {
     fn run(self) -> anyhow::Result<()> {
         match self {
+            Self::Compare(args) => commands::compare::run(*args),
+            Self::Sim(args) => commands::sim::sim(*args),
             Self::Model(args) => commands::model::run(&args),
         }
     }

@@ -3,6 +3,7 @@
 use anyhow::Context;
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 
 /// Prints `text` at once. A reader that has gone (`| head`) is no error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
@@ -21,6 +22,11 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// Prints `value` as indented JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// Writes a file.
+pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// `733.9 kbit/s`, with about four significant digits.

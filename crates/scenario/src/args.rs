@@ -117,6 +117,19 @@ impl Defaults {
         }
     }
 
+    /// The link of paper 000's Fig. 1, one flow in each direction. The text leaves the buffers open;
+    /// 100 packets give its numbers.
+    #[must_use]
+    pub const fn headline(self) -> Self {
+        Self {
+            flows: (1, 1),
+            rtt: RttRange::fixed(Duration::from_millis(100)),
+            buffer: Limit::Packets(100),
+            probe: Some(Duration::from_millis(100)),
+            ..self
+        }
+    }
+
     /// The same over real kernel TCP.
     pub const fn lab() -> Self {
         Self {

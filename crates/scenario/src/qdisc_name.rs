@@ -69,6 +69,15 @@ impl fmt::Display for QdiscName {
 }
 
 impl QdiscName {
+    /// The name as the papers spell it.
+    pub fn title(self) -> String {
+        match self {
+            Self::Droptail => "DropTail".into(),
+            Self::AcksFirst => "ACKs-first".into(),
+            other => other.to_string().to_uppercase(),
+        }
+    }
+
     /// Whether ACKs are regenerated beyond the link.
     pub const fn regenerates(self) -> bool {
         matches!(

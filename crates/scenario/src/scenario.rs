@@ -22,6 +22,18 @@ pub enum Tcp {
     Bbr,
 }
 
+impl Tcp {
+    /// The name as its RFC spells it.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Reno => "Reno",
+            Self::Newreno => "NewReno",
+            Self::Cubic => "CUBIC",
+            Self::Bbr => "BBR",
+        }
+    }
+}
+
 impl fmt::Display for Tcp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.to_possible_value().expect("no variant is hidden");

@@ -2,6 +2,7 @@
 
 use asymq_core::units::{Bytes, Duration, Rate, UnitError};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::str::FromStr;
 
 /// The direction of a flow's data.
@@ -78,6 +79,23 @@ impl FromStr for UdpBurst {
     }
 }
 
+impl fmt::Display for UdpBurst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let toward = match self.toward {
+            Toward::Up => "up",
+            Toward::Down => "down",
+        };
+        write!(f, "{toward}:{}", self.rate)?;
+        if self.packet != default_packet() {
+            write!(f, ":{}", self.packet)?;
+        }
+        match self.stop {
+            Some(stop) => write!(f, "@{}..{stop}", self.start),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A part of the text as a quantity, and which part it is if it is wrong.
 fn in_part<T: FromStr<Err = UnitError>>(part: &str) -> Result<T, String> {
     part.parse().map_err(|error| format!("{part}: {error}"))
@@ -97,6 +115,7 @@ mod tests {
         );
         assert_eq!(burst.start, Duration::from_secs(60));
         assert_eq!(burst.stop, Some(Duration::from_secs(80)));
+        assert_eq!(burst.to_string(), "down:3mbit:200b@60s..80s");
         let burst: UdpBurst = "up:64kbit".parse().unwrap();
         assert_eq!((burst.start, burst.stop), (Duration::ZERO, None));
     }

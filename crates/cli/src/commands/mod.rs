@@ -1,3 +1,5 @@
 //! One file per command.
 
+pub(crate) mod compare;
 pub(crate) mod model;
+pub(crate) mod sim;

@@ -1,0 +1,270 @@
+//! The picture of a comparison: one row per discipline, the throughput of each direction over time.
+//!
+//! A self-contained SVG that follows the reader's light or dark colour scheme.
+
+use crate::output;
+use anyhow::anyhow;
+use asymq_scenario::{Report, Run, Series};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// Pixels to a CSS pixel: plotters places everything at whole pixels.
+const SCALE: i32 = 8;
+const WIDTH: i32 = 940;
+const HEAD: i32 = 124;
+const FOOT: i32 = 24;
+/// Of a row, what is not its panels: the discipline's name and some air.
+const ROW_HEAD: i32 = 42;
+const PANEL_WIDTH: i32 = 356;
+/// Left edges of the two columns of panels.
+const COLUMNS: [i32; 2] = [64, 496];
+const FONT: &str = "system-ui, -apple-system, Helvetica, Arial, sans-serif";
+
+/// A colour by what it is used for: on a light page, and on a dark one.
+struct Ink(RGBColor, &'static str);
+
+static PAPER: Ink = Ink(RGBColor(255, 255, 254), "#0d1117");
+static TEXT: Ink = Ink(RGBColor(31, 35, 40), "#e6edf3");
+static FAINT: Ink = Ink(RGBColor(89, 99, 110), "#9198a1");
+static GRID: Ink = Ink(RGBColor(223, 227, 232), "#262c36");
+static DOWN: Ink = Ink(RGBColor(9, 105, 218), "#58a6ff");
+static UP: Ink = Ink(RGBColor(188, 76, 0), "#f0883e");
+static INKS: [&Ink; 6] = [&PAPER, &TEXT, &FAINT, &GRID, &DOWN, &UP];
+
+/// How a text looks.
+#[derive(Clone, Copy)]
+struct Pen(i32, &'static Ink, FontStyle, HPos);
+
+const TITLE: Pen = Pen(20, &TEXT, FontStyle::Bold, HPos::Left);
+const SUBTITLE: Pen = Pen(13, &FAINT, FontStyle::Normal, HPos::Left);
+const NAME: Pen = Pen(14, &TEXT, FontStyle::Bold, HPos::Left);
+const LEVEL: Pen = Pen(11, &FAINT, FontStyle::Normal, HPos::Right);
+const TIME: Pen = Pen(11, &FAINT, FontStyle::Normal, HPos::Center);
+
+/// The words above the panels.
+#[derive(Debug)]
+pub(crate) struct Words {
+    pub(crate) title: String,
+    pub(crate) setting: String,
+    pub(crate) note: String,
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+/// The chart of reports that differ in their discipline only, as SVG: means over all runs, and the
+/// run that is nearest to them.
+///
+/// # Errors
+/// A report has no time series.
+pub(crate) fn comparison(reports: &[Report], words: &Words) -> anyhow::Result<String> {
+    let row = ROW_HEAD + panel_height(reports.len());
+    let height = HEAD + row * reports.len() as i32 + FOOT;
+    let mut svg = String::new();
+    {
+        let size = ((WIDTH * SCALE) as u32, (height * SCALE) as u32);
+        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        draw(&root, reports, words).map_err(|error| anyhow!("cannot draw the chart: {error}"))?;
+    }
+    let body = svg
+        .find("<svg")
+        .and_then(|start| svg[start..].find('>').map(|end| &svg[start + end + 1..]))
+        .ok_or_else(|| anyhow!("cannot draw the chart: no SVG came out"))?;
+    Ok(head(height, &spoken(reports)) + body)
+}
+
+fn head(height: i32, spoken: &str) -> String {
+    let dark: String = INKS
+        .iter()
+        .map(|Ink(RGBColor(r, g, b), dark)| {
+            let light = format!("#{r:02X}{g:02X}{b:02X}");
+            format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}")
+        })
+        .collect();
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{WIDTH}\" height=\"{height}\" \
+         viewBox=\"0 0 {} {}\">\n<title>{spoken}</title>\n<style>text{{font-variant-numeric:tabular-nums}}\
+         polyline{{stroke-linejoin:round}}@media(prefers-color-scheme:dark){{{dark}}}</style>",
+        WIDTH * SCALE,
+        height * SCALE
+    )
+}
+
+/// The chart's message for those who cannot see it.
+fn spoken(reports: &[Report]) -> String {
+    let rows: Vec<String> = reports
+        .iter()
+        .map(|report| {
+            format!(
+                "{}: download {}, upload {}",
+                report.scenario.qdisc.title(),
+                percent(report.mean.down.utilization),
+                percent(report.mean.up.utilization)
+            )
+        })
+        .collect();
+    format!("Utilization of the link. {}", rows.join("; "))
+}
+
+fn percent(fraction: f64) -> String {
+    format!("{:.0} %", fraction * 100.0)
+}
+
+fn draw(root: &Area<'_>, reports: &[Report], words: &Words) -> Drawn {
+    root.fill(&PAPER.0)?;
+    write(root, (COLUMNS[0], 34), &words.title, TITLE)?;
+    write(root, (COLUMNS[0], 58), &words.setting, SUBTITLE)?;
+    write(root, (COLUMNS[0], 77), &words.note, SUBTITLE)?;
+    let height = panel_height(reports.len());
+    for (row, report) in reports.iter().enumerate() {
+        let (scenario, mean) = (&report.scenario, &report.mean);
+        let series = typical_series(report).ok_or("a run has no time series")?;
+        let top = HEAD + (ROW_HEAD + height) * row as i32;
+        write(root, (COLUMNS[0], top + 18), &scenario.qdisc.title(), NAME)?;
+        for (left, name, rate, ink, values, mean) in [
+            (
+                COLUMNS[0],
+                "Download",
+                scenario.down,
+                &DOWN,
+                &series.down,
+                mean.down.utilization,
+            ),
+            (
+                COLUMNS[1],
+                "Upload",
+                scenario.up,
+                &UP,
+                &series.up,
+                mean.up.utilization,
+            ),
+        ] {
+            let panel = Panel {
+                corner: (left, top + 28),
+                height,
+                span: scenario.duration.as_secs_f64(),
+            };
+            let pen = Pen(14, ink, FontStyle::Bold, HPos::Left);
+            if row == 0 {
+                let title = format!("{name}, % of {}", output::rate(rate.bits_per_sec() as f64));
+                write(root, (left, HEAD - 14), &title, pen)?;
+            }
+            panel.draw(root, ink, series.interval_s, values)?;
+            panel.veil(root, scenario.warmup.as_secs_f64())?;
+            let beside = (left + PANEL_WIDTH + 7, panel.y(mean) + 6);
+            write(root, beside, &percent(mean), Pen(17, pen.1, pen.2, pen.3))?;
+            if left == COLUMNS[0] {
+                panel.levels(root)?;
+            }
+            if row + 1 == reports.len() {
+                panel.times(root)?;
+            }
+        }
+    }
+    root.present()?;
+    Ok(())
+}
+
+/// Height of a panel, lower where there are many.
+const fn panel_height(rows: usize) -> i32 {
+    if rows > 4 { 56 } else { 96 }
+}
+
+/// The series of the run whose download is nearest to the mean.
+fn typical_series(report: &Report) -> Option<&Series> {
+    let off = |run: &&Run| (run.summary.down.utilization - report.mean.down.utilization).abs();
+    let nearest = |a: &&Run, b: &&Run| off(a).total_cmp(&off(b));
+    report.runs.iter().min_by(nearest)?.series.as_ref()
+}
+
+/// Where one direction under one discipline is drawn.
+struct Panel {
+    corner: (i32, i32),
+    height: i32,
+    /// Seconds from the left edge to the right.
+    span: f64,
+}
+
+/// The highest level that a panel shows: a burst may exceed the capacity for one interval.
+const TOP_LEVEL: f64 = 1.1;
+
+impl Panel {
+    fn y(&self, level: f64) -> i32 {
+        let height = f64::from(self.height);
+        self.corner.1 + (height * (1.0 - level.min(TOP_LEVEL) / TOP_LEVEL)).round() as i32
+    }
+
+    fn x(&self, time: f64) -> i32 {
+        self.corner.0 + (f64::from(PANEL_WIDTH) * time / self.span).round() as i32
+    }
+
+    fn draw(&self, root: &Area<'_>, ink: &Ink, interval: f64, values: &[f64]) -> Drawn {
+        let area = root.clone().shrink(
+            (self.corner.0 * SCALE, self.corner.1 * SCALE),
+            (PANEL_WIDTH * SCALE, self.height * SCALE),
+        );
+        let mut chart =
+            ChartBuilder::on(&area).build_cartesian_2d(0.0..self.span, 0.0..TOP_LEVEL)?;
+        for level in [0.0, 0.5, 1.0] {
+            let ends = [(0.0, level), (self.span, level)];
+            chart.draw_series([PathElement::new(ends, GRID.0.stroke_width(SCALE as u32))])?;
+        }
+        let line = values.iter().enumerate().map(|(index, &value)| {
+            let time = (index as f64 + 0.5) * interval;
+            (time.min(self.span), value.min(TOP_LEVEL))
+        });
+        chart.draw_series(AreaSeries::new(line.clone(), 0.0, ink.0.mix(0.12)))?;
+        let stroke = ink.0.stroke_width((1.4 * f64::from(SCALE)) as u32);
+        chart.draw_series(LineSeries::new(line, stroke))?;
+        Ok(())
+    }
+
+    /// Pales what the mean leaves out.
+    fn veil(&self, root: &Area<'_>, warmup: f64) -> Drawn {
+        let corner = |x: i32, y: i32| (x * SCALE, y * SCALE);
+        root.draw(&Rectangle::new(
+            [
+                corner(self.x(0.0), self.y(TOP_LEVEL)),
+                corner(self.x(warmup), self.y(0.0)),
+            ],
+            PAPER.0.mix(0.6).filled(),
+        ))?;
+        Ok(())
+    }
+
+    fn levels(&self, root: &Area<'_>) -> Drawn {
+        for (level, label) in [(0.0, "0"), (0.5, "50"), (1.0, "100 %")] {
+            write(root, (self.corner.0 - 8, self.y(level) + 4), label, LEVEL)?;
+        }
+        Ok(())
+    }
+
+    fn times(&self, root: &Area<'_>) -> Drawn {
+        const STEPS: [f64; 12] = [
+            1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0,
+        ];
+        let fits = |step: &f64| self.span / step <= 7.0;
+        let step = STEPS.into_iter().find(fits).unwrap_or(self.span);
+        let last = (self.span / step) as u32;
+        for tick in 0..=last {
+            let time = f64::from(tick) * step;
+            let label = format!("{time}{}", if tick == last { " s" } else { "" });
+            let under = self.corner.1 + self.height + 18;
+            write(root, (self.x(time), under), &label, TIME)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes `text` with its baseline at `place`, in CSS pixels.
+fn write(root: &Area<'_>, place: (i32, i32), text: &str, pen: Pen) -> Drawn {
+    let Pen(size, ink, weight, side) = pen;
+    // plotters divides the size by 1.24 to fit a box that SVG has no need of.
+    let font = (FONT, f64::from(size * SCALE) * 1.24);
+    let style = TextStyle::from(font.into_font().style(weight))
+        .color(&ink.0)
+        .pos(Pos::new(side, VPos::Bottom));
+    root.draw_text(text, &style, (place.0 * SCALE, place.1 * SCALE))?;
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! `asymq compare`: every discipline over one scenario, as a table and a picture.
+
+use crate::driver::{Driver, Tracks};
+use crate::{chart, output, report};
+use asymq_scenario::{BadArgument, QdiscName, Report, Scenario, ScenarioArgs};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Run one scenario under every discipline; show a table and draw a picture.
+///
+/// Without arguments: one upload and one download share an access link of 1 Mbit/s up and 10 Mbit/s
+/// down with an RTT of 100 ms and buffers of 100 packets, simulated.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// Only these disciplines, separated by commas [default: all].
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<QdiscName>,
+    /// Where to write the picture [default: asymq-compare.svg].
+    #[arg(long, value_name = "FILE", conflicts_with = "no_chart")]
+    chart: Option<PathBuf>,
+    /// Write no picture.
+    #[arg(long)]
+    no_chart: bool,
+    /// Print JSON (docs/json.md), and write a picture only where --chart says so.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Comparison<'a> {
+    format: u32,
+    reports: BTreeMap<String, &'a Report>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: CompareArgs) -> anyhow::Result<()> {
+    if let Some(name) = args.scenario.qdisc {
+        return Err(BadArgument {
+            argument: "--qdisc".into(),
+            value: Some(name.to_string()),
+            message: "compare runs every discipline; choose with --only, or use sim or lab".into(),
+        }
+        .into());
+    }
+    let driver = Driver::Sim;
+    let picture = match (args.chart, args.no_chart || args.json) {
+        (Some(path), _) => Some(path),
+        (None, true) => None,
+        (None, false) => Some(PathBuf::from("asymq-compare.svg")),
+    };
+    let scenario = args.scenario.resolve(&driver.defaults().headline())?;
+    let names = match args.only.as_slice() {
+        [] => QdiscName::value_variants(),
+        only => only,
+    };
+    let scenarios: Vec<Scenario> = names
+        .iter()
+        .map(|&qdisc| Scenario {
+            qdisc,
+            ..scenario.clone()
+        })
+        .collect();
+    let tracks = Tracks {
+        series: true,
+        ..Tracks::default()
+    };
+    let mut reports = driver.run(&scenarios, &tracks)?;
+
+    let svg = match picture {
+        Some(path) => Some((
+            chart::comparison(&reports, &words(driver, &scenario))?,
+            path,
+        )),
+        None => None,
+    };
+    if args.json {
+        drop_series(&mut reports);
+        output::print_json(&Comparison {
+            format: 1,
+            reports: reports
+                .iter()
+                .map(|report| (report.scenario.qdisc.to_string(), report))
+                .collect(),
+        })?;
+    } else {
+        output::print(&report::comparison(&reports))?;
+    }
+    if let Some((svg, path)) = svg {
+        output::write_file(&path, &svg)?;
+        eprintln!("Picture: {}", path.display());
+    }
+    Ok(())
+}
+
+fn drop_series(reports: &mut [Report]) {
+    for run in reports.iter_mut().flat_map(|report| &mut report.runs) {
+        run.series = None;
+    }
+}
+
+fn words(driver: Driver, scenario: &Scenario) -> chart::Words {
+    let how = match driver {
+        Driver::Sim => "Simulated",
+    };
+    let flows = match (scenario.flows_up, scenario.flows_down) {
+        (up, 0) => report::count(up, "upload"),
+        (0, down) => report::count(down, "download"),
+        (up, down) => format!(
+            "{} and {} at once",
+            report::count(up, "upload"),
+            report::count(down, "download")
+        ),
+    };
+    chart::Words {
+        title: format!("{flows}, under each discipline"),
+        setting: format!("{how}: {}.", report::path(scenario)),
+        note: match scenario.runs {
+            1 => "The mean leaves out the pale start.".to_owned(),
+            runs => format!(
+                "Means of {runs} runs, which leave out the pale start; drawn is the run nearest to them."
+            ),
+        },
+    }
+}

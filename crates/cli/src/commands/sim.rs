@@ -1,0 +1,60 @@
+//! `asymq sim` and `asymq lab`: one scenario, simulated or over real TCP.
+
+use crate::driver::{Driver, Tracks};
+use crate::{output, report};
+use asymq_scenario::ScenarioArgs;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Simulate a scenario.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: asymq sim --up 1mbit --down 10mbit --qdisc droptail")]
+pub(crate) struct SimArgs {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Write the uplink's packets of the first run as pcapng.
+    #[arg(long, value_name = "FILE")]
+    pcap_up: Option<PathBuf>,
+    /// Write the downlink's packets of the first run as pcapng.
+    #[arg(long, value_name = "FILE")]
+    pcap_down: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct OutputArgs {
+    /// Print JSON (docs/json.md).
+    #[arg(long)]
+    json: bool,
+    /// Put time series of every run into the JSON.
+    #[arg(long, requires = "json")]
+    series: bool,
+}
+
+/// Runs `asymq sim`.
+pub(crate) fn sim(args: SimArgs) -> anyhow::Result<()> {
+    let tracks = Tracks {
+        series: args.output.series,
+        pcap_up: args.pcap_up,
+        pcap_down: args.pcap_down,
+    };
+    run(Driver::Sim, args.scenario, &args.output, &tracks)
+}
+
+fn run(
+    driver: Driver,
+    scenario: ScenarioArgs,
+    output: &OutputArgs,
+    tracks: &Tracks,
+) -> anyhow::Result<()> {
+    let scenario = scenario.resolve(&driver.defaults())?;
+    for report in driver.run(&[scenario], tracks)? {
+        if output.json {
+            output::print_json(&report)?;
+        } else {
+            output::print(&report::full(&report))?;
+        }
+    }
+    Ok(())
+}

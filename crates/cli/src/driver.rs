@@ -1,0 +1,96 @@
+//! What runs a scenario: the simulator, or the lab.
+
+use anyhow::Context;
+use asymq_scenario::{Defaults, Report, Scenario};
+use asymq_sim::RunOptions;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// The simulator or the lab.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Driver {
+    /// The simulator.
+    Sim,
+}
+
+/// What to record beside the means.
+#[derive(Debug, Default)]
+pub(crate) struct Tracks {
+    /// Time series in every run.
+    pub(crate) series: bool,
+    /// Where to write the uplink's packets, simulator only.
+    pub(crate) pcap_up: Option<PathBuf>,
+    /// Where to write the downlink's packets, simulator only.
+    pub(crate) pcap_down: Option<PathBuf>,
+}
+
+impl Driver {
+    /// The defaults of scenarios under this driver.
+    pub(crate) const fn defaults(self) -> Defaults {
+        match self {
+            Self::Sim => Defaults::paper(),
+        }
+    }
+
+    /// Runs the scenarios one after the other, with a progress bar if standard error is a terminal.
+    pub(crate) fn run(
+        self,
+        scenarios: &[Scenario],
+        tracks: &Tracks,
+    ) -> anyhow::Result<Vec<Report>> {
+        match self {
+            Self::Sim => simulate(scenarios, tracks),
+        }
+    }
+}
+
+fn simulate(scenarios: &[Scenario], tracks: &Tracks) -> anyhow::Result<Vec<Report>> {
+    let runs = scenarios.iter().map(|scenario| u64::from(scenario.runs));
+    let bar = progress_bar(runs.sum());
+    let mut reports = Vec::new();
+    for scenario in scenarios {
+        bar.set_message(scenario.qdisc.to_string());
+        let before = bar.position();
+        reports.push(asymq_sim::run_all(scenario, tracks.series, |done| {
+            bar.set_position(before + done as u64);
+        })?);
+    }
+    bar.finish_and_clear();
+    if let Some(scenario) = scenarios.first() {
+        capture(scenario, tracks)?;
+    }
+    Ok(reports)
+}
+
+/// Repeats the first run with its packets written out: a run is a pure function of its seed.
+fn capture(scenario: &Scenario, tracks: &Tracks) -> anyhow::Result<()> {
+    if tracks.pcap_up.is_none() && tracks.pcap_down.is_none() {
+        return Ok(());
+    }
+    let mut up = tracks.pcap_up.as_deref().map(create).transpose()?;
+    let mut down = tracks.pcap_down.as_deref().map(create).transpose()?;
+    let options = RunOptions {
+        capture_up: up.as_mut().map(|file| file as &mut dyn Write),
+        capture_down: down.as_mut().map(|file| file as &mut dyn Write),
+        ..RunOptions::default()
+    };
+    asymq_sim::run(scenario, scenario.seed, options)?;
+    for mut file in [up, down].into_iter().flatten() {
+        file.flush().context("cannot write the trace")?;
+    }
+    Ok(())
+}
+
+fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
+    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(BufWriter::new(file))
+}
+
+/// A bar on standard error; none if that is not a terminal.
+fn progress_bar(length: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {eta:>4} left  {msg}")
+        .expect("the template is well-formed");
+    ProgressBar::new(length).with_style(style)
+}

@@ -1,0 +1,222 @@
+//! Reports as tables for people.
+
+use crate::output;
+use crate::table::Table;
+use asymq_core::{Duration, Limit, Rate};
+use asymq_scenario::{AckPolicy, Direction, Percentiles, Report, Scenario, Summary};
+use std::fmt::Write;
+
+/// One line that says what was run.
+pub(crate) fn setting(scenario: &Scenario) -> String {
+    let bits = |rate: Rate| output::rate(rate.bits_per_sec() as f64);
+    let mut text = format!(
+        "{} up, {} down; {} and {}; {}",
+        bits(scenario.up),
+        bits(scenario.down),
+        count(scenario.flows_up, "upload"),
+        count(scenario.flows_down, "download"),
+        path(scenario),
+    );
+    if let AckPolicy::Delayed(timeout) = scenario.ack_policy {
+        let _ = write!(text, "; ACKs delayed up to {}", span(timeout));
+    }
+    for burst in &scenario.udp {
+        let _ = write!(text, "; UDP {burst}");
+    }
+    text
+}
+
+/// `NewReno, RTT 100 ms, buffers of 100 packets`.
+pub(crate) fn path(scenario: &Scenario) -> String {
+    let rtt = &scenario.rtt;
+    let rtt = if rtt.least == rtt.most {
+        span(rtt.least)
+    } else {
+        format!("{} to {}", span(rtt.least), span(rtt.most))
+    };
+    let buffers = if scenario.buffer == scenario.buffer_down {
+        limit(scenario.buffer)
+    } else {
+        format!(
+            "{} up and {} down",
+            limit(scenario.buffer),
+            limit(scenario.buffer_down)
+        )
+    };
+    format!("{}, RTT {rtt}, buffers of {buffers}", scenario.tcp.title())
+}
+
+/// `1 upload`, `5 uploads`.
+pub(crate) fn count(number: u32, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// `100 ms`.
+pub(crate) fn span(time: Duration) -> String {
+    output::time(time.as_secs_f64())
+}
+
+fn limit(limit: Limit) -> String {
+    match limit {
+        Limit::Packets(packets) => count(packets, "packet"),
+        Limit::Bytes(_) => limit.to_string(),
+    }
+}
+
+/// How long and how often.
+fn runs(scenario: &Scenario) -> String {
+    let seeds = match scenario.runs {
+        1 => format!("seed {}", scenario.seed),
+        runs => format!(
+            "{runs} seeds from {}; mean ± standard deviation",
+            scenario.seed
+        ),
+    };
+    format!(
+        "{} a run, the first {} left out, {seeds}",
+        span(scenario.duration),
+        span(scenario.warmup)
+    )
+}
+
+/// The report of one scenario.
+pub(crate) fn full(report: &Report) -> String {
+    let (scenario, mean, sd) = (&report.scenario, &report.mean, &report.sd);
+    let several = report.runs.len() > 1;
+    let mut text = format!(
+        "{}\n{} at the uplink; {}\n\n",
+        setting(scenario),
+        scenario.qdisc.title(),
+        runs(scenario)
+    );
+
+    let mut table = Table::new([
+        "of the link",
+        "all",
+        "data",
+        "ACKs",
+        "drops",
+        "wait p50",
+        "wait p99",
+    ]);
+    for (name, mean, sd) in [("up", &mean.up, &sd.up), ("down", &mean.down, &sd.down)] {
+        let pair =
+            |of: fn(&Direction) -> f64, decimals| spread(of(mean), of(sd), decimals, several);
+        table.row([
+            name.to_owned(),
+            pair(|d| d.utilization, 3),
+            pair(|d| d.data, 3),
+            pair(|d| d.ack, 3),
+            pair(|d| d.drops, 0),
+            format!("{:.1} ms", mean.sojourn_ms.p50),
+            format!("{:.1} ms", mean.sojourn_ms.p99),
+        ]);
+    }
+    let utility = spread(mean.utility, sd.utility, 3, several);
+    let _ = writeln!(
+        text,
+        "{table}\nutility   {utility}   data of both directions, 2 would be perfect"
+    );
+    for (name, flows) in [("up", &mean.goodput.up), ("down", &mean.goodput.down)] {
+        if let Some(line) = goodput(flows) {
+            let _ = writeln!(text, "goodput   {name}: {line}");
+        }
+    }
+    if let Some(delay) = sparse(mean) {
+        let _ = writeln!(text, "a sparse flow waits {delay} (p50, p99)");
+    }
+    text
+}
+
+/// Several disciplines over one scenario.
+pub(crate) fn comparison(reports: &[Report]) -> String {
+    let Some(first) = reports.first() else {
+        return String::new();
+    };
+    let several = first.runs.len() > 1;
+    let mut text = format!(
+        "{}\n{}\n\n",
+        setting(&first.scenario),
+        runs(&first.scenario)
+    );
+    let mut table = Table::new(["", "up", "down", "utility", "sparse flow waits p50", "p99"]);
+    for report in reports {
+        let (mean, sd) = (&report.mean, &report.sd);
+        let delay = |of: fn(&Percentiles) -> f64| match &mean.sparse_ms {
+            Some(delay) => format!("{:.1} ms", of(delay)),
+            None => "-".to_owned(),
+        };
+        table.row([
+            report.scenario.qdisc.to_string(),
+            spread(mean.up.utilization, sd.up.utilization, 3, several),
+            spread(mean.down.utilization, sd.down.utilization, 3, several),
+            spread(mean.utility, sd.utility, 3, several),
+            delay(|delay| delay.p50),
+            delay(|delay| delay.p99),
+        ]);
+    }
+    let _ = write!(
+        text,
+        "{table}\nup, down: fraction of the link in use. utility: data only, both directions; 2 would be perfect.\n"
+    );
+    text
+}
+
+fn spread(mean: f64, sd: f64, decimals: usize, several: bool) -> String {
+    if several {
+        format!("{mean:.decimals$} ± {sd:.decimals$}")
+    } else {
+        format!("{mean:.decimals$}")
+    }
+}
+
+fn sparse(summary: &Summary) -> Option<String> {
+    let delay = summary.sparse_ms.as_ref()?;
+    Some(format!("{:.1} ms, {:.1} ms", delay.p50, delay.p99))
+}
+
+/// Flows' goodput in a line; none if there are no flows.
+fn goodput(flows: &[f64]) -> Option<String> {
+    let total: f64 = flows.iter().sum();
+    let least = flows.iter().copied().reduce(f64::min)?;
+    let most = flows.iter().copied().fold(0.0, f64::max);
+    if flows.len() == 1 {
+        return Some(output::rate(total));
+    }
+    Some(format!(
+        "{} by {} flows, {} to {} each, Jain index {:.3}",
+        output::rate(total),
+        flows.len(),
+        output::rate(least),
+        output::rate(most),
+        jain(flows)
+    ))
+}
+
+/// Jain's fairness index: 1 if all flows get the same, 1/n if one gets all.
+fn jain(flows: &[f64]) -> f64 {
+    let total: f64 = flows.iter().sum();
+    let squares: f64 = flows.iter().map(|rate| rate * rate).sum();
+    if squares == 0.0 {
+        return 1.0;
+    }
+    total * total / (flows.len() as f64 * squares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_index_is_one_for_equal_shares_and_one_nth_for_one_winner() {
+        assert_eq!(jain(&[3.0, 3.0, 3.0]), 1.0);
+        assert_eq!(jain(&[4.0, 0.0, 0.0, 0.0]), 0.25);
+        assert_eq!(jain(&[0.0, 0.0]), 1.0);
+    }
+
+    #[test]
+    fn a_direction_without_flows_has_no_goodput_line() {
+        assert_eq!(goodput(&[]), None);
+        assert_eq!(goodput(&[1e6]).unwrap(), "1 Mbit/s");
+    }
+}
