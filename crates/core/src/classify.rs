@@ -1,6 +1,6 @@
 //! Which packets belong to the ACK class.
 
-use crate::packet::Header;
+use crate::packet::{Header, Protocol};
 
 /// The rule that sends a packet to the ACK class or to the data class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub enum Classifier {
     /// and SACK blocks (52 to 80 bytes) or ride on IPv6, so this is the default on real packets.
     #[default]
     PureAck,
-    /// An IP packet of at most so many bytes: AQ section 3 says 40.
+    /// An IP packet of at most so many bytes, unless it is opaque: AQ section 3 says 40.
     Size(u32),
 }
 
@@ -19,7 +19,11 @@ impl Classifier {
     pub const fn is_ack(self, header: &Header) -> bool {
         match self {
             Self::PureAck => header.is_pure_ack(),
-            Self::Size(limit) => header.ip_len > 0 && header.ip_len <= limit,
+            Self::Size(limit) => {
+                !matches!(header.protocol, Protocol::Opaque)
+                    && header.ip_len > 0
+                    && header.ip_len <= limit
+            }
         }
     }
 }

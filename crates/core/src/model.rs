@@ -100,7 +100,8 @@ impl Capacities {
         let determinant = 1.0 - download.0 * upload.0;
         let data_up = (self.up - download.0 * self.down) / determinant;
         let data_down = (self.down - upload.0 * self.up) / determinant;
-        if data_up <= 0.0 {
+        // Not a number where both demands' product is 1.
+        if data_up <= 0.0 || data_up.is_nan() {
             return Err(OutOfReach::AcksOverloadUplink);
         }
         if data_down <= 0.0 {
@@ -220,6 +221,13 @@ mod tests {
                 Err(OutOfReach::NoCapacity)
             );
         }
+    }
+
+    #[test]
+    fn acks_as_large_as_data_fill_no_equal_links() {
+        let equal = Capacities { up: 1e6, down: 1e6 };
+        let demand = AckDemand::new(1500, 1500, 1.0);
+        assert!(equal.full_rates(demand, demand).is_err());
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl FromStr for Bytes {
             })?,
         };
         number.times(factor).map(Self).ok_or(UnitError::OutOfRange {
-            range: "0b to 16384pb",
+            range: "0b to 17179869183gb",
         })
     }
 }

@@ -38,10 +38,22 @@ impl Rate {
     }
 
     /// Time that `bytes` occupy a link of this rate, rounded up: never faster than the rate.
+    #[inline]
     pub const fn tx_time(self, bytes: u32) -> Duration {
-        // 2^32 bytes * 8e9 exceeds 64 bits from 2.3 GB on; a u32 of up to 2 GB is safe.
-        let bit_nanos = bytes as u64 * 8_000_000_000;
-        Duration::from_nanos(bit_nanos.div_ceil(self.0.get()))
+        const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
+        let rate = self.0.get();
+        Duration::from_nanos(match (bytes as u64).checked_mul(BIT_NANOS_PER_BYTE) {
+            Some(bit_nanos) => bit_nanos.div_ceil(rate),
+            // From 2.3 GB on.
+            None => {
+                let nanos = (bytes as u128 * BIT_NANOS_PER_BYTE as u128).div_ceil(rate as u128);
+                if nanos > u64::MAX as u128 {
+                    u64::MAX
+                } else {
+                    nanos as u64
+                }
+            }
+        })
     }
 }
 
@@ -129,5 +141,8 @@ mod tests {
                 .as_nanos(),
             (1u64 << 34) * 1_000_000_000
         );
+        let most = |bits| Rate::from_bits_per_sec(bits).unwrap().tx_time(u32::MAX);
+        assert_eq!(most(8).as_nanos(), u64::from(u32::MAX) * 1_000_000_000);
+        assert_eq!(most(1).as_nanos(), u64::MAX);
     }
 }

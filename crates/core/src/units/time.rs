@@ -1,4 +1,4 @@
-//! Instants and durations in nanoseconds.
+//! Instants and durations in nanoseconds. Arithmetic stops at the ends of the range.
 
 use super::error::{UnitError, print_scaled, split};
 use core::{fmt, ops, str::FromStr};
@@ -56,17 +56,17 @@ impl Duration {
 
     /// A span of microseconds.
     pub const fn from_micros(micros: u64) -> Self {
-        Self(micros * 1_000)
+        Self(micros.saturating_mul(1_000))
     }
 
     /// A span of milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
-        Self(millis * 1_000_000)
+        Self(millis.saturating_mul(1_000_000))
     }
 
     /// A span of seconds.
     pub const fn from_secs(secs: u64) -> Self {
-        Self(secs * 1_000_000_000)
+        Self(secs.saturating_mul(1_000_000_000))
     }
 
     /// The span in nanoseconds.
@@ -93,27 +93,27 @@ impl Duration {
 impl ops::Add<Duration> for Instant {
     type Output = Self;
     fn add(self, span: Duration) -> Self {
-        Self(self.0 + span.0)
+        Self(self.0.saturating_add(span.0))
     }
 }
 
 impl ops::AddAssign<Duration> for Instant {
     fn add_assign(&mut self, span: Duration) {
-        self.0 += span.0;
+        *self = *self + span;
     }
 }
 
 impl ops::Add for Duration {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
+        Self(self.0.saturating_add(other.0))
     }
 }
 
 impl ops::Mul<u64> for Duration {
     type Output = Self;
     fn mul(self, factor: u64) -> Self {
-        Self(self.0 * factor)
+        Self(self.0.saturating_mul(factor))
     }
 }
 

@@ -93,8 +93,8 @@ pub struct AqController {
     interval_end: Instant,
     non_tcp_up_bytes: u64,
     non_tcp_down_bytes: u64,
-    acks_up: u32,
-    data_packets_down: u32,
+    acks_up: u64,
+    data_packets_down: u64,
     data_per_ack: f64,
     last_valid_share: Option<f64>,
 }
@@ -183,10 +183,10 @@ impl AqController {
     /// Moves a quarter of the way to what the interval showed; an interval with few ACKs shows
     /// nothing. Lost data or a starved ACK class can only bend the count, so it is bounded.
     fn update_data_per_ack(&mut self) {
-        const ENOUGH_ACKS: u32 = 8;
+        const ENOUGH_ACKS: u64 = 8;
         const MOST_DATA_PER_ACK: f64 = 64.0;
         if self.params.data_per_ack == DataPerAck::Measured && self.acks_up >= ENOUGH_ACKS {
-            let seen = f64::from(self.data_packets_down) / f64::from(self.acks_up);
+            let seen = self.data_packets_down as f64 / self.acks_up as f64;
             self.data_per_ack += (seen.clamp(1.0, MOST_DATA_PER_ACK) - self.data_per_ack) / 4.0;
         }
     }

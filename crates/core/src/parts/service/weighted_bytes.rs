@@ -29,15 +29,11 @@ impl WeightedBytes {
         service
     }
 
-    /// Changes the ratio; the classes' positions start afresh.
+    /// Changes the ratio from now on; what a class is ahead or behind stays.
     pub fn set_data_share(&mut self, data_share: f64) {
         let scaled = data_share.clamp(0.0, 1.0) * f64::from(Self::SCALE) + 0.5;
-        let data_weight = scaled as u32;
-        if data_weight != self.data_weight || self.ack_weight == 0 {
-            self.data_weight = data_weight;
-            self.ack_weight = Self::SCALE - data_weight;
-            self.data_lead = 0;
-        }
+        self.data_weight = scaled as u32;
+        self.ack_weight = Self::SCALE - self.data_weight;
     }
 
     /// The data class's share of the link while both are backlogged.

@@ -1,0 +1,285 @@
+//! AQ's ratio against the paper's equations (paper 000, section 3), worked out by hand.
+
+use asymq_core::classify::Classifier;
+use asymq_core::config::Config;
+use asymq_core::packet::{Header, Protocol, flags};
+use asymq_core::parts::aq::{AqParams, BeyondLimit, DataPerAck};
+use asymq_core::qdisc::{Dequeue, Discard, Qdisc};
+use asymq_core::units::{Duration, Instant, Limit, Rate};
+
+const INTERVAL: Duration = Duration::from_millis(200);
+
+struct Aq {
+    qdisc: Box<dyn Qdisc<Header> + Send>,
+    now: Instant,
+}
+
+fn rate(bits: u64) -> Rate {
+    Rate::from_bits_per_sec(bits).unwrap()
+}
+
+fn paper() -> AqParams {
+    AqParams::new(rate(1_000_000), rate(10_000_000))
+}
+
+fn ack() -> Header {
+    Header {
+        len: 40,
+        ip_len: 40,
+        flags: flags::ACK,
+        protocol: Protocol::Tcp,
+        ..Header::default()
+    }
+}
+
+fn data() -> Header {
+    Header {
+        len: 1500,
+        ip_len: 1500,
+        payload: 1460,
+        ..ack()
+    }
+}
+
+fn udp(len: u32) -> Header {
+    Header {
+        len,
+        ip_len: len,
+        protocol: Protocol::NonTcp,
+        ..Header::default()
+    }
+}
+
+impl Aq {
+    fn new(params: AqParams, limit: Limit) -> Self {
+        let config = Config::Aq {
+            params,
+            classifier: Classifier::PureAck,
+            limit,
+        };
+        let mut aq = Self {
+            qdisc: config.build(),
+            now: Instant::from_nanos(987_654_321),
+        };
+        // The first call starts the clock.
+        aq.qdisc.dequeue(aq.now, &mut Discard);
+        aq
+    }
+
+    fn probe(&self, name: &str) -> f64 {
+        let mut value = f64::NAN;
+        self.qdisc.probe(&mut |probed, at| {
+            if probed == name {
+                value = at;
+            }
+        });
+        value
+    }
+
+    /// One interval with so many bytes of UDP in each direction, and its end.
+    fn interval_with_udp(&mut self, up: u32, down: u32) {
+        self.qdisc.enqueue(self.now, udp(up), &mut Discard);
+        self.qdisc.observe(self.now, &udp(down));
+        self.now += INTERVAL;
+        while self.qdisc.dequeue(self.now, &mut Discard) != Dequeue::Empty {}
+    }
+
+    fn assert_share(&self, expected: f64) {
+        let share = self.probe("data_share");
+        assert!((share - expected).abs() < 1e-4, "{share} is not {expected}");
+    }
+}
+
+/// Data's share by eqs. 7 and 9: `R_D / R_A = (r_c - r_s) / ((1 - r_c r_s) r_s)`.
+fn share_by_equation_7(up: f64, down: f64) -> f64 {
+    let (r_c, r_s) = (up / down, 40.0 / 1500.0);
+    let ratio = (r_c - r_s) / ((1.0 - r_c * r_s) * r_s);
+    ratio / (1.0 + ratio)
+}
+
+#[test]
+fn fifty_places_split_37_to_13_at_one_to_ten() {
+    let aq = Aq::new(paper(), Limit::Packets(50));
+    aq.assert_share(0.7339); // 2.757 / 3.757
+    assert_eq!(aq.probe("data_limit"), 37.0);
+    assert_eq!(aq.probe("ack_limit"), 13.0);
+}
+
+#[test]
+fn every_class_has_room_for_a_packet_and_the_rest_is_the_buffers() {
+    for (limit, data_limit, ack_limit) in [
+        (Limit::Packets(1), 1.0, 1.0),
+        (Limit::Packets(2), 1.0, 1.0),
+        (Limit::Packets(3), 2.0, 1.0), // 3 * 0.73 = 2.2
+        (Limit::Bytes(1), 1514.0, 120.0),
+        (Limit::Bytes(1700), 1514.0, 186.0), // ACKs' 27 % would leave data 1248
+        (Limit::Bytes(75_000), 55_039.0, 19_961.0), // 75000 * 0.733855
+    ] {
+        let aq = Aq::new(paper(), limit);
+        assert_eq!(aq.probe("data_limit"), data_limit, "{limit}");
+        assert_eq!(aq.probe("ack_limit"), ack_limit, "{limit}");
+    }
+}
+
+#[test]
+fn measured_udp_moves_the_ratio_by_equations_9_and_10() {
+    let mut aq = Aq::new(paper(), Limit::Packets(50));
+    // In 0.2 s 5000 bytes are 200 kbit/s, 25000 are 1 Mbit/s.
+    aq.interval_with_udp(5_000, 25_000);
+    aq.assert_share(share_by_equation_7(800e3, 9e6));
+    aq.interval_with_udp(0, 50_000);
+    aq.assert_share(share_by_equation_7(1e6, 8e6));
+    aq.interval_with_udp(0, 0);
+    aq.assert_share(share_by_equation_7(1e6, 10e6));
+}
+
+#[test]
+fn a_late_call_measures_over_the_time_that_really_passed() {
+    let mut aq = Aq::new(paper(), Limit::Packets(50));
+    aq.qdisc.enqueue(aq.now, udp(25_000), &mut Discard);
+    aq.now += INTERVAL * 5;
+    aq.qdisc.dequeue(aq.now, &mut Discard);
+    aq.assert_share(share_by_equation_7(800e3, 10e6));
+}
+
+#[test]
+fn the_ratio_holds_still_within_an_interval() {
+    let mut aq = Aq::new(paper(), Limit::Packets(50));
+    let before = aq.probe("data_share");
+    aq.qdisc.enqueue(aq.now, udp(5_000), &mut Discard);
+    aq.now += Duration::from_nanos(INTERVAL.as_nanos() - 1);
+    aq.qdisc.dequeue(aq.now, &mut Discard);
+    assert_eq!(aq.probe("data_share"), before);
+}
+
+#[test]
+fn tcp_and_acks_are_no_measured_rate() {
+    let mut aq = Aq::new(paper(), Limit::Packets(50));
+    for _ in 0..20 {
+        aq.qdisc.enqueue(aq.now, data(), &mut Discard);
+        aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
+        aq.qdisc.observe(aq.now, &data());
+        aq.qdisc.observe(aq.now, &ack());
+    }
+    aq.interval_with_udp(0, 0);
+    aq.assert_share(share_by_equation_7(1e6, 10e6));
+}
+
+#[test]
+fn a_measurement_beyond_equation_11_leaves_the_last_valid_ratio() {
+    let mut aq = Aq::new(paper(), Limit::Packets(50));
+    aq.interval_with_udp(5_000, 0);
+    let valid = share_by_equation_7(800e3, 10e6);
+    aq.assert_share(valid);
+    // 800 kbit/s leave 200 for 10 Mbit/s of data, whose ACKs need 267 (section 4.8); 2 Mbit/s leave
+    // less than nothing.
+    for bytes in [20_000, 50_000] {
+        aq.interval_with_udp(bytes, 0);
+        aq.assert_share(valid);
+    }
+    aq.interval_with_udp(0, 0);
+    aq.assert_share(share_by_equation_7(1e6, 10e6));
+}
+
+/// What the uplink carries of each class, in packets, when both always wait.
+fn served(aq: &mut Aq, packets: u32) -> (u32, u32) {
+    let (mut acks, mut datas) = (0, 0);
+    for _ in 0..packets {
+        aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
+        aq.qdisc.enqueue(aq.now, data(), &mut Discard);
+        match aq.qdisc.dequeue(aq.now, &mut Discard) {
+            Dequeue::Packet(packet) if packet.is_pure_ack() => acks += 1,
+            Dequeue::Packet(_) => datas += 1,
+            other => panic!("{other:?} though packets wait"),
+        }
+    }
+    (acks, datas)
+}
+
+/// 0.256 and 10 Mbit/s, where Fig. 5 shows the collapse.
+fn beyond_equation_11(beyond_limit: BeyondLimit) -> AqParams {
+    AqParams {
+        beyond_limit,
+        ..AqParams::new(rate(256_000), rate(10_000_000))
+    }
+}
+
+#[test]
+fn beyond_equation_11_equal_shares_halve_the_uplink() {
+    let mut aq = Aq::new(
+        beyond_equation_11(BeyondLimit::EqualShares),
+        Limit::Packets(50),
+    );
+    assert_eq!(
+        (aq.probe("data_limit"), aq.probe("ack_limit")),
+        (25.0, 25.0)
+    );
+    let (acks, datas) = served(&mut aq, 10_000);
+    let difference = i64::from(acks) * 40 - i64::from(datas) * 1500;
+    assert!(
+        difference.abs() <= 1500,
+        "{acks} ACKs, {datas} data packets"
+    );
+}
+
+#[test]
+fn beyond_equation_11_starved_acks_wait_for_an_idle_uplink_in_one_place() {
+    let mut aq = Aq::new(
+        beyond_equation_11(BeyondLimit::StarveAcks),
+        Limit::Packets(50),
+    );
+    assert_eq!((aq.probe("data_limit"), aq.probe("ack_limit")), (49.0, 1.0));
+    assert_eq!(served(&mut aq, 10_000), (0, 10_000));
+    while aq.qdisc.stats().data.backlog.packets > 0 {
+        aq.qdisc.dequeue(aq.now, &mut Discard);
+    }
+    assert_eq!(
+        aq.qdisc.dequeue(aq.now, &mut Discard),
+        Dequeue::Packet(ack())
+    );
+}
+
+#[test]
+fn measured_data_per_ack_converges_to_what_receivers_do() {
+    let params = AqParams {
+        data_per_ack: DataPerAck::Measured,
+        ..paper()
+    };
+    let mut aq = Aq::new(params, Limit::Packets(50));
+    for _ in 0..40 {
+        for _ in 0..100 {
+            aq.qdisc.observe(aq.now, &data());
+            aq.qdisc.observe(aq.now, &data());
+            aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
+        }
+        aq.interval_with_udp(0, 0);
+    }
+    assert!((aq.probe("data_per_ack") - 2.0).abs() < 1e-3);
+    // Eqs. 3 and 4 with r_s / 2 = 20 / 1500.
+    let (r_c, r_s) = (0.1, 20.0 / 1500.0);
+    let ratio = (r_c - r_s) / ((1.0 - r_c * r_s) * r_s);
+    aq.assert_share(ratio / (1.0 + ratio));
+    // An interval with hardly an ACK shows nothing.
+    aq.qdisc.observe(aq.now, &data());
+    aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
+    aq.interval_with_udp(0, 0);
+    assert!((aq.probe("data_per_ack") - 2.0).abs() < 1e-3);
+}
+
+#[test]
+fn a_class_over_its_new_limit_takes_no_more_of_the_buffer_than_there_is() {
+    let mut aq = Aq::new(paper(), Limit::Packets(50));
+    for _ in 0..50 {
+        aq.qdisc.enqueue(aq.now, data(), &mut Discard);
+    }
+    assert_eq!(aq.qdisc.backlog().packets, 37);
+    // 600 kbit/s of UDP up: the data class's part of the buffer falls below what it holds.
+    aq.qdisc.enqueue(aq.now, udp(15_000), &mut Discard);
+    aq.now += INTERVAL;
+    for _ in 0..50 {
+        aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
+    }
+    aq.assert_share(share_by_equation_7(400e3, 10e6));
+    assert!(aq.probe("data_limit") < 37.0);
+    assert_eq!(aq.qdisc.backlog().packets, 50);
+}
