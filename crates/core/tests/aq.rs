@@ -2,8 +2,9 @@
 
 use asymq_core::classify::Classifier;
 use asymq_core::config::Config;
+use asymq_core::disciplines::Entry;
 use asymq_core::packet::{Header, Protocol, flags};
-use asymq_core::parts::aq::{AqParams, BeyondLimit, DataPerAck};
+use asymq_core::parts::controller::aq::{AqParams, BeyondLimit, DataPerAck};
 use asymq_core::qdisc::{Dequeue, Discard, Qdisc};
 use asymq_core::units::{Duration, Instant, Limit, Rate};
 
@@ -52,13 +53,14 @@ fn udp(len: u32) -> Header {
 
 impl Aq {
     fn new(params: AqParams, limit: Limit) -> Self {
-        let config = Config::Aq {
-            params,
-            classifier: Classifier::PureAck,
+        let entry = Entry {
+            link: params.up,
+            opposite: params.down,
             limit,
+            classifier: Classifier::PureAck,
         };
         let mut aq = Self {
-            qdisc: config.build(),
+            qdisc: Config::Machine(entry.aq(params)).build(),
             now: Instant::from_nanos(987_654_321),
         };
         // The first call starts the clock.

@@ -30,7 +30,7 @@ pub struct Machine<P> {
     service: Service,
     controller: Controller,
     acked: Option<AckedBytes>,
-    /// The limit on both classes together, if they share one.
+    /// The limit on both classes together, if there is one.
     shared: Option<Limit>,
     /// The limit that is divided in the ratio of service.
     in_ratio: Option<Limit>,
@@ -80,8 +80,8 @@ impl<P: Packet> Machine<P> {
             controller,
             acked: meters_acks.then(AckedBytes::default),
             shared: match parts.buffer {
-                Buffer::Shared(limit) => Some(limit),
-                _ => None,
+                Buffer::Shared(limit) | Buffer::InRatio(limit) => Some(limit),
+                Buffer::Separate { .. } => None,
             },
             in_ratio: match parts.buffer {
                 Buffer::InRatio(limit) => Some(limit),
@@ -96,6 +96,7 @@ impl<P: Packet> Machine<P> {
         if let Some(share) = moved_share.or(machine.service.data_share()) {
             machine.share(share);
         }
+        machine.follow_data_backlog();
         machine
     }
 
@@ -124,6 +125,8 @@ impl<P: Packet> Machine<P> {
             let (data, ack) = split_buffer(limit, data_share);
             self.data.set_limit(data);
             self.set_ack_limit(ack);
+            // A class over its limit since the ratio moved still fills places of the other.
+            self.shared = Some(limit.with_value(data.value() + ack.value()));
         }
     }
 
@@ -166,7 +169,10 @@ impl<P: Packet> Machine<P> {
                 Limit::Bytes(limit) => (backlog.bytes, limit),
             };
             let room = limit.saturating_sub(used);
-            let acks = (u64::from(most) * room).div_ceil(limit).max(1);
+            let acks = u64::from(most)
+                .saturating_mul(room)
+                .div_ceil(limit.max(1))
+                .max(1);
             self.set_ack_limit(Limit::Packets(acks as u32));
         }
     }

@@ -121,6 +121,9 @@ impl<P: Packet> ThinnedQueue<P> {
                 let Some(older) = self.superseded_tail(flow, newer, arrival) else {
                     break;
                 };
+                if removed == 0 && !self.has_room_instead_of(older, len, room) {
+                    break;
+                }
                 if self.thinning == Thinning::Slot {
                     self.refresh(now, older, packet, *newer, sink);
                     return;
@@ -130,12 +133,24 @@ impl<P: Packet> ThinnedQueue<P> {
             }
         }
         let backlog = self.stats.backlog;
-        if (room || removed > 0) && self.limit.admits(backlog.packets, backlog.bytes, len) {
+        if removed > 0 || room && self.limit.admits(backlog.packets, backlog.bytes, len) {
             self.append(flow, ticket, packet, info, protected);
         } else {
             self.stats.over_limit.add(len);
             sink.dropped(now, packet, DropReason::OverLimit);
         }
+    }
+
+    /// Whether an ACK of `len` bytes may take the place of `older`: else that must stay, or both
+    /// would be lost.
+    fn has_room_instead_of(&self, older: u32, len: u32, room: bool) -> bool {
+        let older = self
+            .list
+            .get(older)
+            .map_or(0, |queued| queued.packet.header().len);
+        let backlog = self.stats.backlog;
+        let (packets, bytes) = (backlog.packets - 1, backlog.bytes - u64::from(older));
+        len <= older || room && self.limit.admits(packets, bytes, len)
     }
 
     /// Drops an arrival early.

@@ -2,19 +2,184 @@
 
 use asymq_core::classify::Classifier;
 use asymq_core::config::Config;
-use asymq_core::parts::aq::{AqParams, BeyondLimit, DataPerAck};
+use asymq_core::disciplines::{
+    AckHold, Buffer, Composition, ControllerKind, Entry, RedOn, ServiceKind,
+};
+use asymq_core::parts::controller::aq::{AqParams, BeyondLimit, DataPerAck};
+use asymq_core::parts::controller::gradient::{DownloadMeter, GradientParams, Utility};
+use asymq_core::parts::service::CreditPer;
+use asymq_core::parts::{RedParams, Thinning, ThinningBounds};
 use asymq_core::units::{Duration, Limit, Rate};
 use proptest::prelude::*;
 
-pub(crate) fn any_config() -> impl Strategy<Value = Config> {
+/// A named discipline, or any choice of parts.
+pub(crate) fn any_config() -> BoxedStrategy<Config> {
     prop_oneof![
-        1 => limit().prop_map(|limit| Config::DropTail { limit }),
-        4 => (prop_oneof![papers_aq(), any_aq()], classifier(), limit())
-            .prop_map(|(params, classifier, limit)| Config::Aq { params, classifier, limit }),
+        4 => (entry(), aq_params(), 0.0..=1.0)
+            .prop_flat_map(|(entry, aq, share)| prop::sample::select(named(entry, aq, share))),
+        2 => (entry(), aq_params()).prop_map(|(entry, aq)| Config::Machine(entry.aq(aq))),
+        4 => composition().prop_map(Config::Machine),
     ]
+    .boxed()
 }
 
-fn limit() -> impl Strategy<Value = Limit> {
+/// Every discipline that has a name, on one link.
+pub(crate) fn named(entry: Entry, aq: AqParams, data_share: f64) -> Vec<Config> {
+    let limit = entry.limit;
+    let mut configs = vec![Config::DropTail { limit }, Config::FairQueue { limit }];
+    let machines = [
+        entry.aq(aq),
+        entry.fifo(),
+        entry.acks_first(),
+        entry.afvq(1.0),
+        entry.prr(),
+        entry.wrr(data_share),
+        entry.cbq(data_share),
+        entry.acq(),
+        entry.dcbq(1500.0, 2.0),
+        entry.vaq(CreditPer::Byte),
+        entry.vaq(CreditPer::Segment(1500)),
+        entry.af(),
+        entry.sad(),
+        entry.sad_cbq(data_share),
+        entry.acq_af(),
+        entry.cbq_af(data_share),
+        entry.red_on_data(),
+        entry.acc(),
+    ];
+    configs.extend(machines.map(Config::Machine));
+    configs
+}
+
+fn entry() -> BoxedStrategy<Entry> {
+    (rate(), rate(), limit(), classifier())
+        .prop_map(|(link, opposite, limit, classifier)| Entry {
+            link,
+            opposite,
+            limit,
+            classifier,
+        })
+        .boxed()
+}
+
+fn composition() -> BoxedStrategy<Composition> {
+    (
+        entry(),
+        ack_hold(),
+        red(),
+        service(),
+        controller(),
+        buffer(),
+    )
+        .prop_map(
+            |(entry, ack, red, service, controller, buffer)| Composition {
+                ack,
+                red,
+                service,
+                controller,
+                buffer,
+                ..entry.fifo()
+            },
+        )
+        .boxed()
+}
+
+/// A number of any size and kind, most often a sensible one.
+fn number(sensible: f64) -> BoxedStrategy<f64> {
+    prop_oneof![3 => 0.0..=sensible, 1 => any::<f64>()].boxed()
+}
+
+fn ack_hold() -> BoxedStrategy<AckHold> {
+    let thinning = prop_oneof![Just(Thinning::Filter), Just(Thinning::Slot)];
+    let bounds = (0u32..200_000, interval()).prop_map(|(most_stretch, most_gap)| ThinningBounds {
+        most_stretch,
+        most_gap,
+    });
+    prop_oneof![
+        Just(AckHold::Fifo),
+        (thinning, bounds).prop_map(|(thinning, bounds)| AckHold::Thinned(thinning, bounds)),
+    ]
+    .boxed()
+}
+
+fn red() -> BoxedStrategy<RedOn> {
+    let params = (
+        [number(50.0), number(50.0)],
+        [number(1.0), number(1.0)],
+        interval(),
+        any::<u64>(),
+    )
+        .prop_map(
+            |([low, high], [most, weight], packet_time, seed)| RedParams {
+                min_threshold: low,
+                max_threshold: high,
+                max_probability: most,
+                weight,
+                packet_time,
+                seed,
+            },
+        )
+        .boxed();
+    prop_oneof![
+        2 => Just(RedOn::Nothing),
+        1 => params.clone().prop_map(RedOn::Data),
+        1 => params.prop_map(RedOn::All),
+    ]
+    .boxed()
+}
+
+fn service() -> BoxedStrategy<ServiceKind> {
+    prop_oneof![
+        Just(ServiceKind::Shared),
+        Just(ServiceKind::AcksFirst),
+        Just(ServiceKind::RoundRobin),
+        number(1.0).prop_map(ServiceKind::Weighted),
+        number(1.0).prop_map(ServiceKind::Paced),
+        Just(ServiceKind::Credit(CreditPer::Byte)),
+        any::<u32>().prop_map(|bytes| ServiceKind::Credit(CreditPer::Segment(bytes))),
+    ]
+    .boxed()
+}
+
+fn controller() -> BoxedStrategy<ControllerKind> {
+    let utility = prop_oneof![
+        Just(Utility::Utilization),
+        number(1000.0).prop_map(Utility::Priority),
+        Just(Utility::Proportional)
+    ];
+    let meter = prop_oneof![
+        Just(DownloadMeter::AckedBytes),
+        number(3000.0).prop_map(DownloadMeter::PerAck)
+    ];
+    let gradient = (rate(), rate(), interval(), number(100.0), utility, meter).prop_map(
+        |(up, down, interval, gamma, utility, meter)| GradientParams {
+            up,
+            down,
+            interval,
+            gamma,
+            utility,
+            meter,
+        },
+    );
+    prop_oneof![
+        Just(ControllerKind::Fixed),
+        aq_params().prop_map(ControllerKind::Aq),
+        gradient.prop_map(ControllerKind::Gradient),
+        any::<u32>().prop_map(ControllerKind::AckLimit),
+    ]
+    .boxed()
+}
+
+fn buffer() -> BoxedStrategy<Buffer> {
+    prop_oneof![
+        limit().prop_map(Buffer::Shared),
+        limit().prop_map(Buffer::InRatio),
+        (limit(), limit()).prop_map(|(ack, data)| Buffer::Separate { ack, data }),
+    ]
+    .boxed()
+}
+
+fn limit() -> BoxedStrategy<Limit> {
     prop_oneof![
         Just(Limit::Packets(0)),
         Just(Limit::Packets(1)),
@@ -25,9 +190,10 @@ fn limit() -> impl Strategy<Value = Limit> {
         (4_000u64..100_000).prop_map(Limit::Bytes),
         Just(Limit::Bytes(u64::MAX)),
     ]
+    .boxed()
 }
 
-fn rate() -> impl Strategy<Value = Rate> {
+fn rate() -> BoxedStrategy<Rate> {
     prop_oneof![
         Just(1),
         Just(1_000_000_000_000),
@@ -36,69 +202,79 @@ fn rate() -> impl Strategy<Value = Rate> {
         Just(10_000_000),
     ]
     .prop_map(|bits| Rate::from_bits_per_sec(bits).unwrap())
+    .boxed()
 }
 
-fn size() -> impl Strategy<Value = u32> {
-    prop_oneof![Just(0), Just(40), Just(1500), Just(u32::MAX), 1u32..2000]
+fn size() -> BoxedStrategy<u32> {
+    prop_oneof![Just(0), Just(40), Just(1500), Just(u32::MAX), 1u32..2000].boxed()
 }
 
-fn data_per_ack() -> impl Strategy<Value = DataPerAck> {
+fn data_per_ack() -> BoxedStrategy<DataPerAck> {
     prop_oneof![
         Just(DataPerAck::Measured),
         (1.0..4.0).prop_map(DataPerAck::Given),
         any::<f64>().prop_map(DataPerAck::Given),
     ]
+    .boxed()
 }
 
-fn interval() -> impl Strategy<Value = Duration> {
+fn interval() -> BoxedStrategy<Duration> {
     prop_oneof![
         Just(Duration::ZERO),
         Just(Duration::from_nanos(1)),
         Just(Duration::from_nanos(u64::MAX)),
         (1u64..1_000).prop_map(Duration::from_millis),
     ]
+    .boxed()
 }
 
-fn classifier() -> impl Strategy<Value = Classifier> {
-    prop_oneof![Just(Classifier::PureAck), size().prop_map(Classifier::Size)]
+fn classifier() -> BoxedStrategy<Classifier> {
+    prop_oneof![Just(Classifier::PureAck), size().prop_map(Classifier::Size)].boxed()
 }
 
-fn beyond_limit() -> impl Strategy<Value = BeyondLimit> {
+fn aq_params() -> BoxedStrategy<AqParams> {
+    prop_oneof![papers_aq(), any_aq()].boxed()
+}
+
+fn beyond_limit() -> BoxedStrategy<BeyondLimit> {
     prop_oneof![
         Just(BeyondLimit::EqualShares),
         Just(BeyondLimit::StarveAcks)
     ]
+    .boxed()
 }
 
 /// AQ on links like the paper's, where measured traffic moves the ratio.
-fn papers_aq() -> impl Strategy<Value = AqParams> {
+fn papers_aq() -> BoxedStrategy<AqParams> {
     let up = (200_000u64..4_000_000).prop_map(|bits| Rate::from_bits_per_sec(bits).unwrap());
     let data_per_ack = prop_oneof![
         Just(DataPerAck::Measured),
         Just(DataPerAck::Given(1.0)),
         Just(DataPerAck::Given(2.0))
     ];
-    (up, data_per_ack, 10u64..300, beyond_limit()).prop_map(
-        |(up, data_per_ack, interval, beyond_limit)| AqParams {
+    (up, data_per_ack, 10u64..300, beyond_limit())
+        .prop_map(|(up, data_per_ack, interval, beyond_limit)| AqParams {
             data_per_ack,
             interval: Duration::from_millis(interval),
             beyond_limit,
             ..AqParams::new(up, Rate::from_bits_per_sec(10_000_000).unwrap())
-        },
-    )
+        })
+        .boxed()
 }
 
-fn any_aq() -> impl Strategy<Value = AqParams> {
+fn any_aq() -> BoxedStrategy<AqParams> {
     let rates = (rate(), rate());
     let sizes = (size(), size());
-    (rates, sizes, data_per_ack(), interval(), beyond_limit()).prop_map(
-        |((up, down), (ack_size, data_size), data_per_ack, interval, beyond_limit)| AqParams {
-            ack_size,
-            data_size,
-            data_per_ack,
-            interval,
-            beyond_limit,
-            ..AqParams::new(up, down)
-        },
-    )
+    (rates, sizes, data_per_ack(), interval(), beyond_limit())
+        .prop_map(
+            |((up, down), (ack_size, data_size), data_per_ack, interval, beyond_limit)| AqParams {
+                ack_size,
+                data_size,
+                data_per_ack,
+                interval,
+                beyond_limit,
+                ..AqParams::new(up, down)
+            },
+        )
+        .boxed()
 }

@@ -51,15 +51,11 @@ impl PacedShares {
     /// The class whose turn came first, if it has come.
     #[inline]
     pub fn next(&self, now: Instant, ack_waits: bool, data_waits: bool) -> Next {
-        let turn = |waits, at| if waits { at } else { Instant::MAX };
-        let (ack, data) = (
-            turn(ack_waits, self.ack_next),
-            turn(data_waits, self.data_next),
-        );
-        let (class, at) = if ack <= data {
-            (Class::Ack, ack)
+        let ack_first = !data_waits || ack_waits && self.ack_next <= self.data_next;
+        let (class, at) = if ack_first {
+            (Class::Ack, self.ack_next)
         } else {
-            (Class::Data, data)
+            (Class::Data, self.data_next)
         };
         if at <= now {
             Next::Serve(class)
@@ -77,7 +73,7 @@ impl PacedShares {
             Class::Ack => (&mut self.ack_next, self.ack_pace),
             Class::Data => (&mut self.data_next, self.data_pace),
         };
-        let gap = Duration::from_nanos((u64::from(len) * pace) >> 8);
+        let gap = Duration::from_nanos(u64::from(len).saturating_mul(pace) >> 8);
         let owed_since = Instant::from_nanos(now.as_nanos().saturating_sub(gap.as_nanos()));
         *next = (*next).max(owed_since) + gap;
     }
