@@ -181,7 +181,7 @@ impl ScenarioArgs {
 
     /// These values, and `other`'s where these are absent.
     #[must_use]
-    fn or(self, other: Self) -> Self {
+    pub fn or(self, other: Self) -> Self {
         Self {
             file: self.file,
             up: self.up.or(other.up),

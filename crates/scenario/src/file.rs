@@ -3,7 +3,77 @@
 use crate::{BadArgument, ScenarioArgs, ScenarioError};
 use clap::{Args, Command, FromArgMatches};
 use std::path::{Path, PathBuf};
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// A key of a scenario that is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct KeyError {
+    /// Where it stands, in bytes from the start of the file.
+    pub offset: usize,
+    /// The key, what is wrong with it, and what to write instead.
+    pub message: String,
+}
+
+impl ScenarioArgs {
+    /// Reads the keys of a scenario from a table of a TOML file.
+    ///
+    /// Each key goes to the parser of the command line, so that both understand the same and say
+    /// the same.
+    ///
+    /// # Errors
+    /// The first key that is not understood.
+    pub fn from_table(table: &DeTable<'_>) -> Result<Self, KeyError> {
+        let mut entries: Vec<_> = table.iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        let entries = entries
+            .into_iter()
+            .map(|(key, value)| (key.get_ref().as_ref(), value));
+        Self::from_entries(entries)
+    }
+
+    /// Reads one key of a scenario.
+    ///
+    /// # Errors
+    /// It is not understood.
+    pub fn from_entry(name: &str, value: &Spanned<DeValue<'_>>) -> Result<Self, KeyError> {
+        Self::from_entries(std::iter::once((name, value)))
+    }
+
+    fn from_entries<'a, 'i: 'a>(
+        entries: impl Iterator<Item = (&'a str, &'a Spanned<DeValue<'i>>)>,
+    ) -> Result<Self, KeyError> {
+        let parser = Self::augment_args(Command::new("file"))
+            .no_binary_name(true)
+            .disable_help_flag(true);
+        let mut flags = Vec::new();
+        for (name, value) in entries {
+            // A list repeats the flag.
+            let items = match value.get_ref() {
+                DeValue::Array(items) => &items[..],
+                _ => std::slice::from_ref(value),
+            };
+            for item in items {
+                let offset = item.span().start;
+                let fail = |message| KeyError { offset, message };
+                let flag = as_flag(name, item.get_ref()).map_err(fail)?;
+                parser
+                    .clone()
+                    .try_get_matches_from([&flag])
+                    .map_err(|error| fail(in_file(name, &BadArgument::from(&error))))?;
+                flags.push(flag);
+            }
+        }
+        parser
+            .try_get_matches_from(flags)
+            .and_then(|matches| Self::from_arg_matches(&matches))
+            .map_err(|error| KeyError {
+                offset: 0,
+                message: BadArgument::from(&error).to_string(),
+            })
+    }
+}
 
 /// A scenario file as read, and where each key stands.
 #[derive(Debug)]
@@ -26,49 +96,24 @@ impl ScenarioFile {
         Self::parse(path, &text)
     }
 
-    /// Hands each key to the parser of the command line, so that both understand the same and say
-    /// the same.
+    /// Reads the text of a file.
     pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, ScenarioError> {
         let line_at = |offset: usize| 1 + text[..offset.min(text.len())].matches('\n').count();
-        let fail = |line, message| ScenarioError::File {
+        let fail = |offset, message| ScenarioError::File {
             path: path.to_owned(),
-            line,
+            line: line_at(offset),
             message,
         };
         let table = DeTable::parse(text).map_err(|error| {
-            let line = line_at(error.span().map_or(0, |span| span.start));
-            fail(line, error.message().replace('\n', ", "))
+            let offset = error.span().map_or(0, |span| span.start);
+            fail(offset, error.message().replace('\n', ", "))
         })?;
-        let mut entries: Vec<_> = table.get_ref().iter().collect();
-        entries.sort_by_key(|(key, _)| key.span().start);
-
-        let parser = ScenarioArgs::augment_args(Command::new("file"))
-            .no_binary_name(true)
-            .disable_help_flag(true);
-        let mut flags = Vec::new();
-        let mut lines = Vec::new();
-        for (key, value) in entries {
-            let name = key.get_ref().as_ref();
-            lines.push((name.to_owned(), line_at(key.span().start)));
-            // A list repeats the flag.
-            let items = match value.get_ref() {
-                DeValue::Array(items) => &items[..],
-                _ => std::slice::from_ref(value),
-            };
-            for item in items {
-                let line = line_at(item.span().start);
-                let flag = as_flag(name, item.get_ref()).map_err(|message| fail(line, message))?;
-                parser
-                    .clone()
-                    .try_get_matches_from([&flag])
-                    .map_err(|error| fail(line, in_file(name, &BadArgument::from(&error))))?;
-                flags.push(flag);
-            }
-        }
-        let args = parser
-            .try_get_matches_from(flags)
-            .and_then(|matches| ScenarioArgs::from_arg_matches(&matches))
-            .map_err(|error| fail(1, BadArgument::from(&error).to_string()))?;
+        let args = ScenarioArgs::from_table(table.get_ref())
+            .map_err(|error| fail(error.offset, error.message))?;
+        let lines = table.get_ref().iter();
+        let lines = lines
+            .map(|(key, _)| (key.get_ref().to_string(), line_at(key.span().start)))
+            .collect();
         Ok(Self {
             args,
             path: path.to_owned(),

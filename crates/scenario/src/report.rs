@@ -112,6 +112,12 @@ pub struct Series {
     pub up: Vec<f64>,
     /// Downlink utilization, 0 to 1.
     pub down: Vec<f64>,
+    /// The part of the uplink's utilization that is TCP data.
+    #[serde(default)]
+    pub data_up: Vec<f64>,
+    /// The part of the downlink's utilization that is TCP data.
+    #[serde(default)]
+    pub data_down: Vec<f64>,
     /// Packets waiting at the uplink.
     pub backlog_up: Vec<u32>,
     /// Packets waiting at the downlink.

@@ -101,7 +101,7 @@ pub(crate) fn summary(
 
 /// Records a time series.
 pub(crate) struct Recorder {
-    last: [u64; 2],
+    last: [Busy; 2],
     series: Series,
 }
 
@@ -109,7 +109,7 @@ impl Recorder {
     /// An empty series.
     pub(crate) fn new() -> Self {
         Self {
-            last: [0; 2],
+            last: [Busy::default(); 2],
             series: Series {
                 interval_s: INTERVAL.as_secs_f64(),
                 ..Series::default()
@@ -119,15 +119,19 @@ impl Recorder {
 
     /// Records the interval that ends at `now`, to which the world has run.
     pub(crate) fn record(&mut self, world: &World<'_>, now: u64) {
-        let mut utilization = [0.0; 2];
-        for (toward, utilization) in utilization.iter_mut().enumerate() {
-            let busy = world.links[toward].busy(now).iter().sum();
-            *utilization = (busy - self.last[toward]) as f64 / INTERVAL.as_nanos() as f64;
-            self.last[toward] = busy;
-        }
+        let [up, down] = [0, 1].map(|toward| {
+            let busy = world.links[toward].busy(now);
+            let last = std::mem::replace(&mut self.last[toward], busy);
+            let share = |ns: u64| ns as f64 / INTERVAL.as_nanos() as f64;
+            let total = busy.iter().sum::<u64>() - last.iter().sum::<u64>();
+            let data = busy[Load::Data as usize] - last[Load::Data as usize];
+            (share(total), share(data))
+        });
         let series = &mut self.series;
-        series.up.push(utilization[0]);
-        series.down.push(utilization[1]);
+        series.up.push(up.0);
+        series.down.push(down.0);
+        series.data_up.push(up.1);
+        series.data_down.push(down.1);
         series.backlog_up.push(world.links[0].waiting());
         series.backlog_down.push(world.links[1].waiting());
     }
