@@ -10,7 +10,7 @@ mod table;
 
 use asymq_scenario::{BadArgument, ScenarioError};
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Full links in both directions: asymmetric queueing simulated, over real TCP, and as a gateway.
@@ -41,7 +41,10 @@ impl Command {
 const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = command_line()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
@@ -53,6 +56,15 @@ fn main() -> ExitCode {
             ExitCode::from(if bad_input { BAD_INPUT } else { 1 })
         }
     }
+}
+
+/// The command line, with `--flows-up -1` a wrong number and not an unknown flag.
+fn command_line() -> clap::Command {
+    let allow_minus = |arg: clap::Arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    Cli::command().mut_subcommands(|command| command.mut_args(allow_minus))
 }
 
 /// Answers a command line that is not understood, or that asks for help.

@@ -99,7 +99,12 @@ fn explain(cause: &(dyn Error + 'static)) -> String {
     if cause.is::<ParseFloatError>() {
         return "not a number; write it like 2".to_owned();
     }
-    cause.to_string()
+    let text = cause.to_string();
+    // clap's: `1001 is not in 0..=1000`.
+    match text.split_once(" is not in ") {
+        Some((_, range)) => format!("out of range; use {}", range.replace("..=", " to ")),
+        None => text,
+    }
 }
 
 fn unknown(what: &str, suggestion: Option<String>) -> String {

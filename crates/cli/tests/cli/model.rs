@@ -1,16 +1,12 @@
 //! `asymq model`, run as a user runs it.
 
+use crate::answer;
 use serde_json::Value;
-use std::process::Command;
 
-fn model(arguments: &[&str]) -> Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_asymq"))
-        .args(["model", "--json"])
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
+fn model(arguments: &str) -> Value {
+    let directory = tempfile::tempdir().unwrap();
+    let json = answer(directory.path(), &format!("model --json {arguments}"));
+    serde_json::from_str(&json).unwrap()
 }
 
 fn near(value: &Value, expected: f64, tolerance: f64) {
@@ -23,7 +19,7 @@ fn near(value: &Value, expected: f64, tolerance: f64) {
 
 #[test]
 fn the_papers_link_has_the_papers_ratio_and_split() {
-    let answer = model(&["--up", "1mbit", "--down", "10mbit"]);
+    let answer = model("--up 1mbit --down 10mbit");
     assert_eq!(answer["fillable"], true);
     // Eq. 7 with r_c = 0.1 and r_s = 40/1500; Fig. 7 shows 73 % and 27 %.
     let (rc, rs) = (0.1, 40.0 / 1500.0);
@@ -41,7 +37,7 @@ fn the_papers_link_has_the_papers_ratio_and_split() {
 
 #[test]
 fn beyond_equation_11_the_model_says_so_and_what_would_help() {
-    let answer = model(&["--up", "256kbit"]);
+    let answer = model("--up 256kbit");
     assert_eq!(answer["fillable"], false);
     assert!(answer.get("full").is_none());
     near(&answer["least_up"], 10e6 * 40.0 / 1500.0, 1e-3);
@@ -55,12 +51,12 @@ fn beyond_equation_11_the_model_says_so_and_what_would_help() {
 #[test]
 fn other_traffic_leaves_its_rest_to_tcp() {
     // Eq. 10 with 500 kbit/s of UDP up: r_c = 0.05.
-    let answer = model(&["--non-tcp-up", "500kbit"]);
+    let answer = model("--non-tcp-up 500kbit");
     let (rc, rs) = (0.05, 40.0 / 1500.0);
     near(
         &answer["full"]["ratio"],
         (rc - rs) / ((1.0 - rc * rs) * rs),
         1e-9,
     );
-    assert_eq!(model(&["--non-tcp-up", "2mbit"])["fillable"], false);
+    assert_eq!(model("--non-tcp-up 2mbit")["fillable"], false);
 }

@@ -1,0 +1,178 @@
+//! Bad input: one clear line, exit code 2, nothing created.
+
+use crate::asymq;
+use std::fs;
+
+/// What is typed, and the line that answers it.
+const REFUSALS: &[(&str, &str)] = &[
+    (
+        "sim --up 1mbitt",
+        "--up 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit",
+    ),
+    ("sim --up", "--up: no value given"),
+    ("sim --up 1mbit --up 2mbit", "--up: given twice"),
+    (
+        "sim --down 10",
+        "--down 10: no unit; use bit, kbit, mbit or gbit",
+    ),
+    (
+        "sim --down=-1mbit",
+        "--down -1mbit: no number; write it like 1mbit",
+    ),
+    (
+        "sim --rtt 300ms..20ms",
+        "--rtt 300ms..20ms: out of range; use a round-trip time of up to 60s, or a rising range like 20ms..300ms",
+    ),
+    (
+        "sim --buffer 0p",
+        "--buffer 0p: out of range; use 1p to 1000000p, or 1b to 4gb",
+    ),
+    (
+        "sim --flows-up many",
+        "--flows-up many: not a whole number; write it like 5",
+    ),
+    (
+        "sim --flows-up -1",
+        "--flows-up -1: out of range; use 0 to 1000",
+    ),
+    (
+        "sim --flows-up 1001",
+        "--flows-up 1001: out of range; use 0 to 1000",
+    ),
+    ("sim --runs 0", "--runs 0: out of range; use 1 to 10000"),
+    ("sim --mss 20b", "--mss 20b: out of range; use 88b to 1460b"),
+    (
+        "sim --warmup 60s",
+        "--warmup 60s: not less than the duration, 60s",
+    ),
+    (
+        "sim --duration 0",
+        "--duration 0ns: out of range; use more than 0s and at most 36000s",
+    ),
+    (
+        "sim --tcp cubic",
+        "--tcp cubic: not to be had in the simulator; use reno or newreno",
+    ),
+    (
+        "sim --tcp vegas",
+        "--tcp vegas: unknown; use reno, newreno, cubic or bbr",
+    ),
+    (
+        "sim --udp left:1mbit",
+        "--udp left:1mbit: unknown direction 'left'; write it like up:500kbit or down:3mbit:200b@60s..80s",
+    ),
+    (
+        "sim --data-per-ack 0",
+        "--data-per-ack 0: not understood; use a number from 1 to 64, or auto",
+    ),
+    (
+        "sim --classifier acks",
+        "--classifier acks: unknown classifier; use pure-ack, or size<=40 (20 to 1500)",
+    ),
+    (
+        "sim --flow-up 3",
+        "--flow-up: unknown argument; did you mean --flows-up?",
+    ),
+    ("sim --series", "missing: --json"),
+    (
+        "sim absent.toml",
+        "absent.toml: cannot be read: No such file or directory (os error 2)",
+    ),
+    (
+        "sim wrong.toml",
+        "wrong.toml:2: rtt = 20: no unit; use s, ms, us or ns",
+    ),
+    (
+        "sim short.toml --json",
+        "short.toml:3: warmup = 9s: not less than the duration, 8s",
+    ),
+    (
+        "compare wrong.toml",
+        "wrong.toml:2: rtt = 20: no unit; use s, ms, us or ns",
+    ),
+    (
+        "compare --qdisc aq",
+        "--qdisc aq: compare runs every discipline; choose with --only, or use sim or lab",
+    ),
+    (
+        "model --data-size 1b",
+        "--data-size 1b: out of range; use 41b to 65535b",
+    ),
+    (
+        "model --data-per-ack x",
+        "--data-per-ack x: not a number; write it like 2",
+    ),
+    ("simulate", "simulate: unknown command; did you mean sim?"),
+    (
+        "sim a.toml b.toml",
+        "b.toml: unknown argument; --help lists what there is",
+    ),
+];
+
+#[test]
+fn bad_input_is_refused_in_one_line_with_exit_code_2_and_creates_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(
+        directory.path().join("wrong.toml"),
+        "up = \"1mbit\"\nrtt = 20\n",
+    )
+    .unwrap();
+    fs::write(
+        directory.path().join("short.toml"),
+        "up = \"1mbit\"\nduration = \"8s\"\nwarmup = \"9s\"\n",
+    )
+    .unwrap();
+    for (line, expected) in REFUSALS {
+        let output = asymq(directory.path(), line);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(stderr, format!("{expected}\n"), "asymq {line}");
+        assert_eq!(output.status.code(), Some(2), "asymq {line}");
+        assert!(output.stdout.is_empty(), "asymq {line}");
+    }
+    let left: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn an_unknown_discipline_is_answered_with_those_there_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = asymq(directory.path(), "sim --qdisc fifo");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.starts_with("--qdisc fifo: unknown; use droptail, "),
+        "{stderr}"
+    );
+    assert!(stderr.contains(" aq"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn an_unwritable_picture_is_a_failure_not_bad_input() {
+    let directory = tempfile::tempdir().unwrap();
+    let line = "compare --only aq --runs 1 --duration 6s --chart absent/chart.svg";
+    let output = asymq(directory.path(), line);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.starts_with("cannot write absent/chart.svg: "),
+        "{stderr}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn help_and_version_are_answers_not_errors() {
+    let directory = tempfile::tempdir().unwrap();
+    for line in [
+        "--help",
+        "--version",
+        "sim --help",
+        "compare -h",
+        "help model",
+    ] {
+        let output = asymq(directory.path(), line);
+        assert_eq!(output.status.code(), Some(0), "asymq {line}");
+        assert!(!output.stdout.is_empty(), "asymq {line}");
+        assert!(output.stderr.is_empty(), "asymq {line}");
+    }
+}

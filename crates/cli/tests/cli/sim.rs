@@ -1,0 +1,162 @@
+//! `asymq sim` and `asymq compare`, run as a user runs them.
+
+use crate::{answer, asymq};
+use serde_json::Value;
+use std::fs;
+
+const SHORT: &str = "--duration 8s --warmup 2s --runs 2";
+
+#[test]
+fn the_same_seed_prints_the_same_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let line = format!("sim --json --series {SHORT}");
+    let first = answer(directory.path(), &line);
+    assert_eq!(first, answer(directory.path(), &line));
+    assert_ne!(first, answer(directory.path(), &format!("{line} --seed 9")));
+}
+
+#[test]
+fn a_report_has_the_documented_shape() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = answer(
+        directory.path(),
+        &format!("sim --json --probe 100ms --flows-up 2 --flows-down 3 {SHORT}"),
+    );
+    let report: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["format"], 1);
+    assert_eq!(report["tool"]["driver"], "sim");
+    assert_eq!(report["scenario"]["up"], "1mbit");
+    assert_eq!(report["scenario"]["flows-down"], 3);
+    assert_eq!(report["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(report["runs"][1]["seed"], 2);
+    assert!(report["runs"][0].get("series").is_none());
+    for summary in [&report["runs"][0], &report["mean"], &report["sd"]] {
+        for direction in ["up", "down"] {
+            for key in ["utilization", "data", "ack", "drops"] {
+                assert!(summary[direction][key].is_number(), "{direction}.{key}");
+            }
+            for percentile in ["p50", "p95", "p99"] {
+                assert!(summary[direction]["sojourn_ms"][percentile].is_number());
+            }
+        }
+        assert!(summary["utility"].is_number());
+        assert_eq!(summary["goodput"]["up"].as_array().unwrap().len(), 2);
+        assert_eq!(summary["goodput"]["down"].as_array().unwrap().len(), 3);
+        assert!(summary["sparse_ms"]["p99"].is_number());
+    }
+}
+
+#[test]
+fn a_direction_may_have_no_flows() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = answer(
+        directory.path(),
+        &format!("sim --json --flows-up 0 {SHORT}"),
+    );
+    let report: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["mean"]["up"]["data"], 0.0);
+    assert!(report["mean"]["up"]["ack"].as_f64().unwrap() > 0.0);
+    assert_eq!(report["mean"]["goodput"]["up"], serde_json::json!([]));
+    let table = answer(
+        directory.path(),
+        &format!("sim --flows-up 0 --flows-down 0 {SHORT}"),
+    );
+    assert!(table.contains("0 uploads and 0 downloads"), "{table}");
+}
+
+#[test]
+fn flags_override_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(
+        directory.path().join("link.toml"),
+        "up = \"512kbit\"\ndown = \"4mbit\"\nqdisc = \"droptail\"\nflows-up = 1\n",
+    )
+    .unwrap();
+    let json = answer(
+        directory.path(),
+        &format!("sim link.toml --down 2mbit --json {SHORT}"),
+    );
+    let scenario = &serde_json::from_str::<Value>(&json).unwrap()["scenario"];
+    assert_eq!(scenario["up"], "512kbit");
+    assert_eq!(scenario["down"], "2mbit");
+    assert_eq!(scenario["qdisc"], "droptail");
+}
+
+#[test]
+fn traces_are_written_as_pcapng() {
+    let directory = tempfile::tempdir().unwrap();
+    answer(
+        directory.path(),
+        &format!("sim --pcap-up up.pcapng --pcap-down down.pcapng {SHORT}"),
+    );
+    for name in ["up.pcapng", "down.pcapng"] {
+        let trace = fs::read(directory.path().join(name)).unwrap();
+        assert_eq!(trace[..4], [0x0a, 0x0d, 0x0d, 0x0a], "{name}");
+        assert!(trace.len() > 10_000, "{name}");
+    }
+}
+
+#[test]
+fn compare_shows_every_discipline_and_draws_the_picture() {
+    let directory = tempfile::tempdir().unwrap();
+    let table = answer(directory.path(), &format!("compare {SHORT}"));
+    for name in ["droptail", "aq"] {
+        let row = table
+            .lines()
+            .find(|line| line.starts_with(&format!("{name} ")));
+        assert!(row.is_some(), "{table}");
+    }
+    let svg = fs::read_to_string(directory.path().join("asymq-compare.svg")).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
+    assert!(svg.contains("DropTail") && svg.contains("prefers-color-scheme:dark"));
+    assert!(!svg.contains("<script") && !svg.contains("href"));
+}
+
+#[test]
+fn compare_answers_in_json_with_a_report_per_discipline_and_no_picture() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = answer(
+        directory.path(),
+        &format!("compare --only aq,droptail --json {SHORT}"),
+    );
+    let comparison: Value = serde_json::from_str(&json).unwrap();
+    let reports = comparison["reports"].as_object().unwrap();
+    assert_eq!(reports.len(), 2);
+    assert_eq!(reports["aq"]["scenario"]["qdisc"], "aq");
+    assert_eq!(reports["aq"]["scenario"]["buffer"], "100p");
+    assert!(reports["droptail"]["mean"]["down"]["utilization"].is_number());
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn no_picture_is_drawn_where_none_is_wanted() {
+    let directory = tempfile::tempdir().unwrap();
+    answer(
+        directory.path(),
+        &format!("compare --only aq --no-chart {SHORT}"),
+    );
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_error() {
+    use std::process::{Command, Stdio};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_asymq"))
+        .args(["sim", "--json", "--series", "--duration", "30s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn standard_error_is_quiet_where_it_is_no_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = asymq(directory.path(), &format!("sim {SHORT}"));
+    assert!(output.status.success());
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
