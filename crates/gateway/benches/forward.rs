@@ -79,7 +79,7 @@ fn config() -> GatewayConfig {
         up: rate,
         down: rate,
         overhead: "".parse().unwrap(),
-        discipline: QdiscName::Aq.config(&QdiscArgs::default(), rate, rate, Limit::Packets(1000)),
+        discipline: QdiscName::Aq.config(&QdiscArgs::default(), rate, rate, Limit::Packets(20_000)),
     }
 }
 

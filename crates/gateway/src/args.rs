@@ -1,7 +1,7 @@
 //! A gateway as typed.
 
 use crate::gateway::GatewayConfig;
-use asymq_core::overhead::Overhead;
+use asymq_core::overhead::{Overhead, OverheadError};
 use asymq_core::parts::aq::DataPerAck;
 use asymq_core::units::{Bytes, Limit, Rate};
 use asymq_scenario::{DataPerAckArg, QdiscArgs, QdiscName};
@@ -61,7 +61,7 @@ impl GatewayArgs {
     ///
     /// # Errors
     /// The words after `--overhead` are not understood, or a number there is out of range.
-    pub fn config(&self) -> Result<GatewayConfig, asymq_core::overhead::OverheadError> {
+    pub fn config(&self) -> Result<GatewayConfig, OverheadError> {
         let overhead = self.link_overhead()?;
         let buffer = self.buffer.unwrap_or_else(|| default_buffer(self.up));
         let charged = |packet: u32| {
@@ -86,7 +86,7 @@ impl GatewayArgs {
         })
     }
 
-    fn link_overhead(&self) -> Result<Overhead, asymq_core::overhead::OverheadError> {
+    fn link_overhead(&self) -> Result<Overhead, OverheadError> {
         let mut words: Vec<String> = Vec::new();
         for word in self
             .overhead

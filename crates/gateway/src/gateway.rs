@@ -6,13 +6,14 @@ use crate::link::Link;
 use crate::port::PortError;
 use crate::snapshot::{Observer, PortLosses, Shared};
 use crate::stop::Stop;
-use crate::sys::{poll, precise_timers};
+use crate::sys::{poll, precise_timers, prefer_this_thread};
 use asymq_core::config::Config;
 use asymq_core::frame::FlowKey;
-use asymq_core::overhead::Overhead;
+use asymq_core::overhead::{Overhead, OverheadError};
 use asymq_core::units::{Duration, Instant, Rate};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 /// Frames taken or sent before the other direction has its turn.
@@ -53,6 +54,17 @@ pub enum GatewayError {
         /// Why.
         source: PortError,
     },
+    /// The link's overhead is not understood.
+    #[error("--overhead: {0}")]
+    Overhead(#[from] OverheadError),
+    /// Metrics cannot be served.
+    #[error("--metrics {address}: {source}")]
+    Metrics {
+        /// As asked for.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
     /// A system call failed while forwarding.
     #[error("{action}: {source}")]
     System {
@@ -61,6 +73,20 @@ pub enum GatewayError {
         /// Why not.
         source: io::Error,
     },
+}
+
+impl GatewayError {
+    /// Whether other flags would help, so that nothing was wrong at run time.
+    pub const fn is_bad_input(&self) -> bool {
+        match self {
+            Self::SameInterface(_) | Self::Overhead(_) | Self::Metrics { .. } => true,
+            Self::Port { source, .. } => matches!(
+                source,
+                PortError::NoSuchInterface { .. } | PortError::NotEthernet { .. }
+            ),
+            Self::System { .. } => false,
+        }
+    }
 }
 
 /// A transparent bridge between two interfaces that runs a discipline on the way to one of them.
@@ -121,6 +147,7 @@ impl Gateway {
     /// Waiting for frames fails, which no interface can cause.
     pub fn run(&mut self, stop: &Stop) -> Result<(), GatewayError> {
         precise_timers();
+        prefer_this_thread();
         let answer = self.forward(stop);
         self.shared.end();
         answer

@@ -8,6 +8,8 @@
 #![cfg(target_os = "linux")]
 
 mod args;
+mod command;
+mod exposition;
 mod forwarder;
 mod frame;
 mod gateway;
@@ -21,6 +23,7 @@ mod shaper;
 mod snapshot;
 mod stop;
 mod sys;
+mod table;
 
 pub use args::GatewayArgs;
 pub use forwarder::Forwarder;

@@ -11,6 +11,7 @@ mod socket;
 pub(crate) use batch::SendBatch;
 pub(crate) use interface::Interfaces;
 pub(crate) use netns::{enter_netns, unshare_netns};
+pub(crate) use poll::prefer_this_thread;
 pub use poll::{poll, precise_timers};
 pub(crate) use ring::{Received, RxRing};
 pub(crate) use socket::PacketSocket;

@@ -48,3 +48,10 @@ pub fn precise_timers() {
     // SAFETY: changes a property of the calling thread only; a refusal costs precision, no more.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
+
+/// Asks the scheduler to let the calling thread run before others of the machine.
+pub(crate) fn prefer_this_thread() {
+    const MOST: libc::c_int = -20;
+    // SAFETY: no pointers; without CAP_SYS_NICE it is refused, which costs time, no more.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, MOST) };
+}
