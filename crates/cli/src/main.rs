@@ -8,6 +8,7 @@ mod output;
 mod report;
 mod table;
 
+use asymq_gateway::{GatewayArgs, GatewayError};
 use asymq_scenario::{BadArgument, ScenarioError};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -25,6 +26,11 @@ struct Cli {
 enum Command {
     Compare(Box<commands::compare::CompareArgs>),
     Sim(Box<commands::sim::SimArgs>),
+    /// Bridge two interfaces, shape the uplink, and serve ACKs and data as a discipline says.
+    #[command(
+        after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --down 10mbit --watch"
+    )]
+    Gateway(Box<GatewayArgs>),
     Model(commands::model::ModelArgs),
 }
 
@@ -33,6 +39,7 @@ impl Command {
         match self {
             Self::Compare(args) => commands::compare::run(*args),
             Self::Sim(args) => commands::sim::sim(*args),
+            Self::Gateway(args) => Ok(args.run()?),
             Self::Model(args) => commands::model::run(&args),
         }
     }
@@ -51,11 +58,32 @@ fn main() -> ExitCode {
     match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error:#}");
-            let bad_input = error.is::<ScenarioError>() || error.is::<BadArgument>();
-            ExitCode::from(if bad_input { BAD_INPUT } else { 1 })
+            eprintln!("{}", in_one_line(&error));
+            ExitCode::from(if is_bad_input(&error) { BAD_INPUT } else { 1 })
         }
     }
+}
+
+fn is_bad_input(error: &anyhow::Error) -> bool {
+    let gateway = error.downcast_ref::<GatewayError>();
+    error.is::<ScenarioError>()
+        || error.is::<BadArgument>()
+        || gateway.is_some_and(GatewayError::is_bad_input)
+}
+
+/// The error and its causes, each said once: some errors speak for their cause.
+fn in_one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line = if line.is_empty() {
+                cause
+            } else {
+                format!("{line}: {cause}")
+            };
+        }
+    }
+    line
 }
 
 /// The command line, with `--flows-up -1` a wrong number and not an unknown flag.

@@ -95,6 +95,18 @@ const REFUSALS: &[(&str, &str)] = &[
         "--qdisc aq: compare runs every discipline; choose with --only, or use sim or lab",
     ),
     (
+        "gateway --lan lo --wan lo --up 1mbit --down 10mbit",
+        "--wan lo: the same interface as --lan; a bridge needs two",
+    ),
+    (
+        "gateway --lan lo --wan lo --up 1mbit",
+        "missing: --down <RATE>",
+    ),
+    (
+        "gateway --lan lo --wan lo --up 1mbit --down 10mbit --overhead docsys",
+        "--overhead: unknown keyword 'docsys'; use overhead N, mpu N, atm, ptm, noatm, raw, conservative, ethernet, ether-vlan, docsis, pppoe-ptm, bridged-ptm, pppoe-vcmux, pppoe-llcsnap, pppoa-vcmux, pppoa-llc, bridged-vcmux, bridged-llcsnap, ipoa-vcmux or ipoa-llcsnap",
+    ),
+    (
         "model --data-size 1b",
         "--data-size 1b: out of range; use 41b to 65535b",
     ),
