@@ -8,7 +8,7 @@ use asymq_core::config::Config;
 use asymq_core::frame::{self, FlowKey};
 use asymq_core::overhead::Overhead;
 use asymq_core::qdisc::{Dequeue, Discard};
-use asymq_core::units::{Instant, Rate};
+use asymq_core::units::{Duration, Instant, Rate};
 use asymq_core::{Backlog, Header, Qdisc, Stats};
 
 /// Frames from the LAN wait in the discipline and leave at the uplink's rate; frames from the WAN
@@ -20,7 +20,10 @@ pub struct Forwarder {
     overhead: Overhead,
     key: FlowKey,
     meters: Meters,
+    watch: Option<Watch>,
 }
+
+type Watch = Box<dyn FnMut(&Header, Duration) + Send>;
 
 impl std::fmt::Debug for Forwarder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -42,7 +45,13 @@ impl Forwarder {
             overhead,
             key,
             meters: Meters::default(),
+            watch: None,
         }
+    }
+
+    /// Shows `watch` every frame that starts towards the WAN, and how long it has waited.
+    pub fn set_watch(&mut self, watch: impl FnMut(&Header, Duration) + Send + 'static) {
+        self.watch = Some(Box::new(watch));
     }
 
     /// A frame came from the LAN: it joins the queue, or is dropped there.
@@ -90,6 +99,9 @@ impl Forwarder {
                     let sojourn = now.saturating_since(frame.header.arrival);
                     self.meters.up.count(&frame.header);
                     self.meters.sojourn(&frame.header, sojourn);
+                    if let Some(watch) = &mut self.watch {
+                        watch(&frame.header, sojourn);
+                    }
                     wan.send(&frame.bytes);
                 }
                 Dequeue::NotBefore(then) => return Some(then.max(self.shaper.free_at())),

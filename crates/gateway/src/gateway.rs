@@ -7,6 +7,7 @@ use crate::port::PortError;
 use crate::snapshot::{Observer, PortLosses, Shared};
 use crate::stop::Stop;
 use crate::sys::{poll, precise_timers, prefer_this_thread};
+use asymq_core::Header;
 use asymq_core::config::Config;
 use asymq_core::frame::FlowKey;
 use asymq_core::overhead::{Overhead, OverheadError};
@@ -18,7 +19,7 @@ use std::os::fd::AsFd;
 
 /// Frames taken or sent before the other direction has its turn.
 const BATCH: usize = 64;
-/// How often a snapshot is published.
+/// How often a snapshot is published unless told otherwise.
 const REPORT: Duration = Duration::from_secs(1);
 /// The longest that a stopping gateway waits for its queue to leave.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -96,6 +97,7 @@ pub struct Gateway {
     forwarder: Forwarder,
     capacities: (Rate, Rate),
     shared: Shared,
+    report_interval: Duration,
     log: Box<dyn FnMut(&str) + Send>,
 }
 
@@ -125,6 +127,7 @@ impl Gateway {
             forwarder: Forwarder::new(&config.discipline, config.up, config.overhead, key),
             capacities: (config.up, config.down),
             shared: Shared::default(),
+            report_interval: REPORT,
             log: Box::new(|line| eprintln!("asymq gateway: {line}")),
         })
     }
@@ -132,6 +135,16 @@ impl Gateway {
     /// Where snapshots appear while it runs.
     pub fn stats(&self) -> Shared {
         self.shared.clone()
+    }
+
+    /// Publishes snapshots this often, instead of once a second.
+    pub fn set_report_interval(&mut self, interval: Duration) {
+        self.report_interval = interval;
+    }
+
+    /// Shows `watch` every frame that starts towards the WAN, and how long it has waited.
+    pub fn set_watch(&mut self, watch: impl FnMut(&Header, Duration) + Send + 'static) {
+        self.forwarder.set_watch(watch);
     }
 
     /// Sends words about interfaces that come and go elsewhere than to standard error.
@@ -156,7 +169,7 @@ impl Gateway {
     fn forward(&mut self, stop: &Stop) -> Result<(), GatewayError> {
         let clock = Clock::start();
         let mut observer = Observer::new(clock.now(), self.capacities.0, self.capacities.1);
-        let mut report_at = clock.now() + REPORT;
+        let mut report_at = clock.now() + self.report_interval;
         let mut drain_until: Option<Instant> = None;
         self.tell_offloads();
         loop {
@@ -165,7 +178,7 @@ impl Gateway {
             self.check(Side::Wan, |link| link.flush());
             if now >= report_at {
                 self.report(now, &mut observer);
-                report_at = now + REPORT;
+                report_at = now + self.report_interval;
             }
             for side in [Side::Lan, Side::Wan] {
                 if self.link(side).retry(now) {
@@ -191,11 +204,14 @@ impl Gateway {
                 action: "waiting for frames",
                 source,
             })?;
-            if stopped && stop.take() > 0 {
-                if drain_until.is_some() {
+            if stopped {
+                let asked = stop.take();
+                if asked > 1 || asked > 0 && drain_until.is_some() {
                     break;
                 }
-                drain_until = Some(clock.now() + DRAIN);
+                if asked > 0 {
+                    drain_until = Some(clock.now() + DRAIN);
+                }
             }
             let now = clock.now();
             if lan {

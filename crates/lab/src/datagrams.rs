@@ -1,0 +1,232 @@
+//! UDP: the sparse echo that measures queueing delay, and constant-rate bursts.
+
+use crate::error::{Context as _, LabError};
+use crate::measure::{Delays, Window};
+use crate::plan::{BURST_PORT, ECHO_PORT, HOME, Plan, SERVER};
+use crate::{Halt, clock, sys};
+use asymq_core::units::{Duration, Instant};
+use asymq_gateway::net::Netns;
+use asymq_gateway::{poll, precise_timers};
+use asymq_scenario::{Percentiles, Scenario, Toward, UdpBurst};
+use std::io;
+use std::net::{SocketAddrV4, UdpSocket};
+use std::os::fd::AsFd as _;
+
+/// IP and UDP headers.
+const HEADERS: u32 = 28;
+/// IP bytes of an echo packet.
+pub(crate) const ECHO_PACKET: u32 = 64;
+
+/// The UDP of a run.
+pub(crate) struct Datagrams {
+    probe: Option<Probe>,
+    bursts: Vec<Burst>,
+    /// Receivers of bursts: bound, so that nobody answers that they are not, and never read.
+    _sinks: Vec<UdpSocket>,
+}
+
+struct Probe {
+    client: UdpSocket,
+    server: UdpSocket,
+    interval: Duration,
+    /// What an echo takes when nothing is queued.
+    base: Duration,
+    sent: u64,
+    delays: Delays,
+}
+
+struct Burst {
+    socket: UdpSocket,
+    to: SocketAddrV4,
+    schedule: UdpBurst,
+    sent: u64,
+}
+
+impl Datagrams {
+    /// Opens every socket in its namespace; nothing is sent yet.
+    pub(crate) fn open(
+        scenario: &Scenario,
+        plan: &Plan,
+        home: &Netns,
+        servers: &Netns,
+    ) -> Result<Self, LabError> {
+        let at_home = |port| bind(home, SocketAddrV4::new(HOME, port));
+        let at_server = |port| bind(servers, SocketAddrV4::new(SERVER, port));
+        let probe = match scenario.probe {
+            Some(interval) => Some(Probe {
+                client: at_home(plan.probe.home_port)?,
+                server: at_server(ECHO_PORT)?,
+                interval,
+                base: plan.probe.rtt
+                    + scenario.up.tx_time(ECHO_PACKET)
+                    + scenario.down.tx_time(ECHO_PACKET),
+                sent: 0,
+                delays: Delays::default(),
+            }),
+            None => None,
+        };
+        let (mut bursts, mut sinks) = (Vec::new(), Vec::new());
+        if !scenario.udp.is_empty() {
+            let server = at_server(BURST_PORT)?;
+            for (schedule, talk) in scenario.udp.iter().zip(&plan.bursts) {
+                let client = at_home(talk.home_port)?;
+                let (socket, sink, to) = match schedule.toward {
+                    Toward::Up => (client, None, SocketAddrV4::new(SERVER, BURST_PORT)),
+                    Toward::Down => {
+                        let to = SocketAddrV4::new(HOME, talk.home_port);
+                        let server = server.try_clone().during("sharing a UDP socket")?;
+                        (server, Some(client), to)
+                    }
+                };
+                sinks.extend(sink);
+                bursts.push(Burst {
+                    socket,
+                    to,
+                    schedule: schedule.clone(),
+                    sent: 0,
+                });
+            }
+            sinks.push(server);
+        }
+        Ok(Self {
+            probe,
+            bursts,
+            _sinks: sinks,
+        })
+    }
+
+    /// Sends until the window ends or the run is halted, and says what the echo saw.
+    pub(crate) fn run(
+        mut self,
+        window: Window,
+        halt: &Halt,
+    ) -> Result<Option<Percentiles>, LabError> {
+        const LONGEST_WAIT: Duration = Duration::from_millis(50);
+        precise_timers();
+        sys::go_first();
+        let payload = vec![0; 1500];
+        loop {
+            let now = clock::now();
+            if now >= window.end || halt.is_set() {
+                break;
+            }
+            let mut next = now + LONGEST_WAIT;
+            if let Some(probe) = &mut self.probe {
+                next = next.min(probe.send(window, now).during("sending an echo")?);
+            }
+            for burst in &mut self.bursts {
+                let due = burst
+                    .send(window, now, &payload)
+                    .during("sending constant-rate UDP")?;
+                next = due.map_or(next, |due| next.min(due));
+            }
+            let wait = next.saturating_since(clock::now());
+            let [echo, answer] = match &self.probe {
+                Some(probe) => poll(
+                    [Some(probe.server.as_fd()), Some(probe.client.as_fd())],
+                    Some(wait),
+                ),
+                None => poll([None, None], Some(wait)),
+            }
+            .during("waiting for UDP")?;
+            if let Some(probe) = &mut self.probe {
+                if echo {
+                    probe.echo().during("echoing")?;
+                }
+                if answer {
+                    probe.receive(window).during("receiving an echo")?;
+                }
+            }
+        }
+        Ok(self
+            .probe
+            .filter(|probe| !probe.delays.is_empty())
+            .map(|probe| probe.delays.percentiles_ms()))
+    }
+}
+
+impl Probe {
+    /// Sends what is due; answers when the next is.
+    fn send(&mut self, window: Window, now: Instant) -> io::Result<Instant> {
+        loop {
+            let due = window.start + self.interval * self.sent;
+            if due > now {
+                return Ok(due);
+            }
+            self.sent += 1;
+            let mut payload = [0; (ECHO_PACKET - HEADERS) as usize];
+            let stamp = clock::now().saturating_since(Instant::ZERO).as_nanos();
+            payload[..8].copy_from_slice(&stamp.to_be_bytes());
+            let to = SocketAddrV4::new(SERVER, ECHO_PORT);
+            unless_full(self.client.send_to(&payload, to))?;
+        }
+    }
+
+    fn echo(&self) -> io::Result<()> {
+        let mut packet = [0; ECHO_PACKET as usize];
+        while let Some((len, from)) = unless_full(self.server.recv_from(&mut packet))? {
+            unless_full(self.server.send_to(&packet[..len], from))?;
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, window: Window) -> io::Result<()> {
+        let mut packet = [0; ECHO_PACKET as usize];
+        while unless_full(self.client.recv(&mut packet))?.is_some() {
+            let now = clock::now();
+            let stamp = u64::from_be_bytes(packet[..8].try_into().expect("eight bytes"));
+            let sent = Instant::ZERO + Duration::from_nanos(stamp);
+            if window.counts(sent) {
+                let queueing = now.saturating_since(sent).saturating_sub(self.base);
+                self.delays.add(queueing);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Burst {
+    /// Sends what is due; answers when the next is, if there is one.
+    fn send(
+        &mut self,
+        window: Window,
+        now: Instant,
+        payload: &[u8],
+    ) -> io::Result<Option<Instant>> {
+        let size = self.schedule.packet.0 as u32;
+        let spacing = self.schedule.rate.tx_time(size);
+        loop {
+            let due = self.schedule.start + spacing * self.sent;
+            if self.schedule.stop.is_some_and(|stop| due >= stop) {
+                return Ok(None);
+            }
+            let due = window.start + due;
+            if due > now {
+                return Ok(Some(due));
+            }
+            self.sent += 1;
+            let payload = &payload[..(size - HEADERS) as usize];
+            unless_full(self.socket.send_to(payload, self.to))?;
+        }
+    }
+}
+
+/// The value; nothing if there was no room or nothing waited, as befits a datagram.
+fn unless_full<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn bind(namespace: &Netns, address: SocketAddrV4) -> Result<UdpSocket, LabError> {
+    namespace
+        .run(|| {
+            let socket = UdpSocket::bind(address)?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        })
+        .during("opening a UDP socket")
+}

@@ -1,0 +1,54 @@
+//! Why the lab could not run a scenario.
+
+use std::io;
+
+/// Why the lab could not run a scenario. Whatever it had made is gone.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// The kernel lacks the congestion control. Nothing was made.
+    #[error("--tcp {name}: {why}; use {instead}")]
+    CongestionControl {
+        /// Its name.
+        name: &'static str,
+        /// Why not.
+        why: &'static str,
+        /// What to write instead.
+        instead: String,
+    },
+    /// The caller may not make network namespaces. Nothing was made.
+    #[error(
+        "making network namespaces is not permitted; run as root, or allow unprivileged user \
+         namespaces (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0)"
+    )]
+    NotPermitted,
+    /// A system call failed.
+    #[error("{doing}: {source}")]
+    System {
+        /// What the lab was doing.
+        doing: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl LabError {
+    /// Whether the user wrote something wrong, as opposed to the system having failed.
+    pub fn is_bad_input(&self) -> bool {
+        matches!(self, Self::CongestionControl { .. })
+    }
+}
+
+/// Says what was being done when the system failed.
+pub(crate) trait Context<T> {
+    fn during(self, doing: &'static str) -> Result<T, LabError>;
+}
+
+impl<T> Context<T> for io::Result<T> {
+    fn during(self, doing: &'static str) -> Result<T, LabError> {
+        self.map_err(|source| LabError::System { doing, source })
+    }
+}

@@ -1,0 +1,293 @@
+//! Long-lived TCP flows over the kernel's own TCP, all served by one thread.
+
+mod socket;
+
+pub(crate) use socket::check;
+
+use crate::error::{Context as _, LabError};
+use crate::measure::Window;
+use crate::plan::{Conversation, DOWNLOAD_PORT, HOME, Plan, SERVER, UPLOAD_PORT};
+use crate::sys::{Epoll, Interest, clamp_window};
+use crate::{Halt, clock};
+use asymq_core::units::Duration;
+use asymq_gateway::net::Netns;
+use asymq_scenario::{Goodput, Scenario, Toward};
+use socket::{receive_window, reset_on_close, tcp_socket};
+use socket2::Socket;
+use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddrV4;
+use std::os::fd::AsFd as _;
+
+/// All bulk flows of a run, connected when their time comes.
+pub(crate) struct BulkFlows {
+    epoll: Epoll,
+    upload_listener: Socket,
+    download_listener: Socket,
+    flows: Vec<Flow>,
+    uploads: usize,
+    server: [SocketAddrV4; 2],
+    receive_window: Option<u64>,
+}
+
+struct Flow {
+    toward: Toward,
+    start: Duration,
+    home: Option<Socket>,
+    server: Option<Socket>,
+    received: u64,
+    received_at_warmup: u64,
+}
+
+/// What an epoll event is about: a listener, or one end of a flow.
+#[derive(Clone, Copy)]
+enum Token {
+    Listener(Toward),
+    Home(usize),
+    Server(usize),
+}
+
+impl Token {
+    fn encode(self) -> u64 {
+        match self {
+            Self::Listener(Toward::Up) => 0,
+            Self::Listener(Toward::Down) => 1,
+            Self::Home(flow) => 2 + 2 * flow as u64,
+            Self::Server(flow) => 3 + 2 * flow as u64,
+        }
+    }
+
+    fn decode(number: u64) -> Self {
+        match number {
+            0 => Self::Listener(Toward::Up),
+            1 => Self::Listener(Toward::Down),
+            end if end % 2 == 0 => Self::Home((end as usize - 2) / 2),
+            end => Self::Server((end as usize - 3) / 2),
+        }
+    }
+}
+
+impl BulkFlows {
+    /// Opens every socket in its namespace; nothing is sent yet.
+    pub(crate) fn open(
+        scenario: &Scenario,
+        plan: &Plan,
+        home: &Netns,
+        servers: &Netns,
+    ) -> Result<Self, LabError> {
+        let listen = |port| {
+            let socket = tcp_socket(scenario)?;
+            socket.set_reuse_address(true)?;
+            socket.bind(&SocketAddrV4::new(SERVER, port).into())?;
+            socket.listen(1024)?;
+            Ok::<_, io::Error>(socket)
+        };
+        let (upload_listener, download_listener) = servers
+            .run(|| Ok((listen(UPLOAD_PORT)?, listen(DOWNLOAD_PORT)?)))
+            .during("opening the servers' TCP sockets")?;
+        let open = |toward, conversation: &Conversation| {
+            let socket = tcp_socket(scenario)?;
+            socket.bind(&SocketAddrV4::new(HOME, conversation.home_port).into())?;
+            Ok::<_, io::Error>(Flow {
+                toward,
+                start: conversation.start,
+                home: Some(socket),
+                server: None,
+                received: 0,
+                received_at_warmup: 0,
+            })
+        };
+        let uploads = plan.uploads.iter().map(|flow| (Toward::Up, flow));
+        let downloads = plan.downloads.iter().map(|flow| (Toward::Down, flow));
+        let flows = home
+            .run(|| {
+                uploads
+                    .chain(downloads)
+                    .map(|(toward, flow)| open(toward, flow))
+                    .collect()
+            })
+            .during("opening home's TCP sockets")?;
+        let epoll = Epoll::new().during("creating an epoll instance")?;
+        for (listener, toward) in [
+            (&upload_listener, Toward::Up),
+            (&download_listener, Toward::Down),
+        ] {
+            epoll
+                .add(
+                    listener.as_fd(),
+                    Interest::Read,
+                    Token::Listener(toward).encode(),
+                )
+                .during("watching a listener")?;
+        }
+        Ok(Self {
+            epoll,
+            upload_listener,
+            download_listener,
+            flows,
+            uploads: plan.uploads.len(),
+            receive_window: receive_window(scenario),
+            server: [UPLOAD_PORT, DOWNLOAD_PORT].map(|port| SocketAddrV4::new(SERVER, port)),
+        })
+    }
+
+    /// Carries the flows until the window ends or the run is halted, and says what arrived.
+    pub(crate) fn run(mut self, window: Window, halt: &Halt) -> Result<Goodput, LabError> {
+        const LONGEST_WAIT: Duration = Duration::from_millis(50);
+        let mut order: Vec<usize> = (0..self.flows.len()).collect();
+        order.sort_by_key(|&flow| self.flows[flow].start);
+        let mut unstarted = order.into_iter().peekable();
+        let mut warm = false;
+        let mut buffer = vec![0; 256 * 1024];
+        let mut tokens = Vec::new();
+        loop {
+            let now = clock::now();
+            if now >= window.end || halt.is_set() {
+                break;
+            }
+            if !warm && now >= window.warm {
+                warm = true;
+                for flow in &mut self.flows {
+                    flow.received_at_warmup = flow.received;
+                }
+            }
+            while let Some(flow) =
+                unstarted.next_if(|&flow| window.start + self.flows[flow].start <= now)
+            {
+                self.connect(flow).during("connecting a flow")?;
+            }
+            let next_start = unstarted
+                .peek()
+                .map(|&flow| window.start + self.flows[flow].start);
+            let boundary = if warm { window.end } else { window.warm };
+            let until = next_start.map_or(boundary, |start| start.min(boundary));
+            let wait = until.saturating_since(now).min(LONGEST_WAIT);
+            self.epoll
+                .wait(wait, &mut tokens)
+                .during("waiting for TCP")?;
+            for &token in &tokens {
+                self.serve(Token::decode(token), &mut buffer)
+                    .during("serving TCP")?;
+            }
+        }
+        let rate =
+            |flow: &Flow| (flow.received - flow.received_at_warmup) as f64 * 8.0 / window.seconds();
+        let (up, down) = self.flows.split_at(self.uploads);
+        Ok(Goodput {
+            up: up.iter().map(rate).collect(),
+            down: down.iter().map(rate).collect(),
+        })
+    }
+
+    fn connect(&mut self, index: usize) -> io::Result<()> {
+        let flow = &self.flows[index];
+        let Some(socket) = &flow.home else {
+            return Ok(());
+        };
+        let interest = match flow.toward {
+            Toward::Up => Interest::Write,
+            Toward::Down => Interest::Read,
+        };
+        let server = self.server[(flow.toward == Toward::Down) as usize];
+        match socket.connect(&server.into()) {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+            _ => {}
+        }
+        self.epoll
+            .add(socket.as_fd(), interest, Token::Home(index).encode())
+    }
+
+    fn serve(&mut self, token: Token, buffer: &mut [u8]) -> io::Result<()> {
+        match token {
+            Token::Listener(toward) => self.accept(toward),
+            Token::Home(index) => {
+                let flow = &mut self.flows[index];
+                match flow.toward {
+                    Toward::Up => send(&mut flow.home, buffer),
+                    Toward::Down => receive(
+                        &mut flow.home,
+                        buffer,
+                        &mut flow.received,
+                        self.receive_window,
+                    ),
+                }
+                Ok(())
+            }
+            Token::Server(index) => {
+                let flow = &mut self.flows[index];
+                match flow.toward {
+                    Toward::Up => receive(
+                        &mut flow.server,
+                        buffer,
+                        &mut flow.received,
+                        self.receive_window,
+                    ),
+                    Toward::Down => send(&mut flow.server, buffer),
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn accept(&mut self, toward: Toward) -> io::Result<()> {
+        let (listener, interest, first) = match toward {
+            Toward::Up => (&self.upload_listener, Interest::Read, 0),
+            Toward::Down => (&self.download_listener, Interest::Write, self.uploads),
+        };
+        loop {
+            let (socket, peer) = match listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // The peer gave up in the meantime: nothing to serve.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) => return Err(error),
+            };
+            let port = peer.as_socket_ipv4().map_or(0, |peer| peer.port());
+            let Some(index) = Plan::flow_of_port(port, toward).map(|flow| first + flow) else {
+                continue;
+            };
+            socket.set_nonblocking(true)?;
+            reset_on_close(&socket)?;
+            self.epoll
+                .add(socket.as_fd(), interest, Token::Server(index).encode())?;
+            self.flows[index].server = Some(socket);
+        }
+    }
+}
+
+/// Writes until the socket takes no more. A socket that failed is closed: its flow has ended.
+fn send(socket: &mut Option<Socket>, buffer: &[u8]) {
+    while let Some(open) = socket {
+        match open.write(buffer) {
+            Ok(written) if written > 0 => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => *socket = None,
+        }
+    }
+}
+
+/// Reads what has arrived in order. A socket that failed is closed: its flow has ended.
+fn receive(
+    socket: &mut Option<Socket>,
+    buffer: &mut [u8],
+    received: &mut u64,
+    window: Option<u64>,
+) {
+    while let Some(open) = socket {
+        match open.read(buffer) {
+            Ok(read) if read > 0 => {
+                *received += read as u64;
+                if let Some(bytes) = window {
+                    // Cannot fail where it succeeded when the socket was made.
+                    let _ = clamp_window(open.as_fd(), bytes);
+                }
+                if read < buffer.len() {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => *socket = None,
+        }
+    }
+}

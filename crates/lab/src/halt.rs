@@ -1,0 +1,45 @@
+//! When to stop before the end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Set when the caller asks to stop, or when a part of the run has failed.
+#[derive(Debug)]
+pub(crate) struct Halt<'a> {
+    asked: &'a AtomicBool,
+    failed: AtomicBool,
+}
+
+impl<'a> Halt<'a> {
+    pub(crate) fn new(asked: &'a AtomicBool) -> Self {
+        Self {
+            asked,
+            failed: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_asked() || self.failed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Runs one part of a run. If it fails, or panics, the other parts end too.
+    pub(crate) fn guard<T, E>(&self, part: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let unless_well = FailOnDrop(&self.failed);
+        let result = part();
+        if result.is_ok() {
+            std::mem::forget(unless_well);
+        }
+        result
+    }
+}
+
+struct FailOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for FailOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,102 @@
+//! Who talks to whom in a run: addresses, ports, round-trip times, start times.
+
+use asymq_core::units::Duration;
+use asymq_scenario::{Scenario, Toward};
+use std::net::Ipv4Addr;
+
+/// Home's address.
+pub(crate) const HOME: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+/// The servers' address, on the same Ethernet: gateway and path are transparent.
+pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+
+/// Where servers take uploads.
+pub(crate) const UPLOAD_PORT: u16 = 5001;
+/// Where servers offer downloads.
+pub(crate) const DOWNLOAD_PORT: u16 = 5002;
+/// Where servers echo.
+pub(crate) const ECHO_PORT: u16 = 7;
+/// Where UDP of constant rate goes to and comes from.
+pub(crate) const BURST_PORT: u16 = 9;
+
+// Home's ports, which tell the conversations apart. A scenario has at most 1000 flows a direction.
+const FIRST_UPLOAD: u16 = 20_000;
+const FIRST_DOWNLOAD: u16 = 21_000;
+const PROBE: u16 = 22_000;
+const FIRST_BURST: u16 = 22_001;
+const MOST_FLOWS: u16 = 1000;
+
+/// One conversation, known by home's port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conversation {
+    pub(crate) home_port: u16,
+    /// Propagation both ways.
+    pub(crate) rtt: Duration,
+    /// When it starts, from the start of the run.
+    pub(crate) start: Duration,
+}
+
+/// All conversations of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) uploads: Vec<Conversation>,
+    pub(crate) downloads: Vec<Conversation>,
+    pub(crate) probe: Conversation,
+    /// One for each of the scenario's UDP bursts, in order.
+    pub(crate) bursts: Vec<Conversation>,
+}
+
+impl Plan {
+    /// The plan of a scenario's run with this seed.
+    pub(crate) fn new(scenario: &Scenario, seed: u64) -> Self {
+        let flow = |number: u32, home_port| Conversation {
+            home_port,
+            rtt: scenario.flow_rtt(seed, number as usize),
+            start: scenario.flow_start(seed, number as usize),
+        };
+        let (up, all) = (scenario.flows_up, scenario.flows_up + scenario.flows_down);
+        let other = |home_port| Conversation {
+            home_port,
+            rtt: scenario.rtt.least,
+            start: Duration::ZERO,
+        };
+        Self {
+            uploads: (0..up)
+                .zip(FIRST_UPLOAD..)
+                .map(|(number, port)| flow(number, port))
+                .collect(),
+            downloads: (up..all)
+                .zip(FIRST_DOWNLOAD..)
+                .map(|(number, port)| flow(number, port))
+                .collect(),
+            probe: other(PROBE),
+            bursts: scenario
+                .udp
+                .iter()
+                .zip(FIRST_BURST..)
+                .map(|(_, port)| other(port))
+                .collect(),
+        }
+    }
+
+    /// Which upload or download home's port belongs to.
+    pub(crate) fn flow_of_port(home_port: u16, toward: Toward) -> Option<usize> {
+        let first = match toward {
+            Toward::Up => FIRST_UPLOAD,
+            Toward::Down => FIRST_DOWNLOAD,
+        };
+        home_port
+            .checked_sub(first)
+            .filter(|index| *index < MOST_FLOWS)
+            .map(usize::from)
+    }
+
+    /// The round-trip time of each of home's ports; zero for those of nobody.
+    pub(crate) fn rtt_by_port(&self) -> Vec<Duration> {
+        let mut rtts = vec![Duration::ZERO; 1 << 16];
+        let flows = self.uploads.iter().chain(&self.downloads);
+        for talk in flows.chain([&self.probe]).chain(&self.bursts) {
+            rtts[usize::from(talk.home_port)] = talk.rtt;
+        }
+        rtts
+    }
+}

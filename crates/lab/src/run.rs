@@ -1,0 +1,172 @@
+//! A scenario's runs, one after the other.
+
+use crate::datagrams::Datagrams;
+use crate::error::{Context as _, LabError};
+use crate::flows::{self, BulkFlows};
+use crate::measure::{INTERVAL, Window};
+use crate::path::{self, Path, Ports};
+use crate::plan::Plan;
+use crate::topology::{ACCESS, INTERNET, Topology};
+use crate::uplink::Uplink;
+use crate::{Halt, clock};
+use asymq_core::units::Duration;
+use asymq_gateway::Port;
+use asymq_scenario::{Direction, Report, Run, Scenario, Series, Summary, Tool};
+use std::sync::atomic::AtomicBool;
+use std::{fs, io, thread};
+
+/// How to run a scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Becomes true when the caller wants the lab to stop.
+    pub stop: &'a AtomicBool,
+    /// Whether the report is to hold time series.
+    pub series: bool,
+}
+
+/// How far the lab is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// The run in progress, from 0.
+    pub run: u32,
+    /// Runs altogether.
+    pub runs: u32,
+    /// Time since the run's start.
+    pub elapsed: Duration,
+    /// Length of a run.
+    pub duration: Duration,
+}
+
+/// Runs a scenario over real TCP, as root or after [`enter_user_namespace`], and reports as the
+/// simulator does. May be called by several threads at once; each call has a network of its own.
+///
+/// `progress` is called about ten times a second.
+///
+/// # Errors
+/// The scenario cannot be run here, a system call failed, or `options.stop` was set. Everything
+/// that was made is gone then, too.
+///
+/// [`enter_user_namespace`]: crate::enter_user_namespace
+pub fn run_all(
+    scenario: &Scenario,
+    options: Options<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, LabError> {
+    flows::check(scenario.tcp)?;
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease")
+        .during("asking for the kernel's release")?;
+    let mut runs = Vec::new();
+    for (run, seed) in (0..).zip(scenario.seeds()) {
+        runs.push(run_once(scenario, seed, options, &mut |elapsed| {
+            progress(Progress {
+                run,
+                runs: scenario.runs,
+                elapsed,
+                duration: scenario.duration,
+            });
+        })?);
+    }
+    let tool = Tool {
+        version: env!("CARGO_PKG_VERSION").into(),
+        driver: "lab".into(),
+        kernel: Some(release.trim().into()),
+    };
+    Ok(Report::new(tool, scenario.clone(), runs))
+}
+
+fn run_once(
+    scenario: &Scenario,
+    seed: u64,
+    options: Options<'_>,
+    progress: &mut dyn FnMut(Duration),
+) -> Result<Run, LabError> {
+    // Long enough for every thread to be there when the first packet leaves.
+    const LEAD: Duration = Duration::from_millis(20);
+    let halt = Halt::new(options.stop);
+    let plan = Plan::new(scenario, seed);
+    let topology = Topology::build()?;
+    let bulk = BulkFlows::open(scenario, &plan, &topology.home, &topology.servers)?;
+    let datagrams = Datagrams::open(scenario, &plan, &topology.home, &topology.servers)?;
+    let port = |name| Port::open(name).map_err(io::Error::other);
+    let ports = topology
+        .path
+        .run(|| {
+            Ok(Ports {
+                access: port(ACCESS)?,
+                internet: port(INTERNET)?,
+            })
+        })
+        .during("opening the path's interfaces")?;
+    let uplink = Uplink::open(scenario, &topology.gateway)?;
+
+    let start = clock::now() + LEAD;
+    let window = Window {
+        start,
+        warm: start + scenario.warmup,
+        end: start + scenario.duration,
+    };
+    let emulated = Path::new(scenario, &plan, window);
+    let halt = &halt;
+    let (seen, uplink, goodput, sparse_ms) = thread::scope(|scope| {
+        let path = scope.spawn(move || halt.guard(|| path::run(emulated, ports, window, halt)));
+        let uplink = scope.spawn(move || halt.guard(|| uplink.run(window, halt)));
+        let bulk = scope.spawn(move || halt.guard(|| bulk.run(window, halt)));
+        let datagrams = scope.spawn(move || halt.guard(|| datagrams.run(window, halt)));
+        while clock::now() < window.end && !halt.is_set() {
+            progress(clock::now().saturating_since(window.start));
+            thread::sleep(Duration::from_millis(100).into());
+        }
+        Ok((
+            finished(path)?,
+            finished(uplink)?,
+            finished(bulk)?,
+            finished(datagrams)?,
+        ))
+    })?;
+    if halt.is_asked() {
+        return Err(LabError::Interrupted);
+    }
+
+    // The uplink's queue is the gateway's; what it sends is counted where it leaves the modem.
+    let up = Direction {
+        drops: uplink.drops,
+        sojourn_ms: uplink.sojourn_ms,
+        ..seen.path.up.meter.direction()
+    };
+    let down = seen.path.down.meter.direction();
+    let (all_up, data_up) = seen.path.up.meter.series();
+    let (all_down, data_down) = seen.path.down.meter.series();
+    // An interval that the run's end cuts short ends like the one before.
+    let whole = |mut backlog: Vec<u32>| {
+        let last = backlog.last().copied().unwrap_or(0);
+        backlog.resize(window.intervals(), last);
+        backlog
+    };
+    Ok(Run {
+        seed,
+        series: options.series.then(|| Series {
+            interval_s: INTERVAL.as_secs_f64(),
+            up: all_up,
+            down: all_down,
+            data_up,
+            data_down,
+            backlog_up: whole(uplink.backlog),
+            backlog_down: whole(seen.backlog_down),
+        }),
+        lateness_ms: Some(seen.lateness.percentiles_ms()),
+        summary: Summary {
+            utility: up.data + down.data,
+            up,
+            down,
+            goodput,
+            sparse_ms,
+        },
+    })
+}
+
+fn finished<T>(thread: thread::ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, LabError> {
+    match thread.join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}

@@ -1,0 +1,126 @@
+//! The lab's network: home, gateway, path and servers in a row, each in a namespace of its own.
+
+use crate::error::{Context as _, LabError};
+use crate::plan::{HOME, SERVER};
+use asymq_gateway::net::{Feature, Netns, Network, VethEnd, set_feature};
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd as _;
+use std::{fs, io};
+
+/// The gateway's interface towards home.
+pub(crate) const LAN: &str = "lan0";
+/// The gateway's interface towards the access link.
+pub(crate) const WAN: &str = "wan0";
+/// The path's interface towards the gateway.
+pub(crate) const ACCESS: &str = "access0";
+/// The path's interface towards the servers.
+pub(crate) const INTERNET: &str = "internet0";
+
+/// The namespaces of one run, wired up. They and all in them go when this goes.
+#[derive(Debug)]
+pub(crate) struct Topology {
+    pub(crate) home: Netns,
+    pub(crate) gateway: Netns,
+    pub(crate) path: Netns,
+    pub(crate) servers: Netns,
+}
+
+impl Topology {
+    /// Makes and wires the namespaces.
+    pub(crate) fn build() -> Result<Self, LabError> {
+        let new = || {
+            Netns::new().map_err(|source| match source.kind() {
+                io::ErrorKind::PermissionDenied => LabError::NotPermitted,
+                _ => LabError::System {
+                    doing: "making a network namespace",
+                    source,
+                },
+            })
+        };
+        let topology = Self {
+            home: new()?,
+            gateway: new()?,
+            path: new()?,
+            servers: new()?,
+        };
+        topology.wire().during("wiring the namespaces")?;
+        Ok(topology)
+    }
+
+    fn wire(&self) -> io::Result<()> {
+        let (home, server) = (end("home0", 11), end("server0", 41));
+        for namespace in [&self.home, &self.gateway, &self.path, &self.servers] {
+            namespace.run(quiet)?;
+        }
+        link(&self.home, home, &self.gateway, end(LAN, 21))?;
+        link(&self.gateway, end(WAN, 22), &self.path, end(ACCESS, 31))?;
+        link(&self.path, end(INTERNET, 32), &self.servers, server)?;
+        host(&self.home, home, HOME, server, SERVER)?;
+        host(&self.servers, server, SERVER, home, HOME)
+    }
+}
+
+/// An interface whose index tells its Ethernet address.
+fn end(name: &'static str, index: u8) -> VethEnd<'static> {
+    VethEnd {
+        name,
+        index: index.into(),
+        mac: [2, 0, 0, 0, 0, index],
+    }
+}
+
+/// Wires two namespaces and brings both ends up.
+fn link(a: &Netns, end_a: VethEnd<'_>, b: &Netns, end_b: VethEnd<'_>) -> io::Result<()> {
+    a.run(|| {
+        let mut network = Network::open()?;
+        network.add_veth(end_a, end_b, b.as_fd())?;
+        network.set_up(end_a.index)
+    })?;
+    b.run(|| Network::open()?.set_up(end_b.index))
+}
+
+/// Makes a namespace a host with an address, a known neighbour, and TCP as on a fresh machine.
+fn host(
+    namespace: &Netns,
+    own: VethEnd<'_>,
+    address: Ipv4Addr,
+    peer: VethEnd<'_>,
+    peer_address: Ipv4Addr,
+) -> io::Result<()> {
+    namespace.run(|| {
+        // A wire carries segments with checksums, not superpackets without.
+        for feature in [
+            Feature::Tso,
+            Feature::Gso,
+            Feature::Gro,
+            Feature::TxChecksum,
+        ] {
+            set_feature(own.name, feature, false)?;
+        }
+        let mut network = Network::open()?;
+        network.add_address(own.index, address, 24)?;
+        network.add_neighbour(own.index, peer_address, peer.mac)?;
+        for (setting, value) in [
+            ("tcp_rmem", "4096 131072 33554432"),
+            ("tcp_wmem", "4096 16384 33554432"),
+            // Flows must not learn from those of an earlier run.
+            ("tcp_no_metrics_save", "1"),
+            ("tcp_slow_start_after_idle", "0"),
+        ] {
+            fs::write(format!("/proc/sys/net/ipv4/{setting}"), value)?;
+        }
+        Ok(())
+    })
+}
+
+/// No IPv6, which would talk on its own; absent in some kernels anyway.
+fn quiet() -> io::Result<()> {
+    for interfaces in ["all", "default"] {
+        let setting = format!("/proc/sys/net/ipv6/conf/{interfaces}/disable_ipv6");
+        match fs::write(setting, "1") {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}

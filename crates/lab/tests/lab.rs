@@ -1,0 +1,158 @@
+//! Runs of the lab, short ones. They need root; without it they say so and pass.
+
+use asymq_core::units::Duration;
+use asymq_lab::{LabError, Options, run_all};
+use asymq_scenario::{Defaults, QdiscName, Run, Scenario, ScenarioArgs, Tcp};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+fn scenario(args: ScenarioArgs) -> Scenario {
+    let common = ScenarioArgs {
+        rtt: Some("20ms".parse().unwrap()),
+        duration: Some(Duration::from_secs(6)),
+        warmup: Some(Duration::from_secs(3)),
+        ..args
+    };
+    common.resolve(&Defaults::lab()).unwrap()
+}
+
+/// The scenario's only run; `None`, with a word, where networks cannot be made.
+fn run(args: ScenarioArgs) -> Option<Run> {
+    let options = Options {
+        stop: &AtomicBool::new(false),
+        series: true,
+    };
+    match run_all(&scenario(args), options, &mut |_| ()) {
+        Ok(mut report) => Some(report.runs.remove(0)),
+        Err(LabError::NotPermitted) => {
+            eprintln!("skipped: making network namespaces is not permitted; run as root");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn flows(up: u32, down: u32) -> ScenarioArgs {
+    ScenarioArgs {
+        flows_up: Some(up),
+        flows_down: Some(down),
+        ..ScenarioArgs::default()
+    }
+}
+
+#[test]
+fn aq_carries_both_directions_and_reports_every_quantity() {
+    let Some(run) = run(flows(1, 2)) else { return };
+    let (up, down) = (&run.summary.up, &run.summary.down);
+    assert!((0.9..=1.02).contains(&up.utilization), "{up:?}");
+    assert!((0.9..=1.02).contains(&down.utilization), "{down:?}");
+    assert!(up.data > 0.5 && up.ack > 0.05 && down.data > 0.9, "{run:?}");
+    assert!(up.sojourn_ms.p50 > 0.0 && up.sojourn_ms.p99 >= up.sojourn_ms.p95);
+    let goodput = &run.summary.goodput;
+    assert_eq!((goodput.up.len(), goodput.down.len()), (1, 2));
+    // Payload is less than what the link carried, by 52 bytes of headers in 1500 and what was in flight.
+    let sum: f64 = goodput.down.iter().sum();
+    assert!((0.8e7..1.0e7).contains(&sum), "{goodput:?}");
+    assert!(run.summary.sparse_ms.is_some());
+    let series = run.series.unwrap();
+    assert_eq!((series.up.len(), series.down.len()), (30, 30));
+    assert_eq!(
+        (series.backlog_up.len(), series.backlog_down.len()),
+        (30, 30)
+    );
+    assert!(run.lateness_ms.is_some());
+}
+
+#[test]
+fn no_flow_in_a_direction_is_a_solo_run() {
+    let Some(solo) = run(flows(0, 1)) else { return };
+    assert!(solo.summary.down.utilization > 0.9, "{solo:?}");
+    assert!(solo.summary.up.data < 0.01);
+    assert!(solo.summary.goodput.up.is_empty());
+    let none = run(flows(0, 0)).unwrap();
+    // Only the echo, and nothing that it would have to wait for.
+    assert!(none.summary.down.utilization < 0.01);
+    assert!(none.summary.sparse_ms.unwrap().p99 < 20.0, "{none:?}");
+}
+
+#[test]
+fn every_congestion_control_of_the_kernel_carries_data_through_droptail() {
+    for tcp in [Tcp::Reno, Tcp::Bbr] {
+        let args = ScenarioArgs {
+            qdisc: Some(QdiscName::Droptail),
+            tcp: Some(tcp),
+            ..flows(1, 1)
+        };
+        let Some(run) = run(args) else { return };
+        let up = &run.summary.up;
+        assert!(up.utilization > 0.7, "{tcp:?} {up:?}");
+    }
+}
+
+#[test]
+fn udp_has_its_rate_and_its_schedule() {
+    let args = ScenarioArgs {
+        udp: vec![
+            "up:200kbit".parse().unwrap(),
+            "down:2mbit@3s..4500ms".parse().unwrap(),
+        ],
+        ..flows(0, 0)
+    };
+    let Some(run) = run(args) else { return };
+    let (up, down) = (run.summary.up.utilization, run.summary.down.utilization);
+    assert!((up - 0.205).abs() < 0.01, "{up}"); // the echo adds 0.005
+    assert!((down - 0.1).abs() < 0.01, "{down}"); // half of the time after warm-up
+    assert_eq!(run.summary.up.drops, 0.0);
+}
+
+#[test]
+fn the_receive_window_bounds_a_flow() {
+    let args = ScenarioArgs {
+        window: Some("10p".parse().unwrap()),
+        ..flows(0, 1)
+    };
+    let Some(run) = run(args) else { return };
+    // 10 segments of 1460 bytes every round trip of 20 ms are 5.8 Mbit/s at most.
+    let goodput = run.summary.goodput.down[0];
+    assert!((3.0e6..6.0e6).contains(&goodput), "{goodput}");
+}
+
+#[test]
+fn a_stop_ends_it_promptly() {
+    let stop = AtomicBool::new(false);
+    let options = Options {
+        stop: &stop,
+        series: false,
+    };
+    let mut asked = None;
+    let outcome = run_all(&scenario(flows(1, 1)), options, &mut |progress| {
+        if progress.elapsed > Duration::from_secs(1) {
+            stop.store(true, Ordering::Relaxed);
+            asked.get_or_insert_with(Instant::now);
+        }
+    });
+    match outcome {
+        Err(LabError::Interrupted) => {}
+        Err(LabError::NotPermitted) => return eprintln!("skipped: run as root"),
+        other => panic!("{other:?}"),
+    }
+    assert!(asked.unwrap().elapsed().as_secs_f64() < 1.0);
+}
+
+#[test]
+fn newreno_is_refused_before_anything_is_made() {
+    let scenario = Scenario {
+        tcp: Tcp::Newreno,
+        ..scenario(flows(1, 1))
+    };
+    let options = Options {
+        stop: &AtomicBool::new(false),
+        series: false,
+    };
+    let error = run_all(&scenario, options, &mut |_| panic!("it started")).unwrap_err();
+    assert!(error.is_bad_input());
+    assert_eq!(
+        error.to_string(),
+        "--tcp newreno: only the simulator has it; use reno (which recovers by SACK in kernels), cubic or bbr"
+    );
+}

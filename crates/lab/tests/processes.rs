@@ -1,0 +1,154 @@
+//! What an ordinary user may do, and what is left when a lab's process is killed. Each case needs
+//! processes with one thread at their start, so it has no use for the usual test runner.
+
+use asymq_lab::{LabError, Options, enter_user_namespace, run_all};
+use asymq_scenario::{Defaults, Run, ScenarioArgs};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use std::{env, fs, process, thread};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// A lab's namespaces: home, gateway, path, servers.
+const NAMESPACES: &str = "4";
+const NOBODY: u32 = 65_534;
+const RUNNING: &str = "running";
+
+fn main() -> ExitCode {
+    let outcome = match env::args().nth(1).as_deref() {
+        Some("child:user-namespace") => enter_user_namespace().map_err(Into::into),
+        Some("child:unprivileged") => unprivileged(),
+        Some("child:killer") => killer(),
+        Some("child:long-lab") => lab("60s").map(drop).map_err(Into::into),
+        Some("child:short-lab") => lab("1s").map(drop).map_err(Into::into),
+        _ => return parent(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parent() -> ExitCode {
+    let program = env::temp_dir().join(format!("asymq-lab-test-{}", process::id()));
+    let mut failed = 0;
+    let cases = [
+        ("an_ordinary_user_runs_a_lab", "child:unprivileged"),
+        ("a_killed_lab_leaves_no_namespace", "child:killer"),
+    ];
+    // Where nobody may read it, the ordinary user could not start it.
+    let prepared = env::current_exe()
+        .and_then(|own| fs::copy(own, &program))
+        .and_then(|_| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)));
+    if let Err(error) = prepared {
+        eprintln!("cannot copy the test program: {error}");
+        return ExitCode::FAILURE;
+    }
+    if !succeeds(&program, "child:user-namespace") {
+        let skipped = cases.len();
+        println!("this kernel lets ordinary users make no user namespaces: nothing to test");
+        println!("test result: ok. 0 passed; 0 failed; {skipped} ignored");
+        let _ = fs::remove_file(&program);
+        return ExitCode::SUCCESS;
+    }
+    for (name, child) in cases {
+        let well = succeeds(&program, child);
+        failed += usize::from(!well);
+        println!("test {name} ... {}", if well { "ok" } else { "FAILED" });
+    }
+    let _ = fs::remove_file(&program);
+    let passed = cases.len() - failed;
+    let word = if failed == 0 { "ok" } else { "FAILED" };
+    println!("\ntest result: {word}. {passed} passed; {failed} failed; 0 ignored");
+    ExitCode::from(u8::from(failed > 0))
+}
+
+/// Whether the case succeeds, as nobody if that can be had.
+fn succeeds(program: &Path, case: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg(case);
+    if fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0) {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// A lab of one flow each way.
+fn lab(duration: &str) -> Result<Run, LabError> {
+    let args = ScenarioArgs {
+        flows_up: Some(1),
+        flows_down: Some(1),
+        rtt: Some("20ms".parse().expect("a time")),
+        duration: Some(duration.parse().expect("a time")),
+        warmup: Some("500ms".parse().expect("a time")),
+        ..ScenarioArgs::default()
+    };
+    let scenario = args.resolve(&Defaults::lab()).expect("a valid scenario");
+    let options = Options {
+        stop: &AtomicBool::new(false),
+        series: false,
+    };
+    let mut said = false;
+    let mut report = run_all(&scenario, options, &mut |progress| {
+        // By then queues are full and data is on its way.
+        if !said && progress.elapsed.as_secs_f64() > 1.0 {
+            println!("{RUNNING}");
+            said = true;
+        }
+    })?;
+    Ok(report.runs.remove(0))
+}
+
+fn unprivileged() -> Outcome {
+    enter_user_namespace()?;
+    let run = lab("4s")?;
+    if run.summary.down.utilization < 0.5 || run.summary.goodput.up[0] <= 0.0 {
+        return Err(format!("hardly anything passed: {run:?}").into());
+    }
+    Ok(())
+}
+
+/// Lets the kernel count: where only one lab's namespaces are allowed at a time, a second lab
+/// starts if and only if nothing of the first is left.
+fn killer() -> Outcome {
+    enter_user_namespace()?;
+    fs::write("/proc/sys/user/max_net_namespaces", NAMESPACES)?;
+    let mut first = start("child:long-lab")?;
+    let mut said = String::new();
+    let out = first.stdout.take().ok_or("no pipe")?;
+    BufReader::new(out).read_line(&mut said)?;
+    let second = start("child:short-lab")?.wait()?;
+    first.kill()?;
+    first.wait()?;
+    if said.trim() != RUNNING {
+        return Err("the first lab did not run".into());
+    }
+    if second.success() {
+        return Err("the kernel did not count the first lab's namespaces".into());
+    }
+    // The kernel removes them in the background.
+    let killed = Instant::now();
+    while !start("child:short-lab")?.wait()?.success() {
+        if killed.elapsed() > Duration::from_secs(5) {
+            return Err("5 s after its end, namespaces of the first lab are left".into());
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+fn start(case: &str) -> std::io::Result<Child> {
+    Command::new(env::current_exe()?)
+        .arg(case)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+}
