@@ -90,6 +90,7 @@ impl Offload {
         let checksum_at = transport + self.checksum_offset;
         if !self.needs_checksum
             || self.segment == 0
+            || payload.is_empty()
             || headers < transport + if tcp { 20 } else { 8 }
             || network + 20 > transport
             || checksum_at + 2 > headers
@@ -97,7 +98,7 @@ impl Offload {
             return None;
         }
         let whole_len = u16::try_from(frame.len() - transport).ok()?;
-        let last = payload.len().saturating_sub(1) / self.segment;
+        let last = (payload.len() - 1) / self.segment;
         for (i, part) in payload.chunks(self.segment).enumerate() {
             scratch.clear();
             scratch.extend_from_slice(&frame[..headers]);
@@ -183,3 +184,6 @@ fn fix_tcp(tcp: &mut [u8], offset: usize, first: bool, last: bool) {
         tcp[13] &= !CWR;
     }
 }
+
+#[cfg(test)]
+mod tests;

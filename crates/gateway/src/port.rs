@@ -171,7 +171,10 @@ impl PacketIo for Port {
         };
         for _ in 0..most {
             let any = ring.next(|received| {
-                if !received.outgoing && !take(received, socket, superpacket, segment, &mut count) {
+                if received.outgoing {
+                } else if received.truncated {
+                    losses.ring_full += 1;
+                } else if !take(received, socket, superpacket, segment, &mut count) {
                     losses.not_understood += 1;
                 }
             });
@@ -265,9 +268,6 @@ fn take(
     } else {
         received.bytes
     };
-    if received.truncated {
-        return false;
-    }
     let Some((header, _)) = bytes.split_first_chunk::<{ RxRing::VNET_HDR }>() else {
         return false;
     };

@@ -243,6 +243,162 @@ fn a_stopping_gateway_lets_its_queue_leave() {
 }
 
 #[test]
+fn large_frames_and_a_changed_mtu_are_carried() {
+    let Some(place) = Place::new() else { return };
+    let gateway = Running::start(&place, "1gbit");
+    // The ports were opened for 1500 bytes.
+    for (host, index) in [(&place.home, LAN), (&place.net, WAN)] {
+        for netns in [&place.middle, host] {
+            netns.run(|| Network::open()?.set_mtu(index, 9000)).unwrap();
+        }
+    }
+    assert_eq!(
+        transfer(&place.home, &place.net, NET, 3_000_000).0,
+        3_000_000
+    );
+    let stats = gateway.stats.clone();
+    gateway.stop();
+    let up = stats.latest().up.data;
+    assert!(up.bytes / up.packets > 8000, "{up:?}");
+    assert_eq!(stats.latest().losses, Default::default());
+}
+
+#[test]
+fn a_frame_too_long_for_the_other_side_is_lost_and_counted() {
+    let Some(place) = Place::new() else { return };
+    place
+        .home
+        .run(|| Network::open()?.set_mtu(LAN, 9000))
+        .unwrap();
+    place
+        .middle
+        .run(|| Network::open()?.set_mtu(LAN, 9000))
+        .unwrap();
+    let gateway = Running::start(&place, "1gbit");
+    let received = thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(&place.net, 2));
+        thread::sleep(Duration::from_millis(100));
+        place
+            .home
+            .run(|| {
+                let mut port = Port::open("eth").unwrap();
+                for (number, len) in [(1, 60), (2, 5000), (3, 60)] {
+                    port.send(&numbered(number, len));
+                }
+                port.flush()
+            })
+            .unwrap();
+        receiver.join().unwrap()
+    });
+    assert_eq!(received, [numbered(1, 60), numbered(3, 60)]);
+    let stats = gateway.stats.clone();
+    gateway.stop();
+    assert_eq!(stats.latest().losses.wan.too_long, 1);
+}
+
+#[test]
+fn tags_and_frames_of_any_protocol_pass_unchanged_in_both_directions() {
+    let Some(place) = Place::new() else { return };
+    let gateway = Running::start(&place, "1gbit");
+    let mut tagged = numbered(1, 100);
+    tagged[12..20].copy_from_slice(&[0x81, 0, 0x60, 5, 0x88, 0xb5, 1, 1]);
+    let mut twice = numbered(2, 100);
+    twice[12..24].copy_from_slice(&[0x88, 0xa8, 0, 9, 0x81, 0, 0, 5, 0x88, 0xb5, 2, 2]);
+    let frames = [tagged, twice, numbered(3, 60), numbered(4, 1514)];
+    for (from, to) in [(&place.home, &place.net), (&place.net, &place.home)] {
+        let received = thread::scope(|scope| {
+            let receiver = scope.spawn(|| receive(to, frames.len()));
+            thread::sleep(Duration::from_millis(100));
+            from.run(|| {
+                let mut port = Port::open("eth").unwrap();
+                for frame in &frames {
+                    port.send(frame);
+                }
+                port.flush()
+            })
+            .unwrap();
+            receiver.join().unwrap()
+        });
+        assert_eq!(received, frames);
+    }
+    gateway.stop();
+}
+
+#[test]
+fn nothing_is_lost_below_capacity_and_nothing_comes_back() {
+    const FRAMES: u32 = 20_000;
+    let Some(place) = Place::new() else { return };
+    let gateway = Running::start(&place, "10gbit");
+    let received = thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(&place.net, FRAMES as usize));
+        thread::sleep(Duration::from_millis(100));
+        place
+            .home
+            .run(|| {
+                let mut port = Port::open("eth").unwrap();
+                for first in (0..FRAMES).step_by(20) {
+                    for number in first..first + 20 {
+                        port.send(&numbered(number, 60));
+                    }
+                    port.flush()?;
+                    // 20 000 a second at most, so that a busy machine has 0.2 s to empty a ring.
+                    thread::sleep(Duration::from_millis(1));
+                }
+                let mut back = 0;
+                port.receive(usize::MAX, &mut |frame| {
+                    back += u32::from(is_numbered(frame))
+                })?;
+                assert_eq!(back, 0);
+                Ok(())
+            })
+            .unwrap();
+        receiver.join().unwrap()
+    });
+    let expected: Vec<_> = (0..FRAMES).map(|number| numbered(number, 60)).collect();
+    assert_eq!(received.len(), expected.len());
+    assert!(received == expected, "in order and unchanged");
+    gateway.stop();
+}
+
+const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
+
+/// A frame that no host answers.
+fn numbered(number: u32, len: usize) -> Vec<u8> {
+    let mut frame = vec![0; len];
+    frame[..12].copy_from_slice(&[2, 9, 9, 9, 9, 9, 2, 8, 8, 8, 8, 8]);
+    frame[12..14].copy_from_slice(&EXPERIMENTAL);
+    frame[20..24].copy_from_slice(&number.to_be_bytes());
+    frame
+}
+
+fn is_numbered(frame: &[u8]) -> bool {
+    frame[..6] == [2, 9, 9, 9, 9, 9]
+}
+
+/// Waits for so many numbered frames, at most five seconds.
+fn receive(netns: &Netns, count: usize) -> Vec<Vec<u8>> {
+    netns
+        .run(|| {
+            let mut port = Port::open("eth").unwrap();
+            let mut frames = Vec::new();
+            let start = Instant::now();
+            while frames.len() < count && start.elapsed() < Duration::from_secs(5) {
+                asymq_gateway::poll(
+                    [Some(port.as_fd())],
+                    Some(asymq_core::Duration::from_millis(50)),
+                )?;
+                port.receive(1024, &mut |frame| {
+                    if is_numbered(frame) {
+                        frames.push(frame.to_vec());
+                    }
+                })?;
+            }
+            Ok(frames)
+        })
+        .unwrap()
+}
+
+#[test]
 fn what_cannot_be_bridged_is_refused_with_the_flag_and_the_reason() {
     let Some(place) = Place::new() else { return };
     let refused = |lan: &str, wan: &str| {

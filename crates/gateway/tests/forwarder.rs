@@ -1,0 +1,215 @@
+//! The forwarder between fake ports, by a fake clock.
+
+use asymq_core::config::Config;
+use asymq_core::frame::FlowKey;
+use asymq_core::units::{Duration, Instant, Limit, Rate};
+use asymq_gateway::{Forwarder, PacketIo, Shaper};
+use asymq_scenario::{QdiscArgs, QdiscName};
+use std::io;
+
+/// Keeps what it is given to send.
+#[derive(Default)]
+struct FakePort(Vec<Vec<u8>>);
+
+impl PacketIo for FakePort {
+    fn receive(&mut self, _: usize, _: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        Ok(0)
+    }
+
+    fn send(&mut self, frame: &[u8]) {
+        self.0.push(frame.to_vec());
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl FakePort {
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(|frame| frame.len() as u64).sum()
+    }
+}
+
+fn droptail(packets: u32) -> Config {
+    Config::DropTail {
+        limit: Limit::Packets(packets),
+    }
+}
+
+fn forwarder(discipline: &Config, rate: &str, overhead: &str) -> Forwarder {
+    Forwarder::new(
+        discipline,
+        rate.parse().unwrap(),
+        overhead.parse().unwrap(),
+        FlowKey::new([1, 2]),
+    )
+}
+
+/// A frame that is no IP, with a number in it.
+fn frame(number: u32, len: usize) -> Vec<u8> {
+    let mut frame = vec![0; len];
+    frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+    frame[14..18].copy_from_slice(&number.to_be_bytes());
+    frame
+}
+
+/// A TCP segment over IPv4.
+fn tcp(payload: usize) -> Vec<u8> {
+    let mut frame = vec![0; 14 + 40 + payload];
+    frame[12..14].copy_from_slice(&[8, 0]);
+    frame[14] = 0x45;
+    frame[16..18].copy_from_slice(&((40 + payload) as u16).to_be_bytes());
+    frame[23] = 6;
+    frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+    frame[46..48].copy_from_slice(&[0x50, 0x10]);
+    frame
+}
+
+fn millis(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+#[test]
+fn the_uplink_carries_exactly_its_rate_however_late_its_caller_wakes() {
+    // Long enough that one frame is less than 0.05 %.
+    for (rate, seconds) in [("1mbit", 60), ("20mbit", 10), ("950mbit", 2)] {
+        let mut forwarder = forwarder(&droptail(1000), rate, "");
+        let rate: Rate = rate.parse().unwrap();
+        let mut wan = FakePort::default();
+        let (mut now, mut number, mut sent_bytes) = (millis(1), 0, 0);
+        while now < millis(1 + seconds * 1000) {
+            while forwarder.backlog().packets < 900 {
+                // Sizes from 60 to 1513 bytes.
+                let len = 60 + (number as usize * 7919) % 1454;
+                forwarder.from_lan(now, &frame(number, len));
+                number += 1;
+            }
+            let next = forwarder.transmit(now, usize::MAX, &mut wan).unwrap();
+            sent_bytes += wan.bytes();
+            wan.0.clear();
+            let allowed = (now.saturating_since(millis(1)) + Shaper::MOST_LATE).as_secs_f64()
+                * rate.bytes_per_sec_f64();
+            assert!(sent_bytes as f64 <= allowed + 1513.0, "faster than {rate}");
+            // Up to 3 ms late, by a pattern without period.
+            now = next + Duration::from_micros(u64::from(number) * 2_654_435 % 3_000);
+        }
+        let ideal = rate.bytes_per_sec_f64() * seconds as f64;
+        let error = (sent_bytes as f64 - ideal).abs() / ideal;
+        assert!(error < 0.001, "{rate}: {sent_bytes} of {ideal}");
+    }
+}
+
+#[test]
+fn a_frame_that_finds_the_link_idle_leaves_at_once() {
+    let mut forwarder = forwarder(&droptail(50), "1mbit", "");
+    let mut wan = FakePort::default();
+    for second in 1..100 {
+        let now = millis(1000 * second);
+        forwarder.from_lan(now, &frame(0, 1514));
+        assert_eq!(forwarder.transmit(now, 64, &mut wan), None);
+        assert_eq!(wan.0.len() as u64, second);
+    }
+}
+
+#[test]
+fn the_link_rests_only_when_nothing_waits() {
+    let mut forwarder = forwarder(&droptail(50), "1mbit", "");
+    let mut wan = FakePort::default();
+    for number in 0..3 {
+        forwarder.from_lan(millis(1), &frame(number, 1250));
+    }
+    // 1250 bytes take 10 ms.
+    assert_eq!(
+        forwarder.transmit(millis(1), 64, &mut wan),
+        Some(millis(11))
+    );
+    assert_eq!(
+        forwarder.transmit(millis(10), 64, &mut wan),
+        Some(millis(11))
+    );
+    assert_eq!(wan.0.len(), 1);
+    assert_eq!(
+        forwarder.transmit(millis(11), 64, &mut wan),
+        Some(millis(21))
+    );
+    assert_eq!(forwarder.transmit(millis(21), 64, &mut wan), None);
+    assert_eq!(wan.0.len(), 3);
+}
+
+#[test]
+fn a_queue_that_nothing_joins_leaves_in_the_time_that_its_bytes_take() {
+    let mut forwarder = forwarder(&droptail(1000), "10mbit", "");
+    let mut wan = FakePort::default();
+    for number in 0..1000 {
+        forwarder.from_lan(millis(1), &frame(number, 1250));
+    }
+    let mut now = millis(1);
+    while let Some(next) = forwarder.transmit(now, 64, &mut wan) {
+        now = next;
+    }
+    assert_eq!(forwarder.backlog().packets, 0);
+    // 1000 frames of 1 ms each; the last starts a millisecond before its end.
+    assert_eq!(now, millis(1 + 999));
+    let numbers = wan
+        .0
+        .iter()
+        .map(|frame| u32::from_be_bytes(frame[14..18].try_into().unwrap()));
+    assert!(numbers.eq(0..1000));
+}
+
+#[test]
+fn under_overload_every_frame_is_sent_or_counted_as_dropped_or_waits() {
+    for name in [
+        QdiscName::Droptail,
+        QdiscName::Aq,
+        QdiscName::Fq,
+        QdiscName::Sad,
+    ] {
+        let (up, down) = ("1mbit".parse().unwrap(), "10mbit".parse().unwrap());
+        let config = name.config(&QdiscArgs::default(), up, down, Limit::Packets(50));
+        let mut forwarder = forwarder(&config, "1mbit", "");
+        let mut wan = FakePort::default();
+        let mut offered = 0;
+        for ms in 1..5_000 {
+            // Ten times what the link carries.
+            for payload in [0, 1210] {
+                forwarder.from_lan(millis(ms), &tcp(payload));
+                offered += 1;
+            }
+            forwarder.transmit(millis(ms), 64, &mut wan);
+        }
+        let stats = forwarder.stats();
+        let classes = [stats.ack, stats.data];
+        let count =
+            |of: fn(&asymq_core::qdisc::ClassStats) -> u64| -> u64 { classes.iter().map(of).sum() };
+        let dropped = count(|c| c.over_limit.packets + c.early.packets + c.ack_filtered.packets);
+        assert_eq!(count(|c| c.enqueued.packets), offered);
+        assert_eq!(count(|c| c.sent.packets), wan.0.len() as u64);
+        let waiting = u64::from(forwarder.backlog().packets);
+        assert_eq!(offered, wan.0.len() as u64 + dropped + waiting, "{name}");
+        assert!(dropped > 1000, "{name}: {dropped}");
+    }
+}
+
+#[test]
+fn frames_from_the_wan_pass_unchanged_and_in_order() {
+    let mut forwarder = forwarder(&droptail(50), "1mbit", "");
+    let mut lan = FakePort::default();
+    let frames: Vec<Vec<u8>> = (0..500).map(|n| frame(n, 60 + n as usize)).collect();
+    for frame in &frames {
+        forwarder.from_wan(millis(1), frame, &mut lan);
+    }
+    assert_eq!(lan.0, frames);
+}
+
+#[test]
+fn the_link_layer_is_charged_for() {
+    // IP packets of 40 bytes and 40 more of ADSL fill two cells: 106 bytes, 0.848 ms at 1 Mbit/s.
+    let mut forwarder = forwarder(&droptail(50), "1mbit", "pppoe-llcsnap");
+    let mut wan = FakePort::default();
+    forwarder.from_lan(millis(1), &tcp(0));
+    forwarder.from_lan(millis(1), &tcp(0));
+    let next = forwarder.transmit(millis(1), 64, &mut wan);
+    assert_eq!(next, Some(millis(1) + Duration::from_micros(848)));
+}
