@@ -5,7 +5,7 @@ mod frames;
 
 use asymq_core::frame::{FlowKey, Parsed, parse};
 use asymq_core::packet::{Protocol, flags};
-use etherparse::{IpHeaders, IpNumber, TcpHeader};
+use etherparse::{IpHeaders, IpNumber, Ipv6FragmentHeader, TcpHeader};
 use frames::*;
 
 const KEY: [u64; 2] = [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210];
@@ -139,17 +139,23 @@ fn fragments_are_opaque_but_have_a_length() {
         (packet[6], packet[7]) = (high, low);
         assert_opaque(&ethernet(&packet), 40);
     }
+    for (offset, more) in [(0, true), (8, false), (8, true)] {
+        assert_opaque(&ipv6_fragment(offset, more), 68);
+    }
+}
+
+fn ipv6_fragment(offset: u16, more: bool) -> Vec<u8> {
     let IpHeaders::Ipv6(header, mut extensions) = ipv6() else {
         unreachable!()
     };
-    extensions.fragment = Some(etherparse::Ipv6FragmentHeader::new(
-        IpNumber::TCP,
-        0.try_into().unwrap(),
-        true,
-        9,
-    ));
-    let packet = packet(IpHeaders::Ipv6(header, extensions), ack(&[]), &[]);
-    assert_opaque(&ethernet(&packet), 68);
+    let offset = offset.try_into().unwrap();
+    extensions.fragment = Some(Ipv6FragmentHeader::new(IpNumber::TCP, offset, more, 9));
+    ethernet(&packet(IpHeaders::Ipv6(header, extensions), ack(&[]), &[]))
+}
+
+#[test]
+fn an_atomic_fragment_is_whole() {
+    assert_pure_ack(&ipv6_fragment(0, false), 68, 14, 62);
 }
 
 #[test]

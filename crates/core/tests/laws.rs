@@ -4,6 +4,8 @@
 mod configs;
 #[path = "common/laws.rs"]
 mod laws;
+#[path = "common/named.rs"]
+mod named;
 
 use asymq_core::packet::{Flow, Header, Protocol, flags};
 use asymq_core::units::{Duration, Instant};

@@ -125,7 +125,10 @@ impl<'a> Ip<'a> {
                     (usize::from(len) + 1) * 8
                 }
                 FRAGMENT => {
-                    self.fragment = true;
+                    // An atomic fragment (RFC 6946) is a whole packet.
+                    let &[_, _, high, low] = self.payload.first_chunk()?;
+                    let offset_and_more = u16::from_be_bytes([high, low]) & 0xfff9;
+                    self.fragment = offset_and_more != 0;
                     8
                 }
                 _ => return Some(()),

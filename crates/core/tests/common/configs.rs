@@ -1,5 +1,6 @@
 //! Every discipline with every kind of parameter, sensible or not.
 
+use super::named::named;
 use asymq_core::classify::Classifier;
 use asymq_core::config::Config;
 use asymq_core::disciplines::{
@@ -16,39 +17,12 @@ use proptest::prelude::*;
 pub(crate) fn any_config() -> BoxedStrategy<Config> {
     prop_oneof![
         4 => (entry(), aq_params(), 0.0..=1.0)
-            .prop_flat_map(|(entry, aq, share)| prop::sample::select(named(entry, aq, share))),
+            .prop_flat_map(|(entry, aq, share)| prop::sample::select(named(entry, aq, share)))
+            .prop_map(|(_, config)| config),
         2 => (entry(), aq_params()).prop_map(|(entry, aq)| Config::Machine(entry.aq(aq))),
         4 => composition().prop_map(Config::Machine),
     ]
     .boxed()
-}
-
-/// Every discipline that has a name, on one link.
-pub(crate) fn named(entry: Entry, aq: AqParams, data_share: f64) -> Vec<Config> {
-    let limit = entry.limit;
-    let mut configs = vec![Config::DropTail { limit }, Config::FairQueue { limit }];
-    let machines = [
-        entry.aq(aq),
-        entry.fifo(),
-        entry.acks_first(),
-        entry.afvq(1.0),
-        entry.prr(),
-        entry.wrr(data_share),
-        entry.cbq(data_share),
-        entry.acq(),
-        entry.dcbq(1500.0, 2.0),
-        entry.vaq(CreditPer::Byte),
-        entry.vaq(CreditPer::Segment(1500)),
-        entry.af(),
-        entry.sad(),
-        entry.sad_cbq(data_share),
-        entry.acq_af(),
-        entry.cbq_af(data_share),
-        entry.red_on_data(),
-        entry.acc(),
-    ];
-    configs.extend(machines.map(Config::Machine));
-    configs
 }
 
 fn entry() -> BoxedStrategy<Entry> {
