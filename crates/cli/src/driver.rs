@@ -4,15 +4,21 @@ use anyhow::Context;
 use asymq_scenario::{Defaults, Report, Scenario};
 use asymq_sim::RunOptions;
 use indicatif::{ProgressBar, ProgressStyle};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The simulator or the lab.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Driver {
     /// The simulator.
     Sim,
+    /// Real kernel TCP in network namespaces.
+    Lab,
 }
 
 /// What to record beside the means.
@@ -31,6 +37,7 @@ impl Driver {
     pub(crate) const fn defaults(self) -> Defaults {
         match self {
             Self::Sim => Defaults::paper(),
+            Self::Lab => Defaults::lab(),
         }
     }
 
@@ -42,6 +49,7 @@ impl Driver {
     ) -> anyhow::Result<Vec<Report>> {
         match self {
             Self::Sim => simulate(scenarios, tracks),
+            Self::Lab => experiment(scenarios, tracks),
         }
     }
 }
@@ -86,6 +94,42 @@ fn capture(scenario: &Scenario, tracks: &Tracks) -> anyhow::Result<()> {
 fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(BufWriter::new(file))
+}
+
+/// Runs the scenarios over real TCP until done or interrupted.
+fn experiment(scenarios: &[Scenario], tracks: &Tracks) -> anyhow::Result<Vec<Report>> {
+    // Root needs no namespace of users; nobody else could do without.
+    if std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() != 0) {
+        asymq_lab::enter_user_namespace()?;
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
+    }
+    let options = asymq_lab::Options {
+        stop: &stop,
+        series: tracks.series,
+    };
+    let length = |scenario: &Scenario| scenario.duration.as_secs_f64() * f64::from(scenario.runs);
+    let seconds: f64 = scenarios.iter().map(length).sum();
+    let bar = progress_bar((seconds * 10.0) as u64);
+    let mut before = 0.0;
+    let mut reports = Vec::new();
+    for scenario in scenarios {
+        bar.set_message(scenario.qdisc.to_string());
+        let report = asymq_lab::run_all(scenario, options, &mut |progress| {
+            let done = f64::from(progress.run) * progress.duration.as_secs_f64();
+            let now = before + done + progress.elapsed.as_secs_f64();
+            bar.set_position((now * 10.0) as u64);
+        });
+        if report.is_err() {
+            bar.finish_and_clear();
+        }
+        reports.push(report?);
+        before += length(scenario);
+    }
+    bar.finish_and_clear();
+    Ok(reports)
 }
 
 /// A bar on standard error; none if that is not a terminal.

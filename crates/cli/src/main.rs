@@ -1,5 +1,5 @@
 //! `asymq`: reads the command line, runs one command, and answers with an exit code: 0, 1 if it
-//! failed at run time, 2 if the input was bad.
+//! failed at run time, 2 if the input was bad, 130 if it was interrupted.
 
 mod chart;
 mod commands;
@@ -9,6 +9,7 @@ mod report;
 mod table;
 
 use asymq_gateway::{GatewayArgs, GatewayError};
+use asymq_lab::LabError;
 use asymq_scenario::{BadArgument, ScenarioError};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -26,6 +27,7 @@ struct Cli {
 enum Command {
     Compare(Box<commands::compare::CompareArgs>),
     Sim(Box<commands::sim::SimArgs>),
+    Lab(Box<commands::sim::LabArgs>),
     /// Bridge two interfaces, shape the uplink, and serve ACKs and data as a discipline says.
     #[command(
         after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --down 10mbit --watch"
@@ -39,13 +41,17 @@ impl Command {
         match self {
             Self::Compare(args) => commands::compare::run(*args),
             Self::Sim(args) => commands::sim::sim(*args),
+            Self::Lab(args) => commands::sim::lab(*args),
             Self::Gateway(args) => Ok(args.run()?),
             Self::Model(args) => commands::model::run(&args),
         }
     }
 }
 
+const FAILURE: u8 = 1;
 const BAD_INPUT: u8 = 2;
+/// As shells report a process that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     let parsed = command_line()
@@ -59,16 +65,22 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{}", in_one_line(&error));
-            ExitCode::from(if is_bad_input(&error) { BAD_INPUT } else { 1 })
+            ExitCode::from(exit_code(&error))
         }
     }
 }
 
-fn is_bad_input(error: &anyhow::Error) -> bool {
-    let gateway = error.downcast_ref::<GatewayError>();
-    error.is::<ScenarioError>()
+fn exit_code(error: &anyhow::Error) -> u8 {
+    let (gateway, lab) = (error.downcast_ref(), error.downcast_ref());
+    let bad_input = error.is::<ScenarioError>()
         || error.is::<BadArgument>()
         || gateway.is_some_and(GatewayError::is_bad_input)
+        || lab.is_some_and(LabError::is_bad_input);
+    match lab {
+        Some(LabError::Interrupted) => INTERRUPTED,
+        _ if bad_input => BAD_INPUT,
+        _ => FAILURE,
+    }
 }
 
 /// The error and its causes, each said once: some errors speak for their cause.

@@ -48,13 +48,13 @@ pub struct ScenarioArgs {
     /// Congestion control: reno, newreno (simulator); reno, cubic, bbr (lab).
     #[arg(long, value_name = "NAME")]
     pub tcp: Option<Tcp>,
-    /// TCP segment payload, 88b to 1460b [default: 1460b].
+    /// TCP segment payload, 88b to 1460b, simulator only [default: 1460b].
     #[arg(long, value_name = "SIZE")]
     pub mss: Option<Bytes>,
     /// Delayed ACKs with this timeout; 0 acknowledges every packet [default: 0, simulator only].
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "100ms")]
     pub delayed_ack: Option<Duration>,
-    /// Receive window in packets or bytes [default: unlimited].
+    /// Receive window in packets or bytes, simulator only [default: unlimited].
     #[arg(long, value_name = "LIMIT")]
     pub window: Option<Limit>,
     /// Constant-rate UDP, like up:500kbit or down:3mbit:200b@60s..80s; repeatable.
@@ -96,6 +96,8 @@ pub struct Defaults {
     pub tcps: &'static [Tcp],
     /// The driver in words, for errors: "in the simulator".
     pub place: &'static str,
+    /// Whether kernels decide on segment size and receive window.
+    pub real: bool,
     /// TCP/IP header bytes of a segment: 40, or 52 with timestamps.
     pub headers: u32,
     /// The sparse echo.
@@ -117,6 +119,7 @@ impl Defaults {
             tcp: Tcp::Newreno,
             tcps: &[Tcp::Reno, Tcp::Newreno],
             place: "in the simulator",
+            real: false,
             headers: 40,
             probe: None,
             runs: 5,
@@ -142,6 +145,7 @@ impl Defaults {
             tcp: Tcp::Cubic,
             tcps: &[Tcp::Reno, Tcp::Cubic, Tcp::Bbr],
             place: "in the lab",
+            real: true,
             headers: 52,
             probe: Some(Duration::from_millis(100)),
             runs: 1,
@@ -310,6 +314,20 @@ fn check(scenario: &Scenario, defaults: &Defaults) -> Result<(), ScenarioError> 
         "mss",
         &Bytes(scenario.mss.into()),
         "out of range; use 88b to 1460b",
+    )?;
+    if let (true, Some(window)) = (defaults.real, scenario.window) {
+        require(
+            false,
+            "window",
+            &window,
+            "simulated only; kernels decide for themselves",
+        )?;
+    }
+    require(
+        !defaults.real || scenario.mss == 1460,
+        "mss",
+        &Bytes(scenario.mss.into()),
+        "simulated only; the lab's Ethernet gives 1460b",
     )?;
     require(
         duration > Duration::ZERO && duration <= Duration::from_secs(36_000),

@@ -14,7 +14,10 @@ use std::path::PathBuf;
 /// down with an RTT of 100 ms and buffers of 100 packets, simulated.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// Only these disciplines, separated by commas [default: all].
+    /// Over real kernel TCP in network namespaces, not simulated.
+    #[arg(long)]
+    real: bool,
+    /// Only these disciplines, separated by commas [default: all; droptail,aq with --real].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<QdiscName>,
     /// Where to write the picture [default: asymq-compare.svg].
@@ -47,16 +50,18 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<()> {
         }
         .into());
     }
-    let driver = Driver::Sim;
+    let driver = if args.real { Driver::Lab } else { Driver::Sim };
     let picture = match (args.chart, args.no_chart || args.json) {
         (Some(path), _) => Some(path),
         (None, true) => None,
         (None, false) => Some(PathBuf::from("asymq-compare.svg")),
     };
     let scenario = args.scenario.resolve(&driver.defaults().headline())?;
-    let names = match args.only.as_slice() {
-        [] => QdiscName::value_variants(),
-        only => only,
+    let names = match (args.only.as_slice(), driver) {
+        ([], Driver::Sim) => QdiscName::value_variants(),
+        // Real time is dear: a minute for each run.
+        ([], Driver::Lab) => &[QdiscName::Droptail, QdiscName::Aq],
+        (only, _) => only,
     };
     let scenarios: Vec<Scenario> = names
         .iter()
@@ -106,6 +111,7 @@ fn drop_series(reports: &mut [Report]) {
 fn words(driver: Driver, scenario: &Scenario) -> chart::Words {
     let how = match driver {
         Driver::Sim => "Simulated",
+        Driver::Lab => "Real kernel TCP",
     };
     let flows = match (scenario.flows_up, scenario.flows_down) {
         (up, 0) => report::count(up, "upload"),

@@ -22,6 +22,16 @@ pub(crate) struct SimArgs {
     pcap_down: Option<PathBuf>,
 }
 
+/// Run a scenario over real kernel TCP, in network namespaces on this machine.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: asymq lab --up 1mbit --down 10mbit --tcp cubic")]
+pub(crate) struct LabArgs {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
 #[derive(Debug, Args)]
 struct OutputArgs {
     /// Print JSON (docs/json.md).
@@ -40,6 +50,15 @@ pub(crate) fn sim(args: SimArgs) -> anyhow::Result<()> {
         pcap_down: args.pcap_down,
     };
     run(Driver::Sim, args.scenario, &args.output, &tracks)
+}
+
+/// Runs `asymq lab`.
+pub(crate) fn lab(args: LabArgs) -> anyhow::Result<()> {
+    let tracks = Tracks {
+        series: args.output.series,
+        ..Tracks::default()
+    };
+    run(Driver::Lab, args.scenario, &args.output, &tracks)
 }
 
 fn run(

@@ -1,0 +1,42 @@
+//! `asymq lab`, where network namespaces may be made.
+
+use crate::{answer, asymq};
+use serde_json::Value;
+
+/// The paths of all numbers in `value`, lists as one.
+fn shape(path: &str, value: &Value, paths: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                shape(&format!("{path}.{key}"), field, paths);
+            }
+        }
+        Value::Array(_) => paths.push(format!("{path}[]")),
+        _ => paths.push(path.to_owned()),
+    }
+}
+
+#[test]
+fn the_lab_answers_in_the_shape_of_the_simulator() {
+    const LINE: &str = "--json --duration 2s --warmup 1s --runs 1 --probe 100ms --flows-up 1";
+    let directory = tempfile::tempdir().unwrap();
+    let output = asymq(directory.path(), &format!("lab {LINE} --flows-down 2"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("not permitted") {
+        eprintln!("skipped: {stderr}");
+        return;
+    }
+    assert!(output.status.success(), "{stderr}");
+    let real: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let simulated = answer(directory.path(), &format!("sim {LINE} --flows-down 2"));
+    let simulated: Value = serde_json::from_str(&simulated).unwrap();
+    let paths = |report: &Value| {
+        let mut paths = Vec::new();
+        shape("mean", &report["mean"], &mut paths);
+        paths
+    };
+    assert_eq!(paths(&real), paths(&simulated));
+    assert_eq!(real["tool"]["driver"], "lab");
+    assert!(real["tool"]["kernel"].is_string());
+    assert_eq!(real["mean"]["goodput"]["down"].as_array().unwrap().len(), 2);
+}
