@@ -6,7 +6,7 @@ use core::{fmt, str::FromStr};
 
 /// How the bytes below the packet are packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Framing {
+enum Framing {
     /// As they are.
     #[default]
     Plain,
