@@ -104,7 +104,9 @@ fn command_line() -> clap::Command {
         true => arg.allow_negative_numbers(true),
         false => arg,
     };
-    Cli::command().mut_subcommands(|command| command.mut_args(allow_minus))
+    Cli::command()
+        .mut_subcommands(|command| command.mut_args(allow_minus))
+        .mut_subcommand("compare", commands::compare::own_defaults)
 }
 
 /// Answers a command line that is not understood, or that asks for help.

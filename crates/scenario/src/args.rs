@@ -13,6 +13,7 @@ use std::path::PathBuf;
 /// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Scenario")]
 pub struct ScenarioArgs {
     /// Scenario file (TOML, same names); flags override it.
     #[arg(value_name = "FILE")]

@@ -3,7 +3,7 @@
 use crate::driver::{Driver, Tracks};
 use crate::{chart, output, report};
 use asymq_scenario::{BadArgument, QdiscName, Report, Scenario, ScenarioArgs};
-use clap::{Args, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,6 +38,33 @@ pub(crate) struct CompareArgs {
 struct Comparison<'a> {
     format: u32,
     reports: BTreeMap<String, &'a Report>,
+}
+
+/// Tells this command's defaults where they are not those of `sim` and `lab`.
+pub(crate) fn own_defaults(command: Command) -> Command {
+    let with_help = |command: Command, id: &'static str, help: &'static str| {
+        command.mut_arg(id, |arg| arg.help(help).long_help(None::<&str>))
+    };
+    let command = command.mut_arg("qdisc", |arg| arg.hide(true));
+    [
+        ("flows_up", "Long-lived uploads, 0 to 1000 [default: 1]"),
+        ("flows_down", "Long-lived downloads, 0 to 1000 [default: 1]"),
+        (
+            "rtt",
+            "Propagation round-trip time, one or a range [default: 100ms]",
+        ),
+        (
+            "buffer",
+            "Uplink buffer, in packets or bytes [default: 100p]",
+        ),
+        ("buffer_down", "Downlink buffer [default: 100p]"),
+        (
+            "probe",
+            "Send a sparse UDP echo this often and report its delay; 0 sends none [default: 100ms]",
+        ),
+    ]
+    .into_iter()
+    .fold(command, |command, (id, help)| with_help(command, id, help))
 }
 
 /// Runs the command.

@@ -11,8 +11,6 @@ use std::path::PathBuf;
 #[command(after_help = "Example: asymq sim --up 1mbit --down 10mbit --qdisc droptail")]
 pub(crate) struct SimArgs {
     #[command(flatten)]
-    scenario: ScenarioArgs,
-    #[command(flatten)]
     output: OutputArgs,
     /// Write the uplink's packets of the first run as pcapng.
     #[arg(long, value_name = "FILE")]
@@ -20,6 +18,8 @@ pub(crate) struct SimArgs {
     /// Write the downlink's packets of the first run as pcapng.
     #[arg(long, value_name = "FILE")]
     pcap_down: Option<PathBuf>,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
 }
 
 /// Run a scenario over real kernel TCP, in network namespaces on this machine.
@@ -27,9 +27,9 @@ pub(crate) struct SimArgs {
 #[command(after_help = "Example: asymq lab --up 1mbit --down 10mbit --tcp cubic")]
 pub(crate) struct LabArgs {
     #[command(flatten)]
-    scenario: ScenarioArgs,
-    #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
 }
 
 #[derive(Debug, Args)]
