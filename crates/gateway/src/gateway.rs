@@ -21,6 +21,9 @@ use std::os::fd::AsFd;
 const BATCH: usize = 64;
 /// How often a snapshot is published unless told otherwise.
 const REPORT: Duration = Duration::from_secs(1);
+/// A gateway that would wake more often than this rests, so that frames are handled by the dozen:
+/// a wake costs as much as several frames.
+const REST: Duration = Duration::from_micros(100);
 /// The longest that a stopping gateway waits for its queue to leave.
 const DRAIN: Duration = Duration::from_secs(2);
 
@@ -171,6 +174,7 @@ impl Gateway {
         let mut observer = Observer::new(clock.now(), self.capacities.0, self.capacities.1);
         let mut report_at = clock.now() + self.report_interval;
         let mut drain_until: Option<Instant> = None;
+        let mut rest_until = Instant::ZERO;
         self.tell_offloads();
         loop {
             let now = clock.now();
@@ -191,6 +195,10 @@ impl Gateway {
                 break;
             }
 
+            let rest = rest_until.saturating_since(clock.now());
+            if rest > Duration::ZERO {
+                std::thread::sleep(rest.into());
+            }
             let wake = [next, self.lan.retry_at(), self.wan.retry_at(), drain_until]
                 .into_iter()
                 .flatten()
@@ -214,12 +222,13 @@ impl Gateway {
                 }
             }
             let now = clock.now();
-            if lan {
-                self.take_from_lan(now);
-            }
-            if wan {
-                self.take_from_wan(now);
-            }
+            let taken_up = if lan { self.take_from_lan(now) } else { 0 };
+            let taken_down = if wan { self.take_from_wan(now) } else { 0 };
+            rest_until = match taken_up.max(taken_down) < BATCH {
+                true => now + REST,
+                // More is waiting.
+                false => now,
+            };
         }
         self.report(clock.now(), &mut observer);
         match self.forwarder.backlog().packets {
@@ -229,15 +238,17 @@ impl Gateway {
         Ok(())
     }
 
-    fn take_from_lan(&mut self, now: Instant) {
+    fn take_from_lan(&mut self, now: Instant) -> usize {
         let forwarder = &mut self.forwarder;
         let taken = self
             .lan
             .receive(BATCH, &mut |frame| forwarder.from_lan(now, frame));
+        let count = *taken.as_ref().unwrap_or(&0);
         self.check(Side::Lan, |_| taken.map(drop));
+        count
     }
 
-    fn take_from_wan(&mut self, now: Instant) {
+    fn take_from_wan(&mut self, now: Instant) -> usize {
         let Self {
             forwarder,
             lan,
@@ -245,8 +256,10 @@ impl Gateway {
             ..
         } = self;
         let taken = wan.receive(BATCH, &mut |frame| forwarder.from_wan(now, frame, lan));
+        let count = *taken.as_ref().unwrap_or(&0);
         self.check(Side::Wan, |_| taken.map(drop));
         self.check(Side::Lan, |link| link.flush());
+        count
     }
 
     /// Gives a side up until it is back if `work` on it fails.

@@ -1,6 +1,7 @@
 //! A running gateway for a person's eye.
 
 use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Snapshot};
+use asymq_core::units::Limit;
 use std::fmt::Write;
 
 /// The snapshot as a table, some ten lines of at most 80 characters.
@@ -74,7 +75,7 @@ fn traffic(direction: &DirectionSnapshot) -> [String; 5] {
 
 fn queue(class: &ClassSnapshot) -> [String; 5] {
     [
-        format!("{} packets", class.backlog_packets),
+        Limit::Packets(class.backlog_packets).to_string(),
         scaled(class.backlog_bytes as f64, ["B", "kB", "MB"]),
         format!("{} ms", significant(class.sojourn_p50_ms)),
         format!("{} ms", significant(class.sojourn_p99_ms)),
@@ -140,8 +141,8 @@ up        988 kbit/s        98.8 %   87.7 kbit/s    900 kbit/s       0 bit/s
 down     9.99 Mbit/s        99.9 %       0 bit/s       0 bit/s       0 bit/s
 
 queue        waiting                wait, median          99 %       dropped
-ACKs       3 packets         198 B       4.25 ms       61.0 ms            12
-data       0 packets           0 B          0 ms          0 ms             0
+ACKs              3p         198 B       4.25 ms       61.0 ms            12
+data              0p           0 B          0 ms          0 ms             0
 
 data_share 0.73
 lost at wan: 7 longer than the MTU

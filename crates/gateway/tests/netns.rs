@@ -399,6 +399,25 @@ fn receive(netns: &Netns, count: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
+fn a_signal_stops_it_and_a_stopped_gateway_gives_offloads_back() {
+    let Some(place) = Place::new() else { return };
+    let gro = |on| {
+        place
+            .middle
+            .run(|| set_feature("wan", Feature::Gro, on))
+            .unwrap()
+    };
+    gro(true);
+    let gateway = Running::start(&place, "1mbit");
+    gateway.wait_for("--wan wan: switched GRO off");
+    gateway.stop.on_signals().unwrap();
+    signal_hook::low_level::raise(signal_hook::consts::SIGTERM).unwrap();
+    gateway.wait_for("stopped, nothing left behind");
+    gateway.thread.join().unwrap();
+    assert!(gro(true), "GRO was on again");
+}
+
+#[test]
 fn what_cannot_be_bridged_is_refused_with_the_flag_and_the_reason() {
     let Some(place) = Place::new() else { return };
     let refused = |lan: &str, wan: &str| {
