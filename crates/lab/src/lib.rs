@@ -19,13 +19,14 @@ mod measure;
 mod path;
 mod plan;
 mod run;
+mod runs;
 mod sys;
 mod topology;
 mod uplink;
 mod user_namespace;
 
 pub use error::LabError;
-pub use run::{Options, Progress, run_all};
+pub use runs::{Options, Progress, run_all, run_scenarios};
 pub use user_namespace::enter_user_namespace;
 
 pub(crate) use halt::Halt;

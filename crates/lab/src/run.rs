@@ -1,8 +1,8 @@
-//! A scenario's runs, one after the other.
+//! One run of a scenario.
 
 use crate::datagrams::Datagrams;
 use crate::error::{Context as _, LabError};
-use crate::flows::{self, BulkFlows};
+use crate::flows::BulkFlows;
 use crate::measure::{INTERVAL, Window};
 use crate::path::{self, Path, Ports};
 use crate::plan::Plan;
@@ -11,78 +11,19 @@ use crate::uplink::Uplink;
 use crate::{Halt, clock};
 use asymq_core::units::Duration;
 use asymq_gateway::Port;
-use asymq_scenario::{Direction, Report, Run, Scenario, Series, Summary, Tool};
-use std::sync::atomic::AtomicBool;
-use std::{fs, io, thread};
+use asymq_scenario::{Direction, Run, Scenario, Series, Summary};
+use std::{io, thread};
 
-/// How to run a scenario.
-#[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
-    /// Becomes true when the caller wants the lab to stop.
-    pub stop: &'a AtomicBool,
-    /// Whether the report is to hold time series.
-    pub series: bool,
-}
-
-/// How far the lab is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
-    /// The run in progress, from 0.
-    pub run: u32,
-    /// Runs altogether.
-    pub runs: u32,
-    /// Time since the run's start.
-    pub elapsed: Duration,
-    /// Length of a run.
-    pub duration: Duration,
-}
-
-/// Runs a scenario over real TCP, as root or after [`enter_user_namespace`], and reports as the
-/// simulator does. May be called by several threads at once; each call has a network of its own.
-///
-/// `progress` is called about ten times a second.
-///
-/// # Errors
-/// The scenario cannot be run here, a system call failed, or `options.stop` was set. Everything
-/// that was made is gone then, too.
-///
-/// [`enter_user_namespace`]: crate::enter_user_namespace
-pub fn run_all(
-    scenario: &Scenario,
-    options: Options<'_>,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Report, LabError> {
-    flows::check(scenario.tcp)?;
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease")
-        .during("asking for the kernel's release")?;
-    let mut runs = Vec::new();
-    for (run, seed) in (0..).zip(scenario.seeds()) {
-        runs.push(run_once(scenario, seed, options, &mut |elapsed| {
-            progress(Progress {
-                run,
-                runs: scenario.runs,
-                elapsed,
-                duration: scenario.duration,
-            });
-        })?);
-    }
-    let tool = Tool {
-        version: env!("CARGO_PKG_VERSION").into(),
-        driver: "lab".into(),
-        kernel: Some(release.trim().into()),
-    };
-    Ok(Report::new(tool, scenario.clone(), runs))
-}
-
-fn run_once(
+/// Runs a scenario once; `progress` is told ten times a second how far the run is.
+pub(crate) fn run_once(
     scenario: &Scenario,
     seed: u64,
-    options: Options<'_>,
-    progress: &mut dyn FnMut(Duration),
+    series: bool,
+    halt: &Halt,
+    progress: &(dyn Fn(Duration) + Sync),
 ) -> Result<Run, LabError> {
     // Long enough for every thread to be there when the first packet leaves.
     const LEAD: Duration = Duration::from_millis(20);
-    let halt = Halt::new(options.stop);
     let plan = Plan::new(scenario, seed);
     let topology = Topology::build()?;
     let bulk = BulkFlows::open(scenario, &plan, &topology.home, &topology.servers)?;
@@ -106,7 +47,6 @@ fn run_once(
         end: start + scenario.duration,
     };
     let emulated = Path::new(scenario, &plan, window);
-    let halt = &halt;
     let (seen, uplink, goodput, sparse_ms) = thread::scope(|scope| {
         let path = scope.spawn(move || halt.guard(|| path::run(emulated, ports, window, halt)));
         let uplink = scope.spawn(move || halt.guard(|| uplink.run(window, halt)));
@@ -144,7 +84,7 @@ fn run_once(
     };
     Ok(Run {
         seed,
-        series: options.series.then(|| Series {
+        series: series.then(|| Series {
             interval_s: INTERVAL.as_secs_f64(),
             up: all_up,
             down: all_down,

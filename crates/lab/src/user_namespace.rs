@@ -11,7 +11,14 @@ use std::{fs, io};
 /// The kernel does not allow it, or the process already has threads.
 pub fn enter_user_namespace() -> Result<(), LabError> {
     let (user, group) = (ids("Uid:")?, ids("Gid:")?);
-    sys::new_user_namespace().during("making a user namespace")?;
+    sys::new_user_namespace().map_err(|source| match source.raw_os_error() {
+        // Not at all, or not one more.
+        Some(libc::EPERM | libc::ENOSPC) => LabError::NotPermitted,
+        _ => LabError::System {
+            doing: "making a user namespace",
+            source,
+        },
+    })?;
     for (file, map) in [
         ("setgroups", "deny".to_owned()),
         ("uid_map", format!("0 {user} 1")),

@@ -3,6 +3,7 @@
 use asymq_core::units::Duration;
 use asymq_lab::{LabError, Options, run_all};
 use asymq_scenario::{Defaults, QdiscName, Run, Scenario, ScenarioArgs, Tcp};
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -21,6 +22,7 @@ fn run(args: ScenarioArgs) -> Option<Run> {
     let options = Options {
         stop: &AtomicBool::new(false),
         series: true,
+        jobs: NonZeroUsize::MIN,
     };
     match run_all(&scenario(args), options, &mut |_| ()) {
         Ok(mut report) => Some(report.runs.remove(0)),
@@ -123,6 +125,7 @@ fn a_stop_ends_it_promptly() {
     let options = Options {
         stop: &stop,
         series: false,
+        jobs: NonZeroUsize::MIN,
     };
     let mut asked = None;
     let outcome = run_all(&scenario(flows(1, 1)), options, &mut |progress| {
@@ -148,6 +151,7 @@ fn newreno_is_refused_before_anything_is_made() {
     let options = Options {
         stop: &AtomicBool::new(false),
         series: false,
+        jobs: NonZeroUsize::MIN,
     };
     let error = run_all(&scenario, options, &mut |_| panic!("it started")).unwrap_err();
     assert!(error.is_bad_input());

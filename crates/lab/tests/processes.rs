@@ -4,6 +4,7 @@
 use asymq_lab::{LabError, Options, enter_user_namespace, run_all};
 use asymq_scenario::{Defaults, Run, ScenarioArgs};
 use std::io::{BufRead as _, BufReader};
+use std::num::NonZeroUsize;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -95,6 +96,7 @@ fn lab(duration: &str) -> Result<Run, LabError> {
     let options = Options {
         stop: &AtomicBool::new(false),
         series: false,
+        jobs: NonZeroUsize::MIN,
     };
     let mut said = false;
     let mut report = run_all(&scenario, options, &mut |progress| {

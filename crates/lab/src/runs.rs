@@ -1,0 +1,158 @@
+//! All runs of scenarios, several at a time.
+
+use crate::Halt;
+use crate::error::{Context as _, LabError};
+use crate::flows;
+use crate::run::run_once;
+use asymq_core::units::Duration;
+use asymq_scenario::{Report, Run, Scenario, Tool};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::{fs, slice, thread};
+
+/// How to run scenarios.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Becomes true when the caller wants the lab to stop.
+    pub stop: &'a AtomicBool,
+    /// Whether reports are to hold time series.
+    pub series: bool,
+    /// The most runs at a time, each in a network of its own. One a core keeps timing clean.
+    pub jobs: NonZeroUsize,
+}
+
+/// How far the lab is, in time of runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Done so far.
+    pub elapsed: Duration,
+    /// What all runs take.
+    pub total: Duration,
+}
+
+/// Runs a scenario over real TCP, as root or after [`enter_user_namespace`], and reports as the
+/// simulator does. May be called by several threads at once; each run has a network of its own.
+///
+/// `progress` is called about ten times a second.
+///
+/// # Errors
+/// The scenario cannot be run here, a system call failed, or `options.stop` was set. Everything
+/// that was made is gone then, too.
+///
+/// [`enter_user_namespace`]: crate::enter_user_namespace
+pub fn run_all(
+    scenario: &Scenario,
+    options: Options<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, LabError> {
+    let mut reports = run_scenarios(slice::from_ref(scenario), options, progress)?;
+    Ok(reports.remove(0))
+}
+
+/// Runs several scenarios like [`run_all`], sharing `options.jobs` among all their runs; a report
+/// for each, in order.
+///
+/// # Errors
+/// As [`run_all`]. The first failure ends all runs.
+pub fn run_scenarios(
+    scenarios: &[Scenario],
+    options: Options<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<Report>, LabError> {
+    for scenario in scenarios {
+        flows::check(scenario.tcp)?;
+    }
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease")
+        .during("asking for the kernel's release")?;
+    let tasks: Vec<Task<'_>> = scenarios
+        .iter()
+        .flat_map(|scenario| scenario.seeds().map(move |seed| Task::new(scenario, seed)))
+        .collect();
+    let mut runs = run_tasks(&tasks, options, progress)?.into_iter();
+    let tool = Tool {
+        version: env!("CARGO_PKG_VERSION").into(),
+        driver: "lab".into(),
+        kernel: Some(release.trim().into()),
+    };
+    Ok(scenarios
+        .iter()
+        .map(|scenario| {
+            let runs = runs.by_ref().take(scenario.runs as usize).collect();
+            Report::new(tool.clone(), scenario.clone(), runs)
+        })
+        .collect())
+}
+
+/// A run to be made.
+struct Task<'a> {
+    scenario: &'a Scenario,
+    seed: u64,
+    /// How far it is, in ns.
+    elapsed: AtomicU64,
+}
+
+impl<'a> Task<'a> {
+    fn new(scenario: &'a Scenario, seed: u64) -> Self {
+        Self {
+            scenario,
+            seed,
+            elapsed: AtomicU64::new(0),
+        }
+    }
+
+    fn run(&self, series: bool, halt: &Halt) -> Result<Run, LabError> {
+        run_once(self.scenario, self.seed, series, halt, &|elapsed| {
+            let elapsed = elapsed.min(self.scenario.duration);
+            self.elapsed.store(elapsed.as_nanos(), Ordering::Relaxed);
+        })
+    }
+}
+
+/// Makes the runs, in order of their start, and answers in the order of the tasks.
+fn run_tasks(
+    tasks: &[Task<'_>],
+    options: Options<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<Run>, LabError> {
+    let halt = Halt::new(options.stop);
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<Vec<(usize, Run)>, LabError> {
+        let mut runs = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = tasks.get(index).filter(|_| !halt.is_set()) else {
+                return Ok(runs);
+            };
+            runs.push((index, halt.guard(|| task.run(options.series, &halt))?));
+        }
+    };
+    let sum = |of: &dyn Fn(&Task<'_>) -> u64| Duration::from_nanos(tasks.iter().map(of).sum());
+    let total = sum(&|task| task.scenario.duration.as_nanos());
+    let mut runs = thread::scope(|scope| {
+        let workers: Vec<_> = (0..options.jobs.get().min(tasks.len()))
+            .map(|_| scope.spawn(work))
+            .collect();
+        while !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
+            progress(Progress {
+                elapsed: sum(&|task| task.elapsed.load(Ordering::Relaxed)),
+                total,
+            });
+            thread::sleep(std::time::Duration::from_millis(100));
+        }
+        let mut runs = Vec::new();
+        let mut failure = None;
+        for worker in workers {
+            match worker.join() {
+                Ok(Ok(done)) => runs.extend(done),
+                Ok(Err(error)) => failure = failure.or(Some(error)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        failure.map_or(Ok(runs), Err)
+    })?;
+    if halt.is_asked() {
+        return Err(LabError::Interrupted);
+    }
+    runs.sort_by_key(|(index, _)| *index);
+    Ok(runs.into_iter().map(|(_, run)| run).collect())
+}
