@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -109,27 +110,15 @@ fn experiment(scenarios: &[Scenario], tracks: &Tracks) -> anyhow::Result<Vec<Rep
     let options = asymq_lab::Options {
         stop: &stop,
         series: tracks.series,
+        jobs: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
     };
-    let length = |scenario: &Scenario| scenario.duration.as_secs_f64() * f64::from(scenario.runs);
-    let seconds: f64 = scenarios.iter().map(length).sum();
-    let bar = progress_bar((seconds * 10.0) as u64);
-    let mut before = 0.0;
-    let mut reports = Vec::new();
-    for scenario in scenarios {
-        bar.set_message(scenario.qdisc.to_string());
-        let report = asymq_lab::run_all(scenario, options, &mut |progress| {
-            let done = f64::from(progress.run) * progress.duration.as_secs_f64();
-            let now = before + done + progress.elapsed.as_secs_f64();
-            bar.set_position((now * 10.0) as u64);
-        });
-        if report.is_err() {
-            bar.finish_and_clear();
-        }
-        reports.push(report?);
-        before += length(scenario);
-    }
+    let bar = progress_bar(100);
+    let reports = asymq_lab::run_scenarios(scenarios, options, &mut |progress| {
+        let done = progress.elapsed.as_secs_f64() / progress.total.as_secs_f64();
+        bar.set_position((done * 100.0) as u64);
+    });
     bar.finish_and_clear();
-    Ok(reports)
+    Ok(reports?)
 }
 
 /// A bar on standard error; none if that is not a terminal.

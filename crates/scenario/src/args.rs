@@ -2,7 +2,8 @@
 
 use crate::bad_argument::{BadArgument, either};
 use crate::file::ScenarioFile;
-use crate::{AckPolicy, QdiscArgs, QdiscName, RttRange, Scenario, Tcp, UdpBurst};
+use crate::{AckPolicy, DataPerAckArg, QdiscArgs, QdiscName, RttRange, Scenario, Tcp, UdpBurst};
+use asymq_core::parts::aq::DataPerAck;
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
@@ -49,13 +50,13 @@ pub struct ScenarioArgs {
     /// Congestion control: reno, newreno (simulator); reno, cubic, bbr (lab).
     #[arg(long, value_name = "NAME")]
     pub tcp: Option<Tcp>,
-    /// TCP segment payload, 88b to 1460b, simulator only [default: 1460b].
+    /// TCP segment payload, 88b to 1460b; real ones spend 12 on timestamps [default: 1460b].
     #[arg(long, value_name = "SIZE")]
     pub mss: Option<Bytes>,
     /// Delayed ACKs with this timeout; 0 acknowledges every packet [default: 0, simulator only].
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "100ms")]
     pub delayed_ack: Option<Duration>,
-    /// Receive window in packets or bytes, simulator only [default: unlimited].
+    /// Receive window in packets or bytes [default: unlimited].
     #[arg(long, value_name = "LIMIT")]
     pub window: Option<Limit>,
     /// Constant-rate UDP, like up:500kbit or down:3mbit:200b@60s..80s; repeatable.
@@ -97,8 +98,8 @@ pub struct Defaults {
     pub tcps: &'static [Tcp],
     /// The driver in words, for errors: "in the simulator".
     pub place: &'static str,
-    /// Whether kernels decide on segment size and receive window.
-    pub real: bool,
+    /// Data packets per ACK, for disciplines that want to know.
+    pub data_per_ack: DataPerAck,
     /// TCP/IP header bytes of a segment: 40, or 52 with timestamps.
     pub headers: u32,
     /// The sparse echo.
@@ -120,7 +121,7 @@ impl Defaults {
             tcp: Tcp::Newreno,
             tcps: &[Tcp::Reno, Tcp::Newreno],
             place: "in the simulator",
-            real: false,
+            data_per_ack: DataPerAck::Given(1.0),
             headers: 40,
             probe: None,
             runs: 5,
@@ -146,7 +147,7 @@ impl Defaults {
             tcp: Tcp::Cubic,
             tcps: &[Tcp::Reno, Tcp::Cubic, Tcp::Bbr],
             place: "in the lab",
-            real: true,
+            data_per_ack: DataPerAck::Measured,
             headers: 52,
             probe: Some(Duration::from_millis(100)),
             runs: 1,
@@ -281,6 +282,9 @@ impl ScenarioArgs {
         params
             .data_size
             .get_or_insert(Bytes(u64::from(scenario.mss) + 40));
+        params
+            .data_per_ack
+            .get_or_insert(DataPerAckArg(defaults.data_per_ack));
         Ok(scenario)
     }
 }
@@ -315,20 +319,6 @@ fn check(scenario: &Scenario, defaults: &Defaults) -> Result<(), ScenarioError> 
         "mss",
         &Bytes(scenario.mss.into()),
         "out of range; use 88b to 1460b",
-    )?;
-    if let (true, Some(window)) = (defaults.real, scenario.window) {
-        require(
-            false,
-            "window",
-            &window,
-            "simulated only; kernels decide for themselves",
-        )?;
-    }
-    require(
-        !defaults.real || scenario.mss == 1460,
-        "mss",
-        &Bytes(scenario.mss.into()),
-        "simulated only; the lab's Ethernet gives 1460b",
     )?;
     require(
         duration > Duration::ZERO && duration <= Duration::from_secs(36_000),

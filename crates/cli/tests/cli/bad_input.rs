@@ -99,14 +99,6 @@ const REFUSALS: &[(&str, &str)] = &[
         "--tcp newreno: not to be had in the lab; use reno, cubic or bbr",
     ),
     (
-        "lab --window 20p",
-        "--window 20p: simulated only; kernels decide for themselves",
-    ),
-    (
-        "lab --mss 512b",
-        "--mss 512b: simulated only; the lab's Ethernet gives 1460b",
-    ),
-    (
         "compare --real --qdisc aq",
         "--qdisc aq: compare runs every discipline; choose with --only, or use sim or lab",
     ),
