@@ -92,6 +92,8 @@ pub struct Defaults {
     pub rtt: RttRange,
     /// Buffers in both directions.
     pub buffer: Limit,
+    /// Buffers in both directions of the [headline](Self::headline).
+    pub headline_buffer: Limit,
     /// Congestion control.
     pub tcp: Tcp,
     /// The congestion controls that can be had.
@@ -118,6 +120,7 @@ impl Defaults {
                 most: Duration::from_millis(300),
             },
             buffer: Limit::Packets(50),
+            headline_buffer: Limit::Packets(100),
             tcp: Tcp::Newreno,
             tcps: &[Tcp::Reno, Tcp::Newreno],
             place: "in the simulator",
@@ -129,13 +132,14 @@ impl Defaults {
     }
 
     /// The link of paper 000's Fig. 1, one flow in each direction. The text leaves the buffers open;
-    /// 100 packets give its numbers.
+    /// 100 packets give its numbers with NewReno. Kernel CUBIC rides a buffer of 100 better (its
+    /// download reaches 0.75), so it is shown at section 4's 50.
     #[must_use]
     pub const fn headline(self) -> Self {
         Self {
             flows: (1, 1),
             rtt: RttRange::fixed(Duration::from_millis(100)),
-            buffer: Limit::Packets(100),
+            buffer: self.headline_buffer,
             probe: Some(Duration::from_millis(100)),
             ..self
         }
@@ -148,6 +152,7 @@ impl Defaults {
             tcps: &[Tcp::Reno, Tcp::Cubic, Tcp::Bbr],
             place: "in the lab",
             data_per_ack: DataPerAck::Measured,
+            headline_buffer: Limit::Packets(50),
             headers: 52,
             probe: Some(Duration::from_millis(100)),
             runs: 1,

@@ -55,9 +55,12 @@ pub(crate) fn own_defaults(command: Command) -> Command {
         ),
         (
             "buffer",
-            "Uplink buffer, in packets or bytes [default: 100p]",
+            "Uplink buffer, in packets or bytes [default: 100p; 50p with --real]",
         ),
-        ("buffer_down", "Downlink buffer [default: 100p]"),
+        (
+            "buffer_down",
+            "Downlink buffer [default: 100p; 50p with --real]",
+        ),
         (
             "probe",
             "Send a sparse UDP echo this often and report its delay; 0 sends none [default: 100ms]",
