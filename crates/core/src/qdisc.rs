@@ -41,6 +41,9 @@ pub trait Qdisc<P: Packet> {
 
 /// What [`Qdisc::dequeue`] answers.
 #[derive(Debug, PartialEq, Eq)]
+// A tag of its own lets the packet be copied whole; hidden in the packet's spare values, it makes
+// every dequeue take the packet apart and put it together again.
+#[repr(u8)]
 pub enum Dequeue<P> {
     /// Transmit this.
     Packet(P),

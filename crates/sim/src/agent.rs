@@ -69,9 +69,9 @@ impl Agent {
         match self {
             Self::Tcp(flow) => {
                 if side == sender_of(flow.toward) {
-                    flow.sender.on_ack(now, segment.number, out);
+                    flow.sender.on_ack(now, segment.number(), out);
                 } else {
-                    flow.receiver.on_segment(now, segment.number, out);
+                    flow.receiver.on_segment(now, segment.number(), out);
                 }
             }
             Self::Udp(_) => {}
@@ -79,25 +79,21 @@ impl Agent {
             Self::Echo(_) if side == Side::Server => out.send(segment),
             Self::Echo(echo) => echo
                 .delays
-                .record((now - segment.number).saturating_sub(echo.base)),
+                .record((now - segment.number()).saturating_sub(echo.base)),
         }
     }
 
-    /// When and at which side the next timer is due.
+    /// When the next timer is due at `side`.
     #[inline]
-    pub(crate) fn deadline(&self) -> (u64, Side) {
+    pub(crate) fn deadline(&self, side: Side) -> u64 {
         match self {
-            Self::Tcp(flow) => {
-                let sender = sender_of(flow.toward);
-                let (send, receive) = (flow.send_deadline(), flow.receiver.deadline());
-                if send <= receive {
-                    (send, sender)
-                } else {
-                    (receive, opposite(sender))
-                }
+            Self::Tcp(flow) if side == sender_of(flow.toward) => {
+                flow.start.min(flow.sender.deadline())
             }
-            Self::Udp(cbr) => (cbr.next, sender_of(cbr.toward)),
-            Self::Echo(echo) => (echo.next, Side::Home),
+            Self::Tcp(flow) => flow.receiver.deadline(),
+            Self::Udp(cbr) if side == sender_of(cbr.toward) => cbr.next,
+            Self::Echo(echo) if side == Side::Home => echo.next,
+            Self::Udp(_) | Self::Echo(_) => u64::MAX,
         }
     }
 
@@ -115,36 +111,16 @@ impl Agent {
                 }
             }
             Self::Udp(cbr) => {
-                out.send(Segment {
-                    number: now,
-                    kind: Kind::Datagram,
-                });
+                out.send(Segment::new(Kind::Datagram, now));
                 cbr.next = match cbr.next + cbr.interval {
                     next if next < cbr.stop => next,
                     _ => u64::MAX,
                 };
             }
             Self::Echo(echo) => {
-                out.send(Segment {
-                    number: now,
-                    kind: Kind::Datagram,
-                });
+                out.send(Segment::new(Kind::Datagram, now));
                 echo.next += echo.interval;
             }
         }
-    }
-}
-
-impl TcpFlow {
-    #[inline]
-    fn send_deadline(&self) -> u64 {
-        self.start.min(self.sender.deadline())
-    }
-}
-
-pub(crate) const fn opposite(side: Side) -> Side {
-    match side {
-        Side::Home => Side::Server,
-        Side::Server => Side::Home,
     }
 }

@@ -93,15 +93,15 @@ fn option(into: &mut Vec<u8>, code: u16, value: &[u8]) {
 /// IPv4 and TCP or UDP headers of a packet.
 fn headers(packet: &SimPacket, layout: &Layout) -> Vec<u8> {
     let toward = packet.toward();
-    let number = packet.segment.number;
-    let [high, low] = (layout.conversation as u16).to_be_bytes();
+    let number = packet.segment.number();
+    let [high, low] = (layout.conversation() as u16).to_be_bytes();
     let (home, server) = ([10, 0, high, low], [10, 1, high, low]);
     let (home_port, server_port) = (40_000u16, 5_001u16);
     let (source, destination, source_port, destination_port) = match toward {
         Toward::Up => (home, server, home_port, server_port),
         Toward::Down => (server, home, server_port, home_port),
     };
-    let udp = packet.segment.kind == Kind::Datagram;
+    let udp = packet.segment.kind() == Kind::Datagram;
     let length = packet.header.ip_len as u16;
     let mut bytes = vec![0u8; IPV4 + if udp { UDP } else { TCP }];
     let (ip, transport) = bytes.split_at_mut(IPV4);
@@ -123,7 +123,7 @@ fn headers(packet: &SimPacket, layout: &Layout) -> Vec<u8> {
         transport[4..6].copy_from_slice(&transport_length.to_be_bytes());
         6
     } else {
-        let sequence = match packet.segment.kind {
+        let sequence = match packet.segment.kind() {
             Kind::Data | Kind::Syn => layout.byte(number),
             Kind::SynAck => 0,
             _ => 1,

@@ -11,49 +11,66 @@ pub(crate) struct EventSet {
     /// that equal times are ordered by source.
     tree: Vec<u64>,
     leaves: usize,
+    winner: u64,
 }
 
 /// Instants from here on (39 hours) never come.
-const NEVER: u64 = 1 << 47;
+pub(crate) const NEVER: u64 = 1 << 47;
 const SOURCE_BITS: u32 = 16;
 
 impl EventSet {
     /// A set of `sources`, at most 65 536, none of which has an event.
     pub(crate) fn new(sources: usize) -> Self {
         assert!(sources <= 1 << SOURCE_BITS, "too many event sources");
-        let leaves = sources.next_power_of_two().max(2);
+        let leaves = sources.next_power_of_two();
         Self {
             tree: vec![u64::MAX; 2 * leaves],
             leaves,
+            winner: u64::MAX,
         }
     }
 
-    /// Gives `source` its next event at `nanos`, in place of any it had.
+    /// Gives `source` its next event at `nanos`, in place of any it had; none if that is [`NEVER`]
+    /// or later.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, nanos: u64) {
-        let key = if nanos >= NEVER {
+        let mut winner = if nanos >= NEVER {
             u64::MAX
         } else {
             nanos << SOURCE_BITS | source as u64
         };
         let mut node = self.leaves + source;
-        let mut winner = key;
-        self.tree[node] = key;
         while node > 1 {
-            winner = winner.min(self.tree[node ^ 1]);
-            node >>= 1;
+            // Reads only the opponent: to read back what was just stored would stall.
             self.tree[node] = winner;
+            winner = winner.min(self.tree[node ^ 1]);
+            node /= 2;
         }
+        self.winner = winner;
     }
 
-    /// The earliest event: its time in ns, `u64::MAX` if there is none, and its source.
+    /// The earliest event.
     #[inline]
-    pub(crate) fn first(&self) -> (u64, usize) {
-        let key = self.tree[1];
-        if key == u64::MAX {
-            return (u64::MAX, 0);
-        }
-        (key >> SOURCE_BITS, (key & 0xffff) as usize)
+    pub(crate) fn first(&self) -> Event {
+        Event(self.winner)
+    }
+}
+
+/// An event: when, and by whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event(u64);
+
+impl Event {
+    /// Its time in ns; later than any if there is none.
+    #[inline]
+    pub(crate) fn at(self) -> u64 {
+        self.0 >> SOURCE_BITS
+    }
+
+    /// Its source; meaningless if there is none.
+    #[inline]
+    pub(crate) fn source(self) -> usize {
+        (self.0 & 0xffff) as usize
     }
 }
 
@@ -63,17 +80,17 @@ mod tests {
 
     #[test]
     fn events_come_in_order_of_time_and_then_of_source() {
-        let mut events = EventSet::new(5);
-        for (source, time) in [(4, 30), (2, 10), (1, 20), (3, 10)] {
+        let mut events = EventSet::new(70);
+        for (source, time) in [(4, 30), (67, 10), (1, 20), (68, 10), (2, NEVER)] {
             events.set(source, time);
         }
         let mut order = Vec::new();
-        while events.first().0 < u64::MAX {
+        while events.first().at() < NEVER {
             let first = events.first();
-            order.push(first);
-            events.set(first.1, u64::MAX);
+            order.push((first.at(), first.source()));
+            events.set(first.source(), u64::MAX);
         }
-        assert_eq!(order, [(10, 2), (10, 3), (20, 1), (30, 4)]);
+        assert_eq!(order, [(10, 67), (10, 68), (20, 1), (30, 4)]);
     }
 
     #[test]
@@ -82,8 +99,8 @@ mod tests {
         events.set(0, 10);
         events.set(1, 20);
         events.set(0, 30);
-        assert_eq!(events.first(), (20, 1));
+        assert_eq!(events.first(), Event(20 << SOURCE_BITS | 1));
         events.set(0, 5);
-        assert_eq!(events.first(), (5, 0));
+        assert_eq!(events.first(), Event(5 << SOURCE_BITS));
     }
 }

@@ -1,5 +1,6 @@
 //! The bottleneck link in one direction: a discipline, a rate and a delay.
 
+use crate::events::NEVER;
 use crate::histogram::Histogram;
 use crate::packet::{Kind, SimPacket};
 use crate::path::TxTimes;
@@ -7,11 +8,8 @@ use asymq_core::packet::Header;
 use asymq_core::{Dequeue, DropReason, Instant, Qdisc, Rate, Sink};
 use std::collections::VecDeque;
 
-/// A link that is brought up to date when somebody looks.
-///
-/// No departure is an event. [`catch_up`](Link::catch_up) asks the discipline at the very instants
-/// at which the transmitter became free, in order, before anything later is enqueued. That is exact
-/// as long as nobody needs a packet's effect earlier than [`due`](Link::due).
+/// A discipline and the transmitter behind it. The caller calls [`dequeue`](Link::dequeue) at
+/// [`next`](Link::next) and [`enqueue`](Link::enqueue) at arrivals, in order of time.
 pub(crate) struct Link {
     qdisc: Box<dyn Qdisc<SimPacket> + Send>,
     observes: bool,
@@ -19,11 +17,10 @@ pub(crate) struct Link {
     crossing: VecDeque<(u64, Header)>,
     tx: TxTimes,
     propagation: u64,
-    /// A packet has no effect elsewhere sooner than this after its transmission starts.
     lookahead: u64,
     /// When the transmitter is free.
     free: u64,
-    /// When the discipline is asked next; `u64::MAX` if nothing waits.
+    /// When the discipline is asked next; `NEVER` if nothing waits.
     next: u64,
     dropped: Dropped,
     busy: Busy,
@@ -41,16 +38,6 @@ pub(crate) enum Load {
 
 /// Time that the transmitter was busy, in ns, by [`Load`].
 pub(crate) type Busy = [u64; 3];
-
-/// A packet whose last bit has left the link.
-pub(crate) struct Delivery {
-    /// When it is out at the other end, in ns.
-    pub(crate) at: u64,
-    /// When its transmission started, in ns.
-    pub(crate) sent: u64,
-    /// The packet.
-    pub(crate) packet: SimPacket,
-}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Dropped(u64);
@@ -80,7 +67,7 @@ impl Link {
             tx,
             propagation,
             free: 0,
-            next: u64::MAX,
+            next: NEVER,
             dropped: Dropped::default(),
             busy: Busy::default(),
             last: Load::Other,
@@ -100,13 +87,20 @@ impl Link {
         self.crossing.push_back((at, crossing));
     }
 
-    /// The link must be caught up before anything is done at this time, in ns.
+    /// A packet has no effect elsewhere sooner than this after its transmission starts, in ns; at
+    /// least 1.
     #[inline]
-    pub(crate) fn due(&self) -> u64 {
-        self.next.saturating_add(self.lookahead)
+    pub(crate) fn lookahead(&self) -> u64 {
+        self.lookahead
     }
 
-    /// Takes a packet that arrives at `now`. The link must be caught up to `now`.
+    /// When the discipline is to be asked next, in ns; [`NEVER`] if nothing waits.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Takes a packet that arrives at `now`.
     #[inline]
     pub(crate) fn enqueue(&mut self, now: u64, packet: SimPacket) {
         self.show_crossing(now);
@@ -115,33 +109,27 @@ impl Link {
         self.next = self.next.min(now.max(self.free));
     }
 
-    /// Carries out all departures up to and including `now`.
+    /// Asks the discipline at `now`, which is [`next`](Link::next). If a packet's transmission
+    /// starts, `deliver` is given when it is out at the other end, and the packet.
     #[inline]
-    pub(crate) fn catch_up(&mut self, now: u64, mut deliver: impl FnMut(Delivery)) {
-        while self.next <= now {
-            let start = self.next;
-            self.show_crossing(start);
-            let answer = self
-                .qdisc
-                .dequeue(Instant::from_nanos(start), &mut self.dropped);
-            self.next = match answer {
-                Dequeue::Packet(packet) => {
-                    self.sojourn
-                        .record(start - packet.header.arrival.as_nanos());
-                    let tx = self.tx.nanos(packet.header.len);
-                    self.last = load(packet.segment.kind);
-                    self.busy[self.last as usize] += tx;
-                    self.free = start + tx;
-                    deliver(Delivery {
-                        at: self.free + self.propagation,
-                        sent: start,
-                        packet,
-                    });
-                    self.free
-                }
-                Dequeue::NotBefore(instant) => instant.as_nanos().max(start + 1),
-                Dequeue::Empty => u64::MAX,
-            };
+    pub(crate) fn dequeue(&mut self, now: u64, deliver: impl FnOnce(u64, &SimPacket)) {
+        self.show_crossing(now);
+        let answer = self
+            .qdisc
+            .dequeue(Instant::from_nanos(now), &mut self.dropped);
+        // By reference: a packet just written and at once copied stalls the processor.
+        match &answer {
+            Dequeue::Packet(packet) => {
+                self.sojourn.record(now - packet.header.arrival.as_nanos());
+                let tx = self.tx.nanos(packet.header.len);
+                self.last = load(packet.segment.kind());
+                self.busy[self.last as usize] += tx;
+                self.free = now + tx;
+                self.next = self.free;
+                deliver(self.free + self.propagation, packet);
+            }
+            Dequeue::NotBefore(instant) => self.next = instant.as_nanos().clamp(now + 1, NEVER),
+            Dequeue::Empty => self.next = NEVER,
         }
     }
 
@@ -155,7 +143,7 @@ impl Link {
         }
     }
 
-    /// Busy time up to `now`, to which the link is caught up.
+    /// Busy time up to `now`, to which the link has run.
     pub(crate) fn busy(&self, now: u64) -> Busy {
         let mut busy = self.busy;
         // The transmission under way was counted whole when it started.

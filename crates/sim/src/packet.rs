@@ -8,12 +8,36 @@ use asymq_scenario::Toward;
 ///
 /// Flows are long-lived, so every data segment is full and sequence numbers count segments: 0 is
 /// the SYN, 1 the first data segment. [`Layout`] turns them into bytes.
+///
+/// Number and kind share a word: segments are copied more often than anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Segment {
-    /// Data: its own number. ACK: the next number expected. Datagram: a running number.
-    pub(crate) number: u64,
+pub(crate) struct Segment(u64);
+
+impl Segment {
+    /// A segment of `kind`. `number` is, for data, its own number; for an ACK, the next number
+    /// expected; for a datagram, as the agent likes. Below 2^61.
+    #[inline]
+    pub(crate) const fn new(kind: Kind, number: u64) -> Self {
+        Self(number << 3 | kind as u64)
+    }
+
     /// What it is.
-    pub(crate) kind: Kind,
+    #[inline]
+    pub(crate) const fn kind(self) -> Kind {
+        match self.0 & 7 {
+            0 => Kind::Syn,
+            1 => Kind::SynAck,
+            2 => Kind::Data,
+            3 => Kind::Ack,
+            _ => Kind::Datagram,
+        }
+    }
+
+    /// Its number.
+    #[inline]
+    pub(crate) const fn number(self) -> u64 {
+        self.0 >> 3
+    }
 }
 
 /// The kinds of segments.
@@ -25,6 +49,17 @@ pub(crate) enum Kind {
     Data,
     Ack,
     Datagram,
+}
+
+impl Kind {
+    pub(crate) const COUNT: usize = 5;
+    pub(crate) const ALL: [Self; Self::COUNT] = [
+        Self::Syn,
+        Self::SynAck,
+        Self::Data,
+        Self::Ack,
+        Self::Datagram,
+    ];
 }
 
 /// Bytes of an IPv4 and a TCP header without options.
@@ -67,22 +102,37 @@ impl SimPacket {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     /// Its index.
-    pub(crate) conversation: usize,
+    conversation: usize,
     /// Payload bytes of a data segment.
-    pub(crate) mss: u32,
-    /// IP bytes of a datagram.
-    pub(crate) datagram: u32,
+    mss: u32,
+    /// IP bytes of each kind of segment.
+    lengths: [u32; Kind::COUNT],
 }
 
 impl Layout {
+    /// The layout of a conversation with data segments of `mss` bytes of payload and datagrams of
+    /// `datagram` IP bytes.
+    pub(crate) fn new(conversation: usize, mss: u32, datagram: u32) -> Self {
+        Self {
+            conversation,
+            mss,
+            lengths: Kind::ALL.map(|kind| match kind {
+                Kind::Data => mss + TCP_HEADERS,
+                Kind::Datagram => datagram,
+                Kind::Syn | Kind::SynAck | Kind::Ack => TCP_HEADERS,
+            }),
+        }
+    }
+
     /// IP bytes of a segment.
     #[inline]
     pub(crate) fn len(&self, kind: Kind) -> u32 {
-        match kind {
-            Kind::Data => self.mss + TCP_HEADERS,
-            Kind::Datagram => self.datagram,
-            Kind::Syn | Kind::SynAck | Kind::Ack => TCP_HEADERS,
-        }
+        self.lengths[kind as usize]
+    }
+
+    /// The conversation's index.
+    pub(crate) fn conversation(&self) -> usize {
+        self.conversation
     }
 
     /// The TCP sequence number at which segment `number` starts; the initial one is 0.
@@ -97,14 +147,17 @@ impl Layout {
     /// The packet of a segment that comes to a queue.
     #[inline]
     pub(crate) fn packet(&self, segment: Segment, toward: Toward, arrival: Instant) -> SimPacket {
-        let len = self.len(segment.kind);
-        let (protocol, flags, payload, ack) = match segment.kind {
-            Kind::Data => (Protocol::Tcp, flags::ACK, self.mss, 1),
-            Kind::Ack => (Protocol::Tcp, flags::ACK, 0, self.byte(segment.number)),
-            Kind::Syn => (Protocol::Tcp, flags::SYN, 0, 0),
-            Kind::SynAck => (Protocol::Tcp, flags::SYN | flags::ACK, 0, 1),
-            Kind::Datagram => (Protocol::NonTcp, 0, 0, 0),
-        };
+        /// By kind: flags, and whether the acknowledgement number is that of the SYN.
+        const FLAGS: [(u16, bool); Kind::COUNT] = [
+            (flags::SYN, false),
+            (flags::SYN | flags::ACK, true),
+            (flags::ACK, true),
+            (flags::ACK, false),
+            (0, false),
+        ];
+        let kind = segment.kind();
+        let len = self.len(kind);
+        let (flags, acks_syn) = FLAGS[kind as usize];
         let direction = u64::from(toward == Toward::Down);
         SimPacket {
             header: Header {
@@ -112,10 +165,18 @@ impl Layout {
                 flow: Flow((self.conversation as u64) << 1 | direction),
                 len,
                 ip_len: len,
-                payload,
-                ack,
+                payload: if kind == Kind::Data { self.mss } else { 0 },
+                ack: if kind == Kind::Ack {
+                    self.byte(segment.number())
+                } else {
+                    acks_syn.into()
+                },
                 flags,
-                protocol,
+                protocol: if kind == Kind::Datagram {
+                    Protocol::NonTcp
+                } else {
+                    Protocol::Tcp
+                },
             },
             segment,
         }
@@ -141,13 +202,9 @@ mod tests {
 
     #[test]
     fn segments_look_to_a_discipline_as_real_ones_do() {
-        let layout = Layout {
-            conversation: 7,
-            mss: 1460,
-            datagram: 1000,
-        };
+        let layout = Layout::new(7, 1460, 1000);
         let packet =
-            |kind, number| layout.packet(Segment { number, kind }, Toward::Down, Instant::ZERO);
+            |kind, number| layout.packet(Segment::new(kind, number), Toward::Down, Instant::ZERO);
         assert!(packet(Kind::Ack, 3).header.is_pure_ack());
         assert_eq!(packet(Kind::Ack, 3).header.ack, 1 + 2 * 1460);
         assert!(packet(Kind::Data, 1).header.is_tcp_data());

@@ -1,6 +1,6 @@
 //! Hops outside the bottleneck: they delay, but hold no event.
 
-use crate::packet::Segment;
+use crate::packet::{Kind, Layout, Segment};
 use asymq_core::Rate;
 use std::collections::VecDeque;
 
@@ -28,26 +28,33 @@ impl TxTimes {
 ///
 /// Only its own conversation crosses it, in order, so a packet's fate is known when it enters:
 /// it needs no event of its own.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop {
     /// Propagation delay in ns.
-    pub(crate) delay: u64,
+    delay: u64,
     /// When its transmitter is free, in ns.
     free: u64,
+    /// Transmission time of each kind of segment, in ns.
+    tx: [u64; Kind::COUNT],
 }
 
 impl Hop {
     /// Packets that an access link's buffer holds, each as long as the one that arrives.
     const BUFFER: u64 = 1000;
 
-    pub(crate) fn new(delay: u64) -> Self {
-        Self { delay, free: 0 }
+    /// An idle hop of `rate` and `delay` in ns.
+    pub(crate) fn new(rate: Rate, delay: u64, layout: &Layout) -> Self {
+        Self {
+            delay,
+            free: 0,
+            tx: Kind::ALL.map(|kind| rate.tx_time(layout.len(kind)).as_nanos()),
+        }
     }
 
-    /// When a packet that enters at `now` and takes `tx` to transmit is out at the other end; `None`
-    /// if the buffer is full.
+    /// When a segment that enters at `now` is out at the other end; `None` if the buffer is full.
     #[inline]
-    pub(crate) fn pass(&mut self, now: u64, tx: u64) -> Option<u64> {
+    pub(crate) fn pass(&mut self, now: u64, kind: Kind) -> Option<u64> {
+        let tx = self.tx[kind as usize];
         let start = now.max(self.free);
         if start - now > Self::BUFFER * tx {
             return None;
@@ -89,19 +96,25 @@ impl Pipe {
 mod tests {
     use super::*;
 
+    fn hop(delay: u64) -> Hop {
+        let layout = Layout::new(0, 1460, 1000);
+        Hop::new("100mbit".parse().unwrap(), delay, &layout)
+    }
+
     #[test]
     fn a_hop_serialises_and_delays() {
-        let mut hop = Hop::new(1_000);
-        assert_eq!(hop.pass(0, 120), Some(1_120));
-        assert_eq!(hop.pass(0, 120), Some(1_240));
-        assert_eq!(hop.pass(5_000, 120), Some(6_120));
+        // 1500 bytes take 120 us at 100 Mbit/s, 40 bytes 3.2 us.
+        let mut hop = hop(1_000_000);
+        assert_eq!(hop.pass(0, Kind::Data), Some(1_120_000));
+        assert_eq!(hop.pass(0, Kind::Ack), Some(1_123_200));
+        assert_eq!(hop.pass(5_000_000, Kind::Data), Some(6_120_000));
     }
 
     #[test]
     fn a_hop_holds_a_thousand_packets_and_the_one_in_transmission() {
-        let mut hop = Hop::new(0);
-        let passed = (0..2_000).filter(|_| hop.pass(0, 10).is_some()).count();
-        assert_eq!(passed, 1_001);
+        let mut hop = hop(0);
+        let passed = (0..2_000).filter(|_| hop.pass(0, Kind::Data).is_some());
+        assert_eq!(passed.count(), 1_001);
     }
 
     #[test]

@@ -1,19 +1,22 @@
 //! One run: conversations, the two directions of the bottleneck link, and the loop over events.
 //!
-//! Only arrivals at the two bottleneck queues and timers are events. All that happens between a
-//! packet's departure from one queue and the arrival of what it causes at the other (propagation,
-//! access links, the agent's answer) concerns its conversation alone and is computed when the
-//! packet departs, at the time it will happen. That is exact because a link is caught up before
-//! anything later than [`Link::due`] is done, and because an agent's timers that are due before a
-//! segment reaches it run first.
+//! Two ideas keep events few, and both are exact:
+//!
+//! - What happens between a packet's departure from one bottleneck queue and the arrival of what it
+//!   causes at the other (propagation, access links, the agent's answer) concerns its conversation
+//!   alone, and is computed when the packet departs, at the time it will happen. A side's timers
+//!   that are due before a segment reaches it run first.
+//! - A packet that departs at one queue can reach the other no sooner than the link's propagation
+//!   delay later. So each direction runs ahead by itself until then (conservative lookahead, after
+//!   Chandy and Misra 1979), and only the order of arrivals and departures at one queue is left.
 
 use crate::agent::{Agent, Cbr, Echo, Side, TcpFlow};
 use crate::capture::Capture;
 use crate::events::EventSet;
 use crate::histogram::Histogram;
-use crate::link::{Delivery, Link};
+use crate::link::Link;
 use crate::packet::{Layout, Outbox, Segment};
-use crate::path::{Hop, Pipe, TxTimes};
+use crate::path::{Hop, Pipe};
 use crate::tcp::{Receiver, Recovery, Reno, RttEstimator, Sender};
 use crate::topology::{Dumbbell, access_rate};
 use asymq_core::{Instant, Limit, config::Config};
@@ -25,28 +28,38 @@ pub(crate) struct World<'a> {
     pub(crate) links: [Link; 2],
     pub(crate) conversations: Vec<Conversation>,
     captures: [Option<Capture<'a>>; 2],
-    events: EventSet,
-    access: TxTimes,
+    events: Events,
+}
+
+/// What comes next: for each queue the conversation whose segment arrives first, and the
+/// conversation whose timer is due first.
+struct Events {
+    arrivals: [EventSet; 2],
+    timers: EventSet,
 }
 
 /// Two agents and all between them but the bottleneck.
 pub(crate) struct Conversation {
     pub(crate) agent: Agent,
+    /// When the agent's next timer is due at each side.
+    deadlines: [u64; 2],
+    /// The time of the timer event, never later than the deadlines.
+    armed: u64,
+    index: usize,
     layout: Layout,
     /// From each side to its bottleneck queue, and from the bottleneck to each side.
-    out: [Hop; 2],
+    out: [Exit; 2],
     back: [Hop; 2],
-    /// On the way to the bottleneck's queues.
-    pub(crate) pipes: [Pipe; 2],
-    /// The time of the timer event, never later than the agent's deadline.
-    armed: u64,
-    /// Segments lost on a full access link.
-    pub(crate) access_drops: u64,
 }
 
-/// Event sources of a conversation: a pipe each way and a timer.
-const SOURCES: usize = 4;
-const TIMER: usize = 2;
+/// One side's way to its bottleneck queue.
+pub(crate) struct Exit {
+    hop: Hop,
+    pipe: Pipe,
+    /// Segments lost because the access link's buffer was full.
+    drops: u64,
+}
+
 const UP: usize = Toward::Up as usize;
 const DOWN: usize = Toward::Down as usize;
 
@@ -67,23 +80,19 @@ impl<'a> World<'a> {
             Link::new(up.build(), scenario.up, dumbbell.bottleneck),
             Link::new(down.build(), scenario.down, dumbbell.bottleneck),
         ];
-        let access = TxTimes::new(access_rate(scenario));
-        let mut conversations = Vec::new();
-        let mut add = |agent, rtt, datagram| {
-            let server = dumbbell.server(rtt);
-            let hops = || [Hop::new(dumbbell.home), Hop::new(server)];
+        let access = access_rate(scenario);
+        let mut conversations: Vec<Conversation> = Vec::new();
+        let mut add = |agent: Agent, rtt, datagram| {
+            let layout = Layout::new(conversations.len(), scenario.mss, datagram);
+            let delays = [dumbbell.home, dumbbell.server(rtt)];
             conversations.push(Conversation {
+                deadlines: [Side::Home, Side::Server].map(|side| agent.deadline(side)),
                 agent,
-                layout: Layout {
-                    conversation: conversations.len(),
-                    mss: scenario.mss,
-                    datagram,
-                },
-                out: hops(),
-                back: hops(),
-                pipes: Default::default(),
                 armed: u64::MAX,
-                access_drops: 0,
+                index: conversations.len(),
+                layout,
+                out: delays.map(|delay| Exit::new(Hop::new(access, delay, &layout))),
+                back: delays.map(|delay| Hop::new(access, delay, &layout)),
             });
         };
         let flows = (0..scenario.flows_up)
@@ -114,7 +123,7 @@ impl<'a> World<'a> {
             let tx = [&scenario.up, &scenario.down].map(|rate| rate.tx_time(ECHO).as_nanos());
             let base = 2
                 * (dumbbell.home + dumbbell.bottleneck + dumbbell.server(scenario.rtt.least))
-                + 4 * access.nanos(ECHO)
+                + 4 * access.tx_time(ECHO).as_nanos()
                 + tx[UP]
                 + tx[DOWN];
             let echo = Echo {
@@ -125,95 +134,123 @@ impl<'a> World<'a> {
             };
             add(Agent::Echo(echo), scenario.rtt.least, ECHO);
         }
-        let mut world = Self {
+        let set = || EventSet::new(conversations.len());
+        let mut events = Events {
+            arrivals: [set(), set()],
+            timers: set(),
+        };
+        for conversation in &mut conversations {
+            conversation.arm(Side::Home, &mut events);
+            conversation.arm(Side::Server, &mut events);
+        }
+        Self {
             links,
-            events: EventSet::new(SOURCES * conversations.len()),
+            events,
             conversations,
             captures,
-            access,
-        };
-        for (index, conversation) in world.conversations.iter_mut().enumerate() {
-            conversation.arm(index, &mut world.events);
         }
-        world
     }
 
     /// Lets time pass up to and including `until`.
+    ///
+    /// Each direction of the link is advanced by itself up to a horizon: just before anything that
+    /// the other direction or a timer may still cause can reach its queue.
     pub(crate) fn run_until(&mut self, until: u64) {
         loop {
-            let (now, source) = self.events.first();
-            let due = self.links[UP].due().min(self.links[DOWN].due());
-            // At equal times: links, then events by source.
-            if due <= now.min(until) {
-                self.catch_up(due);
-            } else if now <= until {
-                match source % SOURCES {
-                    TIMER => self.on_timer(now, source / SOURCES),
-                    toward => self.on_arrival(now, source / SOURCES, toward),
-                }
+            let timer = self.events.timers.first();
+            let bound = until.min(timer.at());
+            let reach = |link: &Link, clock: u64| (clock + link.lookahead() - 1).min(bound);
+            let (up, down) = (self.clock(UP), self.clock(DOWN));
+            let horizon = reach(&self.links[DOWN], down);
+            if up <= horizon {
+                self.advance::<UP>(horizon);
+                continue;
+            }
+            let horizon = reach(&self.links[UP], up);
+            if down <= horizon {
+                self.advance::<DOWN>(horizon);
+            } else if timer.at() <= until {
+                self.on_timer(timer.at(), timer.source());
             } else {
                 break;
             }
         }
-        self.catch_up(until);
     }
 
-    fn catch_up(&mut self, now: u64) {
-        self.catch_up_link(now, UP);
-        self.catch_up_link(now, DOWN);
+    /// When something happens next at a queue.
+    #[inline]
+    fn clock(&self, toward: usize) -> u64 {
+        let arrival = self.events.arrivals[toward].first().at();
+        self.links[toward].next().min(arrival)
     }
 
-    /// The head of a pipe reaches its queue.
-    fn on_arrival(&mut self, now: u64, index: usize, toward: usize) {
+    /// Carries out all arrivals at a queue and departures from it up to and including `horizon`. At
+    /// equal times departures come first, then arrivals by conversation.
+    fn advance<const TOWARD: usize>(&mut self, horizon: u64) {
+        loop {
+            let arrival = self.events.arrivals[TOWARD].first();
+            let departure = self.links[TOWARD].next();
+            if departure <= arrival.at().min(horizon) {
+                self.depart::<TOWARD>(departure);
+            } else if arrival.at() <= horizon {
+                self.arrive::<TOWARD>(arrival.at(), arrival.source());
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// The first segment under way to a queue reaches it.
+    #[inline]
+    fn arrive<const TOWARD: usize>(&mut self, now: u64, index: usize) {
         let conversation = &mut self.conversations[index];
-        let pipe = &mut conversation.pipes[toward];
+        let pipe = &mut conversation.out[TOWARD].pipe;
         let segment = pipe.pop();
-        self.events.set(SOURCES * index + toward, pipe.first_at());
+        self.events.arrivals[TOWARD].set(index, pipe.first_at());
         let Some(segment) = segment else { return };
-        let direction = if toward == UP {
+        let toward = if TOWARD == UP {
             Toward::Up
         } else {
             Toward::Down
         };
         let arrival = Instant::from_nanos(now);
-        let packet = conversation.layout.packet(segment, direction, arrival);
-        self.catch_up_link(now, toward);
-        self.links[toward].enqueue(now, packet);
+        let packet = conversation.layout.packet(segment, toward, arrival);
+        self.links[TOWARD].enqueue(now, packet);
     }
 
-    fn on_timer(&mut self, now: u64, index: usize) {
-        let conversation = &mut self.conversations[index];
-        conversation.run_timers(now, index, &mut self.events, &self.access);
-        conversation.armed = conversation.agent.deadline().0;
-        self.events.set(SOURCES * index + TIMER, conversation.armed);
-    }
-
+    /// The link is free for the next packet, or the discipline asked to be asked again.
     #[inline]
-    fn catch_up_link(&mut self, now: u64, toward: usize) {
+    fn depart<const TOWARD: usize>(&mut self, now: u64) {
         let Self {
             links: [up, down],
             conversations,
             captures,
             events,
-            access,
         } = self;
-        let (link, mut opposite) = if toward == UP {
+        let (link, observer) = if TOWARD == UP {
             (up, None)
         } else {
             (down, up.observes().then_some(up))
         };
-        let capture = &mut captures[toward];
-        link.catch_up(now, |delivery| {
-            let index = delivery.packet.conversation();
-            let conversation = &mut conversations[index];
-            if let Some(capture) = capture {
-                capture.packet(delivery.sent, &delivery.packet, &conversation.layout);
+        link.dequeue(now, |at, packet| {
+            let conversation = &mut conversations[packet.conversation()];
+            if let Some(capture) = &mut captures[TOWARD] {
+                capture.packet(now, packet, &conversation.layout);
             }
-            if let Some(up) = &mut opposite {
-                up.observe(delivery.at, delivery.packet.header);
+            if let Some(observer) = observer {
+                observer.observe(at, packet.header);
             }
-            conversation.deliver(&delivery, toward, index, events, access);
+            conversation.deliver::<TOWARD>(at, packet.segment, events);
         });
+    }
+
+    fn on_timer(&mut self, now: u64, index: usize) {
+        let conversation = &mut self.conversations[index];
+        conversation.run_timers(now, Side::Home, &mut self.events);
+        conversation.run_timers(now, Side::Server, &mut self.events);
+        let [home, server] = conversation.deadlines;
+        conversation.armed = home.min(server);
+        self.events.timers.set(index, conversation.armed);
     }
 
     /// Ends the traces.
@@ -255,102 +292,96 @@ fn tcp_flow(
 }
 
 impl Conversation {
-    /// Carries a packet that left the bottleneck to the agent, and what the agent answers to the
-    /// other bottleneck queue.
+    /// Carries a segment that is out of the bottleneck at `at` to the agent, and what the agent
+    /// answers towards the other bottleneck queue.
     #[inline]
-    fn deliver(
-        &mut self,
-        delivery: &Delivery,
-        toward: usize,
-        index: usize,
-        events: &mut EventSet,
-        access: &TxTimes,
-    ) {
-        let side = if toward == UP {
+    fn deliver<const TOWARD: usize>(&mut self, at: u64, segment: Segment, events: &mut Events) {
+        let side = if TOWARD == UP {
             Side::Server
         } else {
             Side::Home
         };
-        let tx = access.nanos(delivery.packet.header.len);
-        let Some(at) = self.back[side as usize].pass(delivery.at, tx) else {
-            self.access_drops += 1;
+        let Some(at) = self.back[side as usize].pass(at, segment.kind()) else {
+            self.out[side as usize].drops += 1;
             return;
         };
-        self.run_timers(at, index, events, access);
-        let (agent, mut outbox) = self.split(at, side, index, events, access);
-        agent.on_segment(at, side, delivery.packet.segment, &mut outbox);
-        self.arm(index, events);
+        if self.deadlines[side as usize] <= at {
+            self.run_timers(at, side, events);
+        }
+        let mut outbox = Path::new(at, side, self.index, &mut self.out, events);
+        self.agent.on_segment(at, side, segment, &mut outbox);
+        self.deadlines[side as usize] = self.agent.deadline(side);
+        self.arm(side, events);
     }
 
-    /// Runs the agent's timers that are due at `now` or before, each at its own time.
-    #[inline]
-    fn run_timers(&mut self, now: u64, index: usize, events: &mut EventSet, access: &TxTimes) {
-        loop {
-            let (deadline, side) = self.agent.deadline();
-            if deadline > now {
-                break;
-            }
-            let (agent, mut outbox) = self.split(deadline, side, index, events, access);
-            agent.on_timeout(deadline, side, &mut outbox);
+    /// Runs one side's timers that are due at `now` or before, each at its own time.
+    #[cold]
+    fn run_timers(&mut self, now: u64, side: Side, events: &mut Events) {
+        while self.deadlines[side as usize] <= now {
+            let at = self.deadlines[side as usize];
+            let mut outbox = Path::new(at, side, self.index, &mut self.out, events);
+            self.agent.on_timeout(at, side, &mut outbox);
+            self.deadlines[side as usize] = self.agent.deadline(side);
         }
     }
 
-    /// Puts the timer event in force, unless it comes early enough to look again then.
+    /// Sets the timer event, unless it comes early enough to look again then.
     #[inline]
-    fn arm(&mut self, index: usize, events: &mut EventSet) {
-        let (deadline, _) = self.agent.deadline();
+    fn arm(&mut self, side: Side, events: &mut Events) {
+        let deadline = self.deadlines[side as usize];
         if deadline < self.armed {
             self.armed = deadline;
-            events.set(SOURCES * index + TIMER, deadline);
+            events.timers.set(self.index, deadline);
         }
     }
+}
 
-    #[inline]
-    fn split<'a>(
-        &'a mut self,
-        now: u64,
-        side: Side,
-        index: usize,
-        events: &'a mut EventSet,
-        access: &'a TxTimes,
-    ) -> (&'a mut Agent, Path<'a>) {
-        let path = Path {
-            now,
-            hop: &mut self.out[side as usize],
-            pipe: &mut self.pipes[side as usize],
-            source: SOURCES * index + side as usize,
-            layout: self.layout,
-            drops: &mut self.access_drops,
-            events,
-            access,
-        };
-        (&mut self.agent, path)
+impl Exit {
+    fn new(hop: Hop) -> Self {
+        Self {
+            hop,
+            pipe: Pipe::default(),
+            drops: 0,
+        }
     }
 }
 
 /// The way of an agent's segments to the bottleneck queue.
 struct Path<'a> {
     now: u64,
-    hop: &'a mut Hop,
-    pipe: &'a mut Pipe,
+    exit: &'a mut Exit,
+    arrivals: &'a mut EventSet,
     source: usize,
-    layout: Layout,
-    drops: &'a mut u64,
-    events: &'a mut EventSet,
-    access: &'a TxTimes,
+}
+
+impl<'a> Path<'a> {
+    #[inline]
+    fn new(
+        now: u64,
+        side: Side,
+        source: usize,
+        exits: &'a mut [Exit; 2],
+        events: &'a mut Events,
+    ) -> Self {
+        Self {
+            now,
+            exit: &mut exits[side as usize],
+            arrivals: &mut events.arrivals[side as usize],
+            source,
+        }
+    }
 }
 
 impl Outbox for Path<'_> {
     #[inline]
     fn send(&mut self, segment: Segment) {
-        let tx = self.access.nanos(self.layout.len(segment.kind));
-        match self.hop.pass(self.now, tx) {
+        match self.exit.hop.pass(self.now, segment.kind()) {
             Some(at) => {
-                if self.pipe.push(at, segment) {
-                    self.events.set(self.source, at);
+                if self.exit.pipe.push(at, segment) {
+                    self.arrivals.set(self.source, at);
                 }
             }
-            None => *self.drops += 1,
+            None => self.exit.drops += 1,
         }
     }
 }

@@ -43,7 +43,7 @@ impl Reno {
 
     /// RFC 5681, eq. 4, in whole segments.
     fn halve_ssthresh(&mut self, flight: f64) {
-        self.ssthresh = (flight / 2.0).floor().max(2.0);
+        self.ssthresh = ((flight / 2.0) as u64).max(2) as f64;
     }
 }
 

@@ -72,10 +72,7 @@ impl Receiver {
     #[inline]
     fn acknowledge(&mut self, kind: Kind, out: &mut impl Outbox) {
         self.deadline = u64::MAX;
-        out.send(Segment {
-            number: self.next,
-            kind,
-        });
+        out.send(Segment::new(kind, self.next));
     }
 
     /// Marks a segment that came out of order, and moves on over what is now complete.

@@ -48,7 +48,7 @@ pub(crate) struct Sender<C> {
     timed: Option<(u64, u64)>,
     /// When the retransmission timer expires, in ns; `u64::MAX` if it is off.
     deadline: u64,
-    receive_window: u64,
+    receive_window: f64,
     initial_window: f64,
 }
 
@@ -78,7 +78,7 @@ impl<C: CongestionControl> Sender<C> {
             partial_ack_seen: false,
             timed: None,
             deadline: u64::MAX,
-            receive_window: receive_window.max(1),
+            receive_window: receive_window.max(1) as f64,
             initial_window: 2.0,
         }
     }
@@ -181,8 +181,7 @@ impl<C: CongestionControl> Sender<C> {
     /// RFC 3042: each of the first two duplicate ACKs may send a new segment.
     fn limited_transmit(&mut self, now: u64, out: &mut impl Outbox) {
         let beyond = self.congestion.window() + f64::from(self.duplicate_acks);
-        let in_flight = self.next - self.una;
-        if in_flight < self.receive_window && (in_flight as f64) < beyond.floor() {
+        if self.next - self.una < beyond.min(self.receive_window) as u64 {
             self.send_next(now, out);
         }
     }
@@ -215,7 +214,7 @@ impl<C: CongestionControl> Sender<C> {
     /// The congestion window, or the receiver's if that is less. What RFC 5681 calls FlightSize: a
     /// sender that always has data keeps its window full.
     fn effective_window(&self) -> f64 {
-        self.congestion.window().min(self.receive_window as f64)
+        self.congestion.window().min(self.receive_window)
     }
 
     /// Sends what the window allows, at most `burst` segments.
@@ -238,7 +237,7 @@ impl<C: CongestionControl> Sender<C> {
     #[inline]
     fn send(&mut self, now: u64, number: u64, out: &mut impl Outbox) {
         let kind = if number == 0 { Kind::Syn } else { Kind::Data };
-        out.send(Segment { number, kind });
+        out.send(Segment::new(kind, number));
         if number >= self.end {
             self.end = number + 1;
             if self.timed.is_none() {
