@@ -196,7 +196,7 @@ impl Gateway {
             }
 
             let rest = rest_until.saturating_since(clock.now());
-            if rest > Duration::ZERO {
+            if rest > Duration::ZERO && next.is_none_or(|next| next > now) {
                 std::thread::sleep(rest.into());
             }
             let wake = [next, self.lan.retry_at(), self.wan.retry_at(), drain_until]
