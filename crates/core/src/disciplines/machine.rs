@@ -179,18 +179,11 @@ impl<P: Packet> Machine<P> {
 
     /// Whether RED drops this arrival.
     fn drops_early(&mut self, now: Instant, is_ack: bool) -> bool {
+        let backlog = self.ack_stats().backlog.packets + self.data.stats().backlog.packets;
         let Some(red) = &mut self.red else {
             return false;
         };
-        let data = self.data.stats().backlog.packets;
-        if self.red_spares_acks {
-            return !is_ack && red.drops(now, f64::from(data));
-        }
-        let ack = match &self.ack {
-            AckQueue::Fifo(queue) => queue.stats().backlog.packets,
-            AckQueue::Thinned(queue) => queue.stats().backlog.packets,
-        };
-        red.drops(now, f64::from(data + ack))
+        !(is_ack && self.red_spares_acks) && red.drops(now, f64::from(backlog))
     }
 }
 

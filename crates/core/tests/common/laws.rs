@@ -152,6 +152,7 @@ impl Bench {
             header,
         };
         self.next_number += 1;
+        self.largest = self.largest.max(header.len);
         self.waiting.insert(packet.number);
         let mut dropped = Dropped::default();
         self.qdisc.enqueue(self.now, packet, &mut dropped);
@@ -314,7 +315,6 @@ impl Bench {
             self.data_lead = 0.0;
             return;
         }
-        self.largest = self.largest.max(len);
         self.data_lead += match served {
             DATA => f64::from(len) * (1.0 - data_share),
             _ => -f64::from(len) * data_share,

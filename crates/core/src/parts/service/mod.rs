@@ -62,7 +62,9 @@ impl Service {
             (Self::Paced(paced), ack, data) => {
                 return paced.next(now, ack.is_some(), data.is_some());
             }
-            (Self::Weighted(weighted), ack, data) => weighted.next(ack.is_some(), data.is_some()),
+            (Self::Weighted(weighted), ack, data) => {
+                weighted.next(ack.map(|(_, len)| len), data.map(|(_, len)| len))
+            }
             (_, Some(_), None) => Class::Ack,
             (_, None, Some(_)) => Class::Data,
             (Self::Shared, Some((ack, _)), Some((data, _))) => {

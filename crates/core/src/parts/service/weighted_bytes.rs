@@ -41,30 +41,46 @@ impl WeightedBytes {
         f64::from(self.data_weight) / f64::from(Self::SCALE)
     }
 
-    /// The class to serve next, given which wait; at least one does.
+    /// The class to serve next, given the bytes of each class's next packet; at least one waits.
+    ///
+    /// While both wait it is the one whose packet would be through first if both were served at
+    /// once, each at its share. So an ACK that comes to an empty queue does not wait for a second
+    /// data packet: it goes after the one on the link.
     #[inline]
-    pub fn next(&mut self, ack_waits: bool, data_waits: bool) -> Class {
-        let both = ack_waits && data_waits;
-        if !both {
-            self.data_lead = 0;
+    pub fn next(&mut self, ack: Option<u32>, data: Option<u32>) -> Class {
+        match (ack, data) {
+            (Some(ack), Some(data)) => {
+                let data_done = self.data_lead.saturating_add(self.cost(Class::Data, data));
+                if data_done <= -self.cost(Class::Ack, ack) {
+                    Class::Data
+                } else {
+                    Class::Ack
+                }
+            }
+            (ack, _) => {
+                self.data_lead = 0;
+                if ack.is_some() {
+                    Class::Ack
+                } else {
+                    Class::Data
+                }
+            }
         }
-        let data_is_behind =
-            self.data_lead < 0 || self.data_lead == 0 && self.data_weight >= self.ack_weight;
-        if data_waits && (!ack_waits || data_is_behind) {
-            Class::Data
-        } else {
-            Class::Ack
+    }
+
+    /// What `len` bytes of a class add to the data class's lead.
+    #[inline]
+    fn cost(&self, class: Class, len: u32) -> i64 {
+        match class {
+            Class::Data => i64::from(len) * i64::from(self.ack_weight),
+            Class::Ack => -i64::from(len) * i64::from(self.data_weight),
         }
     }
 
     /// Charges a packet of `len` bytes that was served while both classes waited.
     #[inline]
     pub fn charge(&mut self, class: Class, len: u32) {
-        let len = i64::from(len);
-        self.data_lead += match class {
-            Class::Data => len * i64::from(self.ack_weight),
-            Class::Ack => -len * i64::from(self.data_weight),
-        };
+        self.data_lead = self.data_lead.saturating_add(self.cost(class, len));
     }
 }
 
@@ -75,7 +91,7 @@ mod tests {
     fn serve_while_both_wait(service: &mut WeightedBytes, packets: u32) -> (u64, u64) {
         let (mut ack, mut data) = (0, 0);
         for _ in 0..packets {
-            let class = service.next(true, true);
+            let class = service.next(Some(40), Some(1500));
             let len = if class == Class::Ack { 40 } else { 1500 };
             service.charge(class, len);
             *(if class == Class::Ack {
@@ -114,11 +130,14 @@ mod tests {
         ] {
             let mut service = WeightedBytes::new(share);
             for _ in 0..1000 {
-                assert_eq!(service.next(true, true), served);
+                assert_eq!(service.next(Some(40), Some(1500)), served);
                 service.charge(served, 1500);
             }
             assert_eq!(
-                service.next(starved == Class::Ack, starved == Class::Data),
+                service.next(
+                    (starved == Class::Ack).then_some(40),
+                    (starved == Class::Data).then_some(1500)
+                ),
                 starved
             );
         }
@@ -128,9 +147,19 @@ mod tests {
     fn an_absent_class_gains_no_claim() {
         let mut service = WeightedBytes::new(0.5);
         for _ in 0..1000 {
-            assert_eq!(service.next(false, true), Class::Data);
+            assert_eq!(service.next(None, Some(1500)), Class::Data);
         }
         let (ack, data) = serve_while_both_wait(&mut service, 39);
         assert!(ack <= 1540 && data <= 1500, "{ack} {data}");
+    }
+
+    #[test]
+    fn an_ack_that_comes_alone_goes_after_the_packet_on_the_link() {
+        let mut service = WeightedBytes::new(0.73);
+        for _ in 0..100 {
+            assert_eq!(service.next(None, Some(1500)), Class::Data);
+            assert_eq!(service.next(Some(40), Some(1500)), Class::Ack);
+            service.charge(Class::Ack, 40);
+        }
     }
 }
