@@ -118,7 +118,16 @@ fn experiment(scenarios: &[Scenario], tracks: &Tracks) -> anyhow::Result<Vec<Rep
         bar.set_position((done * 100.0) as u64);
     });
     bar.finish_and_clear();
-    Ok(reports?)
+    let reports = reports?;
+    for report in &reports {
+        for run in report.runs.iter().filter(|run| run.is_late()) {
+            let (qdisc, seed) = (report.scenario.qdisc, run.seed);
+            eprintln!(
+                "{qdisc}, seed {seed}: this machine was busy, packets left late; do not trust this run"
+            );
+        }
+    }
+    Ok(reports)
 }
 
 /// A bar on standard error; none if that is not a terminal.

@@ -1,8 +1,8 @@
 //! Runs of the lab, short ones. They need root; without it they say so and pass.
 
 use asymq_core::units::Duration;
-use asymq_lab::{LabError, Options, run_all};
-use asymq_scenario::{Defaults, QdiscName, Run, Scenario, ScenarioArgs, Tcp};
+use asymq_lab::{LabError, Options, run_all, run_scenarios};
+use asymq_scenario::{Defaults, QdiscName, Report, Run, Scenario, ScenarioArgs, Tcp};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -117,6 +117,40 @@ fn the_receive_window_bounds_a_flow() {
     // 10 segments of 1460 bytes every round trip of 20 ms are 5.8 Mbit/s at most.
     let goodput = run.summary.goodput.down[0];
     assert!((3.0e6..6.0e6).contains(&goodput), "{goodput}");
+}
+
+#[test]
+fn runs_at_a_time_come_back_in_order_each_with_its_seed_and_scenario() {
+    let solo = |up, down| Scenario {
+        seed: 7,
+        runs: 2,
+        duration: Duration::from_secs(2),
+        warmup: Duration::from_secs(1),
+        ..scenario(flows(up, down))
+    };
+    let options = Options {
+        stop: &AtomicBool::new(false),
+        series: false,
+        jobs: NonZeroUsize::new(3).unwrap(),
+    };
+    let mut last = Duration::ZERO;
+    let mut total = Duration::ZERO;
+    let reports = run_scenarios(&[solo(1, 0), solo(0, 1)], options, &mut |progress| {
+        assert!(progress.elapsed >= last);
+        (last, total) = (progress.elapsed, progress.total);
+    });
+    let reports = match reports {
+        Err(LabError::NotPermitted) => return eprintln!("skipped: run as root"),
+        reports => reports.unwrap(),
+    };
+    assert_eq!(total, Duration::from_secs(8));
+    let seeds = |report: &Report| report.runs.iter().map(|run| run.seed).collect::<Vec<_>>();
+    assert_eq!(
+        reports.iter().map(seeds).collect::<Vec<_>>(),
+        [[7, 8], [7, 8]]
+    );
+    assert!(reports[0].mean.up.data > 0.3 && reports[0].mean.down.data < 0.01);
+    assert!(reports[1].mean.down.data > 0.3 && reports[1].mean.up.data < 0.01);
 }
 
 #[test]

@@ -136,11 +136,24 @@ fn killer() -> Outcome {
     if second.success() {
         return Err("the kernel did not count the first lab's namespaces".into());
     }
-    // The kernel removes them in the background.
+    nothing_is_left()?;
+    // While it starts, too.
+    for millis in [1, 5, 10, 30] {
+        let mut early = start("child:long-lab")?;
+        thread::sleep(Duration::from_millis(millis));
+        early.kill()?;
+        early.wait()?;
+        nothing_is_left()?;
+    }
+    Ok(())
+}
+
+/// Waits until another lab can start, 5 s at most: the kernel removes networks in the background.
+fn nothing_is_left() -> Outcome {
     let killed = Instant::now();
     while !start("child:short-lab")?.wait()?.success() {
         if killed.elapsed() > Duration::from_secs(5) {
-            return Err("5 s after its end, namespaces of the first lab are left".into());
+            return Err("5 s after its end, namespaces of a lab are left".into());
         }
         thread::sleep(Duration::from_millis(100));
     }

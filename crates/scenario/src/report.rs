@@ -47,9 +47,18 @@ pub struct Run {
     /// Time series, if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
-    /// How late packets left on the lab's emulated path, in ms; distrust a run whose p99 is above 4.
+    /// How late packets left on the lab's emulated path, in ms; see [`is_late`](Self::is_late).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_ms: Option<Percentiles>,
+}
+
+impl Run {
+    /// Whether the machine was too busy for the lab, so that the run is not to be trusted: one in a
+    /// hundred packets left more than 4 ms late.
+    pub fn is_late(&self) -> bool {
+        const MOST_LATE_MS: f64 = 4.0;
+        self.lateness_ms.is_some_and(|late| late.p99 > MOST_LATE_MS)
+    }
 }
 
 /// The numbers of one run, after warm-up; or means or deviations of them.
