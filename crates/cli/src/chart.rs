@@ -4,13 +4,12 @@
 
 use crate::output;
 use anyhow::anyhow;
+use asymq_charts::{
+    Area, DOWN, Drawn, FAINT, Frame, GRID, Ink, PAPER, Pen, SCALE, TEXT, UP, write,
+};
 use asymq_scenario::{Report, Run, Series};
-use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Pixels to a CSS pixel: plotters places everything at whole pixels.
-const SCALE: i32 = 8;
 const WIDTH: i32 = 940;
 const HEAD: i32 = 124;
 const FOOT: i32 = 24;
@@ -19,28 +18,12 @@ const ROW_HEAD: i32 = 42;
 const PANEL_WIDTH: i32 = 356;
 /// Left edges of the two columns of panels.
 const COLUMNS: [i32; 2] = [64, 496];
-const FONT: &str = "system-ui, -apple-system, Helvetica, Arial, sans-serif";
 
-/// A colour by what it is used for: on a light page, and on a dark one.
-struct Ink(RGBColor, &'static str);
-
-static PAPER: Ink = Ink(RGBColor(255, 255, 254), "#0d1117");
-static TEXT: Ink = Ink(RGBColor(31, 35, 40), "#e6edf3");
-static FAINT: Ink = Ink(RGBColor(89, 99, 110), "#9198a1");
-static GRID: Ink = Ink(RGBColor(223, 227, 232), "#262c36");
-static DOWN: Ink = Ink(RGBColor(9, 105, 218), "#58a6ff");
-static UP: Ink = Ink(RGBColor(188, 76, 0), "#f0883e");
-static INKS: [&Ink; 6] = [&PAPER, &TEXT, &FAINT, &GRID, &DOWN, &UP];
-
-/// How a text looks.
-#[derive(Clone, Copy)]
-struct Pen(i32, &'static Ink, FontStyle, HPos);
-
-const TITLE: Pen = Pen(20, &TEXT, FontStyle::Bold, HPos::Left);
-const SUBTITLE: Pen = Pen(13, &FAINT, FontStyle::Normal, HPos::Left);
-const NAME: Pen = Pen(14, &TEXT, FontStyle::Bold, HPos::Left);
-const LEVEL: Pen = Pen(11, &FAINT, FontStyle::Normal, HPos::Right);
-const TIME: Pen = Pen(11, &FAINT, FontStyle::Normal, HPos::Center);
+const TITLE: Pen = Pen::new(20, &TEXT).bold();
+const SUBTITLE: Pen = Pen::new(13, &FAINT);
+const NAME: Pen = Pen::new(14, &TEXT).bold();
+const LEVEL: Pen = Pen::new(11, &FAINT).ending();
+const TIME: Pen = Pen::new(11, &FAINT).centred();
 
 /// The words above the panels.
 #[derive(Debug)]
@@ -50,9 +33,6 @@ pub(crate) struct Words {
     pub(crate) note: String,
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
-
 /// The chart of reports that differ in their discipline only, as SVG: means over all runs, and the
 /// run that is nearest to them.
 ///
@@ -61,34 +41,14 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 pub(crate) fn comparison(reports: &[Report], words: &Words) -> anyhow::Result<String> {
     let row = ROW_HEAD + panel_height(reports.len());
     let height = HEAD + row * reports.len() as i32 + FOOT;
-    let mut svg = String::new();
-    {
-        let size = ((WIDTH * SCALE) as u32, (height * SCALE) as u32);
-        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        draw(&root, reports, words).map_err(|error| anyhow!("cannot draw the chart: {error}"))?;
-    }
-    let body = svg
-        .find("<svg")
-        .and_then(|start| svg[start..].find('>').map(|end| &svg[start + end + 1..]))
-        .ok_or_else(|| anyhow!("cannot draw the chart: no SVG came out"))?;
-    Ok(head(height, &spoken(reports)) + body)
-}
-
-fn head(height: i32, spoken: &str) -> String {
-    let dark: String = INKS
-        .iter()
-        .map(|Ink(RGBColor(r, g, b), dark)| {
-            let light = format!("#{r:02X}{g:02X}{b:02X}");
-            format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}")
-        })
-        .collect();
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{WIDTH}\" height=\"{height}\" \
-         viewBox=\"0 0 {} {}\">\n<title>{spoken}</title>\n<style>text{{font-variant-numeric:tabular-nums}}\
-         polyline{{stroke-linejoin:round}}@media(prefers-color-scheme:dark){{{dark}}}</style>",
-        WIDTH * SCALE,
-        height * SCALE
-    )
+    let frame = Frame {
+        width: WIDTH,
+        height,
+        spoken: &spoken(reports),
+        alone: true,
+    };
+    asymq_charts::svg(&frame, |root| draw(root, reports, words))
+        .map_err(|error| anyhow!("cannot draw the chart: {error}"))
 }
 
 /// The chart's message for those who cannot see it.
@@ -145,15 +105,14 @@ fn draw(root: &Area<'_>, reports: &[Report], words: &Words) -> Drawn {
                 height,
                 span: scenario.duration.as_secs_f64(),
             };
-            let pen = Pen(14, ink, FontStyle::Bold, HPos::Left);
             if row == 0 {
                 let title = format!("{name}, % of {}", output::rate(rate.bits_per_sec() as f64));
-                write(root, (left, HEAD - 14), &title, pen)?;
+                write(root, (left, HEAD - 14), &title, Pen::new(14, ink).bold())?;
             }
             panel.draw(root, ink, series.interval_s, values)?;
             panel.veil(root, scenario.warmup.as_secs_f64())?;
             let beside = (left + PANEL_WIDTH + 7, panel.y(mean) + 6);
-            write(root, beside, &percent(mean), Pen(17, pen.1, pen.2, pen.3))?;
+            write(root, beside, &percent(mean), Pen::new(17, ink).bold())?;
             if left == COLUMNS[0] {
                 panel.levels(root)?;
             }
@@ -162,7 +121,6 @@ fn draw(root: &Area<'_>, reports: &[Report], words: &Words) -> Drawn {
             }
         }
     }
-    root.present()?;
     Ok(())
 }
 
@@ -255,16 +213,4 @@ impl Panel {
         }
         Ok(())
     }
-}
-
-/// Writes `text` with its baseline at `place`, in CSS pixels.
-fn write(root: &Area<'_>, place: (i32, i32), text: &str, pen: Pen) -> Drawn {
-    let Pen(size, ink, weight, side) = pen;
-    // plotters divides the size by 1.24 to fit a box that SVG has no need of.
-    let font = (FONT, f64::from(size * SCALE) * 1.24);
-    let style = TextStyle::from(font.into_font().style(weight))
-        .color(&ink.0)
-        .pos(Pos::new(side, VPos::Bottom));
-    root.draw_text(text, &style, (place.0 * SCALE, place.1 * SCALE))?;
-    Ok(())
 }

@@ -131,7 +131,7 @@ fn experiment(scenarios: &[Scenario], tracks: &Tracks) -> anyhow::Result<Vec<Rep
 }
 
 /// A bar on standard error; none if that is not a terminal.
-fn progress_bar(length: u64) -> ProgressBar {
+pub(crate) fn progress_bar(length: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {eta:>4} left  {msg}")
         .expect("the template is well-formed");
     ProgressBar::new(length).with_style(style)

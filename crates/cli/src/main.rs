@@ -10,6 +10,8 @@ mod table;
 
 use asymq_gateway::{GatewayArgs, GatewayError};
 use asymq_lab::LabError;
+use asymq_reproduce::SelectError;
+use asymq_reproduce::experiment::BadExperiment;
 use asymq_scenario::{BadArgument, ScenarioError};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -34,6 +36,9 @@ enum Command {
     )]
     Gateway(Box<GatewayArgs>),
     Model(commands::model::ModelArgs),
+    Reproduce(commands::reproduce::ReproduceArgs),
+    Sweep(commands::sweep::SweepArgs),
+    Merge(commands::sweep::MergeArgs),
 }
 
 impl Command {
@@ -44,6 +49,9 @@ impl Command {
             Self::Lab(args) => commands::sim::lab(*args),
             Self::Gateway(args) => Ok(args.run()?),
             Self::Model(args) => commands::model::run(&args),
+            Self::Reproduce(args) => commands::reproduce::run(&args),
+            Self::Sweep(args) => commands::sweep::sweep(&args),
+            Self::Merge(args) => commands::sweep::merge(&args),
         }
     }
 }
@@ -73,6 +81,11 @@ fn main() -> ExitCode {
 fn exit_code(error: &anyhow::Error) -> u8 {
     let (gateway, lab) = (error.downcast_ref(), error.downcast_ref());
     let bad_input = error.is::<ScenarioError>()
+fn is_bad_input(error: &anyhow::Error) -> bool {
+    let gateway = error.downcast_ref::<GatewayError>();
+    error.is::<ScenarioError>()
+        || error.is::<BadExperiment>()
+        || error.is::<SelectError>()
         || error.is::<BadArgument>()
         || gateway.is_some_and(GatewayError::is_bad_input)
         || lab.is_some_and(LabError::is_bad_input);

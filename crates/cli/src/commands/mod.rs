@@ -2,4 +2,6 @@
 
 pub(crate) mod compare;
 pub(crate) mod model;
+pub(crate) mod reproduce;
 pub(crate) mod sim;
+pub(crate) mod sweep;

@@ -1,0 +1,93 @@
+//! Axes: from values to places, and round numbers beside them.
+
+/// An axis from one value to another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Axis {
+    /// The value at its start.
+    pub from: f64,
+    /// The value at its end, not the same.
+    pub to: f64,
+    /// Whether equal ratios are equally far apart.
+    pub log: bool,
+}
+
+impl Axis {
+    /// A linear axis.
+    pub const fn linear(from: f64, to: f64) -> Self {
+        Self {
+            from,
+            to,
+            log: false,
+        }
+    }
+
+    /// Where a value stands, 0 at the start and 1 at the end.
+    pub fn fraction(&self, value: f64) -> f64 {
+        let position = |v: f64| if self.log { v.max(1e-300).ln() } else { v };
+        (position(value) - position(self.from)) / (position(self.to) - position(self.from))
+    }
+
+    /// Round numbers along it, at most about `most`.
+    pub fn ticks(&self, most: usize) -> Vec<f64> {
+        if !self.log {
+            return ticks(self.from, self.to, most);
+        }
+        let first = self.from.log10().floor() as i32;
+        let last = self.to.log10().ceil() as i32;
+        let dense = ((last - first) as usize) * 3 <= most;
+        let within = |v: &f64| *v >= self.from * 0.999 && *v <= self.to * 1.001;
+        (first..=last)
+            .flat_map(|power| {
+                let steps: &[f64] = if dense { &[1.0, 2.0, 5.0] } else { &[1.0] };
+                steps.iter().map(move |step| step * 10f64.powi(power))
+            })
+            .filter(within)
+            .collect()
+    }
+}
+
+/// Multiples of 1, 2 or 5 times a power of ten, at most `most` + 1, from `from` to `to`.
+pub fn ticks(from: f64, to: f64, most: usize) -> Vec<f64> {
+    let least = (to - from) / most.max(1) as f64;
+    if !(least > 0.0 && least.is_finite()) {
+        return vec![from];
+    }
+    let power = 10f64.powf(least.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|m| m * power)
+        .find(|step| *step >= least * 0.999)
+        .unwrap_or(10.0 * power);
+    let first = (from / step - 1e-9).ceil() as i64;
+    let last = (to / step + 1e-9).floor() as i64;
+    (first..=last).map(|n| n as f64 * step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(
+            ticks(0.0, 1.0, 5),
+            [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]
+        );
+        assert_eq!(
+            ticks(0.0, 10_000.0, 5),
+            [0.0, 2000.0, 4000.0, 6000.0, 8000.0, 10_000.0]
+        );
+        assert_eq!(ticks(1.0, 1.0, 5), [1.0]);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_spreads_ratios_evenly() {
+        let axis = Axis {
+            from: 1.0,
+            to: 100.0,
+            log: true,
+        };
+        assert!((axis.fraction(10.0) - 0.5).abs() < 1e-12);
+        assert_eq!(axis.ticks(6), [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]);
+    }
+}

@@ -1,0 +1,69 @@
+//! `asymq reproduce`: the papers' figures and tables, each claim with its verdict.
+
+use super::sweep::{SweepOptions, run_plan};
+use crate::output;
+use anyhow::Context;
+use asymq_reproduce::folder::Plan;
+use asymq_reproduce::verdicts;
+use asymq_scenario::BadArgument;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Run the papers' evaluations and write a report in which every claim has its verdict.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: asymq reproduce aq/figure-05 --against ns2")]
+pub(crate) struct ReproduceArgs {
+    /// all, a paper (aq, acq-vaq, dcbq, sad, afvq), or PAPER/FIGURE.
+    #[arg(value_name = "WHAT", default_value = "all")]
+    what: String,
+    /// Read the experiments from this folder instead of those built in.
+    #[arg(long, value_name = "DIR")]
+    from: Option<PathBuf>,
+    /// Fail if a verdict is not the one in this file.
+    #[arg(long, value_name = "FILE")]
+    check: Option<PathBuf>,
+    /// Where to write the report and all results.
+    #[arg(long, value_name = "DIR", default_value = "asymq-reproduce")]
+    out: PathBuf,
+    #[command(flatten)]
+    options: SweepOptions,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
+    let expected = match &args.check {
+        None => None,
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            let verdicts = verdicts::read(&text).map_err(|message| BadArgument {
+                argument: "--check".into(),
+                value: None,
+                message: format!("{}:{message}", path.display()),
+            })?;
+            Some((path, verdicts))
+        }
+    };
+    let experiments = match &args.from {
+        None => asymq_reproduce::experiments(&args.what)?,
+        Some(folder) => asymq_reproduce::experiments_in(folder, &args.what)?,
+    };
+    let plan = Plan::new(&experiments, args.options.extent());
+    let Some(outcomes) = run_plan(&plan, &args.out, &args.options)? else {
+        return Ok(());
+    };
+    if let Some((path, expected)) = expected {
+        let now = verdicts::of(&outcomes);
+        let changed = verdicts::differences(&expected, &now, args.what != "all");
+        if !changed.is_empty() {
+            output::print(&(changed.join("\n") + "\n"))?;
+            anyhow::bail!(
+                "{} verdicts differ from {}; if that is right, copy {} there",
+                changed.len(),
+                path.display(),
+                args.out.join("verdicts.toml").display()
+            );
+        }
+    }
+    Ok(())
+}

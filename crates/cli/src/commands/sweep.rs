@@ -1,0 +1,211 @@
+//! `asymq sweep` and `asymq merge`: an experiment of one's own, on one machine or on many.
+
+use crate::driver::progress_bar;
+use crate::output;
+use anyhow::Context;
+use asymq_reproduce::folder::{self, Plan};
+use asymq_reproduce::ns2;
+use asymq_reproduce::outcome::{Outcome, Verdict};
+use asymq_reproduce::plan::{self, Extent, Shard};
+use asymq_reproduce::report::About;
+use asymq_reproduce::runner;
+use asymq_reproduce::store::{Log, Results};
+use asymq_scenario::BadArgument;
+use clap::{Args, ValueEnum};
+use std::path::{Path, PathBuf};
+
+/// Run an experiment file (docs/experiments.md) and write a report of it.
+#[derive(Debug, Args)]
+pub(crate) struct SweepArgs {
+    /// The experiment file.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where to write the report and all results.
+    #[arg(long, value_name = "DIR", default_value = "asymq-sweep")]
+    out: PathBuf,
+    #[command(flatten)]
+    options: SweepOptions,
+}
+
+/// Put the shards of a sweep together and write its report.
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// The folders that the shards wrote.
+    #[arg(value_name = "DIR", required = true)]
+    folders: Vec<PathBuf>,
+    /// Where to write the report and all results.
+    #[arg(long, value_name = "DIR", default_value = "asymq-merge")]
+    out: PathBuf,
+}
+
+/// How to run.
+#[derive(Debug, Args)]
+pub(crate) struct SweepOptions {
+    /// A preview: fewer seeds, shorter runs, fewer points.
+    #[arg(long)]
+    quick: bool,
+    /// Runs at a time [default: one per core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+    /// Only this part of the runs, like 3/16; merge puts the parts together.
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Run the plain DropTail cases in another simulator too.
+    #[arg(long, value_name = "NAME", conflicts_with = "shard")]
+    against: Option<Against>,
+}
+
+/// What to compare with.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Against {
+    /// ns-2.35, if `ns` is on the PATH.
+    Ns2,
+}
+
+impl SweepOptions {
+    /// How much to run.
+    pub(crate) const fn extent(&self) -> Extent {
+        if self.quick {
+            Extent::Quick
+        } else {
+            Extent::Whole
+        }
+    }
+
+    fn threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.map_or_else(cores, |jobs| jobs as usize)
+    }
+}
+
+/// Runs `asymq sweep`.
+pub(crate) fn sweep(args: &SweepArgs) -> anyhow::Result<()> {
+    let experiment = asymq_reproduce::experiment::read(&args.file)?;
+    let plan = Plan::new(&[experiment], args.options.extent());
+    run_plan(&plan, &args.out, &args.options)?;
+    Ok(())
+}
+
+/// Runs `asymq merge`.
+pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
+    let mut plans = args
+        .folders
+        .iter()
+        .map(|folder| (folder, Plan::load(folder)));
+    let (first, plan) = plans.next().context("no folder given")?;
+    let plan = plan?;
+    for (folder, other) in plans {
+        if other? != plan {
+            return Err(BadArgument {
+                argument: folder.display().to_string(),
+                value: None,
+                message: format!(
+                    "another sweep than {}; merge shards of one",
+                    first.display()
+                ),
+            }
+            .into());
+        }
+    }
+    let mut results = Results::default();
+    for folder in &args.folders {
+        results.extend(Results::load(folder).with_context(|| format!("{}", folder.display()))?);
+    }
+    let experiments = plan.experiments()?;
+    let outcomes = folder::judge(&experiments, &results)?;
+    plan.save(&args.out)?;
+    let known = Results::load(&args.out)?;
+    let mut log = Log::open(&args.out)?;
+    for job in plan::jobs(&experiments) {
+        if let (None, Some(stored)) = (known.get(&job.key), results.get(&job.key)) {
+            log.append(stored)?;
+        }
+    }
+    publish(&args.out, &outcomes, &results, &about(plan.quick, None))
+}
+
+/// Makes the runs of a plan that `out` does not have, and writes its report. Of a shard there is
+/// nothing to report yet: none.
+pub(crate) fn run_plan(
+    plan: &Plan,
+    out: &Path,
+    options: &SweepOptions,
+) -> anyhow::Result<Option<Vec<Outcome>>> {
+    let experiments = plan.experiments()?;
+    let shard = options.shard.unwrap_or_default();
+    let jobs = shard.part(plan::jobs(&experiments));
+    plan.save(out)?;
+    let bar = progress_bar(jobs.len() as u64);
+    let results = runner::run(&jobs, out, options.threads(), &|done, all| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    })?;
+    bar.finish_and_clear();
+    if !shard.is_whole() {
+        eprintln!("Shard {shard}: {} runs in {}", jobs.len(), out.display());
+        return Ok(None);
+    }
+    let mut outcomes = folder::judge(&experiments, &results)?;
+    let beside = options.against.map(|Against::Ns2| {
+        let bar = progress_bar(1).with_message("ns-2");
+        let said = ns2::run_beside(&mut outcomes, out, options.threads(), &|done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        });
+        bar.finish_and_clear();
+        said
+    });
+    let beside = beside.transpose()?;
+    if let Some(said) = &beside {
+        eprintln!("{said}");
+    }
+    publish(out, &outcomes, &results, &about(plan.quick, beside))?;
+    Ok(Some(outcomes))
+}
+
+fn about(quick: bool, ns2: Option<String>) -> About {
+    About {
+        version: env!("CARGO_PKG_VERSION").into(),
+        quick,
+        ns2,
+    }
+}
+
+fn publish(
+    out: &Path,
+    outcomes: &[Outcome],
+    results: &Results,
+    about: &About,
+) -> anyhow::Result<()> {
+    let page = folder::publish(out, outcomes, results, about)?;
+    output::print(&verdict_lines(outcomes))?;
+    eprintln!("Report: {}", page.display());
+    Ok(())
+}
+
+/// How many claims have which verdict, and each claim that was not reproduced.
+fn verdict_lines(outcomes: &[Outcome]) -> String {
+    let findings: Vec<_> = outcomes.iter().flat_map(Outcome::findings).collect();
+    if findings.is_empty() {
+        return String::new();
+    }
+    let all = [
+        Verdict::Reproduced,
+        Verdict::InShape,
+        Verdict::NotReproduced,
+    ];
+    let counts = all.map(|verdict| {
+        let count = findings.iter().filter(|f| f.verdict == verdict).count();
+        format!("{count} {verdict}")
+    });
+    let mut text = format!("{} claims: {}\n", findings.len(), counts.join(", "));
+    for verdict in [Verdict::InShape, Verdict::NotReproduced] {
+        for finding in findings.iter().filter(|f| f.verdict == verdict) {
+            text.push_str(&format!(
+                "{verdict:19}  {}: {}\n",
+                finding.claim.id, finding.claim.says
+            ));
+        }
+    }
+    text
+}

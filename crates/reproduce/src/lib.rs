@@ -1,0 +1,137 @@
+//! The papers' evaluations as experiments whose claims get a verdict.
+//!
+//! An [`experiment::Experiment`] is a file beside a paper's figure or table: scenarios, what is
+//! measured, the paper's own values, and claims as conditions with a tolerance. [`plan`] says which
+//! runs it needs, [`runner`] makes them and [`store`] keeps them, [`outcome`] judges the claims, and
+//! [`report`] and [`data`] show all of it.
+
+#![forbid(unsafe_code)]
+
+pub mod data;
+pub mod experiment;
+pub mod expression;
+pub mod folder;
+pub mod metrics;
+pub mod ns2;
+pub mod outcome;
+pub mod plan;
+mod prose;
+pub mod report;
+pub mod runner;
+pub mod statistics;
+pub mod store;
+pub mod verdicts;
+
+use experiment::{BadExperiment, Experiment};
+use std::path::{Path, PathBuf};
+
+/// The experiment files of the papers, by name, in the order of the report.
+const FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+
+/// The papers in the order of the report: short name, what it is about, and by whom.
+pub const PAPERS: [(&str, &str, &str); 5] = [
+    ("aq", "Asymmetric Queueing", "Podlesny, Williamson"),
+    ("acq-vaq", "ACQ and VAQ", "Louati, Barakat, Dabbous"),
+    ("dcbq", "DCBQ and E-DCBQ", "Al-Khatib, Gunavathi"),
+    (
+        "sad",
+        "Smart ACK dropper, ACK regeneration, AMP model",
+        "Kalyanaraman, Shekhar, Kidambi",
+    ),
+    ("afvq", "ACKs-first variable-size queuing", "Park et al."),
+];
+
+/// The papers' experiments that `select` names: `all`, a paper, or `PAPER/FIGURE`.
+///
+/// # Errors
+/// There is none of that name, or (never in a tested build) a file is wrong.
+pub fn experiments(select: &str) -> Result<Vec<Experiment>, SelectError> {
+    let text = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+    choose(select, "experiments", FILES.iter().map(text))
+}
+
+/// The same from a folder that has one folder per paper.
+///
+/// # Errors
+/// There is none of that name, or a file is wrong or cannot be read.
+pub fn experiments_in(folder: &Path, select: &str) -> Result<Vec<Experiment>, SelectError> {
+    let unreadable = |source| SelectError::Unreadable {
+        folder: folder.to_owned(),
+        source,
+    };
+    let mut files = Vec::new();
+    for (paper, ..) in PAPERS {
+        let Ok(entries) = std::fs::read_dir(folder.join(paper)) else {
+            continue;
+        };
+        for entry in entries {
+            let path = entry.map_err(unreadable)?.path();
+            if let (Some("toml"), Some(stem)) = (
+                path.extension().and_then(|e| e.to_str()),
+                path.file_stem().and_then(|stem| stem.to_str()),
+            ) {
+                let text = std::fs::read_to_string(&path).map_err(unreadable)?;
+                files.push((format!("{paper}/{stem}"), text));
+            }
+        }
+    }
+    files.sort();
+    choose(select, &folder.to_string_lossy(), files.into_iter())
+}
+
+fn choose(
+    select: &str,
+    folder: &str,
+    files: impl Iterator<Item = (String, String)>,
+) -> Result<Vec<Experiment>, SelectError> {
+    let files: Vec<_> = files.collect();
+    let mut found = Vec::new();
+    for (paper, ..) in PAPERS {
+        for (name, text) in &files {
+            let of_paper = name.split('/').next() == Some(paper);
+            if of_paper && (select == "all" || select == paper || select == name) {
+                let path = format!("{folder}/{name}.toml");
+                found.push(experiment::read_text(name, Path::new(&path), text)?);
+            }
+        }
+    }
+    if found.is_empty() {
+        let papers: Vec<&str> = PAPERS.iter().map(|(paper, ..)| *paper).collect();
+        let names = files.iter().map(|(name, _)| name.as_str());
+        let within: Vec<&str> = names
+            .filter(|name| select.split('/').next() == name.split('/').next())
+            .collect();
+        return Err(SelectError::Unknown {
+            select: select.to_owned(),
+            there_is: match within.as_slice() {
+                [] => format!("all, {}", papers.join(", ")),
+                names => names.join(", "),
+            },
+        });
+    }
+    Ok(found)
+}
+
+/// A choice of experiments that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SelectError {
+    /// There is none of that name.
+    #[error("{select}: unknown; there is {there_is}")]
+    Unknown {
+        /// The name.
+        select: String,
+        /// What there is instead.
+        there_is: String,
+    },
+    /// The folder or a file of it cannot be read.
+    #[error("{}: {source}", folder.display())]
+    Unreadable {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is wrong.
+    #[error(transparent)]
+    Bad(#[from] BadExperiment),
+}

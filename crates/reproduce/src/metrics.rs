@@ -1,0 +1,94 @@
+//! A run's numbers by name.
+
+use asymq_core::units::Limit;
+use asymq_scenario::{Direction, Percentiles, Run, Scenario, Summary};
+use std::collections::BTreeMap;
+
+/// A run's numbers by name, in alphabetical order.
+pub type Metrics = BTreeMap<String, f64>;
+
+/// The names that a measure may use: those of [`of_run`] and [`of_scenario`].
+pub fn names() -> Vec<String> {
+    let summary = Summary {
+        sparse_ms: Some(Percentiles::default()),
+        ..Summary::default()
+    };
+    let run = Run {
+        summary,
+        ..Run::default()
+    };
+    let scenario = asymq_scenario::ScenarioArgs::default()
+        .resolve(&asymq_scenario::Defaults::paper())
+        .expect("the defaults are a scenario");
+    let mut names: Vec<String> = of_run(&run, &scenario).into_keys().collect();
+    names.extend(of_scenario(&scenario).into_keys());
+    names
+}
+
+/// What a run showed. Rates are in bit/s, delays in ms, `goodput` is the sum over flows and `fairness`
+/// Jain's index of them (1 for none).
+pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
+    let mut metrics = Metrics::new();
+    let mut put = |name: String, value: f64| {
+        metrics.insert(name, value);
+    };
+    let summary = &run.summary;
+    for (side, direction, rate, goodput) in [
+        ("up", &summary.up, scenario.up, &summary.goodput.up),
+        ("down", &summary.down, scenario.down, &summary.goodput.down),
+    ] {
+        let Direction {
+            utilization,
+            data,
+            ack,
+            drops,
+            sojourn_ms,
+        } = direction;
+        let total: f64 = goodput.iter().sum();
+        let squares: f64 = goodput.iter().map(|g| g * g).sum();
+        let fairness = if squares > 0.0 {
+            total * total / squares / goodput.len() as f64
+        } else {
+            1.0
+        };
+        for (name, value) in [
+            ("utilization", *utilization),
+            ("data", *data),
+            ("ack", *ack),
+            ("drops", *drops),
+            ("throughput", data * rate.bits_per_sec() as f64),
+            ("goodput", total),
+            ("fairness", fairness),
+            ("sojourn.p50", sojourn_ms.p50),
+            ("sojourn.p95", sojourn_ms.p95),
+            ("sojourn.p99", sojourn_ms.p99),
+        ] {
+            put(format!("{side}.{name}"), value);
+        }
+    }
+    put("utility".into(), summary.utility);
+    if let Some(sparse) = &summary.sparse_ms {
+        put("sparse.p50".into(), sparse.p50);
+        put("sparse.p95".into(), sparse.p95);
+        put("sparse.p99".into(), sparse.p99);
+    }
+    metrics
+}
+
+/// What a scenario asks for, in bit/s, bytes, packets and seconds.
+pub fn of_scenario(scenario: &Scenario) -> Metrics {
+    let limit = |limit: Limit| limit.value() as f64;
+    [
+        ("up", scenario.up.bits_per_sec() as f64),
+        ("down", scenario.down.bits_per_sec() as f64),
+        ("flows-up", f64::from(scenario.flows_up)),
+        ("flows-down", f64::from(scenario.flows_down)),
+        ("buffer", limit(scenario.buffer)),
+        ("buffer-down", limit(scenario.buffer_down)),
+        ("mss", f64::from(scenario.mss)),
+        ("duration", scenario.duration.as_secs_f64()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (format!("scenario.{name}"), value))
+    .collect()
+}

@@ -1,0 +1,213 @@
+//! Which runs an experiment needs.
+
+use crate::experiment::Experiment;
+use asymq_core::units::Duration;
+use asymq_scenario::Scenario;
+use std::collections::{HashMap, HashSet};
+
+/// How much of the experiments to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Extent {
+    /// All.
+    #[default]
+    Whole,
+    /// A preview: fewer seeds, shorter runs, and of a sweep its ends and the points that matter.
+    Quick,
+}
+
+/// Seeds of a preview.
+const QUICK_RUNS: u32 = 3;
+/// Longest run of a preview.
+const QUICK_DURATION: Duration = Duration::from_secs(300);
+
+impl Extent {
+    /// The experiment as it is run to this extent.
+    #[must_use]
+    pub fn of(self, mut experiment: Experiment) -> Experiment {
+        if self == Self::Whole {
+            return experiment;
+        }
+        let keep = points_that_matter(&experiment);
+        let renumber: HashMap<usize, usize> = keep
+            .iter()
+            .enumerate()
+            .map(|(new, &old)| (old, new))
+            .collect();
+        experiment.points = keep.iter().map(|&i| experiment.points[i].clone()).collect();
+        for series in &mut experiment.series {
+            series.scenarios = keep
+                .iter()
+                .map(|&index| {
+                    let mut scenario = series.scenarios[index].clone();
+                    scenario.runs = scenario.runs.min(QUICK_RUNS);
+                    if scenario.duration > QUICK_DURATION {
+                        scenario.duration = QUICK_DURATION.max(scenario.warmup + scenario.warmup);
+                    }
+                    scenario
+                })
+                .collect();
+            let paper = std::mem::take(&mut series.paper).into_iter();
+            series.paper = paper
+                .filter_map(|((measure, point), value)| {
+                    Some(((measure, *renumber.get(&point)?), value))
+                })
+                .collect();
+        }
+        experiment
+    }
+}
+
+/// The ends of the sweep, its middle, and the points that claims name.
+fn points_that_matter(experiment: &Experiment) -> Vec<usize> {
+    let last = experiment.points.len() - 1;
+    let mut keep = vec![0, last / 2, last];
+    let conditions = experiment
+        .claims
+        .iter()
+        .flat_map(|claim| claim.holds.iter().chain(&claim.shape));
+    let mut texts: Vec<&str> = conditions.flat_map(|c| c.names()).collect();
+    let reasons = experiment
+        .claims
+        .iter()
+        .filter_map(|c| c.because.as_deref());
+    for text in reasons.chain(experiment.assumptions.iter().map(String::as_str)) {
+        texts.extend(crate::prose::values(text));
+    }
+    for text in texts {
+        for word in text.split_whitespace() {
+            if let (Some((_, at)), Ok((_, _, points))) =
+                (word.split_once('@'), experiment.resolve(word))
+            {
+                // Of a range, its ends.
+                keep.extend(if at.contains("..") {
+                    vec![points[0], points[points.len() - 1]]
+                } else {
+                    points
+                });
+            }
+        }
+    }
+    keep.sort_unstable();
+    keep.dedup();
+    keep
+}
+
+/// One run to be made.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The name of its result.
+    pub key: String,
+    /// The scenario.
+    pub scenario: Scenario,
+    /// The seed.
+    pub seed: u64,
+    /// Whether to record the course of the run.
+    pub course: bool,
+}
+
+impl Job {
+    /// The run of `scenario` with `seed`.
+    pub fn new(scenario: &Scenario, seed: u64, course: bool) -> Self {
+        Self {
+            key: key(scenario, seed, course),
+            scenario: scenario.clone(),
+            seed,
+            course,
+        }
+    }
+
+    /// About how long it takes, to start the longest first.
+    fn cost(&self) -> u128 {
+        let bits = self.scenario.up.bits_per_sec() + self.scenario.down.bits_per_sec();
+        let size = u128::from(self.scenario.mss) + 40;
+        u128::from(bits) * u128::from(self.scenario.duration.as_nanos()) / size
+    }
+}
+
+/// The name of a result: what the scenario, the seed and this tool make of it. Two tools that share
+/// the sources of simulator and disciplines give the same.
+pub fn key(scenario: &Scenario, seed: u64, course: bool) -> String {
+    // Which runs are made beside it does not matter.
+    let scenario = Scenario {
+        seed,
+        runs: 1,
+        ..scenario.clone()
+    };
+    let text = serde_json::to_string(&scenario).expect("a scenario is plain values");
+    let text = format!("{} {course} {text}", env!("ASYMQ_FINGERPRINT"));
+    format!("{:016x}{:016x}", fnv(text.bytes()), fnv(text.bytes().rev()))
+}
+
+/// FNV-1a, 64 bits.
+fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// The runs of experiments, each once, the longest first.
+pub fn jobs(experiments: &[Experiment]) -> Vec<Job> {
+    let mut seen = HashSet::new();
+    let mut jobs = Vec::new();
+    for experiment in experiments.iter().filter(|e| !e.is_arithmetic()) {
+        for scenario in experiment.series.iter().flat_map(|s| &s.scenarios) {
+            for seed in scenario.seeds() {
+                let job = Job::new(scenario, seed, experiment.wants_course());
+                if seen.insert(job.key.clone()) {
+                    jobs.push(job);
+                }
+            }
+        }
+    }
+    jobs.sort_by(|a, b| b.cost().cmp(&a.cost()).then_with(|| a.key.cmp(&b.key)));
+    jobs
+}
+
+/// A part of the runs, for one of several machines: shard 1 to `of`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    number: usize,
+    of: usize,
+}
+
+impl Default for Shard {
+    /// All runs.
+    fn default() -> Self {
+        Self { number: 1, of: 1 }
+    }
+}
+
+impl Shard {
+    /// Whether it is all of the runs.
+    pub const fn is_whole(self) -> bool {
+        self.of == 1
+    }
+
+    /// The shard's part of the runs.
+    pub fn part(self, jobs: Vec<Job>) -> Vec<Job> {
+        let mine = |index: usize| index % self.of == self.number - 1;
+        let jobs = jobs.into_iter().enumerate();
+        jobs.filter(|(index, _)| mine(*index))
+            .map(|(_, job)| job)
+            .collect()
+    }
+}
+
+impl std::fmt::Display for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.number, self.of)
+    }
+}
+
+impl std::str::FromStr for Shard {
+    type Err = String;
+
+    /// Reads `3/16`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.split_once('/')
+            .and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)))
+            .filter(|&(number, of)| (1..=of).contains(&number))
+            .map(|(number, of)| Self { number, of })
+            .ok_or_else(|| "not understood; write it like 3/16, from 1/16 to 16/16".into())
+    }
+}

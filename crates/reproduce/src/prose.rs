@@ -1,0 +1,62 @@
+//! Sentences with measured numbers in them: `AQ fills { aq:down@10mbit } of the downlink`.
+
+use crate::experiment::Experiment;
+use crate::expression::Expression;
+
+/// A part of a sentence.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Part<'a> {
+    Words(&'a str),
+    Value(&'a str),
+}
+
+/// The words and the expressions, in turn.
+pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some((words, tail)) = rest.split_once('{') {
+        let (value, after) = tail.split_once('}').unwrap_or((tail, ""));
+        parts.push(Part::Words(words));
+        parts.push(Part::Value(value.trim()));
+        rest = after;
+    }
+    parts.push(Part::Words(rest));
+    parts
+}
+
+/// The expressions alone.
+pub(crate) fn values(text: &str) -> impl Iterator<Item = &str> {
+    parts(text).into_iter().filter_map(|part| match part {
+        Part::Value(value) => Some(value),
+        Part::Words(_) => None,
+    })
+}
+
+/// Whether every expression in it can be computed.
+pub(crate) fn check(experiment: &Experiment, text: &str) -> Result<(), String> {
+    for value in values(text) {
+        for name in Expression::parse(value)?.names() {
+            experiment.resolve(name)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_hold_expressions() {
+        assert_eq!(
+            parts("from {a:b} to { max( c:d ) }."),
+            [
+                Part::Words("from "),
+                Part::Value("a:b"),
+                Part::Words(" to "),
+                Part::Value("max( c:d )"),
+                Part::Words(".")
+            ]
+        );
+    }
+}

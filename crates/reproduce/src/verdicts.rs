@@ -1,0 +1,111 @@
+//! Verdicts as a file that can be committed and compared.
+
+use crate::outcome::{Outcome, Verdict};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Verdicts by claim.
+pub type Verdicts = BTreeMap<String, String>;
+
+/// The verdict of every claim.
+pub fn of(outcomes: &[Outcome]) -> Verdicts {
+    let findings = outcomes.iter().flat_map(Outcome::findings);
+    findings
+        .map(|f| (f.claim.id.clone(), f.verdict.to_string()))
+        .collect()
+}
+
+/// As a TOML file.
+pub fn write(verdicts: &Verdicts) -> String {
+    let mut text =
+        String::from("# Verdict by claim; `asymq reproduce --check` compares with it.\n");
+    for (claim, verdict) in verdicts {
+        writeln!(text, "\"{claim}\" = \"{verdict}\"").expect("a String takes all");
+    }
+    text
+}
+
+/// Reads such a file.
+///
+/// # Errors
+/// What is wrong with it, in words, with its line.
+pub fn read(text: &str) -> Result<Verdicts, String> {
+    let verdicts: Verdicts = toml::from_str(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        let line = 1 + text[..start].matches('\n').count();
+        format!("{line}: {}", error.message())
+    })?;
+    let known = [
+        Verdict::Reproduced,
+        Verdict::InShape,
+        Verdict::NotReproduced,
+    ]
+    .map(|v| v.to_string());
+    match verdicts
+        .iter()
+        .find(|(_, verdict)| !known.contains(verdict))
+    {
+        Some((claim, verdict)) => Err(format!(
+            "{claim}: unknown verdict {verdict}; use {}",
+            known.join(", ")
+        )),
+        None => Ok(verdicts),
+    }
+}
+
+/// Where `now` differs from `before`, a line each. With `partial`, claims that did not run are left out.
+pub fn differences(before: &Verdicts, now: &Verdicts, partial: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (claim, verdict) in now {
+        match before.get(claim) {
+            Some(old) if old == verdict => {}
+            Some(old) => lines.push(format!("{claim}: was {old}, is {verdict}")),
+            None => lines.push(format!("{claim}: is {verdict}, and was not there before")),
+        }
+    }
+    for claim in before
+        .keys()
+        .filter(|claim| !partial && !now.contains_key(*claim))
+    {
+        lines.push(format!("{claim}: is not there any more"));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_verdict_is_found_in_what_was_written() {
+        let before: Verdicts = [("a/1/x".into(), "reproduced".into())].into();
+        let before = read(&write(&before)).unwrap();
+        let now: Verdicts = [
+            ("a/1/x".into(), "not reproduced".into()),
+            ("a/1/y".into(), "reproduced".into()),
+        ]
+        .into();
+        assert_eq!(
+            differences(&before, &now, false),
+            [
+                "a/1/x: was reproduced, is not reproduced",
+                "a/1/y: is reproduced, and was not there before"
+            ]
+        );
+        assert_eq!(
+            differences(&now, &before, true),
+            ["a/1/x: was not reproduced, is reproduced"]
+        );
+        assert_eq!(differences(&now, &before, false).len(), 2);
+    }
+
+    #[test]
+    fn a_verdict_that_does_not_exist_is_refused() {
+        assert!(
+            read("\"a\" = \"perhaps\"")
+                .unwrap_err()
+                .starts_with("a: unknown verdict perhaps")
+        );
+        assert!(read("a = ").unwrap_err().starts_with("1: "));
+    }
+}

@@ -1,0 +1,282 @@
+//! What a user of sweeps counts on: resuming, determinism, shards, and errors that say where.
+
+use asymq_reproduce::experiment::{self, Experiment};
+use asymq_reproduce::folder::{self, Plan};
+use asymq_reproduce::outcome::Verdict;
+use asymq_reproduce::plan::{self, Extent, Shard};
+use asymq_reproduce::report::{self, About};
+use asymq_reproduce::runner;
+use asymq_reproduce::store::{RUNS, Results};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const SMALL: &str = r#"
+title = "Fig. 0: a small sweep"
+
+[scenario]
+flows-up = 1
+flows-down = 1
+rtt = "40ms"
+duration = "3s"
+warmup = "1s"
+runs = 2
+
+[[sweep]]
+key = "up"
+values = ["1mbit", "2mbit"]
+
+[[series]]
+id = "droptail"
+set.qdisc = "droptail"
+paper.down = { "1mbit" = 0.26 }
+
+[[series]]
+id = "aq"
+set.qdisc = "aq"
+
+[[measure]]
+id = "down"
+title = "download"
+of = "down.utilization"
+
+[[chart]]
+measures = ["down"]
+
+[[chart]]
+over = "time"
+panels = [{ title = "download", of = "down.data" }]
+
+[[claim]]
+id = "bounds"
+says = "A link carries no more than it can."
+holds = ["aq:down < 1 within 0.01", "droptail:down@2mbit < 1 within 0.01"]
+
+[[claim]]
+id = "impossible"
+says = "A link carries twice what it can."
+holds = ["aq:down = 2 within 0.1"]
+because = "It has { aq:down@1mbit } at most."
+"#;
+
+fn small() -> Experiment {
+    experiment::read_text("own/small", Path::new("small.toml"), SMALL).unwrap()
+}
+
+fn published(results: &Results, folder: &Path) -> [Vec<u8>; 4] {
+    let outcomes = folder::judge(&[small()], results).unwrap();
+    let about = About {
+        version: "0".into(),
+        quick: false,
+        ns2: None,
+    };
+    folder::publish(folder, &outcomes, results, &about).unwrap();
+    ["report.html", "runs.csv", "runs.parquet", "verdicts.toml"]
+        .map(|file| std::fs::read(folder.join(file)).unwrap())
+}
+
+fn quietly(_: usize, _: usize) {}
+
+#[test]
+fn the_number_of_cores_changes_no_byte() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [one, three] = [(&folders[0], 1), (&folders[1], 3)].map(|(folder, threads)| {
+        let jobs = plan::jobs(&[small()]);
+        let results = runner::run(&jobs, folder.path(), threads, &quietly).unwrap();
+        published(&results, folder.path())
+    });
+    assert!(one == three);
+}
+
+#[test]
+fn an_interrupted_sweep_makes_only_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = plan::jobs(&[small()]);
+    let whole = runner::run(&jobs, folder.path(), 1, &quietly).unwrap();
+    let whole = published(&whole, folder.path());
+
+    let runs = folder.path().join(RUNS);
+    let text = std::fs::read_to_string(&runs).unwrap();
+    let half: String = text
+        .lines()
+        .take(3)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    std::fs::write(&runs, half + "{\"key\":\"cut o").unwrap();
+    let asked = AtomicUsize::new(0);
+    let progress = |_: usize, all: usize| asked.store(all, Ordering::Relaxed);
+    let resumed = runner::run(&jobs, folder.path(), 1, &progress).unwrap();
+    assert_eq!(asked.into_inner(), jobs.len() - 3);
+    assert!(published(&resumed, folder.path()) == whole);
+}
+
+#[test]
+fn shards_together_are_the_whole() {
+    let whole = tempfile::tempdir().unwrap();
+    let jobs = plan::jobs(&[small()]);
+    let results = runner::run(&jobs, whole.path(), 1, &quietly).unwrap();
+    let expected = published(&results, whole.path());
+
+    let mut together = Results::default();
+    for shard in ["1/3", "2/3", "3/3"] {
+        assert!(
+            folder::judge(&[small()], &together).is_err(),
+            "before {shard}"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let part = shard.parse::<Shard>().unwrap().part(jobs.clone());
+        runner::run(&part, folder.path(), 1, &quietly).unwrap();
+        together.extend(Results::load(folder.path()).unwrap());
+    }
+    let merged = tempfile::tempdir().unwrap();
+    assert!(published(&together, merged.path()) == expected);
+}
+
+#[test]
+fn a_plan_brings_its_experiments_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = Plan::new(&[small()], Extent::Quick);
+    plan.save(folder.path()).unwrap();
+    let loaded = Plan::load(folder.path()).unwrap();
+    assert_eq!(loaded, plan);
+    assert_eq!(loaded.experiments().unwrap()[0].text, SMALL);
+    assert!(Plan::load(&folder.path().join("none")).is_err());
+}
+
+#[test]
+fn claims_get_the_verdict_that_the_runs_give_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = runner::run(&plan::jobs(&[small()]), folder.path(), 1, &quietly).unwrap();
+    let outcomes = folder::judge(&[small()], &results).unwrap();
+    let findings = outcomes[0].findings();
+    assert_eq!(findings[0].verdict, Verdict::Reproduced);
+    assert_eq!(findings[0].because, None);
+    assert_eq!(findings[1].verdict, Verdict::NotReproduced);
+    let reason = findings[1].because.clone().unwrap();
+    assert!(
+        reason.starts_with("It has 0.") && reason.ends_with(" at most."),
+        "{reason}"
+    );
+    let summary = report::summary(&outcomes);
+    assert!(summary.contains("1 claims reproduced, 0 reproduced in shape, 1 not reproduced"));
+}
+
+#[test]
+fn a_preview_keeps_the_points_that_claims_name() {
+    let text = SMALL
+        .replace(
+            "[\"1mbit\", \"2mbit\"]",
+            "[\"1mbit\", \"2mbit\", \"3mbit\", \"4mbit\", \"5mbit\", \"6mbit\"]",
+        )
+        .replace("droptail:down@2mbit <", "droptail:down@5mbit <");
+    let whole = experiment::read_text("own/small", Path::new("small.toml"), &text).unwrap();
+    let quick = Extent::Quick.of(whole);
+    let labels: Vec<&str> = quick
+        .points
+        .iter()
+        .map(|point| point.label.as_str())
+        .collect();
+    assert_eq!(labels, ["1mbit", "3mbit", "5mbit", "6mbit"]);
+    assert_eq!(quick.series[0].scenarios.len(), 4);
+    assert_eq!(quick.series[0].paper.get(&(0, 0)), Some(&0.26));
+}
+
+#[test]
+fn a_wrong_line_is_named_with_what_to_write_instead() {
+    for (from, to, expected) in [
+        (
+            "rtt = \"40ms\"",
+            "rtt = \"40\"",
+            "small.toml:7: rtt = 40: no unit; use s, ms, us or ns",
+        ),
+        (
+            "\"2mbit\"]",
+            "\"2mbitt\"]",
+            "small.toml:14: up = 2mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit",
+        ),
+        (
+            "\"2mbit\"]",
+            "\"1mbit\"]",
+            "small.toml:14: \"1mbit\": stands twice among the values",
+        ),
+        (
+            "set.qdisc = \"aq\"",
+            "set.qdsic = \"aq\"",
+            "small.toml:23: qdsic: unknown key; did you mean qdisc?",
+        ),
+        (
+            "{ \"1mbit\" = 0.26 }",
+            "0.26",
+            "small.toml:19: which point? write it like { \"10mbit\" = 0.97 }",
+        ),
+        (
+            "of = \"down.utilization\"",
+            "of = \"down.utilisation\"",
+            "small.toml:28: unknown metric down.utilisation",
+        ),
+        (
+            "measures = [\"down\"]",
+            "measures = [\"dwn\"]",
+            "small.toml:31: unknown measure dwn",
+        ),
+        (
+            "aq:down < 1",
+            "aq:down ~ 1",
+            "small.toml:40: ~ where =, > or < was expected",
+        ),
+        (
+            "aq:down < 1",
+            "qa:down < 1",
+            "small.toml:40: unknown series qa; there is droptail, aq",
+        ),
+        (
+            "aq:down < 1",
+            "aq:down@9mbit < 1",
+            "small.toml:40: unknown point 9mbit; there is 1mbit, 2mbit",
+        ),
+        (
+            "{ aq:down@1mbit }",
+            "{ aq:up }",
+            "small.toml:46: unknown measure up; there is down",
+        ),
+        (
+            "warmup = \"1s\"",
+            "warmup = \"3s\"",
+            "small.toml:17: warmup 3s: not less than the duration, 3s",
+        ),
+        (
+            "title = \"Fig",
+            "titel = \"Fig",
+            "small.toml:2: unknown field `titel`",
+        ),
+    ] {
+        assert!(SMALL.contains(from), "{from}");
+        let text = SMALL.replacen(from, to, 1);
+        let error = experiment::read_text("own/small", Path::new("small.toml"), &text);
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}\nis not\n{expected}");
+    }
+}
+
+#[test]
+fn every_experiment_of_the_papers_can_be_run_and_judged() {
+    let experiments = asymq_reproduce::experiments("all").unwrap();
+    for experiment in &experiments {
+        assert!(experiment.title.contains(':'), "{}", experiment.name);
+        for series in &experiment.series {
+            let seeds = series.scenarios.iter().map(|s| s.runs).min();
+            assert!(seeds >= Some(5), "{} {}", experiment.name, series.id);
+        }
+        // What claims name must also be there in a preview.
+        let quick = Extent::Quick.of(experiment.clone());
+        for claim in &quick.claims {
+            for name in claim
+                .holds
+                .iter()
+                .chain(&claim.shape)
+                .flat_map(|c| c.names())
+            {
+                assert!(quick.resolve(name).is_ok(), "{}: {name}", claim.id);
+            }
+        }
+    }
+}
