@@ -53,7 +53,7 @@ def ns2(setting, seed, tcp, delayed_ack):
     output = subprocess.run(
         ["ns", str(HERE / "dumbbell.tcl"), *words], check=True, capture_output=True, text=True
     )
-    up, down = output.stdout.split()
+    up, down, *_ = output.stdout.split()
     return float(up), float(down)
 
 

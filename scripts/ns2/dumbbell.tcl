@@ -2,13 +2,14 @@
 #
 #   ns dumbbell.tcl KEY VALUE ...
 #
-# prints "UP DOWN": the utilization of the bottleneck link after warm-up, 0 to 1. Each flow has an
+# prints "UP DOWN UPDATA DOWNDATA": the utilization of the bottleneck link after warm-up, 0 to 1, by
+# all bytes and by data packets. Each flow has an
 # access link of its own at either end (100 Mbit/s, 1000 packets), 1 ms long at home and as long as
 # the rest of its round-trip time at the server. Flows start uniformly in the first second.
 
 array set opt {
     up 1e6  down 10e6  flows-up 5  flows-down 10  rtt-least 0.020  rtt-most 0.300
-    buffer 50  buffer-down 50  mss 1460  tcp Newreno  sink TCPSink
+    buffer 50  buffer-down 50  mss 1460  tcp Newreno  sink TCPSink  window 100000
     duration 60  warmup 5  seed 1
 }
 foreach {key value} $argv {
@@ -20,8 +21,8 @@ foreach {key value} $argv {
 }
 
 Agent/TCP set packetSize_ $opt(mss)
-# Unlimited: no window ever reaches it.
-Agent/TCP set window_ 100000
+# In packets; the default is beyond reach.
+Agent/TCP set window_ $opt(window)
 
 set ns [new Simulator]
 $defaultRNG seed $opt(seed)
@@ -63,19 +64,29 @@ proc flow {upload} {
 for {set i 0} {$i < $opt(flows-up)} {incr i} { flow 1 }
 for {set i 0} {$i < $opt(flows-down)} {incr i} { flow 0 }
 
-proc bytes {} {
+# Bytes and packets that have left each queue.
+proc counts {} {
     global monitor_up monitor_down
-    list [$monitor_up set bdepartures_] [$monitor_down set bdepartures_]
+    set counts {}
+    foreach monitor [list $monitor_up $monitor_down] {
+        lappend counts [$monitor set bdepartures_] [$monitor set pdepartures_]
+    }
+    return $counts
 }
 proc finish {} {
     global opt start
     set span [expr {$opt(duration) - $opt(warmup)}]
-    foreach a [bytes] b $start capacity [list $opt(up) $opt(down)] {
-        puts -nonewline [format "%.6f " [expr {($a - $b) * 8.0 / $span / $capacity}]]
+    set size [expr {$opt(mss) + 40.0}]
+    foreach {bytes packets} [counts] {bytes_0 packets_0} $start capacity [list $opt(up) $opt(down)] {
+        set bytes [expr {double($bytes - $bytes_0)}]
+        # All packets are data of one size or ACKs of 40 bytes.
+        set data [expr {($bytes - 40.0 * ($packets - $packets_0)) / ($size - 40) * $size}]
+        lappend all [expr {$bytes * 8 / $span / $capacity}]
+        lappend of_data [expr {$data * 8 / $span / $capacity}]
     }
-    puts ""
+    puts [concat $all $of_data]
     exit 0
 }
-$ns at $opt(warmup) {set start [bytes]}
+$ns at $opt(warmup) {set start [counts]}
 $ns at $opt(duration) finish
 $ns run

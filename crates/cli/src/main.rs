@@ -81,9 +81,6 @@ fn main() -> ExitCode {
 fn exit_code(error: &anyhow::Error) -> u8 {
     let (gateway, lab) = (error.downcast_ref(), error.downcast_ref());
     let bad_input = error.is::<ScenarioError>()
-fn is_bad_input(error: &anyhow::Error) -> bool {
-    let gateway = error.downcast_ref::<GatewayError>();
-    error.is::<ScenarioError>()
         || error.is::<BadExperiment>()
         || error.is::<SelectError>()
         || error.is::<BadArgument>()

@@ -151,16 +151,23 @@ fn one(script: &Path, settings: &[(&'static str, String)], seed: u64) -> io::Res
         .split_whitespace()
         .filter_map(|w| w.parse().ok())
         .collect();
-    if !output.status.success() || numbers.len() < NAMES.len() {
+    let &[up, down, data_up, data_down] = &numbers[..] else {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(io::Error::other(format!("ns-2 failed: {}", said.trim())));
-    }
-    Ok(NAMES
-        .iter()
-        .map(|name| (*name).to_owned())
-        .zip(numbers)
-        .collect())
+    };
+    let rate = |name: &str| {
+        let rate = settings.iter().find(|(key, _)| *key == name);
+        rate.and_then(|(_, value)| value.parse().ok())
+            .unwrap_or(f64::NAN)
+    };
+    let metrics = [
+        ("up.utilization", up),
+        ("down.utilization", down),
+        ("up.data", data_up),
+        ("down.data", data_down),
+        ("utility", data_up + data_down),
+        ("up.throughput", data_up * rate("up")),
+        ("down.throughput", data_down * rate("down")),
+    ];
+    Ok(metrics.map(|(name, value)| (name.to_owned(), value)).into())
 }
-
-/// What the script prints.
-const NAMES: [&str; 2] = ["up.utilization", "down.utilization"];
