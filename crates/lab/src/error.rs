@@ -30,6 +30,14 @@ pub enum LabError {
         /// The system's answer.
         source: io::Error,
     },
+    /// Packets were lost elsewhere than in the scenario's queues, so that a run would show too little.
+    #[error(
+        "this machine could not keep up: {packets} packets were lost between the lab's interfaces; use lower rates or fewer flows"
+    )]
+    TooSlow {
+        /// How many.
+        packets: u64,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -66,6 +66,11 @@ pub(crate) fn run_once(
     if halt.is_asked() {
         return Err(LabError::Interrupted);
     }
+    let losses = seen.losses + uplink.losses;
+    let packets = losses.ring_full + losses.not_understood + losses.too_long + losses.not_sent;
+    if packets > 0 {
+        return Err(LabError::TooSlow { packets });
+    }
 
     // The uplink's queue is the gateway's; what it sends is counted where it leaves the modem.
     let up = Direction {

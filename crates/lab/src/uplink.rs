@@ -5,7 +5,7 @@ use crate::measure::{Delays, INTERVAL, Window};
 use crate::topology::{LAN, WAN};
 use crate::{Halt, clock, sys};
 use asymq_gateway::net::Netns;
-use asymq_gateway::{Gateway, GatewayConfig, Snapshot, Stop};
+use asymq_gateway::{Gateway, GatewayConfig, Losses, Snapshot, Stop};
 use asymq_scenario::{Percentiles, Scenario};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
@@ -22,6 +22,8 @@ pub(crate) struct Seen {
     pub(crate) sojourn_ms: Percentiles,
     /// Packets that waited at the end of every interval of the run.
     pub(crate) backlog: Vec<u32>,
+    /// Frames lost at the gateway's interfaces.
+    pub(crate) losses: Losses,
 }
 
 impl<'a> Uplink<'a> {
@@ -85,6 +87,7 @@ impl<'a> Uplink<'a> {
             drops: queue.drops as f64,
             sojourn_ms,
             backlog: queue.backlog,
+            losses: queue.losses,
         })
     }
 }
@@ -100,6 +103,7 @@ struct QueueMeter {
     drops_before: u64,
     drops: u64,
     backlog: Vec<u32>,
+    losses: Losses,
 }
 
 impl QueueMeter {
@@ -109,6 +113,7 @@ impl QueueMeter {
             drops_before: 0,
             drops: 0,
             backlog: Vec::new(),
+            losses: Losses::default(),
         }
     }
 
@@ -121,6 +126,7 @@ impl QueueMeter {
         } else {
             self.drops = drops - self.drops_before;
         }
+        self.losses = snapshot.losses.lan + snapshot.losses.wan;
         let intervals = self.window.intervals();
         if now > self.window.start && self.backlog.len() < intervals {
             self.backlog

@@ -6,7 +6,7 @@ use crate::measure::{Delays, INTERVAL, Window};
 use crate::{Halt, clock, sys};
 use asymq_core::frame::FlowKey;
 use asymq_core::units::Duration;
-use asymq_gateway::{PacketIo as _, Port, poll, precise_timers};
+use asymq_gateway::{Losses, PacketIo as _, Port, poll, precise_timers};
 use std::os::fd::AsFd as _;
 
 /// The path's two interfaces.
@@ -24,6 +24,8 @@ pub(crate) struct Seen {
     pub(crate) backlog_down: Vec<u32>,
     /// How late frames left.
     pub(crate) lateness: Delays,
+    /// Frames lost at the path's interfaces.
+    pub(crate) losses: Losses,
 }
 
 /// Carries frames until the window ends or the run is halted.
@@ -99,5 +101,6 @@ pub(crate) fn run(
         path,
         backlog_down,
         lateness,
+        losses: ports.access.losses() + ports.internet.losses(),
     })
 }
