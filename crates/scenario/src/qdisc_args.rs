@@ -48,7 +48,9 @@ qdisc_args! {
     controller: ControllerName, "NAME";
     /// Data's share of the link under wrr and cbq (paper 004's g) [default: 0.5].
     weights: Share, "SHARE";
-    /// The ACK queue's limit [default: the buffer; vaq: 10p].
+    /// Whether a class may take what the other leaves [default: true for wrr, false for cbq, acq, dcbq].
+    borrow: bool, "true|false";
+    /// The ACK queue's limit [default: the buffer; vaq: 10p; afvq at an empty data queue: down/up].
     ack_limit: Limit, "LIMIT";
     /// The data queue's limit [default: the buffer; vaq: 100p].
     data_limit: Limit, "LIMIT";
@@ -179,8 +181,107 @@ impl QdiscArgs {
             *ack = self.ack_limit.unwrap_or(*ack);
             *data = self.data_limit.unwrap_or(*data);
         }
-        if let (ServiceKind::Weighted(share), Some(given)) = (&mut parts.service, self.weights) {
-            *share = given.fraction();
+        if let (ControllerKind::AckLimit(most), Some(Limit::Packets(given))) =
+            (&mut parts.controller, self.ack_limit)
+        {
+            *most = given;
+        }
+        parts.service = match (parts.service, self.borrow) {
+            (ServiceKind::Weighted(share), Some(false)) => ServiceKind::Paced(share),
+            (ServiceKind::Paced(share), Some(true)) => ServiceKind::Weighted(share),
+            (service, _) => service,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::QdiscName;
+    use asymq_core::config::Config;
+    use asymq_core::parts::{Thinning, ThinningBounds};
+    use clap::ValueEnum;
+
+    fn config(name: QdiscName, change: impl FnOnce(&mut QdiscArgs)) -> Config {
+        let mut args = QdiscArgs::default();
+        change(&mut args);
+        let (up, down) = ("1mbit".parse().unwrap(), "10mbit".parse().unwrap());
+        name.config(&args, up, down, Limit::Packets(50))
+    }
+
+    fn parts(name: QdiscName, change: impl FnOnce(&mut QdiscArgs)) -> Composition {
+        match config(name, change) {
+            Config::Machine(parts) => parts,
+            other => panic!("not a machine: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn parts_can_be_chosen_one_by_one() {
+        let chosen = parts(QdiscName::Droptail, |args| {
+            args.ack_queue = Some(AckQueueName::Sad);
+            args.service = Some(ServiceName::Wrr);
+            args.weights = Some("0.3".parse().unwrap());
+            args.controller = Some(ControllerName::Acq);
+        });
+        assert_eq!(
+            chosen.ack,
+            AckHold::Thinned(Thinning::Slot, ThinningBounds::default())
+        );
+        assert_eq!(chosen.service, ServiceKind::Weighted(0.3));
+        assert_eq!(chosen.controller, parts(QdiscName::Acq, |_| {}).controller);
+    }
+
+    #[test]
+    fn a_discipline_rebuilt_from_its_parts_is_the_same() {
+        let rebuilt = |name, service, controller| {
+            parts(name, |args| {
+                args.service = Some(service);
+                args.controller = Some(controller);
+            })
+        };
+        for (name, service, controller) in [
+            (QdiscName::Aq, ServiceName::Wrr, ControllerName::Aq),
+            (
+                QdiscName::Afvq,
+                ServiceName::AcksFirst,
+                ControllerName::Afvq,
+            ),
+            (QdiscName::Acq, ServiceName::Cbq, ControllerName::Acq),
+            (QdiscName::Dcbq, ServiceName::Cbq, ControllerName::Dcbq),
+            (QdiscName::Vaq, ServiceName::Vaq, ControllerName::None),
+            (QdiscName::Prr, ServiceName::Prr, ControllerName::None),
+        ] {
+            let own = parts(name, |_| {});
+            assert_eq!(rebuilt(name, service, controller), own, "{name}");
+            assert_eq!(
+                rebuilt(QdiscName::Droptail, service, controller),
+                own,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn borrowing_turns_cbq_into_wrr_and_back() {
+        let borrow = |name, truth| parts(name, |args| args.borrow = Some(truth)).service;
+        assert_eq!(borrow(QdiscName::Cbq, true), ServiceKind::Weighted(0.5));
+        assert_eq!(borrow(QdiscName::Wrr, false), ServiceKind::Paced(0.5));
+        assert_eq!(
+            borrow(QdiscName::Vaq, true),
+            parts(QdiscName::Vaq, |_| {}).service
+        );
+    }
+
+    #[test]
+    fn every_name_describes_a_discipline() {
+        for name in QdiscName::value_variants() {
+            let own = config(*name, |_| {});
+            assert!(
+                own != Config::DropTail {
+                    limit: Limit::Packets(50)
+                } || *name == QdiscName::Droptail
+            );
         }
     }
 }

@@ -39,6 +39,8 @@ pub enum QdiscName {
     Acq,
     /// The same, with the download measured by the number of ACKs.
     Dcbq,
+    /// DCBQ where receivers delay their ACKs: each stands for two packets.
+    EDcbq,
     /// Data spends credit that passing ACKs earn.
     Vaq,
     /// The smart ACK dropper: one slot per flow, served first.
@@ -111,6 +113,7 @@ impl QdiscName {
             Self::Afvq => entry.afvq(args.given_data_per_ack()),
             Self::Acq => entry.acq(),
             Self::Dcbq => entry.dcbq(args.data_size().into(), args.given_data_per_ack()),
+            Self::EDcbq => entry.dcbq(args.data_size().into(), 2.0),
             Self::Vaq => entry.vaq(args.credit()),
             Self::Sad => entry.sad(),
             Self::CbqAfAr => entry.cbq_af(share),
