@@ -156,3 +156,78 @@ fn checksum(bytes: &[u8], mut sum: u32) -> u16 {
     }
     !(sum as u16)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Segment;
+    use asymq_core::Instant;
+
+    /// The blocks of a pcapng file: type and body.
+    fn blocks(mut file: &[u8]) -> Vec<(u32, Vec<u8>)> {
+        let word = |at: &[u8]| u32::from_le_bytes([at[0], at[1], at[2], at[3]]);
+        let mut blocks = Vec::new();
+        while !file.is_empty() {
+            let length = word(&file[4..]) as usize;
+            assert_eq!(word(&file[length - 4..]) as usize, length);
+            blocks.push((word(file), file[8..length - 4].to_vec()));
+            file = &file[length..];
+        }
+        blocks
+    }
+
+    #[test]
+    fn a_trace_holds_valid_headers_and_the_lengths_on_the_wire() {
+        let layout = Layout::new(300, 1460, 1000);
+        let mut file = Vec::new();
+        let mut capture = Capture::new(&mut file, "uplink");
+        let kinds = [
+            (Kind::Syn, 40),
+            (Kind::Data, 1500),
+            (Kind::Ack, 40),
+            (Kind::Datagram, 1000),
+        ];
+        for (kind, _) in kinds {
+            let packet = layout.packet(Segment::new(kind, 3), Toward::Up, Instant::ZERO);
+            capture.packet(5_000_000_007, &packet, &layout);
+        }
+        capture.finish().unwrap();
+        let blocks = blocks(&file);
+        let types: Vec<u32> = blocks.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(types, [0x0a0d_0d0a, 1, 6, 6, 6, 6]);
+        for ((_, body), (kind, length)) in blocks[2..].iter().zip(kinds) {
+            assert_eq!(body[4..12], [1, 0, 0, 0, 0x07, 0xf2, 0x05, 0x2a], "time");
+            assert_eq!(body[16..20], u32::to_le_bytes(length));
+            let ip = &body[20..40];
+            assert_eq!(checksum(ip, 0), 0, "{kind:?}: a valid header sums to zero");
+            assert_eq!(ip[2..4], (length as u16).to_be_bytes());
+            assert_eq!(ip[12..20], [10, 0, 1, 44, 10, 1, 1, 44]);
+            let captured = if kind == Kind::Datagram { 28 } else { 40 };
+            assert_eq!(body[12..16], u32::to_le_bytes(captured));
+            let transport = &body[40..20 + captured as usize];
+            let pseudo = !checksum(&ip[12..20], u32::from(ip[9]) + length - 20);
+            assert_eq!(checksum(transport, pseudo.into()), 0, "{kind:?}");
+        }
+    }
+
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_at_the_end() {
+        let mut full = Full;
+        let capture = Capture::new(&mut full, "uplink");
+        assert_eq!(
+            capture.finish().unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
+    }
+}

@@ -180,3 +180,89 @@ fn load(kind: Kind) -> Load {
         Kind::Syn | Kind::SynAck | Kind::Datagram => Load::Other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Layout, Segment};
+    use asymq_core::Limit;
+    use asymq_core::config::Config;
+    use asymq_core::qdisc::{Backlog, Stats};
+    use asymq_scenario::Toward;
+
+    const MS: u64 = 1_000_000;
+
+    fn data(number: u64, now: u64) -> SimPacket {
+        let segment = Segment::new(Kind::Data, number);
+        Layout::new(0, 1460, 0).packet(segment, Toward::Up, Instant::from_nanos(now))
+    }
+
+    fn link(qdisc: Box<dyn Qdisc<SimPacket> + Send>) -> Link {
+        Link::new(qdisc, "1mbit".parse().unwrap(), 5 * MS)
+    }
+
+    /// Lets the link work off what it has; times of delivery by segment.
+    fn run(link: &mut Link) -> Vec<(u64, u64)> {
+        let mut delivered = Vec::new();
+        while link.next() < NEVER {
+            link.dequeue(link.next(), |at, packet| {
+                delivered.push((packet.segment.number(), at));
+            });
+        }
+        delivered
+    }
+
+    #[test]
+    fn packets_leave_back_to_back_and_arrive_after_transmission_and_propagation() {
+        let limit = Limit::Packets(2);
+        let mut link = link(Config::DropTail { limit }.build());
+        for number in 0..4 {
+            link.enqueue(MS, data(number, MS));
+            if number == 0 {
+                // An idle link takes the first at once: it does not count as waiting.
+                assert_eq!(link.next(), MS);
+                link.dequeue(MS, |at, _| assert_eq!(at, 18 * MS));
+            }
+        }
+        assert_eq!((link.waiting(), link.dropped()), (2, 1));
+        // 1500 bytes take 12 ms at 1 Mbit/s.
+        assert_eq!(run(&mut link), [(1, 30 * MS), (2, 42 * MS)]);
+        assert_eq!(link.busy(37 * MS)[Load::Data as usize], 36 * MS);
+        assert_eq!(link.busy(20 * MS)[Load::Data as usize], 19 * MS);
+    }
+
+    /// Lets nothing go before a given time.
+    struct Paced(Vec<SimPacket>, u64);
+
+    impl Qdisc<SimPacket> for Paced {
+        fn enqueue(&mut self, _: Instant, packet: SimPacket, _: &mut dyn Sink<SimPacket>) {
+            self.0.push(packet);
+        }
+        fn dequeue(&mut self, now: Instant, _: &mut dyn Sink<SimPacket>) -> Dequeue<SimPacket> {
+            if self.0.is_empty() {
+                Dequeue::Empty
+            } else if now.as_nanos() < self.1 {
+                Dequeue::NotBefore(Instant::from_nanos(self.1))
+            } else {
+                Dequeue::Packet(self.0.remove(0))
+            }
+        }
+        fn drain(&mut self) -> Option<SimPacket> {
+            self.0.pop()
+        }
+        fn backlog(&self) -> Backlog {
+            Backlog::default()
+        }
+        fn stats(&self) -> Stats {
+            Stats::default()
+        }
+    }
+
+    #[test]
+    fn a_discipline_that_waits_is_asked_again_when_it_said() {
+        let mut link = link(Box::new(Paced(Vec::new(), 100 * MS)));
+        link.enqueue(0, data(0, 0));
+        link.enqueue(MS, data(1, MS));
+        assert_eq!(run(&mut link), [(0, 117 * MS), (1, 129 * MS)]);
+    }
+}

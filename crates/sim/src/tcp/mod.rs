@@ -14,3 +14,6 @@ pub(crate) use congestion::Reno;
 pub(crate) use receiver::Receiver;
 pub(crate) use rtt::RttEstimator;
 pub(crate) use sender::{Recovery, Sender};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! Bounds from ns-2.35, for DropTail at the AQ paper's settings.
+//!
+//! The bounds are the least and the most of ns-2's own runs over 60 seeds, as
+//! `scripts/ns2/compare.py --seeds 60` prints them beside ours; the mean of ten of our runs lies
+//! within.
+
+use asymq_core::Limit;
+use asymq_scenario::{Defaults, QdiscName, ScenarioArgs};
+use asymq_sim::run_all;
+use clap::ValueEnum;
+
+struct Setting {
+    flows: (u32, u32),
+    rtt: &'static str,
+    down: &'static str,
+    buffer: u32,
+    /// Least and most, up and down.
+    ns2: [(f64, f64); 2],
+}
+
+#[test]
+fn mean_utilizations_lie_within_the_range_of_ns2() {
+    let settings = [
+        Setting {
+            flows: (1, 1),
+            rtt: "100ms",
+            down: "10mbit",
+            buffer: 50,
+            ns2: [(0.896, 0.946), (0.238, 0.375)],
+        },
+        Setting {
+            flows: (1, 1),
+            rtt: "100ms",
+            down: "10mbit",
+            buffer: 100,
+            ns2: [(0.929, 0.998), (0.095, 0.474)],
+        },
+        Setting {
+            flows: (5, 10),
+            rtt: "20ms..300ms",
+            down: "10mbit",
+            buffer: 50,
+            ns2: [(0.937, 0.982), (0.626, 0.844)],
+        },
+        Setting {
+            flows: (5, 10),
+            rtt: "20ms..300ms",
+            down: "1mbit",
+            buffer: 50,
+            ns2: [(0.726, 0.863), (0.975, 1.000)],
+        },
+        Setting {
+            flows: (3, 21),
+            rtt: "20ms..300ms",
+            down: "10mbit",
+            buffer: 50,
+            ns2: [(0.877, 0.964), (0.878, 0.975)],
+        },
+    ];
+    for setting in settings {
+        let args = ScenarioArgs {
+            flows_up: Some(setting.flows.0),
+            flows_down: Some(setting.flows.1),
+            rtt: Some(setting.rtt.parse().unwrap()),
+            down: Some(setting.down.parse().unwrap()),
+            buffer: Some(Limit::Packets(setting.buffer)),
+            buffer_down: Some(Limit::Packets(setting.buffer)),
+            qdisc: Some(QdiscName::from_str("droptail", false).unwrap()),
+            runs: Some(10),
+            ..ScenarioArgs::default()
+        };
+        let scenario = args.resolve(&Defaults::paper()).unwrap();
+        let mean = run_all(&scenario, false, |_| {}).unwrap().mean;
+        let seen = [mean.up.utilization, mean.down.utilization];
+        for (seen, (least, most)) in seen.into_iter().zip(setting.ns2) {
+            let setting = (setting.flows, setting.down, setting.buffer);
+            assert!((least..=most).contains(&seen), "{setting:?}: {seen}");
+        }
+    }
+}
