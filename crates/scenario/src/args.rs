@@ -94,6 +94,8 @@ pub struct Defaults {
     pub buffer: Limit,
     /// Buffers in both directions of the [headline](Self::headline).
     pub headline_buffer: Limit,
+    /// Number of its runs.
+    pub headline_runs: u32,
     /// Congestion control.
     pub tcp: Tcp,
     /// The congestion controls that can be had.
@@ -121,6 +123,7 @@ impl Defaults {
             },
             buffer: Limit::Packets(50),
             headline_buffer: Limit::Packets(100),
+            headline_runs: 20,
             tcp: Tcp::Newreno,
             tcps: &[Tcp::Reno, Tcp::Newreno],
             place: "in the simulator",
@@ -140,6 +143,7 @@ impl Defaults {
             flows: (1, 1),
             rtt: RttRange::fixed(Duration::from_millis(100)),
             buffer: self.headline_buffer,
+            runs: self.headline_runs,
             probe: Some(Duration::from_millis(100)),
             ..self
         }
@@ -153,6 +157,7 @@ impl Defaults {
             place: "in the lab",
             data_per_ack: DataPerAck::Measured,
             headline_buffer: Limit::Packets(50),
+            headline_runs: 1,
             headers: 52,
             probe: Some(Duration::from_millis(100)),
             runs: 1,

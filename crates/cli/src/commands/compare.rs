@@ -62,6 +62,10 @@ pub(crate) fn own_defaults(command: Command) -> Command {
             "Downlink buffer [default: 100p; 50p with --real]",
         ),
         (
+            "runs",
+            "Number of runs with consecutive seeds, 1 to 10000 [default: 20; 1 with --real]",
+        ),
+        (
             "probe",
             "Send a sparse UDP echo this often and report its delay; 0 sends none [default: 100ms]",
         ),
