@@ -1,9 +1,9 @@
 //! All runs of scenarios, several at a time.
 
-use crate::Halt;
 use crate::error::{Context as _, LabError};
 use crate::flows;
 use crate::run::run_once;
+use crate::{Halt, sys};
 use asymq_core::units::Duration;
 use asymq_scenario::{Report, Run, Scenario, Tool};
 use std::num::NonZeroUsize;
@@ -68,6 +68,7 @@ pub fn run_scenarios(
         .iter()
         .flat_map(|scenario| scenario.seeds().map(move |seed| Task::new(scenario, seed)))
         .collect();
+    sys::allow_many_descriptors();
     let mut runs = run_tasks(&tasks, options, progress)?.into_iter();
     let tool = Tool {
         version: env!("CARGO_PKG_VERSION").into(),

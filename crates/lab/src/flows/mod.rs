@@ -197,35 +197,21 @@ impl BulkFlows {
     }
 
     fn serve(&mut self, token: Token, buffer: &mut [u8]) -> io::Result<()> {
-        match token {
-            Token::Listener(toward) => self.accept(toward),
-            Token::Home(index) => {
-                let flow = &mut self.flows[index];
-                match flow.toward {
-                    Toward::Up => send(&mut flow.home, buffer),
-                    Toward::Down => receive(
-                        &mut flow.home,
-                        buffer,
-                        &mut flow.received,
-                        self.receive_window,
-                    ),
-                }
-                Ok(())
-            }
-            Token::Server(index) => {
-                let flow = &mut self.flows[index];
-                match flow.toward {
-                    Toward::Up => receive(
-                        &mut flow.server,
-                        buffer,
-                        &mut flow.received,
-                        self.receive_window,
-                    ),
-                    Toward::Down => send(&mut flow.server, buffer),
-                }
-                Ok(())
-            }
+        let (flow, at_home) = match token {
+            Token::Listener(toward) => return self.accept(toward),
+            Token::Home(index) => (&mut self.flows[index], true),
+            Token::Server(index) => (&mut self.flows[index], false),
+        };
+        let end = match at_home {
+            true => &mut flow.home,
+            false => &mut flow.server,
+        };
+        if at_home == (flow.toward == Toward::Up) {
+            send(end, buffer);
+        } else {
+            receive(end, buffer, &mut flow.received, self.receive_window);
         }
+        Ok(())
     }
 
     fn accept(&mut self, toward: Toward) -> io::Result<()> {

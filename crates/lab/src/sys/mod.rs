@@ -6,7 +6,7 @@ mod process;
 mod window;
 
 pub(crate) use epoll::{Epoll, Interest};
-pub(crate) use process::{go_first, new_user_namespace};
+pub(crate) use process::{allow_many_descriptors, go_first, new_user_namespace};
 pub(crate) use window::{clamp_window, fix_receive_buffer};
 
 use std::io;

@@ -20,3 +20,19 @@ pub(crate) fn new_user_namespace() -> io::Result<()> {
     check(unsafe { libc::unshare(libc::CLONE_NEWUSER) })?;
     Ok(())
 }
+
+/// Lets the process open as many descriptors as it may, since every flow needs two. A refusal shows
+/// when they run out.
+pub(crate) fn allow_many_descriptors() {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the structure is valid for both calls.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}
