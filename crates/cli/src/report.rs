@@ -3,7 +3,7 @@
 use crate::output;
 use crate::table::Table;
 use asymq_core::{Duration, Limit, Rate};
-use asymq_scenario::{AckPolicy, Direction, Percentiles, Report, Scenario, Summary};
+use asymq_scenario::{AckPolicy, Direction, Percentiles, QdiscName, Report, Scenario, Summary};
 use std::fmt::Write;
 
 /// One line that says what was run.
@@ -17,8 +17,18 @@ pub(crate) fn setting(scenario: &Scenario) -> String {
         count(scenario.flows_down, "download"),
         path(scenario),
     );
-    if let AckPolicy::Delayed(timeout) = scenario.ack_policy {
-        let _ = write!(text, "; ACKs delayed up to {}", span(timeout));
+    match scenario.ack_policy {
+        AckPolicy::EveryPacket => {}
+        AckPolicy::Delayed(timeout) => {
+            let _ = write!(text, "; ACKs delayed up to {}", span(timeout));
+        }
+        AckPolicy::Every(packets, timeout) => {
+            let timeout = span(timeout);
+            let _ = write!(text, "; an ACK every {packets} packets, or after {timeout}");
+        }
+    }
+    if scenario.qdisc_down != QdiscName::Droptail {
+        let _ = write!(text, "; {} down", scenario.qdisc_down.title());
     }
     for burst in &scenario.udp {
         let _ = write!(text, "; UDP {burst}");

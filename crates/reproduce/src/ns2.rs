@@ -35,6 +35,7 @@ pub fn settings(scenario: &Scenario) -> Option<Vec<(&'static str, String)>> {
     let sink = match scenario.ack_policy {
         AckPolicy::EveryPacket => "TCPSink",
         AckPolicy::Delayed(_) => "TCPSink/DelAck",
+        AckPolicy::Every(..) => return None,
     };
     if scenario.qdisc != QdiscName::Droptail || plain != *scenario {
         return None;

@@ -2,7 +2,9 @@
 
 use crate::bad_argument::{BadArgument, either};
 use crate::file::ScenarioFile;
-use crate::{AckPolicy, DataPerAckArg, QdiscArgs, QdiscName, RttRange, Scenario, Tcp, UdpBurst};
+use crate::{
+    AckPolicy, DataPerAckArg, QdiscArgs, QdiscName, RttRange, Scenario, Share, Tcp, UdpBurst,
+};
 use asymq_core::parts::aq::DataPerAck;
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use clap::Args;
@@ -47,6 +49,12 @@ pub struct ScenarioArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub qdisc_params: QdiscArgs,
+    /// Discipline at the downlink (simulator) [default: droptail].
+    #[arg(long, value_name = "NAME")]
+    pub qdisc_down: Option<QdiscName>,
+    /// Data's share of the downlink under wrr and cbq (paper 004's f) [default: --weights].
+    #[arg(long, value_name = "SHARE")]
+    pub weights_down: Option<Share>,
     /// Congestion control: reno, newreno (simulator); reno, cubic, bbr (lab).
     #[arg(long, value_name = "NAME")]
     pub tcp: Option<Tcp>,
@@ -56,6 +64,9 @@ pub struct ScenarioArgs {
     /// Delayed ACKs with this timeout; 0 acknowledges every packet [default: 0, simulator only].
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "100ms")]
     pub delayed_ack: Option<Duration>,
+    /// Acknowledge every N packets, or after the time of --delayed-ack (simulator) [default: 1].
+    #[arg(long, value_name = "N", value_parser = whole(1..=64))]
+    pub ack_every: Option<u32>,
     /// Receive window in packets or bytes [default: unlimited].
     #[arg(long, value_name = "LIMIT")]
     pub window: Option<Limit>,
@@ -110,7 +121,12 @@ pub struct Defaults {
     pub probe: Option<Duration>,
     /// Number of runs.
     pub runs: u32,
+    /// Whether the traffic and the far side are simulated, and their every detail can be chosen.
+    pub simulated: bool,
 }
+
+/// Flags that only the simulator can follow.
+const SIMULATED: [&str; 3] = ["--qdisc-down", "--weights-down", "--ack-every"];
 
 impl Defaults {
     /// AQ section 4, simulated.
@@ -131,6 +147,7 @@ impl Defaults {
             headers: 40,
             probe: None,
             runs: 5,
+            simulated: true,
         }
     }
 
@@ -161,6 +178,7 @@ impl Defaults {
             headers: 52,
             probe: Some(Duration::from_millis(100)),
             runs: 1,
+            simulated: false,
             ..Self::paper()
         }
     }
@@ -215,9 +233,12 @@ impl ScenarioArgs {
             buffer_down: self.buffer_down.or(other.buffer_down),
             qdisc: self.qdisc.or(other.qdisc),
             qdisc_params: self.qdisc_params.or(other.qdisc_params),
+            qdisc_down: self.qdisc_down.or(other.qdisc_down),
+            weights_down: self.weights_down.or(other.weights_down),
             tcp: self.tcp.or(other.tcp),
             mss: self.mss.or(other.mss),
             delayed_ack: self.delayed_ack.or(other.delayed_ack),
+            ack_every: self.ack_every.or(other.ack_every),
             window: self.window.or(other.window),
             udp: if self.udp.is_empty() {
                 other.udp
@@ -254,6 +275,16 @@ impl ScenarioArgs {
 
     fn complete(self, defaults: &Defaults) -> Result<Scenario, ScenarioError> {
         let args = self;
+        let unfit = SIMULATED
+            .iter()
+            .find(|flag| !defaults.simulated && args.gives(flag));
+        if let Some(flag) = unfit {
+            return Err(ScenarioError::Value(BadArgument {
+                argument: (*flag).to_owned(),
+                value: None,
+                message: format!("not to be had {}; leave it out, or use sim", defaults.place),
+            }));
+        }
         let rate = |bits| Rate::from_bits_per_sec(bits).expect("a positive constant");
         let nonzero = |span: Duration| (span > Duration::ZERO).then_some(span);
         let mss = args.mss.map_or(1460, |size| size.0);
@@ -269,9 +300,14 @@ impl ScenarioArgs {
             qdisc_params: args.qdisc_params,
             tcp: args.tcp.unwrap_or(defaults.tcp),
             mss: u32::try_from(mss).unwrap_or(u32::MAX),
-            ack_policy: match args.delayed_ack.and_then(nonzero) {
-                Some(timeout) => AckPolicy::Delayed(timeout),
-                None => AckPolicy::EveryPacket,
+            qdisc_down: args.qdisc_down.unwrap_or(QdiscName::Droptail),
+            weights_down: args.weights_down,
+            ack_policy: match (args.ack_every, args.delayed_ack.and_then(nonzero)) {
+                (None | Some(1), None) | (Some(1), _) => AckPolicy::EveryPacket,
+                (None | Some(2), Some(timeout)) => AckPolicy::Delayed(timeout),
+                (Some(packets), timeout) => {
+                    AckPolicy::Every(packets, timeout.unwrap_or(Duration::from_millis(100)))
+                }
             },
             window: args.window,
             udp: args.udp,

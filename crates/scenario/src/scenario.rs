@@ -1,6 +1,6 @@
 //! A checked experiment.
 
-use crate::{Draw, QdiscArgs, QdiscName, RttRange, UdpBurst, uniform};
+use crate::{Draw, QdiscArgs, QdiscName, RttRange, Share, UdpBurst, uniform};
 use asymq_core::config::Config;
 use asymq_core::units::{Duration, Limit, Rate};
 use clap::ValueEnum;
@@ -49,6 +49,23 @@ pub enum AckPolicy {
     EveryPacket,
     /// Every second packet, or after this time (RFC 1122, RFC 5681).
     Delayed(Duration),
+    /// Every so many packets, or after this time.
+    Every(u32, Duration),
+}
+
+impl AckPolicy {
+    /// Packets that one ACK answers, and how long an ACK waits for the last of them.
+    pub const fn parts(self) -> (u32, Duration) {
+        match self {
+            Self::EveryPacket => (1, Duration::ZERO),
+            Self::Delayed(timeout) => (2, timeout),
+            Self::Every(packets, timeout) => (packets, timeout),
+        }
+    }
+}
+
+fn drop_tail() -> QdiscName {
+    QdiscName::Droptail
 }
 
 /// An experiment, checked and complete.
@@ -67,12 +84,18 @@ pub struct Scenario {
     pub rtt: RttRange,
     /// Buffer at the uplink. A packet limit counts the packet being transmitted, as in ns-2.
     pub buffer: Limit,
-    /// Buffer at the downlink (DropTail), counted likewise.
+    /// Buffer at the downlink, counted likewise.
     pub buffer_down: Limit,
     /// The uplink's discipline.
     pub qdisc: QdiscName,
-    /// Its parameters.
+    /// Parameters of disciplines, the uplink's and the downlink's.
     pub qdisc_params: QdiscArgs,
+    /// The downlink's discipline.
+    #[serde(default = "drop_tail")]
+    pub qdisc_down: QdiscName,
+    /// Data's share of the downlink under wrr and cbq; the uplink's if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights_down: Option<Share>,
     /// Congestion control of all flows.
     pub tcp: Tcp,
     /// TCP segment payload in bytes.
@@ -103,6 +126,19 @@ impl Scenario {
     pub fn qdisc_config(&self, limit: Limit) -> Config {
         self.qdisc
             .config(&self.qdisc_params, self.up, self.down, limit)
+    }
+
+    /// The downlink discipline's configuration, with `limit` as its buffer. Parts chosen one by one
+    /// are the uplink's.
+    pub fn qdisc_down_config(&self, limit: Limit) -> Config {
+        let params = QdiscArgs {
+            ack_queue: None,
+            service: None,
+            controller: None,
+            weights: self.weights_down.or(self.qdisc_params.weights),
+            ..self.qdisc_params.clone()
+        };
+        self.qdisc_down.config(&params, self.down, self.up, limit)
     }
 
     /// What a discipline may let wait of a buffer of this scenario, whose packet limits count the

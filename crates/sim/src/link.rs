@@ -176,7 +176,7 @@ impl Link {
 fn load(kind: Kind) -> Load {
     match kind {
         Kind::Data => Load::Data,
-        Kind::Ack => Load::Ack,
+        Kind::Ack | Kind::RewrittenAck => Load::Ack,
         Kind::Syn | Kind::SynAck | Kind::Datagram => Load::Other,
     }
 }

@@ -1,5 +1,6 @@
 //! Segments as agents exchange them, and packets as links queue them.
 
+use asymq_core::ack::AckInfo;
 use asymq_core::packet::{Header, Packet, flags};
 use asymq_core::{Flow, Instant, Protocol};
 use asymq_scenario::Toward;
@@ -29,6 +30,7 @@ impl Segment {
             1 => Kind::SynAck,
             2 => Kind::Data,
             3 => Kind::Ack,
+            4 => Kind::RewrittenAck,
             _ => Kind::Datagram,
         }
     }
@@ -48,16 +50,19 @@ pub(crate) enum Kind {
     SynAck,
     Data,
     Ack,
+    /// An ACK whose packet was made to say another number; [`Layout::as_received`] reads it.
+    RewrittenAck,
     Datagram,
 }
 
 impl Kind {
-    pub(crate) const COUNT: usize = 5;
+    pub(crate) const COUNT: usize = 6;
     pub(crate) const ALL: [Self; Self::COUNT] = [
         Self::Syn,
         Self::SynAck,
         Self::Data,
         Self::Ack,
+        Self::RewrittenAck,
         Self::Datagram,
     ];
 }
@@ -78,6 +83,20 @@ impl Packet for SimPacket {
     #[inline]
     fn header(&self) -> &Header {
         &self.header
+    }
+
+    fn ack_info(&self) -> Option<AckInfo> {
+        matches!(self.segment.kind(), Kind::Ack | Kind::RewrittenAck).then(|| AckInfo {
+            ack: self.header.ack,
+            window: u16::MAX,
+            flags: self.header.flags,
+            ..AckInfo::default()
+        })
+    }
+
+    fn rewrite_ack(&mut self, newer: &AckInfo) {
+        self.header.ack = newer.ack;
+        self.segment = Segment::new(Kind::RewrittenAck, self.segment.number());
     }
 }
 
@@ -119,7 +138,7 @@ impl Layout {
             lengths: Kind::ALL.map(|kind| match kind {
                 Kind::Data => mss + TCP_HEADERS,
                 Kind::Datagram => datagram,
-                Kind::Syn | Kind::SynAck | Kind::Ack => TCP_HEADERS,
+                Kind::Syn | Kind::SynAck | Kind::Ack | Kind::RewrittenAck => TCP_HEADERS,
             }),
         }
     }
@@ -144,6 +163,18 @@ impl Layout {
         }
     }
 
+    /// The segment in a packet that has passed a discipline, which may have rewritten the header.
+    #[inline]
+    pub(crate) fn as_received(&self, packet: &SimPacket) -> Segment {
+        let segment = packet.segment;
+        if segment.kind() != Kind::RewrittenAck {
+            return segment;
+        }
+        let moved = packet.header.ack.wrapping_sub(self.byte(segment.number())) as i32;
+        let number = segment.number() as i64 + i64::from(moved.div_euclid(self.mss as i32));
+        Segment::new(Kind::Ack, number.max(1) as u64)
+    }
+
     /// The packet of a segment that comes to a queue.
     #[inline]
     pub(crate) fn packet(&self, segment: Segment, toward: Toward, arrival: Instant) -> SimPacket {
@@ -152,6 +183,7 @@ impl Layout {
             (flags::SYN, false),
             (flags::SYN | flags::ACK, true),
             (flags::ACK, true),
+            (flags::ACK, false),
             (flags::ACK, false),
             (0, false),
         ];
@@ -199,6 +231,32 @@ impl Outbox for Vec<Segment> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ack_rewritten_on_the_way_says_the_later_number_at_any_distance() {
+        let layout = Layout::new(0, 1000, 0);
+        let ack = |number| {
+            let segment = Segment::new(Kind::Ack, number);
+            layout.packet(segment, Toward::Up, Instant::ZERO)
+        };
+        // 5 000 000 segments of 1000 bytes are beyond the wrap of sequence numbers.
+        for number in [1, 5_000_000] {
+            let mut packet = ack(number);
+            assert_eq!(layout.as_received(&packet), packet.segment);
+            packet.rewrite_ack(&ack(number + 70).ack_info().unwrap());
+            assert_eq!(packet.header, ack(number + 70).header);
+            assert_eq!(layout.as_received(&packet), ack(number + 70).segment);
+            packet.rewrite_ack(&ack(number + 99).ack_info().unwrap());
+            assert_eq!(layout.as_received(&packet), ack(number + 99).segment);
+        }
+        let data = Segment::new(Kind::Data, 1);
+        assert!(
+            layout
+                .packet(data, Toward::Up, Instant::ZERO)
+                .ack_info()
+                .is_none()
+        );
+    }
 
     #[test]
     fn segments_look_to_a_discipline_as_real_ones_do() {

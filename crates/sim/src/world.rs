@@ -19,7 +19,7 @@ use crate::packet::{Layout, Outbox, Segment};
 use crate::path::{Hop, Pipe};
 use crate::tcp::{Receiver, Recovery, Reno, RttEstimator, Sender};
 use crate::topology::{Dumbbell, access_rate};
-use asymq_core::{Instant, Limit, config::Config};
+use asymq_core::{Instant, Limit};
 use asymq_scenario::{Draw, Scenario, Toward, uniform};
 
 /// Everything in one run.
@@ -73,9 +73,7 @@ impl<'a> World<'a> {
     ) -> Self {
         let dumbbell = Dumbbell::new(scenario);
         let up = scenario.qdisc_config(Scenario::waiting_limit(scenario.buffer));
-        let down = Config::DropTail {
-            limit: Scenario::waiting_limit(scenario.buffer_down),
-        };
+        let down = scenario.qdisc_down_config(Scenario::waiting_limit(scenario.buffer_down));
         let links = [
             Link::new(up.build(), scenario.up, dumbbell.bottleneck),
             Link::new(down.build(), scenario.down, dumbbell.bottleneck),
@@ -227,11 +225,8 @@ impl<'a> World<'a> {
             captures,
             events,
         } = self;
-        let (link, observer) = if TOWARD == UP {
-            (up, None)
-        } else {
-            (down, up.observes().then_some(up))
-        };
+        let (link, opposite) = if TOWARD == UP { (up, down) } else { (down, up) };
+        let observer = opposite.observes().then_some(opposite);
         link.dequeue(now, |at, packet| {
             let conversation = &mut conversations[packet.conversation()];
             if let Some(capture) = &mut captures[TOWARD] {
@@ -240,7 +235,8 @@ impl<'a> World<'a> {
             if let Some(observer) = observer {
                 observer.observe(at, packet.header);
             }
-            conversation.deliver::<TOWARD>(at, packet.segment, events);
+            let segment = conversation.layout.as_received(packet);
+            conversation.deliver::<TOWARD>(at, segment, events);
         });
     }
 

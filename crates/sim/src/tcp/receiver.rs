@@ -7,7 +7,10 @@ use std::collections::VecDeque;
 /// A receiver. Numbers count segments; 0 is the SYN.
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
-    policy: AckPolicy,
+    /// Packets that one ACK answers, how many wait for theirs, and how long in ns.
+    every: u32,
+    unanswered: u32,
+    timeout: u64,
     /// The lowest segment not received: what an ACK says.
     next: u64,
     /// One bit per segment from `window_start` on that has arrived out of order.
@@ -23,8 +26,11 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// A receiver that has received nothing.
     pub(crate) fn new(policy: AckPolicy) -> Self {
+        let (every, timeout) = policy.parts();
         Self {
-            policy,
+            every,
+            unanswered: 0,
+            timeout: timeout.as_nanos(),
             next: 0,
             window: VecDeque::new(),
             window_start: 0,
@@ -43,13 +49,13 @@ impl Receiver {
         } else {
             self.mark(number);
         }
-        match self.policy {
-            // RFC 5681, section 4.2: an ACK at once for a second segment, and for one out of order
-            // or filling a gap. The SYN's never waits.
-            AckPolicy::Delayed(timeout) if in_order && number > 0 && self.deadline == u64::MAX => {
-                self.deadline = now + timeout.as_nanos();
-            }
-            _ => self.acknowledge(if number == 0 { Kind::SynAck } else { Kind::Ack }, out),
+        self.unanswered += 1;
+        // RFC 5681, section 4.2: an ACK at once for a segment out of order or filling a gap. The
+        // SYN's never waits.
+        if in_order && number > 0 && self.unanswered < self.every {
+            self.deadline = self.deadline.min(now + self.timeout);
+        } else {
+            self.acknowledge(if number == 0 { Kind::SynAck } else { Kind::Ack }, out);
         }
     }
 
@@ -72,6 +78,7 @@ impl Receiver {
     #[inline]
     fn acknowledge(&mut self, kind: Kind, out: &mut impl Outbox) {
         self.deadline = u64::MAX;
+        self.unanswered = 0;
         out.send(Segment::new(kind, self.next));
     }
 
@@ -100,5 +107,63 @@ impl Receiver {
         while self.window_start + 64 <= self.next && self.window.pop_front().is_some() {
             self.window_start += 64;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asymq_core::Duration;
+
+    const MS: u64 = 1_000_000;
+
+    fn receiver(policy: AckPolicy) -> Receiver {
+        let mut receiver = Receiver::new(policy);
+        receiver.on_segment(0, 0, &mut Vec::new());
+        receiver
+    }
+
+    /// The ACKs that segments 1 to `count`, 1 ms apart, cause.
+    fn acks(policy: AckPolicy, count: u64) -> Vec<u64> {
+        let (mut receiver, mut out) = (receiver(policy), Vec::new());
+        for number in 1..=count {
+            receiver.on_segment(number * MS, number, &mut out);
+        }
+        out.iter().map(|ack| ack.number()).collect()
+    }
+
+    #[test]
+    fn an_ack_answers_every_so_many_packets() {
+        let within = Duration::from_millis(100);
+        assert_eq!(acks(AckPolicy::EveryPacket, 4), [2, 3, 4, 5]);
+        assert_eq!(acks(AckPolicy::Delayed(within), 7), [3, 5, 7]);
+        assert_eq!(acks(AckPolicy::Every(4, within), 11), [5, 9]);
+    }
+
+    #[test]
+    fn an_ack_waits_no_longer_than_the_first_packet_it_answers_may() {
+        let policy = AckPolicy::Every(4, Duration::from_millis(100));
+        let (mut receiver, mut out) = (receiver(policy), Vec::new());
+        receiver.on_segment(10 * MS, 1, &mut out);
+        receiver.on_segment(90 * MS, 2, &mut out);
+        assert_eq!(receiver.deadline(), 110 * MS);
+        receiver.on_timeout(&mut out);
+        assert_eq!(
+            (out.pop().unwrap().number(), receiver.deadline()),
+            (3, u64::MAX)
+        );
+        receiver.on_segment(200 * MS, 3, &mut out);
+        assert_eq!((out.len(), receiver.deadline()), (0, 300 * MS));
+    }
+
+    #[test]
+    fn a_packet_out_of_order_or_filling_a_gap_is_answered_at_once() {
+        let policy = AckPolicy::Every(4, Duration::from_millis(100));
+        let (mut receiver, mut out) = (receiver(policy), Vec::new());
+        for number in [1, 3, 2, 2] {
+            receiver.on_segment(MS, number, &mut out);
+        }
+        let acks: Vec<u64> = out.iter().map(|ack| ack.number()).collect();
+        assert_eq!(acks, [2, 4, 4]);
     }
 }
