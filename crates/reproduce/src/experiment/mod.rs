@@ -19,7 +19,7 @@ pub struct Experiment {
     pub title: String,
     /// What the paper says of it.
     pub says: String,
-    /// What the text leaves open, and what was assumed. May hold `{ ... }`, see [`crate::prose`].
+    /// What the text leaves open, and what was assumed. May hold `{ ... }`, filled in from the results.
     pub assumptions: Vec<String>,
     /// The points of the sweep; one without a label if nothing is swept.
     pub points: Vec<Point>,
