@@ -147,6 +147,32 @@ fn udp_within_the_rate_is_measured_at_its_rate_and_over_it_is_conserved() {
 }
 
 #[test]
+fn every_packet_down_is_an_acknowledgement_up_that_is_sent_or_dropped() {
+    let scenario = scenario(|scenario| {
+        scenario.flows_down = 10;
+        scenario.up = "150kbit".parse().unwrap();
+        scenario.buffer = Limit::Packets(20);
+        scenario.warmup = Duration::ZERO;
+    });
+    let summary = run_with_series(&scenario).summary;
+    // 40 bytes up take 320 us at 1 Mbit/s; 1500 and 40 bytes down 1200 and 32 us.
+    let data = summary.down.data * 60.0 / 0.0012;
+    let syns = (summary.down.utilization - summary.down.data) * 60.0 / 0.000_032;
+    let sent = summary.up.utilization * 60.0 * 150_000.0 / 320.0;
+    let answered = sent + summary.up.drops;
+    assert!(
+        syns >= 10.0 && summary.up.drops > 1000.0,
+        "{syns} {summary:?}"
+    );
+    // Still under way at the end: 20 packets at the uplink, and 7 ms between the two queues.
+    let under_way = data + syns - answered;
+    assert!(
+        (-0.01..=20.0 + 7.0).contains(&under_way),
+        "{data} + {syns} - {answered}"
+    );
+}
+
+#[test]
 fn the_sparse_echo_sees_the_queues_and_nothing_else() {
     let echo = |flow: Option<&str>| {
         let scenario = scenario(|scenario| {
