@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """Compares asymq's simulated TCP with ns-2.35's at the settings of the AQ paper (DropTail).
 
-    scripts/ns2/compare.py [--seeds 10] [--tcp newreno] [--asymq PATH]
+    scripts/ns2/compare.py [--seeds 10] [--tcp newreno] [--delayed-ack] [--asymq PATH]
+    scripts/ns2/compare.py --speed
 
 Needs `ns` (Debian: apt-get install ns2) and a built asymq. Prints, per setting and direction, both
 simulators' mean utilization and the range over seeds, and whether asymq's mean lies within ns-2's
 range. Exits 1 if one does not. Seeds mean different draws in the two simulators: only the
 distributions can be compared.
+
+With --speed, compares the CPU time of both programs, whole process against whole process, on the
+paper's default scenario (5 up, 10 down, 20 to 300 ms, 1/10 Mbit/s, buffers 50) over 600 simulated
+seconds: the least of five runs each, since other work on the machine can only add.
 """
 
 import argparse
@@ -14,6 +19,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import resource
 import shutil
 import statistics
 import subprocess
@@ -80,6 +86,31 @@ def asymq(command, setting, seeds, tcp, delayed_ack):
     return [(run["up"]["utilization"], run["down"]["utilization"]) for run in runs]
 
 
+def cpu_seconds(words):
+    """CPU time of the quickest of five runs of a command."""
+
+    def once():
+        def spent():
+            usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return usage.ru_utime + usage.ru_stime
+
+        before = spent()
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        return spent() - before
+
+    return min(once() for _ in range(5))
+
+
+def compare_speed(command):
+    """Prints the CPU time of both simulators on the default scenario."""
+    reference = cpu_seconds(["ns", str(HERE / "dumbbell.tcl"), "duration", "600"])
+    print(f"ns-2.35, DropTail: {reference * 1000:.0f} ms of CPU for 600 s")
+    for qdisc in ["droptail", "aq"]:
+        words = [*command, "--json", "--runs=1", "--duration=600s", f"--qdisc={qdisc}"]
+        ours = cpu_seconds(words)
+        print(f"asymq, {qdisc}: {ours * 1000:.0f} ms, {reference / ours:.1f} times as fast")
+
+
 def find_asymq():
     """The command that simulates: a release build, or the one on the path."""
     for path in [ROOT / "target/release/asymq", shutil.which("asymq")]:
@@ -95,11 +126,15 @@ def main():
     parser.add_argument("--seeds", type=int, default=10, help="runs per setting [10]")
     parser.add_argument("--tcp", choices=NS2_TCP, default="newreno")
     parser.add_argument("--delayed-ack", action="store_true", help="delayed ACKs, 100 ms")
+    parser.add_argument("--speed", action="store_true", help="compare CPU time instead")
     parser.add_argument("--asymq", help="the asymq binary [target/release/asymq, or the path's]")
     args = parser.parse_args()
     if not shutil.which("ns"):
         sys.exit("no ns found; ns-2.35 is Debian's package ns2")
     command = [args.asymq, "sim"] if args.asymq else find_asymq()
+
+    if args.speed:
+        return compare_speed(command)
 
     print(f"{args.tcp}, {args.seeds} seeds; utilization: mean (least to most)")
     print(f"{'setting':42} {'':4} {'ns-2.35':>23} {'asymq':>23}")

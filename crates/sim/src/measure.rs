@@ -14,7 +14,8 @@ pub(crate) struct Snapshot {
     at: u64,
     busy: [Busy; 2],
     dropped: [u64; 2],
-    /// Segments delivered in order, per conversation.
+    /// Data segments delivered in order, per conversation. Counted when they leave the bottleneck,
+    /// which is as much ahead of the receiver at the start of an interval as at its end.
     in_order: Vec<u64>,
 }
 
@@ -22,7 +23,7 @@ impl Snapshot {
     /// The counters of a world that has run up to `at`.
     pub(crate) fn take(world: &World<'_>, at: u64) -> Self {
         let in_order = |agent: &Agent| match agent {
-            Agent::Tcp(flow) => flow.receiver.in_order(),
+            Agent::Tcp(flow) => flow.receiver.data_in_order(),
             Agent::Udp(_) | Agent::Echo(_) => 0,
         };
         Self {

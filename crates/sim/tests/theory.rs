@@ -147,6 +147,21 @@ fn udp_within_the_rate_is_measured_at_its_rate_and_over_it_is_conserved() {
 }
 
 #[test]
+fn a_handshake_alone_is_no_goodput() {
+    let scenario = scenario(|scenario| {
+        (scenario.flows_up, scenario.flows_down) = (3, 3);
+        // Starts within 9 ms; no handshake is over before 100 ms.
+        (scenario.warmup, scenario.duration) = (Duration::ZERO, Duration::from_millis(90));
+    });
+    let summary = run_with_series(&scenario).summary;
+    assert!(summary.up.utilization > 0.0 && summary.down.utilization > 0.0);
+    assert_eq!(
+        (summary.goodput.up, summary.goodput.down),
+        (vec![0.0; 3], vec![0.0; 3])
+    );
+}
+
+#[test]
 fn every_packet_down_is_an_acknowledgement_up_that_is_sent_or_dropped() {
     let scenario = scenario(|scenario| {
         scenario.flows_down = 10;

@@ -70,9 +70,9 @@ impl Receiver {
         self.deadline
     }
 
-    /// Segments received in order, the SYN included.
-    pub(crate) fn in_order(&self) -> u64 {
-        self.next
+    /// Data segments received in order.
+    pub(crate) fn data_in_order(&self) -> u64 {
+        self.next.saturating_sub(1)
     }
 
     #[inline]
