@@ -94,6 +94,12 @@ impl Link {
         self.lookahead
     }
 
+    /// Takes the least lookahead there is.
+    #[cfg(test)]
+    pub(crate) fn look_no_further(&mut self) {
+        self.lookahead = 1;
+    }
+
     /// When the discipline is to be asked next, in ns; [`NEVER`] if nothing waits.
     #[inline]
     pub(crate) fn next(&self) -> u64 {

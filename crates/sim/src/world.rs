@@ -381,3 +381,50 @@ impl Outbox for Path<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Snapshot, summary};
+    use asymq_scenario::{Defaults, ScenarioArgs, Summary};
+
+    /// The scenario in which timers, losses and every kind of traffic meet.
+    fn scenario(seed: u64) -> Scenario {
+        let args = ScenarioArgs {
+            up: Some("200kbit".parse().unwrap()),
+            udp: vec!["up:50kbit".parse().unwrap(), "down:1mbit".parse().unwrap()],
+            probe: Some("37ms".parse().unwrap()),
+            delayed_ack: Some("60ms".parse().unwrap()),
+            duration: Some("20s".parse().unwrap()),
+            seed: Some(seed),
+            ..ScenarioArgs::default()
+        };
+        args.resolve(&Defaults::paper()).unwrap()
+    }
+
+    fn run(scenario: &Scenario, step: u64, look_ahead: bool) -> Summary {
+        let mut world = World::new(scenario, Recovery::NewReno, scenario.seed, [None, None]);
+        if !look_ahead {
+            world.links.iter_mut().for_each(Link::look_no_further);
+        }
+        let start = Snapshot::take(&world, 0);
+        let end = scenario.duration.as_nanos();
+        let mut now = 0;
+        while now < end {
+            now = (now + step).min(end);
+            world.run_until(now);
+        }
+        summary(scenario, &world, &start, &Snapshot::take(&world, end))
+    }
+
+    #[test]
+    fn running_ahead_changes_nothing() {
+        for seed in 0..5 {
+            let scenario = scenario(seed);
+            let end = scenario.duration.as_nanos();
+            let strictly_in_order = run(&scenario, 777_777, false);
+            assert!(strictly_in_order.down.drops > 0.0 && strictly_in_order.up.drops > 0.0);
+            assert_eq!(run(&scenario, end, true), strictly_in_order, "seed {seed}");
+        }
+    }
+}
