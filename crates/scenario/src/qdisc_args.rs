@@ -70,6 +70,8 @@ qdisc_args! {
     credit: CreditName, "NAME";
     /// What AQ does where its eq. 11 fails [default: equal-shares].
     beyond_limit: BeyondLimitName, "RULE";
+    /// The rate of its own link that AQ is told, right or wrong [default: the link's].
+    told_rate: Rate, "RATE";
     /// Most bytes that thinning may leave between two ACKs of a flow [default: 93440b].
     most_stretch: Bytes, "SIZE";
     /// Most time that filtering may leave between two ACKs of a flow [default: 50ms].
@@ -106,7 +108,7 @@ impl QdiscArgs {
     }
 
     pub(crate) fn aq_params(&self, link: Rate, opposite: Rate) -> AqParams {
-        let default = AqParams::new(link, opposite);
+        let default = AqParams::new(self.told_rate.unwrap_or(link), opposite);
         AqParams {
             ack_size: self
                 .ack_size

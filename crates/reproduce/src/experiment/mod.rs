@@ -45,6 +45,8 @@ pub struct Point {
     /// Where it is on the axis: in Mbit/s, packets, bytes, seconds or as it is; its place in the
     /// list if the value is no number.
     pub position: f64,
+    /// Whether the value is no number.
+    pub named: bool,
 }
 
 /// A curve of a figure, or the rows of a table.

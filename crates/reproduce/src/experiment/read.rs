@@ -239,6 +239,7 @@ impl Reader<'_> {
             None => vec![Point {
                 label: String::new(),
                 position: 0.0,
+                named: true,
             }],
         };
         let measures = self.measures(&file)?;
@@ -557,14 +558,17 @@ fn point((index, value): (usize, &toml::Value)) -> Point {
     };
     let bytes = |text: &str| text.parse::<Bytes>().ok().map(|bytes| bytes.0 as f64);
     let time = |text: &str| text.parse::<Duration>().ok().map(Duration::as_secs_f64);
-    let number = label.parse().ok();
+    // Of `down:3mbit`, the rate.
+    let quantity = label.rsplit(':').next().unwrap_or_default();
+    let number = quantity.parse().ok();
     let position = number
-        .or_else(|| rate(&label))
-        .or_else(|| limit(&label))
-        .or_else(|| bytes(&label))
-        .or_else(|| time(&label));
+        .or_else(|| rate(quantity))
+        .or_else(|| limit(quantity))
+        .or_else(|| bytes(quantity))
+        .or_else(|| time(quantity));
     Point {
         position: position.unwrap_or(index as f64),
+        named: position.is_none(),
         label,
     }
 }

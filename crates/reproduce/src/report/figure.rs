@@ -241,19 +241,11 @@ impl Figure<'_> {
 
     fn x_ticks(&self) -> Vec<(f64, String)> {
         let points = &self.experiment().points;
-        let named = points.iter().all(|point| {
-            point.label.parse::<f64>().is_err() && {
-                let digit = |c: char| c.is_ascii_digit();
-                !point.label.starts_with(digit)
-            }
-        });
+        let named = points.iter().any(|point| point.named);
         if self.chart.over == Over::Sweep && (named || (self.chart.log_x && points.len() <= 8)) {
-            let label = |text: &str, position: f64| {
-                if named {
-                    text.to_owned()
-                } else {
-                    short(position)
-                }
+            let label = |text: &str, position| match named {
+                true => text.to_owned(),
+                false => short(position),
             };
             return points
                 .iter()
