@@ -15,6 +15,9 @@ pub struct PacedShares {
     ack_pace: u64,
     data_next: Instant,
     ack_next: Instant,
+    /// How long the last packet of each class was on the link.
+    data_time: Duration,
+    ack_time: Duration,
 }
 
 /// The least share of a class, so that neither waits for ever.
@@ -30,6 +33,8 @@ impl PacedShares {
             ack_pace: 0,
             data_next: Instant::ZERO,
             ack_next: Instant::ZERO,
+            data_time: Duration::ZERO,
+            ack_time: Duration::ZERO,
         };
         paced.set_data_share(data_share);
         paced
@@ -66,15 +71,27 @@ impl PacedShares {
 
     /// Sets the class's next turn after a packet of `len` bytes. A class that was served late, for
     /// the other was on the link, is owed the time it waited, but no time that it was idle: at most
-    /// one packet of it.
+    /// a packet of its own or of the other.
     #[inline]
     pub fn charge(&mut self, now: Instant, class: Class, len: u32) {
-        let (next, pace) = match class {
-            Class::Ack => (&mut self.ack_next, self.ack_pace),
-            Class::Data => (&mut self.data_next, self.data_pace),
+        let (next, pace, own_time, other_time) = match class {
+            Class::Ack => (
+                &mut self.ack_next,
+                self.ack_pace,
+                &mut self.ack_time,
+                self.data_time,
+            ),
+            Class::Data => (
+                &mut self.data_next,
+                self.data_pace,
+                &mut self.data_time,
+                self.ack_time,
+            ),
         };
+        *own_time = self.link.tx_time(len);
         let gap = Duration::from_nanos(u64::from(len).saturating_mul(pace) >> 8);
-        let owed_since = Instant::from_nanos(now.as_nanos().saturating_sub(gap.as_nanos()));
+        let owed = gap.max(other_time).as_nanos();
+        let owed_since = Instant::from_nanos(now.as_nanos().saturating_sub(owed));
         *next = (*next).max(owed_since) + gap;
     }
 }
@@ -102,5 +119,26 @@ mod tests {
         }
         let half = 10 * 1_000_000 / 8 / 2;
         assert!((half..=half + 3000).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn a_class_of_small_packets_gets_its_share_between_long_ones() {
+        let link: Rate = "56kbit".parse().unwrap();
+        let mut paced = PacedShares::new(link, 0.5);
+        let (mut now, mut acks) = (Instant::ZERO, 0);
+        while now < Instant::from_nanos(100_000_000_000) {
+            match paced.next(now, true, true) {
+                Next::Serve(class) => {
+                    let len = if class == Class::Ack { 40 } else { 1000 };
+                    paced.charge(now, class, len);
+                    acks += if class == Class::Ack { 40 } else { 0 };
+                    now += link.tx_time(len);
+                }
+                Next::NotBefore(at) => now = at,
+                Next::Empty => unreachable!("both wait"),
+            }
+        }
+        let half = 100 * 56_000 / 8 / 2;
+        assert!((half - 8000..=half + 1000).contains(&acks), "{acks}");
     }
 }
