@@ -174,7 +174,7 @@ impl Defaults {
             place: "in the lab",
             data_per_ack: DataPerAck::Measured,
             headline_buffer: Limit::Packets(50),
-            headline_runs: 1,
+            headline_runs: 3,
             headers: 52,
             probe: Some(Duration::from_millis(100)),
             runs: 1,

@@ -63,7 +63,7 @@ pub(crate) fn own_defaults(command: Command) -> Command {
         ),
         (
             "runs",
-            "Number of runs with consecutive seeds, 1 to 10000 [default: 20; 1 with --real]",
+            "Number of runs with consecutive seeds, 1 to 10000 [default: 20; 3 with --real]",
         ),
         (
             "probe",
