@@ -7,7 +7,7 @@
 
 use asymq_core::units::{Limit, Rate};
 use asymq_gateway::net::{Netns, Network, VethEnd};
-use asymq_gateway::{Gateway, GatewayConfig, Losses, PacketIo, Port, Stop};
+use asymq_gateway::{Gateway, GatewayConfig, LinkConfig, Losses, PacketIo, Port, Stage, Stop};
 use asymq_scenario::{QdiscArgs, QdiscName};
 use std::fs;
 use std::io;
@@ -76,10 +76,18 @@ fn config() -> GatewayConfig {
     GatewayConfig {
         lan: "lan".into(),
         wan: "wan".into(),
-        up: rate,
-        down: rate,
-        overhead: "".parse().unwrap(),
-        discipline: QdiscName::Aq.config(&QdiscArgs::default(), rate, rate, Limit::Packets(20_000)),
+        link: LinkConfig {
+            up: rate,
+            down: rate,
+            overhead: "".parse().unwrap(),
+            uplink: Stage::Queue(QdiscName::Aq.config(
+                &QdiscArgs::default(),
+                rate,
+                rate,
+                Limit::Packets(20_000),
+            )),
+            downlink: Stage::AtOnce,
+        },
     }
 }
 

@@ -1,7 +1,7 @@
 //! Snapshots for Prometheus: the text exposition format, and a server for it.
 
 use crate::io::Losses;
-use crate::snapshot::{ClassSnapshot, Shared, Snapshot, TrafficSnapshot};
+use crate::snapshot::{ClassSnapshot, QueueSnapshot, Shared, Snapshot, TrafficSnapshot};
 use std::fmt::{Display, Write};
 use std::io;
 use std::net::SocketAddr;
@@ -69,7 +69,11 @@ fn serve(server: &Server, stats: &Shared) {
 fn exposition(snapshot: &Snapshot) -> String {
     let mut page = Page(String::new());
     let directions = [("up", &snapshot.up), ("down", &snapshot.down)];
-    let classes = [("ack", &snapshot.queue.ack), ("data", &snapshot.queue.data)];
+    let classes = |queue: &QueueSnapshot| [("ack", queue.ack), ("data", queue.data)];
+    let queues = [
+        ("up", classes(&snapshot.queue)),
+        ("down", classes(&snapshot.queue_down)),
+    ];
 
     let mut traffic = |name: &str, help, value: fn(&TrafficSnapshot) -> u64| {
         page.metric(name, "counter", help);
@@ -98,26 +102,23 @@ fn exposition(snapshot: &Snapshot) -> String {
     }
     let mut queue = |name: &str, kind, help, value: fn(&ClassSnapshot) -> u64| {
         page.metric(name, kind, help);
-        for (class, of) in classes {
-            page.sample(name, &[("class", class)], value(of));
+        for (direction, classes) in &queues {
+            for (class, of) in classes {
+                let labels = [("direction", *direction), ("class", class)];
+                page.sample(name, &labels, value(of));
+            }
         }
     };
-    queue(
-        "backlog_bytes",
-        "gauge",
-        "Bytes that wait for the uplink.",
-        |of| of.backlog_bytes,
-    );
-    queue(
-        "backlog_packets",
-        "gauge",
-        "Packets that wait for the uplink.",
-        |of| of.backlog_packets.into(),
-    );
+    queue("backlog_bytes", "gauge", "Bytes that wait.", |of| {
+        of.backlog_bytes
+    });
+    queue("backlog_packets", "gauge", "Packets that wait.", |of| {
+        of.backlog_packets.into()
+    });
     queue(
         "dropped_packets_total",
         "counter",
-        "Packets dropped at the uplink.",
+        "Packets dropped for lack of room or to signal congestion.",
         |of| of.drops,
     );
     queue(
@@ -131,15 +132,61 @@ fn exposition(snapshot: &Snapshot) -> String {
         "gauge",
         "Time in the queue, over the last second.",
     );
-    for (class, of) in classes {
-        for (quantile, millis) in [("0.5", of.sojourn_p50_ms), ("0.99", of.sojourn_p99_ms)] {
-            let labels = [("class", class), ("quantile", quantile)];
-            page.sample("sojourn_seconds", &labels, millis / 1e3);
+    for (direction, classes) in &queues {
+        for (class, of) in classes {
+            for (quantile, millis) in [("0.5", of.sojourn_p50_ms), ("0.99", of.sojourn_p99_ms)] {
+                let labels = [
+                    ("direction", *direction),
+                    ("class", class),
+                    ("quantile", quantile),
+                ];
+                page.sample("sojourn_seconds", &labels, millis / 1e3);
+            }
         }
     }
+    let seen = "Pure ACKs that came in.";
+    page.metric("acks_seen_total", "counter", seen);
+    for (direction, of) in directions {
+        let labels = [("direction", direction)];
+        page.sample("acks_seen_total", &labels, of.thinning.seen);
+    }
+    let dropped = "Pure ACKs dropped, or filtered because a later one carried their news.";
+    page.metric("acks_dropped_total", "counter", dropped);
+    for (direction, of) in directions {
+        let reasons = [
+            ("dropped", of.thinning.dropped),
+            ("filtered", of.thinning.filtered),
+        ];
+        for (reason, count) in reasons {
+            let labels = [("direction", direction), ("reason", reason)];
+            page.sample("acks_dropped_total", &labels, count);
+        }
+    }
+    let made = "ACKs made by the regenerator.";
+    page.metric("acks_made_total", "counter", made);
+    for (direction, of) in directions {
+        let labels = [("direction", direction)];
+        page.sample("acks_made_total", &labels, of.thinning.made);
+    }
+    let per_ack = "Bytes of data in the other direction for every ACK sent, over the last second.";
+    page.metric("data_bytes_per_ack", "gauge", per_ack);
+    for (direction, of) in directions {
+        let labels = [("direction", direction)];
+        page.sample(
+            "data_bytes_per_ack",
+            &labels,
+            of.thinning.data_bytes_per_ack,
+        );
+    }
     page.metric("control", "gauge", "Control variables of the discipline.");
-    for (name, value) in &snapshot.control {
-        page.sample("control", &[("name", name)], value);
+    for (direction, control) in [("up", &snapshot.control), ("down", &snapshot.control_down)] {
+        for (name, value) in control {
+            page.sample(
+                "control",
+                &[("direction", direction), ("name", name)],
+                value,
+            );
+        }
     }
     page.metric(
         "lost_frames_total",
@@ -216,8 +263,8 @@ mod tests {
         for line in [
             "# TYPE asymq_bytes_total counter",
             "asymq_bytes_total{direction=\"up\",class=\"ack\"} 1234",
-            "asymq_sojourn_seconds{class=\"data\",quantile=\"0.99\"} 0.0125",
-            "asymq_control{name=\"data_share\"} 0.75",
+            "asymq_sojourn_seconds{direction=\"up\",class=\"data\",quantile=\"0.99\"} 0.0125",
+            "asymq_control{direction=\"up\",name=\"data_share\"} 0.75",
         ] {
             assert!(
                 answer.lines().any(|found| found == line),

@@ -30,5 +30,6 @@ impl Packet for Frame {
 
     fn rewrite_ack(&mut self, newer: &AckInfo) {
         rewrite_ack(&mut self.bytes, self.transport, newer);
+        self.header.ack = newer.ack;
     }
 }

@@ -1,6 +1,7 @@
 //! The loop that runs a gateway.
 
-use crate::forwarder::Forwarder;
+use crate::change::{Changer, Changes};
+use crate::forwarder::{Forwarder, LinkConfig};
 use crate::io::PacketIo;
 use crate::link::Link;
 use crate::port::PortError;
@@ -8,14 +9,14 @@ use crate::snapshot::{Observer, PortLosses, Shared};
 use crate::stop::Stop;
 use crate::sys::{poll, precise_timers, prefer_this_thread};
 use asymq_core::Header;
-use asymq_core::config::Config;
 use asymq_core::frame::FlowKey;
-use asymq_core::overhead::{Overhead, OverheadError};
-use asymq_core::units::{Duration, Instant, Rate};
+use asymq_core::units::{Duration, Instant};
+use asymq_scenario::{BadArgument, ScenarioError, Toward};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 /// Frames taken or sent before the other direction has its turn.
 const BATCH: usize = 64;
@@ -34,14 +35,8 @@ pub struct GatewayConfig {
     pub lan: String,
     /// Interface towards the Internet.
     pub wan: String,
-    /// Capacity towards the Internet, which the gateway shapes to.
-    pub up: Rate,
-    /// Capacity from the Internet, which is only shown.
-    pub down: Rate,
-    /// What the link charges for a packet.
-    pub overhead: Overhead,
-    /// The uplink's discipline.
-    pub discipline: Config,
+    /// What it does between them.
+    pub link: LinkConfig,
 }
 
 /// Why a gateway cannot start or go on. Each is one line that names the flag.
@@ -58,9 +53,23 @@ pub enum GatewayError {
         /// Why.
         source: PortError,
     },
-    /// The link's overhead is not understood.
-    #[error("--overhead: {0}")]
-    Overhead(#[from] OverheadError),
+    /// A flag is missing or not understood.
+    #[error(transparent)]
+    Argument(#[from] BadArgument),
+    /// The configuration file is wrong.
+    #[error(transparent)]
+    File(#[from] ScenarioError),
+    /// The control socket cannot be made, or nobody listens there.
+    #[error("--control {}: {source}", path.display())]
+    Control {
+        /// As asked for.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The running gateway refused a change.
+    #[error("{0}")]
+    Refused(String),
     /// Metrics cannot be served.
     #[error("--metrics {address}: {source}")]
     Metrics {
@@ -83,7 +92,12 @@ impl GatewayError {
     /// Whether other flags would help, so that nothing was wrong at run time.
     pub const fn is_bad_input(&self) -> bool {
         match self {
-            Self::SameInterface(_) | Self::Overhead(_) | Self::Metrics { .. } => true,
+            Self::SameInterface(_)
+            | Self::Argument(_)
+            | Self::File(_)
+            | Self::Control { .. }
+            | Self::Refused(_)
+            | Self::Metrics { .. } => true,
             Self::Port { source, .. } => matches!(
                 source,
                 PortError::NoSuchInterface { .. } | PortError::NotEthernet { .. }
@@ -98,7 +112,7 @@ pub struct Gateway {
     lan: Link,
     wan: Link,
     forwarder: Forwarder,
-    capacities: (Rate, Rate),
+    changes: Changes,
     shared: Shared,
     report_interval: Duration,
     log: Box<dyn FnMut(&str) + Send>,
@@ -127,8 +141,11 @@ impl Gateway {
         Ok(Self {
             lan,
             wan,
-            forwarder: Forwarder::new(&config.discipline, config.up, config.overhead, key),
-            capacities: (config.up, config.down),
+            forwarder: Forwarder::new(&config.link, key),
+            changes: Changes::new().map_err(|source| GatewayError::System {
+                action: "making a pipe",
+                source,
+            })?,
             shared: Shared::default(),
             report_interval: REPORT,
             log: Box::new(|line| eprintln!("asymq gateway: {line}")),
@@ -138,6 +155,11 @@ impl Gateway {
     /// Where snapshots appear while it runs.
     pub fn stats(&self) -> Shared {
         self.shared.clone()
+    }
+
+    /// What changes it while it runs. A gateway that does not run answers when it does.
+    pub fn changer(&self) -> Changer {
+        self.changes.changer()
     }
 
     /// Publishes snapshots this often, instead of once a second.
@@ -165,21 +187,29 @@ impl Gateway {
         precise_timers();
         prefer_this_thread();
         let answer = self.forward(stop);
+        self.changes.close();
         self.shared.end();
         answer
     }
 
     fn forward(&mut self, stop: &Stop) -> Result<(), GatewayError> {
         let clock = Clock::start();
-        let mut observer = Observer::new(clock.now(), self.capacities.0, self.capacities.1);
+        let mut observer = Observer::new(clock.now());
         let mut report_at = clock.now() + self.report_interval;
         let mut drain_until: Option<Instant> = None;
         let mut rest_until = Instant::ZERO;
         self.tell_offloads();
         loop {
             let now = clock.now();
-            let next = self.forwarder.transmit(now, BATCH, &mut self.wan);
+            let up = self
+                .forwarder
+                .transmit(now, Toward::Up, BATCH, &mut self.wan);
+            let down = self
+                .forwarder
+                .transmit(now, Toward::Down, BATCH, &mut self.lan);
+            let next = up.into_iter().chain(down).min();
             self.check(Side::Wan, |link| link.flush());
+            self.check(Side::Lan, |link| link.flush());
             if now >= report_at {
                 self.report(now, &mut observer);
                 report_at = now + self.report_interval;
@@ -203,15 +233,23 @@ impl Gateway {
                 .into_iter()
                 .flatten()
                 .fold(report_at, Instant::min);
-            let lan = self.lan.fd().filter(|_| drain_until.is_none());
-            let [lan, wan, stopped] = poll(
-                [lan, self.wan.fd(), Some(stop.as_fd())],
-                Some(wake.saturating_since(clock.now())),
-            )
-            .map_err(|source| GatewayError::System {
-                action: "waiting for frames",
-                source,
-            })?;
+            // What passes at once need not stop before the process does.
+            let takes = |toward| drain_until.is_none() || self.forwarder.passes_at_once(toward);
+            let lan = self.lan.fd().filter(|_| takes(Toward::Up));
+            let wan = self.wan.fd().filter(|_| takes(Toward::Down));
+            let waits = [
+                lan,
+                wan,
+                Some(stop.as_fd()),
+                Some(self.changes.bell.as_fd()),
+            ];
+            let [lan, wan, stopped, changed] =
+                poll(waits, Some(wake.saturating_since(clock.now()))).map_err(|source| {
+                    GatewayError::System {
+                        action: "waiting for frames",
+                        source,
+                    }
+                })?;
             if stopped {
                 let asked = stop.take();
                 if asked > 1 || asked > 0 && drain_until.is_some() {
@@ -222,8 +260,11 @@ impl Gateway {
                 }
             }
             let now = clock.now();
-            let taken_up = if lan { self.take_from_lan(now) } else { 0 };
-            let taken_down = if wan { self.take_from_wan(now) } else { 0 };
+            if changed {
+                self.change(now);
+            }
+            let taken_up = if lan { self.take(now, Toward::Up) } else { 0 };
+            let taken_down = if wan { self.take(now, Toward::Down) } else { 0 };
             rest_until = match taken_up.max(taken_down) < BATCH {
                 true => now + REST,
                 // More is waiting.
@@ -231,35 +272,46 @@ impl Gateway {
             };
         }
         self.report(clock.now(), &mut observer);
-        match self.forwarder.backlog().packets {
-            0 => (self.log)("stopped, nothing left behind"),
+        let left = [Toward::Up, Toward::Down].map(|toward| self.forwarder.backlog(toward).packets);
+        match left.iter().sum() {
+            0u32 => (self.log)("stopped, nothing left behind"),
             left => (self.log)(&format!("stopped with {left} packets left in the queue")),
         }
         Ok(())
     }
 
-    fn take_from_lan(&mut self, now: Instant) -> usize {
-        let forwarder = &mut self.forwarder;
-        let taken = self
-            .lan
-            .receive(BATCH, &mut |frame| forwarder.from_lan(now, frame));
-        let count = *taken.as_ref().unwrap_or(&0);
-        self.check(Side::Lan, |_| taken.map(drop));
-        count
-    }
-
-    fn take_from_wan(&mut self, now: Instant) -> usize {
+    /// Takes what waits on the way `toward`, and sends what goes on at once.
+    fn take(&mut self, now: Instant, toward: Toward) -> usize {
         let Self {
             forwarder,
             lan,
             wan,
             ..
         } = self;
-        let taken = wan.receive(BATCH, &mut |frame| forwarder.from_wan(now, frame, lan));
+        let (from, to, from_side, to_side) = match toward {
+            Toward::Up => (lan, wan, Side::Lan, Side::Wan),
+            Toward::Down => (wan, lan, Side::Wan, Side::Lan),
+        };
+        let taken = from.receive(BATCH, &mut |frame| forwarder.take(now, toward, frame, to));
         let count = *taken.as_ref().unwrap_or(&0);
-        self.check(Side::Wan, |_| taken.map(drop));
-        self.check(Side::Lan, |link| link.flush());
+        self.check(from_side, |_| taken.map(drop));
+        self.check(to_side, |link| link.flush());
         count
+    }
+
+    fn change(&mut self, now: Instant) {
+        self.changes.bell.take();
+        while let Ok((config, done)) = self.changes.requests.try_recv() {
+            let Self {
+                forwarder,
+                lan,
+                wan,
+                ..
+            } = self;
+            let moved = forwarder.change(now, &config, lan, wan);
+            // Whoever asked may have gone.
+            let _ = done.send(moved);
+        }
     }
 
     /// Gives a side up until it is back if `work` on it fails.

@@ -8,12 +8,15 @@
 #![cfg(target_os = "linux")]
 
 mod args;
+mod change;
 mod command;
+mod control;
 mod exposition;
 mod forwarder;
 mod frame;
 mod gateway;
 mod io;
+mod lane;
 mod link;
 mod meter;
 pub mod net;
@@ -25,16 +28,19 @@ mod stop;
 mod sys;
 mod table;
 
-pub use args::GatewayArgs;
-pub use forwarder::Forwarder;
+pub use args::{DownQdisc, GatewayArgs, GatewayCommand, LinkArgs, Role, SetArgs, SettingsArgs};
+pub use change::Changer;
+pub use forwarder::{Forwarder, LinkConfig, Moved};
 pub use frame::Frame;
 pub use gateway::{Gateway, GatewayConfig, GatewayError};
 pub use io::{Losses, PacketIo};
+pub use lane::Stage;
 pub use meter::{Kind, Traffic};
 pub use port::{Port, PortError};
 pub use shaper::Shaper;
 pub use snapshot::{
-    ClassSnapshot, DirectionSnapshot, PortLosses, QueueSnapshot, Shared, Snapshot, TrafficSnapshot,
+    ClassSnapshot, DirectionSnapshot, PortLosses, QueueSnapshot, Shared, Snapshot,
+    ThinningSnapshot, TrafficSnapshot,
 };
 pub use stop::Stop;
 pub use sys::{poll, precise_timers};

@@ -66,11 +66,22 @@ impl Traffic {
     }
 }
 
-/// Both directions, and how long packets waited for the uplink since last asked.
+/// Pure ACKs since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AckCount {
+    /// Came in.
+    pub(crate) seen: u64,
+    /// Dropped for lack of room or to signal congestion.
+    pub(crate) dropped: u64,
+    /// Given up because a later one carried their news.
+    pub(crate) filtered: u64,
+}
+
+/// One direction, and how long packets waited there since last asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Meters {
-    pub(crate) up: Traffic,
-    pub(crate) down: Traffic,
+    pub(crate) sent: Traffic,
+    pub(crate) acks: AckCount,
     /// In microseconds, of pure ACKs and of the rest.
     ack_sojourn: Histogram<u32>,
     other_sojourn: Histogram<u32>,
@@ -82,8 +93,8 @@ impl Default for Meters {
         const MOST: u64 = 60_000_000;
         let histogram = Histogram::new_with_max(MOST, 2).expect("the bounds are valid");
         Self {
-            up: Traffic::default(),
-            down: Traffic::default(),
+            sent: Traffic::default(),
+            acks: AckCount::default(),
             ack_sojourn: histogram.clone(),
             other_sojourn: histogram,
         }

@@ -31,6 +31,16 @@ impl Shaper {
         self.free_at
     }
 
+    /// The rate changes; what is left of the frame being sent goes at the new one.
+    pub fn set_rate(&mut self, now: Instant, rate: Rate) {
+        let left = self.free_at.saturating_since(now).as_nanos();
+        let (old, new) = (self.rate.bits_per_sec(), rate.bits_per_sec());
+        let left = u128::from(left) * u128::from(old) / u128::from(new.max(1));
+        let left = Duration::from_nanos(u64::try_from(left).unwrap_or(u64::MAX));
+        self.free_at = self.free_at.min(now) + left.min(rate.tx_time(1 << 16));
+        self.rate = rate;
+    }
+
     /// A frame comes to an empty queue: what was not sent before cannot be made up for.
     #[inline]
     pub fn wake(&mut self, now: Instant) {
@@ -74,6 +84,17 @@ mod tests {
         shaper.wake(at(50_000));
         shaper.start(at(50_000), 1500);
         assert_eq!(shaper.free_at(), at(51_200));
+    }
+
+    #[test]
+    fn the_rest_of_a_frame_goes_at_a_changed_rate() {
+        let mut shaper = Shaper::new("1mbit".parse().unwrap());
+        shaper.wake(at(0));
+        shaper.start(at(0), 1500);
+        shaper.set_rate(at(6_000), "3mbit".parse().unwrap());
+        assert_eq!(shaper.free_at(), at(8_000));
+        shaper.set_rate(at(9_000), "1mbit".parse().unwrap());
+        assert_eq!(shaper.free_at(), at(8_000));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::meter::{Kind, Sojourn, Traffic};
 use asymq_core::Stats;
 use asymq_core::qdisc::ClassStats;
 use asymq_core::units::{Instant, Rate};
+use asymq_scenario::Toward;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -25,8 +26,12 @@ pub struct Snapshot {
     pub down: DirectionSnapshot,
     /// The uplink's queue, by class.
     pub queue: QueueSnapshot,
-    /// The discipline's control variables.
+    /// The uplink discipline's control variables.
     pub control: BTreeMap<&'static str, f64>,
+    /// The downlink's queue; empty if frames pass at once there.
+    pub queue_down: QueueSnapshot,
+    /// The downlink discipline's control variables.
+    pub control_down: BTreeMap<&'static str, f64>,
     /// Frames lost at the interfaces.
     pub losses: PortLosses,
 }
@@ -44,6 +49,24 @@ pub struct DirectionSnapshot {
     pub data: TrafficSnapshot,
     /// All else.
     pub other: TrafficSnapshot,
+    /// What happened to pure ACKs.
+    pub thinning: ThinningSnapshot,
+}
+
+/// Pure ACKs of one direction, since the start unless said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct ThinningSnapshot {
+    /// Came in.
+    pub seen: u64,
+    /// Dropped for lack of room or to signal congestion.
+    pub dropped: u64,
+    /// Given up because a later one carried their news.
+    pub filtered: u64,
+    /// Made by a regenerator.
+    pub made: u64,
+    /// Bytes of TCP data that passed in the other direction for every ACK sent in this one, over
+    /// the last interval; 0 if none was sent.
+    pub data_bytes_per_ack: f64,
 }
 
 /// One kind of traffic in one direction.
@@ -96,19 +119,16 @@ pub struct PortLosses {
 /// Turns a forwarder's counters into snapshots.
 #[derive(Debug)]
 pub(crate) struct Observer {
-    capacities: (Rate, Rate),
     last: Instant,
-    up: Traffic,
-    down: Traffic,
+    /// What had been sent up and down.
+    before: [Traffic; 2],
 }
 
 impl Observer {
-    pub(crate) fn new(now: Instant, up: Rate, down: Rate) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self {
-            capacities: (up, down),
             last: now,
-            up: Traffic::default(),
-            down: Traffic::default(),
+            before: [Traffic::default(); 2],
         }
     }
 
@@ -120,22 +140,48 @@ impl Observer {
     ) -> Snapshot {
         let interval = now.saturating_since(self.last).as_secs_f64();
         self.last = now;
-        let (stats, control) = (forwarder.stats(), forwarder.probes());
-        let meters = forwarder.meters();
-        let (ack, data) = meters.take_sojourns();
-        let snapshot = Snapshot {
+        let capacities = [forwarder.config().up, forwarder.config().down];
+        let both = [Toward::Up, Toward::Down];
+        let sent = both.map(|toward| forwarder.lane(toward).meters.sent);
+        let [queue, queue_down] = both.map(|toward| {
+            let lane = forwarder.lane(toward);
+            let (ack, data) = lane.meters.take_sojourns();
+            queue(&lane.stats(), ack, data)
+        });
+        let [control, control_down] =
+            both.map(|toward| forwarder.probes(toward).into_iter().collect());
+        let [up, down] = both.map(|toward| {
+            let (this, other) = (toward as usize, 1 - toward as usize);
+            let lane = forwarder.lane(toward);
+            let mut seen = direction(capacities[this], &sent[this], &self.before[this], interval);
+            let acks = sent[this].of(Kind::Ack).packets - self.before[this].of(Kind::Ack).packets;
+            let data = sent[other].of(Kind::Data).bytes - self.before[other].of(Kind::Data).bytes;
+            seen.thinning = ThinningSnapshot {
+                seen: lane.meters.acks.seen,
+                dropped: lane.meters.acks.dropped,
+                filtered: lane.meters.acks.filtered,
+                made: lane.made(),
+                data_bytes_per_ack: match acks {
+                    0 => 0.0,
+                    acks => data as f64 / acks as f64,
+                },
+            };
+            seen
+        });
+        self.before = sent;
+        Snapshot {
             time: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0.0, |time| time.as_secs_f64()),
             interval,
-            up: direction(self.capacities.0, &meters.up, &self.up, interval),
-            down: direction(self.capacities.1, &meters.down, &self.down, interval),
-            queue: queue(&stats, ack, data),
-            control: control.into_iter().collect(),
+            up,
+            down,
+            queue,
+            control,
+            queue_down,
+            control_down,
             losses,
-        };
-        (self.up, self.down) = (meters.up, meters.down);
-        snapshot
+        }
     }
 }
 
@@ -155,6 +201,7 @@ fn direction(capacity: Rate, now: &Traffic, before: &Traffic, interval: f64) -> 
         ack: kind(Kind::Ack),
         data: kind(Kind::Data),
         other: kind(Kind::Other),
+        thinning: ThinningSnapshot::default(),
     }
 }
 

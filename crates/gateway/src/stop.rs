@@ -1,13 +1,49 @@
-//! Asking a running gateway to stop.
+//! Asking a running gateway for something.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+/// Rung by any thread or by a signal, heard by `poll`.
+#[derive(Clone, Debug)]
+pub(crate) struct Bell(Arc<[UnixStream; 2]>);
+
+impl Bell {
+    pub(crate) fn new() -> io::Result<Self> {
+        let (ring, heard) = UnixStream::pair()?;
+        ring.set_nonblocking(true)?;
+        heard.set_nonblocking(true)?;
+        Ok(Self(Arc::new([ring, heard])))
+    }
+
+    pub(crate) fn on_signals(&self, signals: &[i32]) -> io::Result<()> {
+        for &signal in signals {
+            signal_hook::low_level::pipe::register(signal, self.0[0].try_clone()?)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn ring(&self) {
+        // A full pipe has been rung often enough.
+        let _ = (&self.0[0]).write(&[1]);
+    }
+
+    /// How often it rang since this was last called.
+    pub(crate) fn take(&self) -> usize {
+        (&self.0[1]).read(&mut [0; 16]).unwrap_or(0)
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0[1].as_fd()
+    }
+}
+
 /// A request to stop, shared by those who may ask and the gateway that is asked.
 #[derive(Clone, Debug)]
-pub struct Stop(Arc<[UnixStream; 2]>);
+pub struct Stop(Bell);
 
 impl Stop {
     /// Nobody has asked.
@@ -15,10 +51,7 @@ impl Stop {
     /// # Errors
     /// The process has no descriptors left.
     pub fn new() -> io::Result<Self> {
-        let (ask, asked) = UnixStream::pair()?;
-        ask.set_nonblocking(true)?;
-        asked.set_nonblocking(true)?;
-        Ok(Self(Arc::new([ask, asked])))
+        Bell::new().map(Self)
     }
 
     /// Asks on SIGINT and SIGTERM.
@@ -26,27 +59,23 @@ impl Stop {
     /// # Errors
     /// The signals cannot be handled.
     pub fn on_signals(&self) -> io::Result<()> {
-        for signal in [libc::SIGINT, libc::SIGTERM] {
-            signal_hook::low_level::pipe::register(signal, self.0[0].try_clone()?)?;
-        }
-        Ok(())
+        self.0.on_signals(&[libc::SIGINT, libc::SIGTERM])
     }
 
     /// Asks, from any thread.
     pub fn request(&self) {
-        // A full pipe has been asked often enough.
-        let _ = (&self.0[0]).write(&[1]);
+        self.0.ring();
     }
 
     /// How often was asked since this was last called.
     pub(crate) fn take(&self) -> usize {
-        (&self.0[1]).read(&mut [0; 16]).unwrap_or(0)
+        self.0.take()
     }
 }
 
 impl AsFd for Stop {
     /// Readable when asked.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0[1].as_fd()
+        self.0.as_fd()
     }
 }

@@ -1,6 +1,6 @@
 //! A running gateway for a person's eye.
 
-use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Snapshot};
+use crate::snapshot::{ClassSnapshot, DirectionSnapshot, QueueSnapshot, Snapshot};
 use asymq_core::units::Limit;
 use std::fmt::Write;
 
@@ -22,25 +22,46 @@ pub(crate) fn table(title: &str, snapshot: &Snapshot) -> String {
     }
     line([""; 6]);
     line(["queue", "waiting", "", "wait, median", "99 %", "dropped"]);
-    for (name, class) in [
-        ("ACKs", &snapshot.queue.ack),
-        ("data", &snapshot.queue.data),
-    ] {
-        let cells = queue(class);
-        line([name, &cells[0], &cells[1], &cells[2], &cells[3], &cells[4]]);
+    let queues = [
+        (["ACKs", "data"], &snapshot.queue, &snapshot.control),
+        (
+            ["ACKs v", "data v"],
+            &snapshot.queue_down,
+            &snapshot.control_down,
+        ),
+    ];
+    for (names, of, control) in queues {
+        // Nothing is said of a downlink that has no discipline.
+        if names[0] == "ACKs" || !control.is_empty() || *of != QueueSnapshot::default() {
+            for (name, class) in names.iter().zip([&of.ack, &of.data]) {
+                let cells = queue(class);
+                line([name, &cells[0], &cells[1], &cells[2], &cells[3], &cells[4]]);
+            }
+        }
     }
     text.push('\n');
-    let filtered = snapshot.queue.ack.filtered + snapshot.queue.data.filtered;
-    if filtered > 0 {
-        let _ = writeln!(text, "ACKs given up for later ones: {filtered}");
+    for (name, direction) in [("up", &snapshot.up), ("down", &snapshot.down)] {
+        let of = &direction.thinning;
+        if of.filtered + of.made > 0 {
+            let _ = writeln!(
+                text,
+                "ACKs {name}: {} seen, {} given up for later ones, {} dropped, {} made; {} B of data each",
+                of.seen,
+                of.filtered,
+                of.dropped,
+                of.made,
+                significant(of.data_bytes_per_ack)
+            );
+        }
     }
-    let control: Vec<String> = snapshot
-        .control
-        .iter()
-        .map(|(name, value)| format!("{name} {}", significant(*value)))
-        .collect();
-    if !control.is_empty() {
-        let _ = writeln!(text, "{}", control.join("  "));
+    for (direction, control) in [("", &snapshot.control), ("down: ", &snapshot.control_down)] {
+        let control: Vec<String> = control
+            .iter()
+            .map(|(name, value)| format!("{name} {}", significant(*value)))
+            .collect();
+        if !control.is_empty() {
+            let _ = writeln!(text, "{direction}{}", control.join("  "));
+        }
     }
     for (port, losses) in [("lan", snapshot.losses.lan), ("wan", snapshot.losses.wan)] {
         let reasons = [

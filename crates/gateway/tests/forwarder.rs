@@ -3,8 +3,8 @@
 use asymq_core::config::Config;
 use asymq_core::frame::FlowKey;
 use asymq_core::units::{Duration, Instant, Limit, Rate};
-use asymq_gateway::{Forwarder, PacketIo, Shaper};
-use asymq_scenario::{QdiscArgs, QdiscName};
+use asymq_gateway::{Forwarder, LinkConfig, PacketIo, Shaper, Stage};
+use asymq_scenario::{QdiscArgs, QdiscName, Toward};
 use std::io;
 
 /// Keeps what it is given to send.
@@ -38,12 +38,14 @@ fn droptail(packets: u32) -> Config {
 }
 
 fn forwarder(discipline: &Config, rate: &str, overhead: &str) -> Forwarder {
-    Forwarder::new(
-        discipline,
-        rate.parse().unwrap(),
-        overhead.parse().unwrap(),
-        FlowKey::new([1, 2]),
-    )
+    let link = LinkConfig {
+        up: rate.parse().unwrap(),
+        down: "1gbit".parse().unwrap(),
+        overhead: overhead.parse().unwrap(),
+        uplink: Stage::Queue(*discipline),
+        downlink: Stage::AtOnce,
+    };
+    Forwarder::new(&link, FlowKey::new([1, 2]))
 }
 
 /// A frame that is no IP, with a number in it.
@@ -79,13 +81,15 @@ fn the_uplink_carries_exactly_its_rate_however_late_its_caller_wakes() {
         let mut wan = FakePort::default();
         let (mut now, mut number, mut sent_bytes) = (millis(1), 0, 0);
         while now < millis(1 + seconds * 1000) {
-            while forwarder.backlog().packets < 900 {
+            while forwarder.backlog(Toward::Up).packets < 900 {
                 // Sizes from 60 to 1513 bytes.
                 let len = 60 + (number as usize * 7919) % 1454;
-                forwarder.from_lan(now, &frame(number, len));
+                forwarder.take(now, Toward::Up, &frame(number, len), &mut wan);
                 number += 1;
             }
-            let next = forwarder.transmit(now, usize::MAX, &mut wan).unwrap();
+            let next = forwarder
+                .transmit(now, Toward::Up, usize::MAX, &mut wan)
+                .unwrap();
             sent_bytes += wan.bytes();
             wan.0.clear();
             let allowed = (now.saturating_since(millis(1)) + Shaper::MOST_LATE).as_secs_f64()
@@ -106,8 +110,8 @@ fn a_frame_that_finds_the_link_idle_leaves_at_once() {
     let mut wan = FakePort::default();
     for second in 1..100 {
         let now = millis(1000 * second);
-        forwarder.from_lan(now, &frame(0, 1514));
-        assert_eq!(forwarder.transmit(now, 64, &mut wan), None);
+        forwarder.take(now, Toward::Up, &frame(0, 1514), &mut wan);
+        assert_eq!(forwarder.transmit(now, Toward::Up, 64, &mut wan), None);
         assert_eq!(wan.0.len() as u64, second);
     }
 }
@@ -117,23 +121,26 @@ fn the_link_rests_only_when_nothing_waits() {
     let mut forwarder = forwarder(&droptail(50), "1mbit", "");
     let mut wan = FakePort::default();
     for number in 0..3 {
-        forwarder.from_lan(millis(1), &frame(number, 1250));
+        forwarder.take(millis(1), Toward::Up, &frame(number, 1250), &mut wan);
     }
     // 1250 bytes take 10 ms.
     assert_eq!(
-        forwarder.transmit(millis(1), 64, &mut wan),
+        forwarder.transmit(millis(1), Toward::Up, 64, &mut wan),
         Some(millis(11))
     );
     assert_eq!(
-        forwarder.transmit(millis(10), 64, &mut wan),
+        forwarder.transmit(millis(10), Toward::Up, 64, &mut wan),
         Some(millis(11))
     );
     assert_eq!(wan.0.len(), 1);
     assert_eq!(
-        forwarder.transmit(millis(11), 64, &mut wan),
+        forwarder.transmit(millis(11), Toward::Up, 64, &mut wan),
         Some(millis(21))
     );
-    assert_eq!(forwarder.transmit(millis(21), 64, &mut wan), None);
+    assert_eq!(
+        forwarder.transmit(millis(21), Toward::Up, 64, &mut wan),
+        None
+    );
     assert_eq!(wan.0.len(), 3);
 }
 
@@ -142,13 +149,13 @@ fn a_queue_that_nothing_joins_leaves_in_the_time_that_its_bytes_take() {
     let mut forwarder = forwarder(&droptail(1000), "10mbit", "");
     let mut wan = FakePort::default();
     for number in 0..1000 {
-        forwarder.from_lan(millis(1), &frame(number, 1250));
+        forwarder.take(millis(1), Toward::Up, &frame(number, 1250), &mut wan);
     }
     let mut now = millis(1);
-    while let Some(next) = forwarder.transmit(now, 64, &mut wan) {
+    while let Some(next) = forwarder.transmit(now, Toward::Up, 64, &mut wan) {
         now = next;
     }
-    assert_eq!(forwarder.backlog().packets, 0);
+    assert_eq!(forwarder.backlog(Toward::Up).packets, 0);
     // 1000 frames of 1 ms each; the last starts a millisecond before its end.
     assert_eq!(now, millis(1 + 999));
     let numbers = wan
@@ -174,19 +181,19 @@ fn under_overload_every_frame_is_sent_or_counted_as_dropped_or_waits() {
         for ms in 1..5_000 {
             // Ten times what the link carries.
             for payload in [0, 1210] {
-                forwarder.from_lan(millis(ms), &tcp(payload));
+                forwarder.take(millis(ms), Toward::Up, &tcp(payload), &mut wan);
                 offered += 1;
             }
-            forwarder.transmit(millis(ms), 64, &mut wan);
+            forwarder.transmit(millis(ms), Toward::Up, 64, &mut wan);
         }
-        let stats = forwarder.stats();
+        let stats = forwarder.stats(Toward::Up);
         let classes = [stats.ack, stats.data];
         let count =
             |of: fn(&asymq_core::qdisc::ClassStats) -> u64| -> u64 { classes.iter().map(of).sum() };
         let dropped = count(|c| c.over_limit.packets + c.early.packets + c.ack_filtered.packets);
         assert_eq!(count(|c| c.enqueued.packets), offered);
         assert_eq!(count(|c| c.sent.packets), wan.0.len() as u64);
-        let waiting = u64::from(forwarder.backlog().packets);
+        let waiting = u64::from(forwarder.backlog(Toward::Up).packets);
         assert_eq!(offered, wan.0.len() as u64 + dropped + waiting, "{name}");
         assert!(dropped > 1000, "{name}: {dropped}");
     }
@@ -198,7 +205,7 @@ fn frames_from_the_wan_pass_unchanged_and_in_order() {
     let mut lan = FakePort::default();
     let frames: Vec<Vec<u8>> = (0..500).map(|n| frame(n, 60 + n as usize)).collect();
     for frame in &frames {
-        forwarder.from_wan(millis(1), frame, &mut lan);
+        forwarder.take(millis(1), Toward::Down, frame, &mut lan);
     }
     assert_eq!(lan.0, frames);
 }
@@ -208,8 +215,8 @@ fn the_link_layer_is_charged_for() {
     // IP packets of 40 bytes and 40 more of ADSL fill two cells: 106 bytes, 0.848 ms at 1 Mbit/s.
     let mut forwarder = forwarder(&droptail(50), "1mbit", "pppoe-llcsnap");
     let mut wan = FakePort::default();
-    forwarder.from_lan(millis(1), &tcp(0));
-    forwarder.from_lan(millis(1), &tcp(0));
-    let next = forwarder.transmit(millis(1), 64, &mut wan);
+    forwarder.take(millis(1), Toward::Up, &tcp(0), &mut wan);
+    forwarder.take(millis(1), Toward::Up, &tcp(0), &mut wan);
+    let next = forwarder.transmit(millis(1), Toward::Up, 64, &mut wan);
     assert_eq!(next, Some(millis(1) + Duration::from_micros(848)));
 }

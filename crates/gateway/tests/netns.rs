@@ -2,178 +2,27 @@
 //! hosts leave segmentation and checksums to their interfaces. Needs root; says so and passes
 //! otherwise.
 
-use asymq_core::config::Config;
-use asymq_core::units::Limit;
-use asymq_gateway::net::{Feature, Netns, Network, VethEnd, set_feature};
-use asymq_gateway::{Gateway, GatewayConfig, PacketIo, Port, Shared, Stop};
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+mod common;
+
+use asymq_gateway::net::{Feature, Netns, Network, set_feature};
+use asymq_gateway::{Gateway, GatewayConfig, PacketIo, Port};
+use common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
+use std::io;
+use std::net::UdpSocket;
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
-
-struct Place {
-    middle: Netns,
-    home: Netns,
-    net: Netns,
-}
-
-const HOME: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const NET: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// Indices of the interfaces towards home and net, in either namespace.
-const LAN: u32 = 11;
-const WAN: u32 = 12;
-
-impl Place {
-    fn new() -> Option<Self> {
-        let place = match Netns::new() {
-            Ok(middle) => Self {
-                middle,
-                home: Netns::new().unwrap(),
-                net: Netns::new().unwrap(),
-            },
-            Err(error) => {
-                eprintln!("skipped: a network namespace cannot be made: {error}");
-                return None;
-            }
-        };
-        place.connect("lan", LAN, &place.home, HOME).unwrap();
-        place.connect("wan", WAN, &place.net, NET).unwrap();
-        Some(place)
-    }
-
-    fn connect(
-        &self,
-        name: &'static str,
-        index: u32,
-        host: &Netns,
-        address: Ipv4Addr,
-    ) -> io::Result<()> {
-        let end = |name, mac| VethEnd {
-            name,
-            index,
-            mac: [2, 0, 0, 0, mac, index as u8],
-        };
-        self.middle.run(|| {
-            let mut network = Network::open()?;
-            network.add_veth(end(name, 0), end("eth", 1), host.as_fd())?;
-            network.set_up(index)
-        })?;
-        host.run(|| {
-            let mut network = Network::open()?;
-            network.add_address(index, address, 24)?;
-            network.set_up(index)?;
-            for feature in [Feature::Tso, Feature::TxChecksum, Feature::Gso] {
-                set_feature("eth", feature, true)?;
-            }
-            Ok(())
-        })
-    }
-}
-
-/// A gateway that runs on a thread of its own.
-struct Running {
-    stop: Stop,
-    stats: Shared,
-    log: Arc<Mutex<Vec<String>>>,
-    thread: JoinHandle<()>,
-}
-
-impl Running {
-    fn start(place: &Place, up: &str) -> Self {
-        let config = GatewayConfig {
-            lan: "lan".into(),
-            wan: "wan".into(),
-            up: up.parse().unwrap(),
-            down: "1gbit".parse().unwrap(),
-            overhead: "".parse().unwrap(),
-            discipline: Config::DropTail {
-                limit: Limit::Packets(1000),
-            },
-        };
-        let stop = Stop::new().unwrap();
-        let log = Arc::<Mutex<Vec<String>>>::default();
-        let (ready, started) = mpsc::channel();
-        let thread = thread::spawn({
-            let (stop, log) = (stop.clone(), log.clone());
-            let netns = place.middle.as_fd().try_clone_to_owned().unwrap();
-            move || {
-                Netns::from(netns).enter().unwrap();
-                let mut gateway = Gateway::open(&config).unwrap();
-                gateway.set_log(move |line| log.lock().unwrap().push(line.into()));
-                ready.send(gateway.stats()).unwrap();
-                gateway.run(&stop).unwrap();
-            }
-        });
-        Self {
-            stop,
-            stats: started.recv().unwrap(),
-            log,
-            thread,
-        }
-    }
-
-    fn log(&self) -> String {
-        self.log.lock().unwrap().join("\n")
-    }
-
-    fn wait_for(&self, word: &str) {
-        let start = Instant::now();
-        while !self.log().contains(word) {
-            assert!(
-                start.elapsed() < Duration::from_secs(5),
-                "no '{word}' in: {}",
-                self.log()
-            );
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn stop(self) -> String {
-        self.stop.request();
-        self.thread.join().unwrap();
-        self.log.lock().unwrap().join("\n")
-    }
-}
-
-/// Sends `bytes` over TCP; answers what arrived and how long that took.
-fn transfer(from: &Netns, to: &Netns, address: Ipv4Addr, bytes: usize) -> (usize, Duration) {
-    let (ready, listening) = mpsc::channel();
-    thread::scope(|scope| {
-        let receiver = scope.spawn(move || {
-            to.run(|| {
-                let listener = TcpListener::bind((address, 5000))?;
-                ready.send(()).unwrap();
-                let (mut stream, _) = listener.accept()?;
-                let mut all = Vec::new();
-                stream.read_to_end(&mut all)?;
-                assert!(all.iter().enumerate().all(|(i, &byte)| byte == i as u8));
-                Ok(all.len())
-            })
-        });
-        listening.recv().unwrap();
-        let start = Instant::now();
-        from.run(|| {
-            let all: Vec<u8> = (0..bytes).map(|i| i as u8).collect();
-            TcpStream::connect((address, 5000))?.write_all(&all)
-        })
-        .unwrap();
-        let arrived = receiver.join().unwrap().unwrap();
-        (arrived, start.elapsed())
-    })
-}
 
 #[test]
 fn tcp_of_hosts_with_offloads_passes_both_ways_and_the_uplink_is_shaped() {
     let Some(place) = Place::new() else { return };
     let gateway = Running::start(&place, "20mbit");
-    let (arrived, took) = transfer(&place.home, &place.net, NET, 5_000_000);
-    assert_eq!(arrived, 5_000_000);
+    let up = transfer(&place.home, &place.net, NET, 5_000_000);
+    assert_eq!(up.bytes, 5_000_000);
     // 5 MB at 20 Mbit/s last 2 s, headers apart.
-    assert!(took > Duration::from_secs(2), "{took:?}");
-    let (arrived, _) = transfer(&place.net, &place.home, HOME, 20_000_000);
-    assert_eq!(arrived, 20_000_000);
+    assert!(up.took > Duration::from_secs(2), "{up:?}");
+    let down = transfer(&place.net, &place.home, HOME, 20_000_000);
+    assert_eq!(down.bytes, 20_000_000);
     let stats = gateway.stats.clone();
     assert!(gateway.stop().contains("nothing left behind"));
     let last = stats.latest();
@@ -187,19 +36,28 @@ fn tcp_of_hosts_with_offloads_passes_both_ways_and_the_uplink_is_shaped() {
 fn an_interface_that_goes_down_or_away_is_survived() {
     let Some(place) = Place::new() else { return };
     let gateway = Running::start(&place, "100mbit");
-    assert_eq!(transfer(&place.home, &place.net, NET, 100_000).0, 100_000);
+    assert_eq!(
+        transfer(&place.home, &place.net, NET, 100_000).bytes,
+        100_000
+    );
 
     place.middle.run(|| Network::open()?.set_down(WAN)).unwrap();
     gateway.wait_for("--wan wan is down");
     place.middle.run(|| Network::open()?.set_up(WAN)).unwrap();
     gateway.wait_for("--wan wan is back");
-    assert_eq!(transfer(&place.home, &place.net, NET, 100_000).0, 100_000);
+    assert_eq!(
+        transfer(&place.home, &place.net, NET, 100_000).bytes,
+        100_000
+    );
 
     place.middle.run(|| Network::open()?.delete(LAN)).unwrap();
     gateway.wait_for("--lan lan is down");
     place.connect("lan", LAN, &place.home, HOME).unwrap();
     gateway.wait_for("--lan lan is back");
-    assert_eq!(transfer(&place.home, &place.net, NET, 100_000).0, 100_000);
+    assert_eq!(
+        transfer(&place.home, &place.net, NET, 100_000).bytes,
+        100_000
+    );
     gateway.stop();
 }
 
@@ -253,7 +111,7 @@ fn large_frames_and_a_changed_mtu_are_carried() {
         }
     }
     assert_eq!(
-        transfer(&place.home, &place.net, NET, 3_000_000).0,
+        transfer(&place.home, &place.net, NET, 3_000_000).bytes,
         3_000_000
     );
     let stats = gateway.stats.clone();
@@ -276,8 +134,8 @@ fn a_frame_too_long_for_the_other_side_is_lost_and_counted() {
         .unwrap();
     let gateway = Running::start(&place, "1gbit");
     let received = thread::scope(|scope| {
-        let receiver = scope.spawn(|| receive(&place.net, 2));
-        thread::sleep(Duration::from_millis(100));
+        let port = open(&place.net);
+        let receiver = scope.spawn(|| receive(port, 2));
         place
             .home
             .run(|| {
@@ -307,8 +165,8 @@ fn tags_and_frames_of_any_protocol_pass_unchanged_in_both_directions() {
     let frames = [tagged, twice, numbered(3, 60), numbered(4, 1514)];
     for (from, to) in [(&place.home, &place.net), (&place.net, &place.home)] {
         let received = thread::scope(|scope| {
-            let receiver = scope.spawn(|| receive(to, frames.len()));
-            thread::sleep(Duration::from_millis(100));
+            let port = open(to);
+            let receiver = scope.spawn(|| receive(port, frames.len()));
             from.run(|| {
                 let mut port = Port::open("eth").unwrap();
                 for frame in &frames {
@@ -330,8 +188,8 @@ fn nothing_is_lost_below_capacity_and_nothing_comes_back() {
     let Some(place) = Place::new() else { return };
     let gateway = Running::start(&place, "10gbit");
     let received = thread::scope(|scope| {
-        let receiver = scope.spawn(|| receive(&place.net, FRAMES as usize));
-        thread::sleep(Duration::from_millis(100));
+        let port = open(&place.net);
+        let receiver = scope.spawn(|| receive(port, FRAMES as usize));
         place
             .home
             .run(|| {
@@ -375,27 +233,26 @@ fn is_numbered(frame: &[u8]) -> bool {
     frame[..6] == [2, 9, 9, 9, 9, 9]
 }
 
+/// A port that receives from now on.
+fn open(netns: &Netns) -> Port {
+    netns.run(|| Ok(Port::open("eth").unwrap())).unwrap()
+}
+
 /// Waits for so many numbered frames, at most five seconds.
-fn receive(netns: &Netns, count: usize) -> Vec<Vec<u8>> {
-    netns
-        .run(|| {
-            let mut port = Port::open("eth").unwrap();
-            let mut frames = Vec::new();
-            let start = Instant::now();
-            while frames.len() < count && start.elapsed() < Duration::from_secs(5) {
-                asymq_gateway::poll(
-                    [Some(port.as_fd())],
-                    Some(asymq_core::Duration::from_millis(50)),
-                )?;
-                port.receive(1024, &mut |frame| {
-                    if is_numbered(frame) {
-                        frames.push(frame.to_vec());
-                    }
-                })?;
+fn receive(mut port: Port, count: usize) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    let start = Instant::now();
+    while frames.len() < count && start.elapsed() < Duration::from_secs(5) {
+        let wait = Some(asymq_core::Duration::from_millis(50));
+        asymq_gateway::poll([Some(port.as_fd())], wait).unwrap();
+        let mut keep = |frame: &[u8]| {
+            if is_numbered(frame) {
+                frames.push(frame.to_vec());
             }
-            Ok(frames)
-        })
-        .unwrap()
+        };
+        port.receive(1024, &mut keep).unwrap();
+    }
+    frames
 }
 
 #[test]
@@ -424,12 +281,7 @@ fn what_cannot_be_bridged_is_refused_with_the_flag_and_the_reason() {
         let config = GatewayConfig {
             lan: lan.into(),
             wan: wan.into(),
-            up: "1mbit".parse().unwrap(),
-            down: "1mbit".parse().unwrap(),
-            overhead: "".parse().unwrap(),
-            discipline: Config::DropTail {
-                limit: Limit::Packets(50),
-            },
+            link: droptail("1mbit"),
         };
         place
             .middle
@@ -474,7 +326,7 @@ fn a_port_shows_frames_as_they_would_be_on_a_wire() {
                     })?;
                     lan.flush()?;
                 }
-                io::Result::Ok(transfer.join().unwrap().0)
+                io::Result::Ok(transfer.join().unwrap().bytes)
             })?;
             assert_eq!(sum, 1_000_000);
             assert_eq!(lan.losses(), Default::default());

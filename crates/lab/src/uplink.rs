@@ -5,7 +5,7 @@ use crate::measure::{Delays, INTERVAL, Window};
 use crate::topology::{LAN, WAN};
 use crate::{Halt, clock, sys};
 use asymq_gateway::net::Netns;
-use asymq_gateway::{Gateway, GatewayConfig, Losses, Snapshot, Stop};
+use asymq_gateway::{Gateway, GatewayConfig, LinkConfig, Losses, Snapshot, Stage, Stop};
 use asymq_scenario::{Percentiles, Scenario};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
@@ -32,10 +32,15 @@ impl<'a> Uplink<'a> {
         let config = GatewayConfig {
             lan: LAN.into(),
             wan: WAN.into(),
-            up: scenario.up,
-            down: scenario.down,
-            overhead: "overhead 0".parse().expect("a keyword with its number"),
-            discipline: scenario.qdisc_config(Scenario::waiting_limit(scenario.buffer)),
+            link: LinkConfig {
+                up: scenario.up,
+                down: scenario.down,
+                overhead: "overhead 0".parse().expect("a keyword with its number"),
+                uplink: Stage::Queue(
+                    scenario.qdisc_config(Scenario::waiting_limit(scenario.buffer)),
+                ),
+                downlink: Stage::AtOnce,
+            },
         };
         let gateway = namespace
             .run(|| Gateway::open(&config).map_err(io::Error::other))

@@ -1,7 +1,7 @@
 //! A scenario as a TOML file: the flags, without their dashes, as keys.
 
 use crate::{BadArgument, ScenarioArgs, ScenarioError};
-use clap::{Args, Command, FromArgMatches};
+use clap::{Args, Command};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -25,12 +25,7 @@ impl ScenarioArgs {
     /// # Errors
     /// The first key that is not understood.
     pub fn from_table(table: &DeTable<'_>) -> Result<Self, KeyError> {
-        let mut entries: Vec<_> = table.iter().collect();
-        entries.sort_by_key(|(key, _)| key.span().start);
-        let entries = entries
-            .into_iter()
-            .map(|(key, value)| (key.get_ref().as_ref(), value));
-        Self::from_entries(entries)
+        from_table(table)
     }
 
     /// Reads one key of a scenario.
@@ -38,41 +33,96 @@ impl ScenarioArgs {
     /// # Errors
     /// It is not understood.
     pub fn from_entry(name: &str, value: &Spanned<DeValue<'_>>) -> Result<Self, KeyError> {
-        Self::from_entries(std::iter::once((name, value)))
+        from_entries(std::iter::once((name, value)))
     }
+}
 
-    fn from_entries<'a, 'i: 'a>(
-        entries: impl Iterator<Item = (&'a str, &'a Spanned<DeValue<'i>>)>,
-    ) -> Result<Self, KeyError> {
-        let parser = Self::augment_args(Command::new("file"))
-            .no_binary_name(true)
-            .disable_help_flag(true);
-        let mut flags = Vec::new();
-        for (name, value) in entries {
-            // A list repeats the flag.
-            let items = match value.get_ref() {
-                DeValue::Array(items) => &items[..],
-                _ => std::slice::from_ref(value),
-            };
-            for item in items {
-                let offset = item.span().start;
-                let fail = |message| KeyError { offset, message };
-                let flag = as_flag(name, item.get_ref()).map_err(fail)?;
-                parser
-                    .clone()
-                    .try_get_matches_from([&flag])
-                    .map_err(|error| fail(in_file(name, &BadArgument::from(&error))))?;
-                flags.push(flag);
-            }
+fn from_table<A: Args>(table: &DeTable<'_>) -> Result<A, KeyError> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    let entries = entries
+        .into_iter()
+        .map(|(key, value)| (key.get_ref().as_ref(), value));
+    from_entries(entries)
+}
+
+fn from_entries<'a, 'i: 'a, A: Args>(
+    entries: impl Iterator<Item = (&'a str, &'a Spanned<DeValue<'i>>)>,
+) -> Result<A, KeyError> {
+    let parser = A::augment_args(Command::new("file"))
+        .no_binary_name(true)
+        .disable_help_flag(true);
+    let mut flags = Vec::new();
+    for (name, value) in entries {
+        // A list repeats the flag.
+        let items = match value.get_ref() {
+            DeValue::Array(items) => &items[..],
+            _ => std::slice::from_ref(value),
+        };
+        for item in items {
+            let offset = item.span().start;
+            let fail = |message| KeyError { offset, message };
+            let flag = as_flag(name, item.get_ref()).map_err(fail)?;
+            parser
+                .clone()
+                .try_get_matches_from([&flag])
+                .map_err(|error| fail(in_file(name, &BadArgument::from(&error))))?;
+            flags.push(flag);
         }
-        parser
-            .try_get_matches_from(flags)
-            .and_then(|matches| Self::from_arg_matches(&matches))
-            .map_err(|error| KeyError {
-                offset: 0,
-                message: BadArgument::from(&error).to_string(),
-            })
     }
+    parser
+        .try_get_matches_from(flags)
+        .and_then(|matches| A::from_arg_matches(&matches))
+        .map_err(|error| KeyError {
+            offset: 0,
+            message: BadArgument::from(&error).to_string(),
+        })
+}
+
+/// Reads a TOML file whose keys are the names of a command's flags.
+///
+/// # Errors
+/// It cannot be read, or a line of it is not understood.
+pub fn read_flags<A: Args>(path: &Path) -> Result<A, ScenarioError> {
+    parse_flags(path, &text_of(path)?)
+}
+
+/// Reads the text of such a file; `path` names it in errors.
+///
+/// # Errors
+/// A line of it is not understood.
+pub fn parse_flags<A: Args>(path: &Path, text: &str) -> Result<A, ScenarioError> {
+    flags_and_lines(path, text).map(|(flags, _)| flags)
+}
+
+fn text_of(path: &Path) -> Result<String, ScenarioError> {
+    std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The flags, and the line of each key.
+fn flags_and_lines<A: Args>(
+    path: &Path,
+    text: &str,
+) -> Result<(A, Vec<(String, usize)>), ScenarioError> {
+    let line_at = |offset: usize| 1 + text[..offset.min(text.len())].matches('\n').count();
+    let fail = |offset, message| ScenarioError::File {
+        path: path.to_owned(),
+        line: line_at(offset),
+        message,
+    };
+    let table = DeTable::parse(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        fail(offset, error.message().replace('\n', ", "))
+    })?;
+    let flags = from_table(table.get_ref()).map_err(|error| fail(error.offset, error.message))?;
+    let lines = table.get_ref().iter();
+    let lines = lines
+        .map(|(key, _)| (key.get_ref().to_string(), line_at(key.span().start)))
+        .collect();
+    Ok((flags, lines))
 }
 
 /// A scenario file as read, and where each key stands.
@@ -89,31 +139,12 @@ impl ScenarioFile {
     /// # Errors
     /// It cannot be read, or a line of it is not understood.
     pub(crate) fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        Self::parse(path, &text)
+        Self::parse(path, &text_of(path)?)
     }
 
     /// Reads the text of a file.
     pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, ScenarioError> {
-        let line_at = |offset: usize| 1 + text[..offset.min(text.len())].matches('\n').count();
-        let fail = |offset, message| ScenarioError::File {
-            path: path.to_owned(),
-            line: line_at(offset),
-            message,
-        };
-        let table = DeTable::parse(text).map_err(|error| {
-            let offset = error.span().map_or(0, |span| span.start);
-            fail(offset, error.message().replace('\n', ", "))
-        })?;
-        let args = ScenarioArgs::from_table(table.get_ref())
-            .map_err(|error| fail(error.offset, error.message))?;
-        let lines = table.get_ref().iter();
-        let lines = lines
-            .map(|(key, _)| (key.get_ref().to_string(), line_at(key.span().start)))
-            .collect();
+        let (args, lines) = flags_and_lines(path, text)?;
         Ok(Self {
             args,
             path: path.to_owned(),

@@ -21,7 +21,7 @@ mod udp;
 pub use args::{Defaults, ScenarioArgs, ScenarioError};
 pub use bad_argument::BadArgument;
 pub use draw::{Draw, uniform};
-pub use file::KeyError;
+pub use file::{KeyError, parse_flags, read_flags};
 pub use qdisc_args::QdiscArgs;
 pub use qdisc_name::QdiscName;
 pub use qdisc_words::{

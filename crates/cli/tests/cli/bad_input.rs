@@ -112,7 +112,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "gateway --lan lo --wan lo --up 1mbit --down 10mbit --overhead docsys",
-        "--overhead: unknown keyword 'docsys'; use overhead N, mpu N, atm, ptm, noatm, raw, conservative, ethernet, ether-vlan, docsis, pppoe-ptm, bridged-ptm, pppoe-vcmux, pppoe-llcsnap, pppoa-vcmux, pppoa-llc, bridged-vcmux, bridged-llcsnap, ipoa-vcmux or ipoa-llcsnap",
+        "--overhead docsys: unknown keyword 'docsys'; use overhead N, mpu N, atm, ptm, noatm, raw, conservative, ethernet, ether-vlan, docsis, pppoe-ptm, bridged-ptm, pppoe-vcmux, pppoe-llcsnap, pppoa-vcmux, pppoa-llc, bridged-vcmux, bridged-llcsnap, ipoa-vcmux or ipoa-llcsnap",
     ),
     (
         "model --data-size 1b",
