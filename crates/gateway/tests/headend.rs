@@ -1,0 +1,342 @@
+//! The far side of the slow link: ACKs that were given up before it are made again.
+
+mod common;
+
+use asymq_core::frame::FlowKey;
+use asymq_core::parts::RegeneratorParams;
+use asymq_core::units::{Duration, Instant, Limit};
+use asymq_gateway::net::{Network, VethEnd};
+use asymq_gateway::{Forwarder, GatewayConfig, LinkConfig, PacketIo, Stage};
+use asymq_scenario::{QdiscArgs, QdiscName, Toward};
+use common::{HOME, NET, Place, Running, transfer};
+use std::io;
+use std::os::fd::AsFd;
+use std::thread;
+
+#[derive(Default)]
+struct FakePort(Vec<Vec<u8>>);
+
+impl PacketIo for FakePort {
+    fn receive(&mut self, _: usize, _: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        Ok(0)
+    }
+
+    fn send(&mut self, frame: &[u8]) {
+        self.0.push(frame.to_vec());
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const SEGMENT: u32 = 1000;
+
+fn headend(paced: bool) -> LinkConfig {
+    LinkConfig {
+        up: "1mbit".parse().unwrap(),
+        down: "10mbit".parse().unwrap(),
+        overhead: "".parse().unwrap(),
+        uplink: Stage::Regenerator(RegeneratorParams {
+            factor: 1,
+            segment: SEGMENT,
+            paced,
+        }),
+        downlink: Stage::AtOnce,
+    }
+}
+
+/// What is before an IP packet in a frame, and how it looks.
+struct Shape {
+    name: &'static str,
+    link: &'static [u8],
+    v6: bool,
+    pppoe: bool,
+}
+
+const SHAPES: [Shape; 6] = [
+    Shape {
+        name: "IPv4",
+        link: &[8, 0],
+        v6: false,
+        pppoe: false,
+    },
+    Shape {
+        name: "IPv6",
+        link: &[0x86, 0xdd],
+        v6: true,
+        pppoe: false,
+    },
+    Shape {
+        name: "VLAN",
+        link: &[0x81, 0, 0x60, 5, 8, 0],
+        v6: false,
+        pppoe: false,
+    },
+    Shape {
+        name: "two VLANs",
+        link: &[0x88, 0xa8, 0, 9, 0x81, 0, 0, 5, 0x86, 0xdd],
+        v6: true,
+        pppoe: false,
+    },
+    Shape {
+        name: "PPPoE",
+        link: &[0x88, 0x64],
+        v6: false,
+        pppoe: true,
+    },
+    Shape {
+        name: "PPPoE with IPv6 in a VLAN",
+        link: &[0x81, 0, 0, 7, 0x88, 0x64],
+        v6: true,
+        pppoe: true,
+    },
+];
+
+const TIMESTAMPS: [u8; 12] = [1, 1, 8, 10, 0, 0, 0, 77, 0, 0, 0, 66];
+
+impl Shape {
+    /// A pure ACK with a right checksum, padded as on Ethernet.
+    fn ack(&self, number: u32, flags: u8, options: &[u8]) -> Vec<u8> {
+        let tcp_len = 20 + options.len();
+        let mut tcp = vec![0; 20];
+        tcp[..4].copy_from_slice(&[0x4e, 0x20, 0x13, 0x89]);
+        tcp[8..12].copy_from_slice(&number.to_be_bytes());
+        tcp[12..16].copy_from_slice(&[(tcp_len as u8 / 4) << 4, flags, 0x20, 0]);
+        tcp.extend_from_slice(options);
+        let addresses: Vec<u8> = match self.v6 {
+            true => (0..32).collect(),
+            false => vec![10, 0, 0, 1, 10, 0, 0, 2],
+        };
+        let checksum = !sum(&[&addresses, &[0, 6, 0, tcp_len as u8], &tcp]);
+        tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
+        let mut ip = match self.v6 {
+            true => vec![0x60, 0, 0, 0, 0, tcp_len as u8, 6, 64],
+            false => vec![0x45, 0, 0, 20 + tcp_len as u8, 0, 0, 0x40, 0, 64, 6, 0, 0],
+        };
+        ip.extend_from_slice(&addresses);
+        if !self.v6 {
+            let checksum = !sum(&[&ip]);
+            ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+        }
+        let mut frame = vec![2; 12];
+        frame.extend_from_slice(self.link);
+        if self.pppoe {
+            let protocol = if self.v6 { 0x57 } else { 0x21 };
+            let len = (ip.len() + tcp.len() + 2) as u8;
+            frame.extend_from_slice(&[0x11, 0, 0, 1, 0, len, 0, protocol]);
+        }
+        frame.extend_from_slice(&ip);
+        frame.extend_from_slice(&tcp);
+        frame.resize(frame.len().max(60), 0);
+        frame
+    }
+
+    /// The acknowledgement number of a frame whose checksums are right.
+    fn number(&self, frame: &[u8]) -> u32 {
+        let ip = 12 + self.link.len() + if self.pppoe { 8 } else { 0 };
+        let (addresses, tcp, len) = match self.v6 {
+            true => (ip + 8..ip + 40, ip + 40, usize::from(frame[ip + 5])),
+            false => {
+                assert_eq!(sum(&[&frame[ip..ip + 20]]), 0xffff, "{}: IP", self.name);
+                (ip + 12..ip + 20, ip + 20, usize::from(frame[ip + 3]) - 20)
+            }
+        };
+        let pseudo = [0, 6, 0, len as u8];
+        let parts = [&frame[addresses], &pseudo, &frame[tcp..tcp + len]];
+        assert_eq!(sum(&parts), 0xffff, "{}: TCP", self.name);
+        u32::from_be_bytes(frame[tcp + 8..tcp + 12].try_into().unwrap())
+    }
+}
+
+/// RFC 1071 over parts of even length.
+fn sum(parts: &[&[u8]]) -> u16 {
+    let mut sum = 0u32;
+    for pair in parts.iter().flat_map(|part| part.chunks(2)) {
+        sum += u32::from(pair[0]) << 8 | u32::from(pair[1]);
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+fn millis(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+/// What leaves for frames that come 10 ms apart, and when in ms.
+fn pass(link: &LinkConfig, frames: &[Vec<u8>]) -> Vec<(u64, Vec<u8>)> {
+    let mut forwarder = Forwarder::new(link, FlowKey::new([1, 2]));
+    let mut left = Vec::new();
+    let mut come = frames.iter().zip((10..).step_by(10)).peekable();
+    let mut due = None;
+    loop {
+        let now = match (come.peek(), due) {
+            (Some((_, at)), Some(due)) => millis(*at).min(due),
+            (Some((_, at)), None) => millis(*at),
+            (None, Some(due)) => due,
+            (None, None) => return left,
+        };
+        let mut wan = FakePort::default();
+        if let Some((frame, _)) = come.next_if(|(_, at)| millis(*at) <= now) {
+            forwarder.take(now, Toward::Up, frame, &mut wan);
+        }
+        due = forwarder.transmit(now, Toward::Up, 64, &mut wan);
+        let at = now.as_nanos() / 1_000_000;
+        left.extend(wan.0.into_iter().map(|frame| (at, frame)));
+    }
+}
+
+#[test]
+fn the_acks_between_two_are_made_in_order_with_right_checksums_on_every_link_layer() {
+    for shape in SHAPES {
+        for options in [&[][..], &TIMESTAMPS] {
+            // Across the wrap of the number.
+            let first = 0u32.wrapping_sub(2 * SEGMENT);
+            let ack =
+                |segments: u32| shape.ack(first.wrapping_add(segments * SEGMENT), 0x10, options);
+            let frames = [ack(0), ack(1), ack(6)];
+            let left = pass(&headend(true), &frames);
+            let numbers: Vec<(u64, u32)> = left
+                .iter()
+                .map(|(at, frame)| (*at, shape.number(frame).wrapping_sub(first) / SEGMENT))
+                .collect();
+            let expected = [
+                (10, 0),
+                (20, 1),
+                (30, 2),
+                (32, 3),
+                (34, 4),
+                (36, 5),
+                (38, 6),
+            ];
+            assert_eq!(numbers, expected, "{}", shape.name);
+            assert_eq!(left[6].1, frames[2], "{}: the real one", shape.name);
+        }
+    }
+}
+
+#[test]
+fn at_once_means_without_delay() {
+    let frames = [SHAPES[0].ack(0, 0x10, &[]), SHAPES[0].ack(9000, 0x10, &[])];
+    let left = pass(&headend(false), &frames);
+    let times: Vec<u64> = left.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [10, 20, 20, 20, 20, 20, 20, 20, 20, 20]);
+}
+
+#[test]
+fn nothing_is_made_of_acks_that_say_more_than_a_number() {
+    const SACK: [u8; 12] = [1, 1, 5, 10, 0, 0, 0x40, 0, 0, 0, 0x50, 0];
+    const MPTCP: [u8; 8] = [30, 8, 0, 0, 0, 0, 0, 0];
+    const UNKNOWN: [u8; 4] = [253, 4, 1, 2];
+    const AO: [u8; 16] = [29, 16, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    const ACCECN: [u8; 8] = [172, 5, 0, 0, 1, 1, 1, 1];
+    let mut md5 = [0; 20];
+    md5[..4].copy_from_slice(&[1, 1, 19, 18]);
+    for shape in &SHAPES[..2] {
+        let cases: [(&str, u8, &[u8]); 9] = [
+            ("SACK", 0x10, &SACK),
+            ("MPTCP", 0x10, &MPTCP),
+            ("unknown", 0x10, &UNKNOWN),
+            ("AO", 0x10, &AO),
+            ("MD5", 0x10, &md5),
+            ("AccECN", 0x10, &ACCECN),
+            ("ECE", 0x50, &[]),
+            ("CWR", 0x90, &[]),
+            ("RST", 0x14, &[]),
+        ];
+        for (name, flags, options) in cases {
+            let frames = [
+                shape.ack(0, flags, options),
+                shape.ack(9000, flags, options),
+            ];
+            let left = pass(&headend(true), &frames);
+            let left: Vec<Vec<u8>> = left.into_iter().map(|(_, frame)| frame).collect();
+            assert_eq!(left, frames, "{name} over {}", shape.name);
+        }
+    }
+}
+
+#[test]
+fn duplicates_pass_and_a_closing_hole_is_no_gap() {
+    let shape = &SHAPES[0];
+    let numbers = [1000, 1000, 1000, 1000, 9000, 10_000];
+    let frames = numbers.map(|number| shape.ack(number, 0x10, &[]));
+    let left = pass(&headend(true), &frames);
+    let left: Vec<u32> = left.iter().map(|(_, frame)| shape.number(frame)).collect();
+    assert_eq!(left, numbers);
+}
+
+#[test]
+fn the_other_direction_passes_at_once_and_unchanged() {
+    let mut forwarder = Forwarder::new(&headend(true), FlowKey::new([1, 2]));
+    let mut lan = FakePort::default();
+    let frames = [SHAPES[0].ack(0, 0x10, &[]), SHAPES[0].ack(9000, 0x10, &[])];
+    for frame in &frames {
+        forwarder.take(millis(1), Toward::Down, frame, &mut lan);
+    }
+    assert_eq!(lan.0, frames);
+}
+
+#[test]
+fn real_tcp_through_a_thinned_uplink_and_a_headend_arrives_whole() {
+    let Some(place) = Place::new() else { return };
+    // home - lan|home gateway|near - far|headend|wan - net
+    let end = |name, index, mac| VethEnd {
+        name,
+        index,
+        mac: [2, 0, 0, 0, mac, index as u8],
+    };
+    place
+        .middle
+        .run(|| {
+            let mut network = Network::open()?;
+            let (near, far) = (end("near", 13, 3), end("far", 14, 4));
+            network.add_veth(near, far, place.middle.as_fd())?;
+            network.set_up(13)?;
+            network.set_up(14)
+        })
+        .unwrap();
+    let config = |lan: &str, wan: &str, link| GatewayConfig {
+        lan: lan.into(),
+        wan: wan.into(),
+        link,
+    };
+    let (up, down) = ("300kbit".parse().unwrap(), "20mbit".parse().unwrap());
+    let queue = |name: QdiscName, limit| {
+        Stage::Queue(name.config(&QdiscArgs::default(), up, down, Limit::Packets(limit)))
+    };
+    for (name, paced) in [(QdiscName::SadArCbq, true), (QdiscName::FifoAfAr, false)] {
+        let thin = LinkConfig {
+            up,
+            down,
+            overhead: "".parse().unwrap(),
+            uplink: queue(name, 50),
+            downlink: queue(QdiscName::Droptail, 200),
+        };
+        let home = Running::with(&place, config("lan", "near", thin));
+        let headend = LinkConfig {
+            uplink: Stage::Regenerator(RegeneratorParams {
+                paced,
+                segment: 1448,
+                ..RegeneratorParams::default()
+            }),
+            ..headend(paced)
+        };
+        let headend = Running::with(&place, config("far", "wan", headend));
+        thread::scope(|scope| {
+            let upload = scope.spawn(|| transfer(&place.home, &place.net, NET, 100_000));
+            let download = transfer(&place.net, &place.home, HOME, 5_000_000);
+            assert_eq!(download.bytes, 5_000_000, "{name}");
+            assert_eq!(upload.join().unwrap().bytes, 100_000, "{name}");
+        });
+        let (thinned, made) = (home.stats.clone(), headend.stats.clone());
+        home.stop();
+        headend.stop();
+        let thinned = thinned.latest().up.thinning;
+        let made = made.latest().up.thinning;
+        assert!(thinned.filtered > 100, "{name}: {thinned:?}");
+        assert!(made.made > 100, "{name}: {made:?}");
+        // It sees what the home gateway let through.
+        assert!(made.seen < thinned.seen, "{name}: {made:?}");
+    }
+}
