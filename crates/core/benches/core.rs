@@ -8,10 +8,12 @@ mod named;
 
 use asymq_core::ack::AckInfo;
 use asymq_core::classify::Classifier;
-use asymq_core::disciplines::Entry;
+use asymq_core::config::Config;
+use asymq_core::disciplines::{AckHold, Composition, Entry};
 use asymq_core::frame::{FlowKey, parse};
 use asymq_core::packet::{Flow, Header, Packet, Protocol, flags};
 use asymq_core::parts::controller::aq::AqParams;
+use asymq_core::parts::{Thinning, ThinningBounds};
 use asymq_core::qdisc::Discard;
 use asymq_core::units::{Duration, Instant, Limit, Rate};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -109,5 +111,57 @@ fn queueing(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, parsing, queueing);
+/// A later ACK of a flow among as many waiting ACKs of as many flows: thinning must not depend on
+/// the length of the queue.
+fn thinning(criterion: &mut Criterion) {
+    let rate: Rate = "1gbit".parse().expect("a rate");
+    let entry = Entry {
+        link: rate,
+        opposite: rate,
+        limit: Limit::Packets(10_000),
+        classifier: Classifier::PureAck,
+    };
+    // Nothing leaves here, so that the bounds would end the thinning.
+    let unbounded = ThinningBounds {
+        most_stretch: u32::MAX,
+        ..ThinningBounds::default()
+    };
+    for (name, thinning) in [("af", Thinning::Filter), ("sad", Thinning::Slot)] {
+        let parts = Composition {
+            ack: AckHold::Thinned(thinning, unbounded),
+            ..entry.acks_first()
+        };
+        for flows in [10, 100, 1000, 4000] {
+            criterion.bench_function(&format!("thinning/{name}, {flows} ACKs waiting"), |bench| {
+                let mut qdisc = Config::Machine(parts).build();
+                let mut number = 0u32;
+                let mut next = move || {
+                    number = number.wrapping_add(1);
+                    // A stride that visits the flows out of order.
+                    let flow = number.wrapping_mul(7919) % flows;
+                    Queued {
+                        header: Header {
+                            flow: Flow(u64::from(flow)),
+                            len: 52,
+                            ip_len: 52,
+                            ack: number,
+                            flags: flags::ACK,
+                            protocol: Protocol::Tcp,
+                            ..Header::default()
+                        },
+                        _frame: Box::default(),
+                    }
+                };
+                for _ in 0..flows {
+                    qdisc.enqueue(Instant::ZERO, next(), &mut Discard);
+                }
+                assert_eq!(qdisc.backlog().packets, flows);
+                bench.iter(|| qdisc.enqueue(Instant::ZERO, next(), &mut Discard));
+                assert_eq!(qdisc.backlog().packets, flows);
+            });
+        }
+    }
+}
+
+criterion_group!(benches, parsing, queueing, thinning);
 criterion_main!(benches);
