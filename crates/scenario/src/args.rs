@@ -2,6 +2,7 @@
 
 use crate::bad_argument::{BadArgument, either};
 use crate::file::ScenarioFile;
+use crate::simulated_args::{self, SimulatedArgs};
 use crate::{
     AckPolicy, DataPerAckArg, QdiscArgs, QdiscName, RttRange, Scenario, Share, Tcp, UdpBurst,
 };
@@ -88,6 +89,10 @@ pub struct ScenarioArgs {
     /// Number of runs with consecutive seeds, 1 to 10000 [default: 5 simulated, 1 real].
     #[arg(long, value_name = "N", value_parser = whole(1..=10_000))]
     pub runs: Option<u32>,
+    /// What only the simulator can vary.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub simulated: SimulatedArgs,
 }
 
 fn whole(range: RangeInclusive<i64>) -> RangedI64ValueParser<u32> {
@@ -250,6 +255,7 @@ impl ScenarioArgs {
             warmup: self.warmup.or(other.warmup),
             seed: self.seed.or(other.seed),
             runs: self.runs.or(other.runs),
+            simulated: self.simulated.or(other.simulated),
         }
     }
 
@@ -277,6 +283,7 @@ impl ScenarioArgs {
         let args = self;
         let unfit = SIMULATED
             .iter()
+            .chain(&simulated_args::FLAGS)
             .find(|flag| !defaults.simulated && args.gives(flag));
         if let Some(flag) = unfit {
             return Err(ScenarioError::Value(BadArgument {
@@ -288,6 +295,9 @@ impl ScenarioArgs {
         let rate = |bits| Rate::from_bits_per_sec(bits).expect("a positive constant");
         let nonzero = |span: Duration| (span > Duration::ZERO).then_some(span);
         let mss = args.mss.map_or(1460, |size| size.0);
+        let qdisc = args.qdisc.unwrap_or(QdiscName::Aq);
+        let simulated = args.simulated;
+        let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let mut scenario = Scenario {
             up: args.up.unwrap_or(rate(1_000_000)),
             down: args.down.unwrap_or(rate(10_000_000)),
@@ -296,10 +306,10 @@ impl ScenarioArgs {
             rtt: args.rtt.unwrap_or(defaults.rtt),
             buffer: args.buffer.unwrap_or(defaults.buffer),
             buffer_down: args.buffer_down.unwrap_or(defaults.buffer),
-            qdisc: args.qdisc.unwrap_or(QdiscName::Aq),
+            qdisc,
             qdisc_params: args.qdisc_params,
             tcp: args.tcp.unwrap_or(defaults.tcp),
-            mss: u32::try_from(mss).unwrap_or(u32::MAX),
+            mss: narrow(mss),
             qdisc_down: args.qdisc_down.unwrap_or(QdiscName::Droptail),
             weights_down: args.weights_down,
             ack_policy: match (args.ack_every, args.delayed_ack.and_then(nonzero)) {
@@ -309,6 +319,17 @@ impl ScenarioArgs {
                     AckPolicy::Every(packets, timeout.unwrap_or(Duration::from_millis(100)))
                 }
             },
+            sack: simulated.sack.unwrap_or(false),
+            timestamps: simulated.timestamps.unwrap_or(false),
+            byte_counting: simulated.byte_counting.unwrap_or(false),
+            regenerate: simulated
+                .regenerate
+                .unwrap_or((defaults.simulated && qdisc.regenerates()).into()),
+            regenerate_paced: simulated.regenerate_paced.unwrap_or(true),
+            web: simulated.web,
+            on_off: simulated.on_off,
+            links: simulated.links.unwrap_or(1),
+            header: narrow(simulated.header.map_or(40, |size| size.0)),
             window: args.window,
             udp: args.udp,
             probe: match args.probe {
@@ -321,13 +342,13 @@ impl ScenarioArgs {
             runs: args.runs.unwrap_or(defaults.runs),
         };
         check(&scenario, defaults)?;
+        let (ack_size, data_size) = match defaults.simulated {
+            true => (scenario.ack_len(), scenario.mss + scenario.header),
+            false => (defaults.headers, scenario.mss + 40),
+        };
         let params = &mut scenario.qdisc_params;
-        params
-            .ack_size
-            .get_or_insert(Bytes(defaults.headers.into()));
-        params
-            .data_size
-            .get_or_insert(Bytes(u64::from(scenario.mss) + 40));
+        params.ack_size.get_or_insert(Bytes(ack_size.into()));
+        params.data_size.get_or_insert(Bytes(data_size.into()));
         params
             .data_per_ack
             .get_or_insert(DataPerAckArg(defaults.data_per_ack));
@@ -394,6 +415,7 @@ fn check(scenario: &Scenario, defaults: &Defaults) -> Result<(), ScenarioError> 
             "out of range; use 1ms or more",
         )?;
     }
+    simulated_args::check(scenario).map_err(ScenarioError::Value)?;
     for burst in &scenario.udp {
         require(
             (28..=1500).contains(&burst.packet.0),

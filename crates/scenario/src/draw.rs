@@ -10,6 +10,8 @@ pub enum Draw {
     Start,
     /// The phase of a simulated sender's clock.
     ClockPhase,
+    /// The seed of its traffic: arrivals, sizes, on and off periods.
+    Traffic,
 }
 
 /// A number in 0..1, with 53 bits.

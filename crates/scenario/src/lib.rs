@@ -16,6 +16,8 @@ mod qdisc_words;
 mod report;
 mod rtt;
 mod scenario;
+mod simulated_args;
+mod traffic;
 mod udp;
 
 pub use args::{Defaults, ScenarioArgs, ScenarioError};
@@ -31,4 +33,6 @@ pub use qdisc_words::{
 pub use report::{Direction, Goodput, Percentiles, Report, Run, Series, Summary, Tool};
 pub use rtt::RttRange;
 pub use scenario::{AckPolicy, Scenario, Tcp};
+pub use simulated_args::SimulatedArgs;
+pub use traffic::{OnOff, WebLoad};
 pub use udp::{Toward, UdpBurst};

@@ -1,6 +1,6 @@
 //! A checked experiment.
 
-use crate::{Draw, QdiscArgs, QdiscName, RttRange, Share, UdpBurst, uniform};
+use crate::{Draw, OnOff, QdiscArgs, QdiscName, RttRange, Share, UdpBurst, WebLoad, uniform};
 use asymq_core::config::Config;
 use asymq_core::units::{Duration, Limit, Rate};
 use clap::ValueEnum;
@@ -68,6 +68,34 @@ fn drop_tail() -> QdiscName {
     QdiscName::Droptail
 }
 
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+const fn yes() -> bool {
+    true
+}
+
+fn is_yes(value: &bool) -> bool {
+    *value
+}
+
+const fn one() -> u32 {
+    1
+}
+
+fn is_one(value: &u32) -> bool {
+    *value == one()
+}
+
+const fn forty() -> u32 {
+    40
+}
+
+fn is_forty(value: &u32) -> bool {
+    *value == forty()
+}
+
 /// An experiment, checked and complete.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -102,6 +130,33 @@ pub struct Scenario {
     pub mss: u32,
     /// When receivers acknowledge (simulator; kernels decide for themselves).
     pub ack_policy: AckPolicy,
+    /// SACK recovery (RFC 2018, 6675) in the simulator.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sack: bool,
+    /// Timestamps (RFC 7323) in the simulator: 12 bytes of each segment's payload, and of each ACK.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub timestamps: bool,
+    /// Appropriate byte counting (RFC 3465, L = 2) in the simulator.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub byte_counting: bool,
+    /// ACKs made at the far side of the simulated uplink for each that was given up; 0 is none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub regenerate: u32,
+    /// Whether those are spread over the gap that they fill.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub regenerate_paced: bool,
+    /// Short TCP transfers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub web: Vec<WebLoad>,
+    /// How the applications of long-lived flows write; greedily if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_off: Option<OnOff>,
+    /// Equal asymmetric links in a chain (paper 002, Fig. 14).
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub links: u32,
+    /// Bytes of TCP and IP headers without timestamps and SACK ranges.
+    #[serde(default = "forty", skip_serializing_if = "is_forty")]
+    pub header: u32,
     /// Receive window; unlimited if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Limit>,
@@ -148,6 +203,21 @@ impl Scenario {
             Limit::Packets(packets) => buffer.with_value(u64::from(packets).saturating_sub(1)),
             Limit::Bytes(_) => buffer,
         }
+    }
+
+    /// IP bytes of a simulated ACK without SACK ranges.
+    pub const fn ack_len(&self) -> u32 {
+        self.header + self.option_len()
+    }
+
+    /// Payload bytes of a simulated full segment.
+    pub const fn payload(&self) -> u32 {
+        self.mss - self.option_len()
+    }
+
+    /// Bytes of the timestamp option, padded, in every segment.
+    const fn option_len(&self) -> u32 {
+        if self.timestamps { 12 } else { 0 }
     }
 
     /// The propagation round-trip time of a flow. Flows are numbered from 0, uploads first.

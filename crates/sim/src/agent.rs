@@ -3,6 +3,7 @@
 use crate::histogram::Histogram;
 use crate::packet::{Kind, Outbox, Segment};
 use crate::tcp::{Receiver, Reno, Sender};
+use crate::traffic::{Pauses, Web};
 use asymq_scenario::Toward;
 
 /// A side of the access link.
@@ -22,18 +23,23 @@ pub(crate) const fn sender_of(toward: Toward) -> Side {
 
 /// The two ends of a conversation. Times are in ns; `u64::MAX` is never.
 pub(crate) enum Agent {
-    /// A long-lived TCP flow.
+    /// A TCP flow.
     Tcp(Box<TcpFlow>),
     /// Constant-rate UDP in one direction.
     Udp(Cbr),
     /// A sparse echo from home.
     Echo(Echo),
+    /// Where short transfers come from; they are conversations of their own.
+    Web(Box<Web>),
 }
 
-/// Sender and receiver of a long-lived TCP flow.
+/// Sender and receiver of a TCP flow.
 pub(crate) struct TcpFlow {
     pub(crate) toward: Toward,
-    pub(crate) start: u64,
+    /// When the application connects, and then when it next writes.
+    pub(crate) acts: u64,
+    /// How it writes; absent if all is written at the start.
+    pub(crate) pauses: Option<Box<Pauses>>,
     pub(crate) sender: Sender<Reno>,
     pub(crate) receiver: Receiver,
 }
@@ -69,12 +75,16 @@ impl Agent {
         match self {
             Self::Tcp(flow) => {
                 if side == sender_of(flow.toward) {
-                    flow.sender.on_ack(now, segment.number(), out);
+                    if segment.kind() == Kind::AckWithin {
+                        flow.sender.on_ack_within(now, segment.number(), out);
+                    } else {
+                        flow.sender.on_ack(now, segment.number(), out);
+                    }
                 } else {
                     flow.receiver.on_segment(now, segment.number(), out);
                 }
             }
-            Self::Udp(_) => {}
+            Self::Udp(_) | Self::Web(_) => {}
             // The datagram's number is the time at which it left home.
             Self::Echo(_) if side == Side::Server => out.send(segment),
             Self::Echo(echo) => echo
@@ -88,12 +98,13 @@ impl Agent {
     pub(crate) fn deadline(&self, side: Side) -> u64 {
         match self {
             Self::Tcp(flow) if side == sender_of(flow.toward) => {
-                flow.start.min(flow.sender.deadline())
+                flow.acts.min(flow.sender.deadline())
             }
             Self::Tcp(flow) => flow.receiver.deadline(),
             Self::Udp(cbr) if side == sender_of(cbr.toward) => cbr.next,
             Self::Echo(echo) if side == Side::Home => echo.next,
-            Self::Udp(_) | Self::Echo(_) => u64::MAX,
+            Self::Web(web) if side == Side::Home => web.next,
+            Self::Udp(_) | Self::Echo(_) | Self::Web(_) => u64::MAX,
         }
     }
 
@@ -103,9 +114,8 @@ impl Agent {
             Self::Tcp(flow) => {
                 if side != sender_of(flow.toward) {
                     flow.receiver.on_timeout(out);
-                } else if now == flow.start {
-                    flow.start = u64::MAX;
-                    flow.sender.connect(now, out);
+                } else if now == flow.acts {
+                    flow.act(now, out);
                 } else {
                     flow.sender.on_timeout(now, out);
                 }
@@ -121,6 +131,23 @@ impl Agent {
                 out.send(Segment::new(Kind::Datagram, now));
                 echo.next += echo.interval;
             }
+            Self::Web(web) => web.wait(),
         }
+    }
+}
+
+impl TcpFlow {
+    /// The application connects, or writes a segment.
+    fn act(&mut self, now: u64, out: &mut impl Outbox) {
+        if !self.sender.is_connected() {
+            self.sender.connect(now, out);
+        }
+        self.acts = match &mut self.pauses {
+            None => u64::MAX,
+            Some(pauses) => {
+                self.sender.write(now, 1, out);
+                pauses.next(now)
+            }
+        };
     }
 }

@@ -7,14 +7,13 @@ use std::io::{self, Write};
 /// Writes packets as they start to be transmitted.
 ///
 /// Addresses are 10.0.x.y at home and 10.1.x.y on the Internet, where x.y is the conversation; the
-/// ports are 40000 and 5001. Payload is zeros and cut off; checksums are right.
+/// ports are 40000, counting up as conversations follow each other, and 5001. Payload is zeros and cut off; checksums are right.
 pub(crate) struct Capture<'a> {
     out: &'a mut dyn Write,
     error: Option<io::Error>,
 }
 
 const IPV4: usize = 20;
-const TCP: usize = 20;
 const UDP: usize = 8;
 
 impl<'a> Capture<'a> {
@@ -96,14 +95,14 @@ fn headers(packet: &SimPacket, layout: &Layout) -> Vec<u8> {
     let number = packet.segment.number();
     let [high, low] = (layout.conversation() as u16).to_be_bytes();
     let (home, server) = ([10, 0, high, low], [10, 1, high, low]);
-    let (home_port, server_port) = (40_000u16, 5_001u16);
+    let (home_port, server_port) = ((40_000 + layout.generation() % 25_000) as u16, 5_001u16);
     let (source, destination, source_port, destination_port) = match toward {
         Toward::Up => (home, server, home_port, server_port),
         Toward::Down => (server, home, server_port, home_port),
     };
     let udp = packet.segment.kind() == Kind::Datagram;
     let length = packet.header.ip_len as u16;
-    let mut bytes = vec![0u8; IPV4 + if udp { UDP } else { TCP }];
+    let mut bytes = vec![0u8; IPV4 + if udp { UDP } else { tcp_header(packet) }];
     let (ip, transport) = bytes.split_at_mut(IPV4);
     ip[0] = 0x45;
     ip[2..4].copy_from_slice(&length.to_be_bytes());
@@ -130,7 +129,10 @@ fn headers(packet: &SimPacket, layout: &Layout) -> Vec<u8> {
         };
         transport[4..8].copy_from_slice(&sequence.to_be_bytes());
         transport[8..12].copy_from_slice(&packet.header.ack.to_be_bytes());
-        transport[12] = (TCP as u8 / 4) << 4;
+        let header = transport.len();
+        transport[12] = (header as u8 / 4) << 4;
+        // No operation, where a scenario asks for longer headers.
+        transport[20..].fill(1);
         transport[13] = packet.header.flags as u8;
         transport[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
         16
@@ -144,6 +146,11 @@ fn headers(packet: &SimPacket, layout: &Layout) -> Vec<u8> {
     };
     transport[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
     bytes
+}
+
+/// Bytes of a segment's TCP header.
+fn tcp_header(packet: &SimPacket) -> usize {
+    (packet.header.ip_len - packet.header.payload) as usize - IPV4
 }
 
 /// The Internet checksum (RFC 1071) of `bytes`, an even number of them, added to `sum`.
@@ -178,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_trace_holds_valid_headers_and_the_lengths_on_the_wire() {
-        let layout = Layout::new(300, 1460, 1000);
+        let layout = Layout::new(300, 1460, 40, 1000);
         let mut file = Vec::new();
         let mut capture = Capture::new(&mut file, "uplink");
         let kinds = [

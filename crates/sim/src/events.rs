@@ -1,6 +1,6 @@
 //! The event set: which source acts next.
 
-/// A fixed set of sources, each with the time of its next event, and the earliest of them.
+/// A set of sources, each with the time of its next event, and the earliest of them.
 ///
 /// A winner tree over packed keys: changing one source's time replays the log2(n) matches on its
 /// way to the root, each a minimum of two integers. There is at most one event per source, so
@@ -19,14 +19,29 @@ pub(crate) const NEVER: u64 = 1 << 47;
 const SOURCE_BITS: u32 = 16;
 
 impl EventSet {
+    /// The most sources.
+    pub(crate) const MOST: usize = 1 << SOURCE_BITS;
+
     /// A set of `sources`, at most 65 536, none of which has an event.
     pub(crate) fn new(sources: usize) -> Self {
-        assert!(sources <= 1 << SOURCE_BITS, "too many event sources");
-        let leaves = sources.next_power_of_two();
+        assert!(sources <= Self::MOST, "too many event sources");
+        // A root of its own: the leaves are what a larger set is made from.
+        let leaves = sources.next_power_of_two().max(2);
         Self {
             tree: vec![u64::MAX; 2 * leaves],
             leaves,
             winner: u64::MAX,
+        }
+    }
+
+    /// Makes room for at least `sources`.
+    pub(crate) fn grow(&mut self, sources: usize) {
+        if sources > self.leaves {
+            let old = std::mem::replace(self, Self::new(sources));
+            let keys = &old.tree[old.leaves..];
+            for (source, key) in keys.iter().enumerate() {
+                self.set(source, key >> SOURCE_BITS);
+            }
         }
     }
 
@@ -91,6 +106,22 @@ mod tests {
             events.set(first.source(), u64::MAX);
         }
         assert_eq!(order, [(10, 67), (10, 68), (20, 1), (30, 4)]);
+    }
+
+    #[test]
+    fn a_set_that_grows_keeps_its_events() {
+        let mut events = EventSet::new(2);
+        events.set(0, 30);
+        events.set(1, 10);
+        events.grow(5);
+        events.set(4, 20);
+        let mut order = Vec::new();
+        while events.first().at() < NEVER {
+            let first = events.first();
+            order.push((first.at(), first.source()));
+            events.set(first.source(), u64::MAX);
+        }
+        assert_eq!(order, [(10, 1), (20, 4), (30, 0)]);
     }
 
     #[test]

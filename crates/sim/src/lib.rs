@@ -8,7 +8,9 @@
 
 mod agent;
 mod capture;
+mod chain;
 mod events;
+mod far_side;
 mod histogram;
 mod link;
 mod measure;
@@ -17,6 +19,7 @@ mod path;
 mod runs;
 mod tcp;
 mod topology;
+mod traffic;
 mod world;
 
 pub use runs::{RunOptions, SimError, run, run_all};

@@ -182,7 +182,7 @@ impl Link {
 fn load(kind: Kind) -> Load {
     match kind {
         Kind::Data => Load::Data,
-        Kind::Ack | Kind::RewrittenAck => Load::Ack,
+        Kind::Ack | Kind::RewrittenAck | Kind::AckWithin => Load::Ack,
         Kind::Syn | Kind::SynAck | Kind::Datagram => Load::Other,
     }
 }
@@ -200,7 +200,7 @@ mod tests {
 
     fn data(number: u64, now: u64) -> SimPacket {
         let segment = Segment::new(Kind::Data, number);
-        Layout::new(0, 1460, 0).packet(segment, Toward::Up, Instant::from_nanos(now))
+        Layout::new(0, 1460, 40, 0).packet(segment, Toward::Up, Instant::from_nanos(now))
     }
 
     fn link(qdisc: Box<dyn Qdisc<SimPacket> + Send>) -> Link {

@@ -24,14 +24,14 @@ impl Snapshot {
     pub(crate) fn take(world: &World<'_>, at: u64) -> Self {
         let in_order = |agent: &Agent| match agent {
             Agent::Tcp(flow) => flow.receiver.data_in_order(),
-            Agent::Udp(_) | Agent::Echo(_) => 0,
+            Agent::Udp(_) | Agent::Echo(_) | Agent::Web(_) => 0,
         };
         Self {
             at,
             busy: [0, 1].map(|toward| world.links[toward].busy(at)),
             dropped: [0, 1].map(|toward| world.links[toward].dropped()),
             in_order: world
-                .conversations
+                .lasting()
                 .iter()
                 .map(|conversation| in_order(&conversation.agent))
                 .collect(),
@@ -76,18 +76,18 @@ pub(crate) fn summary(
     let (up, down) = (direction(0), direction(1));
     let mut goodput = Goodput::default();
     let mut sparse_ms: Option<Percentiles> = None;
-    for (index, conversation) in world.conversations.iter().enumerate() {
+    for (index, conversation) in world.lasting().iter().enumerate() {
         match &conversation.agent {
             Agent::Tcp(flow) => {
                 let segments = end.in_order[index] - start.in_order[index];
-                let bits = (segments * u64::from(scenario.mss) * 8) as f64;
+                let bits = (segments * u64::from(scenario.payload()) * 8) as f64;
                 match flow.toward {
                     Toward::Up => &mut goodput.up,
                     Toward::Down => &mut goodput.down,
                 }
                 .push(bits / (span / 1e9));
             }
-            Agent::Udp(_) => {}
+            Agent::Udp(_) | Agent::Web(_) => {}
             Agent::Echo(echo) => sparse_ms = Some(echo.delays.percentiles_ms()),
         }
     }

@@ -7,8 +7,8 @@ use asymq_scenario::Toward;
 
 /// What an agent sends: a TCP segment or a UDP datagram.
 ///
-/// Flows are long-lived, so every data segment is full and sequence numbers count segments: 0 is
-/// the SYN, 1 the first data segment. [`Layout`] turns them into bytes.
+/// Every data segment is full, so sequence numbers count segments: 0 is the SYN, 1 the first data
+/// segment. [`Layout`] turns them into bytes.
 ///
 /// Number and kind share a word: segments are copied more often than anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,7 @@ impl Segment {
             2 => Kind::Data,
             3 => Kind::Ack,
             4 => Kind::RewrittenAck,
+            5 => Kind::AckWithin,
             _ => Kind::Datagram,
         }
     }
@@ -52,23 +53,23 @@ pub(crate) enum Kind {
     Ack,
     /// An ACK whose packet was made to say another number; [`Layout::as_received`] reads it.
     RewrittenAck,
+    /// An ACK of a part of the segment that its number names, and of all before it.
+    AckWithin,
     Datagram,
 }
 
 impl Kind {
-    pub(crate) const COUNT: usize = 6;
+    pub(crate) const COUNT: usize = 7;
     pub(crate) const ALL: [Self; Self::COUNT] = [
         Self::Syn,
         Self::SynAck,
         Self::Data,
         Self::Ack,
         Self::RewrittenAck,
+        Self::AckWithin,
         Self::Datagram,
     ];
 }
-
-/// Bytes of an IPv4 and a TCP header without options.
-pub(crate) const TCP_HEADERS: u32 = 40;
 
 /// A packet in a link's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +105,13 @@ impl SimPacket {
     /// The conversation it belongs to.
     #[inline]
     pub(crate) fn conversation(&self) -> usize {
-        (self.header.flow.0 >> 1) as usize
+        (self.header.flow.0 as u32 >> 1) as usize
+    }
+
+    /// Which of the conversations it is that had this index in turn.
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        (self.header.flow.0 >> 32) as u32
     }
 
     /// Which way it goes.
@@ -120,8 +127,9 @@ impl SimPacket {
 /// How one conversation's segments look on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    /// Its index.
+    /// Its index, and how many had it before.
     conversation: usize,
+    generation: u32,
     /// Payload bytes of a data segment.
     mss: u32,
     /// IP bytes of each kind of segment.
@@ -129,18 +137,33 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout of a conversation with data segments of `mss` bytes of payload and datagrams of
-    /// `datagram` IP bytes.
-    pub(crate) fn new(conversation: usize, mss: u32, datagram: u32) -> Self {
+    /// The layout of a conversation with data segments of `mss` bytes of payload, `headers` bytes
+    /// of TCP and IP headers, and datagrams of `datagram` IP bytes.
+    pub(crate) fn new(conversation: usize, mss: u32, headers: u32, datagram: u32) -> Self {
         Self {
             conversation,
+            generation: 0,
             mss,
             lengths: Kind::ALL.map(|kind| match kind {
-                Kind::Data => mss + TCP_HEADERS,
+                Kind::Data => mss + headers,
                 Kind::Datagram => datagram,
-                Kind::Syn | Kind::SynAck | Kind::Ack | Kind::RewrittenAck => TCP_HEADERS,
+                _ => headers,
             }),
         }
+    }
+
+    /// The same layout for the next conversation of the same index.
+    pub(crate) fn next_generation(&self) -> Self {
+        Self {
+            generation: self.generation.wrapping_add(1),
+            ..*self
+        }
+    }
+
+    /// How many conversations had its index before.
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation
     }
 
     /// IP bytes of a segment.
@@ -171,8 +194,13 @@ impl Layout {
             return segment;
         }
         let moved = packet.header.ack.wrapping_sub(self.byte(segment.number())) as i32;
-        let number = segment.number() as i64 + i64::from(moved.div_euclid(self.mss as i32));
-        Segment::new(Kind::Ack, number.max(1) as u64)
+        let mss = self.mss as i32;
+        let number = segment.number() as i64 + i64::from(moved.div_euclid(mss));
+        let kind = match moved.rem_euclid(mss) {
+            0 => Kind::Ack,
+            _ => Kind::AckWithin,
+        };
+        Segment::new(kind, number.max(1) as u64)
     }
 
     /// The packet of a segment that comes to a queue.
@@ -185,6 +213,7 @@ impl Layout {
             (flags::ACK, true),
             (flags::ACK, false),
             (flags::ACK, false),
+            (flags::ACK, false),
             (0, false),
         ];
         let kind = segment.kind();
@@ -194,7 +223,9 @@ impl Layout {
         SimPacket {
             header: Header {
                 arrival,
-                flow: Flow((self.conversation as u64) << 1 | direction),
+                flow: Flow(
+                    u64::from(self.generation) << 32 | (self.conversation as u64) << 1 | direction,
+                ),
                 len,
                 ip_len: len,
                 payload: if kind == Kind::Data { self.mss } else { 0 },
@@ -234,7 +265,7 @@ mod tests {
 
     #[test]
     fn an_ack_rewritten_on_the_way_says_the_later_number_at_any_distance() {
-        let layout = Layout::new(0, 1000, 0);
+        let layout = Layout::new(0, 1000, 40, 0);
         let ack = |number| {
             let segment = Segment::new(Kind::Ack, number);
             layout.packet(segment, Toward::Up, Instant::ZERO)
@@ -248,6 +279,13 @@ mod tests {
             assert_eq!(layout.as_received(&packet), ack(number + 70).segment);
             packet.rewrite_ack(&ack(number + 99).ack_info().unwrap());
             assert_eq!(layout.as_received(&packet), ack(number + 99).segment);
+            let within = AckInfo {
+                ack: layout.byte(number + 99) + 400,
+                ..AckInfo::default()
+            };
+            packet.rewrite_ack(&within);
+            let received = layout.as_received(&packet);
+            assert_eq!(received, Segment::new(Kind::AckWithin, number + 99));
         }
         let data = Segment::new(Kind::Data, 1);
         assert!(
@@ -260,7 +298,7 @@ mod tests {
 
     #[test]
     fn segments_look_to_a_discipline_as_real_ones_do() {
-        let layout = Layout::new(7, 1460, 1000);
+        let layout = Layout::new(7, 1460, 40, 1000);
         let packet =
             |kind, number| layout.packet(Segment::new(kind, number), Toward::Down, Instant::ZERO);
         assert!(packet(Kind::Ack, 3).header.is_pure_ack());

@@ -85,6 +85,11 @@ impl Pipe {
         self.segments.pop_front().map(|(_, segment)| segment)
     }
 
+    /// Whether nothing is under way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
     /// When the first segment arrives; `u64::MAX` if there is none.
     #[inline]
     pub(crate) fn first_at(&self) -> u64 {
@@ -97,7 +102,7 @@ mod tests {
     use super::*;
 
     fn hop(delay: u64) -> Hop {
-        let layout = Layout::new(0, 1460, 1000);
+        let layout = Layout::new(0, 1460, 40, 1000);
         Hop::new("100mbit".parse().unwrap(), delay, &layout)
     }
 

@@ -26,16 +26,25 @@ pub enum SimError {
     /// The simulator does not know this congestion control.
     #[error("--tcp {name}: the simulator knows reno and newreno", name = format!("{_0:?}").to_lowercase())]
     Tcp(Tcp),
+    /// The simulator does not know this extension of TCP.
+    #[error("--{0}: the simulator does not know it; leave it out")]
+    Extension(&'static str),
     /// A trace could not be written.
     #[error("cannot write the trace: {0}")]
     Capture(#[from] io::Error),
 }
 
-fn recovery(tcp: Tcp) -> Result<Recovery, SimError> {
-    match tcp {
+fn recovery(scenario: &Scenario) -> Result<Recovery, SimError> {
+    if scenario.sack {
+        return Err(SimError::Extension("sack"));
+    }
+    if scenario.byte_counting {
+        return Err(SimError::Extension("byte-counting"));
+    }
+    match scenario.tcp {
         Tcp::Reno => Ok(Recovery::Reno),
         Tcp::Newreno => Ok(Recovery::NewReno),
-        Tcp::Cubic | Tcp::Bbr => Err(SimError::Tcp(tcp)),
+        Tcp::Cubic | Tcp::Bbr => Err(SimError::Tcp(scenario.tcp)),
     }
 }
 
@@ -44,7 +53,7 @@ fn recovery(tcp: Tcp) -> Result<Recovery, SimError> {
 /// # Errors
 /// The scenario's TCP is not one of the simulator's, or a trace could not be written.
 pub fn run(scenario: &Scenario, seed: u64, options: RunOptions<'_>) -> Result<Run, SimError> {
-    let recovery = recovery(scenario.tcp)?;
+    let recovery = recovery(scenario)?;
     let captures = [
         options.capture_up.map(|out| Capture::new(out, "uplink")),
         options
@@ -92,7 +101,7 @@ pub fn run_all(
     series: bool,
     progress: impl Fn(usize) + Sync,
 ) -> Result<Report, SimError> {
-    recovery(scenario.tcp)?;
+    recovery(scenario)?;
     let seeds: Vec<u64> = scenario.seeds().collect();
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(seeds.len()));

@@ -16,8 +16,10 @@ use asymq_scenario::Scenario;
 pub(crate) struct Dumbbell {
     /// Home to gateway.
     pub(crate) home: u64,
-    /// Gateway to ISP.
+    /// Gateway to ISP, each of the links between them.
     pub(crate) bottleneck: u64,
+    /// How many those are.
+    pub(crate) links: u64,
 }
 
 impl Dumbbell {
@@ -26,16 +28,18 @@ impl Dumbbell {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         const HOME: u64 = 1_000_000;
         const BOTTLENECK: u64 = 5_000_000;
+        let links = u64::from(scenario.links.max(1));
         let one_way = scenario.rtt.least.as_nanos() / 2;
         Self {
             home: HOME.min(one_way / 6),
-            bottleneck: BOTTLENECK.min(one_way / 6 * 5),
+            bottleneck: BOTTLENECK.min(one_way / 6 * 5 / links),
+            links,
         }
     }
 
     /// ISP to server, so that the propagation round-trip time is `rtt`.
     pub(crate) fn server(&self, rtt: Duration) -> u64 {
-        (rtt.as_nanos() / 2).saturating_sub(self.home + self.bottleneck)
+        (rtt.as_nanos() / 2).saturating_sub(self.home + self.links * self.bottleneck)
     }
 }
 

@@ -12,23 +12,38 @@
 
 use crate::agent::{Agent, Cbr, Echo, Side, TcpFlow};
 use crate::capture::Capture;
+use crate::chain::Chain;
 use crate::events::EventSet;
+use crate::far_side::FarSide;
 use crate::histogram::Histogram;
 use crate::link::Link;
-use crate::packet::{Layout, Outbox, Segment};
+use crate::packet::{Layout, Outbox, Segment, SimPacket};
 use crate::path::{Hop, Pipe};
 use crate::tcp::{Receiver, Recovery, Reno, RttEstimator, Sender};
 use crate::topology::{Dumbbell, access_rate};
-use asymq_core::{Instant, Limit};
+use crate::traffic::{Pauses, Stream, Web};
+use asymq_core::{Instant, Limit, Rate};
 use asymq_scenario::{Draw, Scenario, Toward, uniform};
 
 /// Everything in one run.
 pub(crate) struct World<'a> {
-    /// Uplink and downlink.
+    /// Uplink and downlink, the first in each direction if there are several.
     pub(crate) links: [Link; 2],
     pub(crate) conversations: Vec<Conversation>,
+    /// How many of the conversations last for the whole run; they come first.
+    lasting: usize,
+    chain: Option<Box<Chain>>,
+    far_side: Option<Box<FarSide>>,
+    transfers: Option<Box<Transfers>>,
     captures: [Option<Capture<'a>>; 2],
     events: Events,
+}
+
+/// What short transfers are made of.
+struct Transfers {
+    scenario: Scenario,
+    recovery: Recovery,
+    dumbbell: Dumbbell,
 }
 
 /// What comes next: for each queue the conversation whose segment arrives first, and the
@@ -74,24 +89,19 @@ impl<'a> World<'a> {
         let dumbbell = Dumbbell::new(scenario);
         let up = scenario.qdisc_config(Scenario::waiting_limit(scenario.buffer));
         let down = scenario.qdisc_down_config(Scenario::waiting_limit(scenario.buffer_down));
-        let links = [
-            Link::new(up.build(), scenario.up, dumbbell.bottleneck),
-            Link::new(down.build(), scenario.down, dumbbell.bottleneck),
-        ];
-        let access = access_rate(scenario);
+        let link = |toward| match toward {
+            UP => Link::new(up.build(), scenario.up, dumbbell.bottleneck),
+            _ => Link::new(down.build(), scenario.down, dumbbell.bottleneck),
+        };
+        let chain = Chain::new(dumbbell.links as usize - 1, link);
+        let links = [link(UP), link(DOWN)];
         let mut conversations: Vec<Conversation> = Vec::new();
         let mut add = |agent: Agent, rtt, datagram| {
-            let layout = Layout::new(conversations.len(), scenario.mss, datagram);
+            let (headers, index) = (scenario.ack_len(), conversations.len());
+            let layout = Layout::new(index, scenario.payload(), headers, datagram);
             let delays = [dumbbell.home, dumbbell.server(rtt)];
-            conversations.push(Conversation {
-                deadlines: [Side::Home, Side::Server].map(|side| agent.deadline(side)),
-                agent,
-                armed: u64::MAX,
-                index: conversations.len(),
-                layout,
-                out: delays.map(|delay| Exit::new(Hop::new(access, delay, &layout))),
-                back: delays.map(|delay| Hop::new(access, delay, &layout)),
-            });
+            let access = access_rate(scenario);
+            conversations.push(Conversation::new(agent, layout, access, delays));
         };
         let flows = (0..scenario.flows_up)
             .map(|_| Toward::Up)
@@ -119,11 +129,12 @@ impl<'a> World<'a> {
             let index = scenario.flows_up as usize + scenario.flows_down as usize;
             let phase = uniform(seed, index + scenario.udp.len(), Draw::Start);
             let tx = [&scenario.up, &scenario.down].map(|rate| rate.tx_time(ECHO).as_nanos());
-            let base = 2
-                * (dumbbell.home + dumbbell.bottleneck + dumbbell.server(scenario.rtt.least))
-                + 4 * access.tx_time(ECHO).as_nanos()
-                + tx[UP]
-                + tx[DOWN];
+            let across = dumbbell.home
+                + dumbbell.links * dumbbell.bottleneck
+                + dumbbell.server(scenario.rtt.least);
+            let base = 2 * across
+                + 4 * access_rate(scenario).tx_time(ECHO).as_nanos()
+                + dumbbell.links * (tx[UP] + tx[DOWN]);
             let echo = Echo {
                 next: (interval as f64 * phase) as u64,
                 interval,
@@ -131,6 +142,13 @@ impl<'a> World<'a> {
                 delays: Histogram::default(),
             };
             add(Agent::Echo(echo), scenario.rtt.least, ECHO);
+        }
+        let flows = scenario.flows_up as usize + scenario.flows_down as usize;
+        for (nth, load) in scenario.web.iter().enumerate() {
+            // Past the numbers that the flows' own draws have.
+            let stream = Stream::new(seed, flows + nth);
+            let web = Web::new(load.clone(), stream);
+            add(Agent::Web(Box::new(web)), scenario.rtt.least, 0);
         }
         let set = || EventSet::new(conversations.len());
         let mut events = Events {
@@ -141,12 +159,26 @@ impl<'a> World<'a> {
             conversation.arm(Side::Home, &mut events);
             conversation.arm(Side::Server, &mut events);
         }
+        let transfers = || Transfers {
+            scenario: scenario.clone(),
+            recovery,
+            dumbbell,
+        };
         Self {
             links,
             events,
+            lasting: conversations.len(),
             conversations,
+            chain,
+            far_side: FarSide::new(scenario),
+            transfers: (!scenario.web.is_empty()).then(|| Box::new(transfers())),
             captures,
         }
+    }
+
+    /// The conversations that last for the whole run.
+    pub(crate) fn lasting(&self) -> &[Conversation] {
+        &self.conversations[..self.lasting]
     }
 
     /// Lets time pass up to and including `until`.
@@ -179,12 +211,19 @@ impl<'a> World<'a> {
     #[inline]
     fn clock(&self, toward: usize) -> u64 {
         let arrival = self.events.arrivals[toward].first().at();
-        self.links[toward].next().min(arrival)
+        let first = self.links[toward].next().min(arrival);
+        match &self.chain {
+            None => first,
+            Some(chain) => first.min(chain.next(toward)),
+        }
     }
 
     /// Carries out all arrivals at a queue and departures from it up to and including `horizon`. At
     /// equal times departures come first, then arrivals by conversation.
     fn advance<const TOWARD: usize>(&mut self, horizon: u64) {
+        if self.chain.is_some() {
+            return self.advance_chain::<TOWARD>(horizon);
+        }
         loop {
             let arrival = self.events.arrivals[TOWARD].first();
             let departure = self.links[TOWARD].next();
@@ -198,8 +237,66 @@ impl<'a> World<'a> {
         }
     }
 
+    /// The same for a chain of links; at equal times later links first.
+    #[cold]
+    fn advance_chain<const TOWARD: usize>(&mut self, horizon: u64) {
+        loop {
+            let now = self.clock(TOWARD);
+            if now > horizon {
+                break;
+            }
+            let Some(chain) = &mut self.chain else { break };
+            if chain.next(TOWARD) == now {
+                if let Some((position, at, packet)) = chain.step(TOWARD, now) {
+                    self.pass_on::<TOWARD>(position + 1, at, &packet);
+                }
+                continue;
+            }
+            let arrival = self.events.arrivals[TOWARD].first();
+            if self.links[TOWARD].next() > now {
+                self.arrive::<TOWARD>(now, arrival.source());
+                continue;
+            }
+            let mut out = None;
+            self.links[TOWARD].dequeue(now, |at, packet| out = Some((at, *packet)));
+            if let Some((at, packet)) = out {
+                let layout = &self.conversations[packet.conversation()].layout;
+                if let Some(capture) = &mut self.captures[TOWARD] {
+                    capture.packet(now, &packet, layout);
+                }
+                self.pass_on::<TOWARD>(0, at, &packet);
+            }
+        }
+    }
+
+    /// A packet is out of the link at `position` of a chain at `at`.
+    fn pass_on<const TOWARD: usize>(&mut self, position: usize, at: u64, packet: &SimPacket) {
+        let Some(chain) = &mut self.chain else { return };
+        let opposite = 1 - TOWARD;
+        // The last of the one direction stands beside the first of the other.
+        let crossed = match chain.len() - position {
+            0 => &mut self.links[opposite],
+            further => chain.link(opposite, further - 1),
+        };
+        if crossed.observes() {
+            crossed.observe(at, packet.header);
+        }
+        if position < chain.len() {
+            chain.push(TOWARD, position, at, packet);
+        } else {
+            let far_side = self.far_side.as_deref_mut();
+            hand_over_beyond::<TOWARD>(
+                at,
+                packet,
+                far_side,
+                &mut self.conversations,
+                &mut self.events,
+            );
+        }
+    }
+
     /// The first segment under way to a queue reaches it.
-    #[inline]
+    #[inline(always)]
     fn arrive<const TOWARD: usize>(&mut self, now: u64, index: usize) {
         let conversation = &mut self.conversations[index];
         let pipe = &mut conversation.out[TOWARD].pipe;
@@ -224,19 +321,24 @@ impl<'a> World<'a> {
             conversations,
             captures,
             events,
+            far_side,
+            ..
         } = self;
         let (link, opposite) = if TOWARD == UP { (up, down) } else { (down, up) };
         let observer = opposite.observes().then_some(opposite);
         link.dequeue(now, |at, packet| {
-            let conversation = &mut conversations[packet.conversation()];
             if let Some(capture) = &mut captures[TOWARD] {
-                capture.packet(now, packet, &conversation.layout);
+                capture.packet(now, packet, &conversations[packet.conversation()].layout);
             }
             if let Some(observer) = observer {
                 observer.observe(at, packet.header);
             }
-            let segment = conversation.layout.as_received(packet);
-            conversation.deliver::<TOWARD>(at, segment, events);
+            match far_side {
+                Some(far_side) if TOWARD == UP => {
+                    hand_over_beyond::<TOWARD>(at, packet, Some(far_side), conversations, events);
+                }
+                _ => hand_over::<TOWARD>(at, packet, conversations, events),
+            }
         });
     }
 
@@ -247,6 +349,57 @@ impl<'a> World<'a> {
         let [home, server] = conversation.deadlines;
         conversation.armed = home.min(server);
         self.events.timers.set(index, conversation.armed);
+        if matches!(conversation.agent, Agent::Web(_)) {
+            self.start_transfer(now, index);
+        }
+    }
+
+    /// A short transfer of the load at `source` starts, in the place of one that is over if there is
+    /// one. One that finds 65 536 conversations is turned away.
+    #[cold]
+    fn start_transfer(&mut self, now: u64, source: usize) {
+        let (Agent::Web(web), Some(transfers)) =
+            (&mut self.conversations[source].agent, &self.transfers)
+        else {
+            return;
+        };
+        let scenario = &transfers.scenario;
+        let phase = web.stream.draw() * RttEstimator::TICK as f64;
+        let sender = Sender::new(
+            Reno::new(),
+            RttEstimator::new(phase as u64),
+            transfers.recovery,
+            receive_window(scenario),
+        );
+        let flow = TcpFlow {
+            toward: web.load.toward,
+            acts: now,
+            pauses: None,
+            sender: sender.with_written(web.segments(scenario.payload())),
+            receiver: Receiver::new(scenario.ack_policy),
+        };
+        let server = transfers
+            .dumbbell
+            .server(scenario.rtt.at(web.stream.draw()));
+        let agent = Agent::Tcp(Box::new(flow));
+        let (access, delays) = (access_rate(scenario), [transfers.dumbbell.home, server]);
+        let places = self.conversations[self.lasting..].iter();
+        let free = places.clone().position(|place| place.is_over());
+        let index = self.lasting + free.unwrap_or(places.len());
+        let layout = match free {
+            Some(_) => self.conversations[index].layout.next_generation(),
+            None => Layout::new(index, scenario.payload(), scenario.ack_len(), 0),
+        };
+        let mut conversation = Conversation::new(agent, layout, access, delays);
+        if !self.events.make_room(index + 1) {
+            return;
+        }
+        conversation.arm(Side::Home, &mut self.events);
+        conversation.arm(Side::Server, &mut self.events);
+        match self.conversations.get_mut(index) {
+            Some(place) => *place = conversation,
+            None => self.conversations.push(conversation),
+        }
     }
 
     /// Ends the traces.
@@ -261,6 +414,60 @@ impl<'a> World<'a> {
 /// IP bytes of the sparse echo.
 const ECHO: u32 = 64;
 
+/// Gives a packet that is out of the last link at `at` to its conversation.
+#[inline(always)]
+fn hand_over<const TOWARD: usize>(
+    at: u64,
+    packet: &SimPacket,
+    conversations: &mut [Conversation],
+    events: &mut Events,
+) {
+    let conversation = &mut conversations[packet.conversation()];
+    if packet.generation() == conversation.layout.generation() {
+        let segment = conversation.layout.as_received(packet);
+        conversation.deliver::<TOWARD>(at, segment, events);
+    }
+}
+
+/// The same by way of the far side, if there is one.
+#[cold]
+fn hand_over_beyond<const TOWARD: usize>(
+    at: u64,
+    packet: &SimPacket,
+    far_side: Option<&mut FarSide>,
+    conversations: &mut [Conversation],
+    events: &mut Events,
+) {
+    let mut deliver =
+        |at, packet: &SimPacket| hand_over::<TOWARD>(at, packet, conversations, events);
+    match far_side {
+        Some(far_side) if TOWARD == UP => far_side.pass(at, packet, deliver),
+        _ => deliver(at, packet),
+    }
+}
+
+impl Events {
+    /// Makes room for `conversations`, if there can be so many.
+    fn make_room(&mut self, conversations: usize) -> bool {
+        let fits = conversations <= EventSet::MOST;
+        if fits {
+            for arrivals in &mut self.arrivals {
+                arrivals.grow(conversations);
+            }
+            self.timers.grow(conversations);
+        }
+        fits
+    }
+}
+
+fn receive_window(scenario: &Scenario) -> u64 {
+    match scenario.window {
+        None => u64::MAX,
+        Some(Limit::Packets(packets)) => packets.into(),
+        Some(Limit::Bytes(bytes)) => bytes / u64::from(scenario.payload()),
+    }
+}
+
 fn tcp_flow(
     scenario: &Scenario,
     recovery: Recovery,
@@ -269,28 +476,54 @@ fn tcp_flow(
     toward: Toward,
 ) -> TcpFlow {
     let phase = uniform(seed, index, Draw::ClockPhase) * RttEstimator::TICK as f64;
-    let receive_window = match scenario.window {
-        None => u64::MAX,
-        Some(Limit::Packets(packets)) => packets.into(),
-        Some(Limit::Bytes(bytes)) => bytes / u64::from(scenario.mss),
-    };
+    let start = scenario.flow_start(seed, index).as_nanos();
+    let sender = Sender::new(
+        Reno::new(),
+        RttEstimator::new(phase as u64),
+        recovery,
+        receive_window(scenario),
+    );
+    let pauses = scenario.on_off.as_ref().map(|pattern| {
+        let stream = Stream::new(seed, index);
+        Box::new(Pauses::new(pattern, scenario.payload(), start, stream))
+    });
     TcpFlow {
         toward,
-        start: scenario.flow_start(seed, index).as_nanos(),
-        sender: Sender::new(
-            Reno::new(),
-            RttEstimator::new(phase as u64),
-            recovery,
-            receive_window,
-        ),
+        acts: start,
+        sender: match &pauses {
+            None => sender,
+            Some(_) => sender.with_written(0),
+        },
+        pauses,
         receiver: Receiver::new(scenario.ack_policy),
     }
 }
 
 impl Conversation {
+    /// A conversation whose sides are at these distances from the bottleneck, in ns.
+    fn new(agent: Agent, layout: Layout, access: Rate, delays: [u64; 2]) -> Self {
+        Self {
+            deadlines: [Side::Home, Side::Server].map(|side| agent.deadline(side)),
+            agent,
+            armed: u64::MAX,
+            index: layout.conversation(),
+            layout,
+            out: delays.map(|delay| Exit::new(Hop::new(access, delay, &layout))),
+            back: delays.map(|delay| Hop::new(access, delay, &layout)),
+        }
+    }
+
+    /// Whether a transfer is over, and its place free for another. What it left in a queue is of an
+    /// earlier generation then.
+    fn is_over(&self) -> bool {
+        let sent = self.out.iter().all(|exit| exit.pipe.is_empty());
+        let quiet = self.deadlines.iter().all(|deadline| *deadline == u64::MAX);
+        sent && quiet && matches!(&self.agent, Agent::Tcp(flow) if flow.sender.is_done())
+    }
+
     /// Carries a segment that is out of the bottleneck at `at` to the agent, and what the agent
     /// answers towards the other bottleneck queue.
-    #[inline]
+    #[inline(always)]
     fn deliver<const TOWARD: usize>(&mut self, at: u64, segment: Segment, events: &mut Events) {
         let side = if TOWARD == UP {
             Side::Server

@@ -6,6 +6,8 @@ pub(crate) trait CongestionControl {
     fn window(&self) -> f64;
     /// The connection is established.
     fn on_established(&mut self, initial_window: f64);
+    /// The application paused for longer than the retransmission timeout (RFC 5681, section 4.1).
+    fn on_idle(&mut self, restart_window: f64);
     /// New data were acknowledged outside fast recovery.
     fn on_ack(&mut self);
     /// Fast recovery begins with the third duplicate ACK; `flight` segments are in flight.
@@ -55,6 +57,10 @@ impl CongestionControl for Reno {
 
     fn on_established(&mut self, initial_window: f64) {
         self.cwnd = initial_window;
+    }
+
+    fn on_idle(&mut self, restart_window: f64) {
+        self.cwnd = self.cwnd.min(restart_window);
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-//! The sending side of a connection that always has more to send.
+//! The sending side of a connection.
 
 use super::congestion::CongestionControl;
 use super::rtt::RttEstimator;
@@ -49,6 +49,10 @@ pub(crate) struct Sender<C> {
     /// When the retransmission timer expires, in ns; `u64::MAX` if it is off.
     deadline: u64,
     receive_window: f64,
+    /// One past the last segment that the application has written; greedy ones write them all.
+    limit: u64,
+    /// Since when all that was sent is acknowledged, in ns.
+    idle_since: u64,
     initial_window: f64,
 }
 
@@ -79,8 +83,39 @@ impl<C: CongestionControl> Sender<C> {
             timed: None,
             deadline: u64::MAX,
             receive_window: receive_window.max(1) as f64,
+            limit: u64::MAX,
+            idle_since: 0,
             initial_window: 2.0,
         }
+    }
+
+    /// Bounds what the application has written to `segments`; more come by
+    /// [`write`](Self::write).
+    pub(crate) fn with_written(mut self, segments: u64) -> Self {
+        self.limit = segments.saturating_add(1);
+        self
+    }
+
+    /// The application writes `segments` more.
+    pub(crate) fn write(&mut self, now: u64, segments: u64, out: &mut impl Outbox) {
+        let idle = self.una == self.end && self.una > 0;
+        if idle && now.saturating_sub(self.idle_since) > self.rtt.timeout() {
+            self.congestion.on_idle(self.initial_window);
+        }
+        self.limit = self.limit.saturating_add(segments);
+        if self.una > 0 && self.duplicate_acks == 0 {
+            self.send_window(now, u64::MAX, out);
+        }
+    }
+
+    /// Whether the SYN was sent.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.end > 0
+    }
+
+    /// Whether all that was written is acknowledged.
+    pub(crate) fn is_done(&self) -> bool {
+        self.una >= self.limit
     }
 
     /// Sends the SYN.
@@ -89,6 +124,7 @@ impl<C: CongestionControl> Sender<C> {
     }
 
     /// Takes an acknowledgement of all below `ack`.
+    #[inline(always)]
     pub(crate) fn on_ack(&mut self, now: u64, ack: u64, out: &mut impl Outbox) {
         if ack > self.una {
             let partial = self.phase == Phase::FastRecovery
@@ -99,7 +135,7 @@ impl<C: CongestionControl> Sender<C> {
             } else {
                 self.on_new_ack(now, ack);
             }
-        } else if ack == self.una {
+        } else if ack == self.una && ack < self.end {
             self.on_duplicate_ack(now, out);
         }
         if self.duplicate_acks == 0 {
@@ -113,6 +149,18 @@ impl<C: CongestionControl> Sender<C> {
         }
     }
 
+    /// Takes an acknowledgement of a part of segment `number` and of all below it. It counts as new:
+    /// only one who splits ACKs sends it, to open the window sooner (paper 004's `R`).
+    #[cold]
+    pub(crate) fn on_ack_within(&mut self, now: u64, number: u64, out: &mut impl Outbox) {
+        if number > self.una {
+            self.on_ack(now, number, out);
+        } else if number == self.una && self.duplicate_acks == 0 {
+            self.congestion.on_ack();
+            self.send_window(now, u64::MAX, out);
+        }
+    }
+
     fn on_new_ack(&mut self, now: u64, ack: u64) {
         if self.phase == Phase::FastRecovery {
             self.congestion.on_recovered();
@@ -121,6 +169,8 @@ impl<C: CongestionControl> Sender<C> {
         self.partial_ack_seen = false;
         self.duplicate_acks = 0;
         let established = self.una == 0;
+        let window_used =
+            self.next < self.limit || (self.next - self.una) as f64 + 1.0 > self.effective_window();
         self.una = ack;
         self.next = self.next.max(ack);
         if let Some((number, sent)) = self.timed
@@ -129,10 +179,15 @@ impl<C: CongestionControl> Sender<C> {
             self.rtt.sample(sent, now);
             self.timed = None;
         }
-        self.restart_timer(now);
+        if ack < self.end {
+            self.restart_timer(now);
+        } else {
+            self.deadline = u64::MAX;
+            self.idle_since = now;
+        }
         if established {
             self.congestion.on_established(self.initial_window);
-        } else {
+        } else if window_used {
             self.congestion.on_ack();
         }
     }
@@ -171,7 +226,7 @@ impl<C: CongestionControl> Sender<C> {
     fn fast_retransmit(&mut self, now: u64, out: &mut impl Outbox) {
         self.recover = self.end;
         self.phase = Phase::FastRecovery;
-        let flight = self.effective_window();
+        let flight = self.flight();
         self.congestion.on_fast_retransmit(flight);
         self.restart_timer(now);
         self.timed = None;
@@ -181,7 +236,8 @@ impl<C: CongestionControl> Sender<C> {
     /// RFC 3042: each of the first two duplicate ACKs may send a new segment.
     fn limited_transmit(&mut self, now: u64, out: &mut impl Outbox) {
         let beyond = self.congestion.window() + f64::from(self.duplicate_acks);
-        if self.next - self.una < beyond.min(self.receive_window) as u64 {
+        let room = self.next - self.una < beyond.min(self.receive_window) as u64;
+        if room && self.next < self.limit {
             self.send_next(now, out);
         }
     }
@@ -193,7 +249,7 @@ impl<C: CongestionControl> Sender<C> {
             self.initial_window = 1.0;
         }
         self.congestion.on_recovered();
-        let flight = self.effective_window();
+        let flight = self.flight();
         self.congestion.on_timeout(flight);
         self.phase = Phase::AfterTimeout;
         self.duplicate_acks = 0;
@@ -211,17 +267,26 @@ impl<C: CongestionControl> Sender<C> {
         self.deadline
     }
 
-    /// The congestion window, or the receiver's if that is less. What RFC 5681 calls FlightSize: a
-    /// sender that always has data keeps its window full.
+    /// The congestion window, or the receiver's if that is less.
     fn effective_window(&self) -> f64 {
         self.congestion.window().min(self.receive_window)
+    }
+
+    /// What RFC 5681 calls FlightSize: a sender that has data keeps its window full.
+    fn flight(&self) -> f64 {
+        let window = self.effective_window();
+        if self.end < self.limit {
+            window
+        } else {
+            window.min((self.end - self.una) as f64)
+        }
     }
 
     /// Sends what the window allows, at most `burst` segments.
     #[inline]
     fn send_window(&mut self, now: u64, burst: u64, out: &mut impl Outbox) {
         let edge = self.una + self.effective_window() as u64;
-        let edge = edge.min(self.next.saturating_add(burst));
+        let edge = edge.min(self.limit).min(self.next.saturating_add(burst));
         while self.next < edge {
             self.send_next(now, out);
         }

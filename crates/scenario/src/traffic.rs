@@ -1,0 +1,184 @@
+//! Simulated traffic that comes and goes: web transfers, and applications that pause.
+
+use crate::Toward;
+use asymq_core::units::{Bytes, Duration, Rate};
+use std::fmt;
+use std::str::FromStr;
+
+/// Short TCP transfers: Poisson arrivals, Pareto sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebLoad {
+    /// Direction of the data.
+    pub toward: Toward,
+    /// New transfers per second.
+    pub per_second: f64,
+    /// Mean size; a transfer's own is rounded up to whole segments.
+    pub mean_size: Bytes,
+    /// Pareto shape, more than 1; the closer to 1, the heavier the tail.
+    pub shape: f64,
+}
+
+impl WebLoad {
+    /// The size in bytes whose probability of being exceeded is `1 - u`, for `u` in 0..1.
+    pub fn size(&self, u: f64) -> f64 {
+        let least = self.mean_size.0 as f64 * (self.shape - 1.0) / self.shape;
+        least * libm::pow(1.0 - u, -1.0 / self.shape)
+    }
+
+    /// The time to the next arrival in seconds that is exceeded with probability `1 - u`.
+    pub fn gap(&self, u: f64) -> f64 {
+        -libm::log(1.0 - u) / self.per_second
+    }
+}
+
+const WEB_FORM: &str =
+    "write it like down:1:30kb:1.3 (direction, transfers per second, mean size, Pareto shape)";
+
+impl FromStr for WebLoad {
+    type Err = String;
+
+    /// Reads `down:1:30kb:1.3`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let &[toward, per_second, mean_size, shape] = &parts[..] else {
+            return Err(WEB_FORM.into());
+        };
+        let toward = match toward {
+            "up" => Toward::Up,
+            "down" => Toward::Down,
+            other => return Err(format!("unknown direction '{other}'; {WEB_FORM}")),
+        };
+        let number = |part: &str, from: f64, to: f64| match part.parse::<f64>() {
+            Ok(value) if value > from && value <= to => Ok(value),
+            _ => Err(format!(
+                "{part}: not a number above {from} and up to {to}; {WEB_FORM}"
+            )),
+        };
+        let size: Bytes = in_part(mean_size)?;
+        if !(1..=1 << 30).contains(&size.0) {
+            return Err(format!("{mean_size}: out of range; use 1b to 1gb"));
+        }
+        Ok(Self {
+            toward,
+            per_second: number(per_second, 0.0, 10_000.0)?,
+            mean_size: size,
+            shape: number(shape, 1.0, 100.0)?,
+        })
+    }
+}
+
+impl fmt::Display for WebLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let toward = match self.toward {
+            Toward::Up => "up",
+            Toward::Down => "down",
+        };
+        let Self {
+            per_second,
+            mean_size,
+            shape,
+            ..
+        } = self;
+        write!(f, "{toward}:{per_second}:{mean_size}:{shape}")
+    }
+}
+
+/// An application that writes at a rate in on periods and nothing between them, both of
+/// exponentially distributed length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OnOff {
+    /// Rate of payload while on.
+    pub rate: Rate,
+    /// Mean time on.
+    pub on: Duration,
+    /// Mean time off.
+    pub off: Duration,
+}
+
+impl OnOff {
+    /// The length of a period of mean `mean` that is exceeded with probability `1 - u`.
+    pub fn period(mean: Duration, u: f64) -> Duration {
+        let nanos = -libm::log(1.0 - u) * mean.as_nanos() as f64;
+        Duration::from_nanos((nanos as u64).max(1))
+    }
+}
+
+const ON_OFF_FORM: &str = "write it like 200kbit:500ms:500ms (rate, mean time on, mean time off)";
+
+impl FromStr for OnOff {
+    type Err = String;
+
+    /// Reads `200kbit:500ms:500ms`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let &[rate, on, off] = &parts[..] else {
+            return Err(ON_OFF_FORM.into());
+        };
+        let span = |part: &str| -> Result<Duration, String> {
+            let span: Duration = in_part(part)?;
+            let fits = (Duration::from_millis(1)..=Duration::from_secs(36_000)).contains(&span);
+            fits.then_some(span)
+                .ok_or_else(|| format!("{part}: out of range; use 1ms to 36000s"))
+        };
+        Ok(Self {
+            rate: in_part(rate)?,
+            on: span(on)?,
+            off: span(off)?,
+        })
+    }
+}
+
+impl fmt::Display for OnOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.rate, self.on, self.off)
+    }
+}
+
+/// A part of the text as a quantity, and which part it is if it is wrong.
+fn in_part<T: FromStr>(part: &str) -> Result<T, String>
+where
+    T::Err: fmt::Display,
+{
+    part.parse().map_err(|error| format!("{part}: {error}"))
+}
+
+crate::scenario::serde_as_string!(WebLoad);
+crate::scenario::serde_as_string!(OnOff);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traffic_reads_as_it_is_written() {
+        for text in ["down:1:30kb:1.3", "up:0.25:1mb:2"] {
+            assert_eq!(text.parse::<WebLoad>().unwrap().to_string(), text);
+        }
+        let text = "200kbit:500ms:500ms";
+        assert_eq!(text.parse::<OnOff>().unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn a_wrong_part_of_traffic_is_named() {
+        let web = |text: &str| text.parse::<WebLoad>().unwrap_err();
+        assert!(web("down:1:30kb").starts_with("write it like"));
+        assert!(web("left:1:30kb:1.3").starts_with("unknown direction 'left'"));
+        assert!(web("down:0:30kb:1.3").starts_with("0: not a number above 0"));
+        assert!(web("down:1:30kb:1").starts_with("1: not a number above 1"));
+        assert!(web("down:1:30q:1.3").starts_with("30q: unknown unit"));
+        assert!(web("down:NaN:30kb:1.3").starts_with("NaN: not a number"));
+        let on_off = |text: &str| text.parse::<OnOff>().unwrap_err();
+        assert!(on_off("200kbit:0s:1s").starts_with("0s: out of range"));
+        assert!(on_off("200kbit").starts_with("write it like"));
+    }
+
+    #[test]
+    fn a_size_has_the_pareto_quantiles_of_its_mean_and_shape() {
+        // Least 30 000 * 0.5 / 1.5 = 10 000; the median is 2^(1/1.5) times that.
+        let web: WebLoad = "down:2:30000b:1.5".parse().unwrap();
+        assert!((web.size(0.0) - 10_000.0).abs() < 1e-6);
+        assert!((web.size(0.5) - 10_000.0 * 2f64.powf(1.0 / 1.5)).abs() < 1e-6);
+        // Exponential with mean 0.5 s.
+        assert!((web.gap(0.5) - 0.5 * 2f64.ln()).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,148 @@
+//! Applications that pause, and transfers that come and go.
+
+use asymq_scenario::{Draw, OnOff, WebLoad, uniform};
+
+/// A sequence of random numbers of one conversation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    seed: u64,
+    drawn: usize,
+}
+
+impl Stream {
+    /// The conversation's sequence in the run of `seed`.
+    pub(crate) fn new(seed: u64, conversation: usize) -> Self {
+        Self {
+            seed: uniform(seed, conversation, Draw::Traffic).to_bits(),
+            drawn: 0,
+        }
+    }
+
+    /// The next number, in 0..1.
+    pub(crate) fn draw(&mut self) -> f64 {
+        self.drawn += 1;
+        uniform(self.seed, self.drawn, Draw::Traffic)
+    }
+}
+
+/// Where short transfers come from.
+pub(crate) struct Web {
+    pub(crate) load: WebLoad,
+    pub(crate) next: u64,
+    pub(crate) stream: Stream,
+}
+
+impl Web {
+    /// A source whose first transfer is already due in its course.
+    pub(crate) fn new(load: WebLoad, stream: Stream) -> Self {
+        let mut web = Self {
+            load,
+            next: 0,
+            stream,
+        };
+        web.wait();
+        web
+    }
+
+    /// Draws when the next transfer starts.
+    pub(crate) fn wait(&mut self) {
+        let gap = self.load.gap(self.stream.draw());
+        self.next = self.next.saturating_add((gap * 1e9) as u64 + 1);
+    }
+
+    /// Draws the size of a transfer in segments of `mss` bytes.
+    pub(crate) fn segments(&mut self, mss: u32) -> u64 {
+        let bytes = self.load.size(self.stream.draw());
+        // Larger than any run can carry, and harmless as a count.
+        ((bytes / f64::from(mss)) as u64 + 1).min(1 << 40)
+    }
+}
+
+/// An application that writes a segment at a time at its rate while it is on.
+#[derive(Clone, Debug)]
+pub(crate) struct Pauses {
+    pattern: OnOff,
+    interval: u64,
+    off_at: u64,
+    stream: Stream,
+}
+
+impl Pauses {
+    /// An application that turns on at `start` and writes segments of `mss` bytes.
+    pub(crate) fn new(pattern: &OnOff, mss: u32, start: u64, stream: Stream) -> Self {
+        let mut pauses = Self {
+            pattern: pattern.clone(),
+            interval: pattern.rate.tx_time(mss).as_nanos().max(1),
+            off_at: start,
+            stream,
+        };
+        pauses.turn_on(start);
+        pauses
+    }
+
+    /// When the application writes after it wrote at `now`.
+    pub(crate) fn next(&mut self, now: u64) -> u64 {
+        let mut next = now + self.interval;
+        while next >= self.off_at {
+            // What was left of the interval passes in the next on period.
+            let left = next - self.off_at;
+            let off = OnOff::period(self.pattern.off, self.stream.draw());
+            let on_at = self.off_at.saturating_add(off.as_nanos());
+            self.turn_on(on_at);
+            next = on_at.saturating_add(left);
+        }
+        next
+    }
+
+    fn turn_on(&mut self, at: u64) {
+        let on = OnOff::period(self.pattern.on, self.stream.draw());
+        self.off_at = at.saturating_add(on.as_nanos());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfers_arrive_as_a_poisson_process_with_pareto_sizes() {
+        let (mut arrivals, mut gaps_squared, mut above) = (0u32, 0.0, 0u32);
+        for seed in 0..20 {
+            // Least size 30 000 / 2 = 15 000; a quarter exceeds twice that (shape 2).
+            let load: WebLoad = "down:10:30000b:2".parse().unwrap();
+            let mut web = Web::new(load, Stream::new(seed, 3));
+            let mut last = 0;
+            while web.next < 100_000_000_000 {
+                let gap = (web.next - last) as f64 / 1e9;
+                gaps_squared += gap * gap;
+                last = web.next;
+                arrivals += 1;
+                above += u32::from(web.segments(1000) > 30);
+                web.wait();
+            }
+        }
+        // 20 times 100 s at 10 a second: 20 000, with a standard deviation of 141.
+        assert!((19_500..20_500).contains(&arrivals), "{arrivals}");
+        // Exponential: the mean square is twice the square of the mean, 0.02.
+        let mean_square = gaps_squared / f64::from(arrivals);
+        assert!((mean_square - 0.02).abs() < 0.002, "{mean_square}");
+        let share = f64::from(above) / f64::from(arrivals);
+        assert!((share - 0.25).abs() < 0.015, "{share}");
+    }
+
+    #[test]
+    fn an_application_writes_at_its_rate_for_the_part_of_the_time_that_it_is_on() {
+        let pattern: OnOff = "800kbit:500ms:1500ms".parse().unwrap();
+        let mut written = 0;
+        for seed in 0..20 {
+            let mut pauses = Pauses::new(&pattern, 1000, 0, Stream::new(seed, 0));
+            let mut now = 0;
+            while now < 1000 * 1_000_000_000 {
+                now = pauses.next(now);
+                written += 1;
+            }
+        }
+        // A segment each 10 ms, a quarter of 20 000 s; about 10 000 cycles give 1 % of deviation.
+        assert!((480_000..520_000).contains(&written), "{written}");
+    }
+}
