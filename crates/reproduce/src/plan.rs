@@ -16,9 +16,9 @@ pub enum Extent {
 }
 
 /// Seeds of a preview.
-const QUICK_RUNS: u32 = 3;
+const QUICK_RUNS: u32 = 5;
 /// Longest run of a preview.
-const QUICK_DURATION: Duration = Duration::from_secs(300);
+const QUICK_DURATION: Duration = Duration::from_secs(1000);
 
 impl Extent {
     /// The experiment as it is run to this extent.

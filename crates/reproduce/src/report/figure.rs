@@ -136,7 +136,7 @@ impl Figure<'_> {
     fn row_height(&self) -> i32 {
         self.panel_height()
             + if self.chart.over == Over::TimeBySeries {
-                30
+                44
             } else {
                 0
             }
@@ -160,7 +160,7 @@ impl Figure<'_> {
                     let series = &self.experiment().series[self.chart.series[row]];
                     let title = format!("{}: {}", series.title, shown.title);
                     write(root, (left, top + 10), &title, Pen::new(13, &TEXT).bold())?;
-                    top += 20;
+                    top += 22;
                 } else {
                     write(
                         root,

@@ -160,7 +160,7 @@ fn front(outcomes: &[Outcome], findings: &[(&Outcome, Vec<Finding<'_>>)], own: b
                     @for (outcome, findings) in findings.iter().filter(|(o, _)| o.experiment.paper() == paper) {
                         @for (index, finding) in findings.iter().enumerate() {
                             tr {
-                                td { @if index == 0 {
+                                td.place { @if index == 0 {
                                     a href=(format!("#{}", outcome.experiment.name)) { (place(outcome)) }
                                 } }
                                 td { (finding.claim.says) }
@@ -290,7 +290,7 @@ fn section(outcome: &Outcome, findings: &[Finding<'_>]) -> anyhow::Result<Markup
 fn claims(findings: &[Finding<'_>]) -> Markup {
     html! {
         table {
-            thead { tr { th { "Claim" } th { "Conditions, as stated beforehand" } th { "Found" } th { "Verdict" } } }
+            thead { tr { th { "Claim" } th { "Conditions, as stated beforehand, and what was found" } th { "Verdict" } } }
             tbody {
                 @for finding in findings {
                     tr {
@@ -299,9 +299,13 @@ fn claims(findings: &[Finding<'_>]) -> Markup {
                             @if let Some(because) = &finding.because { span.because { (because) } }
                         }
                         td { @for check in &finding.checks {
-                            span.check { code { (check.condition) } @if check.shape { span.faint { " (shape)" } } }
+                            div.check {
+                                @if check.holds { span.holds { "✓" } } @else { span.fails { "✗" } }
+                                " " code { (check.condition) }
+                                @if check.shape { span.faint { " (shape)" } }
+                                br; (check_line(check))
+                            }
                         } }
-                        td { @for check in &finding.checks { (check_line(check)) } }
                         td { (badge(finding.verdict)) }
                     }
                 }
