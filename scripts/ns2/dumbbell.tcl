@@ -79,6 +79,8 @@ proc finish {} {
     set size [expr {$opt(mss) + 40.0}]
     foreach {bytes packets} [counts] {bytes_0 packets_0} $start capacity [list $opt(up) $opt(down)] {
         set bytes [expr {double($bytes - $bytes_0)}]
+    # ns-2 counts in 32 bits with a sign; no run here sends 4 GiB.
+    if {$bytes < 0} { set bytes [expr {$bytes + 4294967296.0}] }
         # All packets are data of one size or ACKs of 40 bytes.
         set data [expr {($bytes - 40.0 * ($packets - $packets_0)) / ($size - 40) * $size}]
         lappend all [expr {$bytes * 8 / $span / $capacity}]
