@@ -21,6 +21,15 @@ pub fn settings(scenario: &Scenario) -> Option<Vec<(&'static str, String)>> {
     let plain = Scenario {
         udp: Vec::new(),
         probe: None,
+        qdisc_down: QdiscName::Droptail,
+        sack: false,
+        timestamps: false,
+        byte_counting: false,
+        regenerate: 0,
+        web: Vec::new(),
+        on_off: None,
+        links: 1,
+        header: 40,
         ..scenario.clone()
     };
     let packets = |limit: Limit| match limit {
