@@ -56,7 +56,7 @@ pub struct ScenarioArgs {
     /// Data's share of the downlink under wrr and cbq (paper 004's f) [default: --weights].
     #[arg(long, value_name = "SHARE")]
     pub weights_down: Option<Share>,
-    /// Congestion control: reno, newreno (simulator); reno, cubic, bbr (lab).
+    /// Congestion control: reno, newreno, cubic (simulator); reno, cubic, bbr (lab).
     #[arg(long, value_name = "NAME")]
     pub tcp: Option<Tcp>,
     /// TCP segment payload, 88b to 1460b; real ones spend 12 on timestamps [default: 1460b].
@@ -146,7 +146,7 @@ impl Defaults {
             headline_buffer: Limit::Packets(100),
             headline_runs: 20,
             tcp: Tcp::Newreno,
-            tcps: &[Tcp::Reno, Tcp::Newreno],
+            tcps: &[Tcp::Reno, Tcp::Newreno, Tcp::Cubic],
             place: "in the simulator",
             data_per_ack: DataPerAck::Given(1.0),
             headers: 40,
@@ -466,7 +466,7 @@ mod tests {
         };
         assert_eq!(
             error(args),
-            "--tcp bbr: not to be had in the simulator; use reno or newreno"
+            "--tcp bbr: not to be had in the simulator; use reno, newreno or cubic"
         );
     }
 }

@@ -16,7 +16,7 @@ pub enum Tcp {
     Reno,
     /// RFC 6582 (simulator).
     Newreno,
-    /// RFC 9438 (lab).
+    /// RFC 9438 (simulator and lab).
     Cubic,
     /// BBR (lab).
     Bbr,

@@ -2,7 +2,7 @@
 
 use crate::histogram::Histogram;
 use crate::packet::{Kind, Outbox, Segment};
-use crate::tcp::{Receiver, Reno, Sender};
+use crate::tcp::{Receiver, Sender, Variant};
 use crate::traffic::{Pauses, Web};
 use asymq_scenario::Toward;
 
@@ -22,9 +22,9 @@ pub(crate) const fn sender_of(toward: Toward) -> Side {
 }
 
 /// The two ends of a conversation. Times are in ns; `u64::MAX` is never.
-pub(crate) enum Agent {
+pub(crate) enum Agent<V: Variant> {
     /// A TCP flow.
-    Tcp(Box<TcpFlow>),
+    Tcp(Box<TcpFlow<V>>),
     /// Constant-rate UDP in one direction.
     Udp(Cbr),
     /// A sparse echo from home.
@@ -34,14 +34,14 @@ pub(crate) enum Agent {
 }
 
 /// Sender and receiver of a TCP flow.
-pub(crate) struct TcpFlow {
+pub(crate) struct TcpFlow<V: Variant> {
     pub(crate) toward: Toward,
     /// When the application connects, and then when it next writes.
     pub(crate) acts: u64,
     /// How it writes; absent if all is written at the start.
     pub(crate) pauses: Option<Box<Pauses>>,
-    pub(crate) sender: Sender<Reno>,
-    pub(crate) receiver: Receiver,
+    pub(crate) sender: Sender<V::Congestion, V::Sending>,
+    pub(crate) receiver: Receiver<V::Receiving>,
 }
 
 /// Constant-rate UDP.
@@ -62,26 +62,26 @@ pub(crate) struct Echo {
     pub(crate) delays: Histogram,
 }
 
-impl Agent {
+impl<V: Variant> Agent<V> {
     /// Takes a segment at `side`. Timers due by then must have run.
     #[inline]
     pub(crate) fn on_segment(
         &mut self,
         now: u64,
         side: Side,
-        segment: Segment,
-        out: &mut impl Outbox,
+        segment: Segment<V::Options>,
+        out: &mut impl Outbox<V::Options>,
     ) {
         match self {
             Self::Tcp(flow) => {
                 if side == sender_of(flow.toward) {
                     if segment.kind() == Kind::AckWithin {
-                        flow.sender.on_ack_within(now, segment.number(), out);
+                        flow.sender.on_ack_within(now, segment, out);
                     } else {
-                        flow.sender.on_ack(now, segment.number(), out);
+                        flow.sender.on_ack(now, segment, out);
                     }
                 } else {
-                    flow.receiver.on_segment(now, segment.number(), out);
+                    flow.receiver.on_segment(now, segment, out);
                 }
             }
             Self::Udp(_) | Self::Web(_) => {}
@@ -109,11 +109,11 @@ impl Agent {
     }
 
     /// Runs the timer of [`deadline`](Self::deadline), at that time.
-    pub(crate) fn on_timeout(&mut self, now: u64, side: Side, out: &mut impl Outbox) {
+    pub(crate) fn on_timeout(&mut self, now: u64, side: Side, out: &mut impl Outbox<V::Options>) {
         match self {
             Self::Tcp(flow) => {
                 if side != sender_of(flow.toward) {
-                    flow.receiver.on_timeout(out);
+                    flow.receiver.on_timeout(now, out);
                 } else if now == flow.acts {
                     flow.act(now, out);
                 } else {
@@ -136,9 +136,9 @@ impl Agent {
     }
 }
 
-impl TcpFlow {
+impl<V: Variant> TcpFlow<V> {
     /// The application connects, or writes a segment.
-    fn act(&mut self, now: u64, out: &mut impl Outbox) {
+    fn act(&mut self, now: u64, out: &mut impl Outbox<V::Options>) {
         if !self.sender.is_connected() {
             self.sender.connect(now, out);
         }

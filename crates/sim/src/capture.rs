@@ -1,6 +1,7 @@
 //! A trace of a link as pcapng (draft-ietf-opsawg-pcapng): synthetic IPv4, headers only.
 
 use crate::packet::{Kind, Layout, SimPacket};
+use crate::tcp::{Options, TcpOptions};
 use asymq_scenario::Toward;
 use std::io::{self, Write};
 
@@ -38,7 +39,12 @@ impl<'a> Capture<'a> {
     }
 
     /// Writes a packet whose transmission started at `nanos`.
-    pub(crate) fn packet(&mut self, nanos: u64, packet: &SimPacket, layout: &Layout) {
+    pub(crate) fn packet<O: Options>(
+        &mut self,
+        nanos: u64,
+        packet: &SimPacket<O>,
+        layout: &Layout,
+    ) {
         let headers = headers(packet, layout);
         let mut body = Vec::with_capacity(64);
         for word in [
@@ -90,7 +96,7 @@ fn option(into: &mut Vec<u8>, code: u16, value: &[u8]) {
 }
 
 /// IPv4 and TCP or UDP headers of a packet.
-fn headers(packet: &SimPacket, layout: &Layout) -> Vec<u8> {
+fn headers<O: Options>(packet: &SimPacket<O>, layout: &Layout) -> Vec<u8> {
     let toward = packet.toward();
     let number = packet.segment.number();
     let [high, low] = (layout.conversation() as u16).to_be_bytes();
@@ -133,6 +139,10 @@ fn headers(packet: &SimPacket, layout: &Layout) -> Vec<u8> {
         transport[12] = (header as u8 / 4) << 4;
         // No operation, where a scenario asks for longer headers.
         transport[20..].fill(1);
+        if let Some(options) = packet.segment.options.on_wire() {
+            let options = options_bytes(options, packet.header.ack);
+            transport[20..20 + options.len()].copy_from_slice(&options);
+        }
         transport[13] = packet.header.flags as u8;
         transport[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
         16
@@ -149,8 +159,27 @@ fn headers(packet: &SimPacket, layout: &Layout) -> Vec<u8> {
 }
 
 /// Bytes of a segment's TCP header.
-fn tcp_header(packet: &SimPacket) -> usize {
+fn tcp_header<O>(packet: &SimPacket<O>) -> usize {
     (packet.header.ip_len - packet.header.payload) as usize - IPV4
+}
+
+/// Options as RFC 7323 and RFC 2018 lay them out, padded in front to words.
+fn options_bytes(options: &TcpOptions, ack: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some((value, echo)) = options.timestamps {
+        bytes.extend([1, 1, 8, 10]);
+        bytes.extend(value.to_be_bytes());
+        bytes.extend(echo.to_be_bytes());
+    }
+    let blocks = options.blocks().len() as u8;
+    if blocks > 0 {
+        bytes.extend([1, 1, 5, 2 + 8 * blocks]);
+        for range in options.sack_ranges(ack) {
+            bytes.extend(range.start.to_be_bytes());
+            bytes.extend(range.end.to_be_bytes());
+        }
+    }
+    bytes
 }
 
 /// The Internet checksum (RFC 1071) of `bytes`, an even number of them, added to `sum`.
@@ -195,7 +224,7 @@ mod tests {
             (Kind::Datagram, 1000),
         ];
         for (kind, _) in kinds {
-            let packet = layout.packet(Segment::new(kind, 3), Toward::Up, Instant::ZERO);
+            let packet = layout.packet(Segment::<()>::new(kind, 3), Toward::Up, Instant::ZERO);
             capture.packet(5_000_000_007, &packet, &layout);
         }
         capture.finish().unwrap();

@@ -1,6 +1,7 @@
 //! AR at the far side of the uplink.
 
 use crate::packet::SimPacket;
+use crate::tcp::Options;
 use asymq_core::Instant;
 use asymq_core::parts::{Regenerator, RegeneratorParams};
 use asymq_scenario::Scenario;
@@ -9,11 +10,11 @@ use asymq_scenario::Scenario;
 ///
 /// It holds the packets of a flow in order, and when they leave follows from what came before them.
 /// So all that a packet causes is known when it comes, and nothing needs an event.
-pub(crate) struct FarSide {
-    regenerator: Regenerator<SimPacket>,
+pub(crate) struct FarSide<O> {
+    regenerator: Regenerator<SimPacket<O>>,
 }
 
-impl FarSide {
+impl<O: Options> FarSide<O> {
     /// The far side that the scenario asks for, if it does.
     pub(crate) fn new(scenario: &Scenario) -> Option<Box<Self>> {
         let params = RegeneratorParams {
@@ -34,8 +35,8 @@ impl FarSide {
     pub(crate) fn pass(
         &mut self,
         at: u64,
-        packet: &SimPacket,
-        mut leave: impl FnMut(u64, &SimPacket),
+        packet: &SimPacket<O>,
+        mut leave: impl FnMut(u64, &SimPacket<O>),
     ) {
         self.regenerator.push(Instant::from_nanos(at), *packet);
         while let Some(due) = self.regenerator.next_at() {

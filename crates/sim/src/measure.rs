@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::link::{Busy, Load};
+use crate::tcp::Variant;
 use crate::world::World;
 use asymq_core::Duration;
 use asymq_scenario::{Direction, Goodput, Percentiles, Scenario, Series, Summary, Toward};
@@ -21,8 +22,8 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// The counters of a world that has run up to `at`.
-    pub(crate) fn take(world: &World<'_>, at: u64) -> Self {
-        let in_order = |agent: &Agent| match agent {
+    pub(crate) fn take<V: Variant>(world: &World<'_, V>, at: u64) -> Self {
+        let in_order = |agent: &Agent<V>| match agent {
             Agent::Tcp(flow) => flow.receiver.data_in_order(),
             Agent::Udp(_) | Agent::Echo(_) | Agent::Web(_) => 0,
         };
@@ -40,7 +41,7 @@ impl Snapshot {
 }
 
 /// Forgets delays measured so far.
-pub(crate) fn forget_delays(world: &mut World<'_>) {
+pub(crate) fn forget_delays<V: Variant>(world: &mut World<'_, V>) {
     for link in &mut world.links {
         link.forget_sojourns();
     }
@@ -52,9 +53,9 @@ pub(crate) fn forget_delays(world: &mut World<'_>) {
 }
 
 /// The numbers of the time from `start` to `end`, at which `world` is.
-pub(crate) fn summary(
+pub(crate) fn summary<V: Variant>(
     scenario: &Scenario,
-    world: &World<'_>,
+    world: &World<'_, V>,
     start: &Snapshot,
     end: &Snapshot,
 ) -> Summary {
@@ -119,7 +120,7 @@ impl Recorder {
     }
 
     /// Records the interval that ends at `now`, to which the world has run.
-    pub(crate) fn record(&mut self, world: &World<'_>, now: u64) {
+    pub(crate) fn record<V: Variant>(&mut self, world: &World<'_, V>, now: u64) {
         let [up, down] = [0, 1].map(|toward| {
             let busy = world.links[toward].busy(now);
             let last = std::mem::replace(&mut self.last[toward], busy);

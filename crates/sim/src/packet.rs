@@ -1,5 +1,6 @@
 //! Segments as agents exchange them, and packets as links queue them.
 
+use crate::tcp::Options;
 use asymq_core::ack::AckInfo;
 use asymq_core::packet::{Header, Packet, flags};
 use asymq_core::{Flow, Instant, Protocol};
@@ -12,20 +13,33 @@ use asymq_scenario::Toward;
 ///
 /// Number and kind share a word: segments are copied more often than anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Segment(u64);
+pub(crate) struct Segment<O = ()> {
+    word: u64,
+    /// Its TCP options.
+    pub(crate) options: O,
+}
 
-impl Segment {
+impl<O: Options> Segment<O> {
     /// A segment of `kind`. `number` is, for data, its own number; for an ACK, the next number
     /// expected; for a datagram, as the agent likes. Below 2^61.
     #[inline]
-    pub(crate) const fn new(kind: Kind, number: u64) -> Self {
-        Self(number << 3 | kind as u64)
+    pub(crate) fn new(kind: Kind, number: u64) -> Self {
+        Self::with(kind, number, O::default())
+    }
+
+    /// The same with options.
+    #[inline]
+    pub(crate) const fn with(kind: Kind, number: u64, options: O) -> Self {
+        Self {
+            word: number << 3 | kind as u64,
+            options,
+        }
     }
 
     /// What it is.
     #[inline]
     pub(crate) const fn kind(self) -> Kind {
-        match self.0 & 7 {
+        match self.word & 7 {
             0 => Kind::Syn,
             1 => Kind::SynAck,
             2 => Kind::Data,
@@ -39,7 +53,7 @@ impl Segment {
     /// Its number.
     #[inline]
     pub(crate) const fn number(self) -> u64 {
-        self.0 >> 3
+        self.word >> 3
     }
 }
 
@@ -73,35 +87,46 @@ impl Kind {
 
 /// A packet in a link's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SimPacket {
+pub(crate) struct SimPacket<O = ()> {
     /// What the discipline sees.
     pub(crate) header: Header,
     /// The segment in it.
-    pub(crate) segment: Segment,
+    pub(crate) segment: Segment<O>,
 }
 
-impl Packet for SimPacket {
+impl<O: Options> Packet for SimPacket<O> {
     #[inline]
     fn header(&self) -> &Header {
         &self.header
     }
 
     fn ack_info(&self) -> Option<AckInfo> {
-        matches!(self.segment.kind(), Kind::Ack | Kind::RewrittenAck).then(|| AckInfo {
+        if !matches!(self.segment.kind(), Kind::Ack | Kind::RewrittenAck) {
+            return None;
+        }
+        let mut info = AckInfo {
             ack: self.header.ack,
             window: u16::MAX,
             flags: self.header.flags,
             ..AckInfo::default()
-        })
+        };
+        if let Some(options) = self.segment.options.on_wire() {
+            options.tell(&mut info);
+        }
+        Some(info)
     }
 
     fn rewrite_ack(&mut self, newer: &AckInfo) {
         self.header.ack = newer.ack;
-        self.segment = Segment::new(Kind::RewrittenAck, self.segment.number());
+        let mut options = self.segment.options;
+        if let Some(timestamps) = newer.timestamps {
+            options.set_timestamps(timestamps);
+        }
+        self.segment = Segment::with(Kind::RewrittenAck, self.segment.number(), options);
     }
 }
 
-impl SimPacket {
+impl<O> SimPacket<O> {
     /// The conversation it belongs to.
     #[inline]
     pub(crate) fn conversation(&self) -> usize {
@@ -188,7 +213,7 @@ impl Layout {
 
     /// The segment in a packet that has passed a discipline, which may have rewritten the header.
     #[inline]
-    pub(crate) fn as_received(&self, packet: &SimPacket) -> Segment {
+    pub(crate) fn as_received<O: Options>(&self, packet: &SimPacket<O>) -> Segment<O> {
         let segment = packet.segment;
         if segment.kind() != Kind::RewrittenAck {
             return segment;
@@ -200,12 +225,17 @@ impl Layout {
             0 => Kind::Ack,
             _ => Kind::AckWithin,
         };
-        Segment::new(kind, number.max(1) as u64)
+        Segment::with(kind, number.max(1) as u64, segment.options)
     }
 
     /// The packet of a segment that comes to a queue.
     #[inline]
-    pub(crate) fn packet(&self, segment: Segment, toward: Toward, arrival: Instant) -> SimPacket {
+    pub(crate) fn packet<O: Options>(
+        &self,
+        segment: Segment<O>,
+        toward: Toward,
+        arrival: Instant,
+    ) -> SimPacket<O> {
         /// By kind: flags, and whether the acknowledgement number is that of the SYN.
         const FLAGS: [(u16, bool); Kind::COUNT] = [
             (flags::SYN, false),
@@ -217,7 +247,10 @@ impl Layout {
             (0, false),
         ];
         let kind = segment.kind();
-        let len = self.len(kind);
+        let mut len = self.len(kind);
+        if let Some(options) = segment.options.on_wire() {
+            len += options.sack_bytes();
+        }
         let (flags, acks_syn) = FLAGS[kind as usize];
         let direction = u64::from(toward == Toward::Down);
         SimPacket {
@@ -247,14 +280,14 @@ impl Layout {
 }
 
 /// Takes the segments that an agent sends.
-pub(crate) trait Outbox {
+pub(crate) trait Outbox<O = ()> {
     /// Sends one segment now.
-    fn send(&mut self, segment: Segment);
+    fn send(&mut self, segment: Segment<O>);
 }
 
 #[cfg(test)]
-impl Outbox for Vec<Segment> {
-    fn send(&mut self, segment: Segment) {
+impl<O> Outbox<O> for Vec<Segment<O>> {
+    fn send(&mut self, segment: Segment<O>) {
         self.push(segment);
     }
 }
@@ -267,7 +300,7 @@ mod tests {
     fn an_ack_rewritten_on_the_way_says_the_later_number_at_any_distance() {
         let layout = Layout::new(0, 1000, 40, 0);
         let ack = |number| {
-            let segment = Segment::new(Kind::Ack, number);
+            let segment = Segment::<()>::new(Kind::Ack, number);
             layout.packet(segment, Toward::Up, Instant::ZERO)
         };
         // 5 000 000 segments of 1000 bytes are beyond the wrap of sequence numbers.
@@ -285,9 +318,9 @@ mod tests {
             };
             packet.rewrite_ack(&within);
             let received = layout.as_received(&packet);
-            assert_eq!(received, Segment::new(Kind::AckWithin, number + 99));
+            assert_eq!(received, Segment::<()>::new(Kind::AckWithin, number + 99));
         }
-        let data = Segment::new(Kind::Data, 1);
+        let data = Segment::<()>::new(Kind::Data, 1);
         assert!(
             layout
                 .packet(data, Toward::Up, Instant::ZERO)
@@ -299,8 +332,13 @@ mod tests {
     #[test]
     fn segments_look_to_a_discipline_as_real_ones_do() {
         let layout = Layout::new(7, 1460, 40, 1000);
-        let packet =
-            |kind, number| layout.packet(Segment::new(kind, number), Toward::Down, Instant::ZERO);
+        let packet = |kind, number| {
+            layout.packet(
+                Segment::<()>::new(kind, number),
+                Toward::Down,
+                Instant::ZERO,
+            )
+        };
         assert!(packet(Kind::Ack, 3).header.is_pure_ack());
         assert_eq!(packet(Kind::Ack, 3).header.ack, 1 + 2 * 1460);
         assert!(packet(Kind::Data, 1).header.is_tcp_data());

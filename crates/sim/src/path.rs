@@ -66,22 +66,30 @@ impl Hop {
 
 /// Segments of one conversation under way to a bottleneck queue, in order of arrival there. Only
 /// the first is in the event set.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Pipe {
-    segments: VecDeque<(u64, Segment)>,
+#[derive(Clone, Debug)]
+pub(crate) struct Pipe<O> {
+    segments: VecDeque<(u64, Segment<O>)>,
 }
 
-impl Pipe {
+impl<O> Default for Pipe<O> {
+    fn default() -> Self {
+        Self {
+            segments: VecDeque::new(),
+        }
+    }
+}
+
+impl<O> Pipe<O> {
     /// Puts in a segment that arrives at `at`; whether it is the only one.
     #[inline]
-    pub(crate) fn push(&mut self, at: u64, segment: Segment) -> bool {
+    pub(crate) fn push(&mut self, at: u64, segment: Segment<O>) -> bool {
         self.segments.push_back((at, segment));
         self.segments.len() == 1
     }
 
     /// Takes out the first segment.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Segment> {
+    pub(crate) fn pop(&mut self) -> Option<Segment<O>> {
         self.segments.pop_front().map(|(_, segment)| segment)
     }
 

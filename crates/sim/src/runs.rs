@@ -2,7 +2,7 @@
 
 use crate::capture::Capture;
 use crate::measure::{INTERVAL, Recorder, Snapshot, forget_delays, summary};
-use crate::tcp::Recovery;
+use crate::tcp::{Full, Plain, Recovery, Variant};
 use crate::world::World;
 use asymq_scenario::{Report, Run, Scenario, Tcp, Tool};
 use std::io::{self, Write};
@@ -24,27 +24,18 @@ pub struct RunOptions<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
     /// The simulator does not know this congestion control.
-    #[error("--tcp {name}: the simulator knows reno and newreno", name = format!("{_0:?}").to_lowercase())]
+    #[error("--tcp {name}: the simulator knows reno, newreno and cubic", name = format!("{_0:?}").to_lowercase())]
     Tcp(Tcp),
-    /// The simulator does not know this extension of TCP.
-    #[error("--{0}: the simulator does not know it; leave it out")]
-    Extension(&'static str),
     /// A trace could not be written.
     #[error("cannot write the trace: {0}")]
     Capture(#[from] io::Error),
 }
 
 fn recovery(scenario: &Scenario) -> Result<Recovery, SimError> {
-    if scenario.sack {
-        return Err(SimError::Extension("sack"));
-    }
-    if scenario.byte_counting {
-        return Err(SimError::Extension("byte-counting"));
-    }
     match scenario.tcp {
         Tcp::Reno => Ok(Recovery::Reno),
-        Tcp::Newreno => Ok(Recovery::NewReno),
-        Tcp::Cubic | Tcp::Bbr => Err(SimError::Tcp(scenario.tcp)),
+        Tcp::Newreno | Tcp::Cubic => Ok(Recovery::NewReno),
+        Tcp::Bbr => Err(SimError::Tcp(scenario.tcp)),
     }
 }
 
@@ -53,6 +44,19 @@ fn recovery(scenario: &Scenario) -> Result<Recovery, SimError> {
 /// # Errors
 /// The scenario's TCP is not one of the simulator's, or a trace could not be written.
 pub fn run(scenario: &Scenario, seed: u64, options: RunOptions<'_>) -> Result<Run, SimError> {
+    let has_options = scenario.sack || scenario.timestamps;
+    if has_options || scenario.byte_counting || scenario.tcp == Tcp::Cubic {
+        run_as::<Full>(scenario, seed, options)
+    } else {
+        run_as::<Plain>(scenario, seed, options)
+    }
+}
+
+fn run_as<V: Variant>(
+    scenario: &Scenario,
+    seed: u64,
+    options: RunOptions<'_>,
+) -> Result<Run, SimError> {
     let recovery = recovery(scenario)?;
     let captures = [
         options.capture_up.map(|out| Capture::new(out, "uplink")),
@@ -60,7 +64,7 @@ pub fn run(scenario: &Scenario, seed: u64, options: RunOptions<'_>) -> Result<Ru
             .capture_down
             .map(|out| Capture::new(out, "downlink")),
     ];
-    let mut world = World::new(scenario, recovery, seed, captures);
+    let mut world = World::<V>::new(scenario, recovery, seed, captures);
     let mut recorder = options.series.then(Recorder::new);
     let (warmup, end) = (scenario.warmup.as_nanos(), scenario.duration.as_nanos());
     run_until(&mut world, 0, warmup, &mut recorder);
@@ -78,7 +82,12 @@ pub fn run(scenario: &Scenario, seed: u64, options: RunOptions<'_>) -> Result<Ru
 }
 
 /// Runs the world from `start` to `end`, and records the intervals that end after `start`.
-fn run_until(world: &mut World<'_>, start: u64, end: u64, recorder: &mut Option<Recorder>) {
+fn run_until<V: Variant>(
+    world: &mut World<'_, V>,
+    start: u64,
+    end: u64,
+    recorder: &mut Option<Recorder>,
+) {
     if let Some(recorder) = recorder {
         let interval = INTERVAL.as_nanos();
         let mut tick = (start / interval + 1) * interval;

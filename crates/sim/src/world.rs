@@ -19,21 +19,21 @@ use crate::histogram::Histogram;
 use crate::link::Link;
 use crate::packet::{Layout, Outbox, Segment, SimPacket};
 use crate::path::{Hop, Pipe};
-use crate::tcp::{Receiver, Recovery, Reno, RttEstimator, Sender};
+use crate::tcp::{Options, Receiver, Recovery, RttEstimator, Sender, Variant};
 use crate::topology::{Dumbbell, access_rate};
 use crate::traffic::{Pauses, Stream, Web};
 use asymq_core::{Instant, Limit, Rate};
 use asymq_scenario::{Draw, Scenario, Toward, uniform};
 
 /// Everything in one run.
-pub(crate) struct World<'a> {
+pub(crate) struct World<'a, V: Variant> {
     /// Uplink and downlink, the first in each direction if there are several.
-    pub(crate) links: [Link; 2],
-    pub(crate) conversations: Vec<Conversation>,
+    pub(crate) links: [Link<V::Options>; 2],
+    pub(crate) conversations: Vec<Conversation<V>>,
     /// How many of the conversations last for the whole run; they come first.
     lasting: usize,
-    chain: Option<Box<Chain>>,
-    far_side: Option<Box<FarSide>>,
+    chain: Option<Box<Chain<V::Options>>>,
+    far_side: Option<Box<FarSide<V::Options>>>,
     transfers: Option<Box<Transfers>>,
     captures: [Option<Capture<'a>>; 2],
     events: Events,
@@ -54,8 +54,8 @@ struct Events {
 }
 
 /// Two agents and all between them but the bottleneck.
-pub(crate) struct Conversation {
-    pub(crate) agent: Agent,
+pub(crate) struct Conversation<V: Variant> {
+    pub(crate) agent: Agent<V>,
     /// When the agent's next timer is due at each side.
     deadlines: [u64; 2],
     /// The time of the timer event, never later than the deadlines.
@@ -63,14 +63,14 @@ pub(crate) struct Conversation {
     index: usize,
     layout: Layout,
     /// From each side to its bottleneck queue, and from the bottleneck to each side.
-    out: [Exit; 2],
+    out: [Exit<V::Options>; 2],
     back: [Hop; 2],
 }
 
 /// One side's way to its bottleneck queue.
-pub(crate) struct Exit {
+pub(crate) struct Exit<O> {
     hop: Hop,
-    pipe: Pipe,
+    pipe: Pipe<O>,
     /// Segments lost because the access link's buffer was full.
     drops: u64,
 }
@@ -78,7 +78,7 @@ pub(crate) struct Exit {
 const UP: usize = Toward::Up as usize;
 const DOWN: usize = Toward::Down as usize;
 
-impl<'a> World<'a> {
+impl<'a, V: Variant> World<'a, V> {
     /// The scenario's world at time zero.
     pub(crate) fn new(
         scenario: &Scenario,
@@ -95,8 +95,8 @@ impl<'a> World<'a> {
         };
         let chain = Chain::new(dumbbell.links as usize - 1, link);
         let links = [link(UP), link(DOWN)];
-        let mut conversations: Vec<Conversation> = Vec::new();
-        let mut add = |agent: Agent, rtt, datagram| {
+        let mut conversations: Vec<Conversation<V>> = Vec::new();
+        let mut add = |agent: Agent<V>, rtt, datagram| {
             let (headers, index) = (scenario.ack_len(), conversations.len());
             let layout = Layout::new(index, scenario.payload(), headers, datagram);
             let delays = [dumbbell.home, dumbbell.server(rtt)];
@@ -177,7 +177,7 @@ impl<'a> World<'a> {
     }
 
     /// The conversations that last for the whole run.
-    pub(crate) fn lasting(&self) -> &[Conversation] {
+    pub(crate) fn lasting(&self) -> &[Conversation<V>] {
         &self.conversations[..self.lasting]
     }
 
@@ -189,14 +189,16 @@ impl<'a> World<'a> {
         loop {
             let timer = self.events.timers.first();
             let bound = until.min(timer.at());
-            let reach = |link: &Link, clock: u64| (clock + link.lookahead() - 1).min(bound);
             let (up, down) = (self.clock(UP), self.clock(DOWN));
-            let horizon = reach(&self.links[DOWN], down);
+            let [to_down, to_up] = [UP, DOWN].map(|toward| self.links[toward].lookahead());
+            // What the other queue sends next, or answers to what this one sends next.
+            let round = to_down + to_up;
+            let horizon = (down + to_up).min(up + round).min(bound + 1) - 1;
             if up <= horizon {
                 self.advance::<UP>(horizon);
                 continue;
             }
-            let horizon = reach(&self.links[UP], up);
+            let horizon = (up + to_down).min(down + round).min(bound + 1) - 1;
             if down <= horizon {
                 self.advance::<DOWN>(horizon);
             } else if timer.at() <= until {
@@ -270,7 +272,12 @@ impl<'a> World<'a> {
     }
 
     /// A packet is out of the link at `position` of a chain at `at`.
-    fn pass_on<const TOWARD: usize>(&mut self, position: usize, at: u64, packet: &SimPacket) {
+    fn pass_on<const TOWARD: usize>(
+        &mut self,
+        position: usize,
+        at: u64,
+        packet: &SimPacket<V::Options>,
+    ) {
         let Some(chain) = &mut self.chain else { return };
         let opposite = 1 - TOWARD;
         // The last of the one direction stands beside the first of the other.
@@ -285,7 +292,7 @@ impl<'a> World<'a> {
             chain.push(TOWARD, position, at, packet);
         } else {
             let far_side = self.far_side.as_deref_mut();
-            hand_over_beyond::<TOWARD>(
+            hand_over_beyond::<V, TOWARD>(
                 at,
                 packet,
                 far_side,
@@ -335,9 +342,15 @@ impl<'a> World<'a> {
             }
             match far_side {
                 Some(far_side) if TOWARD == UP => {
-                    hand_over_beyond::<TOWARD>(at, packet, Some(far_side), conversations, events);
+                    hand_over_beyond::<V, TOWARD>(
+                        at,
+                        packet,
+                        Some(far_side),
+                        conversations,
+                        events,
+                    );
                 }
-                _ => hand_over::<TOWARD>(at, packet, conversations, events),
+                _ => hand_over::<V, TOWARD>(at, packet, conversations, events),
             }
         });
     }
@@ -366,17 +379,18 @@ impl<'a> World<'a> {
         let scenario = &transfers.scenario;
         let phase = web.stream.draw() * RttEstimator::TICK as f64;
         let sender = Sender::new(
-            Reno::new(),
+            V::congestion(scenario),
             RttEstimator::new(phase as u64),
             transfers.recovery,
             receive_window(scenario),
+            V::sending(scenario),
         );
         let flow = TcpFlow {
             toward: web.load.toward,
             acts: now,
             pauses: None,
             sender: sender.with_written(web.segments(scenario.payload())),
-            receiver: Receiver::new(scenario.ack_policy),
+            receiver: Receiver::new(scenario.ack_policy, V::receiving(scenario)),
         };
         let server = transfers
             .dumbbell
@@ -416,10 +430,10 @@ const ECHO: u32 = 64;
 
 /// Gives a packet that is out of the last link at `at` to its conversation.
 #[inline(always)]
-fn hand_over<const TOWARD: usize>(
+fn hand_over<V: Variant, const TOWARD: usize>(
     at: u64,
-    packet: &SimPacket,
-    conversations: &mut [Conversation],
+    packet: &SimPacket<V::Options>,
+    conversations: &mut [Conversation<V>],
     events: &mut Events,
 ) {
     let conversation = &mut conversations[packet.conversation()];
@@ -431,15 +445,16 @@ fn hand_over<const TOWARD: usize>(
 
 /// The same by way of the far side, if there is one.
 #[cold]
-fn hand_over_beyond<const TOWARD: usize>(
+fn hand_over_beyond<V: Variant, const TOWARD: usize>(
     at: u64,
-    packet: &SimPacket,
-    far_side: Option<&mut FarSide>,
-    conversations: &mut [Conversation],
+    packet: &SimPacket<V::Options>,
+    far_side: Option<&mut FarSide<V::Options>>,
+    conversations: &mut [Conversation<V>],
     events: &mut Events,
 ) {
-    let mut deliver =
-        |at, packet: &SimPacket| hand_over::<TOWARD>(at, packet, conversations, events);
+    let mut deliver = |at, packet: &SimPacket<V::Options>| {
+        hand_over::<V, TOWARD>(at, packet, conversations, events)
+    };
     match far_side {
         Some(far_side) if TOWARD == UP => far_side.pass(at, packet, deliver),
         _ => deliver(at, packet),
@@ -468,20 +483,21 @@ fn receive_window(scenario: &Scenario) -> u64 {
     }
 }
 
-fn tcp_flow(
+fn tcp_flow<V: Variant>(
     scenario: &Scenario,
     recovery: Recovery,
     seed: u64,
     index: usize,
     toward: Toward,
-) -> TcpFlow {
+) -> TcpFlow<V> {
     let phase = uniform(seed, index, Draw::ClockPhase) * RttEstimator::TICK as f64;
     let start = scenario.flow_start(seed, index).as_nanos();
     let sender = Sender::new(
-        Reno::new(),
+        V::congestion(scenario),
         RttEstimator::new(phase as u64),
         recovery,
         receive_window(scenario),
+        V::sending(scenario),
     );
     let pauses = scenario.on_off.as_ref().map(|pattern| {
         let stream = Stream::new(seed, index);
@@ -495,13 +511,13 @@ fn tcp_flow(
             Some(_) => sender.with_written(0),
         },
         pauses,
-        receiver: Receiver::new(scenario.ack_policy),
+        receiver: Receiver::new(scenario.ack_policy, V::receiving(scenario)),
     }
 }
 
-impl Conversation {
+impl<V: Variant> Conversation<V> {
     /// A conversation whose sides are at these distances from the bottleneck, in ns.
-    fn new(agent: Agent, layout: Layout, access: Rate, delays: [u64; 2]) -> Self {
+    fn new(agent: Agent<V>, layout: Layout, access: Rate, delays: [u64; 2]) -> Self {
         Self {
             deadlines: [Side::Home, Side::Server].map(|side| agent.deadline(side)),
             agent,
@@ -524,7 +540,12 @@ impl Conversation {
     /// Carries a segment that is out of the bottleneck at `at` to the agent, and what the agent
     /// answers towards the other bottleneck queue.
     #[inline(always)]
-    fn deliver<const TOWARD: usize>(&mut self, at: u64, segment: Segment, events: &mut Events) {
+    fn deliver<const TOWARD: usize>(
+        &mut self,
+        at: u64,
+        segment: Segment<V::Options>,
+        events: &mut Events,
+    ) {
         let side = if TOWARD == UP {
             Side::Server
         } else {
@@ -565,7 +586,7 @@ impl Conversation {
     }
 }
 
-impl Exit {
+impl<O> Exit<O> {
     fn new(hop: Hop) -> Self {
         Self {
             hop,
@@ -576,20 +597,20 @@ impl Exit {
 }
 
 /// The way of an agent's segments to the bottleneck queue.
-struct Path<'a> {
+struct Path<'a, O> {
     now: u64,
-    exit: &'a mut Exit,
+    exit: &'a mut Exit<O>,
     arrivals: &'a mut EventSet,
     source: usize,
 }
 
-impl<'a> Path<'a> {
+impl<'a, O> Path<'a, O> {
     #[inline]
     fn new(
         now: u64,
         side: Side,
         source: usize,
-        exits: &'a mut [Exit; 2],
+        exits: &'a mut [Exit<O>; 2],
         events: &'a mut Events,
     ) -> Self {
         Self {
@@ -601,9 +622,9 @@ impl<'a> Path<'a> {
     }
 }
 
-impl Outbox for Path<'_> {
+impl<O: Options> Outbox<O> for Path<'_, O> {
     #[inline]
-    fn send(&mut self, segment: Segment) {
+    fn send(&mut self, segment: Segment<O>) {
         match self.exit.hop.pass(self.now, segment.kind()) {
             Some(at) => {
                 if self.exit.pipe.push(at, segment) {
@@ -619,6 +640,7 @@ impl Outbox for Path<'_> {
 mod tests {
     use super::*;
     use crate::measure::{Snapshot, summary};
+    use crate::tcp::Plain;
     use asymq_scenario::{Defaults, ScenarioArgs, Summary};
 
     /// The scenario in which timers, losses and every kind of traffic meet.
@@ -636,7 +658,8 @@ mod tests {
     }
 
     fn run(scenario: &Scenario, step: u64, look_ahead: bool) -> Summary {
-        let mut world = World::new(scenario, Recovery::NewReno, scenario.seed, [None, None]);
+        let mut world =
+            World::<Plain>::new(scenario, Recovery::NewReno, scenario.seed, [None, None]);
         if !look_ahead {
             world.links.iter_mut().for_each(Link::look_no_further);
         }

@@ -62,3 +62,32 @@ fn every_discipline_runs_at_the_downlink_and_the_uplink_at_once() {
         );
     }
 }
+
+#[test]
+fn every_tcp_fills_a_link_of_its_own() {
+    for tcp in [
+        "",
+        "--tcp reno",
+        "--sack",
+        "--sack --timestamps",
+        "--timestamps",
+        "--byte-counting",
+        "--tcp cubic",
+        "--tcp cubic --sack --timestamps --byte-counting --ack-every 2",
+        "--ack-every 4 --byte-counting",
+    ] {
+        // A buffer of the bandwidth-delay product, 10 Mbit/s * 50 ms = 42 packets.
+        let alone = "--up 10mbit --down 10mbit --flows-up 0 --flows-down 1 --rtt 50ms \
+                     --buffer-down 42p --duration 40s --qdisc droptail";
+        let utilization = run(&format!("{alone} {tcp}")).summary.down.utilization;
+        assert!(utilization > 0.97, "{tcp}: {utilization}");
+    }
+}
+
+#[test]
+fn time_never_goes_back_at_a_queue_while_the_other_direction_is_idle() {
+    // Links assert it in debug builds. The uplink holds 0.6 s, ACKs come back after 20 ms.
+    let idle = "--flows-down 0 --flows-up 3 --rtt 20ms --duration 10s --warmup 0s";
+    assert_eq!(run(idle).summary.down.data, 0.0);
+    assert_eq!(run(&format!("{idle} --links 3")).summary.down.data, 0.0);
+}

@@ -50,8 +50,8 @@ const REFUSALS: &[(&str, &str)] = &[
         "--duration 0ns: out of range; use more than 0s and at most 36000s",
     ),
     (
-        "sim --tcp cubic",
-        "--tcp cubic: not to be had in the simulator; use reno or newreno",
+        "sim --tcp bbr",
+        "--tcp bbr: not to be had in the simulator; use reno, newreno or cubic",
     ),
     (
         "sim --tcp vegas",

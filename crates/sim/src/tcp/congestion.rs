@@ -1,5 +1,7 @@
 //! Congestion control: how large the window is. When to retransmit is the sender's matter.
 
+use super::cubic::Cubic;
+
 /// A congestion window and the rules that move it, in segments.
 pub(crate) trait CongestionControl {
     /// Segments that may be in flight, the inflation of fast recovery included.
@@ -8,8 +10,9 @@ pub(crate) trait CongestionControl {
     fn on_established(&mut self, initial_window: f64);
     /// The application paused for longer than the retransmission timeout (RFC 5681, section 4.1).
     fn on_idle(&mut self, restart_window: f64);
-    /// New data were acknowledged outside fast recovery.
-    fn on_ack(&mut self);
+    /// `acked` segments were acknowledged at `now` outside fast recovery; `srtt` is the smoothed
+    /// round-trip time. Both in ns.
+    fn on_ack(&mut self, acked: u64, now: u64, srtt: u64);
     /// Fast recovery begins with the third duplicate ACK; `flight` segments are in flight.
     fn on_fast_retransmit(&mut self, flight: f64);
     /// A further duplicate ACK in fast recovery: one more segment has left the network.
@@ -27,8 +30,8 @@ pub(crate) trait CongestionControl {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reno {
     /// The congestion window, without inflation.
-    cwnd: f64,
-    ssthresh: f64,
+    pub(super) cwnd: f64,
+    pub(super) ssthresh: f64,
     /// What fast recovery adds to the window: segments known to have left the network.
     inflation: f64,
 }
@@ -64,7 +67,7 @@ impl CongestionControl for Reno {
     }
 
     #[inline]
-    fn on_ack(&mut self) {
+    fn on_ack(&mut self, _acked: u64, _now: u64, _srtt: u64) {
         if self.cwnd < self.ssthresh {
             self.cwnd += 1.0;
         } else {
@@ -103,5 +106,134 @@ impl CongestionControl for Reno {
         self.halve_ssthresh(flight);
         self.cwnd = 1.0;
         self.inflation = 0.0;
+    }
+}
+
+/// Appropriate byte counting (RFC 3465) over Reno's rules, with L = 2.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByteCounting {
+    reno: Reno,
+    /// Segments acknowledged since the window last grew in congestion avoidance.
+    counted: f64,
+    /// Slow start after a timeout counts one segment per ACK (section 2.3).
+    after_timeout: bool,
+}
+
+impl ByteCounting {
+    /// The window of a connection that has sent nothing.
+    pub(crate) const fn new() -> Self {
+        Self {
+            reno: Reno::new(),
+            counted: 0.0,
+            after_timeout: false,
+        }
+    }
+}
+
+impl CongestionControl for ByteCounting {
+    fn window(&self) -> f64 {
+        self.reno.window()
+    }
+
+    fn on_established(&mut self, initial_window: f64) {
+        self.reno.on_established(initial_window);
+    }
+
+    fn on_idle(&mut self, restart_window: f64) {
+        self.reno.on_idle(restart_window);
+    }
+
+    fn on_ack(&mut self, acked: u64, _now: u64, _srtt: u64) {
+        let reno = &mut self.reno;
+        if reno.cwnd < reno.ssthresh {
+            let most = if self.after_timeout { 1 } else { 2 };
+            reno.cwnd += acked.min(most) as f64;
+        } else {
+            self.after_timeout = false;
+            self.counted += acked as f64;
+            if self.counted >= reno.cwnd {
+                self.counted -= reno.cwnd;
+                reno.cwnd += 1.0;
+            }
+        }
+    }
+
+    fn on_fast_retransmit(&mut self, flight: f64) {
+        self.counted = 0.0;
+        self.reno.on_fast_retransmit(flight);
+    }
+
+    fn on_duplicate_ack(&mut self) {
+        self.reno.on_duplicate_ack();
+    }
+
+    fn on_partial_ack(&mut self, acked: u64) {
+        self.reno.on_partial_ack(acked);
+    }
+
+    fn on_recovered(&mut self) {
+        self.reno.on_recovered();
+    }
+
+    fn on_timeout(&mut self, flight: f64) {
+        self.counted = 0.0;
+        self.after_timeout = true;
+        self.reno.on_timeout(flight);
+    }
+}
+
+/// Any of them.
+#[derive(Clone, Debug)]
+pub(crate) enum AnyCongestion {
+    Reno(Reno),
+    ByteCounting(ByteCounting),
+    Cubic(Cubic),
+}
+
+macro_rules! each {
+    ($self:ident, $inner:ident => $call:expr) => {
+        match $self {
+            AnyCongestion::Reno($inner) => $call,
+            AnyCongestion::ByteCounting($inner) => $call,
+            AnyCongestion::Cubic($inner) => $call,
+        }
+    };
+}
+
+impl CongestionControl for AnyCongestion {
+    fn window(&self) -> f64 {
+        each!(self, inner => inner.window())
+    }
+
+    fn on_established(&mut self, initial_window: f64) {
+        each!(self, inner => inner.on_established(initial_window))
+    }
+
+    fn on_ack(&mut self, acked: u64, now: u64, srtt: u64) {
+        each!(self, inner => inner.on_ack(acked, now, srtt))
+    }
+
+    fn on_idle(&mut self, restart_window: f64) {
+        each!(self, inner => inner.on_idle(restart_window))
+    }
+
+    fn on_fast_retransmit(&mut self, flight: f64) {
+        each!(self, inner => inner.on_fast_retransmit(flight))
+    }
+
+    fn on_duplicate_ack(&mut self) {
+        each!(self, inner => inner.on_duplicate_ack())
+    }
+
+    fn on_partial_ack(&mut self, acked: u64) {
+        each!(self, inner => inner.on_partial_ack(acked))
+    }
+
+    fn on_recovered(&mut self) {
+        each!(self, inner => inner.on_recovered())
+    }
+
+    fn on_timeout(&mut self, flight: f64) {
+        each!(self, inner => inner.on_timeout(flight))
     }
 }

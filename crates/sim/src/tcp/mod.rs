@@ -6,14 +6,23 @@
 //! retransmission timeout of at least 0.2 s.
 
 mod congestion;
+mod cubic;
+mod extension;
+mod options;
+mod ranges;
 mod receiver;
 mod rtt;
+mod scoreboard;
+mod selective;
 mod sender;
 
-pub(crate) use congestion::Reno;
+pub(crate) use extension::{Full, Options, Plain, Variant};
+pub(crate) use options::TcpOptions;
 pub(crate) use receiver::Receiver;
 pub(crate) use rtt::RttEstimator;
 pub(crate) use sender::{Recovery, Sender};
 
+#[cfg(test)]
+mod hostile_path;
 #[cfg(test)]
 mod tests;

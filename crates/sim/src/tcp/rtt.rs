@@ -73,6 +73,12 @@ impl RttEstimator {
         }
     }
 
+    /// The smoothed round-trip time in ns; 0 before the first sample.
+    #[inline]
+    pub(crate) fn smoothed(&self) -> u64 {
+        (self.srtt as u64 * Self::TICK) >> 3
+    }
+
     /// The timeout in force, in ns.
     #[inline]
     pub(crate) fn timeout(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! The sending side of a connection.
 
 use super::congestion::CongestionControl;
+use super::extension::{Nothing, Sending};
 use super::rtt::RttEstimator;
 use crate::packet::{Kind, Outbox, Segment};
 
@@ -16,7 +17,7 @@ pub(crate) enum Recovery {
 
 /// What last reduced the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     /// Nothing, or a recovery or timeout that is over.
     Open,
     /// Fast recovery, in force.
@@ -27,50 +28,53 @@ enum Phase {
 
 /// A sender. Numbers count segments; 0 is the SYN.
 #[derive(Clone, Debug)]
-pub(crate) struct Sender<C> {
-    congestion: C,
+pub(crate) struct Sender<C, E = Nothing> {
+    pub(super) congestion: C,
+    pub(super) extension: E,
     rtt: RttEstimator,
     recovery: Recovery,
-    phase: Phase,
+    pub(super) phase: Phase,
     /// The lowest segment not acknowledged.
-    una: u64,
+    pub(super) una: u64,
     /// The segment to send next; falls back to `una` on a timeout.
-    next: u64,
+    pub(super) next: u64,
     /// One past the highest segment ever sent.
-    end: u64,
+    pub(super) end: u64,
     /// `end` at the last reduction: fast retransmit waits until this is passed (RFC 6582, 3.2, 2).
-    recover: u64,
-    duplicate_acks: u32,
+    pub(super) recover: u64,
+    pub(super) duplicate_acks: u32,
     /// Whether this recovery has seen a partial ACK: only the first restarts the timer (RFC 6582,
     /// the "impatient" variant).
     partial_ack_seen: bool,
     /// The segment that is timed, and when it was sent. Karn: never one sent twice.
-    timed: Option<(u64, u64)>,
+    pub(super) timed: Option<(u64, u64)>,
     /// When the retransmission timer expires, in ns; `u64::MAX` if it is off.
-    deadline: u64,
-    receive_window: f64,
+    pub(super) deadline: u64,
+    pub(super) receive_window: f64,
     /// One past the last segment that the application has written; greedy ones write them all.
-    limit: u64,
+    pub(super) limit: u64,
     /// Since when all that was sent is acknowledged, in ns.
-    idle_since: u64,
+    pub(super) idle_since: u64,
     initial_window: f64,
 }
 
 /// Duplicate ACKs that mean a loss.
-const THRESHOLD: u32 = 3;
+pub(super) const THRESHOLD: u32 = 3;
 /// New segments per ACK in NewReno's recovery: a partial ACK may open the window widely.
 const RECOVERY_BURST: u64 = 2;
 
-impl<C: CongestionControl> Sender<C> {
+impl<C: CongestionControl, E: Sending> Sender<C, E> {
     /// A sender that has sent nothing. `receive_window` in segments, at least 1.
     pub(crate) fn new(
         congestion: C,
         rtt: RttEstimator,
         recovery: Recovery,
         receive_window: u64,
+        extension: E,
     ) -> Self {
         Self {
             congestion,
+            extension,
             rtt,
             recovery,
             phase: Phase::Open,
@@ -97,14 +101,14 @@ impl<C: CongestionControl> Sender<C> {
     }
 
     /// The application writes `segments` more.
-    pub(crate) fn write(&mut self, now: u64, segments: u64, out: &mut impl Outbox) {
+    pub(crate) fn write(&mut self, now: u64, segments: u64, out: &mut impl Outbox<E::Options>) {
         let idle = self.una == self.end && self.una > 0;
         if idle && now.saturating_sub(self.idle_since) > self.rtt.timeout() {
             self.congestion.on_idle(self.initial_window);
         }
         self.limit = self.limit.saturating_add(segments);
         if self.una > 0 && self.duplicate_acks == 0 {
-            self.send_window(now, u64::MAX, out);
+            self.send_allowed(now, out);
         }
     }
 
@@ -119,21 +123,31 @@ impl<C: CongestionControl> Sender<C> {
     }
 
     /// Sends the SYN.
-    pub(crate) fn connect(&mut self, now: u64, out: &mut impl Outbox) {
+    pub(crate) fn connect(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         self.send_window(now, u64::MAX, out);
     }
 
     /// Takes an acknowledgement of all below `ack`.
     #[inline(always)]
-    pub(crate) fn on_ack(&mut self, now: u64, ack: u64, out: &mut impl Outbox) {
+    pub(crate) fn on_ack(
+        &mut self,
+        now: u64,
+        segment: Segment<E::Options>,
+        out: &mut impl Outbox<E::Options>,
+    ) {
+        if self.extension.scoreboard().is_some() {
+            self.on_selective_ack(now, &segment, out);
+            return;
+        }
+        let ack = segment.number();
         if ack > self.una {
             let partial = self.phase == Phase::FastRecovery
                 && self.recovery == Recovery::NewReno
                 && ack < self.recover;
             if partial {
-                self.on_partial_ack(now, ack, out);
+                self.on_partial_ack(now, ack, &segment.options, out);
             } else {
-                self.on_new_ack(now, ack);
+                self.on_new_ack(now, ack, &segment.options);
             }
         } else if ack == self.una && ack < self.end {
             self.on_duplicate_ack(now, out);
@@ -152,16 +166,30 @@ impl<C: CongestionControl> Sender<C> {
     /// Takes an acknowledgement of a part of segment `number` and of all below it. It counts as new:
     /// only one who splits ACKs sends it, to open the window sooner (paper 004's `R`).
     #[cold]
-    pub(crate) fn on_ack_within(&mut self, now: u64, number: u64, out: &mut impl Outbox) {
-        if number > self.una {
-            self.on_ack(now, number, out);
-        } else if number == self.una && self.duplicate_acks == 0 {
-            self.congestion.on_ack();
+    pub(crate) fn on_ack_within(
+        &mut self,
+        now: u64,
+        segment: Segment<E::Options>,
+        out: &mut impl Outbox<E::Options>,
+    ) {
+        if segment.number() > self.una {
+            self.on_ack(now, segment, out);
+        } else if segment.number() == self.una && self.duplicate_acks == 0 {
+            self.congestion.on_ack(0, now, self.rtt.smoothed());
+            self.send_allowed(now, out);
+        }
+    }
+
+    /// Sends what the window allows, outside recovery.
+    fn send_allowed(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        if self.extension.scoreboard().is_some() {
+            self.send_by_pipe(now, out);
+        } else {
             self.send_window(now, u64::MAX, out);
         }
     }
 
-    fn on_new_ack(&mut self, now: u64, ack: u64) {
+    pub(super) fn on_new_ack(&mut self, now: u64, ack: u64, options: &E::Options) {
         if self.phase == Phase::FastRecovery {
             self.congestion.on_recovered();
             self.phase = Phase::Open;
@@ -171,14 +199,10 @@ impl<C: CongestionControl> Sender<C> {
         let established = self.una == 0;
         let window_used =
             self.next < self.limit || (self.next - self.una) as f64 + 1.0 > self.effective_window();
+        let acked = ack - self.una;
         self.una = ack;
         self.next = self.next.max(ack);
-        if let Some((number, sent)) = self.timed
-            && ack > number
-        {
-            self.rtt.sample(sent, now);
-            self.timed = None;
-        }
+        self.sample_rtt(now, ack, options);
         if ack < self.end {
             self.restart_timer(now);
         } else {
@@ -188,11 +212,30 @@ impl<C: CongestionControl> Sender<C> {
         if established {
             self.congestion.on_established(self.initial_window);
         } else if window_used {
-            self.congestion.on_ack();
+            self.congestion.on_ack(acked, now, self.rtt.smoothed());
         }
     }
 
-    fn on_partial_ack(&mut self, now: u64, ack: u64, out: &mut impl Outbox) {
+    #[inline]
+    pub(super) fn sample_rtt(&mut self, now: u64, ack: u64, options: &E::Options) {
+        if let Some(sent) = self.extension.sent_at(ack, self.end, options) {
+            self.rtt.sample(sent, now);
+        }
+        if let Some((number, sent)) = self.timed
+            && ack > number
+        {
+            self.rtt.sample(sent, now);
+            self.timed = None;
+        }
+    }
+
+    fn on_partial_ack(
+        &mut self,
+        now: u64,
+        ack: u64,
+        options: &E::Options,
+        out: &mut impl Outbox<E::Options>,
+    ) {
         if !self.partial_ack_seen {
             self.partial_ack_seen = true;
             self.restart_timer(now);
@@ -204,10 +247,13 @@ impl<C: CongestionControl> Sender<C> {
             self.timed = None;
             self.rtt.end_backoff();
         }
+        if let Some(sent) = self.extension.sent_at(ack, self.end, options) {
+            self.rtt.sample(sent, now);
+        }
         self.send(now, self.una, out);
     }
 
-    fn on_duplicate_ack(&mut self, now: u64, out: &mut impl Outbox) {
+    fn on_duplicate_ack(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         self.duplicate_acks += 1;
         if self.duplicate_acks > THRESHOLD {
             if self.phase == Phase::FastRecovery {
@@ -223,7 +269,7 @@ impl<C: CongestionControl> Sender<C> {
     }
 
     /// RFC 5681, section 3.2, steps 2 and 3.
-    fn fast_retransmit(&mut self, now: u64, out: &mut impl Outbox) {
+    fn fast_retransmit(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         self.recover = self.end;
         self.phase = Phase::FastRecovery;
         let flight = self.flight();
@@ -234,7 +280,7 @@ impl<C: CongestionControl> Sender<C> {
     }
 
     /// RFC 3042: each of the first two duplicate ACKs may send a new segment.
-    fn limited_transmit(&mut self, now: u64, out: &mut impl Outbox) {
+    fn limited_transmit(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         let beyond = self.congestion.window() + f64::from(self.duplicate_acks);
         let room = self.next - self.una < beyond.min(self.receive_window) as u64;
         if room && self.next < self.limit {
@@ -243,7 +289,7 @@ impl<C: CongestionControl> Sender<C> {
     }
 
     /// The retransmission timer has expired (RFC 6298, 5.4 to 5.6; RFC 5681, section 3.1).
-    pub(crate) fn on_timeout(&mut self, now: u64, out: &mut impl Outbox) {
+    pub(crate) fn on_timeout(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         if self.una == 0 {
             // A lost SYN (RFC 5681, section 3.1).
             self.initial_window = 1.0;
@@ -258,6 +304,9 @@ impl<C: CongestionControl> Sender<C> {
         self.restart_timer(now);
         self.timed = None;
         self.next = self.una;
+        if let Some(board) = self.extension.scoreboard() {
+            board.clear();
+        }
         self.send_window(now, u64::MAX, out);
     }
 
@@ -273,7 +322,7 @@ impl<C: CongestionControl> Sender<C> {
     }
 
     /// What RFC 5681 calls FlightSize: a sender that has data keeps its window full.
-    fn flight(&self) -> f64 {
+    pub(super) fn flight(&self) -> f64 {
         let window = self.effective_window();
         if self.end < self.limit {
             window
@@ -284,7 +333,7 @@ impl<C: CongestionControl> Sender<C> {
 
     /// Sends what the window allows, at most `burst` segments.
     #[inline]
-    fn send_window(&mut self, now: u64, burst: u64, out: &mut impl Outbox) {
+    fn send_window(&mut self, now: u64, burst: u64, out: &mut impl Outbox<E::Options>) {
         let edge = self.una + self.effective_window() as u64;
         let edge = edge.min(self.limit).min(self.next.saturating_add(burst));
         while self.next < edge {
@@ -293,19 +342,19 @@ impl<C: CongestionControl> Sender<C> {
     }
 
     #[inline]
-    fn send_next(&mut self, now: u64, out: &mut impl Outbox) {
+    pub(super) fn send_next(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         let number = self.next;
         self.next += 1;
         self.send(now, number, out);
     }
 
     #[inline]
-    fn send(&mut self, now: u64, number: u64, out: &mut impl Outbox) {
+    pub(super) fn send(&mut self, now: u64, number: u64, out: &mut impl Outbox<E::Options>) {
         let kind = if number == 0 { Kind::Syn } else { Kind::Data };
-        out.send(Segment::new(kind, number));
+        out.send(Segment::with(kind, number, self.extension.options(now)));
         if number >= self.end {
             self.end = number + 1;
-            if self.timed.is_none() {
+            if self.timed.is_none() && !self.extension.has_timestamps() {
                 self.timed = Some((number, now));
             }
         }
@@ -315,7 +364,7 @@ impl<C: CongestionControl> Sender<C> {
     }
 
     #[inline]
-    fn restart_timer(&mut self, now: u64) {
+    pub(super) fn restart_timer(&mut self, now: u64) {
         self.deadline = now + self.rtt.timeout();
     }
 }

@@ -1,4 +1,6 @@
-use super::{Receiver, Recovery, Reno, RttEstimator, Sender};
+use super::congestion::Reno;
+use super::extension::Nothing;
+use super::{Receiver, Recovery, RttEstimator, Sender};
 use crate::packet::{Kind, Segment};
 use asymq_core::Duration;
 use asymq_scenario::AckPolicy;
@@ -18,7 +20,7 @@ struct Wire {
 impl Wire {
     fn new(recovery: Recovery, window: u64) -> Self {
         Self {
-            sender: Sender::new(Reno::new(), RttEstimator::new(0), recovery, window),
+            sender: Sender::new(Reno::new(), RttEstimator::new(0), recovery, window, Nothing),
             now: 0,
         }
     }
@@ -31,7 +33,8 @@ impl Wire {
 
     fn ack(&mut self, next: u64) -> Vec<u64> {
         let mut out = Vec::new();
-        self.sender.on_ack(self.now, next, &mut out);
+        let ack = Segment::new(Kind::Ack, next);
+        self.sender.on_ack(self.now, ack, &mut out);
         numbers(&out)
     }
 
@@ -229,14 +232,15 @@ fn the_receive_window_caps_what_is_in_flight() {
 }
 
 fn receiver(delayed: Option<u64>) -> Receiver {
-    Receiver::new(delayed.map_or(AckPolicy::EveryPacket, |nanos| {
+    let policy = delayed.map_or(AckPolicy::EveryPacket, |nanos| {
         AckPolicy::Delayed(Duration::from_nanos(nanos))
-    }))
+    });
+    Receiver::new(policy, Nothing)
 }
 
 fn arrive(receiver: &mut Receiver, now: u64, number: u64) -> Vec<u64> {
     let mut out = Vec::new();
-    receiver.on_segment(now, number, &mut out);
+    receiver.on_segment(now, Segment::new(Kind::Data, number), &mut out);
     numbers(&out)
 }
 
@@ -254,8 +258,8 @@ fn every_segment_is_acknowledged_with_what_is_complete() {
 fn the_syn_is_answered_with_a_syn_ack_and_a_hole_after_it_with_an_ack() {
     let mut receiver = receiver(None);
     let mut out = Vec::new();
-    receiver.on_segment(0, 0, &mut out);
-    receiver.on_segment(0, 2, &mut out);
+    receiver.on_segment(0, Segment::new(Kind::Syn, 0), &mut out);
+    receiver.on_segment(0, Segment::new(Kind::Data, 2), &mut out);
     let kinds: Vec<Kind> = out.iter().map(|segment| segment.kind()).collect();
     assert_eq!(kinds, [Kind::SynAck, Kind::Ack]);
 }
@@ -271,7 +275,7 @@ fn a_delayed_ack_waits_for_a_second_segment_or_its_timeout() {
     assert_eq!(arrive(&mut receiver, 60 * MS, 3), NOTHING);
     assert_eq!(receiver.deadline(), 160 * MS);
     let mut out = Vec::new();
-    receiver.on_timeout(&mut out);
+    receiver.on_timeout(160 * MS, &mut out);
     assert_eq!(numbers(&out), [4]);
     assert_eq!(receiver.deadline(), u64::MAX);
 }

@@ -1,0 +1,310 @@
+//! What a TCP can do beyond the plain one, chosen by type: the plain one pays for none of it.
+
+use super::congestion::{AnyCongestion, ByteCounting, CongestionControl, Reno};
+use super::cubic::Cubic;
+use super::options::TcpOptions;
+use super::ranges::RangeSet;
+use super::scoreboard::Scoreboard;
+use asymq_core::ack::MAX_SACK_RANGES;
+use asymq_scenario::{Scenario, Tcp};
+use std::fmt::Debug;
+
+/// TCP options in a segment.
+pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
+    /// The options as they are on the wire, if there are any.
+    #[inline]
+    fn on_wire(&self) -> Option<&TcpOptions> {
+        None
+    }
+
+    /// The timestamps of a later ACK are written into this one.
+    fn set_timestamps(&mut self, _timestamps: (u32, u32)) {}
+}
+
+impl Options for () {}
+
+/// A sender's part.
+pub(crate) trait Sending {
+    type Options: Options;
+
+    /// What is known to have arrived out of order; `None` without SACK.
+    #[inline]
+    fn scoreboard(&mut self) -> Option<&mut Scoreboard> {
+        None
+    }
+
+    /// The options of a segment sent at `now`.
+    #[inline]
+    fn options(&self, _now: u64) -> Self::Options {
+        Self::Options::default()
+    }
+
+    /// Whether round-trip times are read off timestamps.
+    #[inline]
+    fn has_timestamps(&self) -> bool {
+        false
+    }
+
+    /// When the segment was sent that made the receiver say `ack`, if a sample is due; `end` is one
+    /// past the highest sent so far.
+    #[inline]
+    fn sent_at(&mut self, _ack: u64, _end: u64, _options: &Self::Options) -> Option<u64> {
+        None
+    }
+}
+
+/// A receiver's part.
+pub(crate) trait Receiving {
+    type Options: Options;
+
+    /// Segment `number` has come, while `acked` was the last number said and `next` is the lowest
+    /// missing now.
+    #[inline]
+    fn arrived(&mut self, _number: u64, _acked: u64, _next: u64, _options: &Self::Options) {}
+
+    /// The options of an ACK that says `next`.
+    #[inline]
+    fn options(&self, _now: u64, _next: u64) -> Self::Options {
+        Self::Options::default()
+    }
+}
+
+/// Nothing but acknowledgement numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Nothing;
+
+impl Sending for Nothing {
+    type Options = ();
+}
+
+impl Receiving for Nothing {
+    type Options = ();
+}
+
+/// The choice of a whole run.
+pub(crate) trait Variant: 'static {
+    type Options: Options;
+    type Congestion: CongestionControl;
+    type Sending: Sending<Options = Self::Options>;
+    type Receiving: Receiving<Options = Self::Options>;
+    /// The window of a connection that has sent nothing.
+    fn congestion(scenario: &Scenario) -> Self::Congestion;
+    /// A sender's part.
+    fn sending(scenario: &Scenario) -> Self::Sending;
+    /// A receiver's part.
+    fn receiving(scenario: &Scenario) -> Self::Receiving;
+}
+
+/// What most experiments need, as fast as it can be.
+pub(crate) struct Plain;
+
+impl Variant for Plain {
+    type Options = ();
+    type Congestion = Reno;
+    type Sending = Nothing;
+    type Receiving = Nothing;
+
+    fn congestion(_scenario: &Scenario) -> Reno {
+        Reno::new()
+    }
+
+    fn sending(_scenario: &Scenario) -> Nothing {
+        Nothing
+    }
+
+    fn receiving(_scenario: &Scenario) -> Nothing {
+        Nothing
+    }
+}
+
+/// Everything.
+pub(crate) struct Full;
+
+impl Variant for Full {
+    type Options = TcpOptions;
+    type Congestion = AnyCongestion;
+    type Sending = FullSending;
+    type Receiving = FullReceiving;
+
+    fn congestion(scenario: &Scenario) -> AnyCongestion {
+        match (scenario.tcp, scenario.byte_counting) {
+            (Tcp::Cubic, counting) => AnyCongestion::Cubic(Cubic::new(counting)),
+            (_, true) => AnyCongestion::ByteCounting(ByteCounting::new()),
+            (_, false) => AnyCongestion::Reno(Reno::new()),
+        }
+    }
+
+    fn sending(scenario: &Scenario) -> FullSending {
+        FullSending {
+            scoreboard: scenario.sack.then(Scoreboard::default),
+            timestamps: scenario.timestamps,
+            sample_beyond: 0,
+        }
+    }
+
+    fn receiving(scenario: &Scenario) -> FullReceiving {
+        FullReceiving::new(scenario.sack, scenario.timestamps, scenario.mss as u16)
+    }
+}
+
+/// See [`Full`].
+#[derive(Clone, Debug)]
+pub(crate) struct FullSending {
+    pub(crate) scoreboard: Option<Scoreboard>,
+    pub(crate) timestamps: bool,
+    /// One sample per window, as RFC 6298's constants presume (RFC 7323, appendix G).
+    pub(crate) sample_beyond: u64,
+}
+
+impl Sending for FullSending {
+    type Options = TcpOptions;
+
+    fn scoreboard(&mut self) -> Option<&mut Scoreboard> {
+        self.scoreboard.as_mut()
+    }
+
+    fn options(&self, now: u64) -> TcpOptions {
+        TcpOptions::new(self.timestamps.then_some((clock(now), 0)), 0)
+    }
+
+    fn has_timestamps(&self) -> bool {
+        self.timestamps
+    }
+
+    fn sent_at(&mut self, ack: u64, end: u64, options: &TcpOptions) -> Option<u64> {
+        let (_, echo) = options.timestamps.filter(|_| ack > self.sample_beyond)?;
+        self.sample_beyond = end;
+        Some(u64::from(echo) * TICK)
+    }
+}
+
+/// The timestamp clock's tick in ns.
+const TICK: u64 = 1_000_000;
+
+/// The timestamp clock. It wraps after 49 days, and the longest run is ten hours: neither wrapping
+/// nor PAWS arises.
+fn clock(now: u64) -> u32 {
+    (now / TICK) as u32
+}
+
+/// See [`Full`].
+#[derive(Clone, Debug)]
+pub(crate) struct FullReceiving {
+    sack: bool,
+    timestamps: bool,
+    mss: u16,
+    /// What has come beyond the lowest missing segment.
+    beyond: RangeSet,
+    /// Where the ranges of `beyond` begin, the latest to have grown first.
+    latest: Vec<u64>,
+    /// TS.Recent (RFC 7323, section 4.3).
+    recent: u32,
+}
+
+impl FullReceiving {
+    /// A receiver that has received nothing.
+    pub(crate) fn new(sack: bool, timestamps: bool, mss: u16) -> Self {
+        Self {
+            sack,
+            timestamps,
+            mss,
+            beyond: RangeSet::default(),
+            latest: Vec::new(),
+            recent: 0,
+        }
+    }
+}
+
+impl Receiving for FullReceiving {
+    type Options = TcpOptions;
+
+    fn arrived(&mut self, number: u64, acked: u64, next: u64, options: &TcpOptions) {
+        if let Some((value, _)) = options.timestamps
+            && value >= self.recent
+            && number <= acked
+        {
+            self.recent = value;
+        }
+        if !self.sack {
+            return;
+        }
+        self.beyond.remove_below(next);
+        if number > next {
+            let (start, end) = self.beyond.insert(number, number + 1);
+            self.latest.retain(|&other| other < start || other >= end);
+            self.latest.insert(0, start);
+        }
+        self.latest.retain(|&start| start >= next);
+    }
+
+    fn options(&self, now: u64, next: u64) -> TcpOptions {
+        let timestamps = self.timestamps.then(|| (clock(now), self.recent));
+        let mut options = TcpOptions::new(timestamps, self.mss);
+        // RFC 2018, section 3: as many blocks as fit, and timestamps leave room for three.
+        let room = MAX_SACK_RANGES - usize::from(self.timestamps);
+        for &start in self.latest.iter().take(room) {
+            if let Some((start, end)) = self.beyond.containing(start) {
+                options.push_sack(start - next, end - next);
+            }
+        }
+        options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The blocks of the ACK after these arrivals, as (start, end) segments.
+    fn blocks(receiving: &mut FullReceiving, arrivals: &[u64], next: u64) -> Vec<(u64, u64)> {
+        for &number in arrivals {
+            receiving.arrived(number, next, next, &TcpOptions::default());
+        }
+        let options = receiving.options(0, next);
+        let absolute =
+            |&(start, end): &(u32, u32)| (next + u64::from(start), next + u64::from(end));
+        options.blocks().iter().map(absolute).collect()
+    }
+
+    #[test]
+    fn the_first_block_holds_the_latest_segment_and_the_others_follow_by_age() {
+        // RFC 2018, section 4.
+        let mut receiving = FullReceiving::new(true, false, 1000);
+        assert_eq!(blocks(&mut receiving, &[3], 1), [(3, 4)]);
+        assert_eq!(blocks(&mut receiving, &[5], 1), [(5, 6), (3, 4)]);
+        assert_eq!(
+            blocks(&mut receiving, &[7, 9], 1),
+            [(9, 10), (7, 8), (5, 6), (3, 4)]
+        );
+        assert_eq!(blocks(&mut receiving, &[4], 1), [(3, 6), (9, 10), (7, 8)]);
+        assert_eq!(blocks(&mut receiving, &[11, 13], 1).len(), 4, "what fits");
+        assert_eq!(
+            blocks(&mut receiving, &[2], 8),
+            [(13, 14), (11, 12), (9, 10)]
+        );
+    }
+
+    #[test]
+    fn timestamps_leave_room_for_three_blocks() {
+        let mut receiving = FullReceiving::new(true, true, 1000);
+        assert_eq!(blocks(&mut receiving, &[3, 5, 7, 9], 1).len(), 3);
+    }
+
+    #[test]
+    fn the_echo_is_of_the_segment_that_moved_the_window_on() {
+        // RFC 7323, section 4.3: of delayed ACKs the first, and nothing newer while a hole is open.
+        let mut receiving = FullReceiving::new(false, true, 1000);
+        let mut echo = |number, said, value| {
+            let options = TcpOptions::new(Some((value, 0)), 0);
+            receiving.arrived(number, said, number, &options);
+            receiving
+                .options(0, number)
+                .timestamps
+                .map(|(_, echo)| echo)
+        };
+        assert_eq!(echo(1, 1, 10), Some(10));
+        assert_eq!(echo(2, 1, 20), Some(10));
+        assert_eq!(echo(4, 3, 40), Some(10));
+        assert_eq!(echo(3, 3, 50), Some(50));
+    }
+}
