@@ -88,10 +88,14 @@ pub(crate) fn sweep(args: &SweepArgs) -> anyhow::Result<()> {
 
 /// Runs `asymq merge`.
 pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
-    let mut plans = args
-        .folders
-        .iter()
-        .map(|folder| (folder, Plan::load(folder)));
+    let load = |folder: &PathBuf| {
+        Plan::load(folder).map_err(|error| BadArgument {
+            argument: "merge".into(),
+            value: None,
+            message: format!("{error:#}"),
+        })
+    };
+    let mut plans = args.folders.iter().map(|folder| (folder, load(folder)));
     let (first, plan) = plans.next().context("no folder given")?;
     let plan = plan?;
     for (folder, other) in plans {

@@ -124,6 +124,18 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     ("simulate", "simulate: unknown command; did you mean sim?"),
     (
+        "reproduce nothing",
+        "nothing: unknown; there is all, aq, acq-vaq, dcbq, sad, afvq",
+    ),
+    (
+        "sweep wrong.toml --shard 5/4",
+        "--shard 5/4: not understood; write it like 3/16, from 1/16 to 16/16",
+    ),
+    (
+        "merge absent",
+        "merge: absent: no sweep was run there: No such file or directory (os error 2)",
+    ),
+    (
         "sim a.toml b.toml",
         "b.toml: unknown argument; --help lists what there is",
     ),
