@@ -640,8 +640,8 @@ impl<O: Options> Outbox<O> for Path<'_, O> {
 mod tests {
     use super::*;
     use crate::measure::{Snapshot, summary};
-    use crate::tcp::Plain;
-    use asymq_scenario::{Defaults, ScenarioArgs, Summary};
+    use crate::tcp::{Full, Plain};
+    use asymq_scenario::{Defaults, QdiscName, ScenarioArgs, Summary};
 
     /// The scenario in which timers, losses and every kind of traffic meet.
     fn scenario(seed: u64) -> Scenario {
@@ -657,9 +657,8 @@ mod tests {
         args.resolve(&Defaults::paper()).unwrap()
     }
 
-    fn run(scenario: &Scenario, step: u64, look_ahead: bool) -> Summary {
-        let mut world =
-            World::<Plain>::new(scenario, Recovery::NewReno, scenario.seed, [None, None]);
+    fn run<V: Variant>(scenario: &Scenario, step: u64, look_ahead: bool) -> Summary {
+        let mut world = World::<V>::new(scenario, Recovery::NewReno, scenario.seed, [None, None]);
         if !look_ahead {
             world.links.iter_mut().for_each(Link::look_no_further);
         }
@@ -673,14 +672,34 @@ mod tests {
         summary(scenario, &world, &start, &Snapshot::take(&world, end))
     }
 
+    fn check<V: Variant>(scenario: &Scenario) {
+        let end = scenario.duration.as_nanos();
+        let strictly_in_order = run::<V>(scenario, 777_777, false);
+        assert!(strictly_in_order.down.drops > 0.0 && strictly_in_order.up.drops > 0.0);
+        let ahead = run::<V>(scenario, end, true);
+        assert_eq!(ahead, strictly_in_order, "seed {}", scenario.seed);
+    }
+
     #[test]
     fn running_ahead_changes_nothing() {
         for seed in 0..5 {
-            let scenario = scenario(seed);
-            let end = scenario.duration.as_nanos();
-            let strictly_in_order = run(&scenario, 777_777, false);
-            assert!(strictly_in_order.down.drops > 0.0 && strictly_in_order.up.drops > 0.0);
-            assert_eq!(run(&scenario, end, true), strictly_in_order, "seed {seed}");
+            check::<Plain>(&scenario(seed));
+        }
+    }
+
+    #[test]
+    fn running_ahead_changes_nothing_where_acks_are_made_again_at_the_end_of_a_chain() {
+        for seed in 0..3 {
+            let scenario = Scenario {
+                links: 3,
+                qdisc: QdiscName::Sad,
+                regenerate: 2,
+                web: vec!["down:5:30kb:1.3".parse().unwrap()],
+                sack: seed > 0,
+                timestamps: seed > 1,
+                ..scenario(seed)
+            };
+            check::<Full>(&scenario);
         }
     }
 }

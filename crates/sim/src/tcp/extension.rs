@@ -143,7 +143,11 @@ impl Variant for Full {
     }
 
     fn receiving(scenario: &Scenario) -> FullReceiving {
-        FullReceiving::new(scenario.sack, scenario.timestamps, scenario.mss as u16)
+        FullReceiving::new(
+            scenario.sack,
+            scenario.timestamps,
+            scenario.payload() as u16,
+        )
     }
 }
 
@@ -254,6 +258,11 @@ impl Receiving for FullReceiving {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::{Kind, Layout, Segment};
+    use crate::tcp::Receiver;
+    use asymq_core::Instant;
+    use asymq_core::packet::Packet;
+    use asymq_scenario::{Defaults, ScenarioArgs, SimulatedArgs, Toward};
 
     /// The blocks of the ACK after these arrivals, as (start, end) segments.
     fn blocks(receiving: &mut FullReceiving, arrivals: &[u64], next: u64) -> Vec<(u64, u64)> {
@@ -282,6 +291,35 @@ mod tests {
             blocks(&mut receiving, &[2], 8),
             [(13, 14), (11, 12), (9, 10)]
         );
+    }
+
+    #[test]
+    fn a_number_that_closes_the_hole_covers_the_block_beyond_it() {
+        // Timestamps shorten segments; blocks and numbers must agree on how long they are.
+        let args = ScenarioArgs {
+            simulated: SimulatedArgs {
+                sack: Some(true),
+                timestamps: Some(true),
+                ..SimulatedArgs::default()
+            },
+            ..ScenarioArgs::default()
+        };
+        let scenario = args.resolve(&Defaults::paper()).unwrap();
+        let layout = Layout::new(0, scenario.payload(), scenario.ack_len(), 0);
+        let mut receiver = Receiver::new(scenario.ack_policy, Full::receiving(&scenario));
+        let mut out: Vec<Segment<TcpOptions>> = Vec::new();
+        for number in [0, 1, 3, 2] {
+            let options = TcpOptions::new(Some((1, 0)), 0);
+            receiver.on_segment(0, Segment::with(Kind::Data, number, options), &mut out);
+        }
+        let said: Vec<_> = out[2..]
+            .iter()
+            .map(|ack| layout.packet(*ack, Toward::Up, Instant::ZERO).ack_info())
+            .collect();
+        let (hole, closed) = (said[0].unwrap(), said[1].unwrap());
+        assert_eq!(hole.ranges().len(), 1);
+        assert_eq!(hole.ranges()[0].end, closed.ack);
+        assert!(closed.supersedes(&hole));
     }
 
     #[test]
