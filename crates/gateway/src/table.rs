@@ -9,7 +9,7 @@ pub(crate) fn table(title: &str, snapshot: &Snapshot) -> String {
     let mut text = format!("{title}\n\n");
     let mut line = |cells: [&str; 6]| {
         let [name, cells @ ..] = cells;
-        let _ = write!(text, "{name:<6}");
+        let _ = write!(text, "{name:<10}");
         for cell in cells {
             let _ = write!(text, "{cell:>14}");
         }
@@ -23,16 +23,16 @@ pub(crate) fn table(title: &str, snapshot: &Snapshot) -> String {
     line([""; 6]);
     line(["queue", "waiting", "", "wait, median", "99 %", "dropped"]);
     let queues = [
-        (["ACKs", "data"], &snapshot.queue, &snapshot.control),
+        (["up ACKs", "up data"], &snapshot.queue, &snapshot.control),
         (
-            ["ACKs v", "data v"],
+            ["down ACKs", "down data"],
             &snapshot.queue_down,
             &snapshot.control_down,
         ),
     ];
     for (names, of, control) in queues {
         // Nothing is said of a downlink that has no discipline.
-        if names[0] == "ACKs" || !control.is_empty() || *of != QueueSnapshot::default() {
+        if names[0] == "up ACKs" || !control.is_empty() || *of != QueueSnapshot::default() {
             for (name, class) in names.iter().zip([&of.ack, &of.data]) {
                 let cells = queue(class);
                 line([name, &cells[0], &cells[1], &cells[2], &cells[3], &cells[4]]);
@@ -45,7 +45,7 @@ pub(crate) fn table(title: &str, snapshot: &Snapshot) -> String {
         if of.filtered + of.made > 0 {
             let _ = writeln!(
                 text,
-                "ACKs {name}: {} seen, {} given up for later ones, {} dropped, {} made; {} B of data each",
+                "ACKs {name}: {} seen, {} filtered, {} dropped, {} made, {} B of data each",
                 of.seen,
                 of.filtered,
                 of.dropped,
@@ -131,6 +131,7 @@ fn significant(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::io::Losses;
+    use crate::snapshot::ThinningSnapshot;
 
     #[test]
     fn the_table_is_aligned_and_names_its_units() {
@@ -157,17 +158,41 @@ mod tests {
         let expected = "\
 lan -> wan, aq
 
-                rate   of the link          ACKs          data         other
-up        988 kbit/s        98.8 %   87.7 kbit/s    900 kbit/s       0 bit/s
-down     9.99 Mbit/s        99.9 %       0 bit/s       0 bit/s       0 bit/s
+                    rate   of the link          ACKs          data         other
+up            988 kbit/s        98.8 %   87.7 kbit/s    900 kbit/s       0 bit/s
+down         9.99 Mbit/s        99.9 %       0 bit/s       0 bit/s       0 bit/s
 
-queue        waiting                wait, median          99 %       dropped
-ACKs              3p         198 B       4.25 ms       61.0 ms            12
-data              0p           0 B          0 ms          0 ms             0
+queue            waiting                wait, median          99 %       dropped
+up ACKs               3p         198 B       4.25 ms       61.0 ms            12
+up data               0p           0 B          0 ms          0 ms             0
 
 data_share 0.73
 lost at wan: 7 longer than the MTU
 ";
         assert_eq!(table("lan -> wan, aq", &snapshot), expected);
+    }
+
+    #[test]
+    fn thinning_and_a_shaped_downlink_are_shown_where_there_are_any() {
+        let mut snapshot = Snapshot::default();
+        let plain = table("", &snapshot);
+        assert!(!plain.contains("down ACKs") && !plain.contains("seen"));
+        snapshot.queue_down.data.backlog_packets = 7;
+        snapshot.up.thinning = ThinningSnapshot {
+            seen: 1_234_567,
+            filtered: 123_456,
+            data_bytes_per_ack: 12_345.6,
+            ..ThinningSnapshot::default()
+        };
+        let text = table("", &snapshot);
+        let line =
+            "ACKs up: 1234567 seen, 123456 filtered, 0 dropped, 0 made, 12346 B of data each";
+        assert!(text.lines().any(|found| found == line), "{text}");
+        assert!(text.lines().all(|found| found.len() <= 80), "{text}");
+        assert!(
+            text.lines()
+                .any(|found| found.starts_with("down data             7p")),
+            "{text}"
+        );
     }
 }

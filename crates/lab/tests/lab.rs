@@ -3,6 +3,7 @@
 use asymq_core::units::Duration;
 use asymq_lab::{LabError, Options, run_all, run_scenarios};
 use asymq_scenario::{Defaults, QdiscName, Report, Run, Scenario, ScenarioArgs, Tcp};
+use clap::ValueEnum as _;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -193,4 +194,35 @@ fn newreno_is_refused_before_anything_is_made() {
         error.to_string(),
         "--tcp newreno: only the simulator has it; use reno (which recovers by SACK in kernels), cubic or bbr"
     );
+}
+
+#[test]
+fn every_discipline_carries_kernel_tcp_both_ways() {
+    let of = |name: &QdiscName| {
+        let args = ScenarioArgs {
+            qdisc: Some(*name),
+            tcp: Some(Tcp::Cubic),
+            rtt: Some("20ms..60ms".parse().unwrap()),
+            duration: Some(Duration::from_secs(4)),
+            warmup: Some(Duration::from_secs(1)),
+            ..flows(2, 4)
+        };
+        args.resolve(&Defaults::lab()).unwrap()
+    };
+    let scenarios: Vec<Scenario> = QdiscName::value_variants().iter().map(of).collect();
+    let options = Options {
+        stop: &AtomicBool::new(false),
+        series: false,
+        jobs: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+    };
+    let reports = match run_scenarios(&scenarios, options, &mut |_| ()) {
+        Err(LabError::NotPermitted) => return eprintln!("skipped: run as root"),
+        reports => reports.unwrap(),
+    };
+    // Single flows may wait for a timeout that long; the directions may not.
+    for report in reports {
+        let (name, summary) = (report.scenario.qdisc, &report.runs[0].summary);
+        let carried = (summary.up.data, summary.down.data);
+        assert!(carried.0 > 0.2 && carried.1 > 0.2, "{name}: {carried:?}");
+    }
 }

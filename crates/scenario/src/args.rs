@@ -50,7 +50,7 @@ pub struct ScenarioArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub qdisc_params: QdiscArgs,
-    /// Discipline at the downlink (simulator) [default: droptail].
+    /// Discipline at the downlink [default: droptail].
     #[arg(long, value_name = "NAME")]
     pub qdisc_down: Option<QdiscName>,
     /// Data's share of the downlink under wrr and cbq (paper 004's f) [default: --weights].
@@ -131,7 +131,7 @@ pub struct Defaults {
 }
 
 /// Flags that only the simulator can follow.
-const SIMULATED: [&str; 3] = ["--qdisc-down", "--weights-down", "--ack-every"];
+const SIMULATED: [&str; 1] = ["--ack-every"];
 
 impl Defaults {
     /// AQ section 4, simulated.
@@ -322,9 +322,7 @@ impl ScenarioArgs {
             sack: simulated.sack.unwrap_or(false),
             timestamps: simulated.timestamps.unwrap_or(false),
             byte_counting: simulated.byte_counting.unwrap_or(false),
-            regenerate: simulated
-                .regenerate
-                .unwrap_or((defaults.simulated && qdisc.regenerates()).into()),
+            regenerate: simulated.regenerate.unwrap_or(qdisc.regenerates().into()),
             regenerate_paced: simulated.regenerate_paced.unwrap_or(true),
             web: simulated.web,
             on_off: simulated.on_off,

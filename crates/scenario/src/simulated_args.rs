@@ -42,13 +42,11 @@ pub struct SimulatedArgs {
     pub header: Option<Bytes>,
 }
 
-/// The flags of [`SimulatedArgs`].
-pub(crate) const FLAGS: [&str; 9] = [
+/// The flags of [`SimulatedArgs`] that only the simulator can follow.
+pub(crate) const FLAGS: [&str; 7] = [
     "--sack",
     "--timestamps",
     "--byte-counting",
-    "--regenerate",
-    "--regenerate-paced",
     "--web",
     "--on-off",
     "--links",

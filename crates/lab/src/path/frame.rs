@@ -1,6 +1,7 @@
 //! A frame on the emulated path.
 
 use super::Side;
+use asymq_core::ack::AckInfo;
 use asymq_core::frame::{self, FlowKey};
 use asymq_core::units::Instant;
 use asymq_core::{Header, Packet, Protocol};
@@ -8,9 +9,11 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 /// A frame and its facts. Its `len` is the IP length: the access link counts IP bytes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub(crate) header: Header,
+    /// Offset of the TCP header; 0 unless TCP.
+    pub(crate) transport: u16,
     /// Home's TCP or UDP port, which tells the conversation.
     pub(crate) home_port: u16,
     pub(crate) bytes: Vec<u8>,
@@ -20,7 +23,8 @@ impl Frame {
     /// A frame that carries IPv4 with TCP or UDP; `None` for anything else, which is nobody's.
     pub(crate) fn read(bytes: Vec<u8>, from: Side, key: &FlowKey) -> Option<Self> {
         const ETHERNET: usize = 14;
-        let mut header = frame::parse(&bytes, key).header;
+        let parsed = frame::parse(&bytes, key);
+        let mut header = parsed.header;
         if !matches!(header.protocol, Protocol::Tcp | Protocol::NonTcp) {
             return None;
         }
@@ -30,6 +34,7 @@ impl Frame {
         let home_port = u16::from_be_bytes([*bytes.get(port)?, *bytes.get(port + 1)?]);
         Some(Self {
             header,
+            transport: parsed.transport,
             home_port,
             bytes,
         })
@@ -39,6 +44,15 @@ impl Frame {
 impl Packet for Frame {
     fn header(&self) -> &Header {
         &self.header
+    }
+
+    fn ack_info(&self) -> Option<AckInfo> {
+        frame::ack_info(&self.bytes, self.transport)
+    }
+
+    fn rewrite_ack(&mut self, newer: &AckInfo) {
+        frame::rewrite_ack(&mut self.bytes, self.transport, newer);
+        self.header.ack = newer.ack;
     }
 }
 

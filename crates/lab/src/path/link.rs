@@ -1,12 +1,11 @@
-//! One direction of the access link: a DropTail queue before a transmitter, in exact time.
+//! One direction of the access link: a discipline before a transmitter, in exact time.
 
 use super::frame::Frame;
 use crate::measure::LinkMeter;
-use asymq_core::Packet as _;
-use asymq_core::disciplines::DropTail;
-use asymq_core::qdisc::{Dequeue, Discard, Qdisc as _};
-use asymq_core::units::{Instant, Limit, Rate};
-use asymq_scenario::Scenario;
+use asymq_core::config::Config;
+use asymq_core::qdisc::Dequeue;
+use asymq_core::units::{Instant, Rate};
+use asymq_core::{Header, Packet as _, Qdisc};
 
 /// A link that sends one frame at a time, at its rate, counted in IP bytes.
 ///
@@ -14,18 +13,24 @@ use asymq_scenario::Scenario;
 /// thread that wakes late delivers late, but changes neither rate nor drops.
 pub(crate) struct Link {
     rate: Rate,
-    queue: DropTail<Frame>,
+    queue: Box<dyn Qdisc<Frame> + Send>,
+    /// The discipline's latest time: the two directions are followed in turns, not in one order.
+    told: Instant,
     sending: Option<(Instant, Frame)>,
+    /// While nothing is being sent: what waits may not start before this.
+    rests_until: Option<Instant>,
     pub(crate) meter: LinkMeter,
 }
 
 impl Link {
-    /// An idle link. A packet limit counts the frame being sent, so one less may wait.
-    pub(crate) fn new(rate: Rate, buffer: Limit, meter: LinkMeter) -> Self {
+    /// An idle link.
+    pub(crate) fn new(rate: Rate, discipline: &Config, meter: LinkMeter) -> Self {
         Self {
             rate,
-            queue: DropTail::new(Scenario::waiting_limit(buffer)),
+            queue: discipline.build(),
+            told: Instant::ZERO,
             sending: None,
+            rests_until: None,
             meter,
         }
     }
@@ -35,30 +40,46 @@ impl Link {
         &mut self,
         at: Instant,
         mut frame: Frame,
-        out: &mut impl FnMut(Instant, Frame),
+        out: &mut dyn FnMut(Instant, Frame),
     ) {
         self.advance(at, out);
         frame.header.arrival = at;
+        self.told = self.told.max(at);
+        self.queue.enqueue(self.told, frame, &mut self.meter);
         if self.sending.is_none() {
-            return self.start(at, frame);
+            self.start(at);
         }
-        self.queue.enqueue(at, frame, &mut self.meter);
     }
 
     /// Hands every frame whose last bit has left by `now` to `out`, with that instant.
-    pub(crate) fn advance(&mut self, now: Instant, out: &mut impl FnMut(Instant, Frame)) {
-        while let Some((end, frame)) = self.sending.take_if(|(end, _)| *end <= now) {
-            self.meter.sent(end, frame.header());
-            out(end, frame);
-            if let Dequeue::Packet(next) = self.queue.dequeue(end, &mut Discard) {
-                self.start(end, next);
+    pub(crate) fn advance(&mut self, now: Instant, out: &mut dyn FnMut(Instant, Frame)) {
+        loop {
+            if let Some((end, frame)) = self.sending.take_if(|(end, _)| *end <= now) {
+                self.meter.sent(end, frame.header());
+                out(end, frame);
+                self.start(end);
+            } else if let Some(at) = self.rests_until.take_if(|at| *at <= now) {
+                self.start(at);
+            } else {
+                return;
             }
         }
     }
 
-    /// When the frame being sent will have left.
+    /// Shows the discipline a frame that left in the other direction.
+    pub(crate) fn observe(&mut self, now: Instant, crossing: &Header) {
+        if self.queue.observes_crossing() {
+            self.told = self.told.max(now);
+            self.queue.observe(self.told, crossing);
+        }
+    }
+
+    /// When the frame being sent will have left, or what waits may start.
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.sending.as_ref().map(|(end, _)| *end)
+        self.sending
+            .as_ref()
+            .map(|(end, _)| *end)
+            .or(self.rests_until)
     }
 
     /// Frames that wait behind the one being sent.
@@ -66,11 +87,18 @@ impl Link {
         self.queue.backlog().packets
     }
 
-    fn start(&mut self, at: Instant, frame: Frame) {
-        let header = frame.header();
-        self.meter.waited(at, at.saturating_since(header.arrival));
-        let end = at + self.rate.tx_time(header.len);
-        self.sending = Some((end, frame));
+    fn start(&mut self, at: Instant) {
+        self.rests_until = None;
+        self.told = self.told.max(at);
+        match self.queue.dequeue(self.told, &mut self.meter) {
+            Dequeue::Packet(frame) => {
+                let header = frame.header();
+                self.meter.waited(at, at.saturating_since(header.arrival));
+                self.sending = Some((at + self.rate.tx_time(header.len), frame));
+            }
+            Dequeue::NotBefore(then) => self.rests_until = Some(then),
+            Dequeue::Empty => {}
+        }
     }
 }
 
@@ -78,8 +106,8 @@ impl Link {
 mod tests {
     use super::*;
     use crate::measure::Window;
-    use asymq_core::Header;
-    use asymq_core::units::Duration;
+    use asymq_core::units::{Duration, Limit};
+    use asymq_scenario::{QdiscArgs, QdiscName, Scenario};
 
     fn link(limit: Limit) -> Link {
         let rate = "1mbit".parse().unwrap();
@@ -88,7 +116,10 @@ mod tests {
             warm: Instant::ZERO,
             end: Instant::ZERO + Duration::from_secs(10),
         };
-        Link::new(rate, limit, LinkMeter::new(rate, window))
+        let discipline = Config::DropTail {
+            limit: Scenario::waiting_limit(limit),
+        };
+        Link::new(rate, &discipline, LinkMeter::new(rate, window))
     }
 
     fn frame(len: u32) -> Frame {
@@ -98,6 +129,7 @@ mod tests {
                 ip_len: len,
                 ..Header::default()
             },
+            transport: 0,
             home_port: 0,
             bytes: Vec::new(),
         }
@@ -130,5 +162,29 @@ mod tests {
         link.advance(ms(1000), &mut |end, _| ends.push(end));
         assert_eq!(ends, [ms(13), ms(25), ms(37)]);
         assert_eq!(link.meter.direction().drops, 1.0);
+    }
+
+    #[test]
+    fn a_class_that_may_not_borrow_leaves_the_link_idle_between_its_frames() {
+        let mut link = link(Limit::Packets(50));
+        let rate = "1mbit".parse().unwrap();
+        let args = QdiscArgs::default();
+        link.queue = QdiscName::Cbq
+            .config(&args, rate, rate, Limit::Packets(50))
+            .build();
+        let mut ends = Vec::new();
+        for _ in 0..21 {
+            link.offer(ms(1), frame(1500), &mut |end, _| ends.push(end));
+        }
+        while let Some(next) = link.next() {
+            link.advance(next, &mut |end, _| ends.push(end));
+        }
+        assert_eq!(ends.len(), 21);
+        // 12 ms each at the link's rate, and data's share is half of it; a frame more or less.
+        let took = ends[20].saturating_since(ends[0]);
+        assert!(
+            (468..=492).contains(&(took.as_nanos() / 1_000_000)),
+            "{took:?}"
+        );
     }
 }

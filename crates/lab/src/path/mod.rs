@@ -1,8 +1,9 @@
 //! The access link beyond the gateway and the Internet behind it.
 //!
-//! Uplink: transmitter at the uplink's rate, then half the flow's round trip to the servers.
-//! Downlink: the other half from the servers, then a DropTail buffer and a transmitter at the
-//! downlink's rate. This kernel need not have netem for it.
+//! Uplink: transmitter at the uplink's rate, a regenerator for disciplines that come with one, then
+//! half the flow's round trip to the servers. Downlink: the other half from the servers, then the
+//! scenario's discipline and a transmitter at the downlink's rate. This kernel need not have netem
+//! for it.
 
 mod frame;
 mod link;
@@ -12,6 +13,8 @@ pub(crate) use frame::Frame;
 pub(crate) use link::Link;
 pub(crate) use thread::{Ports, run};
 
+use asymq_core::config::Config;
+use asymq_core::parts::{Regenerator, RegeneratorParams};
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_scenario::Scenario;
 use frame::DelayLine;
@@ -30,6 +33,7 @@ pub(crate) enum Side {
 pub(crate) struct Path {
     pub(crate) up: Link,
     pub(crate) down: Link,
+    regenerator: Option<Regenerator<Frame>>,
     to_servers: DelayLine,
     to_downlink: DelayLine,
     rtt_by_port: Vec<Duration>,
@@ -38,11 +42,21 @@ pub(crate) struct Path {
 impl Path {
     pub(crate) fn new(scenario: &Scenario, plan: &Plan, window: Window) -> Self {
         // The gateway has shaped the uplink's traffic: only its jitter waits here, and is not lost.
-        let uplink_buffer = Limit::Packets(1000);
-        let link = |rate, buffer| Link::new(rate, buffer, LinkMeter::new(rate, window));
+        let jitter = Config::DropTail {
+            limit: Limit::Packets(1000),
+        };
+        let downlink = scenario.qdisc_down_config(Scenario::waiting_limit(scenario.buffer_down));
+        let link = |rate, discipline| Link::new(rate, discipline, LinkMeter::new(rate, window));
+        let params = RegeneratorParams {
+            factor: scenario.regenerate,
+            // Kernels spend 12 bytes on timestamps.
+            segment: scenario.mss - 12,
+            paced: scenario.regenerate_paced,
+        };
         Self {
-            up: link(scenario.up, uplink_buffer),
-            down: link(scenario.down, scenario.buffer_down),
+            up: link(scenario.up, &jitter),
+            down: link(scenario.down, &downlink),
+            regenerator: (scenario.regenerate > 0).then(|| Regenerator::new(params)),
             to_servers: DelayLine::default(),
             to_downlink: DelayLine::default(),
             rtt_by_port: plan.rtt_by_port(),
@@ -51,8 +65,7 @@ impl Path {
 
     /// Takes a frame that the gateway sent at `now`.
     pub(crate) fn send_up(&mut self, now: Instant, frame: Frame) {
-        let mut beyond = half_way(&self.rtt_by_port, &mut self.to_servers);
-        self.up.offer(now, frame, &mut beyond);
+        self.with_uplink(|link, beyond| link.offer(now, frame, beyond));
     }
 
     /// Takes a frame that a server sent at `now`.
@@ -64,9 +77,7 @@ impl Path {
 
     /// Hands out every frame that has left by `now`, with the instant at which it was due.
     pub(crate) fn advance(&mut self, now: Instant, out: &mut impl FnMut(Side, Instant, Frame)) {
-        let mut beyond = half_way(&self.rtt_by_port, &mut self.to_servers);
-        self.up.advance(now, &mut beyond);
-        drop(beyond);
+        self.with_uplink(|link, beyond| link.advance(now, beyond));
         while let Some((due, frame)) = self.to_servers.pop(now) {
             out(Side::Servers, due, frame);
         }
@@ -75,6 +86,34 @@ impl Path {
             self.down.offer(at, frame, &mut to_home);
         }
         self.down.advance(now, &mut to_home);
+    }
+
+    /// Lets what leaves the uplink meanwhile travel half its round trip.
+    fn with_uplink(&mut self, work: impl FnOnce(&mut Link, &mut dyn FnMut(Instant, Frame))) {
+        let Self {
+            up,
+            down,
+            regenerator,
+            to_servers,
+            rtt_by_port,
+            ..
+        } = self;
+        let mut travel = |at, frame: Frame| {
+            to_servers.push(at + rtt_by_port[usize::from(frame.home_port)] / 2, frame);
+        };
+        work(up, &mut |end, frame| {
+            down.observe(end, &frame.header);
+            let Some(regenerator) = regenerator else {
+                return travel(end, frame);
+            };
+            regenerator.push(end, frame);
+            // When each leaves follows from what came before it.
+            while let Some(due) = regenerator.next_at() {
+                if let Some(frame) = regenerator.pop(due) {
+                    travel(due, frame);
+                }
+            }
+        });
     }
 
     /// When something will leave or move on next.
@@ -89,16 +128,13 @@ impl Path {
     }
 }
 
-/// Lets what leaves the uplink travel half its round trip.
-fn half_way(rtts: &[Duration], line: &mut DelayLine) -> impl FnMut(Instant, Frame) {
-    |end, frame: Frame| line.push(end + rtts[usize::from(frame.home_port)] / 2, frame)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use asymq_core::frame::FlowKey;
     use asymq_core::{Header, Protocol};
-    use asymq_scenario::{Defaults, ScenarioArgs};
+    use asymq_scenario::{Defaults, QdiscName, ScenarioArgs};
+    use clap::ValueEnum as _;
 
     #[test]
     fn a_round_trip_is_the_flows_own_and_the_transmissions() {
@@ -117,6 +153,7 @@ mod tests {
         for talk in plan.uploads.iter().chain(&plan.downloads) {
             let mut path = Path::new(&scenario, &plan, window);
             let frame = || Frame {
+                transport: 0,
                 header: Header {
                     len: 1500,
                     protocol: Protocol::Tcp,
@@ -143,5 +180,44 @@ mod tests {
             let transmissions = Duration::from_micros(13_200);
             assert_eq!(back.saturating_since(start), talk.rtt + transmissions);
         }
+    }
+
+    #[test]
+    fn acks_given_up_before_the_uplink_are_made_again_beyond_it() {
+        let count = |qdisc: &str| {
+            let args = ScenarioArgs {
+                qdisc: Some(QdiscName::from_str(qdisc, false).unwrap()),
+                ..ScenarioArgs::default()
+            };
+            let scenario = args.resolve(&Defaults::lab()).unwrap();
+            let plan = Plan::new(&scenario, 1);
+            let start = Instant::ZERO + Duration::from_secs(1);
+            let window = Window {
+                start,
+                warm: start,
+                end: start + Duration::from_secs(10),
+            };
+            let mut path = Path::new(&scenario, &plan, window);
+            let home_port = plan.downloads[0].home_port;
+            let ack = |segments: u32| {
+                let mut bytes = vec![0; 54];
+                bytes[12..18].copy_from_slice(&[8, 0, 0x45, 0, 0, 40]);
+                bytes[23] = 6;
+                bytes[34..36].copy_from_slice(&home_port.to_be_bytes());
+                bytes[42..46].copy_from_slice(&(segments * 1448).to_be_bytes());
+                bytes[46..48].copy_from_slice(&[0x50, 0x10]);
+                Frame::read(bytes, Side::Home, &FlowKey::new([0, 0])).unwrap()
+            };
+            path.send_up(start, ack(1));
+            path.send_up(start + Duration::from_millis(40), ack(5));
+            let mut there = Vec::new();
+            path.advance(window.end, &mut |_, _, frame| {
+                let number = &frame.bytes[42..46];
+                there.push(u32::from_be_bytes(number.try_into().unwrap()) / 1448);
+            });
+            there
+        };
+        assert_eq!(count("sad"), [1, 5]);
+        assert_eq!(count("sad+ar+cbq"), [1, 2, 3, 4, 5]);
     }
 }
