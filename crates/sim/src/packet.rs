@@ -152,9 +152,9 @@ impl<O> SimPacket<O> {
 /// How one conversation's segments look on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    /// Its index, and how many had it before.
-    conversation: usize,
-    generation: u32,
+    /// How many conversations had its index before, in the upper half, and the index; the lowest bit is
+    /// left to the direction.
+    flow: u64,
     /// Payload bytes of a data segment.
     mss: u32,
     /// IP bytes of each kind of segment.
@@ -166,8 +166,7 @@ impl Layout {
     /// of TCP and IP headers, and datagrams of `datagram` IP bytes.
     pub(crate) fn new(conversation: usize, mss: u32, headers: u32, datagram: u32) -> Self {
         Self {
-            conversation,
-            generation: 0,
+            flow: (conversation as u64) << 1,
             mss,
             lengths: Kind::ALL.map(|kind| match kind {
                 Kind::Data => mss + headers,
@@ -180,7 +179,7 @@ impl Layout {
     /// The same layout for the next conversation of the same index.
     pub(crate) fn next_generation(&self) -> Self {
         Self {
-            generation: self.generation.wrapping_add(1),
+            flow: self.flow.wrapping_add(1 << 32),
             ..*self
         }
     }
@@ -188,7 +187,7 @@ impl Layout {
     /// How many conversations had its index before.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
-        self.generation
+        (self.flow >> 32) as u32
     }
 
     /// IP bytes of a segment.
@@ -199,7 +198,7 @@ impl Layout {
 
     /// The conversation's index.
     pub(crate) fn conversation(&self) -> usize {
-        self.conversation
+        (self.flow as u32 >> 1) as usize
     }
 
     /// The TCP sequence number at which segment `number` starts; the initial one is 0.
@@ -256,9 +255,7 @@ impl Layout {
         SimPacket {
             header: Header {
                 arrival,
-                flow: Flow(
-                    u64::from(self.generation) << 32 | (self.conversation as u64) << 1 | direction,
-                ),
+                flow: Flow(self.flow | direction),
                 len,
                 ip_len: len,
                 payload: if kind == Kind::Data { self.mss } else { 0 },
