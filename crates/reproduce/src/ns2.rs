@@ -25,7 +25,7 @@ pub fn settings(scenario: &Scenario) -> Option<Vec<(&'static str, String)>> {
         sack: false,
         timestamps: false,
         byte_counting: false,
-        regenerate: 0,
+        regenerate: scenario.regenerate.filter(|factor| *factor == 0),
         web: Vec::new(),
         on_off: None,
         links: 1,

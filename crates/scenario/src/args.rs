@@ -322,7 +322,7 @@ impl ScenarioArgs {
             sack: simulated.sack.unwrap_or(false),
             timestamps: simulated.timestamps.unwrap_or(false),
             byte_counting: simulated.byte_counting.unwrap_or(false),
-            regenerate: simulated.regenerate.unwrap_or(qdisc.regenerates().into()),
+            regenerate: simulated.regenerate,
             regenerate_paced: simulated.regenerate_paced.unwrap_or(true),
             web: simulated.web,
             on_off: simulated.on_off,
@@ -434,6 +434,32 @@ fn check(scenario: &Scenario, defaults: &Defaults) -> Result<(), ScenarioError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn acks_are_regenerated_where_the_discipline_says_so_and_none_is_asked_for() {
+        let resolve = |regenerate| {
+            let args = ScenarioArgs {
+                simulated: SimulatedArgs {
+                    regenerate,
+                    ..SimulatedArgs::default()
+                },
+                ..ScenarioArgs::default()
+            };
+            args.resolve(&Defaults::paper()).unwrap()
+        };
+        // As compare does, which runs one scenario under all disciplines.
+        let under = |regenerate, qdisc| {
+            let scenario = Scenario {
+                qdisc,
+                ..resolve(regenerate)
+            };
+            scenario.regeneration()
+        };
+        assert_eq!(under(None, QdiscName::FifoAfAr), 1);
+        assert_eq!(under(None, QdiscName::Af), 0);
+        assert_eq!(under(Some(0), QdiscName::FifoAfAr), 0);
+        assert_eq!(under(Some(4), QdiscName::Af), 4);
+    }
 
     #[test]
     fn nothing_typed_is_the_papers_default_scenario() {

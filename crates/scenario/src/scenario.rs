@@ -139,9 +139,10 @@ pub struct Scenario {
     /// Appropriate byte counting (RFC 3465, L = 2) in the simulator.
     #[serde(default, skip_serializing_if = "is_default")]
     pub byte_counting: bool,
-    /// ACKs made at the far side of the simulated uplink for each that was given up; 0 is none.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub regenerate: u32,
+    /// ACKs made at the far side of the simulated uplink for each that was given up; 0 is none. If
+    /// absent, what the discipline's name says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regenerate: Option<u32>,
     /// Whether those are spread over the gap that they fill.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub regenerate_paced: bool,
@@ -203,6 +204,11 @@ impl Scenario {
             Limit::Packets(packets) => buffer.with_value(u64::from(packets).saturating_sub(1)),
             Limit::Bytes(_) => buffer,
         }
+    }
+
+    /// ACKs made at the far side of the simulated uplink for each that was given up.
+    pub fn regeneration(&self) -> u32 {
+        self.regenerate.unwrap_or(self.qdisc.regenerates().into())
     }
 
     /// IP bytes of a simulated ACK without SACK ranges.

@@ -18,12 +18,12 @@ impl<O: Options> FarSide<O> {
     /// The far side that the scenario asks for, if it does.
     pub(crate) fn new(scenario: &Scenario) -> Option<Box<Self>> {
         let params = RegeneratorParams {
-            factor: scenario.regenerate,
+            factor: scenario.regeneration(),
             segment: scenario.payload(),
             paced: scenario.regenerate_paced,
         };
         let regenerator = || Regenerator::new(params);
-        (scenario.regenerate > 0).then(|| {
+        (scenario.regeneration() > 0).then(|| {
             Box::new(Self {
                 regenerator: regenerator(),
             })

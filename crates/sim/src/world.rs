@@ -693,7 +693,7 @@ mod tests {
             let scenario = Scenario {
                 links: 3,
                 qdisc: QdiscName::Sad,
-                regenerate: 2,
+                regenerate: Some(2),
                 web: vec!["down:5:30kb:1.3".parse().unwrap()],
                 sack: seed > 0,
                 timestamps: seed > 1,

@@ -48,7 +48,7 @@ impl Path {
         let downlink = scenario.qdisc_down_config(Scenario::waiting_limit(scenario.buffer_down));
         let link = |rate, discipline| Link::new(rate, discipline, LinkMeter::new(rate, window));
         let params = RegeneratorParams {
-            factor: scenario.regenerate,
+            factor: scenario.regeneration(),
             // Kernels spend 12 bytes on timestamps.
             segment: scenario.mss - 12,
             paced: scenario.regenerate_paced,
@@ -56,7 +56,7 @@ impl Path {
         Self {
             up: link(scenario.up, &jitter),
             down: link(scenario.down, &downlink),
-            regenerator: (scenario.regenerate > 0).then(|| Regenerator::new(params)),
+            regenerator: (scenario.regeneration() > 0).then(|| Regenerator::new(params)),
             to_servers: DelayLine::default(),
             to_downlink: DelayLine::default(),
             rtt_by_port: plan.rtt_by_port(),
