@@ -9,6 +9,7 @@
 mod agent;
 mod capture;
 mod chain;
+mod conversation;
 mod events;
 mod far_side;
 mod histogram;

@@ -13,16 +13,16 @@
 use crate::agent::{Agent, Cbr, Echo, Side, TcpFlow};
 use crate::capture::Capture;
 use crate::chain::Chain;
+use crate::conversation::{Conversation, Events, receive_window, tcp_flow};
 use crate::events::EventSet;
 use crate::far_side::FarSide;
 use crate::histogram::Histogram;
 use crate::link::Link;
-use crate::packet::{Layout, Outbox, Segment, SimPacket};
-use crate::path::{Hop, Pipe};
-use crate::tcp::{Options, Receiver, Recovery, RttEstimator, Sender, Variant};
+use crate::packet::{Layout, SimPacket};
+use crate::tcp::{Receiver, Recovery, RttEstimator, Sender, Variant};
 use crate::topology::{Dumbbell, access_rate};
-use crate::traffic::{Pauses, Stream, Web};
-use asymq_core::{Instant, Limit, Rate};
+use crate::traffic::{Stream, Web};
+use asymq_core::Instant;
 use asymq_scenario::{Draw, Scenario, Toward, uniform};
 
 /// Everything in one run.
@@ -44,35 +44,6 @@ struct Transfers {
     scenario: Scenario,
     recovery: Recovery,
     dumbbell: Dumbbell,
-}
-
-/// What comes next: for each queue the conversation whose segment arrives first, and the
-/// conversation whose timer is due first.
-struct Events {
-    arrivals: [EventSet; 2],
-    timers: EventSet,
-}
-
-/// Two agents and all between them but the bottleneck.
-pub(crate) struct Conversation<V: Variant> {
-    pub(crate) agent: Agent<V>,
-    /// When the agent's next timer is due at each side.
-    deadlines: [u64; 2],
-    /// The time of the timer event, never later than the deadlines.
-    armed: u64,
-    index: usize,
-    layout: Layout,
-    /// From each side to its bottleneck queue, and from the bottleneck to each side.
-    out: [Exit<V::Options>; 2],
-    back: [Hop; 2],
-}
-
-/// One side's way to its bottleneck queue.
-pub(crate) struct Exit<O> {
-    hop: Hop,
-    pipe: Pipe<O>,
-    /// Segments lost because the access link's buffer was full.
-    drops: u64,
 }
 
 const UP: usize = Toward::Up as usize;
@@ -458,181 +429,6 @@ fn hand_over_beyond<V: Variant, const TOWARD: usize>(
     match far_side {
         Some(far_side) if TOWARD == UP => far_side.pass(at, packet, deliver),
         _ => deliver(at, packet),
-    }
-}
-
-impl Events {
-    /// Makes room for `conversations`, if there can be so many.
-    fn make_room(&mut self, conversations: usize) -> bool {
-        let fits = conversations <= EventSet::MOST;
-        if fits {
-            for arrivals in &mut self.arrivals {
-                arrivals.grow(conversations);
-            }
-            self.timers.grow(conversations);
-        }
-        fits
-    }
-}
-
-fn receive_window(scenario: &Scenario) -> u64 {
-    match scenario.window {
-        None => u64::MAX,
-        Some(Limit::Packets(packets)) => packets.into(),
-        Some(Limit::Bytes(bytes)) => bytes / u64::from(scenario.payload()),
-    }
-}
-
-fn tcp_flow<V: Variant>(
-    scenario: &Scenario,
-    recovery: Recovery,
-    seed: u64,
-    index: usize,
-    toward: Toward,
-) -> TcpFlow<V> {
-    let phase = uniform(seed, index, Draw::ClockPhase) * RttEstimator::TICK as f64;
-    let start = scenario.flow_start(seed, index).as_nanos();
-    let sender = Sender::new(
-        V::congestion(scenario),
-        RttEstimator::new(phase as u64),
-        recovery,
-        receive_window(scenario),
-        V::sending(scenario),
-    );
-    let pauses = scenario.on_off.as_ref().map(|pattern| {
-        let stream = Stream::new(seed, index);
-        Box::new(Pauses::new(pattern, scenario.payload(), start, stream))
-    });
-    TcpFlow {
-        toward,
-        acts: start,
-        sender: match &pauses {
-            None => sender,
-            Some(_) => sender.with_written(0),
-        },
-        pauses,
-        receiver: Receiver::new(scenario.ack_policy, V::receiving(scenario)),
-    }
-}
-
-impl<V: Variant> Conversation<V> {
-    /// A conversation whose sides are at these distances from the bottleneck, in ns.
-    fn new(agent: Agent<V>, layout: Layout, access: Rate, delays: [u64; 2]) -> Self {
-        Self {
-            deadlines: [Side::Home, Side::Server].map(|side| agent.deadline(side)),
-            agent,
-            armed: u64::MAX,
-            index: layout.conversation(),
-            layout,
-            out: delays.map(|delay| Exit::new(Hop::new(access, delay, &layout))),
-            back: delays.map(|delay| Hop::new(access, delay, &layout)),
-        }
-    }
-
-    /// Whether a transfer is over, and its place free for another. What it left in a queue is of an
-    /// earlier generation then.
-    fn is_over(&self) -> bool {
-        let sent = self.out.iter().all(|exit| exit.pipe.is_empty());
-        let quiet = self.deadlines.iter().all(|deadline| *deadline == u64::MAX);
-        sent && quiet && matches!(&self.agent, Agent::Tcp(flow) if flow.sender.is_done())
-    }
-
-    /// Carries a segment that is out of the bottleneck at `at` to the agent, and what the agent
-    /// answers towards the other bottleneck queue.
-    #[inline(always)]
-    fn deliver<const TOWARD: usize>(
-        &mut self,
-        at: u64,
-        segment: Segment<V::Options>,
-        events: &mut Events,
-    ) {
-        let side = if TOWARD == UP {
-            Side::Server
-        } else {
-            Side::Home
-        };
-        let Some(at) = self.back[side as usize].pass(at, segment.kind()) else {
-            self.out[side as usize].drops += 1;
-            return;
-        };
-        if self.deadlines[side as usize] <= at {
-            self.run_timers(at, side, events);
-        }
-        let mut outbox = Path::new(at, side, self.index, &mut self.out, events);
-        self.agent.on_segment(at, side, segment, &mut outbox);
-        self.deadlines[side as usize] = self.agent.deadline(side);
-        self.arm(side, events);
-    }
-
-    /// Runs one side's timers that are due at `now` or before, each at its own time.
-    #[cold]
-    fn run_timers(&mut self, now: u64, side: Side, events: &mut Events) {
-        while self.deadlines[side as usize] <= now {
-            let at = self.deadlines[side as usize];
-            let mut outbox = Path::new(at, side, self.index, &mut self.out, events);
-            self.agent.on_timeout(at, side, &mut outbox);
-            self.deadlines[side as usize] = self.agent.deadline(side);
-        }
-    }
-
-    /// Sets the timer event, unless it comes early enough to look again then.
-    #[inline]
-    fn arm(&mut self, side: Side, events: &mut Events) {
-        let deadline = self.deadlines[side as usize];
-        if deadline < self.armed {
-            self.armed = deadline;
-            events.timers.set(self.index, deadline);
-        }
-    }
-}
-
-impl<O> Exit<O> {
-    fn new(hop: Hop) -> Self {
-        Self {
-            hop,
-            pipe: Pipe::default(),
-            drops: 0,
-        }
-    }
-}
-
-/// The way of an agent's segments to the bottleneck queue.
-struct Path<'a, O> {
-    now: u64,
-    exit: &'a mut Exit<O>,
-    arrivals: &'a mut EventSet,
-    source: usize,
-}
-
-impl<'a, O> Path<'a, O> {
-    #[inline]
-    fn new(
-        now: u64,
-        side: Side,
-        source: usize,
-        exits: &'a mut [Exit<O>; 2],
-        events: &'a mut Events,
-    ) -> Self {
-        Self {
-            now,
-            exit: &mut exits[side as usize],
-            arrivals: &mut events.arrivals[side as usize],
-            source,
-        }
-    }
-}
-
-impl<O: Options> Outbox<O> for Path<'_, O> {
-    #[inline]
-    fn send(&mut self, segment: Segment<O>) {
-        match self.exit.hop.pass(self.now, segment.kind()) {
-            Some(at) => {
-                if self.exit.pipe.push(at, segment) {
-                    self.arrivals.set(self.source, at);
-                }
-            }
-            None => self.exit.drops += 1,
-        }
     }
 }
 

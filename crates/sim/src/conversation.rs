@@ -1,0 +1,218 @@
+//! Two agents and all between them but the bottleneck.
+
+use crate::agent::{Agent, Side, TcpFlow};
+use crate::events::EventSet;
+use crate::packet::{Layout, Outbox, Segment};
+use crate::path::{Hop, Pipe};
+use crate::tcp::{Options, Receiver, Recovery, RttEstimator, Sender, Variant};
+use crate::traffic::{Pauses, Stream};
+use asymq_core::{Limit, Rate};
+use asymq_scenario::{Draw, Scenario, Toward, uniform};
+
+const UP: usize = Toward::Up as usize;
+
+/// What comes next: for each queue the conversation whose segment arrives first, and the
+/// conversation whose timer is due first.
+pub(crate) struct Events {
+    pub(crate) arrivals: [EventSet; 2],
+    pub(crate) timers: EventSet,
+}
+
+/// Two agents and all between them but the bottleneck.
+pub(crate) struct Conversation<V: Variant> {
+    pub(crate) agent: Agent<V>,
+    /// When the agent's next timer is due at each side.
+    pub(crate) deadlines: [u64; 2],
+    /// The time of the timer event, never later than the deadlines.
+    pub(crate) armed: u64,
+    pub(crate) index: usize,
+    pub(crate) layout: Layout,
+    /// From each side to its bottleneck queue, and from the bottleneck to each side.
+    pub(crate) out: [Exit<V::Options>; 2],
+    pub(crate) back: [Hop; 2],
+}
+
+/// One side's way to its bottleneck queue.
+pub(crate) struct Exit<O> {
+    pub(crate) hop: Hop,
+    pub(crate) pipe: Pipe<O>,
+    /// Segments lost because the access link's buffer was full.
+    pub(crate) drops: u64,
+}
+
+impl Events {
+    /// Makes room for `conversations`, if there can be so many.
+    pub(crate) fn make_room(&mut self, conversations: usize) -> bool {
+        let fits = conversations <= EventSet::MOST;
+        if fits {
+            for arrivals in &mut self.arrivals {
+                arrivals.grow(conversations);
+            }
+            self.timers.grow(conversations);
+        }
+        fits
+    }
+}
+
+/// The scenario's receive window in segments.
+pub(crate) fn receive_window(scenario: &Scenario) -> u64 {
+    match scenario.window {
+        None => u64::MAX,
+        Some(Limit::Packets(packets)) => packets.into(),
+        Some(Limit::Bytes(bytes)) => bytes / u64::from(scenario.payload()),
+    }
+}
+
+/// A long-lived flow that has not started.
+pub(crate) fn tcp_flow<V: Variant>(
+    scenario: &Scenario,
+    recovery: Recovery,
+    seed: u64,
+    index: usize,
+    toward: Toward,
+) -> TcpFlow<V> {
+    let phase = uniform(seed, index, Draw::ClockPhase) * RttEstimator::TICK as f64;
+    let start = scenario.flow_start(seed, index).as_nanos();
+    let sender = Sender::new(
+        V::congestion(scenario),
+        RttEstimator::new(phase as u64),
+        recovery,
+        receive_window(scenario),
+        V::sending(scenario),
+    );
+    let pauses = scenario.on_off.as_ref().map(|pattern| {
+        let stream = Stream::new(seed, index);
+        Box::new(Pauses::new(pattern, scenario.payload(), start, stream))
+    });
+    TcpFlow {
+        toward,
+        acts: start,
+        sender: match &pauses {
+            None => sender,
+            Some(_) => sender.with_written(0),
+        },
+        pauses,
+        receiver: Receiver::new(scenario.ack_policy, V::receiving(scenario)),
+    }
+}
+
+impl<V: Variant> Conversation<V> {
+    /// A conversation whose sides are at these distances from the bottleneck, in ns.
+    pub(crate) fn new(agent: Agent<V>, layout: Layout, access: Rate, delays: [u64; 2]) -> Self {
+        Self {
+            deadlines: [Side::Home, Side::Server].map(|side| agent.deadline(side)),
+            agent,
+            armed: u64::MAX,
+            index: layout.conversation(),
+            layout,
+            out: delays.map(|delay| Exit::new(Hop::new(access, delay, &layout))),
+            back: delays.map(|delay| Hop::new(access, delay, &layout)),
+        }
+    }
+
+    /// Whether a transfer is over, and its place free for another. What it left in a queue is of an
+    /// earlier generation then.
+    pub(crate) fn is_over(&self) -> bool {
+        let sent = self.out.iter().all(|exit| exit.pipe.is_empty());
+        let quiet = self.deadlines.iter().all(|deadline| *deadline == u64::MAX);
+        sent && quiet && matches!(&self.agent, Agent::Tcp(flow) if flow.sender.is_done())
+    }
+
+    /// Carries a segment that is out of the bottleneck at `at` to the agent, and what the agent
+    /// answers towards the other bottleneck queue.
+    #[inline(always)]
+    pub(crate) fn deliver<const TOWARD: usize>(
+        &mut self,
+        at: u64,
+        segment: Segment<V::Options>,
+        events: &mut Events,
+    ) {
+        let side = if TOWARD == UP {
+            Side::Server
+        } else {
+            Side::Home
+        };
+        let Some(at) = self.back[side as usize].pass(at, segment.kind()) else {
+            self.out[side as usize].drops += 1;
+            return;
+        };
+        if self.deadlines[side as usize] <= at {
+            self.run_timers(at, side, events);
+        }
+        let mut outbox = Path::new(at, side, self.index, &mut self.out, events);
+        self.agent.on_segment(at, side, segment, &mut outbox);
+        self.deadlines[side as usize] = self.agent.deadline(side);
+        self.arm(side, events);
+    }
+
+    /// Runs one side's timers that are due at `now` or before, each at its own time.
+    #[cold]
+    pub(crate) fn run_timers(&mut self, now: u64, side: Side, events: &mut Events) {
+        while self.deadlines[side as usize] <= now {
+            let at = self.deadlines[side as usize];
+            let mut outbox = Path::new(at, side, self.index, &mut self.out, events);
+            self.agent.on_timeout(at, side, &mut outbox);
+            self.deadlines[side as usize] = self.agent.deadline(side);
+        }
+    }
+
+    /// Sets the timer event, unless it comes early enough to look again then.
+    #[inline]
+    pub(crate) fn arm(&mut self, side: Side, events: &mut Events) {
+        let deadline = self.deadlines[side as usize];
+        if deadline < self.armed {
+            self.armed = deadline;
+            events.timers.set(self.index, deadline);
+        }
+    }
+}
+
+impl<O> Exit<O> {
+    fn new(hop: Hop) -> Self {
+        Self {
+            hop,
+            pipe: Pipe::default(),
+            drops: 0,
+        }
+    }
+}
+
+/// The way of an agent's segments to the bottleneck queue.
+struct Path<'a, O> {
+    now: u64,
+    exit: &'a mut Exit<O>,
+    arrivals: &'a mut EventSet,
+    source: usize,
+}
+
+impl<'a, O> Path<'a, O> {
+    #[inline]
+    fn new(
+        now: u64,
+        side: Side,
+        source: usize,
+        exits: &'a mut [Exit<O>; 2],
+        events: &'a mut Events,
+    ) -> Self {
+        Self {
+            now,
+            exit: &mut exits[side as usize],
+            arrivals: &mut events.arrivals[side as usize],
+            source,
+        }
+    }
+}
+
+impl<O: Options> Outbox<O> for Path<'_, O> {
+    #[inline]
+    fn send(&mut self, segment: Segment<O>) {
+        match self.exit.hop.pass(self.now, segment.kind()) {
+            Some(at) => {
+                if self.exit.pipe.push(at, segment) {
+                    self.arrivals.set(self.source, at);
+                }
+            }
+            None => self.exit.drops += 1,
+        }
+    }
+}
