@@ -294,6 +294,7 @@ impl LinkArgs {
             (Role::Home, _) => {
                 let buffer = self.buffer.unwrap_or_else(|| default_buffer(up));
                 let name = self.qdisc.unwrap_or(QdiscName::Aq);
+                let params = params.on_real_packets(name);
                 Stage::Queue(name.config(&params, up, down, buffer))
             }
             (Role::Headend, 0) => Stage::AtOnce,
@@ -307,7 +308,8 @@ impl LinkArgs {
             None | Some(DownQdisc::None) => Stage::AtOnce,
             Some(DownQdisc::Named(name)) => {
                 let buffer = self.buffer_down.unwrap_or_else(|| default_buffer(down));
-                Stage::Queue(name.config(&params_down, down, up, buffer))
+                let params = params_down.on_real_packets(name);
+                Stage::Queue(name.config(&params, down, up, buffer))
             }
         };
         Ok(LinkConfig {

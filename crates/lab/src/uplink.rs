@@ -4,6 +4,7 @@ use crate::error::{Context as _, LabError};
 use crate::measure::{Delays, INTERVAL, Window};
 use crate::topology::{LAN, WAN};
 use crate::{Halt, clock, sys};
+use asymq_core::config::Config;
 use asymq_gateway::net::Netns;
 use asymq_gateway::{Gateway, GatewayConfig, LinkConfig, Losses, Snapshot, Stage, Stop};
 use asymq_scenario::{Percentiles, Scenario};
@@ -26,6 +27,18 @@ pub(crate) struct Seen {
     pub(crate) losses: Losses,
 }
 
+/// The scenario's discipline as the gateway would run it.
+fn discipline(scenario: &Scenario) -> Config {
+    let params = scenario.qdisc_params.clone();
+    let limit = Scenario::waiting_limit(scenario.buffer);
+    scenario.qdisc.config(
+        &params.on_real_packets(scenario.qdisc),
+        scenario.up,
+        scenario.down,
+        limit,
+    )
+}
+
 impl<'a> Uplink<'a> {
     /// A gateway with the scenario's discipline, which counts IP bytes.
     pub(crate) fn open(scenario: &Scenario, namespace: &'a Netns) -> Result<Self, LabError> {
@@ -36,9 +49,7 @@ impl<'a> Uplink<'a> {
                 up: scenario.up,
                 down: scenario.down,
                 overhead: "overhead 0".parse().expect("a keyword with its number"),
-                uplink: Stage::Queue(
-                    scenario.qdisc_config(Scenario::waiting_limit(scenario.buffer)),
-                ),
+                uplink: Stage::Queue(discipline(scenario)),
                 downlink: Stage::AtOnce,
             },
         };

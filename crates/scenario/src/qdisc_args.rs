@@ -1,5 +1,6 @@
 //! The parameters of disciplines as typed.
 
+use crate::QdiscName;
 use crate::qdisc_words::{
     AckQueueName, BeyondLimitName, ClassifierName, ControllerName, CreditName, DataPerAckArg,
     ServiceName, Share, UtilityArg,
@@ -40,7 +41,7 @@ macro_rules! qdisc_args {
 qdisc_args! {
     /// Which packets are ACKs: pure-ack, or size<=40 as in the AQ paper.
     classifier: ClassifierName, "RULE";
-    /// How ACKs are held, instead of the discipline's own way.
+    /// How ACKs are held, instead of the discipline's own way [real: sad with vaq and afvq].
     ack_queue: AckQueueName, "NAME";
     /// Who is served next, instead of the discipline's own way.
     service: ServiceName, "NAME";
@@ -79,6 +80,19 @@ qdisc_args! {
 }
 
 impl QdiscArgs {
+    /// Adds what a discipline needs on real packets and its paper does not give it, where nothing
+    /// was chosen: `vaq`'s ten and `afvq`'s few places for ACKs drop the newest for want of room,
+    /// and kernel downloads then stand still for half a minute. A slot for each flow's newest ACK,
+    /// and thirty of them, end that.
+    #[must_use]
+    pub fn on_real_packets(mut self, name: QdiscName) -> Self {
+        if matches!(name, QdiscName::Vaq | QdiscName::Afvq) {
+            self.ack_queue.get_or_insert(AckQueueName::Sad);
+            self.ack_limit.get_or_insert(Limit::Packets(30));
+        }
+        self
+    }
+
     pub(crate) fn classifier(&self) -> Classifier {
         self.classifier.map_or(Classifier::default(), Into::into)
     }
@@ -199,7 +213,6 @@ impl QdiscArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::QdiscName;
     use asymq_core::config::Config;
     use asymq_core::parts::{Thinning, ThinningBounds};
     use clap::ValueEnum;
@@ -273,6 +286,19 @@ mod tests {
             borrow(QdiscName::Vaq, true),
             parts(QdiscName::Vaq, |_| {}).service
         );
+    }
+
+    #[test]
+    fn on_real_packets_only_what_was_not_chosen_is_added() {
+        let plain = QdiscArgs::default();
+        assert_eq!(plain.clone().on_real_packets(QdiscName::Aq), plain);
+        let chosen = QdiscArgs {
+            ack_queue: Some(AckQueueName::Fifo),
+            ..plain
+        };
+        let vaq = chosen.on_real_packets(QdiscName::Vaq);
+        assert_eq!(vaq.ack_queue, Some(AckQueueName::Fifo));
+        assert_eq!(vaq.ack_limit, Some(Limit::Packets(30)));
     }
 
     #[test]
