@@ -1,29 +1,14 @@
 //! The forwarder between fake ports, by a fake clock.
 
+#[path = "common/fake.rs"]
+mod fake;
+
 use asymq_core::config::Config;
 use asymq_core::frame::FlowKey;
 use asymq_core::units::{Duration, Instant, Limit, Rate};
-use asymq_gateway::{Forwarder, LinkConfig, PacketIo, Shaper, Stage};
+use asymq_gateway::{Forwarder, LinkConfig, Shaper, Stage};
 use asymq_scenario::{QdiscArgs, QdiscName, Toward};
-use std::io;
-
-/// Keeps what it is given to send.
-#[derive(Default)]
-struct FakePort(Vec<Vec<u8>>);
-
-impl PacketIo for FakePort {
-    fn receive(&mut self, _: usize, _: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
-        Ok(0)
-    }
-
-    fn send(&mut self, frame: &[u8]) {
-        self.0.push(frame.to_vec());
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+use fake::FakePort;
 
 impl FakePort {
     fn bytes(&self) -> u64 {

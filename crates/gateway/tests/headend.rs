@@ -1,34 +1,19 @@
 //! The far side of the slow link: ACKs that were given up before it are made again.
 
 mod common;
+#[path = "common/fake.rs"]
+mod fake;
 
 use asymq_core::frame::FlowKey;
 use asymq_core::parts::RegeneratorParams;
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_gateway::net::{Network, VethEnd};
-use asymq_gateway::{Forwarder, GatewayConfig, LinkConfig, PacketIo, Stage};
+use asymq_gateway::{Forwarder, GatewayConfig, LinkConfig, Stage};
 use asymq_scenario::{QdiscArgs, QdiscName, Toward};
 use common::{HOME, NET, Place, Running, transfer};
-use std::io;
+use fake::FakePort;
 use std::os::fd::AsFd;
 use std::thread;
-
-#[derive(Default)]
-struct FakePort(Vec<Vec<u8>>);
-
-impl PacketIo for FakePort {
-    fn receive(&mut self, _: usize, _: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
-        Ok(0)
-    }
-
-    fn send(&mut self, frame: &[u8]) {
-        self.0.push(frame.to_vec());
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 const SEGMENT: u32 = 1000;
 

@@ -1,32 +1,17 @@
 //! What changes while a gateway runs, between fake ports and over real interfaces.
 
 mod common;
+#[path = "common/fake.rs"]
+mod fake;
 
 use asymq_core::frame::FlowKey;
 use asymq_core::units::{Duration, Instant, Limit};
-use asymq_gateway::{Forwarder, GatewayConfig, LinkConfig, PacketIo, Stage};
+use asymq_gateway::{Forwarder, GatewayConfig, LinkConfig, Stage};
 use asymq_scenario::{QdiscArgs, QdiscName, Toward};
 use clap::ValueEnum as _;
 use common::{HOME, NET, Place, Running, transfer};
-use std::io;
+use fake::FakePort;
 use std::thread;
-
-#[derive(Default)]
-struct FakePort(Vec<Vec<u8>>);
-
-impl PacketIo for FakePort {
-    fn receive(&mut self, _: usize, _: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
-        Ok(0)
-    }
-
-    fn send(&mut self, frame: &[u8]) {
-        self.0.push(frame.to_vec());
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// All disciplines that drop nothing before their limit.
 fn tail_droppers() -> impl Iterator<Item = QdiscName> {

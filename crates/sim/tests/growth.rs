@@ -1,20 +1,11 @@
 //! Traffic that comes and goes, links in a chain, and ACKs made again.
 
-use asymq_scenario::{Defaults, QdiscName, Run, Scenario, ScenarioArgs};
-use asymq_sim::RunOptions;
-use clap::Parser;
+#[path = "common/flags.rs"]
+mod flags;
 
-/// A scenario from the flags of the command line.
-fn scenario(flags: &str) -> Scenario {
-    #[derive(Parser)]
-    struct Flags {
-        #[command(flatten)]
-        scenario: ScenarioArgs,
-    }
-    let flags = std::iter::once("asymq").chain(flags.split_whitespace());
-    let args = Flags::parse_from(flags).scenario;
-    args.resolve(&Defaults::paper()).unwrap()
-}
+use asymq_scenario::{QdiscName, Run};
+use asymq_sim::RunOptions;
+use flags::scenario;
 
 fn run(flags: &str, seed: u64) -> Run {
     asymq_sim::run(&scenario(flags), seed, RunOptions::default()).unwrap()

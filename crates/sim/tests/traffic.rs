@@ -1,21 +1,12 @@
 //! Disciplines that thin or rewrite ACKs, in both directions, under simulated TCP.
 
-use asymq_core::Duration;
-use asymq_scenario::{Defaults, QdiscName, Run, Scenario, ScenarioArgs};
-use asymq_sim::RunOptions;
-use clap::Parser;
+#[path = "common/flags.rs"]
+mod flags;
 
-/// A scenario from the flags of the command line.
-fn scenario(flags: &str) -> Scenario {
-    #[derive(Parser)]
-    struct Flags {
-        #[command(flatten)]
-        scenario: ScenarioArgs,
-    }
-    let flags = std::iter::once("asymq").chain(flags.split_whitespace());
-    let args = Flags::parse_from(flags).scenario;
-    args.resolve(&Defaults::paper()).unwrap()
-}
+use asymq_core::Duration;
+use asymq_scenario::{QdiscName, Run, Scenario};
+use asymq_sim::RunOptions;
+use flags::scenario;
 
 fn run(flags: &str) -> Run {
     asymq_sim::run(&scenario(flags), 1, RunOptions::default()).unwrap()

@@ -1,0 +1,16 @@
+//! Scenarios as a user types them.
+
+use asymq_scenario::{Defaults, Scenario, ScenarioArgs};
+use clap::Parser;
+
+/// A scenario from the flags of the command line.
+pub(crate) fn scenario(flags: &str) -> Scenario {
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        scenario: ScenarioArgs,
+    }
+    let flags = std::iter::once("asymq").chain(flags.split_whitespace());
+    let args = Flags::parse_from(flags).scenario;
+    args.resolve(&Defaults::paper()).unwrap()
+}
