@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Compares asymq's simulated TCP with ns-2.35's at the settings of the AQ paper (DropTail).
+"""Compares asymq's simulated TCP with ns-2.35's at the settings of AQ, sec. 4 (DropTail).
 
     scripts/ns2/compare.py [--seeds 10] [--tcp newreno] [--delayed-ack] [--asymq PATH]
     scripts/ns2/compare.py --speed
 
 Needs `ns` (Debian: apt-get install ns2) and a built asymq. Prints, per setting and direction, both
 simulators' mean utilization and the range over seeds, and whether asymq's mean lies within ns-2's
-range. Exits 1 if one does not. Seeds mean different draws in the two simulators: only the
-distributions can be compared.
+range. Exits 1 if one does not. A seed gives different random draws in the two simulators, so only
+the distributions are comparable.
 
-With --speed, compares the CPU time of both programs, whole process against whole process, on the
-paper's default scenario (5 up, 10 down, 20 to 300 ms, 1/10 Mbit/s, buffers 50) over 600 simulated
-seconds: the least of five runs each, since other work on the machine can only add.
+With --speed, compares the CPU time of both processes on the paper's default scenario (5 up, 10 down,
+20 to 300 ms, 1/10 Mbit/s, buffers 50) over 600 simulated seconds: the minimum of five runs each,
+since other load on the machine can only add time.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def asymq(command, setting, seeds, tcp, delayed_ack):
 
 
 def cpu_seconds(words):
-    """CPU time of the quickest of five runs of a command."""
+    """Minimum CPU time of five runs of a command."""
 
     def once():
         def spent():
@@ -112,7 +112,7 @@ def compare_speed(command):
 
 
 def find_asymq():
-    """The command that simulates: a release build, or the one on the path."""
+    """The simulation command: a release build, or asymq on the PATH."""
     for path in [ROOT / "target/release/asymq", shutil.which("asymq")]:
         if path and os.access(path, os.X_OK):
             return [str(path), "sim"]

@@ -3,9 +3,9 @@
 #   ns dumbbell.tcl KEY VALUE ...
 #
 # prints "UP DOWN UPDATA DOWNDATA": the utilization of the bottleneck link after warm-up, 0 to 1, by
-# all bytes and by data packets. Each flow has an
-# access link of its own at either end (100 Mbit/s, 1000 packets), 1 ms long at home and as long as
-# the rest of its round-trip time at the server. Flows start uniformly in the first second.
+# all bytes and by data packets. Each flow has its own access link at either end (100 Mbit/s, 1000
+# packets): 1 ms of delay at home, the rest of its round-trip time at the server. Flows start
+# uniformly in the first second.
 
 array set opt {
     up 1e6  down 10e6  flows-up 5  flows-down 10  rtt-least 0.020  rtt-most 0.300
@@ -21,7 +21,7 @@ foreach {key value} $argv {
 }
 
 Agent/TCP set packetSize_ $opt(mss)
-# In packets; the default is beyond reach.
+# In packets; the default never limits.
 Agent/TCP set window_ $opt(window)
 
 set ns [new Simulator]
@@ -64,7 +64,7 @@ proc flow {upload} {
 for {set i 0} {$i < $opt(flows-up)} {incr i} { flow 1 }
 for {set i 0} {$i < $opt(flows-down)} {incr i} { flow 0 }
 
-# Bytes and packets that have left each queue.
+# Bytes and packets dequeued from each queue.
 proc counts {} {
     global monitor_up monitor_down
     set counts {}
@@ -79,7 +79,7 @@ proc finish {} {
     set size [expr {$opt(mss) + 40.0}]
     foreach {bytes packets} [counts] {bytes_0 packets_0} $start capacity [list $opt(up) $opt(down)] {
         set bytes [expr {double($bytes - $bytes_0)}]
-    # ns-2 counts in 32 bits with a sign; no run here sends 4 GiB.
+    # ns-2 counts in signed 32 bits; no run here sends 4 GiB.
     if {$bytes < 0} { set bytes [expr {$bytes + 4294967296.0}] }
         # All packets are data of one size or ACKs of 40 bytes.
         set data [expr {($bytes - 40.0 * ($packets - $packets_0)) / ($size - 40) * $size}]

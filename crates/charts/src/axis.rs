@@ -1,13 +1,13 @@
-//! Axes: from values to places, and round numbers beside them.
+//! Axes: the position of a value, and the ticks.
 
 /// An axis from one value to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Axis {
     /// The value at its start.
     pub from: f64,
-    /// The value at its end, not the same.
+    /// The value at its end, different from `from`.
     pub to: f64,
-    /// Whether equal ratios are equally far apart.
+    /// Whether the axis is logarithmic.
     pub log: bool,
 }
 
@@ -21,20 +21,20 @@ impl Axis {
         }
     }
 
-    /// Where a value stands, 0 at the start and 1 at the end.
+    /// The position of a value, 0 at the start and 1 at the end.
     pub fn fraction(&self, value: f64) -> f64 {
         let position = |v: f64| if self.log { v.max(1e-300).ln() } else { v };
         (position(value) - position(self.from)) / (position(self.to) - position(self.from))
     }
 
-    /// Round numbers along it, at most about `most`.
-    pub fn ticks(&self, most: usize) -> Vec<f64> {
+    /// Round numbers along the axis, at most about `maximum`.
+    pub fn ticks(&self, maximum: usize) -> Vec<f64> {
         if !self.log {
-            return ticks(self.from, self.to, most);
+            return ticks(self.from, self.to, maximum);
         }
         let first = self.from.log10().floor() as i32;
         let last = self.to.log10().ceil() as i32;
-        let dense = ((last - first) as usize) * 3 <= most;
+        let dense = ((last - first) as usize) * 3 <= maximum;
         let within = |v: &f64| *v >= self.from * 0.999 && *v <= self.to * 1.001;
         (first..=last)
             .flat_map(|power| {
@@ -46,17 +46,17 @@ impl Axis {
     }
 }
 
-/// Multiples of 1, 2 or 5 times a power of ten, at most `most` + 1, from `from` to `to`.
-pub fn ticks(from: f64, to: f64, most: usize) -> Vec<f64> {
-    let least = (to - from) / most.max(1) as f64;
-    if !(least > 0.0 && least.is_finite()) {
+/// Multiples of 1, 2 or 5 times a power of ten, at most `maximum` + 1, from `from` to `to`.
+pub fn ticks(from: f64, to: f64, maximum: usize) -> Vec<f64> {
+    let minimum_step = (to - from) / maximum.max(1) as f64;
+    if !(minimum_step > 0.0 && minimum_step.is_finite()) {
         return vec![from];
     }
-    let power = 10f64.powf(least.log10().floor());
+    let power = 10f64.powf(minimum_step.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0]
         .into_iter()
         .map(|m| m * power)
-        .find(|step| *step >= least * 0.999)
+        .find(|step| *step >= minimum_step * 0.999)
         .unwrap_or(10.0 * power);
     let first = (from / step - 1e-9).ceil() as i64;
     let last = (to / step + 1e-9).floor() as i64;

@@ -1,46 +1,46 @@
-//! What all charts share: inks for light and dark pages, text, and the SVG around a drawing.
+//! What all charts share: a palette for light and dark pages, text, axes, and the SVG around a drawing.
 //!
-//! Places are in CSS pixels; [`SCALE`] keeps what lies between them.
+//! Coordinates are in CSS pixels; [`SCALE`] gives them sub-pixel resolution.
 
 mod axis;
-mod ink;
+mod palette;
 
 pub use axis::{Axis, ticks};
-pub use ink::{DOWN, FAINT, GRID, Ink, PAPER, SERIES, TEXT, UP, dark_rules};
+pub use palette::{BACKGROUND, Colour, DOWN, GRID, MUTED, SERIES, TEXT, UP, dark_rules};
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::error::Error;
 
-/// Pixels to a CSS pixel: plotters places everything at whole pixels.
+/// Drawing units per CSS pixel: plotters rounds coordinates to whole units.
 pub const SCALE: i32 = 8;
 
 const FONT: &str = "system-ui, -apple-system, Helvetica, Arial, sans-serif";
 
-/// Where charts are drawn.
+/// The drawing area of a chart.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Drawing fails only if the backend does.
+/// The result of drawing; it fails only if the backend does.
 pub type Drawn = Result<(), Box<dyn Error>>;
 
-/// What a reader of the picture is told, and where it will stand.
+/// The size of a chart, its alternative text, and where it is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     /// Width in CSS pixels.
     pub width: i32,
     /// Height in CSS pixels.
     pub height: i32,
-    /// The chart's message for those who cannot see it.
-    pub spoken: &'a str,
-    /// Whether it is a file of its own, which must bring the rules for dark pages along.
-    pub alone: bool,
+    /// The alternative text for readers who cannot see the chart.
+    pub alt: &'a str,
+    /// Whether it is a file of its own, which needs its own CSS rules for dark pages.
+    pub standalone: bool,
 }
 
-/// Draws a picture as SVG.
+/// Draws a chart as SVG.
 ///
 /// # Errors
-/// `draw`'s, or the backend's.
+/// `draw` or the SVG backend fails.
 pub fn svg(
     frame: &Frame<'_>,
     draw: impl FnOnce(&Area<'_>) -> Drawn,
@@ -60,8 +60,8 @@ pub fn svg(
                 .find('>')
                 .map(|end| &drawn[start + end + 1..])
         })
-        .ok_or("no SVG came out")?;
-    let style = if frame.alone {
+        .ok_or("the SVG backend wrote no <svg> element")?;
+    let style = if frame.standalone {
         let dark = dark_rules();
         format!(
             "<style>text{{font-variant-numeric:tabular-nums}}polyline{{stroke-linejoin:round}}\
@@ -70,33 +70,33 @@ pub fn svg(
     } else {
         String::new()
     };
-    let spoken = frame.spoken.replace('&', "&amp;").replace('<', "&lt;");
+    let alt = frame.alt.replace('&', "&amp;").replace('<', "&lt;");
     Ok(format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{}\" height=\"{}\" \
-         viewBox=\"0 0 {width} {height}\">\n<title>{spoken}</title>\n{style}{body}",
+         viewBox=\"0 0 {width} {height}\">\n<title>{alt}</title>\n{style}{body}",
         frame.width, frame.height
     ))
 }
 
-/// How a text looks.
+/// The style of a label.
 #[derive(Clone, Copy)]
-pub struct Pen {
+pub struct LabelStyle {
     /// Size in CSS pixels.
     pub size: i32,
     /// Colour.
-    pub ink: &'static Ink,
+    pub colour: &'static Colour,
     /// Whether it is bold.
     pub bold: bool,
-    /// Where in it its place is: `HPos::Left` begins there.
+    /// Which edge of the text is at its coordinates.
     side: HPos,
 }
 
-impl Pen {
-    /// A pen that begins at its place.
-    pub const fn new(size: i32, ink: &'static Ink) -> Self {
+impl LabelStyle {
+    /// A style whose labels begin at their coordinates.
+    pub const fn new(size: i32, colour: &'static Colour) -> Self {
         Self {
             size,
-            ink,
+            colour,
             bold: false,
             side: HPos::Left,
         }
@@ -108,7 +108,7 @@ impl Pen {
         Self { bold: true, ..self }
     }
 
-    /// The same, centred at its place.
+    /// The same, centred at its coordinates.
     #[must_use]
     pub const fn centred(self) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl Pen {
         }
     }
 
-    /// The same, ending at its place.
+    /// The same, ending at its coordinates.
     #[must_use]
     pub const fn ending(self) -> Self {
         Self {
@@ -126,8 +126,8 @@ impl Pen {
         }
     }
 
-    fn style(&self) -> TextStyle<'static> {
-        // plotters divides the size by 1.24 to fit a box that SVG has no need of.
+    fn text_style(&self) -> TextStyle<'static> {
+        // plotters divides the size by 1.24 to fit a bounding box, which SVG does not have.
         let font = (FONT, f64::from(self.size * SCALE) * 1.24);
         let weight = if self.bold {
             FontStyle::Bold
@@ -135,38 +135,51 @@ impl Pen {
             FontStyle::Normal
         };
         TextStyle::from(font.into_font().style(weight))
-            .color(&self.ink.0)
+            .color(&self.colour.0)
             .pos(Pos::new(self.side, VPos::Bottom))
     }
 }
 
-/// Writes `text` with its baseline at `place`.
+/// Writes `text` with its baseline at `position`.
 ///
 /// # Errors
-/// The backend's.
-pub fn write(root: &Area<'_>, place: (i32, i32), text: &str, pen: Pen) -> Drawn {
-    root.draw_text(text, &pen.style(), (place.0 * SCALE, place.1 * SCALE))?;
+/// The SVG backend fails.
+pub fn write(root: &Area<'_>, position: (i32, i32), text: &str, style: LabelStyle) -> Drawn {
+    root.draw_text(
+        text,
+        &style.text_style(),
+        (position.0 * SCALE, position.1 * SCALE),
+    )?;
     Ok(())
 }
 
-/// Writes `text` from bottom to top, centred at `place`.
+/// Writes `text` from bottom to top, centred at `position`.
 ///
 /// # Errors
-/// The backend's.
-pub fn write_upwards(root: &Area<'_>, place: (i32, i32), text: &str, pen: Pen) -> Drawn {
-    let style = pen.centred().style().transform(FontTransform::Rotate270);
-    root.draw_text(text, &style, (place.0 * SCALE, place.1 * SCALE))?;
+/// The SVG backend fails.
+pub fn write_upwards(
+    root: &Area<'_>,
+    position: (i32, i32),
+    text: &str,
+    style: LabelStyle,
+) -> Drawn {
+    let style = style
+        .centred()
+        .text_style()
+        .transform(FontTransform::Rotate270);
+    root.draw_text(text, &style, (position.0 * SCALE, position.1 * SCALE))?;
     Ok(())
 }
 
-/// A place in CSS pixels as plotters wants it.
-pub fn place(x: f64, y: f64) -> (i32, i32) {
+/// CSS pixels in drawing units.
+pub fn to_units(x: f64, y: f64) -> (i32, i32) {
     let scaled = |v: f64| (v * f64::from(SCALE)).round() as i32;
     (scaled(x), scaled(y))
 }
 
-/// A stroke of this many CSS pixels.
-pub fn stroke(ink: &Ink, width: f64) -> ShapeStyle {
-    ink.0
+/// A stroke of this width in CSS pixels.
+pub fn stroke(colour: &Colour, width: f64) -> ShapeStyle {
+    colour
+        .0
         .stroke_width((width * f64::from(SCALE)).round() as u32)
 }

@@ -5,7 +5,7 @@
 use crate::output;
 use anyhow::anyhow;
 use asymq_charts::{
-    Area, DOWN, Drawn, FAINT, Frame, GRID, Ink, PAPER, Pen, SCALE, TEXT, UP, write,
+    Area, BACKGROUND, Colour, DOWN, Drawn, Frame, GRID, LabelStyle, MUTED, SCALE, TEXT, UP, write,
 };
 use asymq_scenario::{Report, Run, Series};
 use plotters::prelude::*;
@@ -19,11 +19,11 @@ const PANEL_WIDTH: i32 = 356;
 /// Left edges of the two columns of panels.
 const COLUMNS: [i32; 2] = [64, 496];
 
-const TITLE: Pen = Pen::new(20, &TEXT).bold();
-const SUBTITLE: Pen = Pen::new(13, &FAINT);
-const NAME: Pen = Pen::new(14, &TEXT).bold();
-const LEVEL: Pen = Pen::new(11, &FAINT).ending();
-const TIME: Pen = Pen::new(11, &FAINT).centred();
+const TITLE: LabelStyle = LabelStyle::new(20, &TEXT).bold();
+const SUBTITLE: LabelStyle = LabelStyle::new(13, &MUTED);
+const NAME: LabelStyle = LabelStyle::new(14, &TEXT).bold();
+const LEVEL: LabelStyle = LabelStyle::new(11, &MUTED).ending();
+const TIME: LabelStyle = LabelStyle::new(11, &MUTED).centred();
 
 /// The words above the panels.
 #[derive(Debug)]
@@ -44,21 +44,21 @@ pub(crate) fn comparison(reports: &[Report], words: &Words) -> anyhow::Result<St
     let frame = Frame {
         width: WIDTH,
         height,
-        spoken: &spoken(reports),
-        alone: true,
+        alt: &alt_text(reports),
+        standalone: true,
     };
     asymq_charts::svg(&frame, |root| draw(root, reports, words))
         .map_err(|error| anyhow!("cannot draw the chart: {error}"))
 }
 
-/// The chart's message for those who cannot see it.
-fn spoken(reports: &[Report]) -> String {
+/// The alternative text for readers who cannot see the chart.
+fn alt_text(reports: &[Report]) -> String {
     let rows: Vec<String> = reports
         .iter()
         .map(|report| {
             format!(
                 "{}: download {}, upload {}",
-                report.scenario.qdisc.title(),
+                asymq_args::title(&report.scenario.uplink.qdisc),
                 percent(report.mean.down.utilization),
                 percent(report.mean.up.utilization)
             )
@@ -72,7 +72,7 @@ fn percent(fraction: f64) -> String {
 }
 
 fn draw(root: &Area<'_>, reports: &[Report], words: &Words) -> Drawn {
-    root.fill(&PAPER.0)?;
+    root.fill(&BACKGROUND.0)?;
     write(root, (COLUMNS[0], 34), &words.title, TITLE)?;
     write(root, (COLUMNS[0], 58), &words.setting, SUBTITLE)?;
     write(root, (COLUMNS[0], 77), &words.note, SUBTITLE)?;
@@ -81,8 +81,13 @@ fn draw(root: &Area<'_>, reports: &[Report], words: &Words) -> Drawn {
         let (scenario, mean) = (&report.scenario, &report.mean);
         let series = typical_series(report).ok_or("a run has no time series")?;
         let top = HEAD + (ROW_HEAD + height) * row as i32;
-        write(root, (COLUMNS[0], top + 18), &scenario.qdisc.title(), NAME)?;
-        for (left, name, rate, ink, values, mean) in [
+        write(
+            root,
+            (COLUMNS[0], top + 18),
+            asymq_args::title(&scenario.uplink.qdisc),
+            NAME,
+        )?;
+        for (left, name, rate, colour, values, mean) in [
             (
                 COLUMNS[0],
                 "Download",
@@ -107,12 +112,22 @@ fn draw(root: &Area<'_>, reports: &[Report], words: &Words) -> Drawn {
             };
             if row == 0 {
                 let title = format!("{name}, % of {}", output::rate(rate.bits_per_sec() as f64));
-                write(root, (left, HEAD - 14), &title, Pen::new(14, ink).bold())?;
+                write(
+                    root,
+                    (left, HEAD - 14),
+                    &title,
+                    LabelStyle::new(14, colour).bold(),
+                )?;
             }
-            panel.draw(root, ink, series.interval_s, values)?;
+            panel.draw(root, colour, series.interval_s, values)?;
             panel.veil(root, scenario.warmup.as_secs_f64())?;
             let beside = (left + PANEL_WIDTH + 7, panel.y(mean) + 6);
-            write(root, beside, &percent(mean), Pen::new(17, ink).bold())?;
+            write(
+                root,
+                beside,
+                &percent(mean),
+                LabelStyle::new(17, colour).bold(),
+            )?;
             if left == COLUMNS[0] {
                 panel.levels(root)?;
             }
@@ -157,7 +172,7 @@ impl Panel {
         self.corner.0 + (f64::from(PANEL_WIDTH) * time / self.span).round() as i32
     }
 
-    fn draw(&self, root: &Area<'_>, ink: &Ink, interval: f64, values: &[f64]) -> Drawn {
+    fn draw(&self, root: &Area<'_>, colour: &Colour, interval: f64, values: &[f64]) -> Drawn {
         let area = root.clone().shrink(
             (self.corner.0 * SCALE, self.corner.1 * SCALE),
             (PANEL_WIDTH * SCALE, self.height * SCALE),
@@ -172,8 +187,8 @@ impl Panel {
             let time = (index as f64 + 0.5) * interval;
             (time.min(self.span), value.min(TOP_LEVEL))
         });
-        chart.draw_series(AreaSeries::new(line.clone(), 0.0, ink.0.mix(0.12)))?;
-        let stroke = ink.0.stroke_width((1.4 * f64::from(SCALE)) as u32);
+        chart.draw_series(AreaSeries::new(line.clone(), 0.0, colour.0.mix(0.12)))?;
+        let stroke = colour.0.stroke_width((1.4 * f64::from(SCALE)) as u32);
         chart.draw_series(LineSeries::new(line, stroke))?;
         Ok(())
     }
@@ -186,7 +201,7 @@ impl Panel {
                 corner(self.x(0.0), self.y(TOP_LEVEL)),
                 corner(self.x(warmup), self.y(0.0)),
             ],
-            PAPER.0.mix(0.6).filled(),
+            BACKGROUND.0.mix(0.6).filled(),
         ))?;
         Ok(())
     }

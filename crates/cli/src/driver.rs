@@ -1,7 +1,9 @@
 //! What runs a scenario: the simulator, or the lab.
 
 use anyhow::Context;
-use asymq_scenario::{Defaults, Report, Scenario};
+use asymq_args::Defaults;
+use asymq_core::catalog::Catalog;
+use asymq_scenario::{Report, Scenario};
 use asymq_sim::RunOptions;
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -47,34 +49,44 @@ impl Driver {
         self,
         scenarios: &[Scenario],
         tracks: &Tracks,
+        catalog: &'static impl Catalog,
     ) -> anyhow::Result<Vec<Report>> {
         match self {
-            Self::Sim => simulate(scenarios, tracks),
-            Self::Lab => experiment(scenarios, tracks),
+            Self::Sim => simulate(scenarios, tracks, catalog),
+            Self::Lab => experiment(scenarios, tracks, catalog),
         }
     }
 }
 
-fn simulate(scenarios: &[Scenario], tracks: &Tracks) -> anyhow::Result<Vec<Report>> {
+fn simulate(
+    scenarios: &[Scenario],
+    tracks: &Tracks,
+    catalog: &impl Catalog,
+) -> anyhow::Result<Vec<Report>> {
     let runs = scenarios.iter().map(|scenario| u64::from(scenario.runs));
     let bar = progress_bar(runs.sum());
     let mut reports = Vec::new();
     for scenario in scenarios {
-        bar.set_message(scenario.qdisc.to_string());
+        bar.set_message(scenario.uplink.qdisc.clone());
         let before = bar.position();
-        reports.push(asymq_sim::run_all(scenario, tracks.series, |done| {
-            bar.set_position(before + done as u64);
-        })?);
+        reports.push(asymq_sim::run_all_in(
+            catalog,
+            scenario,
+            tracks.series,
+            |done| {
+                bar.set_position(before + done as u64);
+            },
+        )?);
     }
     bar.finish_and_clear();
     if let Some(scenario) = scenarios.first() {
-        capture(scenario, tracks)?;
+        capture(scenario, tracks, catalog)?;
     }
     Ok(reports)
 }
 
 /// Repeats the first run with its packets written out: a run is a pure function of its seed.
-fn capture(scenario: &Scenario, tracks: &Tracks) -> anyhow::Result<()> {
+fn capture(scenario: &Scenario, tracks: &Tracks, catalog: &impl Catalog) -> anyhow::Result<()> {
     if tracks.pcap_up.is_none() && tracks.pcap_down.is_none() {
         return Ok(());
     }
@@ -85,7 +97,7 @@ fn capture(scenario: &Scenario, tracks: &Tracks) -> anyhow::Result<()> {
         capture_down: down.as_mut().map(|file| file as &mut dyn Write),
         ..RunOptions::default()
     };
-    asymq_sim::run(scenario, scenario.seed, options)?;
+    asymq_sim::run_in(catalog, scenario, scenario.seed, options)?;
     for mut file in [up, down].into_iter().flatten() {
         file.flush().context("cannot write the trace")?;
     }
@@ -98,7 +110,11 @@ fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
 }
 
 /// Runs the scenarios over real TCP until done or interrupted.
-fn experiment(scenarios: &[Scenario], tracks: &Tracks) -> anyhow::Result<Vec<Report>> {
+fn experiment(
+    scenarios: &[Scenario],
+    tracks: &Tracks,
+    catalog: &'static impl Catalog,
+) -> anyhow::Result<Vec<Report>> {
     // Root needs no namespace of users; nobody else could do without.
     if std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() != 0) {
         asymq_lab::enter_user_namespace()?;
@@ -113,7 +129,7 @@ fn experiment(scenarios: &[Scenario], tracks: &Tracks) -> anyhow::Result<Vec<Rep
         jobs: lab_jobs(scenarios),
     };
     let bar = progress_bar(100);
-    let reports = asymq_lab::run_scenarios(scenarios, options, &mut |progress| {
+    let reports = asymq_lab::run_scenarios_in(catalog, scenarios, options, &mut |progress| {
         let done = progress.elapsed.as_secs_f64() / progress.total.as_secs_f64();
         bar.set_position((done * 100.0) as u64);
     });
@@ -121,7 +137,7 @@ fn experiment(scenarios: &[Scenario], tracks: &Tracks) -> anyhow::Result<Vec<Rep
     let reports = reports?;
     for report in &reports {
         for run in report.runs.iter().filter(|run| run.is_late()) {
-            let (qdisc, seed) = (report.scenario.qdisc, run.seed);
+            let (qdisc, seed) = (&report.scenario.uplink.qdisc, run.seed);
             eprintln!(
                 "{qdisc}, seed {seed}: this machine was busy, packets left late; do not trust this run"
             );

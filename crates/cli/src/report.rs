@@ -1,77 +1,13 @@
 //! Reports as tables for people.
 
+use crate::heading::{discipline, setting};
 use crate::output;
 use crate::table::Table;
-use asymq_core::{Duration, Limit, Rate};
-use asymq_scenario::{AckPolicy, Direction, Percentiles, QdiscName, Report, Scenario, Summary};
+use crate::words::span;
+use asymq_args::Defaults;
+use asymq_core::catalog::Catalog;
+use asymq_scenario::{Direction, Percentiles, Report, Scenario, Summary};
 use std::fmt::Write;
-
-/// One line that says what was run.
-pub(crate) fn setting(scenario: &Scenario) -> String {
-    let bits = |rate: Rate| output::rate(rate.bits_per_sec() as f64);
-    let mut text = format!(
-        "{} up, {} down; {} and {}; {}",
-        bits(scenario.up),
-        bits(scenario.down),
-        count(scenario.flows_up, "upload"),
-        count(scenario.flows_down, "download"),
-        path(scenario),
-    );
-    match scenario.ack_policy {
-        AckPolicy::EveryPacket => {}
-        AckPolicy::Delayed(timeout) => {
-            let _ = write!(text, "; ACKs delayed up to {}", span(timeout));
-        }
-        AckPolicy::Every(packets, timeout) => {
-            let timeout = span(timeout);
-            let _ = write!(text, "; an ACK every {packets} packets, or after {timeout}");
-        }
-    }
-    if scenario.qdisc_down != QdiscName::Droptail {
-        let _ = write!(text, "; {} down", scenario.qdisc_down.title());
-    }
-    for burst in &scenario.udp {
-        let _ = write!(text, "; UDP {burst}");
-    }
-    text
-}
-
-/// `NewReno, RTT 100 ms, buffers of 100 packets`.
-pub(crate) fn path(scenario: &Scenario) -> String {
-    let rtt = &scenario.rtt;
-    let rtt = if rtt.least == rtt.most {
-        span(rtt.least)
-    } else {
-        format!("{} to {}", span(rtt.least), span(rtt.most))
-    };
-    let buffers = if scenario.buffer == scenario.buffer_down {
-        limit(scenario.buffer)
-    } else {
-        format!(
-            "{} up and {} down",
-            limit(scenario.buffer),
-            limit(scenario.buffer_down)
-        )
-    };
-    format!("{}, RTT {rtt}, buffers of {buffers}", scenario.tcp.title())
-}
-
-/// `1 upload`, `5 uploads`.
-pub(crate) fn count(number: u32, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// `100 ms`.
-pub(crate) fn span(time: Duration) -> String {
-    output::time(time.as_secs_f64())
-}
-
-fn limit(limit: Limit) -> String {
-    match limit {
-        Limit::Packets(packets) => count(packets, "packet"),
-        Limit::Bytes(_) => limit.to_string(),
-    }
-}
 
 /// How long and how often.
 fn runs(scenario: &Scenario) -> String {
@@ -90,13 +26,13 @@ fn runs(scenario: &Scenario) -> String {
 }
 
 /// The report of one scenario.
-pub(crate) fn full(report: &Report) -> String {
+pub(crate) fn full(report: &Report, catalog: &impl Catalog, defaults: &Defaults) -> String {
     let (scenario, mean, sd) = (&report.scenario, &report.mean, &report.sd);
     let several = report.runs.len() > 1;
     let mut text = format!(
         "{}\n{} at the uplink; {}\n\n",
-        setting(scenario),
-        scenario.qdisc.title(),
+        setting(scenario, catalog, defaults),
+        discipline(&scenario.uplink, catalog),
         runs(scenario)
     );
 
@@ -105,9 +41,11 @@ pub(crate) fn full(report: &Report) -> String {
         "all",
         "data",
         "ACKs",
-        "drops",
-        "wait p50",
-        "wait p99",
+        "dropped",
+        "filtered",
+        "marked",
+        "sojourn p50",
+        "p99",
     ]);
     for (name, mean, sd) in [("up", &mean.up, &sd.up), ("down", &mean.down, &sd.down)] {
         let pair =
@@ -117,7 +55,9 @@ pub(crate) fn full(report: &Report) -> String {
             pair(|d| d.utilization, 3),
             pair(|d| d.data, 3),
             pair(|d| d.ack, 3),
-            pair(|d| d.drops, 0),
+            pair(|d| d.dropped, 0),
+            pair(|d| d.filtered, 0),
+            pair(|d| d.marked, 0),
             format!("{:.1} ms", mean.sojourn_ms.p50),
             format!("{:.1} ms", mean.sojourn_ms.p99),
         ]);
@@ -133,23 +73,27 @@ pub(crate) fn full(report: &Report) -> String {
         }
     }
     if let Some(delay) = sparse(mean) {
-        let _ = writeln!(text, "a sparse flow waits {delay} (p50, p99)");
+        let _ = writeln!(text, "sparse flow: queueing delay {delay} (p50, p99)");
     }
     text
 }
 
 /// Several disciplines over one scenario.
-pub(crate) fn comparison(reports: &[Report]) -> String {
+pub(crate) fn comparison(
+    reports: &[Report],
+    catalog: &impl Catalog,
+    defaults: &Defaults,
+) -> String {
     let Some(first) = reports.first() else {
         return String::new();
     };
     let several = first.runs.len() > 1;
     let mut text = format!(
         "{}\n{}\n\n",
-        setting(&first.scenario),
+        setting(&first.scenario, catalog, defaults),
         runs(&first.scenario)
     );
-    let mut table = Table::new(["", "up", "down", "utility", "sparse flow waits p50", "p99"]);
+    let mut table = Table::new(["", "up", "down", "utility", "sparse delay p50", "p99"]);
     for report in reports {
         let (mean, sd) = (&report.mean, &report.sd);
         let delay = |of: fn(&Percentiles) -> f64| match &mean.sparse_ms {
@@ -157,7 +101,7 @@ pub(crate) fn comparison(reports: &[Report]) -> String {
             None => "-".to_owned(),
         };
         table.row([
-            report.scenario.qdisc.to_string(),
+            report.scenario.uplink.qdisc.clone(),
             spread(mean.up.utilization, sd.up.utilization, 3, several),
             spread(mean.down.utilization, sd.down.utilization, 3, several),
             spread(mean.utility, sd.utility, 3, several),
@@ -188,8 +132,8 @@ fn sparse(summary: &Summary) -> Option<String> {
 /// Flows' goodput in a line; none if there are no flows.
 fn goodput(flows: &[f64]) -> Option<String> {
     let total: f64 = flows.iter().sum();
-    let least = flows.iter().copied().reduce(f64::min)?;
-    let most = flows.iter().copied().fold(0.0, f64::max);
+    let min = flows.iter().copied().reduce(f64::min)?;
+    let max = flows.iter().copied().fold(0.0, f64::max);
     if flows.len() == 1 {
         return Some(output::rate(total));
     }
@@ -197,8 +141,8 @@ fn goodput(flows: &[f64]) -> Option<String> {
         "{} by {} flows, {} to {} each, Jain index {:.3}",
         output::rate(total),
         flows.len(),
-        output::rate(least),
-        output::rate(most),
+        output::rate(min),
+        output::rate(max),
         jain(flows)
     ))
 }

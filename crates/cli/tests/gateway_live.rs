@@ -1,15 +1,21 @@
 //! A running `asymq gateway`, changed from outside. Needs root; says so and passes otherwise.
 
+#[path = "../../gateway/tests/common/wait.rs"]
+mod wait;
+
 use asymq_gateway::net::{Netns, Network, VethEnd};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use wait::{DEADLINE, wait_for};
 
 /// A gateway in a network namespace, stopped when dropped.
 struct Running {
     child: Child,
-    said: BufReader<ChildStderr>,
+    said: Receiver<String>,
     _middle: Netns,
     _far: Netns,
 }
@@ -39,7 +45,13 @@ impl Running {
                 .spawn()
         });
         let mut child = child.unwrap();
-        let said = BufReader::new(child.stderr.take().unwrap());
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (say, said) = mpsc::channel();
+        thread::spawn(move || {
+            // Whether anybody still listens does not matter.
+            let lines = stderr.lines().map_while(Result::ok);
+            lines.for_each(|line| drop(say.send(line)));
+        });
         Some(Self {
             child,
             said,
@@ -49,12 +61,11 @@ impl Running {
     }
 
     /// The next line that it says and that is not about offloads.
-    fn hears(&mut self) -> String {
+    fn hears(&self) -> String {
         loop {
-            let mut line = String::new();
-            assert!(self.said.read_line(&mut line).unwrap() > 0, "it ended");
+            let line = self.said.recv_timeout(DEADLINE).expect("a line");
             if !line.contains("switched") {
-                return line.trim_end().to_owned();
+                return line;
             }
         }
     }
@@ -87,16 +98,6 @@ fn line(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap().trim_end()
 }
 
-fn wait_for(path: &str) {
-    for _ in 0..500 {
-        if fs::exists(path).unwrap() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    panic!("no {path}");
-}
-
 #[test]
 fn the_control_socket_changes_it_or_says_in_one_line_why_not() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,17 +111,11 @@ fn the_control_socket_changes_it_or_says_in_one_line_why_not() {
     let Some(mut gateway) = Running::start(&flags) else {
         return;
     };
-    let mut answer = set(socket, "--qdisc sad");
-    for _ in 0..500 {
-        if answer.status.success() {
-            break;
-        }
-        // It is not there yet.
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        answer = set(socket, "--qdisc sad");
-    }
+    wait_for("an answer on the control socket", DEADLINE, || {
+        set(socket, "--qdisc sad").status.success()
+    });
     for flags in [
-        "--qdisc wrr --weights 0.3 --ack-queue sad --gamma 1.5",
+        "--qdisc wrr --data-share 0.3 --ack-queue sad --gamma 1.5",
         "--qdisc-down afvq --up 2mbit --buffer 80p",
         "--qdisc-down none --overhead pppoe-vcmux ether-vlan",
         "--overhead -4 --ptm",
@@ -190,24 +185,25 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
         .unwrap();
     };
     write("");
-    let Some(mut gateway) = Running::start(&["--config", file, "--buffer", "60p"]) else {
+    let Some(gateway) = Running::start(&["--config", file, "--buffer", "60p"]) else {
         return;
     };
-    wait_for(socket);
     // The answer comes only when it runs, and so minds signals.
-    assert!(set(socket, "--qdisc vaq").status.success());
+    wait_for("an answer on the control socket", DEADLINE, || {
+        set(socket, "--qdisc vaq").status.success()
+    });
     for (more, said) in [
         (
             "qdisc = \"sad\"\natm = true\noverhead = 44\n",
-            "{file} read again, 0 packets moved, 0 dropped",
+            "settings read again, 0 packets moved, 0 dropped",
         ),
         (
             "qdisc = \"sadd\"\n",
             "{file}:6: qdisc = sadd: unknown; use droptail, red, acc",
         ),
         (
-            "\nweight = 0.3\n",
-            "{file}:7: weight: unknown key; did you mean weights?; the settings stay as they were",
+            "\ndata-shar = 0.3\n",
+            "{file}:7: data-shar: unknown key; did you mean data-share?; the settings stay as they were",
         ),
         (
             "overhead = \"docsys\"\n",
@@ -215,7 +211,7 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
         ),
         (
             "metrics = \"127.0.0.1:0\"\n",
-            "{file} read again, 0 packets moved, 0 dropped; takes a restart: metrics",
+            "settings read again, 0 packets moved, 0 dropped; restart for: metrics",
         ),
     ] {
         write(more);

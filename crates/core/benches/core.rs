@@ -3,17 +3,10 @@
 #[path = "../tests/common/frames.rs"]
 #[expect(dead_code, reason = "shared with tests that need the rest")]
 mod frames;
-#[path = "../tests/common/named.rs"]
-mod named;
-
 use asymq_core::ack::AckInfo;
-use asymq_core::classify::Classifier;
-use asymq_core::config::Config;
-use asymq_core::disciplines::{AckHold, Composition, Entry};
+use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Role, Standard, resolve};
 use asymq_core::frame::{FlowKey, parse};
 use asymq_core::packet::{Flow, Header, Packet, Protocol, flags};
-use asymq_core::parts::controller::aq::AqParams;
-use asymq_core::parts::{Thinning, ThinningBounds};
 use asymq_core::qdisc::Discard;
 use asymq_core::units::{Duration, Instant, Limit, Rate};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -65,75 +58,74 @@ impl Packet for Queued {
     }
 }
 
-/// Ten flows' data and ten flows' ACKs in turn, with 40 packets waiting at first: one packet in, one
-/// out, every 12 microseconds. CBQ, which paces, finds nothing due now and then.
-fn queueing(criterion: &mut Criterion) {
+fn build(discipline: &str, limit: u32, given: &[(&str, &str)]) -> BoxedQdisc<Queued> {
     let rate = |bits| Rate::from_bits_per_sec(bits).expect("a positive constant");
-    let (link, opposite) = (rate(1_000_000_000), rate(10_000_000_000));
-    let entry = Entry {
-        link,
-        opposite,
-        limit: Limit::Packets(1000),
-        classifier: Classifier::PureAck,
+    let place = Place {
+        link: rate(1_000_000_000),
+        reverse: rate(10_000_000_000),
+        limit: Limit::Packets(limit),
     };
-    let configs = named::named(entry, AqParams::new(link, opposite), 0.7);
-    for (name, config) in configs {
-        criterion.bench_function(&format!("enqueue and dequeue/{name}"), |bench| {
-            let mut qdisc = config.build();
-            let mut now = Instant::ZERO;
-            let mut number = 0u32;
-            let mut next = move |now| {
-                number = number.wrapping_add(1);
-                let is_ack = number & 1 == 1;
-                Queued {
-                    header: Header {
-                        arrival: now,
-                        flow: Flow(u64::from(number % 20)),
-                        len: if is_ack { 52 } else { 1500 },
-                        ip_len: if is_ack { 52 } else { 1500 },
-                        payload: if is_ack { 0 } else { 1448 },
-                        ack: number.wrapping_mul(2896),
-                        flags: flags::ACK,
-                        protocol: Protocol::Tcp,
-                    },
-                    _frame: Box::default(),
+    let given: Params = given.iter().copied().collect();
+    let config = resolve(&Standard, discipline, &given, &Params::new(), place);
+    let config = config.expect("a discipline of the catalog");
+    Standard.build(&config).expect("enough memory")
+}
+
+/// As many flows' data and as many flows' ACKs in turn, with 40 packets waiting at first: one packet
+/// in, one out, every 12 microseconds. CBQ, which paces, finds nothing due now and then.
+fn queueing(criterion: &mut Criterion) {
+    for entry in Standard.of_role(Role::Qdisc) {
+        for flows in [10, 10_000] {
+            let name = format!("enqueue and dequeue/{}, {flows} flows", entry.name);
+            criterion.bench_function(&name, |bench| {
+                let mut qdisc = build(entry.name, 1000, &[("data-share", "0.7")]);
+                let mut now = Instant::ZERO;
+                let mut number = 0u32;
+                let mut next = move |now| {
+                    number = number.wrapping_add(1);
+                    let is_ack = number & 1 == 1;
+                    Queued {
+                        header: Header {
+                            arrival: now,
+                            flow: Flow(u64::from(number % (2 * flows))),
+                            len: if is_ack { 52 } else { 1500 },
+                            ip_len: if is_ack { 52 } else { 1500 },
+                            payload: if is_ack { 0 } else { 1448 },
+                            ack: number.wrapping_mul(2896),
+                            flags: flags::ACK,
+                            protocol: Protocol::Tcp,
+                            ..Header::default()
+                        },
+                        _frame: Box::default(),
+                    }
+                };
+                for _ in 0..40 {
+                    qdisc.enqueue(now, next(now), &mut Discard);
                 }
-            };
-            for _ in 0..40 {
-                qdisc.enqueue(now, next(now), &mut Discard);
-            }
-            bench.iter(|| {
-                now += Duration::from_micros(12);
-                qdisc.enqueue(now, next(now), &mut Discard);
-                black_box(qdisc.dequeue(now, &mut Discard))
+                bench.iter(|| {
+                    now += Duration::from_micros(12);
+                    qdisc.enqueue(now, next(now), &mut Discard);
+                    black_box(qdisc.dequeue(now, &mut Discard))
+                });
             });
-        });
+        }
     }
 }
 
-/// A later ACK of a flow among as many waiting ACKs of as many flows: thinning must not depend on
+/// A later ACK of a flow among as many waiting ACKs of as many flows: filtering must not depend on
 /// the length of the queue.
-fn thinning(criterion: &mut Criterion) {
-    let rate: Rate = "1gbit".parse().expect("a rate");
-    let entry = Entry {
-        link: rate,
-        opposite: rate,
-        limit: Limit::Packets(10_000),
-        classifier: Classifier::PureAck,
-    };
-    // Nothing leaves here, so that the bounds would end the thinning.
-    let unbounded = ThinningBounds {
-        most_stretch: u32::MAX,
-        ..ThinningBounds::default()
-    };
-    for (name, thinning) in [("af", Thinning::Filter), ("sad", Thinning::Slot)] {
-        let parts = Composition {
-            ack: AckHold::Thinned(thinning, unbounded),
-            ..entry.acks_first()
-        };
+fn filtering(criterion: &mut Criterion) {
+    for filter in ["af", "sad"] {
+        // Nothing leaves here, so that the bounds would end the filtering.
+        let given = [
+            ("ack-queue", filter),
+            ("max-stretch", "1073741824b"),
+            ("max-gap", "100s"),
+        ];
         for flows in [10, 100, 1000, 4000] {
-            criterion.bench_function(&format!("thinning/{name}, {flows} ACKs waiting"), |bench| {
-                let mut qdisc = Config::Machine(parts).build();
+            let name = format!("filtering/{filter}, {flows} ACKs waiting");
+            criterion.bench_function(&name, |bench| {
+                let mut qdisc = build("acks-first", 10_000, &given);
                 let mut number = 0u32;
                 let mut next = move || {
                     number = number.wrapping_add(1);
@@ -163,5 +155,12 @@ fn thinning(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, parsing, queueing, thinning);
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .warm_up_time(std::time::Duration::from_millis(300))
+        .measurement_time(std::time::Duration::from_secs(1))
+        .without_plots();
+    targets = parsing, queueing, filtering
+}
 criterion_main!(benches);

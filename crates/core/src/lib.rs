@@ -1,36 +1,40 @@
 //! The disciplines of asymq, sans-I/O.
 //!
 //! A discipline takes packets and a clock and returns packets. It never reads a clock, draws from a
-//! global random generator, allocates a packet or does I/O, so that the simulator and the gateway
+//! global random generator, allocates a packet or does I/O, so that simulator, gateway and kernel
 //! run one implementation.
 //!
-//! - [`units`]: instants, durations, rates and limits that read and print as `tc` does.
+//! The contract:
+//!
+//! - [`units`]: instants, durations, rates, limits and shares that read and print as `tc` does.
 //! - [`packet`]: what a discipline may know of a packet.
-//! - [`frame`]: a parser of real frames that fills it.
-//! - [`overhead`]: what the link charges for a packet, as `tc-cake` counts it.
-//! - [`classify`]: which packets are ACKs.
-//! - [`qdisc`]: the contract between a discipline and its caller.
-//! - [`parts`]: mechanisms that disciplines are made of.
-//! - [`disciplines`]: the named disciplines.
-//! - [`config`]: a discipline's description, checked, and the constructor from it.
-//! - [`model`]: the papers' equations as functions.
+//! - [`qdisc`]: what caller and discipline owe each other.
+//!
+//! Three storeys, each of which knows only those below:
+//!
+//! - [`decide`]: decisions about one packet, in integers, without memory.
+//! - [`hold`]: queues and flow tables, allocated when built; the discipline made of parts, and the
+//!   egress that it stands at.
+//! - [`control`]: the papers' equations, run once an interval.
+//!
+//! And on top of them [`catalog`]: every discipline and part by name, and the one way from a name
+//! and parameters to a discipline.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
-pub mod ack;
-pub mod classify;
-pub mod config;
-pub mod disciplines;
-pub mod frame;
-pub mod model;
-pub mod overhead;
+#[cfg(feature = "control")]
+pub mod catalog;
+#[cfg(feature = "control")]
+pub mod control;
+pub mod decide;
+pub mod hold;
 pub mod packet;
-pub mod parts;
 pub mod qdisc;
 pub mod units;
 
-pub use packet::{Flow, Header, Packet, Protocol};
-pub use qdisc::{Backlog, Dequeue, DropReason, Qdisc, Sink, Stats};
-pub use units::{Duration, Instant, Limit, Rate};
+pub use decide::{ack, classify, frame, overhead};
+pub use packet::{Ecn, Flow, Header, Packet, Protocol, TrafficClass};
+pub use qdisc::{Backlog, Dequeue, Discard, Fate, Qdisc, Reading, Reason, Sink};
+pub use units::{Duration, Instant, Limit, Rate, Share};

@@ -1,9 +1,9 @@
 //! What a discipline may know of a packet.
 //!
 //! The simulator fills a [`Header`] from its own segments, the gateway from real frames
-//! (`frame::parse`). A discipline never sees a frame's bytes.
+//! ([`decide::frame::parse`](crate::decide::frame::parse)). A discipline never sees a frame's bytes.
 
-use crate::ack::AckInfo;
+use crate::decide::ack::AckInfo;
 use crate::units::Instant;
 
 /// One direction of one conversation, as a keyed hash of addresses, protocol and ports.
@@ -25,6 +25,40 @@ pub enum Protocol {
     /// never dropped for what it says, only for lack of room.
     #[default]
     Opaque,
+}
+
+/// The ECN field of the IP header (RFC 3168).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct = 0,
+    /// ECN-capable, ECT(1).
+    Ect1 = 1,
+    /// ECN-capable, ECT(0).
+    Ect0 = 2,
+    /// Congestion experienced.
+    Ce = 3,
+}
+
+impl Ecn {
+    /// The lower two bits of IPv4's TOS or IPv6's traffic class.
+    #[inline]
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 3 {
+            0 => Self::NotEct,
+            1 => Self::Ect1,
+            2 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
+    /// Whether the sender understands a mark.
+    #[inline]
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Self::NotEct)
+    }
 }
 
 /// TCP flags, as in the header's 13th and 14th byte (AE is 0x100).
@@ -68,6 +102,37 @@ pub struct Header {
     pub flags: u16,
     /// What it carries.
     pub protocol: Protocol,
+    /// The ECN field; of the outer header in a tunnel.
+    pub ecn: Ecn,
+}
+
+/// What a packet is to a person, and in every counter: an acknowledgement, TCP data, or anything
+/// else. Which queue of a discipline it waits in is the discipline's own affair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TrafficClass {
+    /// A pure ACK.
+    Ack,
+    /// A TCP segment with payload.
+    Data,
+    /// All else, TCP's SYN and FIN among it.
+    Other,
+}
+
+impl TrafficClass {
+    /// How many there are.
+    pub const COUNT: usize = 3;
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = [Self::Ack, Self::Data, Self::Other];
+
+    /// Its name in tables, JSON and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ack => "ack",
+            Self::Data => "data",
+            Self::Other => "other",
+        }
+    }
 }
 
 impl Header {
@@ -83,7 +148,19 @@ impl Header {
     /// TCP with payload.
     #[inline]
     pub const fn is_tcp_data(&self) -> bool {
-        self.payload > 0
+        matches!(self.protocol, Protocol::Tcp) && self.payload > 0
+    }
+
+    /// What it counts as.
+    #[inline]
+    pub const fn traffic_class(&self) -> TrafficClass {
+        if self.is_pure_ack() {
+            TrafficClass::Ack
+        } else if self.is_tcp_data() {
+            TrafficClass::Data
+        } else {
+            TrafficClass::Other
+        }
     }
 }
 
@@ -92,15 +169,21 @@ pub trait Packet {
     /// Its facts.
     fn header(&self) -> &Header;
 
-    /// What it says, if it is a pure ACK that may be given up or rewritten for a later one; `None`
-    /// if it is not to be touched. Only asked of packets in the ACK class, by disciplines that thin.
+    /// What it says, if it is a pure ACK that may be filtered; `None` if it is not to be touched.
+    /// Only asked of packets in the ACK class, by queues that filter.
     fn ack_info(&self) -> Option<AckInfo> {
         None
     }
 
-    /// Writes number, window and timestamps of a later ACK into the header and mends its checksum.
-    /// Only called where [`AckInfo::can_be_rewritten_as`] allows it.
-    fn rewrite_ack(&mut self, _newer: &AckInfo) {}
+    /// Sets CE in the IP header if the packet is ECN-capable; whether it is marked now. Only called
+    /// by an AQM that would drop the packet otherwise.
+    fn mark_ce(&mut self) -> bool {
+        false
+    }
+
+    /// Writes number, window and timestamps of `info` into the header and mends its checksum. Only
+    /// called by a [`Regenerator`](crate::hold::Regenerator), on copies of a real ACK.
+    fn rewrite_ack(&mut self, _info: &AckInfo) {}
 }
 
 impl Packet for Header {

@@ -1,27 +1,28 @@
 //! The contract between a discipline and its caller.
 
 use crate::packet::{Header, Packet};
-use crate::units::Instant;
+use crate::units::{Duration, Instant, Share};
 
 /// A queue discipline on one egress.
 ///
 /// `now` never goes back between calls. Every packet given to [`enqueue`](Qdisc::enqueue) leaves
 /// exactly once: returned by [`dequeue`](Qdisc::dequeue) or [`drain`](Qdisc::drain), or handed to
-/// the [`Sink`] with a reason.
+/// the [`Sink`] with a reason. All memory is allocated when a discipline is built, and the work of
+/// each call is bounded by a constant.
 pub trait Qdisc<P: Packet> {
     /// Takes a packet. May drop it, or others that it makes redundant, into `sink`.
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>);
 
-    /// The next packet to transmit, if one may go now.
+    /// The next packet to transmit, if one may leave now. May drop others into `sink`.
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Dequeue<P>;
 
-    /// Shows the discipline a packet that crosses the link in the other direction.
+    /// Shows the discipline a packet of the reverse path.
     ///
     /// A discipline that measures the opposite traffic needs this; the others ignore it.
-    fn observe(&mut self, _now: Instant, _crossing: &Header) {}
+    fn observe(&mut self, _now: Instant, _reverse: &Header) {}
 
     /// Whether [`observe`](Qdisc::observe) does anything, so that a caller may save the call.
-    fn observes_crossing(&self) -> bool {
+    fn observes_reverse(&self) -> bool {
         false
     }
 
@@ -32,11 +33,36 @@ pub trait Qdisc<P: Packet> {
     /// What waits now.
     fn backlog(&self) -> Backlog;
 
-    /// Counters since construction.
-    fn stats(&self) -> Stats;
-
     /// Names and values of the control variables, for tables and plots.
-    fn probe(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
+    fn probe(&self, _show: &mut Probe<'_>) {}
+}
+
+/// Who is shown control variables.
+pub type Probe<'a> = dyn FnMut(&'static str, Reading) + 'a;
+
+/// The value of a control variable.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reading {
+    /// Packets, bytes or another count.
+    Count(u64),
+    /// A part of the link.
+    Share(Share),
+    /// A time.
+    Time(Duration),
+    /// Any number, from a controller.
+    Real(f64),
+}
+
+impl Reading {
+    /// As a number for a table or a plot; times in seconds.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Self::Count(count) => count as f64,
+            Self::Share(share) => share.as_f64(),
+            Self::Time(time) => time.as_secs_f64(),
+            Self::Real(number) => number,
+        }
+    }
 }
 
 /// What [`Qdisc::dequeue`] answers.
@@ -47,16 +73,19 @@ pub trait Qdisc<P: Packet> {
 pub enum Dequeue<P> {
     /// Transmit this.
     Packet(P),
-    /// Packets wait, but none may go before this instant.
+    /// Packets wait, but none may leave before this instant.
     NotBefore(Instant),
     /// Nothing waits.
     Empty,
 }
 
-/// Where packets go that are not transmitted.
+/// Where packets go that are not transmitted, and where marks are reported.
 pub trait Sink<P> {
-    /// Takes a dropped packet.
-    fn dropped(&mut self, now: Instant, packet: P, reason: DropReason);
+    /// Takes a packet that is not transmitted.
+    fn dropped(&mut self, now: Instant, packet: P, reason: Reason);
+
+    /// A packet got a congestion mark (CE) and stays in the queue, or is about to be sent.
+    fn marked(&mut self, _now: Instant, _header: &Header) {}
 }
 
 /// A sink that lets dropped packets go.
@@ -64,19 +93,68 @@ pub trait Sink<P> {
 pub struct Discard;
 
 impl<P> Sink<P> for Discard {
-    fn dropped(&mut self, _now: Instant, _packet: P, _reason: DropReason) {}
+    fn dropped(&mut self, _now: Instant, _packet: P, _reason: Reason) {}
 }
 
-/// Why a packet was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DropReason {
+/// Declares the reasons once, so that a new one appears in every counter, metric and table.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident, $text:literal, $fate:ident;)*) => {
+        /// Why a packet was not transmitted.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Reason { $($(#[$doc])* $name,)* }
+
+        impl Reason {
+            /// All of them, in the order of their numbers.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+            /// How many there are.
+            pub const COUNT: usize = Self::ALL.len();
+
+            /// Its name in tables, JSON and metrics.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// What it counts as.
+            pub const fn fate(self) -> Fate {
+                match self { $(Self::$name => Fate::$fate,)* }
+            }
+        }
+    };
+}
+
+reasons! {
     /// The queue's limit was reached.
-    OverLimit,
-    /// Dropped early to signal congestion (RED).
-    Early,
-    /// A pure ACK whose news a later one carries.
-    AckFiltered,
+    OverLimit, "over-limit", Dropped;
+    /// An AQM signalled congestion (RED, CoDel), and the packet could not be marked.
+    Aqm, "aqm", Dropped;
+    /// A pure ACK that a later one makes redundant.
+    AckFiltered, "ack-filtered", Filtered;
+}
+
+/// What became of a packet that was not transmitted as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// Lost: a sender has to send it again, or feels its loss.
+    Dropped,
+    /// Taken out because another packet says all that it says: nobody misses it.
+    Filtered,
+    /// Sent, with a congestion mark.
+    Marked,
+}
+
+impl Fate {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Dropped, Self::Filtered, Self::Marked];
+
+    /// Its name in tables, JSON and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dropped => "dropped",
+            Self::Filtered => "filtered",
+            Self::Marked => "marked",
+        }
+    }
 }
 
 /// Packets and bytes waiting.
@@ -86,6 +164,34 @@ pub struct Backlog {
     pub packets: u32,
     /// Bytes as charged to the link.
     pub bytes: u64,
+}
+
+impl Backlog {
+    /// A packet of `len` bytes joins.
+    #[inline]
+    pub fn join(&mut self, len: u32) {
+        self.packets = self.packets.wrapping_add(1);
+        self.bytes = self.bytes.wrapping_add(u64::from(len));
+    }
+
+    /// A packet of `len` bytes leaves.
+    #[inline]
+    pub fn leave(&mut self, len: u32) {
+        self.packets = self.packets.wrapping_sub(1);
+        self.bytes = self.bytes.wrapping_sub(u64::from(len));
+    }
+}
+
+impl core::ops::Add for Backlog {
+    type Output = Self;
+
+    #[inline]
+    fn add(self, other: Self) -> Self {
+        Self {
+            packets: self.packets.wrapping_add(other.packets),
+            bytes: self.bytes.wrapping_add(other.bytes),
+        }
+    }
 }
 
 /// Packets and bytes counted since construction.
@@ -101,33 +207,35 @@ impl Counter {
     /// Counts one packet of `len` bytes.
     #[inline]
     pub fn add(&mut self, len: u32) {
-        self.packets += 1;
-        self.bytes += u64::from(len);
+        self.packets = self.packets.wrapping_add(1);
+        self.bytes = self.bytes.wrapping_add(u64::from(len));
     }
 }
 
-/// What one class of a discipline has seen. Always `enqueued = sent + dropped + backlog + drained`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClassStats {
-    /// Packets given to [`Qdisc::enqueue`].
-    pub enqueued: Counter,
-    /// Packets returned by [`Qdisc::dequeue`].
-    pub sent: Counter,
-    /// Packets given to the [`Sink`] because the queue was full.
-    pub over_limit: Counter,
-    /// Packets given to the [`Sink`] early, to signal congestion.
-    pub early: Counter,
-    /// Pure ACKs given to the [`Sink`] because a later one carries their news.
-    pub ack_filtered: Counter,
-    /// What waits now.
-    pub backlog: Backlog,
+impl core::ops::Add for Counter {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+        }
+    }
 }
 
-/// Counters of both classes. A discipline without classes counts all under `data`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// The ACK class.
-    pub ack: ClassStats,
-    /// The data class, or everything.
-    pub data: ClassStats,
+impl core::ops::Sub for Counter {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            packets: self.packets - earlier.packets,
+            bytes: self.bytes - earlier.bytes,
+        }
+    }
+}
+
+impl core::iter::Sum for Counter {
+    fn sum<I: Iterator<Item = Self>>(counters: I) -> Self {
+        counters.fold(Self::default(), |sum, counter| sum + counter)
+    }
 }

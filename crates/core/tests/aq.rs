@@ -1,17 +1,14 @@
-//! AQ's ratio against the paper's equations (paper 000, section 3), worked out by hand.
+//! AQ's ratio against the paper's equations (AQ, sec. 3), worked out by hand.
 
-use asymq_core::classify::Classifier;
-use asymq_core::config::Config;
-use asymq_core::disciplines::Entry;
+use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
 use asymq_core::packet::{Header, Protocol, flags};
-use asymq_core::parts::controller::aq::{AqParams, BeyondLimit, DataPerAck};
-use asymq_core::qdisc::{Dequeue, Discard, Qdisc};
+use asymq_core::qdisc::{Dequeue, Discard};
 use asymq_core::units::{Duration, Instant, Limit, Rate};
 
 const INTERVAL: Duration = Duration::from_millis(200);
 
 struct Aq {
-    qdisc: Box<dyn Qdisc<Header> + Send>,
+    qdisc: BoxedQdisc<Header>,
     now: Instant,
 }
 
@@ -19,9 +16,18 @@ fn rate(bits: u64) -> Rate {
     Rate::from_bits_per_sec(bits).unwrap()
 }
 
-fn paper() -> AqParams {
-    AqParams::new(rate(1_000_000), rate(10_000_000))
+/// A rate upwards before 10 Mbit/s, and what is given.
+#[derive(Clone, Copy)]
+struct Given {
+    up: u64,
+    params: &'static [(&'static str, &'static str)],
 }
+
+/// 1 Mbit/s and nothing given.
+const PAPER: Given = Given {
+    up: 1_000_000,
+    params: &[],
+};
 
 fn ack() -> Header {
     Header {
@@ -52,15 +58,16 @@ fn udp(len: u32) -> Header {
 }
 
 impl Aq {
-    fn new(params: AqParams, limit: Limit) -> Self {
-        let entry = Entry {
-            link: params.up,
-            opposite: params.down,
+    fn new(given: Given, limit: Limit) -> Self {
+        let place = Place {
+            link: rate(given.up),
+            reverse: rate(10_000_000),
             limit,
-            classifier: Classifier::PureAck,
         };
+        let params: Params = given.params.iter().copied().collect();
+        let config = resolve(&Standard, "aq", &params, &Params::new(), place).unwrap();
         let mut aq = Self {
-            qdisc: Config::Machine(entry.aq(params)).build(),
+            qdisc: Standard.build(&config).unwrap(),
             now: Instant::from_nanos(987_654_321),
         };
         // The first call starts the clock.
@@ -72,7 +79,7 @@ impl Aq {
         let mut value = f64::NAN;
         self.qdisc.probe(&mut |probed, at| {
             if probed == name {
-                value = at;
+                value = at.as_f64();
             }
         });
         value
@@ -101,7 +108,7 @@ fn share_by_equation_7(up: f64, down: f64) -> f64 {
 
 #[test]
 fn fifty_places_split_37_to_13_at_one_to_ten() {
-    let aq = Aq::new(paper(), Limit::Packets(50));
+    let aq = Aq::new(PAPER, Limit::Packets(50));
     aq.assert_share(0.7339); // 2.757 / 3.757
     assert_eq!(aq.probe("data_limit"), 37.0);
     assert_eq!(aq.probe("ack_limit"), 13.0);
@@ -117,7 +124,7 @@ fn every_class_has_room_for_a_packet_and_the_rest_is_the_buffers() {
         (Limit::Bytes(1700), 1514.0, 186.0), // ACKs' 27 % would leave data 1248
         (Limit::Bytes(75_000), 55_039.0, 19_961.0), // 75000 * 0.733855
     ] {
-        let aq = Aq::new(paper(), limit);
+        let aq = Aq::new(PAPER, limit);
         assert_eq!(aq.probe("data_limit"), data_limit, "{limit}");
         assert_eq!(aq.probe("ack_limit"), ack_limit, "{limit}");
     }
@@ -125,7 +132,7 @@ fn every_class_has_room_for_a_packet_and_the_rest_is_the_buffers() {
 
 #[test]
 fn measured_udp_moves_the_ratio_by_equations_9_and_10() {
-    let mut aq = Aq::new(paper(), Limit::Packets(50));
+    let mut aq = Aq::new(PAPER, Limit::Packets(50));
     // In 0.2 s 5000 bytes are 200 kbit/s, 25000 are 1 Mbit/s.
     aq.interval_with_udp(5_000, 25_000);
     aq.assert_share(share_by_equation_7(800e3, 9e6));
@@ -137,7 +144,7 @@ fn measured_udp_moves_the_ratio_by_equations_9_and_10() {
 
 #[test]
 fn a_late_call_measures_over_the_time_that_really_passed() {
-    let mut aq = Aq::new(paper(), Limit::Packets(50));
+    let mut aq = Aq::new(PAPER, Limit::Packets(50));
     aq.qdisc.enqueue(aq.now, udp(25_000), &mut Discard);
     aq.now += INTERVAL * 5;
     aq.qdisc.dequeue(aq.now, &mut Discard);
@@ -146,7 +153,7 @@ fn a_late_call_measures_over_the_time_that_really_passed() {
 
 #[test]
 fn the_ratio_holds_still_within_an_interval() {
-    let mut aq = Aq::new(paper(), Limit::Packets(50));
+    let mut aq = Aq::new(PAPER, Limit::Packets(50));
     let before = aq.probe("data_share");
     aq.qdisc.enqueue(aq.now, udp(5_000), &mut Discard);
     aq.now += Duration::from_nanos(INTERVAL.as_nanos() - 1);
@@ -156,7 +163,7 @@ fn the_ratio_holds_still_within_an_interval() {
 
 #[test]
 fn tcp_and_acks_are_no_measured_rate() {
-    let mut aq = Aq::new(paper(), Limit::Packets(50));
+    let mut aq = Aq::new(PAPER, Limit::Packets(50));
     for _ in 0..20 {
         aq.qdisc.enqueue(aq.now, data(), &mut Discard);
         aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
@@ -169,11 +176,11 @@ fn tcp_and_acks_are_no_measured_rate() {
 
 #[test]
 fn a_measurement_beyond_equation_11_leaves_the_last_valid_ratio() {
-    let mut aq = Aq::new(paper(), Limit::Packets(50));
+    let mut aq = Aq::new(PAPER, Limit::Packets(50));
     aq.interval_with_udp(5_000, 0);
     let valid = share_by_equation_7(800e3, 10e6);
     aq.assert_share(valid);
-    // 800 kbit/s leave 200 for 10 Mbit/s of data, whose ACKs need 267 (section 4.8); 2 Mbit/s leave
+    // 800 kbit/s leave 200 for 10 Mbit/s of data, whose ACKs need 267 (AQ, sec. 4.8); 2 Mbit/s leave
     // less than nothing.
     for bytes in [20_000, 50_000] {
         aq.interval_with_udp(bytes, 0);
@@ -199,17 +206,17 @@ fn served(aq: &mut Aq, packets: u32) -> (u32, u32) {
 }
 
 /// 0.256 and 10 Mbit/s, where Fig. 5 shows the collapse.
-fn beyond_equation_11(beyond_limit: BeyondLimit) -> AqParams {
-    AqParams {
-        beyond_limit,
-        ..AqParams::new(rate(256_000), rate(10_000_000))
+const fn beyond_equation_11(params: &'static [(&'static str, &'static str)]) -> Given {
+    Given {
+        up: 256_000,
+        params,
     }
 }
 
 #[test]
 fn beyond_equation_11_equal_shares_halve_the_uplink() {
     let mut aq = Aq::new(
-        beyond_equation_11(BeyondLimit::EqualShares),
+        beyond_equation_11(&[("beyond-limit", "equal-shares")]),
         Limit::Packets(50),
     );
     assert_eq!(
@@ -227,13 +234,17 @@ fn beyond_equation_11_equal_shares_halve_the_uplink() {
 #[test]
 fn beyond_equation_11_starved_acks_wait_for_an_idle_uplink_in_one_place() {
     let mut aq = Aq::new(
-        beyond_equation_11(BeyondLimit::StarveAcks),
+        beyond_equation_11(&[("beyond-limit", "starve-acks")]),
         Limit::Packets(50),
     );
     assert_eq!((aq.probe("data_limit"), aq.probe("ack_limit")), (49.0, 1.0));
     assert_eq!(served(&mut aq, 10_000), (0, 10_000));
-    while aq.qdisc.stats().data.backlog.packets > 0 {
-        aq.qdisc.dequeue(aq.now, &mut Discard);
+    // The one ACK leaves when no data waits.
+    while aq.qdisc.backlog().packets > 1 {
+        assert_eq!(
+            aq.qdisc.dequeue(aq.now, &mut Discard),
+            Dequeue::Packet(data())
+        );
     }
     assert_eq!(
         aq.qdisc.dequeue(aq.now, &mut Discard),
@@ -243,11 +254,11 @@ fn beyond_equation_11_starved_acks_wait_for_an_idle_uplink_in_one_place() {
 
 #[test]
 fn measured_data_per_ack_converges_to_what_receivers_do() {
-    let params = AqParams {
-        data_per_ack: DataPerAck::Measured,
-        ..paper()
+    let measured = Given {
+        params: &[("data-per-ack", "auto")],
+        ..PAPER
     };
-    let mut aq = Aq::new(params, Limit::Packets(50));
+    let mut aq = Aq::new(measured, Limit::Packets(50));
     for _ in 0..40 {
         for _ in 0..100 {
             aq.qdisc.observe(aq.now, &data());
@@ -270,7 +281,7 @@ fn measured_data_per_ack_converges_to_what_receivers_do() {
 
 #[test]
 fn a_class_over_its_new_limit_takes_no_more_of_the_buffer_than_there_is() {
-    let mut aq = Aq::new(paper(), Limit::Packets(50));
+    let mut aq = Aq::new(PAPER, Limit::Packets(50));
     for _ in 0..50 {
         aq.qdisc.enqueue(aq.now, data(), &mut Discard);
     }

@@ -9,18 +9,14 @@ mod facts;
 mod frames;
 #[path = "common/mutate.rs"]
 mod mutate;
-#[path = "common/named.rs"]
-mod named;
 
 use asymq_core::ack::AckInfo;
-use asymq_core::classify::Classifier;
-use asymq_core::disciplines::Entry;
-use asymq_core::frame::{FlowKey, Parsed, ack_info, parse, rewrite_ack};
+use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Role, Standard, resolve};
+use asymq_core::frame::{FlowKey, Parsed, ack_info, mark_ce, parse, rewrite_ack};
 use asymq_core::overhead::Overhead;
 use asymq_core::packet::{Header, Packet, Protocol};
-use asymq_core::parts::controller::aq::AqParams;
-use asymq_core::qdisc::{Dequeue, DropReason, Qdisc, Sink};
-use asymq_core::units::{Duration, Instant, Limit, Rate};
+use asymq_core::qdisc::{Dequeue, Reason, Sink};
+use asymq_core::units::{Duration, Instant, Limit};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use mutate::{Dice, hostile};
 
@@ -36,6 +32,9 @@ impl Packet for Frame {
     fn ack_info(&self) -> Option<AckInfo> {
         ack_info(&self.bytes, self.parsed.transport)
     }
+    fn mark_ce(&mut self) -> bool {
+        mark_ce(&mut self.bytes, self.parsed.network)
+    }
     fn rewrite_ack(&mut self, newer: &AckInfo) {
         rewrite_ack(&mut self.bytes, self.parsed.transport, newer);
     }
@@ -48,7 +47,7 @@ struct Spare {
 }
 
 impl Sink<Frame> for Spare {
-    fn dropped(&mut self, _now: Instant, frame: Frame, _reason: DropReason) {
+    fn dropped(&mut self, _now: Instant, frame: Frame, _reason: Reason) {
         self.dropped += 1;
         self.buffers.push(frame.bytes);
     }
@@ -91,21 +90,23 @@ fn no_frame_brings_parser_or_disciplines_down() {
     let key = FlowKey::new([seed, !seed]);
     let overheads: [Overhead; 3] =
         ["", "docsis", "pppoe-llcsnap"].map(|text| text.parse().unwrap());
-    let link = Rate::from_bits_per_sec(1_000_000).unwrap();
-    let opposite = Rate::from_bits_per_sec(10_000_000).unwrap();
-    let mut qdiscs: Vec<Box<dyn Qdisc<Frame> + Send>> = Vec::new();
+    let mut qdiscs: Vec<BoxedQdisc<Frame>> = Vec::new();
     for (limit, classifier) in [
-        (Limit::Packets(50), Classifier::PureAck),
-        (Limit::Bytes(30_000), Classifier::Size(40)),
+        (Limit::Packets(50), "pure-ack"),
+        (Limit::Bytes(30_000), "size<=40"),
     ] {
-        let entry = Entry {
-            link,
-            opposite,
+        let place = Place {
+            link: "1mbit".parse().unwrap(),
+            reverse: "10mbit".parse().unwrap(),
             limit,
-            classifier,
         };
-        let configs = named::named(entry, AqParams::new(link, opposite), 0.7);
-        qdiscs.extend(configs.iter().map(|(_, config)| config.build()));
+        let given = Params::new()
+            .with("classifier", classifier)
+            .with("ecn", "true");
+        for entry in Standard.of_role(Role::Qdisc) {
+            let config = resolve(&Standard, entry.name, &given, &Params::new(), place).unwrap();
+            qdiscs.push(Standard.build(&config).unwrap());
+        }
     }
     let mut now = Instant::ZERO;
     let mut spare = Spare::default();

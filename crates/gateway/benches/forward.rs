@@ -5,10 +5,10 @@
 //! `schedstat`. That includes all that the kernel does in the thread's name, the interrupt work of
 //! the interface that receives among it. What arrives is counted by the far interface. Needs root.
 
+use asymq_core::catalog::{Params, Place, Standard, resolve};
 use asymq_core::units::{Limit, Rate};
 use asymq_gateway::net::{Netns, Network, VethEnd};
 use asymq_gateway::{Gateway, GatewayConfig, LinkConfig, Losses, PacketIo, Port, Stage, Stop};
-use asymq_scenario::{QdiscArgs, QdiscName};
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
@@ -64,7 +64,7 @@ fn measure(rate: Option<u64>) {
             nanos as f64 / arrived as f64,
         );
         let last = stats.latest();
-        let drops = last.queue.ack.drops + last.queue.data.drops;
+        let drops = last.up.ack.dropped;
         if drops > 0 || last.losses.lan != Losses::default() {
             println!("  dropped in the queue {drops}, lost {:?}", last.losses);
         }
@@ -73,6 +73,13 @@ fn measure(rate: Option<u64>) {
 
 fn config() -> GatewayConfig {
     let rate: Rate = "100gbit".parse().unwrap();
+    let place = Place {
+        link: rate,
+        reverse: rate,
+        limit: Limit::Packets(20_000),
+    };
+    let none = Params::new();
+    let aq = resolve(&Standard, "aq", &none, &none, place).unwrap();
     GatewayConfig {
         lan: "lan".into(),
         wan: "wan".into(),
@@ -80,12 +87,7 @@ fn config() -> GatewayConfig {
             up: rate,
             down: rate,
             overhead: "".parse().unwrap(),
-            uplink: Stage::Queue(QdiscName::Aq.config(
-                &QdiscArgs::default(),
-                rate,
-                rate,
-                Limit::Packets(20_000),
-            )),
+            uplink: Stage::Queue(aq),
             downlink: Stage::AtOnce,
         },
     }

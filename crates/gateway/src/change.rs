@@ -1,43 +1,74 @@
 //! Changing what a running gateway does.
 
-use crate::forwarder::{LinkConfig, Moved};
+use crate::config::{BuiltLink, LinkConfig, LinkError};
 use crate::stop::Bell;
+use asymq_core::catalog::Catalog;
+use asymq_core::hold::Handover;
+use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
+type Request = (BuiltLink, Sender<Handover>);
+type Build = dyn Fn(&LinkConfig) -> Result<BuiltLink, LinkError> + Send + Sync;
+
 /// Hands changes to a gateway, from any thread.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Changer {
-    requests: Sender<(LinkConfig, Sender<Moved>)>,
+    requests: Sender<Request>,
     bell: Bell,
+    build: Arc<Build>,
+}
+
+/// Why a change did not happen. The gateway goes on as it was.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    /// The new disciplines cannot be built.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The gateway has stopped.
+    #[error("the gateway has stopped")]
+    Stopped,
 }
 
 impl Changer {
-    /// Asks the gateway to go on as `config` says, and waits until it does; `None` if it has
-    /// stopped.
-    pub fn change(&self, config: LinkConfig) -> Option<Moved> {
+    /// Builds what `config` describes on the calling thread, asks the gateway to go on with it, and
+    /// waits until it does.
+    ///
+    /// # Errors
+    /// A discipline cannot be built, or the gateway has stopped.
+    pub fn change(&self, config: &LinkConfig) -> Result<Handover, ChangeError> {
+        let link = (self.build)(config)?;
         let (done, answer) = mpsc::channel();
-        self.requests.send((config, done)).ok()?;
+        let sent = self.requests.send((link, done));
+        sent.map_err(|_| ChangeError::Stopped)?;
         self.bell.ring();
-        answer.recv().ok()
+        answer.recv().map_err(|_| ChangeError::Stopped)
+    }
+}
+
+impl fmt::Debug for Changer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changer").finish_non_exhaustive()
     }
 }
 
 /// The gateway's end.
-#[derive(Debug)]
 pub(crate) struct Changes {
     pub(crate) bell: Bell,
-    pub(crate) requests: Receiver<(LinkConfig, Sender<Moved>)>,
-    requester: Sender<(LinkConfig, Sender<Moved>)>,
+    pub(crate) requests: Receiver<Request>,
+    requester: Sender<Request>,
+    build: Arc<Build>,
 }
 
 impl Changes {
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(crate) fn new(catalog: &'static impl Catalog) -> io::Result<Self> {
         let (requester, requests) = mpsc::channel();
         Ok(Self {
             bell: Bell::new()?,
             requests,
             requester,
+            build: Arc::new(move |config| config.build(catalog)),
         })
     }
 
@@ -45,6 +76,7 @@ impl Changes {
         Changer {
             requests: self.requester.clone(),
             bell: self.bell.clone(),
+            build: self.build.clone(),
         }
     }
 

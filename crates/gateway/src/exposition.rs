@@ -1,7 +1,8 @@
 //! Snapshots for Prometheus: the text exposition format, and a server for it.
 
-use crate::io::Losses;
-use crate::snapshot::{ClassSnapshot, QueueSnapshot, Shared, Snapshot, TrafficSnapshot};
+use crate::gateway::GatewayError;
+use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Shared, Snapshot};
+use asymq_core::Fate;
 use std::fmt::{Display, Write};
 use std::io;
 use std::net::SocketAddr;
@@ -10,14 +11,21 @@ use std::thread::JoinHandle;
 use tiny_http::{Header, Response, Server};
 
 /// Serves `/metrics` until dropped.
-pub(crate) struct MetricsServer {
+pub struct MetricsServer {
     server: Arc<Server>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl MetricsServer {
     /// Starts it on a thread of its own.
-    pub(crate) fn start(address: SocketAddr, stats: Shared) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The address cannot be listened at.
+    pub fn start(address: SocketAddr, stats: Shared) -> Result<Self, GatewayError> {
+        Self::listen(address, stats).map_err(|source| GatewayError::Metrics { address, source })
+    }
+
+    fn listen(address: SocketAddr, stats: Shared) -> io::Result<Self> {
         let server = Server::http(address).map_err(|error| match error.downcast() {
             Ok(error) => *error,
             Err(error) => io::Error::other(error),
@@ -36,6 +44,12 @@ impl MetricsServer {
     #[cfg(test)]
     fn address(&self) -> SocketAddr {
         self.server.server_addr().to_ip().expect("it is not a path")
+    }
+}
+
+impl std::fmt::Debug for MetricsServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MetricsServer").finish_non_exhaustive()
     }
 }
 
@@ -66,121 +80,112 @@ fn serve(server: &Server, stats: &Shared) {
 }
 
 /// The snapshot in Prometheus' text format, in base units.
-fn exposition(snapshot: &Snapshot) -> String {
+pub fn exposition(snapshot: &Snapshot) -> String {
     let mut page = Page(String::new());
     let directions = [("up", &snapshot.up), ("down", &snapshot.down)];
-    let classes = |queue: &QueueSnapshot| [("ack", queue.ack), ("data", queue.data)];
-    let queues = [
-        ("up", classes(&snapshot.queue)),
-        ("down", classes(&snapshot.queue_down)),
-    ];
 
-    let mut traffic = |name: &str, help, value: fn(&TrafficSnapshot) -> u64| {
-        page.metric(name, "counter", help);
-        for (direction, of) in directions {
-            for (class, of) in [("ack", of.ack), ("data", of.data), ("other", of.other)] {
-                let labels = [("direction", direction), ("class", class)];
-                page.sample(name, &labels, value(&of));
-            }
-        }
-    };
-    let bytes = "Bytes forwarded, as charged to the link.";
-    traffic("bytes_total", bytes, |of| of.bytes);
-    traffic("packets_total", "Packets forwarded.", |of| of.packets);
-    page.metric(
-        "capacity_bytes_per_second",
-        "gauge",
-        "Capacity of the link as configured.",
-    );
-    for (direction, of) in directions {
-        let rate = of.capacity as f64 / 8.0;
-        page.sample(
+    let of_directions: [Metric<DirectionSnapshot>; 3] = [
+        gauge(
             "capacity_bytes_per_second",
-            &[("direction", direction)],
-            rate,
-        );
-    }
-    let mut queue = |name: &str, kind, help, value: fn(&ClassSnapshot) -> u64| {
+            "Configured capacity of the link.",
+            |of| of.capacity as f64 / 8.0,
+        ),
+        counter("regenerated_acks_total", "ACKs regenerated.", |of| {
+            of.regenerated as f64
+        }),
+        gauge(
+            "data_bytes_per_ack",
+            "Bytes of TCP data sent in the other direction for every ACK sent, over the last interval.",
+            |of| of.data_bytes_per_ack,
+        ),
+    ];
+    for (name, kind, help, value) in of_directions {
         page.metric(name, kind, help);
-        for (direction, classes) in &queues {
-            for (class, of) in classes {
-                let labels = [("direction", *direction), ("class", class)];
+        for (direction, of) in directions {
+            page.sample(name, &[("direction", direction)], value(of));
+        }
+    }
+
+    let of_classes: [Metric<ClassSnapshot>; 5] = [
+        counter("packets_total", "Packets sent.", |of| of.packets as f64),
+        counter("bytes_total", "Bytes sent, as charged to the link.", |of| {
+            of.bytes as f64
+        }),
+        gauge("backlog_packets", "Packets that wait.", |of| {
+            of.backlog_packets.into()
+        }),
+        gauge("backlog_bytes", "Bytes that wait.", |of| {
+            of.backlog_bytes as f64
+        }),
+        counter(
+            "marked_packets_total",
+            "Packets sent with a congestion mark that the discipline set.",
+            |of| of.marked as f64,
+        ),
+    ];
+    for (name, kind, help, value) in of_classes {
+        page.metric(name, kind, help);
+        for (direction, of) in directions {
+            for (class, of) in of.classes() {
+                let labels = [("direction", direction), ("class", class.name())];
                 page.sample(name, &labels, value(of));
             }
         }
-    };
-    queue("backlog_bytes", "gauge", "Bytes that wait.", |of| {
-        of.backlog_bytes
-    });
-    queue("backlog_packets", "gauge", "Packets that wait.", |of| {
-        of.backlog_packets.into()
-    });
-    queue(
-        "dropped_packets_total",
-        "counter",
-        "Packets dropped for lack of room or to signal congestion.",
-        |of| of.drops,
-    );
-    queue(
-        "filtered_packets_total",
-        "counter",
-        "ACKs given up for later ones.",
-        |of| of.filtered,
-    );
+    }
+
+    let fates = [
+        (
+            Fate::Dropped,
+            "Packets dropped: senders have to send them again, or feel their loss.",
+        ),
+        (
+            Fate::Filtered,
+            "ACKs filtered: a later one says all that they say.",
+        ),
+    ];
+    for (fate, help) in fates {
+        let name = format!("{}_packets_total", fate.name());
+        page.metric(&name, "counter", help);
+        for (direction, of) in directions {
+            for (class, of) in of.classes() {
+                for (reason, count) in of.reasons.iter().filter(|(of, _)| of.fate() == fate) {
+                    let labels = [
+                        ("direction", direction),
+                        ("class", class.name()),
+                        ("reason", reason.name()),
+                    ];
+                    page.sample(&name, &labels, count);
+                }
+            }
+        }
+    }
+
     page.metric(
         "sojourn_seconds",
         "gauge",
-        "Time in the queue, over the last second.",
+        "Time in the queue of what left it in the last interval.",
     );
-    for (direction, classes) in &queues {
-        for (class, of) in classes {
-            for (quantile, millis) in [("0.5", of.sojourn_p50_ms), ("0.99", of.sojourn_p99_ms)] {
+    for (direction, of) in directions {
+        for (class, of) in of.classes() {
+            let quantiles = [
+                ("0.5", of.sojourn_p50_ms),
+                ("0.95", of.sojourn_p95_ms),
+                ("0.99", of.sojourn_p99_ms),
+            ];
+            for (quantile, millis) in quantiles {
                 let labels = [
-                    ("direction", *direction),
-                    ("class", class),
+                    ("direction", direction),
+                    ("class", class.name()),
                     ("quantile", quantile),
                 ];
                 page.sample("sojourn_seconds", &labels, millis / 1e3);
             }
         }
     }
-    let seen = "Pure ACKs that came in.";
-    page.metric("acks_seen_total", "counter", seen);
-    for (direction, of) in directions {
-        let labels = [("direction", direction)];
-        page.sample("acks_seen_total", &labels, of.thinning.seen);
-    }
-    let dropped = "Pure ACKs dropped, or filtered because a later one carried their news.";
-    page.metric("acks_dropped_total", "counter", dropped);
-    for (direction, of) in directions {
-        let reasons = [
-            ("dropped", of.thinning.dropped),
-            ("filtered", of.thinning.filtered),
-        ];
-        for (reason, count) in reasons {
-            let labels = [("direction", direction), ("reason", reason)];
-            page.sample("acks_dropped_total", &labels, count);
-        }
-    }
-    let made = "ACKs made by the regenerator.";
-    page.metric("acks_made_total", "counter", made);
-    for (direction, of) in directions {
-        let labels = [("direction", direction)];
-        page.sample("acks_made_total", &labels, of.thinning.made);
-    }
-    let per_ack = "Bytes of data in the other direction for every ACK sent, over the last second.";
-    page.metric("data_bytes_per_ack", "gauge", per_ack);
-    for (direction, of) in directions {
-        let labels = [("direction", direction)];
-        page.sample(
-            "data_bytes_per_ack",
-            &labels,
-            of.thinning.data_bytes_per_ack,
-        );
-    }
+
     page.metric("control", "gauge", "Control variables of the discipline.");
-    for (direction, control) in [("up", &snapshot.control), ("down", &snapshot.control_down)] {
-        for (name, value) in control {
+    for (direction, of) in directions {
+        for (name, value) in &of.control {
             page.sample(
                 "control",
                 &[("direction", direction), ("name", name)],
@@ -188,13 +193,11 @@ fn exposition(snapshot: &Snapshot) -> String {
             );
         }
     }
-    page.metric(
-        "lost_frames_total",
-        "counter",
-        "Frames lost at an interface.",
-    );
+
+    let lost = "Frames lost at an interface.";
+    page.metric("lost_frames_total", "counter", lost);
     for (port, losses) in [("lan", &snapshot.losses.lan), ("wan", &snapshot.losses.wan)] {
-        for (reason, count) in reasons(losses) {
+        for (reason, count) in losses.by_name() {
             page.sample(
                 "lost_frames_total",
                 &[("port", port), ("reason", reason)],
@@ -205,13 +208,15 @@ fn exposition(snapshot: &Snapshot) -> String {
     page.0
 }
 
-fn reasons(losses: &Losses) -> [(&'static str, u64); 4] {
-    [
-        ("ring_full", losses.ring_full),
-        ("not_understood", losses.not_understood),
-        ("too_long", losses.too_long),
-        ("not_sent", losses.not_sent),
-    ]
+/// Name, type, help, and the value of a part of the snapshot.
+type Metric<T> = (&'static str, &'static str, &'static str, fn(&T) -> f64);
+
+fn counter<T>(name: &'static str, help: &'static str, value: fn(&T) -> f64) -> Metric<T> {
+    (name, "counter", help, value)
+}
+
+fn gauge<T>(name: &'static str, help: &'static str, value: fn(&T) -> f64) -> Metric<T> {
+    (name, "gauge", help, value)
 }
 
 struct Page(String);
@@ -237,6 +242,7 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use asymq_core::Reason;
     use std::io::{Read, Write as _};
     use std::net::TcpStream;
 
@@ -254,8 +260,9 @@ mod tests {
         let stats = Shared::default();
         let mut snapshot = Snapshot::default();
         snapshot.up.ack.bytes = 1234;
-        snapshot.queue.data.sojourn_p99_ms = 12.5;
-        snapshot.control.insert("data_share", 0.75);
+        snapshot.up.data.sojourn_p99_ms = 12.5;
+        snapshot.up.control.insert("data_share", 0.75);
+        snapshot.down.ack.reasons = [(Reason::AckFiltered, 9)].into_iter().collect();
         stats.publish(snapshot);
         let server = MetricsServer::start("127.0.0.1:0".parse().unwrap(), stats).unwrap();
         let answer = ask(server.address(), "/metrics");
@@ -264,6 +271,7 @@ mod tests {
             "# TYPE asymq_bytes_total counter",
             "asymq_bytes_total{direction=\"up\",class=\"ack\"} 1234",
             "asymq_sojourn_seconds{direction=\"up\",class=\"data\",quantile=\"0.99\"} 0.0125",
+            "asymq_filtered_packets_total{direction=\"down\",class=\"ack\",reason=\"ack-filtered\"} 9",
             "asymq_control{direction=\"up\",name=\"data_share\"} 0.75",
         ] {
             assert!(
@@ -275,8 +283,19 @@ mod tests {
     }
 
     #[test]
-    fn every_sample_follows_the_type_of_its_metric() {
+    fn every_reason_that_a_packet_can_leave_for_is_a_sample() {
         let page = exposition(&Snapshot::default());
+        for reason in Reason::ALL {
+            let label = format!("reason=\"{}\"", reason.name());
+            assert_eq!(page.matches(&label).count(), 6, "{label}");
+        }
+    }
+
+    #[test]
+    fn every_sample_follows_the_type_of_its_metric() {
+        let mut snapshot = Snapshot::default();
+        snapshot.down.control.insert("data_share", 0.5);
+        let page = exposition(&snapshot);
         let mut metric = "";
         for line in page.lines() {
             match line.strip_prefix("# TYPE ") {

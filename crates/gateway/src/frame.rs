@@ -1,8 +1,9 @@
 //! A frame that waits in a discipline.
 
 use asymq_core::ack::AckInfo;
-use asymq_core::frame::{ack_info, rewrite_ack};
-use asymq_core::{Header, Packet};
+use asymq_core::frame::{Parsed, ack_info, mark_ce, rewrite_ack};
+use asymq_core::units::Instant;
+use asymq_core::{Ecn, Header, Packet};
 
 /// A whole Ethernet frame and its facts.
 ///
@@ -12,10 +13,29 @@ use asymq_core::{Header, Packet};
 pub struct Frame {
     /// What the discipline may know.
     pub header: Header,
+    /// Offset of the IP header; where it would begin if the frame is not IP.
+    pub network: u16,
     /// Offset of the TCP header; 0 unless TCP.
     pub transport: u16,
     /// The frame as received.
     pub bytes: Box<[u8]>,
+}
+
+impl Frame {
+    /// The frame of `bytes` that arrives at `now` and for which the link charges `len` bytes.
+    #[inline]
+    pub fn new(now: Instant, parsed: &Parsed, len: u32, bytes: Box<[u8]>) -> Self {
+        Self {
+            header: Header {
+                arrival: now,
+                len,
+                ..parsed.header
+            },
+            network: parsed.network,
+            transport: parsed.transport,
+            bytes,
+        }
+    }
 }
 
 impl Packet for Frame {
@@ -28,8 +48,16 @@ impl Packet for Frame {
         ack_info(&self.bytes, self.transport)
     }
 
-    fn rewrite_ack(&mut self, newer: &AckInfo) {
-        rewrite_ack(&mut self.bytes, self.transport, newer);
-        self.header.ack = newer.ack;
+    fn mark_ce(&mut self) -> bool {
+        let marked = mark_ce(&mut self.bytes, self.network);
+        if marked {
+            self.header.ecn = Ecn::Ce;
+        }
+        marked
+    }
+
+    fn rewrite_ack(&mut self, info: &AckInfo) {
+        rewrite_ack(&mut self.bytes, self.transport, info);
+        self.header.ack = info.ack;
     }
 }

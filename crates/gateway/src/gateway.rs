@@ -1,7 +1,8 @@
 //! The loop that runs a gateway.
 
 use crate::change::{Changer, Changes};
-use crate::forwarder::{Forwarder, LinkConfig};
+use crate::config::{LinkConfig, LinkError};
+use crate::forwarder::Forwarder;
 use crate::io::PacketIo;
 use crate::link::Link;
 use crate::port::PortError;
@@ -9,18 +10,20 @@ use crate::snapshot::{Observer, PortLosses, Shared};
 use crate::stop::Stop;
 use crate::sys::{poll, precise_timers, prefer_this_thread};
 use asymq_core::Header;
+use asymq_core::catalog::{Catalog, Standard};
 use asymq_core::frame::FlowKey;
 use asymq_core::units::{Duration, Instant};
-use asymq_scenario::{BadArgument, ScenarioError, Toward};
+use asymq_scenario::Toward;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 
 /// Frames taken or sent before the other direction has its turn.
 const BATCH: usize = 64;
-/// How often a snapshot is published unless told otherwise.
+/// How often a snapshot is published by default.
 const REPORT: Duration = Duration::from_secs(1);
 /// A gateway that would wake more often than this rests, so that frames are handled by the dozen:
 /// a wake costs as much as several frames.
@@ -29,7 +32,7 @@ const REST: Duration = Duration::from_micros(100);
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// What a gateway is to do.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayConfig {
     /// Interface towards home.
     pub lan: String,
@@ -39,7 +42,7 @@ pub struct GatewayConfig {
     pub link: LinkConfig,
 }
 
-/// Why a gateway cannot start or go on. Each is one line that names the flag.
+/// Why a gateway cannot start or go on. Each is one line that names the flag or the direction.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
     /// Both ports would be one.
@@ -53,12 +56,9 @@ pub enum GatewayError {
         /// Why.
         source: PortError,
     },
-    /// A flag is missing or not understood.
+    /// A discipline cannot be built.
     #[error(transparent)]
-    Argument(#[from] BadArgument),
-    /// The configuration file is wrong.
-    #[error(transparent)]
-    File(#[from] ScenarioError),
+    Link(#[from] LinkError),
     /// The control socket cannot be made, or nobody listens there.
     #[error("--control {}: {source}", path.display())]
     Control {
@@ -93,8 +93,7 @@ impl GatewayError {
     pub const fn is_bad_input(&self) -> bool {
         match self {
             Self::SameInterface(_)
-            | Self::Argument(_)
-            | Self::File(_)
+            | Self::Link(_)
             | Self::Control { .. }
             | Self::Refused(_)
             | Self::Metrics { .. } => true,
@@ -119,12 +118,26 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Opens both interfaces in the calling thread's network namespace. Frames that come in wait
-    /// in the interfaces' rings until [`run`](Self::run).
+    /// A gateway with the disciplines of asymq; see [`open_with`](Self::open_with).
     ///
     /// # Errors
-    /// An interface is missing or not fit, both are the same, or privileges are missing.
+    /// As [`open_with`](Self::open_with).
     pub fn open(config: &GatewayConfig) -> Result<Self, GatewayError> {
+        Self::open_with(&Standard, config)
+    }
+
+    /// Builds the disciplines of `config` and opens both interfaces in the calling thread's network
+    /// namespace. Frames that come in wait in the interfaces' rings until [`run`](Self::run). Later
+    /// changes are built from the same catalog.
+    ///
+    /// # Errors
+    /// A discipline cannot be built, an interface is missing or not fit, both are the same, or
+    /// privileges are missing.
+    pub fn open_with(
+        catalog: &'static impl Catalog,
+        config: &GatewayConfig,
+    ) -> Result<Self, GatewayError> {
+        let link = config.link.build(catalog)?;
         if config.lan == config.wan {
             return Err(GatewayError::SameInterface(config.wan.clone()));
         }
@@ -141,8 +154,8 @@ impl Gateway {
         Ok(Self {
             lan,
             wan,
-            forwarder: Forwarder::new(&config.link, key),
-            changes: Changes::new().map_err(|source| GatewayError::System {
+            forwarder: Forwarder::new(link, key),
+            changes: Changes::new(catalog).map_err(|source| GatewayError::System {
                 action: "making a pipe",
                 source,
             })?,
@@ -152,12 +165,27 @@ impl Gateway {
         })
     }
 
+    /// The interface towards home.
+    pub fn lan(&self) -> &str {
+        self.lan.name()
+    }
+
+    /// The interface towards the Internet.
+    pub fn wan(&self) -> &str {
+        self.wan.name()
+    }
+
+    /// What it does between them now.
+    pub const fn config(&self) -> &LinkConfig {
+        self.forwarder.config()
+    }
+
     /// Where snapshots appear while it runs.
     pub fn stats(&self) -> Shared {
         self.shared.clone()
     }
 
-    /// What changes it while it runs. A gateway that does not run answers when it does.
+    /// What changes it while it runs. A change waits until it does.
     pub fn changer(&self) -> Changer {
         self.changes.changer()
     }
@@ -167,29 +195,33 @@ impl Gateway {
         self.report_interval = interval;
     }
 
-    /// Shows `watch` every frame that starts towards the WAN, and how long it has waited.
+    /// Shows `watch` every frame that starts towards the WAN, and its sojourn time.
     pub fn set_watch(&mut self, watch: impl FnMut(&Header, Duration) + Send + 'static) {
         self.forwarder.set_watch(watch);
     }
 
-    /// Sends words about interfaces that come and go elsewhere than to standard error.
+    /// Logs interfaces that come and go elsewhere than on standard error.
     pub fn set_log(&mut self, log: impl FnMut(&str) + Send + 'static) {
         self.log = Box::new(log);
     }
 
     /// Forwards until asked to stop; then takes no more from the LAN and lets the queue leave for
     /// at most two seconds, or until asked again. Call it on a thread in the network namespace of
-    /// [`open`](Self::open).
+    /// [`open`](Self::open). However it ends, readers of snapshots and askers for changes wait no
+    /// more.
     ///
     /// # Errors
     /// Waiting for frames fails, which no interface can cause.
+    ///
+    /// # Panics
+    /// A discipline panics.
     pub fn run(&mut self, stop: &Stop) -> Result<(), GatewayError> {
         precise_timers();
         prefer_this_thread();
-        let answer = self.forward(stop);
+        let answer = panic::catch_unwind(AssertUnwindSafe(|| self.forward(stop)));
         self.changes.close();
         self.shared.end();
-        answer
+        answer.unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 
     fn forward(&mut self, stop: &Stop) -> Result<(), GatewayError> {
@@ -198,7 +230,7 @@ impl Gateway {
         let mut report_at = clock.now() + self.report_interval;
         let mut drain_until: Option<Instant> = None;
         let mut rest_until = Instant::ZERO;
-        self.tell_offloads();
+        self.log_offloads();
         loop {
             let now = clock.now();
             let up = self
@@ -301,20 +333,20 @@ impl Gateway {
 
     fn change(&mut self, now: Instant) {
         self.changes.bell.take();
-        while let Ok((config, done)) = self.changes.requests.try_recv() {
+        while let Ok((link, done)) = self.changes.requests.try_recv() {
             let Self {
                 forwarder,
                 lan,
                 wan,
                 ..
             } = self;
-            let moved = forwarder.change(now, &config, lan, wan);
+            let handover = forwarder.change(now, link, lan, wan);
             // Whoever asked may have gone.
-            let _ = done.send(moved);
+            let _ = done.send(handover);
         }
     }
 
-    /// Gives a side up until it is back if `work` on it fails.
+    /// Closes a side until it is back if `work` on it fails.
     fn check(&mut self, side: Side, work: impl FnOnce(&mut Link) -> io::Result<()>) {
         let link = self.link(side);
         if let Err(error) = work(link)
@@ -345,7 +377,7 @@ impl Gateway {
             .publish(observer.observe(now, &mut self.forwarder, losses));
     }
 
-    fn tell_offloads(&mut self) {
+    fn log_offloads(&mut self) {
         for side in [Side::Lan, Side::Wan] {
             let link = self.link(side);
             let switched_off = link.port().map_or(&[][..], |port| port.switched_off());

@@ -8,12 +8,12 @@ use std::ops::{Add, AddAssign};
 ///
 /// Frames are complete: as long as on the wire, VLAN tags in place, checksums filled in.
 pub trait PacketIo {
-    /// Shows received frames to `each` until about `most` were shown or none waits; answers how
-    /// many were. One received superpacket may be shown as several frames beyond `most`.
+    /// Shows received frames to `each` until about `max` were shown or none waits; returns how
+    /// many were. One received superpacket may be shown as several frames beyond `max`.
     ///
     /// # Errors
     /// `NetworkDown` and its kin: the interface went down or away.
-    fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
+    fn receive(&mut self, max: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
 
     /// Takes a copy of the frame for transmission, by the next [`flush`](Self::flush) at the
     /// latest. Frames leave in the order they were given.
@@ -36,12 +36,29 @@ pub trait PacketIo {
 pub struct Losses {
     /// Received while the ring was full.
     pub ring_full: u64,
-    /// Received, but with an offload that could not be undone, or cut short.
-    pub not_understood: u64,
+    /// Received, but cut short, or with an offload that could not be undone.
+    pub malformed: u64,
     /// Not sent: longer than the interface's MTU.
     pub too_long: u64,
     /// Not sent for another reason: the driver's queue was full, or the interface down.
     pub not_sent: u64,
+}
+
+impl Losses {
+    /// The counts by the names of their fields.
+    pub const fn by_name(&self) -> [(&'static str, u64); 4] {
+        [
+            ("ring_full", self.ring_full),
+            ("malformed", self.malformed),
+            ("too_long", self.too_long),
+            ("not_sent", self.not_sent),
+        ]
+    }
+
+    /// All together.
+    pub const fn total(&self) -> u64 {
+        self.ring_full + self.malformed + self.too_long + self.not_sent
+    }
 }
 
 impl Add for Losses {
@@ -50,7 +67,7 @@ impl Add for Losses {
     fn add(self, other: Self) -> Self {
         Self {
             ring_full: self.ring_full + other.ring_full,
-            not_understood: self.not_understood + other.not_understood,
+            malformed: self.malformed + other.malformed,
             too_long: self.too_long + other.too_long,
             not_sent: self.not_sent + other.not_sent,
         }

@@ -49,7 +49,7 @@ impl Link {
         self.port.is_none().then_some(self.retry_at)
     }
 
-    /// Looks for the interface if it is away and time; answers whether it is back.
+    /// Looks for the interface if it is away and this is due; returns whether it is back.
     pub(crate) fn retry(&mut self, now: Instant) -> bool {
         if self.port.is_some() || now < self.retry_at {
             return false;
@@ -66,7 +66,7 @@ impl Link {
         true
     }
 
-    /// Gives the interface up until it is back.
+    /// Closes the interface until it is back.
     pub(crate) fn close(&mut self) {
         if let Some(mut port) = self.port.take() {
             self.losses += port.losses();
@@ -76,9 +76,9 @@ impl Link {
 }
 
 impl PacketIo for Link {
-    fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+    fn receive(&mut self, max: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         match &mut self.port {
-            Some(port) => port.receive(most, each),
+            Some(port) => port.receive(max, each),
             None => Ok(0),
         }
     }

@@ -10,7 +10,7 @@ pub(crate) use checksum::{complete, sum};
 
 /// The frame cannot be brought into the form it would have had on a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotUnderstood;
+pub(crate) struct Malformed;
 
 /// What was left to do, from a `virtio_net_hdr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,15 +62,15 @@ impl Offload {
         frame: &mut [u8],
         scratch: &mut Vec<u8>,
         each: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), NotUnderstood> {
+    ) -> Result<(), Malformed> {
         if self.kind == GSO_NONE {
             if self.needs_checksum {
-                complete(frame, self.checksum_start, self.checksum_offset).ok_or(NotUnderstood)?;
+                complete(frame, self.checksum_start, self.checksum_offset).ok_or(Malformed)?;
             }
             each(frame);
             return Ok(());
         }
-        self.split(frame, scratch, each).ok_or(NotUnderstood)
+        self.split(frame, scratch, each).ok_or(Malformed)
     }
 
     fn split(self, frame: &[u8], scratch: &mut Vec<u8>, each: &mut dyn FnMut(&[u8])) -> Option<()> {

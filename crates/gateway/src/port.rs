@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// Memory of the receive ring. 4096 frames of Ethernet's usual size.
 const RING_BYTES: usize = 8 << 20;
 /// The longest superpacket: 64 KiB above the link layer.
-const LONGEST: usize = (1 << 16) + 64;
+const MAX_SUPERPACKET: usize = (1 << 16) + 64;
 
 /// An Ethernet interface, opened for whole frames: it receives all that come in, whoever they are
 /// for, but not what this host sends, and sends frames as they are.
@@ -127,7 +127,7 @@ impl Port {
             ring,
             batch: SendBatch::new(sender),
             losses: Losses::default(),
-            superpacket: vec![0; LONGEST],
+            superpacket: vec![0; MAX_SUPERPACKET],
             segment: Vec::new(),
             merging: MergingOff::new(name),
         })
@@ -155,7 +155,7 @@ impl Port {
 }
 
 impl PacketIo for Port {
-    fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+    fn receive(&mut self, max: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         let Self {
             socket,
             ring,
@@ -169,13 +169,13 @@ impl PacketIo for Port {
             shown += 1;
             each(frame);
         };
-        for _ in 0..most {
+        for _ in 0..max {
             let any = ring.next(|received| {
                 if received.outgoing {
                 } else if received.truncated {
                     losses.ring_full += 1;
                 } else if !take(received, socket, superpacket, segment, &mut count) {
-                    losses.not_understood += 1;
+                    losses.malformed += 1;
                 }
             });
             if !any {
@@ -193,7 +193,7 @@ impl PacketIo for Port {
     #[inline]
     fn send(&mut self, frame: &[u8]) {
         if !self.batch.push(frame) {
-            // An error comes again, and is told, at the next flush.
+            // The error comes again at the next flush, which returns it.
             let _ = self.flush();
             self.batch.push(frame);
         }

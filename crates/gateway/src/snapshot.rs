@@ -2,20 +2,25 @@
 
 use crate::forwarder::Forwarder;
 use crate::io::Losses;
-use crate::meter::{Kind, Sojourn, Traffic};
-use asymq_core::Stats;
-use asymq_core::qdisc::ClassStats;
-use asymq_core::units::{Instant, Rate};
+use asymq_core::hold::PerClass;
+use asymq_core::qdisc::Counter;
+use asymq_core::units::Instant;
+use asymq_core::{Fate, Reason, TrafficClass};
 use asymq_scenario::Toward;
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Incremented when a key of the JSON changes its meaning.
+pub const SNAPSHOT_FORMAT: u32 = 2;
+
 /// The state of a gateway at one moment. Bytes are as charged to the link, rates in bit/s over the
 /// last interval, counters since the start.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Snapshot {
+    /// [`SNAPSHOT_FORMAT`].
+    pub format: u32,
     /// Seconds since 1970.
     pub time: f64,
     /// Seconds since the previous snapshot.
@@ -24,91 +29,145 @@ pub struct Snapshot {
     pub up: DirectionSnapshot,
     /// Towards the LAN.
     pub down: DirectionSnapshot,
-    /// The uplink's queue, by class.
-    pub queue: QueueSnapshot,
-    /// The uplink discipline's control variables.
-    pub control: BTreeMap<&'static str, f64>,
-    /// The downlink's queue; empty if frames pass at once there.
-    pub queue_down: QueueSnapshot,
-    /// The downlink discipline's control variables.
-    pub control_down: BTreeMap<&'static str, f64>,
     /// Frames lost at the interfaces.
     pub losses: PortLosses,
 }
 
+impl Default for Snapshot {
+    fn default() -> Self {
+        Self {
+            format: SNAPSHOT_FORMAT,
+            time: 0.0,
+            interval: 0.0,
+            up: DirectionSnapshot::default(),
+            down: DirectionSnapshot::default(),
+            losses: PortLosses::default(),
+        }
+    }
+}
+
 /// One direction of the link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct DirectionSnapshot {
-    /// The capacity that the gateway was told, in bit/s.
+    /// The configured capacity in bit/s.
     pub capacity: u64,
-    /// All traffic.
+    /// All traffic sent, in bit/s.
     pub rate: f64,
     /// Pure ACKs.
-    pub ack: TrafficSnapshot,
-    /// TCP data.
-    pub data: TrafficSnapshot,
-    /// All else.
-    pub other: TrafficSnapshot,
-    /// What happened to pure ACKs.
-    pub thinning: ThinningSnapshot,
-}
-
-/// Pure ACKs of one direction, since the start unless said otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct ThinningSnapshot {
-    /// Came in.
-    pub seen: u64,
-    /// Dropped for lack of room or to signal congestion.
-    pub dropped: u64,
-    /// Given up because a later one carried their news.
-    pub filtered: u64,
-    /// Made by a regenerator.
-    pub made: u64,
-    /// Bytes of TCP data that passed in the other direction for every ACK sent in this one, over
-    /// the last interval; 0 if none was sent.
-    pub data_bytes_per_ack: f64,
-}
-
-/// One kind of traffic in one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct TrafficSnapshot {
-    /// In bit/s.
-    pub rate: f64,
-    /// Packets since the start.
-    pub packets: u64,
-    /// Bytes since the start.
-    pub bytes: u64,
-}
-
-/// The uplink's queue. A discipline without classes holds all under `data`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct QueueSnapshot {
-    /// The ACK class.
     pub ack: ClassSnapshot,
-    /// The data class.
+    /// TCP data.
     pub data: ClassSnapshot,
+    /// All else.
+    pub other: ClassSnapshot,
+    /// ACKs that a regenerator made; they are among the packets sent.
+    pub regenerated: u64,
+    /// Bytes of TCP data sent in the other direction for every ACK sent in this one, over the last
+    /// interval; 0 if none was sent.
+    pub data_bytes_per_ack: f64,
+    /// The discipline's control variables.
+    pub control: BTreeMap<&'static str, f64>,
 }
 
-/// One class of the queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+impl DirectionSnapshot {
+    /// One class.
+    pub const fn class(&self, class: TrafficClass) -> &ClassSnapshot {
+        match class {
+            TrafficClass::Ack => &self.ack,
+            TrafficClass::Data => &self.data,
+            TrafficClass::Other => &self.other,
+        }
+    }
+
+    /// Packets that wait.
+    pub const fn backlog_packets(&self) -> u32 {
+        self.ack.backlog_packets + self.data.backlog_packets + self.other.backlog_packets
+    }
+
+    /// All classes.
+    pub const fn classes(&self) -> [(TrafficClass, &ClassSnapshot); TrafficClass::COUNT] {
+        [
+            (TrafficClass::Ack, &self.ack),
+            (TrafficClass::Data, &self.data),
+            (TrafficClass::Other, &self.other),
+        ]
+    }
+}
+
+/// One class of traffic in one direction. What came is what was sent, dropped or filtered, or
+/// waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ClassSnapshot {
+    /// Sent, in bit/s.
+    pub rate: f64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Bytes sent.
+    pub bytes: u64,
     /// Packets that wait.
     pub backlog_packets: u32,
     /// Bytes that wait.
     pub backlog_bytes: u64,
-    /// Packets dropped since the start, for lack of room or to signal congestion.
-    pub drops: u64,
-    /// ACKs given up since the start because a later one carried their news.
+    /// Packets dropped: a sender has to send them again, or feels their loss.
+    pub dropped: u64,
+    /// Packets filtered: a later ACK says all that they say.
     pub filtered: u64,
-    /// Median time in the queue of what left in the last interval, in ms: of pure ACKs under
-    /// `ack`, of all else under `data`, whatever the discipline's classes.
+    /// Packets sent with a congestion mark that the discipline set.
+    pub marked: u64,
+    /// Packets that were not sent, by the name of the [`Reason`].
+    pub reasons: Reasons,
+    /// Median sojourn time in ms of what left the queue in the last interval; 0 if nothing did.
     pub sojourn_p50_ms: f64,
+    /// 95th percentile of the same.
+    pub sojourn_p95_ms: f64,
     /// 99th percentile of the same.
     pub sojourn_p99_ms: f64,
 }
 
+impl ClassSnapshot {
+    /// Packets that came; regenerated ACKs are among them.
+    pub const fn arrived(&self) -> u64 {
+        self.packets + self.dropped + self.filtered + self.backlog_packets as u64
+    }
+}
+
+/// Packets that were not sent, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reasons([u64; Reason::COUNT]);
+
+impl Reasons {
+    /// Packets of one reason.
+    pub const fn of(&self, reason: Reason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// All reasons and their packets.
+    pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> {
+        Reason::ALL.iter().copied().zip(self.0)
+    }
+}
+
+impl FromIterator<(Reason, u64)> for Reasons {
+    fn from_iter<I: IntoIterator<Item = (Reason, u64)>>(counts: I) -> Self {
+        let mut reasons = Self::default();
+        for (reason, count) in counts {
+            reasons.0[reason as usize] += count;
+        }
+        reasons
+    }
+}
+
+impl Serialize for Reasons {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(Reason::COUNT))?;
+        for (reason, count) in self.iter() {
+            map.serialize_entry(reason.name(), &count)?;
+        }
+        map.end()
+    }
+}
+
 /// Frames lost at either interface.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct PortLosses {
     /// Towards home.
     pub lan: Losses,
@@ -116,23 +175,25 @@ pub struct PortLosses {
     pub wan: Losses,
 }
 
-/// Turns a forwarder's counters into snapshots.
+/// Turns a forwarder's counters into snapshots, for those who drive one themselves.
 #[derive(Debug)]
-pub(crate) struct Observer {
+pub struct Observer {
     last: Instant,
     /// What had been sent up and down.
-    before: [Traffic; 2],
+    before: [PerClass<Counter>; 2],
 }
 
 impl Observer {
-    pub(crate) fn new(now: Instant) -> Self {
+    /// An observer of a forwarder that starts now.
+    pub fn new(now: Instant) -> Self {
         Self {
             last: now,
-            before: [Traffic::default(); 2],
+            before: Default::default(),
         }
     }
 
-    pub(crate) fn observe(
+    /// The state at `now`, with rates and percentiles since the call before.
+    pub fn observe(
         &mut self,
         now: Instant,
         forwarder: &mut Forwarder,
@@ -140,35 +201,25 @@ impl Observer {
     ) -> Snapshot {
         let interval = now.saturating_since(self.last).as_secs_f64();
         self.last = now;
-        let capacities = [forwarder.config().up, forwarder.config().down];
         let both = [Toward::Up, Toward::Down];
-        let sent = both.map(|toward| forwarder.lane(toward).meters.sent);
-        let [queue, queue_down] = both.map(|toward| {
-            let lane = forwarder.lane(toward);
-            let (ack, data) = lane.meters.take_sojourns();
-            queue(&lane.stats(), ack, data)
+        let sent = both.map(|toward| forwarder.meters(toward).sent);
+        let recent = both.map(|toward| {
+            let (now, before) = (sent[toward as usize], self.before[toward as usize]);
+            TrafficClass::ALL.map(|class| now.of(class) - before.of(class))
         });
-        let [control, control_down] =
-            both.map(|toward| forwarder.probes(toward).into_iter().collect());
+        self.before = sent;
         let [up, down] = both.map(|toward| {
             let (this, other) = (toward as usize, 1 - toward as usize);
-            let lane = forwarder.lane(toward);
-            let mut seen = direction(capacities[this], &sent[this], &self.before[this], interval);
-            let acks = sent[this].of(Kind::Ack).packets - self.before[this].of(Kind::Ack).packets;
-            let data = sent[other].of(Kind::Data).bytes - self.before[other].of(Kind::Data).bytes;
-            seen.thinning = ThinningSnapshot {
-                seen: lane.meters.acks.seen,
-                dropped: lane.meters.acks.dropped,
-                filtered: lane.meters.acks.filtered,
-                made: lane.made(),
+            let acks = recent[this][TrafficClass::Ack as usize].packets;
+            let data = recent[other][TrafficClass::Data as usize].bytes;
+            DirectionSnapshot {
                 data_bytes_per_ack: match acks {
                     0 => 0.0,
                     acks => data as f64 / acks as f64,
                 },
-            };
-            seen
+                ..direction(toward, forwarder, recent[this], interval)
+            }
         });
-        self.before = sent;
         Snapshot {
             time: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
@@ -176,47 +227,55 @@ impl Observer {
             interval,
             up,
             down,
-            queue,
-            control,
-            queue_down,
-            control_down,
             losses,
+            ..Snapshot::default()
         }
     }
 }
 
-fn direction(capacity: Rate, now: &Traffic, before: &Traffic, interval: f64) -> DirectionSnapshot {
+fn direction(
+    toward: Toward,
+    forwarder: &mut Forwarder,
+    recent: [Counter; TrafficClass::COUNT],
+    interval: f64,
+) -> DirectionSnapshot {
     let rate = |bytes: u64| match interval > 0.0 {
         true => bytes as f64 * 8.0 / interval,
         false => 0.0,
     };
-    let kind = |kind| TrafficSnapshot {
-        rate: rate(now.of(kind).bytes - before.of(kind).bytes),
-        packets: now.of(kind).packets,
-        bytes: now.of(kind).bytes,
+    let capacity = forwarder.config().direction(toward).1;
+    let meters = *forwarder.meters(toward);
+    let fate = |fate, class| meters.fate(fate).of(class).packets;
+    let mut class = |class: TrafficClass| {
+        let sojourn = forwarder.direction(toward).take_sojourns(class);
+        let (sent, backlog) = (meters.sent.of(class), meters.backlog.of(class));
+        let reasons = Reason::ALL.iter();
+        ClassSnapshot {
+            rate: rate(recent[class as usize].bytes),
+            packets: sent.packets,
+            bytes: sent.bytes,
+            backlog_packets: backlog.packets,
+            backlog_bytes: backlog.bytes,
+            dropped: fate(Fate::Dropped, class),
+            filtered: fate(Fate::Filtered, class),
+            marked: fate(Fate::Marked, class),
+            reasons: reasons
+                .map(|reason| (*reason, meters.left(*reason).of(class).packets))
+                .collect(),
+            sojourn_p50_ms: sojourn.p50,
+            sojourn_p95_ms: sojourn.p95,
+            sojourn_p99_ms: sojourn.p99,
+        }
     };
     DirectionSnapshot {
         capacity: capacity.bits_per_sec(),
-        rate: rate(now.total().bytes - before.total().bytes),
-        ack: kind(Kind::Ack),
-        data: kind(Kind::Data),
-        other: kind(Kind::Other),
-        thinning: ThinningSnapshot::default(),
-    }
-}
-
-fn queue(stats: &Stats, ack: Sojourn, data: Sojourn) -> QueueSnapshot {
-    let class = |stats: &ClassStats, sojourn: Sojourn| ClassSnapshot {
-        backlog_packets: stats.backlog.packets,
-        backlog_bytes: stats.backlog.bytes,
-        drops: stats.over_limit.packets + stats.early.packets,
-        filtered: stats.ack_filtered.packets,
-        sojourn_p50_ms: sojourn.p50.as_millis_f64(),
-        sojourn_p99_ms: sojourn.p99.as_millis_f64(),
-    };
-    QueueSnapshot {
-        ack: class(&stats.ack, ack),
-        data: class(&stats.data, data),
+        rate: rate(recent.iter().map(|counter| counter.bytes).sum()),
+        ack: class(TrafficClass::Ack),
+        data: class(TrafficClass::Data),
+        other: class(TrafficClass::Other),
+        regenerated: forwarder.direction(toward).regenerated(),
+        data_bytes_per_ack: 0.0,
+        control: forwarder.probes(toward).into_iter().collect(),
     }
 }
 
@@ -262,7 +321,7 @@ impl Shared {
         self.0.1.notify_all();
     }
 
-    /// A reader that panicked leaves the state whole: it is only ever replaced.
+    /// A reader that panicked leaves the state whole: it is only replaced.
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,86 +1,67 @@
 //! A running gateway for a person's eye.
 
-use crate::snapshot::{ClassSnapshot, DirectionSnapshot, QueueSnapshot, Snapshot};
+use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Snapshot};
+use asymq_core::TrafficClass;
 use asymq_core::units::Limit;
 use std::fmt::Write;
 
 /// The snapshot as a table, some ten lines of at most 80 characters.
-pub(crate) fn table(title: &str, snapshot: &Snapshot) -> String {
+pub fn table(title: &str, snapshot: &Snapshot) -> String {
     let mut text = format!("{title}\n\n");
-    let mut line = |cells: [&str; 6]| {
-        let [name, cells @ ..] = cells;
+    let mut line = |name: &str, cells: [&str; 5]| {
         let _ = write!(text, "{name:<10}");
         for cell in cells {
             let _ = write!(text, "{cell:>14}");
         }
         text.push('\n');
     };
-    line(["", "rate", "of the link", "ACKs", "data", "other"]);
-    for (name, direction) in [("up", &snapshot.up), ("down", &snapshot.down)] {
-        let cells = traffic(direction);
-        line([name, &cells[0], &cells[1], &cells[2], &cells[3], &cells[4]]);
+    let directions = [("up", &snapshot.up), ("down", &snapshot.down)];
+    line("", ["rate", "of the link", "ACKs", "data", "other"]);
+    for (name, direction) in directions {
+        line(name, traffic(direction).each_ref().map(String::as_str));
     }
-    line([""; 6]);
-    line(["queue", "waiting", "", "wait, median", "99 %", "dropped"]);
-    let queues = [
-        (["up ACKs", "up data"], &snapshot.queue, &snapshot.control),
-        (
-            ["down ACKs", "down data"],
-            &snapshot.queue_down,
-            &snapshot.control_down,
-        ),
-    ];
-    for (names, of, control) in queues {
-        // Nothing is said of a downlink that has no discipline.
-        if names[0] == "up ACKs" || !control.is_empty() || *of != QueueSnapshot::default() {
-            for (name, class) in names.iter().zip([&of.ack, &of.data]) {
-                let cells = queue(class);
-                line([name, &cells[0], &cells[1], &cells[2], &cells[3], &cells[4]]);
+    line("", [""; 5]);
+    line("queue", ["backlog", "", "sojourn p50", "p99", "dropped"]);
+    for (name, direction) in directions {
+        for (class, of) in direction.classes() {
+            // The uplink's ACKs and data always have their lines.
+            if holds(of) || name == "up" && class != TrafficClass::Other {
+                let name = format!("{name} {}", class.name());
+                line(&name, queue(of).each_ref().map(String::as_str));
             }
         }
     }
     text.push('\n');
-    for (name, direction) in [("up", &snapshot.up), ("down", &snapshot.down)] {
-        let of = &direction.thinning;
-        if of.filtered + of.made > 0 {
-            let _ = writeln!(
-                text,
-                "ACKs {name}: {} seen, {} filtered, {} dropped, {} made, {} B of data each",
-                of.seen,
-                of.filtered,
-                of.dropped,
-                of.made,
-                significant(of.data_bytes_per_ack)
-            );
+    for (name, direction) in directions {
+        for counts in [losses_of_queue(direction), regeneration(direction)] {
+            if !counts.is_empty() {
+                let _ = writeln!(text, "{name}: {counts}");
+            }
         }
     }
-    for (direction, control) in [("", &snapshot.control), ("down: ", &snapshot.control_down)] {
+    for (name, direction) in directions {
+        let control = direction.control.iter();
         let control: Vec<String> = control
-            .iter()
             .map(|(name, value)| format!("{name} {}", significant(*value)))
             .collect();
         if !control.is_empty() {
-            let _ = writeln!(text, "{direction}{}", control.join("  "));
+            let _ = writeln!(text, "{name}: {}", control.join("  "));
         }
     }
     for (port, losses) in [("lan", snapshot.losses.lan), ("wan", snapshot.losses.wan)] {
-        let reasons = [
-            ("came too fast", losses.ring_full),
-            ("not understood", losses.not_understood),
-            ("longer than the MTU", losses.too_long),
-            ("not sent", losses.not_sent),
-        ];
-        let lost: Vec<String> = reasons
-            .iter()
-            .filter(|(_, count)| *count > 0)
-            .map(|(reason, count)| format!("{count} {reason}"))
-            .collect();
+        let lost = listed(losses.by_name());
         if !lost.is_empty() {
-            let _ = writeln!(text, "lost at {port}: {}", lost.join(", "));
+            let _ = writeln!(text, "lost at {port}: {}", lost.replace('_', " "));
         }
     }
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n") + "\n"
+}
+
+/// Whether a class has something to show of its queue.
+fn holds(class: &ClassSnapshot) -> bool {
+    let counts = u64::from(class.backlog_packets) + class.dropped + class.filtered + class.marked;
+    counts > 0 || class.sojourn_p99_ms > 0.0
 }
 
 fn traffic(direction: &DirectionSnapshot) -> [String; 5] {
@@ -100,8 +81,39 @@ fn queue(class: &ClassSnapshot) -> [String; 5] {
         scaled(class.backlog_bytes as f64, ["B", "kB", "MB"]),
         format!("{} ms", significant(class.sojourn_p50_ms)),
         format!("{} ms", significant(class.sojourn_p99_ms)),
-        class.drops.to_string(),
+        class.dropped.to_string(),
     ]
+}
+
+/// What was not sent, by reason, and what was marked, in all classes.
+fn losses_of_queue(direction: &DirectionSnapshot) -> String {
+    let classes = direction.classes();
+    let reasons = asymq_core::Reason::ALL.iter().map(|reason| {
+        let counts = classes.iter().map(|(_, class)| class.reasons.of(*reason));
+        (reason.name(), counts.sum())
+    });
+    let marked = classes.iter().map(|(_, class)| class.marked).sum();
+    listed(reasons.chain([("marked", marked)]))
+}
+
+fn regeneration(direction: &DirectionSnapshot) -> String {
+    if direction.regenerated + direction.ack.filtered == 0 {
+        return String::new();
+    }
+    format!(
+        "{} regenerated, {} B of data per ACK",
+        direction.regenerated,
+        significant(direction.data_bytes_per_ack)
+    )
+}
+
+/// Those that are not zero.
+fn listed(counts: impl IntoIterator<Item = (&'static str, u64)>) -> String {
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+    let counts: Vec<String> = counts
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    counts.join(", ")
 }
 
 fn rate(bits_per_sec: f64) -> String {
@@ -131,26 +143,26 @@ fn significant(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::io::Losses;
-    use crate::snapshot::ThinningSnapshot;
+    use asymq_core::Reason;
 
     #[test]
     fn the_table_is_aligned_and_names_its_units() {
         let mut snapshot = Snapshot::default();
         snapshot.up.capacity = 1_000_000;
         snapshot.up.rate = 987_654.0;
-        snapshot.up.ack.rate = 87_654.0;
-        snapshot.up.data.rate = 900_000.0;
-        snapshot.down.capacity = 10_000_000;
-        snapshot.down.rate = 9_990_000.0;
-        snapshot.queue.ack = ClassSnapshot {
+        snapshot.up.ack = ClassSnapshot {
+            rate: 87_654.0,
             backlog_packets: 3,
             backlog_bytes: 198,
-            drops: 12,
+            dropped: 12,
             sojourn_p50_ms: 4.25,
             sojourn_p99_ms: 61.04,
             ..ClassSnapshot::default()
         };
-        snapshot.control.insert("data_share", 0.734);
+        snapshot.up.data.rate = 900_000.0;
+        snapshot.down.capacity = 10_000_000;
+        snapshot.down.rate = 9_990_000.0;
+        snapshot.up.control.insert("data_share", 0.734);
         snapshot.losses.wan = Losses {
             too_long: 7,
             ..Losses::default()
@@ -162,37 +174,45 @@ lan -> wan, aq
 up            988 kbit/s        98.8 %   87.7 kbit/s    900 kbit/s       0 bit/s
 down         9.99 Mbit/s        99.9 %       0 bit/s       0 bit/s       0 bit/s
 
-queue            waiting                wait, median          99 %       dropped
-up ACKs               3p         198 B       4.25 ms       61.0 ms            12
+queue            backlog                 sojourn p50           p99       dropped
+up ack                3p         198 B       4.25 ms       61.0 ms            12
 up data               0p           0 B          0 ms          0 ms             0
 
-data_share 0.73
-lost at wan: 7 longer than the MTU
+up: data_share 0.73
+lost at wan: 7 too long
 ";
         assert_eq!(table("lan -> wan, aq", &snapshot), expected);
     }
 
     #[test]
-    fn thinning_and_a_shaped_downlink_are_shown_where_there_are_any() {
+    fn filtering_regeneration_and_a_downlink_queue_are_shown_where_there_are_any() {
+        let plain = table("", &Snapshot::default());
+        assert!(!plain.contains("down ack") && !plain.contains("regenerated"));
         let mut snapshot = Snapshot::default();
-        let plain = table("", &snapshot);
-        assert!(!plain.contains("down ACKs") && !plain.contains("seen"));
-        snapshot.queue_down.data.backlog_packets = 7;
-        snapshot.up.thinning = ThinningSnapshot {
-            seen: 1_234_567,
-            filtered: 123_456,
-            data_bytes_per_ack: 12_345.6,
-            ..ThinningSnapshot::default()
-        };
+        snapshot.down.data.backlog_packets = 7;
+        snapshot.up.ack.filtered = 123_456;
+        snapshot.up.data_bytes_per_ack = 12_345.6;
         let text = table("", &snapshot);
-        let line =
-            "ACKs up: 1234567 seen, 123456 filtered, 0 dropped, 0 made, 12346 B of data each";
+        let line = "up: 0 regenerated, 12346 B of data per ACK";
         assert!(text.lines().any(|found| found == line), "{text}");
         assert!(text.lines().all(|found| found.len() <= 80), "{text}");
-        assert!(
-            text.lines()
-                .any(|found| found.starts_with("down data             7p")),
-            "{text}"
-        );
+        let row = "down data             7p";
+        assert!(text.lines().any(|found| found.starts_with(row)), "{text}");
+    }
+
+    #[test]
+    fn every_reason_and_the_marks_are_counted_over_all_classes() {
+        let mut snapshot = Snapshot::default();
+        let once = || Reason::ALL.iter().map(|reason| (*reason, 1)).collect();
+        snapshot.up.data.reasons = once();
+        snapshot.up.other.reasons = once();
+        snapshot.up.data.marked = 5;
+        let names = Reason::ALL
+            .iter()
+            .map(|reason| format!("2 {}", reason.name()));
+        let names: Vec<String> = names.chain(["5 marked".into()]).collect();
+        let line = format!("up: {}", names.join(", "));
+        let text = table("", &snapshot);
+        assert!(text.lines().any(|found| found == line), "{text}");
     }
 }

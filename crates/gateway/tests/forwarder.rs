@@ -1,13 +1,18 @@
 //! The forwarder between fake ports, by a fake clock.
 
+#[path = "common/disciplines.rs"]
+mod disciplines;
 #[path = "common/fake.rs"]
 mod fake;
 
-use asymq_core::config::Config;
+use asymq_core::Fate;
+use asymq_core::catalog::{Config, Params, Place, Standard, resolve};
 use asymq_core::frame::FlowKey;
+use asymq_core::hold::Transmitter;
 use asymq_core::units::{Duration, Instant, Limit, Rate};
-use asymq_gateway::{Forwarder, LinkConfig, Shaper, Stage};
-use asymq_scenario::{QdiscArgs, QdiscName, Toward};
+use asymq_gateway::{Forwarder, LinkConfig, Stage};
+use asymq_scenario::Toward;
+use disciplines::{discipline, names};
 use fake::FakePort;
 
 impl FakePort {
@@ -17,20 +22,19 @@ impl FakePort {
 }
 
 fn droptail(packets: u32) -> Config {
-    Config::DropTail {
-        limit: Limit::Packets(packets),
-    }
+    let rate = "1gbit".parse().unwrap();
+    discipline("droptail", rate, rate, packets)
 }
 
-fn forwarder(discipline: &Config, rate: &str, overhead: &str) -> Forwarder {
+fn forwarder(discipline: Config, rate: &str, overhead: &str) -> Forwarder {
     let link = LinkConfig {
         up: rate.parse().unwrap(),
         down: "1gbit".parse().unwrap(),
         overhead: overhead.parse().unwrap(),
-        uplink: Stage::Queue(*discipline),
+        uplink: Stage::Queue(discipline),
         downlink: Stage::AtOnce,
     };
-    Forwarder::new(&link, FlowKey::new([1, 2]))
+    Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]))
 }
 
 /// A frame that is no IP, with a number in it.
@@ -61,7 +65,7 @@ fn millis(millis: u64) -> Instant {
 fn the_uplink_carries_exactly_its_rate_however_late_its_caller_wakes() {
     // Long enough that one frame is less than 0.05 %.
     for (rate, seconds) in [("1mbit", 60), ("20mbit", 10), ("950mbit", 2)] {
-        let mut forwarder = forwarder(&droptail(1000), rate, "");
+        let mut forwarder = forwarder(droptail(1000), rate, "");
         let rate: Rate = rate.parse().unwrap();
         let mut wan = FakePort::default();
         let (mut now, mut number, mut sent_bytes) = (millis(1), 0, 0);
@@ -77,7 +81,7 @@ fn the_uplink_carries_exactly_its_rate_however_late_its_caller_wakes() {
                 .unwrap();
             sent_bytes += wan.bytes();
             wan.0.clear();
-            let allowed = (now.saturating_since(millis(1)) + Shaper::MOST_LATE).as_secs_f64()
+            let allowed = (now.saturating_since(millis(1)) + Transmitter::MAX_LATE).as_secs_f64()
                 * rate.bytes_per_sec_f64();
             assert!(sent_bytes as f64 <= allowed + 1513.0, "faster than {rate}");
             // Up to 3 ms late, by a pattern without period.
@@ -91,7 +95,7 @@ fn the_uplink_carries_exactly_its_rate_however_late_its_caller_wakes() {
 
 #[test]
 fn a_frame_that_finds_the_link_idle_leaves_at_once() {
-    let mut forwarder = forwarder(&droptail(50), "1mbit", "");
+    let mut forwarder = forwarder(droptail(50), "1mbit", "");
     let mut wan = FakePort::default();
     for second in 1..100 {
         let now = millis(1000 * second);
@@ -103,7 +107,7 @@ fn a_frame_that_finds_the_link_idle_leaves_at_once() {
 
 #[test]
 fn the_link_rests_only_when_nothing_waits() {
-    let mut forwarder = forwarder(&droptail(50), "1mbit", "");
+    let mut forwarder = forwarder(droptail(50), "1mbit", "");
     let mut wan = FakePort::default();
     for number in 0..3 {
         forwarder.take(millis(1), Toward::Up, &frame(number, 1250), &mut wan);
@@ -131,7 +135,7 @@ fn the_link_rests_only_when_nothing_waits() {
 
 #[test]
 fn a_queue_that_nothing_joins_leaves_in_the_time_that_its_bytes_take() {
-    let mut forwarder = forwarder(&droptail(1000), "10mbit", "");
+    let mut forwarder = forwarder(droptail(1000), "10mbit", "");
     let mut wan = FakePort::default();
     for number in 0..1000 {
         forwarder.take(millis(1), Toward::Up, &frame(number, 1250), &mut wan);
@@ -152,15 +156,9 @@ fn a_queue_that_nothing_joins_leaves_in_the_time_that_its_bytes_take() {
 
 #[test]
 fn under_overload_every_frame_is_sent_or_counted_as_dropped_or_waits() {
-    for name in [
-        QdiscName::Droptail,
-        QdiscName::Aq,
-        QdiscName::Fq,
-        QdiscName::Sad,
-    ] {
+    for name in names() {
         let (up, down) = ("1mbit".parse().unwrap(), "10mbit".parse().unwrap());
-        let config = name.config(&QdiscArgs::default(), up, down, Limit::Packets(50));
-        let mut forwarder = forwarder(&config, "1mbit", "");
+        let mut forwarder = forwarder(discipline(name, up, down, 50), "1mbit", "");
         let mut wan = FakePort::default();
         let mut offered = 0;
         for ms in 1..5_000 {
@@ -171,13 +169,11 @@ fn under_overload_every_frame_is_sent_or_counted_as_dropped_or_waits() {
             }
             forwarder.transmit(millis(ms), Toward::Up, 64, &mut wan);
         }
-        let stats = forwarder.stats(Toward::Up);
-        let classes = [stats.ack, stats.data];
-        let count =
-            |of: fn(&asymq_core::qdisc::ClassStats) -> u64| -> u64 { classes.iter().map(of).sum() };
-        let dropped = count(|c| c.over_limit.packets + c.early.packets + c.ack_filtered.packets);
-        assert_eq!(count(|c| c.enqueued.packets), offered);
-        assert_eq!(count(|c| c.sent.packets), wan.0.len() as u64);
+        let meters = *forwarder.meters(Toward::Up);
+        let fate = |fate| meters.fate(fate).total().packets;
+        let dropped = fate(Fate::Dropped) + fate(Fate::Filtered);
+        assert_eq!(meters.arrived.total().packets, offered, "{name}");
+        assert_eq!(meters.sent.total().packets, wan.0.len() as u64, "{name}");
         let waiting = u64::from(forwarder.backlog(Toward::Up).packets);
         assert_eq!(offered, wan.0.len() as u64 + dropped + waiting, "{name}");
         assert!(dropped > 1000, "{name}: {dropped}");
@@ -186,7 +182,7 @@ fn under_overload_every_frame_is_sent_or_counted_as_dropped_or_waits() {
 
 #[test]
 fn frames_from_the_wan_pass_unchanged_and_in_order() {
-    let mut forwarder = forwarder(&droptail(50), "1mbit", "");
+    let mut forwarder = forwarder(droptail(50), "1mbit", "");
     let mut lan = FakePort::default();
     let frames: Vec<Vec<u8>> = (0..500).map(|n| frame(n, 60 + n as usize)).collect();
     for frame in &frames {
@@ -198,10 +194,54 @@ fn frames_from_the_wan_pass_unchanged_and_in_order() {
 #[test]
 fn the_link_layer_is_charged_for() {
     // IP packets of 40 bytes and 40 more of ADSL fill two cells: 106 bytes, 0.848 ms at 1 Mbit/s.
-    let mut forwarder = forwarder(&droptail(50), "1mbit", "pppoe-llcsnap");
+    let mut forwarder = forwarder(droptail(50), "1mbit", "pppoe-llcsnap");
     let mut wan = FakePort::default();
     forwarder.take(millis(1), Toward::Up, &tcp(0), &mut wan);
     forwarder.take(millis(1), Toward::Up, &tcp(0), &mut wan);
     let next = forwarder.transmit(millis(1), Toward::Up, 64, &mut wan);
     assert_eq!(next, Some(millis(1) + Duration::from_micros(848)));
+}
+
+#[test]
+fn an_aqm_marks_frames_that_understand_it_and_they_leave_with_right_checksums() {
+    let rate: Rate = "1mbit".parse().unwrap();
+    let place = Place {
+        link: rate,
+        reverse: rate,
+        limit: Limit::Packets(50),
+    };
+    let ecn = Params::new().with("ecn", "true");
+    let red = resolve(&Standard, "red", &ecn, &Params::new(), place).unwrap();
+    let mut forwarder = forwarder(red, "1mbit", "");
+    let mut wan = FakePort::default();
+    let mut capable = tcp(1210);
+    capable[15] = 2;
+    let checksum = !sum(&capable[14..34]);
+    capable[24..26].copy_from_slice(&checksum.to_be_bytes());
+    for ms in 1..10_000 {
+        // A quarter more than what the link carries.
+        if ms % 8 == 0 {
+            forwarder.take(millis(ms), Toward::Up, &capable, &mut wan);
+        }
+        forwarder.transmit(millis(ms), Toward::Up, 64, &mut wan);
+    }
+    let marked = wan.0.iter().filter(|frame| frame[15] == 3).count() as u64;
+    assert!(marked > 0);
+    assert!(wan.0.iter().all(|frame| sum(&frame[14..34]) == 0xffff));
+    // What is marked and still waits is counted already.
+    let counted = forwarder.meters(Toward::Up).fate(Fate::Marked).total();
+    let waiting = u64::from(forwarder.backlog(Toward::Up).packets);
+    assert!((marked..=marked + waiting).contains(&counted.packets));
+}
+
+/// RFC 1071, word by word.
+fn sum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2);
+    let mut sum: u32 = words
+        .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]))
+        .sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
 }

@@ -1,15 +1,18 @@
-//! The far side of the slow link: ACKs that were given up before it are made again.
+//! The far side of the slow link: ACKs that were filtered before it are regenerated.
 
 mod common;
 #[path = "common/fake.rs"]
 mod fake;
 
+use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
-use asymq_core::parts::RegeneratorParams;
-use asymq_core::units::{Duration, Instant, Limit};
+use asymq_core::hold::RegeneratorParams;
+use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::{Network, VethEnd};
 use asymq_gateway::{Forwarder, GatewayConfig, LinkConfig, Stage};
-use asymq_scenario::{QdiscArgs, QdiscName, Toward};
+use asymq_scenario::Toward;
+use common::disciplines::discipline;
+use common::wire::{NOBODY, Tap, send};
 use common::{HOME, NET, Place, Running, transfer};
 use fake::FakePort;
 use std::os::fd::AsFd;
@@ -104,7 +107,7 @@ impl Shape {
             let checksum = !sum(&[&ip]);
             ip[10..12].copy_from_slice(&checksum.to_be_bytes());
         }
-        let mut frame = vec![2; 12];
+        let mut frame = [NOBODY, NOBODY].concat();
         frame.extend_from_slice(self.link);
         if self.pppoe {
             let protocol = if self.v6 { 0x57 } else { 0x21 };
@@ -150,7 +153,7 @@ fn millis(millis: u64) -> Instant {
 
 /// What leaves for frames that come 10 ms apart, and when in ms.
 fn pass(link: &LinkConfig, frames: &[Vec<u8>]) -> Vec<(u64, Vec<u8>)> {
-    let mut forwarder = Forwarder::new(link, FlowKey::new([1, 2]));
+    let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
     let mut left = Vec::new();
     let mut come = frames.iter().zip((10..).step_by(10)).peekable();
     let mut due = None;
@@ -172,7 +175,7 @@ fn pass(link: &LinkConfig, frames: &[Vec<u8>]) -> Vec<(u64, Vec<u8>)> {
 }
 
 #[test]
-fn the_acks_between_two_are_made_in_order_with_right_checksums_on_every_link_layer() {
+fn the_acks_between_two_are_regenerated_in_order_with_right_checksums_on_every_link_layer() {
     for shape in SHAPES {
         for options in [&[][..], &TIMESTAMPS] {
             // Across the wrap of the number.
@@ -209,7 +212,7 @@ fn at_once_means_without_delay() {
 }
 
 #[test]
-fn nothing_is_made_of_acks_that_say_more_than_a_number() {
+fn nothing_is_regenerated_of_acks_that_say_more_than_a_number() {
     const SACK: [u8; 12] = [1, 1, 5, 10, 0, 0, 0x40, 0, 0, 0, 0x50, 0];
     const MPTCP: [u8; 8] = [30, 8, 0, 0, 0, 0, 0, 0];
     const UNKNOWN: [u8; 4] = [253, 4, 1, 2];
@@ -253,7 +256,10 @@ fn duplicates_pass_and_a_closing_hole_is_no_gap() {
 
 #[test]
 fn the_other_direction_passes_at_once_and_unchanged() {
-    let mut forwarder = Forwarder::new(&headend(true), FlowKey::new([1, 2]));
+    let mut forwarder = Forwarder::new(
+        headend(true).build(&Standard).unwrap(),
+        FlowKey::new([1, 2]),
+    );
     let mut lan = FakePort::default();
     let frames = [SHAPES[0].ack(0, 0x10, &[]), SHAPES[0].ack(9000, 0x10, &[])];
     for frame in &frames {
@@ -262,66 +268,117 @@ fn the_other_direction_passes_at_once_and_unchanged() {
     assert_eq!(lan.0, frames);
 }
 
-#[test]
-fn real_tcp_through_a_thinned_uplink_and_a_headend_arrives_whole() {
-    let Some(place) = Place::new() else { return };
-    // home - lan|home gateway|near - far|headend|wan - net
-    let end = |name, index, mac| VethEnd {
-        name,
-        index,
-        mac: [2, 0, 0, 0, mac, index as u8],
-    };
-    place
-        .middle
-        .run(|| {
-            let mut network = Network::open()?;
-            let (near, far) = (end("near", 13, 3), end("far", 14, 4));
-            network.add_veth(near, far, place.middle.as_fd())?;
-            network.set_up(13)?;
-            network.set_up(14)
-        })
-        .unwrap();
-    let config = |lan: &str, wan: &str, link| GatewayConfig {
-        lan: lan.into(),
-        wan: wan.into(),
-        link,
-    };
-    let (up, down) = ("300kbit".parse().unwrap(), "20mbit".parse().unwrap());
-    let queue = |name: QdiscName, limit| {
-        Stage::Queue(name.config(&QdiscArgs::default(), up, down, Limit::Packets(limit)))
-    };
-    for (name, paced) in [(QdiscName::SadArCbq, true), (QdiscName::FifoAfAr, false)] {
+/// `home - lan|home gateway|near - far|headend|wan - net`
+struct Line {
+    place: Place,
+    home: Running,
+    headend: Running,
+}
+
+impl Line {
+    fn new(up: &str, name: &str, paced: bool, segment: u32) -> Option<Self> {
+        let place = Place::new()?;
+        let end = |name, index, mac| VethEnd {
+            name,
+            index,
+            mac: [2, 0, 0, 0, mac, index as u8],
+        };
+        place
+            .middle
+            .run(|| {
+                let mut network = Network::open()?;
+                let (near, far) = (end("near", 13, 3), end("far", 14, 4));
+                network.add_veth(near, far, place.middle.as_fd())?;
+                network.set_up(13)?;
+                network.set_up(14)
+            })
+            .unwrap();
+        let config = |lan: &str, wan: &str, link| GatewayConfig {
+            lan: lan.into(),
+            wan: wan.into(),
+            link,
+        };
+        let (up, down) = (up.parse().unwrap(), "20mbit".parse().unwrap());
         let thin = LinkConfig {
             up,
             down,
             overhead: "".parse().unwrap(),
-            uplink: queue(name, 50),
-            downlink: queue(QdiscName::Droptail, 200),
+            uplink: Stage::Queue(discipline(name, up, down, 50)),
+            downlink: Stage::Queue(discipline("droptail", up, down, 200)),
         };
-        let home = Running::with(&place, config("lan", "near", thin));
-        let headend = LinkConfig {
-            uplink: Stage::Regenerator(RegeneratorParams {
-                paced,
-                segment: 1448,
-                ..RegeneratorParams::default()
-            }),
+        let regenerator = RegeneratorParams {
+            paced,
+            segment,
+            ..RegeneratorParams::default()
+        };
+        let fat = LinkConfig {
+            uplink: Stage::Regenerator(regenerator),
             ..headend(paced)
         };
-        let headend = Running::with(&place, config("far", "wan", headend));
-        thread::scope(|scope| {
-            let upload = scope.spawn(|| transfer(&place.home, &place.net, NET, 100_000));
-            let download = transfer(&place.net, &place.home, HOME, 5_000_000);
-            assert_eq!(download.bytes, 5_000_000, "{name}");
-            assert_eq!(upload.join().unwrap().bytes, 100_000, "{name}");
+        let home = Running::with(&place, config("lan", "near", thin));
+        let headend = Running::with(&place, config("far", "wan", fat));
+        Some(Self {
+            place,
+            home,
+            headend,
+        })
+    }
+}
+
+const LINES: [(&str, bool); 2] = [("sad+ar+cbq", true), ("fifo+af/ar", false)];
+
+#[test]
+fn acks_filtered_before_a_slow_link_are_regenerated_beyond_it_each_once_and_in_order() {
+    // Fewer than a regenerator makes for one ACK.
+    const ACKS: u32 = 40;
+    for (name, paced) in LINES {
+        // An ACK takes half a second, so most of them meet another that waits.
+        let Some(line) = Line::new("1kbit", name, paced, SEGMENT) else {
+            return;
+        };
+        let shape = &SHAPES[0];
+        let acks: Vec<_> = (1..=ACKS)
+            .map(|number| shape.ack(number * SEGMENT, 0x10, &[]))
+            .collect();
+        let mut tap = Tap::open(&line.place.net);
+        // The headend must know a number before it can see a gap.
+        send(&line.place.home, &acks[..1]);
+        tap.wait_for(1);
+        send(&line.place.home, &acks[1..]);
+        tap.wait_for(ACKS as usize);
+        let numbers = tap.frames.iter().map(|frame| shape.number(frame) / SEGMENT);
+        assert!(numbers.eq(1..=ACKS), "{name}");
+        let (home, headend) = (line.home.stats.clone(), line.headend.stats.clone());
+        line.home.stop();
+        line.headend.stop();
+        let filtered = home.latest().up.ack.filtered;
+        let beyond = headend.latest().up;
+        assert!(filtered > 0, "{name}");
+        assert_eq!(beyond.regenerated, filtered, "{name}");
+        assert_eq!(beyond.ack.packets, u64::from(ACKS), "{name}");
+    }
+}
+
+#[test]
+fn real_tcp_through_a_filtering_uplink_and_a_headend_arrives_whole() {
+    for (name, paced) in LINES {
+        let Some(line) = Line::new("300kbit", name, paced, 1448) else {
+            return;
+        };
+        let Place { home, net, .. } = &line.place;
+        let both = thread::scope(|scope| {
+            let upload = scope.spawn(|| transfer(home, net, NET, 100_000));
+            let download = transfer(net, home, HOME, 5_000_000);
+            (upload.join().unwrap(), download)
         });
-        let (thinned, made) = (home.stats.clone(), headend.stats.clone());
-        home.stop();
-        headend.stop();
-        let thinned = thinned.latest().up.thinning;
-        let made = made.latest().up.thinning;
-        assert!(thinned.filtered > 100, "{name}: {thinned:?}");
-        assert!(made.made > 100, "{name}: {made:?}");
+        assert_eq!(both, (100_000, 5_000_000), "{name}");
+        let (home, headend) = (line.home.stats.clone(), line.headend.stats.clone());
+        line.home.stop();
+        line.headend.stop();
+        let (home, headend) = (home.latest().up, headend.latest().up);
+        assert!(home.ack.packets > 0, "{name}: {home:?}");
         // It sees what the home gateway let through.
-        assert!(made.seen < thinned.seen, "{name}: {made:?}");
+        let came = headend.ack.arrived() - headend.regenerated;
+        assert!(came <= home.ack.packets, "{name}: {headend:?}");
     }
 }

@@ -1,13 +1,13 @@
 //! UDP: the sparse echo that measures queueing delay, and constant-rate bursts.
 
 use crate::error::{Context as _, LabError};
-use crate::measure::{Delays, Window};
+use crate::measure::Window;
 use crate::plan::{BURST_PORT, ECHO_PORT, HOME, Plan, SERVER};
 use crate::{Halt, clock, sys};
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{poll, precise_timers};
-use asymq_scenario::{Percentiles, Scenario, Toward, UdpBurst};
+use asymq_scenario::{Histogram, Percentiles, Scenario, Toward, UdpBurst};
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd as _;
@@ -32,7 +32,7 @@ struct Probe {
     /// What an echo takes when nothing is queued.
     base: Duration,
     sent: u64,
-    delays: Delays,
+    delays: Histogram,
 }
 
 struct Burst {
@@ -61,7 +61,7 @@ impl Datagrams {
                     + scenario.up.tx_time(ECHO_PACKET)
                     + scenario.down.tx_time(ECHO_PACKET),
                 sent: 0,
-                delays: Delays::default(),
+                delays: Histogram::default(),
             }),
             None => None,
         };
@@ -146,7 +146,7 @@ impl Datagrams {
 }
 
 impl Probe {
-    /// Sends what is due; answers when the next is.
+    /// Sends what is due; returns when the next is.
     fn send(&mut self, window: Window, now: Instant) -> io::Result<Instant> {
         loop {
             let due = window.start + self.interval * self.sent;
@@ -178,7 +178,7 @@ impl Probe {
             let sent = Instant::ZERO + Duration::from_nanos(stamp);
             if window.counts(sent) {
                 let queueing = now.saturating_since(sent).saturating_sub(self.base);
-                self.delays.add(queueing);
+                self.delays.record(queueing);
             }
         }
         Ok(())
@@ -186,7 +186,7 @@ impl Probe {
 }
 
 impl Burst {
-    /// Sends what is due; answers when the next is, if there is one.
+    /// Sends what is due; returns when the next is, if there is one.
     fn send(
         &mut self,
         window: Window,

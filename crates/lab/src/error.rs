@@ -1,5 +1,6 @@
 //! Why the lab could not run a scenario.
 
+use asymq_gateway::LinkError;
 use std::io;
 
 /// Why the lab could not run a scenario. Whatever it had made is gone.
@@ -10,12 +11,15 @@ pub enum LabError {
     #[error("--tcp {name}: {why}; use {instead}")]
     CongestionControl {
         /// Its name.
-        name: &'static str,
+        name: String,
         /// Why not.
         why: &'static str,
         /// What to write instead.
         instead: String,
     },
+    /// A discipline of the scenario cannot be built.
+    #[error(transparent)]
+    Link(#[from] LinkError),
     /// The caller may not make network namespaces. Nothing was made.
     #[error(
         "making network namespaces is not permitted; run as root, or allow unprivileged user \
@@ -46,7 +50,7 @@ pub enum LabError {
 impl LabError {
     /// Whether the user wrote something wrong, as opposed to the system having failed.
     pub fn is_bad_input(&self) -> bool {
-        matches!(self, Self::CongestionControl { .. })
+        matches!(self, Self::CongestionControl { .. } | Self::Link(_))
     }
 }
 

@@ -1,12 +1,12 @@
 //! Real kernel TCP through the asymq gateway, on one machine.
 //!
 //! A run makes four network namespaces in a row: home, gateway, path, servers. The kernel's TCP
-//! runs at both ends, the real gateway shapes and queues the uplink, and the path is the access
+//! runs at both ends, the gateway shapes and queues the uplink, and the path is the access
 //! link and the Internet, emulated in user space. Everything is threads of the calling process;
 //! the namespaces have no name and no mount, so that the kernel itself removes them and all in them
 //! when the process ends, whatever ends it.
 //!
-//! [`run_all`] answers with the same report as the simulator's.
+//! [`run_all`] returns the same report as the simulator's.
 #![cfg(target_os = "linux")]
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -26,7 +26,7 @@ mod uplink;
 mod user_namespace;
 
 pub use error::LabError;
-pub use runs::{Options, Progress, run_all, run_scenarios};
+pub use runs::{Options, Progress, run_all, run_scenarios, run_scenarios_in};
 pub use user_namespace::enter_user_namespace;
 
 pub(crate) use halt::Halt;

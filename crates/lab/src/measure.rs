@@ -1,12 +1,12 @@
 //! What a run showed, counted where it happens.
 
-use crate::path::Frame;
-use asymq_core::Header;
-use asymq_core::qdisc::{DropReason, Sink};
+use asymq_core::hold::{Meters, PerClass};
+use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant, Rate};
-use asymq_scenario::{Direction, Percentiles};
+use asymq_core::{Fate, Reason, TrafficClass};
+use asymq_scenario::{Direction, Histogram};
 
-/// Length of an interval of the time series (paper 000, section 4: 0.2 s).
+/// Length of an interval of the time series (AQ, sec. 4: 0.2 s).
 pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
 
 /// When a run starts, when its means begin, and when it ends.
@@ -29,23 +29,42 @@ impl Window {
         span.as_nanos().div_ceil(INTERVAL.as_nanos()) as usize
     }
 
+    /// The first instant after `at` at which meters are read: the end of an interval, of warm-up, or
+    /// of the run.
+    pub(crate) fn reading_after(&self, at: Instant) -> Option<Instant> {
+        let intervals = at.saturating_since(self.start).as_nanos() / INTERVAL.as_nanos();
+        let interval = self.start + INTERVAL * (intervals + 1);
+        let instants = [interval, self.warm, self.end].into_iter();
+        let next = instants.filter(|instant| *instant > at).min();
+        next.filter(|next| *next <= self.end)
+    }
+
+    /// Whether an interval ends then, the last one perhaps cut short.
+    pub(crate) fn ends_interval(&self, at: Instant) -> bool {
+        let since = at.saturating_since(self.start).as_nanos();
+        at == self.end || since > 0 && since.is_multiple_of(INTERVAL.as_nanos())
+    }
+
     /// Seconds that means are over.
     pub(crate) fn seconds(&self) -> f64 {
         self.end.saturating_since(self.warm).as_secs_f64()
     }
 }
 
-/// What passes one link: bytes by kind, drops, waiting times, and bytes per interval.
+/// What one link carried, read from its meters at the window's instants.
 pub(crate) struct LinkMeter {
     rate: Rate,
     window: Window,
-    data_bytes: u64,
-    ack_bytes: u64,
-    other_bytes: u64,
-    drops: u64,
-    waits: Delays,
+    /// What had been carried at the latest interval's end.
+    carried: PerClass<Counter>,
+    /// At the end of warm-up and of the run; what was carried, and the meters.
+    before: (PerClass<Counter>, Meters),
+    after: (PerClass<Counter>, Meters),
+    sojourns: Histogram,
     /// All bytes and those of TCP data, in every interval.
     intervals: Vec<[u64; 2]>,
+    /// Packets that wait at the end of every interval.
+    pub(crate) backlog: Vec<u32>,
 }
 
 impl LinkMeter {
@@ -53,162 +72,119 @@ impl LinkMeter {
         Self {
             rate,
             window,
-            data_bytes: 0,
-            ack_bytes: 0,
-            other_bytes: 0,
-            drops: 0,
-            waits: Delays::default(),
+            carried: PerClass::default(),
+            before: Default::default(),
+            after: Default::default(),
+            sojourns: Histogram::default(),
             intervals: Vec::new(),
+            backlog: Vec::new(),
         }
     }
 
-    /// Counts a packet whose last bit has left.
-    pub(crate) fn sent(&mut self, at: Instant, header: &Header) {
-        let bytes = u64::from(header.len);
-        if at > self.window.start && at <= self.window.end {
-            let since = at.saturating_since(self.window.start).as_nanos() - 1;
-            let interval = (since / INTERVAL.as_nanos()) as usize;
-            if self.intervals.len() <= interval {
-                self.intervals.resize(interval + 1, [0; 2]);
-            }
-            let [all, data] = &mut self.intervals[interval];
-            *all += bytes;
-            *data += u64::from(header.is_tcp_data()) * bytes;
+    /// Takes the link's meters at one of the window's instants.
+    pub(crate) fn read(&mut self, at: Instant, meters: &Meters, carried: &PerClass<Counter>) {
+        if self.window.ends_interval(at) {
+            let bytes = |class| carried.of(class).bytes - self.carried.of(class).bytes;
+            let all = TrafficClass::ALL.map(bytes).iter().sum();
+            self.intervals.push([all, bytes(TrafficClass::Data)]);
+            self.backlog.push(meters.backlog.total().packets);
+            self.carried = *carried;
         }
-        if self.window.counts(at) {
-            *(if header.is_tcp_data() {
-                &mut self.data_bytes
-            } else if header.is_pure_ack() {
-                &mut self.ack_bytes
-            } else {
-                &mut self.other_bytes
-            }) += bytes;
+        if at <= self.window.warm {
+            self.before = (*carried, *meters);
         }
+        self.after = (*carried, *meters);
     }
 
     /// Counts the time that a packet waited before its first bit was sent.
-    pub(crate) fn waited(&mut self, at: Instant, wait: Duration) {
+    pub(crate) fn waited(&mut self, at: Instant, sojourn: Duration) {
         if self.window.counts(at) {
-            self.waits.add(wait);
+            self.sojourns.record(sojourn);
         }
     }
 
-    /// Utilizations, drops and waiting times after warm-up.
+    /// Utilizations, drops and sojourn times after warm-up.
     pub(crate) fn direction(&self) -> Direction {
         let capacity = self.rate.bytes_per_sec_f64() * self.window.seconds();
-        let share = |bytes: u64| bytes as f64 / capacity;
+        let (carried, meters) = &self.after;
+        let (carried_before, before) = &self.before;
+        let share = |class| {
+            let bytes = carried.of(class).bytes - carried_before.of(class).bytes;
+            bytes as f64 / capacity
+        };
+        let fate = |fate| {
+            let packets = |meters: &Meters| meters.fate(fate).total().packets;
+            (packets(meters) - packets(before)) as f64
+        };
+        let left = |reason| {
+            let packets = |meters: &Meters| meters.left(reason).total().packets;
+            (packets(meters) - packets(before)) as f64
+        };
+        let reasons = Reason::ALL.iter();
         Direction {
-            utilization: share(self.data_bytes + self.ack_bytes + self.other_bytes),
-            data: share(self.data_bytes),
-            ack: share(self.ack_bytes),
-            drops: self.drops as f64,
-            sojourn_ms: self.waits.percentiles_ms(),
+            utilization: TrafficClass::ALL.map(share).iter().sum(),
+            data: share(TrafficClass::Data),
+            ack: share(TrafficClass::Ack),
+            dropped: fate(Fate::Dropped),
+            filtered: fate(Fate::Filtered),
+            marked: fate(Fate::Marked),
+            reasons: reasons
+                .map(|reason| (reason.name().into(), left(*reason)))
+                .collect(),
+            sojourn_ms: self.sojourns.percentiles_ms(),
         }
     }
 
     /// Utilization in every interval of the run: by all, and by TCP data alone.
     pub(crate) fn series(&self) -> (Vec<f64>, Vec<f64>) {
         let capacity = self.rate.bytes_per_sec_f64() * INTERVAL.as_secs_f64();
-        let bytes = self
-            .intervals
-            .iter()
-            .copied()
-            .chain(std::iter::repeat([0; 2]));
+        let bytes = self.intervals.iter();
         bytes
-            .take(self.window.intervals())
-            .map(|[all, data]| (all as f64 / capacity, data as f64 / capacity))
+            .map(|[all, data]| (*all as f64 / capacity, *data as f64 / capacity))
             .unzip()
     }
-}
-
-impl Sink<Frame> for LinkMeter {
-    fn dropped(&mut self, now: Instant, _packet: Frame, _reason: DropReason) {
-        self.drops += u64::from(self.window.counts(now));
-    }
-}
-
-/// A histogram of delays, exact to 1 %.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Delays {
-    /// Bucket `64 * octave + step` counts delays in nanoseconds; below 128 ns each has its own.
-    counts: Vec<u64>,
-    total: u64,
-}
-
-const STEPS_LOG2: u32 = 6;
-
-impl Delays {
-    pub(crate) fn add(&mut self, delay: Duration) {
-        let nanos = delay.as_nanos();
-        let shift = (u64::BITS - nanos.leading_zeros()).saturating_sub(STEPS_LOG2 + 1);
-        let bucket = ((u64::from(shift) << STEPS_LOG2) + (nanos >> shift)) as usize;
-        if self.counts.len() <= bucket {
-            self.counts.resize(bucket + 1, 0);
-        }
-        self.counts[bucket] += 1;
-        self.total += 1;
-    }
-
-    /// The delay that this part of all delays does not exceed, in ms; 0 if there is none.
-    pub(crate) fn quantile_ms(&self, part: f64) -> f64 {
-        let rank = ((self.total as f64 * part).ceil() as u64).max(1);
-        let mut seen = 0;
-        for (bucket, count) in self.counts.iter().enumerate() {
-            seen += count;
-            if seen >= rank {
-                return midpoint_nanos(bucket) / 1e6;
-            }
-        }
-        0.0
-    }
-
-    pub(crate) fn percentiles_ms(&self) -> Percentiles {
-        Percentiles {
-            p50: self.quantile_ms(0.5),
-            p95: self.quantile_ms(0.95),
-            p99: self.quantile_ms(0.99),
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.total == 0
-    }
-}
-
-fn midpoint_nanos(bucket: usize) -> f64 {
-    let bucket = bucket as u64;
-    let shift = (bucket >> STEPS_LOG2).saturating_sub(1);
-    let low = (bucket - (shift << STEPS_LOG2)) << shift;
-    low as f64 + ((1u64 << shift) - 1) as f64 / 2.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use asymq_core::packet::{Protocol, flags};
+    use asymq_core::packet::{Header, Protocol, flags};
 
-    #[test]
-    fn percentiles_are_exact_to_one_percent() {
-        let mut delays = Delays::default();
-        assert_eq!(delays.percentiles_ms(), Percentiles::default());
-        for micros in 1..=100_000u64 {
-            delays.add(Duration::from_micros(micros));
-        }
-        let found = delays.percentiles_ms();
-        for (found, expected) in [(found.p50, 50.0), (found.p95, 95.0), (found.p99, 99.0)] {
-            assert!((found / expected - 1.0).abs() < 0.01, "{found} {expected}");
+    fn second(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn window() -> Window {
+        Window {
+            start: second(10),
+            warm: second(11),
+            end: second(12),
         }
     }
 
     #[test]
-    fn only_what_leaves_after_warm_up_counts() {
-        let second = |s| Instant::ZERO + Duration::from_secs(s);
+    fn meters_are_read_at_the_ends_of_intervals_of_warm_up_and_of_the_run() {
+        let start = second(10);
         let window = Window {
-            start: second(10),
-            warm: second(11),
-            end: second(12),
+            warm: start + Duration::from_millis(250),
+            end: start + Duration::from_millis(500),
+            start,
         };
-        let mut meter = LinkMeter::new("1mbit".parse().unwrap(), window);
+        let mut at = start;
+        let readings = std::iter::from_fn(|| {
+            at = window.reading_after(at)?;
+            Some((at.saturating_since(start).as_nanos() / 1_000_000, at))
+        });
+        let readings: Vec<(u64, bool)> = readings
+            .map(|(millis, at)| (millis, window.ends_interval(at)))
+            .collect();
+        let expected = [(200, true), (250, false), (400, true), (500, true)];
+        assert_eq!(readings, expected);
+    }
+
+    #[test]
+    fn only_what_leaves_after_warm_up_counts() {
+        let mut meter = LinkMeter::new("1mbit".parse().unwrap(), window());
         let data = Header {
             protocol: Protocol::Tcp,
             flags: flags::ACK,
@@ -217,24 +193,39 @@ mod tests {
             ..Header::default()
         };
         let ack = Header { payload: 0, ..data };
-        meter.sent(second(11), &data);
-        meter.sent(second(12), &data);
-        meter.sent(second(12), &ack);
-        meter.sent(
-            second(12),
-            &Header {
-                protocol: Protocol::NonTcp,
-                ..ack
-            },
-        );
-        meter.sent(second(13), &data);
+        let other = Header {
+            protocol: Protocol::NonTcp,
+            ..ack
+        };
+        let mut meters = Meters::default();
+        let mut at = second(10);
+        let count = |meters: &mut Meters, header: &Header| {
+            meters.arrives(header.traffic_class(), header.len);
+            meters.sends(header, Duration::ZERO);
+        };
+        let mut read_until = |meters: &Meters, until: Instant| {
+            while let Some(next) = window().reading_after(at).filter(|next| *next <= until) {
+                meter.read(next, meters, &meters.sent);
+                at = next;
+            }
+        };
+        count(&mut meters, &data);
+        read_until(&meters, second(11));
+        for header in [&data, &ack, &other] {
+            count(&mut meters, header);
+        }
+        meters.arrives(TrafficClass::Ack, ack.len);
+        meters.leaves(&ack, Reason::AckFiltered);
+        read_until(&meters, second(12));
         let direction = meter.direction();
         assert!((direction.utilization - 0.6).abs() < 1e-9);
         assert!((direction.data - 0.2).abs() < 1e-9);
         assert!((direction.ack - 0.2).abs() < 1e-9);
+        assert_eq!((direction.dropped, direction.filtered), (0.0, 1.0));
+        assert_eq!(direction.reasons["ack-filtered"], 1.0);
         let (all, data) = meter.series();
         assert_eq!((all.len(), data.len()), (10, 10));
-        assert!((all[4] - 1.0).abs() < 1e-9 && (all[9] - 3.0).abs() < 1e-9);
-        assert!((data[4] - 1.0).abs() < 1e-9 && (data[9] - 1.0).abs() < 1e-9);
+        assert!((all[0] - 1.0).abs() < 1e-9 && (all[5] - 3.0).abs() < 1e-9);
+        assert!((data[0] - 1.0).abs() < 1e-9 && (data[5] - 1.0).abs() < 1e-9);
     }
 }

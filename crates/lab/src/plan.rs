@@ -23,7 +23,7 @@ const FIRST_UPLOAD: u16 = 20_000;
 const FIRST_DOWNLOAD: u16 = 21_000;
 const PROBE: u16 = 22_000;
 const FIRST_BURST: u16 = 22_001;
-const MOST_FLOWS: u16 = 1000;
+const MAX_FLOWS: u16 = 1000;
 
 /// One conversation, known by home's port.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ impl Plan {
         let (up, all) = (scenario.flows_up, scenario.flows_up + scenario.flows_down);
         let other = |home_port| Conversation {
             home_port,
-            rtt: scenario.rtt.least,
+            rtt: scenario.rtt.min,
             start: Duration::ZERO,
         };
         Self {
@@ -86,7 +86,7 @@ impl Plan {
         };
         home_port
             .checked_sub(first)
-            .filter(|index| *index < MOST_FLOWS)
+            .filter(|index| *index < MAX_FLOWS)
             .map(usize::from)
     }
 

@@ -9,13 +9,15 @@ use crate::plan::Plan;
 use crate::topology::{ACCESS, INTERNET, Topology};
 use crate::uplink::Uplink;
 use crate::{Halt, clock};
+use asymq_core::catalog::Catalog;
 use asymq_core::units::Duration;
 use asymq_gateway::Port;
-use asymq_scenario::{Direction, Run, Scenario, Series, Summary};
+use asymq_scenario::{Run, Scenario, Series, Summary};
 use std::{io, thread};
 
-/// Runs a scenario once; `progress` is told ten times a second how far the run is.
+/// Runs a scenario once; `progress` is called ten times a second with how far the run is.
 pub(crate) fn run_once(
+    catalog: &'static impl Catalog,
     scenario: &Scenario,
     seed: u64,
     series: bool,
@@ -38,7 +40,7 @@ pub(crate) fn run_once(
             })
         })
         .during("opening the path's interfaces")?;
-    let uplink = Uplink::open(scenario, &topology.gateway)?;
+    let uplink = Uplink::open(catalog, scenario, &topology.gateway)?;
 
     let start = clock::now() + LEAD;
     let window = Window {
@@ -46,7 +48,7 @@ pub(crate) fn run_once(
         warm: start + scenario.warmup,
         end: start + scenario.duration,
     };
-    let emulated = Path::new(scenario, &plan, window);
+    let emulated = Path::new(catalog, scenario, &plan, window)?;
     let (seen, uplink, goodput, sparse_ms) = thread::scope(|scope| {
         let path = scope.spawn(move || halt.guard(|| path::run(emulated, ports, window, halt)));
         let uplink = scope.spawn(move || halt.guard(|| uplink.run(window, halt)));
@@ -56,7 +58,7 @@ pub(crate) fn run_once(
             progress(clock::now().saturating_since(window.start));
             thread::sleep(Duration::from_millis(100).into());
         }
-        Ok((
+        Ok::<_, LabError>((
             finished(path)?,
             finished(uplink)?,
             finished(bulk)?,
@@ -67,17 +69,12 @@ pub(crate) fn run_once(
         return Err(LabError::Interrupted);
     }
     let losses = seen.losses + uplink.losses;
-    let packets = losses.ring_full + losses.not_understood + losses.too_long + losses.not_sent;
+    let packets = losses.total();
     if packets > 0 {
         return Err(LabError::TooSlow { packets });
     }
 
-    // The uplink's queue is the gateway's; what it sends is counted where it leaves the modem.
-    let up = Direction {
-        drops: uplink.drops,
-        sojourn_ms: uplink.sojourn_ms,
-        ..seen.path.up.meter.direction()
-    };
+    let up = uplink.direction(seen.path.up.meter.direction());
     let down = seen.path.down.meter.direction();
     let (all_up, data_up) = seen.path.up.meter.series();
     let (all_down, data_down) = seen.path.down.meter.series();
@@ -96,7 +93,7 @@ pub(crate) fn run_once(
             data_up,
             data_down,
             backlog_up: whole(uplink.backlog),
-            backlog_down: whole(seen.backlog_down),
+            backlog_down: whole(seen.path.down.meter.backlog),
         }),
         lateness_ms: Some(seen.lateness.percentiles_ms()),
         summary: Summary {

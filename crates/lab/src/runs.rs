@@ -4,6 +4,7 @@ use crate::error::{Context as _, LabError};
 use crate::flows;
 use crate::run::run_once;
 use crate::{Halt, sys};
+use asymq_core::catalog::{Catalog, Standard};
 use asymq_core::units::Duration;
 use asymq_scenario::{Report, Run, Scenario, Tool};
 use std::num::NonZeroUsize;
@@ -17,7 +18,7 @@ pub struct Options<'a> {
     pub stop: &'a AtomicBool,
     /// Whether reports are to hold time series.
     pub series: bool,
-    /// The most runs at a time, each in a network of its own. One a core keeps timing clean.
+    /// Maximum number of runs at a time, each in a network of its own. One a core keeps timing clean.
     pub jobs: NonZeroUsize,
 }
 
@@ -59,6 +60,22 @@ pub fn run_scenarios(
     options: Options<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Report>, LabError> {
+    run_scenarios_in(&Standard, scenarios, options, progress)
+}
+
+/// Runs several scenarios like [`run_scenarios`], with the disciplines of `catalog`.
+///
+/// # Errors
+/// As [`run_all`]. The first failure ends all runs.
+///
+/// # Panics
+/// A discipline panics; all runs have ended then.
+pub fn run_scenarios_in(
+    catalog: &'static impl Catalog,
+    scenarios: &[Scenario],
+    options: Options<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<Report>, LabError> {
     for scenario in scenarios {
         flows::check(scenario.tcp)?;
     }
@@ -69,7 +86,7 @@ pub fn run_scenarios(
         .flat_map(|scenario| scenario.seeds().map(move |seed| Task::new(scenario, seed)))
         .collect();
     sys::allow_many_descriptors();
-    let mut runs = run_tasks(&tasks, options, progress)?.into_iter();
+    let mut runs = run_tasks(catalog, &tasks, options, progress)?.into_iter();
     let tool = Tool {
         version: env!("CARGO_PKG_VERSION").into(),
         driver: "lab".into(),
@@ -101,16 +118,23 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn run(&self, series: bool, halt: &Halt) -> Result<Run, LabError> {
-        run_once(self.scenario, self.seed, series, halt, &|elapsed| {
+    fn run(
+        &self,
+        catalog: &'static impl Catalog,
+        series: bool,
+        halt: &Halt,
+    ) -> Result<Run, LabError> {
+        let progress = |elapsed: Duration| {
             let elapsed = elapsed.min(self.scenario.duration);
             self.elapsed.store(elapsed.as_nanos(), Ordering::Relaxed);
-        })
+        };
+        run_once(catalog, self.scenario, self.seed, series, halt, &progress)
     }
 }
 
-/// Makes the runs, in order of their start, and answers in the order of the tasks.
+/// Makes the runs, in order of their start, and returns in the order of the tasks.
 fn run_tasks(
+    catalog: &'static impl Catalog,
     tasks: &[Task<'_>],
     options: Options<'_>,
     progress: &mut dyn FnMut(Progress),
@@ -124,7 +148,10 @@ fn run_tasks(
             let Some(task) = tasks.get(index).filter(|_| !halt.is_set()) else {
                 return Ok(runs);
             };
-            runs.push((index, halt.guard(|| task.run(options.series, &halt))?));
+            runs.push((
+                index,
+                halt.guard(|| task.run(catalog, options.series, &halt))?,
+            ));
         }
     };
     let sum = |of: &dyn Fn(&Task<'_>) -> u64| Duration::from_nanos(tasks.iter().map(of).sum());

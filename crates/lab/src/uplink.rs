@@ -1,13 +1,17 @@
 //! The gateway in the middle.
 
 use crate::error::{Context as _, LabError};
-use crate::measure::{Delays, INTERVAL, Window};
+use crate::measure::{INTERVAL, Window};
 use crate::topology::{LAN, WAN};
 use crate::{Halt, clock, sys};
-use asymq_core::config::Config;
+use asymq_core::Reason;
+use asymq_core::catalog::Catalog;
 use asymq_gateway::net::Netns;
-use asymq_gateway::{Gateway, GatewayConfig, LinkConfig, Losses, Snapshot, Stage, Stop};
-use asymq_scenario::{Percentiles, Scenario};
+use asymq_gateway::{
+    ClassSnapshot, DirectionSnapshot, Gateway, GatewayConfig, GatewayError, LinkConfig, Losses,
+    Snapshot, Stage, Stop,
+};
+use asymq_scenario::{Direction, Histogram, Percentiles, Scenario};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
 
@@ -19,29 +23,49 @@ pub(crate) struct Uplink<'a> {
 
 /// What the gateway's queue saw after warm-up.
 pub(crate) struct Seen {
-    pub(crate) drops: f64,
-    pub(crate) sojourn_ms: Percentiles,
+    before: DirectionSnapshot,
+    after: DirectionSnapshot,
+    sojourn_ms: Percentiles,
     /// Packets that waited at the end of every interval of the run.
     pub(crate) backlog: Vec<u32>,
     /// Frames lost at the gateway's interfaces.
     pub(crate) losses: Losses,
 }
 
-/// The scenario's discipline as the gateway would run it.
-fn discipline(scenario: &Scenario) -> Config {
-    let params = scenario.qdisc_params.clone();
-    let limit = Scenario::waiting_limit(scenario.buffer);
-    scenario.qdisc.config(
-        &params.on_real_packets(scenario.qdisc),
-        scenario.up,
-        scenario.down,
-        limit,
-    )
+impl Seen {
+    /// The uplink: its queue is the gateway's; what it carries is counted where it leaves the modem.
+    pub(crate) fn direction(&self, modem: Direction) -> Direction {
+        let count = |of: &dyn Fn(&ClassSnapshot) -> u64| {
+            let sum = |snapshot: &DirectionSnapshot| -> u64 {
+                let classes = snapshot.classes();
+                classes.iter().map(|(_, class)| of(class)).sum()
+            };
+            (sum(&self.after) - sum(&self.before)) as f64
+        };
+        let reasons = Reason::ALL.iter();
+        Direction {
+            dropped: count(&|class| class.dropped),
+            filtered: count(&|class| class.filtered),
+            marked: count(&|class| class.marked),
+            reasons: reasons
+                .map(|reason| {
+                    let packets = count(&|class| class.reasons.of(*reason));
+                    (reason.name().into(), packets)
+                })
+                .collect(),
+            sojourn_ms: self.sojourn_ms,
+            ..modem
+        }
+    }
 }
 
 impl<'a> Uplink<'a> {
     /// A gateway with the scenario's discipline, which counts IP bytes.
-    pub(crate) fn open(scenario: &Scenario, namespace: &'a Netns) -> Result<Self, LabError> {
+    pub(crate) fn open(
+        catalog: &'static impl Catalog,
+        scenario: &Scenario,
+        namespace: &'a Netns,
+    ) -> Result<Self, LabError> {
         let config = GatewayConfig {
             lan: LAN.into(),
             wan: WAN.into(),
@@ -49,13 +73,20 @@ impl<'a> Uplink<'a> {
                 up: scenario.up,
                 down: scenario.down,
                 overhead: "overhead 0".parse().expect("a keyword with its number"),
-                uplink: Stage::Queue(discipline(scenario)),
+                uplink: Stage::Queue(scenario.uplink.clone()),
                 downlink: Stage::AtOnce,
             },
         };
-        let gateway = namespace
-            .run(|| Gateway::open(&config).map_err(io::Error::other))
+        let opened = namespace
+            .run(|| Ok(Gateway::open_with(catalog, &config)))
             .during("opening the gateway")?;
+        let gateway = opened.map_err(|error| match error {
+            GatewayError::Link(error) => LabError::Link(error),
+            error => LabError::System {
+                doing: "opening the gateway",
+                source: io::Error::other(error),
+            },
+        })?;
         Ok(Self { gateway, namespace })
     }
 
@@ -65,11 +96,11 @@ impl<'a> Uplink<'a> {
             mut gateway,
             namespace,
         } = self;
-        let waits = Arc::new(Mutex::new(Delays::default()));
+        let waits = Arc::new(Mutex::new(Histogram::default()));
         let watched = Arc::clone(&waits);
         gateway.set_watch(move |_, sojourn| {
             if window.counts(clock::now()) {
-                lock(&watched).add(sojourn);
+                lock(&watched).record(sojourn);
             }
         });
         gateway.set_report_interval(INTERVAL);
@@ -100,7 +131,8 @@ impl<'a> Uplink<'a> {
         .during("forwarding")?;
         let sojourn_ms = lock(&waits).percentiles_ms();
         Ok(Seen {
-            drops: queue.drops as f64,
+            before: queue.before,
+            after: queue.after,
             sojourn_ms,
             backlog: queue.backlog,
             losses: queue.losses,
@@ -108,16 +140,16 @@ impl<'a> Uplink<'a> {
     }
 }
 
-/// A panic elsewhere leaves the delays whole.
-fn lock(waits: &Mutex<Delays>) -> std::sync::MutexGuard<'_, Delays> {
+/// A panic elsewhere leaves the histogram whole.
+fn lock(waits: &Mutex<Histogram>) -> std::sync::MutexGuard<'_, Histogram> {
     waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Follows the gateway's snapshots.
 struct QueueMeter {
     window: Window,
-    drops_before: u64,
-    drops: u64,
+    before: DirectionSnapshot,
+    after: DirectionSnapshot,
     backlog: Vec<u32>,
     losses: Losses,
 }
@@ -126,8 +158,8 @@ impl QueueMeter {
     fn new(window: Window) -> Self {
         Self {
             window,
-            drops_before: 0,
-            drops: 0,
+            before: DirectionSnapshot::default(),
+            after: DirectionSnapshot::default(),
             backlog: Vec::new(),
             losses: Losses::default(),
         }
@@ -135,18 +167,14 @@ impl QueueMeter {
 
     fn read(&mut self, snapshot: &Snapshot) {
         let now = clock::now();
-        let (ack, data) = (&snapshot.queue.ack, &snapshot.queue.data);
-        let drops = ack.drops + ack.filtered + data.drops + data.filtered;
         if now <= self.window.warm {
-            self.drops_before = drops;
-        } else {
-            self.drops = drops - self.drops_before;
+            self.before = snapshot.up.clone();
         }
+        self.after = snapshot.up.clone();
         self.losses = snapshot.losses.lan + snapshot.losses.wan;
         let intervals = self.window.intervals();
         if now > self.window.start && self.backlog.len() < intervals {
-            self.backlog
-                .push(ack.backlog_packets + data.backlog_packets);
+            self.backlog.push(snapshot.up.backlog_packets());
         }
     }
 }

@@ -1,8 +1,12 @@
 //! What an ordinary user may do, and what is left when a lab's process is killed. Each case needs
 //! processes with one thread at their start, so it has no use for the usual test runner.
 
+#[path = "../../gateway/tests/common/wait.rs"]
+mod wait;
+
+use asymq_args::{Defaults, ScenarioArgs};
 use asymq_lab::{LabError, Options, enter_user_namespace, run_all};
-use asymq_scenario::{Defaults, Run, ScenarioArgs};
+use asymq_scenario::Run;
 use std::io::{BufRead as _, BufReader};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,8 +14,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{env, fs, process, thread};
+use wait::{DEADLINE, wait_for};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -111,9 +116,17 @@ fn lab(duration: &str) -> Result<Run, LabError> {
 
 fn unprivileged() -> Outcome {
     enter_user_namespace()?;
-    let run = lab("4s")?;
-    if run.summary.down.utilization < 0.5 || run.summary.goodput.up[0] <= 0.0 {
-        return Err(format!("hardly anything passed: {run:?}").into());
+    // Without privileges a busy machine may lose packets; a lab that always does is broken.
+    let mut result = lab("4s");
+    for _ in 0..3 {
+        if matches!(result, Err(LabError::TooSlow { .. })) {
+            result = lab("4s");
+        }
+    }
+    let run = result?;
+    let goodput = &run.summary.goodput;
+    if goodput.up[0] <= 0.0 || goodput.down[0] <= 0.0 {
+        return Err(format!("a direction carried nothing: {run:?}").into());
     }
     Ok(())
 }
@@ -136,28 +149,24 @@ fn killer() -> Outcome {
     if second.success() {
         return Err("the kernel did not count the first lab's namespaces".into());
     }
-    nothing_is_left()?;
-    // While it starts, too.
+    nothing_is_left();
+    // While it starts, too: whatever it has made by then.
     for millis in [1, 5, 10, 30] {
         let mut early = start("child:long-lab")?;
         thread::sleep(Duration::from_millis(millis));
         early.kill()?;
         early.wait()?;
-        nothing_is_left()?;
+        nothing_is_left();
     }
     Ok(())
 }
 
-/// Waits until another lab can start, 5 s at most: the kernel removes networks in the background.
-fn nothing_is_left() -> Outcome {
-    let killed = Instant::now();
-    while !start("child:short-lab")?.wait()?.success() {
-        if killed.elapsed() > Duration::from_secs(5) {
-            return Err("5 s after its end, namespaces of a lab are left".into());
-        }
-        thread::sleep(Duration::from_millis(100));
-    }
-    Ok(())
+/// Waits until another lab can start: the kernel removes networks in the background.
+fn nothing_is_left() {
+    wait_for("the end of a killed lab's namespaces", DEADLINE, || {
+        let lab = start("child:short-lab").and_then(|mut lab| lab.wait());
+        lab.is_ok_and(|status| status.success())
+    });
 }
 
 fn start(case: &str) -> std::io::Result<Child> {

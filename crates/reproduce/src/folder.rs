@@ -1,4 +1,4 @@
-//! An output folder: what was asked for, every run, and what is written of them.
+//! An output folder: the plan, the results of every run, and the report.
 
 use crate::data;
 use crate::experiment::{self, BadExperiment, Experiment};
@@ -10,13 +10,12 @@ use crate::verdicts;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// The file that says what was asked for.
+/// The file of the plan.
 const PLAN: &str = "plan.json";
 
-/// What was asked for: enough to judge the runs of a folder, or of several shards' folders.
+/// The experiments to run: enough to judge the results of a folder, or of the folders of all shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Whether it is a preview.
@@ -26,7 +25,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan to run `experiments` to this extent.
+    /// A plan to run `experiments` to this extent.
     pub fn new(experiments: &[Experiment], extent: Extent) -> Self {
         let file = |e: &Experiment| (e.name.clone(), e.text.clone());
         Self {
@@ -35,10 +34,10 @@ impl Plan {
         }
     }
 
-    /// The experiments as they are run.
+    /// The experiments, reduced to the extent of the plan.
     ///
     /// # Errors
-    /// One of them is wrong.
+    /// The text of an experiment is wrong.
     pub fn experiments(&self) -> Result<Vec<Experiment>, BadExperiment> {
         let extent = if self.quick {
             Extent::Quick
@@ -52,24 +51,29 @@ impl Plan {
         self.experiments.iter().map(read).collect()
     }
 
-    /// Writes it to a folder.
+    /// Writes the plan to a folder.
     ///
     /// # Errors
     /// The folder cannot be written.
     pub fn save(&self, folder: &Path) -> anyhow::Result<()> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         let text = serde_json::to_string_pretty(self)? + "\n";
         write(&folder.join(PLAN), text.as_bytes())
     }
 
-    /// Reads it from a folder.
+    /// Reads the plan of a folder.
     ///
     /// # Errors
-    /// There is none.
+    /// The folder has no plan, or it cannot be read.
     pub fn load(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(PLAN);
-        let text = fs::read_to_string(&path)
-            .with_context(|| format!("{}: no sweep was run there", folder.display()))?;
+        let text = fs::read_to_string(&path).with_context(|| {
+            format!(
+                "{}: no sweep ran in this folder; run `asymq sweep` or `asymq reproduce` first",
+                folder.display()
+            )
+        })?;
         serde_json::from_str(&text).with_context(|| format!("{}", path.display()))
     }
 }
@@ -85,15 +89,48 @@ pub fn judge(experiments: &[Experiment], results: &Results) -> Result<Vec<Outcom
         .collect()
 }
 
-/// Writes the report, its summary, the verdicts, and every run as CSV and Parquet.
+/// The files that hold the table of runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tables {
+    /// `runs.csv`.
+    #[default]
+    Csv,
+    /// `runs.csv` and `runs.parquet`.
+    #[cfg(feature = "parquet")]
+    CsvAndParquet,
+}
+
+/// Parquet is not part of this build.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error(
+    "not available in this build; runs.csv has the same rows, or build it in with: \
+     cargo install --path crates/cli --profile dist --features parquet"
+)]
+pub struct NoParquet;
+
+impl Tables {
+    /// CSV and Parquet.
+    ///
+    /// # Errors
+    /// This build lacks the feature `parquet`.
+    pub const fn with_parquet() -> Result<Self, NoParquet> {
+        #[cfg(feature = "parquet")]
+        return Ok(Self::CsvAndParquet);
+        #[cfg(not(feature = "parquet"))]
+        Err(NoParquet)
+    }
+}
+
+/// Writes the report, its summary, the verdicts, and the table of runs.
 ///
 /// # Errors
-/// A file cannot be written, or a figure not be drawn.
+/// A file cannot be written, or a figure cannot be drawn.
 pub fn publish(
     folder: &Path,
     outcomes: &[Outcome],
     results: &Results,
     about: &About,
+    tables: Tables,
 ) -> anyhow::Result<PathBuf> {
     let experiments: Vec<Experiment> = outcomes.iter().map(|o| o.experiment.clone()).collect();
     let page = folder.join("report.html");
@@ -105,16 +142,17 @@ pub fn publish(
     let verdicts = verdicts::write(&verdicts::of(outcomes));
     write(&folder.join("verdicts.toml"), verdicts.as_bytes())?;
     let table = data::table(&experiments, results);
-    let mut csv = create(&folder.join("runs.csv"))?;
-    table.write_csv(&mut csv)?;
-    csv.flush()?;
-    table.write_parquet(create(&folder.join("runs.parquet"))?)?;
+    table.write_csv(create(&folder.join("runs.csv"))?)?;
+    match tables {
+        Tables::Csv => {}
+        #[cfg(feature = "parquet")]
+        Tables::CsvAndParquet => table.write_parquet(create(&folder.join("runs.parquet"))?)?,
+    }
     Ok(page)
 }
 
-fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
-    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(BufWriter::new(file))
+fn create(path: &Path) -> anyhow::Result<File> {
+    File::create(path).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {

@@ -1,9 +1,9 @@
 //! The papers' evaluations as experiments whose claims get a verdict.
 //!
 //! An [`experiment::Experiment`] is a file beside a paper's figure or table: scenarios, what is
-//! measured, the paper's own values, and claims as conditions with a tolerance. [`plan`] says which
-//! runs it needs, [`runner`] makes them and [`store`] keeps them, [`outcome`] judges the claims, and
-//! [`report`] and [`data`] show all of it.
+//! measured, the paper's values, and claims as conditions with a tolerance. [`plan`] says which
+//! runs it needs, [`runner`] simulates them and [`store`] keeps their results, [`outcome`] judges the
+//! claims, and [`report`] and [`data`] write the results.
 
 #![forbid(unsafe_code)]
 
@@ -44,16 +44,16 @@ pub const PAPERS: [(&str, &str, &str); 5] = [
 /// The papers' experiments that `select` names: `all`, a paper, or `PAPER/FIGURE`.
 ///
 /// # Errors
-/// There is none of that name, or (never in a tested build) a file is wrong.
+/// No experiment has this name, or (never in a tested build) a file is wrong.
 pub fn experiments(select: &str) -> Result<Vec<Experiment>, SelectError> {
     let text = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
     choose(select, "experiments", FILES.iter().map(text))
 }
 
-/// The same from a folder that has one folder per paper.
+/// The experiments that `select` names in a folder with one subfolder per paper.
 ///
 /// # Errors
-/// There is none of that name, or a file is wrong or cannot be read.
+/// No experiment has this name, or a file is wrong or cannot be read.
 pub fn experiments_in(folder: &Path, select: &str) -> Result<Vec<Experiment>, SelectError> {
     let unreadable = |source| SelectError::Unreadable {
         folder: folder.to_owned(),
@@ -103,7 +103,7 @@ fn choose(
             .collect();
         return Err(SelectError::Unknown {
             select: select.to_owned(),
-            there_is: match within.as_slice() {
+            known: match within.as_slice() {
                 [] => format!("all, {}", papers.join(", ")),
                 names => names.join(", "),
             },
@@ -112,16 +112,16 @@ fn choose(
     Ok(found)
 }
 
-/// A choice of experiments that cannot be had.
+/// A selection of experiments that does not exist or cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
-    /// There is none of that name.
-    #[error("{select}: unknown; there is {there_is}")]
+    /// No experiment has this name.
+    #[error("{select}: unknown; use {known}")]
     Unknown {
         /// The name.
         select: String,
-        /// What there is instead.
-        there_is: String,
+        /// The names that exist.
+        known: String,
     },
     /// The folder or a file of it cannot be read.
     #[error("{}: {source}", folder.display())]

@@ -1,10 +1,10 @@
-//! A run's numbers by name.
+//! Metrics of a run by name.
 
 use asymq_core::units::Limit;
 use asymq_scenario::{Direction, Percentiles, Run, Scenario, Summary};
 use std::collections::BTreeMap;
 
-/// A run's numbers by name, in alphabetical order.
+/// Metrics of a run by name, in alphabetical order.
 pub type Metrics = BTreeMap<String, f64>;
 
 /// The names that a measure may use: those of [`of_run`] and [`of_scenario`].
@@ -17,16 +17,16 @@ pub fn names() -> Vec<String> {
         summary,
         ..Run::default()
     };
-    let scenario = asymq_scenario::ScenarioArgs::default()
-        .resolve(&asymq_scenario::Defaults::paper())
+    let scenario = asymq_args::ScenarioArgs::default()
+        .resolve(&asymq_args::Defaults::paper())
         .expect("the defaults are a scenario");
     let mut names: Vec<String> = of_run(&run, &scenario).into_keys().collect();
     names.extend(of_scenario(&scenario).into_keys());
     names
 }
 
-/// What a run showed. Rates are in bit/s, delays in ms, `goodput` is the sum over flows and `fairness`
-/// Jain's index of them (1 for none).
+/// The metrics of a run. Rates are in bit/s, delays in ms; utilizations and `fairness` are 0 to 1.
+/// `goodput` is the sum over flows, `fairness` Jain's index of the flows' goodput (1 without flows).
 pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     let mut metrics = Metrics::new();
     let mut put = |name: String, value: f64| {
@@ -41,7 +41,10 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
             utilization,
             data,
             ack,
-            drops,
+            dropped,
+            filtered,
+            marked,
+            reasons: _, // dropped and filtered are their sums
             sojourn_ms,
         } = direction;
         let total: f64 = goodput.iter().sum();
@@ -55,7 +58,9 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
             ("utilization", *utilization),
             ("data", *data),
             ("ack", *ack),
-            ("drops", *drops),
+            ("dropped", *dropped),
+            ("filtered", *filtered),
+            ("marked", *marked),
             ("throughput", data * rate.bits_per_sec() as f64),
             ("goodput", total),
             ("fairness", fairness),
@@ -75,7 +80,7 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     metrics
 }
 
-/// What a scenario asks for, in bit/s, bytes, packets and seconds.
+/// The parameters of a scenario in bit/s, bytes, packets and seconds.
 pub fn of_scenario(scenario: &Scenario) -> Metrics {
     let limit = |limit: Limit| limit.value() as f64;
     [

@@ -1,4 +1,4 @@
-//! What the runs of an experiment say of its claims.
+//! Verdicts: the results of an experiment against its claims.
 
 use crate::experiment::{Claim, Experiment};
 use crate::expression::{Condition, Expression, Relation};
@@ -10,7 +10,7 @@ use crate::store::{Course, Results};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Whether a claim holds in our runs.
+/// Whether a claim holds in the simulated runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// Within the tolerance stated beforehand, and in shape.
@@ -36,11 +36,11 @@ impl fmt::Display for Verdict {
 pub struct Outcome {
     /// The experiment.
     pub experiment: Experiment,
-    /// Values by series, point, measure and run.
+    /// Values of measures, by series, point, measure and run.
     values: Vec<Vec<Vec<Vec<f64>>>>,
-    /// Courses by series and point, of each run that recorded one.
+    /// Recorded time series, by series and point, one per run.
     courses: Vec<Vec<Vec<Course>>>,
-    /// What ns-2 shows, by series, point and measure.
+    /// Estimates from ns-2, by series, point and measure.
     ns2: BTreeMap<(usize, usize, usize), Estimate>,
 }
 
@@ -53,40 +53,40 @@ pub struct Finding<'a> {
     pub verdict: Verdict,
     /// Each of the claim's conditions.
     pub checks: Vec<Check<'a>>,
-    /// Why it differs, if it does.
+    /// Why it was not reproduced, if it was not.
     pub because: Option<String>,
 }
 
-/// A condition with what was found.
+/// A condition with the values that decided.
 #[derive(Clone, Debug)]
 pub struct Check<'a> {
     /// The condition.
     pub condition: &'a Condition,
-    /// Whether it is one of shape only.
+    /// Whether it decides about shape only.
     pub shape: bool,
     /// Whether it holds.
     pub holds: bool,
-    /// The subject where it is nearest to failing, or fails most.
+    /// The subject at the point with the smallest margin.
     pub found: Option<Estimate>,
-    /// The object there.
-    pub wanted: Option<f64>,
-    /// That point of the sweep, if the condition speaks of several.
+    /// The object at that point.
+    pub expected: Option<f64>,
+    /// The label of that point, if the condition covers several points.
     pub at: Option<String>,
 }
 
 /// Runs that are missing from the results.
 #[derive(Debug, thiserror::Error)]
-#[error("{missing} of {all} runs are missing; run the sweep again, or merge all of its shards")]
+#[error("{missing} of {all} runs are missing; run the sweep again, or merge all shards")]
 pub struct Incomplete {
     missing: usize,
     all: usize,
 }
 
 impl Outcome {
-    /// Looks up the experiment's runs.
+    /// Looks up the results of an experiment.
     ///
     /// # Errors
-    /// Not all of them are there.
+    /// Results are missing.
     pub fn new(experiment: Experiment, results: &Results) -> Result<Self, Incomplete> {
         let course = experiment.wants_course();
         let arithmetic = experiment.is_arithmetic();
@@ -143,23 +143,23 @@ impl Outcome {
         })
     }
 
-    /// The estimate of a measure; none if no run has it.
+    /// The estimate of a measure; `None` if no run has it.
     pub fn estimate(&self, series: usize, point: usize, measure: usize) -> Option<Estimate> {
         let estimate = Estimate::of(&self.values[series][point][measure])?;
         estimate.mean.is_finite().then_some(estimate)
     }
 
-    /// What ns-2 shows there.
+    /// The estimate from ns-2.
     pub fn ns2(&self, series: usize, point: usize, measure: usize) -> Option<Estimate> {
         self.ns2.get(&(series, point, measure)).copied()
     }
 
-    /// Whether ns-2 ran for any of it.
+    /// Whether ns-2 ran for any point.
     pub fn has_ns2(&self) -> bool {
         !self.ns2.is_empty()
     }
 
-    /// Adds what ns-2's runs showed, by name of metric; measures that need more are left out.
+    /// Adds the metrics of ns-2's runs; measures that need other metrics are skipped.
     pub fn add_ns2(&mut self, series: usize, point: usize, runs: &[Metrics]) {
         let given = metrics::of_scenario(&self.experiment.series[series].scenarios[point]);
         for (index, measure) in self.experiment.measures.iter().enumerate() {
@@ -182,7 +182,7 @@ impl Outcome {
         &self.courses[series][point]
     }
 
-    /// The number of runs of every scenario, at the least.
+    /// The minimum number of runs over all scenarios.
     pub fn runs(&self) -> usize {
         let counts = self.values.iter().flatten().flatten().map(Vec::len);
         counts.min().unwrap_or(0)
@@ -235,7 +235,7 @@ impl Outcome {
             verdict,
             checks,
             because: (verdict != Verdict::Reproduced)
-                .then(|| claim.because.as_deref().map(|text| self.told(text)))
+                .then(|| claim.because.as_deref().map(|text| self.fill_in(text)))
                 .flatten(),
         }
     }
@@ -257,7 +257,7 @@ impl Outcome {
                 shape,
                 holds: false,
                 found: None,
-                wanted: None,
+                expected: None,
                 at: None,
             };
         };
@@ -267,12 +267,12 @@ impl Outcome {
             shape,
             holds,
             found: subject.get(worst).or_else(|| subject.first()).copied(),
-            wanted: pick(&object),
+            expected: pick(&object),
             at: self.where_is(condition, worst),
         }
     }
 
-    /// The label of the condition's n-th point, if it has several.
+    /// The label of a condition's point, if the condition covers several.
     fn where_is(&self, condition: &Condition, worst: usize) -> Option<String> {
         let lists = condition
             .names()
@@ -286,12 +286,12 @@ impl Outcome {
         several.then(|| label.clone())
     }
 
-    /// A sentence with its numbers.
-    pub fn told(&self, text: &str) -> String {
-        let mut told = String::new();
+    /// A sentence with the values of its expressions filled in.
+    pub fn fill_in(&self, text: &str) -> String {
+        let mut filled = String::new();
         for part in prose::parts(text) {
             match part {
-                Part::Words(words) => told.push_str(words),
+                Part::Words(words) => filled.push_str(words),
                 Part::Value(value) => {
                     let estimates = Expression::parse(value)
                         .ok()
@@ -301,18 +301,18 @@ impl Outcome {
                         .iter()
                         .map(|estimate| number(estimate.mean))
                         .collect();
-                    told.push_str(&match texts.as_slice() {
+                    filled.push_str(&match texts.as_slice() {
                         [] => "?".to_owned(),
                         texts => texts.join(", "),
                     });
                 }
             }
         }
-        told
+        filled
     }
 }
 
-/// The verdict on a claim whose conditions, of shape or not, hold or do not.
+/// The verdict from pairs: whether a condition decides about shape, and whether it holds.
 fn verdict(checks: impl Iterator<Item = (bool, bool)>) -> Verdict {
     let (mut has_shape, mut shape_holds, mut numbers_hold) = (false, true, true);
     for (shape, holds) in checks {
@@ -330,7 +330,7 @@ fn verdict(checks: impl Iterator<Item = (bool, bool)>) -> Verdict {
     }
 }
 
-/// A number with as many digits as are of use.
+/// A number with three or four significant digits.
 pub fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if !size.is_finite() => return "–".to_owned(),

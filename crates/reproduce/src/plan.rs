@@ -1,4 +1,4 @@
-//! Which runs an experiment needs.
+//! The runs that an experiment needs.
 
 use crate::experiment::Experiment;
 use asymq_core::units::Duration;
@@ -11,23 +11,23 @@ pub enum Extent {
     /// All.
     #[default]
     Whole,
-    /// A preview: fewer seeds, shorter runs, and of a sweep its ends and the points that matter.
+    /// A preview: fewer seeds, shorter runs, and only the ends of a sweep and the points that claims need.
     Quick,
 }
 
-/// Seeds of a preview.
+/// Maximum number of runs per scenario in a preview.
 const QUICK_RUNS: u32 = 5;
-/// Longest run of a preview.
+/// Maximum duration of a run in a preview, unless warm-up needs more.
 const QUICK_DURATION: Duration = Duration::from_secs(1000);
 
 impl Extent {
-    /// The experiment as it is run to this extent.
+    /// The experiment reduced to this extent.
     #[must_use]
     pub fn of(self, mut experiment: Experiment) -> Experiment {
         if self == Self::Whole {
             return experiment;
         }
-        let keep = points_that_matter(&experiment);
+        let keep = points_needed(&experiment);
         let renumber: HashMap<usize, usize> = keep
             .iter()
             .enumerate()
@@ -57,8 +57,8 @@ impl Extent {
     }
 }
 
-/// The ends of the sweep, its middle, and the points that claims name.
-fn points_that_matter(experiment: &Experiment) -> Vec<usize> {
+/// The ends of the sweep, its middle, and the points that claims name, by index.
+fn points_needed(experiment: &Experiment) -> Vec<usize> {
     let last = experiment.points.len() - 1;
     let mut keep = vec![0, last / 2, last];
     let conditions = experiment
@@ -92,16 +92,16 @@ fn points_that_matter(experiment: &Experiment) -> Vec<usize> {
     keep
 }
 
-/// One run to be made.
+/// One run to be simulated.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The name of its result.
+    /// The key of its result.
     pub key: String,
     /// The scenario.
     pub scenario: Scenario,
     /// The seed.
     pub seed: u64,
-    /// Whether to record the course of the run.
+    /// Whether to record the time series of the run.
     pub course: bool,
 }
 
@@ -116,7 +116,7 @@ impl Job {
         }
     }
 
-    /// About how long it takes, to start the longest first.
+    /// Approximate cost in packets, to start the longest runs first.
     fn cost(&self) -> u128 {
         let bits = self.scenario.up.bits_per_sec() + self.scenario.down.bits_per_sec();
         let size = u128::from(self.scenario.mss) + 40;
@@ -124,10 +124,10 @@ impl Job {
     }
 }
 
-/// The name of a result: what the scenario, the seed and this tool make of it. Two tools that share
-/// the sources of simulator and disciplines give the same.
+/// The key of a result: a hash of scenario, seed and the sources of simulator and disciplines. Builds
+/// with the same sources give the same key.
 pub fn key(scenario: &Scenario, seed: u64, course: bool) -> String {
-    // Which runs are made beside it does not matter.
+    // The other runs of the scenario do not change this one.
     let scenario = Scenario {
         seed,
         runs: 1,
@@ -145,7 +145,7 @@ fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     })
 }
 
-/// The runs of experiments, each once, the longest first.
+/// The runs of experiments without duplicates, the longest first.
 pub fn jobs(experiments: &[Experiment]) -> Vec<Job> {
     let mut seen = HashSet::new();
     let mut jobs = Vec::new();
@@ -163,7 +163,7 @@ pub fn jobs(experiments: &[Experiment]) -> Vec<Job> {
     jobs
 }
 
-/// A part of the runs, for one of several machines: shard 1 to `of`.
+/// A part of the runs, for one of several machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     number: usize,
@@ -178,7 +178,7 @@ impl Default for Shard {
 }
 
 impl Shard {
-    /// Whether it is all of the runs.
+    /// Whether the shard is all of the runs.
     pub const fn is_whole(self) -> bool {
         self.of == 1
     }
@@ -202,12 +202,12 @@ impl std::fmt::Display for Shard {
 impl std::str::FromStr for Shard {
     type Err = String;
 
-    /// Reads `3/16`.
+    /// Parses `3/16`.
     fn from_str(text: &str) -> Result<Self, String> {
         text.split_once('/')
             .and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)))
             .filter(|&(number, of)| (1..=of).contains(&number))
             .map(|(number, of)| Self { number, of })
-            .ok_or_else(|| "not understood; write it like 3/16, from 1/16 to 16/16".into())
+            .ok_or_else(|| "not a shard; write it like 3/16, from 1/16 to 16/16".into())
     }
 }

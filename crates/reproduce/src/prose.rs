@@ -3,14 +3,14 @@
 use crate::experiment::Experiment;
 use crate::expression::Expression;
 
-/// A part of a sentence.
+/// A part of a sentence: words, or the expression between braces.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Part<'a> {
     Words(&'a str),
     Value(&'a str),
 }
 
-/// The words and the expressions, in turn.
+/// The words and expressions of a sentence, alternating.
 pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -24,7 +24,7 @@ pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// The expressions alone.
+/// The expressions of a sentence.
 pub(crate) fn values(text: &str) -> impl Iterator<Item = &str> {
     parts(text).into_iter().filter_map(|part| match part {
         Part::Value(value) => Some(value),
@@ -32,7 +32,7 @@ pub(crate) fn values(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether every expression in it can be computed.
+/// Checks that every expression of a sentence can be evaluated.
 pub(crate) fn check(experiment: &Experiment, text: &str) -> Result<(), String> {
     for value in values(text) {
         for name in Expression::parse(value)?.names() {

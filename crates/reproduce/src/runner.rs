@@ -1,13 +1,15 @@
-//! Makes runs on several cores.
+//! Runs on several cores.
 
 use crate::metrics;
 use crate::plan::Job;
 use crate::store::{Course, Log, Results, Stored};
 use asymq_sim::{RunOptions, SimError};
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::io;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Runs that could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -20,11 +22,11 @@ pub enum RunError {
     Io(#[from] io::Error),
 }
 
-/// Makes one run.
+/// Simulates one job.
 ///
 /// # Errors
 /// The simulator cannot run the scenario.
-pub fn make(job: &Job) -> Result<Stored, SimError> {
+pub fn simulate(job: &Job) -> Result<Stored, SimError> {
     let options = RunOptions {
         series: job.course,
         ..RunOptions::default()
@@ -37,12 +39,12 @@ pub fn make(job: &Job) -> Result<Stored, SimError> {
     })
 }
 
-/// Makes the runs that `folder` does not have yet, on `threads` cores, and adds them to it. Returns
-/// all of its results; they do not depend on the number of cores. `progress` hears how many of how
-/// many runs are done, from any thread.
+/// Simulates the jobs whose results `folder` lacks, on `threads` threads, and appends each result
+/// to it. Returns all of its results; they do not depend on the number of threads. `progress` is
+/// called with the number of finished and of missing runs, from any thread.
 ///
 /// # Errors
-/// The first run that failed; what was done before it is kept.
+/// A run failed; the results of finished runs are kept.
 pub fn run(
     jobs: &[Job],
     folder: &Path,
@@ -54,47 +56,26 @@ pub fn run(
         .iter()
         .filter(|job| results.get(&job.key).is_none())
         .collect();
-    let log = Mutex::new((Log::open(folder)?, Vec::new()));
-    let failure = Mutex::new(None);
-    let stop = AtomicBool::new(false);
-    let next = AtomicUsize::new(0);
+    let log = Mutex::new(Log::open(folder)?);
     let done = AtomicUsize::new(0);
     progress(0, missing.len());
-    let fail = |error: RunError| {
-        stop.store(true, Ordering::Relaxed);
-        failure
-            .lock()
+    let one = |job: &Job| -> Result<Stored, RunError> {
+        let stored = simulate(job)?;
+        log.lock()
             .unwrap_or_else(|e| e.into_inner())
-            .get_or_insert(error);
+            .append(&stored)?;
+        progress(1 + done.fetch_add(1, Ordering::Relaxed), missing.len());
+        Ok(stored)
     };
-    let work = || {
-        while !stop.load(Ordering::Relaxed) {
-            let Some(job) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else {
-                return;
-            };
-            match make(job) {
-                Ok(stored) => {
-                    let mut log = log.lock().unwrap_or_else(|e| e.into_inner());
-                    if let Err(error) = log.0.append(&stored) {
-                        fail(error.into());
-                    }
-                    log.1.push(stored);
-                }
-                Err(error) => fail(error.into()),
-            }
-            progress(1 + done.fetch_add(1, Ordering::Relaxed), missing.len());
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(missing.len()) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    if let Some(error) = failure.into_inner().unwrap_or_else(|e| e.into_inner()) {
-        return Err(error);
-    }
-    let (_, made) = log.into_inner().unwrap_or_else(|e| e.into_inner());
-    made.into_iter().for_each(|stored| results.insert(stored));
+    // A bridge hands out the jobs in their order, the longest first; slices would not.
+    let new: Result<Vec<Stored>, RunError> =
+        pool(threads)?.install(|| missing.iter().par_bridge().map(|job| one(job)).collect());
+    new?.into_iter().for_each(|stored| results.insert(stored));
     Ok(results)
+}
+
+/// A pool of this many threads.
+pub(crate) fn pool(threads: usize) -> io::Result<ThreadPool> {
+    let pool = ThreadPoolBuilder::new().num_threads(threads.max(1));
+    pool.build().map_err(io::Error::other)
 }

@@ -1,4 +1,4 @@
-//! Means and how far to trust them.
+//! Means with confidence intervals.
 
 /// A mean over runs with the half-width of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,7 +10,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The estimate from one value per run; none if there are no runs.
+    /// The estimate from one value per run; `None` without runs.
     pub fn of(values: &[f64]) -> Option<Self> {
         let count = values.len();
         if count == 0 {

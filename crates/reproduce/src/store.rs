@@ -1,4 +1,4 @@
-//! Results on disk: one line of JSON per run, so that an interrupted sweep loses one line at most.
+//! Results on disk: one line of JSON per run, so that an interrupted sweep loses at most one run.
 
 use crate::metrics::Metrics;
 use serde::{Deserialize, Serialize};
@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 /// The file of results in an output folder.
 pub const RUNS: &str = "runs.jsonl";
 
-/// A run's result.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
-    /// The run, see [`crate::plan::key`].
+    /// The key of the run, see [`crate::plan::key`].
     pub key: String,
-    /// What it showed after warm-up.
+    /// Its metrics after warm-up.
     pub metrics: Metrics,
-    /// Its course, if it was recorded.
+    /// Its time series, if recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
 }
 
-/// The course of a run, thinned to what a chart can show.
+/// The time series of a run, averaged to the resolution of a chart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Course {
     /// Length of an interval in seconds.
@@ -37,38 +37,38 @@ pub struct Course {
     pub data_down: Vec<f64>,
 }
 
-/// Most intervals of a course: twice what a wide chart has pixels for.
-const MOST_INTERVALS: usize = 1000;
+/// Maximum intervals of a course: twice the pixels of a wide chart.
+const MAX_INTERVALS: usize = 1000;
 
 impl Course {
-    /// The course of a recorded series, in at most 1000 intervals.
+    /// The course of a recorded series in at most 1000 intervals.
     pub fn of(series: &asymq_scenario::Series) -> Self {
-        let step = series.up.len().div_ceil(MOST_INTERVALS).max(1);
-        let thin = |values: &[f64]| {
+        let step = series.up.len().div_ceil(MAX_INTERVALS).max(1);
+        let reduce = |values: &[f64]| {
             let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
             values.chunks(step).map(mean).map(round).collect()
         };
         Self {
             interval_s: series.interval_s * step as f64,
-            up: thin(&series.up),
-            down: thin(&series.down),
-            data_up: thin(&series.data_up),
-            data_down: thin(&series.data_down),
+            up: reduce(&series.up),
+            down: reduce(&series.down),
+            data_up: reduce(&series.data_up),
+            data_down: reduce(&series.data_down),
         }
     }
 }
 
-/// To five digits after the point: more than any chart shows, in half the space.
+/// Rounds to five digits after the point, more than any chart shows, to halve the file.
 fn round(value: f64) -> f64 {
     (value * 1e5).round() / 1e5
 }
 
-/// Results by run.
+/// Results by key.
 #[derive(Debug, Default)]
 pub struct Results(HashMap<String, Stored>);
 
 impl Results {
-    /// The results in a folder; none if there are none yet. A line that was cut off is left out.
+    /// Loads the results in a folder; none if the file does not exist. Incomplete lines are skipped.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -93,18 +93,18 @@ impl Results {
         self.0.insert(stored.key.clone(), stored);
     }
 
-    /// Adds all of `other`'s.
+    /// Adds all results of `other`.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 
-    /// The result of a run.
+    /// The result with this key.
     pub fn get(&self, key: &str) -> Option<&Stored> {
         self.0.get(key)
     }
 }
 
-/// Appends results to the file of a folder.
+/// The file of results of a folder, open for appending.
 #[derive(Debug)]
 pub struct Log {
     file: File,
@@ -112,23 +112,23 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the file, and makes the folder if need be.
+    /// Opens the file, and creates the folder if needed.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn open(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let path = folder.join(RUNS);
-        let cut_off =
+        let incomplete =
             std::fs::read(&path).is_ok_and(|bytes| bytes.last().is_some_and(|b| *b != b'\n'));
         let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
-        if cut_off {
+        if incomplete {
             file.write_all(b"\n")?;
         }
         Ok(Self { file, path })
     }
 
-    /// Adds a line.
+    /// Appends a result.
     ///
     /// # Errors
     /// It cannot be written; the error names the file.
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_off_costs_that_run_only() {
+    fn an_incomplete_line_loses_that_run_only() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::open(folder.path()).unwrap();
         log.append(&stored("a")).unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_course_keeps_its_mean_when_thinned() {
+    fn a_course_keeps_its_mean_when_reduced() {
         let series = asymq_scenario::Series {
             interval_s: 0.2,
             up: (0..2000).map(|i| f64::from(i % 2)).collect(),

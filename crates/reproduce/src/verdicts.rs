@@ -15,20 +15,20 @@ pub fn of(outcomes: &[Outcome]) -> Verdicts {
         .collect()
 }
 
-/// As a TOML file.
+/// The verdicts as a TOML file.
 pub fn write(verdicts: &Verdicts) -> String {
     let mut text =
         String::from("# Verdict by claim; `asymq reproduce --check` compares with it.\n");
     for (claim, verdict) in verdicts {
-        writeln!(text, "\"{claim}\" = \"{verdict}\"").expect("a String takes all");
+        writeln!(text, "\"{claim}\" = \"{verdict}\"").expect("writing to a String cannot fail");
     }
     text
 }
 
-/// Reads such a file.
+/// Parses a file of verdicts.
 ///
 /// # Errors
-/// What is wrong with it, in words, with its line.
+/// The line and what is wrong there.
 pub fn read(text: &str) -> Result<Verdicts, String> {
     let verdicts: Verdicts = toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
@@ -53,21 +53,22 @@ pub fn read(text: &str) -> Result<Verdicts, String> {
     }
 }
 
-/// Where `now` differs from `before`, a line each. With `partial`, claims that did not run are left out.
+/// The differences of `now` from `before`, one line each. With `partial`, claims that did not run are
+/// skipped.
 pub fn differences(before: &Verdicts, now: &Verdicts, partial: bool) -> Vec<String> {
     let mut lines = Vec::new();
     for (claim, verdict) in now {
         match before.get(claim) {
             Some(old) if old == verdict => {}
             Some(old) => lines.push(format!("{claim}: was {old}, is {verdict}")),
-            None => lines.push(format!("{claim}: is {verdict}, and was not there before")),
+            None => lines.push(format!("{claim}: is {verdict}, was not in the file")),
         }
     }
     for claim in before
         .keys()
         .filter(|claim| !partial && !now.contains_key(*claim))
     {
-        lines.push(format!("{claim}: is not there any more"));
+        lines.push(format!("{claim}: has no result"));
     }
     lines
 }
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_changed_verdict_is_found_in_what_was_written() {
+    fn a_changed_verdict_is_reported_by_its_claim() {
         let before: Verdicts = [("a/1/x".into(), "reproduced".into())].into();
         let before = read(&write(&before)).unwrap();
         let now: Verdicts = [
@@ -89,7 +90,7 @@ mod tests {
             differences(&before, &now, false),
             [
                 "a/1/x: was reproduced, is not reproduced",
-                "a/1/y: is reproduced, and was not there before"
+                "a/1/y: is reproduced, was not in the file"
             ]
         );
         assert_eq!(
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_that_does_not_exist_is_refused() {
+    fn an_unknown_verdict_is_refused() {
         assert!(
             read("\"a\" = \"perhaps\"")
                 .unwrap_err()

@@ -1,7 +1,7 @@
-//! What a user of sweeps counts on: resuming, determinism, shards, and errors that say where.
+//! Sweeps: resuming, determinism, shards, and errors with their line.
 
 use asymq_reproduce::experiment::{self, Experiment};
-use asymq_reproduce::folder::{self, Plan};
+use asymq_reproduce::folder::{self, Plan, Tables};
 use asymq_reproduce::outcome::Verdict;
 use asymq_reproduce::plan::{self, Extent, Shard};
 use asymq_reproduce::report::{self, About};
@@ -62,22 +62,33 @@ fn small() -> Experiment {
     experiment::read_text("own/small", Path::new("small.toml"), SMALL).unwrap()
 }
 
-fn published(results: &Results, folder: &Path) -> [Vec<u8>; 4] {
+/// All files that a sweep writes, Parquet among them where it is built in.
+fn published(results: &Results, folder: &Path) -> Vec<Vec<u8>> {
     let outcomes = folder::judge(&[small()], results).unwrap();
     let about = About {
         version: "0".into(),
         quick: false,
         ns2: None,
     };
-    folder::publish(folder, &outcomes, results, &about).unwrap();
-    ["report.html", "runs.csv", "runs.parquet", "verdicts.toml"]
-        .map(|file| std::fs::read(folder.join(file)).unwrap())
+    let tables = Tables::with_parquet();
+    let mut files = vec!["report.html", "runs.csv", "verdicts.toml"];
+    files.extend(tables.is_ok().then_some("runs.parquet"));
+    folder::publish(
+        folder,
+        &outcomes,
+        results,
+        &about,
+        tables.unwrap_or_default(),
+    )
+    .unwrap();
+    let read = |file| std::fs::read(folder.join(file)).unwrap();
+    files.into_iter().map(read).collect()
 }
 
 fn quietly(_: usize, _: usize) {}
 
 #[test]
-fn the_number_of_cores_changes_no_byte() {
+fn the_number_of_threads_changes_no_byte() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let [one, three] = [(&folders[0], 1), (&folders[1], 3)].map(|(folder, threads)| {
         let jobs = plan::jobs(&[small()]);
@@ -88,7 +99,7 @@ fn the_number_of_cores_changes_no_byte() {
 }
 
 #[test]
-fn an_interrupted_sweep_makes_only_what_is_missing() {
+fn an_interrupted_sweep_runs_only_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let jobs = plan::jobs(&[small()]);
     let whole = runner::run(&jobs, folder.path(), 1, &quietly).unwrap();
@@ -132,7 +143,7 @@ fn shards_together_are_the_whole() {
 }
 
 #[test]
-fn a_plan_brings_its_experiments_along() {
+fn a_plan_contains_its_experiments() {
     let folder = tempfile::tempdir().unwrap();
     let plan = Plan::new(&[small()], Extent::Quick);
     plan.save(folder.path()).unwrap();
@@ -143,7 +154,7 @@ fn a_plan_brings_its_experiments_along() {
 }
 
 #[test]
-fn claims_get_the_verdict_that_the_runs_give_them() {
+fn claims_get_the_verdict_of_their_runs() {
     let folder = tempfile::tempdir().unwrap();
     let results = runner::run(&plan::jobs(&[small()]), folder.path(), 1, &quietly).unwrap();
     let outcomes = folder::judge(&[small()], &results).unwrap();
@@ -196,7 +207,7 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
         (
             "\"2mbit\"]",
             "\"1mbit\"]",
-            "small.toml:14: \"1mbit\": stands twice among the values",
+            "small.toml:14: \"1mbit\": listed twice",
         ),
         (
             "set.qdisc = \"aq\"",
@@ -226,17 +237,17 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
         (
             "aq:down < 1",
             "qa:down < 1",
-            "small.toml:40: unknown series qa; there is droptail, aq",
+            "small.toml:40: unknown series qa; use droptail, aq",
         ),
         (
             "aq:down < 1",
             "aq:down@9mbit < 1",
-            "small.toml:40: unknown point 9mbit; there is 1mbit, 2mbit",
+            "small.toml:40: unknown point 9mbit; use 1mbit, 2mbit",
         ),
         (
             "{ aq:down@1mbit }",
             "{ aq:up }",
-            "small.toml:46: unknown measure up; there is down",
+            "small.toml:46: unknown measure up; use down",
         ),
         (
             "warmup = \"1s\"",

@@ -3,14 +3,15 @@
 use crate::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The version of the result format; readers refuse newer ones.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// All runs of a scenario, their mean and standard deviation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// Version of this format, 1.
+    /// Version of this format, 2.
     pub format: u32,
     /// What produced the report.
     pub tool: Tool,
@@ -68,7 +69,7 @@ pub struct Summary {
     pub up: Direction,
     /// The downlink.
     pub down: Direction,
-    /// Data-only sum of both directions' utilizations; 2 would be perfect (paper 002).
+    /// Data-only sum of both directions' utilizations; 2 would be perfect (VAQ, sec. 2).
     pub utility: f64,
     /// Per-flow goodput.
     pub goodput: Goodput,
@@ -86,9 +87,15 @@ pub struct Direction {
     pub data: f64,
     /// The part used by pure ACKs. The rest is other traffic.
     pub ack: f64,
-    /// Packets dropped at the link's queue.
-    pub drops: f64,
-    /// Time packets waited in the queue, in ms.
+    /// Packets lost at the link's queue.
+    pub dropped: f64,
+    /// Pure ACKs taken out there because a later one says all that they say.
+    pub filtered: f64,
+    /// Packets that got a congestion mark there.
+    pub marked: f64,
+    /// Packets that were not transmitted, by the name of the reason.
+    pub reasons: BTreeMap<String, f64>,
+    /// Sojourn time in the queue, in ms.
     pub sojourn_ms: Percentiles,
 }
 
@@ -197,7 +204,6 @@ fn standard_deviation(numbers: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Defaults, ScenarioArgs};
 
     #[test]
     fn mean_and_deviation_have_the_keys_of_a_run() {
@@ -214,7 +220,6 @@ mod tests {
             });
             run
         };
-        let scenario = ScenarioArgs::default().resolve(&Defaults::paper()).unwrap();
         let tool = Tool {
             version: "0".into(),
             driver: "sim".into(),
@@ -222,7 +227,7 @@ mod tests {
         };
         let report = Report::new(
             tool,
-            scenario,
+            crate::scenario::tests::scenario(),
             vec![run(1, 0.5, [1.0, 2.0]), run(2, 1.0, [3.0, 2.0])],
         );
         assert_eq!(report.mean.up.utilization, 0.75);

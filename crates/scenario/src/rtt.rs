@@ -7,24 +7,21 @@ use std::{fmt, str::FromStr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttRange {
     /// The shortest.
-    pub least: Duration,
-    /// The longest; equal to `least` if all flows share one RTT.
-    pub most: Duration,
+    pub min: Duration,
+    /// The longest; equal to `min` if all flows share one RTT.
+    pub max: Duration,
 }
 
 impl RttRange {
     /// One RTT for every flow.
     pub const fn fixed(rtt: Duration) -> Self {
-        Self {
-            least: rtt,
-            most: rtt,
-        }
+        Self { min: rtt, max: rtt }
     }
 
     /// The RTT at `fraction` (0 to 1) of the way from the shortest to the longest, in whole ns.
     pub fn at(&self, fraction: f64) -> Duration {
-        let width = self.most.saturating_sub(self.least).as_nanos();
-        Duration::from_nanos(self.least.as_nanos() + (width as f64 * fraction) as u64)
+        let width = self.max.saturating_sub(self.min).as_nanos();
+        Duration::from_nanos(self.min.as_nanos() + (width as f64 * fraction) as u64)
     }
 }
 
@@ -34,13 +31,13 @@ impl FromStr for RttRange {
     /// Reads `100ms` or `20ms..300ms`.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let range = match text.split_once("..") {
-            Some((least, most)) => Self {
-                least: least.parse()?,
-                most: most.parse()?,
+            Some((min, max)) => Self {
+                min: min.parse()?,
+                max: max.parse()?,
             },
             None => Self::fixed(text.parse()?),
         };
-        if range.least > range.most || range.most > Duration::from_secs(60) {
+        if range.min > range.max || range.max > Duration::from_secs(60) {
             return Err(UnitError::OutOfRange {
                 range: "a round-trip time of up to 60s, or a rising range like 20ms..300ms",
             });
@@ -51,10 +48,10 @@ impl FromStr for RttRange {
 
 impl fmt::Display for RttRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.least == self.most {
-            return self.least.fmt(f);
+        if self.min == self.max {
+            return self.min.fmt(f);
         }
-        f.pad(&format!("{}..{}", self.least, self.most))
+        f.pad(&format!("{}..{}", self.min, self.max))
     }
 }
 

@@ -1,45 +1,9 @@
 //! A checked experiment.
 
-use crate::{Draw, OnOff, QdiscArgs, QdiscName, RttRange, Share, UdpBurst, WebLoad, uniform};
-use asymq_core::config::Config;
+use crate::{Draw, OnOff, RttRange, Tcp, UdpBurst, WebLoad, uniform};
+use asymq_core::catalog::Config;
 use asymq_core::units::{Duration, Limit, Rate};
-use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-
-/// TCP congestion control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[value(rename_all = "lowercase")]
-pub enum Tcp {
-    /// RFC 5681 (simulator and lab).
-    Reno,
-    /// RFC 6582 (simulator).
-    Newreno,
-    /// RFC 9438 (simulator and lab).
-    Cubic,
-    /// BBR (lab).
-    Bbr,
-}
-
-impl Tcp {
-    /// The name as its RFC spells it.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Reno => "Reno",
-            Self::Newreno => "NewReno",
-            Self::Cubic => "CUBIC",
-            Self::Bbr => "BBR",
-        }
-    }
-}
-
-impl fmt::Display for Tcp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.to_possible_value().expect("no variant is hidden");
-        f.pad(value.get_name())
-    }
-}
 
 /// When a simulated receiver acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,10 +26,6 @@ impl AckPolicy {
             Self::Every(packets, timeout) => (packets, timeout),
         }
     }
-}
-
-fn drop_tail() -> QdiscName {
-    QdiscName::Droptail
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -96,9 +56,10 @@ fn is_forty(value: &u32) -> bool {
     *value == forty()
 }
 
-/// An experiment, checked and complete.
+/// An experiment, checked and complete: what drivers run and what reports carry. A report's scenario,
+/// read back, runs the same bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Scenario {
     /// Uplink capacity.
     pub up: Rate,
@@ -114,16 +75,10 @@ pub struct Scenario {
     pub buffer: Limit,
     /// Buffer at the downlink, counted likewise.
     pub buffer_down: Limit,
-    /// The uplink's discipline.
-    pub qdisc: QdiscName,
-    /// Parameters of disciplines, the uplink's and the downlink's.
-    pub qdisc_params: QdiscArgs,
-    /// The downlink's discipline.
-    #[serde(default = "drop_tail")]
-    pub qdisc_down: QdiscName,
-    /// Data's share of the downlink under wrr and cbq; the uplink's if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weights_down: Option<Share>,
+    /// The discipline at the uplink, complete.
+    pub uplink: Config,
+    /// The discipline at the downlink, complete.
+    pub downlink: Config,
     /// Congestion control of all flows.
     pub tcp: Tcp,
     /// TCP segment payload in bytes.
@@ -139,10 +94,8 @@ pub struct Scenario {
     /// Appropriate byte counting (RFC 3465, L = 2) in the simulator.
     #[serde(default, skip_serializing_if = "is_default")]
     pub byte_counting: bool,
-    /// ACKs made at the far side of the simulated uplink for each that was given up; 0 is none. If
-    /// absent, what the discipline's name says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub regenerate: Option<u32>,
+    /// ACKs regenerated beyond the uplink for each that was filtered; 0 is none.
+    pub regenerate: u32,
     /// Whether those are spread over the gap that they fill.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub regenerate_paced: bool,
@@ -152,7 +105,7 @@ pub struct Scenario {
     /// How the applications of long-lived flows write; greedily if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_off: Option<OnOff>,
-    /// Equal asymmetric links in a chain (paper 002, Fig. 14).
+    /// Equal asymmetric links in a chain (VAQ, Fig. 14).
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub links: u32,
     /// Bytes of TCP and IP headers without timestamps and SACK ranges.
@@ -178,25 +131,6 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The uplink discipline's configuration, with `limit` as its buffer.
-    pub fn qdisc_config(&self, limit: Limit) -> Config {
-        self.qdisc
-            .config(&self.qdisc_params, self.up, self.down, limit)
-    }
-
-    /// The downlink discipline's configuration, with `limit` as its buffer. Parts chosen one by one
-    /// are the uplink's.
-    pub fn qdisc_down_config(&self, limit: Limit) -> Config {
-        let params = QdiscArgs {
-            ack_queue: None,
-            service: None,
-            controller: None,
-            weights: self.weights_down.or(self.qdisc_params.weights),
-            ..self.qdisc_params.clone()
-        };
-        self.qdisc_down.config(&params, self.down, self.up, limit)
-    }
-
     /// What a discipline may let wait of a buffer of this scenario, whose packet limits count the
     /// packet being transmitted.
     pub fn waiting_limit(buffer: Limit) -> Limit {
@@ -204,11 +138,6 @@ impl Scenario {
             Limit::Packets(packets) => buffer.with_value(u64::from(packets).saturating_sub(1)),
             Limit::Bytes(_) => buffer,
         }
-    }
-
-    /// ACKs made at the far side of the simulated uplink for each that was given up.
-    pub fn regeneration(&self) -> u32 {
-        self.regenerate.unwrap_or(self.qdisc.regenerates().into())
     }
 
     /// IP bytes of a simulated ACK without SACK ranges.
@@ -262,3 +191,78 @@ macro_rules! serde_as_string {
     };
 }
 pub(crate) use serde_as_string;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use asymq_core::catalog::{Params, Place, Standard, resolve};
+
+    /// One upload and one download under AQ.
+    pub(crate) fn scenario() -> Scenario {
+        let (up, down): (Rate, Rate) = ("1mbit".parse().unwrap(), "10mbit".parse().unwrap());
+        let config = |name, link, reverse| {
+            let limit = Limit::Packets(49);
+            let place = Place {
+                link,
+                reverse,
+                limit,
+            };
+            resolve(&Standard, name, &Params::new(), &Params::new(), place).unwrap()
+        };
+        Scenario {
+            up,
+            down,
+            flows_up: 1,
+            flows_down: 1,
+            rtt: RttRange::fixed(Duration::from_millis(100)),
+            buffer: Limit::Packets(50),
+            buffer_down: Limit::Packets(50),
+            uplink: config("aq", up, down),
+            downlink: config("droptail", down, up),
+            tcp: Tcp::Newreno,
+            mss: 1460,
+            ack_policy: AckPolicy::EveryPacket,
+            sack: false,
+            timestamps: false,
+            byte_counting: false,
+            regenerate: 0,
+            regenerate_paced: true,
+            web: Vec::new(),
+            on_off: None,
+            links: 1,
+            header: 40,
+            window: None,
+            udp: Vec::new(),
+            probe: None,
+            duration: Duration::from_secs(60),
+            warmup: Duration::from_secs(5),
+            seed: 1,
+            runs: 1,
+        }
+    }
+
+    #[test]
+    fn a_scenario_reads_back_from_its_json_and_is_complete() {
+        let scenario = scenario();
+        let json = serde_json::to_string(&scenario).unwrap();
+        let back: Scenario = serde_json::from_str(&json).unwrap();
+        assert_eq!(back, scenario);
+        assert_eq!(back.check(&Standard), Ok(()));
+        assert!(json.contains(r#""uplink":{"qdisc":"aq","link":"1mbit","reverse":"10mbit","limit":"49p","ack-queue":"fifo","ack-size":"40b","#));
+    }
+
+    #[test]
+    fn a_description_that_was_tampered_with_is_refused() {
+        let mut scenario = scenario();
+        scenario.uplink.params.remove("interval");
+        assert!(scenario.check(&Standard).is_err());
+        let mut scenario = self::scenario();
+        scenario.uplink.params.set("interval", "soon");
+        assert!(scenario.check(&Standard).is_err());
+        let scenario = Scenario {
+            buffer: Limit::Packets(70),
+            ..self::scenario()
+        };
+        assert_eq!(scenario.check(&Standard).unwrap_err().name, "uplink");
+    }
+}

@@ -1,4 +1,4 @@
-//! Constant-rate UDP with a schedule (paper 000, sections 4.7 and 4.8).
+//! Constant-rate UDP with a schedule (AQ, secs. 4.7 and 4.8).
 
 use asymq_core::units::{Bytes, Duration, Rate, UnitError};
 use serde::{Deserialize, Serialize};

@@ -1,21 +1,21 @@
-//! The AQ paper's default scenario for 60 simulated seconds, whole runs; throughput counts packets
-//! that cross the bottleneck in either direction.
+//! AQ's default scenario for 60 simulated seconds, whole runs; throughput counts packets through the
+//! bottleneck in both directions.
 
-use asymq_scenario::{Defaults, QdiscName, Scenario, ScenarioArgs};
+use asymq_args::{Defaults, ScenarioArgs};
+use asymq_scenario::Scenario;
 use asymq_sim::{RunOptions, run};
-use clap::ValueEnum;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 fn scenario(qdisc: &str) -> Scenario {
     let args = ScenarioArgs {
-        qdisc: Some(QdiscName::from_str(qdisc, false).expect("a discipline")),
+        qdisc: Some(qdisc.into()),
         warmup: Some("0s".parse().expect("a duration")),
         ..ScenarioArgs::default()
     };
     args.resolve(&Defaults::paper()).expect("a valid scenario")
 }
 
-/// Packets that cross, from the time that data and ACKs kept the links busy.
+/// Packets through the bottleneck, from the time that data and ACKs kept the links busy.
 fn packets(scenario: &Scenario) -> u64 {
     let summary = run(scenario, 1, RunOptions::default())
         .expect("a run")
@@ -27,11 +27,11 @@ fn packets(scenario: &Scenario) -> u64 {
         scenario.down.bytes_per_sec_f64(),
     );
     let data = f64::from(scenario.mss + 40);
-    let crossing = count(summary.up.data, up, data)
+    let packets = count(summary.up.data, up, data)
         + count(summary.up.ack, up, 40.0)
         + count(summary.down.data, down, data)
         + count(summary.down.ack, down, 40.0);
-    crossing as u64
+    packets as u64
 }
 
 fn simulate(criterion: &mut Criterion) {

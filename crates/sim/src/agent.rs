@@ -1,10 +1,10 @@
-//! Who talks at the two ends of a conversation.
+//! The endpoints of a conversation: TCP, constant-rate UDP, the echo, a source of short transfers.
 
-use crate::histogram::Histogram;
 use crate::packet::{Kind, Outbox, Segment};
 use crate::tcp::{Receiver, Sender, Variant};
-use crate::traffic::{Pauses, Web};
-use asymq_scenario::Toward;
+use crate::traffic::{OnOffApp, Web};
+use asymq_core::Duration;
+use asymq_scenario::{Histogram, Toward};
 
 /// A side of the access link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) const fn sender_of(toward: Toward) -> Side {
     }
 }
 
-/// The two ends of a conversation. Times are in ns; `u64::MAX` is never.
+/// Both endpoints of a conversation. Times are in ns; `u64::MAX` is never.
 pub(crate) enum Agent<V: Variant> {
     /// A TCP flow.
     Tcp(Box<TcpFlow<V>>),
@@ -29,7 +29,7 @@ pub(crate) enum Agent<V: Variant> {
     Udp(Cbr),
     /// A sparse echo from home.
     Echo(Echo),
-    /// Where short transfers come from; they are conversations of their own.
+    /// A source of short transfers, each of which is a conversation of its own.
     Web(Box<Web>),
 }
 
@@ -38,8 +38,8 @@ pub(crate) struct TcpFlow<V: Variant> {
     pub(crate) toward: Toward,
     /// When the application connects, and then when it next writes.
     pub(crate) acts: u64,
-    /// How it writes; absent if all is written at the start.
-    pub(crate) pauses: Option<Box<Pauses>>,
+    /// How the application writes; absent if it writes everything at the start.
+    pub(crate) on_off: Option<Box<OnOffApp>>,
     pub(crate) sender: Sender<V::Congestion, V::Sending>,
     pub(crate) receiver: Receiver<V::Receiving>,
 }
@@ -53,11 +53,11 @@ pub(crate) struct Cbr {
     pub(crate) interval: u64,
 }
 
-/// A datagram that comes back, and how much later than over empty queues.
+/// Datagrams that the server echoes, and their queueing delays.
 pub(crate) struct Echo {
     pub(crate) next: u64,
     pub(crate) interval: u64,
-    /// Round-trip time of a datagram that meets no other packet.
+    /// Round-trip time over empty queues, in ns.
     pub(crate) base: u64,
     pub(crate) delays: Histogram,
 }
@@ -87,9 +87,10 @@ impl<V: Variant> Agent<V> {
             Self::Udp(_) | Self::Web(_) => {}
             // The datagram's number is the time at which it left home.
             Self::Echo(_) if side == Side::Server => out.send(segment),
-            Self::Echo(echo) => echo
-                .delays
-                .record((now - segment.number()).saturating_sub(echo.base)),
+            Self::Echo(echo) => {
+                let queueing = (now - segment.number()).saturating_sub(echo.base);
+                echo.delays.record(Duration::from_nanos(queueing));
+            }
         }
     }
 
@@ -142,11 +143,11 @@ impl<V: Variant> TcpFlow<V> {
         if !self.sender.is_connected() {
             self.sender.connect(now, out);
         }
-        self.acts = match &mut self.pauses {
+        self.acts = match &mut self.on_off {
             None => u64::MAX,
-            Some(pauses) => {
+            Some(on_off) => {
                 self.sender.write(now, 1, out);
-                pauses.next(now)
+                on_off.next(now)
             }
         };
     }

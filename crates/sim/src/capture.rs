@@ -7,8 +7,9 @@ use std::io::{self, Write};
 
 /// Writes packets as they start to be transmitted.
 ///
-/// Addresses are 10.0.x.y at home and 10.1.x.y on the Internet, where x.y is the conversation; the
-/// ports are 40000, counting up as conversations follow each other, and 5001. Payload is zeros and cut off; checksums are right.
+/// Addresses are 10.0.x.y at home and 10.1.x.y on the Internet, where x.y is the conversation. The
+/// port is 5001 on the Internet; at home it is 40000 for the first conversation of an index, and
+/// counts up. Payload is zeros and cut off; checksums are valid.
 pub(crate) struct Capture<'a> {
     out: &'a mut dyn Write,
     error: Option<io::Error>,

@@ -1,18 +1,19 @@
-//! Further links in each direction: a chain of asymmetric links (paper 002, Fig. 14).
+//! Further links in each direction: a chain of asymmetric links (VAQ, Fig. 14).
 
 use crate::events::NEVER;
 use crate::link::Link;
 use crate::packet::SimPacket;
 use crate::tcp::Options;
 use asymq_core::Instant;
+use asymq_core::hold::BuildError;
 use std::collections::VecDeque;
 
-/// The links beyond the first that packets meet in each direction, in the order in which they do.
+/// The links behind the first one in each direction, in the order in which packets pass them.
 pub(crate) struct Chain<O> {
     stages: [Vec<Stage<O>>; 2],
 }
 
-/// A link and what is under way to it from the one before.
+/// A link and the packets on their way to it from the link before.
 struct Stage<O> {
     inbox: VecDeque<(u64, SimPacket<O>)>,
     link: Link<O>,
@@ -26,16 +27,25 @@ impl<O: Options> Stage<O> {
 }
 
 impl<O: Options> Chain<O> {
-    /// `further` links up and down, each made by `link`; `None` if that is none.
-    pub(crate) fn new(further: usize, mut link: impl FnMut(usize) -> Link<O>) -> Option<Box<Self>> {
-        let stages = [0, 1].map(|toward| {
-            let stage = || Stage {
-                inbox: VecDeque::new(),
-                link: link(toward),
+    /// `further` links in each direction, each built by `link`; `None` if `further` is 0.
+    pub(crate) fn new(
+        further: usize,
+        link: impl Fn(usize) -> Result<Link<O>, BuildError>,
+    ) -> Result<Option<Box<Self>>, BuildError> {
+        if further == 0 {
+            return Ok(None);
+        }
+        let stages = |toward| -> Result<Vec<_>, BuildError> {
+            let stage = || {
+                Ok(Stage {
+                    inbox: VecDeque::new(),
+                    link: link(toward)?,
+                })
             };
             std::iter::repeat_with(stage).take(further).collect()
-        });
-        (further > 0).then(|| Box::new(Self { stages }))
+        };
+        let stages = [stages(0)?, stages(1)?];
+        Ok(Some(Box::new(Self { stages })))
     }
 
     /// When something happens next at one of the further links, in ns; `NEVER` or later if nothing.
@@ -44,8 +54,8 @@ impl<O: Options> Chain<O> {
         stages.map(Stage::next).min().unwrap_or(NEVER)
     }
 
-    /// Puts a packet on the way to the further link of this `position`, where it arrives at `at`,
-    /// later than those before it.
+    /// Sends a packet to the further link at `position`, where it arrives at `at`, later than all
+    /// packets before it.
     pub(crate) fn push(&mut self, toward: usize, position: usize, at: u64, packet: &SimPacket<O>) {
         let mut packet = *packet;
         packet.header.arrival = Instant::from_nanos(at);
@@ -57,8 +67,8 @@ impl<O: Options> Chain<O> {
         &mut self.stages[toward][position].link
     }
 
-    /// Carries out what happens at `now`, which is [`next`](Self::next): a packet that is out at
-    /// the other end of the link at a position, and when, if its transmission starts.
+    /// Executes the event at `now`, which is [`next`](Self::next). If a transmission starts: the
+    /// position of its link, when the packet is out at the other end, and the packet.
     pub(crate) fn step(&mut self, toward: usize, now: u64) -> Option<(usize, u64, SimPacket<O>)> {
         let stages = &mut self.stages[toward];
         let position = stages.iter().position(|stage| stage.next() == now)?;
@@ -77,7 +87,7 @@ impl<O: Options> Chain<O> {
         None
     }
 
-    /// How many further links there are in each direction.
+    /// Number of further links in each direction.
     pub(crate) fn len(&self) -> usize {
         self.stages[0].len()
     }

@@ -1,24 +1,24 @@
-//! Two agents and all between them but the bottleneck.
+//! Two endpoints, and their paths to and from the bottleneck.
 
 use crate::agent::{Agent, Side, TcpFlow};
 use crate::events::EventSet;
 use crate::packet::{Layout, Outbox, Segment};
 use crate::path::{Hop, Pipe};
-use crate::tcp::{Options, Receiver, Recovery, RttEstimator, Sender, Variant};
-use crate::traffic::{Pauses, Stream};
+use crate::tcp::{Options, Receiver, RttEstimator, Sender, TcpModel, Variant};
+use crate::traffic::{OnOffApp, Stream};
 use asymq_core::{Limit, Rate};
 use asymq_scenario::{Draw, Scenario, Toward, uniform};
 
 const UP: usize = Toward::Up as usize;
 
-/// What comes next: for each queue the conversation whose segment arrives first, and the
+/// Pending events: for each queue the conversation whose segment arrives first, and the
 /// conversation whose timer is due first.
 pub(crate) struct Events {
     pub(crate) arrivals: [EventSet; 2],
     pub(crate) timers: EventSet,
 }
 
-/// Two agents and all between them but the bottleneck.
+/// Two endpoints, and their paths to and from the bottleneck.
 pub(crate) struct Conversation<V: Variant> {
     pub(crate) agent: Agent<V>,
     /// When the agent's next timer is due at each side.
@@ -32,7 +32,7 @@ pub(crate) struct Conversation<V: Variant> {
     pub(crate) back: [Hop; 2],
 }
 
-/// One side's way to its bottleneck queue.
+/// The path from one side to its bottleneck queue.
 pub(crate) struct Exit<O> {
     pub(crate) hop: Hop,
     pub(crate) pipe: Pipe<O>,
@@ -41,9 +41,9 @@ pub(crate) struct Exit<O> {
 }
 
 impl Events {
-    /// Makes room for `conversations`, if there can be so many.
+    /// Grows to `conversations`; false if that exceeds the maximum of an event set.
     pub(crate) fn make_room(&mut self, conversations: usize) -> bool {
-        let fits = conversations <= EventSet::MOST;
+        let fits = conversations <= EventSet::MAX_SOURCES;
         if fits {
             for arrivals in &mut self.arrivals {
                 arrivals.grow(conversations);
@@ -66,7 +66,7 @@ pub(crate) fn receive_window(scenario: &Scenario) -> u64 {
 /// A long-lived flow that has not started.
 pub(crate) fn tcp_flow<V: Variant>(
     scenario: &Scenario,
-    recovery: Recovery,
+    model: TcpModel<V::Congestion>,
     seed: u64,
     index: usize,
     toward: Toward,
@@ -74,24 +74,24 @@ pub(crate) fn tcp_flow<V: Variant>(
     let phase = uniform(seed, index, Draw::ClockPhase) * RttEstimator::TICK as f64;
     let start = scenario.flow_start(seed, index).as_nanos();
     let sender = Sender::new(
-        V::congestion(scenario),
+        model.congestion,
         RttEstimator::new(phase as u64),
-        recovery,
+        model.recovery,
         receive_window(scenario),
         V::sending(scenario),
     );
-    let pauses = scenario.on_off.as_ref().map(|pattern| {
+    let on_off = scenario.on_off.as_ref().map(|pattern| {
         let stream = Stream::new(seed, index);
-        Box::new(Pauses::new(pattern, scenario.payload(), start, stream))
+        Box::new(OnOffApp::new(pattern, scenario.payload(), start, stream))
     });
     TcpFlow {
         toward,
         acts: start,
-        sender: match &pauses {
+        sender: match &on_off {
             None => sender,
             Some(_) => sender.with_written(0),
         },
-        pauses,
+        on_off,
         receiver: Receiver::new(scenario.ack_policy, V::receiving(scenario)),
     }
 }
@@ -110,8 +110,8 @@ impl<V: Variant> Conversation<V> {
         }
     }
 
-    /// Whether a transfer is over, and its place free for another. What it left in a queue is of an
-    /// earlier generation then.
+    /// Whether a transfer is over, so that another may take its index. Packets that it left in a
+    /// queue carry an earlier generation then.
     pub(crate) fn is_over(&self) -> bool {
         let sent = self.out.iter().all(|exit| exit.pipe.is_empty());
         let quiet = self.deadlines.iter().all(|deadline| *deadline == u64::MAX);
@@ -177,7 +177,7 @@ impl<O> Exit<O> {
     }
 }
 
-/// The way of an agent's segments to the bottleneck queue.
+/// Sends an endpoint's segments along its path to the bottleneck queue.
 struct Path<'a, O> {
     now: u64,
     exit: &'a mut Exit<O>,

@@ -19,12 +19,12 @@ pub(crate) const NEVER: u64 = 1 << 47;
 const SOURCE_BITS: u32 = 16;
 
 impl EventSet {
-    /// The most sources.
-    pub(crate) const MOST: usize = 1 << SOURCE_BITS;
+    /// Maximum number of sources.
+    pub(crate) const MAX_SOURCES: usize = 1 << SOURCE_BITS;
 
     /// A set of `sources`, at most 65 536, none of which has an event.
     pub(crate) fn new(sources: usize) -> Self {
-        assert!(sources <= Self::MOST, "too many event sources");
+        assert!(sources <= Self::MAX_SOURCES, "too many event sources");
         // A root of its own: the leaves are what a larger set is made from.
         let leaves = sources.next_power_of_two().max(2);
         Self {

@@ -1,8 +1,9 @@
 //! A deterministic packet-level simulation of an asymmetric access link.
 //!
 //! [`run`] is a pure function: the same scenario and seed give the same bytes on every platform.
-//! It is the dumbbell of AQ's section 4 (paper 000): long-lived TCP flows both ways, constant-rate
-//! UDP and a sparse echo over one bottleneck whose uplink runs the scenario's discipline.
+//! The topology is the dumbbell of AQ, sec. 4: long-lived and short TCP flows in both directions,
+//! constant-rate UDP and a sparse echo share one bottleneck link, or a chain of them, whose uplink
+//! and downlink run the scenario's qdiscs.
 
 #![forbid(unsafe_code)]
 
@@ -11,16 +12,15 @@ mod capture;
 mod chain;
 mod conversation;
 mod events;
-mod far_side;
-mod histogram;
 mod link;
 mod measure;
 mod packet;
 mod path;
+mod regeneration;
 mod runs;
 mod tcp;
 mod topology;
 mod traffic;
 mod world;
 
-pub use runs::{RunOptions, SimError, run, run_all};
+pub use runs::{RunOptions, SimError, run, run_all, run_all_in, run_in};

@@ -1,96 +1,61 @@
-//! The bottleneck link in one direction: a discipline, a rate and a delay.
+//! The bottleneck link in one direction: an egress and a delay.
 
 use crate::events::NEVER;
-use crate::histogram::Histogram;
-use crate::packet::{Kind, SimPacket};
-use crate::path::TxTimes;
+use crate::packet::SimPacket;
 use crate::tcp::Options;
-use asymq_core::packet::Header;
-use asymq_core::{Dequeue, DropReason, Instant, Qdisc, Rate, Sink};
+use asymq_core::catalog::BoxedQdisc;
+use asymq_core::hold::{Egress, Meters, TxTime};
+use asymq_core::packet::{Header, Packet, TrafficClass};
+use asymq_core::{Discard, Instant, Rate};
+use asymq_scenario::Histogram;
 use std::collections::VecDeque;
 
-/// A discipline and the transmitter behind it. The caller calls [`dequeue`](Link::dequeue) at
+/// An egress and the propagation behind it. The caller calls [`dequeue`](Link::dequeue) at
 /// [`next`](Link::next) and [`enqueue`](Link::enqueue) at arrivals, in order of time.
 pub(crate) struct Link<O> {
-    qdisc: Box<dyn Qdisc<SimPacket<O>> + Send>,
-    observes: bool,
-    /// Packets seen on the other direction and when, not yet shown to the discipline.
-    crossing: VecDeque<(u64, Header)>,
-    tx: TxTimes,
+    egress: Egress<SimPacket<O>>,
+    /// Packets on the reverse path with their times, not yet shown to the qdisc.
+    reverse_path: VecDeque<(u64, Header)>,
     propagation: u64,
     lookahead: u64,
-    /// When the transmitter is free.
-    free: u64,
-    /// When the discipline is asked next; `NEVER` if nothing waits.
+    /// When the qdisc is asked next; `NEVER` if its backlog is zero.
     next: u64,
-    dropped: Dropped,
-    busy: Busy,
-    last: Load,
+    /// The traffic class of the latest transmission.
+    sending: TrafficClass,
     sojourn: Histogram,
     /// The latest call: time never goes back.
     #[cfg(debug_assertions)]
     clock: u64,
 }
 
-/// What a packet counts as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Load {
-    Data,
-    Ack,
-    Other,
-}
-
-/// Time that the transmitter was busy, in ns, by [`Load`].
-pub(crate) type Busy = [u64; 3];
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Dropped(u64);
-
-impl<O> Sink<SimPacket<O>> for Dropped {
-    #[inline]
-    fn dropped(&mut self, _now: Instant, _packet: SimPacket<O>, _reason: DropReason) {
-        self.0 += 1;
-    }
-}
-
 impl<O: Options> Link<O> {
     /// An idle link of `rate`, with `propagation` in ns.
-    pub(crate) fn new(
-        qdisc: Box<dyn Qdisc<SimPacket<O>> + Send>,
-        rate: Rate,
-        propagation: u64,
-    ) -> Self {
-        /// No IP packet is shorter.
-        const SHORTEST: u32 = 20;
-        let tx = TxTimes::new(rate);
+    pub(crate) fn new(qdisc: BoxedQdisc<SimPacket<O>>, rate: Rate, propagation: u64) -> Self {
+        /// An IPv4 header alone.
+        const MIN_IP_LEN: u32 = 20;
         Self {
-            observes: qdisc.observes_crossing(),
-            qdisc,
-            crossing: VecDeque::new(),
-            lookahead: tx.nanos(SHORTEST) + propagation,
-            tx,
+            egress: Egress::new(qdisc, rate),
+            reverse_path: VecDeque::new(),
             propagation,
-            free: 0,
+            lookahead: TxTime::new(rate).of(MIN_IP_LEN).as_nanos() + propagation,
             next: NEVER,
-            dropped: Dropped::default(),
-            busy: Busy::default(),
-            last: Load::Other,
+            sending: TrafficClass::Other,
             sojourn: Histogram::default(),
             #[cfg(debug_assertions)]
             clock: 0,
         }
     }
 
-    /// Whether the discipline wants to see what crosses.
+    /// Whether the qdisc observes the reverse path.
     #[inline]
     pub(crate) fn observes(&self) -> bool {
-        self.observes
+        self.egress.observes_reverse()
     }
 
-    /// Shows the discipline a packet that crosses at `at`, later than any before it.
+    /// Shows the qdisc a packet that passes on the reverse path at `at`, later than any before it.
     #[inline]
-    pub(crate) fn observe(&mut self, at: u64, crossing: Header) {
-        self.crossing.push_back((at, crossing));
+    pub(crate) fn observe(&mut self, at: u64, header: Header) {
+        self.reverse_path.push_back((at, header));
     }
 
     /// A packet has no effect elsewhere sooner than this after its transmission starts, in ns; at
@@ -100,111 +65,99 @@ impl<O: Options> Link<O> {
         self.lookahead
     }
 
-    /// Takes the least lookahead there is.
+    /// Reduces the lookahead to its minimum.
     #[cfg(test)]
-    pub(crate) fn look_no_further(&mut self) {
+    pub(crate) fn minimize_lookahead(&mut self) {
         self.lookahead = 1;
     }
 
-    /// When the discipline is to be asked next, in ns; [`NEVER`] if nothing waits.
+    /// When the qdisc is to be asked next, in ns; [`NEVER`] if its backlog is zero.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
     /// Takes a packet that arrives at `now`.
-    #[inline]
+    // Inlined always, or the packet is copied once more.
+    #[inline(always)]
     pub(crate) fn enqueue(&mut self, now: u64, packet: SimPacket<O>) {
-        self.show_crossing(now);
-        let now_instant = Instant::from_nanos(now);
-        self.qdisc.enqueue(now_instant, packet, &mut self.dropped);
-        self.next = self.next.min(now.max(self.free));
+        self.show_reverse_path(now);
+        let at = Instant::from_nanos(now);
+        self.egress.enqueue(at, packet, &mut Discard);
+        // Cheaper than `asked_next`; to ask once though the packet was dropped does no harm.
+        self.next = self.next.min(now.max(self.egress.free_at().as_nanos()));
     }
 
-    /// Asks the discipline at `now`, which is [`next`](Link::next). If a packet's transmission
-    /// starts, `deliver` is given when it is out at the other end, and the packet.
+    /// Asks the qdisc at `now`, which is [`next`](Link::next). If the transmission of a packet
+    /// starts, `deliver` takes when the packet is out at the other end, and the packet.
     #[inline]
     pub(crate) fn dequeue(&mut self, now: u64, deliver: impl FnOnce(u64, &SimPacket<O>)) {
-        self.show_crossing(now);
-        let answer = self
-            .qdisc
-            .dequeue(Instant::from_nanos(now), &mut self.dropped);
+        self.show_reverse_path(now);
+        let now_instant = Instant::from_nanos(now);
+        let packet = self.egress.dequeue(now_instant, &mut Discard);
+        // No qdisc is asked twice at one time, whatever it answers.
+        self.next = self.asked_next().max(now + 1);
         // By reference: a packet just written and at once copied stalls the processor.
-        match &answer {
-            Dequeue::Packet(packet) => {
-                self.sojourn.record(now - packet.header.arrival.as_nanos());
-                let tx = self.tx.nanos(packet.header.len);
-                self.last = load(packet.segment.kind());
-                self.busy[self.last as usize] += tx;
-                self.free = now + tx;
-                self.next = self.free;
-                deliver(self.free + self.propagation, packet);
-            }
-            Dequeue::NotBefore(instant) => self.next = instant.as_nanos().clamp(now + 1, NEVER),
-            Dequeue::Empty => self.next = NEVER,
+        if let Some(packet) = &packet {
+            let header = packet.header();
+            self.sojourn
+                .record(now_instant.saturating_since(header.arrival));
+            self.sending = header.traffic_class();
+            let out = self.egress.free_at().as_nanos() + self.propagation;
+            deliver(out, packet);
         }
     }
 
     #[inline]
-    fn show_crossing(&mut self, now: u64) {
+    fn asked_next(&self) -> u64 {
+        let next = self.egress.next();
+        next.map_or(NEVER, |at| at.as_nanos().min(NEVER))
+    }
+
+    #[inline]
+    fn show_reverse_path(&mut self, now: u64) {
         #[cfg(debug_assertions)]
         {
             assert!(now >= self.clock, "{now} ns after {} ns", self.clock);
             self.clock = now;
         }
-        while let Some(&(at, header)) = self.crossing.front()
+        while let Some(&(at, header)) = self.reverse_path.front()
             && at <= now
         {
-            self.qdisc.observe(Instant::from_nanos(at), &header);
-            self.crossing.pop_front();
+            self.egress.observe(Instant::from_nanos(at), &header);
+            self.reverse_path.pop_front();
         }
     }
 
-    /// Busy time up to `now`, to which the link has run.
-    pub(crate) fn busy(&self, now: u64) -> Busy {
-        let mut busy = self.busy;
-        // The transmission under way was counted whole when it started.
-        busy[self.last as usize] -= self.free.saturating_sub(now);
-        busy
+    /// What came and what became of it up to `now`, to which the link has run.
+    pub(crate) fn meters(&self, now: u64) -> Meters {
+        let mut meters = *self.egress.meters();
+        // A transmission is counted in full when it starts.
+        let left = self.egress.free_at();
+        let left = left.saturating_since(Instant::from_nanos(now));
+        let busy = meters.busy.of_mut(self.sending);
+        *busy = busy.saturating_sub(left);
+        meters
     }
 
-    /// Packets dropped so far.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.dropped.0
-    }
-
-    /// Packets waiting.
-    pub(crate) fn waiting(&self) -> u32 {
-        self.qdisc.backlog().packets
-    }
-
-    /// Times that packets waited since the last [`forget_sojourns`](Link::forget_sojourns).
+    /// Sojourn times since the last [`clear_sojourns`](Link::clear_sojourns).
     pub(crate) fn sojourns(&self) -> &Histogram {
         &self.sojourn
     }
 
-    /// Starts the sojourn times afresh.
-    pub(crate) fn forget_sojourns(&mut self) {
+    /// Clears the sojourn times.
+    pub(crate) fn clear_sojourns(&mut self) {
         self.sojourn.clear();
-    }
-}
-
-#[inline]
-fn load(kind: Kind) -> Load {
-    match kind {
-        Kind::Data => Load::Data,
-        Kind::Ack | Kind::RewrittenAck | Kind::AckWithin => Load::Ack,
-        Kind::Syn | Kind::SynAck | Kind::Datagram => Load::Other,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Layout, Segment};
-    use asymq_core::Limit;
-    use asymq_core::config::Config;
-    use asymq_core::qdisc::{Backlog, Stats};
+    use crate::packet::{Kind, Layout, Segment};
+    use asymq_core::hold::DropTail;
+    use asymq_core::qdisc::{Backlog, Dequeue, Fate, Qdisc, Sink};
+    use asymq_core::{Duration, Limit};
     use asymq_scenario::Toward;
 
     const MS: u64 = 1_000_000;
@@ -214,11 +167,11 @@ mod tests {
         Layout::new(0, 1460, 40, 0).packet(segment, Toward::Up, Instant::from_nanos(now))
     }
 
-    fn link(qdisc: Box<dyn Qdisc<SimPacket> + Send>) -> Link<()> {
+    fn link(qdisc: BoxedQdisc<SimPacket>) -> Link<()> {
         Link::new(qdisc, "1mbit".parse().unwrap(), 5 * MS)
     }
 
-    /// Lets the link work off what it has; times of delivery by segment.
+    /// Empties the queue; segments and when they are delivered.
     fn run(link: &mut Link<()>) -> Vec<(u64, u64)> {
         let mut delivered = Vec::new();
         while link.next() < NEVER {
@@ -232,20 +185,23 @@ mod tests {
     #[test]
     fn packets_leave_back_to_back_and_arrive_after_transmission_and_propagation() {
         let limit = Limit::Packets(2);
-        let mut link = link(Config::DropTail { limit }.build());
+        let mut link = link(Box::new(DropTail::new(limit).unwrap()));
         for number in 0..4 {
             link.enqueue(MS, data(number, MS));
             if number == 0 {
-                // An idle link takes the first at once: it does not count as waiting.
+                // An idle link takes the first at once: it is not part of the backlog.
                 assert_eq!(link.next(), MS);
                 link.dequeue(MS, |at, _| assert_eq!(at, 18 * MS));
             }
         }
-        assert_eq!((link.waiting(), link.dropped()), (2, 1));
+        let meters = link.meters(MS);
+        assert_eq!(meters.backlog.total().packets, 2);
+        assert_eq!(meters.fate(Fate::Dropped).total().packets, 1);
         // 1500 bytes take 12 ms at 1 Mbit/s.
         assert_eq!(run(&mut link), [(1, 30 * MS), (2, 42 * MS)]);
-        assert_eq!(link.busy(37 * MS)[Load::Data as usize], 36 * MS);
-        assert_eq!(link.busy(20 * MS)[Load::Data as usize], 19 * MS);
+        let busy = |link: &Link<()>, at| link.meters(at).busy.of(TrafficClass::Data);
+        assert_eq!(busy(&link, 37 * MS), Duration::from_millis(36));
+        assert_eq!(busy(&link, 20 * MS), Duration::from_millis(19));
     }
 
     /// Lets nothing go before a given time.
@@ -270,13 +226,10 @@ mod tests {
         fn backlog(&self) -> Backlog {
             Backlog::default()
         }
-        fn stats(&self) -> Stats {
-            Stats::default()
-        }
     }
 
     #[test]
-    fn a_discipline_that_waits_is_asked_again_when_it_said() {
+    fn a_qdisc_that_answers_not_before_is_asked_again_then() {
         let mut link = link(Box::new(Paced(Vec::new(), 100 * MS)));
         link.enqueue(0, data(0, 0));
         link.enqueue(0, data(1, 0));

@@ -1,20 +1,21 @@
-//! From a world's counters to a run's numbers.
+//! A run's summary and time series, from the counters of its world.
 
 use crate::agent::Agent;
-use crate::link::{Busy, Load};
 use crate::tcp::Variant;
 use crate::world::World;
-use asymq_core::Duration;
+use asymq_core::hold::{Meters, PerClass};
+use asymq_core::packet::TrafficClass;
+use asymq_core::qdisc::Counter;
+use asymq_core::{Duration, Fate, Reason};
 use asymq_scenario::{Direction, Goodput, Percentiles, Scenario, Series, Summary, Toward};
 
-/// Interval of the time series: what the paper plots (paper 000, section 4).
+/// Interval of the time series (AQ, sec. 4).
 pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Counters at one instant.
 pub(crate) struct Snapshot {
     at: u64,
-    busy: [Busy; 2],
-    dropped: [u64; 2],
+    meters: [Meters; 2],
     /// Data segments delivered in order, per conversation. Counted when they leave the bottleneck,
     /// which is as much ahead of the receiver at the start of an interval as at its end.
     in_order: Vec<u64>,
@@ -29,8 +30,7 @@ impl Snapshot {
         };
         Self {
             at,
-            busy: [0, 1].map(|toward| world.links[toward].busy(at)),
-            dropped: [0, 1].map(|toward| world.links[toward].dropped()),
+            meters: [0, 1].map(|toward| world.links[toward].meters(at)),
             in_order: world
                 .lasting()
                 .iter()
@@ -40,10 +40,10 @@ impl Snapshot {
     }
 }
 
-/// Forgets delays measured so far.
-pub(crate) fn forget_delays<V: Variant>(world: &mut World<'_, V>) {
+/// Clears the delays measured so far.
+pub(crate) fn clear_delays<V: Variant>(world: &mut World<'_, V>) {
     for link in &mut world.links {
-        link.forget_sojourns();
+        link.clear_sojourns();
     }
     for conversation in &mut world.conversations {
         if let Agent::Echo(echo) = &mut conversation.agent {
@@ -52,7 +52,7 @@ pub(crate) fn forget_delays<V: Variant>(world: &mut World<'_, V>) {
     }
 }
 
-/// The numbers of the time from `start` to `end`, at which `world` is.
+/// The summary of the time from `start` to `end`, to which `world` has run.
 pub(crate) fn summary<V: Variant>(
     scenario: &Scenario,
     world: &World<'_, V>,
@@ -61,16 +61,28 @@ pub(crate) fn summary<V: Variant>(
 ) -> Summary {
     let span = (end.at - start.at) as f64;
     let direction = |toward: usize| {
-        let share = |load: Load| {
-            let busy = end.busy[toward][load as usize] - start.busy[toward][load as usize];
-            busy as f64 / span
+        let (end, start) = (&end.meters[toward], &start.meters[toward]);
+        let share = |class| {
+            let busy = end.busy.of(class).saturating_sub(start.busy.of(class));
+            busy.as_nanos() as f64 / span
         };
-        let (data, ack) = (share(Load::Data), share(Load::Ack));
+        let (data, ack) = (share(TrafficClass::Data), share(TrafficClass::Ack));
+        let packets = |counter: &dyn Fn(&Meters) -> PerClass<Counter>| {
+            (counter(end).total() - counter(start).total()).packets as f64
+        };
+        let fate = |fate| packets(&|meters| meters.fate(fate));
+        let reason = |reason: &Reason| {
+            let left = packets(&|meters| meters.left(*reason));
+            (reason.name().to_owned(), left)
+        };
         Direction {
-            utilization: data + ack + share(Load::Other),
+            utilization: data + ack + share(TrafficClass::Other),
             data,
             ack,
-            drops: (end.dropped[toward] - start.dropped[toward]) as f64,
+            dropped: fate(Fate::Dropped),
+            filtered: fate(Fate::Filtered),
+            marked: fate(Fate::Marked),
+            reasons: Reason::ALL.iter().map(reason).collect(),
             sojourn_ms: world.links[toward].sojourns().percentiles_ms(),
         }
     };
@@ -103,7 +115,7 @@ pub(crate) fn summary<V: Variant>(
 
 /// Records a time series.
 pub(crate) struct Recorder {
-    last: [Busy; 2],
+    last: [PerClass<Duration>; 2],
     series: Series,
 }
 
@@ -111,7 +123,7 @@ impl Recorder {
     /// An empty series.
     pub(crate) fn new() -> Self {
         Self {
-            last: [Busy::default(); 2],
+            last: Default::default(),
             series: Series {
                 interval_s: INTERVAL.as_secs_f64(),
                 ..Series::default()
@@ -121,21 +133,28 @@ impl Recorder {
 
     /// Records the interval that ends at `now`, to which the world has run.
     pub(crate) fn record<V: Variant>(&mut self, world: &World<'_, V>, now: u64) {
+        let meters = [0, 1].map(|toward| world.links[toward].meters(now));
         let [up, down] = [0, 1].map(|toward| {
-            let busy = world.links[toward].busy(now);
+            let busy = meters[toward].busy;
             let last = std::mem::replace(&mut self.last[toward], busy);
-            let share = |ns: u64| ns as f64 / INTERVAL.as_nanos() as f64;
-            let total = busy.iter().sum::<u64>() - last.iter().sum::<u64>();
-            let data = busy[Load::Data as usize] - last[Load::Data as usize];
-            (share(total), share(data))
+            let share = |now: Duration, last: Duration| {
+                let span = now.saturating_sub(last).as_nanos();
+                span as f64 / INTERVAL.as_nanos() as f64
+            };
+            let data = TrafficClass::Data;
+            (
+                share(busy.total(), last.total()),
+                share(busy.of(data), last.of(data)),
+            )
         });
+        let [backlog_up, backlog_down] = meters.map(|meters| meters.backlog.total().packets);
         let series = &mut self.series;
         series.up.push(up.0);
         series.down.push(down.0);
         series.data_up.push(up.1);
         series.data_down.push(down.1);
-        series.backlog_up.push(world.links[0].waiting());
-        series.backlog_down.push(world.links[1].waiting());
+        series.backlog_up.push(backlog_up);
+        series.backlog_down.push(backlog_down);
     }
 
     /// The series.

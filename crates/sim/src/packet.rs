@@ -3,7 +3,7 @@
 use crate::tcp::Options;
 use asymq_core::ack::AckInfo;
 use asymq_core::packet::{Header, Packet, flags};
-use asymq_core::{Flow, Instant, Protocol};
+use asymq_core::{Ecn, Flow, Instant, Protocol};
 use asymq_scenario::Toward;
 
 /// What an agent sends: a TCP segment or a UDP datagram.
@@ -21,7 +21,7 @@ pub(crate) struct Segment<O = ()> {
 
 impl<O: Options> Segment<O> {
     /// A segment of `kind`. `number` is, for data, its own number; for an ACK, the next number
-    /// expected; for a datagram, as the agent likes. Below 2^61.
+    /// expected; for a datagram, whatever its sender chooses. Below 2^61.
     #[inline]
     pub(crate) fn new(kind: Kind, number: u64) -> Self {
         Self::with(kind, number, O::default())
@@ -44,8 +44,7 @@ impl<O: Options> Segment<O> {
             1 => Kind::SynAck,
             2 => Kind::Data,
             3 => Kind::Ack,
-            4 => Kind::RewrittenAck,
-            5 => Kind::AckWithin,
+            4 => Kind::AckWithin,
             _ => Kind::Datagram,
         }
     }
@@ -65,21 +64,18 @@ pub(crate) enum Kind {
     SynAck,
     Data,
     Ack,
-    /// An ACK whose packet was made to say another number; [`Layout::as_received`] reads it.
-    RewrittenAck,
-    /// An ACK of a part of the segment that its number names, and of all before it.
+    /// An ACK of a part of segment `number`, and of all before it.
     AckWithin,
     Datagram,
 }
 
 impl Kind {
-    pub(crate) const COUNT: usize = 7;
+    pub(crate) const COUNT: usize = 6;
     pub(crate) const ALL: [Self; Self::COUNT] = [
         Self::Syn,
         Self::SynAck,
         Self::Data,
         Self::Ack,
-        Self::RewrittenAck,
         Self::AckWithin,
         Self::Datagram,
     ];
@@ -88,7 +84,7 @@ impl Kind {
 /// A packet in a link's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SimPacket<O = ()> {
-    /// What the discipline sees.
+    /// What the qdisc sees.
     pub(crate) header: Header,
     /// The segment in it.
     pub(crate) segment: Segment<O>,
@@ -101,7 +97,7 @@ impl<O: Options> Packet for SimPacket<O> {
     }
 
     fn ack_info(&self) -> Option<AckInfo> {
-        if !matches!(self.segment.kind(), Kind::Ack | Kind::RewrittenAck) {
+        if self.segment.kind() != Kind::Ack {
             return None;
         }
         let mut info = AckInfo {
@@ -111,18 +107,17 @@ impl<O: Options> Packet for SimPacket<O> {
             ..AckInfo::default()
         };
         if let Some(options) = self.segment.options.on_wire() {
-            options.tell(&mut info);
+            options.write_to(&mut info);
         }
         Some(info)
     }
 
-    fn rewrite_ack(&mut self, newer: &AckInfo) {
-        self.header.ack = newer.ack;
-        let mut options = self.segment.options;
-        if let Some(timestamps) = newer.timestamps {
-            options.set_timestamps(timestamps);
+    /// The header alone carries the number then; [`Layout::as_regenerated`] reads it.
+    fn rewrite_ack(&mut self, info: &AckInfo) {
+        self.header.ack = info.ack;
+        if let Some(timestamps) = info.timestamps {
+            self.segment.options.set_timestamps(timestamps);
         }
-        self.segment = Segment::with(Kind::RewrittenAck, self.segment.number(), options);
     }
 }
 
@@ -133,13 +128,13 @@ impl<O> SimPacket<O> {
         (self.header.flow.0 as u32 >> 1) as usize
     }
 
-    /// Which of the conversations it is that had this index in turn.
+    /// How many conversations had this index before its own.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
         (self.header.flow.0 >> 32) as u32
     }
 
-    /// Which way it goes.
+    /// Its direction.
     pub(crate) fn toward(&self) -> Toward {
         if self.header.flow.0 & 1 == 0 {
             Toward::Up
@@ -152,8 +147,8 @@ impl<O> SimPacket<O> {
 /// How one conversation's segments look on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    /// How many conversations had its index before, in the upper half, and the index; the lowest bit is
-    /// left to the direction.
+    /// Upper half: how many conversations had this index before. Lower half: the index, above one
+    /// bit for the direction.
     flow: u64,
     /// Payload bytes of a data segment.
     mss: u32,
@@ -210,11 +205,10 @@ impl Layout {
         }
     }
 
-    /// The segment in a packet that has passed a discipline, which may have rewritten the header.
-    #[inline]
-    pub(crate) fn as_received<O: Options>(&self, packet: &SimPacket<O>) -> Segment<O> {
+    /// The segment in a packet that has passed a regenerator, which may have rewritten the header.
+    pub(crate) fn as_regenerated<O: Options>(&self, packet: &SimPacket<O>) -> Segment<O> {
         let segment = packet.segment;
-        if segment.kind() != Kind::RewrittenAck {
+        if segment.kind() != Kind::Ack {
             return segment;
         }
         let moved = packet.header.ack.wrapping_sub(self.byte(segment.number())) as i32;
@@ -227,7 +221,7 @@ impl Layout {
         Segment::with(kind, number.max(1) as u64, segment.options)
     }
 
-    /// The packet of a segment that comes to a queue.
+    /// The packet of a segment that arrives at a queue.
     #[inline]
     pub(crate) fn packet<O: Options>(
         &self,
@@ -240,7 +234,6 @@ impl Layout {
             (flags::SYN, false),
             (flags::SYN | flags::ACK, true),
             (flags::ACK, true),
-            (flags::ACK, false),
             (flags::ACK, false),
             (flags::ACK, false),
             (0, false),
@@ -270,6 +263,7 @@ impl Layout {
                 } else {
                     Protocol::Tcp
                 },
+                ecn: Ecn::NotEct,
             },
             segment,
         }
@@ -292,30 +286,36 @@ impl<O> Outbox<O> for Vec<Segment<O>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use asymq_core::TrafficClass;
 
     #[test]
-    fn an_ack_rewritten_on_the_way_says_the_later_number_at_any_distance() {
+    fn a_regenerated_ack_is_received_with_the_earlier_number_at_any_distance() {
         let layout = Layout::new(0, 1000, 40, 0);
         let ack = |number| {
             let segment = Segment::<()>::new(Kind::Ack, number);
             layout.packet(segment, Toward::Up, Instant::ZERO)
         };
         // 5 000 000 segments of 1000 bytes are beyond the wrap of sequence numbers.
-        for number in [1, 5_000_000] {
-            let mut packet = ack(number);
-            assert_eq!(layout.as_received(&packet), packet.segment);
-            packet.rewrite_ack(&ack(number + 70).ack_info().unwrap());
-            assert_eq!(packet.header, ack(number + 70).header);
-            assert_eq!(layout.as_received(&packet), ack(number + 70).segment);
-            packet.rewrite_ack(&ack(number + 99).ack_info().unwrap());
-            assert_eq!(layout.as_received(&packet), ack(number + 99).segment);
+        for number in [100, 5_000_000] {
+            let packet = ack(number);
+            assert_eq!(layout.as_regenerated(&packet), packet.segment);
+            let rewritten = |info: &AckInfo| {
+                let mut copy = packet;
+                copy.rewrite_ack(info);
+                copy
+            };
+            for before in [1, 70, 99] {
+                let earlier = ack(number - before);
+                let copy = rewritten(&earlier.ack_info().unwrap());
+                assert_eq!(copy.header, earlier.header);
+                assert_eq!(layout.as_regenerated(&copy), earlier.segment);
+            }
             let within = AckInfo {
-                ack: layout.byte(number + 99) + 400,
+                ack: layout.byte(number - 70) + 400,
                 ..AckInfo::default()
             };
-            packet.rewrite_ack(&within);
-            let received = layout.as_received(&packet);
-            assert_eq!(received, Segment::<()>::new(Kind::AckWithin, number + 99));
+            let received = layout.as_regenerated(&rewritten(&within));
+            assert_eq!(received, Segment::<()>::new(Kind::AckWithin, number - 70));
         }
         let data = Segment::<()>::new(Kind::Data, 1);
         assert!(
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_look_to_a_discipline_as_real_ones_do() {
+    fn a_qdisc_sees_segments_as_it_sees_real_ones() {
         let layout = Layout::new(7, 1460, 40, 1000);
         let packet = |kind, number| {
             layout.packet(
@@ -342,6 +342,16 @@ mod tests {
         assert_eq!(packet(Kind::Data, 1).header.len, 1500);
         assert!(!packet(Kind::SynAck, 1).header.is_pure_ack());
         assert_eq!(packet(Kind::Datagram, 0).header.protocol, Protocol::NonTcp);
+        for (kind, class) in [
+            (Kind::Syn, TrafficClass::Other),
+            (Kind::SynAck, TrafficClass::Other),
+            (Kind::Data, TrafficClass::Data),
+            (Kind::Ack, TrafficClass::Ack),
+            (Kind::AckWithin, TrafficClass::Ack),
+            (Kind::Datagram, TrafficClass::Other),
+        ] {
+            assert_eq!(packet(kind, 1).header.traffic_class(), class, "{kind:?}");
+        }
         assert_eq!(packet(Kind::Data, 1).conversation(), 7);
         assert_eq!(packet(Kind::Data, 1).toward(), Toward::Down);
     }

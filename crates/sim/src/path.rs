@@ -1,32 +1,12 @@
-//! Hops outside the bottleneck: they delay, but hold no event.
+//! Hops outside the bottleneck: they delay packets without events.
 
 use crate::packet::{Kind, Layout, Segment};
 use asymq_core::Rate;
 use std::collections::VecDeque;
 
-/// Transmission times of every packet size at one rate: a division per size instead of per packet.
-#[derive(Clone, Debug)]
-pub(crate) struct TxTimes(Vec<u64>);
-
-impl TxTimes {
-    const LARGEST: u32 = 1500;
-
-    /// The times in ns at `rate`.
-    pub(crate) fn new(rate: Rate) -> Self {
-        let nanos = |len| rate.tx_time(len).as_nanos();
-        Self((0..=Self::LARGEST).map(nanos).collect())
-    }
-
-    /// The time that `len` bytes take, in ns.
-    #[inline]
-    pub(crate) fn nanos(&self, len: u32) -> u64 {
-        self.0[len as usize]
-    }
-}
-
 /// An access link of one conversation in one direction: a FIFO, a rate and a delay.
 ///
-/// Only its own conversation crosses it, in order, so a packet's fate is known when it enters:
+/// Only its own conversation uses it, in order, so a packet's fate is known when it enters:
 /// it needs no event of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop {
@@ -64,7 +44,7 @@ impl Hop {
     }
 }
 
-/// Segments of one conversation under way to a bottleneck queue, in order of arrival there. Only
+/// Segments of one conversation on their way to a bottleneck queue, in order of arrival there. Only
 /// the first is in the event set.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipe<O> {
@@ -93,7 +73,7 @@ impl<O> Pipe<O> {
         self.segments.pop_front().map(|(_, segment)| segment)
     }
 
-    /// Whether nothing is under way.
+    /// Whether no segment is on its way.
     pub(crate) fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
@@ -128,11 +108,5 @@ mod tests {
         let mut hop = hop(0);
         let passed = (0..2_000).filter(|_| hop.pass(0, Kind::Data).is_some());
         assert_eq!(passed.count(), 1_001);
-    }
-
-    #[test]
-    fn transmission_times_are_the_rates() {
-        let rate: Rate = "1mbit".parse().unwrap();
-        assert_eq!(TxTimes::new(rate).nanos(1500), 12_000_000);
     }
 }

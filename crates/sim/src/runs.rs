@@ -1,15 +1,17 @@
 //! One run of a scenario, and all of them.
 
 use crate::capture::Capture;
-use crate::measure::{INTERVAL, Recorder, Snapshot, forget_delays, summary};
-use crate::tcp::{Full, Plain, Recovery, Variant};
+use crate::measure::{INTERVAL, Recorder, Snapshot, clear_delays, summary};
+use crate::tcp::{AnyCongestion, Full, Plain, TcpModel, Variant};
 use crate::world::World;
+use asymq_core::catalog::{Catalog, Standard};
+use asymq_core::hold::BuildError;
 use asymq_scenario::{Report, Run, Scenario, Tcp, Tool};
+use rayon::prelude::*;
 use std::io::{self, Write};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What to record beside a run's means.
+/// What to record besides a run's summary.
 #[derive(Default)]
 pub struct RunOptions<'a> {
     /// Time series of 0.2 s intervals.
@@ -23,52 +25,76 @@ pub struct RunOptions<'a> {
 /// A scenario that the simulator cannot run, or a trace that cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
-    /// The simulator does not know this congestion control.
-    #[error("--tcp {name}: the simulator knows reno, newreno and cubic", name = format!("{_0:?}").to_lowercase())]
+    /// The simulator does not implement this congestion control.
+    #[error(
+        "--tcp {_0}: not available in the simulator; use {}",
+        Tcp::either(Tcp::simulated())
+    )]
     Tcp(Tcp),
+    /// A discipline cannot be built.
+    #[error("cannot build the scenario's disciplines: {0}")]
+    Build(#[from] BuildError),
     /// A trace could not be written.
     #[error("cannot write the trace: {0}")]
     Capture(#[from] io::Error),
 }
 
-fn recovery(scenario: &Scenario) -> Result<Recovery, SimError> {
-    match scenario.tcp {
-        Tcp::Reno => Ok(Recovery::Reno),
-        Tcp::Newreno | Tcp::Cubic => Ok(Recovery::NewReno),
-        Tcp::Bbr => Err(SimError::Tcp(scenario.tcp)),
-    }
+fn model(scenario: &Scenario) -> Result<TcpModel<AnyCongestion>, SimError> {
+    TcpModel::of(scenario).ok_or(SimError::Tcp(scenario.tcp))
 }
 
 /// Runs `scenario` once with `seed`. A pure function but for the traces that `options` asks for.
 ///
 /// # Errors
-/// The scenario's TCP is not one of the simulator's, or a trace could not be written.
+/// See [`SimError`].
 pub fn run(scenario: &Scenario, seed: u64, options: RunOptions<'_>) -> Result<Run, SimError> {
-    let has_options = scenario.sack || scenario.timestamps;
-    if has_options || scenario.byte_counting || scenario.tcp == Tcp::Cubic {
-        run_as::<Full>(scenario, seed, options)
-    } else {
-        run_as::<Plain>(scenario, seed, options)
-    }
+    run_in(&Standard, scenario, seed, options)
 }
 
-fn run_as<V: Variant>(
+/// [`run`] with the disciplines of another catalog.
+///
+/// # Errors
+/// See [`SimError`].
+pub fn run_in(
+    catalog: &impl Catalog,
     scenario: &Scenario,
     seed: u64,
     options: RunOptions<'_>,
 ) -> Result<Run, SimError> {
-    let recovery = recovery(scenario)?;
+    let model = model(scenario)?;
+    let has_options = scenario.sack || scenario.timestamps;
+    match model.congestion {
+        AnyCongestion::Reno(congestion) if !has_options => {
+            let model = TcpModel {
+                congestion,
+                recovery: model.recovery,
+            };
+            run_as::<Plain>(catalog, scenario, model, seed, options)
+        }
+        AnyCongestion::Reno(_) | AnyCongestion::ByteCounting(_) | AnyCongestion::Cubic(_) => {
+            run_as::<Full>(catalog, scenario, model, seed, options)
+        }
+    }
+}
+
+fn run_as<V: Variant>(
+    catalog: &impl Catalog,
+    scenario: &Scenario,
+    model: TcpModel<V::Congestion>,
+    seed: u64,
+    options: RunOptions<'_>,
+) -> Result<Run, SimError> {
     let captures = [
         options.capture_up.map(|out| Capture::new(out, "uplink")),
         options
             .capture_down
             .map(|out| Capture::new(out, "downlink")),
     ];
-    let mut world = World::<V>::new(scenario, recovery, seed, captures);
+    let mut world = World::<V>::new(catalog, scenario, model, seed, captures)?;
     let mut recorder = options.series.then(Recorder::new);
     let (warmup, end) = (scenario.warmup.as_nanos(), scenario.duration.as_nanos());
     run_until(&mut world, 0, warmup, &mut recorder);
-    forget_delays(&mut world);
+    clear_delays(&mut world);
     let start = Snapshot::take(&world, warmup);
     run_until(&mut world, warmup, end, &mut recorder);
     let summary = summary(scenario, &world, &start, &Snapshot::take(&world, end));
@@ -104,49 +130,91 @@ fn run_until<V: Variant>(
 /// number. `progress` is called from any thread after each run with the number of runs done.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`run`]; if several runs fail, the error of the first seed among them.
 pub fn run_all(
     scenario: &Scenario,
     series: bool,
     progress: impl Fn(usize) + Sync,
 ) -> Result<Report, SimError> {
-    recovery(scenario)?;
-    let seeds: Vec<u64> = scenario.seeds().collect();
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(seeds.len()));
-    let work = || {
-        while let Some((index, seed)) = {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            seeds.get(index).map(|&seed| (index, seed))
-        } {
-            let options = RunOptions {
-                series,
-                ..RunOptions::default()
-            };
-            let result = run(scenario, seed, options);
-            let mut done = done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            done.push((index, result));
-            let count = done.len();
-            drop(done);
-            progress(count);
-        }
+    run_all_in(&Standard, scenario, series, progress)
+}
+
+/// [`run_all`] with the disciplines of another catalog.
+///
+/// # Errors
+/// As [`run_all`].
+pub fn run_all_in(
+    catalog: &impl Catalog,
+    scenario: &Scenario,
+    series: bool,
+    progress: impl Fn(usize) + Sync,
+) -> Result<Report, SimError> {
+    model(scenario)?;
+    let done = AtomicUsize::new(0);
+    let one = |seed| {
+        let options = RunOptions {
+            series,
+            ..RunOptions::default()
+        };
+        let result = run_in(catalog, scenario, seed, options);
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+        result
     };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 1..cores.min(seeds.len()) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    let mut done = done
-        .into_inner()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
-    done.sort_by_key(|(index, _)| *index);
-    let runs: Result<Vec<Run>, SimError> = done.into_iter().map(|(_, result)| result).collect();
+    let seeds: Vec<u64> = scenario.seeds().collect();
+    // A run takes long enough to be handed out by itself.
+    let results: Vec<_> = seeds.into_par_iter().with_max_len(1).map(one).collect();
+    let runs: Result<Vec<Run>, SimError> = results.into_iter().collect();
     let tool = Tool {
         version: env!("CARGO_PKG_VERSION").into(),
         driver: "sim".into(),
         kernel: None,
     };
     Ok(Report::new(tool, scenario.clone(), runs?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asymq_args::{Defaults, ScenarioArgs};
+    use asymq_core::Duration;
+    use std::sync::Mutex;
+
+    fn scenario(tcp: Tcp) -> Scenario {
+        Scenario {
+            tcp,
+            duration: Duration::from_secs(20),
+            ..ScenarioArgs::default().resolve(&Defaults::paper()).unwrap()
+        }
+    }
+
+    #[test]
+    fn no_two_congestion_controls_give_the_same_run() {
+        let run = |tcp| run(&scenario(tcp), 1, RunOptions::default()).unwrap();
+        let runs: Vec<(Tcp, Run)> = Tcp::simulated().map(|tcp| (tcp, run(tcp))).collect();
+        for (index, (one, run)) in runs.iter().enumerate() {
+            for (other, same) in &runs[index + 1..] {
+                assert_ne!(run.summary.goodput, same.summary.goodput, "{one}, {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_report_has_the_runs_in_order_of_seeds_and_progress_counts_each() {
+        let scenario = Scenario {
+            seed: 7,
+            runs: 5,
+            duration: Duration::from_secs(6),
+            ..scenario(Tcp::Newreno)
+        };
+        let counts = Mutex::new(Vec::new());
+        let report = run_all(&scenario, false, |count| counts.lock().unwrap().push(count));
+        let runs = report.unwrap().runs;
+        for (seed, seen) in (7..12).zip(&runs) {
+            let alone = run(&scenario, seed, RunOptions::default()).unwrap();
+            assert_eq!(*seen, alone);
+        }
+        let mut counts = counts.into_inner().unwrap();
+        counts.sort_unstable();
+        assert_eq!((runs.len(), counts), (5, vec![1, 2, 3, 4, 5]));
+    }
 }

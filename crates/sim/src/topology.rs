@@ -1,4 +1,4 @@
-//! The dumbbell of AQ's section 4 (paper 000, Fig. 2) in numbers.
+//! The dumbbell topology (AQ, sec. 4, Fig. 2).
 //!
 //! ```text
 //! home --- access, 1 ms ---+                                     +--- rest of the RTT --- server
@@ -18,18 +18,18 @@ pub(crate) struct Dumbbell {
     pub(crate) home: u64,
     /// Gateway to ISP, each of the links between them.
     pub(crate) bottleneck: u64,
-    /// How many those are.
+    /// Number of links between gateway and ISP.
     pub(crate) links: u64,
 }
 
 impl Dumbbell {
-    /// The paper's delays, shortened in proportion if a round-trip time of the scenario has no room
-    /// for them.
+    /// AQ's delays, shortened in proportion if the minimum round-trip time of the scenario is less
+    /// than their sum.
     pub(crate) fn new(scenario: &Scenario) -> Self {
         const HOME: u64 = 1_000_000;
         const BOTTLENECK: u64 = 5_000_000;
         let links = u64::from(scenario.links.max(1));
-        let one_way = scenario.rtt.least.as_nanos() / 2;
+        let one_way = scenario.rtt.min.as_nanos() / 2;
         Self {
             home: HOME.min(one_way / 6),
             bottleneck: BOTTLENECK.min(one_way / 6 * 5 / links),

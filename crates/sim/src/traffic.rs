@@ -1,4 +1,4 @@
-//! Applications that pause, and transfers that come and go.
+//! On/off applications, and sources of short transfers.
 
 use asymq_scenario::{Draw, OnOff, WebLoad, uniform};
 
@@ -25,7 +25,7 @@ impl Stream {
     }
 }
 
-/// Where short transfers come from.
+/// A source of short transfers.
 pub(crate) struct Web {
     pub(crate) load: WebLoad,
     pub(crate) next: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Web {
 }
 
 impl Web {
-    /// A source whose first transfer is already due in its course.
+    /// A source whose first transfer starts after the first gap.
     pub(crate) fn new(load: WebLoad, stream: Stream) -> Self {
         let mut web = Self {
             load,
@@ -60,31 +60,31 @@ impl Web {
 
 /// An application that writes a segment at a time at its rate while it is on.
 #[derive(Clone, Debug)]
-pub(crate) struct Pauses {
+pub(crate) struct OnOffApp {
     pattern: OnOff,
     interval: u64,
     off_at: u64,
     stream: Stream,
 }
 
-impl Pauses {
+impl OnOffApp {
     /// An application that turns on at `start` and writes segments of `mss` bytes.
     pub(crate) fn new(pattern: &OnOff, mss: u32, start: u64, stream: Stream) -> Self {
-        let mut pauses = Self {
+        let mut on_off = Self {
             pattern: pattern.clone(),
             interval: pattern.rate.tx_time(mss).as_nanos().max(1),
             off_at: start,
             stream,
         };
-        pauses.turn_on(start);
-        pauses
+        on_off.turn_on(start);
+        on_off
     }
 
     /// When the application writes after it wrote at `now`.
     pub(crate) fn next(&mut self, now: u64) -> u64 {
         let mut next = now + self.interval;
         while next >= self.off_at {
-            // What was left of the interval passes in the next on period.
+            // The rest of the interval passes in the next on period.
             let left = next - self.off_at;
             let off = OnOff::period(self.pattern.off, self.stream.draw());
             let on_at = self.off_at.saturating_add(off.as_nanos());
@@ -108,7 +108,7 @@ mod tests {
     fn transfers_arrive_as_a_poisson_process_with_pareto_sizes() {
         let (mut arrivals, mut gaps_squared, mut above) = (0u32, 0.0, 0u32);
         for seed in 0..20 {
-            // Least size 30 000 / 2 = 15 000; a quarter exceeds twice that (shape 2).
+            // Minimum size 30 000 / 2 = 15 000; a quarter exceeds twice that (shape 2).
             let load: WebLoad = "down:10:30000b:2".parse().unwrap();
             let mut web = Web::new(load, Stream::new(seed, 3));
             let mut last = 0;
@@ -135,10 +135,10 @@ mod tests {
         let pattern: OnOff = "800kbit:500ms:1500ms".parse().unwrap();
         let mut written = 0;
         for seed in 0..20 {
-            let mut pauses = Pauses::new(&pattern, 1000, 0, Stream::new(seed, 0));
+            let mut on_off = OnOffApp::new(&pattern, 1000, 0, Stream::new(seed, 0));
             let mut now = 0;
             while now < 1000 * 1_000_000_000 {
-                now = pauses.next(now);
+                now = on_off.next(now);
                 written += 1;
             }
         }

@@ -15,15 +15,16 @@ use crate::capture::Capture;
 use crate::chain::Chain;
 use crate::conversation::{Conversation, Events, receive_window, tcp_flow};
 use crate::events::EventSet;
-use crate::far_side::FarSide;
-use crate::histogram::Histogram;
 use crate::link::Link;
 use crate::packet::{Layout, SimPacket};
-use crate::tcp::{Receiver, Recovery, RttEstimator, Sender, Variant};
+use crate::regeneration::Regeneration;
+use crate::tcp::{Receiver, RttEstimator, Sender, TcpModel, Variant};
 use crate::topology::{Dumbbell, access_rate};
 use crate::traffic::{Stream, Web};
 use asymq_core::Instant;
-use asymq_scenario::{Draw, Scenario, Toward, uniform};
+use asymq_core::catalog::Catalog;
+use asymq_core::hold::BuildError;
+use asymq_scenario::{Draw, Histogram, Scenario, Toward, uniform};
 
 /// Everything in one run.
 pub(crate) struct World<'a, V: Variant> {
@@ -33,16 +34,16 @@ pub(crate) struct World<'a, V: Variant> {
     /// How many of the conversations last for the whole run; they come first.
     lasting: usize,
     chain: Option<Box<Chain<V::Options>>>,
-    far_side: Option<Box<FarSide<V::Options>>>,
-    transfers: Option<Box<Transfers>>,
+    regeneration: Option<Box<Regeneration<V::Options>>>,
+    transfers: Option<Box<Transfers<V::Congestion>>>,
     captures: [Option<Capture<'a>>; 2],
     events: Events,
 }
 
-/// What short transfers are made of.
-struct Transfers {
+/// What each new short transfer is built from.
+struct Transfers<C> {
     scenario: Scenario,
-    recovery: Recovery,
+    model: TcpModel<C>,
     dumbbell: Dumbbell,
 }
 
@@ -50,22 +51,25 @@ const UP: usize = Toward::Up as usize;
 const DOWN: usize = Toward::Down as usize;
 
 impl<'a, V: Variant> World<'a, V> {
-    /// The scenario's world at time zero.
+    /// The scenario's world at time zero, with the disciplines of `catalog`.
     pub(crate) fn new(
+        catalog: &impl Catalog,
         scenario: &Scenario,
-        recovery: Recovery,
+        model: TcpModel<V::Congestion>,
         seed: u64,
         captures: [Option<Capture<'a>>; 2],
-    ) -> Self {
+    ) -> Result<Self, BuildError> {
         let dumbbell = Dumbbell::new(scenario);
-        let up = scenario.qdisc_config(Scenario::waiting_limit(scenario.buffer));
-        let down = scenario.qdisc_down_config(Scenario::waiting_limit(scenario.buffer_down));
-        let link = |toward| match toward {
-            UP => Link::new(up.build(), scenario.up, dumbbell.bottleneck),
-            _ => Link::new(down.build(), scenario.down, dumbbell.bottleneck),
+        let link = |toward| {
+            let (config, rate) = match toward {
+                UP => (&scenario.uplink, scenario.up),
+                _ => (&scenario.downlink, scenario.down),
+            };
+            let qdisc = catalog.build(config)?;
+            Ok(Link::new(qdisc, rate, dumbbell.bottleneck))
         };
-        let chain = Chain::new(dumbbell.links as usize - 1, link);
-        let links = [link(UP), link(DOWN)];
+        let chain = Chain::new(dumbbell.links as usize - 1, link)?;
+        let links = [link(UP)?, link(DOWN)?];
         let mut conversations: Vec<Conversation<V>> = Vec::new();
         let mut add = |agent: Agent<V>, rtt, datagram| {
             let (headers, index) = (scenario.ack_len(), conversations.len());
@@ -78,7 +82,7 @@ impl<'a, V: Variant> World<'a, V> {
             .map(|_| Toward::Up)
             .chain((0..scenario.flows_down).map(|_| Toward::Down));
         for (index, toward) in flows.enumerate() {
-            let flow = tcp_flow(scenario, recovery, seed, index, toward);
+            let flow = tcp_flow(scenario, model, seed, index, toward);
             add(
                 Agent::Tcp(Box::new(flow)),
                 scenario.flow_rtt(seed, index),
@@ -93,17 +97,17 @@ impl<'a, V: Variant> World<'a, V> {
                 stop: burst.stop.unwrap_or(scenario.duration).as_nanos(),
                 interval: burst.rate.tx_time(len).as_nanos(),
             };
-            add(Agent::Udp(cbr), scenario.rtt.least, len);
+            add(Agent::Udp(cbr), scenario.rtt.min, len);
         }
         if let Some(interval) = scenario.probe {
             let interval = interval.as_nanos();
             let index = scenario.flows_up as usize + scenario.flows_down as usize;
             let phase = uniform(seed, index + scenario.udp.len(), Draw::Start);
             let tx = [&scenario.up, &scenario.down].map(|rate| rate.tx_time(ECHO).as_nanos());
-            let across = dumbbell.home
+            let one_way = dumbbell.home
                 + dumbbell.links * dumbbell.bottleneck
-                + dumbbell.server(scenario.rtt.least);
-            let base = 2 * across
+                + dumbbell.server(scenario.rtt.min);
+            let base = 2 * one_way
                 + 4 * access_rate(scenario).tx_time(ECHO).as_nanos()
                 + dumbbell.links * (tx[UP] + tx[DOWN]);
             let echo = Echo {
@@ -112,14 +116,14 @@ impl<'a, V: Variant> World<'a, V> {
                 base,
                 delays: Histogram::default(),
             };
-            add(Agent::Echo(echo), scenario.rtt.least, ECHO);
+            add(Agent::Echo(echo), scenario.rtt.min, ECHO);
         }
         let flows = scenario.flows_up as usize + scenario.flows_down as usize;
         for (nth, load) in scenario.web.iter().enumerate() {
             // Past the numbers that the flows' own draws have.
             let stream = Stream::new(seed, flows + nth);
             let web = Web::new(load.clone(), stream);
-            add(Agent::Web(Box::new(web)), scenario.rtt.least, 0);
+            add(Agent::Web(Box::new(web)), scenario.rtt.min, 0);
         }
         let set = || EventSet::new(conversations.len());
         let mut events = Events {
@@ -132,19 +136,19 @@ impl<'a, V: Variant> World<'a, V> {
         }
         let transfers = || Transfers {
             scenario: scenario.clone(),
-            recovery,
+            model,
             dumbbell,
         };
-        Self {
+        Ok(Self {
             links,
             events,
             lasting: conversations.len(),
             conversations,
             chain,
-            far_side: FarSide::new(scenario),
+            regeneration: Regeneration::new(scenario)?,
             transfers: (!scenario.web.is_empty()).then(|| Box::new(transfers())),
             captures,
-        }
+        })
     }
 
     /// The conversations that last for the whole run.
@@ -152,7 +156,7 @@ impl<'a, V: Variant> World<'a, V> {
         &self.conversations[..self.lasting]
     }
 
-    /// Lets time pass up to and including `until`.
+    /// Advances time up to and including `until`.
     ///
     /// Each direction of the link is advanced by itself up to a horizon: just before anything that
     /// the other direction or a timer may still cause can reach its queue.
@@ -191,7 +195,7 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// Carries out all arrivals at a queue and departures from it up to and including `horizon`. At
+    /// Executes all arrivals at a queue and departures from it up to and including `horizon`. At
     /// equal times departures come first, then arrivals by conversation.
     fn advance<const TOWARD: usize>(&mut self, horizon: u64) {
         if self.chain.is_some() {
@@ -251,29 +255,29 @@ impl<'a, V: Variant> World<'a, V> {
     ) {
         let Some(chain) = &mut self.chain else { return };
         let opposite = 1 - TOWARD;
-        // The last of the one direction stands beside the first of the other.
-        let crossed = match chain.len() - position {
+        // The last link of one direction and the first of the other connect the same routers.
+        let reverse = match chain.len() - position {
             0 => &mut self.links[opposite],
             further => chain.link(opposite, further - 1),
         };
-        if crossed.observes() {
-            crossed.observe(at, packet.header);
+        if reverse.observes() {
+            reverse.observe(at, packet.header);
         }
         if position < chain.len() {
             chain.push(TOWARD, position, at, packet);
         } else {
-            let far_side = self.far_side.as_deref_mut();
-            hand_over_beyond::<V, TOWARD>(
+            let regeneration = self.regeneration.as_deref_mut();
+            hand_over_regenerated::<V, TOWARD>(
                 at,
                 packet,
-                far_side,
+                regeneration,
                 &mut self.conversations,
                 &mut self.events,
             );
         }
     }
 
-    /// The first segment under way to a queue reaches it.
+    /// The first segment on its way to a queue arrives there.
     #[inline(always)]
     fn arrive<const TOWARD: usize>(&mut self, now: u64, index: usize) {
         let conversation = &mut self.conversations[index];
@@ -291,7 +295,7 @@ impl<'a, V: Variant> World<'a, V> {
         self.links[TOWARD].enqueue(now, packet);
     }
 
-    /// The link is free for the next packet, or the discipline asked to be asked again.
+    /// The link is free for the next packet, or the time has come that the qdisc answered.
     #[inline]
     fn depart<const TOWARD: usize>(&mut self, now: u64) {
         let Self {
@@ -299,7 +303,7 @@ impl<'a, V: Variant> World<'a, V> {
             conversations,
             captures,
             events,
-            far_side,
+            regeneration,
             ..
         } = self;
         let (link, opposite) = if TOWARD == UP { (up, down) } else { (down, up) };
@@ -311,12 +315,12 @@ impl<'a, V: Variant> World<'a, V> {
             if let Some(observer) = observer {
                 observer.observe(at, packet.header);
             }
-            match far_side {
-                Some(far_side) if TOWARD == UP => {
-                    hand_over_beyond::<V, TOWARD>(
+            match regeneration {
+                Some(regeneration) if TOWARD == UP => {
+                    hand_over_regenerated::<V, TOWARD>(
                         at,
                         packet,
-                        Some(far_side),
+                        Some(regeneration),
                         conversations,
                         events,
                     );
@@ -338,8 +342,8 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// A short transfer of the load at `source` starts, in the place of one that is over if there is
-    /// one. One that finds 65 536 conversations is turned away.
+    /// Starts a short transfer of the load at `source`, at the index of one that is over if there is
+    /// one. With 65 536 conversations active, the transfer is discarded.
     #[cold]
     fn start_transfer(&mut self, now: u64, source: usize) {
         let (Agent::Web(web), Some(transfers)) =
@@ -350,16 +354,16 @@ impl<'a, V: Variant> World<'a, V> {
         let scenario = &transfers.scenario;
         let phase = web.stream.draw() * RttEstimator::TICK as f64;
         let sender = Sender::new(
-            V::congestion(scenario),
+            transfers.model.congestion,
             RttEstimator::new(phase as u64),
-            transfers.recovery,
+            transfers.model.recovery,
             receive_window(scenario),
             V::sending(scenario),
         );
         let flow = TcpFlow {
             toward: web.load.toward,
             acts: now,
-            pauses: None,
+            on_off: None,
             sender: sender.with_written(web.segments(scenario.payload())),
             receiver: Receiver::new(scenario.ack_policy, V::receiving(scenario)),
         };
@@ -387,7 +391,7 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// Ends the traces.
+    /// Flushes the traces.
     pub(crate) fn finish_captures(self) -> std::io::Result<()> {
         self.captures
             .into_iter()
@@ -399,7 +403,7 @@ impl<'a, V: Variant> World<'a, V> {
 /// IP bytes of the sparse echo.
 const ECHO: u32 = 64;
 
-/// Gives a packet that is out of the last link at `at` to its conversation.
+/// Delivers a packet that is out of the last link at `at` to its conversation.
 #[inline(always)]
 fn hand_over<V: Variant, const TOWARD: usize>(
     at: u64,
@@ -409,39 +413,45 @@ fn hand_over<V: Variant, const TOWARD: usize>(
 ) {
     let conversation = &mut conversations[packet.conversation()];
     if packet.generation() == conversation.layout.generation() {
-        let segment = conversation.layout.as_received(packet);
-        conversation.deliver::<TOWARD>(at, segment, events);
+        conversation.deliver::<TOWARD>(at, packet.segment, events);
     }
 }
 
-/// The same by way of the far side, if there is one.
+/// The same through ACK regeneration, if the scenario configures it.
 #[cold]
-fn hand_over_beyond<V: Variant, const TOWARD: usize>(
+fn hand_over_regenerated<V: Variant, const TOWARD: usize>(
     at: u64,
     packet: &SimPacket<V::Options>,
-    far_side: Option<&mut FarSide<V::Options>>,
+    regeneration: Option<&mut Regeneration<V::Options>>,
     conversations: &mut [Conversation<V>],
     events: &mut Events,
 ) {
-    let mut deliver = |at, packet: &SimPacket<V::Options>| {
-        hand_over::<V, TOWARD>(at, packet, conversations, events)
+    let Some(regeneration) = regeneration.filter(|_| TOWARD == UP) else {
+        return hand_over::<V, TOWARD>(at, packet, conversations, events);
     };
-    match far_side {
-        Some(far_side) if TOWARD == UP => far_side.pass(at, packet, deliver),
-        _ => deliver(at, packet),
-    }
+    regeneration.pass(at, packet, |at, packet| {
+        let layout = &conversations[packet.conversation()].layout;
+        let packet = SimPacket {
+            segment: layout.as_regenerated(packet),
+            ..*packet
+        };
+        hand_over::<V, TOWARD>(at, &packet, conversations, events);
+    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::measure::{Snapshot, summary};
-    use crate::tcp::{Full, Plain};
-    use asymq_scenario::{Defaults, QdiscName, ScenarioArgs, Summary};
+    use crate::tcp::{AnyCongestion, Full, Plain, Recovery, Reno};
+    use asymq_args::{Defaults, ScenarioArgs};
+    use asymq_core::catalog::Standard;
+    use asymq_scenario::Summary;
 
     /// The scenario in which timers, losses and every kind of traffic meet.
-    fn scenario(seed: u64) -> Scenario {
+    fn scenario(qdisc: &str, seed: u64) -> Scenario {
         let args = ScenarioArgs {
+            qdisc: Some(qdisc.into()),
             up: Some("200kbit".parse().unwrap()),
             udp: vec!["up:50kbit".parse().unwrap(), "down:1mbit".parse().unwrap()],
             probe: Some("37ms".parse().unwrap()),
@@ -453,10 +463,20 @@ mod tests {
         args.resolve(&Defaults::paper()).unwrap()
     }
 
-    fn run<V: Variant>(scenario: &Scenario, step: u64, look_ahead: bool) -> Summary {
-        let mut world = World::<V>::new(scenario, Recovery::NewReno, scenario.seed, [None, None]);
+    fn run<V: Variant>(
+        scenario: &Scenario,
+        congestion: V::Congestion,
+        step: u64,
+        look_ahead: bool,
+    ) -> Summary {
+        let model = TcpModel {
+            congestion,
+            recovery: Recovery::NewReno,
+        };
+        let mut world =
+            World::<V>::new(&Standard, scenario, model, scenario.seed, [None, None]).unwrap();
         if !look_ahead {
-            world.links.iter_mut().for_each(Link::look_no_further);
+            world.links.iter_mut().for_each(Link::minimize_lookahead);
         }
         let start = Snapshot::take(&world, 0);
         let end = scenario.duration.as_nanos();
@@ -468,34 +488,33 @@ mod tests {
         summary(scenario, &world, &start, &Snapshot::take(&world, end))
     }
 
-    fn check<V: Variant>(scenario: &Scenario) {
+    fn check<V: Variant>(scenario: &Scenario, congestion: V::Congestion) {
         let end = scenario.duration.as_nanos();
-        let strictly_in_order = run::<V>(scenario, 777_777, false);
-        assert!(strictly_in_order.down.drops > 0.0 && strictly_in_order.up.drops > 0.0);
-        let ahead = run::<V>(scenario, end, true);
+        let strictly_in_order = run::<V>(scenario, congestion, 777_777, false);
+        assert!(strictly_in_order.down.dropped > 0.0 && strictly_in_order.up.dropped > 0.0);
+        let ahead = run::<V>(scenario, congestion, end, true);
         assert_eq!(ahead, strictly_in_order, "seed {}", scenario.seed);
     }
 
     #[test]
     fn running_ahead_changes_nothing() {
         for seed in 0..5 {
-            check::<Plain>(&scenario(seed));
+            check::<Plain>(&scenario("aq", seed), Reno::new());
         }
     }
 
     #[test]
-    fn running_ahead_changes_nothing_where_acks_are_made_again_at_the_end_of_a_chain() {
+    fn running_ahead_changes_nothing_where_acks_are_regenerated_at_the_end_of_a_chain() {
         for seed in 0..3 {
             let scenario = Scenario {
                 links: 3,
-                qdisc: QdiscName::Sad,
-                regenerate: Some(2),
+                regenerate: 2,
                 web: vec!["down:5:30kb:1.3".parse().unwrap()],
                 sack: seed > 0,
                 timestamps: seed > 1,
-                ..scenario(seed)
+                ..scenario("sad", seed)
             };
-            check::<Full>(&scenario);
+            check::<Full>(&scenario, AnyCongestion::Reno(Reno::new()));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The same scenario and seed give the same bytes, whatever else is done.
 
-use asymq_scenario::{Defaults, Report, Scenario, ScenarioArgs, Tool};
+use asymq_args::{Defaults, ScenarioArgs};
+use asymq_scenario::{Report, Scenario, Tool};
 use asymq_sim::{RunOptions, run, run_all};
 use std::sync::atomic::{AtomicUsize, Ordering};
 

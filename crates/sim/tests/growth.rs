@@ -1,9 +1,11 @@
-//! Traffic that comes and goes, links in a chain, and ACKs made again.
+//! Short transfers and on/off flows, links in a chain, and regenerated ACKs.
 
 #[path = "common/flags.rs"]
 mod flags;
 
-use asymq_scenario::{QdiscName, Run};
+use asymq_args::qdisc_names;
+use asymq_core::catalog::{Catalog, Role, Standard};
+use asymq_scenario::Run;
 use asymq_sim::RunOptions;
 use flags::scenario;
 
@@ -55,7 +57,10 @@ fn a_chain_of_idle_links_loses_nothing_and_keeps_the_round_trip() {
     let window = "--flows-up 1 --flows-down 1 --rtt 200ms --window 10p --up 50mbit --down 50mbit";
     for links in [1, 2, 5, 10] {
         let run = run(&format!("{window} --links {links}"), 1);
-        assert_eq!((run.summary.up.drops, run.summary.down.drops), (0.0, 0.0));
+        assert_eq!(
+            (run.summary.up.dropped, run.summary.down.dropped),
+            (0.0, 0.0)
+        );
         // Transmission at 50 Mbit/s takes 0.25 ms of each link.
         let round_trip = 0.2 + 0.0005 + 0.00025 * f64::from(links);
         for goodput in [run.summary.goodput.up[0], run.summary.goodput.down[0]] {
@@ -70,7 +75,7 @@ fn a_chain_of_idle_links_loses_nothing_and_keeps_the_round_trip() {
 
 #[test]
 fn every_link_of_a_chain_is_filled_and_measured_by_its_own_discipline() {
-    // Paper 002, section 5.3: VAQ's utility does not depend on the number of links.
+    // VAQ, sec. 5.3: VAQ's utility does not depend on the number of links.
     let utility = |links: u32| {
         let flags = format!("--qdisc vaq --credit segment --links {links}");
         mean(&flags, 1..4, |run| run.summary.utility)
@@ -81,7 +86,7 @@ fn every_link_of_a_chain_is_filled_and_measured_by_its_own_discipline() {
 
 #[test]
 fn regenerated_acks_raise_the_throughput_over_a_thin_uplink() {
-    // Paper 004's 8 Mbit/s over 64 kbit/s, the uplink shared with an upload.
+    // AR's 8 Mbit/s over 64 kbit/s, the uplink shared with an upload.
     let link = "--up 64kbit --down 8mbit --flows-up 2 --flows-down 5 --qdisc sad";
     let down = |flags: &str| {
         mean(&format!("{link} {flags}"), 1..6, |run| {
@@ -107,20 +112,20 @@ fn stalls(flags: &str, seed: u64) -> [usize; 2] {
 
 #[test]
 fn no_flow_stalls_under_any_discipline_that_does_not_shut_acks_out() {
-    use QdiscName::{Acc, Afvq, Droptail, Prr, Vaq};
-    for &qdisc in <QdiscName as clap::ValueEnum>::value_variants() {
+    for qdisc in qdisc_names(|_| true) {
+        let entry = Standard.entry(Role::Qdisc, qdisc).unwrap();
         let [up, down] = stalls(&format!("--qdisc {qdisc}"), 1);
-        // Of 25 and 50. In one FIFO the two classes push each other out (paper 000, section 1), and
+        // Of 25 and 50. In one FIFO the two classes push each other out (AQ, sec. 1), and
         // these leave ACKs so few places or turns that flows with one ACK under way lose it time and
-        // again: PRR (paper 003), VAQ's ten places, AFVQ's limit.
-        let most = match qdisc {
-            Droptail | Acc => [5, 5],
-            Prr | Vaq | Afvq => [0, 49],
-            name if name.regenerates() => [1, 1],
+        // again: PRR (DCBQ), VAQ's ten places, AFVQ's limit.
+        let max = match qdisc {
+            "droptail" | "acc" => [5, 5],
+            "prr" | "vaq" | "afvq" => [0, 49],
+            _ if entry.regenerates => [1, 1],
             _ => [0, 0],
         };
         assert!(
-            up <= most[0] && down <= most[1],
+            up <= max[0] && down <= max[1],
             "{qdisc}: {up} up, {down} down"
         );
     }
@@ -143,7 +148,7 @@ fn no_tcp_stalls_where_the_uplink_serves_all_acks() {
 
 #[test]
 fn the_readings_of_ns2_with_the_disciplines_come_out() {
-    // /shared/papers/README.md: measured in ns-2.35 with the disciplines added to it.
+    // Measured in ns-2.35 with these disciplines added to it.
     let utility = |flags: &str| mean(flags, 1..6, |run| run.summary.utility);
     let sad = utility("--qdisc sad");
     assert!(
@@ -157,13 +162,13 @@ fn the_readings_of_ns2_with_the_disciplines_come_out() {
     let cbq = utility("--qdisc cbq");
     assert!((1.45..1.51).contains(&cbq), "CBQ without borrowing: {cbq}");
     let down = |flags: &str| mean(flags, 1..6, |run| run.summary.down.data);
-    let unbounded = down("--qdisc af --most-gap 100s");
+    let unbounded = down("--qdisc af --max-gap 100s");
     assert!(
         (unbounded - 0.28).abs() < 0.04,
         "AF in one FIFO: {unbounded}"
     );
     let drop_tail = down("--qdisc droptail");
     assert!((drop_tail - 0.75).abs() < 0.04, "DropTail: {drop_tail}");
-    // The bound on the time between two ACKs that are left gives a part back.
+    // The bound on the time between two ACKs that remain gives a part back.
     assert!(down("--qdisc af") > unbounded + 0.1);
 }

@@ -1,20 +1,19 @@
-//! Bounds from ns-2.35, for DropTail at the AQ paper's settings.
+//! Bounds from ns-2.35, for DropTail at AQ's settings.
 //!
-//! The bounds are the least and the most of ns-2's own runs over 60 seeds, as
+//! The bounds are the minimum and maximum of ns-2's own runs over 60 seeds, as
 //! `scripts/ns2/compare.py --seeds 60` prints them beside ours; the mean of ten of our runs lies
 //! within.
 
+use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::Limit;
-use asymq_scenario::{Defaults, QdiscName, ScenarioArgs};
 use asymq_sim::run_all;
-use clap::ValueEnum;
 
 struct Setting {
     flows: (u32, u32),
     rtt: &'static str,
     down: &'static str,
     buffer: u32,
-    /// Least and most, up and down.
+    /// Minimum and maximum, up and down.
     ns2: [(f64, f64); 2],
 }
 
@@ -65,16 +64,16 @@ fn mean_utilizations_lie_within_the_range_of_ns2() {
             down: Some(setting.down.parse().unwrap()),
             buffer: Some(Limit::Packets(setting.buffer)),
             buffer_down: Some(Limit::Packets(setting.buffer)),
-            qdisc: Some(QdiscName::from_str("droptail", false).unwrap()),
+            qdisc: Some("droptail".into()),
             runs: Some(10),
             ..ScenarioArgs::default()
         };
         let scenario = args.resolve(&Defaults::paper()).unwrap();
         let mean = run_all(&scenario, false, |_| {}).unwrap().mean;
         let seen = [mean.up.utilization, mean.down.utilization];
-        for (seen, (least, most)) in seen.into_iter().zip(setting.ns2) {
+        for (seen, (min, max)) in seen.into_iter().zip(setting.ns2) {
             let setting = (setting.flows, setting.down, setting.buffer);
-            assert!((least..=most).contains(&seen), "{setting:?}: {seen}");
+            assert!((min..=max).contains(&seen), "{setting:?}: {seen}");
         }
     }
 }

@@ -1,34 +1,30 @@
-//! What arithmetic says must come out.
+//! Results that follow from arithmetic.
 
-use asymq_core::{Duration, Limit};
-use asymq_scenario::{Defaults, QdiscName, Run, Scenario, ScenarioArgs, Tcp};
+use asymq_args::{Defaults, ScenarioArgs};
+use asymq_core::{Duration, Limit, Reason};
+use asymq_scenario::{Run, Scenario, Tcp};
 use asymq_sim::{RunOptions, run};
 
 /// No flows, 100 ms, buffers of 100 packets, DropTail, unless said.
 fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
-    let args = ScenarioArgs {
-        flows_up: Some(0),
-        flows_down: Some(0),
-        rtt: Some("100ms".parse().unwrap()),
-        buffer: Some(Limit::Packets(100)),
-        buffer_down: Some(Limit::Packets(100)),
-        qdisc: Some("droptail".parse::<Name>().unwrap().0),
-        ..ScenarioArgs::default()
-    };
-    let mut scenario = args.resolve(&Defaults::paper()).unwrap();
+    let mut scenario = resolved("1mbit", 100);
     change(&mut scenario);
     scenario
 }
 
-/// A discipline by its name on the command line.
-struct Name(QdiscName);
-
-impl std::str::FromStr for Name {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        clap::ValueEnum::from_str(text, false).map(Self)
-    }
+/// The same over an uplink of another rate and buffer.
+fn resolved(up: &str, buffer: u32) -> Scenario {
+    let args = ScenarioArgs {
+        up: Some(up.parse().unwrap()),
+        flows_up: Some(0),
+        flows_down: Some(0),
+        rtt: Some("100ms".parse().unwrap()),
+        buffer: Some(Limit::Packets(buffer)),
+        buffer_down: Some(Limit::Packets(100)),
+        qdisc: Some("droptail".into()),
+        ..ScenarioArgs::default()
+    };
+    args.resolve(&Defaults::paper()).unwrap()
 }
 
 fn run_with_series(scenario: &Scenario) -> Run {
@@ -41,7 +37,12 @@ fn run_with_series(scenario: &Scenario) -> Run {
 
 #[test]
 fn nothing_sent_is_nothing_measured() {
-    let summary = run_with_series(&scenario(|_| {})).summary;
+    let mut summary = run_with_series(&scenario(|_| {})).summary;
+    for direction in [&mut summary.up, &mut summary.down] {
+        let reasons = std::mem::take(&mut direction.reasons);
+        assert_eq!(reasons.len(), Reason::COUNT);
+        assert!(reasons.values().all(|packets| *packets == 0.0));
+    }
     assert_eq!(summary, Default::default());
 }
 
@@ -99,7 +100,7 @@ fn a_receive_window_of_w_gives_w_segments_per_round_trip() {
     let expected = 20.0 * 1460.0 * 8.0 / round_trip;
     let seen = summary.goodput.down[0];
     assert!((seen / expected - 1.0).abs() < 0.002, "{seen} {expected}");
-    assert_eq!(summary.down.drops, 0.0);
+    assert_eq!(summary.down.dropped, 0.0);
     let bytes = scenario.clone();
     let bytes = Scenario {
         window: Some(Limit::Bytes(20 * 1460)),
@@ -125,7 +126,7 @@ fn udp_within_the_rate_is_measured_at_its_rate_and_over_it_is_conserved() {
         "{}",
         up.utilization
     );
-    assert_eq!((up.data, up.ack, up.drops), (0.0, 0.0, 0.0));
+    assert_eq!((up.data, up.ack, up.dropped), (0.0, 0.0, 0.0));
     let down = udp("down:3mbit@20s..40s", false);
     assert!(
         (down.utilization - 0.1).abs() < 1e-9,
@@ -136,9 +137,9 @@ fn udp_within_the_rate_is_measured_at_its_rate_and_over_it_is_conserved() {
     let up = udp("up:2mbit@20s..40s", true);
     let sent = up.utilization * 60.0 / 0.008;
     assert!(
-        (sent + up.drops - 5000.0).abs() < 1e-6,
+        (sent + up.dropped - 5000.0).abs() < 1e-6,
         "{sent} + {}",
-        up.drops
+        up.dropped
     );
     assert!(
         sent >= 2500.0 + 99.0,
@@ -163,20 +164,19 @@ fn a_handshake_alone_is_no_goodput() {
 
 #[test]
 fn every_packet_down_is_an_acknowledgement_up_that_is_sent_or_dropped() {
-    let scenario = scenario(|scenario| {
-        scenario.flows_down = 10;
-        scenario.up = "150kbit".parse().unwrap();
-        scenario.buffer = Limit::Packets(20);
-        scenario.warmup = Duration::ZERO;
-    });
+    let scenario = Scenario {
+        flows_down: 10,
+        warmup: Duration::ZERO,
+        ..resolved("150kbit", 20)
+    };
     let summary = run_with_series(&scenario).summary;
     // 40 bytes up take 320 us at 1 Mbit/s; 1500 and 40 bytes down 1200 and 32 us.
     let data = summary.down.data * 60.0 / 0.0012;
     let syns = (summary.down.utilization - summary.down.data) * 60.0 / 0.000_032;
     let sent = summary.up.utilization * 60.0 * 150_000.0 / 320.0;
-    let answered = sent + summary.up.drops;
+    let answered = sent + summary.up.dropped;
     assert!(
-        syns >= 10.0 && summary.up.drops > 1000.0,
+        syns >= 10.0 && summary.up.dropped > 1000.0,
         "{syns} {summary:?}"
     );
     // Still under way at the end: 20 packets at the uplink, and 7 ms between the two queues.
@@ -205,10 +205,10 @@ fn the_sparse_echo_sees_the_queues_and_nothing_else() {
 
 #[test]
 fn a_packet_limit_counts_the_packet_being_transmitted() {
-    let scenario = scenario(|scenario| {
-        scenario.udp = vec!["up:2mbit".parse().unwrap()];
-        scenario.buffer = Limit::Packets(50);
-    });
+    let scenario = Scenario {
+        udp: vec!["up:2mbit".parse().unwrap()],
+        ..resolved("1mbit", 50)
+    };
     let run = run_with_series(&scenario);
     let series = run.series.unwrap();
     assert_eq!(series.backlog_up.iter().max(), Some(&49));
@@ -224,6 +224,6 @@ fn a_tcp_that_only_kernels_have_is_refused_with_the_names_of_those_there_are() {
     let error = run(&scenario, 1, RunOptions::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "--tcp bbr: the simulator knows reno, newreno and cubic"
+        "--tcp bbr: not available in the simulator; use reno, newreno or cubic"
     );
 }

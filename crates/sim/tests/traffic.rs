@@ -1,10 +1,10 @@
-//! Disciplines that thin or rewrite ACKs, in both directions, under simulated TCP.
+//! Qdiscs that filter or rewrite ACKs, in both directions, under simulated TCP.
 
 #[path = "common/flags.rs"]
 mod flags;
 
-use asymq_core::Duration;
-use asymq_scenario::{QdiscName, Run, Scenario};
+use asymq_args::qdisc_names;
+use asymq_scenario::Run;
 use asymq_sim::RunOptions;
 use flags::scenario;
 
@@ -17,35 +17,32 @@ fn a_smart_ack_dropper_leaves_the_uplink_to_data_and_the_download_whole() {
     let link =
         "--flows-up 1 --flows-down 1 --rtt 100ms --duration 30s --buffer 100p --buffer-down 100p";
     let all = run(&format!("{link} --qdisc acks-first"));
-    let thinned = run(&format!("{link} --qdisc sad"));
-    assert!(thinned.summary.up.ack < all.summary.up.ack / 2.0);
-    assert!(thinned.summary.up.data > all.summary.up.data + 0.1);
-    assert!(thinned.summary.down.data > 0.95);
+    let filtered = run(&format!("{link} --qdisc sad"));
+    assert!(filtered.summary.up.ack < all.summary.up.ack / 2.0);
+    assert!(filtered.summary.up.data > all.summary.up.data + 0.1);
+    assert!(filtered.summary.down.data > 0.95);
 }
 
 #[test]
 fn the_downlink_runs_the_discipline_that_it_is_given() {
-    // Paper 003's collapse turned round: a slow downlink whose data and ACKs share it half and half.
+    // DCBQ's collapse in the other direction: a slow downlink whose data and ACKs share it half and half.
     let link = "--up 10mbit --down 1mbit --flows-up 1 --flows-down 1 --rtt 100ms --qdisc droptail";
-    let half = run(&format!("{link} --qdisc-down cbq --weights-down 0.5"));
+    let half = run(&format!(
+        "{link} --qdisc-down cbq --param-down data-share=0.5"
+    ));
     assert!((half.summary.down.data - 0.5).abs() < 0.02);
-    let most = run(&format!("{link} --qdisc-down cbq --weights-down 0.8"));
-    assert!((most.summary.down.data - 0.8).abs() < 0.02);
+    let more = run(&format!(
+        "{link} --qdisc-down cbq --param-down data-share=0.8"
+    ));
+    assert!((more.summary.down.data - 0.8).abs() < 0.02);
 }
 
 #[test]
 fn every_discipline_runs_at_the_downlink_and_the_uplink_at_once() {
-    for &qdisc in <QdiscName as clap::ValueEnum>::value_variants() {
-        let scenario = Scenario {
-            qdisc,
-            qdisc_down: qdisc,
-            duration: Duration::from_secs(20),
-            ..scenario("--flows-up 2 --flows-down 2 --rtt 50ms")
-        };
-        let goodput = asymq_sim::run(&scenario, 1, RunOptions::default())
-            .unwrap()
-            .summary
-            .goodput;
+    for qdisc in qdisc_names(|_| true) {
+        let both = format!("--qdisc {qdisc} --qdisc-down {qdisc}");
+        let flows = "--flows-up 2 --flows-down 2 --rtt 50ms --duration 20s";
+        let goodput = run(&format!("{flows} {both}")).summary.goodput;
         let moves = |flows: &[f64]| flows.iter().any(|bits| *bits > 0.0);
         assert!(
             moves(&goodput.up) && moves(&goodput.down),

@@ -1,9 +1,12 @@
 //! `asymq compare`: every discipline over one scenario, as a table and a picture.
 
 use crate::driver::{Driver, Tracks};
+use crate::words::{count, path};
 use crate::{chart, output, report};
-use asymq_scenario::{BadArgument, QdiscName, Report, Scenario, ScenarioArgs};
-use clap::{Args, Command, ValueEnum};
+use asymq_args::{BadArgument, ScenarioArgs, ScenarioError, qdisc_names};
+use asymq_core::catalog::{Catalog, Group};
+use asymq_scenario::{Report, Scenario};
+use clap::{Args, Command};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,9 +20,9 @@ pub(crate) struct CompareArgs {
     /// Over real kernel TCP in network namespaces, not simulated.
     #[arg(long)]
     real: bool,
-    /// Only these disciplines, separated by commas [default: all; droptail,aq with --real].
+    /// Only these disciplines, separated by commas [default: the papers'; droptail,aq with --real].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    only: Vec<QdiscName>,
+    only: Vec<String>,
     /// Where to write the picture [default: asymq-compare.svg].
     #[arg(long, value_name = "FILE", conflicts_with = "no_chart")]
     chart: Option<PathBuf>,
@@ -75,11 +78,11 @@ pub(crate) fn own_defaults(command: Command) -> Command {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: CompareArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: CompareArgs, catalog: &'static impl Catalog) -> anyhow::Result<()> {
     if let Some(name) = args.scenario.qdisc {
         return Err(BadArgument {
             argument: "--qdisc".into(),
-            value: Some(name.to_string()),
+            value: Some(name),
             message: "compare runs every discipline; choose with --only, or use sim or lab".into(),
         }
         .into());
@@ -90,50 +93,65 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<()> {
         (None, true) => None,
         (None, false) => Some(PathBuf::from("asymq-compare.svg")),
     };
-    let scenario = args.scenario.resolve(&driver.defaults().headline())?;
-    let names = match (args.only.as_slice(), driver) {
-        ([], Driver::Sim) => QdiscName::value_variants(),
+    let defaults = driver.defaults().headline();
+    let names: Vec<&str> = match (args.only.as_slice(), driver) {
+        ([], Driver::Sim) => qdisc_names(|group| group != Group::Variant),
         // Real time is dear: a minute for each run.
-        ([], Driver::Lab) => &[QdiscName::Droptail, QdiscName::Aq],
-        (only, _) => only,
+        ([], Driver::Lab) => vec!["droptail", "aq"],
+        (only, _) => only.iter().map(String::as_str).collect(),
     };
-    let scenarios: Vec<Scenario> = names
-        .iter()
-        .map(|&qdisc| Scenario {
-            qdisc,
-            ..scenario.clone()
-        })
-        .collect();
+    let under = |name: &str| {
+        let args = ScenarioArgs {
+            qdisc: Some(name.to_owned()),
+            ..args.scenario.clone()
+        };
+        args.resolve_in(catalog, &defaults).map_err(only_names)
+    };
+    let scenarios: Result<Vec<Scenario>, _> = names.into_iter().map(under).collect();
+    let scenarios = scenarios?;
+    let Some(scenario) = scenarios.first() else {
+        return Ok(());
+    };
     let tracks = Tracks {
         series: true,
         ..Tracks::default()
     };
-    let mut reports = driver.run(&scenarios, &tracks)?;
+    let mut reports = driver.run(&scenarios, &tracks, catalog)?;
 
     let svg = match picture {
-        Some(path) => Some((
-            chart::comparison(&reports, &words(driver, &scenario))?,
-            path,
-        )),
+        Some(path) => Some((chart::comparison(&reports, &words(driver, scenario))?, path)),
         None => None,
     };
     if args.json {
         drop_series(&mut reports);
         output::print_json(&Comparison {
-            format: 1,
+            format: 2,
             reports: reports
                 .iter()
-                .map(|report| (report.scenario.qdisc.to_string(), report))
+                .map(|report| (report.scenario.uplink.qdisc.clone(), report))
                 .collect(),
         })?;
     } else {
-        output::print(&report::comparison(&reports))?;
+        output::print(&report::comparison(&reports, catalog, &defaults))?;
     }
     if let Some((svg, path)) = svg {
         output::write_file(&path, &svg)?;
         eprintln!("Picture: {}", path.display());
     }
     Ok(())
+}
+
+/// A name that was given by --only, not by --qdisc.
+fn only_names(error: ScenarioError) -> ScenarioError {
+    match error {
+        ScenarioError::Value(bad) if bad.argument == "--qdisc" => {
+            ScenarioError::Value(BadArgument {
+                argument: "--only".into(),
+                ..bad
+            })
+        }
+        other => other,
+    }
 }
 
 fn drop_series(reports: &mut [Report]) {
@@ -148,17 +166,17 @@ fn words(driver: Driver, scenario: &Scenario) -> chart::Words {
         Driver::Lab => "Real kernel TCP",
     };
     let flows = match (scenario.flows_up, scenario.flows_down) {
-        (up, 0) => report::count(up, "upload"),
-        (0, down) => report::count(down, "download"),
+        (up, 0) => count(up, "upload"),
+        (0, down) => count(down, "download"),
         (up, down) => format!(
             "{} and {} at once",
-            report::count(up, "upload"),
-            report::count(down, "download")
+            count(up, "upload"),
+            count(down, "download")
         ),
     };
     chart::Words {
         title: format!("{flows}, under each discipline"),
-        setting: format!("{how}: {}.", report::path(scenario)),
+        setting: format!("{how}: {}.", path(scenario)),
         note: match scenario.runs {
             1 => "The mean leaves out the pale start.".to_owned(),
             runs => format!(

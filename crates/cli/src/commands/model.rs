@@ -2,10 +2,10 @@
 
 use crate::output::{self, rate, time};
 use crate::table::Table;
-use asymq_core::disciplines::split_buffer;
-use asymq_core::model::{AckDemand, Capacities, FullRates, OutOfReach, worst_delay};
-use asymq_core::units::{Bytes, Limit, Rate};
-use asymq_scenario::BadArgument;
+use asymq_args::BadArgument;
+use asymq_core::control::model::{AckDemand, Capacities, FullRates, OutOfReach, worst_delay};
+use asymq_core::hold::split_buffer;
+use asymq_core::units::{Bytes, Limit, Rate, Share};
 use clap::Args;
 use serde::Serialize;
 use std::fmt::Write;
@@ -161,7 +161,7 @@ fn check(args: &ModelArgs) -> Result<Link, BadArgument> {
 }
 
 fn full(link: &Link, rates: &FullRates) -> Full {
-    let (data, ack) = split_buffer(link.buffer, rates.data_share());
+    let (data, ack) = split_buffer(link.buffer, Share::from_f64(rates.data_share()));
     let delay = |limit, size, rate| 1e3 * worst_delay(volume(limit, size), rate);
     // Other traffic waits in the data queue, and its rate drains that queue too.
     let data_rate = rates.data_up + link.non_tcp_up;

@@ -3,9 +3,9 @@
 use super::sweep::{SweepOptions, run_plan};
 use crate::output;
 use anyhow::Context;
+use asymq_args::BadArgument;
 use asymq_reproduce::folder::Plan;
 use asymq_reproduce::verdicts;
-use asymq_scenario::BadArgument;
 use clap::Args;
 use std::path::PathBuf;
 

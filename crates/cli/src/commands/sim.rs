@@ -2,7 +2,8 @@
 
 use crate::driver::{Driver, Tracks};
 use crate::{output, report};
-use asymq_scenario::ScenarioArgs;
+use asymq_args::ScenarioArgs;
+use asymq_core::catalog::Catalog;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -43,22 +44,22 @@ struct OutputArgs {
 }
 
 /// Runs `asymq sim`.
-pub(crate) fn sim(args: SimArgs) -> anyhow::Result<()> {
+pub(crate) fn sim(args: SimArgs, catalog: &'static impl Catalog) -> anyhow::Result<()> {
     let tracks = Tracks {
         series: args.output.series,
         pcap_up: args.pcap_up,
         pcap_down: args.pcap_down,
     };
-    run(Driver::Sim, args.scenario, &args.output, &tracks)
+    run(Driver::Sim, args.scenario, &args.output, &tracks, catalog)
 }
 
 /// Runs `asymq lab`.
-pub(crate) fn lab(args: LabArgs) -> anyhow::Result<()> {
+pub(crate) fn lab(args: LabArgs, catalog: &'static impl Catalog) -> anyhow::Result<()> {
     let tracks = Tracks {
         series: args.output.series,
         ..Tracks::default()
     };
-    run(Driver::Lab, args.scenario, &args.output, &tracks)
+    run(Driver::Lab, args.scenario, &args.output, &tracks, catalog)
 }
 
 fn run(
@@ -66,13 +67,15 @@ fn run(
     scenario: ScenarioArgs,
     output: &OutputArgs,
     tracks: &Tracks,
+    catalog: &'static impl Catalog,
 ) -> anyhow::Result<()> {
-    let scenario = scenario.resolve(&driver.defaults())?;
-    for report in driver.run(&[scenario], tracks)? {
+    let defaults = driver.defaults();
+    let scenario = scenario.resolve_in(catalog, &defaults)?;
+    for report in driver.run(&[scenario], tracks, catalog)? {
         if output.json {
             output::print_json(&report)?;
         } else {
-            output::print(&report::full(&report))?;
+            output::print(&report::full(&report, catalog, &defaults))?;
         }
     }
     Ok(())

@@ -3,14 +3,14 @@
 use crate::driver::progress_bar;
 use crate::output;
 use anyhow::Context;
-use asymq_reproduce::folder::{self, Plan};
+use asymq_args::BadArgument;
+use asymq_reproduce::folder::{self, Plan, Tables};
 use asymq_reproduce::ns2;
 use asymq_reproduce::outcome::{Outcome, Verdict};
 use asymq_reproduce::plan::{self, Extent, Shard};
 use asymq_reproduce::report::About;
 use asymq_reproduce::runner;
 use asymq_reproduce::store::{Log, Results};
-use asymq_scenario::BadArgument;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
@@ -36,6 +36,30 @@ pub(crate) struct MergeArgs {
     /// Where to write the report and all results.
     #[arg(long, value_name = "DIR", default_value = "asymq-merge")]
     out: PathBuf,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+/// What to write beside the report and runs.csv.
+#[derive(Debug, Args)]
+struct FormatOptions {
+    /// Write runs.parquet too (in builds with the feature parquet).
+    #[arg(long)]
+    parquet: bool,
+}
+
+impl FormatOptions {
+    /// The tables to write; checked before anything runs.
+    fn tables(&self) -> Result<Tables, BadArgument> {
+        if !self.parquet {
+            return Ok(Tables::Csv);
+        }
+        Tables::with_parquet().map_err(|error| BadArgument {
+            argument: "--parquet".into(),
+            value: None,
+            message: error.to_string(),
+        })
+    }
 }
 
 /// How to run.
@@ -53,6 +77,8 @@ pub(crate) struct SweepOptions {
     /// Run the plain DropTail cases in another simulator too.
     #[arg(long, value_name = "NAME", conflicts_with = "shard")]
     against: Option<Against>,
+    #[command(flatten)]
+    format: FormatOptions,
 }
 
 /// What to compare with.
@@ -88,6 +114,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> anyhow::Result<()> {
 
 /// Runs `asymq merge`.
 pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
+    let tables = args.format.tables()?;
     let load = |folder: &PathBuf| {
         Plan::load(folder).map_err(|error| BadArgument {
             argument: "merge".into(),
@@ -125,7 +152,8 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
             log.append(stored)?;
         }
     }
-    publish(&args.out, &outcomes, &results, &about(plan.quick, None))
+    let about = about(plan.quick, None);
+    publish(&args.out, &outcomes, &results, &about, tables)
 }
 
 /// Makes the runs of a plan that `out` does not have, and writes its report. Of a shard there is
@@ -135,6 +163,7 @@ pub(crate) fn run_plan(
     out: &Path,
     options: &SweepOptions,
 ) -> anyhow::Result<Option<Vec<Outcome>>> {
+    let tables = options.format.tables()?;
     let experiments = plan.experiments()?;
     let shard = options.shard.unwrap_or_default();
     let jobs = shard.part(plan::jobs(&experiments));
@@ -163,7 +192,7 @@ pub(crate) fn run_plan(
     if let Some(said) = &beside {
         eprintln!("{said}");
     }
-    publish(out, &outcomes, &results, &about(plan.quick, beside))?;
+    publish(out, &outcomes, &results, &about(plan.quick, beside), tables)?;
     Ok(Some(outcomes))
 }
 
@@ -180,8 +209,9 @@ fn publish(
     outcomes: &[Outcome],
     results: &Results,
     about: &About,
+    tables: Tables,
 ) -> anyhow::Result<()> {
-    let page = folder::publish(out, outcomes, results, about)?;
+    let page = folder::publish(out, outcomes, results, about, tables)?;
     output::print(&verdict_lines(outcomes))?;
     eprintln!("Report: {}", page.display());
     Ok(())

@@ -51,7 +51,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "sim --tcp bbr",
-        "--tcp bbr: not to be had in the simulator; use reno, newreno or cubic",
+        "--tcp bbr: not available in the simulator; use reno, newreno or cubic",
     ),
     (
         "sim --tcp vegas",
@@ -63,11 +63,11 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "sim --data-per-ack 0",
-        "--data-per-ack 0: not understood; use a number from 1 to 64, or auto",
+        "--data-per-ack 0: invalid; use a number from 1 to 64, or auto",
     ),
     (
         "sim --classifier acks",
-        "--classifier acks: unknown classifier; use pure-ack, or size<=40 (20 to 1500)",
+        "--classifier acks: unknown classifier; use pure-ack, none, or size<=40 (20 to 1500)",
     ),
     (
         "sim --flow-up 3",
@@ -96,7 +96,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "lab --tcp newreno",
-        "--tcp newreno: not to be had in the lab; use reno, cubic or bbr",
+        "--tcp newreno: not available in the lab; use reno, cubic or bbr",
     ),
     (
         "compare --real --qdisc aq",
@@ -125,15 +125,15 @@ const REFUSALS: &[(&str, &str)] = &[
     ("simulate", "simulate: unknown command; did you mean sim?"),
     (
         "reproduce nothing",
-        "nothing: unknown; there is all, aq, acq-vaq, dcbq, sad, afvq",
+        "nothing: unknown; use all, aq, acq-vaq, dcbq, sad, afvq",
     ),
     (
         "sweep wrong.toml --shard 5/4",
-        "--shard 5/4: not understood; write it like 3/16, from 1/16 to 16/16",
+        "--shard 5/4: not a shard; write it like 3/16, from 1/16 to 16/16",
     ),
     (
         "merge absent",
-        "merge: absent: no sweep was run there: No such file or directory (os error 2)",
+        "merge: absent: no sweep ran in this folder; run `asymq sweep` or `asymq reproduce` first: No such file or directory (os error 2)",
     ),
     (
         "sim a.toml b.toml",

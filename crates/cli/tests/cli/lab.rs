@@ -20,9 +20,16 @@ fn shape(path: &str, value: &Value, paths: &mut Vec<String>) {
 fn the_lab_answers_in_the_shape_of_the_simulator() {
     const LINE: &str = "--json --duration 2s --warmup 1s --runs 1 --probe 100ms --flows-up 1";
     let directory = tempfile::tempdir().unwrap();
-    let output = asymq(directory.path(), &format!("lab {LINE} --flows-down 2"));
+    let lab = || asymq(directory.path(), &format!("lab {LINE} --flows-down 2"));
+    let mut output = lab();
+    // A busy machine says nothing about the shape of an answer.
+    for _ in 0..3 {
+        if String::from_utf8_lossy(&output.stderr).contains("could not keep up") {
+            output = lab();
+        }
+    }
     let stderr = String::from_utf8_lossy(&output.stderr);
-    if stderr.contains("not permitted") {
+    if stderr.contains("not permitted") || stderr.contains("could not keep up") {
         eprintln!("skipped: {stderr}");
         return;
     }

@@ -23,7 +23,7 @@ fn a_report_has_the_documented_shape() {
         &format!("sim --json --probe 100ms --flows-up 2 --flows-down 3 {SHORT}"),
     );
     let report: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(report["format"], 1);
+    assert_eq!(report["format"], 2);
     assert_eq!(report["tool"]["driver"], "sim");
     assert_eq!(report["scenario"]["up"], "1mbit");
     assert_eq!(report["scenario"]["flows-down"], 3);
@@ -32,7 +32,14 @@ fn a_report_has_the_documented_shape() {
     assert!(report["runs"][0].get("series").is_none());
     for summary in [&report["runs"][0], &report["mean"], &report["sd"]] {
         for direction in ["up", "down"] {
-            for key in ["utilization", "data", "ack", "drops"] {
+            for key in [
+                "utilization",
+                "data",
+                "ack",
+                "dropped",
+                "filtered",
+                "marked",
+            ] {
                 assert!(summary[direction][key].is_number(), "{direction}.{key}");
             }
             for percentile in ["p50", "p95", "p99"] {
@@ -79,7 +86,7 @@ fn flags_override_the_file() {
     let scenario = &serde_json::from_str::<Value>(&json).unwrap()["scenario"];
     assert_eq!(scenario["up"], "512kbit");
     assert_eq!(scenario["down"], "2mbit");
-    assert_eq!(scenario["qdisc"], "droptail");
+    assert_eq!(scenario["uplink"]["qdisc"], "droptail");
 }
 
 #[test]
@@ -122,7 +129,7 @@ fn compare_answers_in_json_with_a_report_per_discipline_and_no_picture() {
     let comparison: Value = serde_json::from_str(&json).unwrap();
     let reports = comparison["reports"].as_object().unwrap();
     assert_eq!(reports.len(), 2);
-    assert_eq!(reports["aq"]["scenario"]["qdisc"], "aq");
+    assert_eq!(reports["aq"]["scenario"]["uplink"]["qdisc"], "aq");
     assert_eq!(reports["aq"]["scenario"]["buffer"], "100p");
     assert!(reports["droptail"]["mean"]["down"]["utilization"].is_number());
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
@@ -159,4 +166,48 @@ fn standard_error_is_quiet_where_it_is_no_terminal() {
     let output = asymq(directory.path(), &format!("sim {SHORT}"));
     assert!(output.status.success());
     assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn a_results_scenario_fed_back_in_prints_the_same_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    for flags in [
+        "--qdisc e-dcbq",
+        "--qdisc vaq --ack-queue sad --ack-limit 30p --qdisc-down fq --param-down data-limit=70p",
+        "--qdisc cbq+af/ar --sack --timestamps --links 2 --mss 1000b --window 64kb --delayed-ack=60ms",
+        "--tcp cubic --web down:2:30kb:1.3 --udp up:100kbit:200b@1s..2s --rtt 40ms --probe 50ms",
+    ] {
+        let first = answer(directory.path(), &format!("sim --json {SHORT} {flags}"));
+        fs::write(directory.path().join("result.json"), &first).unwrap();
+        let second = answer(directory.path(), "sim result.json --json");
+        assert_eq!(first, second, "{flags}");
+    }
+}
+
+#[test]
+fn the_heading_shows_all_that_differs_from_the_defaults() {
+    let directory = tempfile::tempdir().unwrap();
+    let heading = |flags: &str| {
+        let table = answer(directory.path(), &format!("sim {SHORT} {flags}"));
+        table.lines().take(2).collect::<Vec<_>>().join("\n")
+    };
+    let plain = heading("");
+    for flags in [
+        "--web down:1:30kb:1.3",
+        "--sack",
+        "--timestamps",
+        "--byte-counting",
+        "--links 3",
+        "--mss 1000b",
+        "--window 64kb",
+        "--header 60b --mss 1440b",
+        "--on-off 200kbit:500ms:500ms",
+        "--regenerate 2",
+        "--interval 1s",
+        "--qdisc-down fq",
+        "--ack-every 4",
+        "--udp up:10kbit",
+    ] {
+        assert_ne!(heading(flags), plain, "{flags}");
+    }
 }

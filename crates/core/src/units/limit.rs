@@ -7,7 +7,7 @@ use core::{fmt, str::FromStr};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
-/// The most that may wait in a queue, in packets or in bytes; at least one.
+/// The maximum backlog of a queue, in packets or in bytes; at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// Packets of any size.
@@ -21,7 +21,15 @@ impl Limit {
     pub const fn admits(self, packets: u32, bytes: u64, len: u32) -> bool {
         match self {
             Self::Packets(limit) => packets < limit,
-            Self::Bytes(limit) => bytes + len as u64 <= limit,
+            Self::Bytes(limit) => bytes.saturating_add(len as u64) <= limit,
+        }
+    }
+
+    /// Whether a backlog of `packets` and `bytes` is within the limit.
+    pub const fn holds(self, packets: u32, bytes: u64) -> bool {
+        match self {
+            Self::Packets(limit) => packets <= limit,
+            Self::Bytes(limit) => bytes <= limit,
         }
     }
 
@@ -36,7 +44,7 @@ impl Limit {
     /// A limit in the same unit with another number, clamped to at least one.
     pub fn with_value(self, value: u64) -> Self {
         match self {
-            Self::Packets(_) => Self::Packets(u32::try_from(value).unwrap_or(u32::MAX).max(1)),
+            Self::Packets(_) => Self::Packets(value.clamp(1, u32::MAX as u64) as u32),
             Self::Bytes(_) => Self::Bytes(value.max(1)),
         }
     }

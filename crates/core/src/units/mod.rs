@@ -6,11 +6,13 @@
 mod error;
 mod limit;
 mod rate;
+mod share;
 mod time;
 
 pub use error::UnitError;
 pub use limit::{Bytes, Limit};
 pub use rate::Rate;
+pub use share::{Share, ShareError};
 pub use time::{Duration, Instant};
 
 #[cfg(feature = "serde")]

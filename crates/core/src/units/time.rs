@@ -46,6 +46,8 @@ impl Instant {
 }
 
 impl Duration {
+    /// A thousandth of a second.
+    pub const MILLISECOND: Self = Self::from_millis(1);
     /// No time.
     pub const ZERO: Self = Self(0);
 

@@ -18,7 +18,7 @@ pub enum Feature {
     Lro,
 }
 
-/// Switches an offload of the interface; answers what it was.
+/// Switches an offload of the interface; returns what it was.
 ///
 /// # Errors
 /// No such interface, or it does not let itself be switched; CAP_NET_ADMIN is missing.

@@ -69,7 +69,7 @@ fn pseudo_sum(ip: &[u8], len: u32) -> u16 {
     }
 }
 
-fn undo(packet: &Superpacket) -> Result<Vec<Vec<u8>>, NotUnderstood> {
+fn undo(packet: &Superpacket) -> Result<Vec<Vec<u8>>, Malformed> {
     let mut frames = Vec::new();
     let mut frame = packet.frame.clone();
     Offload::read(&packet.header).undo(&mut frame, &mut Vec::new(), &mut |frame| {
@@ -84,7 +84,7 @@ fn ethernet(kind: u16) -> Vec<u8> {
     link
 }
 
-/// Checks lengths and sums of a frame; answers its transport header and payload.
+/// Checks lengths and sums of a frame; returns its transport header and payload.
 fn check(frame: &[u8], link: usize) -> &[u8] {
     let ip = &frame[link..];
     let header = match ip[0] >> 4 {
@@ -222,7 +222,7 @@ fn marks_that_contradict_the_frame_are_refused_without_panic() {
         });
         match answer {
             Ok(()) => shown += 1,
-            Err(NotUnderstood) => refused += 1,
+            Err(Malformed) => refused += 1,
         }
         assert!(longest <= packet.frame.len());
     }

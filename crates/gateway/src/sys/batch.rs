@@ -17,7 +17,7 @@ pub(crate) struct SendBatch {
 }
 
 impl SendBatch {
-    /// The most frames in one batch.
+    /// Maximum number of frames in one batch.
     const FRAMES: usize = 64;
 
     /// An empty batch that leaves by `socket`.

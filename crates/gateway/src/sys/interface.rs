@@ -44,7 +44,7 @@ impl Interfaces {
         Ok((address.sa_family, mac))
     }
 
-    /// Reads (`Some` answer) or sets an ethtool switch.
+    /// Reads (returns `Some`) or sets an ethtool switch.
     pub(crate) fn ethtool(&self, name: &str, command: u32, value: u32) -> io::Result<u32> {
         #[repr(C)]
         struct Value {
@@ -63,7 +63,7 @@ impl Interfaces {
 
     /// The names of all interfaces.
     pub(crate) fn names() -> Vec<String> {
-        // SAFETY: answers null, or a list that ends with index 0 and is ours to free.
+        // SAFETY: returns null, or a list that ends with index 0 and is ours to free.
         let list = unsafe { libc::if_nameindex() };
         if list.is_null() {
             return Vec::new();

@@ -5,7 +5,7 @@ use asymq_core::units::Duration;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Waits until one of `fds` is readable or in error, at most `timeout` if there is one. Answers
+/// Waits until one of `fds` is readable or in error, at most `timeout` if there is one. Returns
 /// which of them are. A signal ends the wait early.
 ///
 /// # Errors
@@ -51,7 +51,7 @@ pub fn precise_timers() {
 
 /// Asks the scheduler to let the calling thread run before others of the machine.
 pub(crate) fn prefer_this_thread() {
-    const MOST: libc::c_int = -20;
+    const HIGHEST_PRIORITY: libc::c_int = -20;
     // SAFETY: no pointers; without CAP_SYS_NICE it is refused, which costs time, no more.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, MOST) };
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, HIGHEST_PRIORITY) };
 }

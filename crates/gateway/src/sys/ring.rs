@@ -65,7 +65,7 @@ impl RxRing {
         })
     }
 
-    /// Shows the next frame to `each` and gives its slot back; answers whether there was one.
+    /// Shows the next frame to `each` and gives its slot back; returns whether there was one.
     #[inline]
     pub(crate) fn next(&mut self, each: impl FnOnce(Received<'_>)) -> bool {
         let slot = self.memory.at(self.next * self.slot_size, self.slot_size);

@@ -1,16 +1,21 @@
 //! `home - lan|gateway|wan - net`, joined by veth pairs.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "every test program uses a part of it")]
 
-use asymq_core::config::Config;
-use asymq_core::units::Limit;
+pub(crate) mod disciplines;
+pub(crate) mod wait;
+pub(crate) mod wire;
+
+use asymq_core::catalog::{Catalog, Standard};
+use asymq_core::units::Duration;
 use asymq_gateway::net::{Feature, Netns, Network, VethEnd, set_feature};
-use asymq_gateway::{Changer, Gateway, GatewayConfig, LinkConfig, Shared, Stage, Stop};
+use asymq_gateway::{Changer, Gateway, GatewayConfig, LinkConfig, Shared, Snapshot, Stage, Stop};
+use disciplines::discipline;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use wait::{DEADLINE, wait_for};
 
 pub(crate) struct Place {
     pub(crate) middle: Netns,
@@ -72,13 +77,12 @@ impl Place {
 }
 
 pub(crate) fn droptail(up: &str) -> LinkConfig {
+    let (up, down) = (up.parse().unwrap(), "1gbit".parse().unwrap());
     LinkConfig {
-        up: up.parse().unwrap(),
-        down: "1gbit".parse().unwrap(),
+        up,
+        down,
         overhead: "".parse().unwrap(),
-        uplink: Stage::Queue(Config::DropTail {
-            limit: Limit::Packets(1000),
-        }),
+        uplink: Stage::Queue(discipline("droptail", up, down, 1000)),
         downlink: Stage::AtOnce,
     }
 }
@@ -103,6 +107,14 @@ impl Running {
     }
 
     pub(crate) fn with(place: &Place, config: GatewayConfig) -> Self {
+        Self::with_catalog(place, &Standard, config)
+    }
+
+    pub(crate) fn with_catalog(
+        place: &Place,
+        catalog: &'static impl Catalog,
+        config: GatewayConfig,
+    ) -> Self {
         let stop = Stop::new().unwrap();
         let log = Arc::<Mutex<Vec<String>>>::default();
         let (ready, started) = mpsc::channel();
@@ -111,8 +123,13 @@ impl Running {
             let netns = place.middle.as_fd().try_clone_to_owned().unwrap();
             move || {
                 Netns::from(netns).enter().unwrap();
-                let mut gateway = Gateway::open(&config).unwrap();
-                gateway.set_log(move |line| log.lock().unwrap().push(line.into()));
+                let mut gateway = Gateway::open_with(catalog, &config).unwrap();
+                gateway.set_log(move |line| {
+                    eprintln!("gateway: {line}");
+                    log.lock().unwrap().push(line.into());
+                });
+                // Tests wait for what snapshots show.
+                gateway.set_report_interval(Duration::from_millis(20));
                 ready.send((gateway.stats(), gateway.changer())).unwrap();
                 gateway.run(&stop).unwrap();
             }
@@ -131,16 +148,22 @@ impl Running {
         self.log.lock().unwrap().join("\n")
     }
 
-    pub(crate) fn wait_for(&self, word: &str) {
-        let start = Instant::now();
-        while !self.log().contains(word) {
-            assert!(
-                start.elapsed() < Duration::from_secs(5),
-                "no '{word}' in: {}",
-                self.log()
-            );
-            thread::sleep(Duration::from_millis(10));
-        }
+    /// Waits until it says so.
+    #[track_caller]
+    pub(crate) fn hear(&self, words: &str) {
+        let what = format!("'{words}' of the gateway");
+        wait_for(&what, DEADLINE, || self.log().contains(words));
+    }
+
+    /// Waits until its latest snapshot is like that, and answers it.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, what: &str, mut like: impl FnMut(&Snapshot) -> bool) -> Snapshot {
+        let mut latest = Snapshot::default();
+        wait_for(what, DEADLINE, || {
+            latest = self.stats.latest();
+            like(&latest)
+        });
+        latest
     }
 
     pub(crate) fn stop(self) -> String {
@@ -150,25 +173,19 @@ impl Running {
     }
 }
 
-/// A transfer that is over.
-#[derive(Debug)]
-pub(crate) struct Transferred {
-    /// What arrived, and was what was sent.
-    pub(crate) bytes: usize,
-    pub(crate) took: Duration,
-    /// Segments that the sender sent again.
-    pub(crate) retransmitted: u32,
-}
-
-/// Sends `bytes` over TCP, and waits until all were acknowledged.
-pub(crate) fn transfer(from: &Netns, to: &Netns, address: Ipv4Addr, bytes: usize) -> Transferred {
+/// Sends `bytes` over TCP, and waits until all arrived as they were sent; answers how many did. It
+/// fails when nothing moves for [`DEADLINE`].
+pub(crate) fn transfer(from: &Netns, to: &Netns, address: Ipv4Addr, bytes: usize) -> usize {
     let (ready, listening) = mpsc::channel();
     thread::scope(|scope| {
         let receiver = scope.spawn(move || {
             to.run(|| {
                 let listener = TcpListener::bind((address, 5000))?;
+                // Bounds the wait for a connection, too.
+                socket2::SockRef::from(&listener).set_read_timeout(Some(DEADLINE))?;
                 ready.send(()).unwrap();
                 let (mut stream, _) = listener.accept()?;
+                stream.set_read_timeout(Some(DEADLINE))?;
                 let mut all = Vec::new();
                 stream.read_to_end(&mut all)?;
                 assert!(all.iter().enumerate().all(|(i, &byte)| byte == i as u8));
@@ -176,40 +193,26 @@ pub(crate) fn transfer(from: &Netns, to: &Netns, address: Ipv4Addr, bytes: usize
             })
         });
         listening.recv().unwrap();
-        let start = Instant::now();
-        let retransmitted = from
-            .run(|| {
-                let all: Vec<u8> = (0..bytes).map(|i| i as u8).collect();
-                let mut stream = TcpStream::connect((address, 5000))?;
-                stream.write_all(&all)?;
-                stream.shutdown(Shutdown::Write)?;
-                // The end of the other side comes when it has read all.
-                stream.read_to_end(&mut Vec::new())?;
-                Ok(retransmitted(&stream))
-            })
-            .unwrap();
-        Transferred {
-            bytes: receiver.join().unwrap().unwrap(),
-            took: start.elapsed(),
-            retransmitted,
-        }
+        let sent = from.run(|| {
+            let all: Vec<u8> = (0..bytes).map(|i| i as u8).collect();
+            let mut stream = TcpStream::connect_timeout(&(address, 5000).into(), DEADLINE)?;
+            stream.set_write_timeout(Some(DEADLINE))?;
+            stream.set_read_timeout(Some(DEADLINE))?;
+            stream.write_all(&all)?;
+            stream.shutdown(Shutdown::Write)?;
+            // The end of the other side comes when it has read all; what the buffers hold may take
+            // longer than `DEADLINE` without being stuck, so the receiver judges that.
+            loop {
+                match stream.read(&mut [0]) {
+                    Err(error)
+                        if error.kind() == io::ErrorKind::WouldBlock && !receiver.is_finished() => {
+                    }
+                    other => return other.map(drop),
+                }
+            }
+        });
+        let received = receiver.join().unwrap().unwrap();
+        sent.unwrap();
+        received
     })
-}
-
-fn retransmitted(stream: &TcpStream) -> u32 {
-    // SAFETY: all-zero is a valid tcp_info.
-    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
-    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the pointers are valid for the call, `info` for `len` bytes.
-    let answer = unsafe {
-        libc::getsockopt(
-            stream.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            (&raw mut info).cast(),
-            &raw mut len,
-        )
-    };
-    assert_eq!(answer, 0);
-    info.tcpi_total_retrans
 }

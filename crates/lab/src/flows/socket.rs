@@ -12,23 +12,13 @@ use std::{fs, io};
 /// little enough that a thousand flows fit into memory.
 const UNSENT: u32 = 256 * 1024;
 
-/// The kernel's name of a congestion control; `None` if it is not one of a kernel's.
-fn kernel_name(tcp: Tcp) -> Option<&'static str> {
-    match tcp {
-        Tcp::Reno => Some("reno"),
-        Tcp::Cubic => Some("cubic"),
-        Tcp::Bbr => Some("bbr"),
-        Tcp::Newreno => None,
-    }
-}
-
 /// Whether this kernel has the congestion control.
 pub(crate) fn check(tcp: Tcp) -> Result<(), LabError> {
-    let Some(name) = kernel_name(tcp) else {
+    let Some(name) = tcp.kernel_name() else {
         return Err(LabError::CongestionControl {
-            name: "newreno",
-            why: "only the simulator has it",
-            instead: "reno (which recovers by SACK in kernels), cubic or bbr".into(),
+            name: tcp.to_string(),
+            why: "only the simulator has it; kernels recover by SACK under any",
+            instead: Tcp::either(Tcp::real()),
         });
     };
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).during("opening a TCP socket")?;
@@ -36,14 +26,14 @@ pub(crate) fn check(tcp: Tcp) -> Result<(), LabError> {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
             let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
                 .unwrap_or_default();
-            let known: Vec<&str> = known
-                .split_whitespace()
-                .filter(|known| ["reno", "cubic", "bbr"].contains(known))
-                .collect();
+            let is_known = |tcp: &Tcp| {
+                let mut known = known.split_whitespace();
+                known.any(|known| Some(known) == tcp.kernel_name())
+            };
             Err(LabError::CongestionControl {
-                name,
+                name: tcp.to_string(),
                 why: "this kernel lacks it",
-                instead: known.join(" or "),
+                instead: Tcp::either(Tcp::real().filter(is_known)),
             })
         }
         // Without the privilege to choose freely here, there is that privilege in the lab's own network.
@@ -57,9 +47,12 @@ pub(super) fn tcp_socket(scenario: &Scenario) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     reset_on_close(&socket)?;
-    if let Some(name) = kernel_name(scenario.tcp) {
-        socket.set_tcp_congestion(name.as_bytes())?;
-    }
+    // None would leave the kernel's default, under another's name.
+    let name = scenario.tcp.kernel_name().ok_or_else(|| {
+        let message = format!("Linux has no congestion control {}", scenario.tcp);
+        io::Error::new(io::ErrorKind::Unsupported, message)
+    })?;
+    socket.set_tcp_congestion(name.as_bytes())?;
     socket.set_tcp_mss(scenario.mss)?;
     socket.set_tcp_notsent_lowat(UNSENT)?;
     if let Some(bytes) = receive_window(scenario) {

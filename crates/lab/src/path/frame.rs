@@ -1,59 +1,33 @@
-//! A frame on the emulated path.
+//! Frames on the emulated path.
 
 use super::Side;
-use asymq_core::ack::AckInfo;
+use asymq_core::Protocol;
 use asymq_core::frame::{self, FlowKey};
 use asymq_core::units::Instant;
-use asymq_core::{Header, Packet, Protocol};
+use asymq_gateway::Frame;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// A frame and its facts. Its `len` is the IP length: the access link counts IP bytes.
-#[derive(Clone, Debug)]
-pub(crate) struct Frame {
-    pub(crate) header: Header,
-    /// Offset of the TCP header; 0 unless TCP.
-    pub(crate) transport: u16,
-    /// Home's TCP or UDP port, which tells the conversation.
-    pub(crate) home_port: u16,
-    pub(crate) bytes: Vec<u8>,
+/// A frame that carries IPv4 with TCP or UDP; `None` for anything else, which is nobody's. Its
+/// `len` is the IP length: the access link counts IP bytes.
+pub(crate) fn read(bytes: &[u8], from: Side, key: &FlowKey) -> Option<Frame> {
+    let parsed = frame::parse(bytes, key);
+    if !matches!(parsed.header.protocol, Protocol::Tcp | Protocol::NonTcp) {
+        return None;
+    }
+    let frame = Frame::new(Instant::ZERO, &parsed, parsed.header.ip_len, bytes.into());
+    home_port(&frame, from).map(|_| frame)
 }
 
-impl Frame {
-    /// A frame that carries IPv4 with TCP or UDP; `None` for anything else, which is nobody's.
-    pub(crate) fn read(bytes: Vec<u8>, from: Side, key: &FlowKey) -> Option<Self> {
-        const ETHERNET: usize = 14;
-        let parsed = frame::parse(&bytes, key);
-        let mut header = parsed.header;
-        if !matches!(header.protocol, Protocol::Tcp | Protocol::NonTcp) {
-            return None;
-        }
-        header.len = header.ip_len;
-        let ip_header = usize::from(bytes.get(ETHERNET)? & 0xf) * 4;
-        let port = ETHERNET + ip_header + if from == Side::Home { 0 } else { 2 };
-        let home_port = u16::from_be_bytes([*bytes.get(port)?, *bytes.get(port + 1)?]);
-        Some(Self {
-            header,
-            transport: parsed.transport,
-            home_port,
-            bytes,
-        })
+/// Home's TCP or UDP port, which tells the conversation.
+pub(crate) fn home_port(frame: &Frame, from: Side) -> Option<u16> {
+    let ip = frame.bytes.get(usize::from(frame.network)..)?;
+    let first = *ip.first()?;
+    if first >> 4 != 4 {
+        return None;
     }
-}
-
-impl Packet for Frame {
-    fn header(&self) -> &Header {
-        &self.header
-    }
-
-    fn ack_info(&self) -> Option<AckInfo> {
-        frame::ack_info(&self.bytes, self.transport)
-    }
-
-    fn rewrite_ack(&mut self, newer: &AckInfo) {
-        frame::rewrite_ack(&mut self.bytes, self.transport, newer);
-        self.header.ack = newer.ack;
-    }
+    let port = usize::from(first & 0xf) * 4 + if from == Side::Home { 0 } else { 2 };
+    Some(u16::from_be_bytes([*ip.get(port)?, *ip.get(port + 1)?]))
 }
 
 /// Frames on their way, each due at its own instant; equal instants keep their order.

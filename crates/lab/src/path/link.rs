@@ -1,125 +1,115 @@
-//! One direction of the access link: a discipline before a transmitter, in exact time.
+//! One direction of the access link, in exact time.
 
-use super::frame::Frame;
 use crate::measure::LinkMeter;
-use asymq_core::config::Config;
-use asymq_core::qdisc::Dequeue;
+use asymq_core::hold::{Egress, Meters, PerClass};
+use asymq_core::qdisc::Counter;
 use asymq_core::units::{Instant, Rate};
-use asymq_core::{Header, Packet as _, Qdisc};
+use asymq_core::{Discard, Header, Packet as _, Qdisc};
+use asymq_gateway::Frame;
 
 /// A link that sends one frame at a time, at its rate, counted in IP bytes.
 ///
-/// It computes when each frame would start and end, whatever the instant at which it is asked: a
-/// thread that wakes late delivers late, but changes neither rate nor drops.
+/// Its owner calls [`step`](Link::step) for every [`next`](Link::next) in turn, with that instant:
+/// a thread that wakes late delivers late, but changes neither rate nor drops.
 pub(crate) struct Link {
-    rate: Rate,
-    queue: Box<dyn Qdisc<Frame> + Send>,
-    /// The discipline's latest time: the two directions are followed in turns, not in one order.
-    told: Instant,
+    egress: Egress<Frame>,
+    /// The frame on the link, and when its last bit leaves.
     sending: Option<(Instant, Frame)>,
-    /// While nothing is being sent: what waits may not start before this.
-    rests_until: Option<Instant>,
     pub(crate) meter: LinkMeter,
 }
 
 impl Link {
     /// An idle link.
-    pub(crate) fn new(rate: Rate, discipline: &Config, meter: LinkMeter) -> Self {
+    pub(crate) fn new(rate: Rate, qdisc: Box<dyn Qdisc<Frame> + Send>, meter: LinkMeter) -> Self {
         Self {
-            rate,
-            queue: discipline.build(),
-            told: Instant::ZERO,
+            egress: Egress::new(qdisc, rate),
             sending: None,
-            rests_until: None,
             meter,
         }
     }
 
-    /// Takes a frame that arrives `at`; arrivals come in order. What left before goes to `out`.
-    pub(crate) fn offer(
-        &mut self,
-        at: Instant,
-        mut frame: Frame,
-        out: &mut dyn FnMut(Instant, Frame),
-    ) {
-        self.advance(at, out);
+    /// Takes a frame that arrives `at`, when all that was due by then is done.
+    pub(crate) fn offer(&mut self, at: Instant, mut frame: Frame) {
         frame.header.arrival = at;
-        self.told = self.told.max(at);
-        self.queue.enqueue(self.told, frame, &mut self.meter);
-        if self.sending.is_none() {
-            self.start(at);
-        }
+        self.egress.enqueue(at, frame, &mut Discard);
+        self.start(at);
     }
 
-    /// Hands every frame whose last bit has left by `now` to `out`, with that instant.
-    pub(crate) fn advance(&mut self, now: Instant, out: &mut dyn FnMut(Instant, Frame)) {
-        loop {
-            if let Some((end, frame)) = self.sending.take_if(|(end, _)| *end <= now) {
-                self.meter.sent(end, frame.header());
-                out(end, frame);
-                self.start(end);
-            } else if let Some(at) = self.rests_until.take_if(|at| *at <= now) {
-                self.start(at);
-            } else {
-                return;
-            }
-        }
-    }
-
-    /// Shows the discipline a frame that left in the other direction.
-    pub(crate) fn observe(&mut self, now: Instant, crossing: &Header) {
-        if self.queue.observes_crossing() {
-            self.told = self.told.max(now);
-            self.queue.observe(self.told, crossing);
-        }
+    /// Does what is due `at`; the frame whose last bit leaves then.
+    pub(crate) fn step(&mut self, at: Instant) -> Option<Frame> {
+        let left = self.sending.take_if(|(end, _)| *end <= at);
+        self.start(at);
+        left.map(|(_, frame)| frame)
     }
 
     /// When the frame being sent will have left, or what waits may start.
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.sending
-            .as_ref()
-            .map(|(end, _)| *end)
-            .or(self.rests_until)
+        let end = self.sending.as_ref().map(|(end, _)| *end);
+        end.or_else(|| self.egress.next())
     }
 
-    /// Frames that wait behind the one being sent.
-    pub(crate) fn backlog(&self) -> u32 {
-        self.queue.backlog().packets
+    /// Shows the discipline a frame that left in the other direction.
+    pub(crate) fn observe(&mut self, now: Instant, reverse: &Header) {
+        self.egress.observe(now, reverse);
+    }
+
+    /// Reads the meters at one of the window's instants.
+    pub(crate) fn read_meters(&mut self, at: Instant) {
+        let carried = self.carried();
+        self.meter.read(at, self.egress.meters(), &carried);
+    }
+
+    /// Frames whose last bit has left.
+    fn carried(&self) -> PerClass<Counter> {
+        let mut carried = self.meters().sent;
+        if let Some((_, frame)) = &self.sending {
+            let mut one = Counter::default();
+            one.add(frame.header.len);
+            let class = carried.of_mut(frame.header.traffic_class());
+            *class = *class - one;
+        }
+        carried
+    }
+
+    const fn meters(&self) -> &Meters {
+        self.egress.meters()
     }
 
     fn start(&mut self, at: Instant) {
-        self.rests_until = None;
-        self.told = self.told.max(at);
-        match self.queue.dequeue(self.told, &mut self.meter) {
-            Dequeue::Packet(frame) => {
-                let header = frame.header();
-                self.meter.waited(at, at.saturating_since(header.arrival));
-                self.sending = Some((at + self.rate.tx_time(header.len), frame));
-            }
-            Dequeue::NotBefore(then) => self.rests_until = Some(then),
-            Dequeue::Empty => {}
+        if self.sending.is_none()
+            && let Some(frame) = self.egress.dequeue(at, &mut Discard)
+        {
+            let sojourn = at.saturating_since(frame.header().arrival);
+            self.meter.waited(at, sojourn);
+            self.sending = Some((self.egress.free_at(), frame));
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::measure::Window;
+    use asymq_core::Fate;
+    use asymq_core::catalog::{Catalog as _, Params, Place, Standard, resolve};
     use asymq_core::units::{Duration, Limit};
-    use asymq_scenario::{QdiscArgs, QdiscName, Scenario};
 
-    fn link(limit: Limit) -> Link {
+    fn link(name: &str, packets: u32) -> Link {
         let rate = "1mbit".parse().unwrap();
         let window = Window {
             start: Instant::ZERO,
             warm: Instant::ZERO,
             end: Instant::ZERO + Duration::from_secs(10),
         };
-        let discipline = Config::DropTail {
-            limit: Scenario::waiting_limit(limit),
+        let place = Place {
+            link: rate,
+            reverse: rate,
+            limit: Limit::Packets(packets),
         };
-        Link::new(rate, &discipline, LinkMeter::new(rate, window))
+        let none = Params::new();
+        let config = resolve(&Standard, name, &none, &none, place).unwrap();
+        let qdisc = Standard.build(&config).unwrap();
+        Link::new(rate, qdisc, LinkMeter::new(rate, window))
     }
 
     fn frame(len: u32) -> Frame {
@@ -129,9 +119,9 @@ mod tests {
                 ip_len: len,
                 ..Header::default()
             },
+            network: 0,
             transport: 0,
-            home_port: 0,
-            bytes: Vec::new(),
+            bytes: Box::default(),
         }
     }
 
@@ -139,46 +129,46 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    #[test]
-    fn a_buffer_of_n_holds_n_with_the_one_being_sent() {
-        let mut link = link(Limit::Packets(3));
+    /// When frames of 1500 bytes that arrive at these instants have left: after 12 ms each.
+    fn ends(link: &mut Link, arrivals: impl IntoIterator<Item = u64>) -> Vec<Instant> {
         let mut ends = Vec::new();
-        for _ in 0..5 {
-            link.offer(ms(1), frame(1500), &mut |end, _| ends.push(end));
+        let mut follow = |link: &mut Link, until: Instant| {
+            while let Some(at) = link.next().filter(|at| *at <= until) {
+                ends.extend(link.step(at).map(|_| at));
+            }
+        };
+        for at in arrivals {
+            follow(link, ms(at));
+            link.offer(ms(at), frame(1500));
         }
-        link.advance(ms(1000), &mut |end, _| ends.push(end));
-        assert_eq!(ends, [ms(13), ms(25), ms(37)]); // 1500 bytes take 12 ms at 1 Mbit/s
-        assert_eq!(link.meter.direction().drops, 2.0);
+        follow(link, ms(10_000));
+        ends
+    }
+
+    fn dropped(link: &Link) -> u64 {
+        link.meters().fate(Fate::Dropped).total().packets
     }
 
     #[test]
-    fn a_late_caller_changes_neither_ends_nor_drops() {
-        let mut link = link(Limit::Packets(2));
-        let mut ends = Vec::new();
-        // The third finds one sent and one waiting, the fourth comes just after: nobody asked between.
-        for at in [1, 2, 12, 14] {
-            link.offer(ms(at), frame(1500), &mut |end, _| ends.push(end));
-        }
-        link.advance(ms(1000), &mut |end, _| ends.push(end));
+    fn a_limit_counts_what_waits_behind_the_frame_being_sent() {
+        let mut link = link("droptail", 2);
+        assert_eq!(ends(&mut link, [1; 5]), [ms(13), ms(25), ms(37)]);
+        assert_eq!(dropped(&link), 2);
+    }
+
+    #[test]
+    fn frames_that_come_while_one_is_sent_leave_one_after_the_other() {
+        let mut link = link("droptail", 1);
+        // The third finds one sent and one waiting; the fourth comes when that one has started.
+        let ends = ends(&mut link, [1, 2, 12, 14]);
         assert_eq!(ends, [ms(13), ms(25), ms(37)]);
-        assert_eq!(link.meter.direction().drops, 1.0);
+        assert_eq!(dropped(&link), 1);
     }
 
     #[test]
     fn a_class_that_may_not_borrow_leaves_the_link_idle_between_its_frames() {
-        let mut link = link(Limit::Packets(50));
-        let rate = "1mbit".parse().unwrap();
-        let args = QdiscArgs::default();
-        link.queue = QdiscName::Cbq
-            .config(&args, rate, rate, Limit::Packets(50))
-            .build();
-        let mut ends = Vec::new();
-        for _ in 0..21 {
-            link.offer(ms(1), frame(1500), &mut |end, _| ends.push(end));
-        }
-        while let Some(next) = link.next() {
-            link.advance(next, &mut |end, _| ends.push(end));
-        }
+        let mut link = link("cbq", 50);
+        let ends = ends(&mut link, [1; 21]);
         assert_eq!(ends.len(), 21);
         // 12 ms each at the link's rate, and data's share is half of it; a frame more or less.
         let took = ends[20].saturating_since(ends[0]);
@@ -186,5 +176,15 @@ mod tests {
             (468..=492).contains(&(took.as_nanos() / 1_000_000)),
             "{took:?}"
         );
+    }
+
+    #[test]
+    fn what_is_on_the_link_is_not_carried_yet() {
+        let mut link = link("droptail", 50);
+        link.offer(ms(1), frame(1500));
+        assert_eq!(link.carried().total().packets, 0);
+        assert_eq!(link.next(), Some(ms(13)));
+        assert!(link.step(ms(13)).is_some());
+        assert_eq!(link.carried().total().bytes, 1500);
     }
 }

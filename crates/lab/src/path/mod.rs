@@ -9,15 +9,17 @@ mod frame;
 mod link;
 mod thread;
 
-pub(crate) use frame::Frame;
 pub(crate) use link::Link;
 pub(crate) use thread::{Ports, run};
 
-use asymq_core::config::Config;
-use asymq_core::parts::{Regenerator, RegeneratorParams};
+use asymq_core::Discard;
+use asymq_core::catalog::Catalog;
+use asymq_core::hold::{BuildError, DropTail, Regenerator, RegeneratorParams};
 use asymq_core::units::{Duration, Instant, Limit};
+use asymq_gateway::{Frame, LinkError};
 use asymq_scenario::Scenario;
-use frame::DelayLine;
+use frame::{DelayLine, home_port};
+use std::collections::VecDeque;
 
 use crate::measure::{LinkMeter, Window};
 use crate::plan::Plan;
@@ -29,91 +31,144 @@ pub(crate) enum Side {
     Servers,
 }
 
-/// Both directions of link and path, in exact time; what is asked late is answered as if in time.
+/// Both directions of link and path, followed in the order of time; a call that comes late gets
+/// the same instants.
 pub(crate) struct Path {
     pub(crate) up: Link,
     pub(crate) down: Link,
     regenerator: Option<Regenerator<Frame>>,
     to_servers: DelayLine,
     to_downlink: DelayLine,
+    to_home: VecDeque<(Instant, Frame)>,
     rtt_by_port: Vec<Duration>,
+    window: Window,
+    /// When the links' meters are read next.
+    reading_at: Option<Instant>,
 }
 
 impl Path {
-    pub(crate) fn new(scenario: &Scenario, plan: &Plan, window: Window) -> Self {
+    /// An idle path with the scenario's downlink discipline.
+    ///
+    /// # Errors
+    /// The catalog cannot build it, or there is not enough memory.
+    pub(crate) fn new(
+        catalog: &impl Catalog,
+        scenario: &Scenario,
+        plan: &Plan,
+        window: Window,
+    ) -> Result<Self, LinkError> {
+        let failed = |direction| move |source: BuildError| LinkError { direction, source };
         // The gateway has shaped the uplink's traffic: only its jitter waits here, and is not lost.
-        let jitter = Config::DropTail {
-            limit: Limit::Packets(1000),
-        };
-        let downlink = scenario.qdisc_down_config(Scenario::waiting_limit(scenario.buffer_down));
-        let link = |rate, discipline| Link::new(rate, discipline, LinkMeter::new(rate, window));
+        let jitter = DropTail::new(Limit::Packets(1000)).map_err(failed("uplink"))?;
+        let downlink = catalog.build(&scenario.downlink);
         let params = RegeneratorParams {
-            factor: scenario.regeneration(),
+            factor: scenario.regenerate,
             // Kernels spend 12 bytes on timestamps.
             segment: scenario.mss - 12,
             paced: scenario.regenerate_paced,
         };
-        Self {
-            up: link(scenario.up, &jitter),
-            down: link(scenario.down, &downlink),
-            regenerator: (scenario.regeneration() > 0).then(|| Regenerator::new(params)),
+        let regenerator = (scenario.regenerate > 0).then(|| Regenerator::new(params));
+        let meter = |rate| LinkMeter::new(rate, window);
+        Ok(Self {
+            up: Link::new(scenario.up, Box::new(jitter), meter(scenario.up)),
+            down: Link::new(
+                scenario.down,
+                downlink.map_err(failed("downlink"))?,
+                meter(scenario.down),
+            ),
+            regenerator: regenerator.transpose().map_err(failed("uplink"))?,
             to_servers: DelayLine::default(),
             to_downlink: DelayLine::default(),
+            to_home: VecDeque::new(),
             rtt_by_port: plan.rtt_by_port(),
-        }
+            window,
+            reading_at: window.reading_after(window.start),
+        })
     }
 
     /// Takes a frame that the gateway sent at `now`.
     pub(crate) fn send_up(&mut self, now: Instant, frame: Frame) {
-        self.with_uplink(|link, beyond| link.offer(now, frame, beyond));
+        self.follow(now);
+        self.up.offer(now, frame);
     }
 
     /// Takes a frame that a server sent at `now`.
     pub(crate) fn send_down(&mut self, now: Instant, frame: Frame) {
-        let rtt = self.rtt_by_port[usize::from(frame.home_port)];
+        let rtt = self.rtt(&frame, Side::Servers);
         self.to_downlink
             .push(now + rtt.saturating_sub(rtt / 2), frame);
     }
 
     /// Hands out every frame that has left by `now`, with the instant at which it was due.
     pub(crate) fn advance(&mut self, now: Instant, out: &mut impl FnMut(Side, Instant, Frame)) {
-        self.with_uplink(|link, beyond| link.advance(now, beyond));
+        self.follow(now);
         while let Some((due, frame)) = self.to_servers.pop(now) {
             out(Side::Servers, due, frame);
         }
-        let mut to_home = |end, frame| out(Side::Home, end, frame);
-        while let Some((at, frame)) = self.to_downlink.pop(now) {
-            self.down.offer(at, frame, &mut to_home);
+        for (due, frame) in self.to_home.drain(..) {
+            out(Side::Home, due, frame);
         }
-        self.down.advance(now, &mut to_home);
     }
 
-    /// Lets what leaves the uplink meanwhile travel half its round trip.
-    fn with_uplink(&mut self, work: impl FnOnce(&mut Link, &mut dyn FnMut(Instant, Frame))) {
-        let Self {
-            up,
-            down,
-            regenerator,
-            to_servers,
-            rtt_by_port,
-            ..
-        } = self;
-        let mut travel = |at, frame: Frame| {
-            to_servers.push(at + rtt_by_port[usize::from(frame.home_port)] / 2, frame);
-        };
-        work(up, &mut |end, frame| {
-            down.observe(end, &frame.header);
-            let Some(regenerator) = regenerator else {
-                return travel(end, frame);
-            };
-            regenerator.push(end, frame);
-            // When each leaves follows from what came before it.
-            while let Some(due) = regenerator.next_at() {
-                if let Some(frame) = regenerator.pop(due) {
-                    travel(due, frame);
-                }
+    /// Does what is due by `now` at either link, in the order of time.
+    fn follow(&mut self, now: Instant) {
+        loop {
+            let (up, down) = (self.up.next(), self.down.next());
+            let events = [up, down, self.to_downlink.next()];
+            let next = events.into_iter().flatten().min();
+            let next = next.filter(|at| *at <= now);
+            // What happens at the instant of a reading is read.
+            if let Some(at) = self.reading_at.filter(|at| *at <= now)
+                && next.is_none_or(|next| next > at)
+            {
+                self.up.read_meters(at);
+                self.down.read_meters(at);
+                self.reading_at = self.window.reading_after(at);
+                continue;
             }
-        });
+            let Some(at) = next else {
+                return;
+            };
+            if up == Some(at) {
+                if let Some(frame) = self.up.step(at) {
+                    self.leave_uplink(at, frame);
+                }
+            } else if down == Some(at) {
+                if let Some(frame) = self.down.step(at) {
+                    self.to_home.push_back((at, frame));
+                }
+            } else if let Some((at, frame)) = self.to_downlink.pop(at) {
+                self.down.offer(at, frame);
+            }
+        }
+    }
+
+    /// Lets a frame travel half its round trip from the end of the uplink, and those before it that
+    /// are regenerated of it.
+    fn leave_uplink(&mut self, at: Instant, frame: Frame) {
+        self.down.observe(at, &frame.header);
+        let Some(mut regenerator) = self.regenerator.take() else {
+            return self.travel(at, frame);
+        };
+        regenerator.push(at, frame, &mut Discard);
+        // When each leaves follows from what came before it.
+        while let Some(due) = regenerator.next_at() {
+            if let Some(frame) = regenerator.pop(due) {
+                self.travel(due, frame);
+            }
+        }
+        self.regenerator = Some(regenerator);
+    }
+
+    fn travel(&mut self, at: Instant, frame: Frame) {
+        let half = self.rtt(&frame, Side::Home) / 2;
+        self.to_servers.push(at + half, frame);
+    }
+
+    fn rtt(&self, frame: &Frame, from: Side) -> Duration {
+        let port = home_port(frame, from).map(usize::from);
+        let rtt = port.and_then(|port| self.rtt_by_port.get(port));
+        rtt.copied().unwrap_or(Duration::ZERO)
     }
 
     /// When something will leave or move on next.
@@ -131,10 +186,32 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use asymq_args::{Defaults, ScenarioArgs};
+    use asymq_core::catalog::Standard;
     use asymq_core::frame::FlowKey;
-    use asymq_core::{Header, Protocol};
-    use asymq_scenario::{Defaults, QdiscName, ScenarioArgs};
-    use clap::ValueEnum as _;
+
+    const KEY: [u64; 2] = [0, 0];
+
+    /// A TCP segment between home and a server.
+    fn segment(from: Side, home_port: u16, ack: u32, payload: usize) -> Frame {
+        let mut bytes = vec![0; 54 + payload];
+        bytes[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
+        bytes[16..18].copy_from_slice(&(40 + payload as u16).to_be_bytes());
+        bytes[23] = 6;
+        let port = if from == Side::Home { 34 } else { 36 };
+        bytes[port..port + 2].copy_from_slice(&home_port.to_be_bytes());
+        bytes[42..46].copy_from_slice(&ack.to_be_bytes());
+        bytes[46..48].copy_from_slice(&[0x50, 0x10]);
+        frame::read(&bytes, from, &FlowKey::new(KEY)).unwrap()
+    }
+
+    fn window(start: Instant) -> Window {
+        Window {
+            start,
+            warm: start,
+            end: start + Duration::from_secs(10),
+        }
+    }
 
     #[test]
     fn a_round_trip_is_the_flows_own_and_the_transmissions() {
@@ -145,32 +222,18 @@ mod tests {
         let scenario = args.resolve(&Defaults::lab()).unwrap();
         let plan = Plan::new(&scenario, 1);
         let start = Instant::ZERO;
-        let window = Window {
-            start,
-            warm: start,
-            end: start + Duration::from_secs(10),
-        };
         for talk in plan.uploads.iter().chain(&plan.downloads) {
-            let mut path = Path::new(&scenario, &plan, window);
-            let frame = || Frame {
-                transport: 0,
-                header: Header {
-                    len: 1500,
-                    protocol: Protocol::Tcp,
-                    ..Header::default()
-                },
-                home_port: talk.home_port,
-                bytes: Vec::new(),
-            };
+            let mut path = Path::new(&Standard, &scenario, &plan, window(start)).unwrap();
+            let frame = |from| segment(from, talk.home_port, 0, 1460);
             let mut there = None;
-            path.send_up(start, frame());
+            path.send_up(start, frame(Side::Home));
             while let Some(next) = path.next() {
                 path.advance(next, &mut |side, due, _| there = Some((side, due)));
             }
             let (side, there) = there.unwrap();
             assert_eq!(side, Side::Servers);
             let mut back = None;
-            path.send_down(there, frame());
+            path.send_down(there, frame(Side::Servers));
             while let Some(next) = path.next() {
                 path.advance(next, &mut |side, due, _| back = Some((side, due)));
             }
@@ -183,31 +246,53 @@ mod tests {
     }
 
     #[test]
-    fn acks_given_up_before_the_uplink_are_made_again_beyond_it() {
-        let count = |qdisc: &str| {
+    fn a_thread_that_wakes_late_changes_no_instant_and_no_meter() {
+        let scenario = ScenarioArgs::default().resolve(&Defaults::lab()).unwrap();
+        let plan = Plan::new(&scenario, 1);
+        let start = Instant::ZERO + Duration::from_secs(1);
+        let window = window(start);
+        let run = |wakes_every: u64| {
+            let mut path = Path::new(&Standard, &scenario, &plan, window).unwrap();
+            let mut left = Vec::new();
+            for millis in 0..2_000 {
+                let now = start + Duration::from_millis(millis);
+                if millis % 7 == 0 {
+                    let port = plan.uploads[0].home_port;
+                    path.send_up(now, segment(Side::Home, port, 0, 1460));
+                }
+                if millis % 2 == 0 {
+                    let port = plan.downloads[0].home_port;
+                    path.send_down(now, segment(Side::Servers, port, 0, 1460));
+                }
+                if millis % wakes_every == 0 {
+                    path.advance(now, &mut |side, due, _| {
+                        left.push((due, side == Side::Home))
+                    });
+                }
+            }
+            path.advance(window.end, &mut |side, due, _| {
+                left.push((due, side == Side::Home))
+            });
+            left.sort();
+            (left, path.up.meter.direction(), path.down.meter.series())
+        };
+        assert_eq!(run(1), run(100));
+    }
+
+    #[test]
+    fn acks_filtered_before_the_uplink_are_regenerated_beyond_it() {
+        let numbers = |qdisc: &str| {
             let args = ScenarioArgs {
-                qdisc: Some(QdiscName::from_str(qdisc, false).unwrap()),
+                qdisc: Some(qdisc.into()),
                 ..ScenarioArgs::default()
             };
             let scenario = args.resolve(&Defaults::lab()).unwrap();
             let plan = Plan::new(&scenario, 1);
             let start = Instant::ZERO + Duration::from_secs(1);
-            let window = Window {
-                start,
-                warm: start,
-                end: start + Duration::from_secs(10),
-            };
-            let mut path = Path::new(&scenario, &plan, window);
-            let home_port = plan.downloads[0].home_port;
-            let ack = |segments: u32| {
-                let mut bytes = vec![0; 54];
-                bytes[12..18].copy_from_slice(&[8, 0, 0x45, 0, 0, 40]);
-                bytes[23] = 6;
-                bytes[34..36].copy_from_slice(&home_port.to_be_bytes());
-                bytes[42..46].copy_from_slice(&(segments * 1448).to_be_bytes());
-                bytes[46..48].copy_from_slice(&[0x50, 0x10]);
-                Frame::read(bytes, Side::Home, &FlowKey::new([0, 0])).unwrap()
-            };
+            let window = window(start);
+            let mut path = Path::new(&Standard, &scenario, &plan, window).unwrap();
+            let port = plan.downloads[0].home_port;
+            let ack = |segments: u32| segment(Side::Home, port, segments * 1448, 0);
             path.send_up(start, ack(1));
             path.send_up(start + Duration::from_millis(40), ack(5));
             let mut there = Vec::new();
@@ -217,7 +302,7 @@ mod tests {
             });
             there
         };
-        assert_eq!(count("sad"), [1, 5]);
-        assert_eq!(count("sad+ar+cbq"), [1, 2, 3, 4, 5]);
+        assert_eq!(numbers("sad"), [1, 5]);
+        assert_eq!(numbers("sad+ar+cbq"), [1, 2, 3, 4, 5]);
     }
 }

@@ -53,16 +53,16 @@ impl Epoll {
 
     /// Waits at most `timeout`, rounded up to a millisecond, and fills `tokens` with what is ready.
     pub(crate) fn wait(&self, timeout: Duration, tokens: &mut Vec<u64>) -> io::Result<()> {
-        const MOST: usize = 64;
+        const MAX_EVENTS: usize = 64;
         tokens.clear();
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST];
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; MAX_EVENTS];
         let millis = timeout.as_nanos().div_ceil(1_000_000);
-        // SAFETY: `events` is valid for MOST entries.
+        // SAFETY: `events` is valid for MAX_EVENTS entries.
         let answer = check(unsafe {
             libc::epoll_wait(
                 self.0.as_raw_fd(),
                 events.as_mut_ptr(),
-                MOST as libc::c_int,
+                MAX_EVENTS as libc::c_int,
                 libc::c_int::try_from(millis).unwrap_or(libc::c_int::MAX),
             )
         });

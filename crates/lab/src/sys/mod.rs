@@ -11,7 +11,7 @@ pub(crate) use window::{clamp_window, fix_receive_buffer};
 
 use std::io;
 
-/// The value of a system call that answers -1 on error.
+/// The value of a system call that returns -1 on error.
 fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
     if answer < 0 {
         Err(io::Error::last_os_error())

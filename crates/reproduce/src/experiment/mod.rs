@@ -8,42 +8,42 @@ use crate::expression::{Condition, Expression};
 use asymq_scenario::Scenario;
 use std::collections::BTreeMap;
 
-/// A figure or table, checked: what its claims name exists, and its scenarios can be run.
+/// A figure or table, checked: its claims name existing series, and its scenarios can run.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// `aq/figure-05`; the file's name for a user's own.
+    /// `aq/figure-05`; `own/` and the file's name for a user's file.
     pub name: String,
-    /// The file as it was read.
+    /// The text of the file.
     pub text: String,
-    /// What it is called.
+    /// The title.
     pub title: String,
-    /// What the paper says of it.
+    /// The quotation from the paper.
     pub says: String,
-    /// What the text leaves open, and what was assumed. May hold `{ ... }`, filled in from the results.
+    /// Assumptions where the text leaves parameters open. `{ ... }` is filled in from the results.
     pub assumptions: Vec<String>,
-    /// The points of the sweep; one without a label if nothing is swept.
+    /// The points of the sweep; one without a label if there is no sweep.
     pub points: Vec<Point>,
-    /// What the axis of the sweep says; empty if nothing is swept.
+    /// The label of the sweep's axis; empty if there is no sweep.
     pub axis: String,
-    /// Curves, or rows of the table.
+    /// Curves of the figure, or rows of the table.
     pub series: Vec<Series>,
-    /// What is measured in every run.
+    /// The measures of every run.
     pub measures: Vec<Measure>,
-    /// The figure.
+    /// The charts of the figure.
     pub charts: Vec<Chart>,
-    /// Whether the paper has a table, and not a figure.
+    /// Whether the paper has a table instead of a figure.
     pub is_table: bool,
-    /// What the paper claims.
+    /// The claims of the paper.
     pub claims: Vec<Claim>,
 }
 
 /// A point of the sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// The value as the file has it, without spaces.
+    /// The value in the file, without spaces.
     pub label: String,
-    /// Where it is on the axis: in Mbit/s, packets, bytes, seconds or as it is; its place in the
-    /// list if the value is no number.
+    /// The position on the axis: in Mbit/s, packets, bytes, seconds or the plain number; the index if
+    /// the value is no number.
     pub position: f64,
     /// Whether the value is no number.
     pub named: bool,
@@ -54,9 +54,9 @@ pub struct Point {
 pub struct Series {
     /// The name in claims.
     pub id: String,
-    /// The name that readers see.
+    /// The name in the report.
     pub title: String,
-    /// Whether it is a rival reading of the paper, or another variant that the paper does not have.
+    /// Whether it is an alternative reading of the paper, or a variant that the paper does not have.
     pub variant: bool,
     /// One per point.
     pub scenarios: Vec<Scenario>,
@@ -64,91 +64,91 @@ pub struct Series {
     pub paper: BTreeMap<(usize, usize), f64>,
 }
 
-/// A number of each run.
+/// A number computed from each run.
 #[derive(Clone, Debug)]
 pub struct Measure {
     /// The name in claims.
     pub id: String,
-    /// The name that readers see.
+    /// The name in the report.
     pub title: String,
-    /// How it is computed from a run's metrics.
+    /// The formula over a run's metrics.
     pub of: Expression,
     /// Digits after the point.
     pub digits: usize,
 }
 
-/// A picture.
+/// A chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What runs along the horizontal axis.
+    /// The horizontal axis.
     pub over: Over,
     /// Its panels, side by side.
     pub panels: Vec<Panel>,
     /// The series it shows, by index.
     pub series: Vec<usize>,
-    /// What the vertical axis says.
+    /// The label of the vertical axis.
     pub y_label: String,
-    /// The vertical axis' ends; fitted to the values if absent.
+    /// The range of the vertical axis; fitted to the values if absent.
     pub y_range: Option<(f64, f64)>,
     /// Whether the sweep's axis is logarithmic.
     pub log_x: bool,
 }
 
-/// What runs along a chart's horizontal axis.
+/// The horizontal axis of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// The sweep.
     Sweep,
     /// Time, all series in one panel, the mean over all runs.
     Time,
-    /// Time, a row per series, the first run only.
+    /// Time, one row per series, the first run only.
     TimeBySeries,
     /// Time, the mean from the start of the run up to each moment.
     Average,
 }
 
 impl Over {
-    /// Whether runs must record their course.
+    /// Whether runs must record their time series.
     pub const fn is_time(self) -> bool {
         !matches!(self, Self::Sweep)
     }
 }
 
-/// One of a chart's panels.
+/// A panel of a chart.
 #[derive(Clone, Debug)]
 pub struct Panel {
     /// Its heading.
     pub title: String,
-    /// What it shows.
+    /// Its values.
     pub of: PanelOf,
 }
 
-/// What a panel shows.
+/// The values of a panel.
 #[derive(Clone, Debug)]
 pub enum PanelOf {
     /// A measure, by index.
     Measure(usize),
-    /// A value computed from the channels `up`, `down`, `up.data`, `down.data` of each moment.
+    /// A formula over the channels `up`, `down`, `up.data`, `down.data` of each moment.
     Course(Expression),
 }
 
-/// Something the paper says that the runs can confirm or refute.
+/// A statement of the paper that the runs can confirm or refute.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// `figure-05/at-0.256`, unique within the paper.
     pub id: String,
-    /// What the paper says, quoted or in our words.
+    /// The statement, quoted or paraphrased.
     pub says: String,
-    /// What must hold for it to be reproduced, [`Claim::shape`] apart.
+    /// The conditions, beside [`Claim::shape`], of a reproduced claim.
     pub holds: Vec<Condition>,
-    /// What must hold at the least: reproduced in shape.
+    /// The conditions of a claim that is reproduced in shape.
     pub shape: Vec<Condition>,
-    /// Why it differs; shown where it does.
+    /// The reason shown where the claim is not reproduced.
     pub because: Option<String>,
 }
 
 impl Experiment {
-    /// The paper's short name, the folder of the file.
+    /// The paper's short name: the folder of the file.
     pub fn paper(&self) -> &str {
         self.name.split('/').next().unwrap_or_default()
     }
@@ -158,7 +158,7 @@ impl Experiment {
         self.points.iter().position(|point| point.label == label)
     }
 
-    /// The series, measure and points that a name in a claim stands for.
+    /// The series, measure and points that a name in a claim refers to.
     pub fn resolve(&self, name: &str) -> Result<(usize, usize, Vec<usize>), String> {
         let (place, at) = match name.split_once('@') {
             Some((place, at)) => (place, Some(at)),
@@ -166,11 +166,11 @@ impl Experiment {
         };
         let (series, measure) = place
             .split_once(':')
-            .ok_or_else(|| format!("{name} is no series:measure"))?;
+            .ok_or_else(|| format!("{name}: not a series:measure, like aq:down"))?;
         let find = |kind: &str, id: &str, ids: Vec<&str>| {
             ids.iter()
                 .position(|known| *known == id)
-                .ok_or_else(|| format!("unknown {kind} {id}; there is {}", ids.join(", ")))
+                .ok_or_else(|| format!("unknown {kind} {id}; use {}", ids.join(", ")))
         };
         let ids = self.series.iter().map(|s| s.id.as_str()).collect();
         let series = find("series", series, ids)?;
@@ -190,12 +190,12 @@ impl Experiment {
         Ok((series, measure, points))
     }
 
-    /// Whether any run must record its course.
+    /// Whether runs must record their time series.
     pub fn wants_course(&self) -> bool {
         self.charts.iter().any(|chart| chart.over.is_time())
     }
 
-    /// Whether its values follow from the scenario alone, so that nothing needs to run.
+    /// Whether the scenario alone decides its values, so that no run is needed.
     pub fn is_arithmetic(&self) -> bool {
         let named = self.measures.iter().flat_map(|measure| measure.of.names());
         !self.wants_course() && named.into_iter().all(|name| name.starts_with("scenario."))

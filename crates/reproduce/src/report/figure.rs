@@ -1,13 +1,14 @@
-//! A figure as the paper draws it: ours and the paper's points on one canvas.
+//! A figure as the paper draws it: simulated curves with the paper's points.
 
-use super::panel::{Curve, Mark, Panel};
+use super::panel::{Curve, Mark, Panel, short};
 use crate::experiment::{Chart, Experiment, Over, PanelOf};
 use crate::expression::Expression;
 use crate::outcome::Outcome;
 use crate::statistics::Estimate;
 use crate::store::Course;
-use asymq_charts::{Area, Axis, Drawn, FAINT, Frame, Ink, Pen, SERIES, TEXT, stroke, write};
-use asymq_scenario::QdiscName;
+use asymq_charts::{
+    Area, Axis, Colour, Drawn, Frame, LabelStyle, MUTED, SERIES, TEXT, stroke, write,
+};
 
 const WIDTH: i32 = 900;
 const LEFT: i32 = 62;
@@ -27,28 +28,28 @@ pub(super) fn svg(outcome: &Outcome, chart: &Chart) -> Result<String, Box<dyn st
     let frame = Frame {
         width: WIDTH,
         height: figure.height(),
-        spoken: &outcome.experiment.title,
-        alone: false,
+        alt: &outcome.experiment.title,
+        standalone: false,
     };
     asymq_charts::svg(&frame, |root| figure.draw(root))
 }
 
-/// The ink of a series: DropTail is what others are compared with.
-pub(super) fn ink(experiment: &Experiment, series: usize) -> &'static Ink {
+/// The colour of a series; the only DropTail series is the baseline and muted.
+pub(super) fn colour(experiment: &Experiment, series: usize) -> &'static Colour {
     let plain = |index: usize| {
         let scenario = &experiment.series[index].scenarios[0];
-        scenario.qdisc == QdiscName::Droptail && !experiment.series[index].variant
+        scenario.uplink.qdisc == "droptail" && !experiment.series[index].variant
     };
     if plain(series) && (0..experiment.series.len()).filter(|&i| plain(i)).count() == 1 {
-        return &FAINT;
+        return &MUTED;
     }
     let before = (0..series).filter(|&index| !plain(index)).count();
     &SERIES[before % SERIES.len()]
 }
 
-/// What the legend shows beside a name.
+/// The sample beside a name in the legend.
 enum Sample {
-    Line(&'static Ink, bool),
+    Line(&'static Colour, bool),
     Mark(Mark),
 }
 
@@ -59,7 +60,7 @@ fn legend(outcome: &Outcome, chart: &Chart) -> Vec<(Sample, String)> {
         for &index in &chart.series {
             let series = &experiment.series[index];
             entries.push((
-                Sample::Line(ink(experiment, index), series.variant),
+                Sample::Line(colour(experiment, index), series.variant),
                 series.title.clone(),
             ));
         }
@@ -159,14 +160,19 @@ impl Figure<'_> {
                 if self.chart.over == Over::TimeBySeries {
                     let series = &self.experiment().series[self.chart.series[row]];
                     let title = format!("{}: {}", series.title, shown.title);
-                    write(root, (left, top + 10), &title, Pen::new(13, &TEXT).bold())?;
+                    write(
+                        root,
+                        (left, top + 10),
+                        &title,
+                        LabelStyle::new(13, &TEXT).bold(),
+                    )?;
                     top += 22;
                 } else {
                     write(
                         root,
                         (left, top - 12),
                         &shown.title,
-                        Pen::new(13, &TEXT).bold(),
+                        LabelStyle::new(13, &TEXT).bold(),
                     )?;
                 }
                 let panel = Panel {
@@ -183,12 +189,17 @@ impl Figure<'_> {
                         root,
                         label,
                         &self.chart.y_label,
-                        Pen::new(12, &FAINT),
+                        LabelStyle::new(12, &MUTED),
                     )?;
                 }
                 if last_row {
                     let under = (left + width / 2, top + self.panel_height() + 36);
-                    write(root, under, &self.x_label(), Pen::new(12, &FAINT).centred())?;
+                    write(
+                        root,
+                        under,
+                        &self.x_label(),
+                        LabelStyle::new(12, &MUTED).centred(),
+                    )?;
                 }
                 for curve in self.curves(row, &shown.of) {
                     panel.curve(root, &curve)?;
@@ -205,13 +216,13 @@ impl Figure<'_> {
             for (sample, title) in entries {
                 let middle = (f64::from(left) + 12.0, f64::from(base) - 4.0);
                 match sample {
-                    Sample::Line(ink, dashed) => {
+                    Sample::Line(colour, dashed) => {
                         let ends = [(middle.0 - 11.0, middle.1), (middle.0 + 11.0, middle.1)];
-                        super::panel::polyline(root, &ends, stroke(ink, 2.0), *dashed)?;
+                        super::panel::polyline(root, &ends, stroke(colour, 2.0), *dashed)?;
                     }
-                    Sample::Mark(mark) => super::panel::mark(root, middle, *mark, &FAINT)?,
+                    Sample::Mark(mark) => super::panel::mark(root, middle, *mark, &MUTED)?,
                 }
-                write(root, (left + 29, base), title, Pen::new(13, &TEXT))?;
+                write(root, (left + 29, base), title, LabelStyle::new(13, &TEXT))?;
                 left += entry_width(title);
             }
         }
@@ -273,11 +284,11 @@ impl Figure<'_> {
                 }
             }
         }
-        let (_, most) = ends(values.into_iter());
-        let top = if most <= 1.12 && most > 0.5 {
+        let (_, maximum) = ends(values.into_iter());
+        let top = if maximum <= 1.12 && maximum > 0.5 {
             1.05
         } else {
-            most * 1.08
+            maximum * 1.08
         };
         Axis::linear(0.0, if top > 0.0 { top } else { 1.0 })
     }
@@ -287,7 +298,7 @@ impl Figure<'_> {
             Over::TimeBySeries => vec![self.chart.series[row]],
             _ => self.chart.series.clone(),
         };
-        // Variants below what they vary.
+        // Variants lie below the other curves.
         let (variants, own): (Vec<usize>, Vec<usize>) = shown
             .into_iter()
             .partition(|&index| self.experiment().series[index].variant);
@@ -302,7 +313,7 @@ impl Figure<'_> {
             };
             let filled = self.chart.over == Over::TimeBySeries;
             Curve {
-                ink: ink(self.experiment(), index),
+                colour: colour(self.experiment(), index),
                 dashed: self.experiment().series[index].variant,
                 dots: self.chart.over == Over::Sweep,
                 filled,
@@ -363,7 +374,7 @@ impl Figure<'_> {
     }
 }
 
-/// An expression's value at each moment of a course, or its mean up to then.
+/// An expression's value at each moment of a run, or its mean up to that moment.
 fn along(course: &Course, expression: &Expression, average: bool) -> Vec<f64> {
     let lookup = |name: &str| {
         Some(match name {
@@ -374,7 +385,7 @@ fn along(course: &Course, expression: &Expression, average: bool) -> Vec<f64> {
         })
     };
     let mut values = expression.value(&lookup).unwrap_or_default();
-    // Nothing over nothing: an idle link.
+    // 0 / 0: an idle link.
     values
         .iter_mut()
         .filter(|v| !v.is_finite())
@@ -389,26 +400,15 @@ fn along(course: &Course, expression: &Expression, average: bool) -> Vec<f64> {
     values
 }
 
+/// The smallest and the largest finite value.
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    values
-        .filter(|value| value.is_finite())
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), v| {
-            (least.min(v), most.max(v))
-        })
+    values.filter(|value| value.is_finite()).fold(
+        (f64::INFINITY, f64::NEG_INFINITY),
+        |(minimum, maximum), v| (minimum.min(v), maximum.max(v)),
+    )
 }
 
-/// About how wide an entry of the legend is.
+/// The approximate width of an entry of the legend.
 fn entry_width(title: &str) -> i32 {
     50 + title.chars().count() as i32 * 7
-}
-
-/// A round number as an axis shows it.
-pub(super) fn short(value: f64) -> String {
-    let text = format!("{value:.4}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text.is_empty() || text == "-0" {
-        "0".into()
-    } else {
-        text.into()
-    }
 }

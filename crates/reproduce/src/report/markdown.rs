@@ -4,7 +4,7 @@ use crate::PAPERS;
 use crate::outcome::{Finding, Outcome, Verdict, number};
 use std::fmt::Write as _;
 
-/// One table per paper, one row per claim, and what could not be reproduced.
+/// One table per paper with a row per claim, then all claims that were not reproduced.
 pub fn summary(outcomes: &[Outcome]) -> String {
     let findings: Vec<(&Outcome, Vec<Finding<'_>>)> = outcomes
         .iter()
@@ -25,7 +25,7 @@ pub fn summary(outcomes: &[Outcome]) -> String {
         count(Verdict::NotReproduced)
     );
     let mut line = |words: std::fmt::Arguments<'_>| {
-        writeln!(text, "{words}").expect("a String takes all");
+        writeln!(text, "{words}").expect("writing to a String cannot fail");
     };
     for (paper, name, authors) in PAPERS {
         let mine = || {
@@ -77,7 +77,7 @@ pub fn summary(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// The number that decided: the first that fails, else the first.
+/// The deciding value: of the first failing condition, else of the first.
 fn found(finding: &Finding<'_>) -> String {
     let check = finding
         .checks

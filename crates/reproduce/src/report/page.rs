@@ -1,4 +1,4 @@
-//! The page.
+//! The report as HTML.
 
 use super::{figure, table};
 use crate::PAPERS;
@@ -6,14 +6,14 @@ use crate::outcome::{Check, Finding, Outcome, Verdict, number};
 use asymq_scenario::Scenario;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// How the runs were made.
+/// How the runs were made, for the introduction.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The tool's version.
     pub version: String,
     /// Whether it is a preview.
     pub quick: bool,
-    /// What is to be said of ns-2, if it was asked for.
+    /// The note on ns-2, if it was requested.
     pub ns2: Option<String>,
 }
 
@@ -96,10 +96,10 @@ fn introduction(outcomes: &[Outcome], about: &About) -> Markup {
         .iter()
         .filter(|o| !o.experiment.is_arithmetic())
         .map(Outcome::runs);
-    let least = runs.min().unwrap_or(0);
+    let minimum = runs.min().unwrap_or(0);
     html! {
         p.faint {
-            "asymq " (about.version) ". Every number is the mean over at least " (least) " seeded runs with its 95 % "
+            "asymq " (about.version) ". Every number is the mean over at least " (minimum) " seeded runs with its 95 % "
             "confidence interval (Student’s t). A claim’s tolerance was written down before the runs, in "
             "the experiment’s file; a verdict is computed from it. "
             b { "Reproduced" } ": within the tolerance. "
@@ -185,7 +185,7 @@ fn place(outcome: &Outcome) -> &str {
         .unwrap_or_default()
 }
 
-/// The numbers that decided, in a few words: those that fail, else the first two.
+/// The deciding values: of failing conditions, else of the first two.
 fn found(finding: &Finding<'_>) -> Markup {
     let failing: Vec<&Check<'_>> = finding.checks.iter().filter(|check| !check.holds).collect();
     let shown: Vec<&Check<'_>> = match failing.as_slice() {
@@ -212,7 +212,7 @@ fn check_line(check: &Check<'_>) -> Markup {
             (value)
             @if let Some(at) = &check.at { span.faint { " at " (at) } }
             @if !check.holds {
-                @if let Some(wanted) = check.wanted { span.fails { " not " (sign(check)) (number(wanted)) } }
+                @if let Some(expected) = check.expected { span.fails { " not " (sign(check)) (number(expected)) } }
                 @else { span.fails { " steps back" } }
             }
         }
@@ -258,7 +258,7 @@ fn unreproduced(findings: &[(&Outcome, Vec<Finding<'_>>)]) -> Markup {
     }
 }
 
-/// An experiment: what the paper says, the figure, the table, the claims and the settings.
+/// The section of an experiment: quotation, figures, table, claims and settings.
 fn section(outcome: &Outcome, findings: &[Finding<'_>]) -> anyhow::Result<Markup> {
     let experiment = &outcome.experiment;
     let mut figures = Vec::new();
@@ -279,14 +279,14 @@ fn section(outcome: &Outcome, findings: &[Finding<'_>]) -> anyhow::Result<Markup
         @if !findings.is_empty() { (claims(findings)) }
         @if !experiment.assumptions.is_empty() {
             p.small { "What the text leaves open:" }
-            ul.small { @for assumption in &experiment.assumptions { li { (outcome.told(assumption)) } } }
+            ul.small { @for assumption in &experiment.assumptions { li { (outcome.fill_in(assumption)) } } }
         }
         p.small.faint { (settings(&experiment.series[0].scenarios[0], outcome)) }
         details { summary { "The experiment’s file" } pre { (experiment.text) } }
     })
 }
 
-/// Every claim with every condition that decided.
+/// Every claim with all of its conditions.
 fn claims(findings: &[Finding<'_>]) -> Markup {
     html! {
         table {
@@ -314,14 +314,14 @@ fn claims(findings: &[Finding<'_>]) -> Markup {
     }
 }
 
-/// The first scenario in a line; what is swept or differs between series stands elsewhere.
+/// The first scenario in one line; tables show what is swept or differs between series.
 fn settings(scenario: &Scenario, outcome: &Outcome) -> String {
     let window = scenario
         .window
         .map_or(String::new(), |window| format!(", window {window}"));
     format!(
         "First series at its first point: {} up, {} down, {} up + {} down flows, RTT {}, buffers {} up and {} down, \
-         {} of {} bytes{window}, {} of which the first {} do not count, {} runs.",
+         {} of {} bytes{window}, {} of which the first {} are warm-up, {} runs.",
         scenario.up,
         scenario.down,
         scenario.flows_up,

@@ -1,10 +1,10 @@
-//! The numbers of an experiment as a table, ours with the paper's.
+//! The results of an experiment as a table beside the paper's values.
 
 use crate::experiment::Series;
 use crate::outcome::Outcome;
 use maud::{Markup, html};
 
-/// A row per series and point; a column per measure, and the paper's value beside it where it has one.
+/// A row per series and point, a column per measure, and columns for values of the paper and of ns-2.
 pub(super) fn table(outcome: &Outcome) -> Markup {
     let experiment = &outcome.experiment;
     let swept = experiment.points.len() > 1;

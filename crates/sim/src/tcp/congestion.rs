@@ -1,9 +1,7 @@
-//! Congestion control: how large the window is. When to retransmit is the sender's matter.
-
-use super::cubic::Cubic;
+//! Congestion control: the size of the window. The sender decides when to retransmit.
 
 /// A congestion window and the rules that move it, in segments.
-pub(crate) trait CongestionControl {
+pub(crate) trait CongestionControl: Copy {
     /// Segments that may be in flight, the inflation of fast recovery included.
     fn window(&self) -> f64;
     /// The connection is established.
@@ -146,8 +144,8 @@ impl CongestionControl for ByteCounting {
     fn on_ack(&mut self, acked: u64, _now: u64, _srtt: u64) {
         let reno = &mut self.reno;
         if reno.cwnd < reno.ssthresh {
-            let most = if self.after_timeout { 1 } else { 2 };
-            reno.cwnd += acked.min(most) as f64;
+            let limit = if self.after_timeout { 1 } else { 2 };
+            reno.cwnd += acked.min(limit) as f64;
         } else {
             self.after_timeout = false;
             self.counted += acked as f64;
@@ -179,61 +177,5 @@ impl CongestionControl for ByteCounting {
         self.counted = 0.0;
         self.after_timeout = true;
         self.reno.on_timeout(flight);
-    }
-}
-
-/// Any of them.
-#[derive(Clone, Debug)]
-pub(crate) enum AnyCongestion {
-    Reno(Reno),
-    ByteCounting(ByteCounting),
-    Cubic(Cubic),
-}
-
-macro_rules! each {
-    ($self:ident, $inner:ident => $call:expr) => {
-        match $self {
-            AnyCongestion::Reno($inner) => $call,
-            AnyCongestion::ByteCounting($inner) => $call,
-            AnyCongestion::Cubic($inner) => $call,
-        }
-    };
-}
-
-impl CongestionControl for AnyCongestion {
-    fn window(&self) -> f64 {
-        each!(self, inner => inner.window())
-    }
-
-    fn on_established(&mut self, initial_window: f64) {
-        each!(self, inner => inner.on_established(initial_window))
-    }
-
-    fn on_ack(&mut self, acked: u64, now: u64, srtt: u64) {
-        each!(self, inner => inner.on_ack(acked, now, srtt))
-    }
-
-    fn on_idle(&mut self, restart_window: f64) {
-        each!(self, inner => inner.on_idle(restart_window))
-    }
-
-    fn on_fast_retransmit(&mut self, flight: f64) {
-        each!(self, inner => inner.on_fast_retransmit(flight))
-    }
-
-    fn on_duplicate_ack(&mut self) {
-        each!(self, inner => inner.on_duplicate_ack())
-    }
-
-    fn on_partial_ack(&mut self, acked: u64) {
-        each!(self, inner => inner.on_partial_ack(acked))
-    }
-
-    fn on_recovered(&mut self) {
-        each!(self, inner => inner.on_recovered())
-    }
-
-    fn on_timeout(&mut self, flight: f64) {
-        each!(self, inner => inner.on_timeout(flight))
     }
 }

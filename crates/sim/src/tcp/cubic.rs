@@ -17,9 +17,9 @@ pub(crate) struct Cubic {
     reno: Reno,
     byte_counting: bool,
     /// `W_max`; 0 after a timeout.
-    most: f64,
+    w_max: f64,
     /// The window before the last reduction, `cwnd_prior`.
-    prior: f64,
+    cwnd_prior: f64,
     epoch: Option<Epoch>,
 }
 
@@ -29,9 +29,9 @@ struct Epoch {
     /// When it began, in ns.
     start: u64,
     /// `K` in seconds.
-    rise: f64,
+    k: f64,
     /// `W_est`.
-    friendly: f64,
+    w_est: f64,
 }
 
 impl Cubic {
@@ -41,31 +41,31 @@ impl Cubic {
         Self {
             reno: Reno::new(),
             byte_counting,
-            most: 0.0,
-            prior: 0.0,
+            w_max: 0.0,
+            cwnd_prior: 0.0,
             epoch: None,
         }
     }
 
     /// Eq. 1: `W_cubic(t)`, `t` in seconds from the start of the epoch.
     fn curve(&self, epoch: Epoch, t: f64) -> f64 {
-        let from_plateau = t - epoch.rise;
-        C * from_plateau * from_plateau * from_plateau + self.most
+        let from_plateau = t - epoch.k;
+        C * from_plateau * from_plateau * from_plateau + self.w_max
     }
 
     /// Eq. 2, or the start of an epoch that has no plateau to return to.
     fn begin(&mut self, now: u64) -> Epoch {
         let cwnd = self.reno.cwnd;
-        let rise = if cwnd < self.most {
-            libm::cbrt((self.most - cwnd) / C)
+        let k = if cwnd < self.w_max {
+            libm::cbrt((self.w_max - cwnd) / C)
         } else {
-            self.most = cwnd;
+            self.w_max = cwnd;
             0.0
         };
         Epoch {
             start: now,
-            rise,
-            friendly: cwnd,
+            k,
+            w_est: cwnd,
         }
     }
 }
@@ -91,16 +91,16 @@ impl CongestionControl for Cubic {
             None => self.begin(now),
         };
         // Eq. 4.
-        let alpha = if epoch.friendly >= self.prior {
+        let alpha = if epoch.w_est >= self.cwnd_prior {
             1.0
         } else {
             ALPHA
         };
-        epoch.friendly += alpha * acked as f64 / cwnd;
+        epoch.w_est += alpha * acked as f64 / cwnd;
         let seconds = |ns: u64| ns as f64 / 1e9;
         let t = seconds(now - epoch.start);
-        if self.curve(epoch, t) < epoch.friendly {
-            self.reno.cwnd = cwnd.max(epoch.friendly);
+        if self.curve(epoch, t) < epoch.w_est {
+            self.reno.cwnd = cwnd.max(epoch.w_est);
         } else {
             // Sections 4.2, 4.4 and 4.5.
             let target = self.curve(epoch, t + seconds(srtt)).clamp(cwnd, 1.5 * cwnd);
@@ -117,9 +117,9 @@ impl CongestionControl for Cubic {
 
     fn on_fast_retransmit(&mut self, flight: f64) {
         let cwnd = self.reno.cwnd;
-        self.prior = cwnd;
+        self.cwnd_prior = cwnd;
         // Fast convergence (section 4.7).
-        self.most = if cwnd < self.most {
+        self.w_max = if cwnd < self.w_max {
             cwnd * (1.0 + BETA) / 2.0
         } else {
             cwnd
@@ -144,10 +144,10 @@ impl CongestionControl for Cubic {
 
     /// Section 4.8: as Reno, but for the threshold; the next stage begins on a plateau.
     fn on_timeout(&mut self, flight: f64) {
-        self.prior = self.reno.cwnd;
+        self.cwnd_prior = self.reno.cwnd;
         self.reno.on_timeout(flight);
         self.reno.ssthresh = (flight * BETA).max(2.0);
-        self.most = 0.0;
+        self.w_max = 0.0;
         self.epoch = None;
     }
 }
@@ -223,7 +223,7 @@ mod tests {
     fn a_flow_that_gives_way_twice_gives_more() {
         let mut cubic = reduced();
         cubic.on_fast_retransmit(70.0);
-        assert!((cubic.most - 70.0 * 0.85).abs() < 1e-12);
+        assert!((cubic.w_max - 70.0 * 0.85).abs() < 1e-12);
     }
 
     #[test]

@@ -1,29 +1,15 @@
-//! What a TCP can do beyond the plain one, chosen by type: the plain one pays for none of it.
+//! TCP with and without options and byte counting, chosen by type: plain TCP does not pay for what
+//! it does not use.
 
-use super::congestion::{AnyCongestion, ByteCounting, CongestionControl, Reno};
-use super::cubic::Cubic;
-use super::options::TcpOptions;
+use super::any_congestion::AnyCongestion;
+use super::congestion::{CongestionControl, Reno};
+use super::options::{Options, TcpOptions};
 use super::ranges::RangeSet;
 use super::scoreboard::Scoreboard;
 use asymq_core::ack::MAX_SACK_RANGES;
-use asymq_scenario::{Scenario, Tcp};
-use std::fmt::Debug;
+use asymq_scenario::Scenario;
 
-/// TCP options in a segment.
-pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
-    /// The options as they are on the wire, if there are any.
-    #[inline]
-    fn on_wire(&self) -> Option<&TcpOptions> {
-        None
-    }
-
-    /// The timestamps of a later ACK are written into this one.
-    fn set_timestamps(&mut self, _timestamps: (u32, u32)) {}
-}
-
-impl Options for () {}
-
-/// A sender's part.
+/// What a sender adds for its options.
 pub(crate) trait Sending {
     type Options: Options;
 
@@ -45,24 +31,24 @@ pub(crate) trait Sending {
         false
     }
 
-    /// When the segment was sent that made the receiver say `ack`, if a sample is due; `end` is one
-    /// past the highest sent so far.
+    /// When the segment was sent that the ACK of `ack` answers, if an RTT sample is due; `end` is
+    /// one past the highest sent so far.
     #[inline]
     fn sent_at(&mut self, _ack: u64, _end: u64, _options: &Self::Options) -> Option<u64> {
         None
     }
 }
 
-/// A receiver's part.
+/// What a receiver adds for its options.
 pub(crate) trait Receiving {
     type Options: Options;
 
-    /// Segment `number` has come, while `acked` was the last number said and `next` is the lowest
-    /// missing now.
+    /// Segment `number` has arrived; `acked` is the last acknowledgement number sent, `next` the
+    /// lowest segment missing now.
     #[inline]
     fn arrived(&mut self, _number: u64, _acked: u64, _next: u64, _options: &Self::Options) {}
 
-    /// The options of an ACK that says `next`.
+    /// The options of an ACK of all below `next`.
     #[inline]
     fn options(&self, _now: u64, _next: u64) -> Self::Options {
         Self::Options::default()
@@ -81,21 +67,19 @@ impl Receiving for Nothing {
     type Options = ();
 }
 
-/// The choice of a whole run.
+/// The parts of TCP that all connections of a run use.
 pub(crate) trait Variant: 'static {
     type Options: Options;
     type Congestion: CongestionControl;
     type Sending: Sending<Options = Self::Options>;
     type Receiving: Receiving<Options = Self::Options>;
-    /// The window of a connection that has sent nothing.
-    fn congestion(scenario: &Scenario) -> Self::Congestion;
-    /// A sender's part.
+    /// A new sender's part.
     fn sending(scenario: &Scenario) -> Self::Sending;
-    /// A receiver's part.
+    /// A new receiver's part.
     fn receiving(scenario: &Scenario) -> Self::Receiving;
 }
 
-/// What most experiments need, as fast as it can be.
+/// Reno's window and no options: what most experiments need, without the cost of the rest.
 pub(crate) struct Plain;
 
 impl Variant for Plain {
@@ -103,10 +87,6 @@ impl Variant for Plain {
     type Congestion = Reno;
     type Sending = Nothing;
     type Receiving = Nothing;
-
-    fn congestion(_scenario: &Scenario) -> Reno {
-        Reno::new()
-    }
 
     fn sending(_scenario: &Scenario) -> Nothing {
         Nothing
@@ -117,7 +97,7 @@ impl Variant for Plain {
     }
 }
 
-/// Everything.
+/// Every window and option.
 pub(crate) struct Full;
 
 impl Variant for Full {
@@ -125,14 +105,6 @@ impl Variant for Full {
     type Congestion = AnyCongestion;
     type Sending = FullSending;
     type Receiving = FullReceiving;
-
-    fn congestion(scenario: &Scenario) -> AnyCongestion {
-        match (scenario.tcp, scenario.byte_counting) {
-            (Tcp::Cubic, counting) => AnyCongestion::Cubic(Cubic::new(counting)),
-            (_, true) => AnyCongestion::ByteCounting(ByteCounting::new()),
-            (_, false) => AnyCongestion::Reno(Reno::new()),
-        }
-    }
 
     fn sending(scenario: &Scenario) -> FullSending {
         FullSending {
@@ -197,7 +169,7 @@ pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
     mss: u16,
-    /// What has come beyond the lowest missing segment.
+    /// What has arrived beyond the lowest missing segment.
     beyond: RangeSet,
     /// Where the ranges of `beyond` begin, the latest to have grown first.
     latest: Vec<u64>,
@@ -260,9 +232,10 @@ mod tests {
     use super::*;
     use crate::packet::{Kind, Layout, Segment};
     use crate::tcp::Receiver;
+    use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
     use asymq_core::Instant;
     use asymq_core::packet::Packet;
-    use asymq_scenario::{Defaults, ScenarioArgs, SimulatedArgs, Toward};
+    use asymq_scenario::Toward;
 
     /// The blocks of the ACK after these arrivals, as (start, end) segments.
     fn blocks(receiving: &mut FullReceiving, arrivals: &[u64], next: u64) -> Vec<(u64, u64)> {
@@ -312,11 +285,11 @@ mod tests {
             let options = TcpOptions::new(Some((1, 0)), 0);
             receiver.on_segment(0, Segment::with(Kind::Data, number, options), &mut out);
         }
-        let said: Vec<_> = out[2..]
+        let acks: Vec<_> = out[2..]
             .iter()
             .map(|ack| layout.packet(*ack, Toward::Up, Instant::ZERO).ack_info())
             .collect();
-        let (hole, closed) = (said[0].unwrap(), said[1].unwrap());
+        let (hole, closed) = (acks[0].unwrap(), acks[1].unwrap());
         assert_eq!(hole.ranges().len(), 1);
         assert_eq!(hole.ranges()[0].end, closed.ack);
         assert!(closed.supersedes(&hole));
@@ -329,12 +302,12 @@ mod tests {
     }
 
     #[test]
-    fn the_echo_is_of_the_segment_that_moved_the_window_on() {
+    fn the_echo_is_of_the_segment_that_advanced_the_window() {
         // RFC 7323, section 4.3: of delayed ACKs the first, and nothing newer while a hole is open.
         let mut receiving = FullReceiving::new(false, true, 1000);
-        let mut echo = |number, said, value| {
+        let mut echo = |number, last_ack, value| {
             let options = TcpOptions::new(Some((value, 0)), 0);
-            receiving.arrived(number, said, number, &options);
+            receiving.arrived(number, last_ack, number, &options);
             receiving
                 .options(0, number)
                 .timestamps

@@ -1,17 +1,18 @@
-//! Any loss, reordering and thinning, of data and ACKs: all arrives, and in time.
+//! Under any loss and reordering of data and ACKs, all data arrives, and in time.
 
-use super::congestion::AnyCongestion;
+use super::any_congestion::AnyCongestion;
 use super::extension::{Full, FullReceiving, FullSending, Variant};
-use super::{Receiver, Recovery, RttEstimator, Sender, TcpOptions};
+use super::{Receiver, RttEstimator, Sender, TcpModel, TcpOptions};
 use crate::packet::Segment;
-use asymq_scenario::{Defaults, Scenario, ScenarioArgs, SimulatedArgs, Tcp};
+use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
+use asymq_scenario::{Scenario, Tcp};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 const MS: u64 = 1_000_000;
 const SEGMENTS: u64 = 300;
 
-/// What happens to one segment on its way.
+/// What happens to one segment.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Arrives,
@@ -29,7 +30,7 @@ fn fates() -> impl Strategy<Value = Vec<Fate>> {
     prop::collection::vec(fate, 0..400)
 }
 
-/// Both ends, and what is under way by time of arrival.
+/// Both endpoints, and what is on its way by time of arrival.
 struct Path {
     sender: Sender<AnyCongestion, FullSending>,
     receiver: Receiver<FullReceiving>,
@@ -103,9 +104,9 @@ fn scenario(args: ScenarioArgs) -> Scenario {
 
 proptest! {
     #[test]
-    fn all_arrives_whatever_is_lost_late_or_thinned(
+    fn all_data_arrives_whatever_is_lost_late_or_filtered(
         fates in [fates(), fates()],
-        tcp in prop_oneof![Just(Tcp::Reno), Just(Tcp::Newreno), Just(Tcp::Cubic)],
+        tcp in prop::sample::select(Tcp::simulated().collect::<Vec<_>>()),
         sack: bool,
         timestamps: bool,
         byte_counting: bool,
@@ -123,11 +124,11 @@ proptest! {
             ack_every: Some(every),
             ..ScenarioArgs::default()
         });
-        let recovery = if tcp == Tcp::Reno { Recovery::Reno } else { Recovery::NewReno };
+        let model = TcpModel::of(&scenario).unwrap();
         let sender = Sender::new(
-            Full::congestion(&scenario),
+            model.congestion,
             RttEstimator::new(0),
-            recovery,
+            model.recovery,
             window,
             Full::sending(&scenario),
         )

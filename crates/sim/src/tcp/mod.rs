@@ -5,9 +5,11 @@
 //! initial window of 2, limited transmit, one RTT sample per window, a clock of 10 ms, and a
 //! retransmission timeout of at least 0.2 s.
 
+mod any_congestion;
 mod congestion;
 mod cubic;
 mod extension;
+mod model;
 mod options;
 mod ranges;
 mod receiver;
@@ -16,11 +18,16 @@ mod scoreboard;
 mod selective;
 mod sender;
 
-pub(crate) use extension::{Full, Options, Plain, Variant};
-pub(crate) use options::TcpOptions;
+pub(crate) use any_congestion::AnyCongestion;
+pub(crate) use extension::{Full, Plain, Variant};
+pub(crate) use model::TcpModel;
+pub(crate) use options::{Options, TcpOptions};
 pub(crate) use receiver::Receiver;
 pub(crate) use rtt::RttEstimator;
 pub(crate) use sender::{Recovery, Sender};
+
+#[cfg(test)]
+pub(crate) use congestion::Reno;
 
 #[cfg(test)]
 mod hostile_path;

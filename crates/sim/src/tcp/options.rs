@@ -1,7 +1,21 @@
 //! TCP options as segments carry them.
 
-use super::extension::Options;
 use asymq_core::ack::{AckInfo, MAX_SACK_RANGES, SackRange};
+use std::fmt::Debug;
+
+/// TCP options in a segment.
+pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
+    /// The options as they are on the wire, if there are any.
+    #[inline]
+    fn on_wire(&self) -> Option<&TcpOptions> {
+        None
+    }
+
+    /// The timestamps of a later ACK are written into this one.
+    fn set_timestamps(&mut self, _timestamps: (u32, u32)) {}
+}
+
+impl Options for () {}
 
 /// Timestamps (RFC 7323) and SACK blocks (RFC 2018).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,8 +69,8 @@ impl TcpOptions {
         })
     }
 
-    /// Puts them into what an ACK says.
-    pub(crate) fn tell(&self, info: &mut AckInfo) {
+    /// Writes them into an ACK's description.
+    pub(crate) fn write_to(&self, info: &mut AckInfo) {
         info.timestamps = self.timestamps;
         let ack = info.ack;
         for (slot, range) in info.sack.iter_mut().zip(self.sack_ranges(ack)) {

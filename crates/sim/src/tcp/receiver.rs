@@ -9,13 +9,14 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver<E = Nothing> {
     extension: E,
-    /// The number last said.
-    said: u64,
-    /// Packets that one ACK answers, how many wait for theirs, and how long in ns.
+    /// The last acknowledgement number sent.
+    last_ack: u64,
+    /// Packets that one ACK acknowledges, how many are not acknowledged yet, and how long they may
+    /// wait for it, in ns.
     every: u32,
     unanswered: u32,
     timeout: u64,
-    /// The lowest segment not received: what an ACK says.
+    /// The lowest segment not received: the acknowledgement number.
     next: u64,
     /// One bit per segment from `window_start` on that has arrived out of order.
     window: VecDeque<u64>,
@@ -33,7 +34,7 @@ impl<E: Receiving> Receiver<E> {
         let (every, timeout) = policy.parts();
         Self {
             extension,
-            said: 0,
+            last_ack: 0,
             every,
             unanswered: 0,
             timeout: timeout.as_nanos(),
@@ -62,7 +63,7 @@ impl<E: Receiving> Receiver<E> {
             self.mark(number);
         }
         self.extension
-            .arrived(number, self.said, self.next, &segment.options);
+            .arrived(number, self.last_ack, self.next, &segment.options);
         self.unanswered += 1;
         // RFC 5681, section 4.2: an ACK at once for a segment out of order or filling a gap. The
         // SYN's never waits.
@@ -94,7 +95,7 @@ impl<E: Receiving> Receiver<E> {
     fn acknowledge(&mut self, now: u64, kind: Kind, out: &mut impl Outbox<E::Options>) {
         self.deadline = u64::MAX;
         self.unanswered = 0;
-        self.said = self.next;
+        self.last_ack = self.next;
         let options = self.extension.options(now, self.next);
         out.send(Segment::with(kind, self.next, options));
     }

@@ -25,9 +25,9 @@ impl RttEstimator {
     /// a full uplink buffer (1.2 s at 1 Mbit/s) does not exceed.
     const INITIAL: u64 = 3_000_000_000;
     /// RFC 6298 (2.4) says 1 s; ns-2, like most systems, takes less.
-    const LEAST: u64 = 200_000_000;
+    const MIN: u64 = 200_000_000;
     /// RFC 6298 (2.5).
-    const MOST: u64 = 60_000_000_000;
+    const MAX: u64 = 60_000_000_000;
 
     /// An estimator without a sample, whose clock started `clock_phase` ns into a tick.
     pub(crate) const fn new(clock_phase: u64) -> Self {
@@ -63,7 +63,7 @@ impl RttEstimator {
 
     /// Doubles the timeout after it expired (RFC 6298, 5.5).
     pub(crate) fn back_off(&mut self) {
-        if self.timeout() < Self::MOST {
+        if self.timeout() < Self::MAX {
             self.backoff *= 2;
         }
         if self.backoff > 8 {
@@ -82,7 +82,7 @@ impl RttEstimator {
     /// The timeout in force, in ns.
     #[inline]
     pub(crate) fn timeout(&self) -> u64 {
-        (self.base.max(Self::LEAST) * self.backoff).min(Self::MOST)
+        (self.base.max(Self::MIN) * self.backoff).min(Self::MAX)
     }
 }
 

@@ -18,8 +18,8 @@ pub(crate) struct Scoreboard {
 const THRESHOLD: u64 = 3;
 
 impl Scoreboard {
-    /// Takes an ACK that says `una` and SACKs ranges, of what was sent below `end`; how many segments
-    /// are newly SACKed.
+    /// Takes an ACK of all below `una` that SACKs `ranges` of what was sent below `end`; how many
+    /// segments are newly SACKed.
     pub(crate) fn update(
         &mut self,
         una: u64,
@@ -42,7 +42,7 @@ impl Scoreboard {
         self.retransmitted = una;
     }
 
-    /// The timer expired: what was SACKed may have been given up (RFC 2018, section 8).
+    /// The timer expired: the receiver may have discarded what it SACKed (RFC 2018, section 8).
     pub(crate) fn clear(&mut self) {
         self.sacked.clear();
         self.retransmitted = 0;
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_receiver_invents_is_ignored() {
+    fn sacks_of_what_was_never_sent_are_ignored() {
         let mut board = board(&[(3, 12), (28, 99)]);
         assert_eq!(board.first_missing(28), 30);
         assert_eq!(

@@ -1,7 +1,8 @@
 //! The sender's part in RFC 6675: what an ACK with SACK blocks makes it send.
 
 use super::congestion::CongestionControl;
-use super::extension::{Options, Sending};
+use super::extension::Sending;
+use super::options::Options;
 use super::sender::{Phase, Sender, THRESHOLD};
 use crate::packet::{Outbox, Segment};
 
@@ -21,7 +22,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         let blocks = segment.options.on_wire().map_or(&[][..], |o| o.blocks());
         let blocks = blocks.iter();
         let ranges = blocks.map(|&(start, stop)| (ack + u64::from(start), ack + u64::from(stop)));
-        let news = board.update(una, end, ranges);
+        let newly_sacked = board.update(una, end, ranges);
         let lost = board.is_lost(una);
         if ack > self.una {
             if self.phase == Phase::FastRecovery && ack < self.recover {
@@ -33,7 +34,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
                 self.on_new_ack(now, ack, &segment.options);
             }
         }
-        if news > 0 {
+        if newly_sacked > 0 {
             self.duplicate_acks += 1;
         }
         let begins = self.duplicate_acks >= THRESHOLD || lost;
@@ -49,7 +50,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.phase = Phase::FastRecovery;
         let flight = self.flight();
         self.congestion.on_fast_retransmit(flight);
-        // The pipe tells what has left the network; the window is not inflated for it.
+        // The pipe accounts for what has left the network; the window is not inflated for it.
         self.congestion.on_recovered();
         self.restart_timer(now);
         self.timed = None;
@@ -109,7 +110,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
 mod tests {
     use super::*;
     use crate::packet::Kind;
-    use crate::tcp::congestion::{AnyCongestion, Reno};
+    use crate::tcp::AnyCongestion;
+    use crate::tcp::congestion::Reno;
     use crate::tcp::extension::FullSending;
     use crate::tcp::scoreboard::Scoreboard;
     use crate::tcp::{Recovery, RttEstimator, TcpOptions};
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn one_ack_that_says_three_arrived_is_enough() {
+    fn one_ack_that_reports_three_arrivals_is_enough() {
         let (mut sender, una) = open(10);
         assert_eq!(
             ack(&mut sender, una, &[(una + 1, una + 3)]).len(),
@@ -205,7 +207,7 @@ mod tests {
         let mut out = Vec::new();
         sender.on_timeout(sender.deadline(), &mut out);
         assert_eq!(out[0].number(), una);
-        // The ACK for it tells that all but the fifth have arrived.
+        // Its ACK reports that all but the fifth have arrived.
         let sent = ack(&mut sender, una + 4, &[(una + 5, una + 10)]);
         assert_eq!(sent, [una + 4, una + 10]);
     }

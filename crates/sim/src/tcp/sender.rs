@@ -164,7 +164,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     }
 
     /// Takes an acknowledgement of a part of segment `number` and of all below it. It counts as new:
-    /// only one who splits ACKs sends it, to open the window sooner (paper 004's `R`).
+    /// only regeneration splits ACKs, to open the window sooner (AR's factor `R`).
     #[cold]
     pub(crate) fn on_ack_within(
         &mut self,

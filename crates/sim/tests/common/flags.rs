@@ -1,6 +1,7 @@
 //! Scenarios as a user types them.
 
-use asymq_scenario::{Defaults, Scenario, ScenarioArgs};
+use asymq_args::{Defaults, ScenarioArgs};
+use asymq_scenario::Scenario;
 use clap::Parser;
 
 /// A scenario from the flags of the command line.

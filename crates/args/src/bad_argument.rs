@@ -1,0 +1,148 @@
+//! What is wrong with an argument, in one line.
+
+use asymq_core::catalog::ConfigError;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::error::Error;
+use std::fmt;
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
+
+/// An invalid argument, and what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct BadArgument {
+    /// The flag as typed, or the name of a positional argument; empty if the line as a whole is wrong.
+    pub argument: String,
+    /// The value as typed, if the value is what is wrong.
+    pub value: Option<String>,
+    /// What is wrong, and what to write instead.
+    pub message: String,
+}
+
+impl fmt::Display for BadArgument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let subject = [Some(self.argument.as_str()), self.value.as_deref()];
+        let subject: Vec<&str> = subject
+            .into_iter()
+            .flatten()
+            .filter(|part| !part.is_empty())
+            .collect();
+        if !subject.is_empty() {
+            write!(f, "{}: ", subject.join(" "))?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl From<ConfigError> for BadArgument {
+    /// A discipline's bad parameter is a bad flag.
+    fn from(error: ConfigError) -> Self {
+        Self {
+            argument: format!("--{}", error.parameter),
+            value: Some(error.value),
+            message: error.message,
+        }
+    }
+}
+
+impl From<&clap::Error> for BadArgument {
+    fn from(error: &clap::Error) -> Self {
+        // clap names an argument with its value's placeholder: `--up <RATE>`.
+        let argument = text(error, ContextKind::InvalidArg)
+            .and_then(|name| name.split([' ', '=']).next().map(str::to_owned))
+            .or_else(|| text(error, ContextKind::InvalidSubcommand))
+            .unwrap_or_default();
+        let value = text(error, ContextKind::InvalidValue);
+        let message = match error.kind() {
+            ErrorKind::ValueValidation => match error.source() {
+                Some(cause) => explain(cause),
+                None => "invalid value".to_owned(),
+            },
+            ErrorKind::InvalidValue if value.as_deref() == Some("") => "no value given".to_owned(),
+            ErrorKind::InvalidValue => {
+                format!(
+                    "unknown; use {}",
+                    either(&list(error, ContextKind::ValidValue))
+                )
+            }
+            ErrorKind::UnknownArgument => {
+                unknown("unknown argument", text(error, ContextKind::SuggestedArg))
+            }
+            ErrorKind::InvalidSubcommand => unknown(
+                "unknown command",
+                list(error, ContextKind::SuggestedSubcommand).pop(),
+            ),
+            ErrorKind::ArgumentConflict
+                if text(error, ContextKind::PriorArg) == text(error, ContextKind::InvalidArg) =>
+            {
+                "given twice".to_owned()
+            }
+            ErrorKind::MissingRequiredArgument => format!(
+                "missing: {}",
+                list(error, ContextKind::InvalidArg).join(", ")
+            ),
+            _ => first_line(error),
+        };
+        let value = value.filter(|value| !value.is_empty());
+        Self {
+            argument,
+            value,
+            message,
+        }
+    }
+}
+
+/// `droptail or aq`, `a, b or c`.
+pub(crate) fn either<T: AsRef<str>>(choices: &[T]) -> String {
+    let choices: Vec<&str> = choices.iter().map(AsRef::as_ref).collect();
+    match choices.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        Some((last, _)) => (*last).to_owned(),
+        None => String::new(),
+    }
+}
+
+/// The error of a value's parser; the standard library's say what, but not what to write instead.
+fn explain(cause: &(dyn Error + 'static)) -> String {
+    if let Some(cause) = cause.downcast_ref::<ParseIntError>() {
+        return match cause.kind() {
+            IntErrorKind::PosOverflow => "too large".to_owned(),
+            _ => "not a whole number; write it like 5".to_owned(),
+        };
+    }
+    if cause.is::<ParseFloatError>() {
+        return "not a number; write it like 2".to_owned();
+    }
+    let text = cause.to_string();
+    // clap's: `1001 is not in 0..=1000`.
+    match text.split_once(" is not in ") {
+        Some((_, range)) => format!("out of range; use {}", range.replace("..=", " to ")),
+        None => text,
+    }
+}
+
+fn unknown(what: &str, suggestion: Option<String>) -> String {
+    match suggestion {
+        Some(suggestion) => format!("{what}; did you mean {suggestion}?"),
+        None => format!("{what}; --help lists what there is"),
+    }
+}
+
+fn list(error: &clap::Error, kind: ContextKind) -> Vec<String> {
+    match error.get(kind) {
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        _ => Vec::new(),
+    }
+}
+
+fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn first_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("error: ").to_owned()
+}

@@ -1,0 +1,87 @@
+//! What a scenario is where nothing is typed.
+
+use asymq_core::units::{Duration, Limit};
+use asymq_scenario::{RttRange, Tcp};
+
+/// The defaults that differ between commands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Defaults {
+    /// Flows up and down.
+    pub flows: (u32, u32),
+    /// Round-trip times.
+    pub rtt: RttRange,
+    /// Buffers in both directions.
+    pub buffer: Limit,
+    /// Buffers in both directions of the [headline](Self::headline).
+    pub headline_buffer: Limit,
+    /// Number of its runs.
+    pub headline_runs: u32,
+    /// Congestion control.
+    pub tcp: Tcp,
+    /// The driver in words, for errors: "in the simulator".
+    pub place: &'static str,
+    /// Data packets per ACK that disciplines assume: a number, or `auto` to measure.
+    pub data_per_ack: &'static str,
+    /// TCP/IP header bytes of a segment: 40, or 52 with timestamps.
+    pub headers: u32,
+    /// The sparse echo.
+    pub probe: Option<Duration>,
+    /// Number of runs.
+    pub runs: u32,
+    /// Whether the traffic and the far side are simulated, and their every detail can be chosen.
+    pub simulated: bool,
+}
+
+impl Defaults {
+    /// AQ section 4, simulated.
+    pub const fn paper() -> Self {
+        Self {
+            flows: (5, 10),
+            rtt: RttRange {
+                min: Duration::from_millis(20),
+                max: Duration::from_millis(300),
+            },
+            buffer: Limit::Packets(50),
+            headline_buffer: Limit::Packets(100),
+            headline_runs: 20,
+            tcp: Tcp::Newreno,
+            place: "in the simulator",
+            data_per_ack: "1",
+            headers: 40,
+            probe: None,
+            runs: 5,
+            simulated: true,
+        }
+    }
+
+    /// The link of AQ's Fig. 1, one flow in each direction. The text leaves the buffers open;
+    /// 100 packets give its numbers with NewReno. Kernel CUBIC rides a buffer of 100 better (its
+    /// download reaches 0.75), so it is shown at section 4's 50.
+    #[must_use]
+    pub const fn headline(self) -> Self {
+        Self {
+            flows: (1, 1),
+            rtt: RttRange::fixed(Duration::from_millis(100)),
+            buffer: self.headline_buffer,
+            runs: self.headline_runs,
+            probe: Some(Duration::from_millis(100)),
+            ..self
+        }
+    }
+
+    /// The same over real kernel TCP.
+    pub const fn lab() -> Self {
+        Self {
+            tcp: Tcp::Cubic,
+            place: "in the lab",
+            data_per_ack: "auto",
+            headline_buffer: Limit::Packets(50),
+            headline_runs: 3,
+            headers: 52,
+            probe: Some(Duration::from_millis(100)),
+            runs: 1,
+            simulated: false,
+            ..Self::paper()
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! A scenario as a TOML file: the flags, without their dashes, as keys.
+
+use crate::{BadArgument, ScenarioArgs};
+use clap::{Args, Command};
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A key of a scenario that is invalid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct KeyError {
+    /// Where it stands, in bytes from the start of the file.
+    pub offset: usize,
+    /// The key, what is wrong with it, and what to write instead.
+    pub message: String,
+}
+
+/// A scenario that cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file cannot be read.
+    #[error("{}: cannot be read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A line of the file is wrong.
+    #[error("{}:{line}: {message}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there, and what to write instead.
+        message: String,
+    },
+    /// A flag's value cannot be run.
+    #[error(transparent)]
+    Value(BadArgument),
+}
+
+impl ScenarioArgs {
+    /// Reads the keys of a scenario from a table of a TOML file.
+    ///
+    /// Each key goes to the parser of the command line, so that both understand the same and say
+    /// the same.
+    ///
+    /// # Errors
+    /// The first key that is invalid.
+    pub fn from_table(table: &DeTable<'_>) -> Result<Self, KeyError> {
+        from_table(table)
+    }
+
+    /// Reads one key of a scenario.
+    ///
+    /// # Errors
+    /// It is invalid.
+    pub fn from_entry(name: &str, value: &Spanned<DeValue<'_>>) -> Result<Self, KeyError> {
+        from_entries(std::iter::once((name, value)))
+    }
+}
+
+fn from_table<A: Args>(table: &DeTable<'_>) -> Result<A, KeyError> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    let entries = entries
+        .into_iter()
+        .map(|(key, value)| (key.get_ref().as_ref(), value));
+    from_entries(entries)
+}
+
+fn from_entries<'a, 'i: 'a, A: Args>(
+    entries: impl Iterator<Item = (&'a str, &'a Spanned<DeValue<'i>>)>,
+) -> Result<A, KeyError> {
+    let parser = A::augment_args(Command::new("file"))
+        .no_binary_name(true)
+        .disable_help_flag(true);
+    let mut flags = Vec::new();
+    for (name, value) in entries {
+        // A list repeats the flag.
+        let items = match value.get_ref() {
+            DeValue::Array(items) => &items[..],
+            _ => std::slice::from_ref(value),
+        };
+        for item in items {
+            let offset = item.span().start;
+            let fail = |message| KeyError { offset, message };
+            let flag = as_flag(name, item.get_ref()).map_err(fail)?;
+            parser
+                .clone()
+                .try_get_matches_from([&flag])
+                .map_err(|error| fail(in_file(name, &BadArgument::from(&error))))?;
+            flags.push(flag);
+        }
+    }
+    parser
+        .try_get_matches_from(flags)
+        .and_then(|matches| A::from_arg_matches(&matches))
+        .map_err(|error| KeyError {
+            offset: 0,
+            message: BadArgument::from(&error).to_string(),
+        })
+}
+
+/// Reads a TOML file whose keys are the names of a command's flags.
+///
+/// # Errors
+/// It cannot be read, or a line of it is invalid.
+pub fn read_flags<A: Args>(path: &Path) -> Result<A, ScenarioError> {
+    parse_flags(path, &text_of(path)?)
+}
+
+/// Reads the text of such a file; `path` names it in errors.
+///
+/// # Errors
+/// A line of it is invalid.
+pub fn parse_flags<A: Args>(path: &Path, text: &str) -> Result<A, ScenarioError> {
+    flags_and_lines(path, text).map(|(flags, _)| flags)
+}
+
+fn text_of(path: &Path) -> Result<String, ScenarioError> {
+    std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The flags, and the line of each key.
+fn flags_and_lines<A: Args>(
+    path: &Path,
+    text: &str,
+) -> Result<(A, Vec<(String, usize)>), ScenarioError> {
+    let line_at = |offset: usize| 1 + text[..offset.min(text.len())].matches('\n').count();
+    let fail = |offset, message| ScenarioError::File {
+        path: path.to_owned(),
+        line: line_at(offset),
+        message,
+    };
+    let table = DeTable::parse(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        fail(offset, error.message().replace('\n', ", "))
+    })?;
+    let flags = from_table(table.get_ref()).map_err(|error| fail(error.offset, error.message))?;
+    let lines = table.get_ref().iter();
+    let lines = lines
+        .map(|(key, _)| (key.get_ref().to_string(), line_at(key.span().start)))
+        .collect();
+    Ok((flags, lines))
+}
+
+/// A scenario file as read, and where each key stands.
+#[derive(Debug)]
+pub(crate) struct ScenarioFile {
+    pub(crate) args: ScenarioArgs,
+    path: PathBuf,
+    lines: Vec<(String, usize)>,
+}
+
+impl ScenarioFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or a line of it is invalid.
+    pub(crate) fn read(path: &Path) -> Result<Self, ScenarioError> {
+        Self::parse(path, &text_of(path)?)
+    }
+
+    /// Reads the text of a file.
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, ScenarioError> {
+        let (args, lines) = flags_and_lines(path, text)?;
+        Ok(Self {
+            args,
+            path: path.to_owned(),
+            lines,
+        })
+    }
+
+    /// The error with the line of its key, if this file has the key.
+    pub(crate) fn locate(&self, error: ScenarioError) -> ScenarioError {
+        match error {
+            ScenarioError::Value(bad) => {
+                let name = bad.argument.trim_start_matches('-');
+                match self.lines.iter().find(|(key, _)| key == name) {
+                    Some(&(_, line)) => ScenarioError::File {
+                        path: self.path.clone(),
+                        line,
+                        message: in_file(name, &bad),
+                    },
+                    None => ScenarioError::Value(bad),
+                }
+            }
+            other => other,
+        }
+    }
+}
+
+/// `up = 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit`.
+fn in_file(name: &str, bad: &BadArgument) -> String {
+    let message = bad.message.replace("argument", "key").replace("--", "");
+    match &bad.value {
+        Some(value) => format!("{name} = {value}: {message}"),
+        None => format!("{name}: {message}"),
+    }
+}
+
+/// A key and its value as a flag.
+fn as_flag(name: &str, value: &DeValue<'_>) -> Result<String, String> {
+    let text = match value {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(truth) => truth.to_string(),
+        DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
+            return Err(format!(
+                "{name}: a {} is not allowed here; write text or a number, like up = \"1mbit\"",
+                value.type_str()
+            ));
+        }
+    };
+    Ok(format!("--{name}={text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Defaults;
+    use asymq_core::units::Duration;
+    use asymq_scenario::AckPolicy;
+
+    fn parse(text: &str) -> Result<ScenarioFile, ScenarioError> {
+        ScenarioFile::parse(Path::new("s.toml"), text)
+    }
+
+    #[test]
+    fn a_file_has_the_names_of_the_flags() {
+        let text = r#"
+            up = "512kbit"
+            flows-up = 0
+            rtt = "100ms"
+            qdisc = "aq"
+            mss = 1_000
+            data-per-ack = 2.0
+            classifier = "size<=40"
+            delayed-ack = "100ms"
+            udp = ["up:500kbit@60s..80s", "down:64kbit:200b"]
+        "#;
+        let scenario = parse(text)
+            .unwrap()
+            .args
+            .resolve(&Defaults::paper())
+            .unwrap();
+        assert_eq!((scenario.flows_up, scenario.mss), (0, 1000));
+        assert_eq!(
+            scenario.ack_policy,
+            AckPolicy::Delayed(Duration::from_millis(100))
+        );
+        assert_eq!(scenario.udp[0], "up:500kbit@60s..80s".parse().unwrap());
+        assert_eq!(scenario.udp[1], "down:64kbit:200b".parse().unwrap());
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_with_its_key_and_what_to_write_instead() {
+        for (text, expected) in [
+            (
+                "down = \"10mbit\"\nup = \"1mbitt\"",
+                "s.toml:2: up = 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit",
+            ),
+            (
+                "# a comment\n\nflow-up = 3",
+                "s.toml:3: flow-up: unknown key; did you mean flows-up?",
+            ),
+            (
+                "zebra = \"red\"",
+                "s.toml:1: zebra: unknown key; help lists what there is",
+            ),
+            (
+                "up = \"1mbit\"\ntcp = \"red\"",
+                "s.toml:2: tcp = red: unknown; use reno, newreno, cubic or bbr",
+            ),
+            (
+                "flows-up = 2.5",
+                "s.toml:1: flows-up = 2.5: not a whole number; write it like 5",
+            ),
+            (
+                "rtt = 20",
+                "s.toml:1: rtt = 20: no unit; use s, ms, us or ns",
+            ),
+            (
+                "udp = [\"up:1mbit\",\n \"left:1mbit\"]",
+                "s.toml:2: udp = left:1mbit: unknown direction 'left'; write it like up:500kbit or down:3mbit:200b@60s..80s",
+            ),
+            (
+                "[tcp]\nname = \"reno\"",
+                "s.toml:1: tcp: a table is not allowed here; write text or a number, like up = \"1mbit\"",
+            ),
+            (
+                "up = ",
+                "s.toml:1: string values must be quoted, expected literal string",
+            ),
+            ("up = \"1mbit\"\nup = \"2mbit\"", "s.toml:2: duplicate key"),
+        ] {
+            assert_eq!(parse(text).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_named_where_it_was_written() {
+        let directory = std::env::temp_dir().join(format!("asymq-file-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("short.toml");
+        std::fs::write(&path, "up = \"1mbit\"\nduration = \"4s\"\n").unwrap();
+        let resolve = |duration: Option<Duration>| {
+            let args = ScenarioArgs {
+                file: Some(path.clone()),
+                duration,
+                warmup: Some(Duration::from_secs(9)),
+                ..ScenarioArgs::default()
+            };
+            args.resolve(&Defaults::paper()).map_err(|e| e.to_string())
+        };
+        assert_eq!(
+            resolve(None).unwrap_err(),
+            "--warmup 9s: not less than the duration, 4s"
+        );
+        std::fs::write(&path, "up = \"1mbit\"\nduration = \"0s\"\n").unwrap();
+        assert_eq!(
+            resolve(None).unwrap_err(),
+            format!(
+                "{}:2: duration = 0ns: out of range; use more than 0s and at most 36000s",
+                path.display()
+            )
+        );
+        assert!(resolve(Some(Duration::from_secs(10))).is_ok());
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

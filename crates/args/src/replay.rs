@@ -1,0 +1,131 @@
+//! Running a result's scenario again.
+
+use crate::bad_argument::BadArgument;
+use crate::defaults::Defaults;
+use crate::file::ScenarioError;
+use crate::scenario::check;
+use crate::{QdiscParams, ScenarioArgs};
+use asymq_core::catalog::Catalog;
+use asymq_scenario::Scenario;
+use serde_json::Value;
+use std::path::Path;
+
+impl ScenarioArgs {
+    /// The scenario of a result in JSON, or a scenario alone: complete as it ran. Only what says how
+    /// often and how long it runs may be changed by flags.
+    pub(crate) fn replay(
+        self,
+        path: &Path,
+        catalog: &impl Catalog,
+        defaults: &Defaults,
+    ) -> Result<Scenario, ScenarioError> {
+        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        let bad = |error: serde_json::Error| ScenarioError::File {
+            path: path.to_owned(),
+            line: error.line().max(1),
+            message: format!("no scenario of a result ({error}); write one with sim --json"),
+        };
+        let mut value: Value = serde_json::from_str(&text).map_err(bad)?;
+        let value = match value.get_mut("scenario") {
+            Some(scenario) => scenario.take(),
+            None => value,
+        };
+        let mut scenario: Scenario = serde_json::from_value(value).map_err(bad)?;
+        let given = Self {
+            file: None,
+            ..self.clone()
+        };
+        let changes = Self {
+            seed: given.seed,
+            runs: given.runs,
+            duration: given.duration,
+            warmup: given.warmup,
+            ..Self::default()
+        };
+        if given != changes {
+            return Err(ScenarioError::Value(fixed(&given)));
+        }
+        scenario.seed = given.seed.unwrap_or(scenario.seed);
+        scenario.runs = given.runs.unwrap_or(scenario.runs);
+        scenario.duration = given.duration.unwrap_or(scenario.duration);
+        scenario.warmup = given.warmup.unwrap_or(scenario.warmup);
+        check(&scenario, catalog, defaults)?;
+        Ok(scenario)
+    }
+}
+
+fn fixed(given: &ScenarioArgs) -> BadArgument {
+    let name = match given.qdisc_params != QdiscParams::default() {
+        true => "a discipline's parameter",
+        false => "a flag of the scenario",
+    };
+    BadArgument {
+        argument: String::new(),
+        value: None,
+        message: format!(
+            "{name} cannot change the scenario of a result; use --seed, --runs, --duration or --warmup, or write a TOML file"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asymq_core::catalog::Standard;
+
+    fn write(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    fn replay(file: &tempfile::NamedTempFile, args: ScenarioArgs) -> Result<Scenario, String> {
+        let args = ScenarioArgs {
+            file: Some(file.path().to_owned()),
+            ..args
+        };
+        args.resolve_in(&Standard, &Defaults::paper())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_results_scenario_resolves_to_itself_and_flags_may_only_repeat_it() {
+        let args = ScenarioArgs {
+            qdisc: Some("e-dcbq".into()),
+            udp: vec!["up:100kbit@1s..2s".parse().unwrap()],
+            ..ScenarioArgs::default()
+        };
+        let scenario = args.resolve(&Defaults::paper()).unwrap();
+        let json = serde_json::json!({ "format": 2, "scenario": scenario });
+        let file = write(&json.to_string());
+        assert_eq!(replay(&file, ScenarioArgs::default()), Ok(scenario.clone()));
+        let seed = ScenarioArgs {
+            seed: Some(9),
+            ..ScenarioArgs::default()
+        };
+        assert_eq!(
+            replay(&file, seed),
+            Ok(Scenario {
+                seed: 9,
+                ..scenario
+            })
+        );
+        let flows = ScenarioArgs {
+            flows_up: Some(9),
+            ..ScenarioArgs::default()
+        };
+        assert!(replay(&file, flows).unwrap_err().contains("cannot change"));
+    }
+
+    #[test]
+    fn what_is_no_result_is_refused_in_a_line() {
+        for text in ["{", "{}", "[1]", r#"{"scenario": {"up": "1mbit"}}"#] {
+            let error = replay(&write(text), ScenarioArgs::default()).unwrap_err();
+            assert!(error.contains("no scenario of a result"), "{error}");
+            assert_eq!(error.lines().count(), 1);
+        }
+    }
+}

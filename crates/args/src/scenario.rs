@@ -1,0 +1,404 @@
+//! A scenario as typed.
+
+use crate::bad_argument::BadArgument;
+use crate::defaults::Defaults;
+use crate::file::{ScenarioError, ScenarioFile};
+use crate::listing::qdisc_choice;
+use crate::qdisc::{QdiscParams, downlink_parameter};
+use crate::simulated::{self, SimulatedArgs};
+use asymq_core::catalog::{Catalog, Config, Params, Place, Role, Standard, resolve};
+use asymq_core::units::{Bytes, Duration, Limit, Rate};
+use asymq_scenario::{AckPolicy, RttRange, Scenario, Tcp, UdpBurst};
+use clap::Args;
+use clap::builder::RangedI64ValueParser;
+use serde::Serialize;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Scenario")]
+pub struct ScenarioArgs {
+    /// Scenario file (TOML, same names); flags override it.
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Uplink capacity [default: 1mbit].
+    #[arg(long, value_name = "RATE")]
+    pub up: Option<Rate>,
+    /// Downlink capacity [default: 10mbit].
+    #[arg(long, value_name = "RATE")]
+    pub down: Option<Rate>,
+    /// Long-lived uploads, 0 to 1000 [default: 5].
+    #[arg(long, value_name = "N", value_parser = whole(0..=1000))]
+    pub flows_up: Option<u32>,
+    /// Long-lived downloads, 0 to 1000 [default: 10].
+    #[arg(long, value_name = "N", value_parser = whole(0..=1000))]
+    pub flows_down: Option<u32>,
+    /// Propagation round-trip time, one or a range [default: 20ms..300ms].
+    #[arg(long, value_name = "TIME[..TIME]")]
+    pub rtt: Option<RttRange>,
+    /// Uplink buffer, in packets or bytes [default: 50p].
+    #[arg(long, value_name = "LIMIT")]
+    pub buffer: Option<Limit>,
+    /// Downlink buffer [default: 50p].
+    #[arg(long, value_name = "LIMIT")]
+    pub buffer_down: Option<Limit>,
+    /// Discipline at the uplink [default: aq].
+    #[arg(long, value_name = "NAME", value_parser = qdisc_choice(None))]
+    pub qdisc: Option<String>,
+    /// Its parameters.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub qdisc_params: QdiscParams,
+    /// Discipline at the downlink [default: droptail].
+    #[arg(long, value_name = "NAME", value_parser = qdisc_choice(None))]
+    pub qdisc_down: Option<String>,
+    /// A parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's, but for its parts].
+    #[arg(long, value_name = "NAME=VALUE", value_parser = downlink_parameter)]
+    pub param_down: Vec<String>,
+    /// Congestion control: reno, newreno, cubic (simulator); reno, cubic, bbr (lab).
+    #[arg(long, value_name = "NAME")]
+    pub tcp: Option<Tcp>,
+    /// TCP segment payload, 88b to 1460b; real ones spend 12 on timestamps [default: 1460b].
+    #[arg(long, value_name = "SIZE")]
+    pub mss: Option<Bytes>,
+    /// Delayed ACKs with this timeout; 0 acknowledges every packet [default: 0, simulator only].
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "100ms")]
+    pub delayed_ack: Option<Duration>,
+    /// Acknowledge every N packets, or after the time of --delayed-ack (simulator) [default: 1].
+    #[arg(long, value_name = "N", value_parser = whole(1..=64))]
+    pub ack_every: Option<u32>,
+    /// Receive window in packets or bytes [default: unlimited].
+    #[arg(long, value_name = "LIMIT")]
+    pub window: Option<Limit>,
+    /// Constant-rate UDP, like up:500kbit or down:3mbit:200b@60s..80s; repeatable.
+    #[arg(long, value_name = "FLOW")]
+    pub udp: Vec<UdpBurst>,
+    /// Send a sparse UDP echo this often and report its queueing delay; 0 sends none.
+    #[arg(long, value_name = "TIME")]
+    pub probe: Option<Duration>,
+    /// Length of a run [default: 60s].
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<Duration>,
+    /// Time from the start that means leave out [default: 5s].
+    #[arg(long, value_name = "TIME")]
+    pub warmup: Option<Duration>,
+    /// Seed of the first run [default: 1].
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Number of runs with consecutive seeds, 1 to 10000 [default: 5 simulated, 1 real].
+    #[arg(long, value_name = "N", value_parser = whole(1..=10_000))]
+    pub runs: Option<u32>,
+    /// What only the simulator can vary.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub simulated: SimulatedArgs,
+}
+
+fn whole(range: RangeInclusive<i64>) -> RangedI64ValueParser<u32> {
+    RangedI64ValueParser::new().range(range)
+}
+
+/// Flags that only the simulator can follow.
+const SIMULATED: [&str; 1] = ["--ack-every"];
+
+impl ScenarioArgs {
+    /// Whether the flag is among these arguments.
+    fn gives(&self, flag: &str) -> bool {
+        let name = flag.trim_start_matches('-');
+        let values = serde_json::to_value(self).expect("arguments are plain values");
+        !matches!(values.get(name), None | Some(serde_json::Value::Null))
+            && values[name] != serde_json::json!([])
+    }
+
+    /// These values, and `other`'s where these are absent.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            file: self.file,
+            up: self.up.or(other.up),
+            down: self.down.or(other.down),
+            flows_up: self.flows_up.or(other.flows_up),
+            flows_down: self.flows_down.or(other.flows_down),
+            rtt: self.rtt.or(other.rtt),
+            buffer: self.buffer.or(other.buffer),
+            buffer_down: self.buffer_down.or(other.buffer_down),
+            qdisc: self.qdisc.or(other.qdisc),
+            qdisc_params: self.qdisc_params.or(other.qdisc_params),
+            qdisc_down: self.qdisc_down.or(other.qdisc_down),
+            param_down: match self.param_down.is_empty() {
+                true => other.param_down,
+                false => self.param_down,
+            },
+            tcp: self.tcp.or(other.tcp),
+            mss: self.mss.or(other.mss),
+            delayed_ack: self.delayed_ack.or(other.delayed_ack),
+            ack_every: self.ack_every.or(other.ack_every),
+            window: self.window.or(other.window),
+            udp: if self.udp.is_empty() {
+                other.udp
+            } else {
+                self.udp
+            },
+            probe: self.probe.or(other.probe),
+            duration: self.duration.or(other.duration),
+            warmup: self.warmup.or(other.warmup),
+            seed: self.seed.or(other.seed),
+            runs: self.runs.or(other.runs),
+            simulated: self.simulated.or(other.simulated),
+        }
+    }
+
+    /// Reads the file, if one is named, fills what is absent from `defaults`, and checks the whole.
+    ///
+    /// # Errors
+    /// The file is wrong, or a value is out of range.
+    pub fn resolve(self, defaults: &Defaults) -> Result<Scenario, ScenarioError> {
+        self.resolve_in(&Standard, defaults)
+    }
+
+    /// The same with the disciplines of another catalog.
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve).
+    pub fn resolve_in(
+        self,
+        catalog: &impl Catalog,
+        defaults: &Defaults,
+    ) -> Result<Scenario, ScenarioError> {
+        let Some(path) = self.file.clone() else {
+            return self.complete(catalog, defaults);
+        };
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
+            return self.replay(&path, catalog, defaults);
+        }
+        let file = ScenarioFile::read(&path)?;
+        let typed = self.clone();
+        self.or(file.args.clone())
+            .complete(catalog, defaults)
+            .map_err(|error| match error {
+                ScenarioError::Value(bad) if typed.gives(&bad.argument) => {
+                    ScenarioError::Value(bad)
+                }
+                other => file.locate(other),
+            })
+    }
+
+    fn complete(
+        self,
+        catalog: &impl Catalog,
+        defaults: &Defaults,
+    ) -> Result<Scenario, ScenarioError> {
+        let args = self;
+        let unfit = SIMULATED
+            .iter()
+            .chain(&simulated::FLAGS)
+            .find(|flag| !defaults.simulated && args.gives(flag));
+        if let Some(flag) = unfit {
+            return Err(ScenarioError::Value(BadArgument {
+                argument: (*flag).to_owned(),
+                value: None,
+                message: format!("not available {}; leave it out, or use sim", defaults.place),
+            }));
+        }
+        let rate = |bits| Rate::from_bits_per_sec(bits).expect("a positive constant");
+        let nonzero = |span: Duration| (span > Duration::ZERO).then_some(span);
+        let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let simulated = args.simulated;
+        let mss = narrow(args.mss.map_or(1460, |size| size.0));
+        let header = narrow(simulated.header.map_or(40, |size| size.0));
+        let timestamps = simulated.timestamps.unwrap_or(false);
+        let (up, down) = (
+            args.up.unwrap_or(rate(1_000_000)),
+            args.down.unwrap_or(rate(10_000_000)),
+        );
+        let buffer = args.buffer.unwrap_or(defaults.buffer);
+        let buffer_down = args.buffer_down.unwrap_or(defaults.buffer);
+
+        let surroundings = match defaults.simulated {
+            true => sizes(
+                header + if timestamps { 12 } else { 0 },
+                mss.saturating_add(header),
+            ),
+            false => sizes(defaults.headers, mss.saturating_add(40)),
+        }
+        .with("data-per-ack", defaults.data_per_ack);
+        let discipline = |name: &str, given: &Params, link, reverse, buffer| {
+            let place = Place {
+                link,
+                reverse,
+                limit: Scenario::waiting_limit(buffer),
+            };
+            resolve(catalog, name, given, &surroundings, place)
+                .map_err(|error| ScenarioError::Value(error.into()))
+        };
+        let name = args.qdisc.as_deref().unwrap_or("aq");
+        let name_down = args.qdisc_down.as_deref().unwrap_or("droptail");
+        let given_down = args.qdisc_params.for_downlink(&args.param_down);
+        let uplink: Config = discipline(name, &args.qdisc_params.0, up, down, buffer)?;
+        let downlink = discipline(name_down, &given_down, down, up, buffer_down)?;
+        let regenerates = catalog
+            .entry(Role::Qdisc, name)
+            .is_some_and(|entry| entry.regenerates);
+
+        let scenario = Scenario {
+            up,
+            down,
+            flows_up: args.flows_up.unwrap_or(defaults.flows.0),
+            flows_down: args.flows_down.unwrap_or(defaults.flows.1),
+            rtt: args.rtt.unwrap_or(defaults.rtt),
+            buffer,
+            buffer_down,
+            uplink,
+            downlink,
+            tcp: args.tcp.unwrap_or(defaults.tcp),
+            mss,
+            ack_policy: match (args.ack_every, args.delayed_ack.and_then(nonzero)) {
+                (None | Some(1), None) | (Some(1), _) => AckPolicy::EveryPacket,
+                (None | Some(2), Some(timeout)) => AckPolicy::Delayed(timeout),
+                (Some(packets), timeout) => {
+                    AckPolicy::Every(packets, timeout.unwrap_or(Duration::from_millis(100)))
+                }
+            },
+            sack: simulated.sack.unwrap_or(false),
+            timestamps,
+            byte_counting: simulated.byte_counting.unwrap_or(false),
+            regenerate: simulated.regenerate.unwrap_or(regenerates.into()),
+            regenerate_paced: simulated.regenerate_paced.unwrap_or(true),
+            web: simulated.web,
+            on_off: simulated.on_off,
+            links: simulated.links.unwrap_or(1),
+            header,
+            window: args.window,
+            udp: args.udp,
+            probe: match args.probe {
+                Some(interval) => nonzero(interval),
+                None => defaults.probe,
+            },
+            duration: args.duration.unwrap_or(Duration::from_secs(60)),
+            warmup: args.warmup.unwrap_or(Duration::from_secs(5)),
+            seed: args.seed.unwrap_or(1),
+            runs: args.runs.unwrap_or(defaults.runs),
+        };
+        check(&scenario, catalog, defaults)?;
+        Ok(scenario)
+    }
+}
+
+/// Sizes of ACKs and full data packets on the link.
+fn sizes(ack: u32, data: u32) -> Params {
+    let size = |bytes: u32| Bytes(bytes.into()).to_string();
+    [("ack-size", size(ack)), ("data-size", size(data))]
+        .into_iter()
+        .collect()
+}
+
+/// The first thing about `scenario` that this driver, or any, could not run.
+pub(crate) fn check(
+    scenario: &Scenario,
+    catalog: &impl Catalog,
+    defaults: &Defaults,
+) -> Result<(), ScenarioError> {
+    let bad = |name: &str, value: String, message: String| {
+        ScenarioError::Value(BadArgument {
+            argument: format!("--{name}"),
+            value: Some(value),
+            message,
+        })
+    };
+    let available = match defaults.simulated {
+        true => scenario.tcp.is_simulated(),
+        false => scenario.tcp.kernel_name().is_some(),
+    };
+    if !available {
+        let choice = match defaults.simulated {
+            true => Tcp::either(Tcp::simulated()),
+            false => Tcp::either(Tcp::real()),
+        };
+        let message = format!("not available {}; use {choice}", defaults.place);
+        return Err(bad("tcp", scenario.tcp.to_string(), message));
+    }
+    scenario
+        .check(catalog)
+        .map_err(|error| bad(&error.name, error.value, error.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn acks_are_regenerated_where_the_discipline_says_so_and_none_is_asked_for() {
+        let under = |regenerate, qdisc: &str| {
+            let args = ScenarioArgs {
+                qdisc: Some(qdisc.into()),
+                simulated: SimulatedArgs {
+                    regenerate,
+                    ..SimulatedArgs::default()
+                },
+                ..ScenarioArgs::default()
+            };
+            args.resolve(&Defaults::paper()).unwrap().regenerate
+        };
+        assert_eq!(under(None, "fifo+af/ar"), 1);
+        assert_eq!(under(None, "af"), 0);
+        assert_eq!(under(Some(0), "fifo+af/ar"), 0);
+        assert_eq!(under(Some(4), "af"), 4);
+    }
+
+    #[test]
+    fn nothing_typed_is_the_papers_default_scenario() {
+        let scenario = ScenarioArgs::default().resolve(&Defaults::paper()).unwrap();
+        assert_eq!(scenario.up.to_string(), "1mbit");
+        assert_eq!(scenario.down.to_string(), "10mbit");
+        assert_eq!((scenario.flows_up, scenario.flows_down), (5, 10));
+        assert_eq!(scenario.rtt.to_string(), "20ms..300ms");
+        assert_eq!(scenario.uplink.params.get("data-size"), Some("1500b"));
+        assert_eq!(scenario.uplink.limit, Limit::Packets(49));
+    }
+
+    #[test]
+    fn values_out_of_range_name_the_flag_and_the_range() {
+        let error = |args: ScenarioArgs| args.resolve(&Defaults::paper()).unwrap_err().to_string();
+        let args = ScenarioArgs {
+            mss: Some(Bytes(20)),
+            ..Default::default()
+        };
+        assert_eq!(error(args), "--mss 20b: out of range; use 88b to 1460b");
+        let args = ScenarioArgs {
+            warmup: Some(Duration::from_secs(60)),
+            ..Default::default()
+        };
+        assert_eq!(error(args), "--warmup 60s: not less than the duration, 60s");
+        let args = ScenarioArgs {
+            tcp: Some(Tcp::Bbr),
+            ..Default::default()
+        };
+        assert_eq!(
+            error(args),
+            "--tcp bbr: not available in the simulator; use reno, newreno or cubic"
+        );
+    }
+
+    #[test]
+    fn the_help_of_tcp_lists_what_is_available_where() {
+        let names = |list: &mut dyn Iterator<Item = Tcp>| {
+            list.map(|tcp| tcp.to_string())
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let command = ScenarioArgs::augment_args(clap::Command::new("test"));
+        let flag = command.get_arguments().find(|flag| flag.get_id() == "tcp");
+        let help = flag.and_then(|flag| flag.get_help()).unwrap().to_string();
+        for place in [
+            format!("{} (simulator)", names(&mut Tcp::simulated())),
+            format!("{} (lab)", names(&mut Tcp::real())),
+        ] {
+            assert!(help.contains(&place), "{place}: {help}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What only the simulator can vary, as typed.
+
+use asymq_core::units::Bytes;
+use asymq_scenario::{OnOff, WebLoad};
+use clap::Args;
+use clap::builder::RangedI64ValueParser;
+use serde::Serialize;
+
+/// Flags of the simulated hosts, their traffic and the path; all optional.
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Simulated hosts and path")]
+pub struct SimulatedArgs {
+    /// SACK recovery, RFC 2018 and 6675 [default: false].
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub sack: Option<bool>,
+    /// Timestamps, RFC 7323: 12 bytes of each segment and ACK [default: false].
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub timestamps: Option<bool>,
+    /// Appropriate byte counting, RFC 3465 with L = 2 [default: false].
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub byte_counting: Option<bool>,
+    /// ACKs regenerated beyond the uplink for each filtered (AR's R), 0 to 16 [default: 1 if the discipline's name has ar, else 0].
+    #[arg(long, value_name = "R", value_parser = RangedI64ValueParser::<u32>::new().range(0..=16))]
+    pub regenerate: Option<u32>,
+    /// Whether those ACKs are spread over the gap they fill [default: true].
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub regenerate_paced: Option<bool>,
+    /// Short TCP transfers, like down:1:30kb:1.3: direction, new ones per second (Poisson), mean size, Pareto shape; repeatable.
+    #[arg(long, value_name = "LOAD")]
+    pub web: Vec<WebLoad>,
+    /// Long-lived flows write like 200kbit:500ms:500ms: rate, mean time on and off (exponential) [default: greedy].
+    #[arg(long, value_name = "PATTERN")]
+    pub on_off: Option<OnOff>,
+    /// Asymmetric links in a chain, 1 to 32, each with its own disciplines [default: 1].
+    #[arg(long, value_name = "N", value_parser = RangedI64ValueParser::<u32>::new().range(1..=32))]
+    pub links: Option<u32>,
+    /// TCP/IP header bytes of data packets and of ACKs, 40b to 80b [default: 40b].
+    #[arg(long, value_name = "SIZE")]
+    pub header: Option<Bytes>,
+}
+
+/// The flags of [`SimulatedArgs`] that only the simulator can follow.
+pub(crate) const FLAGS: [&str; 7] = [
+    "--sack",
+    "--timestamps",
+    "--byte-counting",
+    "--web",
+    "--on-off",
+    "--links",
+    "--header",
+];
+
+impl SimulatedArgs {
+    /// These values, and `other`'s where these are absent.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            sack: self.sack.or(other.sack),
+            timestamps: self.timestamps.or(other.timestamps),
+            byte_counting: self.byte_counting.or(other.byte_counting),
+            regenerate: self.regenerate.or(other.regenerate),
+            regenerate_paced: self.regenerate_paced.or(other.regenerate_paced),
+            web: if self.web.is_empty() {
+                other.web
+            } else {
+                self.web
+            },
+            on_off: self.on_off.or(other.on_off),
+            links: self.links.or(other.links),
+            header: self.header.or(other.header),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The palette: colours by their use, each with its variant for dark pages.
+
+use plotters::style::RGBColor;
+use std::fmt::Write as _;
+
+/// A colour on a light page, and its variant on a dark one in CSS notation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Colour(pub RGBColor, pub &'static str);
+
+/// The background of the page.
+pub static BACKGROUND: Colour = Colour(RGBColor(255, 255, 254), "#0d1117");
+/// Primary text.
+pub static TEXT: Colour = Colour(RGBColor(31, 35, 40), "#e6edf3");
+/// Secondary text, axes, and the baseline series.
+pub static MUTED: Colour = Colour(RGBColor(89, 99, 110), "#9198a1");
+/// Grid lines.
+pub static GRID: Colour = Colour(RGBColor(223, 227, 232), "#262c36");
+/// The download.
+pub static DOWN: Colour = Colour(RGBColor(9, 105, 218), "#58a6ff");
+/// The upload.
+pub static UP: Colour = Colour(RGBColor(188, 76, 0), "#f0883e");
+/// Series; the first ones stay distinct for colour-blind readers.
+pub static SERIES: [Colour; 8] = [
+    Colour(RGBColor(9, 105, 218), "#58a6ff"),
+    Colour(RGBColor(188, 76, 0), "#f0883e"),
+    Colour(RGBColor(26, 127, 55), "#3fb950"),
+    Colour(RGBColor(130, 80, 223), "#bc8cff"),
+    Colour(RGBColor(191, 57, 137), "#f778ba"),
+    Colour(RGBColor(14, 116, 144), "#39c5cf"),
+    Colour(RGBColor(154, 103, 0), "#d29922"),
+    Colour(RGBColor(207, 34, 46), "#ff7b72"),
+];
+
+/// CSS rules that replace every colour by its dark variant.
+pub fn dark_rules() -> String {
+    let mut rules = String::new();
+    for Colour(RGBColor(r, g, b), dark) in [&BACKGROUND, &TEXT, &MUTED, &GRID]
+        .into_iter()
+        .chain(&SERIES)
+    {
+        let light = format!("#{r:02X}{g:02X}{b:02X}");
+        write!(
+            rules,
+            "[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}"
+        )
+        .expect("writing to a String cannot fail");
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_directions_have_dark_variants() {
+        assert_eq!([&SERIES[0], &SERIES[1]], [&DOWN, &UP]);
+        assert!(dark_rules().contains("[stroke=\"#0969DA\"]{stroke:#58a6ff}"));
+    }
+}

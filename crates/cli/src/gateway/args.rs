@@ -1,0 +1,423 @@
+//! A gateway as typed.
+
+use asymq_args::{BadArgument, QdiscParams, downlink_parameter, qdisc_choice};
+use asymq_core::catalog::{Catalog, Params, Place, resolve};
+use asymq_core::hold::RegeneratorParams;
+use asymq_core::overhead::{Overhead, OverheadError};
+use asymq_core::units::{Bytes, Limit, Rate};
+use asymq_gateway::{GatewayConfig, LinkConfig, Stage};
+use clap::builder::PossibleValue;
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Flags of `asymq gateway`.
+#[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct GatewayArgs {
+    /// Instead of running one: change a running gateway.
+    #[command(subcommand)]
+    pub(crate) command: Option<GatewayCommand>,
+    /// Settings file (TOML, same names); flags override it. SIGHUP reads it again.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// What the file may say too.
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
+}
+
+/// What to do with a running gateway.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum GatewayCommand {
+    /// Change a running gateway without losing a packet; what is not named stays as it is.
+    #[command(
+        after_help = "Example: asymq gateway set --control /run/asymq.sock --qdisc wrr --data-share 0.7"
+    )]
+    Set(Box<SetArgs>),
+}
+
+/// Flags of `asymq gateway set`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SetArgs {
+    /// The running gateway's control socket.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) control: PathBuf,
+    /// What to change.
+    #[command(flatten)]
+    pub(crate) link: LinkArgs,
+}
+
+/// All that a settings file may say.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SettingsArgs {
+    /// Interface towards home.
+    #[arg(long, value_name = "IF")]
+    pub(crate) lan: Option<String>,
+    /// Interface towards the Internet.
+    #[arg(long, value_name = "IF")]
+    pub(crate) wan: Option<String>,
+    /// What may change while it runs.
+    #[command(flatten)]
+    pub(crate) link: LinkArgs,
+    /// Take changes at this unix socket, from `asymq gateway set`.
+    #[arg(long, value_name = "PATH", help_heading = "Output")]
+    pub(crate) control: Option<PathBuf>,
+    /// Show a live table.
+    #[arg(long, conflicts_with = "json", help_heading = "Output",
+          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
+    pub(crate) watch: Option<bool>,
+    /// Print a line of JSON every second.
+    #[arg(long, help_heading = "Output",
+          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
+    pub(crate) json: Option<bool>,
+    /// Serve Prometheus metrics at http://ADDR:PORT/metrics.
+    #[arg(long, value_name = "ADDR:PORT", help_heading = "Output")]
+    pub(crate) metrics: Option<SocketAddr>,
+}
+
+/// The side of the slow link that a gateway stands on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Role {
+    /// Before the uplink: its discipline is here.
+    #[default]
+    Home,
+    /// Beyond the uplink: ACKs that were filtered before it are regenerated here.
+    Headend,
+}
+
+/// What may change while a gateway runs.
+#[derive(Clone, Debug, Default, Args, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct LinkArgs {
+    /// Uplink capacity, which the gateway shapes to; take 95 % of what you measured.
+    #[arg(long, value_name = "RATE")]
+    pub(crate) up: Option<Rate>,
+    /// Downlink capacity.
+    #[arg(long, value_name = "RATE")]
+    pub(crate) down: Option<Rate>,
+    /// Which side of the slow link this is [default: home].
+    #[arg(long, value_name = "SIDE")]
+    pub(crate) role: Option<Role>,
+    /// Discipline at the uplink [default: aq].
+    #[arg(long, value_name = "NAME", value_parser = qdisc_choice(None))]
+    pub(crate) qdisc: Option<String>,
+    /// Uplink buffer, in packets or bytes [default: 50p, or 100 ms of full packets if that is more].
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) buffer: Option<Limit>,
+    /// Discipline at the downlink, which is then shaped too [default: none].
+    #[arg(long, value_name = "NAME", value_parser = qdisc_choice(Some(
+        PossibleValue::new(NONE).help("Frames pass at once"))))]
+    pub(crate) qdisc_down: Option<String>,
+    /// Downlink buffer [default: as for the uplink].
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) buffer_down: Option<Limit>,
+    /// The disciplines' parameters.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) qdisc_params: QdiscParams,
+    /// A parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's, but for its parts].
+    #[arg(long, value_name = "NAME=VALUE", value_parser = downlink_parameter, help_heading = "Discipline")]
+    pub(crate) param_down: Vec<String>,
+    /// ACKs that a headend regenerates for each that was filtered; 0 for none [default: 1].
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32).range(0..=64), help_heading = "Headend")]
+    pub(crate) regenerate: Option<u32>,
+    /// Send what is regenerated at once, instead of spread over the time since the ACK before.
+    #[arg(long, help_heading = "Headend",
+          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
+    pub(crate) at_once: Option<bool>,
+    /// Payload of a full segment, for which an ACK stood before it was filtered [default: 1460b].
+    #[arg(long, value_name = "SIZE", help_heading = "Headend")]
+    pub(crate) mss: Option<Bytes>,
+    /// Bytes that the link adds to a packet: a number, or tc-cake's words (docsis, ethernet, pppoe-ptm,
+    /// pppoe-vcmux ether-vlan, ...) [default: the frame as it is].
+    #[arg(long, value_name = "N|WORD", num_args = 1.., allow_negative_numbers = true,
+          value_parser = overhead_words, help_heading = "Link layer")]
+    pub(crate) overhead: Vec<String>,
+    /// Minimum bytes that the link spends on a packet.
+    #[arg(long, value_name = "N", help_heading = "Link layer")]
+    pub(crate) mpu: Option<u32>,
+    /// The link carries ATM cells (ADSL).
+    #[arg(long, conflicts_with = "ptm", help_heading = "Link layer",
+          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
+    pub(crate) atm: Option<bool>,
+    /// The link uses PTM's 64b/65b code (VDSL2).
+    #[arg(long, help_heading = "Link layer",
+          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
+    pub(crate) ptm: Option<bool>,
+}
+
+impl SettingsArgs {
+    /// These values, and `other`'s where these are absent.
+    #[must_use]
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            lan: self.lan.or(other.lan),
+            wan: self.wan.or(other.wan),
+            link: self.link.or(other.link),
+            control: self.control.or(other.control),
+            watch: self.watch.or(other.watch),
+            json: self.json.or(other.json),
+            metrics: self.metrics.or(other.metrics),
+        }
+    }
+
+    /// What these flags ask for.
+    ///
+    /// # Errors
+    /// A flag is missing, or the words after `--overhead` are invalid.
+    pub(crate) fn config(&self, catalog: &impl Catalog) -> Result<GatewayConfig, BadArgument> {
+        let missing = [
+            (self.lan.is_none(), "--lan <IF>"),
+            (self.wan.is_none(), "--wan <IF>"),
+            (self.link.up.is_none(), "--up <RATE>"),
+            (self.link.down.is_none(), "--down <RATE>"),
+        ];
+        let missing: Vec<&str> = missing
+            .iter()
+            .filter_map(|(is, flag)| is.then_some(*flag))
+            .collect();
+        match (&self.lan, &self.wan) {
+            (Some(lan), Some(wan)) if missing.is_empty() => Ok(GatewayConfig {
+                lan: lan.clone(),
+                wan: wan.clone(),
+                link: self.link.config(catalog)?,
+            }),
+            _ => Err(bad("", format!("missing: {}", missing.join(", ")))),
+        }
+    }
+}
+
+impl LinkArgs {
+    /// These values, and `other`'s where these are absent.
+    #[must_use]
+    pub(crate) fn or(self, other: Self) -> Self {
+        // One code takes the place of the other.
+        let (atm, ptm) = match (self.atm, self.ptm) {
+            (None, None) => (other.atm, other.ptm),
+            given => given,
+        };
+        Self {
+            up: self.up.or(other.up),
+            down: self.down.or(other.down),
+            role: self.role.or(other.role),
+            qdisc: self.qdisc.or(other.qdisc),
+            buffer: self.buffer.or(other.buffer),
+            qdisc_down: self.qdisc_down.or(other.qdisc_down),
+            buffer_down: self.buffer_down.or(other.buffer_down),
+            qdisc_params: self.qdisc_params.or(other.qdisc_params),
+            param_down: match self.param_down.is_empty() {
+                true => other.param_down,
+                false => self.param_down,
+            },
+            regenerate: self.regenerate.or(other.regenerate),
+            at_once: self.at_once.or(other.at_once),
+            mss: self.mss.or(other.mss),
+            overhead: match self.overhead.is_empty() {
+                true => other.overhead,
+                false => self.overhead,
+            },
+            mpu: self.mpu.or(other.mpu),
+            atm,
+            ptm,
+        }
+    }
+
+    /// What these flags ask for.
+    ///
+    /// # Errors
+    /// A rate is missing, or a number of the overhead or a parameter is out of range.
+    pub(crate) fn config(&self, catalog: &impl Catalog) -> Result<LinkConfig, BadArgument> {
+        let need =
+            |rate: Option<Rate>, flag| rate.ok_or_else(|| bad("", format!("missing: {flag}")));
+        let (up, down) = (
+            need(self.up, "--up <RATE>")?,
+            need(self.down, "--down <RATE>")?,
+        );
+        let overhead = self
+            .link_overhead()
+            .map_err(|error| bad("--overhead", error.to_string()))?;
+        let surroundings = surroundings(&overhead);
+        let discipline = |name: &str, given: &Params, link, reverse, limit| {
+            let place = Place {
+                link,
+                reverse,
+                limit,
+            };
+            let config = resolve(catalog, name, given, &surroundings, place);
+            config.map(Stage::Queue).map_err(BadArgument::from)
+        };
+        let uplink = match (self.role.unwrap_or_default(), self.regenerate.unwrap_or(1)) {
+            (Role::Home, _) => {
+                let buffer = self.buffer.unwrap_or_else(|| default_buffer(up));
+                let name = self.qdisc.as_deref().unwrap_or("aq");
+                discipline(name, &self.qdisc_params.0, up, down, buffer)?
+            }
+            (Role::Headend, 0) => Stage::AtOnce,
+            (Role::Headend, factor) => Stage::Regenerator(RegeneratorParams {
+                factor,
+                segment: self.mss.map_or(1460, |mss| mss.0.clamp(1, 65_535) as u32),
+                paced: !self.at_once.unwrap_or(false),
+            }),
+        };
+        let downlink = match self.qdisc_down.as_deref() {
+            None | Some(NONE) => Stage::AtOnce,
+            Some(name) => {
+                let buffer = self.buffer_down.unwrap_or_else(|| default_buffer(down));
+                let given = self.qdisc_params.for_downlink(&self.param_down);
+                discipline(name, &given, down, up, buffer)?
+            }
+        };
+        Ok(LinkConfig {
+            up,
+            down,
+            overhead,
+            uplink,
+            downlink,
+        })
+    }
+
+    fn link_overhead(&self) -> Result<Overhead, OverheadError> {
+        let mut words: Vec<String> = self.overhead.iter().map(|words| keywords(words)).collect();
+        if let Some(mpu) = self.mpu {
+            words.push(format!("mpu {mpu}"));
+        }
+        for (given, word) in [(self.atm, "atm"), (self.ptm, "ptm")] {
+            if given == Some(true) {
+                words.push(word.into());
+            }
+        }
+        words.join(" ").parse()
+    }
+}
+
+/// What `--qdisc-down` says where frames pass at once.
+const NONE: &str = "none";
+
+/// What real packets suggest: Linux's ACKs carry timestamps, and it delays them.
+fn surroundings(overhead: &Overhead) -> Params {
+    let charged = |packet: u32| {
+        let frame = if overhead.counts_frames() { 14 } else { 0 };
+        Bytes(overhead.charge_len(packet + frame).into()).to_string()
+    };
+    [
+        ("ack-size", charged(52)),
+        ("data-size", charged(1500)),
+        ("data-per-ack", "auto".to_owned()),
+    ]
+    .into_iter()
+    .collect()
+}
+
+fn bad(argument: &str, message: String) -> BadArgument {
+    BadArgument {
+        argument: argument.into(),
+        value: None,
+        message,
+    }
+}
+
+/// tc-cake's words, with the keyword that a bare number leaves out.
+fn keywords(words: &str) -> String {
+    let words = words.split_whitespace();
+    let words: Vec<String> = words
+        .map(|word| match word.parse::<i64>() {
+            Ok(number) => format!("overhead {number}"),
+            Err(_) => word.into(),
+        })
+        .collect();
+    words.join(" ")
+}
+
+fn overhead_words(words: &str) -> Result<String, OverheadError> {
+    keywords(words).parse::<Overhead>().map(|_| words.into())
+}
+
+/// AQ's 50 packets, or 100 ms of full frames where that is more: short of what a fast link
+/// needs otherwise, and at most some 120 MB at 10 Gbit/s.
+fn default_buffer(up: Rate) -> Limit {
+    let packets = up.bits_per_sec() / (10 * 8 * 1514);
+    Limit::Packets(u32::try_from(packets.clamp(50, 100_000)).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asymq_core::catalog::Standard;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: GatewayArgs,
+    }
+
+    fn config(more: &str) -> LinkConfig {
+        let line = format!("x --lan a --wan b --up 1mbit --down 10mbit {more}");
+        let line = Line::try_parse_from(line.split_whitespace()).unwrap();
+        line.args.settings.config(&Standard).unwrap().link
+    }
+
+    #[test]
+    fn overhead_is_given_in_bytes_or_in_words() {
+        for (flags, numbers) in [
+            ("", "noatm"),
+            ("--overhead 44 --atm", "overhead 44 atm"),
+            ("--overhead -4", "overhead -4 noatm"),
+            ("--overhead 10 --mpu 64 --ptm", "overhead 10 mpu 64 ptm"),
+            ("--overhead docsis", "overhead 18 mpu 64 noatm"),
+            ("--overhead pppoe-vcmux ether-vlan", "overhead 36 atm"),
+        ] {
+            assert_eq!(config(flags).overhead.to_string(), numbers, "{flags}");
+        }
+    }
+
+    #[test]
+    fn aq_counts_packets_as_the_link_charges_them() {
+        let sizes = |flags| match config(flags).uplink {
+            Stage::Queue(config) => {
+                let size = |name| config.get::<Bytes>(name).unwrap().0;
+                (size("ack-size"), size("data-size"))
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(sizes(""), (66, 1514));
+        assert_eq!(sizes("--overhead 0"), (52, 1500));
+        // 52 + 40 bytes fill 2 cells, 1500 + 40 fill 33.
+        assert_eq!(sizes("--overhead pppoe-llcsnap"), (106, 1749));
+        assert_eq!(sizes("--ack-size 80b"), (80, 1514));
+    }
+
+    #[test]
+    fn the_buffer_grows_with_the_rate() {
+        let buffer = |rate: &str| default_buffer(rate.parse().unwrap());
+        assert_eq!(buffer("1mbit"), Limit::Packets(50));
+        // 100 ms at 100 Mbit/s are 1.25 MB, 825 frames of 1514 bytes.
+        assert_eq!(buffer("100mbit"), Limit::Packets(825));
+        assert_eq!(buffer("1000gbit"), Limit::Packets(100_000));
+    }
+
+    #[test]
+    fn one_name_is_one_discipline_wherever_it_runs() {
+        let uplink = |flags| match config(flags).uplink {
+            Stage::Queue(config) => config,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(uplink("--qdisc vaq").params.get("ack-queue"), Some("fifo"));
+        let slots = uplink("--qdisc vaq-slots");
+        assert_eq!(slots.params.get("ack-queue"), Some("sad"));
+        assert_eq!(slots.params.get("ack-limit"), Some("30p"));
+    }
+
+    #[test]
+    fn the_downlink_has_parameters_of_its_own() {
+        let downlink = |flags| match config(flags).downlink {
+            Stage::Queue(config) => config,
+            other => panic!("{other:?}"),
+        };
+        let down = downlink("--qdisc-down wrr --data-share 0.7 --param-down data-share=0.2");
+        assert_eq!(down.params.get("data-share"), Some("0.2"));
+        assert_eq!(config("--qdisc-down none").downlink, Stage::AtOnce);
+    }
+}

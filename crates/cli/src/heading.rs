@@ -1,0 +1,204 @@
+//! What ran, in a line: what every reader asks for, and all that differs from the defaults.
+
+use crate::output;
+use crate::words::{count, path, span};
+use asymq_args::{Defaults, ScenarioArgs, title};
+use asymq_core::Rate;
+use asymq_core::catalog::{Catalog, Config, Params, Place, resolve};
+use asymq_scenario::{AckPolicy, Scenario};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// Parts of a scenario that the line, or the table under it, always shows in words of their own.
+const SHOWN: &[&str] = &[
+    "up",
+    "down",
+    "flows-up",
+    "flows-down",
+    "rtt",
+    "buffer",
+    "buffer-down",
+    "uplink",
+    "downlink",
+    "tcp",
+    "ack-policy",
+    "udp",
+    "duration",
+    "warmup",
+    "seed",
+    "runs",
+    "probe",
+];
+
+/// The scenario without the uplink's discipline.
+pub(crate) fn setting(scenario: &Scenario, catalog: &impl Catalog, defaults: &Defaults) -> String {
+    let bits = |rate: Rate| output::rate(rate.bits_per_sec() as f64);
+    let mut text = format!(
+        "{} up, {} down; {} and {}; {}",
+        bits(scenario.up),
+        bits(scenario.down),
+        count(scenario.flows_up, "upload"),
+        count(scenario.flows_down, "download"),
+        path(scenario),
+    );
+    match scenario.ack_policy {
+        AckPolicy::EveryPacket => {}
+        AckPolicy::Delayed(timeout) => {
+            let _ = write!(text, "; ACKs delayed up to {}", span(timeout));
+        }
+        AckPolicy::Every(packets, timeout) => {
+            let timeout = span(timeout);
+            let _ = write!(text, "; an ACK every {packets} packets, or after {timeout}");
+        }
+    }
+    let down = discipline(&scenario.downlink, catalog);
+    if down != title("droptail") {
+        let _ = write!(text, "; {down} at the downlink");
+    }
+    for burst in &scenario.udp {
+        let _ = write!(text, "; UDP {burst}");
+    }
+    for difference in differences(scenario, catalog, defaults) {
+        let _ = write!(text, "; {difference}");
+    }
+    text
+}
+
+/// The discipline, and its parameters that are not its defaults.
+pub(crate) fn discipline(config: &Config, catalog: &impl Catalog) -> String {
+    let place = Place {
+        link: config.link,
+        reverse: config.reverse,
+        limit: config.limit,
+    };
+    // What the packets of a scenario suggest is not a choice of the user's.
+    let suggested = ["ack-size", "data-size", "data-per-ack"];
+    let surroundings: Params = suggested
+        .iter()
+        .filter_map(|name| Some((*name, config.params.get(name)?)))
+        .collect();
+    let own = resolve(catalog, &config.qdisc, &Params::new(), &surroundings, place);
+    let own = own.map(|own| own.params).unwrap_or_default();
+    let changed: Vec<String> = config
+        .params
+        .iter()
+        .filter(|(name, value)| own.get(name) != Some(value))
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    match changed.is_empty() {
+        true => title(&config.qdisc).to_owned(),
+        false => format!("{} ({})", title(&config.qdisc), changed.join(", ")),
+    }
+}
+
+/// What else the scenario sets: every value that is not the default's, so that a new one is shown
+/// without a word here.
+fn differences(scenario: &Scenario, catalog: &impl Catalog, defaults: &Defaults) -> Vec<String> {
+    let json = |scenario: &Scenario| serde_json::to_value(scenario).unwrap_or_default();
+    let default = ScenarioArgs::default().resolve_in(catalog, defaults).ok();
+    let default = default.as_ref().map(json).unwrap_or_default();
+    let regenerated = catalog_regenerates(scenario, catalog);
+    let Value::Object(values) = json(scenario) else {
+        return Vec::new();
+    };
+    values
+        .iter()
+        .filter(|(name, _)| !SHOWN.contains(&name.as_str()))
+        .filter(|(name, value)| match name.as_str() {
+            "regenerate" => value.as_u64() != Some(u64::from(regenerated)),
+            name => default.get(name) != Some(value),
+        })
+        .map(|(name, value)| difference(name, value))
+        .collect()
+}
+
+fn catalog_regenerates(scenario: &Scenario, catalog: &impl Catalog) -> bool {
+    let role = asymq_core::catalog::Role::Qdisc;
+    let entry = catalog.entry(role, &scenario.uplink.qdisc);
+    entry.is_some_and(|entry| entry.regenerates)
+}
+
+fn difference(name: &str, value: &Value) -> String {
+    match value {
+        Value::Bool(true) => name.to_owned(),
+        Value::Bool(false) => format!("no {name}"),
+        Value::String(text) => format!("{name} {text}"),
+        Value::Array(items) => {
+            let item = |item: &Value| {
+                item.as_str()
+                    .map_or_else(|| item.to_string(), str::to_owned)
+            };
+            let items: Vec<String> = items.iter().map(item).collect();
+            format!("{name} {}", items.join(", "))
+        }
+        other => format!("{name} {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asymq_args::SimulatedArgs;
+    use asymq_core::catalog::Standard;
+
+    fn heading(args: ScenarioArgs) -> String {
+        let scenario = args.resolve(&Defaults::paper()).unwrap();
+        setting(&scenario, &Standard, &Defaults::paper())
+    }
+
+    #[test]
+    fn defaults_are_not_mentioned_and_what_differs_is() {
+        assert_eq!(
+            heading(ScenarioArgs::default()),
+            "1 Mbit/s up, 10 Mbit/s down; 5 uploads and 10 downloads; NewReno, RTT 20 ms to 300 ms, buffers of 50 packets"
+        );
+        let changed = ScenarioArgs {
+            mss: Some("1000b".parse().unwrap()),
+            window: Some("64kb".parse().unwrap()),
+            qdisc_down: Some("fq".into()),
+            simulated: SimulatedArgs {
+                sack: Some(true),
+                links: Some(3),
+                web: vec!["down:1:30kb:1.3".parse().unwrap()],
+                regenerate: Some(2),
+                ..SimulatedArgs::default()
+            },
+            ..ScenarioArgs::default()
+        };
+        let line = heading(changed);
+        for expected in [
+            "; FQ at the downlink",
+            "; sack",
+            "; links 3",
+            "; mss 1000",
+            "; window 64kb",
+            "; web down:1:30kb:1.3",
+            "; regenerate 2",
+        ] {
+            assert!(line.contains(expected), "{expected}: {line}");
+        }
+    }
+
+    #[test]
+    fn a_disciplines_own_parameters_are_named_where_they_were_changed() {
+        let params = |given: &[(&str, &str)], name: &str| {
+            let args = ScenarioArgs {
+                qdisc: Some(name.into()),
+                qdisc_params: asymq_args::QdiscParams(given.iter().copied().collect()),
+                ..ScenarioArgs::default()
+            };
+            let scenario = args.resolve(&Defaults::paper()).unwrap();
+            discipline(&scenario.uplink, &Standard)
+        };
+        assert_eq!(params(&[], "aq"), "AQ");
+        assert_eq!(params(&[], "e-dcbq"), "E-DCBQ");
+        assert_eq!(
+            params(&[("interval", "1s"), ("gamma", "7")], "aq"),
+            "AQ (interval 1s)"
+        );
+        assert_eq!(
+            params(&[("ack-queue", "sad")], "vaq"),
+            "VAQ (ack-queue sad, max-stretch 93440b)"
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! The `asymq` command: reads the command line, runs one command, and answers with an exit code: 0, 1
+//! if it failed at run time, 2 if the input was bad, 130 if it was interrupted.
+//!
+//! A library, so that a program with disciplines of its own is the same command with one line:
+//! [`main_with`] of its catalog.
+
+mod chart;
+mod commands;
+mod driver;
+mod gateway;
+mod heading;
+mod output;
+mod report;
+mod table;
+mod words;
+
+use asymq_args::{BadArgument, ScenarioError};
+use asymq_core::catalog::Catalog;
+use asymq_gateway::GatewayError;
+use asymq_lab::LabError;
+use asymq_reproduce::SelectError;
+use asymq_reproduce::experiment::BadExperiment;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Full links in both directions: asymmetric queueing simulated, over real TCP, and as a gateway.
+#[derive(Debug, Parser)]
+#[command(name = "asymq", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Compare(Box<commands::compare::CompareArgs>),
+    Sim(Box<commands::sim::SimArgs>),
+    Lab(Box<commands::sim::LabArgs>),
+    /// Bridge two interfaces, shape the uplink, and serve ACKs and data as a discipline says.
+    #[command(
+        after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --down 10mbit --watch"
+    )]
+    Gateway(Box<gateway::GatewayArgs>),
+    Model(commands::model::ModelArgs),
+    Reproduce(commands::reproduce::ReproduceArgs),
+    Sweep(commands::sweep::SweepArgs),
+    Merge(commands::sweep::MergeArgs),
+}
+
+impl Command {
+    fn run(self, catalog: &'static impl Catalog) -> anyhow::Result<()> {
+        match self {
+            Self::Compare(args) => commands::compare::run(*args, catalog),
+            Self::Sim(args) => commands::sim::sim(*args, catalog),
+            Self::Lab(args) => commands::sim::lab(*args, catalog),
+            Self::Gateway(args) => Ok(gateway::run(&args, catalog)?),
+            Self::Model(args) => commands::model::run(&args),
+            Self::Reproduce(args) => commands::reproduce::run(&args),
+            Self::Sweep(args) => commands::sweep::sweep(&args),
+            Self::Merge(args) => commands::sweep::merge(&args),
+        }
+    }
+}
+
+const FAILURE: u8 = 1;
+const BAD_INPUT: u8 = 2;
+/// As shells report a process that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+/// Runs the command line with the disciplines of `catalog`.
+pub fn main_with(catalog: &'static impl Catalog) -> ExitCode {
+    asymq_args::install(catalog);
+    let parsed = command_line()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    match cli.command.run(catalog) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", in_one_line(&error));
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+fn exit_code(error: &anyhow::Error) -> u8 {
+    let (gateway, lab) = (error.downcast_ref(), error.downcast_ref());
+    let bad_input = error.is::<ScenarioError>()
+        || error.is::<BadExperiment>()
+        || error.is::<SelectError>()
+        || error.is::<BadArgument>()
+        || gateway.is_some_and(GatewayError::is_bad_input)
+        || lab.is_some_and(LabError::is_bad_input);
+    match lab {
+        Some(LabError::Interrupted) => INTERRUPTED,
+        _ if bad_input => BAD_INPUT,
+        _ => FAILURE,
+    }
+}
+
+/// The error and its causes, each said once: some errors speak for their cause.
+fn in_one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line = if line.is_empty() {
+                cause
+            } else {
+                format!("{line}: {cause}")
+            };
+        }
+    }
+    line
+}
+
+/// The command line, with `--flows-up -1` a wrong number and not an unknown flag.
+fn command_line() -> clap::Command {
+    let allow_minus = |arg: clap::Arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    Cli::command()
+        .mut_subcommands(|command| command.mut_args(allow_minus))
+        .mut_subcommand("compare", commands::compare::own_defaults)
+}
+
+/// Answers an invalid command line, or one that asks for help.
+fn refuse(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // Nobody is left to tell if the terminal is gone.
+            let _ = error.print();
+        }
+        _ => eprintln!("{}", BadArgument::from(error)),
+    }
+    ExitCode::from(if error.use_stderr() { BAD_INPUT } else { 0 })
+}

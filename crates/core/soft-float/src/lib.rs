@@ -1,0 +1,212 @@
+//! Every queue, service and discipline of `decide` and `hold`, and the regenerator, for one kind of
+//! packet: what a kernel would link. `scripts/soft-float` looks for floats in the result.
+#![no_std]
+
+extern crate alloc;
+
+use alloc::boxed::Box;
+use asymq_core::ack::AckInfo;
+use asymq_core::classify::Classifier;
+use asymq_core::decide::aqm::{Aqm, Red, RedParams};
+use asymq_core::decide::control::{Controller, Levels, Needs, Settings, Signals, Step};
+use asymq_core::decide::service::{
+    AckCredit, AcksFirst, CreditPer, InOrder, PacedShares, RoundRobin, Service, WeightedBytes,
+};
+use asymq_core::frame::{FlowKey, ack_info, mark_ce, parse, rewrite_ack};
+use asymq_core::hold::{
+    AckFilter, Buffer, BuildError, DropTail, Egress, Fifo, FilterBounds, FlowQueues, Machine,
+    Parts, Queue, Regenerator, RegeneratorParams, Survivor, Transmitter,
+};
+use asymq_core::overhead::Overhead;
+use asymq_core::qdisc::{Discard, Reading};
+use asymq_core::{Duration, Header, Instant, Limit, Packet, Qdisc, Rate, Share};
+use core::alloc::{GlobalAlloc, Layout};
+use core::hint::black_box;
+
+unsafe extern "C" {
+    fn asymq_alloc(size: usize) -> *mut u8;
+    fn asymq_free(place: *mut u8);
+}
+
+struct Host;
+
+// SAFETY: the host's allocator aligns as C's malloc does, and nothing here wants more.
+unsafe impl GlobalAlloc for Host {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: any size is allowed.
+        unsafe { asymq_alloc(layout.size()) }
+    }
+    unsafe fn dealloc(&self, place: *mut u8, _: Layout) {
+        // SAFETY: it came from `asymq_alloc`.
+        unsafe { asymq_free(place) }
+    }
+}
+
+#[global_allocator]
+static HOST: Host = Host;
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}
+
+/// A frame of fixed size with its facts.
+#[derive(Clone)]
+struct Frame {
+    header: Header,
+    network: u16,
+    transport: u16,
+    bytes: [u8; 128],
+}
+
+impl Packet for Frame {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+    fn ack_info(&self) -> Option<AckInfo> {
+        ack_info(&self.bytes, self.transport)
+    }
+    fn mark_ce(&mut self) -> bool {
+        mark_ce(&mut self.bytes, self.network)
+    }
+    fn rewrite_ack(&mut self, info: &AckInfo) {
+        rewrite_ack(&mut self.bytes, self.transport, info);
+    }
+}
+
+/// A controller that answers with what was measured: the real ones use floats, once an interval.
+struct Fixed;
+
+impl Controller for Fixed {
+    fn step(&mut self, now: Instant, signals: &Signals) -> Step {
+        black_box(signals);
+        let settings = self.follow(&signals.levels);
+        Step {
+            settings,
+            next: now + Duration::from_millis(200),
+        }
+    }
+    fn follow(&mut self, levels: &Levels) -> Settings {
+        black_box(levels);
+        Settings {
+            data_share: Some(black_box(Share::HALF)),
+            ack_limit: Some(black_box(Limit::Packets(10))),
+            data_limit: Some(black_box(Limit::Bytes(10_000))),
+            target: Some(black_box(Duration::ZERO)),
+        }
+    }
+    fn needs(&self) -> Needs {
+        Needs {
+            reverse: true,
+            acked_bytes: true,
+            levels: true,
+        }
+    }
+}
+
+type Built<T> = Result<T, BuildError>;
+type BoxedQueue = Box<dyn Queue<Frame> + Send>;
+
+fn queue(kind: u8, limit: Limit) -> Built<BoxedQueue> {
+    let bounds = FilterBounds::default();
+    Ok(match kind % 4 {
+        0 => Box::new(Fifo::new(limit)?),
+        1 => Box::new(AckFilter::new(Survivor::AtTail, bounds, limit)?),
+        2 => Box::new(AckFilter::new(Survivor::InSlot, bounds, limit)?),
+        _ => Box::new(FlowQueues::new(limit)?),
+    })
+}
+
+fn service(kind: u8, link: Rate) -> Box<dyn Service + Send> {
+    match kind % 6 {
+        0 => Box::new(InOrder),
+        1 => Box::new(AcksFirst),
+        2 => Box::new(RoundRobin::default()),
+        3 => Box::new(WeightedBytes::new(black_box(Share::HALF))),
+        4 => Box::new(PacedShares::new(link, black_box(Share::HALF))),
+        _ => Box::new(AckCredit::new(CreditPer::Byte, link, link, 100_000)),
+    }
+}
+
+fn machine<Q: Queue<Frame> + Send + 'static>(
+    kind: u8,
+    link: Rate,
+    limit: Limit,
+    [ack, data, priority]: [Q; 3],
+) -> Built<Box<dyn Qdisc<Frame> + Send>> {
+    let red = Red::new(RedParams::for_limit(u32::from(kind), link.tx_time(1500)));
+    let parts = Parts {
+        classifier: black_box(Classifier::PureAck),
+        ack,
+        data,
+        priority: Some(priority),
+        aqm: Some(Box::new(red) as Box<dyn Aqm + Send>),
+        service: service(kind, link),
+        controller: Some(Box::new(Fixed)),
+        buffer: black_box(Buffer::InRatio(limit)),
+    };
+    Ok(Box::new(Machine::new(parts, Some(Share::HALF))?))
+}
+
+fn qdisc(kind: u8, link: Rate, limit: Limit) -> Built<Box<dyn Qdisc<Frame> + Send>> {
+    match kind % 3 {
+        0 => Ok(Box::new(DropTail::new(limit)?)),
+        1 => {
+            let fifo = || Fifo::new(limit);
+            machine(kind, link, limit, [fifo()?, fifo()?, fifo()?])
+        }
+        _ => {
+            let queue = |shift: u32| queue(kind >> shift, limit);
+            machine(kind, link, limit, [queue(2)?, queue(4)?, queue(6)?])
+        }
+    }
+}
+
+fn run(kind: u8, bits: u64, bytes: [u8; 128]) -> Option<u64> {
+    let link = Rate::from_bits_per_sec(bits)?;
+    let now = Instant::from_nanos(bits);
+    let limit = black_box(Limit::Packets(u32::from(kind)));
+    let parsed = parse(&bytes, &FlowKey::new([bits, !bits]));
+    let mut header = parsed.header;
+    header.len = black_box(Overhead::default()).charge(&parsed, header.len);
+    let frame = Frame {
+        header,
+        network: parsed.network,
+        transport: parsed.transport,
+        bytes,
+    };
+    let mut egress = Egress::new(qdisc(kind, link, limit).ok()?, link);
+    egress.enqueue(now, frame.clone(), &mut Discard);
+    egress.observe(now, &header);
+    let sent = egress.dequeue(now, &mut Discard);
+    let other = qdisc(!kind, link, limit).ok()?;
+    egress.replace(
+        now,
+        other,
+        link,
+        |frame| frame.header.len += 1,
+        &mut Discard,
+    );
+    egress.qdisc().probe(&mut |name, reading| {
+        if let Reading::Count(count) = reading {
+            black_box((name, count));
+        }
+    });
+    let mut regenerator = Regenerator::new(black_box(RegeneratorParams::default())).ok()?;
+    regenerator.push(now, sent.unwrap_or(frame), &mut Discard);
+    let passed = regenerator.pop(now).map_or(0, |frame| frame.header.ack);
+    let mut transmitter = Transmitter::new(link);
+    transmitter.set_rate(now, link);
+    let next = egress.next().or(regenerator.next_at())?;
+    Some(next.as_nanos() + u64::from(passed) + egress.meters().sent.total().bytes)
+}
+
+/// The entry point.
+///
+/// # Safety
+/// `bytes` points to 128 bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asymq_soft_float(kind: u8, bits: u64, bytes: *const [u8; 128]) -> u64 {
+    // SAFETY: as the caller promises.
+    run(kind, bits, unsafe { *bytes }).unwrap_or(0)
+}

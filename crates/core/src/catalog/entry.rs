@@ -1,0 +1,121 @@
+//! What the catalog says of a discipline or a part.
+
+use super::parameter::Parameter;
+
+/// What an entry is the name of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A discipline: a choice of parts.
+    Qdisc,
+    /// How ACKs wait.
+    AckQueue,
+    /// How data waits.
+    DataQueue,
+    /// What drops or marks arrivals early.
+    Aqm,
+    /// Which queue is served next.
+    Service,
+    /// What moves the settings.
+    Controller,
+}
+
+impl Role {
+    /// The roles of parts, in the order in which they are resolved.
+    pub const PARTS: [Self; 5] = [
+        Self::AckQueue,
+        Self::DataQueue,
+        Self::Aqm,
+        Self::Service,
+        Self::Controller,
+    ];
+
+    /// The flag and the key under which it is chosen.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Qdisc => "qdisc",
+            Self::AckQueue => "ack-queue",
+            Self::DataQueue => "data-queue",
+            Self::Aqm => "aqm",
+            Self::Service => "service",
+            Self::Controller => "controller",
+        }
+    }
+
+    /// The part that a discipline has unless it says otherwise.
+    pub const fn default_part(self) -> &'static str {
+        match self {
+            Self::Qdisc => "droptail",
+            Self::AckQueue | Self::DataQueue => "fifo",
+            Self::Aqm | Self::Controller => "none",
+            Self::Service => "shared",
+        }
+    }
+
+    /// What is chosen, for `--help`.
+    pub const fn help(self) -> &'static str {
+        match self {
+            Self::Qdisc => "Queue discipline",
+            Self::AckQueue => "How ACKs wait, instead of the discipline's own way",
+            Self::DataQueue => "How data waits, instead of the discipline's own way",
+            Self::Aqm => "What drops or marks arrivals early, instead of the discipline's own",
+            Self::Service => "Which queue is served next, instead of the discipline's own way",
+            Self::Controller => "What moves the settings, instead of the discipline's own",
+        }
+    }
+}
+
+/// Where a discipline comes from, for tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// What people run today.
+    Peer,
+    /// A mechanism as its paper has it.
+    Paper,
+    /// A mechanism of a paper with a part of ours, under a name of its own.
+    Variant,
+    /// Neither: parts, and disciplines from elsewhere.
+    Other,
+}
+
+/// A discipline or a part, as the catalog knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// What it is the name of.
+    pub role: Role,
+    /// Its name in flags, files and results.
+    pub name: &'static str,
+    /// Its name as the papers spell it, for tables and charts.
+    pub title: &'static str,
+    /// What it does, in a line without a full stop.
+    pub summary: &'static str,
+    /// Where it is published, as in `docs/papers.md`; empty if nowhere.
+    pub source: &'static str,
+    /// Where it comes from.
+    pub group: Group,
+    /// Values of parameters that it brings, its parts among them; what the user gives goes first.
+    pub brings: &'static [(&'static str, &'static str)],
+    /// Its own parameters, each after those that its default needs.
+    pub parameters: &'static [Parameter],
+    /// Parameters of other parts that it sets itself, so that they cannot be given.
+    pub moves: &'static [&'static str],
+    /// Whether ACKs are regenerated beyond the link.
+    pub regenerates: bool,
+}
+
+impl Entry {
+    /// A part that brings nothing and has no parameters.
+    pub const fn part(role: Role, name: &'static str, summary: &'static str) -> Self {
+        Self {
+            role,
+            name,
+            title: name,
+            summary,
+            source: "",
+            group: Group::Other,
+            brings: &[],
+            parameters: &[],
+            moves: &[],
+            regenerates: false,
+        }
+    }
+}

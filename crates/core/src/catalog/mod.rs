@@ -1,0 +1,111 @@
+//! Every discipline and every part by name: what it is, what parameters it has, how it is built.
+//!
+//! Flags, files, `--help`, documentation, laws, golden traces, fuzzing and benchmarks are made from
+//! here, so that nothing can be forgotten. A discipline from elsewhere joins by a [`Catalog`] of its
+//! own that answers for its names and hands the others to [`Standard`]; `docs/extending.md` shows it.
+
+mod build;
+mod compose;
+mod config;
+mod disciplines;
+mod entry;
+mod parameter;
+mod params;
+mod parts;
+mod resolve;
+
+pub use build::Standard;
+pub use compose::compose;
+pub use config::Config;
+pub use entry::{Entry, Group, Role};
+pub use parameter::{Context, Default, Kind, Parameter};
+pub use params::Params;
+pub use resolve::{ConfigError, Place, known_parameters, resolve};
+
+use crate::decide::aqm::Aqm;
+use crate::decide::classify::Classifier;
+use crate::decide::control::Controller;
+use crate::decide::service::Service;
+use crate::hold::{BuildError, Queue};
+use crate::packet::Packet;
+use crate::qdisc::Qdisc;
+use crate::units::{Limit, Share};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// A queue that a discipline can own in any thread.
+pub type BoxedQueue<P> = Box<dyn Queue<P> + Send>;
+/// A discipline that a driver can own in any thread.
+pub type BoxedQdisc<P> = Box<dyn Qdisc<P> + Send>;
+/// A controller, and the data share that it starts with if it moves one.
+pub type StartedController = (Box<dyn Controller + Send>, Option<Share>);
+
+/// What disciplines and parts there are, and how they are built from a resolved [`Config`].
+///
+/// All building may fail: for want of memory, or by a description that makes no sense.
+pub trait Catalog: Sync {
+    /// All entries, in the order of `--help`.
+    fn entries(&self) -> Vec<&'static Entry>;
+
+    /// A queue in the `role` of the ACK queue or the data queue, which holds at most `limit`.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn queue<P: Packet + Send + 'static>(
+        &self,
+        role: Role,
+        config: &Config,
+        limit: Limit,
+    ) -> Result<BoxedQueue<P>, BuildError>;
+
+    /// The rule that sends packets to classes.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn classifier(&self, config: &Config) -> Result<Classifier, BuildError>;
+
+    /// The AQM on arrival, if there is one.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn aqm(&self, config: &Config) -> Result<Option<Box<dyn Aqm + Send>>, BuildError>;
+
+    /// The service.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn service(&self, config: &Config) -> Result<Box<dyn Service + Send>, BuildError>;
+
+    /// The controller, if there is one.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn controller(&self, config: &Config) -> Result<Option<StartedController>, BuildError>;
+
+    /// The discipline, empty. A catalog whose discipline is not made of parts builds it here, and
+    /// leaves the others to [`compose`](fn@compose).
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        config: &Config,
+    ) -> Result<BoxedQdisc<P>, BuildError>
+    where
+        Self: Sized,
+    {
+        compose(self, config)
+    }
+
+    /// The entry of a name in a role.
+    fn entry(&self, role: Role, name: &str) -> Option<&'static Entry> {
+        let mut entries = self.entries().into_iter();
+        entries.find(|entry| entry.role == role && entry.name == name)
+    }
+
+    /// The entries of a role.
+    fn of_role(&self, role: Role) -> Vec<&'static Entry> {
+        let entries = self.entries().into_iter();
+        entries.filter(|entry| entry.role == role).collect()
+    }
+}

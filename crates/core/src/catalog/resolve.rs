@@ -1,0 +1,213 @@
+//! From a name and what was given to a complete description.
+
+use super::config::Config;
+use super::entry::{Entry, Role};
+use super::parameter::{Context, Default, Kind, Parameter, either};
+use super::params::Params;
+use super::{Catalog, parts};
+use crate::units::{Limit, Rate};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Where a discipline stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Capacity of the link.
+    pub link: Rate,
+    /// Capacity of the reverse direction.
+    pub reverse: Rate,
+    /// How much may wait.
+    pub limit: Limit,
+}
+
+/// A name or a parameter that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The parameter, or `qdisc`.
+    pub parameter: String,
+    /// Its value.
+    pub value: String,
+    /// What is wrong, and what to write instead.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            parameter,
+            value,
+            message,
+        } = self;
+        write!(f, "--{parameter} {value}: {message}")
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+/// The complete description of a discipline at a place. Each parameter is the first of: what was
+/// `given`, what the discipline brings, what its parts bring, what `surroundings` suggest (packet
+/// sizes, say), and its default. What is given for a parameter that the discipline lacks is left
+/// out: the answer says what runs.
+///
+/// # Errors
+/// The name is not in the catalog, or a value that was given makes no sense.
+pub fn resolve(
+    catalog: &impl Catalog,
+    name: &str,
+    given: &Params,
+    surroundings: &Params,
+    place: Place,
+) -> Result<Config, ConfigError> {
+    let discipline = find(catalog, Role::Qdisc, Role::Qdisc.key(), name)?;
+    check_names(catalog, given)?;
+    let mut resolution = Resolution {
+        given,
+        surroundings,
+        place,
+        brings: discipline.brings.to_vec(),
+        params: Params::new(),
+    };
+    let mut chosen = Vec::new();
+    for role in Role::PARTS {
+        let key = role.key();
+        let part = resolution
+            .before_default(key)
+            .unwrap_or(role.default_part());
+        let part = find(catalog, role, key, part)?;
+        resolution.params.set(key, part.name);
+        chosen.push(part);
+    }
+    // Of what parts bring the last's goes first: a controller knows more than a queue.
+    for part in chosen.iter().rev() {
+        resolution.brings.extend_from_slice(part.brings);
+    }
+    let moved = |parameter: &Parameter| {
+        let moves = |part: &&Entry| part.moves.contains(&parameter.name);
+        chosen.iter().any(moves)
+    };
+    let own = discipline.parameters.iter();
+    let of_parts = chosen.iter().rev().flat_map(|part| part.parameters);
+    for parameter in parts::COMMON.iter().chain(own).chain(of_parts) {
+        if !moved(parameter) {
+            resolution.add(parameter)?;
+        }
+    }
+    if resolution.params.get("buffer-split") == Some("separate") {
+        for parameter in parts::LIMITS {
+            resolution.add(parameter)?;
+        }
+    }
+    Ok(Config {
+        qdisc: discipline.name.into(),
+        link: place.link,
+        reverse: place.reverse,
+        limit: place.limit,
+        params: resolution.params,
+    })
+}
+
+struct Resolution<'a> {
+    given: &'a Params,
+    surroundings: &'a Params,
+    place: Place,
+    brings: Vec<(&'static str, &'static str)>,
+    params: Params,
+}
+
+impl Resolution<'_> {
+    /// What was given or brought.
+    fn before_default(&self, name: &str) -> Option<&str> {
+        let brought = || self.brings.iter().find(|(key, _)| *key == name);
+        self.given
+            .get(name)
+            .or_else(|| brought().map(|(_, value)| *value))
+    }
+
+    fn add(&mut self, parameter: &Parameter) -> Result<(), ConfigError> {
+        let name = parameter.name;
+        if self.params.get(name).is_some() {
+            return Ok(());
+        }
+        let value = match self.before_default(name) {
+            Some(text) => parameter.kind.check(text).map_err(|message| ConfigError {
+                parameter: name.into(),
+                value: text.into(),
+                message,
+            })?,
+            None => self.suggested(parameter),
+        };
+        self.params.set(name, value);
+        Ok(())
+    }
+
+    /// What the surroundings suggest, if that is a value of this parameter, or its default.
+    fn suggested(&self, parameter: &Parameter) -> String {
+        let suggestion = self.surroundings.get(parameter.name);
+        if let Some(Ok(value)) = suggestion.map(|text| parameter.kind.check(text)) {
+            return value;
+        }
+        match parameter.default {
+            Default::Text(text) => text.into(),
+            Default::Computed(_, value) => value(&Context {
+                link: self.place.link,
+                reverse: self.place.reverse,
+                limit: self.place.limit,
+                params: &self.params,
+            }),
+        }
+    }
+}
+
+fn find(
+    catalog: &impl Catalog,
+    role: Role,
+    key: &str,
+    name: &str,
+) -> Result<&'static Entry, ConfigError> {
+    catalog.entry(role, name).ok_or_else(|| {
+        let names: Vec<&str> = catalog.of_role(role).iter().map(|e| e.name).collect();
+        ConfigError {
+            parameter: key.into(),
+            value: name.into(),
+            message: format!("unknown; use {}", either(&names)),
+        }
+    })
+}
+
+/// Every name that is given is a parameter of something.
+fn check_names(catalog: &impl Catalog, given: &Params) -> Result<(), ConfigError> {
+    let known = known_parameters(catalog);
+    for (name, value) in given.iter() {
+        if !known.iter().any(|parameter| parameter.name == name) {
+            return Err(ConfigError {
+                parameter: name.into(),
+                value: value.into(),
+                message: "unknown parameter; --help lists what there is".to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Every parameter of the catalog once, parts among them, in the order of `--help`.
+pub fn known_parameters(catalog: &impl Catalog) -> Vec<Parameter> {
+    const PART: Kind = Kind::Text("NAME", |text| Ok(text.into()));
+    let parts = Role::PARTS.iter().map(|role| Parameter {
+        name: role.key(),
+        help: role.help(),
+        kind: PART,
+        default: Default::Text("the discipline's own"),
+    });
+    let entries = catalog.entries();
+    let own = entries.iter().flat_map(|entry| entry.parameters).copied();
+    let mut known: Vec<Parameter> = Vec::new();
+    let common = parts::COMMON.iter().chain(parts::LIMITS).copied();
+    for parameter in parts.chain(common).chain(own) {
+        if !known.iter().any(|other| other.name == parameter.name) {
+            known.push(parameter);
+        }
+    }
+    known
+}

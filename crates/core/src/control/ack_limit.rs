@@ -1,0 +1,57 @@
+//! AFVQ: the ACK queue's limit follows what waits in the data queue (AFVQ, abstract;
+//! `docs/afvq.md` derives the rule).
+
+use crate::decide::classify::Class;
+use crate::decide::control::{Controller, Levels, Needs, Settings, Signals, Step};
+use crate::units::{Instant, Limit};
+
+/// In proportion to the room left in the data queue, and never less than one ACK.
+#[derive(Clone, Copy, Debug)]
+pub struct AckLimit {
+    /// The limit at an empty data queue.
+    max_acks: u32,
+}
+
+impl AckLimit {
+    /// A limit of `max_acks` ACKs, at least one, at an empty data queue.
+    pub fn new(max_acks: u32) -> Self {
+        Self {
+            max_acks: max_acks.max(1),
+        }
+    }
+}
+
+impl Controller for AckLimit {
+    fn step(&mut self, _now: Instant, _signals: &Signals) -> Step {
+        Step {
+            settings: Settings::default(),
+            next: Instant::MAX,
+        }
+    }
+
+    fn follow(&mut self, levels: &Levels) -> Settings {
+        let Some(data) = levels.of(Class::Data) else {
+            return Settings::default();
+        };
+        let (used, limit) = match data.limit {
+            Limit::Packets(limit) => (u64::from(data.backlog.packets), u64::from(limit)),
+            Limit::Bytes(limit) => (data.backlog.bytes, limit),
+        };
+        let room = limit.saturating_sub(used);
+        let acks = u64::from(self.max_acks)
+            .saturating_mul(room)
+            .div_ceil(limit.max(1))
+            .max(1);
+        Settings {
+            ack_limit: Some(Limit::Packets(acks.min(u64::from(u32::MAX)) as u32)),
+            ..Settings::default()
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            levels: true,
+            ..Needs::default()
+        }
+    }
+}

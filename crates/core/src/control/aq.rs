@@ -1,0 +1,171 @@
+//! AQ: the capacities less the measured non-TCP rates (AQ, sec. 3).
+
+use super::model::{AckDemand, Capacities, OutOfReach};
+use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
+use crate::qdisc::{Probe, Reading};
+use crate::units::{Duration, Instant, Rate, Share};
+
+/// What AQ does where the capacities themselves violate eq. 11, so that no ratio would fill both
+/// directions. (Where only a *measurement* violates it, the last valid ratio stays in force: the
+/// paper reports full links at UDP rates that no other rule explains, sec. 4.8.)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BeyondLimit {
+    /// Half the uplink for each class. ACKs are lost, but they are cumulative: the download keeps
+    /// most of its rate and the upload its half.
+    #[default]
+    EqualShares,
+    /// ACKs are served only when no data waits, and one place is kept for them. What the paper's
+    /// implementation must have done: Figs. 5 and 6 show a full upload and no download.
+    StarveAcks,
+}
+
+/// How many data packets one ACK stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DataPerAck {
+    /// As given, at least 1: 1 without delayed ACKs, 2 with RFC 5681's.
+    Given(f64),
+    /// Counted in every interval: TCP data packets down over ACKs up.
+    Measured,
+}
+
+/// AQ's four parameters, its interval, and the two choices that the paper leaves open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AqParams {
+    /// Uplink capacity, the paper's `C_u`.
+    pub up: Rate,
+    /// Downlink capacity, the paper's `C_d`.
+    pub down: Rate,
+    /// Bytes of an ACK as charged to the link, `S_A`.
+    pub ack_size: u32,
+    /// Bytes of a full data packet as charged to the link, `S_D`.
+    pub data_size: u32,
+    /// Data packets per ACK.
+    pub data_per_ack: DataPerAck,
+    /// How often the ratio is recomputed, `T`.
+    pub interval: Duration,
+    /// What to do where eq. 11 fails.
+    pub beyond_limit: BeyondLimit,
+}
+
+impl AqParams {
+    /// The paper's defaults for a link: 40 and 1500 bytes, one ACK per packet, 200 ms.
+    pub const fn new(up: Rate, down: Rate) -> Self {
+        Self {
+            up,
+            down,
+            ack_size: 40,
+            data_size: 1500,
+            data_per_ack: DataPerAck::Given(1.0),
+            interval: Duration::from_millis(200),
+            beyond_limit: BeyondLimit::EqualShares,
+        }
+    }
+
+    /// The share of the uplink that is data's when nothing but TCP flows and nothing is measured.
+    ///
+    /// # Errors
+    /// Eq. 11 fails for these capacities and sizes.
+    pub fn static_data_share(&self) -> Result<f64, OutOfReach> {
+        let data_per_ack = match self.data_per_ack {
+            DataPerAck::Given(packets) => packets,
+            DataPerAck::Measured => 1.0,
+        };
+        self.data_share(self.capacities(0.0, 0.0), data_per_ack)
+    }
+
+    fn capacities(&self, non_tcp_up: f64, non_tcp_down: f64) -> Capacities {
+        Capacities {
+            up: self.up.bits_per_sec() as f64 - non_tcp_up,
+            down: self.down.bits_per_sec() as f64 - non_tcp_down,
+        }
+    }
+
+    fn data_share(&self, capacities: Capacities, data_per_ack: f64) -> Result<f64, OutOfReach> {
+        let demand = AckDemand::new(self.ack_size, self.data_size, data_per_ack);
+        Ok(capacities.full_rates(demand, demand)?.data_share())
+    }
+}
+
+/// The controller: answers with a new share at the end of every interval.
+#[derive(Clone, Debug)]
+pub struct AqController {
+    params: AqParams,
+    data_per_ack: f64,
+    last_valid_share: Option<f64>,
+}
+
+impl AqController {
+    /// A controller that has measured nothing.
+    pub fn new(params: AqParams) -> Self {
+        Self {
+            params,
+            data_per_ack: match params.data_per_ack {
+                DataPerAck::Given(packets) => packets,
+                DataPerAck::Measured => 1.0,
+            },
+            last_valid_share: params.static_data_share().ok(),
+        }
+    }
+
+    /// The data class's share in force.
+    pub fn data_share(&self) -> Share {
+        let share = self
+            .last_valid_share
+            .unwrap_or(match self.params.beyond_limit {
+                BeyondLimit::EqualShares => 0.5,
+                BeyondLimit::StarveAcks => 1.0,
+            });
+        Share::from_f64(share)
+    }
+
+    /// Eqs. 9 and 10: the capacities less what is not TCP.
+    fn measure(&mut self, signals: &Signals) {
+        let elapsed = signals.elapsed.as_secs_f64();
+        if elapsed <= 0.0 {
+            return;
+        }
+        self.update_data_per_ack(signals);
+        let rate = |bytes: u64| bytes as f64 * 8.0 / elapsed;
+        let (up, down) = (signals.arrived.non_tcp.bytes, signals.reverse.non_tcp.bytes);
+        let capacities = self.params.capacities(rate(up), rate(down));
+        if let Ok(share) = self.params.data_share(capacities, self.data_per_ack) {
+            self.last_valid_share = Some(share);
+        }
+    }
+
+    /// Moves a quarter of the way to what the interval showed; an interval with few ACKs shows
+    /// nothing. Lost data or a starved ACK class can only bend the count, so it is bounded.
+    fn update_data_per_ack(&mut self, signals: &Signals) {
+        const MIN_ACKS: u64 = 8;
+        const MAX_DATA_PER_ACK: f64 = 64.0;
+        let acks = signals.arrived.acks.packets;
+        if self.params.data_per_ack == DataPerAck::Measured && acks >= MIN_ACKS {
+            let seen = signals.reverse.tcp_data.packets as f64 / acks as f64;
+            self.data_per_ack += (seen.clamp(1.0, MAX_DATA_PER_ACK) - self.data_per_ack) / 4.0;
+        }
+    }
+}
+
+impl Controller for AqController {
+    fn step(&mut self, now: Instant, signals: &Signals) -> Step {
+        self.measure(signals);
+        Step {
+            settings: Settings {
+                data_share: Some(self.data_share()),
+                ..Settings::default()
+            },
+            next: now + self.params.interval,
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            reverse: true,
+            ..Needs::default()
+        }
+    }
+
+    fn probe(&self, show: &mut Probe<'_>) {
+        show("data_per_ack", Reading::Real(self.data_per_ack));
+    }
+}

@@ -1,0 +1,190 @@
+//! ACQ and DCBQ: the data class's rate climbs the gradient of a utility (ACQ, sec. 3.1; DCBQ,
+//! sec. 4.1).
+
+use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
+use crate::units::{Duration, Instant, Rate, Share};
+
+/// What the user is satisfied by: `U_r(x_r) + U_f(x_f)` of the upload and download rates of data.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Utility {
+    /// `x_r / C_r + x_f / C_f`: both directions' utilization by data.
+    #[default]
+    Utilization,
+    /// The same with the upload's part times this weight (0 to 1000): above 1 uploads come first,
+    /// below 1 downloads.
+    Priority(f64),
+    /// `log x_r + log x_f`: proportional fairness.
+    Proportional,
+}
+
+impl Utility {
+    /// `(dU_r/dx_r, dU_f/dx_f)` at rates and capacities in kbit/s.
+    pub fn marginals(self, upload: f64, download: f64, up: f64, down: f64) -> (f64, f64) {
+        match self {
+            Self::Utilization => (1.0 / up, 1.0 / down),
+            Self::Priority(weight) => (weight / up, 1.0 / down),
+            // Rates below 1 kbit/s count as 1: the logarithm's slope has no bound at zero.
+            Self::Proportional => (1.0 / upload.max(1.0), 1.0 / download.max(1.0)),
+        }
+    }
+}
+
+/// How the download's rate is read off the passing ACKs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum DownloadMeter {
+    /// Bytes they acknowledge (ACQ).
+    #[default]
+    AckedBytes,
+    /// So many bytes for each ACK (DCBQ, eq. 3).
+    PerAck(f64),
+}
+
+/// Parameters of the controller.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GradientParams {
+    /// Uplink capacity, `C_r` or `C_up`.
+    pub up: Rate,
+    /// Downlink capacity, `C_f` or `C_dn`.
+    pub down: Rate,
+    /// How often the rate is set, `T`; ACQ advises at least two round-trip times.
+    pub interval: Duration,
+    /// Step, `gamma`, in (kbit/s)^2.
+    pub gamma: f64,
+    /// The utility.
+    pub utility: Utility,
+    /// How the download is measured.
+    pub meter: DownloadMeter,
+}
+
+/// The share is kept within these, so that neither class is shut out for good: a class without
+/// service shows no gradient, and the rule would never give it back.
+const SHARES: (f64, f64) = (0.05, 0.95);
+
+/// The controller: ACQ, eq. 1; DCBQ, eq. 11.
+#[derive(Clone, Debug)]
+pub struct Gradient {
+    params: GradientParams,
+    /// `x_r(n-1)` and `x_f(n-1)` in kbit/s.
+    previous: Option<(f64, f64)>,
+}
+
+impl Gradient {
+    /// Both classes start with this share (DCBQ, sec. 5.3).
+    pub const INITIAL_SHARE: Share = Share::HALF;
+
+    /// A controller that has measured nothing.
+    pub const fn new(params: GradientParams) -> Self {
+        Self {
+            params,
+            previous: None,
+        }
+    }
+
+    /// The data class's new share, if something was measured.
+    fn measure(&mut self, signals: &Signals) -> Option<Share> {
+        let elapsed = signals.elapsed.as_secs_f64();
+        if elapsed <= 0.0 {
+            return None;
+        }
+        let download = match self.params.meter {
+            DownloadMeter::AckedBytes => signals.acked_bytes as f64,
+            DownloadMeter::PerAck(bytes) => bytes * signals.sent.acks.packets as f64,
+        };
+        let upload = signals.sent.bytes_without_acks() as f64;
+        let kbit = |bytes: f64| bytes * 8.0 / 1000.0 / elapsed;
+        Some(Share::from_f64(self.climb(kbit(upload), kbit(download))))
+    }
+
+    /// `r(n+1)` as a share of the uplink. Where the upload's rate has not moved (by a thousandth of
+    /// the uplink), the quotient of differences says nothing and counts as zero.
+    fn climb(&mut self, upload: f64, download: f64) -> f64 {
+        let params = &self.params;
+        let up = params.up.bits_per_sec() as f64 / 1000.0;
+        let down = params.down.bits_per_sec() as f64 / 1000.0;
+        let slope = match self.previous {
+            Some((was_up, was_down)) if (upload - was_up).abs() > up / 1000.0 => {
+                (download - was_down) / (upload - was_up)
+            }
+            _ => 0.0,
+        };
+        self.previous = Some((upload, download));
+        let (by_upload, by_download) = params.utility.marginals(upload, download, up, down);
+        let rate = upload + params.gamma * (by_upload + by_download * slope);
+        (rate / up).clamp(SHARES.0, SHARES.1)
+    }
+}
+
+impl Controller for Gradient {
+    fn step(&mut self, now: Instant, signals: &Signals) -> Step {
+        Step {
+            settings: Settings {
+                data_share: self.measure(signals),
+                ..Settings::default()
+            },
+            next: now + self.params.interval,
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            acked_bytes: self.params.meter == DownloadMeter::AckedBytes,
+            ..Needs::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn controller(gamma: f64, utility: Utility) -> Gradient {
+        Gradient::new(GradientParams {
+            up: "100kbit".parse().unwrap(),
+            down: "1mbit".parse().unwrap(),
+            interval: Duration::from_secs(10),
+            gamma,
+            utility,
+            meter: DownloadMeter::AckedBytes,
+        })
+    }
+
+    #[test]
+    fn a_step_is_acqs_equation_1() {
+        let mut acq = controller(500.0, Utility::Utilization);
+        acq.climb(50.0, 800.0);
+        // 40 + 500 * (1/100 + 1/1000 * (900 - 800) / (40 - 50)) = 40 kbit/s of 100.
+        assert!((acq.climb(40.0, 900.0) - 0.40).abs() < 1e-9);
+        // 44 + 500 * (1/100 + 1/1000 * (890 - 900) / (44 - 40)) = 47.75.
+        assert!((acq.climb(44.0, 890.0) - 0.4775).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_upload_that_did_not_move_has_no_slope() {
+        let mut acq = controller(500.0, Utility::Utilization);
+        acq.climb(50.0, 800.0);
+        assert!((acq.climb(50.0, 300.0) - 0.55).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_share_is_clamped() {
+        let mut acq = controller(1e9, Utility::Utilization);
+        assert_eq!(acq.climb(50.0, 800.0), 0.95);
+        assert_eq!(acq.climb(51.0, 700.0), 0.05);
+    }
+
+    #[test]
+    fn utilities_weigh_the_directions_as_named() {
+        assert_eq!(
+            Utility::Utilization.marginals(1.0, 1.0, 100.0, 1000.0),
+            (0.01, 0.001)
+        );
+        assert_eq!(
+            Utility::Priority(3.0).marginals(1.0, 1.0, 100.0, 1000.0),
+            (0.03, 0.001)
+        );
+        assert_eq!(
+            Utility::Proportional.marginals(50.0, 0.0, 100.0, 1000.0),
+            (0.02, 1.0)
+        );
+    }
+}

@@ -1,0 +1,269 @@
+//! The papers' equations as functions, in bit/s and bytes.
+//!
+//! AQ's equations, and the AMP model of SAD's paper; `docs/papers.md` has the references.
+
+/// Why no pair of rates fills both directions: one direction's ACKs alone overload the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutOfReach {
+    /// The downloads' ACKs need more than the whole uplink: AQ, eq. 11 fails.
+    AcksOverloadUplink,
+    /// The uploads' ACKs need more than the whole downlink.
+    AcksOverloadDownlink,
+    /// A capacity is not positive (other traffic takes it all).
+    NoCapacity,
+}
+
+impl core::fmt::Display for OutOfReach {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::AcksOverloadUplink => {
+                "the downloads' ACKs alone need more than the uplink (eq. 11)"
+            }
+            Self::AcksOverloadDownlink => "the uploads' ACKs alone need more than the downlink",
+            Self::NoCapacity => "other traffic leaves no capacity",
+        })
+    }
+}
+
+impl core::error::Error for OutOfReach {}
+
+/// Bytes of ACK that one byte of data causes in the other direction.
+///
+/// The paper's `r_s = S_A / S_D` (eq. 8) if every packet is acknowledged; with `d` packets per ACK
+/// eqs. 3 and 4 hold with `r_s / d`, and all that follows from them does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AckDemand(f64);
+
+impl AckDemand {
+    /// From an ACK's and a data packet's size, and data packets per ACK (at least 1).
+    pub fn new(ack_size: u32, data_size: u32, data_per_ack: f64) -> Self {
+        let data_bytes = f64::from(data_size.max(1)) * data_per_ack.max(1.0);
+        Self(f64::from(ack_size) / data_bytes)
+    }
+
+    /// The ratio itself.
+    pub const fn ratio(self) -> f64 {
+        self.0
+    }
+}
+
+/// What is left for TCP in each direction, in bit/s (`C_u - R_u^U` and `C_d - R_d^U`, eq. 10).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Capacities {
+    /// Uplink.
+    pub up: f64,
+    /// Downlink.
+    pub down: f64,
+}
+
+/// The four rates at which both directions are full, in bit/s.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FullRates {
+    /// Data up, `R_D`.
+    pub data_up: f64,
+    /// ACKs up, `R_A`.
+    pub ack_up: f64,
+    /// Data down, `R'_D`.
+    pub data_down: f64,
+    /// ACKs down, `R'_A`.
+    pub ack_down: f64,
+}
+
+impl FullRates {
+    /// The service ratio `R_D / R_A` (eqs. 7 and 9).
+    pub fn ratio(&self) -> f64 {
+        self.data_up / self.ack_up
+    }
+
+    /// Data's share of the uplink, `R_D / (R_D + R_A)`.
+    pub fn data_share(&self) -> f64 {
+        self.data_up / (self.data_up + self.ack_up)
+    }
+}
+
+impl Capacities {
+    /// Solves eqs. 1 to 4 for the four rates: eqs. 5 and 6, with a demand for each direction.
+    ///
+    /// `download` is the ACK demand of the downloads (its ACKs go up), `upload` that of the uploads.
+    ///
+    /// # Errors
+    /// A rate would not be positive; see [`OutOfReach`].
+    pub fn full_rates(
+        self,
+        download: AckDemand,
+        upload: AckDemand,
+    ) -> Result<FullRates, OutOfReach> {
+        if !(self.up > 0.0 && self.down > 0.0) {
+            return Err(OutOfReach::NoCapacity);
+        }
+        let determinant = 1.0 - download.0 * upload.0;
+        let data_up = (self.up - download.0 * self.down) / determinant;
+        let data_down = (self.down - upload.0 * self.up) / determinant;
+        // Not a number where both demands' product is 1.
+        if data_up <= 0.0 || data_up.is_nan() {
+            return Err(OutOfReach::AcksOverloadUplink);
+        }
+        if data_down <= 0.0 {
+            return Err(OutOfReach::AcksOverloadDownlink);
+        }
+        Ok(FullRates {
+            data_up,
+            ack_up: data_down * download.0,
+            data_down,
+            ack_down: data_up * upload.0,
+        })
+    }
+
+    /// The least uplink at which eq. 11 holds for this downlink, in bit/s.
+    pub fn least_uplink(self, download: AckDemand) -> f64 {
+        self.down * download.0
+    }
+
+    /// The normalized asymmetry `k` (RFC 3449, sec. 3; DCBQ, eq. 1): above 1, the ACKs of a
+    /// full download exceed the uplink.
+    pub fn normalized_asymmetry(self, download: AckDemand) -> f64 {
+        self.down / self.up * download.0
+    }
+}
+
+/// Worst-case queueing delay under DropTail, in seconds (eq. 12): a full buffer of `buffer` bytes
+/// drained at `rate` bit/s. With `B_D` and `R_D` it is AQ's delay of data (eq. 13).
+pub fn worst_delay(buffer: f64, rate: f64) -> f64 {
+    buffer * 8.0 / rate
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(value: f64, expected: f64, tolerance: f64) {
+        assert!(
+            (value - expected).abs() <= tolerance,
+            "{value} is not {expected}"
+        );
+    }
+
+    #[test]
+    fn rates_fill_both_directions() {
+        let capacities = Capacities {
+            up: 1e6,
+            down: 10e6,
+        };
+        let demand = AckDemand::new(40, 1500, 1.0);
+        let rates = capacities.full_rates(demand, demand).unwrap();
+        near(rates.data_up + rates.ack_up, 1e6, 1e-3); // eq. 1
+        near(rates.data_down + rates.ack_down, 10e6, 1e-3); // eq. 2
+        near(rates.ack_up, rates.data_down * 40.0 / 1500.0, 1e-3); // eq. 3
+        near(rates.ack_down, rates.data_up * 40.0 / 1500.0, 1e-3); // eq. 4
+    }
+
+    #[test]
+    fn ratio_is_the_papers_closed_form() {
+        // Eq. 7 with r_c = 0.1 and r_s = 40/1500; Fig. 7 converges to 73 % and 27 %.
+        let demand = AckDemand::new(40, 1500, 1.0);
+        let rates = Capacities {
+            up: 1e6,
+            down: 10e6,
+        }
+        .full_rates(demand, demand)
+        .unwrap();
+        let (rc, rs) = (0.1, 40.0 / 1500.0);
+        near(rates.ratio(), (rc - rs) / ((1.0 - rc * rs) * rs), 1e-9);
+        near(rates.data_share(), 0.73, 0.005);
+    }
+
+    #[test]
+    fn delayed_acks_halve_the_demand() {
+        near(AckDemand::new(40, 1500, 2.0).ratio(), 20.0 / 1500.0, 1e-12);
+    }
+
+    #[test]
+    fn equation_11_is_the_edge_of_what_can_be_filled() {
+        let demand = AckDemand::new(40, 1500, 1.0);
+        let at = |up: f64| Capacities { up, down: 10e6 }.full_rates(demand, demand);
+        assert_eq!(at(256e3), Err(OutOfReach::AcksOverloadUplink)); // Fig. 5's collapse
+        assert!(at(267e3).is_ok()); // "no smaller than 0.027"
+        near(
+            Capacities {
+                up: 1e6,
+                down: 10e6,
+            }
+            .least_uplink(demand),
+            266_667.0,
+            1.0,
+        );
+        // Fig. 6: 360-byte segments are 400-byte packets, just at the edge of 1/10.
+        assert!(
+            Capacities {
+                up: 1e6,
+                down: 10e6
+            }
+            .full_rates(AckDemand::new(40, 400, 1.0), demand)
+            .is_err()
+        );
+        assert!(
+            Capacities {
+                up: 1e6,
+                down: 10e6
+            }
+            .full_rates(AckDemand::new(40, 401, 1.0), demand)
+            .is_ok()
+        );
+    }
+
+    #[test]
+    fn no_capacity_is_out_of_reach() {
+        let demand = AckDemand::new(40, 1500, 1.0);
+        for (up, down) in [(0.0, 1e6), (1e6, 0.0), (-1.0, 1e6), (f64::NAN, 1e6)] {
+            assert_eq!(
+                Capacities { up, down }.full_rates(demand, demand),
+                Err(OutOfReach::NoCapacity)
+            );
+        }
+    }
+
+    #[test]
+    fn acks_as_large_as_data_fill_no_equal_links() {
+        let equal = Capacities { up: 1e6, down: 1e6 };
+        let demand = AckDemand::new(1500, 1500, 1.0);
+        assert!(equal.full_rates(demand, demand).is_err());
+    }
+
+    #[test]
+    fn normalized_asymmetry_is_the_published_one() {
+        // DCBQ, sec. 2: 10 Mbit/s over 100 kbit/s, 1000 and 40 bytes: k = 4.
+        near(
+            Capacities { up: 1e5, down: 1e7 }.normalized_asymmetry(AckDemand::new(40, 1000, 1.0)),
+            4.0,
+            1e-9,
+        );
+        // SAD, Table 1: 8 Mbit/s over 64 kbit/s: k = 5.
+        near(
+            Capacities {
+                up: 64e3,
+                down: 8e6,
+            }
+            .normalized_asymmetry(AckDemand::new(40, 1000, 1.0)),
+            5.0,
+            1e-9,
+        );
+    }
+
+    #[test]
+    fn aq_delays_data_no_longer_than_droptail() {
+        // Eq. 17: with the buffer split in the ratio of the rates the delays are equal.
+        let demand = AckDemand::new(40, 1500, 1.0);
+        let rates = Capacities {
+            up: 1e6,
+            down: 10e6,
+        }
+        .full_rates(demand, demand)
+        .unwrap();
+        let buffer = 75_000.0;
+        near(
+            worst_delay(buffer * rates.data_share(), rates.data_up),
+            worst_delay(buffer, 1e6),
+            1e-9,
+        );
+    }
+}

@@ -1,0 +1,32 @@
+//! Active queue management on arrival: drop or mark before the queue is full.
+
+mod red;
+
+pub use red::{Red, RedParams};
+
+use crate::decide::classify::Class;
+use crate::packet::Header;
+use crate::qdisc::{Backlog, Probe};
+use crate::units::Instant;
+
+/// What an AQM says of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Let it pass.
+    Pass,
+    /// Signal congestion by a mark if the packet can carry one, else by dropping it.
+    Mark,
+    /// Drop it.
+    Drop,
+}
+
+/// An AQM that looks at arrivals. One that looks at departures is a
+/// [`Queue`](crate::hold::Queue).
+pub trait Aqm {
+    /// Judges an arrival that finds this backlog.
+    fn arrives(&mut self, now: Instant, header: &Header, class: Class, backlog: Backlog)
+    -> Verdict;
+
+    /// Names and values of its variables.
+    fn probe(&self, _show: &mut Probe<'_>) {}
+}

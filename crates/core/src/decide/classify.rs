@@ -1,0 +1,55 @@
+//! Which queue a packet joins.
+
+use crate::packet::{Header, Protocol};
+
+/// The queues of a discipline, by what they hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Class {
+    /// Pure acknowledgements.
+    Ack,
+    /// Everything that is in no other class.
+    Data,
+    /// Packets that a discipline serves before both, if it has a queue for them; else they are data.
+    Priority,
+}
+
+impl Class {
+    /// The most queues that a discipline can have.
+    pub const COUNT: usize = 3;
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = [Self::Ack, Self::Data, Self::Priority];
+}
+
+/// The rule that sends a packet to a class.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Classifier {
+    /// A TCP segment with ACK set, no payload, and no SYN, FIN or RST is an ACK. Real ACKs carry
+    /// timestamps and SACK blocks (52 to 80 bytes) or ride on IPv6, so this is the default.
+    #[default]
+    PureAck,
+    /// An IP packet of at most so many bytes is an ACK, unless it is opaque: AQ, sec. 3 says 40.
+    Size(u32),
+    /// Everything is data.
+    None,
+    /// A rule from elsewhere.
+    Rule(fn(&Header) -> Class),
+}
+
+impl Classifier {
+    /// The class of a packet.
+    #[inline]
+    pub fn class(self, header: &Header) -> Class {
+        let is_ack = match self {
+            Self::PureAck => header.is_pure_ack(),
+            Self::Size(limit) => {
+                !matches!(header.protocol, Protocol::Opaque)
+                    && header.ip_len > 0
+                    && header.ip_len <= limit
+            }
+            Self::None => false,
+            Self::Rule(rule) => return rule(header),
+        };
+        if is_ack { Class::Ack } else { Class::Data }
+    }
+}

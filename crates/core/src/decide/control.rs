@@ -1,0 +1,140 @@
+//! The slow loop as the packet path sees it: counters in, settings out.
+
+use crate::decide::classify::Class;
+use crate::packet::{Header, Protocol};
+use crate::qdisc::{Backlog, Counter, Probe};
+use crate::units::{Duration, Instant, Limit, Share};
+
+/// Moves the settings of a discipline from time to time by what was measured meanwhile.
+///
+/// Floats are allowed in [`step`](Controller::step), which runs once an interval, and nowhere else.
+pub trait Controller {
+    /// Answers with new settings, and with the time of the next call.
+    fn step(&mut self, now: Instant, signals: &Signals) -> Step;
+
+    /// Settings that follow what waits, after every packet: integers only. Only called if
+    /// [`needs`](Controller::needs) says so.
+    fn follow(&mut self, _levels: &Levels) -> Settings {
+        Settings::default()
+    }
+
+    /// What must be measured for it.
+    fn needs(&self) -> Needs;
+
+    /// Names and values of its variables.
+    fn probe(&self, _show: &mut Probe<'_>) {}
+}
+
+/// What a controller answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// What to set.
+    pub settings: Settings,
+    /// When to call again; [`Instant::MAX`] for never.
+    pub next: Instant,
+}
+
+/// What a controller wants to be measured, beyond what comes and what leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The reverse path.
+    pub reverse: bool,
+    /// The bytes that passing ACKs acknowledge anew.
+    pub acked_bytes: bool,
+    /// A call of [`Controller::follow`] after every packet.
+    pub levels: bool,
+}
+
+/// What was measured since the previous step. Bytes are as charged to the link.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Signals {
+    /// Time since the previous step; zero at the first, which only starts the clock.
+    pub elapsed: Duration,
+    /// What was offered to the discipline.
+    pub arrived: Traffic,
+    /// What left it to be transmitted.
+    pub sent: Traffic,
+    /// What came over the reverse path.
+    pub reverse: Traffic,
+    /// Bytes acknowledged for the first time by the ACKs that were sent.
+    pub acked_bytes: u64,
+    /// Packets dropped or filtered.
+    pub lost: u64,
+    /// What waits at this moment, and how much may.
+    pub levels: Levels,
+}
+
+/// Counters of one direction, by what a controller has to tell apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// The ACK class.
+    pub acks: Counter,
+    /// TCP with payload, outside the ACK class.
+    pub tcp_data: Counter,
+    /// All other TCP.
+    pub tcp_control: Counter,
+    /// All that is not TCP, or opaque.
+    pub non_tcp: Counter,
+}
+
+impl Traffic {
+    /// Counts a packet.
+    #[inline]
+    pub fn count(&mut self, header: &Header, is_ack: bool) {
+        let counter = if is_ack {
+            &mut self.acks
+        } else if !matches!(header.protocol, Protocol::Tcp) {
+            &mut self.non_tcp
+        } else if header.payload > 0 {
+            &mut self.tcp_data
+        } else {
+            &mut self.tcp_control
+        };
+        counter.add(header.len);
+    }
+
+    /// Bytes outside the ACK class.
+    pub const fn bytes_without_acks(&self) -> u64 {
+        self.tcp_data.bytes + self.tcp_control.bytes + self.non_tcp.bytes
+    }
+}
+
+/// What waits in each class, and how much may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Levels([Option<Level>; Class::COUNT]);
+
+/// What waits in one class, and how much may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// What waits.
+    pub backlog: Backlog,
+    /// The limit in force.
+    pub limit: Limit,
+}
+
+impl Levels {
+    /// Of one class; `None` if the discipline has no queue for it.
+    #[inline]
+    pub const fn of(&self, class: Class) -> Option<Level> {
+        self.0[class as usize]
+    }
+
+    /// Sets a class's.
+    #[inline]
+    pub const fn set(&mut self, class: Class, level: Level) {
+        self.0[class as usize] = Some(level);
+    }
+}
+
+/// What a controller may set. What is `None` stays as it is; a part without the setting ignores it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The data class's share of the link, for services that have shares.
+    pub data_share: Option<Share>,
+    /// The ACK queue's limit.
+    pub ack_limit: Option<Limit>,
+    /// The data queue's limit.
+    pub data_limit: Option<Limit>,
+    /// The sojourn time that an AQM aims at.
+    pub target: Option<Duration>,
+}

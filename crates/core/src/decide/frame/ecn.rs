@@ -1,0 +1,45 @@
+//! The ECN field of a real frame.
+
+use crate::packet::Ecn;
+
+/// Sets CE in the outermost IP header of `frame`, which begins at `network`, if that says that the
+/// packet is ECN-capable; mends IPv4's checksum by the difference (RFC 1624), so that a wrong one
+/// stays wrong. Whether it is marked now.
+pub fn mark_ce(frame: &mut [u8], network: u16) -> bool {
+    let Some(ip) = frame.get_mut(usize::from(network)..) else {
+        return false;
+    };
+    match ip.first().map(|first| first >> 4) {
+        Some(4) => mark_v4(ip),
+        Some(6) => mark_v6(ip),
+        _ => None,
+    }
+    .is_some()
+}
+
+fn mark_v4(ip: &mut [u8]) -> Option<()> {
+    let [version, tos, _, _, _, _, _, _, _, _, sum_high, sum_low, ..] =
+        ip.first_chunk_mut::<20>()?;
+    if !Ecn::from_bits(*tos).is_capable() {
+        return None;
+    }
+    let before = u16::from_be_bytes([*version, *tos]);
+    *tos |= Ecn::Ce as u8;
+    let after = u16::from_be_bytes([*version, *tos]);
+    let sum = u32::from(!u16::from_be_bytes([*sum_high, *sum_low]))
+        + u32::from(!before)
+        + u32::from(after);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    [*sum_high, *sum_low] = (!(sum as u16)).to_be_bytes();
+    Some(())
+}
+
+fn mark_v6(ip: &mut [u8]) -> Option<()> {
+    let [_, class, ..] = ip.first_chunk_mut::<40>()?;
+    if !Ecn::from_bits(*class >> 4).is_capable() {
+        return None;
+    }
+    *class |= (Ecn::Ce as u8) << 4;
+    Some(())
+}

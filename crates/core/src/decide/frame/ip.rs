@@ -1,0 +1,169 @@
+//! IPv4 and IPv6 headers.
+
+use crate::packet::Ecn;
+
+/// A version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    V4,
+    V6,
+}
+
+/// Source and destination.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Addresses {
+    V4(u32, u32),
+    V6(u128, u128),
+}
+
+/// A whole IP packet.
+pub(super) struct Ip<'a> {
+    pub(super) addresses: Addresses,
+    /// What follows all headers: a number of IANA's protocol numbers.
+    pub(super) protocol: u8,
+    /// A fragment of a packet; its payload is not to be interpreted.
+    pub(super) fragment: bool,
+    pub(super) ecn: Ecn,
+    /// Length of the packet.
+    pub(super) len: u32,
+    /// Length of the headers, options and extension headers included.
+    pub(super) header_len: usize,
+    pub(super) payload: &'a [u8],
+}
+
+impl<'a> Ip<'a> {
+    /// `None` if it is not the version announced, or not whole, or its lengths contradict each other.
+    /// Bytes beyond its length are ignored.
+    #[inline]
+    pub(super) fn read(version: Version, bytes: &'a [u8]) -> Option<Self> {
+        match version {
+            Version::V4 => Self::read_v4(bytes),
+            Version::V6 => Self::read_v6(bytes),
+        }
+    }
+
+    /// RFC 791, section 3.1.
+    #[inline]
+    fn read_v4(bytes: &'a [u8]) -> Option<Self> {
+        const MORE_FRAGMENTS_OR_OFFSET: u16 = 0x3fff;
+        let &[
+            vihl,
+            tos,
+            l0,
+            l1,
+            _,
+            _,
+            f0,
+            f1,
+            _,
+            protocol,
+            _,
+            _,
+            s0,
+            s1,
+            s2,
+            s3,
+            d0,
+            d1,
+            d2,
+            d3,
+        ] = bytes.first_chunk::<20>()?;
+        let header_len = usize::from(vihl & 0x0f) * 4;
+        let len = u16::from_be_bytes([l0, l1]);
+        if vihl >> 4 != 4 || header_len < 20 {
+            return None;
+        }
+        Some(Self {
+            addresses: Addresses::V4(
+                u32::from_be_bytes([s0, s1, s2, s3]),
+                u32::from_be_bytes([d0, d1, d2, d3]),
+            ),
+            protocol,
+            fragment: u16::from_be_bytes([f0, f1]) & MORE_FRAGMENTS_OR_OFFSET != 0,
+            ecn: Ecn::from_bits(tos),
+            len: len.into(),
+            header_len,
+            payload: bytes.get(header_len..len.into())?,
+        })
+    }
+
+    /// RFC 8200, sections 3 and 4.
+    #[inline]
+    fn read_v6(bytes: &'a [u8]) -> Option<Self> {
+        const FIXED: usize = 40;
+        let (fixed, rest) = bytes.split_first_chunk::<FIXED>()?;
+        if fixed[0] >> 4 != 6 {
+            return None;
+        }
+        let payload_len = u16::from_be_bytes([fixed[4], fixed[5]]);
+        let address = |at: usize| {
+            let bytes = fixed[at..].first_chunk().copied().unwrap_or_default();
+            u128::from_be_bytes(bytes)
+        };
+        let mut ip = Self {
+            addresses: Addresses::V6(address(8), address(24)),
+            protocol: fixed[6],
+            fragment: false,
+            ecn: Ecn::from_bits(fixed[1] >> 4),
+            len: FIXED as u32 + u32::from(payload_len),
+            header_len: FIXED,
+            payload: rest.get(..payload_len.into())?,
+        };
+        ip.skip_extensions()?;
+        Some(ip)
+    }
+
+    /// Moves past the extension headers. An authenticated or encrypted payload is left as it is.
+    #[inline]
+    fn skip_extensions(&mut self) -> Option<()> {
+        const HOP_BY_HOP: u8 = 0;
+        const ROUTING: u8 = 43;
+        const FRAGMENT: u8 = 44;
+        const DESTINATION: u8 = 60;
+        const MOBILITY: u8 = 135;
+        // RFC 8200 section 4.1 foresees seven; a longer chain is refused.
+        const MOST: usize = 8;
+        for _ in 0..=MOST {
+            let len = match self.protocol {
+                HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY => {
+                    let (_, len) = self.extension()?;
+                    (usize::from(len) + 1) * 8
+                }
+                FRAGMENT => {
+                    // An atomic fragment (RFC 6946) is a whole packet.
+                    let &[_, _, high, low] = self.payload.first_chunk()?;
+                    let offset_and_more = u16::from_be_bytes([high, low]) & 0xfff9;
+                    self.fragment = offset_and_more != 0;
+                    8
+                }
+                _ => return Some(()),
+            };
+            (self.protocol, _) = self.extension()?;
+            self.header_len += len;
+            self.payload = self.payload.get(len..)?;
+            if self.fragment {
+                return Some(());
+            }
+        }
+        None
+    }
+
+    /// The first two bytes of an extension header: the next one's protocol, and a length.
+    fn extension(&self) -> Option<(u8, u8)> {
+        let &[next, len] = self.payload.first_chunk()?;
+        Some((next, len))
+    }
+
+    /// The version of the IP packet inside, if this is a tunnel's.
+    #[inline]
+    pub(super) fn tunnels(&self) -> Option<Version> {
+        const IPV4_INSIDE: u8 = 4;
+        const IPV6_INSIDE: u8 = 41;
+        match self.protocol {
+            _ if self.fragment => None,
+            IPV4_INSIDE => Some(Version::V4),
+            IPV6_INSIDE => Some(Version::V6),
+            _ => None,
+        }
+    }
+}

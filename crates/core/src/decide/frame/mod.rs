@@ -1,0 +1,155 @@
+//! The facts of a real Ethernet frame.
+//!
+//! Recognised are up to three VLAN tags (802.1Q, 802.1ad and its forerunners), a PPPoE session, IPv4
+//! with options, IPv6 with extension headers, one IP tunnel (6in4, and likewise DS-Lite's 4in6), and
+//! TCP. Everything else is [`Protocol::Opaque`] or, where an IP packet is whole, `NonTcp`; no input
+//! panics, and the work per frame is bounded. Checksums are not verified.
+
+mod ack;
+mod ecn;
+mod flow;
+mod ip;
+mod link;
+
+pub use ack::{ack_info, rewrite_ack};
+pub use ecn::mark_ce;
+pub use flow::FlowKey;
+
+use crate::packet::{Header, Protocol};
+use flow::Conversation;
+use ip::{Ip, Version};
+
+/// A frame's facts, and where its headers begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parsed {
+    /// The facts. `arrival` is the caller's to set; `len` is the frame's length until the caller
+    /// charges the link's [`Overhead`](crate::decide::overhead::Overhead).
+    pub header: Header,
+    /// Bytes of link layer before the network header, or before what stands in its place.
+    pub network: u16,
+    /// Offset of the TCP header; 0 unless TCP.
+    pub transport: u16,
+}
+
+/// Reads a frame that starts with its Ethernet header and has no frame check sequence.
+///
+/// Bytes after the IP packet (the padding of a 60-byte frame) count for nothing.
+#[inline]
+pub fn parse(frame: &[u8], key: &FlowKey) -> Parsed {
+    let link = link::read(frame);
+    let mut header = Header {
+        len: u32::try_from(frame.len()).unwrap_or(u32::MAX),
+        ..Header::default()
+    };
+    let mut transport = 0;
+    if let Some(version) = link.carries {
+        let packet = frame.get(link.len..).unwrap_or_default();
+        transport = network(version, packet, link.scope, &mut header, key)
+            .map_or(0, |offset| link.len + offset);
+    }
+    Parsed {
+        header,
+        network: offset(link.len),
+        transport: offset(transport),
+    }
+}
+
+/// Header lengths are bounded far below 64 KiB.
+fn offset(bytes: usize) -> u16 {
+    u16::try_from(bytes).unwrap_or(u16::MAX)
+}
+
+const TCP: u8 = 6;
+
+/// Fills in what the IP packet says; answers with the offset of a TCP header.
+#[inline]
+fn network(
+    version: Version,
+    packet: &[u8],
+    scope: u64,
+    header: &mut Header,
+    key: &FlowKey,
+) -> Option<usize> {
+    let outer = Ip::read(version, packet)?;
+    header.ip_len = outer.len;
+    header.ecn = outer.ecn;
+    let (ip, offset) = match outer.tunnels() {
+        Some(version) => match Ip::read(version, outer.payload) {
+            Some(inner) => {
+                let offset = outer.header_len + inner.header_len;
+                (inner, offset)
+            }
+            // Not what its outer header says.
+            None => {
+                header.flow = key.flow(&Conversation::new(&outer, 0), scope);
+                return None;
+            }
+        },
+        None => {
+            let offset = outer.header_len;
+            (outer, offset)
+        }
+    };
+    let mut ports = 0;
+    let mut tcp = false;
+    header.protocol = match ip.protocol {
+        _ if ip.fragment => Protocol::Opaque,
+        TCP => match Segment::read(ip.payload) {
+            Some(segment) => {
+                header.payload = segment.payload;
+                header.ack = segment.ack;
+                header.flags = segment.flags;
+                ports = segment.ports;
+                tcp = true;
+                Protocol::Tcp
+            }
+            None => Protocol::Opaque,
+        },
+        protocol => {
+            ports = ports_of(protocol, ip.payload);
+            Protocol::NonTcp
+        }
+    };
+    header.flow = key.flow(&Conversation::new(&ip, ports), scope);
+    tcp.then_some(offset)
+}
+
+/// Source and destination port of the protocols that begin with them; 0 of all others.
+fn ports_of(protocol: u8, payload: &[u8]) -> u32 {
+    const UDP: u8 = 17;
+    const DCCP: u8 = 33;
+    const SCTP: u8 = 132;
+    const UDP_LITE: u8 = 136;
+    match (protocol, payload.first_chunk()) {
+        (UDP | DCCP | SCTP | UDP_LITE, Some(ports)) => u32::from_be_bytes(*ports),
+        _ => 0,
+    }
+}
+
+/// A TCP header (RFC 9293, section 3.1).
+struct Segment {
+    ports: u32,
+    ack: u32,
+    flags: u16,
+    payload: u32,
+}
+
+impl Segment {
+    /// `None` if the header is not whole or its length is a lie.
+    #[inline]
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let &[p0, p1, p2, p3, _, _, _, _, a0, a1, a2, a3, f0, f1, ..] =
+            bytes.first_chunk::<20>()?;
+        let header_len = usize::from(f0 >> 4) * 4;
+        if header_len < 20 {
+            return None;
+        }
+        let payload = bytes.len().checked_sub(header_len)?;
+        Some(Self {
+            ports: u32::from_be_bytes([p0, p1, p2, p3]),
+            ack: u32::from_be_bytes([a0, a1, a2, a3]),
+            flags: u16::from_be_bytes([f0, f1]) & 0x0fff,
+            payload: u32::try_from(payload).ok()?,
+        })
+    }
+}

@@ -1,0 +1,23 @@
+//! The first storey: decisions about one packet, in integers.
+//!
+//! No allocation, no float and no panic is reached from here: this storey and
+//! [`hold`](crate::hold) run in a kernel's softirq.
+//!
+//! | decision | module |
+//! | --- | --- |
+//! | what a frame says | [`frame`] |
+//! | what the link charges for it | [`overhead`] |
+//! | which queue it joins | [`classify`] |
+//! | whether a later ACK makes it redundant | [`ack`] |
+//! | whether an arrival is dropped or marked early | [`aqm`] |
+//! | which queue is served next | [`service`] |
+//! | what a controller reads and sets | [`control`] |
+
+pub mod ack;
+pub mod aqm;
+pub mod classify;
+pub mod control;
+pub mod frame;
+pub mod overhead;
+pub mod random;
+pub mod service;

@@ -1,0 +1,373 @@
+//! What the link charges for a packet: the arithmetic and the keywords of `tc-cake(8)`.
+
+use crate::decide::frame::Parsed;
+use alloc::string::{String, ToString};
+use core::{fmt, str::FromStr};
+
+/// How the bytes below the packet are packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Framing {
+    /// As they are.
+    #[default]
+    Plain,
+    /// Whole ATM cells of 53 bytes, 48 of them payload (ADSL).
+    Atm,
+    /// PTM's 64b/65b code, a byte for every 64 or part of 64 (VDSL2); conservative, as CAKE's is.
+    Ptm,
+}
+
+/// The accounting of one link.
+///
+/// Its default charges a frame as it is. Any other overhead is added to the length of the IP packet,
+/// so that it stands for *all* that the link adds, VLAN tags and PPPoE included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overhead {
+    /// Bytes added to every packet, -64 to 256.
+    bytes: i32,
+    /// The least that any packet is charged before framing, 0 to 256.
+    mpu: u32,
+    framing: Framing,
+    basis: Basis,
+}
+
+/// What the overhead is added to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Basis {
+    /// The frame, since no overhead was given.
+    #[default]
+    Frame,
+    /// The IP packet.
+    Ip,
+    /// The frame, as `raw` asked for.
+    Raw,
+}
+
+impl Overhead {
+    /// The bytes that the link spends on a frame; at least 1.
+    #[inline]
+    pub fn charge(&self, parsed: &Parsed, frame_len: u32) -> u32 {
+        self.charge_len(match self.basis {
+            Basis::Frame | Basis::Raw => frame_len,
+            // What is not IP counts from where IP would begin.
+            Basis::Ip if parsed.header.ip_len == 0 => {
+                frame_len.saturating_sub(parsed.network.into())
+            }
+            Basis::Ip => parsed.header.ip_len,
+        })
+    }
+
+    /// The bytes that the link spends on a packet of `len` bytes: an IP packet, or a frame if the
+    /// overhead is [relative to the frame](Self::counts_frames). At least 1.
+    #[inline]
+    pub fn charge_len(&self, len: u32) -> u32 {
+        let len = i64::from(len) + i64::from(self.bytes);
+        let len = len.max(self.mpu.into()).max(1) as u64;
+        let len = match self.framing {
+            Framing::Plain => len,
+            Framing::Atm => len.div_ceil(48) * 53,
+            Framing::Ptm => len + len.div_ceil(64),
+        };
+        u32::try_from(len).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the overhead is added to the frame's length rather than to the IP packet's.
+    pub const fn counts_frames(&self) -> bool {
+        !matches!(self.basis, Basis::Ip)
+    }
+
+    /// One of CAKE's keywords: what it adds, what it sets.
+    fn keyword(&mut self, word: &str) -> bool {
+        use Framing::{Atm, Plain, Ptm};
+        let (add, framing) = match word {
+            "raw" => {
+                *self = Self {
+                    mpu: self.mpu,
+                    basis: Basis::Raw,
+                    ..Self::default()
+                };
+                return true;
+            }
+            "conservative" => {
+                self.bytes = 0;
+                (48, Some(Atm))
+            }
+            "ipoa-vcmux" => (8, Some(Atm)),
+            "ipoa-llcsnap" => (16, Some(Atm)),
+            "bridged-vcmux" => (24, Some(Atm)),
+            "bridged-llcsnap" => (32, Some(Atm)),
+            "pppoa-vcmux" => (10, Some(Atm)),
+            "pppoa-llc" => (14, Some(Atm)),
+            "pppoe-vcmux" => (32, Some(Atm)),
+            "pppoe-llcsnap" => (40, Some(Atm)),
+            "pppoe-ptm" => (30, Some(Ptm)),
+            "bridged-ptm" => (22, Some(Ptm)),
+            "ethernet" => {
+                self.mpu = 84;
+                (38, None)
+            }
+            "docsis" => {
+                self.mpu = 64;
+                (18, Some(Plain))
+            }
+            "ether-vlan" => (4, None),
+            // CAKE ignores it as well: the Ethernet header is never part of the basis.
+            "via-ethernet" => return true,
+            "atm" | "ptm" | "noatm" => {
+                self.framing = match word {
+                    "atm" => Atm,
+                    "ptm" => Ptm,
+                    _ => Plain,
+                };
+                return true;
+            }
+            _ => return false,
+        };
+        self.add(add);
+        self.framing = framing.unwrap_or(self.framing);
+        true
+    }
+
+    fn add(&mut self, bytes: i32) {
+        self.bytes += bytes;
+        if self.basis == Basis::Frame {
+            self.basis = Basis::Ip;
+        }
+    }
+}
+
+/// An overhead that could not be read. Its text says what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OverheadError {
+    /// A word is not a keyword.
+    UnknownKeyword(String),
+    /// `overhead` or `mpu` is followed by no number.
+    NoNumber(&'static str),
+    /// A number is outside its range.
+    OutOfRange {
+        /// Which number.
+        name: &'static str,
+        /// The least and the most it may be.
+        range: (i32, i32),
+    },
+}
+
+impl fmt::Display for OverheadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownKeyword(word) => write!(
+                f,
+                "unknown keyword '{word}'; use overhead N, mpu N, atm, ptm, noatm, raw, conservative, \
+                 ethernet, ether-vlan, docsis, pppoe-ptm, bridged-ptm, pppoe-vcmux, pppoe-llcsnap, \
+                 pppoa-vcmux, pppoa-llc, bridged-vcmux, bridged-llcsnap, ipoa-vcmux or ipoa-llcsnap"
+            ),
+            Self::NoNumber(name) => write!(f, "no number after {name}; write it like {name} 44"),
+            Self::OutOfRange { name, range } => {
+                write!(f, "{name} out of range; use {} to {}", range.0, range.1)
+            }
+        }
+    }
+}
+
+impl core::error::Error for OverheadError {}
+
+const OVERHEAD_RANGE: (i32, i32) = (-64, 256);
+const MPU_RANGE: (i32, i32) = (0, 256);
+
+impl FromStr for Overhead {
+    type Err = OverheadError;
+
+    /// Reads keywords as `tc` does, from left to right: `docsis`, `pppoe-vcmux ether-vlan`,
+    /// `overhead 44 mpu 64 atm`. Keywords add up; `overhead N` starts the sum afresh.
+    fn from_str(text: &str) -> Result<Self, OverheadError> {
+        let mut overhead = Self::default();
+        let mut words = text.split_ascii_whitespace();
+        while let Some(word) = words.next() {
+            match word {
+                "overhead" => {
+                    overhead.bytes = 0;
+                    overhead.add(number("overhead", words.next(), OVERHEAD_RANGE)?);
+                }
+                "mpu" => overhead.mpu = number("mpu", words.next(), MPU_RANGE)?.unsigned_abs(),
+                word if overhead.keyword(word) => {}
+                word => return Err(OverheadError::UnknownKeyword(word.to_string())),
+            }
+        }
+        let (least, most) = OVERHEAD_RANGE;
+        if !(least..=most).contains(&overhead.bytes) {
+            return Err(OverheadError::OutOfRange {
+                name: "overhead",
+                range: OVERHEAD_RANGE,
+            });
+        }
+        Ok(overhead)
+    }
+}
+
+fn number(name: &'static str, word: Option<&str>, range: (i32, i32)) -> Result<i32, OverheadError> {
+    let number: i64 = word
+        .and_then(|word| word.parse().ok())
+        .ok_or(OverheadError::NoNumber(name))?;
+    i32::try_from(number)
+        .ok()
+        .filter(|n| (range.0..=range.1).contains(n))
+        .ok_or(OverheadError::OutOfRange { name, range })
+}
+
+impl fmt::Display for Overhead {
+    /// Prints what [`from_str`](Self::from_str) reads, in numbers: `overhead 18 mpu 64 noatm`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.basis {
+            Basis::Frame => {}
+            Basis::Ip => write!(f, "overhead {} ", self.bytes)?,
+            Basis::Raw => write!(f, "raw overhead {} ", self.bytes)?,
+        }
+        if self.mpu > 0 {
+            write!(f, "mpu {} ", self.mpu)?;
+        }
+        f.write_str(match self.framing {
+            Framing::Plain => "noatm",
+            Framing::Atm => "atm",
+            Framing::Ptm => "ptm",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Header;
+
+    fn overhead(text: &str) -> Overhead {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_adsl_line_charges_whole_cells() {
+        // 52 + 40 bytes are 2 cells, 1500 + 40 are 33.
+        let line = overhead("overhead 40 atm");
+        assert_eq!(line.charge_len(52), 106);
+        assert_eq!(line.charge_len(1500), 1749);
+        // 40 + 8 bytes fill one cell, 41 + 8 need a second.
+        let line = overhead("ipoa-vcmux");
+        assert_eq!(line.charge_len(40), 53);
+        assert_eq!(line.charge_len(41), 106);
+    }
+
+    #[test]
+    fn cells_change_the_normalized_asymmetry_as_paper_004_says() {
+        // Its table 6, 8000/64 kbit/s: K grows from 4.88 to 5.64. It counts part-filled cells of
+        // data as parts (1174 bytes); whole ones are 22 * 53 = 1166, and K is 5.68.
+        let line = overhead("ipoa-vcmux");
+        let k = |ack: u32, data: u32| 8000.0 / 64.0 * f64::from(ack) / f64::from(data);
+        assert_eq!(line.charge_len(1024), 1166);
+        assert!((k(40, 1024) - 4.88).abs() < 0.005);
+        let with_atm = k(line.charge_len(40), line.charge_len(1024));
+        assert!((with_atm - 5.64).abs() / 5.64 < 0.01, "{with_atm}");
+    }
+
+    #[test]
+    fn ptm_charges_a_byte_for_every_64_begun() {
+        // 34 + 30 is 64: one more; 35 + 30: two more; 1500 + 30 = 1530: 24 more.
+        let line = overhead("pppoe-ptm");
+        assert_eq!(line.charge_len(34), 65);
+        assert_eq!(line.charge_len(35), 67);
+        assert_eq!(line.charge_len(1500), 1554);
+    }
+
+    #[test]
+    fn small_packets_are_charged_the_least_frame() {
+        let cable = overhead("docsis");
+        assert_eq!(cable.charge_len(40), 64);
+        assert_eq!(cable.charge_len(46), 64);
+        assert_eq!(cable.charge_len(47), 65);
+        assert_eq!(cable.charge_len(1500), 1518);
+        let ethernet = overhead("ethernet");
+        assert_eq!(ethernet.charge_len(40), 84);
+        assert_eq!(ethernet.charge_len(1500), 1538);
+    }
+
+    #[test]
+    fn keywords_are_those_of_tc_cake() {
+        for (keywords, numbers) in [
+            ("", "noatm"),
+            ("raw", "raw overhead 0 noatm"),
+            ("conservative", "overhead 48 atm"),
+            ("ipoa-vcmux", "overhead 8 atm"),
+            ("ipoa-llcsnap", "overhead 16 atm"),
+            ("bridged-vcmux", "overhead 24 atm"),
+            ("bridged-llcsnap", "overhead 32 atm"),
+            ("pppoa-vcmux", "overhead 10 atm"),
+            ("pppoa-llc", "overhead 14 atm"),
+            ("pppoe-vcmux", "overhead 32 atm"),
+            ("pppoe-llcsnap", "overhead 40 atm"),
+            ("pppoe-ptm", "overhead 30 ptm"),
+            ("bridged-ptm", "overhead 22 ptm"),
+            ("ethernet", "overhead 38 mpu 84 noatm"),
+            ("docsis", "overhead 18 mpu 64 noatm"),
+            ("ethernet ether-vlan", "overhead 42 mpu 84 noatm"),
+            (
+                "bridged-ptm via-ethernet ether-vlan ether-vlan",
+                "overhead 30 ptm",
+            ),
+            ("pppoe-ptm noatm", "overhead 30 noatm"),
+            (
+                "ether-vlan overhead -10 mpu 60",
+                "overhead -10 mpu 60 noatm",
+            ),
+            ("raw ether-vlan", "raw overhead 4 noatm"),
+        ] {
+            assert_eq!(overhead(keywords).to_string(), numbers, "{keywords}");
+            assert_eq!(overhead(numbers), overhead(keywords), "{keywords}");
+        }
+    }
+
+    #[test]
+    fn overhead_is_added_to_the_ip_packet_and_raw_to_the_frame() {
+        // An IP packet of 52 bytes in a VLAN, padded to a frame of 72.
+        let parsed = Parsed {
+            header: Header {
+                ip_len: 52,
+                ..Header::default()
+            },
+            network: 18,
+            transport: 38,
+        };
+        let charge = |text: &str, parsed: &Parsed| overhead(text).charge(parsed, 72);
+        assert_eq!(charge("", &parsed), 72);
+        assert_eq!(charge("raw overhead 4", &parsed), 76);
+        assert_eq!(charge("overhead 18", &parsed), 70);
+        // ARP has no IP length; it counts from behind the tag.
+        let arp = Parsed {
+            network: 18,
+            ..Parsed::default()
+        };
+        assert_eq!(charge("overhead 18", &arp), 72);
+    }
+
+    #[test]
+    fn no_length_is_charged_nothing_or_wraps() {
+        assert_eq!(overhead("overhead -64").charge_len(40), 1);
+        assert_eq!(overhead("overhead -64 mpu 60").charge_len(40), 60);
+        assert_eq!(overhead("conservative").charge_len(u32::MAX), u32::MAX);
+    }
+
+    #[test]
+    fn a_wrong_overhead_says_what_to_write_instead() {
+        let error = |text: &str| text.parse::<Overhead>().unwrap_err().to_string();
+        assert!(error("adsl").starts_with("unknown keyword 'adsl'; use overhead N, mpu N, atm,"));
+        assert_eq!(
+            error("overhead"),
+            "no number after overhead; write it like overhead 44"
+        );
+        assert_eq!(error("mpu x"), "no number after mpu; write it like mpu 44");
+        assert_eq!(
+            error("overhead 257"),
+            "overhead out of range; use -64 to 256"
+        );
+        assert_eq!(error("mpu -1"), "mpu out of range; use 0 to 256");
+        assert_eq!(
+            error(&"ethernet ".repeat(7)),
+            "overhead out of range; use -64 to 256"
+        );
+    }
+}

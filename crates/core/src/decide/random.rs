@@ -1,0 +1,50 @@
+//! Random bits that are the same on every platform.
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitMix64(u64);
+
+impl SplitMix64 {
+    /// The sequence that starts from `seed`.
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    #[inline]
+    pub const fn next(&mut self) -> u64 {
+        let bits = mix(self.0);
+        self.0 = self.0.wrapping_add(GAMMA);
+        bits
+    }
+}
+
+const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The output of [`SplitMix64`] in a state: a bijection that flips each output bit with probability
+/// one half for each input bit.
+#[inline]
+pub const fn mix(state: u64) -> u64 {
+    let z = state.wrapping_add(GAMMA);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sequence_is_the_reference_implementations() {
+        // Its first outputs for seed 1234567.
+        let mut random = SplitMix64::new(1_234_567);
+        for expected in [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+        ] {
+            assert_eq!(random.next(), expected);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! ACKs first, strictly (RFC 3449, sec. 5.4.2; DCBQ's comparison).
+
+use super::{Departure, Heads, Next, Service};
+use crate::decide::classify::Class;
+use crate::units::Instant;
+
+/// Serves data only while no ACK waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AcksFirst;
+
+impl Service for AcksFirst {
+    #[inline]
+    fn next(&mut self, _now: Instant, heads: Heads) -> Next {
+        match (heads.ack, heads.data) {
+            (Some(_), _) => Next::Serve(Class::Ack),
+            (None, Some(_)) => Next::Serve(Class::Data),
+            (None, None) => Next::Empty,
+        }
+    }
+
+    #[inline]
+    fn sent(&mut self, _now: Instant, _departure: Departure) {}
+}

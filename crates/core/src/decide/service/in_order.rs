@@ -1,0 +1,24 @@
+//! One shared FIFO: in the order of arrival.
+
+use super::{Departure, Heads, Next, Service};
+use crate::decide::classify::Class;
+use crate::units::Instant;
+
+/// Serves the packet that came first, whatever its class.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InOrder;
+
+impl Service for InOrder {
+    #[inline]
+    fn next(&mut self, _now: Instant, heads: Heads) -> Next {
+        Next::Serve(match (heads.ack, heads.data) {
+            (Some(ack), Some(data)) if ack.ticket < data.ticket => Class::Ack,
+            (_, Some(_)) => Class::Data,
+            (Some(_), None) => Class::Ack,
+            (None, None) => return Next::Empty,
+        })
+    }
+
+    #[inline]
+    fn sent(&mut self, _now: Instant, _departure: Departure) {}
+}

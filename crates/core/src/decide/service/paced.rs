@@ -1,0 +1,172 @@
+//! CBQ without borrowing: each class is paced at its share of the link.
+
+use super::{Departure, Heads, Next, Service};
+use crate::decide::classify::Class;
+use crate::decide::control::Settings;
+use crate::qdisc::{Probe, Reading};
+use crate::units::{Duration, Instant, Rate, Share};
+
+/// Two classes, each never faster than its share, whether or not the other uses its own. Not work
+/// conserving: this is what the CBQ of the ACQ, DCBQ and SAD papers did, as their totals show (1.4 to
+/// 1.5 where a sharing that borrows gives over 1.7).
+#[derive(Clone, Debug)]
+pub struct PacedShares {
+    link: Rate,
+    data_share: Share,
+    /// Nanoseconds per byte of each class, in 1/256.
+    data_pace: u64,
+    ack_pace: u64,
+    data_next: Instant,
+    ack_next: Instant,
+    /// How long the last packet of each class was on the link.
+    data_time: Duration,
+    ack_time: Duration,
+}
+
+/// The least share of a class, so that neither waits for ever: 0.1 %.
+const MIN_SHARE: Share = Share::from_steps(Share::SCALE / 1000);
+
+impl PacedShares {
+    /// Shares `data_share` and the rest of `link`, each at least 0.1 %.
+    pub fn new(link: Rate, data_share: Share) -> Self {
+        let mut paced = Self {
+            link,
+            data_share,
+            data_pace: 0,
+            ack_pace: 0,
+            data_next: Instant::ZERO,
+            ack_next: Instant::ZERO,
+            data_time: Duration::ZERO,
+            ack_time: Duration::ZERO,
+        };
+        paced.set_data_share(data_share);
+        paced
+    }
+
+    fn set_data_share(&mut self, data_share: Share) {
+        self.data_share = data_share.clamp(MIN_SHARE, MIN_SHARE.rest());
+        // 256 * 8e9 bit-nanoseconds a byte, over rate times share.
+        let pace = |share: Share| {
+            let rate = u128::from(self.link.bits_per_sec()) * u128::from(share.steps().max(1));
+            let pace = 256 * 8_000_000_000 * u128::from(Share::SCALE) / rate.max(1);
+            u64::try_from(pace).unwrap_or(u64::MAX)
+        };
+        self.data_pace = pace(self.data_share);
+        self.ack_pace = pace(self.data_share.rest());
+    }
+
+    /// Sets the class's next turn after a packet of `len` bytes. A class that was served late, for
+    /// the other was on the link, is owed the time it waited, but no time that it was idle: at most
+    /// a packet of its own or of the other.
+    #[inline]
+    fn charge(&mut self, now: Instant, class: Class, len: u32) {
+        let (next, pace, own_time, other_time) = match class {
+            Class::Ack => (
+                &mut self.ack_next,
+                self.ack_pace,
+                &mut self.ack_time,
+                self.data_time,
+            ),
+            Class::Data | Class::Priority => (
+                &mut self.data_next,
+                self.data_pace,
+                &mut self.data_time,
+                self.ack_time,
+            ),
+        };
+        *own_time = self.link.tx_time(len);
+        let gap = Duration::from_nanos(u64::from(len).saturating_mul(pace) >> 8);
+        let owed = gap.max(other_time).as_nanos();
+        let owed_since = Instant::from_nanos(now.as_nanos().saturating_sub(owed));
+        *next = (*next).max(owed_since) + gap;
+    }
+}
+
+impl Service for PacedShares {
+    /// The class whose turn came first, if it has come.
+    #[inline]
+    fn next(&mut self, now: Instant, heads: Heads) -> Next {
+        let (class, at) = match (heads.ack, heads.data) {
+            (None, None) => return Next::Empty,
+            (Some(_), Some(_)) if self.ack_next <= self.data_next => (Class::Ack, self.ack_next),
+            (_, Some(_)) => (Class::Data, self.data_next),
+            (Some(_), None) => (Class::Ack, self.ack_next),
+        };
+        if at <= now {
+            Next::Serve(class)
+        } else {
+            Next::NotBefore(at)
+        }
+    }
+
+    #[inline]
+    fn sent(&mut self, now: Instant, departure: Departure) {
+        self.charge(now, departure.class, departure.len);
+    }
+
+    fn tune(&mut self, settings: &Settings) {
+        if let Some(share) = settings.data_share {
+            self.set_data_share(share);
+        }
+    }
+
+    fn probe(&self, show: &mut Probe<'_>) {
+        show("data_share", Reading::Share(self.data_share));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::service::Head;
+
+    fn heads(ack: bool, data: bool) -> Heads {
+        let head = Head { ticket: 0, len: 0 };
+        Heads {
+            ack: ack.then_some(head),
+            data: data.then_some(head),
+        }
+    }
+
+    #[test]
+    fn a_class_alone_is_no_faster_than_its_share() {
+        let link: Rate = "1mbit".parse().unwrap();
+        let mut paced = PacedShares::new(link, Share::HALF);
+        let (mut now, mut sent) = (Instant::ZERO, 0);
+        while now < Instant::from_nanos(10_000_000_000) {
+            match paced.next(now, heads(false, true)) {
+                Next::Serve(class) => {
+                    assert_eq!(class, Class::Data);
+                    paced.charge(now, class, 1500);
+                    sent += 1500;
+                    now += link.tx_time(1500);
+                }
+                Next::NotBefore(at) => now = at,
+                Next::Empty => unreachable!("data waits"),
+            }
+        }
+        let half = 10 * 1_000_000 / 8 / 2;
+        assert!((half..=half + 3000).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn a_class_of_small_packets_gets_its_share_between_long_ones() {
+        let link: Rate = "56kbit".parse().unwrap();
+        let mut paced = PacedShares::new(link, Share::HALF);
+        let (mut now, mut acks) = (Instant::ZERO, 0);
+        while now < Instant::from_nanos(100_000_000_000) {
+            match paced.next(now, heads(true, true)) {
+                Next::Serve(class) => {
+                    let len = if class == Class::Ack { 40 } else { 1000 };
+                    paced.charge(now, class, len);
+                    acks += if class == Class::Ack { 40 } else { 0 };
+                    now += link.tx_time(len);
+                }
+                Next::NotBefore(at) => now = at,
+                Next::Empty => unreachable!("both wait"),
+            }
+        }
+        let half = 100 * 56_000 / 8 / 2;
+        assert!((half - 8000..=half + 1000).contains(&acks), "{acks}");
+    }
+}

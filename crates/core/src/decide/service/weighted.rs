@@ -1,0 +1,196 @@
+//! Which of two classes is served next, byte for byte in a given ratio.
+
+use super::{Departure, Heads, Next, Service};
+use crate::decide::classify::Class;
+use crate::decide::control::Settings;
+use crate::qdisc::{Probe, Reading};
+use crate::units::{Instant, Share};
+
+/// Serves two classes so that, while both are backlogged, their bytes keep the ratio of their
+/// weights to within one packet. Work conserving: a class alone has the whole link, and gains no
+/// claim from the time it was absent.
+#[derive(Clone, Copy, Debug)]
+pub struct WeightedBytes {
+    data_weight: u32,
+    ack_weight: u32,
+    /// `data bytes * ack weight - ack bytes * data weight` since both became backlogged: what the
+    /// data class is ahead of its share.
+    data_lead: i64,
+}
+
+impl WeightedBytes {
+    /// The sum of the two weights.
+    pub const SCALE: u32 = 1 << 16;
+
+    /// Weights in the ratio of `data_share` and the rest.
+    pub fn new(data_share: Share) -> Self {
+        let mut service = Self {
+            data_weight: 0,
+            ack_weight: 0,
+            data_lead: 0,
+        };
+        service.set_data_share(data_share);
+        service
+    }
+
+    /// Changes the ratio from now on; what a class is ahead or behind stays.
+    fn set_data_share(&mut self, data_share: Share) {
+        self.data_weight = data_share.of(u64::from(Self::SCALE)) as u32;
+        self.ack_weight = Self::SCALE - self.data_weight;
+    }
+
+    /// The data class's share of the link while both are backlogged.
+    pub const fn data_share(&self) -> Share {
+        Share::from_steps(self.data_weight * (Share::SCALE / Self::SCALE))
+    }
+
+    /// What `len` bytes of a class add to the data class's lead.
+    #[inline]
+    fn cost(&self, class: Class, len: u32) -> i64 {
+        match class {
+            Class::Ack => -i64::from(len) * i64::from(self.data_weight),
+            Class::Data | Class::Priority => i64::from(len) * i64::from(self.ack_weight),
+        }
+    }
+}
+
+impl Service for WeightedBytes {
+    /// While both wait it is the class whose packet would be through first if both were served at
+    /// once, each at its share. So an ACK that comes to an empty queue does not wait for a second
+    /// data packet: it leaves after the one on the link.
+    #[inline]
+    fn next(&mut self, _now: Instant, heads: Heads) -> Next {
+        let (Some(ack), Some(data)) = (heads.ack, heads.data) else {
+            self.data_lead = 0;
+            return heads.only().map_or(Next::Empty, Next::Serve);
+        };
+        let data_done = self
+            .data_lead
+            .saturating_add(self.cost(Class::Data, data.len));
+        Next::Serve(if data_done <= -self.cost(Class::Ack, ack.len) {
+            Class::Data
+        } else {
+            Class::Ack
+        })
+    }
+
+    #[inline]
+    fn sent(&mut self, _now: Instant, departure: Departure) {
+        if departure.contended {
+            let cost = self.cost(departure.class, departure.len);
+            self.data_lead = self.data_lead.saturating_add(cost);
+        }
+    }
+
+    fn tune(&mut self, settings: &Settings) {
+        if let Some(share) = settings.data_share {
+            self.set_data_share(share);
+        }
+    }
+
+    fn probe(&self, show: &mut Probe<'_>) {
+        show("data_share", Reading::Share(self.data_share()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::service::Head;
+
+    fn next(service: &mut WeightedBytes, ack: Option<u32>, data: Option<u32>) -> Class {
+        let head = |len| Head { ticket: 0, len };
+        let heads = Heads {
+            ack: ack.map(head),
+            data: data.map(head),
+        };
+        match service.next(Instant::ZERO, heads) {
+            Next::Serve(class) => class,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn charge(service: &mut WeightedBytes, class: Class, len: u32) {
+        let departure = Departure {
+            class,
+            len,
+            contended: true,
+            acked_bytes: 0,
+        };
+        service.sent(Instant::ZERO, departure);
+    }
+
+    fn serve_while_both_wait(service: &mut WeightedBytes, packets: u32) -> (u64, u64) {
+        let (mut ack, mut data) = (0, 0);
+        for _ in 0..packets {
+            let class = next(service, Some(40), Some(1500));
+            let len = if class == Class::Ack { 40 } else { 1500 };
+            charge(service, class, len);
+            *(if class == Class::Ack {
+                &mut ack
+            } else {
+                &mut data
+            }) += u64::from(len);
+        }
+        (ack, data)
+    }
+
+    #[test]
+    fn both_backlogged_classes_keep_the_ratio_to_within_one_packet() {
+        for percent in [1, 10, 27, 50, 73, 90, 99] {
+            let share = f64::from(percent) / 100.0;
+            let mut service = WeightedBytes::new(Share::from_f64(share));
+            for packets in [1, 7, 50, 1000] {
+                let mut service = service;
+                let (ack, data) = serve_while_both_wait(&mut service, packets);
+                let due = (ack + data) as f64 * service.data_share().as_f64();
+                assert!(
+                    (data as f64 - due).abs() <= 1500.0,
+                    "{percent} %, {packets}: {data} of {due}"
+                );
+            }
+            let (ack, data) = serve_while_both_wait(&mut service, 100_000);
+            assert!((data as f64 / (ack + data) as f64 - share).abs() < 0.001);
+        }
+    }
+
+    #[test]
+    fn a_class_of_weight_zero_is_served_only_alone() {
+        for (share, served, starved) in [
+            (Share::ONE, Class::Data, Class::Ack),
+            (Share::ZERO, Class::Ack, Class::Data),
+        ] {
+            let mut service = WeightedBytes::new(share);
+            for _ in 0..1000 {
+                assert_eq!(next(&mut service, Some(40), Some(1500)), served);
+                charge(&mut service, served, 1500);
+            }
+            let alone = next(
+                &mut service,
+                (starved == Class::Ack).then_some(40),
+                (starved == Class::Data).then_some(1500),
+            );
+            assert_eq!(alone, starved);
+        }
+    }
+
+    #[test]
+    fn an_absent_class_gains_no_claim() {
+        let mut service = WeightedBytes::new(Share::HALF);
+        for _ in 0..1000 {
+            assert_eq!(next(&mut service, None, Some(1500)), Class::Data);
+        }
+        let (ack, data) = serve_while_both_wait(&mut service, 39);
+        assert!(ack <= 1540 && data <= 1500, "{ack} {data}");
+    }
+
+    #[test]
+    fn an_ack_that_comes_alone_leaves_after_the_packet_on_the_link() {
+        let mut service = WeightedBytes::new(Share::from_f64(0.73));
+        for _ in 0..100 {
+            assert_eq!(next(&mut service, None, Some(1500)), Class::Data);
+            assert_eq!(next(&mut service, Some(40), Some(1500)), Class::Ack);
+            charge(&mut service, Class::Ack, 40);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Memory that is allocated once.
+
+use crate::units::Limit;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// The most packets that any queue can hold.
+pub const MAX_PACKETS: u32 = 1 << 20;
+
+/// The most packets that a queue limited in bytes can hold.
+const MAX_PACKETS_OF_BYTES: u64 = 1 << 17;
+
+/// No packet that TCP sends is shorter.
+const SHORTEST: u64 = 40;
+
+/// Why something cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// There is not enough memory.
+    OutOfMemory,
+    /// A limit is beyond [`MAX_PACKETS`].
+    LimitTooLarge(Limit),
+    /// A part or a parameter has no meaning; the text says which and what to write instead.
+    Description(alloc::string::String),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfMemory => f.write_str("not enough memory for its queues; use lower limits"),
+            Self::LimitTooLarge(limit) => {
+                write!(f, "limit {limit}: too large; use at most {MAX_PACKETS}p")
+            }
+            Self::Description(text) => f.write_str(text),
+        }
+    }
+}
+
+impl core::error::Error for BuildError {}
+
+/// How many packets a queue with this limit must have room for. A queue limited in bytes holds one
+/// packet for every 40 bytes, at most 131 072: shorter packets fill it sooner.
+///
+/// # Errors
+/// The limit is beyond [`MAX_PACKETS`].
+pub fn capacity(limit: Limit) -> Result<u32, BuildError> {
+    match limit {
+        Limit::Packets(packets) if packets > MAX_PACKETS => Err(BuildError::LimitTooLarge(limit)),
+        Limit::Packets(packets) => Ok(packets),
+        Limit::Bytes(bytes) => Ok((bytes / SHORTEST + 4).min(MAX_PACKETS_OF_BYTES) as u32),
+    }
+}
+
+/// `count` values, allocated exactly.
+pub(super) fn slots<T>(
+    count: usize,
+    mut value: impl FnMut(usize) -> T,
+) -> Result<Box<[T]>, BuildError> {
+    let mut slots = Vec::new();
+    slots
+        .try_reserve_exact(count)
+        .map_err(|_| BuildError::OutOfMemory)?;
+    slots.extend((0..count).map(&mut value));
+    Ok(slots.into_boxed_slice())
+}

@@ -1,0 +1,47 @@
+//! DropTail: one FIFO for all, arrivals over the limit are dropped.
+
+use super::capacity::BuildError;
+use super::fifo::Fifo;
+use super::queue::Queue;
+use crate::packet::Packet;
+use crate::qdisc::{Backlog, Dequeue, Qdisc, Sink};
+use crate::units::{Instant, Limit};
+
+/// One first-in-first-out queue: what every modem does, and what the papers compare with.
+#[derive(Clone, Debug)]
+pub struct DropTail<P> {
+    queue: Fifo<P>,
+}
+
+impl<P: Packet> DropTail<P> {
+    /// An empty queue that holds at most `limit`.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
+    pub fn new(limit: Limit) -> Result<Self, BuildError> {
+        Ok(Self {
+            queue: Fifo::new(limit)?,
+        })
+    }
+}
+
+impl<P: Packet> Qdisc<P> for DropTail<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
+        self.queue.enqueue(now, 0, packet, true, sink);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, _now: Instant, _sink: &mut dyn Sink<P>) -> Dequeue<P> {
+        self.queue.drain().map_or(Dequeue::Empty, Dequeue::Packet)
+    }
+
+    fn drain(&mut self) -> Option<P> {
+        self.queue.drain()
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+}

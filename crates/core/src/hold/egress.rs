@@ -1,0 +1,210 @@
+//! A discipline, the transmitter behind it, and the counters of both: what simulator, lab and
+//! gateway have at the entry of a link.
+
+use super::meters::Meters;
+use super::transmitter::Transmitter;
+use crate::packet::{Header, Packet};
+use crate::qdisc::{Backlog, Dequeue, Fate, Qdisc, Reason, Sink};
+use crate::units::{Instant, Rate};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// The entry of one direction of a link.
+///
+/// Time does not go back between calls. A caller that asks exactly at [`next`](Egress::next) sends
+/// at exactly the rate; one that asks later loses nothing, up to [`Transmitter::MAX_LATE`].
+pub struct Egress<P> {
+    qdisc: Box<dyn Qdisc<P> + Send>,
+    observes: bool,
+    transmitter: Transmitter,
+    /// When the discipline can have something to send, by what it said and what came since.
+    not_before: Instant,
+    meters: Meters,
+}
+
+/// What a change of discipline did to the packets that waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handover {
+    /// They were handed over.
+    pub packets: u64,
+    /// Of these, what the new discipline dropped: they were more than its limit.
+    pub dropped: u64,
+}
+
+impl<P: Packet> Egress<P> {
+    /// A discipline before a free link of `rate`.
+    pub fn new(qdisc: Box<dyn Qdisc<P> + Send>, rate: Rate) -> Self {
+        Self {
+            observes: qdisc.observes_reverse(),
+            qdisc,
+            transmitter: Transmitter::new(rate),
+            not_before: Instant::ZERO,
+            meters: Meters::default(),
+        }
+    }
+
+    /// Counts on from `meters`, those of what stood here before; nothing waits in either.
+    #[must_use]
+    pub fn counting_from(self, meters: Meters) -> Self {
+        Self { meters, ..self }
+    }
+
+    /// Takes a packet that arrives at `now`, which its header says too.
+    #[inline]
+    pub fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
+        if self.backlog().packets == 0 {
+            self.transmitter.not_before(now);
+        }
+        self.not_before = self.not_before.min(now);
+        let header = packet.header();
+        self.meters.arrives(header.traffic_class(), header.len);
+        let mut sink = Counting {
+            meters: &mut self.meters,
+            sink,
+        };
+        self.qdisc.enqueue(now, packet, &mut sink);
+    }
+
+    /// When to call [`dequeue`](Egress::dequeue); not before a packet comes, if none waits.
+    #[inline]
+    pub fn next(&self) -> Option<Instant> {
+        let next = self.transmitter.free_at().max(self.not_before);
+        (self.backlog().packets > 0).then_some(next)
+    }
+
+    /// The packet whose transmission starts now, if one may.
+    #[inline]
+    pub fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
+        if self.transmitter.free_at() > now {
+            return None;
+        }
+        self.transmitter.not_before(self.not_before.min(now));
+        self.not_before = Instant::ZERO;
+        let mut sink = Counting {
+            meters: &mut self.meters,
+            sink,
+        };
+        match self.qdisc.dequeue(now, &mut sink) {
+            Dequeue::Packet(packet) => {
+                let header = packet.header();
+                let busy = self.transmitter.start(now, header.len);
+                self.meters.sends(header, busy);
+                Some(packet)
+            }
+            Dequeue::NotBefore(then) => {
+                self.not_before = then;
+                None
+            }
+            Dequeue::Empty => None,
+        }
+    }
+
+    /// When the link is free.
+    #[inline]
+    pub const fn free_at(&self) -> Instant {
+        self.transmitter.free_at()
+    }
+
+    /// Whether the discipline wants to see the reverse path.
+    #[inline]
+    pub const fn observes_reverse(&self) -> bool {
+        self.observes
+    }
+
+    /// Shows the discipline a packet of the reverse path.
+    #[inline]
+    pub fn observe(&mut self, now: Instant, reverse: &Header) {
+        if self.observes {
+            self.qdisc.observe(now, reverse);
+        }
+    }
+
+    /// Puts another discipline in the place of this one, and goes on at `rate`. What waits moves in
+    /// the order of its arrival; `update` may charge it anew.
+    pub fn replace(
+        &mut self,
+        now: Instant,
+        qdisc: Box<dyn Qdisc<P> + Send>,
+        rate: Rate,
+        update: impl FnMut(&mut P),
+        sink: &mut dyn Sink<P>,
+    ) -> Handover {
+        let mut waiting = self.take_backlog();
+        waiting.iter_mut().for_each(update);
+        self.observes = qdisc.observes_reverse();
+        self.qdisc = qdisc;
+        self.not_before = Instant::ZERO;
+        self.transmitter.set_rate(now, rate);
+        let mut counting = CountDropped { sink, dropped: 0 };
+        let packets = waiting.len() as u64;
+        for packet in waiting {
+            self.enqueue(now, packet, &mut counting);
+        }
+        Handover {
+            packets,
+            dropped: counting.dropped,
+        }
+    }
+
+    /// Takes out all that waits, in the order of its arrival, as if it had never come.
+    pub fn take_backlog(&mut self) -> Vec<P> {
+        let mut waiting: Vec<P> = core::iter::from_fn(|| self.qdisc.drain()).collect();
+        // A discipline hands over the oldest of a class or flow first; ties keep that order.
+        waiting.sort_by_key(|packet| packet.header().arrival);
+        for packet in &waiting {
+            self.meters.hands_over(packet.header());
+        }
+        waiting
+    }
+
+    /// The discipline.
+    pub fn qdisc(&self) -> &(dyn Qdisc<P> + Send) {
+        &*self.qdisc
+    }
+
+    /// What came and what became of it.
+    #[inline]
+    pub const fn meters(&self) -> &Meters {
+        &self.meters
+    }
+
+    /// What waits.
+    #[inline]
+    pub fn backlog(&self) -> Backlog {
+        self.meters.backlog.total()
+    }
+}
+
+/// Counts what leaves on its way to the caller's sink.
+struct Counting<'a, P> {
+    meters: &'a mut Meters,
+    sink: &'a mut dyn Sink<P>,
+}
+
+impl<P: Packet> Sink<P> for Counting<'_, P> {
+    fn dropped(&mut self, now: Instant, packet: P, reason: Reason) {
+        self.meters.leaves(packet.header(), reason);
+        self.sink.dropped(now, packet, reason);
+    }
+
+    fn marked(&mut self, now: Instant, header: &Header) {
+        self.meters.marks(header);
+        self.sink.marked(now, header);
+    }
+}
+
+struct CountDropped<'a, P> {
+    sink: &'a mut dyn Sink<P>,
+    dropped: u64,
+}
+
+impl<P> Sink<P> for CountDropped<'_, P> {
+    fn dropped(&mut self, now: Instant, packet: P, reason: Reason) {
+        self.dropped += u64::from(reason.fate() == Fate::Dropped);
+        self.sink.dropped(now, packet, reason);
+    }
+
+    fn marked(&mut self, now: Instant, header: &Header) {
+        self.sink.marked(now, header);
+    }
+}

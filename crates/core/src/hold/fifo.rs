@@ -1,0 +1,96 @@
+//! First in, first out.
+
+use super::capacity::{BuildError, capacity};
+use super::queue::Queue;
+use super::ring::Ring;
+use crate::decide::service::Head;
+use crate::packet::Packet;
+use crate::qdisc::{Backlog, Reason, Sink};
+use crate::units::{Instant, Limit};
+
+/// A FIFO that drops arrivals over its limit.
+#[derive(Clone, Debug)]
+pub struct Fifo<P> {
+    /// Each with the ticket that orders it among all classes.
+    packets: Ring<(u64, P)>,
+    limit: Limit,
+    backlog: Backlog,
+}
+
+impl<P: Packet> Fifo<P> {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
+    pub fn new(limit: Limit) -> Result<Self, BuildError> {
+        Ok(Self {
+            packets: Ring::new(capacity(limit)?)?,
+            limit,
+            backlog: Backlog::default(),
+        })
+    }
+
+    /// The oldest packet.
+    pub fn front(&self) -> Option<&P> {
+        self.packets.front().map(|(_, packet)| packet)
+    }
+}
+
+impl<P: Packet> Queue<P> for Fifo<P> {
+    #[inline]
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        ticket: u64,
+        packet: P,
+        room: bool,
+        sink: &mut dyn Sink<P>,
+    ) {
+        let len = packet.header().len;
+        let admitted = room
+            && self
+                .limit
+                .admits(self.backlog.packets, self.backlog.bytes, len);
+        match self.packets.vacant() {
+            Some(place) if admitted => {
+                place.fill((ticket, packet));
+                self.backlog.join(len);
+            }
+            _ => sink.dropped(now, packet, Reason::OverLimit),
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, _now: Instant, _sink: &mut dyn Sink<P>) -> Option<P> {
+        self.drain()
+    }
+
+    #[inline]
+    fn drain(&mut self) -> Option<P> {
+        let (_, packet) = self.packets.pop_front()?;
+        self.backlog.leave(packet.header().len);
+        Some(packet)
+    }
+
+    #[inline]
+    fn head(&mut self) -> Option<Head> {
+        let (ticket, packet) = self.packets.front()?;
+        Some(Head {
+            ticket: *ticket,
+            len: packet.header().len,
+        })
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+}

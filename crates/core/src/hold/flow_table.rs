@@ -1,0 +1,146 @@
+//! What is remembered of each flow, in fixed memory and constant time.
+
+use super::capacity::{BuildError, slots};
+use crate::packet::Flow;
+use alloc::boxed::Box;
+
+/// Flows that share a set: as many as CAKE has, whose tags fill a cache line.
+const WAYS: usize = 8;
+
+/// Where a flow's state is kept; valid until the flow is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(u32);
+
+/// State of flows, found by hash. Set-associative: each flow can be in one of eight places, and when
+/// all eight are taken, the one that may be forgotten and was used least recently is.
+#[derive(Clone, Debug)]
+pub struct FlowTable<T> {
+    tags: Box<[[Flow; WAYS]]>,
+    states: Box<[Option<T>]>,
+    /// 64 less the binary logarithm of the number of sets.
+    shift: u32,
+}
+
+impl<T> FlowTable<T> {
+    /// A table of `flows` flows, rounded up to a power of two, at least sixteen.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn new(flows: u32) -> Result<Self, BuildError> {
+        let sets = (flows as usize).div_ceil(WAYS).next_power_of_two().max(2);
+        Ok(Self {
+            tags: slots(sets, |_| [Flow(0); WAYS])?,
+            states: slots(sets * WAYS, |_| None)?,
+            shift: 64 - sets.trailing_zeros(),
+        })
+    }
+
+    /// The set of a flow: Fibonacci hashing spreads numbers that count up as well as hashes.
+    #[inline]
+    fn set(&self, flow: Flow) -> usize {
+        (flow.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+
+    /// Where the flow's state is.
+    #[inline]
+    pub fn find(&self, flow: Flow) -> Option<Slot> {
+        let set = self.set(flow);
+        for (way, tag) in self.tags.get(set)?.iter().enumerate() {
+            let index = set * WAYS + way;
+            if *tag == flow && self.states.get(index).is_some_and(Option::is_some) {
+                return Some(Slot(index as u32));
+            }
+        }
+        None
+    }
+
+    /// Where the flow's state is, made by `new` at first. In a full set the flow for which
+    /// `last_used` answers with the least number is forgotten for it; `None` if it answers `None`,
+    /// keep it, for all.
+    #[inline]
+    pub fn find_or_insert(
+        &mut self,
+        flow: Flow,
+        last_used: impl Fn(&T) -> Option<u64>,
+        new: impl FnOnce() -> T,
+    ) -> Option<Slot> {
+        match self.find(flow) {
+            Some(slot) => Some(slot),
+            None => self.insert(flow, last_used, new()),
+        }
+    }
+
+    fn insert(
+        &mut self,
+        flow: Flow,
+        last_used: impl Fn(&T) -> Option<u64>,
+        state: T,
+    ) -> Option<Slot> {
+        let set = self.set(flow);
+        let first = set * WAYS;
+        let ways = self.states.get(first..first + WAYS)?;
+        let age = |state: &Option<T>| state.as_ref().map_or(Some(0), &last_used);
+        let (way, _) = ways
+            .iter()
+            .enumerate()
+            .filter_map(|(way, state)| Some((way, age(state)?)))
+            .min_by_key(|(_, age)| *age)?;
+        *self.tags.get_mut(set)?.get_mut(way)? = flow;
+        *self.states.get_mut(first + way)? = Some(state);
+        Some(Slot((first + way) as u32))
+    }
+
+    /// The state in a slot.
+    #[inline]
+    pub fn get(&self, slot: Slot) -> Option<&T> {
+        self.states.get(slot.0 as usize)?.as_ref()
+    }
+
+    /// The state in a slot.
+    #[inline]
+    pub fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+        self.states.get_mut(slot.0 as usize)?.as_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_is_found_again_by_its_flow() {
+        let mut table = FlowTable::new(4096).unwrap();
+        for flow in 0..2000 {
+            let slot = table.find_or_insert(Flow(flow), |_| None, || flow).unwrap();
+            assert_eq!(table.get(slot), Some(&flow));
+        }
+        for flow in 0..2000 {
+            let slot = table.find(Flow(flow)).unwrap();
+            assert_eq!(table.get_mut(slot), Some(&mut flow.clone()));
+        }
+        assert_eq!(table.find(Flow(2000)), None);
+    }
+
+    #[test]
+    fn a_full_set_forgets_the_least_recently_used_that_may_be_forgotten() {
+        let mut table = FlowTable::new(16).unwrap();
+        let set_of_zero = table.set(Flow(0));
+        let same_set: alloc::vec::Vec<u64> = (0..)
+            .filter(|flow| table.set(Flow(*flow)) == set_of_zero)
+            .take(WAYS + 1)
+            .collect();
+        let (last, rest) = same_set.split_last().unwrap();
+        for flow in rest {
+            table
+                .find_or_insert(Flow(*flow), |_| None, || *flow)
+                .unwrap();
+        }
+        assert_eq!(table.find_or_insert(Flow(*last), |_| None, || *last), None);
+        let all_but_two = |state: &u64| (!rest[..2].contains(state)).then_some(*state);
+        table
+            .find_or_insert(Flow(*last), all_but_two, || *last)
+            .unwrap();
+        assert!(table.find(Flow(rest[0])).is_some() && table.find(Flow(rest[1])).is_some());
+        assert_eq!(table.find(Flow(rest[2])), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! The one place where packets are counted.
+
+use crate::packet::{Header, TrafficClass};
+use crate::qdisc::{Backlog, Counter, Fate, Reason};
+use crate::units::Duration;
+
+/// A value for each traffic class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerClass<T>([T; TrafficClass::COUNT]);
+
+impl<T: Copy> PerClass<T> {
+    /// The value of one class.
+    #[inline]
+    pub const fn of(&self, class: TrafficClass) -> T {
+        self.0[class as usize]
+    }
+
+    /// The value of one class, to be changed.
+    #[inline]
+    pub const fn of_mut(&mut self, class: TrafficClass) -> &mut T {
+        &mut self.0[class as usize]
+    }
+
+    /// The values of all classes.
+    pub fn values(&self) -> impl Iterator<Item = T> + use<T> {
+        self.0.into_iter()
+    }
+}
+
+impl<T: Copy + core::ops::Add<Output = T> + Default> PerClass<T> {
+    /// All classes together.
+    pub fn total(&self) -> T {
+        self.values().fold(T::default(), |sum, value| sum + value)
+    }
+}
+
+/// What came to an egress and what became of it, since it was made, by traffic class. Bytes are as
+/// charged to the link. Always `arrived = sent + all that left by a reason + drained + backlog`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meters {
+    /// Packets given to the discipline.
+    pub arrived: PerClass<Counter>,
+    /// Packets transmitted.
+    pub sent: PerClass<Counter>,
+    /// Packets that got a congestion mark, on their way to be transmitted.
+    pub marked: PerClass<Counter>,
+    /// What waits.
+    pub backlog: PerClass<Backlog>,
+    /// Time that the link was busy, the packet on it counted whole.
+    pub busy: PerClass<Duration>,
+    left: [PerClass<Counter>; Reason::COUNT],
+}
+
+impl Meters {
+    /// Packets that left for one reason.
+    pub fn left(&self, reason: Reason) -> PerClass<Counter> {
+        self.left[reason as usize]
+    }
+
+    /// Packets of one fate: lost, filtered, or sent with a mark.
+    pub fn fate(&self, fate: Fate) -> PerClass<Counter> {
+        let mut sum = match fate {
+            Fate::Marked => self.marked,
+            Fate::Dropped | Fate::Filtered => PerClass::default(),
+        };
+        for reason in Reason::ALL.iter().filter(|reason| reason.fate() == fate) {
+            for class in TrafficClass::ALL {
+                *sum.of_mut(class) = sum.of(class) + self.left(*reason).of(class);
+            }
+        }
+        sum
+    }
+
+    /// A packet of `len` bytes arrives. An [`Egress`](super::Egress) counts by itself; this and the
+    /// three below are for a link's entry that is none.
+    #[inline]
+    pub fn arrives(&mut self, class: TrafficClass, len: u32) {
+        self.arrived.of_mut(class).add(len);
+        self.backlog.of_mut(class).join(len);
+    }
+
+    /// A packet that arrived starts on the link, which it keeps `busy`.
+    #[inline]
+    pub fn sends(&mut self, header: &Header, busy: Duration) {
+        let class = header.traffic_class();
+        self.sent.of_mut(class).add(header.len);
+        self.backlog.of_mut(class).leave(header.len);
+        *self.busy.of_mut(class) = self.busy.of(class) + busy;
+    }
+
+    /// A packet that arrived is not sent.
+    #[inline]
+    pub fn leaves(&mut self, header: &Header, reason: Reason) {
+        let class = header.traffic_class();
+        if let Some(left) = self.left.get_mut(reason as usize) {
+            left.of_mut(class).add(header.len);
+        }
+        self.backlog.of_mut(class).leave(header.len);
+    }
+
+    /// A packet is handed over to another discipline: as if it had never come here.
+    pub fn hands_over(&mut self, header: &Header) {
+        let class = header.traffic_class();
+        self.backlog.of_mut(class).leave(header.len);
+        let arrived = self.arrived.of_mut(class);
+        arrived.packets = arrived.packets.wrapping_sub(1);
+        arrived.bytes = arrived.bytes.wrapping_sub(u64::from(header.len));
+    }
+
+    pub(super) fn marks(&mut self, header: &Header) {
+        self.marked.of_mut(header.traffic_class()).add(header.len);
+    }
+}

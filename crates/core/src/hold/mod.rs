@@ -1,0 +1,46 @@
+//! The second storey: what waits, and what is remembered of flows, in integers.
+//!
+//! Everything is bounded and allocated when it is built, which may fail with a [`BuildError`]; from
+//! then on nothing allocates, and the work per packet is bounded by a constant.
+//!
+//! | what | module |
+//! | --- | --- |
+//! | queues of one class: FIFO, ACK filtering, flow queues | [`Queue`] and its implementations |
+//! | a discipline of queues, a service and a controller | [`Machine`] |
+//! | one FIFO for all | [`DropTail`] |
+//! | a discipline, its transmitter and its counters | [`Egress`] |
+//! | ACK regeneration beyond the slow link | [`Regenerator`] |
+
+mod acked_bytes;
+mod capacity;
+mod drop_tail;
+mod egress;
+mod fifo;
+mod filtered;
+mod flow_queues;
+mod flow_table;
+mod longest;
+mod machine;
+mod meters;
+mod queue;
+mod regenerator;
+mod ring;
+mod room;
+mod slab;
+mod transmitter;
+
+pub use acked_bytes::AckedBytes;
+pub use capacity::{BuildError, MAX_PACKETS, capacity};
+pub use drop_tail::DropTail;
+pub use egress::{Egress, Handover};
+pub use fifo::Fifo;
+pub use filtered::{AckFilter, FilterBounds, Survivor};
+pub use flow_queues::FlowQueues;
+pub use flow_table::{FlowTable, Slot};
+pub use machine::{Buffer, Machine, Parts, split_buffer};
+pub use meters::{Meters, PerClass};
+pub use queue::Queue;
+pub use regenerator::{Regenerator, RegeneratorParams};
+pub use ring::{Ring, Vacant};
+pub use slab::{List, Place, Slab};
+pub use transmitter::{Transmitter, TxTime};

@@ -1,0 +1,470 @@
+//! AR: on the far side of the slow link, the ACKs that were filtered before it are regenerated
+//! (SAD, sec. 3; RFC 3449, sec. 5.3.1), so that senders get their clock back.
+
+use super::capacity::{BuildError, slots};
+use super::flow_table::FlowTable;
+use super::slab::{List, Place, Slab};
+use crate::decide::ack::{AckInfo, before};
+use crate::packet::{Flow, Packet};
+use crate::qdisc::{Reason, Sink};
+use crate::units::{Duration, Instant};
+use alloc::boxed::Box;
+
+/// Parameters of a regenerator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegeneratorParams {
+    /// ACKs regenerated for every one filtered, `R`; 1 makes up for what was filtered, more opens
+    /// the senders' windows faster.
+    pub factor: u32,
+    /// Bytes that one ACK stood for before filtering: a segment's payload.
+    pub segment: u32,
+    /// Spread over the time since the flow's previous ACK, rather than all at once.
+    pub paced: bool,
+}
+
+impl Default for RegeneratorParams {
+    fn default() -> Self {
+        Self {
+            factor: 1,
+            segment: 1460,
+            paced: true,
+        }
+    }
+}
+
+/// Maximum number of ACKs regenerated for one.
+const MAX_REGENERATED: u32 = 256;
+/// The longest that an ACK is held for pacing.
+const MAX_HOLD: Duration = Duration::from_millis(50);
+const MAX_FLOWS: u32 = 4096;
+/// Packets held at once; arrivals beyond are dropped. 50 ms of ACKs at 80 000 a second.
+const MAX_HELD: u32 = 1 << 12;
+
+#[derive(Clone, Copy, Debug)]
+struct FlowState {
+    newest: u32,
+    passed: Instant,
+    /// No later ACK of the flow leaves before this.
+    busy_until: Instant,
+    /// Duplicates passed: the next jump closes a hole and stands for no ACK that was filtered.
+    hole: bool,
+}
+
+/// A packet, and the ACKs that leave before it.
+#[derive(Clone, Debug)]
+struct Held<P> {
+    packet: P,
+    info: Option<AckInfo>,
+    /// Acknowledgement number of the flow before, and the step of the regenerated ones.
+    previous: u32,
+    step: u32,
+    gap: Duration,
+    /// ACKs still to be regenerated, and how many have been.
+    remaining: u32,
+    made: u32,
+}
+
+/// When something leaves: the order among equal times is that of arrival.
+type Due = (Instant, u64, Place);
+
+/// Passes packets on, ACKs in order and with those between them that it regenerates.
+///
+/// It writes numbers only below one really seen and above the flow's previous one, in order, on
+/// copies of the real ACK; none for ACKs that carry SACK ranges or ECN marks, are signed, or carry
+/// unknown options, and none across a hole that closes. The copies are made as they
+/// leave: a packet costs one place, however many ACKs it stands for.
+#[derive(Clone, Debug)]
+pub struct Regenerator<P> {
+    params: RegeneratorParams,
+    flows: FlowTable<FlowState>,
+    slab: Slab<Held<P>>,
+    list: List,
+    due: DueHeap,
+    next_ticket: u64,
+    regenerated: u64,
+}
+
+/// How an ACK is prepared for.
+struct Plan {
+    count: u32,
+    start: Instant,
+    gap: Duration,
+    previous: u32,
+}
+
+impl<P: Packet + Clone> Regenerator<P> {
+    /// A regenerator that has seen nothing.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn new(params: RegeneratorParams) -> Result<Self, BuildError> {
+        Ok(Self {
+            params,
+            flows: FlowTable::new(MAX_FLOWS)?,
+            slab: Slab::new(MAX_HELD)?,
+            list: List::EMPTY,
+            due: DueHeap::new(MAX_HELD)?,
+            next_ticket: 0,
+            regenerated: 0,
+        })
+    }
+
+    /// Takes a packet that came over the slow link.
+    pub fn push(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
+        let header = packet.header();
+        let flow = header.flow;
+        let info = if header.is_pure_ack() {
+            packet.ack_info()
+        } else {
+            None
+        };
+        let plan = match &info {
+            Some(info) => self.plan(now, flow, info),
+            // What belongs to the flow must not overtake its held ACKs.
+            None => {
+                let state = self.flows.find(flow).and_then(|slot| self.flows.get(slot));
+                Plan {
+                    count: 0,
+                    start: state.map_or(now, |state| state.busy_until.max(now)),
+                    gap: Duration::ZERO,
+                    previous: 0,
+                }
+            }
+        };
+        let number = info.map_or(0, |info| info.ack);
+        let held = Held {
+            packet,
+            info,
+            previous: plan.previous,
+            step: number.wrapping_sub(plan.previous) / (plan.count + 1),
+            gap: plan.gap,
+            remaining: plan.count,
+            made: 0,
+        };
+        match self.slab.push_back(&mut self.list, held) {
+            Ok(place) => {
+                self.due.push((plan.start, self.next_ticket, place));
+                self.next_ticket += 1;
+            }
+            Err(held) => sink.dropped(now, held.packet, Reason::OverLimit),
+        }
+    }
+
+    /// How many ACKs to regenerate before this one, when the first leaves, how far apart, and the
+    /// number they start from.
+    fn plan(&mut self, now: Instant, flow: Flow, info: &AckInfo) -> Plan {
+        let params = self.params;
+        let nothing = Plan {
+            count: 0,
+            start: now,
+            gap: Duration::ZERO,
+            previous: info.ack,
+        };
+        let new = || FlowState {
+            newest: info.ack,
+            passed: now,
+            busy_until: now,
+            hole: false,
+        };
+        let last_used = |state: &FlowState| Some(state.passed.as_nanos());
+        let slot = self.flows.find_or_insert(flow, last_used, new);
+        let Some(state) = slot.and_then(|slot| self.flows.get_mut(slot)) else {
+            return nothing;
+        };
+        let previous = state.newest;
+        let start = state.busy_until.max(now);
+        let advances = before(previous, info.ack);
+        let regular = advances && !state.hole && info.is_plain();
+        state.hole = !advances && state.passed < now || info.sack_ranges > 0;
+        let since = now.saturating_since(state.passed);
+        state.passed = now;
+        if advances {
+            state.newest = info.ack;
+        }
+        let jump = info.ack.wrapping_sub(previous);
+        let filtered = if regular {
+            jump.div_ceil(params.segment.max(1)) - 1
+        } else {
+            0
+        };
+        let count = filtered
+            .saturating_mul(params.factor)
+            .min(MAX_REGENERATED)
+            .min(jump.saturating_sub(1));
+        let gap = match params.paced {
+            true => since.min(MAX_HOLD) / (u64::from(count) + 1),
+            false => Duration::ZERO,
+        };
+        state.busy_until = start + gap * u64::from(count);
+        Plan {
+            count,
+            start,
+            gap,
+            previous,
+        }
+    }
+
+    /// The next packet that is due at `now`.
+    pub fn pop(&mut self, now: Instant) -> Option<P> {
+        let (at, ticket, place) = self.due.first().filter(|(at, ..)| *at <= now)?;
+        let held = self.slab.get_mut(place)?;
+        if held.remaining == 0 {
+            self.due.pop();
+            return self
+                .slab
+                .remove(&mut self.list, place)
+                .map(|held| held.packet);
+        }
+        held.remaining -= 1;
+        held.made += 1;
+        let mut copy = held.packet.clone();
+        if let Some(info) = held.info {
+            copy.rewrite_ack(&AckInfo {
+                ack: held.previous.wrapping_add(held.step * held.made),
+                ..info
+            });
+        }
+        let next = at + held.gap;
+        self.due.replace_first((next, ticket, place));
+        self.regenerated += 1;
+        Some(copy)
+    }
+
+    /// When the next packet is due.
+    pub fn next_at(&self) -> Option<Instant> {
+        self.due.first().map(|(at, ..)| at)
+    }
+
+    /// ACKs regenerated so far.
+    pub const fn regenerated(&self) -> u64 {
+        self.regenerated
+    }
+}
+
+/// A binary heap of fixed size, the earliest first.
+#[derive(Clone, Debug)]
+struct DueHeap {
+    heap: Box<[Due]>,
+    len: usize,
+}
+
+impl DueHeap {
+    fn new(capacity: u32) -> Result<Self, BuildError> {
+        Ok(Self {
+            heap: slots(capacity as usize, |_| (Instant::ZERO, 0, Place::NONE))?,
+            len: 0,
+        })
+    }
+
+    fn first(&self) -> Option<Due> {
+        self.heap.get(..self.len)?.first().copied()
+    }
+
+    /// Its owner never holds more than it was made for.
+    fn push(&mut self, due: Due) {
+        let mut place = self.len;
+        if let Some(slot) = self.heap.get_mut(place) {
+            *slot = due;
+            self.len += 1;
+        }
+        while place > 0 {
+            let parent = (place - 1) / 2;
+            if self.key(parent) <= self.key(place) {
+                break;
+            }
+            self.swap(place, parent);
+            place = parent;
+        }
+    }
+
+    fn pop(&mut self) {
+        if self.len > 0 {
+            self.len -= 1;
+            self.swap(0, self.len);
+            self.sink();
+        }
+    }
+
+    fn replace_first(&mut self, due: Due) {
+        if let Some(first) = self.heap.first_mut() {
+            *first = due;
+            self.sink();
+        }
+    }
+
+    fn sink(&mut self) {
+        let mut place = 0;
+        loop {
+            let (left, right) = (2 * place + 1, 2 * place + 2);
+            let child = if right < self.len && self.key(right) < self.key(left) {
+                right
+            } else {
+                left
+            };
+            if child >= self.len || self.key(place) <= self.key(child) {
+                break;
+            }
+            self.swap(place, child);
+            place = child;
+        }
+    }
+
+    fn key(&self, place: usize) -> Option<(Instant, u64)> {
+        self.heap.get(place).map(|(at, ticket, _)| (*at, *ticket))
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        if let (Some(&at_a), Some(&at_b)) = (self.heap.get(a), self.heap.get(b))
+            && let Some(slot) = self.heap.get_mut(a)
+        {
+            *slot = at_b;
+            if let Some(slot) = self.heap.get_mut(b) {
+                *slot = at_a;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Header, Protocol, flags};
+    use crate::qdisc::Discard;
+    use alloc::vec::Vec;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Ack(Header, AckInfo);
+
+    impl Packet for Ack {
+        fn header(&self) -> &Header {
+            &self.0
+        }
+        fn ack_info(&self) -> Option<AckInfo> {
+            Some(self.1)
+        }
+        fn rewrite_ack(&mut self, newer: &AckInfo) {
+            self.0.ack = newer.ack;
+            self.1 = *newer;
+        }
+    }
+
+    fn ack(number: u32) -> Ack {
+        let info = AckInfo {
+            ack: number,
+            flags: flags::ACK,
+            ..AckInfo::default()
+        };
+        let header = Header {
+            ack: number,
+            flags: flags::ACK,
+            protocol: Protocol::Tcp,
+            ..Header::default()
+        };
+        Ack(header, info)
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// What leaves, and when, for ACKs 10 ms apart.
+    fn pass(params: RegeneratorParams, acks: &[Ack]) -> Vec<(u64, u32)> {
+        let mut regenerator = Regenerator::new(params).unwrap();
+        let mut left = Vec::new();
+        let mut drain = |regenerator: &mut Regenerator<Ack>, until: Instant| {
+            while let Some(due) = regenerator.next_at().filter(|due| *due <= until) {
+                let ack = regenerator.pop(due).unwrap();
+                left.push((due.as_nanos() / 1_000_000, ack.0.ack));
+            }
+        };
+        for (index, ack) in acks.iter().enumerate() {
+            let now = at(10 * index as u64);
+            drain(&mut regenerator, now);
+            regenerator.push(now, *ack, &mut Discard);
+        }
+        drain(&mut regenerator, Instant::MAX);
+        left
+    }
+
+    const SEGMENT: RegeneratorParams = RegeneratorParams {
+        factor: 1,
+        segment: 1000,
+        paced: false,
+    };
+
+    #[test]
+    fn one_ack_is_regenerated_for_each_filtered_and_spread_over_the_gap() {
+        let acks = [ack(0), ack(1000), ack(6000)];
+        let paced = RegeneratorParams {
+            paced: true,
+            ..SEGMENT
+        };
+        assert_eq!(
+            pass(paced, &acks),
+            [
+                (0, 0),
+                (10, 1000),
+                (20, 2000),
+                (22, 3000),
+                (24, 4000),
+                (26, 5000),
+                (28, 6000)
+            ]
+        );
+        assert!(pass(SEGMENT, &acks).iter().all(|(when, _)| when % 10 == 0));
+    }
+
+    #[test]
+    fn a_factor_regenerates_as_many_for_each() {
+        let double = RegeneratorParams {
+            factor: 2,
+            ..SEGMENT
+        };
+        let numbers: Vec<u32> = pass(double, &[ack(0), ack(3000)])
+            .iter()
+            .map(|(_, n)| *n)
+            .collect();
+        assert_eq!(numbers, [0, 600, 1200, 1800, 2400, 3000]);
+    }
+
+    #[test]
+    fn no_number_is_beyond_one_seen_or_out_of_order() {
+        let acks: Vec<Ack> = (0..50u32).map(|n| ack(n * n * 300)).collect();
+        let paced = RegeneratorParams {
+            factor: 4,
+            paced: true,
+            ..SEGMENT
+        };
+        let left = pass(paced, &acks);
+        assert!(
+            left.windows(2)
+                .all(|pair| pair[0].1 <= pair[1].1 && pair[0].0 <= pair[1].0)
+        );
+        let arrived = |when: u64| acks[(when / 10).min(49) as usize].0.ack;
+        assert!(left.iter().all(|(when, number)| *number <= arrived(*when)));
+        assert!(
+            acks.iter()
+                .all(|real| left.iter().any(|(_, number)| *number == real.0.ack))
+        );
+    }
+
+    #[test]
+    fn nothing_is_regenerated_across_a_closing_hole_or_of_what_carries_more() {
+        let hole = [ack(0), ack(0), ack(0), ack(9000)];
+        assert_eq!(pass(SEGMENT, &hole).len(), 4);
+        let marked = |mut ack: Ack, flag| {
+            ack.1.flags |= flag;
+            ack
+        };
+        assert_eq!(
+            pass(SEGMENT, &[ack(0), marked(ack(9000), flags::ECE)]).len(),
+            2
+        );
+        let mut signed = ack(9000);
+        signed.1.signed = true;
+        assert_eq!(pass(SEGMENT, &[ack(0), signed]).len(), 2);
+        let mut sacked = ack(9000);
+        sacked.1.sack_ranges = 1;
+        assert_eq!(pass(SEGMENT, &[ack(0), sacked, ack(20_000)]).len(), 3);
+    }
+}

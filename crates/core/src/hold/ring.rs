@@ -1,0 +1,127 @@
+//! A first-in-first-out buffer of fixed size.
+
+use super::capacity::{BuildError, slots};
+use super::room::Room;
+use alloc::boxed::Box;
+
+/// As many places as were asked for, allocated once.
+#[derive(Clone, Debug)]
+pub struct Ring<T> {
+    places: Box<[Room<T>]>,
+    head: usize,
+    len: usize,
+}
+
+/// A place at the end of a [`Ring`].
+pub struct Vacant<'a, T> {
+    place: &'a mut Room<T>,
+    len: &'a mut usize,
+}
+
+impl<T> Vacant<'_, T> {
+    /// Appends a value.
+    #[inline]
+    pub fn fill(self, value: T) {
+        *self.place = Room::Full(value);
+        *self.len += 1;
+    }
+}
+
+impl<T> Ring<T> {
+    /// An empty ring of `capacity` places.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn new(capacity: u32) -> Result<Self, BuildError> {
+        Ok(Self {
+            places: slots(capacity as usize, |_| Room::Empty)?,
+            head: 0,
+            len: 0,
+        })
+    }
+
+    /// The place behind the newest value, if there is one: who asks first need not get a value back.
+    #[inline]
+    pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
+        let tail = self.wrap(self.head + self.len);
+        let place = self.places.get_mut(tail)?;
+        let len = &mut self.len;
+        place.is_empty().then_some(Vacant { place, len })
+    }
+
+    /// Appends a value; gives it back if the ring is full.
+    #[inline]
+    pub fn push_back(&mut self, value: T) -> Result<(), T> {
+        match self.vacant() {
+            Some(vacant) => {
+                vacant.fill(value);
+                Ok(())
+            }
+            None => Err(value),
+        }
+    }
+
+    /// Takes the oldest value.
+    #[inline]
+    pub fn pop_front(&mut self) -> Option<T> {
+        let value = self.places.get_mut(self.head)?.take()?;
+        self.head = self.wrap(self.head + 1);
+        self.len -= 1;
+        Some(value)
+    }
+
+    /// The oldest value.
+    #[inline]
+    pub fn front(&self) -> Option<&T> {
+        self.places.get(self.head)?.get()
+    }
+
+    /// How many values there are.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline]
+    fn wrap(&self, index: usize) -> usize {
+        if index >= self.places.len() {
+            index - self.places.len()
+        } else {
+            index
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_leave_in_order_around_the_end_and_a_full_ring_gives_back() {
+        let mut ring = Ring::new(3).unwrap();
+        let mut expected = 0;
+        for value in 0..100 {
+            if ring.push_back(value) == Err(value) {
+                assert_eq!((ring.len(), ring.front()), (3, Some(&expected)));
+                assert_eq!(ring.pop_front(), Some(expected));
+                expected += 1;
+                assert_eq!(ring.push_back(value), Ok(()));
+            }
+        }
+        assert_eq!(ring.pop_front(), Some(97));
+    }
+
+    #[test]
+    fn a_ring_without_places_takes_nothing() {
+        let mut ring = Ring::new(0).unwrap();
+        assert_eq!(ring.push_back(1), Err(1));
+        assert_eq!(ring.pop_front(), None);
+        assert!(ring.is_empty());
+    }
+}

@@ -1,0 +1,183 @@
+//! Lists whose members may also leave from the middle, in constant time and fixed memory.
+
+use super::capacity::{BuildError, slots};
+use super::room::Room;
+use alloc::boxed::Box;
+
+/// Where a value is kept: valid until the value leaves, then used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(u32);
+
+impl Place {
+    /// No place.
+    pub const NONE: Self = Self(u32::MAX);
+}
+
+#[derive(Clone, Debug)]
+struct Node<T> {
+    value: Room<T>,
+    next: Place,
+    previous: Place,
+}
+
+/// The ends of one list in a [`Slab`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct List {
+    head: Place,
+    tail: Place,
+}
+
+impl List {
+    /// An empty list.
+    pub const EMPTY: Self = Self {
+        head: Place::NONE,
+        tail: Place::NONE,
+    };
+
+    /// Its first place; [`Place::NONE`] if it is empty.
+    #[inline]
+    pub const fn head(&self) -> Place {
+        self.head
+    }
+
+    /// Whether nothing is in it.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.head.0 == Place::NONE.0
+    }
+}
+
+/// Values in any number of doubly linked lists.
+#[derive(Clone, Debug)]
+pub struct Slab<T> {
+    nodes: Box<[Node<T>]>,
+    free: Place,
+}
+
+impl<T> Slab<T> {
+    /// Room for `capacity` values.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn new(capacity: u32) -> Result<Self, BuildError> {
+        let nodes = slots(capacity as usize, |index| Node {
+            value: Room::Empty,
+            next: Place(index as u32 + 1),
+            previous: Place::NONE,
+        })?;
+        Ok(Self {
+            nodes,
+            free: Place(0),
+        })
+    }
+
+    #[inline]
+    fn node(&mut self, place: Place) -> Option<&mut Node<T>> {
+        self.nodes.get_mut(place.0 as usize)
+    }
+
+    /// The value at a place.
+    #[inline]
+    pub fn get(&self, place: Place) -> Option<&T> {
+        self.nodes.get(place.0 as usize)?.value.get()
+    }
+
+    /// The value at a place.
+    #[inline]
+    pub fn get_mut(&mut self, place: Place) -> Option<&mut T> {
+        self.node(place)?.value.get_mut()
+    }
+
+    /// Appends a value to a list; gives it back if there is no room.
+    #[inline]
+    pub fn push_back(&mut self, list: &mut List, value: T) -> Result<Place, T> {
+        let place = self.free;
+        let tail = list.tail;
+        let Some(node) = self.node(place) else {
+            return Err(value);
+        };
+        let next_free = node.next;
+        *node = Node {
+            value: Room::Full(value),
+            next: Place::NONE,
+            previous: tail,
+        };
+        self.free = next_free;
+        match self.node(tail) {
+            Some(tail) => tail.next = place,
+            None => list.head = place,
+        }
+        list.tail = place;
+        Ok(place)
+    }
+
+    /// Takes a value out of the list that it is in.
+    #[inline]
+    pub fn remove(&mut self, list: &mut List, place: Place) -> Option<T> {
+        let free = self.free;
+        let node = self.node(place)?;
+        let value = node.value.take()?;
+        let (previous, next) = (node.previous, node.next);
+        node.next = free;
+        self.free = place;
+        match self.node(previous) {
+            Some(node) => node.next = next,
+            None => list.head = next,
+        }
+        match self.node(next) {
+            Some(node) => node.previous = previous,
+            None => list.tail = previous,
+        }
+        Some(value)
+    }
+
+    /// Takes a list's first value.
+    #[inline]
+    pub fn pop_front(&mut self, list: &mut List) -> Option<T> {
+        self.remove(list, list.head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn drain(slab: &mut Slab<u32>, list: &mut List) -> Vec<u32> {
+        core::iter::from_fn(|| slab.pop_front(list)).collect()
+    }
+
+    #[test]
+    fn what_leaves_from_the_middle_leaves_the_rest_in_order() {
+        let (mut slab, mut list) = (Slab::new(10).unwrap(), List::EMPTY);
+        let places: Vec<Place> = (0..6)
+            .map(|value| slab.push_back(&mut list, value).unwrap())
+            .collect();
+        assert_eq!(slab.remove(&mut list, places[2]), Some(2));
+        assert_eq!(slab.remove(&mut list, places[0]), Some(0));
+        assert_eq!(slab.remove(&mut list, places[5]), Some(5));
+        assert_eq!(slab.remove(&mut list, places[5]), None);
+        slab.push_back(&mut list, 6).unwrap();
+        slab.push_back(&mut list, 7).unwrap();
+        assert_eq!(drain(&mut slab, &mut list), [1, 3, 4, 6, 7]);
+        assert!(list.is_empty());
+    }
+
+    #[test]
+    fn lists_share_the_room_and_a_full_slab_gives_back() {
+        let mut slab = Slab::new(4).unwrap();
+        let mut lists = [List::EMPTY; 2];
+        for round in 0..100 {
+            for value in 0..4 {
+                let list = &mut lists[value as usize % 2];
+                slab.push_back(list, round * 4 + value).unwrap();
+            }
+            assert_eq!(slab.push_back(&mut lists[0], 7), Err(7));
+            assert_eq!(
+                drain(&mut slab, &mut lists[1]),
+                [round * 4 + 1, round * 4 + 3]
+            );
+            assert_eq!(drain(&mut slab, &mut lists[0]), [round * 4, round * 4 + 2]);
+        }
+    }
+}

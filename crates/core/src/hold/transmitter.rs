@@ -1,0 +1,181 @@
+//! When the next packet may start on the link.
+
+use crate::units::{Duration, Instant, Rate};
+
+/// Transmission times at one rate, exactly as [`Rate::tx_time`] has them, without a division per
+/// packet.
+#[derive(Clone, Copy, Debug)]
+pub struct TxTime {
+    rate: Rate,
+    /// `2^(63 + shift) / rate`, rounded up.
+    reciprocal: u64,
+    /// The binary logarithm of the rate, rounded down.
+    shift: u32,
+}
+
+impl TxTime {
+    /// Times at `rate`.
+    pub const fn new(rate: Rate) -> Self {
+        let bits = rate.bits_per_sec();
+        let shift = bits.ilog2();
+        let reciprocal = (1u128 << (63 + shift)).div_ceil(bits as u128);
+        Self {
+            rate,
+            reciprocal: reciprocal as u64,
+            shift,
+        }
+    }
+
+    /// The rate.
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// Time that `bytes` occupy the link, rounded up.
+    #[inline]
+    pub const fn of(&self, bytes: u32) -> Duration {
+        const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
+        // Below 2^61 the product with the reciprocal is exact enough.
+        if bytes > 1 << 27 {
+            return self.rate.tx_time(bytes);
+        }
+        let bit_nanos = bytes as u64 * BIT_NANOS_PER_BYTE + (self.rate.bits_per_sec() - 1);
+        let nanos = (bit_nanos as u128 * self.reciprocal as u128) >> (63 + self.shift);
+        Duration::from_nanos(nanos as u64)
+    }
+}
+
+/// A transmitter: one packet at a time, each for as long as the rate says.
+///
+/// The caller may come late; the time lost is made up, so that the rate is reached exactly, but
+/// only up to [`MAX_LATE`](Self::MAX_LATE), so that no burst is longer than that.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmitter {
+    tx: TxTime,
+    /// When the packet before the next has left.
+    free_at: Instant,
+}
+
+impl Transmitter {
+    /// The most lost time that is made up. A tick of a kernel with HZ=250 fits in.
+    pub const MAX_LATE: Duration = Duration::from_millis(5);
+
+    /// A transmitter that is free.
+    pub const fn new(rate: Rate) -> Self {
+        Self {
+            tx: TxTime::new(rate),
+            free_at: Instant::ZERO,
+        }
+    }
+
+    /// When the next packet may start.
+    #[inline]
+    pub const fn free_at(&self) -> Instant {
+        self.free_at
+    }
+
+    /// The rate changes; what is left of the packet being sent leaves at the new one.
+    pub fn set_rate(&mut self, now: Instant, rate: Rate) {
+        let left = self.free_at.saturating_since(now).as_nanos();
+        let (old, new) = (self.tx.rate.bits_per_sec(), rate.bits_per_sec());
+        let left = u128::from(left) * u128::from(old) / u128::from(new.max(1));
+        let left = Duration::from_nanos(u64::try_from(left).unwrap_or(u64::MAX));
+        self.free_at = self.free_at.min(now) + left.min(rate.tx_time(1 << 16));
+        self.tx = TxTime::new(rate);
+    }
+
+    /// Nothing could be sent before `at`, because nothing waited or the discipline said so: that
+    /// time is not made up.
+    #[inline]
+    pub fn not_before(&mut self, at: Instant) {
+        self.free_at = self.free_at.max(at);
+    }
+
+    /// A packet that the link charges `len` bytes for starts; how long it takes.
+    #[inline]
+    pub fn start(&mut self, now: Instant, len: u32) -> Duration {
+        let earliest = now.as_nanos().saturating_sub(Self::MAX_LATE.as_nanos());
+        let start = self.free_at.max(Instant::from_nanos(earliest));
+        let tx = self.tx.of(len);
+        self.free_at = start + tx;
+        tx
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::random::SplitMix64;
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
+
+    #[test]
+    fn times_without_a_division_are_the_rates_own() {
+        let mut random = SplitMix64::new(1);
+        for bits in [
+            1,
+            2,
+            3,
+            56_000,
+            1 << 20,
+            1_000_000,
+            999_999_999_989,
+            1_000_000_000_000,
+        ] {
+            let rate = Rate::from_bits_per_sec(bits).unwrap();
+            let tx = TxTime::new(rate);
+            for len in (0..2000).chain([1 << 27, (1 << 27) + 1, u32::MAX]) {
+                assert_eq!(tx.of(len), rate.tx_time(len), "{bits} {len}");
+            }
+        }
+        for _ in 0..100_000 {
+            let bits = 1 + random.next() % (1 << (random.next() % 40));
+            let rate = Rate::from_bits_per_sec(bits).unwrap();
+            let len = (random.next() >> (32 + random.next() % 32)) as u32;
+            assert_eq!(TxTime::new(rate).of(len), rate.tx_time(len), "{bits} {len}");
+        }
+    }
+
+    #[test]
+    fn a_late_caller_reaches_the_rate_all_the_same() {
+        // 1500 bytes take 1.2 ms at 10 Mbit/s; every call is 0.7 ms late.
+        let mut transmitter = Transmitter::new("10mbit".parse().unwrap());
+        transmitter.not_before(at(1_000));
+        for _ in 0..1000 {
+            let now = transmitter.free_at() + Duration::from_micros(700);
+            transmitter.start(now, 1500);
+        }
+        assert_eq!(transmitter.free_at(), at(1_000 + 1000 * 1_200));
+    }
+
+    #[test]
+    fn time_without_packets_is_not_made_up() {
+        let mut transmitter = Transmitter::new("10mbit".parse().unwrap());
+        transmitter.not_before(at(0));
+        transmitter.start(at(0), 1500);
+        transmitter.not_before(at(50_000));
+        transmitter.start(at(50_000), 1500);
+        assert_eq!(transmitter.free_at(), at(51_200));
+    }
+
+    #[test]
+    fn the_rest_of_a_packet_leaves_at_a_changed_rate() {
+        let mut transmitter = Transmitter::new("1mbit".parse().unwrap());
+        transmitter.not_before(at(0));
+        transmitter.start(at(0), 1500);
+        transmitter.set_rate(at(6_000), "3mbit".parse().unwrap());
+        assert_eq!(transmitter.free_at(), at(8_000));
+        transmitter.set_rate(at(9_000), "1mbit".parse().unwrap());
+        assert_eq!(transmitter.free_at(), at(8_000));
+    }
+
+    #[test]
+    fn a_very_late_caller_makes_up_only_the_bound() {
+        let mut transmitter = Transmitter::new("10mbit".parse().unwrap());
+        transmitter.not_before(at(0));
+        transmitter.start(at(100_000), 1500);
+        assert_eq!(transmitter.free_at(), at(100_000 - 5_000 + 1_200));
+    }
+}

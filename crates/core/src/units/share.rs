@@ -1,0 +1,108 @@
+//! Shares of a link.
+
+use core::{fmt, str::FromStr};
+
+/// A fraction from 0 to 1 in steps of 2^-30: an integer, so that a scheduler needs no float.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Share(u32);
+
+impl Share {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+    /// Half.
+    pub const HALF: Self = Self(Self::SCALE / 2);
+    /// All.
+    pub const ONE: Self = Self(Self::SCALE);
+    /// Steps from 0 to 1.
+    pub const SCALE: u32 = 1 << 30;
+
+    /// `steps` of [`SCALE`](Self::SCALE), at most all of them.
+    pub const fn from_steps(steps: u32) -> Self {
+        if steps > Self::SCALE {
+            Self::ONE
+        } else {
+            Self(steps)
+        }
+    }
+
+    /// The number of steps.
+    pub const fn steps(self) -> u32 {
+        self.0
+    }
+
+    /// What is left of the whole.
+    #[must_use]
+    pub const fn rest(self) -> Self {
+        Self(Self::SCALE - self.0)
+    }
+
+    /// This part of `whole`, rounded to the nearest.
+    pub const fn of(self, whole: u64) -> u64 {
+        let part = whole as u128 * self.0 as u128 + (Self::SCALE / 2) as u128;
+        (part >> 30) as u64
+    }
+
+    /// The nearest share to `fraction`; out of range or not a number, the nearest end.
+    pub fn from_f64(fraction: f64) -> Self {
+        // The cast saturates, and takes NaN to 0.
+        Self::from_steps((fraction * f64::from(Self::SCALE) + 0.5) as u32)
+    }
+
+    /// The fraction as a float.
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0) / f64::from(Self::SCALE)
+    }
+}
+
+/// What a share is written like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShareError;
+
+impl fmt::Display for ShareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("out of range; use data's share, above 0 and below 1, like 0.7")
+    }
+}
+
+impl core::error::Error for ShareError {}
+
+impl FromStr for Share {
+    type Err = ShareError;
+
+    /// Reads `0.7`: above 0 and below 1.
+    fn from_str(text: &str) -> Result<Self, ShareError> {
+        match text.parse::<f64>() {
+            Ok(fraction) if fraction > 0.0 && fraction < 1.0 => Ok(Self::from_f64(fraction)),
+            _ => Err(ShareError),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_a_whole_is_rounded_and_never_more_than_it() {
+        assert_eq!(Share::from_f64(0.7339).of(50), 37);
+        assert_eq!(Share::HALF.of(3), 2);
+        assert_eq!(Share::ONE.of(u64::MAX), u64::MAX);
+        assert_eq!(Share::ZERO.of(u64::MAX), 0);
+    }
+
+    #[test]
+    fn floats_out_of_range_become_the_nearest_share() {
+        assert_eq!(Share::from_f64(-1.0), Share::ZERO);
+        assert_eq!(Share::from_f64(f64::NAN), Share::ZERO);
+        assert_eq!(Share::from_f64(7.0), Share::ONE);
+        assert!((Share::from_f64(0.734).as_f64() - 0.734).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_typed_share_lies_between_nothing_and_all() {
+        assert!("0.7".parse::<Share>().is_ok());
+        for wrong in ["0", "1", "-0.1", "1.5", "nan", "half", ""] {
+            assert_eq!(wrong.parse::<Share>(), Err(ShareError), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! After construction nothing allocates: no discipline of any parts, no egress, no regenerator.
+
+#[path = "common/traffic.rs"]
+mod traffic;
+
+use asymq_core::ack::AckInfo;
+use asymq_core::catalog::{Catalog, Config, Role, Standard};
+use asymq_core::decide::random::SplitMix64;
+use asymq_core::hold::{Egress, Regenerator, RegeneratorParams};
+use asymq_core::qdisc::Discard;
+use asymq_core::units::{Duration, Instant};
+use asymq_core::{Ecn, Header, Packet};
+use asymq_laws::{choice, golden};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: the system's allocator does all the work; counting touches no memory of its own, for the
+// counter is initialised when compiled and needs no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A packet that can be filtered, marked and regenerated.
+#[derive(Clone, Copy)]
+struct Light(Header);
+
+impl Packet for Light {
+    fn header(&self) -> &Header {
+        &self.0
+    }
+    fn ack_info(&self) -> Option<AckInfo> {
+        self.0.is_pure_ack().then_some(AckInfo {
+            ack: self.0.ack,
+            flags: self.0.flags,
+            ..AckInfo::default()
+        })
+    }
+    fn mark_ce(&mut self) -> bool {
+        let capable = self.0.ecn.is_capable();
+        if capable {
+            self.0.ecn = Ecn::Ce;
+        }
+        capable
+    }
+    fn rewrite_ack(&mut self, info: &AckInfo) {
+        self.0.ack = info.ack;
+    }
+}
+
+/// Allocations during `work`.
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+/// More than any flow table remembers.
+const FLOWS: u64 = 5000;
+const PACKETS: u64 = 8 * FLOWS;
+
+/// Two packets come for each that leaves, then all leave; the reverse path is shown.
+fn work(egress: &mut Egress<Light>) {
+    let mut now = Instant::from_nanos(1);
+    let step = Duration::from_micros(500);
+    for number in 0..PACKETS {
+        now += step;
+        let header = traffic::packet(now, number, FLOWS);
+        egress.enqueue(now, Light(header), &mut Discard);
+        egress.observe(now, &header);
+        if number % 2 == 0 {
+            egress.dequeue(now, &mut Discard);
+        }
+    }
+    egress.qdisc().probe(&mut |_, _| ());
+    for _ in 0..PACKETS {
+        let Some(next) = egress.next() else { break };
+        egress.dequeue(next, &mut Discard);
+    }
+}
+
+fn check(config: &Config) {
+    let Ok(qdisc) = Standard.build(config) else {
+        return;
+    };
+    let mut egress = Egress::new(qdisc, config.link);
+    let count = allocations(|| work(&mut egress));
+    assert_eq!(count, 0, "{count} allocations by {config:?}");
+}
+
+#[test]
+fn no_discipline_allocates_after_construction() {
+    for entry in Standard.of_role(Role::Qdisc) {
+        check(&golden::config(&Standard, entry.name).unwrap());
+    }
+}
+
+#[test]
+fn no_choice_of_parts_allocates_after_construction() {
+    let mut random = SplitMix64::new(7);
+    for _ in 0..150 {
+        let mut source = |bound: usize| (random.next() % bound as u64) as usize;
+        check(&choice::config(&Standard, &mut source));
+    }
+}
+
+#[test]
+fn a_regenerator_allocates_nothing_after_construction() {
+    // More flows than it remembers, and so few that it regenerates for all.
+    for (paced, flows) in [(false, FLOWS), (true, FLOWS), (true, 1000)] {
+        let params = RegeneratorParams {
+            factor: 2,
+            segment: 100,
+            paced,
+        };
+        let mut regenerator = Regenerator::new(params).unwrap();
+        let count = allocations(|| {
+            let mut now = Instant::from_nanos(1);
+            for number in 0..PACKETS {
+                now += Duration::from_micros(10);
+                let packet = Light(traffic::packet(now, number, flows));
+                regenerator.push(now, packet, &mut Discard);
+                while regenerator.pop(now).is_some() {}
+            }
+        });
+        assert_eq!(count, 0);
+        let due = if flows == FLOWS { 0 } else { PACKETS };
+        assert!(regenerator.regenerated() >= due, "it had nothing to do");
+    }
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(allocations(|| drop(Box::new(1))), 1);
+}

@@ -1,0 +1,92 @@
+//! The work for one packet does not depend on the number of flows: looks at headers are counted.
+
+#[path = "common/traffic.rs"]
+mod traffic;
+
+use asymq_core::ack::AckInfo;
+use asymq_core::catalog::{Catalog, Params, Place, Role, Standard, resolve};
+use asymq_core::qdisc::Discard;
+use asymq_core::units::{Duration, Instant, Limit};
+use asymq_core::{Header, Packet};
+use asymq_laws::golden;
+use std::cell::Cell;
+
+thread_local! {
+    static LOOKS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Counts how often it is looked at.
+struct Watched(Header);
+
+impl Packet for Watched {
+    fn header(&self) -> &Header {
+        LOOKS.set(LOOKS.get() + 1);
+        &self.0
+    }
+    fn ack_info(&self) -> Option<AckInfo> {
+        LOOKS.set(LOOKS.get() + 1);
+        self.0.is_pure_ack().then_some(AckInfo {
+            ack: self.0.ack,
+            flags: self.0.flags,
+            ..AckInfo::default()
+        })
+    }
+}
+
+fn looks<T>(work: impl FnOnce() -> T) -> (u32, T) {
+    LOOKS.set(0);
+    let result = work();
+    (LOOKS.get(), result)
+}
+
+/// The most looks for one enqueue and for one dequeue.
+fn most_looks(discipline: &str, flows: u64, limit: Limit) -> (u32, u32) {
+    let place = Place {
+        limit,
+        ..golden::place()
+    };
+    // All may be filtered, in queues as long as the flows are many.
+    let given = Params::new()
+        .with("max-stretch", "1073741824b")
+        .with("max-gap", "100s");
+    let config = resolve(&Standard, discipline, &given, &Params::new(), place).unwrap();
+    let mut qdisc = Standard.build(&config).unwrap();
+    let (mut enqueue, mut dequeue) = (0, 0);
+    let mut now = Instant::from_nanos(1);
+    // Once each flow without a departure, then with, so that queues and flow tables are full.
+    for number in 0..10 * flows {
+        now += Duration::from_micros(100);
+        let mut header = traffic::packet(now, number, flows);
+        // Seldom one that is longer than all before.
+        if number % 1_009 == 0 {
+            header.len += (number / 1_009) as u32;
+        }
+        let (count, ()) = looks(|| qdisc.enqueue(now, Watched(header), &mut Discard));
+        enqueue = enqueue.max(count);
+        if number > 4 * flows {
+            let (count, _) = looks(|| qdisc.dequeue(now, &mut Discard));
+            dequeue = dequeue.max(count);
+        }
+    }
+    (enqueue, dequeue)
+}
+
+#[test]
+fn one_packet_costs_a_bounded_number_of_looks_for_any_number_of_flows() {
+    for entry in Standard.of_role(Role::Qdisc) {
+        for limit in [
+            Limit::Packets(50_000),
+            Limit::Packets(100),
+            Limit::Bytes(100_000),
+        ] {
+            for flows in [10, 10_000] {
+                let (enqueue, dequeue) = most_looks(entry.name, flows, limit);
+                let what = format!("{}, {flows} flows, {limit}", entry.name);
+                println!("{what}: {enqueue} and {dequeue}");
+                // A packet of 1500 bytes may drive out 28 ACKs of 52, with two looks each.
+                assert!(enqueue <= 64, "{what}: {enqueue} looks in enqueue");
+                assert!(dequeue <= 12, "{what}: {dequeue} looks in dequeue");
+            }
+        }
+    }
+}

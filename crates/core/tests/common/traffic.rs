@@ -1,0 +1,41 @@
+//! Packets of many flows: ACKs, data and UDP.
+
+use asymq_core::Ecn;
+use asymq_core::packet::{Flow, Header, Protocol, flags};
+use asymq_core::units::Instant;
+
+/// The `number`th packet of as many flows each way.
+pub(crate) fn packet(now: Instant, number: u64, flows: u64) -> Header {
+    let flow = number / 4 % flows;
+    let tcp = Header {
+        arrival: now,
+        flow: Flow(flow),
+        len: 52,
+        ip_len: 52,
+        // Half a full segment on with each of a flow's ACKs, two in a round.
+        ack: ((number / 4 / flows * 2 + number % 4 / 2) * 730) as u32,
+        flags: flags::ACK,
+        protocol: Protocol::Tcp,
+        ..Header::default()
+    };
+    match number % 4 {
+        0 | 2 => tcp,
+        1 => Header {
+            flow: Flow(flows + flow),
+            len: 1500,
+            ip_len: 1500,
+            payload: 1448,
+            ecn: Ecn::from_bits((number / 4) as u8),
+            ..tcp
+        },
+        _ => Header {
+            flow: Flow(2 * flows + flow),
+            len: 200,
+            ip_len: 200,
+            flags: 0,
+            ack: 0,
+            protocol: Protocol::NonTcp,
+            ..tcp
+        },
+    }
+}

@@ -1,0 +1,105 @@
+//! `docs/disciplines.md` is the catalog in words. After a change of the catalog:
+//! `ASYMQ_DOCS=write cargo test -p asymq-core --test documentation`.
+
+use asymq_core::catalog::{Catalog, Config, Entry, Params, Place, Role, Standard, resolve};
+use asymq_core::units::Limit;
+use std::fmt::Write;
+use std::path::Path;
+
+const HEAD: &str = "\
+# Disciplines and parts
+
+Made from the catalog in `crates/core/src/catalog`; do not edit by hand. [mechanisms.md](mechanisms.md) says how the
+papers were read, [papers.md](papers.md) has the references.
+
+A discipline is a choice of parts. `--ack-queue sad`, `--service wrr` and so on replace one part; the others stay the
+discipline's own. A parameter that a discipline lacks is ignored; the result shows what ran.
+";
+
+fn resolved(name: &str) -> Config {
+    let place = Place {
+        link: "1mbit".parse().unwrap(),
+        reverse: "10mbit".parse().unwrap(),
+        limit: Limit::Packets(50),
+    };
+    resolve(&Standard, name, &Params::new(), &Params::new(), place).unwrap()
+}
+
+fn disciplines(page: &mut String) {
+    page.push_str("\n## Disciplines\n\n| name | what it does | ACK queue | data queue | AQM | service | controller | buffer | source |\n");
+    page.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for entry in Standard.of_role(Role::Qdisc) {
+        let config = resolved(entry.name);
+        let part = |name: &str| match config.params.get(name) {
+            None | Some("none") => "–".to_owned(),
+            Some(part) => format!("`{part}`"),
+        };
+        let parts: Vec<String> = Role::PARTS.iter().map(|role| part(role.key())).collect();
+        let regenerated = if entry.regenerates {
+            "; `regenerate` 1"
+        } else {
+            ""
+        };
+        writeln!(
+            page,
+            "| `{}` | {}{regenerated} | {} | {} | {} |",
+            entry.name,
+            entry.summary,
+            parts.join(" | "),
+            config.params.get("buffer-split").unwrap_or("–"),
+            source(entry)
+        )
+        .unwrap();
+    }
+}
+
+fn source(entry: &Entry) -> &str {
+    match entry.source {
+        "" => "asymq",
+        source => source,
+    }
+}
+
+fn parts(page: &mut String) {
+    for role in Role::PARTS {
+        write!(page, "\n## `--{}`\n\n{}.\n\n", role.key(), role.help()).unwrap();
+        page.push_str(
+            "| name | what it does | parameters [default] | source |\n| --- | --- | --- | --- |\n",
+        );
+        for entry in Standard.of_role(role) {
+            let parameter = |p: &asymq_core::catalog::Parameter| {
+                format!("`{}`: {} [{}]", p.name, p.help, p.default.words())
+            };
+            let parameters: Vec<String> = entry.parameters.iter().map(parameter).collect();
+            let brings = entry.brings.iter();
+            let brings =
+                brings.map(|(name, value)| format!("sets `{name}` to {value} unless given"));
+            let cell: Vec<String> = parameters.into_iter().chain(brings).collect();
+            writeln!(
+                page,
+                "| `{}` | {} | {} | {} |",
+                entry.name,
+                entry.summary,
+                cell.join("; ").replace('|', "\\|"),
+                entry.source
+            )
+            .unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_page_of_disciplines_is_the_catalog() {
+    let mut page = HEAD.to_owned();
+    disciplines(&mut page);
+    parts(&mut page);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/disciplines.md");
+    if std::env::var("ASYMQ_DOCS").is_ok_and(|value| value == "write") {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/disciplines.md is not the catalog; ASYMQ_DOCS=write writes it"
+    );
+}

@@ -1,0 +1,159 @@
+//! The egress: what it counts, and when it sends.
+
+use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Params, Standard, resolve};
+use asymq_core::hold::{Egress, Meters};
+use asymq_core::packet::{Flow, Protocol, TrafficClass, flags};
+use asymq_core::qdisc::{Discard, Reason};
+use asymq_core::units::{Duration, Instant, Limit};
+use asymq_core::{Header, Packet};
+use asymq_laws::{Numbered, Step, golden, strategy};
+use proptest::prelude::*;
+
+/// `arrived = sent + all that left by a reason + backlog`, in each class.
+fn assert_conserved(meters: &Meters) {
+    for class in TrafficClass::ALL {
+        let gone = Reason::ALL
+            .iter()
+            .map(|reason| meters.left(*reason).of(class));
+        let gone = gone.fold(meters.sent.of(class), |sum, counter| sum + counter);
+        let (arrived, backlog) = (meters.arrived.of(class), meters.backlog.of(class));
+        let packets = gone.packets + u64::from(backlog.packets);
+        let bytes = gone.bytes + backlog.bytes;
+        assert_eq!(
+            (arrived.packets, arrived.bytes),
+            (packets, bytes),
+            "{class:?}"
+        );
+    }
+}
+
+fn build(config: &Config) -> Option<BoxedQdisc<Numbered>> {
+    Standard.build(config).ok()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_that_arrives_is_lost_from_the_counters_over_a_change_of_discipline(
+        first in strategy::config(Standard),
+        second in strategy::config(Standard),
+        steps in strategy::steps(),
+    ) {
+        let (Some(qdisc), Some(successor)) = (build(&first), build(&second)) else {
+            return Ok(());
+        };
+        let mut egress = Egress::new(qdisc, first.link);
+        let mut successor = Some(successor);
+        let (mut now, mut number) = (Instant::ZERO, 0);
+        let mut given = 0;
+        for (index, step) in steps.iter().enumerate() {
+            match *step {
+                Step::Enqueue(header) => {
+                    let header = Header { arrival: now, ..header };
+                    egress.enqueue(now, Numbered::new(number, header), &mut Discard);
+                    number += 1;
+                    given += 1;
+                }
+                Step::Dequeue => {
+                    egress.dequeue(now, &mut Discard);
+                }
+                Step::Observe(header) => egress.observe(now, &header),
+                Step::Wait(span) => now += span,
+                Step::DrainAll => given -= egress.take_backlog().len() as u64,
+            }
+            if index == steps.len() / 2 && let Some(qdisc) = successor.take() {
+                let before = egress.backlog().packets;
+                let waited = u64::from(before);
+                let handover = egress.replace(now, qdisc, second.link, |_| {}, &mut Discard);
+                prop_assert_eq!(handover.packets, waited);
+            }
+            assert_conserved(egress.meters());
+            prop_assert_eq!(egress.backlog(), egress.qdisc().backlog());
+            prop_assert_eq!(egress.meters().arrived.total().packets, given);
+        }
+    }
+}
+
+fn data(now: Instant, len: u32) -> Header {
+    Header {
+        arrival: now,
+        flow: Flow(1),
+        len,
+        ip_len: len,
+        payload: len - 40,
+        flags: flags::ACK,
+        protocol: Protocol::Tcp,
+        ..Header::default()
+    }
+}
+
+fn egress(discipline: &str) -> Egress<Header> {
+    let place = asymq_core::catalog::Place {
+        limit: Limit::Packets(10_000),
+        ..golden::place()
+    };
+    let config = resolve(&Standard, discipline, &Params::new(), &Params::new(), place).unwrap();
+    Egress::new(Standard.build(&config).unwrap(), place.link)
+}
+
+fn at(micros: u64) -> Instant {
+    Instant::ZERO + Duration::from_micros(micros)
+}
+
+#[test]
+fn a_caller_that_asks_exactly_in_time_sends_at_exactly_the_rate() {
+    let mut egress = egress("droptail");
+    let start = at(1_000);
+    for _ in 0..1000 {
+        egress.enqueue(start, data(start, 1500), &mut Discard);
+    }
+    // 1500 bytes take 12 ms at 1 Mbit/s.
+    for number in 0..1000 {
+        let due = at(1_000 + number * 12_000);
+        assert_eq!(egress.next(), Some(due));
+        let early = Instant::from_nanos(due.as_nanos() - 1);
+        assert_eq!(egress.dequeue(early, &mut Discard), None);
+        assert!(egress.dequeue(due, &mut Discard).is_some());
+    }
+    assert_eq!(egress.next(), None);
+    let busy = egress.meters().busy.of(TrafficClass::Data);
+    assert_eq!(busy, Duration::from_millis(12_000));
+}
+
+#[test]
+fn a_late_caller_reaches_the_rate_all_the_same() {
+    let mut egress = egress("droptail");
+    for _ in 0..100 {
+        egress.enqueue(at(0), data(at(0), 1500), &mut Discard);
+    }
+    for _ in 0..100 {
+        let late = egress.next().unwrap() + Duration::from_millis(3);
+        assert!(egress.dequeue(late, &mut Discard).is_some());
+    }
+    assert_eq!(egress.free_at(), at(100 * 12_000));
+}
+
+/// What CBQ holds back is not made up for with a burst, as if the caller had been late.
+#[test]
+fn what_a_discipline_holds_back_is_no_lateness() {
+    let mut egress = egress("cbq");
+    for _ in 0..100 {
+        egress.enqueue(at(0), data(at(0), 1500), &mut Discard);
+    }
+    let mut starts = Vec::new();
+    while let Some(now) = egress.next() {
+        if let Some(packet) = egress.dequeue(now, &mut Discard) {
+            assert_eq!(packet.header().len, 1500);
+            starts.push(now);
+        }
+    }
+    assert_eq!(starts.len(), 100);
+    for pair in starts.windows(2) {
+        let gap = pair[1].saturating_since(pair[0]);
+        assert!(gap >= Duration::from_millis(12), "{gap}");
+    }
+    // Half the link: 24 ms a packet.
+    let whole = starts[99].saturating_since(starts[0]);
+    assert!(whole >= Duration::from_millis(98 * 24), "{whole}");
+}

@@ -1,0 +1,127 @@
+//! What a gateway does with the link, and how that is built.
+
+use crate::frame::Frame;
+use asymq_core::catalog::{BoxedQdisc, Catalog, Config};
+use asymq_core::hold::{BuildError, Regenerator, RegeneratorParams};
+use asymq_core::overhead::Overhead;
+use asymq_core::units::Rate;
+use asymq_scenario::Toward;
+use std::fmt;
+
+/// What a direction does with its frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// They pass at once.
+    AtOnce,
+    /// They wait in this discipline, before a transmitter at the direction's rate.
+    Queue(Config),
+    /// They come from the slow link: ACKs that were filtered before it are regenerated.
+    Regenerator(RegeneratorParams),
+}
+
+/// The link as a gateway sees it, and what it does there: all that may change while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkConfig {
+    /// Capacity towards the Internet.
+    pub up: Rate,
+    /// Capacity from the Internet.
+    pub down: Rate,
+    /// What the link charges for a packet.
+    pub overhead: Overhead,
+    /// What happens to frames towards the Internet.
+    pub uplink: Stage,
+    /// What happens to frames from the Internet.
+    pub downlink: Stage,
+}
+
+/// A stage that cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{direction}: {source}")]
+pub struct LinkError {
+    /// `uplink` or `downlink`.
+    pub direction: &'static str,
+    /// Why not.
+    pub source: BuildError,
+}
+
+impl Stage {
+    fn build(&self, catalog: &impl Catalog) -> Result<BuiltStage, BuildError> {
+        Ok(match self {
+            Self::AtOnce => BuiltStage::AtOnce,
+            Self::Queue(config) => BuiltStage::Queue(catalog.build(config)?),
+            Self::Regenerator(params) => {
+                BuiltStage::Regenerator(Box::new(Regenerator::new(*params)?))
+            }
+        })
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AtOnce => "none",
+            Self::Queue(config) => &config.qdisc,
+            Self::Regenerator(_) => "regenerator",
+        })
+    }
+}
+
+impl LinkConfig {
+    /// Allocates both directions' parts, so that a forwarder only has to take them over.
+    ///
+    /// # Errors
+    /// The catalog cannot build a discipline, or there is not enough memory.
+    pub fn build(&self, catalog: &impl Catalog) -> Result<BuiltLink, LinkError> {
+        let build = |direction, stage: &Stage| {
+            let built = stage.build(catalog);
+            built.map_err(|source| LinkError { direction, source })
+        };
+        Ok(BuiltLink {
+            uplink: build("uplink", &self.uplink)?,
+            downlink: build("downlink", &self.downlink)?,
+            config: self.clone(),
+        })
+    }
+
+    /// Stage and rate of a direction.
+    pub(crate) const fn direction(&self, toward: Toward) -> (&Stage, Rate) {
+        match toward {
+            Toward::Up => (&self.uplink, self.up),
+            Toward::Down => (&self.downlink, self.down),
+        }
+    }
+}
+
+impl fmt::Display for LinkConfig {
+    /// In one line: `aq, 1mbit up, 10mbit down, noatm`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.uplink)?;
+        if self.downlink != Stage::AtOnce {
+            write!(f, ", {} down", self.downlink)?;
+        }
+        let Self {
+            up, down, overhead, ..
+        } = self;
+        write!(f, ", {up} up, {down} down, {overhead}")
+    }
+}
+
+/// A [`LinkConfig`] with all that it needs allocated.
+pub struct BuiltLink {
+    pub(crate) config: LinkConfig,
+    pub(crate) uplink: BuiltStage,
+    pub(crate) downlink: BuiltStage,
+}
+
+impl fmt::Debug for BuiltLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BuiltLink").field(&self.config).finish()
+    }
+}
+
+/// A stage, empty.
+pub(crate) enum BuiltStage {
+    AtOnce,
+    Queue(BoxedQdisc<Frame>),
+    Regenerator(Box<Regenerator<Frame>>),
+}

@@ -1,0 +1,67 @@
+//! The control socket between a gateway and whoever understands its settings.
+
+mod common;
+
+use asymq_gateway::net::Netns;
+use asymq_gateway::{Control, Gateway, GatewayConfig, Outputs, Stop, request_change};
+use common::wait::{DEADLINE, wait_for};
+use common::{Place, droptail};
+use std::os::fd::AsFd as _;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+#[test]
+fn a_request_changes_the_gateway_and_only_what_it_accepts_comes_into_force() {
+    let Some(place) = Place::new() else { return };
+    let path = std::env::temp_dir().join(format!("asymq-control-{}.sock", std::process::id()));
+    let in_force = Arc::<Mutex<Vec<String>>>::default();
+    let mut control = Control::default();
+    // The text is a rate, or `broken` for a discipline that cannot be built.
+    let read = |text: &str| match text {
+        "broken" => {
+            let mut link = droptail("1mbit");
+            if let asymq_gateway::Stage::Queue(config) = &mut link.uplink {
+                config.params.remove("buffer-split");
+            }
+            Ok(link)
+        }
+        "nonsense" => Err("up nonsense: not a rate".into()),
+        rate => Ok(droptail(rate)),
+    };
+    control.listen(&path, Box::new(read)).unwrap();
+    let accepted = in_force.clone();
+    control.on_accepted(move |link| accepted.lock().unwrap().push(link.up.to_string()));
+    let stop = Stop::new().unwrap();
+    let running = thread::spawn({
+        let (stop, netns) = (stop.clone(), place.middle.as_fd().try_clone_to_owned());
+        move || {
+            Netns::from(netns.unwrap()).enter().unwrap();
+            let config = GatewayConfig {
+                lan: "lan".into(),
+                wan: "wan".into(),
+                link: droptail("1mbit"),
+            };
+            let gateway = Gateway::open(&config).unwrap();
+            let outputs = Outputs {
+                control,
+                ..Outputs::default()
+            };
+            outputs.run(gateway, &stop)
+        }
+    });
+    let ask = |text| request_change(&path, text).map_err(|error| error.to_string());
+    // The hosts' IPv6 may wait.
+    let changes = |up| ask(up).unwrap().ends_with(" packets moved, 0 dropped");
+    assert!(changes("2mbit"));
+    assert_eq!(ask("nonsense"), Err("up nonsense: not a rate".into()));
+    assert_eq!(
+        ask("broken"),
+        Err("uplink: buffer-split: missing in the description of droptail".into())
+    );
+    assert!(changes("3mbit"));
+    assert_eq!(*in_force.lock().unwrap(), ["2mbit", "3mbit"]);
+    stop.request();
+    wait_for("the end of the gateway", DEADLINE, || running.is_finished());
+    running.join().unwrap().unwrap();
+    assert!(ask("4mbit").unwrap_err().starts_with("--control "));
+}

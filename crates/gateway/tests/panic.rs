@@ -1,0 +1,75 @@
+//! A discipline of another crate that panics: nobody waits for its gateway for ever.
+
+mod common;
+#[path = "common/panicking.rs"]
+mod panicking;
+
+use asymq_core::units::Duration;
+use asymq_gateway::net::Netns;
+use asymq_gateway::{
+    ChangeError, Control, Gateway, GatewayConfig, LinkConfig, Outputs, Stage, Stop,
+};
+use common::disciplines::discipline;
+use common::wait::{DEADLINE, wait_for};
+use common::wire::{numbered, send};
+use common::{Place, Running, droptail};
+use panicking::Panicking;
+use std::os::fd::AsFd as _;
+use std::thread;
+
+fn config() -> GatewayConfig {
+    let link = droptail("1mbit");
+    let red = discipline("red", link.up, link.down, 50);
+    GatewayConfig {
+        lan: "lan".into(),
+        wan: "wan".into(),
+        link: LinkConfig {
+            uplink: Stage::Queue(red),
+            ..link
+        },
+    }
+}
+
+#[test]
+fn whoever_waits_for_a_gateway_that_panics_is_told_that_it_has_stopped() {
+    let Some(place) = Place::new() else { return };
+    let gateway = Running::with_catalog(&place, &Panicking, config());
+    let stats = gateway.stats.clone();
+    let reader = thread::spawn(move || {
+        let mut seen = 0;
+        while stats.next(&mut seen).is_some() {}
+    });
+    send(&place.home, &[numbered(1, 100)]);
+    wait_for("the end of the reader", DEADLINE, || reader.is_finished());
+    let late = gateway.changer.change(&droptail("2mbit"));
+    assert_eq!(late, Err(ChangeError::Stopped));
+    assert!(gateway.thread.join().is_err(), "the panic is passed on");
+}
+
+#[test]
+fn what_runs_beside_a_gateway_ends_when_it_panics() {
+    let Some(place) = Place::new() else { return };
+    let netns = place.middle.as_fd().try_clone_to_owned().unwrap();
+    let path = std::env::temp_dir().join(format!("asymq-panic-{}.sock", std::process::id()));
+    let mut control = Control::default();
+    control
+        .listen(&path, Box::new(|_| Ok(droptail("2mbit"))))
+        .unwrap();
+    let running = thread::spawn(move || {
+        Netns::from(netns).enter().unwrap();
+        let mut gateway = Gateway::open_with(&Panicking, &config()).unwrap();
+        gateway.set_report_interval(Duration::from_millis(20));
+        let outputs = Outputs {
+            control,
+            ..Outputs::default()
+        };
+        outputs.run(gateway, &Stop::new().unwrap())
+    });
+    // Frames may come before the gateway has its interfaces.
+    wait_for("the end of the gateway", DEADLINE, || {
+        send(&place.home, &[numbered(1, 100)]);
+        running.is_finished()
+    });
+    assert!(running.join().is_err(), "the panic is passed on");
+    assert!(!path.exists(), "the control socket goes with it");
+}

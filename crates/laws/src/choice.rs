@@ -1,0 +1,185 @@
+//! Any configuration that a catalog can describe, from a source of numbers: a random generator, a
+//! fuzzer's bytes, or what proptest shrinks.
+
+use asymq_core::catalog::{Catalog, Config, Kind, Params, Place, Role, known_parameters, resolve};
+use asymq_core::units::{Limit, Rate};
+
+/// A source of numbers below a bound that is not 0. Where it answers 0, the choice is the first or
+/// the usual one.
+pub type Source<'a> = dyn FnMut(usize) -> usize + 'a;
+
+/// A number from a source's next 16 bits, for sources that are lists. 0 where the list ends.
+pub fn from_words(words: impl IntoIterator<Item = u16>) -> impl FnMut(usize) -> usize {
+    let mut words = words.into_iter();
+    move |bound| usize::from(words.next().unwrap_or(0)) % bound.max(1)
+}
+
+/// A discipline of the catalog with any parts, any parameters, at any place.
+///
+/// # Panics
+/// The catalog does not resolve what its own entries say.
+pub fn config(catalog: &impl Catalog, source: &mut Source<'_>) -> Config {
+    let discipline = pick(&catalog.of_role(Role::Qdisc), source).name;
+    let mut given = Params::new();
+    for role in Role::PARTS {
+        if source(5) >= 3 {
+            given.set(role.key(), pick(&catalog.of_role(role), source).name);
+        }
+    }
+    for parameter in known_parameters(catalog) {
+        let is_part = Role::PARTS.iter().any(|role| role.key() == parameter.name);
+        if !is_part && source(3) == 2 {
+            given.set(parameter.name, value(&parameter.kind, source));
+        }
+    }
+    let place = Place {
+        link: rate(source),
+        reverse: rate(source),
+        limit: limit(source),
+    };
+    let resolved = resolve(catalog, discipline, &given, &Params::new(), place);
+    resolved.unwrap_or_else(|error| panic!("{discipline} with {given:?}: {error}"))
+}
+
+/// A value that this kind of parameter can have, sensible or not.
+///
+/// # Panics
+/// None of the texts known here is one.
+pub fn value(kind: &Kind, source: &mut Source<'_>) -> String {
+    match kind {
+        Kind::Rate => rate(source).to_string(),
+        Kind::Time => pick(TIMES, source).to_string(),
+        Kind::Size(min, max) => {
+            let between = min + source(1 << 16) as u64 % (max - min + 1);
+            let size = *pick(&[between, 40, 1500, *min, *max], source);
+            format!("{}b", size.clamp(*min, *max))
+        }
+        Kind::Limit => limit(source).to_string(),
+        Kind::Share => pick(SHARES, source).to_string(),
+        Kind::Flag => pick(&["false", "true"], source).to_string(),
+        Kind::Number(min, max) => {
+            let between = min + (max - min) * source(1000) as f64 / 1000.0;
+            let number: f64 = *pick(&[between, 1.0, 50.0, *min, *max], source);
+            number.clamp(*min, *max).to_string()
+        }
+        Kind::Words(words) => pick(words, source).to_string(),
+        Kind::Text(name, check) => {
+            let known: Vec<&str> = TEXTS.iter().copied().filter(|t| check(t).is_ok()).collect();
+            assert!(!known.is_empty(), "no value of {name} is known here");
+            pick(&known, source).to_string()
+        }
+    }
+}
+
+const TIMES: &[&str] = &[
+    "100ms",
+    "0ns",
+    "1ns",
+    "10us",
+    "5ms",
+    "1s",
+    "18446744073709551615ns",
+];
+
+const SHARES: &[&str] = &[
+    "0.5",
+    "0.1",
+    "0.27",
+    "0.734",
+    "0.9",
+    "0.001",
+    "0.999",
+    "1e-9",
+    "0.9999999",
+];
+
+/// Values of parameters that have a syntax of their own.
+const TEXTS: &[&str] = &[
+    "pure-ack",
+    "none",
+    "size<=40",
+    "size<=1500",
+    "auto",
+    "1",
+    "2.5",
+    "64",
+    "utilization",
+    "proportional",
+    "priority:2",
+    "priority:0",
+    "priority:1000",
+];
+
+fn pick<'a, T>(choices: &'a [T], source: &mut Source<'_>) -> &'a T {
+    &choices[source(choices.len())]
+}
+
+fn rate(source: &mut Source<'_>) -> Rate {
+    let bits = match source(5) {
+        0 => 1_000_000,
+        1 => 10_000_000,
+        2 => 1_000 * (1 + source(1 << 16) as u64),
+        3 => 1 << source(40),
+        _ => *pick(&[1, 1_000_000_000_000], source),
+    };
+    Rate::from_bits_per_sec(bits).expect("within the range of rates")
+}
+
+/// A limit that can be written. Small ones, where limits bite, are likely; large ones cost memory.
+fn limit(source: &mut Source<'_>) -> Limit {
+    match source(16) {
+        0..=5 => Limit::Packets(1 + source(60) as u32),
+        6 => Limit::Packets(1),
+        7 => Limit::Packets(2 + source(3000) as u32),
+        8..=10 => Limit::Bytes(1 + source(4_000) as u64),
+        11..=13 => Limit::Bytes(4_000 + source(60_000) as u64),
+        14 => Limit::Bytes(1),
+        _ => *pick(&[Limit::Packets(50_000), Limit::Bytes(1 << 32)], source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asymq_core::catalog::Standard;
+    use asymq_core::decide::random::SplitMix64;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_parameter_that_is_more_than_one_text_gets_several_values() {
+        let mut random = SplitMix64::new(1);
+        let mut source = |bound: usize| (random.next() % bound as u64) as usize;
+        for parameter in known_parameters(&Standard) {
+            if Role::PARTS.iter().any(|role| role.key() == parameter.name) {
+                continue;
+            }
+            let values: BTreeSet<String> = (0..200)
+                .map(|_| value(&parameter.kind, &mut source))
+                .collect();
+            assert!(values.len() >= 2, "{}: {values:?}", parameter.name);
+            for value in values {
+                let checked = parameter.kind.check(&value);
+                assert!(checked.is_ok(), "{} {value}: {checked:?}", parameter.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_discipline_and_every_part_is_chosen() {
+        let mut random = SplitMix64::new(1);
+        let mut source = |bound: usize| (random.next() % bound as u64) as usize;
+        let mut chosen = BTreeSet::new();
+        for _ in 0..2000 {
+            let config = config(&Standard, &mut source);
+            for role in Role::PARTS {
+                let part = config.params.get(role.key()).expect("a part").to_string();
+                chosen.insert((role.key(), part));
+            }
+            chosen.insert((Role::Qdisc.key(), config.qdisc));
+        }
+        for entry in Standard.entries() {
+            let name = (entry.role.key(), entry.name.to_string());
+            assert!(chosen.contains(&name), "{name:?}");
+        }
+    }
+}

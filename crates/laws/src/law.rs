@@ -1,0 +1,314 @@
+//! The laws. They look only at the [`Qdisc`](asymq_core::Qdisc) trait: packets, backlog and probed variables; what
+//! waits is counted here.
+
+use crate::packet::Numbered;
+use asymq_core::catalog::{BoxedQdisc, Catalog, Config};
+use asymq_core::classify::{Class, Classifier};
+use asymq_core::hold::BuildError;
+use asymq_core::qdisc::{Backlog, Dequeue, Reason, Sink};
+use asymq_core::units::{Duration, Instant, Limit};
+use asymq_core::{Ecn, Flow, Header};
+use std::collections::HashMap;
+
+/// Something done to a discipline.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// Gives it a packet.
+    Enqueue(Header),
+    /// Asks for one.
+    Dequeue,
+    /// Shows it a packet of the reverse path.
+    Observe(Header),
+    /// Lets time pass.
+    Wait(Duration),
+    /// Takes the whole backlog out, as a change of discipline does.
+    DrainAll,
+}
+
+/// Carries out `steps` on the discipline that `config` describes, then empties it.
+///
+/// - Every packet leaves exactly once, with the facts that it came with, and the backlog is what
+///   came and did not leave.
+/// - While packets wait one leaves, unless the discipline does not borrow (`borrow` is `false`);
+///   then it says when, and keeps its word.
+/// - The packets of a class and flow leave in order.
+/// - An arrival that makes a class or the whole grow leaves it within its limit.
+/// - A service by bytes keeps the ratio of the shares to within a packet while both classes wait.
+/// - Only pure ACKs are filtered, and only ECN-capable packets are marked.
+///
+/// A description that asks for more packets than a queue can have is obeyed by refusing it.
+///
+/// # Panics
+/// A law is broken.
+pub fn obey(catalog: &impl Catalog, config: &Config, steps: &[Step]) {
+    let qdisc = match catalog.build(config) {
+        Ok(qdisc) => qdisc,
+        Err(BuildError::LimitTooLarge(_)) => return,
+        Err(error) => panic!("{config:?}: {error}"),
+    };
+    let classifier = catalog.classifier(config).expect("it was built with one");
+    let mut bench = Bench::new(config, qdisc, classifier);
+    for &step in steps {
+        bench.carry_out(step);
+    }
+    while bench.qdisc.backlog().packets > 0 {
+        bench.not_before = None;
+        bench.carry_out(Step::Dequeue);
+        if let Some(at) = bench.not_before.take() {
+            bench.now = at;
+            bench.carry_out(Step::Dequeue);
+            assert_eq!(bench.not_before, None, "idle beyond its own word");
+        }
+    }
+    assert!(bench.waiting.is_empty(), "{:?} never left", bench.waiting);
+    assert_eq!(bench.marks_reported, bench.marks_seen, "marks reported");
+}
+
+/// The two classes that every discipline has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Side {
+    Ack,
+    Data,
+}
+
+const SIDES: [Side; 2] = [Side::Ack, Side::Data];
+
+fn used(limit: Limit, backlog: Backlog) -> u64 {
+    match limit {
+        Limit::Packets(_) => u64::from(backlog.packets),
+        Limit::Bytes(_) => backlog.bytes,
+    }
+}
+
+#[derive(Default)]
+struct Dropped {
+    packets: Vec<Numbered>,
+    marks: u64,
+}
+
+impl Sink<Numbered> for Dropped {
+    fn dropped(&mut self, _now: Instant, packet: Numbered, reason: Reason) {
+        if reason == Reason::AckFiltered {
+            assert!(packet.header.is_pure_ack(), "{packet:?} was filtered");
+        }
+        self.packets.push(packet);
+    }
+
+    fn marked(&mut self, _now: Instant, header: &Header) {
+        assert_eq!(header.ecn, Ecn::Ce, "{header:?} is not marked");
+        self.marks += 1;
+    }
+}
+
+struct Bench {
+    qdisc: BoxedQdisc<Numbered>,
+    classifier: Classifier,
+    limits: Limits,
+    may_idle: bool,
+    shares_bytes: bool,
+    now: Instant,
+    next_number: u64,
+    /// Enqueued and not yet gone.
+    waiting: HashMap<u64, Header>,
+    backlogs: [Backlog; 2],
+    marks_reported: u64,
+    marks_seen: u64,
+    /// The last packet sent of each class and flow.
+    last_sent: HashMap<(Side, Flow), u64>,
+    /// Bytes by which data is ahead of its share since both classes became backlogged.
+    data_lead: f64,
+    largest: u32,
+    /// Before which nothing may leave, if the discipline last said so.
+    not_before: Option<Instant>,
+}
+
+impl Bench {
+    fn new(config: &Config, qdisc: BoxedQdisc<Numbered>, classifier: Classifier) -> Self {
+        let is = |name, value| config.params.get(name) == Some(value);
+        let weighted = is("service", "wrr") || is("service", "cbq");
+        Self {
+            qdisc,
+            classifier,
+            limits: Limits::new(config),
+            may_idle: is("borrow", "false"),
+            shares_bytes: weighted && is("borrow", "true"),
+            now: Instant::ZERO,
+            next_number: 0,
+            waiting: HashMap::new(),
+            backlogs: Default::default(),
+            marks_reported: 0,
+            marks_seen: 0,
+            last_sent: HashMap::new(),
+            data_lead: 0.0,
+            largest: 0,
+            not_before: None,
+        }
+    }
+
+    fn side(&self, header: &Header) -> Side {
+        match self.classifier.class(header) {
+            Class::Ack => Side::Ack,
+            Class::Data | Class::Priority => Side::Data,
+        }
+    }
+
+    fn total(&self) -> Backlog {
+        self.backlogs[0] + self.backlogs[1]
+    }
+
+    fn carry_out(&mut self, step: Step) {
+        match step {
+            Step::Wait(span) => self.now += span,
+            Step::Observe(header) => self.qdisc.observe(self.now, &header),
+            Step::Enqueue(header) => self.enqueue(header),
+            Step::Dequeue => self.dequeue(),
+            Step::DrainAll => {
+                while let Some(packet) = self.qdisc.drain() {
+                    self.leaves(&packet);
+                }
+                assert!(self.waiting.is_empty(), "{:?} stay", self.waiting);
+            }
+        }
+        assert_eq!(self.qdisc.backlog(), self.total(), "backlog()");
+    }
+
+    fn enqueue(&mut self, header: Header) {
+        let packet = Numbered::new(self.next_number, header);
+        self.next_number += 1;
+        self.largest = self.largest.max(header.len);
+        self.waiting.insert(packet.number, header);
+        let before = self.backlogs;
+        self.backlogs[self.side(&header) as usize].join(header.len);
+        let mut dropped = Dropped::default();
+        self.qdisc.enqueue(self.now, packet, &mut dropped);
+        self.takes(dropped);
+        self.check_limits(before);
+    }
+
+    fn dequeue(&mut self) {
+        let mut dropped = Dropped::default();
+        let answer = self.qdisc.dequeue(self.now, &mut dropped);
+        self.takes(dropped);
+        match answer {
+            Dequeue::Packet(packet) => {
+                self.leaves(&packet);
+                let side = self.side(&packet.header);
+                let flow = (side, packet.header.flow);
+                if let Some(last) = self.last_sent.insert(flow, packet.number) {
+                    assert!(last < packet.number, "{} overtook {last}", packet.number);
+                }
+                self.check_share(side, packet.header.len);
+            }
+            Dequeue::Empty => {
+                assert_eq!(self.total().packets, 0, "idle though packets wait");
+                self.data_lead = 0.0;
+            }
+            Dequeue::NotBefore(at) => {
+                assert!(self.may_idle, "idle though it borrows");
+                assert!(self.total().packets > 0 && at > self.now, "{at:?}");
+                self.not_before = Some(at);
+            }
+        }
+    }
+
+    fn takes(&mut self, dropped: Dropped) {
+        self.marks_reported += dropped.marks;
+        for packet in &dropped.packets {
+            self.leaves(packet);
+        }
+    }
+
+    /// A packet leaves exactly once, as it came.
+    fn leaves(&mut self, packet: &Numbered) {
+        let Some(came) = self.waiting.remove(&packet.number) else {
+            panic!("packet {} leaves but does not wait", packet.number)
+        };
+        let ecn = packet.header.ecn;
+        assert_eq!(packet.header, Header { ecn, ..came }, "facts changed");
+        assert!(ecn == came.ecn || packet.marks > 0);
+        self.marks_seen += u64::from(packet.marks);
+        self.backlogs[self.side(&came) as usize].leave(came.len);
+    }
+
+    fn probed(&self, name: &str) -> Option<f64> {
+        let mut value = None;
+        self.qdisc.probe(&mut |probed, reading| {
+            if probed == name {
+                value = Some(reading.as_f64());
+            }
+        });
+        value
+    }
+
+    /// What an arrival made grow is within its limit.
+    fn check_limits(&self, before: [Backlog; 2]) {
+        if let Some(limit) = self.limits.whole {
+            let (now, before) = (used(limit, self.total()), before[0] + before[1]);
+            let grew = now > used(limit, before);
+            assert!(!grew || now <= limit.value(), "{now} wait of {limit}");
+        }
+        for side in SIDES {
+            let limit = self.limits.of[side as usize];
+            let name = ["ack_limit", "data_limit"][side as usize];
+            let now = used(limit, self.backlogs[side as usize]);
+            if now > used(limit, before[side as usize]) {
+                assert!(now <= limit.value(), "{side:?}: {now} wait of {limit}");
+                let in_force = self.probed(name).unwrap_or(f64::INFINITY);
+                assert!(now as f64 <= in_force, "{side:?}: {now} of {in_force}");
+            }
+        }
+    }
+
+    /// While both classes wait, their bytes keep the ratio in force to within one packet.
+    fn check_share(&mut self, served: Side, len: u32) {
+        let Some(share) = self.probed("data_share").filter(|_| self.shares_bytes) else {
+            return;
+        };
+        let other = [Side::Data, Side::Ack][served as usize];
+        if self.backlogs[other as usize].packets == 0 {
+            self.data_lead = 0.0;
+            return;
+        }
+        self.data_lead += match served {
+            Side::Data => f64::from(len) * (1.0 - share),
+            Side::Ack => -f64::from(len) * share,
+        };
+        assert!(
+            self.data_lead.abs() <= f64::from(self.largest) + 1e-3,
+            "data is {} bytes ahead of its share {share}",
+            self.data_lead
+        );
+    }
+}
+
+/// The limits as configured.
+struct Limits {
+    whole: Option<Limit>,
+    of: [Limit; 2],
+}
+
+impl Limits {
+    fn new(config: &Config) -> Self {
+        let whole = match config.params.get("buffer-split") {
+            Some("shared") => Some(config.limit),
+            // Two classes have room for a packet each, however small the buffer is.
+            Some("in-ratio") => Some(match config.limit {
+                Limit::Packets(packets) => Limit::Packets(packets.max(2)),
+                Limit::Bytes(bytes) => Limit::Bytes(bytes.max(1514 + 120)),
+            }),
+            _ => None,
+        };
+        let own = |name| config.get(name).unwrap_or(whole.unwrap_or(config.limit));
+        let ack = match own("ack-limit") {
+            // AFVQ counts ACKs, of 40 bytes each.
+            Limit::Bytes(bytes) if config.params.get("controller") == Some("afvq") => {
+                Limit::Packets((bytes / 40).clamp(1, 1 << 20) as u32)
+            }
+            limit => limit,
+        };
+        Self {
+            whole,
+            of: [ack, own("data-limit")],
+        }
+    }
+}

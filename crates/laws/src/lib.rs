@@ -1,0 +1,29 @@
+//! What holds for every discipline, as tests that any crate can run on a catalog of its own.
+//!
+//! - [`obey`]: carries out steps on a discipline and panics where a law is broken.
+//! - [`choice`]: any configuration that a catalog can describe, from a source of numbers.
+//! - [`strategy`]: the same, and steps, for proptest.
+//! - [`fuzz`]: the same from a fuzzer's bytes.
+//! - [`golden`]: what a discipline does with a recorded input, packet by packet.
+//!
+//! All of it is made from the catalog's entries, so that no discipline, part or parameter can be
+//! forgotten:
+//!
+//! ```
+//! use asymq_core::catalog::Standard;
+//! use asymq_laws::{Step, golden, obey};
+//!
+//! let config = golden::config(&Standard, "aq").expect("a discipline of the catalog");
+//! obey(&Standard, &config, &[Step::Dequeue, Step::DrainAll]);
+//! ```
+
+pub mod choice;
+pub mod fuzz;
+pub mod golden;
+mod law;
+mod packet;
+#[cfg(feature = "strategy")]
+pub mod strategy;
+
+pub use law::{Step, obey};
+pub use packet::Numbered;

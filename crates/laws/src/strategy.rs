@@ -1,0 +1,99 @@
+//! Configurations and steps for proptest.
+
+use crate::choice;
+use crate::law::Step;
+use asymq_core::Ecn;
+use asymq_core::catalog::{Catalog, Config};
+use asymq_core::packet::{Flow, Header, Protocol, flags};
+use asymq_core::units::{Duration, Instant};
+use proptest::prelude::*;
+
+/// Numbers that [`choice::config`] may ask for, more than it does.
+const WORDS: usize = 160;
+
+/// A discipline of the catalog with any parts, any parameters, at any place; shrinks to what comes
+/// first and is usual.
+pub fn config<C: Catalog + Clone>(catalog: C) -> impl Strategy<Value = Config> {
+    prop::collection::vec(any::<u16>(), WORDS)
+        .prop_map(move |words| choice::config(&catalog, &mut choice::from_words(words)))
+}
+
+/// What a driver does with what hosts send.
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
+    steps_of(usual().boxed(), 20_000_000)
+}
+
+/// Packets whose facts contradict each other among usual ones, and leaps of time.
+pub fn absurd_steps() -> impl Strategy<Value = Vec<Step>> {
+    steps_of(prop_oneof![usual(), absurd()].boxed(), u64::MAX)
+}
+
+/// What hosts send: ACKs, data, and a little that is not TCP.
+fn usual() -> impl Strategy<Value = Header> {
+    let flow = (0u64..4).prop_map(Flow);
+    let tcp = |flow, len: u32, payload, ack, ecn| Header {
+        flow,
+        len,
+        ip_len: len,
+        payload,
+        ack,
+        flags: flags::ACK,
+        protocol: Protocol::Tcp,
+        ecn,
+        ..Header::default()
+    };
+    prop_oneof![
+        4 => (flow.clone(), 40u32..=80, 0u32..200_000)
+            .prop_map(move |(flow, len, ack)| tcp(flow, len, 0, ack, Ecn::NotEct)),
+        4 => (flow.clone(), 41u32..=1500, 0u8..4)
+            .prop_map(move |(flow, len, ecn)| tcp(flow, len, len - 40, 0, Ecn::from_bits(ecn))),
+        1 => (flow, 28u32..=1500).prop_map(move |(flow, len)| Header {
+            protocol: Protocol::NonTcp,
+            ..tcp(flow, len, 0, 0, Ecn::NotEct)
+        }),
+    ]
+}
+
+/// Facts that contradict each other.
+fn absurd() -> impl Strategy<Value = Header> {
+    let protocol = prop_oneof![
+        Just(Protocol::Tcp),
+        Just(Protocol::NonTcp),
+        Just(Protocol::Opaque)
+    ];
+    let numbers = (any::<u64>(), 0u32..1 << 20, any::<u32>(), any::<u32>());
+    (numbers, any::<u16>(), 0u8..4, protocol).prop_map(
+        |((number, len, ip_len, payload), flags, ecn, protocol)| Header {
+            arrival: Instant::from_nanos(number),
+            flow: Flow(number),
+            len,
+            ip_len,
+            payload,
+            ack: len,
+            flags,
+            protocol,
+            ecn: Ecn::from_bits(ecn),
+        },
+    )
+}
+
+fn steps_of(header: BoxedStrategy<Header>, longest_wait: u64) -> impl Strategy<Value = Vec<Step>> {
+    let wait = move || (0..=longest_wait).prop_map(Duration::from_nanos);
+    let filling = prop_oneof![
+        8 => header.clone().prop_map(Step::Enqueue),
+        4 => Just(Step::Dequeue),
+        2 => header.clone().prop_map(Step::Observe),
+        2 => wait().prop_map(Step::Wait),
+    ];
+    let emptying = prop_oneof![
+        3 => header.prop_map(Step::Enqueue),
+        8 => Just(Step::Dequeue),
+        2 => wait().prop_map(Step::Wait),
+    ];
+    let phase = prop_oneof![
+        4 => prop::collection::vec(filling, 1..150),
+        3 => prop::collection::vec(emptying, 1..80),
+        1 => Just(vec![Step::DrainAll]),
+    ];
+    prop::collection::vec(phase, 1..8).prop_map(|phases| phases.concat())
+}

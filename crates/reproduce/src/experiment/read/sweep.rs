@@ -1,0 +1,105 @@
+//! The axes of a sweep, and the points along the first of them.
+
+use super::file::{AxisEntry, File};
+use super::{Read, Reader, sections};
+use crate::experiment::Point;
+use asymq_args::ScenarioArgs;
+use asymq_core::units::{Bytes, Duration, Limit, Rate};
+use std::collections::HashSet;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+impl Reader<'_> {
+    /// The settings of each value, per axis.
+    pub(super) fn axes(&self, file: &File, table: &DeTable<'_>) -> Read<Vec<Vec<ScenarioArgs>>> {
+        let sections = sections(table, "sweep");
+        let read = |(axis, section): (&Spanned<AxisEntry>, &DeTable<'_>)| {
+            let Some(DeValue::Array(values)) = section.get("values").map(Spanned::get_ref) else {
+                return Ok(Vec::new());
+            };
+            if values.is_empty() {
+                return Err(self.at(axis.span().start, "values: none given; list one or more"));
+            }
+            let mut seen = HashSet::new();
+            let setting = |(value, label): (&Spanned<DeValue<'_>>, &toml::Value)| {
+                if !seen.insert(label.to_string()) {
+                    let message = format!("{label}: listed twice");
+                    return Err(self.at(value.span().start, message));
+                }
+                let mut args = ScenarioArgs::default();
+                for key in axis.get_ref().key.list() {
+                    let one = ScenarioArgs::from_entry(key, value).map_err(|e| self.key(e))?;
+                    args = one.or(args);
+                }
+                Ok(args)
+            };
+            values
+                .iter()
+                .zip(&axis.get_ref().values)
+                .map(setting)
+                .collect()
+        };
+        file.sweep.iter().zip(sections).map(read).collect()
+    }
+}
+
+fn text_of(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+pub(super) fn point((index, value): (usize, &toml::Value)) -> Point {
+    let label: String = text_of(value).split_whitespace().collect();
+    let rate = |text: &str| {
+        text.parse::<Rate>()
+            .ok()
+            .map(|r| r.bits_per_sec() as f64 / 1e6)
+    };
+    let limit = |text: &str| match text.parse::<Limit>() {
+        Ok(Limit::Packets(packets)) => Some(f64::from(packets)),
+        _ => None,
+    };
+    let bytes = |text: &str| text.parse::<Bytes>().ok().map(|bytes| bytes.0 as f64);
+    let time = |text: &str| text.parse::<Duration>().ok().map(Duration::as_secs_f64);
+    // `down:3mbit` is a rate.
+    let quantity = label.rsplit(':').next().unwrap_or_default();
+    let number = quantity.parse().ok();
+    let position = number
+        .or_else(|| rate(quantity))
+        .or_else(|| limit(quantity))
+        .or_else(|| bytes(quantity))
+        .or_else(|| time(quantity));
+    Point {
+        position: position.unwrap_or(index as f64),
+        named: position.is_none(),
+        label,
+    }
+}
+
+/// All combinations of the values of the axes after the first, named like `/interval=5s`.
+pub(super) fn combinations(
+    sweep: &[Spanned<AxisEntry>],
+    axes: &[Vec<ScenarioArgs>],
+) -> Vec<(String, ScenarioArgs)> {
+    let mut all = vec![(String::new(), ScenarioArgs::default())];
+    for (axis, settings) in sweep.iter().zip(axes).skip(1) {
+        let axis = axis.get_ref();
+        let key = axis.key.list().join(",");
+        let values = || axis.values.iter().map(text_of).zip(settings);
+        all = all
+            .iter()
+            .flat_map(|(name, args)| {
+                values().map(move |(value, setting)| (name, args, value, setting))
+            })
+            .map(|(name, args, value, setting)| {
+                (
+                    format!("{name}/{key}={value}"),
+                    setting.clone().or(args.clone()),
+                )
+            })
+            .collect();
+    }
+    all
+}

@@ -1,0 +1,258 @@
+//! A scenario as the arguments of ns-2's script, or the reason why ns-2 cannot run it.
+
+use asymq_core::catalog::Config;
+use asymq_core::units::{Duration, Limit, Rate};
+use asymq_scenario::{AckPolicy, RttRange, Scenario, Tcp};
+
+/// Keys and values of the script's arguments.
+pub type Settings = Vec<(&'static str, String)>;
+
+/// A scenario that ns-2 cannot follow: the key, its value where it is short, and why.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("{key}{}: {reason}", value.as_ref().map_or(String::new(), |value| format!(" = {value}")))]
+pub struct Unsupported {
+    key: &'static str,
+    value: Option<String>,
+    reason: &'static str,
+}
+
+/// The time that ns-2's DelAck sink holds an ACK.
+const DELAYED_ACK: Duration = Duration::from_millis(100);
+/// Propagation delay of the script's fixed links, there and back; a flow's own link has the rest.
+const FIXED_RTT: Duration = Duration::from_millis(12);
+/// Bytes that ns-2's queue monitor counts before its 32 bits are full.
+const COUNTER_BYTES: u128 = 1 << 32;
+/// A window that no flow fills.
+const UNLIMITED_WINDOW: &str = "100000";
+
+/// The script's arguments for a scenario.
+///
+/// # Errors
+/// The scenario sets something that the script does not have; ns-2 would run another case.
+pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
+    // Without `..`: a new field of a scenario must be decided on here.
+    let Scenario {
+        up,
+        down,
+        flows_up,
+        flows_down,
+        rtt,
+        buffer,
+        buffer_down,
+        uplink,
+        downlink,
+        tcp,
+        mss,
+        ack_policy,
+        sack,
+        timestamps,
+        byte_counting,
+        regenerate,
+        regenerate_paced: _, // nothing is paced where nothing is regenerated
+        web,
+        on_off,
+        links,
+        header,
+        window,
+        udp,
+        probe,
+        duration,
+        warmup,
+        seed: _, // an argument of each run
+        runs: _, // the number of processes
+    } = scenario;
+
+    accept(is_drop_tail(uplink), "qdisc", || {
+        let name = uplink.qdisc.clone();
+        (Some(name), "use droptail, without other parts")
+    })?;
+    accept(is_drop_tail(downlink), "qdisc-down", || {
+        (Some(downlink.qdisc.clone()), "use droptail")
+    })?;
+    accept(!sack, "sack", || (None, "ns-2 runs without SACK"))?;
+    accept(!timestamps, "timestamps", || {
+        (None, "ns-2 runs without timestamps")
+    })?;
+    accept(!byte_counting, "byte-counting", || {
+        (None, "ns-2 counts ACKs")
+    })?;
+    accept(*regenerate == 0, "regenerate", || {
+        (None, "ns-2 regenerates no ACKs")
+    })?;
+    accept(web.is_empty(), "web", || {
+        (None, "ns-2 runs long-lived flows only")
+    })?;
+    accept(on_off.is_none(), "on-off", || {
+        (None, "ns-2 runs greedy flows only")
+    })?;
+    accept(udp.is_empty(), "udp", || (None, "ns-2 runs TCP only"))?;
+    accept(probe.is_none(), "probe", || (None, "ns-2 runs TCP only"))?;
+    accept(*links == 1, "links", || {
+        (Some(links.to_string()), "ns-2 has one bottleneck")
+    })?;
+    accept(*header == 40, "header", || {
+        (Some(header.to_string()), "ns-2's headers have 40 bytes")
+    })?;
+    let RttRange { min, max } = rtt;
+    accept(*min >= FIXED_RTT, "rtt", || {
+        (Some(rtt.to_string()), "ns-2 needs 12ms or more")
+    })?;
+    for (key, rate) in [("up", up), ("down", down)] {
+        accept(bytes(*rate, *duration) < COUNTER_BYTES, key, || {
+            let reason = "ns-2 counts less than 4 GiB per run; shorten the duration";
+            (Some(rate.to_string()), reason)
+        })?;
+    }
+
+    let packets = |key, limit: &Limit| match limit {
+        Limit::Packets(packets) => Ok(packets.to_string()),
+        Limit::Bytes(_) => refuse(key, Some(limit.to_string()), "ns-2 counts packets"),
+    };
+    let tcp = match tcp {
+        Tcp::Reno => "Reno",
+        Tcp::Newreno => "Newreno",
+        Tcp::Cubic | Tcp::Bbr => {
+            return refuse("tcp", Some(tcp.to_string()), "use reno or newreno");
+        }
+    };
+    let sink = match ack_policy {
+        AckPolicy::EveryPacket => "TCPSink",
+        AckPolicy::Delayed(time) if *time == DELAYED_ACK => "TCPSink/DelAck",
+        AckPolicy::Delayed(time) => {
+            return refuse("delayed-ack", Some(time.to_string()), "use 0 or 100ms");
+        }
+        AckPolicy::Every(count, _) => {
+            return refuse("ack-every", Some(count.to_string()), "use 1 or 2");
+        }
+    };
+    let window = match window {
+        None => UNLIMITED_WINDOW.to_owned(),
+        Some(window) => packets("window", window)?,
+    };
+    let seconds = |time: &Duration| time.as_secs_f64().to_string();
+    Ok(vec![
+        ("up", up.bits_per_sec().to_string()),
+        ("down", down.bits_per_sec().to_string()),
+        ("flows-up", flows_up.to_string()),
+        ("flows-down", flows_down.to_string()),
+        ("rtt-least", seconds(min)),
+        ("rtt-most", seconds(max)),
+        ("buffer", packets("buffer", buffer)?),
+        ("buffer-down", packets("buffer-down", buffer_down)?),
+        ("mss", mss.to_string()),
+        ("tcp", tcp.to_owned()),
+        ("sink", sink.to_owned()),
+        ("window", window),
+        ("duration", seconds(duration)),
+        ("warmup", seconds(warmup)),
+    ])
+}
+
+/// Whether it is one FIFO for all, whatever its name.
+fn is_drop_tail(config: &Config) -> bool {
+    [
+        ("ack-queue", "fifo"),
+        ("data-queue", "fifo"),
+        ("aqm", "none"),
+        ("service", "shared"),
+        ("controller", "none"),
+        ("buffer-split", "shared"),
+    ]
+    .iter()
+    .all(|(name, value)| config.params.get(name) == Some(value))
+}
+
+/// Bytes that a link carries in this time at most.
+fn bytes(rate: Rate, time: Duration) -> u128 {
+    u128::from(rate.bits_per_sec()) * u128::from(time.as_nanos()) / 8_000_000_000
+}
+
+/// Nothing if it `holds`, else the error with the value and the reason.
+fn accept(
+    holds: bool,
+    key: &'static str,
+    why: impl FnOnce() -> (Option<String>, &'static str),
+) -> Result<(), Unsupported> {
+    if holds {
+        return Ok(());
+    }
+    let (value, reason) = why();
+    refuse(key, value, reason)
+}
+
+const fn refuse<T>(
+    key: &'static str,
+    value: Option<String>,
+    reason: &'static str,
+) -> Result<T, Unsupported> {
+    Err(Unsupported { key, value, reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asymq_args::{Defaults, ScenarioArgs};
+
+    /// The paper's scenario under DropTail with these keys changed.
+    fn scenario(keys: &str) -> Scenario {
+        let table = toml::de::DeTable::parse(keys).unwrap();
+        let own = ScenarioArgs::from_table(table.get_ref()).unwrap();
+        let plain = toml::de::DeTable::parse("qdisc = \"droptail\"").unwrap();
+        let plain = ScenarioArgs::from_table(plain.get_ref()).unwrap();
+        own.or(plain).resolve(&Defaults::paper()).unwrap()
+    }
+
+    #[test]
+    fn a_plain_scenario_becomes_the_scripts_arguments() {
+        let settings = settings(&scenario(
+            "up = \"2mbit\"\nrtt = \"20ms..300ms\"\ntcp = \"reno\"\ndelayed-ack = \"100ms\"\nwindow = \"64p\"",
+        ))
+        .unwrap();
+        for expected in [
+            ("up", "2000000"),
+            ("rtt-least", "0.02"),
+            ("rtt-most", "0.3"),
+            ("tcp", "Reno"),
+            ("sink", "TCPSink/DelAck"),
+            ("window", "64"),
+        ] {
+            let found = settings.iter().find(|(key, _)| *key == expected.0);
+            assert_eq!(found.map(|(_, value)| value.as_str()), Some(expected.1));
+        }
+    }
+
+    #[test]
+    fn what_ns2_cannot_follow_is_refused_by_its_key() {
+        for (keys, expected) in [
+            ("qdisc = \"aq\"", "qdisc = aq: use droptail"),
+            (
+                "ack-queue = \"af\"",
+                "qdisc = droptail: use droptail, without other parts",
+            ),
+            ("qdisc-down = \"red\"", "qdisc-down = red: use droptail"),
+            ("sack = true", "sack: "),
+            ("timestamps = true", "timestamps: "),
+            ("byte-counting = true", "byte-counting: "),
+            ("regenerate = 1", "regenerate: "),
+            ("probe = \"20ms\"", "probe: "),
+            ("links = 2", "links = 2: "),
+            ("mss = 1440\nheader = 60", "header = 60: "),
+            ("tcp = \"cubic\"", "tcp = cubic: use reno or newreno"),
+            (
+                "delayed-ack = \"200ms\"",
+                "delayed-ack = 200ms: use 0 or 100ms",
+            ),
+            ("ack-every = 4", "ack-every = 4: use 1 or 2"),
+            ("buffer = \"64kb\"", "buffer = 64kb: ns-2 counts packets"),
+            ("window = \"64kb\"", "window = 64kb: ns-2 counts packets"),
+            ("rtt = \"10ms\"", "rtt = 10ms: ns-2 needs 12ms or more"),
+            (
+                "down = \"1gbit\"",
+                "down = 1gbit: ns-2 counts less than 4 GiB",
+            ),
+        ] {
+            let refusal = settings(&scenario(keys)).unwrap_err().to_string();
+            assert!(refusal.starts_with(expected), "{keys}: {refusal}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What of a scenario no driver could run.
+
+use crate::Scenario;
+use asymq_core::catalog::{Catalog, Config, Params, Place, resolve};
+use asymq_core::units::Duration;
+use std::fmt;
+
+/// A value of a scenario that cannot be run, and what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadValue {
+    /// The name of the value: a flag without its dashes.
+    pub name: String,
+    /// The value.
+    pub value: String,
+    /// What is wrong, and what to write instead.
+    pub message: String,
+}
+
+impl fmt::Display for BadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.name, self.value, self.message)
+    }
+}
+
+impl std::error::Error for BadValue {}
+
+impl Scenario {
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// The first that no driver could run.
+    pub fn check(&self, catalog: &impl Catalog) -> Result<(), BadValue> {
+        self.check_path()?;
+        self.check_times()?;
+        self.check_traffic()?;
+        check_config("uplink", &self.uplink, catalog)?;
+        check_config("downlink", &self.downlink, catalog)?;
+        self.check_places()
+    }
+
+    /// The disciplines stand where the scenario says.
+    fn check_places(&self) -> Result<(), BadValue> {
+        let (up, down) = (&self.uplink, &self.downlink);
+        for (name, config, link, reverse, buffer) in [
+            ("uplink", up, self.up, self.down, self.buffer),
+            ("downlink", down, self.down, self.up, self.buffer_down),
+        ] {
+            let limit = Self::waiting_limit(buffer);
+            require(
+                (config.link, config.reverse, config.limit) == (link, reverse, limit),
+                name,
+                || config.qdisc.clone(),
+                "describes a discipline at another link or buffer than the scenario's",
+            )?;
+        }
+        Ok(())
+    }
+
+    fn check_path(&self) -> Result<(), BadValue> {
+        require(
+            (88..=1460).contains(&self.mss),
+            "mss",
+            || format!("{}b", self.mss),
+            "out of range; use 88b to 1460b",
+        )?;
+        let header = self.header;
+        require(
+            (40..=80).contains(&header) && header.is_multiple_of(4),
+            "header",
+            || format!("{header}b"),
+            "out of range; use a multiple of 4 from 40b to 80b",
+        )?;
+        let max = 1500u32.saturating_sub(header);
+        require(
+            self.mss <= max,
+            "mss",
+            || format!("{}b", self.mss),
+            &format!("with headers of {header}b, more than 1500b; use at most {max}b"),
+        )?;
+        for (name, count, max) in [
+            ("flows-up", self.flows_up, 1000),
+            ("flows-down", self.flows_down, 1000),
+            ("regenerate", self.regenerate, 16),
+        ] {
+            let message = format!("out of range; use 0 to {max}");
+            require(count <= max, name, || count.to_string(), &message)?;
+        }
+        for (name, count, max) in [("links", self.links, 32), ("runs", self.runs, 10_000)] {
+            let message = format!("out of range; use 1 to {max}");
+            require(
+                (1..=max).contains(&count),
+                name,
+                || count.to_string(),
+                &message,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), BadValue> {
+        let (duration, warmup) = (self.duration, self.warmup);
+        require(
+            duration > Duration::ZERO && duration <= Duration::from_secs(36_000),
+            "duration",
+            || duration.to_string(),
+            "out of range; use more than 0s and at most 36000s",
+        )?;
+        require(
+            warmup < duration,
+            "warmup",
+            || warmup.to_string(),
+            &format!("not less than the duration, {duration}"),
+        )?;
+        let probe = self.probe.unwrap_or(Duration::MILLISECOND);
+        require(
+            probe >= Duration::MILLISECOND,
+            "probe",
+            || probe.to_string(),
+            "out of range; use 0, or 1ms and more",
+        )
+    }
+
+    fn check_traffic(&self) -> Result<(), BadValue> {
+        for burst in &self.udp {
+            require(
+                (28..=1500).contains(&burst.packet.0),
+                "udp",
+                || burst.packet.to_string(),
+                "out of range; use packets of 28b to 1500b",
+            )?;
+            require(
+                burst.stop.is_none_or(|stop| stop > burst.start),
+                "udp",
+                || burst.stop.unwrap_or_default().to_string(),
+                &format!("the stop is not later than the start, {}", burst.start),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A description that was not resolved here is one that the catalog would answer with.
+fn check_config(name: &str, config: &Config, catalog: &impl Catalog) -> Result<(), BadValue> {
+    let bad = |value: &str, message: String| BadValue {
+        name: name.into(),
+        value: value.into(),
+        message,
+    };
+    let place = Place {
+        link: config.link,
+        reverse: config.reverse,
+        limit: config.limit,
+    };
+    let resolved = resolve(
+        catalog,
+        &config.qdisc,
+        &config.params,
+        &Params::new(),
+        place,
+    )
+    .map_err(|error| bad(&config.qdisc, error.to_string()))?;
+    if resolved == *config {
+        return Ok(());
+    }
+    let message = "not a complete description; take one from a result's scenario";
+    Err(bad(&config.qdisc, message.into()))
+}
+
+fn require(
+    holds: bool,
+    name: &str,
+    value: impl FnOnce() -> String,
+    message: &str,
+) -> Result<(), BadValue> {
+    if holds {
+        return Ok(());
+    }
+    Err(BadValue {
+        name: name.into(),
+        value: value(),
+        message: message.into(),
+    })
+}

@@ -1,0 +1,119 @@
+//! What the simulator runs for each congestion control that a scenario can name.
+
+use super::Recovery;
+use super::any_congestion::AnyCongestion;
+use super::congestion::{ByteCounting, Reno};
+use super::cubic::Cubic;
+use asymq_scenario::{Scenario, Tcp};
+
+/// How the senders of a run behave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TcpModel<C> {
+    /// The window of a connection that has sent nothing.
+    pub(crate) congestion: C,
+    /// Loss recovery without SACK; with it, all recover by RFC 6675.
+    pub(crate) recovery: Recovery,
+}
+
+impl TcpModel<AnyCongestion> {
+    /// The scenario's model; `None` if the simulator does not implement its congestion control. Each
+    /// is named here, so that none runs as another under its own name.
+    pub(crate) fn of(scenario: &Scenario) -> Option<Self> {
+        let counting = scenario.byte_counting;
+        let reno = match counting {
+            true => AnyCongestion::ByteCounting(ByteCounting::new()),
+            false => AnyCongestion::Reno(Reno::new()),
+        };
+        let (congestion, recovery) = match scenario.tcp {
+            Tcp::Reno => (reno, Recovery::Reno),
+            Tcp::Newreno => (reno, Recovery::NewReno),
+            Tcp::Cubic => {
+                let cubic = AnyCongestion::Cubic(Cubic::new(counting));
+                (cubic, Recovery::NewReno)
+            }
+            Tcp::Bbr => return None,
+        };
+        Some(Self {
+            congestion,
+            recovery,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Segment;
+    use crate::tcp::congestion::CongestionControl as _;
+    use crate::tcp::extension::Nothing;
+    use crate::tcp::{Receiver, RttEstimator, Sender};
+    use asymq_args::{Defaults, ScenarioArgs};
+    use asymq_core::Duration;
+    use asymq_scenario::AckPolicy;
+
+    fn scenario(tcp: Tcp, byte_counting: bool) -> Scenario {
+        Scenario {
+            tcp,
+            byte_counting,
+            ..ScenarioArgs::default().resolve(&Defaults::paper()).unwrap()
+        }
+    }
+
+    /// The congestion window after each of 100 round-trip times of 100 ms, over a path that loses
+    /// some segments once each: three in one window, and later two in another. Every second
+    /// segment is acknowledged.
+    fn windows(tcp: Tcp, byte_counting: bool) -> Vec<f64> {
+        const RTT: u64 = 100_000_000;
+        let model = TcpModel::of(&scenario(tcp, byte_counting)).unwrap();
+        let rtt = RttEstimator::new(0);
+        let mut sender = Sender::new(model.congestion, rtt, model.recovery, u64::MAX, Nothing);
+        let policy = AckPolicy::Every(2, Duration::from_millis(1));
+        let mut receiver = Receiver::new(policy, Nothing);
+        let mut lost = vec![100, 104, 108, 400, 405];
+        let mut flight: Vec<Segment> = Vec::new();
+        sender.connect(0, &mut flight);
+        let round = |n: u64| {
+            let now = n * RTT;
+            let mut acks = Vec::new();
+            for segment in std::mem::take(&mut flight) {
+                match lost.iter().position(|number| *number == segment.number()) {
+                    Some(index) => drop(lost.remove(index)),
+                    None => receiver.on_segment(now, segment, &mut acks),
+                }
+            }
+            if receiver.deadline() < u64::MAX {
+                receiver.on_timeout(receiver.deadline(), &mut acks);
+            }
+            for ack in acks {
+                sender.on_ack(now, ack, &mut flight);
+            }
+            if sender.deadline() <= now {
+                sender.on_timeout(now, &mut flight);
+            }
+            sender.congestion.window()
+        };
+        let windows = (1..=100).map(round).collect();
+        assert!(lost.is_empty(), "{tcp}: {lost:?} were never sent");
+        windows
+    }
+
+    #[test]
+    fn there_is_a_model_of_every_congestion_control_that_is_said_to_be_simulated() {
+        for tcp in Tcp::simulated().chain(Tcp::real()) {
+            let model = TcpModel::of(&scenario(tcp, false));
+            assert_eq!(model.is_some(), tcp.is_simulated(), "{tcp}");
+        }
+    }
+
+    #[test]
+    fn no_two_congestion_controls_move_their_windows_alike() {
+        let named = |counting| Tcp::simulated().map(move |tcp| (tcp, counting));
+        let all: Vec<_> = named(false).chain(named(true)).collect();
+        for (index, &one) in all.iter().enumerate() {
+            for &other in &all[index + 1..] {
+                let same = windows(one.0, one.1) == windows(other.0, other.1);
+                assert!(!same, "{one:?} and {other:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Disciplines of another catalog.
+
+use asymq_args::{Defaults, ScenarioArgs};
+use asymq_core::catalog::{
+    BoxedQdisc, BoxedQueue, Catalog, Config, Entry, Role, Standard, StartedController,
+};
+use asymq_core::decide::aqm::Aqm;
+use asymq_core::decide::classify::Classifier;
+use asymq_core::decide::service::Service;
+use asymq_core::hold::{BuildError, DropTail};
+use asymq_core::{Limit, Packet};
+use asymq_scenario::Scenario;
+use asymq_sim::{RunOptions, SimError, run, run_all_in, run_in};
+
+/// Builds a DropTail of its own limit for every description, or fails if it has none.
+struct Own(Option<Limit>);
+
+impl Catalog for Own {
+    fn entries(&self) -> Vec<&'static Entry> {
+        Standard.entries()
+    }
+    fn queue<P: Packet + Send + 'static>(
+        &self,
+        role: Role,
+        config: &Config,
+        limit: Limit,
+    ) -> Result<BoxedQueue<P>, BuildError> {
+        Standard.queue(role, config, limit)
+    }
+    fn classifier(&self, config: &Config) -> Result<Classifier, BuildError> {
+        Standard.classifier(config)
+    }
+    fn aqm(&self, config: &Config) -> Result<Option<Box<dyn Aqm + Send>>, BuildError> {
+        Standard.aqm(config)
+    }
+    fn service(&self, config: &Config) -> Result<Box<dyn Service + Send>, BuildError> {
+        Standard.service(config)
+    }
+    fn controller(&self, config: &Config) -> Result<Option<StartedController>, BuildError> {
+        Standard.controller(config)
+    }
+    fn build<P: Packet + Send + 'static>(&self, _: &Config) -> Result<BoxedQdisc<P>, BuildError> {
+        let limit = self.0.ok_or(BuildError::OutOfMemory)?;
+        Ok(Box::new(DropTail::new(limit)?))
+    }
+}
+
+/// DropTail with this limit in both directions, with and without TCP options.
+fn scenario(limit: Limit, sack: bool) -> Scenario {
+    let args = ScenarioArgs {
+        qdisc: Some("droptail".into()),
+        duration: Some("10s".parse().unwrap()),
+        runs: Some(2),
+        ..ScenarioArgs::default()
+    };
+    let mut scenario = args.resolve(&Defaults::paper()).unwrap();
+    (scenario.uplink.limit, scenario.downlink.limit) = (limit, limit);
+    scenario.sack = sack;
+    scenario
+}
+
+#[test]
+fn a_run_has_the_disciplines_that_the_catalog_builds() {
+    let (few, many) = (Limit::Packets(7), Limit::Packets(49));
+    for sack in [false, true] {
+        let scenarios = [few, many].map(|limit| scenario(limit, sack));
+        let standard = scenarios.each_ref().map(|scenario| {
+            let run = run(scenario, 1, RunOptions::default());
+            run.unwrap().summary
+        });
+        assert_ne!(standard[0], standard[1]);
+        let own = run_in(&Own(Some(few)), &scenarios[1], 1, RunOptions::default());
+        assert_eq!(own.unwrap().summary, standard[0]);
+    }
+}
+
+#[test]
+fn a_discipline_that_cannot_be_built_fails_the_run_with_the_reason() {
+    let scenario = scenario(Limit::Packets(49), false);
+    let error = run_all_in(&Own(None), &scenario, false, |_| {}).unwrap_err();
+    assert!(matches!(error, SimError::Build(BuildError::OutOfMemory)));
+    let advice = "not enough memory for its queues; use lower limits";
+    assert!(error.to_string().ends_with(advice), "{error}");
+    let too_many = self::scenario(Limit::Packets(u32::MAX), false);
+    assert!(run(&too_many, 1, RunOptions::default()).is_err());
+}

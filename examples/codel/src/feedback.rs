@@ -1,0 +1,59 @@
+//! A controller of one's own: signals in, settings out.
+
+use asymq_core::decide::control::{Controller, Needs, Settings, Signals, Step};
+use asymq_core::qdisc::{Probe, Reading};
+use asymq_core::units::{Duration, Instant, Rate};
+
+/// How often the target moves.
+const INTERVAL: Duration = Duration::from_millis(500);
+const MIN_TARGET: Duration = Duration::from_millis(5);
+const MAX_TARGET: Duration = Duration::from_millis(100);
+
+/// Doubles CoDel's target after an interval in which the link was idle for more than a tenth, and
+/// lowers it by an eighth after one in which it was not.
+#[derive(Clone, Debug)]
+pub struct Feedback {
+    link: Rate,
+    target: Duration,
+    utilization: f64,
+}
+
+impl Feedback {
+    /// A controller of a link, at the lowest target.
+    pub const fn new(link: Rate) -> Self {
+        Self {
+            link,
+            target: MIN_TARGET,
+            utilization: 0.0,
+        }
+    }
+}
+
+impl Controller for Feedback {
+    fn step(&mut self, now: Instant, signals: &Signals) -> Step {
+        if signals.elapsed > Duration::ZERO {
+            let sent = signals.sent.bytes_without_acks() + signals.sent.acks.bytes;
+            let capacity = self.link.bytes_per_sec_f64() * signals.elapsed.as_secs_f64();
+            self.utilization = sent as f64 / capacity;
+            self.target = match self.utilization < 0.9 {
+                true => (self.target * 2).min(MAX_TARGET),
+                false => (self.target * 7 / 8).max(MIN_TARGET),
+            };
+        }
+        Step {
+            settings: Settings {
+                target: Some(self.target),
+                ..Settings::default()
+            },
+            next: now + INTERVAL,
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    fn probe(&self, show: &mut Probe<'_>) {
+        show("utilization", Reading::Real(self.utilization));
+    }
+}

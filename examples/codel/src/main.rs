@@ -1,0 +1,7 @@
+//! The `asymq` command with one discipline more.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    asymq_cli::main_with(&asymq_example_codel::WithCodel)
+}

@@ -1,0 +1,159 @@
+//! The discipline from outside runs wherever asymq's own do, without a word about it in their code.
+
+use asymq_args::{Defaults, ScenarioArgs};
+use asymq_core::catalog::{Catalog, Config, Params, Place, Role, resolve};
+use asymq_core::decide::random::SplitMix64;
+use asymq_core::frame::FlowKey;
+use asymq_core::units::{Duration, Instant, Limit};
+use asymq_example_codel::WithCodel;
+use asymq_gateway::{
+    Forwarder, LinkConfig, Losses, Observer, PacketIo, PortLosses, Stage, exposition, table,
+};
+use asymq_laws::{fuzz, golden, obey, strategy};
+use asymq_scenario::{Report, Scenario, Toward};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn it_keeps_every_law(steps in strategy::steps()) {
+        let config = golden::config(&WithCodel, "codel-slots").expect("a discipline");
+        obey(&WithCodel, &config, &steps);
+    }
+
+    #[test]
+    fn its_parts_keep_every_law_beside_any_other(
+        config in strategy::config(WithCodel),
+        steps in strategy::absurd_steps(),
+    ) {
+        obey(&WithCodel, &config, &steps);
+    }
+}
+
+#[test]
+fn random_choices_and_so_the_fuzzer_reach_its_parts() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let configs = strategy::config(WithCodel);
+    let mut seen = [false; 3];
+    for _ in 0..2000 {
+        let config = configs.new_tree(&mut runner).unwrap().current();
+        seen[0] |= config.qdisc == "codel-slots";
+        seen[1] |= config.params.get("data-queue") == Some("codel");
+        seen[2] |= config.params.get("controller") == Some("feedback");
+    }
+    assert_eq!(seen, [true; 3]);
+}
+
+#[test]
+fn the_fuzzers_bytes_reach_it_and_break_no_law() {
+    let mut random = SplitMix64::new(7);
+    for _ in 0..2000 {
+        let bytes: Vec<u8> = (0..100).flat_map(|_| random.next().to_be_bytes()).collect();
+        fuzz::one_input(&WithCodel, &bytes);
+    }
+}
+
+fn scenario(qdisc: &str) -> Scenario {
+    asymq_args::install(&WithCodel);
+    let args = ScenarioArgs {
+        qdisc: Some(qdisc.into()),
+        duration: Some(Duration::from_secs(30)),
+        runs: Some(2),
+        probe: Some(Duration::from_millis(100)),
+        ..ScenarioArgs::default()
+    };
+    args.resolve_in(&WithCodel, &Defaults::paper()).unwrap()
+}
+
+#[test]
+fn it_runs_in_the_simulator_and_its_result_says_what_ran() {
+    let run = |qdisc| asymq_sim::run_all_in(&WithCodel, &scenario(qdisc), false, |_| ()).unwrap();
+    let report: Report = run("codel-slots");
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["scenario"]["uplink"]["codel-interval"], "100ms");
+    assert_eq!(json["scenario"]["uplink"]["controller"], "feedback");
+    assert!(report.mean.up.reasons["aqm"] > 0.0, "CoDel drops");
+    assert!(report.mean.up.filtered > 0.0, "slots filter ACKs");
+    assert!(report.mean.up.sojourn_ms.p99 < run("sad").mean.up.sojourn_ms.p99);
+}
+
+/// An interface that swallows frames.
+struct Nowhere;
+
+impl PacketIo for Nowhere {
+    fn receive(&mut self, _: usize, _: &mut dyn FnMut(&[u8])) -> std::io::Result<usize> {
+        Ok(0)
+    }
+    fn send(&mut self, _: &[u8]) {}
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn losses(&mut self) -> Losses {
+        Losses::default()
+    }
+}
+
+fn config(qdisc: &str) -> Config {
+    let place = Place {
+        link: "1mbit".parse().unwrap(),
+        reverse: "10mbit".parse().unwrap(),
+        limit: Limit::Packets(100),
+    };
+    resolve(&WithCodel, qdisc, &Params::new(), &Params::new(), place).unwrap()
+}
+
+/// A minimal UDP frame of 1000 bytes, ECN-capable or not.
+fn udp(capable: bool) -> Vec<u8> {
+    let mut frame = vec![0; 1000];
+    frame[12..17].copy_from_slice(&[8, 0, 0x45, if capable { 2 } else { 0 }, 3]);
+    frame[17] = 0xda; // 986 bytes of IP
+    frame[23] = 17;
+    frame
+}
+
+#[test]
+fn its_drops_and_marks_are_in_the_gateways_json_metrics_and_table() {
+    let link = LinkConfig {
+        up: "1mbit".parse().unwrap(),
+        down: "10mbit".parse().unwrap(),
+        overhead: "overhead 0".parse().unwrap(),
+        uplink: Stage::Queue(config("codel-slots")),
+        downlink: Stage::AtOnce,
+    };
+    let mut forwarder = Forwarder::new(link.build(&WithCodel).unwrap(), FlowKey::new([1, 2]));
+    let mut now = Instant::from_nanos(1);
+    let mut observer = Observer::new(now);
+    // 1.6 Mbit/s for two seconds at 1 Mbit/s.
+    for number in 0..400 {
+        now += Duration::from_millis(5);
+        forwarder.take(now, Toward::Up, &udp(number % 2 == 0), &mut Nowhere);
+        forwarder.transmit(now, Toward::Up, 64, &mut Nowhere);
+    }
+    let snapshot = observer.observe(now, &mut forwarder, PortLosses::default());
+    let json = serde_json::to_value(&snapshot).unwrap();
+    assert!(
+        json["up"]["other"]["dropped"].as_u64().unwrap() > 0,
+        "{json}"
+    );
+    assert!(
+        json["up"]["other"]["marked"].as_u64().unwrap() > 0,
+        "{json}"
+    );
+    assert!(json["up"]["control"]["codel_target"].as_f64().unwrap() > 0.0);
+    let metrics = exposition(&snapshot);
+    assert!(metrics.contains("reason=\"aqm\""), "{metrics}");
+    assert!(metrics.contains("asymq_marked_packets_total{"), "{metrics}");
+    assert!(table("", &snapshot).contains("codel_target"));
+}
+
+#[test]
+fn it_is_in_the_catalog_beside_asymqs_own() {
+    let names: Vec<&str> = WithCodel
+        .of_role(Role::Qdisc)
+        .iter()
+        .map(|e| e.name)
+        .collect();
+    assert!(names.contains(&"codel-slots") && names.contains(&"aq"));
+}
