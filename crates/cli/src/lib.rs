@@ -22,6 +22,7 @@ use asymq_reproduce::SelectError;
 use asymq_reproduce::experiment::BadExperiment;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 /// Full links in both directions: asymmetric queueing simulated, over real TCP, and as a gateway.
@@ -68,10 +69,15 @@ const BAD_INPUT: u8 = 2;
 /// As shells report a process that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
+/// The command line with the disciplines of `catalog`, for manual pages and completions.
+pub fn command(catalog: &'static impl Catalog) -> clap::Command {
+    asymq_args::install(catalog);
+    command_line()
+}
+
 /// Runs the command line with the disciplines of `catalog`.
 pub fn main_with(catalog: &'static impl Catalog) -> ExitCode {
-    asymq_args::install(catalog);
-    let parsed = command_line()
+    let parsed = command(catalog)
         .try_get_matches()
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
@@ -81,7 +87,8 @@ pub fn main_with(catalog: &'static impl Catalog) -> ExitCode {
     match cli.command.run(catalog) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{}", in_one_line(&error));
+            // The exit code says it to whoever has closed standard error.
+            let _ = writeln!(io::stderr(), "{}", in_one_line(&error));
             ExitCode::from(exit_code(&error))
         }
     }
@@ -137,7 +144,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
             // Nobody is left to tell if the terminal is gone.
             let _ = error.print();
         }
-        _ => eprintln!("{}", BadArgument::from(error)),
+        _ => {
+            let _ = writeln!(io::stderr(), "{}", BadArgument::from(error));
+        }
     }
     ExitCode::from(if error.use_stderr() { BAD_INPUT } else { 0 })
 }

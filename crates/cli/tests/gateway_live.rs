@@ -150,15 +150,23 @@ fn the_control_socket_changes_it_or_says_in_one_line_why_not() {
         assert_eq!(answer.status.code(), Some(2), "{flags}");
     }
     // As text, without our client.
-    let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
-    std::io::Write::write_all(&mut stream, b"qdisc = \"vaq\"\nrole = \"away\"\n").unwrap();
-    stream.shutdown(std::net::Shutdown::Write).unwrap();
-    let mut said = String::new();
-    stream.read_to_string(&mut said).unwrap();
-    assert_eq!(
-        said,
-        "error: request:2: role = away: unknown; use home or headend\n"
-    );
+    for (request, answer) in [
+        (
+            "qdisc = \"vaq\"\nrole = \"away\"\n",
+            "error: request:2: role = away: unknown; use home or headend\n",
+        ),
+        (
+            "up = \"1bit\"\n",
+            "error: request:1: up = 1bit: out of range; use 8kbit to 100gbit\n",
+        ),
+    ] {
+        let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
+        std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        assert_eq!(said, answer);
+    }
     gateway.signal("TERM");
     assert_eq!(
         gateway.hears(),
@@ -185,7 +193,7 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
         .unwrap();
     };
     write("");
-    let Some(gateway) = Running::start(&["--config", file, "--buffer", "60p"]) else {
+    let Some(mut gateway) = Running::start(&["--config", file, "--buffer", "60p"]) else {
         return;
     };
     // The answer comes only when it runs, and so minds signals.
@@ -226,4 +234,6 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
         gateway.hears(),
         "asymq gateway: stopped, nothing left behind"
     );
+    // Killed before it has given its interfaces back, it would leave its journal.
+    assert!(gateway.child.wait().unwrap().success());
 }

@@ -24,6 +24,7 @@
 
 extern crate alloc;
 
+mod ack_info;
 #[cfg(feature = "control")]
 pub mod catalog;
 #[cfg(feature = "control")]

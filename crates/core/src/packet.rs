@@ -3,7 +3,7 @@
 //! The simulator fills a [`Header`] from its own segments, the gateway from real frames
 //! ([`decide::frame::parse`](crate::decide::frame::parse)). A discipline never sees a frame's bytes.
 
-use crate::decide::ack::AckInfo;
+use crate::ack_info::AckInfo;
 use crate::units::Instant;
 
 /// One direction of one conversation, as a keyed hash of addresses, protocol and ports.
@@ -12,6 +12,15 @@ use crate::units::Instant;
 /// be neither expected nor forced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow(pub u64);
+
+impl Flow {
+    /// The other direction of the conversation: whoever makes flows tells the two ends apart by the
+    /// lowest bit.
+    #[must_use]
+    pub const fn reverse(self) -> Self {
+        Self(self.0 ^ 1)
+    }
+}
 
 /// What a packet carries above IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,8 +178,9 @@ pub trait Packet {
     /// Its facts.
     fn header(&self) -> &Header;
 
-    /// What it says, if it is a pure ACK that may be filtered; `None` if it is not to be touched.
-    /// Only asked of packets in the ACK class, by queues that filter.
+    /// What it says, if it is a pure ACK with right checksums; `None` if it is not to be believed:
+    /// then it neither filters nor is filtered. Only asked of pure ACKs, by queues that filter and
+    /// by regenerators.
     fn ack_info(&self) -> Option<AckInfo> {
         None
     }

@@ -1,5 +1,5 @@
-//! What must survive when ACKs are filtered: sequences of real frames, and the bugs that CAKE's
-//! filter once had (each named by its fix in dtaht/sch_cake or Linux).
+//! What must survive when ACKs are filtered, whatever the rules of `ack_rules.rs` say: what is no pure
+//! ACK, and every encapsulation, built by somebody else's code.
 
 #[path = "common/frames.rs"]
 #[expect(dead_code, reason = "shared with tests that need the rest")]
@@ -11,8 +11,8 @@ use asymq_core::frame::{FlowKey, Parsed, ack_info, parse, rewrite_ack};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_core::{Header, Packet};
-use etherparse::TcpOptionElement::{Noop, SelectiveAcknowledgement, Timestamp};
-use etherparse::{IpHeaders, SlicedPacket, TcpHeader, TransportSlice};
+use etherparse::TcpOptionElement::{Noop, Timestamp};
+use etherparse::{IpHeaders, TcpHeader};
 use frames::{ethernet, ipv4, ipv6, packet, pppoe, tagged};
 
 struct Frame {
@@ -104,17 +104,6 @@ fn with(ack: u32, change: impl FnOnce(&mut TcpHeader)) -> Vec<u8> {
     ethernet_of(header)
 }
 
-fn sack(ack: u32, ranges: &[(u32, u32)]) -> Vec<u8> {
-    with(ack, |header| {
-        let mut more = [None; 3];
-        more[..ranges.len() - 1]
-            .copy_from_slice(&ranges[1..].iter().copied().map(Some).collect::<Vec<_>>());
-        header
-            .set_options(&[Noop, Noop, SelectiveAcknowledgement(ranges[0], more)])
-            .unwrap();
-    })
-}
-
 fn stamped(ack: u32, val: u32, ecr: u32) -> Vec<u8> {
     with(ack, |header| {
         header
@@ -129,190 +118,6 @@ fn raw_option(ack: u32, option: &[u8]) -> Vec<u8> {
 
 fn number(frame: &[u8]) -> u32 {
     parse(frame, &FlowKey::new([1, 2])).header.ack
-}
-
-fn assert_checksum(frame: &[u8]) {
-    let sliced = SlicedPacket::from_ethernet(frame).unwrap();
-    let Some(TransportSlice::Tcp(tcp)) = sliced.transport else {
-        panic!("no TCP")
-    };
-    let expected = match sliced.net.unwrap() {
-        etherparse::NetSlice::Ipv4(ip) => {
-            tcp.calc_checksum_ipv4(ip.header().source(), ip.header().destination())
-        }
-        etherparse::NetSlice::Ipv6(ip) => {
-            tcp.calc_checksum_ipv6(ip.header().source(), ip.header().destination())
-        }
-        _ => panic!("no IP"),
-    };
-    assert_eq!(
-        tcp.checksum(),
-        expected.unwrap(),
-        "checksum of {frame:02x?}"
-    );
-}
-
-#[test]
-fn what_carries_information_of_its_own_survives() {
-    let ece = |ack| with(ack, |header| header.ece = true);
-    type Row = (&'static str, Vec<Vec<u8>>, &'static [u32]);
-    let rows: Vec<Row> = vec![
-        (
-            "cumulative ACKs leave the last",
-            vec![plain(1000), plain(2000), plain(3000)],
-            &[3000],
-        ),
-        (
-            "the sequence space wraps (28b4560)",
-            vec![plain(u32::MAX - 999), plain(u32::MAX), plain(500)],
-            &[500],
-        ),
-        (
-            "an older number after a newer one",
-            vec![plain(2000), plain(1000)],
-            &[2000, 1000],
-        ),
-        (
-            "window updates",
-            vec![plain(1000), with(1000, |h| h.window_size = 900)],
-            &[1000, 1000],
-        ),
-        (
-            "a larger window",
-            vec![with(1000, |h| h.window_size = 900), plain(2000)],
-            &[1000, 2000],
-        ),
-        (
-            "every edge of ECE (f2ea091)",
-            vec![
-                plain(1000),
-                ece(2000),
-                ece(3000),
-                ece(4000),
-                plain(5000),
-                plain(6000),
-            ],
-            &[1000, 4000, 6000],
-        ),
-        (
-            "CWR",
-            vec![with(1000, |h| h.cwr = true), plain(2000)],
-            &[1000, 2000],
-        ),
-        (
-            "AccECN's counter bit",
-            vec![with(1000, |h| h.ns = true), plain(2000)],
-            &[1000, 2000],
-        ),
-        (
-            "PSH",
-            vec![with(1000, |h| h.psh = true), plain(2000)],
-            &[1000, 2000],
-        ),
-        (
-            "URG",
-            vec![with(1000, |h| h.urg = true), plain(2000)],
-            &[1000, 2000],
-        ),
-        (
-            "SACKed ranges that the later ACK lacks (8e41bf0)",
-            vec![sack(1000, &[(5000, 6000)]), sack(1000, &[(8000, 9000)])],
-            &[1000, 1000],
-        ),
-        (
-            "SACKed ranges that the later ACK has",
-            vec![
-                sack(1000, &[(5000, 6000)]),
-                sack(1000, &[(5000, 7000)]),
-                sack(1000, &[(8000, 9000), (5000, 7000)]),
-            ],
-            &[1000],
-        ),
-        (
-            "SACKed ranges below a later number (9a5d593)",
-            vec![sack(1000, &[(5000, 6000)]), plain(6000)],
-            &[6000],
-        ),
-        (
-            "SACKed ranges above a later number",
-            vec![sack(1000, &[(5000, 6000)]), plain(5999)],
-            &[1000, 5999],
-        ),
-        (
-            "a DSACK below the number (28b4560)",
-            vec![sack(3000, &[(1000, 2000)]), plain(9000)],
-            &[3000, 9000],
-        ),
-        (
-            "a DSACK inside the second range (RFC 2883)",
-            vec![sack(1000, &[(5000, 6000), (4000, 7000)]), plain(9000)],
-            &[1000, 9000],
-        ),
-        (
-            "timestamps that go back",
-            vec![
-                stamped(1000, 10, 10),
-                stamped(2000, 9, 10),
-                stamped(3000, 11, 8),
-            ],
-            &[1000, 2000, 3000],
-        ),
-        (
-            "timestamps that go on, across the wrap",
-            vec![stamped(1000, u32::MAX, 10), stamped(2000, 3, 10)],
-            &[2000],
-        ),
-        (
-            "timestamps that vanish",
-            vec![stamped(1000, 1, 1), plain(2000)],
-            &[1000, 2000],
-        ),
-        (
-            "MPTCP",
-            vec![raw_option(1000, &[30, 8, 0x20, 1, 0, 0, 0, 1]), plain(2000)],
-            &[1000, 2000],
-        ),
-        (
-            "TCP-AO",
-            vec![raw_option(1000, &[29, 8, 1, 1, 0, 0, 0, 1]), plain(2000)],
-            &[1000, 2000],
-        ),
-        (
-            "an unknown option",
-            vec![raw_option(1000, &[254, 4, 0, 0]), plain(2000)],
-            &[1000, 2000],
-        ),
-        (
-            "an option that lies about its length (d9e1398)",
-            vec![
-                raw_option(1000, &[8, 40, 0, 0]),
-                raw_option(2000, &[5, 0, 1, 1]),
-                plain(3000),
-            ],
-            &[1000, 2000, 3000],
-        ),
-        (
-            "an AccECN option that the later ACK lacks",
-            vec![raw_option(1000, &[1, 172, 5, 0, 0, 1, 1, 1]), plain(2000)],
-            &[1000, 2000],
-        ),
-        (
-            "an AccECN option that the later ACK has too (RFC 9768: cumulative)",
-            vec![
-                raw_option(1000, &[1, 172, 5, 0, 0, 1, 1, 1]),
-                raw_option(2000, &[1, 172, 5, 0, 0, 2, 1, 1]),
-            ],
-            &[2000],
-        ),
-    ];
-    for (name, arrivals, expected) in rows {
-        for rule in FILTERS {
-            let left = survivors(rule, &arrivals);
-            let numbers: Vec<u32> = left.iter().map(|frame| number(frame)).collect();
-            assert_eq!(numbers, expected, "{rule}: {name}");
-            left.iter().for_each(|frame| assert_checksum(frame));
-        }
-    }
 }
 
 #[test]
@@ -451,8 +256,9 @@ fn filtering_stops_at_its_bounds() {
 fn an_ack_rewritten_for_another_number_keeps_a_right_checksum_right_and_a_wrong_one_wrong() {
     const CHECKSUM: usize = 14 + 20 + 16;
     let rewritten = |mut frame: Vec<u8>, number| {
-        let transport = parse(&frame, &FlowKey::new([1, 2])).transport;
-        let info = ack_info(&frame, transport).unwrap();
+        let whole = plain(1000);
+        let transport = parse(&whole, &FlowKey::new([1, 2])).transport;
+        let info = ack_info(&whole, transport).unwrap();
         let changed = AckInfo {
             ack: number,
             ..info

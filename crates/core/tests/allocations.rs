@@ -136,6 +136,14 @@ fn a_regenerator_allocates_nothing_after_construction() {
             for number in 0..PACKETS {
                 now += Duration::from_micros(10);
                 let packet = Light(traffic::packet(now, number, flows));
+                let data = Header {
+                    flow: packet.0.flow.reverse(),
+                    payload: 100,
+                    ..packet.0
+                };
+                for _ in 0..8 {
+                    regenerator.observe(now, &data);
+                }
                 regenerator.push(now, packet, &mut Discard);
                 while regenerator.pop(now).is_some() {}
             }

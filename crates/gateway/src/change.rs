@@ -1,6 +1,6 @@
 //! Changing what a running gateway does.
 
-use crate::config::{BuiltLink, LinkConfig, LinkError};
+use crate::config::{BuiltLink, BuiltStage, LinkConfig, LinkError};
 use crate::stop::Bell;
 use asymq_core::catalog::Catalog;
 use asymq_core::hold::Handover;
@@ -9,7 +9,16 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-type Request = (BuiltLink, Sender<Handover>);
+/// The stages that a change has replaced, up and down: no longer used, not yet freed.
+pub struct Retired(pub(crate) [BuiltStage; 2]);
+
+impl fmt::Debug for Retired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retired").finish_non_exhaustive()
+    }
+}
+
+type Request = (BuiltLink, Sender<(Handover, Retired)>);
 type Build = dyn Fn(&LinkConfig) -> Result<BuiltLink, LinkError> + Send + Sync;
 
 /// Hands changes to a gateway, from any thread.
@@ -33,7 +42,7 @@ pub enum ChangeError {
 
 impl Changer {
     /// Builds what `config` describes on the calling thread, asks the gateway to go on with it, and
-    /// waits until it does.
+    /// waits until it does. What it replaced is freed on the calling thread too.
     ///
     /// # Errors
     /// A discipline cannot be built, or the gateway has stopped.
@@ -43,7 +52,8 @@ impl Changer {
         let sent = self.requests.send((link, done));
         sent.map_err(|_| ChangeError::Stopped)?;
         self.bell.ring();
-        answer.recv().map_err(|_| ChangeError::Stopped)
+        let (handover, _retired) = answer.recv().map_err(|_| ChangeError::Stopped)?;
+        Ok(handover)
     }
 }
 

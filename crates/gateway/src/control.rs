@@ -1,13 +1,15 @@
 //! Changes that reach a running gateway from outside: its control socket, and SIGHUP.
 //!
 //! A request is the text of settings, up to the end of the stream; the answer is one line that
-//! begins with `ok:` or `error:`. What the text means is the caller's affair.
+//! begins with `ok:` or `error:`. What the text means is the caller's affair. Clients are served side
+//! by side, so that a slow one delays neither another nor the gateway's end.
 
 use crate::change::Changer;
+use crate::clients::{Arrived, Clients, Limits};
 use crate::config::LinkConfig;
 use crate::gateway::GatewayError;
 use crate::stop::Bell;
-use crate::sys::poll;
+use crate::sys::{poll, yield_to_forwarding};
 use asymq_core::hold::Handover;
 use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
@@ -18,10 +20,13 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A longer request is cut off here.
-const MAX_REQUEST: u64 = 1 << 16;
-/// How long a client may think before it goes on.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LIMITS: Limits = Limits {
+    clients: 16,
+    request: 1 << 16,
+    time: Duration::from_secs(2),
+};
+/// How long [`request_change`] waits for a gateway.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// From a request's text to what the gateway is to run.
 pub type ReadSettings = Box<dyn Fn(&str) -> Result<LinkConfig, String> + Send>;
@@ -78,35 +83,44 @@ impl Control {
 
     /// Serves until `quit` rings. `changed` is called with what is in force.
     pub(crate) fn serve(
-        &self,
+        self,
         changer: &Changer,
         quit: &Bell,
         changed: &dyn Fn(&LinkConfig),
         log: &dyn Fn(&str),
     ) {
+        yield_to_forwarding();
+        let Self {
+            mut socket,
+            hangup,
+            accepted,
+        } = self;
+        let apply = |link: LinkConfig| {
+            let handover = changer.change(&link).map_err(|error| error.to_string())?;
+            changed(&link);
+            if let Some(accepted) = &accepted {
+                accepted(&link);
+            }
+            Ok(described(handover))
+        };
+        // Without SIGHUP, a bell that nobody rings twice.
+        let hangup_bell = hangup.as_ref().map_or(quit, |(bell, _)| bell);
         loop {
-            let fds = [
-                self.socket
-                    .as_ref()
-                    .map(|(socket, _)| socket.listener.as_fd()),
-                self.hangup.as_ref().map(|(bell, _)| bell.as_fd()),
-                Some(quit.as_fd()),
-            ];
-            let Ok([asked, hung_up, false]) = poll(fds, None) else {
+            let ready = match &mut socket {
+                Some((socket, read)) => {
+                    let mut answer = |request: &[u8], arrived| {
+                        let text = whole_request(request, arrived)?;
+                        Some(line(text.and_then(&**read).and_then(apply)))
+                    };
+                    let others = [quit.as_fd(), hangup_bell.as_fd()];
+                    socket.clients.turn(others, &mut answer)
+                }
+                None => poll([Some(quit.as_fd()), Some(hangup_bell.as_fd())], None),
+            };
+            let Ok([false, hung_up]) = ready else {
                 return;
             };
-            let apply = |link: LinkConfig| {
-                let handover = changer.change(&link).map_err(|error| error.to_string())?;
-                changed(&link);
-                if let Some(accepted) = &self.accepted {
-                    accepted(&link);
-                }
-                Ok(described(handover))
-            };
-            if asked {
-                self.answer(&apply);
-            }
-            if hung_up && let Some((bell, read)) = &self.hangup {
+            if hung_up && let Some((bell, read)) = &hangup {
                 bell.take();
                 let done = read().and_then(|(link, more)| Ok(apply(link)? + &more));
                 log(&match done {
@@ -116,25 +130,28 @@ impl Control {
             }
         }
     }
+}
 
-    fn answer(&self, apply: &dyn Fn(LinkConfig) -> Result<String, String>) {
-        let Some((socket, read)) = &self.socket else {
-            return;
-        };
-        let Ok((mut client, _)) = socket.listener.accept() else {
-            return;
-        };
-        let answer = request(&mut client)
-            .map_err(|error| format!("reading the request: {error}"))
-            .and_then(|text| read(&text))
-            .and_then(apply);
-        let line = match answer {
-            Ok(done) => format!("ok: {done}\n"),
-            Err(error) => format!("error: {error}\n"),
-        };
-        // A client that has gone is no concern of ours.
-        let _ = client.write_all(line.as_bytes());
+/// The text of a request, once it is there or known to be wrong.
+fn whole_request(request: &[u8], arrived: Arrived) -> Option<Result<&str, String>> {
+    let refused = |why: String| Some(Err(format!("reading the request: {why}")));
+    match arrived {
+        Arrived::Part => None,
+        Arrived::All => match std::str::from_utf8(request) {
+            Ok(text) => Some(Ok(text)),
+            Err(error) => refused(error.to_string()),
+        },
+        Arrived::TooMuch => refused(format!("longer than {} bytes", LIMITS.request)),
+        Arrived::TooLate => refused(format!("no end of it within {:?}", LIMITS.time)),
     }
+}
+
+fn line(answer: Result<String, String>) -> Vec<u8> {
+    let line = match answer {
+        Ok(done) => format!("ok: {done}\n"),
+        Err(error) => format!("error: {error}\n"),
+    };
+    line.into_bytes()
 }
 
 impl std::fmt::Debug for Control {
@@ -151,21 +168,15 @@ fn described(handover: Handover) -> String {
     format!("{packets} packets moved, {dropped} dropped")
 }
 
-fn request(client: &mut UnixStream) -> io::Result<String> {
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.set_write_timeout(Some(PATIENCE))?;
-    let mut text = String::new();
-    client.take(MAX_REQUEST).read_to_string(&mut text)?;
-    Ok(text)
-}
-
 /// Sends the text of settings to the control socket of a running gateway; what it did, in a line.
 ///
 /// # Errors
-/// Nobody listens at the socket, or the gateway refuses.
+/// Nobody listens at the socket or answers within ten seconds, or the gateway refuses.
 pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayError> {
     let ask = || {
         let mut stream = UnixStream::connect(control)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         stream.write_all(settings.as_bytes())?;
         stream.shutdown(Shutdown::Write)?;
         let mut answer = String::new();
@@ -188,7 +199,7 @@ pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayE
 
 /// A socket with a name, which goes with it.
 struct Socket {
-    listener: UnixListener,
+    clients: Clients<UnixListener>,
     path: PathBuf,
 }
 
@@ -210,7 +221,7 @@ impl Socket {
         })?;
         fs::set_permissions(path, Permissions::from_mode(0o600))?;
         Ok(Self {
-            listener,
+            clients: Clients::new(listener, LIMITS)?,
             path: path.into(),
         })
     }

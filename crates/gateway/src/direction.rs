@@ -36,14 +36,23 @@ impl Work {
             BuiltStage::Regenerator(regenerator) => Self::Regenerator(regenerator),
         }
     }
+
+    fn retire(self) -> BuiltStage {
+        match self {
+            Self::AtOnce => BuiltStage::AtOnce,
+            Self::Queue(egress) => BuiltStage::Queue(egress.into_qdisc()),
+            Self::Regenerator(regenerator) => BuiltStage::Regenerator(regenerator),
+        }
+    }
 }
 
 /// What a change of stage did.
-#[derive(Debug, Default)]
 pub(crate) struct Replaced {
     pub(crate) handover: Handover,
     /// Frames that waited and now pass at once, in order.
     pub(crate) released: Vec<Frame>,
+    /// The stage that was replaced, empty: to be freed where time does not matter.
+    pub(crate) retired: BuiltStage,
 }
 
 impl Direction {
@@ -116,11 +125,13 @@ impl Direction {
         }
     }
 
-    /// Shows the discipline a frame that was sent in the other direction.
+    /// Shows the discipline, or the regenerator, a frame that was sent in the other direction.
     #[inline]
     pub(crate) fn observe(&mut self, now: Instant, reverse: &Header) {
-        if let Work::Queue(egress) = &mut self.stage {
-            egress.observe(now, reverse);
+        match &mut self.stage {
+            Work::AtOnce => {}
+            Work::Queue(egress) => egress.observe(now, reverse),
+            Work::Regenerator(regenerator) => regenerator.observe(now, reverse),
         }
     }
 
@@ -134,25 +145,26 @@ impl Direction {
         update: impl FnMut(&mut Frame),
     ) -> Replaced {
         let dropped_before = self.dropped();
-        let (packets, released) = match (&mut self.stage, stage) {
+        let (packets, released, retired) = match (&mut self.stage, stage) {
             (Work::Queue(egress), BuiltStage::Queue(qdisc)) => {
-                let handover = egress.replace(now, qdisc, rate, update, &mut Discard);
-                (handover.packets, Vec::new())
+                let (handover, old) = egress.replace(now, qdisc, rate, update, &mut Discard);
+                (handover.packets, Vec::new(), BuiltStage::Queue(old))
             }
             (_, stage) => {
                 let mut waiting = self.take_waiting();
                 waiting.iter_mut().for_each(update);
                 self.meters = *self.meters();
                 self.regenerated = self.regenerated();
-                self.stage = Work::new(stage, rate, self.meters);
+                let stage = Work::new(stage, rate, self.meters);
+                let retired = std::mem::replace(&mut self.stage, stage).retire();
                 let packets = waiting.len() as u64;
                 if self.is_at_once() {
-                    (packets, waiting)
+                    (packets, waiting, retired)
                 } else {
                     for frame in waiting {
                         self.push(now, frame);
                     }
-                    (packets, Vec::new())
+                    (packets, Vec::new(), retired)
                 }
             }
         };
@@ -162,6 +174,7 @@ impl Direction {
                 dropped: self.dropped() - dropped_before,
             },
             released,
+            retired,
         }
     }
 
@@ -200,7 +213,7 @@ impl Direction {
     }
 
     pub(crate) fn backlog(&self) -> Backlog {
-        self.meters().backlog.total()
+        self.meters().backlog().total()
     }
 
     /// ACKs regenerated since the start.

@@ -1,83 +1,8 @@
-//! Snapshots for Prometheus: the text exposition format, and a server for it.
+//! Snapshots for Prometheus, in the text exposition format.
 
-use crate::gateway::GatewayError;
-use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Shared, Snapshot};
+use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Snapshot};
 use asymq_core::Fate;
 use std::fmt::{Display, Write};
-use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::thread::JoinHandle;
-use tiny_http::{Header, Response, Server};
-
-/// Serves `/metrics` until dropped.
-pub struct MetricsServer {
-    server: Arc<Server>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl MetricsServer {
-    /// Starts it on a thread of its own.
-    ///
-    /// # Errors
-    /// The address cannot be listened at.
-    pub fn start(address: SocketAddr, stats: Shared) -> Result<Self, GatewayError> {
-        Self::listen(address, stats).map_err(|source| GatewayError::Metrics { address, source })
-    }
-
-    fn listen(address: SocketAddr, stats: Shared) -> io::Result<Self> {
-        let server = Server::http(address).map_err(|error| match error.downcast() {
-            Ok(error) => *error,
-            Err(error) => io::Error::other(error),
-        })?;
-        let server = Arc::new(server);
-        let thread = std::thread::Builder::new().name("metrics".into()).spawn({
-            let server = server.clone();
-            move || serve(&server, &stats)
-        })?;
-        Ok(Self {
-            server,
-            thread: Some(thread),
-        })
-    }
-
-    #[cfg(test)]
-    fn address(&self) -> SocketAddr {
-        self.server.server_addr().to_ip().expect("it is not a path")
-    }
-}
-
-impl std::fmt::Debug for MetricsServer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MetricsServer").finish_non_exhaustive()
-    }
-}
-
-impl Drop for MetricsServer {
-    fn drop(&mut self) {
-        self.server.unblock();
-        if let Some(thread) = self.thread.take() {
-            // A server that panicked has nothing more to say.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn serve(server: &Server, stats: &Shared) {
-    for request in server.incoming_requests() {
-        let path = request.url().split('?').next().unwrap_or_default();
-        // A client that has gone is no concern of ours.
-        let _ = if path == "/metrics" {
-            let kind: Header = "Content-Type: text/plain; version=0.0.4"
-                .parse()
-                .expect("it is a header");
-            request.respond(Response::from_string(exposition(&stats.latest())).with_header(kind))
-        } else {
-            let hint = Response::from_string("the metrics are at /metrics\n");
-            request.respond(hint.with_status_code(404))
-        };
-    }
-}
 
 /// The snapshot in Prometheus' text format, in base units.
 pub fn exposition(snapshot: &Snapshot) -> String {
@@ -243,45 +168,6 @@ impl Page {
 mod tests {
     use super::*;
     use asymq_core::Reason;
-    use std::io::{Read, Write as _};
-    use std::net::TcpStream;
-
-    fn ask(address: SocketAddr, path: &str) -> String {
-        let mut stream = TcpStream::connect(address).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    }
-
-    #[test]
-    fn a_server_answers_with_the_latest_snapshot() {
-        let stats = Shared::default();
-        let mut snapshot = Snapshot::default();
-        snapshot.up.ack.bytes = 1234;
-        snapshot.up.data.sojourn_p99_ms = 12.5;
-        snapshot.up.control.insert("data_share", 0.75);
-        snapshot.down.ack.reasons = [(Reason::AckFiltered, 9)].into_iter().collect();
-        stats.publish(snapshot);
-        let server = MetricsServer::start("127.0.0.1:0".parse().unwrap(), stats).unwrap();
-        let answer = ask(server.address(), "/metrics");
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        for line in [
-            "# TYPE asymq_bytes_total counter",
-            "asymq_bytes_total{direction=\"up\",class=\"ack\"} 1234",
-            "asymq_sojourn_seconds{direction=\"up\",class=\"data\",quantile=\"0.99\"} 0.0125",
-            "asymq_filtered_packets_total{direction=\"down\",class=\"ack\",reason=\"ack-filtered\"} 9",
-            "asymq_control{direction=\"up\",name=\"data_share\"} 0.75",
-        ] {
-            assert!(
-                answer.lines().any(|found| found == line),
-                "{line} in {answer}"
-            );
-        }
-        assert!(ask(server.address(), "/").starts_with("HTTP/1.1 404"));
-    }
-
     #[test]
     fn every_reason_that_a_packet_can_leave_for_is_a_sample() {
         let page = exposition(&Snapshot::default());

@@ -1,6 +1,7 @@
 //! What happens to a frame between the ports, without I/O and without a clock.
 
-use crate::config::{BuiltLink, LinkConfig};
+use crate::change::Retired;
+use crate::config::{BuiltLink, BuiltStage, LinkConfig};
 use crate::direction::Direction;
 use crate::frame::Frame;
 use crate::io::PacketIo;
@@ -109,14 +110,15 @@ impl Forwarder {
     }
 
     /// Goes on as `link` says. What waits moves to the new disciplines in the order in which it
-    /// came, and keeps its time of arrival; a direction that does not change is left alone.
+    /// came, and keeps its time of arrival; a direction that does not change is left alone. What is
+    /// no longer used comes back, to be freed where time does not matter.
     pub fn change(
         &mut self,
         now: Instant,
         link: BuiltLink,
         lan: &mut impl PacketIo,
         wan: &mut impl PacketIo,
-    ) -> Handover {
+    ) -> (Handover, Retired) {
         let BuiltLink {
             config,
             uplink,
@@ -124,6 +126,7 @@ impl Forwarder {
         } = link;
         let old = std::mem::replace(&mut self.config, config);
         let mut sum = Handover::default();
+        let mut retired = Retired([BuiltStage::AtOnce, BuiltStage::AtOnce]);
         for (toward, built) in [(Toward::Up, uplink), (Toward::Down, downlink)] {
             let (stage, rate) = self.config.direction(toward);
             let overhead = self.config.overhead;
@@ -146,8 +149,9 @@ impl Forwarder {
             }
             sum.packets += replaced.handover.packets;
             sum.dropped += replaced.handover.dropped;
+            retired.0[toward as usize] = replaced.retired;
         }
-        sum
+        (sum, retired)
     }
 
     /// Whether frames never wait in this direction.

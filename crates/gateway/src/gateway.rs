@@ -3,8 +3,11 @@
 use crate::change::{Changer, Changes};
 use crate::config::{LinkConfig, LinkError};
 use crate::forwarder::Forwarder;
+use crate::host::HostOptions;
 use crate::io::PacketIo;
 use crate::link::Link;
+use crate::log;
+use crate::notify::Notify;
 use crate::port::PortError;
 use crate::snapshot::{Observer, PortLosses, Shared};
 use crate::stop::Stop;
@@ -29,7 +32,7 @@ const REPORT: Duration = Duration::from_secs(1);
 /// a wake costs as much as several frames.
 const REST: Duration = Duration::from_micros(100);
 /// The longest that a stopping gateway waits for its queue to leave.
-const DRAIN: Duration = Duration::from_secs(2);
+pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
 /// What a gateway is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,10 +100,7 @@ impl GatewayError {
             | Self::Control { .. }
             | Self::Refused(_)
             | Self::Metrics { .. } => true,
-            Self::Port { source, .. } => matches!(
-                source,
-                PortError::NoSuchInterface { .. } | PortError::NotEthernet { .. }
-            ),
+            Self::Port { source, .. } => source.is_bad_input(),
             Self::System { .. } => false,
         }
     }
@@ -115,6 +115,7 @@ pub struct Gateway {
     shared: Shared,
     report_interval: Duration,
     log: Box<dyn FnMut(&str) + Send>,
+    notify: Option<Notify>,
 }
 
 impl Gateway {
@@ -137,17 +138,37 @@ impl Gateway {
         catalog: &'static impl Catalog,
         config: &GatewayConfig,
     ) -> Result<Self, GatewayError> {
+        Self::open_on(catalog, config, &HostOptions::default())
+    }
+
+    /// The same on a host that goes on after the gateway: what is changed on its interfaces is
+    /// journalled, and interfaces that are absent are waited for, as `host` says.
+    ///
+    /// # Errors
+    /// As [`open_with`](Self::open_with); an absent interface only if it is not waited for.
+    pub fn open_on(
+        catalog: &'static impl Catalog,
+        config: &GatewayConfig,
+        host: &HostOptions,
+    ) -> Result<Self, GatewayError> {
         let link = config.link.build(catalog)?;
         if config.lan == config.wan {
             return Err(GatewayError::SameInterface(config.wan.clone()));
         }
-        let open =
-            |flag, name| Link::open(name).map_err(|source| GatewayError::Port { flag, source });
+        let open = |flag, name| {
+            Link::open(name, host).map_err(|source| GatewayError::Port { flag, source })
+        };
         let lan = open("--lan", &config.lan)?;
-        let wan = open("--wan", &config.wan)?;
-        if lan.port().map(|port| port.index()) == wan.port().map(|port| port.index()) {
-            return Err(GatewayError::SameInterface(config.wan.clone()));
-        }
+        let wan = match open("--wan", &config.wan) {
+            // One interface has several names.
+            Err(GatewayError::Port {
+                source: PortError::Held { .. },
+                ..
+            }) if lan.is_called(&config.wan) => {
+                return Err(GatewayError::SameInterface(config.wan.clone()));
+            }
+            wan => wan?,
+        };
         // The standard library draws its keys from the system's random source.
         let secret = || RandomState::new().build_hasher().finish();
         let key = FlowKey::new([secret(), secret()]);
@@ -161,7 +182,8 @@ impl Gateway {
             })?,
             shared: Shared::default(),
             report_interval: REPORT,
-            log: Box::new(|line| eprintln!("asymq gateway: {line}")),
+            log: Box::new(log::line),
+            notify: None,
         })
     }
 
@@ -200,7 +222,13 @@ impl Gateway {
         self.forwarder.set_watch(watch);
     }
 
-    /// Logs interfaces that come and go elsewhere than on standard error.
+    /// Tells a service manager how it goes.
+    pub fn set_notify(&mut self, notify: Option<Notify>) {
+        self.notify = notify;
+    }
+
+    /// Logs interfaces that come and go elsewhere than on standard error. `log` is called by the
+    /// forwarding loop, which it must not keep waiting.
     pub fn set_log(&mut self, log: impl FnMut(&str) + Send + 'static) {
         self.log = Box::new(log);
     }
@@ -230,9 +258,17 @@ impl Gateway {
         let mut report_at = clock.now() + self.report_interval;
         let mut drain_until: Option<Instant> = None;
         let mut rest_until = Instant::ZERO;
-        self.log_offloads();
+        self.log_remarks();
+        let status = self.status();
+        if let Some(notify) = &mut self.notify {
+            notify.ready(clock.now());
+            notify.status(&status);
+        }
         loop {
             let now = clock.now();
+            if let Some(notify) = &mut self.notify {
+                notify.beat(now);
+            }
             let up = self
                 .forwarder
                 .transmit(now, Toward::Up, BATCH, &mut self.wan);
@@ -247,9 +283,12 @@ impl Gateway {
                 report_at = now + self.report_interval;
             }
             for side in [Side::Lan, Side::Wan] {
-                if self.link(side).retry(now) {
-                    let name = self.link(side).name().to_owned();
-                    (self.log)(&format!("{} {name} is back", side.flag()));
+                let lines = self.link(side).retry(now);
+                for line in &lines {
+                    (self.log)(&format!("{} {line}", side.flag()));
+                }
+                if !lines.is_empty() {
+                    self.notify_status();
                 }
             }
             let drained = drain_until.is_some_and(|until| next.is_none() || now >= until);
@@ -261,7 +300,9 @@ impl Gateway {
             if rest > Duration::ZERO && next.is_none_or(|next| next > now) {
                 std::thread::sleep(rest.into());
             }
-            let wake = [next, self.lan.retry_at(), self.wan.retry_at(), drain_until]
+            let beat_at = self.notify.as_ref().and_then(Notify::beat_at);
+            let (lan_at, wan_at) = (self.lan.retry_at(), self.wan.retry_at());
+            let wake = [next, lan_at, wan_at, drain_until, beat_at]
                 .into_iter()
                 .flatten()
                 .fold(report_at, Instant::min);
@@ -289,6 +330,9 @@ impl Gateway {
                 }
                 if asked > 0 {
                     drain_until = Some(clock.now() + DRAIN);
+                    if let Some(notify) = &mut self.notify {
+                        notify.stopping(clock.now());
+                    }
                 }
             }
             let now = clock.now();
@@ -358,6 +402,7 @@ impl Gateway {
                 "{} {name} is down ({error}); frames for it are lost until it is back",
                 side.flag()
             ));
+            self.notify_status();
         }
     }
 
@@ -377,19 +422,40 @@ impl Gateway {
             .publish(observer.observe(now, &mut self.forwarder, losses));
     }
 
-    fn log_offloads(&mut self) {
+    /// Offloads that are off while it runs, by interface.
+    pub(crate) fn switched_off(&self) -> Vec<(String, &'static str)> {
+        [&self.lan, &self.wan]
+            .into_iter()
+            .flat_map(|link| {
+                let offloads = link.offloads_off().into_iter();
+                offloads.map(|offload| (link.name().to_owned(), offload))
+            })
+            .collect()
+    }
+
+    /// Tells the service manager what it does now.
+    fn notify_status(&mut self) {
+        let status = self.status();
+        if let Some(notify) = &mut self.notify {
+            notify.status(&status);
+        }
+    }
+
+    fn log_remarks(&mut self) {
         for side in [Side::Lan, Side::Wan] {
-            let link = self.link(side);
-            let switched_off = link.port().map_or(&[][..], |port| port.switched_off());
-            if !switched_off.is_empty() {
-                let line = format!(
-                    "{} {}: switched {} off until the gateway stops",
-                    side.flag(),
-                    link.name(),
-                    switched_off.join(" and ")
-                );
-                (self.log)(&line);
+            for line in self.link(side).remarks() {
+                (self.log)(&format!("{} {line}", side.flag()));
             }
+        }
+    }
+
+    /// For the service manager, in a line.
+    fn status(&self) -> String {
+        let away = [&self.lan, &self.wan].map(|link| link.port().is_none().then(|| link.name()));
+        match away {
+            [None, None] => format!("forwarding between {} and {}", self.lan(), self.wan()),
+            [Some(lan), Some(wan)] => format!("waiting for {lan} and {wan}"),
+            [Some(one), None] | [None, Some(one)] => format!("waiting for {one}"),
         }
     }
 }

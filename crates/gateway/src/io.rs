@@ -36,8 +36,10 @@ pub trait PacketIo {
 pub struct Losses {
     /// Received while the ring was full.
     pub ring_full: u64,
-    /// Received, but cut short, or with an offload that could not be undone.
+    /// Received, but cut short, or with a checksum that could not be completed.
     pub malformed: u64,
+    /// Received as a superpacket that could not be split: in a tunnel that is not understood.
+    pub unsegmentable: u64,
     /// Not sent: longer than the interface's MTU.
     pub too_long: u64,
     /// Not sent for another reason: the driver's queue was full, or the interface down.
@@ -46,10 +48,11 @@ pub struct Losses {
 
 impl Losses {
     /// The counts by the names of their fields.
-    pub const fn by_name(&self) -> [(&'static str, u64); 4] {
+    pub const fn by_name(&self) -> [(&'static str, u64); 5] {
         [
             ("ring_full", self.ring_full),
             ("malformed", self.malformed),
+            ("unsegmentable", self.unsegmentable),
             ("too_long", self.too_long),
             ("not_sent", self.not_sent),
         ]
@@ -57,7 +60,7 @@ impl Losses {
 
     /// All together.
     pub const fn total(&self) -> u64 {
-        self.ring_full + self.malformed + self.too_long + self.not_sent
+        self.ring_full + self.malformed + self.unsegmentable + self.too_long + self.not_sent
     }
 }
 
@@ -68,6 +71,7 @@ impl Add for Losses {
         Self {
             ring_full: self.ring_full + other.ring_full,
             malformed: self.malformed + other.malformed,
+            unsegmentable: self.unsegmentable + other.unsegmentable,
             too_long: self.too_long + other.too_long,
             not_sent: self.not_sent + other.not_sent,
         }

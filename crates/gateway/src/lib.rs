@@ -2,6 +2,8 @@
 //!
 //! - [`Gateway`]: the running bridge; [`Stop`] ends it, [`Changer`] changes it, [`Shared`] shows its
 //!   [`Snapshot`]s.
+//! - [`HostOptions`]: what it leaves for those after it; [`give_back`] takes that up. An interface
+//!   that is held is silent, and given back as it was.
 //! - [`Outputs`]: what runs beside it: table, JSON lines, metrics server, control socket.
 //! - [`Forwarder`]: what happens to a frame in it, without I/O and without a clock.
 //! - [`PacketIo`]: the seam between forwarder and interfaces; [`Port`]: an interface opened for
@@ -10,16 +12,27 @@
 #![cfg(target_os = "linux")]
 
 mod change;
+mod clients;
 mod config;
 mod control;
+mod custody;
 mod direction;
 mod exposition;
 mod forwarder;
 mod frame;
 mod gateway;
+mod guard;
+mod helper;
+mod host;
+mod http;
+mod inspect;
 mod io;
+mod journal;
 mod link;
+mod log;
+mod metrics;
 pub mod net;
+mod notify;
 mod offload;
 mod outputs;
 mod port;
@@ -27,15 +40,21 @@ mod snapshot;
 mod stop;
 mod sys;
 mod table;
+mod writer;
 
-pub use change::{ChangeError, Changer};
+pub use change::{ChangeError, Changer, Retired};
 pub use config::{BuiltLink, LinkConfig, LinkError, Stage};
 pub use control::{Control, ReadFile, ReadSettings, request_change};
-pub use exposition::{MetricsServer, exposition};
+pub use exposition::exposition;
 pub use forwarder::Forwarder;
 pub use frame::Frame;
 pub use gateway::{Gateway, GatewayConfig, GatewayError};
+pub use guard::Guard;
+pub use host::{HostOptions, STATE};
+pub use inspect::{Finding, inspect_host, inspect_interface, link_speed, mtu};
 pub use io::{Losses, PacketIo};
+pub use journal::{LeftBehind, give_back};
+pub use notify::Notify;
 pub use outputs::{Outputs, Show};
 pub use port::{Port, PortError};
 pub use snapshot::{

@@ -1,42 +1,110 @@
 //! A port that survives its interface.
 
+use crate::custody::Custody;
+use crate::host::HostOptions;
 use crate::io::{Losses, PacketIo};
-use crate::port::{Port, PortError};
+use crate::net::{LinkInfo, Network};
+use crate::port::{Port, PortError, check_unused, find};
+use crate::sys::PacketSocket;
 use asymq_core::units::{Duration, Instant};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
 
 /// How often an interface that is down or gone is looked for.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// An interface by name. When it goes down or away, frames for it are lost as on an unplugged
-/// cable; when it is back, it is opened afresh.
+/// An interface, found by its name and then followed by its index. When it goes down or away, frames
+/// for it are lost as on an unplugged cable; when it is back, it is opened afresh.
 #[derive(Debug)]
 pub(crate) struct Link {
+    /// As configured: what is looked for while nothing is held.
     name: String,
+    state: Option<PathBuf>,
+    network: Network,
+    /// Held even while it is down, so that it stays silent when it comes up.
+    custody: Option<Custody>,
     port: Option<Port>,
     retry_at: Instant,
+    /// Why the interface cannot be held, as logged last.
+    obstacle: Option<String>,
     /// Losses of ports that are closed, and of frames while there was none.
     losses: Losses,
 }
 
 impl Link {
-    /// Opens the interface, which may be down but must be there.
-    pub(crate) fn open(name: &str) -> Result<Self, PortError> {
-        Ok(Self {
+    /// Holds and opens the interface, which may be down; one that is absent is an error or waited
+    /// for, as the host's options say.
+    pub(crate) fn open(name: &str, host: &HostOptions) -> Result<Self, PortError> {
+        let system = |action| PortError::of_system(name, action);
+        // A missing privilege is found before the interface is.
+        drop(PacketSocket::new().map_err(system("open a packet socket"))?);
+        let mut link = Self {
             name: name.into(),
-            port: Some(Port::open(name)?),
+            state: host.state.clone(),
+            network: Network::open().map_err(system("ask for interfaces"))?,
+            custody: None,
+            port: None,
             retry_at: Instant::ZERO,
+            obstacle: None,
             losses: Losses::default(),
-        })
+        };
+        match link.hold() {
+            Err(error @ PortError::NoSuchInterface { .. }) if host.wait => {
+                link.obstacle = Some(error.to_string());
+            }
+            Err(error) => return Err(error),
+            Ok(found) => link.port = Some(Port::open_link(&found)?),
+        }
+        Ok(link)
     }
 
+    /// Its name now, or the configured one while there is none.
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        self.port.as_ref().map_or(&self.name, Port::name)
+    }
+
+    /// Whether `name` is one of the names of the interface that is held.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        let mut network = Network::open();
+        let found = network.as_mut().map(|network| network.link_named(name));
+        matches!(found, Ok(Ok(Some(link))) if Some(link.index) == self.index())
     }
 
     pub(crate) fn port(&self) -> Option<&Port> {
         self.port.as_ref()
+    }
+
+    /// The index of the interface that is held.
+    pub(crate) fn index(&self) -> Option<u32> {
+        self.custody.as_ref().map(Custody::index)
+    }
+
+    /// Offloads that are off while the interface is held.
+    pub(crate) fn offloads_off(&self) -> Vec<&'static str> {
+        let custody = self.custody.as_ref();
+        custody.map_or_else(Vec::new, |custody| {
+            let [offloads, _] = custody.switched_off();
+            offloads
+        })
+    }
+
+    /// What to log about an interface that was just held, or that is waited for.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let name = self.name();
+        let Some(custody) = &self.custody else {
+            let obstacle = self.obstacle.iter();
+            return obstacle
+                .map(|why| format!("{why}; waiting for it"))
+                .collect();
+        };
+        let off = custody.switched_off().into_iter();
+        let off = off.filter(|names| !names.is_empty()).map(|names| {
+            let names = names.join(", ");
+            format!("{name}: switched {names} off until the gateway stops")
+        });
+        let failed = custody.failed.iter().map(|why| format!("{name}: {why}"));
+        off.chain(failed).collect()
     }
 
     /// What to wait for; nothing while the interface is away.
@@ -49,21 +117,76 @@ impl Link {
         self.port.is_none().then_some(self.retry_at)
     }
 
-    /// Looks for the interface if it is away and this is due; returns whether it is back.
-    pub(crate) fn retry(&mut self, now: Instant) -> bool {
+    /// Looks for the interface if it is away and this is due; what to log about that.
+    pub(crate) fn retry(&mut self, now: Instant) -> Vec<String> {
         if self.port.is_some() || now < self.retry_at {
-            return false;
+            return Vec::new();
         }
         self.retry_at = now + RETRY;
-        let Ok(mut port) = Port::open(&self.name) else {
-            return false;
+        match self.look() {
+            Ok(lines) => lines,
+            Err(PortError::NoSuchInterface { .. }) => Vec::new(),
+            Err(error) => {
+                let error = error.to_string();
+                if self.obstacle.as_ref() == Some(&error) {
+                    return Vec::new();
+                }
+                self.obstacle = Some(error.clone());
+                vec![error]
+            }
+        }
+    }
+
+    fn look(&mut self) -> Result<Vec<String>, PortError> {
+        let held = match self.index() {
+            None => None,
+            Some(index) => self
+                .network
+                .link(index)
+                .map_err(PortError::of_system(&self.name, "ask for it"))?,
         };
+        let (found, is_new) = match held {
+            Some(link) => (link, false),
+            None => {
+                if let Some(gone) = self.custody.take() {
+                    gone.forget();
+                }
+                (self.hold()?, true)
+            }
+        };
+        // An interface that is held anew is up by now.
+        if !found.up && !is_new {
+            return Ok(Vec::new());
+        }
+        let mut port = Port::open_link(&found)?;
         // A socket bound to an interface that is down says so at once.
         if port.receive(0, &mut |_| {}).is_err() {
-            return false;
+            return Ok(Vec::new());
         }
         self.port = Some(port);
-        true
+        self.obstacle = None;
+        let mut lines = vec![match found.name == self.name {
+            true => format!("{} is back", self.name),
+            false => format!("{} is back, and is {} now", self.name, found.name),
+        }];
+        if is_new {
+            lines.extend(self.remarks());
+        }
+        Ok(lines)
+    }
+
+    /// Takes the interface of the configured name.
+    fn hold(&mut self) -> Result<LinkInfo, PortError> {
+        let found = find(&mut self.network, &self.name)?;
+        check_unused(&mut self.network, &found)?;
+        let custody = Custody::take(&mut self.network, &found, self.state.as_deref());
+        self.custody = Some(custody.map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => PortError::Held {
+                name: self.name.clone(),
+            },
+            _ => PortError::of_system(&self.name, "hold it")(error),
+        })?);
+        Ok(found)
     }
 
     /// Closes the interface until it is back.

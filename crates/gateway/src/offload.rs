@@ -3,14 +3,24 @@
 //! A virtual interface may hand over what its peer left to the hardware: up to 64 KiB of payload in
 //! one frame (TSO, USO), and checksums that hold the pseudo header's sum only. The
 //! `virtio_net_hdr` before a frame tells (VIRTIO 1.2, 5.1.6).
+//!
+//! A superpacket may be inside tunnels; it is split whole, so that every segment has all headers.
 
 mod checksum;
+mod layers;
 
-pub(crate) use checksum::{complete, sum};
+pub(crate) use checksum::complete;
 
-/// The frame cannot be brought into the form it would have had on a wire.
+use layers::Layers;
+
+/// Why a frame cannot be brought into the form it would have had on a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub(crate) enum Refused {
+    /// It is cut short, or the place of its checksum lies outside.
+    Malformed,
+    /// A superpacket with headers that are not understood, or that contradict its marks.
+    Unsegmentable,
+}
 
 /// What was left to do, from a `virtio_net_hdr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +28,8 @@ pub(crate) struct Offload {
     needs_checksum: bool,
     /// Kind of superpacket, without the ECN bit.
     kind: u8,
+    /// CWR means what RFC 3168 says: it is the first segment's alone.
+    ecn: bool,
     /// Payload bytes per frame.
     segment: usize,
     checksum_start: usize,
@@ -39,6 +51,7 @@ impl Offload {
         Self {
             needs_checksum: header[0] & NEEDS_CSUM != 0,
             kind: header[1] & !GSO_ECN,
+            ecn: header[1] & GSO_ECN != 0,
             segment: word(4),
             checksum_start: word(6),
             checksum_offset: word(8),
@@ -62,127 +75,100 @@ impl Offload {
         frame: &mut [u8],
         scratch: &mut Vec<u8>,
         each: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), Refused> {
         if self.kind == GSO_NONE {
             if self.needs_checksum {
-                complete(frame, self.checksum_start, self.checksum_offset).ok_or(Malformed)?;
+                complete(frame, self.checksum_start, self.checksum_offset)
+                    .ok_or(Refused::Malformed)?;
             }
             each(frame);
             return Ok(());
         }
-        self.split(frame, scratch, each).ok_or(Malformed)
+        self.split(frame, scratch, each)
+            .ok_or(Refused::Unsegmentable)
     }
 
-    fn split(self, frame: &[u8], scratch: &mut Vec<u8>, each: &mut dyn FnMut(&[u8])) -> Option<()> {
-        let transport = self.checksum_start;
-        let tcp = match self.kind {
-            GSO_TCPV4 | GSO_TCPV6 => true,
-            GSO_UDP_L4 => false,
+    fn split(
+        mut self,
+        mut frame: &mut [u8],
+        scratch: &mut Vec<u8>,
+        each: &mut dyn FnMut(&[u8]),
+    ) -> Option<()> {
+        const TCP: (u8, usize) = (6, 16);
+        const UDP: (u8, usize) = (17, 6);
+        let (protocol, field) = match self.kind {
+            GSO_TCPV4 | GSO_TCPV6 => TCP,
+            GSO_UDP_L4 => UDP,
             _ => return None,
         };
-        let headers = transport
-            + match tcp {
-                true => usize::from(frame.get(transport + 12)? >> 4) * 4,
-                false => 8,
-            };
-        let network = network_offset(frame)?;
+        let tcp = protocol == TCP.0;
+        let mut layers = Layers::find(frame, self.checksum_start, protocol)?;
+        if let Some(at) = layers.jumbo() {
+            frame[at + 6] = frame[at + 40];
+            frame.copy_within(..at + 40, 8);
+            frame = &mut frame[8..];
+            self.checksum_start -= 8;
+            layers = Layers::find(frame, self.checksum_start, protocol)?;
+        }
+        let transport = self.checksum_start;
+        let header_len = match tcp {
+            true => usize::from(frame.get(transport + 12)? >> 4) * 4,
+            false => 8,
+        };
+        let headers = transport + header_len;
         let payload = frame.get(headers..)?;
-        let checksum_at = transport + self.checksum_offset;
         if !self.needs_checksum
+            || self.checksum_offset != field
             || self.segment == 0
             || payload.is_empty()
-            || headers < transport + if tcp { 20 } else { 8 }
-            || network + 20 > transport
-            || checksum_at + 2 > headers
+            || header_len < if tcp { 20 } else { 8 }
         {
             return None;
         }
-        let whole_len = u16::try_from(frame.len() - transport).ok()?;
+        let whole_len = checksum::fold((frame.len() - transport) as u64);
         let last = (payload.len() - 1) / self.segment;
         for (i, part) in payload.chunks(self.segment).enumerate() {
             scratch.clear();
             scratch.extend_from_slice(&frame[..headers]);
             scratch.extend_from_slice(part);
             let len = u16::try_from(scratch.len() - transport).ok()?;
-            fix_lengths(scratch, network, i)?;
+            layers.fix(scratch, i)?;
             if tcp {
-                fix_tcp(
-                    &mut scratch[transport..],
-                    i * self.segment,
-                    i == 0,
-                    i == last,
-                );
+                let clear = cleared_flags(i == 0, i == last, self.ecn);
+                fix_tcp(&mut scratch[transport..], i * self.segment, clear);
             } else {
                 scratch[transport + 4..][..2].copy_from_slice(&len.to_be_bytes());
             }
             // The field holds the pseudo header's sum, whole length included: exchange the length.
-            let field = &mut scratch[checksum_at..checksum_at + 2];
+            let field = &mut scratch[transport + field..][..2];
             let pseudo = u16::from_be_bytes([field[0], field[1]]);
             let pseudo = checksum::fold(u64::from(pseudo) + u64::from(!whole_len) + u64::from(len));
             field.copy_from_slice(&pseudo.to_be_bytes());
             complete(scratch, transport, self.checksum_offset)?;
+            layers.complete(scratch)?;
             each(scratch);
         }
         Some(())
     }
 }
 
-/// Where the IP header begins, behind VLAN tags and PPPoE.
-fn network_offset(frame: &[u8]) -> Option<usize> {
-    let mut at = 12;
-    loop {
-        match u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]) {
-            0x8100 | 0x88a8 | 0x9100 => at += 4,
-            0x8864 => return Some(at + 10),
-            _ => return Some(at + 2),
-        }
-    }
-}
-
-/// Makes the lengths and, in IPv4, identification and checksum of segment `i` right.
-fn fix_lengths(frame: &mut [u8], network: usize, i: usize) -> Option<()> {
-    const PPPOE_SESSION: [u8; 2] = [0x88, 0x64];
-    let put = |frame: &mut [u8], at: usize, value: usize| -> Option<()> {
-        let value = u16::try_from(value).ok()?;
-        frame
-            .get_mut(at..at + 2)?
-            .copy_from_slice(&value.to_be_bytes());
-        Some(())
-    };
-    let ip_len = frame.len() - network;
-    if network >= 22 && frame[network - 10..network - 8] == PPPOE_SESSION {
-        put(frame, network - 4, ip_len + 2)?;
-    }
-    if frame[network] >> 4 == 6 {
-        return put(frame, network + 4, ip_len.checked_sub(40)?);
-    }
-    put(frame, network + 2, ip_len)?;
-    let id = u16::from_be_bytes([frame[network + 4], frame[network + 5]]);
-    // Segments are counted modulo 2^16 as the identification is.
-    let id = id.wrapping_add(i as u16);
-    frame[network + 4..network + 6].copy_from_slice(&id.to_be_bytes());
-    let header_len = usize::from(frame[network] & 15) * 4;
-    let header = frame.get_mut(network..network + header_len)?;
-    header.get_mut(10..12)?.fill(0);
-    let checksum = !sum(header);
-    header[10..12].copy_from_slice(&checksum.to_be_bytes());
-    Some(())
+/// TCP flags that a segment does not take over from the superpacket.
+fn cleared_flags(first: bool, last: bool, ecn: bool) -> u8 {
+    const FIN_PSH: u8 = 0x09;
+    const CWR: u8 = 0x80;
+    let at_end = if last { 0 } else { FIN_PSH };
+    // Without the mark it is a bit of a counter that all segments carry (RFC 9768).
+    let at_start = if first || !ecn { 0 } else { CWR };
+    at_end | at_start
 }
 
 /// Makes the sequence number and flags of a segment right.
-fn fix_tcp(tcp: &mut [u8], offset: usize, first: bool, last: bool) {
-    const FIN_PSH: u8 = 0x09;
-    const CWR: u8 = 0x80;
+fn fix_tcp(tcp: &mut [u8], offset: usize, cleared: u8) {
     let sequence = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]);
     // Sequence numbers wrap.
     let sequence = sequence.wrapping_add(offset as u32);
     tcp[4..8].copy_from_slice(&sequence.to_be_bytes());
-    if !last {
-        tcp[13] &= !FIN_PSH;
-    }
-    if !first {
-        tcp[13] &= !CWR;
-    }
+    tcp[13] &= !cleared;
 }
 
 #[cfg(test)]

@@ -1,17 +1,28 @@
 //! A gateway with all that shows and changes it.
+//!
+//! What shows it is best effort: the forwarding loop waits for nothing here, and what is stalled or
+//! gone costs what it would have shown.
 
-use crate::change::Changer;
 use crate::config::LinkConfig;
 use crate::control::Control;
-use crate::exposition::MetricsServer;
 use crate::gateway::{Gateway, GatewayError};
+use crate::guard::Guard;
+use crate::helper::Helpers;
+use crate::log;
+use crate::metrics::MetricsServer;
 use crate::snapshot::Shared;
-use crate::stop::{Bell, Stop};
+use crate::stop::Stop;
 use crate::table::table;
-use std::io::{self, IsTerminal, Write};
+use crate::writer::LineWriter;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IsTerminal};
 use std::net::SocketAddr;
+use std::panic::{self, AssertUnwindSafe};
+use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+
+/// Lines that a table which is not shown keeps.
+const LOG_LINES: usize = 64;
 
 /// What runs beside a gateway.
 #[derive(Debug, Default)]
@@ -32,7 +43,7 @@ pub enum Show {
     Nothing,
     /// A table, on a terminal in the place of the one before.
     Table,
-    /// A line of JSON. The gateway stops when nobody reads on.
+    /// A line of JSON.
     Json,
 }
 
@@ -41,71 +52,127 @@ impl Outputs {
     ///
     /// # Errors
     /// Metrics cannot be served, or as [`Gateway::run`].
+    ///
+    /// # Panics
+    /// A discipline or something beside the gateway panics, which stops it.
     pub fn run(self, mut gateway: Gateway, stop: &Stop) -> Result<(), GatewayError> {
         let Self {
             control,
             metrics,
             show,
         } = self;
-        let quit = Bell::new().map_err(|source| GatewayError::System {
-            action: "making a pipe",
-            source,
-        })?;
-        let (stats, changer) = (gateway.stats(), gateway.changer());
-        let _server = metrics
-            .map(|address| MetricsServer::start(address, stats.clone()))
-            .transpose()?;
-        let log = Log::default();
-        if show == Show::Table {
-            let log = log.clone();
-            gateway.set_log(move |line| log.add(line));
-        }
+        let stats = gateway.stats();
+        let server = metrics.map(MetricsServer::open).transpose()?;
         let (lan, wan) = (gateway.lan().to_owned(), gateway.wan().to_owned());
-        let title = |link: &LinkConfig| format!("asymq gateway: {lan} -> {wan}, {link}");
-        let title_now = Mutex::new(title(gateway.config()));
-        let changed = |link: &LinkConfig| *lock(&title_now) = title(link);
-        let log_change = |line: &str| match show {
-            Show::Table => log.add(line),
-            Show::Nothing | Show::Json => eprintln!("asymq gateway: {line}"),
-        };
-        thread::scope(|scope| {
-            let _ring = RingOnDrop(&quit);
-            let (changer, quit): (Changer, _) = (changer, &quit);
-            scope.spawn(move || control.serve(&changer, quit, &changed, &log_change));
-            match show {
-                Show::Nothing => {}
-                Show::Table => {
-                    scope.spawn(|| watch(&title_now, &stats, &log));
-                }
-                Show::Json => {
-                    scope.spawn(|| print_json(&stats, stop));
-                }
+        let title = move |link: &LinkConfig| format!("asymq gateway: {lan} -> {wan}, {link}");
+        let screen = Arc::new(Screen::new(title(gateway.config())));
+        if show == Show::Table {
+            let screen = screen.clone();
+            gateway.set_log(move |line| screen.log(line));
+        }
+
+        let mut helpers = Helpers::new(stop)?;
+        if let Some(server) = server {
+            let stats = stats.clone();
+            helpers.start("metrics", move |quit| server.serve(&stats, quit))?;
+        }
+        let changer = gateway.changer();
+        helpers.start("control", {
+            let screen = screen.clone();
+            move |quit| {
+                let changed = |link: &LinkConfig| *lock(&screen.title) = title(link);
+                let log = |line: &str| match show {
+                    Show::Table => screen.log(line),
+                    Show::Nothing | Show::Json => log::line(line),
+                };
+                control.serve(&changer, quit, &changed, &log);
             }
-            gateway.run(stop)
-        })
+        })?;
+        match show {
+            Show::Nothing => {}
+            Show::Table => helpers.start("table", move |_| watch(&screen, &stats))?,
+            Show::Json => helpers.start("json", move |_| print_json(&stats))?,
+        }
+        let answer = gateway.run(stop);
+        helpers.end();
+        answer
+    }
+
+    /// As [`run`](Self::run), for a process that does nothing else, under a guard that ends it when
+    /// the gateway has to end and does not. After a panic it does not return.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_guarded(
+        self,
+        gateway: Gateway,
+        stop: &Stop,
+        guard: Guard,
+    ) -> Result<(), GatewayError> {
+        guard.gives_back(gateway.switched_off());
+        let answer = panic::catch_unwind(AssertUnwindSafe(|| self.run(gateway, stop)));
+        drop(guard);
+        answer.unwrap_or_else(|_| process::abort())
     }
 }
 
-/// Ends the control thread, even if the gateway panics.
-struct RingOnDrop<'a>(&'a Bell);
-
-impl Drop for RingOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.ring();
-    }
+/// What a table shows beside the latest snapshot.
+#[derive(Debug)]
+struct Screen {
+    title: Mutex<String>,
+    log: Mutex<ScreenLog>,
 }
 
-/// What the gateway logs, until it is shown.
-#[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
+#[derive(Debug, Default)]
+struct ScreenLog {
+    lines: VecDeque<String>,
+    lost: u64,
+    /// Nobody shows it any more.
+    gone: bool,
+}
 
-impl Log {
-    fn add(&self, line: &str) {
-        lock(&self.0).push(line.into());
+impl Screen {
+    fn new(title: String) -> Self {
+        Self {
+            title: Mutex::new(title),
+            log: Mutex::default(),
+        }
     }
 
-    fn take(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.0))
+    /// Keeps a line until it is shown.
+    fn log(&self, line: &str) {
+        let mut log = lock(&self.log);
+        if log.gone {
+            log::line(line);
+            return;
+        }
+        if log.lines.len() == LOG_LINES {
+            log.lines.pop_front();
+            log.lost += 1;
+        }
+        log.lines.push_back(line.into());
+    }
+
+    fn take_log(&self) -> String {
+        let mut log = lock(&self.log);
+        let mut text = match std::mem::take(&mut log.lost) {
+            0 => String::new(),
+            lost => format!("{lost} lines of this log were lost\n"),
+        };
+        for line in log.lines.drain(..) {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Logs on standard error from now on.
+    fn give_up(&self, why: &io::Error) {
+        lock(&self.log).gone = true;
+        log::line(&format!(
+            "--watch: {why}; forwarding goes on without the table"
+        ));
+        self.take_log().lines().for_each(log::line);
     }
 }
 
@@ -115,42 +182,60 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Shows every snapshot: on a terminal in the place of the one before, elsewhere one after another.
-fn watch(title: &Mutex<String>, stats: &Shared, log: &Log) {
-    let mut out = io::stdout().lock();
-    let in_place = out.is_terminal();
-    let mut seen = 0;
-    let mut height = 0;
+fn watch(screen: &Screen, stats: &Shared) {
+    let in_place = io::stdout().is_terminal();
+    let mut out = match LineWriter::stdout() {
+        Ok(out) => out,
+        Err(error) => return screen.give_up(&error),
+    };
+    let (mut seen, mut height) = (0, 0);
     while let Some(snapshot) = stats.next(&mut seen) {
-        let text = table(&lock(title).clone(), &snapshot);
-        let lines = log.take();
-        let logged: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let text = table(&lock(&screen.title).clone(), &snapshot);
+        let logged = screen.take_log();
         let shown = match in_place && height > 0 {
             // Up to where the table began, and clear from there.
-            true => write!(out, "\x1b[{height}A\x1b[J{logged}{text}"),
-            false => write!(out, "{logged}{text}"),
+            true => out.write(&format!("\x1b[{height}A\x1b[J{logged}{text}")),
+            false => out.write(&format!("{logged}{text}")),
         };
-        if shown.and_then(|()| out.flush()).is_err() {
-            // The gateway goes on without its audience.
-            return;
+        if let Err(error) = shown {
+            return screen.give_up(&error);
         }
         height = text.lines().count();
     }
-    for line in log.take() {
-        let _ = writeln!(out, "{line}");
+    if let Err(error) = out.write(&screen.take_log()) {
+        screen.give_up(&error);
     }
 }
 
-/// Prints every snapshot as a line of JSON; stops the gateway when nobody reads on.
-fn print_json(stats: &Shared, stop: &Stop) {
-    let mut out = io::stdout().lock();
-    let mut seen = 0;
+/// Prints every snapshot as a line of JSON. Whoever does not read misses some; where they cannot be
+/// written, the next is tried, until nobody is left to read.
+fn print_json(stats: &Shared) {
+    let mut out = match LineWriter::stdout() {
+        Ok(out) => out,
+        Err(error) => return log::line(&format!("--json: {error}; forwarding goes on without it")),
+    };
+    let (mut seen, mut lost) = (0, 0u64);
     while let Some(snapshot) = stats.next(&mut seen) {
         let Ok(line) = serde_json::to_string(&snapshot) else {
             continue;
         };
-        if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
-            stop.request();
-            return;
+        match out.write(&(line + "\n")) {
+            Ok(()) if lost > 0 => {
+                log::line(&format!(
+                    "--json: can be written again; {lost} lines were lost"
+                ));
+                lost = 0;
+            }
+            Ok(()) => {}
+            Err(error) => {
+                if lost == 0 {
+                    log::line(&format!("--json: {error}; forwarding goes on without it"));
+                }
+                lost += 1;
+                if error.kind() == ErrorKind::BrokenPipe {
+                    return;
+                }
+            }
         }
     }
 }

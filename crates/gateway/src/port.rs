@@ -1,16 +1,19 @@
 //! A real interface as [`PacketIo`].
 
+use crate::custody::Custody;
 use crate::io::{Losses, PacketIo};
-use crate::net::{Feature, set_feature};
-use crate::offload::Offload;
+use crate::net::{Address, LinkInfo, Network};
+use crate::offload::{Offload, Refused};
 use crate::sys::{Interfaces, PacketSocket, Received, RxRing, SendBatch};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Memory of the receive ring. 4096 frames of Ethernet's usual size.
 const RING_BYTES: usize = 8 << 20;
-/// The longest superpacket: 64 KiB above the link layer.
-const MAX_SUPERPACKET: usize = (1 << 16) + 64;
+/// The longest superpacket that the kernel lets be configured (`gso_max_size`). Memory is taken as it
+/// is used.
+const MAX_SUPERPACKET: usize = (1 << 19) + 64;
 
 /// An Ethernet interface, opened for whole frames: it receives all that come in, whoever they are
 /// for, but not what this host sends, and sends frames as they are.
@@ -29,7 +32,8 @@ pub struct Port {
     /// A superpacket as taken from the socket's queue.
     superpacket: Vec<u8>,
     segment: Vec<u8>,
-    merging: MergingOff,
+    /// Whoever opened it by its index holds it, too.
+    offloads: Option<Custody>,
 }
 
 /// An interface that cannot be opened.
@@ -47,6 +51,37 @@ pub enum PortError {
     #[error("{name}: not an Ethernet interface; a bridge needs whole Ethernet frames")]
     NotEthernet {
         /// As asked for.
+        name: String,
+    },
+    /// This host would answer there.
+    #[error(
+        "{name}: has the address {ip}/{prefix}, so that this host answers there; remove it with 'ip address flush \
+         dev {name}', and keep NetworkManager, systemd-networkd and dhcpcd from it"
+    )]
+    Addressed {
+        /// The interface.
+        name: String,
+        /// Its address.
+        ip: IpAddr,
+        /// Bits of its prefix.
+        prefix: u8,
+    },
+    /// A kernel bridge or bond takes its frames.
+    #[error(
+        "{name}: is in the {kind} {master}; the gateway is the bridge: take it out with 'ip link set {name} nomaster'"
+    )]
+    InBridge {
+        /// The interface.
+        name: String,
+        /// `bridge`, `bond`, ...
+        kind: String,
+        /// The name of that.
+        master: String,
+    },
+    /// Two gateways would duplicate every frame.
+    #[error("{name}: another gateway holds it; stop that one first, or choose another interface")]
+    Held {
+        /// The interface.
         name: String,
     },
     /// The privilege is missing.
@@ -69,33 +104,109 @@ pub enum PortError {
     },
 }
 
+impl PortError {
+    pub(crate) fn of_system(name: &str, action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source: io::Error| match source.kind() {
+            io::ErrorKind::PermissionDenied => Self::Privilege { name: name.into() },
+            _ => Self::System {
+                name: name.into(),
+                action,
+                source,
+            },
+        }
+    }
+
+    /// Whether another interface, or this one set up otherwise, would do.
+    pub const fn is_bad_input(&self) -> bool {
+        match self {
+            Self::NoSuchInterface { .. }
+            | Self::NotEthernet { .. }
+            | Self::Addressed { .. }
+            | Self::InBridge { .. }
+            | Self::Held { .. } => true,
+            Self::Privilege { .. } | Self::System { .. } => false,
+        }
+    }
+}
+
+/// The Ethernet interface of this name.
+pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortError> {
+    let found = network
+        .link_named(name)
+        .map_err(PortError::of_system(name, "ask for it"))?;
+    let Some(link) = found else {
+        return Err(PortError::NoSuchInterface {
+            name: name.into(),
+            there: Interfaces::names(),
+        });
+    };
+    match link.hardware {
+        libc::ARPHRD_ETHER => Ok(link),
+        _ => Err(PortError::NotEthernet { name: name.into() }),
+    }
+}
+
+/// Refuses an interface that somebody else uses: this host by an address, or a kernel bridge.
+///
+/// Addresses from router announcements are no obstacle: they go when IPv6 is switched off.
+pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(), PortError> {
+    let name = &link.name;
+    let ask = |action| PortError::of_system(name, action);
+    if let Some(index) = link.master {
+        let master = network.link(index).map_err(ask("ask for its master"))?;
+        let master = master.unwrap_or_default();
+        return Err(PortError::InBridge {
+            name: name.into(),
+            kind: match master.kind.is_empty() {
+                true => "bridge".into(),
+                false => master.kind,
+            },
+            master: master.name,
+        });
+    }
+    let addresses = network.addresses().map_err(ask("ask for its addresses"))?;
+    match addresses
+        .iter()
+        .find(|of| of.index == link.index && is_in_use(of))
+    {
+        None => Ok(()),
+        Some(&Address { ip, prefix, .. }) => Err(PortError::Addressed {
+            name: name.into(),
+            ip,
+            prefix,
+        }),
+    }
+}
+
+/// Whether somebody gave an interface this address on purpose.
+pub(crate) const fn is_in_use(address: &Address) -> bool {
+    match address.ip {
+        IpAddr::V4(_) => true,
+        IpAddr::V6(_) => address.global && !address.autoconfigured,
+    }
+}
+
 impl Port {
-    /// Opens the interface `name` of the calling thread's network namespace.
+    /// Opens the interface `name` of the calling thread's network namespace, and switches its
+    /// offloads off until it is dropped.
     ///
     /// # Errors
     /// No such interface, not Ethernet, a privilege is missing.
     pub fn open(name: &str) -> Result<Self, PortError> {
-        let system = |action| {
-            move |source: io::Error| match source.kind() {
-                io::ErrorKind::PermissionDenied => PortError::Privilege { name: name.into() },
-                _ => PortError::System {
-                    name: name.into(),
-                    action,
-                    source,
-                },
-            }
-        };
+        let system = |action| PortError::of_system(name, action);
+        let mut network = Network::open().map_err(system("ask for interfaces"))?;
+        let link = find(&mut network, name)?;
+        let mut port = Self::open_link(&link)?;
+        let offloads = Custody::offloads(&mut network, &link);
+        port.offloads = Some(offloads.map_err(system("switch its offloads"))?);
+        Ok(port)
+    }
+
+    /// Opens an Ethernet interface and leaves its offloads to the caller.
+    pub(crate) fn open_link(link: &LinkInfo) -> Result<Self, PortError> {
+        let (name, index) = (link.name.as_str(), link.index);
+        let system = |action| PortError::of_system(name, action);
         let interfaces = Interfaces::new().map_err(system("ask for interfaces"))?;
-        let index = interfaces
-            .index(name)
-            .map_err(|_| PortError::NoSuchInterface {
-                name: name.into(),
-                there: Interfaces::names(),
-            })?;
-        let (kind, _) = interfaces.hardware(name).map_err(system("ask its kind"))?;
-        if kind != libc::ARPHRD_ETHER {
-            return Err(PortError::NotEthernet { name: name.into() });
-        }
         let mtu = interfaces.mtu(name).map_err(system("ask its MTU"))?;
 
         let socket = PacketSocket::new().map_err(system("open a packet socket"))?;
@@ -129,7 +240,7 @@ impl Port {
             losses: Losses::default(),
             superpacket: vec![0; MAX_SUPERPACKET],
             segment: Vec::new(),
-            merging: MergingOff::new(name),
+            offloads: None,
         })
     }
 
@@ -141,11 +252,6 @@ impl Port {
     /// The interface's index.
     pub fn index(&self) -> u32 {
         self.index
-    }
-
-    /// Offloads that were on and are off while the port is open.
-    pub fn switched_off(&self) -> &[&'static str] {
-        &self.merging.names
     }
 
     /// The interface's MTU when it was opened.
@@ -174,8 +280,12 @@ impl PacketIo for Port {
                 if received.outgoing {
                 } else if received.truncated {
                     losses.ring_full += 1;
-                } else if !take(received, socket, superpacket, segment, &mut count) {
-                    losses.malformed += 1;
+                } else {
+                    match take(received, socket, superpacket, segment, &mut count) {
+                        Ok(()) => {}
+                        Err(Refused::Malformed) => losses.malformed += 1,
+                        Err(Refused::Unsegmentable) => losses.unsegmentable += 1,
+                    }
                 }
             });
             if !any {
@@ -215,43 +325,7 @@ impl AsFd for Port {
     }
 }
 
-/// GRO and LRO kept off: the kernel would merge received frames only for us to split them again,
-/// and what it merges inside a tunnel no `virtio_net_hdr` can tell.
-#[derive(Debug)]
-struct MergingOff {
-    interface: String,
-    features: Vec<Feature>,
-    names: Vec<&'static str>,
-}
-
-impl MergingOff {
-    fn new(interface: &str) -> Self {
-        let mut off = Self {
-            interface: interface.into(),
-            features: Vec::new(),
-            names: Vec::new(),
-        };
-        for (feature, name) in [(Feature::Gro, "GRO"), (Feature::Lro, "LRO")] {
-            // Where it cannot be switched, superpackets are split all the same.
-            if let Ok(true) = set_feature(interface, feature, false) {
-                off.features.push(feature);
-                off.names.push(name);
-            }
-        }
-        off
-    }
-}
-
-impl Drop for MergingOff {
-    fn drop(&mut self) {
-        for &feature in &self.features {
-            // An interface that is gone needs nothing back.
-            let _ = set_feature(&self.interface, feature, true);
-        }
-    }
-}
-
-/// Undoes what offloads did to a received frame; `false` if it is lost.
+/// Undoes what offloads did to a received frame; otherwise it is lost.
 #[inline]
 fn take(
     received: Received<'_>,
@@ -259,17 +333,17 @@ fn take(
     superpacket: &mut [u8],
     segment: &mut Vec<u8>,
     each: &mut dyn FnMut(&[u8]),
-) -> bool {
+) -> Result<(), Refused> {
     let bytes = if received.queued {
         match socket.receive(superpacket) {
-            Ok(len) => &mut superpacket[..len],
-            Err(_) => return false,
+            Ok(len) => superpacket.get_mut(..len).ok_or(Refused::Malformed)?,
+            Err(_) => return Err(Refused::Malformed),
         }
     } else {
         received.bytes
     };
     let Some((header, _)) = bytes.split_first_chunk::<{ RxRing::VNET_HDR }>() else {
-        return false;
+        return Err(Refused::Malformed);
     };
     let mut offload = Offload::read(header);
     let frame = match received.vlan {
@@ -278,7 +352,7 @@ fn take(
             // The virtio_net_hdr is read: its room takes the addresses, and theirs the tag.
             const SHIFT: usize = RxRing::VNET_HDR - 4;
             if bytes.len() < RxRing::VNET_HDR + 14 {
-                return false;
+                return Err(Refused::Malformed);
             }
             offload = offload.shifted(tag.len());
             bytes.copy_within(RxRing::VNET_HDR..RxRing::VNET_HDR + 12, SHIFT);
@@ -286,5 +360,5 @@ fn take(
             &mut bytes[SHIFT..]
         }
     };
-    offload.undo(frame, segment, each).is_ok()
+    offload.undo(frame, segment, each)
 }

@@ -248,7 +248,7 @@ fn direction(
     let fate = |fate, class| meters.fate(fate).of(class).packets;
     let mut class = |class: TrafficClass| {
         let sojourn = forwarder.direction(toward).take_sojourns(class);
-        let (sent, backlog) = (meters.sent.of(class), meters.backlog.of(class));
+        let (sent, backlog) = (meters.sent.of(class), meters.backlog().of(class));
         let reasons = Reason::ALL.iter();
         ClassSnapshot {
             rate: rate(recent[class as usize].bytes),
@@ -285,7 +285,7 @@ pub struct Shared(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Debug, Default)]
 struct State {
-    latest: Snapshot,
+    latest: Arc<Snapshot>,
     count: u64,
     ended: bool,
 }
@@ -293,12 +293,23 @@ struct State {
 impl Shared {
     /// The latest snapshot; all zero before the first.
     pub fn latest(&self) -> Snapshot {
-        self.lock().latest.clone()
+        let latest = self.lock().latest.clone();
+        Snapshot::clone(&latest)
+    }
+
+    /// How many snapshots there have been.
+    pub(crate) fn count(&self) -> u64 {
+        self.lock().count
     }
 
     /// Waits for a snapshot after the `seen`-th and counts it there; `None` when the gateway has
     /// stopped and all were seen.
     pub fn next(&self, seen: &mut u64) -> Option<Snapshot> {
+        self.next_shared(seen)
+            .map(|snapshot| Snapshot::clone(&snapshot))
+    }
+
+    fn next_shared(&self, seen: &mut u64) -> Option<Arc<Snapshot>> {
         let mut state = self.lock();
         while state.count == *seen && !state.ended {
             state = self.0.1.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -309,10 +320,13 @@ impl Shared {
         })
     }
 
+    /// The lock is held by all only while a pointer is copied: the forwarding loop waits for no reader.
     pub(crate) fn publish(&self, snapshot: Snapshot) {
+        let mut latest = Arc::new(snapshot);
         let mut state = self.lock();
-        state.latest = snapshot;
+        std::mem::swap(&mut state.latest, &mut latest);
         state.count += 1;
+        drop(state);
         self.0.1.notify_all();
     }
 

@@ -62,6 +62,14 @@ impl Stop {
         self.0.on_signals(&[libc::SIGINT, libc::SIGTERM])
     }
 
+    /// Asks on SIGHUP, too: when the terminal is gone.
+    ///
+    /// # Errors
+    /// The signal cannot be handled.
+    pub fn on_hangup(&self) -> io::Result<()> {
+        self.0.on_signals(&[libc::SIGHUP])
+    }
+
     /// Asks, from any thread.
     pub fn request(&self) {
         self.0.ring();

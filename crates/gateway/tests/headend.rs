@@ -120,6 +120,33 @@ impl Shape {
         frame
     }
 
+    /// A full data segment that the ACKs acknowledge, without checksums.
+    fn data(&self) -> Vec<u8> {
+        let ip = 12 + self.link.len() + if self.pppoe { 8 } else { 0 };
+        let mut frame = self.ack(0, 0x10, &[]);
+        let tcp = if self.v6 {
+            frame[ip + 8..ip + 40].rotate_left(16);
+            ip + 40
+        } else {
+            frame[ip + 12..ip + 20].rotate_left(4);
+            ip + 20
+        };
+        frame[tcp..tcp + 4].rotate_left(2);
+        frame.resize(tcp + 20 + SEGMENT as usize, 0);
+        let mut put = |at, len: usize| {
+            frame[at..at + 2].copy_from_slice(&(len as u16).to_be_bytes());
+        };
+        let end = tcp + 20 + SEGMENT as usize;
+        match self.v6 {
+            true => put(ip + 4, end - tcp),
+            false => put(ip + 2, end - ip),
+        }
+        if self.pppoe {
+            put(ip - 4, end - ip + 2);
+        }
+        frame
+    }
+
     /// The acknowledgement number of a frame whose checksums are right.
     fn number(&self, frame: &[u8]) -> u32 {
         let ip = 12 + self.link.len() + if self.pppoe { 8 } else { 0 };
@@ -151,9 +178,12 @@ fn millis(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// What leaves for frames that come 10 ms apart, and when in ms.
-fn pass(link: &LinkConfig, frames: &[Vec<u8>]) -> Vec<(u64, Vec<u8>)> {
+/// What leaves for frames that come 10 ms apart, and when in ms. `data` came before.
+fn pass(link: &LinkConfig, data: &[Vec<u8>], frames: &[Vec<u8>]) -> Vec<(u64, Vec<u8>)> {
     let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
+    for frame in data {
+        forwarder.take(millis(1), Toward::Down, frame, &mut FakePort::default());
+    }
     let mut left = Vec::new();
     let mut come = frames.iter().zip((10..).step_by(10)).peekable();
     let mut due = None;
@@ -183,7 +213,7 @@ fn the_acks_between_two_are_regenerated_in_order_with_right_checksums_on_every_l
             let ack =
                 |segments: u32| shape.ack(first.wrapping_add(segments * SEGMENT), 0x10, options);
             let frames = [ack(0), ack(1), ack(6)];
-            let left = pass(&headend(true), &frames);
+            let left = pass(&headend(true), &vec![shape.data(); 20], &frames);
             let numbers: Vec<(u64, u32)> = left
                 .iter()
                 .map(|(at, frame)| (*at, shape.number(frame).wrapping_sub(first) / SEGMENT))
@@ -205,10 +235,29 @@ fn the_acks_between_two_are_regenerated_in_order_with_right_checksums_on_every_l
 
 #[test]
 fn at_once_means_without_delay() {
-    let frames = [SHAPES[0].ack(0, 0x10, &[]), SHAPES[0].ack(9000, 0x10, &[])];
-    let left = pass(&headend(false), &frames);
+    let shape = &SHAPES[0];
+    let frames = [shape.ack(0, 0x10, &[]), shape.ack(9000, 0x10, &[])];
+    let left = pass(&headend(false), &vec![shape.data(); 9], &frames);
     let times: Vec<u64> = left.iter().map(|(at, _)| *at).collect();
     assert_eq!(times, [10, 20, 20, 20, 20, 20, 20, 20, 20, 20]);
+}
+
+#[test]
+fn whoever_acknowledges_what_was_not_sent_gets_no_more_acks_than_there_were_data_segments() {
+    const LEAP: u32 = 256 * SEGMENT;
+    let shape = &SHAPES[0];
+    let leaps: Vec<_> = (0..10_000)
+        .map(|n: u32| shape.ack(n.wrapping_mul(LEAP), 0x10, &[]))
+        .collect();
+    for (seen, regenerated) in [(0, 0), (100, 99), (300, 255 + 43)] {
+        let data = vec![shape.data(); seen];
+        let left = pass(&headend(true), &data, &leaps);
+        assert_eq!(
+            left.len(),
+            leaps.len() + regenerated,
+            "{seen} segments seen"
+        );
+    }
 }
 
 #[test]
@@ -237,7 +286,7 @@ fn nothing_is_regenerated_of_acks_that_say_more_than_a_number() {
                 shape.ack(0, flags, options),
                 shape.ack(9000, flags, options),
             ];
-            let left = pass(&headend(true), &frames);
+            let left = pass(&headend(true), &vec![shape.data(); 20], &frames);
             let left: Vec<Vec<u8>> = left.into_iter().map(|(_, frame)| frame).collect();
             assert_eq!(left, frames, "{name} over {}", shape.name);
         }
@@ -249,7 +298,7 @@ fn duplicates_pass_and_a_closing_hole_is_no_gap() {
     let shape = &SHAPES[0];
     let numbers = [1000, 1000, 1000, 1000, 9000, 10_000];
     let frames = numbers.map(|number| shape.ack(number, 0x10, &[]));
-    let left = pass(&headend(true), &frames);
+    let left = pass(&headend(true), &vec![shape.data(); 20], &frames);
     let left: Vec<u32> = left.iter().map(|(_, frame)| shape.number(frame)).collect();
     assert_eq!(left, numbers);
 }
@@ -340,6 +389,10 @@ fn acks_filtered_before_a_slow_link_are_regenerated_beyond_it_each_once_and_in_o
         let acks: Vec<_> = (1..=ACKS)
             .map(|number| shape.ack(number * SEGMENT, 0x10, &[]))
             .collect();
+        send(&line.place.net, &vec![shape.data(); ACKS as usize]);
+        line.headend.wait_for("all data at the headend", |now| {
+            now.down.data.packets == u64::from(ACKS)
+        });
         let mut tap = Tap::open(&line.place.net);
         // The headend must know a number before it can see a gap.
         send(&line.place.home, &acks[..1]);

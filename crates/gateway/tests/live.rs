@@ -12,7 +12,7 @@ use asymq_core::{Fate, TrafficClass};
 use asymq_gateway::{ChangeError, Forwarder, GatewayConfig, LinkConfig, Stage};
 use asymq_scenario::Toward;
 use common::disciplines::{discipline, names};
-use common::wire::{Tap, port_and_number, segment, send};
+use common::wire::{Tap, port_and_number, reverse_segment, segment, send};
 use common::{HOME, NET, Place, Running, transfer};
 use fake::FakePort;
 use std::thread;
@@ -45,7 +45,7 @@ fn change(
     link: &LinkConfig,
     [lan, wan]: [&mut FakePort; 2],
 ) -> (u64, u64) {
-    let done = forwarder.change(now, link.build(&Standard).unwrap(), lan, wan);
+    let (done, _) = forwarder.change(now, link.build(&Standard).unwrap(), lan, wan);
     (done.packets, done.dropped)
 }
 
@@ -193,6 +193,11 @@ fn counters_outlive_every_change_of_stage_and_always_add_up() {
         change(&mut forwarder, now, &link, [&mut lan, &mut wan]);
         for step in 0..30 {
             number += 2896;
+            for _ in 0..2 {
+                let data = reverse_segment(1, 1448);
+                forwarder.take(now, Toward::Down, &data, &mut lan);
+            }
+            forwarder.transmit(now, Toward::Down, 64, &mut lan);
             for payload in [0, 100] {
                 let frame = segment(1, number, payload);
                 let now = now + Duration::from_micros(100 * step);

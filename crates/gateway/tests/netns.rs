@@ -10,6 +10,8 @@ use common::disciplines::discipline;
 use common::wire::{Tap, numbered, port_and_number, segment, send};
 use common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
 use std::io;
+use std::net::Ipv4Addr;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,7 +38,72 @@ fn tcp_of_hosts_with_offloads_passes_both_ways_and_is_counted() {
 /// Whether every frame that was received could be read, and fitted where it went. On a busy machine
 /// a ring may have been full.
 fn carried_all(losses: Losses) -> bool {
-    (losses.malformed, losses.too_long) == (0, 0)
+    (losses.malformed, losses.unsegmentable, losses.too_long) == (0, 0, 0)
+}
+
+#[test]
+fn tcp_in_a_tunnel_of_hosts_with_offloads_passes_whole_and_needs_no_retransmissions() {
+    const BYTES: u32 = 5_000_000;
+    // The tunnel's MTU, less headers and timestamps.
+    const SEGMENT: u32 = 1450 - 52;
+    let Some(place) = Place::new() else { return };
+    let (inner_home, inner_net) = ([10, 9, 0, 1].into(), [10, 9, 0, 2].into());
+    for checksum in ["udpcsum", "noudpcsum"] {
+        let ends = [
+            (&place.home, HOME, NET, inner_home),
+            (&place.net, NET, HOME, inner_net),
+        ];
+        for (host, local, remote, inner) in ends {
+            if let Err(error) = host.run(|| vxlan(local, remote, inner, checksum)) {
+                eprintln!("skipped: no VXLAN here: {error}");
+                return;
+            }
+        }
+        let gateway = Running::start(&place, "10gbit");
+        let both = [
+            transfer(&place.home, &place.net, inner_net, BYTES as usize),
+            transfer(&place.net, &place.home, inner_home, BYTES as usize),
+        ];
+        assert_eq!(both, [BYTES as usize; 2]);
+        let stats = gateway.stats.clone();
+        gateway.stop();
+        let last = stats.latest();
+        assert!(carried_all(last.losses.lan) && carried_all(last.losses.wan));
+        // Of the gateway's traffic classes, what is in the tunnel is the other.
+        for direction in [&last.up, &last.down] {
+            let full = f64::from(BYTES / SEGMENT);
+            let (packets, bytes) = (direction.other.packets as f64, direction.other.bytes as f64);
+            assert!(
+                packets >= full && bytes < 1.3 * f64::from(BYTES),
+                "{last:?}"
+            );
+        }
+        for host in [&place.home, &place.net] {
+            host.run(|| ip(&["link", "del", "vx"])).unwrap();
+        }
+    }
+}
+
+/// Makes one end of a VXLAN over the interface `eth` of the thread's namespace.
+fn vxlan(local: Ipv4Addr, remote: Ipv4Addr, inner: Ipv4Addr, checksum: &str) -> io::Result<()> {
+    let (local, remote, inner) = (local.to_string(), remote.to_string(), format!("{inner}/24"));
+    ip(&[
+        "link", "add", "vx", "type", "vxlan", "id", "7", "dev", "eth", "dstport", "4789", "local",
+        &local, "remote", &remote, checksum,
+    ])?;
+    ip(&["address", "add", &inner, "dev", "vx"])?;
+    ip(&["link", "set", "vx", "up"])
+}
+
+/// Runs `ip` of iproute2 in the thread's namespace.
+fn ip(args: &[&str]) -> io::Result<()> {
+    let output = Command::new("ip").args(args).output()?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )),
+    }
 }
 
 #[test]

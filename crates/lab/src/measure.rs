@@ -87,7 +87,7 @@ impl LinkMeter {
             let bytes = |class| carried.of(class).bytes - self.carried.of(class).bytes;
             let all = TrafficClass::ALL.map(bytes).iter().sum();
             self.intervals.push([all, bytes(TrafficClass::Data)]);
-            self.backlog.push(meters.backlog.total().packets);
+            self.backlog.push(meters.backlog().total().packets);
             self.carried = *carried;
         }
         if at <= self.window.warm {

@@ -195,7 +195,7 @@ mod tests {
             }
         }
         let meters = link.meters(MS);
-        assert_eq!(meters.backlog.total().packets, 2);
+        assert_eq!(meters.backlog().total().packets, 2);
         assert_eq!(meters.fate(Fate::Dropped).total().packets, 1);
         // 1500 bytes take 12 ms at 1 Mbit/s.
         assert_eq!(run(&mut link), [(1, 30 * MS), (2, 42 * MS)]);

@@ -147,7 +147,7 @@ impl Recorder {
                 share(busy.of(data), last.of(data)),
             )
         });
-        let [backlog_up, backlog_down] = meters.map(|meters| meters.backlog.total().packets);
+        let [backlog_up, backlog_down] = meters.map(|meters| meters.backlog().total().packets);
         let series = &mut self.series;
         series.up.push(up.0);
         series.down.push(down.0);

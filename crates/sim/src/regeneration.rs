@@ -28,6 +28,12 @@ impl<O: Options> Regeneration<O> {
         Ok(Some(Box::new(Self { regenerator })))
     }
 
+    /// Sees a packet that leaves the downlink at `at`.
+    pub(crate) fn observe(&mut self, at: u64, reverse: &SimPacket<O>) {
+        self.regenerator
+            .observe(Instant::from_nanos(at), &reverse.header);
+    }
+
     /// Takes a packet that arrives at `at`, and passes it and the ACKs regenerated before it to
     /// `leave`, each with its departure time.
     pub(crate) fn pass(

@@ -266,14 +266,17 @@ impl<'a, V: Variant> World<'a, V> {
         if position < chain.len() {
             chain.push(TOWARD, position, at, packet);
         } else {
-            let regeneration = self.regeneration.as_deref_mut();
-            hand_over_regenerated::<V, TOWARD>(
-                at,
-                packet,
-                regeneration,
-                &mut self.conversations,
-                &mut self.events,
-            );
+            let (conversations, events) = (&mut self.conversations, &mut self.events);
+            match self.regeneration.as_deref_mut() {
+                Some(regeneration) => hand_over_regenerated::<V, TOWARD>(
+                    at,
+                    packet,
+                    regeneration,
+                    conversations,
+                    events,
+                ),
+                None => hand_over::<V, TOWARD>(at, packet, conversations, events),
+            }
         }
     }
 
@@ -316,11 +319,11 @@ impl<'a, V: Variant> World<'a, V> {
                 observer.observe(at, packet.header);
             }
             match regeneration {
-                Some(regeneration) if TOWARD == UP => {
+                Some(regeneration) => {
                     hand_over_regenerated::<V, TOWARD>(
                         at,
                         packet,
-                        Some(regeneration),
+                        regeneration,
                         conversations,
                         events,
                     );
@@ -417,18 +420,19 @@ fn hand_over<V: Variant, const TOWARD: usize>(
     }
 }
 
-/// The same through ACK regeneration, if the scenario configures it.
+/// The same through ACK regeneration, which is beyond the uplink and sees the downlink's packets.
 #[cold]
 fn hand_over_regenerated<V: Variant, const TOWARD: usize>(
     at: u64,
     packet: &SimPacket<V::Options>,
-    regeneration: Option<&mut Regeneration<V::Options>>,
+    regeneration: &mut Regeneration<V::Options>,
     conversations: &mut [Conversation<V>],
     events: &mut Events,
 ) {
-    let Some(regeneration) = regeneration.filter(|_| TOWARD == UP) else {
+    if TOWARD == DOWN {
+        regeneration.observe(at, packet);
         return hand_over::<V, TOWARD>(at, packet, conversations, events);
-    };
+    }
     regeneration.pass(at, packet, |at, packet| {
         let layout = &conversations[packet.conversation()].layout;
         let packet = SimPacket {

@@ -1,12 +1,7 @@
 //! Disciplines of another catalog.
 
 use asymq_args::{Defaults, ScenarioArgs};
-use asymq_core::catalog::{
-    BoxedQdisc, BoxedQueue, Catalog, Config, Entry, Role, Standard, StartedController,
-};
-use asymq_core::decide::aqm::Aqm;
-use asymq_core::decide::classify::Classifier;
-use asymq_core::decide::service::Service;
+use asymq_core::catalog::{BoxedQdisc, BoxedQueue, Catalog, Config, Entry, Role, Standard};
 use asymq_core::hold::{BuildError, DropTail};
 use asymq_core::{Limit, Packet};
 use asymq_scenario::Scenario;
@@ -26,18 +21,6 @@ impl Catalog for Own {
         limit: Limit,
     ) -> Result<BoxedQueue<P>, BuildError> {
         Standard.queue(role, config, limit)
-    }
-    fn classifier(&self, config: &Config) -> Result<Classifier, BuildError> {
-        Standard.classifier(config)
-    }
-    fn aqm(&self, config: &Config) -> Result<Option<Box<dyn Aqm + Send>>, BuildError> {
-        Standard.aqm(config)
-    }
-    fn service(&self, config: &Config) -> Result<Box<dyn Service + Send>, BuildError> {
-        Standard.service(config)
-    }
-    fn controller(&self, config: &Config) -> Result<Option<StartedController>, BuildError> {
-        Standard.controller(config)
     }
     fn build<P: Packet + Send + 'static>(&self, _: &Config) -> Result<BoxedQdisc<P>, BuildError> {
         let limit = self.0.ok_or(BuildError::OutOfMemory)?;

@@ -119,7 +119,7 @@ fn no_flow_stalls_under_any_discipline_that_does_not_shut_acks_out() {
         // these leave ACKs so few places or turns that flows with one ACK under way lose it time and
         // again: PRR (DCBQ), VAQ's ten places, AFVQ's limit.
         let max = match qdisc {
-            "droptail" | "acc" => [5, 5],
+            "droptail" | "acc" | "fifo+af/ar" => [5, 5],
             "prr" | "vaq" | "afvq" => [0, 49],
             _ if entry.regenerates => [1, 1],
             _ => [0, 0],

@@ -14,9 +14,6 @@ use asymq_core::catalog::{
     BoxedQueue, Catalog, Config, Default as ParameterDefault, Entry, Group, Kind, Parameter, Role,
     Standard, StartedController,
 };
-use asymq_core::decide::aqm::Aqm;
-use asymq_core::decide::classify::Classifier;
-use asymq_core::decide::service::Service;
 use asymq_core::hold::BuildError;
 use asymq_core::packet::Packet;
 use asymq_core::units::Limit;
@@ -98,18 +95,6 @@ impl Catalog for WithCodel {
             return Ok(Box::new(codel));
         }
         Standard.queue(role, config, limit)
-    }
-
-    fn classifier(&self, config: &Config) -> Result<Classifier, BuildError> {
-        Standard.classifier(config)
-    }
-
-    fn aqm(&self, config: &Config) -> Result<Option<Box<dyn Aqm + Send>>, BuildError> {
-        Standard.aqm(config)
-    }
-
-    fn service(&self, config: &Config) -> Result<Box<dyn Service + Send>, BuildError> {
-        Standard.service(config)
     }
 
     fn controller(&self, config: &Config) -> Result<Option<StartedController>, BuildError> {

@@ -1,11 +1,13 @@
 //! A gateway as typed.
 
-use asymq_args::{BadArgument, QdiscParams, downlink_parameter, qdisc_choice};
+use asymq_args::{
+    BadArgument, QdiscParams, ScenarioError, downlink_parameter, qdisc_choice, read_flags,
+};
 use asymq_core::catalog::{Catalog, Params, Place, resolve};
 use asymq_core::hold::RegeneratorParams;
 use asymq_core::overhead::{Overhead, OverheadError};
-use asymq_core::units::{Bytes, Limit, Rate};
-use asymq_gateway::{GatewayConfig, LinkConfig, Stage};
+use asymq_core::units::{Bytes, Limit, Rate, UnitError};
+use asymq_gateway::{GatewayConfig, LinkConfig, STATE, Stage};
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -35,6 +37,18 @@ pub(crate) enum GatewayCommand {
         after_help = "Example: asymq gateway set --control /run/asymq.sock --qdisc wrr --data-share 0.7"
     )]
     Set(Box<SetArgs>),
+    /// Tell what is wrong on this host for a gateway, with a remedy per line.
+    #[command(after_help = "Example: asymq gateway check --config /etc/asymq.toml")]
+    Check(Box<CheckArgs>),
+    /// Make the gateway a systemd service with these settings.
+    #[command(
+        after_help = "Example: asymq gateway install --lan eth1 --wan eth0 --up 950kbit --down 10mbit --overhead docsis"
+    )]
+    Install(Box<InstallArgs>),
+    /// Take back what install wrote, and what a killed gateway left changed.
+    Uninstall(UninstallArgs),
+    /// Give interfaces back as they were before a gateway that was killed.
+    Restore(RestoreArgs),
 }
 
 /// Flags of `asymq gateway set`.
@@ -46,6 +60,93 @@ pub(crate) struct SetArgs {
     /// What to change.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
+}
+
+/// Settings of a gateway that does not run yet.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PlannedArgs {
+    /// Settings file (TOML, same names); flags override it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Interface towards home.
+    #[arg(long, value_name = "IF")]
+    lan: Option<String>,
+    /// Interface towards the Internet.
+    #[arg(long, value_name = "IF")]
+    wan: Option<String>,
+    /// What may change while it runs.
+    #[command(flatten)]
+    link: LinkArgs,
+    /// Folder in which changes of interfaces are journalled [default: /run/asymq/state].
+    #[arg(long, value_name = "DIR", help_heading = "Host")]
+    state: Option<PathBuf>,
+}
+
+impl PlannedArgs {
+    /// Flags, and the file where they are absent.
+    ///
+    /// # Errors
+    /// The file cannot be read or is wrong.
+    pub(crate) fn settings(&self) -> Result<SettingsArgs, ScenarioError> {
+        let typed = SettingsArgs {
+            lan: self.lan.clone(),
+            wan: self.wan.clone(),
+            link: self.link.clone(),
+            state: self.state.clone(),
+            ..SettingsArgs::default()
+        };
+        Ok(match &self.config {
+            None => typed,
+            Some(file) => typed.or(read_flags(file)?),
+        })
+    }
+}
+
+/// Flags of `asymq gateway check`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// What is to run.
+    #[command(flatten)]
+    pub(crate) planned: PlannedArgs,
+    /// Print the findings as JSON.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+}
+
+/// Flags of `asymq gateway install`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct InstallArgs {
+    /// What is to run.
+    #[command(flatten)]
+    pub(crate) planned: PlannedArgs,
+    /// Write below this folder, and run nothing: for packages and tests.
+    #[arg(long, value_name = "DIR", help_heading = "Host")]
+    pub(crate) root: Option<PathBuf>,
+    /// Print what would be written and run, and do neither.
+    #[arg(long, help_heading = "Host")]
+    pub(crate) dry_run: bool,
+}
+
+/// Flags of `asymq gateway uninstall`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct UninstallArgs {
+    /// Keep /etc/asymq.toml.
+    #[arg(long)]
+    pub(crate) keep_settings: bool,
+    /// Remove below this folder, and run nothing: for packages and tests.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Print what would be removed and run, and do neither.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Flags of `asymq gateway restore`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// Folder in which the gateway journalled its changes.
+    #[arg(long, value_name = "DIR", default_value = STATE)]
+    pub(crate) state: PathBuf,
 }
 
 /// All that a settings file may say.
@@ -60,6 +161,9 @@ pub(crate) struct SettingsArgs {
     /// What may change while it runs.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
+    /// Folder in which changes of interfaces are journalled [default: /run/asymq/state].
+    #[arg(long, value_name = "DIR", help_heading = "Host")]
+    pub(crate) state: Option<PathBuf>,
     /// Take changes at this unix socket, from `asymq gateway set`.
     #[arg(long, value_name = "PATH", help_heading = "Output")]
     pub(crate) control: Option<PathBuf>,
@@ -92,10 +196,10 @@ pub(crate) enum Role {
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct LinkArgs {
     /// Uplink capacity, which the gateway shapes to; take 95 % of what you measured.
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = link_rate)]
     pub(crate) up: Option<Rate>,
     /// Downlink capacity.
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = link_rate)]
     pub(crate) down: Option<Rate>,
     /// Which side of the slow link this is [default: home].
     #[arg(long, value_name = "SIDE")]
@@ -156,6 +260,7 @@ impl SettingsArgs {
             lan: self.lan.or(other.lan),
             wan: self.wan.or(other.wan),
             link: self.link.or(other.link),
+            state: self.state.or(other.state),
             control: self.control.or(other.control),
             watch: self.watch.or(other.watch),
             json: self.json.or(other.json),
@@ -190,6 +295,20 @@ impl SettingsArgs {
 }
 
 impl LinkArgs {
+    /// What is given, as lines of a settings file.
+    ///
+    /// # Errors
+    /// A value has no form in JSON, which none lacks.
+    pub(crate) fn as_toml(&self) -> serde_json::Result<String> {
+        let settings = serde_json::to_value(self)?;
+        let lines = settings.as_object().into_iter().flatten();
+        // A JSON value is one of TOML.
+        Ok(lines
+            .filter(|(_, value)| !value.is_null() && **value != serde_json::json!([]))
+            .map(|(key, value)| format!("{key} = {value}\n"))
+            .collect())
+    }
+
     /// These values, and `other`'s where these are absent.
     #[must_use]
     pub(crate) fn or(self, other: Self) -> Self {
@@ -308,6 +427,17 @@ fn surroundings(overhead: &Overhead) -> Params {
     ]
     .into_iter()
     .collect()
+}
+
+/// A rate that a gateway can keep: below, a full frame takes seconds and TCP gives up; above, one
+/// core forwards no more.
+fn link_rate(text: &str) -> Result<Rate, String> {
+    const RANGE: std::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
+    let rate: Rate = text.parse().map_err(|error: UnitError| error.to_string())?;
+    match RANGE.contains(&rate.bits_per_sec()) {
+        true => Ok(rate),
+        false => Err("out of range; use 8kbit to 100gbit".into()),
+    }
 }
 
 fn bad(argument: &str, message: String) -> BadArgument {

@@ -2,10 +2,17 @@
 
 use super::args::{GatewayArgs, GatewayCommand, SetArgs, SettingsArgs};
 use super::settings::Settings;
+use super::{check, install};
 use crate::output;
+use anyhow::Context as _;
 use asymq_args::read_flags;
 use asymq_core::catalog::Catalog;
-use asymq_gateway::{Control, Gateway, GatewayError, Outputs, Show, Stop, request_change};
+use asymq_gateway::{
+    Control, Gateway, GatewayError, Guard, HostOptions, Notify, Outputs, STATE, Show, Stop,
+    give_back, request_change,
+};
+use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Runs a gateway until SIGINT or SIGTERM, and shows it as the flags ask; or changes a running one.
@@ -14,18 +21,34 @@ use std::sync::Arc;
 /// A flag or the file is wrong, an interface is not fit, or a privilege is missing; a running gateway
 /// is not there, or refuses.
 pub(crate) fn run(args: &GatewayArgs, catalog: &'static impl Catalog) -> anyhow::Result<()> {
-    if let Some(GatewayCommand::Set(args)) = &args.command {
-        return set(args);
+    match &args.command {
+        Some(GatewayCommand::Set(args)) => return set(args),
+        Some(GatewayCommand::Check(args)) => return check::run(args, catalog),
+        Some(GatewayCommand::Install(args)) => return install::install(args, catalog),
+        Some(GatewayCommand::Uninstall(args)) => return install::uninstall(args),
+        Some(GatewayCommand::Restore(args)) => return restore(&args.state),
+        None => {}
     }
     let typed = &args.settings;
     let settings: SettingsArgs = match &args.config {
         None => typed.clone(),
         Some(file) => typed.clone().or(read_flags(file)?),
     };
-    let gateway = Gateway::open_with(catalog, &settings.config(catalog)?)?;
     let system = |action| move |source| GatewayError::System { action, source };
+    let config = settings.config(catalog)?;
     let stop = Stop::new().map_err(system("making a pipe"))?;
+    // Before interfaces are changed, which whoever interrupts it wants back.
+    let guard = Guard::install(&stop)?;
     stop.on_signals().map_err(system("handling signals"))?;
+    if args.config.is_none() {
+        stop.on_hangup().map_err(system("handling signals"))?;
+    }
+    let host = HostOptions {
+        state: Some(settings.state.clone().unwrap_or_else(|| STATE.into())),
+        wait: true,
+    };
+    let mut gateway = Gateway::open_on(catalog, &config, &host)?;
+    gateway.set_notify(Notify::from_environment().map_err(system("reading NOTIFY_SOCKET"))?);
 
     let shared = Arc::new(Settings::new(typed.clone(), settings.clone()));
     let mut control = Control::default();
@@ -48,18 +71,26 @@ pub(crate) fn run(args: &GatewayArgs, catalog: &'static impl Catalog) -> anyhow:
             _ => Show::Nothing,
         },
     };
-    Ok(outputs.run(gateway, &stop)?)
+    Ok(outputs.run_guarded(gateway, &stop, guard)?)
+}
+
+/// Gives interfaces back and says which; nothing to give back is fine.
+pub(super) fn restore(state: &Path) -> anyhow::Result<()> {
+    let left = give_back(state).with_context(|| state.display().to_string())?;
+    let mut text = String::new();
+    for of in &left {
+        let interface = &of.interface;
+        match &of.given_back {
+            Ok(settings) => writeln!(text, "{interface}: {settings} settings given back")?,
+            Err(why) => writeln!(text, "{interface}: left as it is: {why}")?,
+        }
+    }
+    output::print(&text)
 }
 
 /// Asks the running gateway, and prints what it answers.
 fn set(args: &SetArgs) -> anyhow::Result<()> {
-    let settings = serde_json::to_value(&args.link)?;
-    let lines = settings.as_object().into_iter().flatten();
-    // A JSON value is one of TOML.
-    let request: String = lines
-        .filter(|(_, value)| !value.is_null() && **value != serde_json::json!([]))
-        .map(|(key, value)| format!("{key} = {value}\n"))
-        .collect();
+    let request = args.link.as_toml()?;
     let done = request_change(&args.control, &request)?;
     output::print(&(done + "\n"))
 }

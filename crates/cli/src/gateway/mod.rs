@@ -1,7 +1,9 @@
-//! `asymq gateway`: flags, settings files and the control socket.
+//! `asymq gateway`: flags, settings files, the control socket, and the host around it.
 
 mod args;
+mod check;
 mod command;
+mod install;
 mod settings;
 
 pub(crate) use args::GatewayArgs;

@@ -54,6 +54,7 @@ impl Settings {
         let later = [
             (new.lan != old.lan, "lan"),
             (new.wan != old.wan, "wan"),
+            (new.state != old.state, "state"),
             (new.control != old.control, "control"),
             (new.metrics != old.metrics, "metrics"),
             (new.watch != old.watch, "watch"),

@@ -193,6 +193,7 @@ fn run(kind: u8, bits: u64, bytes: [u8; 128]) -> Option<u64> {
         }
     });
     let mut regenerator = Regenerator::new(black_box(RegeneratorParams::default())).ok()?;
+    regenerator.observe(now, &frame.header);
     regenerator.push(now, sent.unwrap_or(frame), &mut Discard);
     let passed = regenerator.pop(now).map_or(0, |frame| frame.header.ack);
     let mut transmitter = Transmitter::new(link);

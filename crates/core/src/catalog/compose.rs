@@ -3,10 +3,12 @@
 use super::config::Config;
 use super::entry::Role;
 use super::{BoxedQdisc, Catalog};
+use crate::decide::service::{Service, WeightedBytes};
 use crate::hold::{Buffer, BuildError, DropTail, Fifo, Machine, Parts, Queue};
 use crate::packet::Packet;
 use crate::units::Limit;
 use alloc::boxed::Box;
+use core::any::Any;
 
 /// The discipline that a resolved description describes, of parts that the catalog builds.
 ///
@@ -25,22 +27,35 @@ pub fn compose<P: Packet + Send + 'static>(
         return Ok(Box::new(DropTail::new(config.limit)?));
     }
     let [ack, data] = limits(config)?;
+    let service = catalog.service(config)?;
     if fifos {
-        // The most common queues, known when compiled.
-        return machine(catalog, config, buffer, Fifo::new(ack)?, Fifo::new(data)?);
+        // The most common queues and service, known when compiled.
+        let queues = [Fifo::new(ack)?, Fifo::new(data)?];
+        let any: &dyn Any = &*service;
+        return match any.downcast_ref::<WeightedBytes>() {
+            Some(weighted) => machine(catalog, config, buffer, queues, *weighted),
+            None => machine(catalog, config, buffer, queues, service),
+        };
     }
-    let ack = catalog.queue(Role::AckQueue, config, ack)?;
-    let data = catalog.queue(Role::DataQueue, config, data)?;
-    machine(catalog, config, buffer, ack, data)
+    let queues = [
+        catalog.queue(Role::AckQueue, config, ack)?,
+        catalog.queue(Role::DataQueue, config, data)?,
+    ];
+    machine(catalog, config, buffer, queues, service)
 }
 
-fn machine<P: Packet + Send + 'static, Q: Queue<P> + Send + 'static>(
+fn machine<P, Q, S>(
     catalog: &impl Catalog,
     config: &Config,
     buffer: Buffer,
-    ack: Q,
-    data: Q,
-) -> Result<BoxedQdisc<P>, BuildError> {
+    [ack, data]: [Q; 2],
+    service: S,
+) -> Result<BoxedQdisc<P>, BuildError>
+where
+    P: Packet + Send + 'static,
+    Q: Queue<P> + Send + 'static,
+    S: Service + Send,
+{
     let (controller, share) = match catalog.controller(config)? {
         Some((controller, share)) => (Some(controller), share),
         None => (None, None),
@@ -55,7 +70,7 @@ fn machine<P: Packet + Send + 'static, Q: Queue<P> + Send + 'static>(
         data,
         priority: None,
         aqm: catalog.aqm(config)?,
-        service: catalog.service(config)?,
+        service,
         controller,
         buffer,
     };

@@ -42,7 +42,8 @@ pub type StartedController = (Box<dyn Controller + Send>, Option<Share>);
 
 /// What disciplines and parts there are, and how they are built from a resolved [`Config`].
 ///
-/// All building may fail: for want of memory, or by a description that makes no sense.
+/// All building may fail: for want of memory, or by a description that makes no sense. What a catalog
+/// does not build itself, [`Standard`] does.
 pub trait Catalog: Sync {
     /// All entries, in the order of `--help`.
     fn entries(&self) -> Vec<&'static Entry>;
@@ -56,31 +57,41 @@ pub trait Catalog: Sync {
         role: Role,
         config: &Config,
         limit: Limit,
-    ) -> Result<BoxedQueue<P>, BuildError>;
+    ) -> Result<BoxedQueue<P>, BuildError> {
+        Standard.queue(role, config, limit)
+    }
 
     /// The rule that sends packets to classes.
     ///
     /// # Errors
     /// See [`BuildError`].
-    fn classifier(&self, config: &Config) -> Result<Classifier, BuildError>;
+    fn classifier(&self, config: &Config) -> Result<Classifier, BuildError> {
+        Standard.classifier(config)
+    }
 
     /// The AQM on arrival, if there is one.
     ///
     /// # Errors
     /// See [`BuildError`].
-    fn aqm(&self, config: &Config) -> Result<Option<Box<dyn Aqm + Send>>, BuildError>;
+    fn aqm(&self, config: &Config) -> Result<Option<Box<dyn Aqm + Send>>, BuildError> {
+        Standard.aqm(config)
+    }
 
     /// The service.
     ///
     /// # Errors
     /// See [`BuildError`].
-    fn service(&self, config: &Config) -> Result<Box<dyn Service + Send>, BuildError>;
+    fn service(&self, config: &Config) -> Result<Box<dyn Service + Send>, BuildError> {
+        Standard.service(config)
+    }
 
     /// The controller, if there is one.
     ///
     /// # Errors
     /// See [`BuildError`].
-    fn controller(&self, config: &Config) -> Result<Option<StartedController>, BuildError>;
+    fn controller(&self, config: &Config) -> Result<Option<StartedController>, BuildError> {
+        Standard.controller(config)
+    }
 
     /// The discipline, empty. A catalog whose discipline is not made of parts builds it here, and
     /// leaves the others to [`compose`](fn@compose).

@@ -1,44 +1,83 @@
 //! What an acknowledgement says, and when a later one says at least as much.
 //!
-//! The rules under which a queued ACK may be given up for a later one of its flow; users have been
-//! burnt by naive ones. Sources: RFC 3449 section 5.2, RFC 2018 and 2883 (SACK, DSACK), RFC 7323
-//! (timestamps), RFC 3168 and 9768 (ECN), and the history of CAKE's filter.
+//! A queued ACK `O` may be filtered for a later ACK `N` of its flow only if every rule holds. The
+//! rows have the names of `docs/ack-rules.md`, which gives the reasons; `tests/ack_rules.rs` runs
+//! each on real frames.
+//!
+//! | rule | `O` is filtered for `N` only if | source |
+//! | --- | --- | --- |
+//! | pure | both are pure ACKs | RFC 3449, sec. 5.2.1 |
+//! | checksum | both have right checksums | RFC 9293, sec. 3.1; RFC 791, sec. 3.1 |
+//! | context | link headers, DSCP, ECN field and tunnel are the same | RFC 2474; RFC 3168, sec. 6.1.4 |
+//! | ip-options | neither has IP options or extension headers | RFC 791; RFC 8200, sec. 4 |
+//! | number | `N` acknowledges more, or SACKs more at an equal number | RFC 9293, sec. 3.10.7.4 |
+//! | sequence | both have the same sequence number: no probe or data lies between | RFC 9293, secs. 3.8.4, 3.8.6.1 |
+//! | window | the window of `N` is no smaller | RFC 9293, sec. 3.10.7.4 |
+//! | urgency | `O` has neither PSH nor URG | RFC 9293, sec. 3.8.5 |
+//! | reserved | neither sets a reserved bit | RFC 9293, sec. 3.1 |
+//! | options | neither has an unknown or malformed option, MPTCP or TCP-AO | RFC 8684, sec. 3; RFC 5925 |
+//! | signature | both are signed (MD5) or neither is | RFC 2385, sec. 2 |
+//! | timestamps | those of `N` are no older | RFC 7323, secs. 4.3, 5.3 |
+//! | sack | `N` covers every SACKed range of `O` | RFC 2018, sec. 4 |
+//! | dsack | `O` reports no duplicate segment | RFC 2883, sec. 4; RFC 8985, sec. 6.2 |
+//! | ecn-echo | ECE, CWR and AE are the same | RFC 3168, sec. 6.1.3; RFC 9768, sec. 3.2.2 |
+//! | accecn | the AccECN option is of the same kind and no counter goes back | RFC 9768, sec. 3.2.3 |
+//! | duplicates | `O` is not among the first of a run and its three duplicates | RFC 5681, sec. 3.2 |
+//! | stretch | the sender learns a bounded number of bytes from one survivor | RFC 3449, sec. 5.2.1 |
+//! | ace | and of at most six segments where AccECN is in use | RFC 9768, sec. 3.3.3 |
+//!
+//! The last three need what a queue remembers of a flow:
+//! [`AckFilter`](crate::hold::AckFilter) has them.
+
+pub use crate::ack_info::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRange};
 
 use crate::packet::flags;
 
-/// A range of sequence numbers received out of order, `start..end`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SackRange {
-    /// First sequence number.
-    pub start: u32,
-    /// One beyond the last.
-    pub end: u32,
+impl SackRange {
+    /// Bytes in it; 0 if it ends before it starts.
+    #[inline]
+    pub const fn len(self) -> u32 {
+        let len = self.end.wrapping_sub(self.start);
+        if len as i32 > 0 { len } else { 0 }
+    }
+
+    /// Whether nothing is in it.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether all of `other` lies in it.
+    const fn holds(self, other: Self) -> bool {
+        !before(other.start, self.start) && !before(self.end, other.end)
+    }
+
+    /// Bytes that it shares with `other`.
+    const fn shared(self, other: Self) -> u32 {
+        let start = if before(self.start, other.start) {
+            other.start
+        } else {
+            self.start
+        };
+        let end = if before(self.end, other.end) {
+            self.end
+        } else {
+            other.end
+        };
+        Self { start, end }.len()
+    }
 }
 
-/// The most SACK ranges that fit a TCP header.
-pub const MAX_SACK_RANGES: usize = 4;
-
-/// What a pure ACK says beyond its flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AckInfo {
-    /// Cumulative acknowledgement number.
-    pub ack: u32,
-    /// Window field, unscaled.
-    pub window: u16,
-    /// TCP flags.
-    pub flags: u16,
-    /// TSval and TSecr.
-    pub timestamps: Option<(u32, u32)>,
-    /// SACK ranges, in the order of the option; the first `sack_ranges` count.
-    pub sack: [SackRange; MAX_SACK_RANGES],
-    /// How many of `sack` count.
-    pub sack_ranges: u8,
-    /// Bytes of AccECN option (RFC 9768): cumulative counters.
-    pub accecn_option: u8,
-    /// Carries an option that is unknown, malformed, MPTCP or TCP-AO: never to be given up.
-    pub keep: bool,
-    /// Signed by MD5 or TCP-AO: never to be edited.
-    pub signed: bool,
+impl AccEcn {
+    /// Whether a sender that reads this misses nothing of `older`.
+    fn covers(&self, older: &Self) -> bool {
+        const HALF: u32 = 1 << 23;
+        let goes_on = |(new, old): (&u32, &u32)| new.wrapping_sub(*old) & 0x00ff_ffff < HALF;
+        let mut pairs = self.counters.iter().zip(&older.counters);
+        self.order == older.order
+            && self.fields >= older.fields
+            && pairs.by_ref().take(older.fields.into()).all(goes_on)
+    }
 }
 
 /// Whether `a` comes before `b` in sequence space (wrap-safe).
@@ -49,8 +88,10 @@ pub const fn before(a: u32, b: u32) -> bool {
 
 impl AckInfo {
     /// The SACK ranges that count.
+    #[inline]
     pub fn ranges(&self) -> &[SackRange] {
-        &self.sack[..usize::from(self.sack_ranges).min(MAX_SACK_RANGES)]
+        let count = usize::from(self.sack_ranges).min(MAX_SACK_RANGES);
+        self.sack.get(..count).unwrap_or_default()
     }
 
     /// Whether it reports a duplicate segment, in either form of RFC 2883: a first range below the
@@ -58,36 +99,61 @@ impl AckInfo {
     pub fn is_dsack(&self) -> bool {
         match self.ranges() {
             [first, ..] if before(first.start, self.ack) => true,
-            [first, second, ..] => {
-                !before(first.start, second.start) && !before(second.end, first.end)
-            }
+            [first, second, ..] => second.holds(*first),
             _ => false,
         }
     }
 
     /// Whether every sequence number of `range` is acknowledged here.
     fn covers(&self, range: SackRange) -> bool {
-        !before(self.ack, range.end)
-            || self
-                .ranges()
-                .iter()
-                .any(|mine| !before(range.start, mine.start) && !before(mine.end, range.end))
+        !before(self.ack, range.end) || self.ranges().iter().any(|mine| mine.holds(range))
     }
 
-    fn sacked_bytes(&self) -> u64 {
-        let bytes = |range: &SackRange| u64::from(range.end.wrapping_sub(range.start));
-        self.ranges().iter().map(bytes).sum()
+    /// Whether all that `older` SACKs is acknowledged here.
+    #[inline]
+    fn covers_ranges_of(&self, older: &Self) -> bool {
+        older.ranges().iter().all(|range| self.covers(*range))
     }
 
-    /// Whether this later ACK of the same flow says all that `older` says, so that `older` may go.
+    /// Bytes that a sender learns from it that has heard of `ack` and `ranges`: cumulative, and SACKed
+    /// beyond.
+    ///
+    /// At least so many: a range that an earlier ACK reported counts again, and an older number than
+    /// `ack` counts as very many.
+    #[inline]
+    pub fn bytes_beyond(&self, ack: u32, ranges: &[SackRange]) -> u32 {
+        let cumulative = self.ack.wrapping_sub(ack);
+        let new = |range: &SackRange| {
+            let above = SackRange {
+                start: if before(range.start, self.ack) {
+                    self.ack
+                } else {
+                    range.start
+                },
+                end: range.end,
+            };
+            let shared = |old: &SackRange| above.shared(*old);
+            // One range at most: those of a DSACK overlap.
+            let old = ranges.iter().map(shared).max().unwrap_or(0);
+            above.len().saturating_sub(old)
+        };
+        self.ranges()
+            .iter()
+            .map(new)
+            .fold(cumulative, u32::saturating_add)
+    }
+
+    /// Whether this later ACK of the same flow says all that `older` says, so that `older` may be
+    /// filtered. The module's table names the rules.
     ///
     /// An equal number suffices only if more is SACKed: plain duplicates are counted by the sender.
     pub fn supersedes(&self, older: &Self) -> bool {
-        // An edge of ECE, CWR or AE is news in itself (RFC 3168), as is a step of AccECN's counter.
+        // An edge of ECE, CWR or AE is information in itself, as is a step of AccECN's counter.
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
         const URGENT: u16 = flags::PSH | flags::URG;
-        let advances = before(older.ack, self.ack)
-            || older.ack == self.ack && self.sacked_bytes() > older.sacked_bytes();
+        const RESERVED: u16 = 0x0e00;
+        let advances =
+            before(older.ack, self.ack) || older.ack == self.ack && !older.covers_ranges_of(self);
         let timestamps_keep_up = match (self.timestamps, older.timestamps) {
             (_, None) => true,
             (None, Some(_)) => false,
@@ -95,38 +161,38 @@ impl AckInfo {
                 !before(val, older_val) && !before(ecr, older_ecr)
             }
         };
+        let accecn_keeps_up = match (&self.accecn, &older.accecn) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(newer), Some(older)) => newer.covers(older),
+        };
         advances
+            && self.seq == older.seq
+            && self.context == older.context
             && !older.keep
+            && !self.keep
+            && self.signed == older.signed
+            && (self.flags | older.flags) & RESERVED == 0
             && older.flags & URGENT == 0
             && (self.flags ^ older.flags) & ECN == 0
             && older.window <= self.window
             && timestamps_keep_up
-            && older.accecn_option <= self.accecn_option
+            && accecn_keeps_up
             && !older.is_dsack()
-            && older.ranges().iter().all(|range| self.covers(*range))
+            && self.covers_ranges_of(older)
     }
 
     /// Whether it says nothing but number, window and timestamps.
     pub fn is_plain(&self) -> bool {
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
         let bare = !self.signed && !self.keep && self.flags & ECN == 0;
-        bare && self.sack_ranges == 0 && self.accecn_option == 0
+        bare && self.sack_ranges == 0 && self.accecn.is_none()
     }
 
-    /// Whether a queued packet that says this can be made to say `newer` by writing number, window
-    /// and timestamps into its header, and nothing else needs to change.
-    pub fn can_be_rewritten_as(&self, newer: &Self) -> bool {
-        let plain = |info: &Self| !info.signed && info.sack_ranges == 0 && info.accecn_option == 0;
-        plain(self)
-            && plain(newer)
-            && self.flags == newer.flags
-            && self.timestamps.is_some() == newer.timestamps.is_some()
-    }
-
-    /// Whether it repeats `older`'s number and nothing else moved: what a sender counts as a
-    /// duplicate (RFC 5681 section 2).
-    pub fn is_duplicate_of(&self, older: &Self) -> bool {
-        self.ack == older.ack && self.window == older.window
+    /// Whether it shows that its connection uses AccECN: by AE, which Classic ECN never sets, or by
+    /// the option.
+    pub const fn shows_accecn(&self) -> bool {
+        self.flags & flags::AE != 0 || self.accecn.is_some()
     }
 }
 
@@ -135,15 +201,17 @@ mod tests {
     use super::*;
 
     const PLAIN: AckInfo = AckInfo {
+        seq: 7,
         ack: 1000,
         window: 500,
         flags: flags::ACK,
         timestamps: Some((50, 40)),
         sack: [SackRange { start: 0, end: 0 }; MAX_SACK_RANGES],
         sack_ranges: 0,
-        accecn_option: 0,
         keep: false,
         signed: false,
+        accecn: None,
+        context: 0,
     };
 
     fn with_sack(info: AckInfo, ranges: &[(u32, u32)]) -> AckInfo {
@@ -268,9 +336,61 @@ mod tests {
             keep: true,
             ..PLAIN
         }));
-        assert!(!next.supersedes(&AckInfo {
-            accecn_option: 11,
+    }
+
+    #[test]
+    fn accecn_counters_of_the_same_kind_go_on_modulo_24_bits() {
+        let with = |ack, order, fields, counters| AckInfo {
+            ack,
+            accecn: Some(AccEcn {
+                order,
+                fields,
+                counters,
+            }),
             ..PLAIN
-        }));
+        };
+        let older = with(1000, AccEcnOrder::Zero, 2, [0x00ff_fff0, 7, 0]);
+        let supersedes = |newer: AckInfo| newer.supersedes(&older);
+        assert!(supersedes(with(2000, AccEcnOrder::Zero, 2, [5, 7, 0])));
+        assert!(supersedes(with(2000, AccEcnOrder::Zero, 3, [5, 9, 1])));
+        assert!(!supersedes(with(2000, AccEcnOrder::One, 3, [5, 9, 1])));
+        assert!(!supersedes(with(2000, AccEcnOrder::Zero, 1, [5, 0, 0])));
+        assert!(!supersedes(with(2000, AccEcnOrder::Zero, 2, [5, 6, 0])));
+        assert!(!supersedes(AckInfo { ack: 2000, ..PLAIN }));
+    }
+
+    #[test]
+    fn bytes_beyond_are_cumulative_and_newly_sacked_ones() {
+        let known = with_sack(PLAIN, &[(3000, 4000), (6000, 7000)]);
+        assert_eq!(known.bytes_beyond(known.ack, known.ranges()), 0);
+        let more = with_sack(PLAIN, &[(6500, 8000), (3000, 4000)]);
+        assert_eq!(more.bytes_beyond(known.ack, known.ranges()), 1000);
+        let onward = with_sack(AckInfo { ack: 3500, ..PLAIN }, &[(6000, 9000), (500, 900)]);
+        assert_eq!(onward.bytes_beyond(known.ack, known.ranges()), 2500 + 2000);
+        assert_eq!(
+            with_sack(PLAIN, &[(5000, 2000)]).bytes_beyond(PLAIN.ack, &[]),
+            0
+        );
+    }
+
+    #[test]
+    fn a_kept_signed_or_foreign_newer_ack_supersedes_nothing() {
+        let next = AckInfo { ack: 2000, ..PLAIN };
+        assert!(next.supersedes(&PLAIN));
+        let changes: [fn(&mut AckInfo); 5] = [
+            |info| info.keep = true,
+            |info| info.signed = true,
+            |info| info.context = 1,
+            |info| info.seq += 1,
+            |info| info.flags |= 0x0200,
+        ];
+        for change in changes {
+            let mut changed = next;
+            change(&mut changed);
+            assert!(!changed.supersedes(&PLAIN), "{changed:?}");
+            let mut changed = PLAIN;
+            change(&mut changed);
+            assert!(!next.supersedes(&changed), "{changed:?}");
+        }
     }
 }

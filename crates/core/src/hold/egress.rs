@@ -19,6 +19,8 @@ pub struct Egress<P> {
     transmitter: Transmitter,
     /// When the discipline can have something to send, by what it said and what came since.
     not_before: Instant,
+    /// Packets that wait.
+    waiting: u32,
     meters: Meters,
 }
 
@@ -39,6 +41,7 @@ impl<P: Packet> Egress<P> {
             qdisc,
             transmitter: Transmitter::new(rate),
             not_before: Instant::ZERO,
+            waiting: 0,
             meters: Meters::default(),
         }
     }
@@ -52,14 +55,16 @@ impl<P: Packet> Egress<P> {
     /// Takes a packet that arrives at `now`, which its header says too.
     #[inline]
     pub fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
-        if self.backlog().packets == 0 {
+        if self.waiting == 0 {
             self.transmitter.not_before(now);
         }
         self.not_before = self.not_before.min(now);
         let header = packet.header();
         self.meters.arrives(header.traffic_class(), header.len);
+        self.waiting = self.waiting.wrapping_add(1);
         let mut sink = Counting {
             meters: &mut self.meters,
+            waiting: &mut self.waiting,
             sink,
         };
         self.qdisc.enqueue(now, packet, &mut sink);
@@ -69,7 +74,7 @@ impl<P: Packet> Egress<P> {
     #[inline]
     pub fn next(&self) -> Option<Instant> {
         let next = self.transmitter.free_at().max(self.not_before);
-        (self.backlog().packets > 0).then_some(next)
+        (self.waiting > 0).then_some(next)
     }
 
     /// The packet whose transmission starts now, if one may.
@@ -82,6 +87,7 @@ impl<P: Packet> Egress<P> {
         self.not_before = Instant::ZERO;
         let mut sink = Counting {
             meters: &mut self.meters,
+            waiting: &mut self.waiting,
             sink,
         };
         match self.qdisc.dequeue(now, &mut sink) {
@@ -89,6 +95,7 @@ impl<P: Packet> Egress<P> {
                 let header = packet.header();
                 let busy = self.transmitter.start(now, header.len);
                 self.meters.sends(header, busy);
+                self.waiting = self.waiting.wrapping_sub(1);
                 Some(packet)
             }
             Dequeue::NotBefore(then) => {
@@ -120,7 +127,8 @@ impl<P: Packet> Egress<P> {
     }
 
     /// Puts another discipline in the place of this one, and goes on at `rate`. What waits moves in
-    /// the order of its arrival; `update` may charge it anew.
+    /// the order of its arrival; `update` may charge it anew. The old one comes back empty: freeing
+    /// its memory takes time that the caller may not have.
     pub fn replace(
         &mut self,
         now: Instant,
@@ -128,11 +136,11 @@ impl<P: Packet> Egress<P> {
         rate: Rate,
         update: impl FnMut(&mut P),
         sink: &mut dyn Sink<P>,
-    ) -> Handover {
+    ) -> (Handover, Box<dyn Qdisc<P> + Send>) {
         let mut waiting = self.take_backlog();
         waiting.iter_mut().for_each(update);
         self.observes = qdisc.observes_reverse();
-        self.qdisc = qdisc;
+        let old = core::mem::replace(&mut self.qdisc, qdisc);
         self.not_before = Instant::ZERO;
         self.transmitter.set_rate(now, rate);
         let mut counting = CountDropped { sink, dropped: 0 };
@@ -140,10 +148,11 @@ impl<P: Packet> Egress<P> {
         for packet in waiting {
             self.enqueue(now, packet, &mut counting);
         }
-        Handover {
+        let handover = Handover {
             packets,
             dropped: counting.dropped,
-        }
+        };
+        (handover, old)
     }
 
     /// Takes out all that waits, in the order of its arrival, as if it had never come.
@@ -154,12 +163,18 @@ impl<P: Packet> Egress<P> {
         for packet in &waiting {
             self.meters.hands_over(packet.header());
         }
+        self.waiting = 0;
         waiting
     }
 
     /// The discipline.
     pub fn qdisc(&self) -> &(dyn Qdisc<P> + Send) {
         &*self.qdisc
+    }
+
+    /// The discipline alone, with what waits in it.
+    pub fn into_qdisc(self) -> Box<dyn Qdisc<P> + Send> {
+        self.qdisc
     }
 
     /// What came and what became of it.
@@ -171,19 +186,21 @@ impl<P: Packet> Egress<P> {
     /// What waits.
     #[inline]
     pub fn backlog(&self) -> Backlog {
-        self.meters.backlog.total()
+        self.meters.backlog().total()
     }
 }
 
 /// Counts what leaves on its way to the caller's sink.
 struct Counting<'a, P> {
     meters: &'a mut Meters,
+    waiting: &'a mut u32,
     sink: &'a mut dyn Sink<P>,
 }
 
 impl<P: Packet> Sink<P> for Counting<'_, P> {
     fn dropped(&mut self, now: Instant, packet: P, reason: Reason) {
         self.meters.leaves(packet.header(), reason);
+        *self.waiting = self.waiting.wrapping_sub(1);
         self.sink.dropped(now, packet, reason);
     }
 

@@ -4,7 +4,7 @@ use super::capacity::{BuildError, capacity};
 use super::flow_table::{FlowTable, Slot};
 use super::queue::Queue;
 use super::slab::{List, Place, Slab};
-use crate::decide::ack::AckInfo;
+use crate::decide::ack::{AckInfo, MAX_SACK_RANGES, SackRange, before};
 use crate::decide::service::Head;
 use crate::packet::{Flow, Packet};
 use crate::qdisc::{Backlog, Reason, Sink};
@@ -24,7 +24,8 @@ pub enum Survivor {
 /// How far filtering may go, so that senders still get a clock and RTT samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterBounds {
-    /// Maximum number of sequence numbers between two surviving ACKs of a flow.
+    /// Maximum number of bytes that the sender learns of from one surviving ACK of a flow, newly
+    /// acknowledged and newly SACKed ones together.
     pub max_stretch: u32,
     /// With [`Survivor::AtTail`], maximum time between the arrivals of two survivors of a flow: each
     /// later ACK moves to the tail, and without a bound a steady flow's ACK may never leave. A slot
@@ -43,13 +44,18 @@ impl Default for FilterBounds {
 }
 
 /// Flows whose ACKs are filtered at once; the ACKs of further ones wait in plain order.
-const MAX_FLOWS: u32 = 4096;
+const MAX_FLOWS: u32 = 8192;
 
 /// ACKs that one arrival may filter; bounds the work per packet.
 const MAX_FILTERED: u32 = 4;
 
 /// Duplicate ACKs that a sender without SACK must see to retransmit (RFC 5681, sec. 3.2).
 const KEPT_DUPLICATES: u8 = 3;
+
+/// Bytes that one survivor may acknowledge where AccECN is in use. A sender that sees more than
+/// seven segments acknowledged at once must reckon with a wrap of the three-bit ACE field, and may
+/// take all of them for marked (RFC 9768, secs. 3.2.2.5.2 and 3.3.3).
+const ACCECN_STRETCH: u32 = 6 * 1460;
 
 #[derive(Clone, Debug)]
 struct Queued<P> {
@@ -66,20 +72,102 @@ struct Queued<P> {
     following: Place,
 }
 
+/// What a sender compares to count duplicates (RFC 5681, sec. 2).
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    seq: u32,
+    ack: u32,
+    window: u16,
+    val: Option<u32>,
+}
+
+impl Newest {
+    const fn of(info: &AckInfo) -> Self {
+        Self {
+            seq: info.seq,
+            ack: info.ack,
+            window: info.window,
+            val: match info.timestamps {
+                Some((val, _)) => Some(val),
+                None => None,
+            },
+        }
+    }
+
+    /// Whether a sender that has seen this passes over `info`: a probe, an ACK that was overtaken, or
+    /// one with an old timestamp. It neither counts as a duplicate nor ends a run of them.
+    fn outdates(&self, info: &AckInfo) -> bool {
+        let old_timestamp = match (info.timestamps, self.val) {
+            (Some((val, _)), Some(newest)) => before(val, newest),
+            _ => false,
+        };
+        before(info.ack, self.ack) || before(info.seq, self.seq) || old_timestamp
+    }
+}
+
+/// What bounds the stretch of the next survivor.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    arrival: Instant,
+    ack: u32,
+    sack_ranges: u8,
+    sack: [SackRange; MAX_SACK_RANGES],
+}
+
+impl Sent {
+    const fn new(info: &AckInfo, arrival: Instant) -> Self {
+        Self {
+            arrival,
+            ack: info.ack,
+            sack_ranges: info.sack_ranges,
+            sack: info.sack,
+        }
+    }
+
+    /// Copies what counts.
+    #[inline]
+    fn set(&mut self, info: &AckInfo, arrival: Instant) {
+        (self.arrival, self.ack, self.sack_ranges) = (arrival, info.ack, info.sack_ranges);
+        if info.sack_ranges > 0 {
+            self.sack = info.sack;
+        }
+    }
+
+    fn ranges(&self) -> &[SackRange] {
+        self.sack.get(..self.sack_ranges.into()).unwrap_or_default()
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct FlowState {
     /// The flow's last place in the queue.
     tail: Place,
-    last_arrived: Option<AckInfo>,
-    /// Number and arrival of the last ACK that left; of the flow's first until one has.
-    last_sent: (u32, Instant),
+    /// The newest ACK that joined, and how often its number was repeated.
+    newest: Option<Newest>,
     duplicates: u8,
+    /// An ACK of the flow had the marks of AccECN.
+    accecn: bool,
+    /// Of the last ACK that left; of the flow's first until one has.
+    last_sent: Sent,
 }
 
 impl FlowState {
+    /// The place of `info` in a run of duplicates, if it is in one.
+    #[inline]
+    fn duplicates(&self, info: &AckInfo) -> Option<u8> {
+        let newest = self.newest?;
+        let repeats = newest.ack == info.ack && newest.window == info.window;
+        // Those before a step of the sequence number may have been probes, which do not count.
+        let place = match newest.seq == info.seq {
+            true => self.duplicates.saturating_add(1),
+            false => 0,
+        };
+        repeats.then_some(place)
+    }
+
     /// A flow with ACKs waiting is not forgotten.
     fn last_used(&self) -> Option<u64> {
-        (self.tail == Place::NONE).then_some(self.last_sent.1.as_nanos())
+        (self.tail == Place::NONE).then_some(self.last_sent.arrival.as_nanos())
     }
 }
 
@@ -131,34 +219,23 @@ impl<P: Packet> AckFilter<P> {
         };
         let new = || FlowState {
             tail: Place::NONE,
-            last_arrived: None,
-            last_sent: (info.ack, arrival),
+            newest: None,
             duplicates: 0,
+            accecn: false,
+            last_sent: Sent::new(info, arrival),
         };
         self.flows.find_or_insert(flow, FlowState::last_used, new)
     }
 
-    /// Counts duplicates; whether this one must reach the sender for the count's sake.
-    fn note_duplicate(&mut self, slot: Slot, info: &AckInfo) -> bool {
-        let Some(state) = self.flows.get_mut(slot) else {
-            return false;
-        };
-        let is_duplicate = state
-            .last_arrived
-            .is_some_and(|last| info.is_duplicate_of(&last));
-        state.duplicates = if is_duplicate {
-            state.duplicates.saturating_add(1)
-        } else {
-            0
-        };
-        state.last_arrived = Some(*info);
-        if info.sack_ranges > 0 || !(1..=KEPT_DUPLICATES).contains(&state.duplicates) {
-            return false;
+    /// Remembers an ACK that joins, with its answer of [`FlowState::duplicates`]. What a sender may pass
+    /// over is protected like a duplicate, but does not advance the count.
+    fn note(&mut self, slot: Slot, info: &AckInfo, duplicates: Option<u8>) {
+        if let Some(state) = self.flows.get_mut(slot)
+            && !state.newest.is_some_and(|newest| newest.outdates(info))
+        {
+            state.newest = Some(Newest::of(info));
+            state.duplicates = duplicates.unwrap_or(0);
         }
-        if let Some(first) = self.slab.get_mut(state.tail) {
-            first.protected = true;
-        }
-        true
     }
 
     /// The flow's last place, if `newer` makes it redundant and filtering may go so far.
@@ -166,14 +243,26 @@ impl<P: Packet> AckFilter<P> {
         let state = self.flows.get(slot)?;
         let tail = self.slab.get(state.tail)?;
         let older = tail.info.as_ref()?;
-        let (ack, at) = match self.slab.get(tail.previous) {
-            Some(queued) => (queued.info?.ack, queued.packet.header().arrival),
-            None => state.last_sent,
+        let (ack, ranges, at) = match self.slab.get(tail.previous) {
+            Some(queued) => {
+                let info = queued.info.as_ref()?;
+                (info.ack, info.ranges(), queued.packet.header().arrival)
+            }
+            None => {
+                let sent = &state.last_sent;
+                (sent.ack, sent.ranges(), sent.arrival)
+            }
         };
-        let within_bounds = newer.ack.wrapping_sub(ack) <= self.bounds.max_stretch
+        let max_stretch = match state.accecn {
+            true => self.bounds.max_stretch.min(ACCECN_STRETCH),
+            false => self.bounds.max_stretch,
+        };
+        let redundant = !tail.protected
+            && newer.supersedes(older)
+            && newer.bytes_beyond(ack, ranges) <= max_stretch
             && (self.survivor == Survivor::InSlot
                 || arrival.saturating_since(at) <= self.bounds.max_gap);
-        (!tail.protected && within_bounds && newer.supersedes(older)).then_some(state.tail)
+        redundant.then_some(state.tail)
     }
 
     /// SAD: the slot keeps its place and the newer packet takes it.
@@ -182,13 +271,14 @@ impl<P: Packet> AckFilter<P> {
         now: Instant,
         place: Place,
         newer: P,
-        info: AckInfo,
+        (info, protected): (AckInfo, bool),
         sink: &mut dyn Sink<P>,
     ) {
         let Some(queued) = self.slab.get_mut(place) else {
             return;
         };
         queued.info = Some(info);
+        queued.protected = protected;
         self.backlog.join(newer.header().len);
         let older = core::mem::replace(&mut queued.packet, newer);
         self.backlog.leave(older.header().len);
@@ -209,12 +299,26 @@ impl<P: Packet> AckFilter<P> {
     }
 
     /// Appends a packet; gives it back if there is no place.
-    fn append(&mut self, queued: Queued<P>) -> Result<(), P> {
-        let len = queued.packet.header().len;
-        let slot = queued.slot;
+    #[inline]
+    fn append(
+        &mut self,
+        packet: P,
+        ticket: u64,
+        info: Option<AckInfo>,
+        (slot, protected): (Option<Slot>, bool),
+    ) -> Result<(), P> {
+        let len = packet.header().len;
         let state = slot.and_then(|slot| self.flows.get_mut(slot));
         let previous = state.as_ref().map_or(Place::NONE, |state| state.tail);
-        let queued = Queued { previous, ..queued };
+        let queued = Queued {
+            packet,
+            ticket,
+            info,
+            slot,
+            protected,
+            previous,
+            following: Place::NONE,
+        };
         let place = match self.slab.push_back(&mut self.order, queued) {
             Ok(place) => place,
             Err(queued) => return Err(queued.packet),
@@ -240,16 +344,33 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
         room: bool,
         sink: &mut dyn Sink<P>,
     ) {
-        let (len, flow, arrival) = {
+        let (len, flow, arrival, ecn, pure) = {
             let header = packet.header();
-            (header.len, header.flow, header.arrival)
+            (
+                header.len,
+                header.flow,
+                header.arrival,
+                header.ecn,
+                header.is_pure_ack(),
+            )
         };
-        let info = packet.ack_info();
+        // A class may hold more than ACKs: `size<=40` takes a SYN or RST without options for one.
+        let info = if pure { packet.ack_info() } else { None };
         let slot = self.slot_of(flow, info.as_ref(), arrival);
         let mut protected = false;
+        let mut duplicates = None;
         let mut filtered = 0;
         if let (Some(newer), Some(slot)) = (&info, slot) {
-            protected = self.note_duplicate(slot, newer);
+            if let Some(state) = self.flows.get_mut(slot) {
+                state.accecn |= newer.shows_accecn() || ecn.is_capable();
+                duplicates = state.duplicates(newer);
+                let place = duplicates.filter(|_| newer.sack_ranges == 0);
+                protected = place.is_some_and(|place| place <= KEPT_DUPLICATES);
+                // The first of a run counts too.
+                if protected && let Some(first) = self.slab.get_mut(state.tail) {
+                    first.protected = true;
+                }
+            }
             while filtered < MAX_FILTERED {
                 let Some(older) = self.redundant_tail(slot, newer, arrival) else {
                     break;
@@ -258,7 +379,8 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
                     break;
                 }
                 if self.survivor == Survivor::InSlot {
-                    self.replace(now, older, packet, *newer, sink);
+                    self.note(slot, newer, duplicates);
+                    self.replace(now, older, packet, (*newer, protected), sink);
                     return;
                 }
                 self.filter(now, slot, older, sink);
@@ -270,18 +392,11 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
                 && self
                     .limit
                     .admits(self.backlog.packets, self.backlog.bytes, len);
+        if admitted && let (Some(newer), Some(slot)) = (&info, slot) {
+            self.note(slot, newer, duplicates);
+        }
         let refused = match admitted {
-            true => self
-                .append(Queued {
-                    packet,
-                    ticket,
-                    info,
-                    slot,
-                    protected,
-                    previous: Place::NONE,
-                    following: Place::NONE,
-                })
-                .err(),
+            true => self.append(packet, ticket, info, (slot, protected)).err(),
             false => Some(packet),
         };
         if let Some(packet) = refused {
@@ -296,20 +411,23 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
 
     fn drain(&mut self) -> Option<P> {
         let head = self.order.head();
-        let queued = self.slab.remove(&mut self.order, head)?;
+        // What the flow needs is read in place: the packet alone is moved out.
+        let queued = self.slab.get(head)?;
         let header = queued.packet.header();
         self.backlog.leave(header.len);
-        if let Some(following) = self.slab.get_mut(queued.following) {
-            following.previous = Place::NONE;
-        }
         if let Some(state) = queued.slot.and_then(|slot| self.flows.get_mut(slot)) {
             if state.tail == head {
                 state.tail = Place::NONE;
             }
             if let Some(info) = &queued.info {
-                state.last_sent = (info.ack, header.arrival);
+                state.last_sent.set(info, header.arrival);
             }
         }
+        let following = queued.following;
+        if let Some(following) = self.slab.get_mut(following) {
+            following.previous = Place::NONE;
+        }
+        let queued = self.slab.remove(&mut self.order, head)?;
         Some(queued.packet)
     }
 

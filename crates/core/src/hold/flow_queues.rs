@@ -156,7 +156,9 @@ impl<P: Packet> Queue<P> for FlowQueues<P> {
             self.flows += 1;
         }
         while self.has_grown(before) && (!room || self.is_over_limit()) {
-            let Some(packet) = self.longest.top().and_then(|longest| self.take(longest)) else {
+            let lengths = self.queues.iter().map(|queue| queue.bytes);
+            let longest = self.longest.top(lengths);
+            let Some(packet) = longest.and_then(|longest| self.take(longest)) else {
                 break;
             };
             sink.dropped(now, packet, Reason::OverLimit);

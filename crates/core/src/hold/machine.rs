@@ -13,7 +13,7 @@ use crate::units::{Instant, Limit, Share};
 use alloc::boxed::Box;
 
 /// What a [`Machine`] is made of.
-pub struct Parts<Q> {
+pub struct Parts<Q, S = Box<dyn Service + Send>> {
     /// Which queue a packet joins.
     pub classifier: Classifier,
     /// The ACK queue.
@@ -25,7 +25,7 @@ pub struct Parts<Q> {
     /// Early drops and marks.
     pub aqm: Option<Box<dyn Aqm + Send>>,
     /// Which queue is served next.
-    pub service: Box<dyn Service + Send>,
+    pub service: S,
     /// What moves the settings.
     pub controller: Option<Box<dyn Controller + Send>>,
     /// How much may wait in all queues together.
@@ -55,11 +55,13 @@ impl Buffer {
 /// Queues of up to three classes, a service that chooses between ACKs and data, and a controller.
 ///
 /// It knows no part: a new one needs no change here.
-pub struct Machine<Q> {
+pub struct Machine<Q, S = Box<dyn Service + Send>> {
     classifier: Classifier,
-    queues: [Option<Q>; Class::COUNT],
+    ack: Q,
+    data: Q,
+    priority: Option<Q>,
     aqm: Option<Box<dyn Aqm + Send>>,
-    service: Box<dyn Service + Send>,
+    service: S,
     controller: Option<Box<dyn Controller + Send>>,
     needs: Needs,
     acked: Option<AckedBytes>,
@@ -72,13 +74,13 @@ pub struct Machine<Q> {
     next_ticket: u64,
 }
 
-impl<Q> Machine<Q> {
+impl<Q, S: Service> Machine<Q, S> {
     /// The machine of these parts, empty. `data_share` is the share that divides a buffer
     /// [in ratio](Buffer::InRatio) until the controller says otherwise.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub fn new<P: Packet>(parts: Parts<Q>, data_share: Option<Share>) -> Result<Self, BuildError>
+    pub fn new<P: Packet>(parts: Parts<Q, S>, data_share: Option<Share>) -> Result<Self, BuildError>
     where
         Q: Queue<P>,
     {
@@ -92,7 +94,9 @@ impl<Q> Machine<Q> {
         };
         let mut machine = Self {
             classifier: parts.classifier,
-            queues: [Some(parts.ack), Some(parts.data), parts.priority],
+            ack: parts.ack,
+            data: parts.data,
+            priority: parts.priority,
             aqm: parts.aqm,
             service: parts.service,
             next_step: match parts.controller {
@@ -116,9 +120,31 @@ impl<Q> Machine<Q> {
         Ok(machine)
     }
 
+    /// The queues that there are, with their classes.
+    fn queues(&self) -> impl Iterator<Item = (Class, &Q)> {
+        [
+            (Class::Ack, Some(&self.ack)),
+            (Class::Data, Some(&self.data)),
+            (Class::Priority, self.priority.as_ref()),
+        ]
+        .into_iter()
+        .filter_map(|(class, queue)| Some((class, queue?)))
+    }
+
+    fn queues_mut(&mut self) -> impl Iterator<Item = &mut Q> {
+        [&mut self.ack, &mut self.data]
+            .into_iter()
+            .chain(self.priority.as_mut())
+    }
+
+    /// The queue of a class; priority packets without a queue of theirs are data.
     #[inline]
-    fn queue(&mut self, class: Class) -> Option<&mut Q> {
-        self.queues[class as usize].as_mut()
+    fn queue(&mut self, class: Class) -> &mut Q {
+        match (class, &mut self.priority) {
+            (Class::Ack, _) => &mut self.ack,
+            (Class::Priority, Some(queue)) => queue,
+            (Class::Data | Class::Priority, _) => &mut self.data,
+        }
     }
 
     /// Runs the controller if it is time. Costs a comparison otherwise.
@@ -159,11 +185,9 @@ impl<Q> Machine<Q> {
         Q: Queue<P>,
     {
         let mut levels = Levels::default();
-        for (class, queue) in Class::ALL.iter().zip(&self.queues) {
-            if let Some(queue) = queue {
-                let (backlog, limit) = (queue.backlog(), queue.limit());
-                levels.set(*class, Level { backlog, limit });
-            }
+        for (class, queue) in self.queues() {
+            let (backlog, limit) = (queue.backlog(), queue.limit());
+            levels.set(class, Level { backlog, limit });
         }
         levels
     }
@@ -188,7 +212,7 @@ impl<Q> Machine<Q> {
         Q: Queue<P>,
     {
         self.service.tune(settings);
-        for queue in self.queues.iter_mut().flatten() {
+        for queue in self.queues_mut() {
             queue.tune(settings);
         }
         let (mut ack_limit, mut data_limit) = (settings.ack_limit, settings.data_limit);
@@ -198,8 +222,8 @@ impl<Q> Machine<Q> {
             // A class over its limit since the ratio moved still fills places of the other.
             self.shared = Some(limit.with_value(data.value() + ack.value()));
         }
-        for (class, limit) in [(Class::Ack, ack_limit), (Class::Data, data_limit)] {
-            if let (Some(queue), Some(limit)) = (self.queue(class), limit) {
+        for (queue, limit) in [(&mut self.ack, ack_limit), (&mut self.data, data_limit)] {
+            if let Some(limit) = limit {
                 queue.set_limit(limit);
             }
         }
@@ -211,35 +235,58 @@ impl<Q> Machine<Q> {
     where
         Q: Queue<P>,
     {
-        self.queues
-            .iter()
-            .flatten()
-            .fold(Backlog::default(), |sum, queue| sum + queue.backlog())
+        let both = self.ack.backlog() + self.data.backlog();
+        match &self.priority {
+            None => both,
+            Some(queue) => both + queue.backlog(),
+        }
     }
 
-    /// Whether the AQM lets an arrival in; marks it if that suffices.
-    fn passes_aqm<P: Packet>(
+    /// Lets an arrival into its queue. All that is done to the packet before is done by reference, so
+    /// that it is moved once.
+    #[inline]
+    fn admit<P: Packet>(
         &mut self,
         now: Instant,
         class: Class,
-        packet: &mut P,
+        room: bool,
+        packet: P,
         sink: &mut dyn Sink<P>,
-    ) -> bool
-    where
+    ) where
+        Q: Queue<P>,
+    {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.queue(class).enqueue(now, ticket, packet, room, sink);
+        self.follow();
+    }
+
+    /// Asks the AQM, which may mark the packet, or drop it in the queue's place.
+    #[inline(never)]
+    fn ask_aqm<P: Packet>(
+        &mut self,
+        now: Instant,
+        class: Class,
+        room: bool,
+        mut packet: P,
+        sink: &mut dyn Sink<P>,
+    ) where
         Q: Queue<P>,
     {
         let backlog = self.waiting();
-        let Some(aqm) = &mut self.aqm else {
-            return true;
+        let verdict = match &mut self.aqm {
+            Some(aqm) => aqm.arrives(now, packet.header(), class, backlog),
+            None => Verdict::Pass,
         };
-        match aqm.arrives(now, packet.header(), class, backlog) {
-            Verdict::Pass => true,
-            Verdict::Mark if packet.mark_ce() => {
-                sink.marked(now, packet.header());
-                true
+        match verdict {
+            Verdict::Pass => {}
+            Verdict::Mark if packet.mark_ce() => sink.marked(now, packet.header()),
+            Verdict::Mark | Verdict::Drop => {
+                self.next_ticket += 1;
+                return sink.dropped(now, packet, Reason::Aqm);
             }
-            Verdict::Mark | Verdict::Drop => false,
         }
+        self.admit(now, class, room, packet, sink);
     }
 }
 
@@ -256,13 +303,13 @@ pub fn split_buffer(limit: Limit, data_share: Share) -> (Limit, Limit) {
     (limit.with_value(data), limit.with_value(ack))
 }
 
-impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<Q> {
+impl<P: Packet, Q: Queue<P>, S: Service> Qdisc<P> for Machine<Q, S> {
     #[inline]
-    fn enqueue(&mut self, now: Instant, mut packet: P, sink: &mut dyn Sink<P>) {
+    fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         self.control(now);
         let header = packet.header();
         let class = match self.classifier.class(header) {
-            Class::Priority if self.queues[Class::Priority as usize].is_none() => Class::Data,
+            Class::Priority if self.priority.is_none() => Class::Data,
             class => class,
         };
         self.signals.arrived.count(header, class == Class::Ack);
@@ -273,15 +320,10 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<Q> {
                 limit.admits(backlog.packets, backlog.bytes, header.len)
             }
         };
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        if self.aqm.is_some() && !self.passes_aqm(now, class, &mut packet, sink) {
-            return sink.dropped(now, packet, Reason::Aqm);
+        match self.aqm {
+            None => self.admit(now, class, room, packet, sink),
+            Some(_) => self.ask_aqm(now, class, room, packet, sink),
         }
-        if let Some(queue) = self.queue(class) {
-            queue.enqueue(now, ticket, packet, room, sink);
-        }
-        self.follow();
     }
 
     #[inline]
@@ -289,12 +331,11 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<Q> {
         self.control(now);
         // An AQM in a queue may drop all that waits there, once for each queue.
         for _ in 0..=Class::COUNT {
-            let [ack, data, priority] = &mut self.queues;
             let heads = Heads {
-                ack: ack.as_mut().and_then(Queue::head),
-                data: data.as_mut().and_then(Queue::head),
+                ack: self.ack.head(),
+                data: self.data.head(),
             };
-            let class = match priority.as_mut().and_then(Queue::head) {
+            let class = match self.priority.as_mut().and_then(Queue::head) {
                 Some(_) => Class::Priority,
                 None => match self.service.next(now, heads) {
                     Next::Serve(class) => class,
@@ -302,7 +343,7 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<Q> {
                     Next::Empty => return Dequeue::Empty,
                 },
             };
-            let Some(packet) = self.queue(class).and_then(|queue| queue.dequeue(now, sink)) else {
+            let Some(packet) = self.queue(class).dequeue(now, sink) else {
                 continue;
             };
             let header = packet.header();
@@ -341,9 +382,7 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<Q> {
     /// In the order of arrival over all classes, so that a successor sees what this one saw.
     fn drain(&mut self) -> Option<P> {
         let first = self
-            .queues
-            .iter_mut()
-            .flatten()
+            .queues_mut()
             .filter_map(|queue| Some((queue.head()?.ticket, queue)))
             .min_by_key(|(ticket, _)| *ticket);
         let (_, queue) = first?;
@@ -362,14 +401,14 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<Q> {
         if let Some(aqm) = &self.aqm {
             aqm.probe(show);
         }
-        for (name, queue) in ["ack_limit", "data_limit", "priority_limit"]
-            .iter()
-            .zip(&self.queues)
-        {
-            if let Some(queue) = queue {
-                queue.probe(show);
-                show(name, Reading::Count(queue.limit().value()));
-            }
+        for (class, queue) in self.queues() {
+            queue.probe(show);
+            let name = match class {
+                Class::Ack => "ack_limit",
+                Class::Data => "data_limit",
+                Class::Priority => "priority_limit",
+            };
+            show(name, Reading::Count(queue.limit().value()));
         }
     }
 }

@@ -44,8 +44,6 @@ pub struct Meters {
     pub sent: PerClass<Counter>,
     /// Packets that got a congestion mark, on their way to be transmitted.
     pub marked: PerClass<Counter>,
-    /// What waits.
-    pub backlog: PerClass<Backlog>,
     /// Time that the link was busy, the packet on it counted whole.
     pub busy: PerClass<Duration>,
     left: [PerClass<Counter>; Reason::COUNT],
@@ -55,6 +53,21 @@ impl Meters {
     /// Packets that left for one reason.
     pub fn left(&self, reason: Reason) -> PerClass<Counter> {
         self.left[reason as usize]
+    }
+
+    /// What waits: what arrived and has neither been sent nor left.
+    pub fn backlog(&self) -> PerClass<Backlog> {
+        let mut backlog = PerClass::default();
+        for class in TrafficClass::ALL {
+            let left = self.left.iter().map(|left| left.of(class));
+            let gone: Counter = left.chain([self.sent.of(class)]).sum();
+            let waits = self.arrived.of(class) - gone;
+            *backlog.of_mut(class) = Backlog {
+                packets: waits.packets as u32,
+                bytes: waits.bytes,
+            };
+        }
+        backlog
     }
 
     /// Packets of one fate: lost, filtered, or sent with a mark.
@@ -76,7 +89,6 @@ impl Meters {
     #[inline]
     pub fn arrives(&mut self, class: TrafficClass, len: u32) {
         self.arrived.of_mut(class).add(len);
-        self.backlog.of_mut(class).join(len);
     }
 
     /// A packet that arrived starts on the link, which it keeps `busy`.
@@ -84,7 +96,6 @@ impl Meters {
     pub fn sends(&mut self, header: &Header, busy: Duration) {
         let class = header.traffic_class();
         self.sent.of_mut(class).add(header.len);
-        self.backlog.of_mut(class).leave(header.len);
         *self.busy.of_mut(class) = self.busy.of(class) + busy;
     }
 
@@ -95,13 +106,11 @@ impl Meters {
         if let Some(left) = self.left.get_mut(reason as usize) {
             left.of_mut(class).add(header.len);
         }
-        self.backlog.of_mut(class).leave(header.len);
     }
 
     /// A packet is handed over to another discipline: as if it had never come here.
     pub fn hands_over(&mut self, header: &Header) {
         let class = header.traffic_class();
-        self.backlog.of_mut(class).leave(header.len);
         let arrived = self.arrived.of_mut(class);
         arrived.packets = arrived.packets.wrapping_sub(1);
         arrived.bytes = arrived.bytes.wrapping_sub(u64::from(header.len));

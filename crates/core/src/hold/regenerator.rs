@@ -2,10 +2,10 @@
 //! (SAD, sec. 3; RFC 3449, sec. 5.3.1), so that senders get their clock back.
 
 use super::capacity::{BuildError, slots};
-use super::flow_table::FlowTable;
+use super::flow_table::{FlowTable, Slot};
 use super::slab::{List, Place, Slab};
 use crate::decide::ack::{AckInfo, before};
-use crate::packet::{Flow, Packet};
+use crate::packet::{Flow, Header, Packet};
 use crate::qdisc::{Reason, Sink};
 use crate::units::{Duration, Instant};
 use alloc::boxed::Box;
@@ -37,17 +37,76 @@ const MAX_REGENERATED: u32 = 256;
 /// The longest that an ACK is held for pacing.
 const MAX_HOLD: Duration = Duration::from_millis(50);
 const MAX_FLOWS: u32 = 4096;
+/// Data segments of one flow, and of all, that ACKs are regenerated for after they passed: what may
+/// be in flight at 1 Gbit/s and at 10 Gbit/s over 150 ms. Whatever is sent, no more ACKs than these
+/// are regenerated at once, times the factor, and then one for each segment that passes.
+const MAX_FLOW_CREDIT: u32 = 1 << 14;
+const MAX_CREDIT: u32 = 1 << 17;
 /// Packets held at once; arrivals beyond are dropped. 50 ms of ACKs at 80 000 a second.
 const MAX_HELD: u32 = 1 << 12;
 
 #[derive(Clone, Copy, Debug)]
 struct FlowState {
+    /// The highest acknowledgement number, and when the latest ACK came.
     newest: u32,
     passed: Instant,
+    /// An ACK has come.
+    known: bool,
+    /// When a packet of either direction came last.
+    used: Instant,
+    /// Data that passed the other way and that no ACK has claimed yet.
+    credit: Credit,
     /// No later ACK of the flow leaves before this.
     busy_until: Instant,
     /// Duplicates passed: the next jump closes a hole and stands for no ACK that was filtered.
     hole: bool,
+}
+
+impl FlowState {
+    const fn new(now: Instant) -> Self {
+        Self {
+            newest: 0,
+            passed: now,
+            known: false,
+            used: now,
+            credit: Credit::NONE,
+            busy_until: now,
+            hole: false,
+        }
+    }
+}
+
+/// Data for which ACKs may be regenerated.
+#[derive(Clone, Copy, Debug)]
+struct Credit {
+    segments: u32,
+    bytes: u32,
+}
+
+impl Credit {
+    const NONE: Self = Self {
+        segments: 0,
+        bytes: 0,
+    };
+
+    fn earn(&mut self, payload: u32) {
+        if self.segments < MAX_FLOW_CREDIT {
+            self.segments += 1;
+            self.bytes = self.bytes.saturating_add(payload);
+        }
+    }
+
+    /// Claims up to `jump` bytes for an ACK and those before it, one per `segment`; answers how many
+    /// ACKs that are.
+    fn claim(&mut self, jump: u32, segment: u32) -> u32 {
+        let bytes = jump.min(self.bytes);
+        // Of segments shorter than `segment` more are claimed than ACKs regenerated.
+        let share = u64::from(self.segments) * u64::from(bytes);
+        let segments = share.div_ceil(u64::from(self.bytes).max(1)) as u32;
+        self.bytes -= bytes;
+        self.segments -= segments;
+        bytes.div_ceil(segment).min(segments)
+    }
 }
 
 /// A packet, and the ACKs that leave before it.
@@ -73,6 +132,10 @@ type Due = (Instant, u64, Place);
 /// copies of the real ACK; none for ACKs that carry SACK ranges or ECN marks, are signed, or carry
 /// unknown options, and none across a hole that closes. The copies are made as they
 /// leave: a packet costs one place, however many ACKs it stands for.
+///
+/// An ACK is regenerated only for data that was [observed](Self::observe) to pass the other way and
+/// that no ACK has claimed before. So whatever numbers a receiver sends, all ACKs of a flow together
+/// are at most as many as its data segments, times the factor.
 #[derive(Clone, Debug)]
 pub struct Regenerator<P> {
     params: RegeneratorParams,
@@ -80,6 +143,8 @@ pub struct Regenerator<P> {
     slab: Slab<Held<P>>,
     list: List,
     due: DueHeap,
+    /// Data segments of all flows that ACKs may be regenerated for.
+    credit: u32,
     next_ticket: u64,
     regenerated: u64,
 }
@@ -104,9 +169,30 @@ impl<P: Packet + Clone> Regenerator<P> {
             slab: Slab::new(MAX_HELD)?,
             list: List::EMPTY,
             due: DueHeap::new(MAX_HELD)?,
+            credit: 0,
             next_ticket: 0,
             regenerated: 0,
         })
+    }
+
+    /// Sees a packet that passes towards the slow link, `reverse`: ACKs of its data may be
+    /// regenerated. Without this none are.
+    pub fn observe(&mut self, now: Instant, reverse: &Header) {
+        if !reverse.is_tcp_data() {
+            return;
+        }
+        let slot = self.flow(now, reverse.flow.reverse());
+        if let Some(state) = slot.and_then(|slot| self.flows.get_mut(slot)) {
+            state.used = state.used.max(now);
+            state.credit.earn(reverse.payload);
+            self.credit = (self.credit + 1).min(MAX_CREDIT);
+        }
+    }
+
+    fn flow(&mut self, now: Instant, flow: Flow) -> Option<Slot> {
+        let last_used = |state: &FlowState| Some(state.used.as_nanos());
+        self.flows
+            .find_or_insert(flow, last_used, || FlowState::new(now))
     }
 
     /// Takes a packet that came over the slow link.
@@ -160,17 +246,16 @@ impl<P: Packet + Clone> Regenerator<P> {
             gap: Duration::ZERO,
             previous: info.ack,
         };
-        let new = || FlowState {
-            newest: info.ack,
-            passed: now,
-            busy_until: now,
-            hole: false,
-        };
-        let last_used = |state: &FlowState| Some(state.passed.as_nanos());
-        let slot = self.flows.find_or_insert(flow, last_used, new);
+        let slot = self.flow(now, flow);
         let Some(state) = slot.and_then(|slot| self.flows.get_mut(slot)) else {
             return nothing;
         };
+        if !state.known {
+            state.known = true;
+            state.newest = info.ack;
+            state.passed = now;
+        }
+        state.used = state.used.max(now);
         let previous = state.newest;
         let start = state.busy_until.max(now);
         let advances = before(previous, info.ack);
@@ -182,15 +267,20 @@ impl<P: Packet + Clone> Regenerator<P> {
             state.newest = info.ack;
         }
         let jump = info.ack.wrapping_sub(previous);
-        let filtered = if regular {
-            jump.div_ceil(params.segment.max(1)) - 1
-        } else {
-            0
+        // What an ACK claims is claimed, whether any are regenerated for it or not.
+        let claimed = match advances {
+            true => state.credit.claim(jump, params.segment.max(1)),
+            false => 0,
+        };
+        let filtered = match regular {
+            true => claimed.saturating_sub(1).min(self.credit),
+            false => 0,
         };
         let count = filtered
             .saturating_mul(params.factor)
             .min(MAX_REGENERATED)
             .min(jump.saturating_sub(1));
+        self.credit -= filtered;
         let gap = match params.paced {
             true => since.min(MAX_HOLD) / (u64::from(count) + 1),
             false => Duration::ZERO,
@@ -367,7 +457,23 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// What leaves, and when, for ACKs 10 ms apart.
+    /// A data segment of the other direction.
+    fn data(payload: u32) -> Header {
+        Header {
+            flow: ack(0).0.flow.reverse(),
+            payload,
+            protocol: Protocol::Tcp,
+            ..Header::default()
+        }
+    }
+
+    fn see(regenerator: &mut Regenerator<Ack>, now: Instant, segments: u32) {
+        for _ in 0..segments {
+            regenerator.observe(now, &data(SEGMENT.segment));
+        }
+    }
+
+    /// What leaves, and when, for ACKs 10 ms apart whose data was seen.
     fn pass(params: RegeneratorParams, acks: &[Ack]) -> Vec<(u64, u32)> {
         let mut regenerator = Regenerator::new(params).unwrap();
         let mut left = Vec::new();
@@ -377,9 +483,13 @@ mod tests {
                 left.push((due.as_nanos() / 1_000_000, ack.0.ack));
             }
         };
+        let mut newest = 0;
         for (index, ack) in acks.iter().enumerate() {
             let now = at(10 * index as u64);
             drain(&mut regenerator, now);
+            let segments = ack.0.ack.saturating_sub(newest).div_ceil(SEGMENT.segment);
+            see(&mut regenerator, now, segments);
+            newest += segments * SEGMENT.segment;
             regenerator.push(now, *ack, &mut Discard);
         }
         drain(&mut regenerator, Instant::MAX);
@@ -466,5 +576,80 @@ mod tests {
         let mut sacked = ack(9000);
         sacked.1.sack_ranges = 1;
         assert_eq!(pass(SEGMENT, &[ack(0), sacked, ack(20_000)]).len(), 3);
+    }
+
+    /// All that leaves for `acks` 1 us apart after `segments` data segments.
+    fn count(params: RegeneratorParams, segments: u32, acks: impl Iterator<Item = u32>) -> u64 {
+        let mut regenerator = Regenerator::new(params).unwrap();
+        regenerator.push(at(0), ack(0), &mut Discard);
+        see(&mut regenerator, at(0), segments);
+        for (index, number) in acks.enumerate() {
+            let now = at(1) + Duration::from_micros(index as u64);
+            regenerator.push(now, ack(number), &mut Discard);
+            while regenerator.pop(now).is_some() {}
+        }
+        while regenerator.pop(Instant::MAX).is_some() {}
+        regenerator.regenerated()
+    }
+
+    #[test]
+    fn acks_of_data_that_did_not_pass_are_not_regenerated() {
+        let leaps = || (1..=10_000).map(|n: u32| n.wrapping_mul(256 * 1000));
+        assert_eq!(count(SEGMENT, 0, leaps()), 0);
+        // The last segment's ACK is the receiver's own.
+        assert_eq!(count(SEGMENT, 300, leaps()), 255 + 43);
+        // Small steps that leave room for one between any two.
+        let steps = (1..=10_000).map(|n| n * 2000);
+        assert_eq!(count(SEGMENT, 0, steps.clone()), 0);
+        assert_eq!(count(SEGMENT, 20_000, steps), 8192, "the most of one flow");
+    }
+
+    #[test]
+    fn a_factor_multiplies_the_bound() {
+        let double = RegeneratorParams {
+            factor: 2,
+            ..SEGMENT
+        };
+        let leaps = (1..=10_000).map(|n| n * 100_000);
+        assert_eq!(count(double, 100, leaps), 198);
+    }
+
+    #[test]
+    fn short_segments_count_by_their_bytes_and_long_ones_once() {
+        let regenerated = |payload, segments: u32, jump| {
+            let mut regenerator = Regenerator::new(SEGMENT).unwrap();
+            regenerator.push(at(0), ack(0), &mut Discard);
+            for _ in 0..segments {
+                regenerator.observe(at(0), &data(payload));
+            }
+            regenerator.push(at(1), ack(jump), &mut Discard);
+            regenerator.push(at(2), ack(jump + 100_000), &mut Discard);
+            while regenerator.pop(Instant::MAX).is_some() {}
+            regenerator.regenerated()
+        };
+        assert_eq!(regenerated(1000, 10, 10_000), 9);
+        assert_eq!(regenerated(100, 100, 10_000), 9);
+        assert_eq!(regenerated(1, 100, 10_000), 0);
+        assert_eq!(regenerated(9000, 10, 90_000), 9);
+    }
+
+    #[test]
+    fn data_is_claimed_by_one_ack_and_in_one_flow_only() {
+        let mut regenerator = Regenerator::new(SEGMENT).unwrap();
+        see(&mut regenerator, at(0), 10);
+        let mut other = ack(0);
+        other.0.flow = Flow(8);
+        for (number, expected) in [(0, 0), (50_000, 0)] {
+            other.0.ack = number;
+            other.1.ack = number;
+            regenerator.push(at(1), other, &mut Discard);
+            while regenerator.pop(Instant::MAX).is_some() {}
+            assert_eq!(regenerator.regenerated(), expected);
+        }
+        for (number, expected) in [(0, 0), (5000, 4), (10_000, 8), (20_000, 8)] {
+            regenerator.push(at(2), ack(number), &mut Discard);
+            while regenerator.pop(Instant::MAX).is_some() {}
+            assert_eq!(regenerator.regenerated(), expected);
+        }
     }
 }

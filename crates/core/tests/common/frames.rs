@@ -90,7 +90,8 @@ pub(crate) fn udp(ip: IpHeaders, payload: &[u8]) -> Vec<u8> {
 /// An IPv4 packet of any protocol.
 pub(crate) fn ipv4_of(protocol: IpNumber, payload: &[u8]) -> Vec<u8> {
     let len = u16::try_from(payload.len()).unwrap();
-    let header = Ipv4Header::new(len, 64, protocol, HOME, SERVER).unwrap();
+    let mut header = Ipv4Header::new(len, 64, protocol, HOME, SERVER).unwrap();
+    header.header_checksum = header.calc_header_checksum();
     [&header.to_bytes(), payload].concat()
 }
 

@@ -18,6 +18,15 @@ pub enum Feature {
     Lro,
 }
 
+/// Whether an offload of the interface is on.
+///
+/// # Errors
+/// No such interface, or it does not have the offload.
+pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
+    let (get, _, bit) = feature.commands();
+    Ok(Interfaces::new()?.ethtool(interface, get, 0)? & bit != 0)
+}
+
 /// Switches an offload of the interface; returns what it was.
 ///
 /// # Errors

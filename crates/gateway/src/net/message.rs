@@ -20,6 +20,16 @@ impl Message {
         Self::new(kind, 0)
     }
 
+    /// A request for one thing that is there.
+    pub(super) fn get(kind: u16) -> Self {
+        Self::new(kind, 0)
+    }
+
+    /// A request for all there is of a kind.
+    pub(super) fn dump(kind: u16) -> Self {
+        Self::new(kind, libc::NLM_F_DUMP)
+    }
+
     fn new(kind: u16, flags: libc::c_int) -> Self {
         let flags = (flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
         // nlmsghdr: length, filled last; type, flags, sequence number, port.
@@ -83,18 +93,52 @@ impl Route {
 
     /// Sends a request and waits for the kernel's word on it.
     pub(super) fn request(&mut self, message: Message) -> io::Result<()> {
+        self.ask(message, &mut |_| ())
+    }
+
+    /// Sends a request and shows `each` the body of every answer, up to the kernel's last word.
+    pub(super) fn ask(&mut self, message: Message, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         self.0.write_all(&message.finish())?;
-        // The answer repeats the request behind the error number.
-        let mut answer = [0; 4096];
-        let len = self.0.read(&mut answer)?;
-        let error = answer[..len]
-            .get(HEADER..HEADER + 4)
-            .and_then(|code| code.try_into().ok())
-            .map(i32::from_ne_bytes)
-            .ok_or(io::ErrorKind::UnexpectedEof)?;
-        match error {
-            0 => Ok(()),
-            error => Err(io::Error::from_raw_os_error(-error)),
+        let mut answers = vec![0; 1 << 16];
+        loop {
+            let len = self.0.read(&mut answers)?;
+            let mut rest = &answers[..len];
+            if rest.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            while let Some((kind, body, after)) = split(rest) {
+                // The last word begins with an error number; the request is repeated behind it.
+                if [libc::NLMSG_ERROR, libc::NLMSG_DONE].contains(&kind) {
+                    let error = body
+                        .first_chunk()
+                        .map_or(0, |code| i32::from_ne_bytes(*code));
+                    return match error {
+                        0 => Ok(()),
+                        error => Err(io::Error::from_raw_os_error(-error)),
+                    };
+                }
+                each(body);
+                rest = after;
+            }
         }
     }
+}
+
+/// Kind and body of the first message, and those after it.
+fn split(bytes: &[u8]) -> Option<(libc::c_int, &[u8], &[u8])> {
+    let len = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
+    let kind = u16::from_ne_bytes([*bytes.get(4)?, *bytes.get(5)?]);
+    let after = bytes.get(len.next_multiple_of(4)..).unwrap_or(&[]);
+    Some((kind.into(), bytes.get(HEADER..len)?, after))
+}
+
+/// The attributes of a message: what follows its fixed structure.
+pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let len = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+        let kind = u16::from_ne_bytes([*bytes.get(2)?, *bytes.get(3)?]);
+        let value = bytes.get(4..len)?;
+        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or(&[]);
+        Some((kind & !(libc::NLA_F_NESTED as u16), value))
+    })
 }

@@ -2,15 +2,17 @@
 //! offloads; and network namespaces themselves. No external program is needed.
 
 mod features;
+mod look;
 mod message;
 mod netns;
 
-pub use features::{Feature, set_feature};
+pub use features::{Feature, feature, set_feature};
+pub use look::{Address, LinkInfo};
 pub use netns::Netns;
 
 use message::{Message, Route};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 /// One end of a veth pair to be made.
@@ -91,6 +93,57 @@ impl Network {
         self.0.request(request)
     }
 
+    /// Lets an interface take part in ARP, or not.
+    ///
+    /// # Errors
+    /// There is none of this index, or the caller lacks CAP_NET_ADMIN.
+    pub fn set_arp(&mut self, index: u32, on: bool) -> io::Result<()> {
+        let mut request = Message::change(libc::RTM_NEWLINK);
+        let mut body = interface(index, libc::IFF_NOARP as u32);
+        if on {
+            body[8..12].fill(0);
+        }
+        request.body(&body);
+        self.0.request(request)
+    }
+
+    /// Gives an interface another name.
+    ///
+    /// # Errors
+    /// There is none of this index, the name is taken, or the caller lacks CAP_NET_ADMIN.
+    pub fn rename(&mut self, index: u32, name: &str) -> io::Result<()> {
+        let mut request = Message::change(libc::RTM_NEWLINK);
+        request.body(&interface(index, 0));
+        request.text(libc::IFLA_IFNAME, name);
+        self.0.request(request)
+    }
+
+    /// Makes a bridge, down.
+    ///
+    /// # Errors
+    /// `AlreadyExists` for a name or index in use; the kernel has no bridges; CAP_NET_ADMIN is
+    /// missing.
+    pub fn add_bridge(&mut self, name: &str, index: u32) -> io::Result<()> {
+        let mut request = Message::create(libc::RTM_NEWLINK);
+        request.body(&interface(index, 0));
+        request.text(libc::IFLA_IFNAME, name);
+        request.nest(libc::IFLA_LINKINFO, |request| {
+            request.text(libc::IFLA_INFO_KIND, "bridge");
+        });
+        self.0.request(request)
+    }
+
+    /// Puts an interface into a bridge or bond.
+    ///
+    /// # Errors
+    /// There is none of this index, it cannot, or the caller lacks CAP_NET_ADMIN.
+    pub fn set_master(&mut self, index: u32, master: u32) -> io::Result<()> {
+        let mut request = Message::change(libc::RTM_NEWLINK);
+        request.body(&interface(index, 0));
+        request.attribute(libc::IFLA_MASTER, &master.to_ne_bytes());
+        self.0.request(request)
+    }
+
     /// Sets the largest packet that an interface carries.
     ///
     /// # Errors
@@ -116,14 +169,23 @@ impl Network {
     ///
     /// # Errors
     /// There is no such interface, or it has the address.
-    pub fn add_address(&mut self, index: u32, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
+    pub fn add_address(
+        &mut self,
+        index: u32,
+        address: impl Into<IpAddr>,
+        prefix: u8,
+    ) -> io::Result<()> {
+        let (family, octets) = match address.into() {
+            IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
+            IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
+        };
         let mut request = Message::create(libc::RTM_NEWADDR);
         // ifaddrmsg: family, prefix, flags, scope, index.
-        let mut body = [libc::AF_INET as u8, prefix, 0, 0, 0, 0, 0, 0];
+        let mut body = [family as u8, prefix, 0, 0, 0, 0, 0, 0];
         body[4..].copy_from_slice(&index.to_ne_bytes());
         request.body(&body);
-        request.attribute(libc::IFA_LOCAL, &address.octets());
-        request.attribute(libc::IFA_ADDRESS, &address.octets());
+        request.attribute(libc::IFA_LOCAL, &octets);
+        request.attribute(libc::IFA_ADDRESS, &octets);
         self.0.request(request)
     }
 

@@ -18,13 +18,6 @@ impl Interfaces {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// The interface's index.
-    pub(crate) fn index(&self, name: &str) -> io::Result<u32> {
-        let request = self.ask(name, libc::SIOCGIFINDEX)?;
-        // SAFETY: the kernel has filled this member.
-        Ok(unsafe { request.ifr_ifru.ifru_ifindex }.cast_unsigned())
-    }
-
     /// The largest network packet it carries.
     pub(crate) fn mtu(&self, name: &str) -> io::Result<u32> {
         let request = self.ask(name, libc::SIOCGIFMTU)?;
@@ -32,16 +25,33 @@ impl Interfaces {
         Ok(unsafe { request.ifr_ifru.ifru_mtu }.cast_unsigned())
     }
 
-    /// Its link layer, `ARPHRD_ETHER` for Ethernet, and its address there.
-    pub(crate) fn hardware(&self, name: &str) -> io::Result<(u16, [u8; 6])> {
-        let request = self.ask(name, libc::SIOCGIFHWADDR)?;
-        // SAFETY: the kernel has filled this member.
-        let address = unsafe { request.ifr_ifru.ifru_hwaddr };
-        let mut mac = [0; 6];
-        for (to, from) in mac.iter_mut().zip(address.sa_data) {
-            *to = from.cast_unsigned();
+    /// Its speed in Mbit/s, if its driver knows.
+    pub(crate) fn speed(&self, name: &str) -> io::Result<Option<u32>> {
+        const ETHTOOL_GSET: u32 = 1;
+        /// `ethtool_cmd` of `linux/ethtool.h`.
+        #[repr(C)]
+        #[derive(Default)]
+        struct Settings {
+            command: u32,
+            supported: u32,
+            advertised: u32,
+            speed_low: u16,
+            bytes: [u8; 6],
+            words: [u32; 2],
+            speed_high: u16,
+            more_bytes: [u8; 2],
+            more_words: [u32; 3],
         }
-        Ok((address.sa_family, mac))
+        let mut settings = Settings {
+            command: ETHTOOL_GSET,
+            ..Settings::default()
+        };
+        let mut request = named(name)?;
+        request.ifr_ifru.ifru_data = (&raw mut settings).cast();
+        self.call(libc::SIOCETHTOOL, &mut request)?;
+        let speed = u32::from(settings.speed_high) << 16 | u32::from(settings.speed_low);
+        // Unknown is all ones, in 16 bits for old drivers.
+        Ok((speed != u32::MAX && speed != 0xffff && speed != 0).then_some(speed))
     }
 
     /// Reads (returns `Some`) or sets an ethtool switch.

@@ -5,6 +5,7 @@ mod interface;
 mod mapping;
 mod netns;
 mod poll;
+mod ready;
 mod ring;
 mod socket;
 
@@ -13,6 +14,7 @@ pub(crate) use interface::Interfaces;
 pub(crate) use netns::{enter_netns, unshare_netns};
 pub(crate) use poll::prefer_this_thread;
 pub use poll::{poll, precise_timers};
+pub(crate) use ready::{Interest, end_process_in, wait_ready, yield_to_forwarding};
 pub(crate) use ring::{Received, RxRing};
 pub(crate) use socket::PacketSocket;
 

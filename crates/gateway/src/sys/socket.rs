@@ -72,7 +72,8 @@ impl PacketSocket {
         set(libc::SO_RCVBUFFORCE).or_else(|_| set(libc::SO_RCVBUF))
     }
 
-    /// Takes one frame from the queue outside the ring, its virtio_net_hdr before it.
+    /// Takes one frame from the queue outside the ring, its virtio_net_hdr before it. Answers its
+    /// length, which is beyond that of `into` if it was cut.
     pub(crate) fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
         // SAFETY: the buffer is valid for its length during the call.
         let answer = unsafe {
@@ -80,7 +81,7 @@ impl PacketSocket {
                 self.0.as_raw_fd(),
                 into.as_mut_ptr().cast(),
                 into.len(),
-                libc::MSG_DONTWAIT,
+                libc::MSG_DONTWAIT | libc::MSG_TRUNC,
             )
         };
         usize::try_from(answer).map_err(|_| io::Error::last_os_error())

@@ -1,6 +1,7 @@
 //! `home - lan|gateway|wan - net`, joined by veth pairs.
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
+pub(crate) mod checksums;
 pub(crate) mod disciplines;
 pub(crate) mod wait;
 pub(crate) mod wire;

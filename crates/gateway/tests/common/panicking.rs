@@ -1,11 +1,6 @@
-//! A catalog from outside, whose `red` panics.
+//! A catalog from outside, whose `red` panics and whose `acc` hangs.
 
-use asymq_core::catalog::{
-    BoxedQdisc, BoxedQueue, Catalog, Config, Entry, Role, Standard, StartedController,
-};
-use asymq_core::decide::aqm::Aqm;
-use asymq_core::decide::classify::Classifier;
-use asymq_core::decide::service::Service;
+use asymq_core::catalog::{BoxedQdisc, BoxedQueue, Catalog, Config, Entry, Role, Standard};
 use asymq_core::hold::BuildError;
 use asymq_core::units::{Instant, Limit};
 use asymq_core::{Backlog, Dequeue, Packet, Qdisc, Sink};
@@ -18,6 +13,28 @@ struct Panics;
 impl<P: Packet> Qdisc<P> for Panics {
     fn enqueue(&mut self, _: Instant, _: P, _: &mut dyn Sink<P>) {
         panic!("this discipline panics, as the test wants");
+    }
+
+    fn dequeue(&mut self, _: Instant, _: &mut dyn Sink<P>) -> Dequeue<P> {
+        Dequeue::Empty
+    }
+
+    fn drain(&mut self) -> Option<P> {
+        None
+    }
+
+    fn backlog(&self) -> Backlog {
+        Backlog::default()
+    }
+}
+
+struct Hangs;
+
+impl<P: Packet> Qdisc<P> for Hangs {
+    fn enqueue(&mut self, _: Instant, _: P, _: &mut dyn Sink<P>) {
+        loop {
+            std::thread::park();
+        }
     }
 
     fn dequeue(&mut self, _: Instant, _: &mut dyn Sink<P>) -> Dequeue<P> {
@@ -47,28 +64,13 @@ impl Catalog for Panicking {
         Standard.queue(role, config, limit)
     }
 
-    fn classifier(&self, config: &Config) -> Result<Classifier, BuildError> {
-        Standard.classifier(config)
-    }
-
-    fn aqm(&self, config: &Config) -> Result<Option<Box<dyn Aqm + Send>>, BuildError> {
-        Standard.aqm(config)
-    }
-
-    fn service(&self, config: &Config) -> Result<Box<dyn Service + Send>, BuildError> {
-        Standard.service(config)
-    }
-
-    fn controller(&self, config: &Config) -> Result<Option<StartedController>, BuildError> {
-        Standard.controller(config)
-    }
-
     fn build<P: Packet + Send + 'static>(
         &self,
         config: &Config,
     ) -> Result<BoxedQdisc<P>, BuildError> {
         match config.qdisc.as_str() {
             "red" => Ok(Box::new(Panics)),
+            "acc" => Ok(Box::new(Hangs)),
             _ => Standard.build(config),
         }
     }

@@ -1,5 +1,6 @@
 //! Frames that no host answers, sent and received on the hosts' interfaces.
 
+use super::checksums;
 use super::wait::{DEADLINE, wait_for};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{PacketIo, Port};
@@ -18,8 +19,8 @@ pub(crate) fn numbered(number: u32, len: usize) -> Vec<u8> {
     frame
 }
 
-/// A TCP segment of flow `port` over IPv4, or a pure ACK, with its number as sequence number and
-/// as acknowledgement number.
+/// A TCP segment of flow `port` over IPv4, with its number as sequence number and as acknowledgement
+/// number; or a pure ACK of that number, which advances nothing itself.
 pub(crate) fn segment(port: u16, number: u32, payload: usize) -> Vec<u8> {
     let mut frame = vec![0; 14 + 40 + payload];
     frame[..6].copy_from_slice(&NOBODY);
@@ -29,9 +30,21 @@ pub(crate) fn segment(port: u16, number: u32, payload: usize) -> Vec<u8> {
     frame[23] = 6;
     frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
     frame[34..36].copy_from_slice(&port.to_be_bytes());
-    frame[38..42].copy_from_slice(&number.to_be_bytes());
+    if payload > 0 {
+        frame[38..42].copy_from_slice(&number.to_be_bytes());
+    }
     frame[42..46].copy_from_slice(&number.to_be_bytes());
     frame[46..48].copy_from_slice(&[0x50, 0x10]);
+    checksums::fill(&mut frame);
+    frame
+}
+
+/// A segment of the other direction of flow `port`.
+pub(crate) fn reverse_segment(port: u16, payload: usize) -> Vec<u8> {
+    let mut frame = segment(port, 0, payload);
+    frame[26..34].rotate_left(4);
+    frame[34..38].rotate_left(2);
+    checksums::fill(&mut frame);
     frame
 }
 

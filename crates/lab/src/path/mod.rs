@@ -135,6 +135,9 @@ impl Path {
                 }
             } else if down == Some(at) {
                 if let Some(frame) = self.down.step(at) {
+                    if let Some(regenerator) = &mut self.regenerator {
+                        regenerator.observe(at, &frame.header);
+                    }
                     self.to_home.push_back((at, frame));
                 }
             } else if let Some((at, frame)) = self.to_downlink.pop(at) {
@@ -184,6 +187,10 @@ impl Path {
 }
 
 #[cfg(test)]
+#[path = "../../../gateway/tests/common/checksums.rs"]
+mod checksums;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use asymq_args::{Defaults, ScenarioArgs};
@@ -202,6 +209,7 @@ mod tests {
         bytes[port..port + 2].copy_from_slice(&home_port.to_be_bytes());
         bytes[42..46].copy_from_slice(&ack.to_be_bytes());
         bytes[46..48].copy_from_slice(&[0x50, 0x10]);
+        checksums::fill(&mut bytes);
         frame::read(&bytes, from, &FlowKey::new(KEY)).unwrap()
     }
 
@@ -293,12 +301,17 @@ mod tests {
             let mut path = Path::new(&Standard, &scenario, &plan, window).unwrap();
             let port = plan.downloads[0].home_port;
             let ack = |segments: u32| segment(Side::Home, port, segments * 1448, 0);
-            path.send_up(start, ack(1));
-            path.send_up(start + Duration::from_millis(40), ack(5));
+            for _ in 0..5 {
+                path.send_down(start, segment(Side::Servers, port, 0, 1448));
+            }
+            path.send_up(start + Duration::from_secs(1), ack(1));
+            path.send_up(start + Duration::from_millis(1040), ack(5));
             let mut there = Vec::new();
-            path.advance(window.end, &mut |_, _, frame| {
-                let number = &frame.bytes[42..46];
-                there.push(u32::from_be_bytes(number.try_into().unwrap()) / 1448);
+            path.advance(window.end, &mut |side, _, frame| {
+                if side == Side::Servers {
+                    let number = &frame.bytes[42..46];
+                    there.push(u32::from_be_bytes(number.try_into().unwrap()) / 1448);
+                }
             });
             there
         };

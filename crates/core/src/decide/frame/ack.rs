@@ -1,7 +1,12 @@
-//! What a real ACK says, and how a queued one is made to say what a later one does.
+//! What a real ACK says, and how a copy of one is made to say something else.
 
-use crate::decide::ack::{AckInfo, MAX_SACK_RANGES, SackRange};
+use super::checksum::{fold, ip_header_is_right, segment_is_right, words};
+use super::ip::{Addresses, Ip};
+use super::link::{self, Link};
+use crate::decide::ack::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRange};
+use crate::packet::flags;
 
+const SEQUENCE: usize = 4;
 const ACK_NUMBER: usize = 8;
 const FLAGS: usize = 12;
 const WINDOW: usize = 14;
@@ -20,16 +25,29 @@ mod kind {
     pub(super) const ACCECN_1: u8 = 174;
 }
 
-/// What the ACK in `frame` says, given where its TCP header begins; `None` if there is none.
+/// What the pure ACK in `frame` says, given where its TCP header begins.
+///
+/// `None` if it is no pure ACK, or the checksum of its segment or of an IPv4 header around it is
+/// wrong: what such an ACK says is not to be believed, and not to be lost either, so that it waits in
+/// plain order.
 pub fn ack_info(frame: &[u8], transport: u16) -> Option<AckInfo> {
+    const CONTROL: u16 = flags::ACK | flags::SYN | flags::FIN | flags::RST;
+    const RESERVED: u16 = 0x0e00;
+    const FLAG_BITS: u16 = 0x01ff;
     let header = tcp_header(frame, transport)?;
-    let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let bits = short(header, FLAGS)?;
+    if bits & CONTROL != flags::ACK {
+        return None;
+    }
+    let around = Around::read(frame, transport).filter(|around| around.payload == header.len())?;
     let mut info = AckInfo {
-        ack: long(&header[ACK_NUMBER..])?,
-        window: word(WINDOW),
-        flags: word(FLAGS) & 0x01ff,
+        seq: long(header.get(SEQUENCE..)?)?,
+        ack: long(header.get(ACK_NUMBER..)?)?,
+        window: short(header, WINDOW)?,
+        flags: bits & FLAG_BITS,
         // Reserved bits that somebody sets mean something that we do not know.
-        keep: word(FLAGS) & 0x0e00 != 0,
+        keep: bits & RESERVED != 0 || around.options,
+        context: around.context,
         ..AckInfo::default()
     };
     if for_each_option(header, |kind, body, _| read_option(&mut info, kind, body)).is_none() {
@@ -38,17 +56,95 @@ pub fn ack_info(frame: &[u8], transport: u16) -> Option<AckInfo> {
     Some(info)
 }
 
+/// What stands around a TCP segment.
+struct Around {
+    /// Bytes of the segment.
+    payload: usize,
+    /// Whether an IP header has options or extensions.
+    options: bool,
+    /// A hash of what makes the network treat packets alike.
+    context: u32,
+}
+
+impl Around {
+    /// `None` if there is no segment at `transport`, or a checksum is wrong.
+    #[inline]
+    fn read(frame: &[u8], transport: u16) -> Option<Self> {
+        let link = link::read(frame);
+        let packet = link.packet(frame);
+        let outer = Ip::read(link.carries?, packet)?;
+        let mut hash = hash_of(frame, &link);
+        hash = mix(hash, outer.traffic_class.into());
+        let inner = match outer.tunnels() {
+            Some(version) => {
+                hash = match outer.addresses {
+                    Addresses::V4(from, to) => mix(hash, u64::from(from) << 32 | u64::from(to)),
+                    Addresses::V6(from, to) => [from >> 64, from, to >> 64, to]
+                        .into_iter()
+                        .fold(hash, |hash, half| mix(hash, half as u64)),
+                };
+                let inner = Ip::read(version, outer.payload)?;
+                hash = mix(hash, inner.traffic_class.into());
+                Some(inner)
+            }
+            None => None,
+        };
+        let inner_packet = inner.as_ref().map_or(packet, |_| outer.payload);
+        let ip = inner.as_ref().unwrap_or(&outer);
+        let headers = outer.header_len + inner.as_ref().map_or(0, |inner| inner.header_len);
+        let right = ip.carries_tcp()
+            && link.len + headers == usize::from(transport)
+            && ip_header_is_right(&outer, packet)
+            && ip_header_is_right(ip, inner_packet)
+            && segment_is_right(ip);
+        right.then_some(Self {
+            payload: ip.payload.len(),
+            options: outer.has_options() || ip.has_options(),
+            context: (hash >> 32) as u32,
+        })
+    }
+}
+
+/// A hash of the link headers, but for the length in them: addresses, tags with their priority,
+/// session.
+#[inline]
+fn hash_of(frame: &[u8], link: &Link) -> u64 {
+    /// Bytes of the longest link header: Ethernet, three tags, PPPoE.
+    const LONGEST: usize = 40;
+    let mut bytes = [0; LONGEST];
+    for (slot, byte) in bytes
+        .iter_mut()
+        .zip(frame.get(..link.len).unwrap_or_default())
+    {
+        *slot = *byte;
+    }
+    if let Some(length) = link.length_at.and_then(|at| bytes.get_mut(at..at + 2)) {
+        length.fill(0);
+    }
+    let word = |bytes: &[u8; 8]| u64::from_be_bytes(*bytes);
+    let words = bytes.as_chunks().0.iter().map(word);
+    words.fold(link.len as u64, mix)
+}
+
+#[inline]
+const fn mix(hash: u64, word: u64) -> u64 {
+    let product = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 29
+}
+
 /// Writes number, window and timestamps of `newer` into the ACK in `frame`, and mends its checksum
 /// by the difference (RFC 1624), so that a wrong checksum stays wrong.
 pub fn rewrite_ack(frame: &mut [u8], transport: u16, newer: &AckInfo) {
-    let Some(length) = tcp_header(frame, transport).map(<[u8]>::len) else {
-        return;
-    };
+    rewrite(frame, transport, newer);
+}
+
+fn rewrite(frame: &mut [u8], transport: u16, newer: &AckInfo) -> Option<()> {
+    let length = tcp_header(frame, transport)?.len();
     let start = usize::from(transport);
-    let header = &mut frame[start..start + length];
-    let before = sum(header);
-    header[ACK_NUMBER..ACK_NUMBER + 4].copy_from_slice(&newer.ack.to_be_bytes());
-    header[WINDOW..WINDOW + 2].copy_from_slice(&newer.window.to_be_bytes());
+    let header = frame.get_mut(start..start + length)?;
+    let before = words(header);
+    put(header, ACK_NUMBER, newer.ack.to_be_bytes())?;
+    put(header, WINDOW, newer.window.to_be_bytes())?;
     if let Some((val, ecr)) = newer.timestamps {
         let mut place = None;
         for_each_option(header, |kind, body, at| {
@@ -57,14 +153,19 @@ pub fn rewrite_ack(frame: &mut [u8], transport: u16, newer: &AckInfo) {
             }
         });
         if let Some(at) = place {
-            header[at..at + 4].copy_from_slice(&val.to_be_bytes());
-            header[at + 4..at + 8].copy_from_slice(&ecr.to_be_bytes());
+            put(header, at, val.to_be_bytes())?;
+            put(header, at + 4, ecr.to_be_bytes())?;
         }
     }
-    let after = sum(header);
-    let checksum = u16::from_be_bytes([header[CHECKSUM], header[CHECKSUM + 1]]);
+    let after = words(header);
+    let checksum = short(header, CHECKSUM)?;
     let mended = !fold(u64::from(!checksum) + u64::from(!fold(before)) + after);
-    header[CHECKSUM..CHECKSUM + 2].copy_from_slice(&mended.to_be_bytes());
+    put(header, CHECKSUM, mended.to_be_bytes())
+}
+
+fn put<const N: usize>(header: &mut [u8], at: usize, bytes: [u8; N]) -> Option<()> {
+    *header.get_mut(at..)?.first_chunk_mut()? = bytes;
+    Some(())
 }
 
 /// The TCP header with its options.
@@ -102,7 +203,7 @@ fn for_each_option(header: &[u8], mut see: impl FnMut(u8, &[u8], usize)) -> Opti
 fn read_option(info: &mut AckInfo, kind: u8, body: &[u8]) {
     match (kind, body.len()) {
         (kind::TIMESTAMPS, 8) if info.timestamps.is_none() => {
-            info.timestamps = long(body).zip(long(&body[4..]));
+            info.timestamps = long(body).zip(body.get(4..).and_then(long));
         }
         (kind::SACK, length)
             if length > 0
@@ -110,36 +211,47 @@ fn read_option(info: &mut AckInfo, kind: u8, body: &[u8]) {
                 && length / 8 <= MAX_SACK_RANGES
                 && info.sack_ranges == 0 =>
         {
-            for (range, bytes) in info.sack.iter_mut().zip(body.chunks_exact(8)) {
-                if let (Some(start), Some(end)) = (long(bytes), long(&bytes[4..])) {
-                    *range = SackRange { start, end };
-                    info.sack_ranges += 1;
-                }
+            for (range, [s0, s1, s2, s3, e0, e1, e2, e3]) in
+                info.sack.iter_mut().zip(body.as_chunks().0)
+            {
+                *range = SackRange {
+                    start: u32::from_be_bytes([*s0, *s1, *s2, *s3]),
+                    end: u32::from_be_bytes([*e0, *e1, *e2, *e3]),
+                };
+                info.sack_ranges += 1;
+                info.keep |= range.is_empty();
             }
         }
         (kind::MD5, 16) => info.signed = true,
         (kind::AO, _) => (info.signed, info.keep) = (true, true),
-        (kind::ACCECN_0 | kind::ACCECN_1, 0 | 3 | 6 | 9) => {
-            info.accecn_option = body.len() as u8 + 2;
+        (kind::ACCECN_0, 0 | 3 | 6 | 9) if info.accecn.is_none() => {
+            info.accecn = Some(accecn(AccEcnOrder::Zero, body));
+        }
+        (kind::ACCECN_1, 0 | 3 | 6 | 9) if info.accecn.is_none() => {
+            info.accecn = Some(accecn(AccEcnOrder::One, body));
         }
         _ => info.keep = true,
     }
+}
+
+fn accecn(order: AccEcnOrder, body: &[u8]) -> AccEcn {
+    let mut option = AccEcn {
+        order,
+        fields: 0,
+        counters: [0; 3],
+    };
+    for (counter, &[a, b, c]) in option.counters.iter_mut().zip(body.as_chunks().0) {
+        *counter = u32::from_be_bytes([0, a, b, c]);
+        option.fields += 1;
+    }
+    option
 }
 
 fn long(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-fn sum(header: &[u8]) -> u64 {
-    let words = header
-        .chunks_exact(2)
-        .map(|word| u16::from_be_bytes([word[0], word[1]]));
-    words.map(u64::from).sum()
-}
-
-fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
+fn short(bytes: &[u8], at: usize) -> Option<u16> {
+    let pair = bytes.get(at..)?.first_chunk()?;
+    Some(u16::from_be_bytes(*pair))
 }

@@ -24,6 +24,8 @@ pub(super) struct Ip<'a> {
     /// A fragment of a packet; its payload is not to be interpreted.
     pub(super) fragment: bool,
     pub(super) ecn: Ecn,
+    /// DSCP and ECN field: IPv4's TOS, IPv6's traffic class.
+    pub(super) traffic_class: u8,
     /// Length of the packet.
     pub(super) len: u32,
     /// Length of the headers, options and extension headers included.
@@ -81,6 +83,7 @@ impl<'a> Ip<'a> {
             protocol,
             fragment: u16::from_be_bytes([f0, f1]) & MORE_FRAGMENTS_OR_OFFSET != 0,
             ecn: Ecn::from_bits(tos),
+            traffic_class: tos,
             len: len.into(),
             header_len,
             payload: bytes.get(header_len..len.into())?,
@@ -95,6 +98,7 @@ impl<'a> Ip<'a> {
         if fixed[0] >> 4 != 6 {
             return None;
         }
+        let traffic_class = fixed[0] << 4 | fixed[1] >> 4;
         let payload_len = u16::from_be_bytes([fixed[4], fixed[5]]);
         let address = |at: usize| {
             let bytes = fixed[at..].first_chunk().copied().unwrap_or_default();
@@ -104,7 +108,8 @@ impl<'a> Ip<'a> {
             addresses: Addresses::V6(address(8), address(24)),
             protocol: fixed[6],
             fragment: false,
-            ecn: Ecn::from_bits(fixed[1] >> 4),
+            ecn: Ecn::from_bits(traffic_class),
+            traffic_class,
             len: FIXED as u32 + u32::from(payload_len),
             header_len: FIXED,
             payload: rest.get(..payload_len.into())?,
@@ -152,6 +157,23 @@ impl<'a> Ip<'a> {
     fn extension(&self) -> Option<(u8, u8)> {
         let &[next, len] = self.payload.first_chunk()?;
         Some((next, len))
+    }
+
+    /// Whether a whole TCP segment follows.
+    #[inline]
+    pub(super) const fn carries_tcp(&self) -> bool {
+        const TCP: u8 = 6;
+        self.protocol == TCP && !self.fragment
+    }
+
+    /// Whether it has options or extension headers.
+    #[inline]
+    pub(super) const fn has_options(&self) -> bool {
+        self.header_len
+            != match self.addresses {
+                Addresses::V4(..) => 20,
+                Addresses::V6(..) => 40,
+            }
     }
 
     /// The version of the IP packet inside, if this is a tunnel's.

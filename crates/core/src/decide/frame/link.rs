@@ -10,6 +10,18 @@ pub(super) struct Link {
     pub(super) scope: u64,
     /// The IP version that it announces, if any.
     pub(super) carries: Option<Version>,
+    /// Where the packet ends at the latest: what is beyond is padding.
+    pub(super) end: usize,
+    /// Offset of a length that differs from packet to packet, if there is one.
+    pub(super) length_at: Option<usize>,
+}
+
+impl Link {
+    /// What it carries.
+    #[inline]
+    pub(super) fn packet<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+        frame.get(self.len..self.end).unwrap_or_default()
+    }
 }
 
 /// Tags before a frame is called opaque; three and a PPPoE session fill the scope.
@@ -32,6 +44,8 @@ pub(super) fn read(frame: &[u8]) -> Link {
         len: 14,
         scope: 0,
         carries: None,
+        end: frame.len(),
+        length_at: None,
     };
     let Some(mut ether_type) = be16(frame, 12) else {
         link.len = frame.len();
@@ -75,9 +89,12 @@ fn pppoe(frame: &[u8], link: &mut Link) {
         return;
     };
     // The length counts from the PPP protocol on.
-    if usize::from(length) > frame.len() - (link.len + 6) {
+    let end = link.len + 6 + usize::from(length);
+    if end > frame.len() || length < 2 {
         return;
     }
+    link.end = end;
+    link.length_at = Some(link.len + 4);
     link.scope = link.scope << 16 | u64::from(session);
     link.len += 8;
     link.carries = match protocol {

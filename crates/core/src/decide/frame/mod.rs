@@ -3,9 +3,11 @@
 //! Recognised are up to three VLAN tags (802.1Q, 802.1ad and its forerunners), a PPPoE session, IPv4
 //! with options, IPv6 with extension headers, one IP tunnel (6in4, and likewise DS-Lite's 4in6), and
 //! TCP. Everything else is [`Protocol::Opaque`] or, where an IP packet is whole, `NonTcp`; no input
-//! panics, and the work per frame is bounded. Checksums are not verified.
+//! panics, and the work per frame is bounded. [`parse`] verifies no checksum; [`ack_info`] does, of
+//! pure ACKs.
 
 mod ack;
+mod checksum;
 mod ecn;
 mod flow;
 mod ip;
@@ -43,8 +45,7 @@ pub fn parse(frame: &[u8], key: &FlowKey) -> Parsed {
     };
     let mut transport = 0;
     if let Some(version) = link.carries {
-        let packet = frame.get(link.len..).unwrap_or_default();
-        transport = network(version, packet, link.scope, &mut header, key)
+        transport = network(version, link.packet(frame), link.scope, &mut header, key)
             .map_or(0, |offset| link.len + offset);
     }
     Parsed {

@@ -18,10 +18,12 @@ use crate::decide::classify::Class;
 use crate::decide::control::Settings;
 use crate::qdisc::Probe;
 use crate::units::Instant;
+use alloc::boxed::Box;
+use core::any::Any;
 
 /// Chooses between the queues of a discipline. Packets of [`Class::Priority`] never come here: a
 /// discipline serves them before it asks.
-pub trait Service {
+pub trait Service: Any {
     /// The class to serve at `now`, given what waits.
     fn next(&mut self, now: Instant, heads: Heads) -> Next;
 
@@ -38,6 +40,26 @@ pub trait Service {
 
     /// Names and values of its variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
+}
+
+impl<S: Service + ?Sized> Service for Box<S> {
+    #[inline]
+    fn next(&mut self, now: Instant, heads: Heads) -> Next {
+        (**self).next(now, heads)
+    }
+    #[inline]
+    fn sent(&mut self, now: Instant, departure: Departure) {
+        (**self).sent(now, departure);
+    }
+    fn needs_acked_bytes(&self) -> bool {
+        (**self).needs_acked_bytes()
+    }
+    fn tune(&mut self, settings: &Settings) {
+        (**self).tune(settings);
+    }
+    fn probe(&self, show: &mut Probe<'_>) {
+        (**self).probe(show);
+    }
 }
 
 /// The packet that a queue would send next.

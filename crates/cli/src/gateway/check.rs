@@ -1,0 +1,104 @@
+//! `asymq gateway check`: what is wrong on this host, with a remedy per line.
+
+use super::args::{CheckArgs, SettingsArgs};
+use crate::output;
+use anyhow::bail;
+use asymq_core::catalog::Catalog;
+use asymq_core::units::Rate;
+use asymq_gateway::{Finding, inspect_host, inspect_interface, link_speed, mtu};
+use std::fmt::Write as _;
+
+/// Prints what it finds.
+///
+/// # Errors
+/// The settings cannot be read; or something is wrong, which the exit code 1 says.
+pub(super) fn run(args: &CheckArgs, catalog: &impl Catalog) -> anyhow::Result<()> {
+    let settings = args.planned.settings()?;
+    settings.config(catalog)?;
+    let findings = findings(&settings);
+    if args.json {
+        output::print(&(serde_json::to_string_pretty(&findings)? + "\n"))?;
+    } else {
+        let mut text = String::new();
+        for finding in &findings {
+            let Finding {
+                subject,
+                problem,
+                remedy,
+                wrong,
+            } = finding;
+            let level = if *wrong { "wrong" } else { "note" };
+            writeln!(text, "{level}: {subject}: {problem}; {remedy}")?;
+        }
+        output::print(&text)?;
+    }
+    match findings.iter().filter(|finding| finding.wrong).count() {
+        0 if args.json => Ok(()),
+        0 => output::print("nothing is wrong\n"),
+        1 => bail!("1 thing is wrong"),
+        count => bail!("{count} things are wrong"),
+    }
+}
+
+fn findings(settings: &SettingsArgs) -> Vec<Finding> {
+    let sides = [("--lan", &settings.lan), ("--wan", &settings.wan)];
+    let sides = sides.map(|(flag, name)| (flag, name.as_deref().unwrap_or_default()));
+    let mut findings = inspect_host();
+    for (flag, name) in sides {
+        findings.extend(inspect_interface(flag, name));
+    }
+    for (flag, rate) in [("--up", settings.link.up), ("--down", settings.link.down)] {
+        for (_, name) in sides {
+            findings.extend(rate.and_then(|rate| faster_than_link(flag, rate, name)));
+        }
+    }
+    if let [Some(lan), Some(wan)] = sides.map(|(_, name)| mtu(name))
+        && lan != wan
+    {
+        let [lan_name, wan_name] = sides.map(|(_, name)| name);
+        findings.push(Finding {
+            subject: "--lan, --wan".into(),
+            problem: format!(
+                "the MTU of {lan_name} is {lan}, that of {wan_name} {wan}: longer frames are lost"
+            ),
+            remedy: format!("set both to one value: 'ip link set {lan_name} mtu {wan}'"),
+            wrong: true,
+        });
+    }
+    findings.extend(overhead(settings));
+    findings
+}
+
+fn faster_than_link(flag: &str, rate: Rate, name: &str) -> Option<Finding> {
+    let link = link_speed(name)?;
+    (rate > link).then(|| Finding {
+        subject: format!("{flag} {rate}"),
+        problem: format!("{name} runs at {link}, so that the queue builds up in its driver"),
+        remedy: "give 95 % of what the line measures, or look for a bad cable or port".into(),
+        wrong: true,
+    })
+}
+
+/// Per-packet overhead cannot be seen from here: it is asked for.
+fn overhead(settings: &SettingsArgs) -> Option<Finding> {
+    let link = &settings.link;
+    if !link.overhead.is_empty() {
+        return None;
+    }
+    let (problem, wrong) = match (link.atm, link.ptm) {
+        (Some(true), _) => (
+            "ATM cells are counted, but not the bytes around a packet",
+            true,
+        ),
+        (_, Some(true)) => ("PTM is counted, but not the bytes around a packet", true),
+        _ => ("what the line adds to a packet is not counted", false),
+    };
+    Some(Finding {
+        subject: "--overhead".into(),
+        problem: problem.into(),
+        remedy:
+            "give docsis for cable, pppoe-ptm for VDSL2, pppoe-vcmux for ADSL, ethernet for fibre"
+                .into(),
+        wrong,
+    })
+}

@@ -1,0 +1,299 @@
+//! `asymq gateway install` and `uninstall`: a systemd service, and back.
+
+use super::args::{InstallArgs, SettingsArgs, UninstallArgs};
+use super::command::restore;
+use crate::output;
+use anyhow::{Context as _, bail};
+use asymq_core::catalog::Catalog;
+use asymq_gateway::STATE;
+use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SETTINGS: &str = "/etc/asymq.toml";
+const UNIT: &str = "/etc/systemd/system/asymq.service";
+/// The unit of a package, which brings the user and the binary, too.
+const PACKAGED: &str = "/usr/lib/systemd/system/asymq.service";
+const USER: &str = "/etc/sysusers.d/asymq.conf";
+const NETWORKD: &str = "/etc/systemd/network/10-asymq.network";
+const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/asymq.conf";
+/// Where a binary goes that the service could not see, or that a build would replace.
+const BINARY: &str = "/usr/local/bin/asymq";
+
+/// Every file that is written begins so, and no other is overwritten or removed.
+const MARK: &str = "# Written by asymq gateway install";
+
+/// In a unit whose program was copied to [`BINARY`], so that it goes with it.
+const COPIED: &str = "# The program in /usr/local/bin was copied there by the same command.";
+
+/// Writes the service and its settings, and makes it known to systemd; it is not started.
+///
+/// # Errors
+/// A flag is missing or wrong, a file cannot be written, or another's file is in its place.
+pub(super) fn install(args: &InstallArgs, catalog: &impl Catalog) -> anyhow::Result<()> {
+    let settings = args.planned.settings()?;
+    settings.config(catalog)?;
+    let target = Target::new(args.root.as_deref(), args.dry_run);
+    let binary = std::env::current_exe().context("finding this program")?;
+    let is_packaged = target.has(PACKAGED);
+    let is_installed = binary.starts_with("/usr") || binary.starts_with("/opt");
+    let installed = match is_packaged || is_installed && args.root.is_none() {
+        true => binary.clone(),
+        false => BINARY.into(),
+    };
+    let mut files = files(&settings, &installed)?;
+    if is_packaged {
+        files.retain(|(path, _)| ![UNIT, USER].contains(path));
+    }
+    // All or nothing: another's file is found before the first is written.
+    for (path, _) in &files {
+        target.check_ours(path)?;
+    }
+    if installed != binary {
+        target.copy(&binary, &installed)?;
+        for (_, unit) in files.iter_mut().filter(|(path, _)| *path == UNIT) {
+            *unit = unit.replacen("\n[Unit]", &format!("\n{COPIED}\n[Unit]"), 1);
+        }
+    }
+    for (path, text) in &files {
+        target.write(path, text)?;
+    }
+    if !is_packaged {
+        target.run(&["systemd-sysusers", USER])?;
+        target.run(&["systemctl", "daemon-reload"])?;
+    }
+    target.finish()?;
+    match target.runs() {
+        true => output::print("start it with: systemctl enable --now asymq\n"),
+        false => Ok(()),
+    }
+}
+
+/// Stops the service, removes what [`install`] wrote, and gives interfaces back.
+///
+/// # Errors
+/// A file cannot be removed, or a program fails.
+pub(super) fn uninstall(args: &UninstallArgs) -> anyhow::Result<()> {
+    let target = Target::new(args.root.as_deref(), args.dry_run);
+    let unit = fs::read_to_string(target.path(UNIT)).unwrap_or_default();
+    let copied = unit.contains(COPIED) && target.has(BINARY);
+    if unit.starts_with(MARK) {
+        target.run(&["systemctl", "disable", "--now", "asymq"])?;
+    }
+    let settings = (!args.keep_settings).then_some(SETTINGS);
+    let had_user = target.has(USER);
+    for path in [UNIT, USER, NETWORKD, NETWORK_MANAGER]
+        .into_iter()
+        .chain(settings)
+    {
+        target.remove(path)?;
+    }
+    if copied {
+        target.remove_file(BINARY)?;
+    }
+    if target.runs() {
+        restore(Path::new(STATE))?;
+    }
+    if had_user {
+        target.run(&["userdel", "asymq"])?;
+    }
+    target.run(&["systemctl", "daemon-reload"])?;
+    target.finish()
+}
+
+/// Paths and texts of all files.
+fn files(settings: &SettingsArgs, binary: &Path) -> anyhow::Result<Vec<(&'static str, String)>> {
+    let (lan, wan) = (name(&settings.lan), name(&settings.wan));
+    let unit = include_str!("files/asymq.service");
+    Ok(vec![
+        (
+            UNIT,
+            unit.replace("@BINARY@", &binary.display().to_string()),
+        ),
+        (USER, include_str!("files/sysusers.conf").into()),
+        (
+            NETWORKD,
+            format!(
+                "{MARK}: no address for the gateway's ports.\n\
+                 [Match]\nName={lan} {wan}\n\n[Link]\nUnmanaged=yes\nRequiredForOnline=no\n"
+            ),
+        ),
+        (
+            NETWORK_MANAGER,
+            format!(
+                "{MARK}: no address for the gateway's ports.\n\
+                 [keyfile]\nunmanaged-devices+=interface-name:{lan};interface-name:{wan}\n"
+            ),
+        ),
+        (SETTINGS, settings_file(settings)?),
+    ])
+}
+
+/// The settings that were given, as a settings file.
+fn settings_file(settings: &SettingsArgs) -> anyhow::Result<String> {
+    let mut text = format!("{MARK}; 'systemctl reload asymq' reads it again.\n");
+    for (key, value) in [("lan", name(&settings.lan)), ("wan", name(&settings.wan))] {
+        writeln!(text, "{key} = {}", serde_json::to_string(value)?)?;
+    }
+    text.push_str(&settings.link.as_toml()?);
+    let control = settings.control.as_deref();
+    let control = control.unwrap_or(Path::new("/run/asymq/control"));
+    let paths = [
+        ("control", Some(control)),
+        ("state", settings.state.as_deref()),
+    ];
+    for (key, path) in paths {
+        if let Some(path) = path {
+            writeln!(text, "{key} = {}", serde_json::to_string(path)?)?;
+        }
+    }
+    if let Some(address) = settings.metrics {
+        writeln!(text, "metrics = \"{address}\"")?;
+    }
+    Ok(text)
+}
+
+/// An interface's name; that there is one was checked before.
+fn name(given: &Option<String>) -> &str {
+    given.as_deref().unwrap_or_default()
+}
+
+/// The system that is changed, a folder like one, or only the talk of it.
+struct Target<'a> {
+    root: Option<&'a Path>,
+    dry: bool,
+    /// Programs that failed; what they would have done is said, and the rest is done all the same.
+    failed: RefCell<Vec<String>>,
+}
+
+impl<'a> Target<'a> {
+    const fn new(root: Option<&'a Path>, dry: bool) -> Self {
+        Self {
+            root,
+            dry,
+            failed: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// Whether programs are run, too.
+    const fn runs(&self) -> bool {
+        self.root.is_none() && !self.dry
+    }
+
+    fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        match self.root {
+            None => path.into(),
+            Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
+        }
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+
+    fn check_ours(&self, path: &str) -> anyhow::Result<()> {
+        let path = self.path(path);
+        match fs::read_to_string(&path) {
+            Ok(text) if !text.starts_with(MARK) => bail!(
+                "{}: is not from 'asymq gateway install', and stays; move it away first",
+                path.display()
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn write(&self, path: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.path(path);
+        if self.dry {
+            return output::print(&format!("would write {}:\n{text}\n", path.display()));
+        }
+        let write = || {
+            make_folder_of(&path)?;
+            fs::write(&path, text)
+        };
+        write().with_context(|| path.display().to_string())?;
+        output::print(&format!("wrote {}\n", path.display()))
+    }
+
+    fn copy(&self, from: &Path, to: &Path) -> anyhow::Result<()> {
+        let to = self.path(to);
+        if self.dry {
+            let line = format!("would copy {} to {}\n", from.display(), to.display());
+            return output::print(&line);
+        }
+        let copy = || {
+            make_folder_of(&to)?;
+            // A program that runs cannot be written, but its name can be another's.
+            let new = to.with_extension("new");
+            fs::copy(from, &new)?;
+            fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
+            fs::rename(new, &to)
+        };
+        copy().with_context(|| to.display().to_string())?;
+        output::print(&format!("wrote {}\n", to.display()))
+    }
+
+    /// Removes a file of ours.
+    fn remove(&self, path: &str) -> anyhow::Result<()> {
+        match fs::read_to_string(self.path(path)) {
+            Ok(text) if text.starts_with(MARK) => self.remove_file(path),
+            _ => Ok(()),
+        }
+    }
+
+    fn remove_file(&self, path: &str) -> anyhow::Result<()> {
+        let path = self.path(path);
+        let done = match self.dry {
+            true => "would remove",
+            false => {
+                fs::remove_file(&path).with_context(|| path.display().to_string())?;
+                "removed"
+            }
+        };
+        output::print(&format!("{done} {}\n", path.display()))
+    }
+
+    /// Runs a program, or says so; a missing one is said and passed over.
+    fn run(&self, command: &[&str]) -> anyhow::Result<()> {
+        let line = command.join(" ");
+        if self.dry {
+            return output::print(&format!("would run {line}\n"));
+        }
+        if self.root.is_some() {
+            return Ok(());
+        }
+        // As sd_booted(3) finds out.
+        if command[0] == "systemctl" && !Path::new("/run/systemd/system").exists() {
+            return output::print(&format!("not run, for systemd does not run here: {line}\n"));
+        }
+        match Command::new(command[0]).args(&command[1..]).status() {
+            Ok(status) if status.success() => output::print(&format!("ran {line}\n")),
+            Ok(status) => {
+                self.failed.borrow_mut().push(format!("{line}: {status}"));
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                output::print(&format!("not run, for it is not here: {line}\n"))
+            }
+            Err(error) => Err(error).context(line),
+        }
+    }
+
+    /// Fails if a program did.
+    fn finish(&self) -> anyhow::Result<()> {
+        let failed = self.failed.borrow();
+        match failed.is_empty() {
+            true => Ok(()),
+            false => bail!("{}; all else is done", failed.join("; ")),
+        }
+    }
+}
+
+fn make_folder_of(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}

@@ -1,0 +1,80 @@
+//! Faults beside `asymq gateway`. Needs root; says so and passes otherwise.
+
+#[path = "../../gateway/tests/common/mod.rs"]
+mod common;
+#[path = "../../gateway/tests/common/instruments.rs"]
+mod instruments;
+#[path = "../../gateway/tests/common/subject.rs"]
+mod subject;
+
+use std::process::Command;
+
+use common::wait::{DEADLINE, wait_for};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::thread;
+use std::time::Duration;
+use subject::{Start, Subject, stalled_pipe};
+
+const REDIRECTIONS: &str = "";
+
+fn command(flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_asymq"));
+    let link = "gateway --lan lan --wan wan --up 1gbit --down 1gbit --qdisc droptail";
+    command.args(link.split(' ')).args(flags);
+    command
+}
+
+#[test]
+fn an_error_at_the_start_ends_it_even_if_nobody_can_be_told() {
+    let (stalled, _reader) = stalled_pipe();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_asymq"))
+        .args("gateway --lan lo --wan lo --up 1mbit --down 1mbit".split(' '))
+        .stderr(stalled)
+        .spawn()
+        .unwrap();
+    let mut status = None;
+    wait_for("the end of the gateway", Duration::from_secs(10), || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    assert!(!status.unwrap().success());
+}
+
+#[test]
+fn lines_that_a_stalled_standard_error_does_not_take_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("asymq.toml");
+    fs::write(&file, "mpu = 64\n").unwrap();
+    let (stderr, reader) = stalled_pipe();
+    let Some(mut gateway) = Subject::start(Start {
+        flags: &["--config", file.to_str().unwrap()],
+        stderr,
+        ..Start::default()
+    }) else {
+        return;
+    };
+    fs::write(&file, "mpu = wrong\n").unwrap();
+    // Each is a line, of which 256 may wait.
+    for _ in 0..400 {
+        gateway.signal("HUP");
+    }
+    gateway.flows();
+    let told = thread::spawn(move || {
+        let lines = BufReader::new(reader).lines().map_while(Result::ok);
+        let mut counts = lines.filter_map(|line| {
+            let line = line.trim_start_matches('.');
+            let count = line.strip_prefix("asymq gateway: ")?;
+            let count = count.strip_suffix(" lines of this log were lost")?;
+            Some(count.parse::<u64>().unwrap())
+        });
+        counts.next()
+    });
+    // Who reads again is told at the next line.
+    wait_for("the count of lost lines", DEADLINE, || {
+        gateway.signal("HUP");
+        told.is_finished()
+    });
+    assert!(told.join().unwrap().is_some_and(|lost| lost > 0));
+    gateway.stops();
+}

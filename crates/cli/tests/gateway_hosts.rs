@@ -1,0 +1,492 @@
+//! `asymq gateway` on a host: killed, supervised, checked, installed and removed. What needs root says
+//! so and passes otherwise.
+
+#[path = "../../gateway/tests/common/wait.rs"]
+mod wait;
+
+use asymq_gateway::net::{Feature, Netns, Network, VethEnd, feature, set_feature};
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use wait::{DEADLINE, wait_for};
+
+/// A network namespace with `lan` and `wan`, joined to another.
+struct Place {
+    middle: Netns,
+    far: Netns,
+}
+
+impl Place {
+    fn new() -> Option<Self> {
+        let (Ok(middle), Ok(far)) = (Netns::new(), Netns::new()) else {
+            eprintln!("skipped: a network namespace cannot be made");
+            return None;
+        };
+        let place = Self { middle, far };
+        place.connect("lan", 11);
+        place.connect("wan", 12);
+        Some(place)
+    }
+
+    fn connect(&self, name: &str, index: u32) {
+        let peer = format!("eth{index}");
+        let end = |name, mac| VethEnd {
+            name,
+            index,
+            mac: [2, 0, 0, 0, mac, index as u8],
+        };
+        let connect = || {
+            let mut network = Network::open()?;
+            network.add_veth(end(name, 0), end(&peer, 1), self.far.as_fd())?;
+            network.set_up(index)
+        };
+        self.middle.run(connect).unwrap();
+        self.far.run(|| Network::open()?.set_up(index)).unwrap();
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Network) -> io::Result<()> + Send) {
+        let change = || change(&mut Network::open()?);
+        self.middle.run(change).unwrap();
+    }
+
+    fn spawn(&self, command: &mut Command) -> Running {
+        let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+        Running(self.middle.run(|| command.spawn()).unwrap())
+    }
+
+    fn output(&self, command: &mut Command) -> Output {
+        self.middle.run(|| command.output()).unwrap()
+    }
+}
+
+/// In the place of systemd.
+struct Notify {
+    path: PathBuf,
+    socket: UnixDatagram,
+}
+
+impl Notify {
+    fn new(folder: &Path) -> Self {
+        let path = folder.join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_read_timeout(Some(DEADLINE)).unwrap();
+        Self { path, socket }
+    }
+
+    #[track_caller]
+    fn hear(&self, words: &str) {
+        wait_for(words, DEADLINE, || {
+            let mut message = [0; 256];
+            let len = self.socket.recv(&mut message).expect("a message");
+            text(&message[..len]).contains(words)
+        });
+    }
+}
+
+/// Killed when dropped.
+struct Running(Child);
+
+impl Running {
+    fn signal(&self, name: &str) {
+        let id = self.0.id().to_string();
+        let kill = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(kill.unwrap().success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn gateway(line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_asymq"));
+    command.arg("gateway").args(line.split_whitespace());
+    command
+}
+
+const FLAGS: &str = "--lan lan --wan wan --up 1mbit --down 10mbit --overhead docsis";
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap().trim_end()
+}
+
+/// What a gateway changes on an interface.
+fn settings(place: &Place, name: &str) -> [String; 5] {
+    let read = || {
+        let sysctl = |path: &str| {
+            let path = format!("/proc/sys/net/{}", path.replace("{}", name));
+            fs::read_to_string(path).unwrap().trim().to_owned()
+        };
+        let link = Network::open()?.link_named(name)?.unwrap();
+        Ok([
+            sysctl("ipv6/conf/{}/disable_ipv6"),
+            sysctl("ipv6/conf/{}/accept_ra"),
+            sysctl("ipv6/conf/{}/addr_gen_mode"),
+            feature(name, Feature::Gro)?.to_string(),
+            link.arp.to_string(),
+        ])
+    };
+    place.middle.run(read).unwrap()
+}
+
+#[test]
+fn what_a_killed_gateway_changed_is_given_back_by_the_next_one_or_by_restore() {
+    let Some(place) = Place::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().to_str().unwrap();
+    let all = || [settings(&place, "lan"), settings(&place, "wan")];
+    place
+        .middle
+        .run(|| set_feature("wan", Feature::Gro, true))
+        .unwrap();
+    let before = all();
+    let notify = Notify::new(folder.path());
+    let start = || {
+        let mut command = gateway(&format!("{FLAGS} --state {state}/state"));
+        let running = place.spawn(command.env("NOTIFY_SOCKET", &notify.path));
+        notify.hear("READY=1");
+        let silent = all().iter().all(|of| of[0] == "1" && of[4] == "false");
+        assert!(silent, "{:?}", all());
+        running
+    };
+    let kill = || {
+        let mut running = start();
+        running.0.kill().unwrap();
+        running.0.wait().unwrap();
+        assert_ne!(all(), before, "nobody could give it back");
+    };
+
+    kill();
+    let mut next = start();
+    next.signal("TERM");
+    assert!(next.0.wait().unwrap().success());
+    assert_eq!(all(), before);
+
+    kill();
+    let restore = place.output(&mut gateway(&format!("restore --state {state}/state")));
+    let said = text(&restore.stdout);
+    assert!(restore.status.success(), "{}", text(&restore.stderr));
+    assert!(said.contains("lan: ") && said.contains("wan: "), "{said}");
+    assert_eq!(all(), before);
+    let again = place.output(&mut gateway(&format!("restore --state {state}/state")));
+    assert_eq!((text(&again.stdout), again.status.code()), ("", Some(0)));
+}
+
+#[test]
+fn a_gateway_whose_terminal_goes_gives_everything_back() {
+    let Some(place) = Place::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let notify = Notify::new(folder.path());
+    let all = || [settings(&place, "lan"), settings(&place, "wan")];
+    let before = all();
+    let line = format!("{FLAGS} --state {}", folder.path().display());
+    let mut running = place.spawn(gateway(&line).env("NOTIFY_SOCKET", &notify.path));
+    notify.hear("READY=1");
+    assert_ne!(all(), before);
+    running.signal("HUP");
+    assert!(running.0.wait().unwrap().success());
+    assert_eq!(all(), before);
+}
+
+#[test]
+fn systemd_hears_that_it_is_ready_while_an_interface_is_absent_and_that_it_is_alive() {
+    let Some(place) = Place::new() else { return };
+    place.change(|network| network.delete(12));
+    let folder = tempfile::tempdir().unwrap();
+    let notify = Notify::new(folder.path());
+    let state = folder.path().join("state");
+    let line = format!("{FLAGS} --state {}", state.display());
+    let mut command = gateway(&line);
+    command.env("NOTIFY_SOCKET", &notify.path);
+    let running = place.spawn(command.env("WATCHDOG_USEC", "200000"));
+    notify.hear("READY=1");
+    notify.hear("STATUS=waiting for wan");
+    notify.hear("WATCHDOG=1");
+    place.connect("wan", 12);
+    notify.hear("STATUS=forwarding between lan and wan");
+    notify.hear("WATCHDOG=1");
+    running.signal("TERM");
+    notify.hear("STOPPING=1");
+}
+
+#[test]
+fn a_second_gateway_and_an_interface_in_use_are_refused_with_exit_code_2() {
+    let Some(place) = Place::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let line = format!("{FLAGS} --state {}", folder.path().display());
+    let refused = |words: &str| {
+        let output = place.output(&mut gateway(&line));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.starts_with(words), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    };
+    let first = place.spawn(&mut gateway(&line));
+    wait_for("silent interfaces", DEADLINE, || {
+        ["lan", "wan"]
+            .iter()
+            .all(|name| settings(&place, name)[0] == "1")
+    });
+    refused("--lan lan: another gateway holds it; ");
+    drop(first);
+    place.change(|network| network.add_address(11, std::net::Ipv4Addr::new(192, 0, 2, 1), 24));
+    refused("--lan lan: has the address 192.0.2.1/24, ");
+}
+
+#[test]
+fn rates_that_no_gateway_keeps_are_refused_at_the_start_in_the_file_and_live() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("asymq.toml");
+    fs::write(&file, "lan = \"lan\"\nwan = \"wan\"\nup = \"1bit\"\n").unwrap();
+    let file = file.display();
+    for (line, error) in [
+        (
+            "--lan a --wan b --up 1bit --down 10mbit".to_owned(),
+            "--up 1bit: out of range; use 8kbit to 100gbit".to_owned(),
+        ),
+        (
+            "set --control /nowhere --down 101gbit".to_owned(),
+            "--down 101gbit: out of range; use 8kbit to 100gbit".to_owned(),
+        ),
+        (
+            format!("--config {file}"),
+            format!("{file}:3: up = 1bit: out of range; use 8kbit to 100gbit"),
+        ),
+    ] {
+        let output = gateway(&line).output().unwrap();
+        assert_eq!(text(&output.stderr), error, "{line}");
+        assert_eq!(output.status.code(), Some(2), "{line}");
+    }
+}
+
+#[test]
+fn check_names_every_fault_with_a_remedy() {
+    let Some(place) = Place::new() else { return };
+    let check = |flags: &str| {
+        let output = place.output(&mut gateway(&format!("check {flags}")));
+        let said = text(&output.stdout).to_owned();
+        (said, output.status.code())
+    };
+    // How punctual timers are depends on what else this machine does.
+    let wrong = |said: &str| {
+        let lines = said.lines().filter(|line| line.starts_with("wrong: "));
+        let lines = lines.filter(|line| !line.starts_with("wrong: timers"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (said, _) = check(FLAGS);
+    assert_eq!(wrong(&said), [""; 0], "{said}");
+
+    place.change(|network| {
+        network.add_address(11, std::net::Ipv4Addr::new(192, 0, 2, 1), 24)?;
+        network.set_mtu(12, 1400)
+    });
+    let (said, code) = check("--lan lan --wan wan --up 20gbit --down 10mbit --atm");
+    assert_eq!(code, Some(1), "{said}");
+    let found = wrong(&said);
+    for start in [
+        "wrong: --lan lan: has the address 192.0.2.1/24, so that this host answers there; remove it with ",
+        "wrong: --up 20gbit: lan runs at 10gbit, so that the queue builds up in its driver; ",
+        "wrong: --up 20gbit: wan runs at 10gbit, ",
+        "wrong: --lan, --wan: the MTU of lan is 1500, that of wan 1400: longer frames are lost; ",
+        "wrong: --overhead: ATM cells are counted, but not the bytes around a packet; give docsis for ",
+    ] {
+        assert!(
+            found.iter().any(|line| line.starts_with(start)),
+            "{start}\n{said}"
+        );
+    }
+    assert_eq!(found.len(), 5, "{said}");
+
+    place.change(|network| network.delete(11));
+    let (json, code) = check(&format!("{FLAGS} --json"));
+    let findings: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let findings = findings.as_array().unwrap();
+    let absent = findings
+        .iter()
+        .find(|of| of["subject"] == "--lan lan")
+        .unwrap();
+    assert_eq!(absent["problem"], "no such interface");
+    assert_eq!(absent["remedy"], "there are lo, wan");
+    assert_eq!((absent["wrong"].as_bool(), code), (Some(true), Some(1)));
+}
+
+#[test]
+fn check_finds_what_was_switched_back_while_a_gateway_runs() {
+    let Some(place) = Place::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let notify = Notify::new(folder.path());
+    let line = format!("{FLAGS} --state {}", folder.path().display());
+    let _running = place.spawn(gateway(&line).env("NOTIFY_SOCKET", &notify.path));
+    notify.hear("READY=1");
+    let check = || {
+        let output = place.output(&mut gateway(&format!("check {FLAGS}")));
+        text(&output.stdout).to_owned()
+    };
+    let said = check();
+    assert!(
+        said.contains("note: --wan wan: a gateway holds it; "),
+        "{said}"
+    );
+    assert!(!said.contains("switched on after"), "{said}");
+    let switch = || fs::write("/proc/sys/net/ipv6/conf/wan/disable_ipv6", "0");
+    place.middle.run(switch).unwrap();
+    let said = check();
+    assert!(
+        said.contains("wrong: --wan wan: IPv6 was switched on after the gateway started; "),
+        "{said}"
+    );
+}
+
+#[test]
+fn check_says_what_is_missing_without_privileges() {
+    let Some(place) = Place::new() else { return };
+    let mut command = Command::new("setpriv");
+    let asymq = env!("CARGO_BIN_EXE_asymq");
+    let output = place.middle.run(|| {
+        command
+            .args(["--bounding-set", "-all", "--inh-caps", "-all", asymq])
+            .args(["gateway", "check"])
+            .args(FLAGS.split(' '))
+            .output()
+    });
+    let Ok(output) = output else {
+        eprintln!("skipped: no setpriv");
+        return;
+    };
+    let said = text(&output.stdout);
+    let expected = "wrong: privileges: CAP_NET_ADMIN and CAP_NET_RAW missing; run as root, ";
+    assert!(
+        said.lines().any(|line| line.starts_with(expected)),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+}
+
+/// All files below a folder, from there.
+fn tree(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path.strip_prefix(root).unwrap().display().to_string());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn install_writes_a_service_that_starts_and_uninstall_takes_it_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let at_root = |line: &str| format!("{line} --root {}", root.display());
+    let run = |line: &str| {
+        let output = gateway(&at_root(line)).output().unwrap();
+        let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        (said, output.status.code())
+    };
+    let flags = "--lan eth1 --wan eth0 --up 950kbit --down 10mbit --overhead pppoe-ptm --qdisc sad";
+    let (said, code) = run(&format!("install --dry-run {flags}"));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("would write ") && said.contains("ExecStart="),
+        "{said}"
+    );
+    assert!(said.contains("would run systemctl daemon-reload"), "{said}");
+    assert_eq!(tree(root), [""; 0], "a dry run writes nothing");
+
+    assert_eq!(
+        run("install --lan eth1"),
+        (
+            "missing: --wan <IF>, --up <RATE>, --down <RATE>".into(),
+            Some(2)
+        )
+    );
+    let (said, code) = run(&format!("install {flags}"));
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(
+        tree(root),
+        [
+            "etc/NetworkManager/conf.d/asymq.conf",
+            "etc/asymq.toml",
+            "etc/systemd/network/10-asymq.network",
+            "etc/systemd/system/asymq.service",
+            "etc/sysusers.d/asymq.conf",
+            "usr/local/bin/asymq",
+        ]
+    );
+    let unit = root.join("etc/systemd/system/asymq.service");
+    let unit_text = fs::read_to_string(&unit).unwrap();
+    assert!(
+        unit_text.contains("\nExecStart=/usr/local/bin/asymq gateway --config /etc/asymq.toml\n")
+    );
+
+    // The settings file is one: a wrong one would be exit code 2.
+    let settings = root.join("etc/asymq.toml");
+    let check = gateway(&format!("check --config {}", settings.display()));
+    let check = { check }.output().unwrap();
+    assert_ne!(check.status.code(), Some(2), "{}", text(&check.stderr));
+
+    // systemd reads the unit from a root of its own, with the program in place.
+    let verify = Command::new("systemd-analyze")
+        .args(["verify", "--man=no", "--recursive-errors=no"])
+        .arg(format!("--root={}", root.display()))
+        .arg("asymq.service")
+        .output();
+    match verify {
+        Ok(verify) => {
+            let said = text(&verify.stderr);
+            // The root has no programs but ours.
+            let ours = said
+                .lines()
+                .filter(|line| line.contains("asymq.service") && !line.contains("/bin/kill"));
+            assert_eq!(ours.collect::<Vec<_>>(), [""; 0]);
+        }
+        Err(_) => eprintln!("skipped: no systemd-analyze"),
+    }
+
+    let (said, code) = run("uninstall --keep-settings");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(tree(root), ["etc/asymq.toml"]);
+    let (said, code) = run("uninstall");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(tree(root), [""; 0]);
+}
+
+#[test]
+fn install_leaves_settings_of_others_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("etc/asymq.toml");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&settings, "lan = \"mine\"\n").unwrap();
+    let root = folder.path().display();
+    let flags = "--lan eth1 --wan eth0 --up 950kbit --down 10mbit";
+    let output = gateway(&format!("install --root {root} {flags}"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        text(&output.stderr),
+        format!(
+            "{}: is not from 'asymq gateway install', and stays; move it away first",
+            settings.display()
+        )
+    );
+    assert_eq!(tree(folder.path()), ["etc/asymq.toml"]);
+    let output = gateway(&format!("uninstall --root {root}"))
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "lan = \"mine\"\n");
+}

@@ -1,0 +1,304 @@
+//! A sender that is fed what ACK filtering leaves never knows less than one that is fed every ACK.
+//!
+//! Receivers of several flows acknowledge what a lossy, reordering path brings them; their ACKs pass
+//! AF and SAD as real frames under every service, arrivals and departures interleaved at random.
+//! Whenever a survivor leaves, the sender must know all that the ACKs up to it said.
+//!
+//! `ASYMQ_HISTORIES` sets the number of histories, `ASYMQ_SEED` where they begin; a failure names the
+//! history. The long run:
+//! `cargo test --release -p asymq-core --test ack_knowledge -- --ignored --nocapture`.
+
+#[path = "common/acks.rs"]
+#[expect(dead_code, reason = "shared with tests that need the rest")]
+mod acks;
+#[path = "common/mutate.rs"]
+#[expect(dead_code, reason = "shared with tests that need the rest")]
+mod mutate;
+#[path = "common/receiver.rs"]
+mod receiver;
+#[path = "common/sender.rs"]
+mod sender;
+
+use acks::{FLOW_RULES, RULES, Said};
+use asymq_core::ack::AckInfo;
+use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Role, Standard, resolve};
+use asymq_core::frame::{FlowKey, Parsed, ack_info, parse};
+use asymq_core::qdisc::{Dequeue, Reason, Sink};
+use asymq_core::units::{Duration, Instant, Limit};
+use asymq_core::{Header, Packet};
+use mutate::Dice;
+use receiver::Receiver;
+use sender::Sender;
+
+const FLOWS: usize = 3;
+/// Bytes that one survivor may stand for; small, so that histories of a few ACKs reach it.
+const MAX_STRETCH: u32 = 6000;
+
+struct Frame {
+    bytes: Vec<u8>,
+    parsed: Parsed,
+    /// Its place in the history.
+    index: usize,
+}
+
+impl Packet for Frame {
+    fn header(&self) -> &Header {
+        &self.parsed.header
+    }
+    fn ack_info(&self) -> Option<AckInfo> {
+        ack_info(&self.bytes, self.parsed.transport)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    Waits,
+    Left,
+    Filtered,
+    Refused,
+}
+
+/// One history on its way through a discipline.
+#[derive(Default)]
+struct Run {
+    /// All that came, and the flow it is of.
+    said: Vec<(usize, Said)>,
+    fates: Vec<Fate>,
+    spare: Vec<Vec<u8>>,
+    /// Filtered so far, over all histories.
+    filtered: u64,
+}
+
+impl Sink<Frame> for Run {
+    fn dropped(&mut self, _: Instant, frame: Frame, reason: Reason) {
+        self.fates[frame.index] = match reason {
+            Reason::AckFiltered => {
+                self.filtered += 1;
+                // What arrives filters what waits.
+                let (old_flow, old) = &self.said[frame.index];
+                let (flow, new) = self.said.last().expect("an arrival");
+                assert_eq!(old_flow, flow, "filtered for another flow");
+                for rule in RULES {
+                    assert!((rule.lets)(old, new), "{}: {old:?} for {new:?}", rule.name);
+                }
+                Fate::Filtered
+            }
+            Reason::OverLimit => Fate::Refused,
+            other => panic!("dropped: {other:?}"),
+        };
+        self.spare.push(frame.bytes);
+    }
+}
+
+/// A discipline, and the senders of one history behind it.
+struct Bench {
+    name: String,
+    qdisc: BoxedQdisc<Frame>,
+    now: Instant,
+    key: FlowKey,
+}
+
+impl Bench {
+    /// AF and SAD under every service, with and without room, and with data in the ACK queue.
+    fn all() -> Vec<Self> {
+        let mut benches = Vec::new();
+        for service in Standard.of_role(Role::Service) {
+            for filter in ["af", "sad"] {
+                for (limit, classifier) in [
+                    (Limit::Packets(100), "pure-ack"),
+                    (Limit::Packets(4), "pure-ack"),
+                    (Limit::Bytes(300), "size<=1500"),
+                ] {
+                    let place = Place {
+                        link: "1mbit".parse().unwrap(),
+                        reverse: "10mbit".parse().unwrap(),
+                        limit,
+                    };
+                    let stretch = format!("{MAX_STRETCH}b");
+                    let given = Params::new()
+                        .with("service", service.name)
+                        .with("ack-queue", filter)
+                        .with("classifier", classifier)
+                        .with("max-stretch", stretch.as_str());
+                    let config = resolve(&Standard, "droptail", &given, &Params::new(), place);
+                    let config = config.unwrap_or_else(|error| panic!("{error}"));
+                    benches.push(Self {
+                        name: format!("{filter}, {}, {limit}, {classifier}", service.name),
+                        qdisc: Standard.build(&config).unwrap(),
+                        now: Instant::ZERO,
+                        key: FlowKey::new([3, 4]),
+                    });
+                }
+            }
+        }
+        benches
+    }
+
+    fn enqueue(&mut self, run: &mut Run, flow: usize, said: Said) {
+        let index = run.said.len();
+        let mut bytes = run.spare.pop().unwrap_or_default();
+        said.write(&mut bytes);
+        let mut parsed = parse(&bytes, &self.key);
+        parsed.header.arrival = self.now;
+        run.said.push((flow, said));
+        run.fates.push(Fate::Waits);
+        let frame = Frame {
+            bytes,
+            parsed,
+            index,
+        };
+        self.qdisc.enqueue(self.now, frame, run);
+    }
+
+    /// The next packet, if one waits.
+    fn dequeue(&mut self, run: &mut Run) -> Option<usize> {
+        loop {
+            match self.qdisc.dequeue(self.now, run) {
+                Dequeue::Packet(frame) => {
+                    let index = frame.index;
+                    run.fates[index] = Fate::Left;
+                    run.spare.push(frame.bytes);
+                    return Some(index);
+                }
+                Dequeue::NotBefore(at) => self.now = at,
+                Dequeue::Empty => return None,
+            }
+        }
+    }
+}
+
+/// What two senders know of each flow: one fed with all, one with what leaves.
+#[derive(Default)]
+struct Judge {
+    all: [Sender; FLOWS],
+    filtered: [Sender; FLOWS],
+    /// How far into the history the first has read, of each flow.
+    read: [usize; FLOWS],
+    /// ACKs of the flow filtered since its last survivor.
+    behind: [bool; FLOWS],
+}
+
+impl Judge {
+    fn departs(&mut self, run: &Run, index: usize) {
+        let (flow, survivor) = run.said[index];
+        if survivor.payload > 0 {
+            return;
+        }
+        let (all, known) = (&mut self.all[flow], &mut self.filtered[flow]);
+        assert!(self.read[flow] <= index, "ACKs of a flow left out of order");
+        for before in self.read[flow]..=index {
+            let (of, said) = &run.said[before];
+            if *of != flow || said.payload > 0 {
+                continue;
+            }
+            match run.fates[before] {
+                Fate::Refused => continue,
+                Fate::Filtered => self.behind[flow] = true,
+                Fate::Left => {}
+                Fate::Waits => panic!("ACK {before} of the flow was overtaken by {index}"),
+            }
+            all.hears(said);
+        }
+        self.read[flow] = index + 1;
+        let learned = known.hears(&survivor);
+        if std::mem::take(&mut self.behind[flow]) {
+            let bound = match all.uses_accecn {
+                true => 6 * 1460,
+                false => MAX_STRETCH,
+            };
+            assert!(
+                learned <= bound.min(MAX_STRETCH),
+                "learned {learned} at once"
+            );
+        }
+        known.assert_knows(all);
+    }
+}
+
+/// Any history through any discipline.
+fn history(bench: &mut Bench, run: &mut Run, dice: &mut Dice, number: u64) {
+    run.said.clear();
+    run.fates.clear();
+    let mut judge = Judge::default();
+    let mut receivers: [Receiver; FLOWS] =
+        std::array::from_fn(|flow| Receiver::new(dice, number * FLOWS as u64 + flow as u64));
+    let flows = 1 + dice.below(FLOWS);
+    let eager = 1 + dice.below(10);
+    for _ in 0..4 + dice.below(16) {
+        bench.now += Duration::from_nanos(dice.next() % 8_000_000);
+        let flow = dice.below(flows);
+        let said = receivers[flow].next(dice);
+        bench.enqueue(run, flow, said);
+        if dice.below(10) < eager
+            && dice.below(2) == 0
+            && let Some(index) = bench.dequeue(run)
+        {
+            judge.departs(run, index);
+        }
+    }
+    while let Some(index) = bench.dequeue(run) {
+        judge.departs(run, index);
+    }
+    assert!(run.fates.iter().all(|fate| *fate != Fate::Waits));
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().expect("a number"),
+        Err(_) => default,
+    }
+}
+
+fn histories(count: u64) {
+    let seed = number("ASYMQ_SEED", 1);
+    let mut benches = Bench::all();
+    let mut run = Run::default();
+    let mut acks = 0;
+    for number in 0..count {
+        let mut dice = Dice::new(seed ^ number.rotate_left(32));
+        let at = (number % benches.len() as u64) as usize;
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            history(&mut benches[at], &mut run, &mut dice, number);
+        }));
+        acks += run.said.len() as u64;
+        if outcome.is_err() {
+            for ((flow, said), fate) in run.said.iter().zip(&run.fates) {
+                let fate = match fate {
+                    Fate::Waits => "waits",
+                    Fate::Left => "left",
+                    Fate::Filtered => "filtered",
+                    Fate::Refused => "refused",
+                };
+                eprintln!("{flow} {fate}: {said:?}");
+            }
+            panic!("{}: history {number} of seed {seed}", benches[at].name);
+        }
+    }
+    println!(
+        "{count} histories from seed {seed}: {acks} packets, {} filtered",
+        run.filtered
+    );
+    // Histories in which nothing can be filtered would prove nothing.
+    assert!(run.filtered * 10 > acks, "only {} filtered", run.filtered);
+}
+
+#[test]
+fn a_sender_never_knows_less_for_the_filtering() {
+    histories(number("ASYMQ_HISTORIES", 20_000));
+}
+
+#[test]
+#[ignore = "ten minutes in release mode"]
+fn a_sender_never_knows_less_in_ten_million_histories() {
+    histories(number("ASYMQ_HISTORIES", 10_000_000));
+}
+
+#[test]
+fn every_rule_has_a_name_of_its_own() {
+    let mut names: Vec<_> = RULES.iter().map(|rule| rule.name).collect();
+    names.extend(FLOW_RULES.iter().map(|(name, _)| name));
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}

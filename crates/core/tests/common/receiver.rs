@@ -1,0 +1,276 @@
+//! A receiver that acknowledges what a path that loses, doubles and reorders brings it, sends data of
+//! its own, and probes; and whose ACKs the path alters.
+
+use super::acks::{AE, CWR, ECE, Extra, PSH, Path, RESERVED, SEGMENT, Said, URG};
+use super::mutate::Dice;
+
+/// First sequence numbers of flows, by host: one wraps in the middle of a history.
+pub(crate) const FIRST: [u32; 4] = [0, 1_000_000, 0x7fff_f000, u32::MAX - 4500];
+
+/// Where a receiver's own sequence numbers begin.
+const OWN: u32 = u32::MAX - 300;
+
+/// The options of a connection, and how its receiver behaves.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    sack: bool,
+    timestamps: bool,
+    classic_ecn: bool,
+    accecn: Option<u8>,
+    mptcp: bool,
+    md5: bool,
+}
+
+pub(crate) struct Receiver {
+    kind: Kind,
+    base: Said,
+    /// Segments received, a bit each; `next` is the first missing.
+    received: u128,
+    next: u32,
+    /// One beyond the highest received.
+    top: u32,
+    /// Ranges out of order, most recent first.
+    ranges: Vec<(u32, u32)>,
+    /// An ACK that is overtaken by the next.
+    late: Option<Said>,
+    own: u32,
+    clock: u32,
+    echo: u32,
+    window: u16,
+    ece: bool,
+    ace: u16,
+    counters: [u32; 3],
+}
+
+impl Receiver {
+    /// The flow of this number, of any kind.
+    pub(crate) fn new(dice: &mut Dice, flow: u64) -> Self {
+        let one_in = |dice: &mut Dice, n| dice.below(n) == 0;
+        let accecn = one_in(dice, 4);
+        let kind = Kind {
+            sack: !one_in(dice, 3),
+            timestamps: !one_in(dice, 3),
+            classic_ecn: one_in(dice, 4) && !accecn,
+            accecn: accecn.then(|| if one_in(dice, 2) { 172 } else { 174 }),
+            mptcp: one_in(dice, 20),
+            md5: one_in(dice, 30),
+        };
+        let path = Path {
+            v6: one_in(dice, 3),
+            vlan: one_in(dice, 5).then_some(5),
+            pppoe: one_in(dice, 6),
+            tunnel: one_in(dice, 8).then_some(1),
+            ..Path::default()
+        };
+        let base = Said {
+            port: flow as u16,
+            host: (flow >> 16) as u16,
+            path,
+            extra: kind.md5.then_some(Extra::Md5),
+            ..Said::default()
+        };
+        Self {
+            kind,
+            base,
+            received: 0,
+            next: 0,
+            top: 0,
+            ranges: Vec::new(),
+            late: None,
+            own: OWN,
+            clock: u32::MAX - 20,
+            echo: u32::MAX - 9,
+            window: 500,
+            ece: false,
+            ace: 5,
+            counters: [1, 0x00ff_f000, 0x00ff_ff00],
+        }
+    }
+
+    /// What it sends next.
+    pub(crate) fn next(&mut self, dice: &mut Dice) -> Said {
+        if let Some(late) = self.late.take() {
+            return late;
+        }
+        let said = self.makes(dice);
+        if dice.below(25) == 0 && said.payload == 0 {
+            self.late = Some(said);
+            return self.makes(dice);
+        }
+        said
+    }
+
+    fn makes(&mut self, dice: &mut Dice) -> Said {
+        self.clock = self.clock.wrapping_add(dice.below(3) as u32);
+        let mut duplicate = None;
+        let mut probe = false;
+        match dice.below(24) {
+            0..=9 => {
+                self.echo = self.echo.wrapping_add(dice.below(4) as u32);
+                for _ in 0..1 + dice.below(2) {
+                    self.arrives(self.top.max(self.next));
+                }
+            }
+            // Lost segments, and one beyond them.
+            10..=12 => self.arrives(self.top + 1 + dice.below(3) as u32),
+            // A hole is filled at its beginning, or somewhere.
+            13 | 14 => self.arrives(self.next),
+            15 if self.top > 0 => self.arrives(dice.below(self.top as usize) as u32),
+            // A segment comes twice.
+            16 | 17 if self.top > 0 => {
+                let segment = dice.below(self.top as usize) as u32;
+                if self.received >> segment & 1 == 1 {
+                    duplicate = Some((segment, segment + 1));
+                } else {
+                    self.arrives(segment);
+                }
+            }
+            18 => self.window = [0, 400, 500, 900][dice.below(4)],
+            19 => self.own = self.own.wrapping_add([2, 100, 1448][dice.below(3)]),
+            20 => probe = true,
+            21 if self.kind.classic_ecn => self.ece = !self.ece,
+            21 | 22 if self.kind.accecn.is_some() => {
+                self.ace = (self.ace + 1) % 8;
+                self.counters[dice.below(3)] += 1448;
+            }
+            23 if dice.below(2) == 0 => return self.data(dice),
+            // The same again: a plain duplicate.
+            _ => {}
+        }
+        let mut said = self.says(duplicate, dice);
+        if probe {
+            said.seq = said.seq.wrapping_sub(1);
+        }
+        self.altered(said, dice)
+    }
+
+    /// A segment of its own, which carries no ACK worth the name.
+    fn data(&mut self, dice: &mut Dice) -> Said {
+        let mut said = self.says(None, dice);
+        said.payload = 2 + 2 * dice.below(4);
+        self.own = self.own.wrapping_add(said.payload as u32);
+        said
+    }
+
+    fn arrives(&mut self, segment: u32) {
+        if segment > 100 {
+            return;
+        }
+        self.received |= 1 << segment;
+        self.top = self.top.max(segment + 1);
+        self.next = (!self.received).trailing_zeros();
+        let (received, next) = (self.received, self.next);
+        // The range around it is the most recent now.
+        self.ranges
+            .retain(|range| range.1 > next && !(range.0 <= segment + 1 && segment <= range.1));
+        if segment >= next {
+            let start = (0..segment).rev().find(|at| received >> at & 1 == 0);
+            let end = (segment..).find(|at| received >> at & 1 == 0);
+            let range = (
+                start.map_or(0, |start| start + 1),
+                end.unwrap_or(segment + 1),
+            );
+            self.ranges.insert(0, range);
+        }
+    }
+
+    fn says(&self, duplicate: Option<(u32, u32)>, dice: &mut Dice) -> Said {
+        let first = FIRST[usize::from(self.base.host) % FIRST.len()];
+        let number = |segment: u32| first.wrapping_add(segment * SEGMENT);
+        let mut said = Said {
+            seq: self.own,
+            ack: number(self.next),
+            window: self.window,
+            ..self.base
+        };
+        if self.kind.timestamps {
+            said.timestamps = Some((self.clock, self.echo));
+        }
+        if self.ece {
+            said.flags |= ECE;
+        }
+        if self.kind.mptcp && dice.below(3) == 0 && said.extra.is_none() {
+            said.extra = Some(Extra::Mptcp);
+        }
+        if let Some(kind) = self.kind.accecn {
+            let bits = [(4, AE), (2, CWR), (1, ECE)];
+            for (bit, flag) in bits {
+                said.flags |= if self.ace & bit > 0 { flag } else { 0 };
+            }
+            if dice.below(3) > 0 && said.room() >= 12 {
+                // Now and then the other kind: a receiver may change.
+                let kind = if dice.below(8) == 0 {
+                    346 - u16::from(kind)
+                } else {
+                    kind.into()
+                };
+                let masked = self.counters.map(|counter| counter & 0x00ff_ffff);
+                said.accecn = Some((kind as u8, 1 + dice.below(3), masked));
+            }
+        }
+        if self.kind.sack {
+            let room = said.room().saturating_sub(2) / 8;
+            let blocks = duplicate.into_iter().chain(self.ranges.iter().copied());
+            for (slot, (start, end)) in said.sack.iter_mut().zip(blocks.take(room)) {
+                *slot = (number(start), number(end));
+                said.sacks += 1;
+            }
+        }
+        said
+    }
+
+    /// What senders do now and then, and paths do to packets.
+    fn altered(&mut self, mut said: Said, dice: &mut Dice) -> Said {
+        match dice.below(160) {
+            0 => said.flags |= PSH,
+            1 => said.flags |= URG,
+            2 => said.flags |= CWR,
+            3 => said.flags |= RESERVED & 0x200 << dice.below(3),
+            4 if said.room() >= 4 => {
+                let extras = [
+                    Extra::Unknown,
+                    Extra::LyingLength,
+                    Extra::TcpAo,
+                    Extra::Mptcp,
+                ];
+                if said.extra.is_none() {
+                    said.extra = Some(extras[dice.below(4)]);
+                }
+            }
+            5..=8 => said.flipped = Some(dice.below(64)),
+            9 | 10 => said.ip_checksum_wrong = true,
+            11 => said.path.traffic_class = 0x28 << dice.below(3),
+            12 => said.path.traffic_class |= 1 + dice.below(3) as u8,
+            13 => said.path.source_mac = 9,
+            14 => said.path.destination_mac = 9,
+            15 => said.path.vlan = said.path.vlan.map(|tag| tag | 0x6000),
+            16 => said.path.ip_options = true,
+            17 => said.path.tunnel = said.path.tunnel.map(|host| host + 1),
+            18 => said.timestamps = None,
+            // The path changes for good.
+            19 => self.base.path.source_mac ^= 1,
+            _ => {}
+        }
+        said
+    }
+}
+
+impl Said {
+    /// Whether it can have no other effect than to be answered: its number is below what was sent.
+    pub(crate) fn is_probe(&self) -> bool {
+        // Own data comes in even lengths, so that only a probe's number is off by one.
+        self.payload == 0 && self.seq.wrapping_sub(OWN) % 2 == 1
+    }
+
+    /// Tells probes apart.
+    pub(crate) fn probed(&self) -> u32 {
+        self.seq.wrapping_sub(OWN) / 2
+    }
+
+    /// Whether it must reach the sender whatever else it says.
+    pub(crate) fn must_stay(&self) -> bool {
+        self.flags & (PSH | URG | RESERVED) != 0
+            || matches!(self.extra, Some(extra) if extra != Extra::Md5)
+            || self.path.ip_options
+    }
+}

@@ -1,0 +1,174 @@
+//! What a sender knows from the ACKs that it is fed.
+
+use super::acks::{AE, CWR, ECE, SEGMENT, Said, before};
+use super::receiver::FIRST;
+
+/// Most segments in a history: bits of a scoreboard.
+const SEGMENTS: u32 = 128;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sender {
+    /// Whether an ACK was heard at all; numbers are counted from the flow's first.
+    first: Option<u32>,
+    una: u32,
+    /// Segments acknowledged or SACKed.
+    scoreboard: u128,
+    /// The same, of all ACKs whole, whether the sender took them or not.
+    told: u128,
+    /// Largest TSval and TSecr taken.
+    recent: Option<(u32, u32)>,
+    /// Largest right edge of the window.
+    edge: u32,
+    last_window: Option<u16>,
+    /// Changes of ECE, CWR and AE.
+    edges: u32,
+    last_ecn: u16,
+    /// Largest counters of each kind of AccECN option.
+    counters: [[Option<u32>; 3]; 2],
+    /// Duplicates of each segment's number, up to three.
+    duplicates: u128,
+    run: u8,
+    /// With SACK it counts SACKed bytes instead (RFC 6675, sec. 5).
+    sack: bool,
+    dsacks: u32,
+    /// What must never be filtered: unknown options, reserved bits, PSH and URG, IP options.
+    kept: u32,
+    corrupt: u32,
+    /// Sequence numbers of the last probes, each of which is answered.
+    probes: u64,
+    pub(crate) uses_accecn: bool,
+}
+
+impl Sender {
+    fn offset(&self, number: u32) -> u32 {
+        number.wrapping_sub(self.first.unwrap_or(number))
+    }
+
+    fn below(segments: u32) -> u128 {
+        assert!(segments < SEGMENTS, "a history too long");
+        (1 << segments) - 1
+    }
+
+    /// Takes an ACK; answers how many bytes it tells of for the first time.
+    pub(crate) fn hears(&mut self, said: &Said) -> u32 {
+        if said.is_corrupt() {
+            self.corrupt += 1;
+            return 0;
+        }
+        // Numbers count from where the receiver began, not from the first ACK.
+        self.first = Some(said.host_first());
+        let is_first = self.told == 0;
+        let acked = Self::below(self.offset(said.ack) / SEGMENT);
+        let mut mask = acked;
+        for (start, end) in said.ranges() {
+            let (start, end) = (self.offset(*start) / SEGMENT, self.offset(*end) / SEGMENT);
+            mask |= Self::below(end) & !Self::below(start);
+        }
+        let new = (mask & !self.told).count_ones() * SEGMENT;
+        self.told |= mask;
+        self.uses_accecn |=
+            said.flags & AE != 0 || said.accecn.is_some() || said.path.traffic_class & 3 != 0;
+        let ecn = said.flags & (ECE | CWR | AE);
+        if ecn != self.last_ecn {
+            self.last_ecn = ecn;
+            self.edges += 1;
+        }
+        self.kept += u32::from(said.must_stay());
+        self.dsacks += u32::from(said.is_dsack());
+        if said.is_probe() {
+            self.probes |= 1 << (said.probed() % 64);
+            return if is_first { 0 } else { new };
+        }
+        self.takes(said, mask);
+        if is_first { 0 } else { new }
+    }
+
+    /// An ACK that passes the checks of RFC 9293, sec. 3.10.7.4.
+    fn takes(&mut self, said: &Said, mask: u128) {
+        if let (Some((val, _)), Some((recent, _))) = (said.timestamps, self.recent)
+            && before(val, recent)
+        {
+            return;
+        }
+        if let Some((val, ecr)) = said.timestamps {
+            let known = self.recent.map_or(ecr, |(_, known)| known);
+            self.recent = Some((val, if before(known, ecr) { ecr } else { known }));
+        }
+        self.scoreboard |= mask;
+        let ack = self.offset(said.ack);
+        if let Some((kind, fields, counters)) = said.accecn {
+            let known = &mut self.counters[usize::from(kind == 174)];
+            for (known, counter) in known.iter_mut().zip(&counters[..fields]) {
+                let ahead = |known| counter.wrapping_sub(known) & 0x00ff_ffff < 1 << 23;
+                if known.is_none_or(ahead) {
+                    *known = Some(*counter);
+                }
+            }
+        }
+        if ack < self.una {
+            return;
+        }
+        self.edge = self.edge.max(ack + u32::from(said.window));
+        self.sack |= said.sacks > 0;
+        if ack == self.una && self.last_window == Some(said.window) && said.sacks == 0 {
+            self.run += 1;
+            // Three marks for each number, so that they compare as a set.
+            if self.run <= 3 {
+                let mark = ack / SEGMENT % 40 * 3 + u32::from(self.run) - 1;
+                self.duplicates |= 1 << mark;
+            }
+        } else {
+            self.run = 0;
+        }
+        (self.una, self.last_window) = (ack, Some(said.window));
+    }
+
+    /// # Panics
+    /// `other` knows something that this sender does not.
+    pub(crate) fn assert_knows(&self, other: &Self) {
+        let check = |knows: bool, what: &str| {
+            assert!(knows, "{what}:\n{self:?} knows less than\n{other:?}");
+        };
+        check(self.una >= other.una, "number");
+        check(other.scoreboard & !self.scoreboard == 0, "SACK");
+        check(self.edge >= other.edge, "window");
+        check(self.edges >= other.edges, "ECN edges");
+        check(self.last_ecn == other.last_ecn, "ECN");
+        check(self.dsacks >= other.dsacks, "DSACK");
+        check(self.kept >= other.kept, "kept");
+        check(self.corrupt >= other.corrupt, "corrupt");
+        check(other.probes & !self.probes == 0, "probes");
+        let timestamps = match (self.recent, other.recent) {
+            (Some((val, ecr)), Some((other_val, other_ecr))) => {
+                !before(val, other_val) && !before(ecr, other_ecr)
+            }
+            (_, None) => true,
+            (None, Some(_)) => false,
+        };
+        check(timestamps, "timestamps");
+        for (mine, theirs) in self
+            .counters
+            .iter()
+            .flatten()
+            .zip(other.counters.iter().flatten())
+        {
+            let knows = match (mine, theirs) {
+                (Some(mine), Some(theirs)) => mine.wrapping_sub(*theirs) & 0x00ff_ffff < 1 << 23,
+                (_, None) => true,
+                (None, Some(_)) => false,
+            };
+            check(knows, "AccECN");
+        }
+        check(
+            other.sack || other.duplicates & !self.duplicates == 0,
+            "duplicates",
+        );
+    }
+}
+
+impl Said {
+    /// Where the flow's numbers begin: each host has its own.
+    fn host_first(&self) -> u32 {
+        FIRST[usize::from(self.host) % FIRST.len()]
+    }
+}

@@ -1,0 +1,88 @@
+//! Threads that run beside a gateway and cannot keep it from ending.
+
+use crate::gateway::GatewayError;
+use crate::stop::{Bell, Stop};
+use std::io;
+use std::panic;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long an ending gateway waits for what runs beside it.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The threads beside one gateway. They are told to quit when this is dropped, however that happens.
+pub(crate) struct Helpers {
+    quit: Bell,
+    stop: Stop,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Helpers {
+    pub(crate) fn new(stop: &Stop) -> Result<Self, GatewayError> {
+        let quit = Bell::new().map_err(|source| GatewayError::System {
+            action: "making a pipe",
+            source,
+        })?;
+        Ok(Self {
+            quit,
+            stop: stop.clone(),
+            threads: Vec::new(),
+        })
+    }
+
+    /// Starts one. It ends when the bell rings that it is given, or soon after the last snapshot.
+    pub(crate) fn start(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(&Bell) + Send + 'static,
+    ) -> Result<(), GatewayError> {
+        let (quit, stop) = (self.quit.clone(), self.stop.clone());
+        let spawned = thread::Builder::new().name(name.into()).spawn(move || {
+            let _stop = StopOnPanic(stop);
+            work(&quit);
+        });
+        let action = "starting a thread";
+        let failed = |source: io::Error| GatewayError::System { action, source };
+        self.threads.push(spawned.map_err(failed)?);
+        Ok(())
+    }
+
+    /// Ends them, and leaves those alone that do not end; passes a panic on.
+    pub(crate) fn end(mut self) {
+        for thread in self.quit() {
+            if let Err(panic) = thread.join() {
+                panic::resume_unwind(panic);
+            }
+        }
+    }
+
+    /// Those that have ended in time.
+    fn quit(&mut self) -> Vec<JoinHandle<()>> {
+        self.quit.ring();
+        let until = Instant::now() + PATIENCE;
+        let threads = std::mem::take(&mut self.threads);
+        while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let ended = threads.into_iter().filter(JoinHandle::is_finished);
+        ended.collect()
+    }
+}
+
+impl Drop for Helpers {
+    fn drop(&mut self) {
+        drop(self.quit());
+    }
+}
+
+/// Stops the gateway when its thread panics.
+struct StopOnPanic(Stop);
+
+impl Drop for StopOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.request();
+            self.0.request();
+        }
+    }
+}

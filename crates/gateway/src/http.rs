@@ -1,0 +1,125 @@
+//! As much of HTTP/1.1 as a page that can be read takes: GET and HEAD, no body, one request per
+//! connection.
+
+use crate::clients::Arrived;
+use httparse::{EMPTY_HEADER, Error, Request, Status};
+
+/// Bytes of a request's head.
+pub(crate) const MAX_HEAD: usize = 8192;
+/// Headers of a request.
+const MAX_HEADERS: usize = 64;
+
+/// The answer to a request of which `bytes` have come; `None` if more is needed, or if the client
+/// went without a question.
+pub(crate) fn respond(
+    bytes: &[u8],
+    arrived: Arrived,
+    page: &mut dyn FnMut() -> String,
+) -> Option<Vec<u8>> {
+    let refused = |status| Some(response(status, "", None, false));
+    match arrived {
+        Arrived::TooMuch => return refused("431 Request Header Fields Too Large"),
+        Arrived::TooLate => return refused("408 Request Timeout"),
+        Arrived::Part | Arrived::All => {}
+    }
+    let mut headers = [EMPTY_HEADER; MAX_HEADERS];
+    let mut request = Request::new(&mut headers);
+    match request.parse(bytes) {
+        Ok(Status::Complete(_)) => {}
+        Ok(Status::Partial) => return None,
+        Err(Error::TooManyHeaders) => return refused("431 Request Header Fields Too Large"),
+        Err(_) => return refused("400 Bad Request"),
+    }
+    let head_only = match request.method {
+        Some("GET") => false,
+        Some("HEAD") => true,
+        _ => return refused("405 Method Not Allowed\r\nAllow: GET, HEAD"),
+    };
+    let announces_body = request.headers.iter().any(|header| {
+        header.name.eq_ignore_ascii_case("transfer-encoding")
+            || header.name.eq_ignore_ascii_case("content-length") && header.value != b"0"
+    });
+    if announces_body {
+        return refused("413 Content Too Large");
+    }
+    let path = request.path.and_then(|path| path.split('?').next());
+    Some(match path {
+        Some("/metrics") => response(
+            "200 OK",
+            "text/plain; version=0.0.4",
+            Some(&page()),
+            head_only,
+        ),
+        _ => response(
+            "404 Not Found",
+            "text/plain",
+            Some("the metrics are at /metrics\n"),
+            head_only,
+        ),
+    })
+}
+
+fn response(status: &str, kind: &str, body: Option<&str>, head_only: bool) -> Vec<u8> {
+    let length = body.map_or(0, str::len);
+    let kind = match kind {
+        "" => String::new(),
+        kind => format!("Content-Type: {kind}\r\n"),
+    };
+    let body = body.filter(|_| !head_only).unwrap_or_default();
+    format!(
+        "HTTP/1.1 {status}\r\n{kind}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(request: &str) -> Option<String> {
+        let page = &mut || "the page\n".to_owned();
+        respond(request.as_bytes(), Arrived::Part, page)
+            .map(|answer| String::from_utf8(answer).unwrap())
+    }
+
+    #[test]
+    fn only_a_page_that_can_be_read_is_served() {
+        for (request, status) in [
+            ("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "200 "),
+            ("GET /metrics?x=1 HTTP/1.0\r\n\r\n", "200 "),
+            ("HEAD /metrics HTTP/1.1\r\n\r\n", "200 "),
+            ("GET / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", "404 "),
+            ("POST /metrics HTTP/1.1\r\n\r\n", "405 "),
+            (
+                "GET /x HTTP/1.1\r\nContent-Length: 99999999999999\r\n\r\n",
+                "413 ",
+            ),
+            (
+                "GET /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+                "413 ",
+            ),
+            ("\0\0\0\0\r\n\r\n", "400 "),
+        ] {
+            let answer = answer(request).unwrap();
+            let found = answer.strip_prefix("HTTP/1.1 ").unwrap();
+            assert!(found.starts_with(status), "{request}: {answer}");
+        }
+    }
+
+    #[test]
+    fn a_head_has_the_length_of_the_page_and_no_page() {
+        let (get, head) = (
+            answer("GET /metrics HTTP/1.1\r\n\r\n").unwrap(),
+            answer("HEAD /metrics HTTP/1.1\r\n\r\n").unwrap(),
+        );
+        assert_eq!(get, head + "the page\n");
+    }
+
+    #[test]
+    fn a_head_that_is_not_complete_is_waited_for_and_many_headers_are_refused() {
+        assert_eq!(answer("GET /metrics HTTP/1.1\r\nHost: x\r\n"), None);
+        let headers = "X: y\r\n".repeat(MAX_HEADERS + 1);
+        let refused = answer(&format!("GET /metrics HTTP/1.1\r\n{headers}\r\n")).unwrap();
+        assert!(refused.starts_with("HTTP/1.1 431 "), "{refused}");
+    }
+}

@@ -1,0 +1,199 @@
+//! What is wrong on a host for a gateway, found without changing anything.
+
+use crate::custody::{ALL, Setting, is_held};
+use crate::net::{LinkInfo, Network};
+use crate::port::{check_unused, find, is_in_use};
+use crate::sys::{Interfaces, poll, precise_timers};
+use asymq_core::units::{Duration, Rate};
+use std::fs;
+use std::time::Instant;
+
+/// Something that is wrong, or worth knowing.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Finding {
+    /// The flag or the part of the host that it is about.
+    pub subject: String,
+    /// What it is.
+    pub problem: String,
+    /// What to do about it.
+    pub remedy: String,
+    /// Whether it keeps a gateway from working as it should.
+    pub wrong: bool,
+}
+
+impl Finding {
+    fn wrong(subject: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            subject: subject.into(),
+            problem: problem.into(),
+            remedy: remedy.into(),
+            wrong: true,
+        }
+    }
+}
+
+/// Timers that come later than this are too late to pace packets.
+const LATE: Duration = Duration::from_millis(1);
+
+/// Looks at privileges, clock and timers.
+pub fn inspect_host() -> Vec<Finding> {
+    [privileges(), clock(), timers()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Looks at an interface of the calling thread's network namespace; `flag` names it in findings.
+pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
+    let subject = format!("{flag} {name}");
+    let Ok(mut network) = Network::open() else {
+        return vec![Finding::wrong(
+            &subject,
+            "the kernel gives no netlink socket",
+            "allow AF_NETLINK to this process",
+        )];
+    };
+    let unfit = |error: String| {
+        let text = error.strip_prefix(&format!("{name}: ")).unwrap_or(&error);
+        let (problem, remedy) = text.split_once("; ").unwrap_or((text, "see dmesg"));
+        Finding::wrong(&subject, problem, remedy)
+    };
+    let link = match find(&mut network, name) {
+        Ok(link) => link,
+        Err(error) => return vec![unfit(error.to_string())],
+    };
+    let mut findings = Vec::new();
+    if let Err(error) = check_unused(&mut network, &link) {
+        findings.push(unfit(error.to_string()));
+    }
+    findings.extend(stacked(&mut network, &link, &subject));
+    if link.up && !link.carrier {
+        findings.push(Finding::wrong(
+            &subject,
+            "has no carrier",
+            "plug its cable in, or look at the device at its other end",
+        ));
+    }
+    if is_held(link.index) {
+        findings.push(Finding {
+            subject: subject.clone(),
+            problem: "a gateway holds it".into(),
+            remedy: "stop that one before another is started".into(),
+            wrong: false,
+        });
+        findings.extend(changed_back(&link, &subject));
+    }
+    findings
+}
+
+/// The interface's speed, if it has a carrier and its driver knows.
+pub fn link_speed(name: &str) -> Option<Rate> {
+    let speed = Interfaces::new().ok()?.speed(name).ok()?;
+    Rate::from_bits_per_sec(u64::from(speed?) * 1_000_000)
+}
+
+/// The largest network packet that the interface carries, if there is one of this name.
+pub fn mtu(name: &str) -> Option<u32> {
+    Interfaces::new().ok()?.mtu(name).ok()
+}
+
+/// What somebody changed back while a gateway holds the interface.
+fn changed_back(link: &LinkInfo, subject: &str) -> Vec<Finding> {
+    let back = ALL.iter().filter(|setting| {
+        let now = setting.read(link).ok();
+        **setting != Setting::Up && now.is_some_and(|now| now != setting.held())
+    });
+    back.map(|setting| {
+        Finding::wrong(
+            subject,
+            format!(
+                "{} was switched on after the gateway started",
+                setting.name()
+            ),
+            "find the program that does, and restart the gateway",
+        )
+    })
+    .collect()
+}
+
+/// Interfaces on top of this one with addresses, at which this host answers.
+fn stacked(network: &mut Network, link: &LinkInfo, subject: &str) -> Vec<Finding> {
+    let (Ok(links), Ok(addresses)) = (network.links(), network.addresses()) else {
+        return Vec::new();
+    };
+    // The other end of a veth pair is no interface on top.
+    let on_top = links
+        .iter()
+        .filter(|of| of.below == Some(link.index) && of.kind != "veth");
+    on_top
+        .filter_map(|of| {
+            let address = addresses
+                .iter()
+                .find(|address| address.index == of.index && is_in_use(address))?;
+            Some(Finding::wrong(
+                subject,
+                format!("{} on it has the address {}", of.name, address.ip),
+                format!("remove it with 'ip link delete {}'", of.name),
+            ))
+        })
+        .collect()
+}
+
+fn privileges() -> Option<Finding> {
+    const NEEDED: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (13, "CAP_NET_RAW")];
+    let status = fs::read_to_string("/proc/thread-self/status").ok()?;
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))?;
+    let effective = u64::from_str_radix(effective.trim(), 16).ok()?;
+    let lacks = NEEDED.iter().filter(|(bit, _)| effective >> bit & 1 == 0);
+    let lacks: Vec<&str> = lacks.map(|(_, name)| *name).collect();
+    (!lacks.is_empty()).then(|| {
+        Finding::wrong(
+            "privileges",
+            format!("{} missing", lacks.join(" and ")),
+            "run as root, as the service of 'asymq gateway install', or give the binary both with setcap",
+        )
+    })
+}
+
+fn clock() -> Option<Finding> {
+    const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let source = fs::read_to_string(CURRENT).ok()?;
+    let source = source.trim();
+    ["jiffies", "acpi_pm", "hpet", "refined-jiffies"]
+        .contains(&source)
+        .then(|| Finding {
+            subject: "clock".into(),
+            problem: format!("the kernel's clock is {source}, which is slow or coarse"),
+            remedy: "boot with clocksource=tsc if the processor has a stable one".into(),
+            wrong: source.ends_with("jiffies"),
+        })
+}
+
+/// Measures how late a timer of 1 ms comes.
+fn timers() -> Option<Finding> {
+    const SPAN: Duration = Duration::from_millis(1);
+    let late = std::thread::spawn(|| {
+        precise_timers();
+        let mut late: Vec<u64> = (0..21)
+            .map(|_| {
+                let start = Instant::now();
+                // A signal ends it early, which counts as punctual.
+                let _ = poll([None], Some(SPAN));
+                let took = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                took.saturating_sub(SPAN.as_nanos())
+            })
+            .collect();
+        late.sort_unstable();
+        Duration::from_nanos(late[late.len() / 2])
+    });
+    let late = late.join().ok()?;
+    (late > LATE).then(|| {
+        Finding::wrong(
+            "timers",
+            format!("half of them come more than {late} late"),
+            "let less run on this machine, or boot a kernel with high-resolution timers (highres=on)",
+        )
+    })
+}

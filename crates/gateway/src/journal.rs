@@ -1,0 +1,157 @@
+//! What a gateway changed on an interface, kept where the next one finds it.
+
+use crate::custody::{Change, Custody};
+use crate::net::{LinkInfo, Network};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// Incremented when a key changes its meaning.
+const FORMAT: u32 = 1;
+
+/// An interface, told from one that has its name or its index later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    /// The kernel's `boot_id`: settings do not survive it.
+    boot: String,
+    /// The network namespace's inode.
+    namespace: u64,
+    pub(crate) index: u32,
+    mac: [u8; 6],
+}
+
+impl Identity {
+    /// An interface of the calling thread's network namespace.
+    pub(crate) fn of(link: &LinkInfo) -> io::Result<Self> {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+        Ok(Self {
+            boot: boot.trim().into(),
+            namespace: namespace()?,
+            index: link.index,
+            mac: link.mac,
+        })
+    }
+
+    /// Whether it is of the calling thread's network namespace.
+    pub(crate) fn is_here(&self) -> bool {
+        namespace().is_ok_and(|here| here == self.namespace)
+    }
+}
+
+/// The inode of the calling thread's network namespace.
+fn namespace() -> io::Result<u64> {
+    fs::metadata("/proc/thread-self/ns/net").map(|namespace| namespace.ino())
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    format: u32,
+    #[serde(flatten)]
+    identity: Identity,
+    /// For those who read the file.
+    name: String,
+    changes: Vec<Change>,
+}
+
+/// The file of one interface.
+#[derive(Debug)]
+pub(crate) struct Journal(PathBuf);
+
+impl Journal {
+    pub(crate) fn at(folder: &Path, identity: &Identity) -> Self {
+        let Identity {
+            namespace, index, ..
+        } = identity;
+        Self(folder.join(format!("{namespace}-{index}.json")))
+    }
+
+    /// What was changed on exactly this interface; nothing if the file is of another.
+    pub(crate) fn read(&self, identity: &Identity) -> Vec<Change> {
+        match entry(&self.0) {
+            Some(entry) if entry.identity == *identity => entry.changes,
+            _ => Vec::new(),
+        }
+    }
+
+    /// In place at once, so that a reader never finds half of it.
+    pub(crate) fn write(
+        &self,
+        identity: &Identity,
+        name: &str,
+        changes: &[Change],
+    ) -> io::Result<()> {
+        let entry = Entry {
+            format: FORMAT,
+            identity: identity.clone(),
+            name: name.into(),
+            changes: changes.to_vec(),
+        };
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: {error}", self.0.display()))
+        };
+        if let Some(folder) = self.0.parent() {
+            fs::create_dir_all(folder).map_err(named)?;
+        }
+        let new = self.0.with_extension("new");
+        fs::write(&new, serde_json::to_vec(&entry)?).map_err(named)?;
+        fs::rename(new, &self.0).map_err(named)
+    }
+
+    pub(crate) fn remove(self) {
+        // It may never have been written.
+        let _ = fs::remove_file(self.0);
+    }
+}
+
+fn entry(path: &Path) -> Option<Entry> {
+    let entry: Entry = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    (entry.format == FORMAT).then_some(entry)
+}
+
+/// An interface that a killed gateway left changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftBehind {
+    /// Its name now.
+    pub interface: String,
+    /// How many settings were given back, or why they were not.
+    pub given_back: Result<usize, String>,
+}
+
+/// Gives back what killed gateways left changed in the calling thread's network namespace, as their
+/// journals in `folder` tell. Journals of interfaces that are gone are removed.
+///
+/// # Errors
+/// The folder cannot be read; there being none is no error.
+pub fn give_back(folder: &Path) -> io::Result<Vec<LeftBehind>> {
+    let files = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        files => files?,
+    };
+    let mut network = Network::open()?;
+    let mut found = Vec::new();
+    for file in files {
+        let path = file?.path();
+        let Some(entry) = entry(&path).filter(|entry| entry.identity.is_here()) else {
+            continue;
+        };
+        let journal = Journal(path);
+        let link = network.link(entry.identity.index)?;
+        let Some(link) = link.filter(|link| Identity::of(link).ok() == Some(entry.identity)) else {
+            journal.remove();
+            continue;
+        };
+        let given_back = Custody::left_behind(&link, journal)
+            .and_then(|mut custody| custody.give_back())
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::AddrInUse => "a running gateway holds it".into(),
+                _ => error.to_string(),
+            });
+        found.push(LeftBehind {
+            interface: link.name,
+            given_back,
+        });
+    }
+    Ok(found)
+}

@@ -1,0 +1,179 @@
+//! What interfaces are and which addresses they have, over netlink.
+
+use super::message::{Message, attributes};
+use super::{Network, interface};
+use std::io;
+use std::net::IpAddr;
+
+/// An interface as the kernel describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkInfo {
+    /// Its index, which stays when its name changes.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its link layer: 1 (`ARPHRD_ETHER`) for Ethernet.
+    pub hardware: u16,
+    /// Its Ethernet address; zero if it has none of six bytes.
+    pub mac: [u8; 6],
+    /// The kind of a virtual interface, such as `bridge` or `vlan`; empty for hardware.
+    pub kind: String,
+    /// The bridge or bond that it is in.
+    pub master: Option<u32>,
+    /// The interface that it stands on, as a VLAN does.
+    pub below: Option<u32>,
+    /// Whether it is up administratively.
+    pub up: bool,
+    /// Whether it has a carrier.
+    pub carrier: bool,
+    /// Whether it takes part in ARP.
+    pub arp: bool,
+}
+
+/// An address of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The interface's index.
+    pub index: u32,
+    /// The address.
+    pub ip: IpAddr,
+    /// Bits of its prefix.
+    pub prefix: u8,
+    /// Whether it is valid beyond its link.
+    pub global: bool,
+    /// Whether the kernel took it from a router's announcement.
+    pub autoconfigured: bool,
+}
+
+/// `IFA_PROTO` of an address (`linux/if_addr.h`), and its value for a router's announcement.
+const IFA_PROTO: u16 = 11;
+const FROM_ANNOUNCEMENT: u8 = 2;
+
+impl Network {
+    /// The interface of this index; `None` if there is none.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn link(&mut self, index: u32) -> io::Result<Option<LinkInfo>> {
+        let mut request = Message::get(libc::RTM_GETLINK);
+        request.body(&interface(index, 0));
+        self.first(request)
+    }
+
+    /// The interface of this name; `None` if there is none.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn link_named(&mut self, name: &str) -> io::Result<Option<LinkInfo>> {
+        // Longer ones are answered with ERANGE.
+        if name.is_empty() || name.len() >= libc::IFNAMSIZ {
+            return Ok(None);
+        }
+        let mut request = Message::get(libc::RTM_GETLINK);
+        request.body(&interface(0, 0));
+        request.text(libc::IFLA_IFNAME, name);
+        self.first(request)
+    }
+
+    /// All interfaces.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn links(&mut self) -> io::Result<Vec<LinkInfo>> {
+        let mut request = Message::dump(libc::RTM_GETLINK);
+        request.body(&interface(0, 0));
+        let mut links = Vec::new();
+        self.0.ask(request, &mut |body| links.extend(link(body)))?;
+        Ok(links)
+    }
+
+    /// All addresses of all interfaces.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn addresses(&mut self) -> io::Result<Vec<Address>> {
+        let mut request = Message::dump(libc::RTM_GETADDR);
+        request.body(&[0; 8]);
+        let mut addresses = Vec::new();
+        self.0
+            .ask(request, &mut |body| addresses.extend(address(body)))?;
+        Ok(addresses)
+    }
+
+    fn first(&mut self, request: Message) -> io::Result<Option<LinkInfo>> {
+        let mut found = None;
+        match self.0.ask(request, &mut |body| found = link(body)) {
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+            answer => answer.map(|()| found),
+        }
+    }
+}
+
+fn link(body: &[u8]) -> Option<LinkInfo> {
+    let word = |at: usize| {
+        body.get(at..)?
+            .first_chunk()
+            .copied()
+            .map(u32::from_ne_bytes)
+    };
+    let number = |value: &[u8]| value.first_chunk().copied().map(u32::from_ne_bytes);
+    let flags = word(8)?.cast_signed();
+    let mut found = LinkInfo {
+        index: word(4)?,
+        hardware: u16::from_ne_bytes([*body.get(2)?, *body.get(3)?]),
+        up: flags & libc::IFF_UP != 0,
+        carrier: flags & libc::IFF_RUNNING != 0,
+        arp: flags & libc::IFF_NOARP == 0,
+        ..LinkInfo::default()
+    };
+    for (kind, value) in attributes(body.get(16..)?) {
+        match kind {
+            libc::IFLA_IFNAME => found.name = text(value),
+            libc::IFLA_ADDRESS => found.mac = value.try_into().unwrap_or_default(),
+            libc::IFLA_MASTER => found.master = number(value),
+            libc::IFLA_LINK => found.below = number(value),
+            libc::IFLA_LINKINFO => {
+                let info = attributes(value).find(|(kind, _)| *kind == libc::IFLA_INFO_KIND);
+                found.kind = info.map(|(_, value)| text(value)).unwrap_or_default();
+            }
+            _ => {}
+        }
+    }
+    Some(found)
+}
+
+fn address(body: &[u8]) -> Option<Address> {
+    let [family, prefix, flags, scope] = *body.first_chunk()?;
+    let index = u32::from_ne_bytes(*body.get(4..)?.first_chunk()?);
+    let (mut ip, mut protocol) = (None, None);
+    for (kind, value) in attributes(body.get(8..)?) {
+        match kind {
+            // The other end's address stands in IFA_ADDRESS of a point-to-point interface.
+            libc::IFA_LOCAL => ip = Some(value),
+            libc::IFA_ADDRESS => ip = ip.or(Some(value)),
+            IFA_PROTO => protocol = value.first().copied(),
+            _ => {}
+        }
+    }
+    let ip = match i32::from(family) {
+        libc::AF_INET => IpAddr::from(<[u8; 4]>::try_from(ip?).ok()?),
+        libc::AF_INET6 => IpAddr::from(<[u8; 16]>::try_from(ip?).ok()?),
+        _ => return None,
+    };
+    let dynamic = u32::from(flags) & libc::IFA_F_PERMANENT == 0;
+    Some(Address {
+        index,
+        ip,
+        prefix,
+        global: scope < libc::RT_SCOPE_LINK,
+        // Before Linux 5.18 the kernel does not say who gave it.
+        autoconfigured: ip.is_ipv6()
+            && dynamic
+            && protocol.is_none_or(|protocol| protocol == FROM_ANNOUNCEMENT),
+    })
+}
+
+fn text(value: &[u8]) -> String {
+    let value = value.strip_suffix(&[0]).unwrap_or(value);
+    String::from_utf8_lossy(value).into_owned()
+}

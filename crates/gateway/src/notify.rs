@@ -1,0 +1,103 @@
+//! What a service manager wants to know: `sd_notify(3)`, a datagram of words to `$NOTIFY_SOCKET`.
+
+use asymq_core::units::{Duration, Instant};
+use std::env;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
+
+/// When words that the service manager did not take are sent again.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Tells the service manager that the gateway is ready, that it is stopping, and in between that its
+/// forwarding loop turns.
+#[derive(Debug)]
+pub struct Notify {
+    socket: UnixDatagram,
+    manager: SocketAddr,
+    /// How often to show life; half the time that the manager waits for it.
+    interval: Option<Duration>,
+    beat_at: Option<Instant>,
+    pending: Option<&'static str>,
+}
+
+impl Notify {
+    /// As the environment asks (`NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`); `None` if it does
+    /// not.
+    ///
+    /// # Errors
+    /// The socket's name is not one.
+    pub fn from_environment() -> io::Result<Option<Self>> {
+        let Some(name) = env::var_os("NOTIFY_SOCKET") else {
+            return Ok(None);
+        };
+        let name = name.as_encoded_bytes();
+        let manager = match name.strip_prefix(b"@") {
+            Some(name) => SocketAddr::from_abstract_name(name)?,
+            None => {
+                let name = std::str::from_utf8(name).map_err(io::Error::other)?;
+                SocketAddr::from_pathname(Path::new(name))?
+            }
+        };
+        let number = |name| env::var(name).ok()?.parse::<u64>().ok();
+        let is_meant = number("WATCHDOG_PID").is_none_or(|id| id == u64::from(std::process::id()));
+        let timeout = number("WATCHDOG_USEC").filter(|micros| is_meant && *micros > 0);
+        let socket = UnixDatagram::unbound()?;
+        socket.set_nonblocking(true)?;
+        Ok(Some(Self {
+            socket,
+            manager,
+            interval: timeout.map(|micros| Duration::from_micros((micros / 2).max(1))),
+            beat_at: None,
+            pending: None,
+        }))
+    }
+
+    /// The gateway forwards.
+    pub(crate) fn ready(&mut self, now: Instant) {
+        self.beat_at = Some(now);
+        self.pending = Some("READY=1");
+        self.beat(now);
+    }
+
+    /// The gateway has been asked to stop.
+    pub(crate) fn stopping(&mut self, now: Instant) {
+        self.beat_at = Some(now);
+        self.pending = Some("STOPPING=1");
+        self.beat(now);
+    }
+
+    /// What it does, in a line for `systemctl status`; lost if the service manager is busy.
+    pub(crate) fn status(&self, status: &str) {
+        self.tell(&format!("STATUS={status}"));
+    }
+
+    /// When to call [`beat`](Self::beat).
+    pub(crate) const fn beat_at(&self) -> Option<Instant> {
+        self.beat_at
+    }
+
+    /// Shows life if it is due. Never waits.
+    pub(crate) fn beat(&mut self, now: Instant) {
+        if self.beat_at.is_none_or(|at| now < at) {
+            return;
+        }
+        if let Some(words) = self.pending
+            && !self.tell(words)
+        {
+            self.beat_at = Some(now + AGAIN);
+            return;
+        }
+        self.pending = None;
+        if self.interval.is_some() {
+            self.tell("WATCHDOG=1");
+        }
+        self.beat_at = self.interval.map(|interval| now + interval);
+    }
+
+    fn tell(&self, words: &str) -> bool {
+        let sent = self.socket.send_to_addr(words.as_bytes(), &self.manager);
+        sent.is_ok()
+    }
+}

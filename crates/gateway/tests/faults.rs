@@ -1,0 +1,279 @@
+//! Faults beside and within a gateway in a process of its own. Needs root; says so and passes
+//! otherwise.
+
+mod common;
+#[path = "common/instruments.rs"]
+mod instruments;
+#[path = "common/panicking.rs"]
+mod panicking;
+#[path = "common/subject.rs"]
+mod subject;
+
+use asymq_gateway::net::{Feature, set_feature};
+use asymq_gateway::{
+    Control, Gateway, GatewayConfig, Guard, LinkConfig, Notify, Outputs, Show, Stage, Stop,
+};
+use common::disciplines::discipline;
+use common::droptail;
+use common::wait::{DEADLINE, wait_for};
+use common::wire::{numbered, send};
+use panicking::Panicking;
+use std::fs;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use subject::{END, Start, Subject, change, dead_pipe, full_disk, stalled_pipe};
+
+const FLAGS: &str = "ASYMQ_TEST_FLAGS";
+/// The gateway's streams pass by the test harness, which would fail on them.
+const REDIRECTIONS: &str = "3>&1 4>&2 >/dev/null 2>/dev/null";
+
+/// This program again, as a gateway.
+fn command(flags: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_gateway", "--ignored", "--nocapture"]);
+    command.env(FLAGS, flags.join(" "));
+    command
+}
+
+#[test]
+#[ignore = "the gateway that the others start"]
+fn a_gateway() {
+    for (from, to) in [(3, 1), (4, 2)] {
+        // SAFETY: no pointers; whoever has descriptor 1 or 2 open does not mind where it leads.
+        assert_eq!(unsafe { libc::dup2(from, to) }, to);
+    }
+    let flags = std::env::var(FLAGS).unwrap();
+    let value = |name| {
+        let mut flags = flags.split(' ').skip_while(|flag| *flag != name);
+        flags.nth(1)
+    };
+    let stop = Stop::new().unwrap();
+    let guard = Guard::install(&stop).unwrap();
+    stop.on_signals().unwrap();
+    let link = droptail("1gbit");
+    let config = GatewayConfig {
+        lan: "lan".into(),
+        wan: "wan".into(),
+        link: link.clone(),
+    };
+    let mut gateway = Gateway::open_with(&Panicking, &config).unwrap();
+    gateway.set_notify(Notify::from_environment().unwrap());
+    let mut control = Control::default();
+    if let Some(path) = value("--control") {
+        let read = move |text: &str| {
+            let name = text.strip_prefix("qdisc = \"").ok_or("not a discipline")?;
+            let name = name.trim_end_matches('"');
+            assert_ne!(name, "panic", "as the test wants");
+            let stage = Stage::Queue(discipline(name, link.up, link.down, 1000));
+            Ok(LinkConfig {
+                uplink: stage,
+                ..link.clone()
+            })
+        };
+        control.listen(Path::new(path), Box::new(read)).unwrap();
+    }
+    let outputs = Outputs {
+        control,
+        metrics: value("--metrics").map(|address| address.parse().unwrap()),
+        show: match flags
+            .split(' ')
+            .find(|flag| matches!(*flag, "--json" | "--watch"))
+        {
+            Some("--json") => Show::Json,
+            Some(_) => Show::Table,
+            None => Show::Nothing,
+        },
+    };
+    let ended = outputs.run_guarded(gateway, &stop, guard);
+    std::process::exit(ended.is_err().into());
+}
+
+/// A gateway whose discipline can be changed for a faulty one.
+struct Faulty {
+    gateway: Subject,
+    control: PathBuf,
+}
+
+impl Faulty {
+    fn start(name: &str, stderr: Stdio) -> Option<Self> {
+        let id = std::process::id();
+        let control = std::env::temp_dir().join(format!("asymq-faulty-{name}-{id}.sock"));
+        // One that was killed leaves it behind.
+        let _ = fs::remove_file(&control);
+        let gateway = Subject::start(Start {
+            flags: &["--control", control.to_str().unwrap()],
+            stderr,
+            ..Start::default()
+        })?;
+        Some(Self { gateway, control })
+    }
+
+    /// From here on the discipline does what it does at the first frame.
+    fn breaks(&self, qdisc: &str) {
+        // It may not live long enough to answer.
+        let _ = change(&self.control, qdisc);
+        send(&self.gateway.place.home, &[numbered(1, 60)]);
+    }
+
+    fn gro(&self, on: bool) -> bool {
+        let middle = &self.gateway.place.middle;
+        middle.run(|| set_feature("wan", Feature::Gro, on)).unwrap()
+    }
+}
+
+/// An end that a service manager takes for a failure.
+#[track_caller]
+fn is_failure(status: ExitStatus) {
+    assert!(!status.success(), "{status}");
+    assert_ne!(status.signal(), Some(libc::SIGTERM));
+    assert_ne!(status.signal(), Some(libc::SIGKILL));
+}
+
+#[test]
+fn a_panic_of_the_forwarding_loop_is_logged_and_ends_the_process_within_a_second() {
+    let Some(mut faulty) = Faulty::start("panic", Stdio::piped()) else {
+        return;
+    };
+    faulty.gateway.flows();
+    let started = Instant::now();
+    faulty.breaks("red");
+    let status = faulty.gateway.ends_within(Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(3), "{started:?}");
+    assert_eq!(status.signal(), Some(libc::SIGABRT));
+    let mut log = String::new();
+    let mut stderr = faulty.gateway.child.stderr.take().unwrap();
+    stderr.read_to_string(&mut log).unwrap();
+    let line = log.lines().find(|line| line.contains("internal error"));
+    let line = line.unwrap_or_else(|| panic!("{log}"));
+    assert!(line.starts_with("asymq gateway: internal error, which ends the gateway: "));
+    assert!(
+        line.ends_with("this discipline panics, as the test wants"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_panic_ends_the_process_whatever_standard_error_takes() {
+    let (stalled, _reader) = stalled_pipe();
+    for stderr in [full_disk(), dead_pipe(), stalled] {
+        let Some(mut faulty) = Faulty::start("unheard", stderr) else {
+            return;
+        };
+        faulty.breaks("red");
+        is_failure(faulty.gateway.ends_within(Duration::from_secs(5)));
+    }
+}
+
+#[test]
+fn a_panic_beside_the_forwarding_loop_ends_the_process() {
+    let Some(mut faulty) = Faulty::start("beside", Stdio::null()) else {
+        return;
+    };
+    faulty.breaks("panic");
+    is_failure(faulty.gateway.ends_within(Duration::from_secs(5)));
+}
+
+#[test]
+fn one_that_hangs_ends_at_sigterm_after_the_drain_time() {
+    let Some(mut faulty) = Faulty::start("hang", Stdio::null()) else {
+        return;
+    };
+    faulty.gateway.flows();
+    faulty.breaks("acc");
+    faulty.gateway.signal("TERM");
+    is_failure(faulty.gateway.ends_within(END));
+}
+
+#[test]
+fn offloads_are_given_back_however_it_ends() {
+    for (qdisc, signal) in [("sad", true), ("red", false), ("acc", true)] {
+        let Some(mut faulty) = Faulty::start("offloads", Stdio::null()) else {
+            return;
+        };
+        // As before a gateway that gave back what it found.
+        faulty.gateway.stops();
+        faulty.gro(true);
+        let Faulty { gateway, control } = &faulty;
+        let again = gateway.start_again(Start {
+            flags: &["--control", control.to_str().unwrap()],
+            stderr: Stdio::null(),
+            ..Start::default()
+        });
+        faulty.gateway = again;
+        faulty.breaks(qdisc);
+        if signal {
+            faulty.gateway.signal("TERM");
+        }
+        faulty.gateway.ends_within(END);
+        assert!(faulty.gro(true), "{qdisc}: GRO was off");
+    }
+}
+
+#[test]
+fn the_service_manager_hears_from_the_forwarding_loop_until_it_hangs() {
+    let id = std::process::id();
+    for hangs in [false, true] {
+        let path = std::env::temp_dir().join(format!("asymq-notify-{id}-{hangs}.sock"));
+        let manager = UnixDatagram::bind(&path).unwrap();
+        manager.set_read_timeout(Some(DEADLINE)).unwrap();
+        let hear = || {
+            let mut words = [0; 64];
+            let heard = manager.recv(&mut words);
+            heard.map(|len| String::from_utf8(words[..len].to_vec()).unwrap())
+        };
+        let limits = format!(
+            "NOTIFY_SOCKET={} WATCHDOG_USEC=200000 WATCHDOG_PID=$$",
+            path.display()
+        );
+        let control = std::env::temp_dir().join(format!("asymq-watchdog-{id}.sock"));
+        let Some(mut gateway) = Subject::start(Start {
+            flags: &["--control", control.to_str().unwrap()],
+            limits: &format!("export {limits};"),
+            ..Start::default()
+        }) else {
+            return;
+        };
+        assert_eq!(hear().unwrap(), "READY=1");
+        let mut beats = 0;
+        wait_for("five signs of life", DEADLINE, || {
+            beats += u32::from(hear().unwrap() == "WATCHDOG=1");
+            beats == 5
+        });
+        if hangs {
+            let _ = change(&control, "acc");
+            send(&gateway.place.home, &[numbered(1, 60)]);
+            manager
+                .set_read_timeout(Some(Duration::from_secs(1)))
+                .unwrap();
+            let silent = || hear().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+            wait_for("a second of silence", DEADLINE, silent);
+        } else {
+            gateway.signal("TERM");
+            let mut last = String::new();
+            wait_for("the word that it stops", DEADLINE, || {
+                last = hear().unwrap();
+                last == "STOPPING=1"
+            });
+            gateway.ends_within(END);
+        }
+        let _ = fs::remove_file(path);
+    }
+}
+
+#[test]
+fn a_control_client_that_has_gone_costs_nothing() {
+    let Some(mut faulty) = Faulty::start("gone", Stdio::null()) else {
+        return;
+    };
+    for _ in 0..100 {
+        let mut stream = UnixStream::connect(&faulty.control).unwrap();
+        stream.write_all(b"qdisc = \"sad\"").unwrap();
+    }
+    faulty.gateway.flows();
+    assert!(change(&faulty.control, "fq").unwrap().starts_with("ok: "));
+    faulty.gateway.stops();
+}
