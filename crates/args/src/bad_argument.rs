@@ -45,9 +45,9 @@ impl From<ConfigError> for BadArgument {
 
 impl From<&clap::Error> for BadArgument {
     fn from(error: &clap::Error) -> Self {
-        // clap names an argument with its value's placeholder: `--up <RATE>`.
+        // clap names an argument with its value's placeholder: `--up <RATE>`, `--sack[=<true|false>]`.
         let argument = text(error, ContextKind::InvalidArg)
-            .and_then(|name| name.split([' ', '=']).next().map(str::to_owned))
+            .and_then(|name| name.split([' ', '=', '[']).next().map(str::to_owned))
             .or_else(|| text(error, ContextKind::InvalidSubcommand))
             .unwrap_or_default();
         let value = text(error, ContextKind::InvalidValue);

@@ -1,7 +1,7 @@
 //! A scenario as a TOML file: the flags, without their dashes, as keys.
 
 use crate::{BadArgument, ScenarioArgs};
-use clap::{Args, Command};
+use clap::{ArgAction, Args, Command};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -79,12 +79,23 @@ fn from_entries<'a, 'i: 'a, A: Args>(
         .no_binary_name(true)
         .disable_help_flag(true);
     let mut flags = Vec::new();
+    let once = |name: &str| {
+        let mut known = parser.get_arguments();
+        let flag = known.find(|flag| flag.get_long() == Some(name));
+        flag.is_some_and(|flag| !matches!(flag.get_action(), ArgAction::Append))
+    };
     for (name, value) in entries {
         // A list repeats the flag.
         let items = match value.get_ref() {
             DeValue::Array(items) => &items[..],
             _ => std::slice::from_ref(value),
         };
+        if items.len() > 1 && once(name) {
+            return Err(KeyError {
+                offset: value.span().start,
+                message: format!("{name}: a list is not allowed here; write one value"),
+            });
+        }
         for item in items {
             let offset = item.span().start;
             let fail = |message| KeyError { offset, message };
@@ -198,7 +209,7 @@ impl ScenarioFile {
 }
 
 /// `up = 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit`.
-fn in_file(name: &str, bad: &BadArgument) -> String {
+pub(crate) fn in_file(name: &str, bad: &BadArgument) -> String {
     let message = bad.message.replace("argument", "key").replace("--", "");
     match &bad.value {
         Some(value) => format!("{name} = {value}: {message}"),
@@ -215,8 +226,12 @@ fn as_flag(name: &str, value: &DeValue<'_>) -> Result<String, String> {
         DeValue::Boolean(truth) => truth.to_string(),
         DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
             return Err(format!(
-                "{name}: a {} is not allowed here; write text or a number, like up = \"1mbit\"",
-                value.type_str()
+                "{name}: {} is not allowed here; write text or a number, like up = \"1mbit\"",
+                match value {
+                    DeValue::Array(_) => "a list in a list",
+                    DeValue::Datetime(_) => "a date",
+                    _ => "a table",
+                }
             ));
         }
     };
@@ -292,6 +307,15 @@ mod tests {
                 "udp = [\"up:1mbit\",\n \"left:1mbit\"]",
                 "s.toml:2: udp = left:1mbit: unknown direction 'left'; write it like up:500kbit or down:3mbit:200b@60s..80s",
             ),
+            (
+                "runs = 2\nup = [\"1mbit\", \"2mbit\"]",
+                "s.toml:2: up: a list is not allowed here; write one value",
+            ),
+            (
+                "udp = [[1]]",
+                "s.toml:1: udp: a list in a list is not allowed here; write text or a number, like up = \"1mbit\"",
+            ),
+            ("sack = 1", "s.toml:1: sack = 1: unknown; use true or false"),
             (
                 "[tcp]\nname = \"reno\"",
                 "s.toml:1: tcp: a table is not allowed here; write text or a number, like up = \"1mbit\"",

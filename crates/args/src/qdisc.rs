@@ -1,5 +1,6 @@
 //! The parameters of disciplines as typed.
 
+use crate::bad_argument::either;
 use crate::listing::Listing;
 use asymq_core::catalog::{Default as ParameterDefault, Parameter, Params, Role};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
@@ -37,9 +38,18 @@ impl QdiscParams {
 pub fn downlink_parameter(text: &str) -> Result<String, String> {
     const FORM: &str = "write it like data-share=0.3";
     let (name, value) = text.split_once('=').ok_or(FORM)?;
-    let known = &Listing::get().parameters;
+    let listing = Listing::get();
+    let known = &listing.parameters;
     let parameter = known.iter().find(|parameter| parameter.name == name);
     let parameter = parameter.ok_or(format!("unknown parameter '{name}'; {FORM}"))?;
+    if let Some(role) = Role::PARTS.iter().find(|role| role.key() == name) {
+        let entries = listing.entries.iter();
+        let names = entries.filter(|entry| entry.role == *role);
+        let names: Vec<&str> = names.map(|entry| entry.name).collect();
+        if !names.contains(&value) {
+            return Err(format!("unknown; use {name}= with {}", either(&names)));
+        }
+    }
     let value = parameter.kind.check(value)?;
     Ok(format!("{name}={value}"))
 }
@@ -183,6 +193,10 @@ mod tests {
         let down: Vec<(&str, &str)> = down.iter().collect();
         assert_eq!(down, [("gamma", "9"), ("interval", "1s")]);
         assert_eq!(downlink_parameter("gamma=9.0").as_deref(), Ok("gamma=9"));
+        assert_eq!(
+            downlink_parameter("ack-queue=nope").unwrap_err(),
+            "unknown; use ack-queue= with fifo, af or sad"
+        );
         assert!(downlink_parameter("gama=9").is_err());
         assert!(downlink_parameter("gamma").is_err());
     }

@@ -2,11 +2,12 @@
 
 use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
-use crate::file::ScenarioError;
+use crate::file::{ScenarioError, in_file};
 use crate::scenario::check;
 use crate::{QdiscParams, ScenarioArgs};
 use asymq_core::catalog::Catalog;
 use asymq_scenario::Scenario;
+use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
 
@@ -23,17 +24,27 @@ impl ScenarioArgs {
             path: path.to_owned(),
             source,
         })?;
-        let bad = |error: serde_json::Error| ScenarioError::File {
+        let wrong = |line: usize, message: String| ScenarioError::File {
             path: path.to_owned(),
-            line: error.line().max(1),
-            message: format!("no scenario of a result ({error}); write one with sim --json"),
+            line: line.max(1),
+            message,
         };
-        let mut value: Value = serde_json::from_str(&text).map_err(bad)?;
-        let value = match value.get_mut("scenario") {
-            Some(scenario) => scenario.take(),
-            None => value,
+        let bad = |error: serde_json::Error| {
+            let message = format!("no scenario of a result ({error}); write one with sim --json");
+            wrong(error.line(), message)
         };
-        let mut scenario: Scenario = serde_json::from_value(value).map_err(bad)?;
+        let value: Value = serde_json::from_str(&text).map_err(bad)?;
+        if value.get("reports").is_some() {
+            let message =
+                "the result of several disciplines; save one of its reports, and run that";
+            return Err(wrong(1, message.into()));
+        }
+        // Read from the text, for errors that say in which line.
+        let mut scenario = match value.get("scenario") {
+            Some(_) => serde_json::from_str(&text).map(|result: OfResult| result.scenario),
+            None => serde_json::from_str(&text),
+        }
+        .map_err(bad)?;
         let given = Self {
             file: None,
             ..self.clone()
@@ -52,9 +63,23 @@ impl ScenarioArgs {
         scenario.runs = given.runs.unwrap_or(scenario.runs);
         scenario.duration = given.duration.unwrap_or(scenario.duration);
         scenario.warmup = given.warmup.unwrap_or(scenario.warmup);
-        check(&scenario, catalog, defaults)?;
+        check(&scenario, catalog, defaults).map_err(|error| match error {
+            ScenarioError::Value(bad) if !given.gives(&bad.argument) => {
+                let name = bad.argument.trim_start_matches('-');
+                let key = format!("\"{name}\":");
+                let line = text.lines().position(|line| line.contains(&key));
+                wrong(line.map_or(1, |line| line + 1), in_file(name, &bad))
+            }
+            other => other,
+        })?;
         Ok(scenario)
     }
+}
+
+/// What of a result runs again.
+#[derive(Deserialize)]
+struct OfResult {
+    scenario: Scenario,
 }
 
 fn fixed(given: &ScenarioArgs) -> BadArgument {
@@ -127,5 +152,48 @@ mod tests {
             assert!(error.contains("no scenario of a result"), "{error}");
             assert_eq!(error.lines().count(), 1);
         }
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_file_and_line() {
+        let scenario = ScenarioArgs::default().resolve(&Defaults::paper()).unwrap();
+        let scenario = serde_json::to_string_pretty(&scenario).unwrap();
+        let text = format!("{{\n\"format\": 2,\n\"scenario\": {scenario}\n}}");
+        for (from, to, expected) in [
+            ("\"mss\": 1460", "\"mss\": 20", "mss = 20b: out of range"),
+            (
+                "\"mss\": 1460",
+                "\"mss\": \"big\"",
+                "no scenario of a result",
+            ),
+            (
+                "\"qdisc\": \"aq\"",
+                "\"qdisc\": \"qa\"",
+                "uplink = qa: qdisc qa: unknown; use",
+            ),
+        ] {
+            assert!(text.contains(from));
+            let file = write(&text.replacen(from, to, 1));
+            let line = 1 + text[..text.find(from).unwrap()].matches('\n').count();
+            let error = replay(&file, ScenarioArgs::default()).unwrap_err();
+            let (place, message) = error.split_once(": ").unwrap();
+            assert!(message.starts_with(expected), "{error}");
+            assert!(
+                place.starts_with(&*file.path().to_string_lossy()),
+                "{error}"
+            );
+            let named: usize = place.rsplit_once(':').unwrap().1.parse().unwrap();
+            // The description's line is that of its opening brace.
+            assert!(named <= line && line <= named + 1, "{error}: {line}");
+        }
+    }
+
+    #[test]
+    fn a_result_of_several_disciplines_asks_for_one_report() {
+        let error = replay(
+            &write(r#"{"format": 2, "reports": {}}"#),
+            ScenarioArgs::default(),
+        );
+        assert!(error.unwrap_err().contains("save one of its reports"));
     }
 }

@@ -105,7 +105,7 @@ const SIMULATED: [&str; 1] = ["--ack-every"];
 
 impl ScenarioArgs {
     /// Whether the flag is among these arguments.
-    fn gives(&self, flag: &str) -> bool {
+    pub(crate) fn gives(&self, flag: &str) -> bool {
         let name = flag.trim_start_matches('-');
         let values = serde_json::to_value(self).expect("arguments are plain values");
         !matches!(values.get(name), None | Some(serde_json::Value::Null))

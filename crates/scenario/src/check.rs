@@ -1,9 +1,12 @@
 //! What of a scenario no driver could run.
 
-use crate::Scenario;
+use crate::{AckPolicy, Scenario};
 use asymq_core::catalog::{Catalog, Config, Params, Place, resolve};
 use asymq_core::units::Duration;
 use std::fmt;
+
+/// More would take longer to simulate than anyone waits.
+const UDP_PACKETS_PER_SECOND: u64 = 1_000_000;
 
 /// A value of a scenario that cannot be run, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +35,7 @@ impl Scenario {
     pub fn check(&self, catalog: &impl Catalog) -> Result<(), BadValue> {
         self.check_path()?;
         self.check_times()?;
+        self.check_acks()?;
         self.check_traffic()?;
         check_config("uplink", &self.uplink, catalog)?;
         check_config("downlink", &self.downlink, catalog)?;
@@ -120,6 +124,22 @@ impl Scenario {
         )
     }
 
+    fn check_acks(&self) -> Result<(), BadValue> {
+        let (packets, timeout) = self.ack_policy.parts();
+        require(
+            (1..=64).contains(&packets),
+            "ack-policy",
+            || packets.to_string(),
+            "out of range; use an ACK for 1 to 64 packets",
+        )?;
+        require(
+            self.ack_policy == AckPolicy::EveryPacket || timeout > Duration::ZERO,
+            "ack-policy",
+            || timeout.to_string(),
+            "out of range; use a time above 0s, or \"every-packet\"",
+        )
+    }
+
     fn check_traffic(&self) -> Result<(), BadValue> {
         for burst in &self.udp {
             require(
@@ -127,6 +147,12 @@ impl Scenario {
                 "udp",
                 || burst.packet.to_string(),
                 "out of range; use packets of 28b to 1500b",
+            )?;
+            require(
+                burst.rate.bits_per_sec() / 8 <= burst.packet.0 * UDP_PACKETS_PER_SECOND,
+                "udp",
+                || burst.to_string(),
+                "more than 1000000 packets per second; use a lower rate or larger packets",
             )?;
             require(
                 burst.stop.is_none_or(|stop| stop > burst.start),

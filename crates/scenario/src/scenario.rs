@@ -265,4 +265,40 @@ pub(crate) mod tests {
         };
         assert_eq!(scenario.check(&Standard).unwrap_err().name, "uplink");
     }
+
+    #[test]
+    fn an_ack_policy_that_no_flag_could_give_is_refused() {
+        let ms = Duration::MILLISECOND;
+        let check = |ack_policy| {
+            Scenario {
+                ack_policy,
+                ..scenario()
+            }
+            .check(&Standard)
+        };
+        for policy in [
+            AckPolicy::Every(0, ms),
+            AckPolicy::Every(65, ms),
+            AckPolicy::Every(2, Duration::ZERO),
+            AckPolicy::Delayed(Duration::ZERO),
+        ] {
+            assert_eq!(check(policy).unwrap_err().name, "ack-policy", "{policy:?}");
+        }
+        for policy in [AckPolicy::Every(64, ms), AckPolicy::Delayed(ms)] {
+            assert_eq!(check(policy), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_flood_of_udp_packets_is_refused() {
+        let check = |udp: &str| {
+            Scenario {
+                udp: vec![udp.parse().unwrap()],
+                ..scenario()
+            }
+            .check(&Standard)
+        };
+        assert_eq!(check("up:1000gbit:28b").unwrap_err().name, "udp");
+        assert_eq!(check("up:1gbit:1500b"), Ok(()));
+    }
 }
