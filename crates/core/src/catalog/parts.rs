@@ -131,6 +131,7 @@ const DATA_PER_ACK: Parameter = Parameter {
 
 /// Data packets per ACK where they cannot be measured: `auto` is 1.
 const GIVEN_DATA_PER_ACK: Parameter = Parameter {
+    help: "Data packets per ACK: a number from 1 to 64; auto is 1",
     kind: Kind::Text("N|auto", |text| match text {
         "auto" => Ok("1".into()),
         _ => packets_per_ack(text),
