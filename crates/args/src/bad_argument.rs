@@ -146,3 +146,20 @@ fn first_line(error: &clap::Error) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.trim_start_matches("error: ").to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ScenarioArgs;
+    use clap::{Args, Command};
+
+    #[test]
+    fn a_flag_with_an_optional_value_is_named_without_its_placeholder() {
+        let parser = ScenarioArgs::augment_args(Command::new("test").no_binary_name(true));
+        let error = parser.try_get_matches_from(["--sack=maybe"]).unwrap_err();
+        assert_eq!(
+            BadArgument::from(&error).to_string(),
+            "--sack maybe: unknown; use true or false"
+        );
+    }
+}

@@ -127,7 +127,10 @@ fn help(listing: &Listing, parameter: &Parameter) -> String {
             let each = |(default, parts): &(&str, Vec<&str>)| {
                 format!("{default} for {}", parts.join(", "))
             };
-            let each: Vec<String> = several.iter().map(each).collect();
+            let mut each: Vec<String> = several.iter().map(each).collect();
+            if several.iter().all(|(default, _)| *default != words) {
+                each.push(format!("{words} otherwise"));
+            }
             each.join("; ")
         }
     };
@@ -158,6 +161,10 @@ mod tests {
         assert_eq!(
             help_of("data-share"),
             "Data's share of the link (SAD's g) [default: 0.5]"
+        );
+        assert_eq!(
+            help_of("ack-limit"),
+            "Maximum backlog of the ACK queue [default: 10p for vaq; down/up for afvq; the buffer otherwise]"
         );
     }
 

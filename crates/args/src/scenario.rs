@@ -57,7 +57,7 @@ pub struct ScenarioArgs {
     /// A parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's, but for its parts].
     #[arg(long, value_name = "NAME=VALUE", value_parser = downlink_parameter)]
     pub param_down: Vec<String>,
-    /// Congestion control: reno, newreno, cubic (simulator); reno, cubic, bbr (lab).
+    /// Congestion control: reno, newreno, cubic (simulator); reno, cubic, bbr (lab) [default: newreno simulated, cubic real].
     #[arg(long, value_name = "NAME")]
     pub tcp: Option<Tcp>,
     /// TCP segment payload, 88b to 1460b; real ones spend 12 on timestamps [default: 1460b].
