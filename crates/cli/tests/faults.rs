@@ -28,8 +28,9 @@ fn command(flags: &[&str]) -> Command {
 #[test]
 fn an_error_at_the_start_ends_it_even_if_nobody_can_be_told() {
     let (stalled, _reader) = stalled_pipe();
+    // An absent interface is waited for; one that can never be there is an error.
     let mut child = Command::new(env!("CARGO_BIN_EXE_asymq"))
-        .args("gateway --lan lo --wan lo --up 1mbit --down 1mbit".split(' '))
+        .args("gateway --lan no/where --wan nowhere --up 1mbit --down 1mbit".split(' '))
         .stderr(stalled)
         .spawn()
         .unwrap();

@@ -106,6 +106,10 @@ impl Journal {
 }
 
 fn entry(path: &Path) -> Option<Entry> {
+    // Anything else, such as a pipe, might never end.
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
     let entry: Entry = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
     (entry.format == FORMAT).then_some(entry)
 }

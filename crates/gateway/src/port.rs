@@ -47,6 +47,14 @@ pub enum PortError {
         /// The interfaces of this network namespace.
         there: Vec<String>,
     },
+    /// No interface can ever have this name, so that waiting for it is in vain.
+    #[error(
+        "{name:?}: not an interface's name; write 1 to 15 bytes without '/', ':' and blanks, like eth0"
+    )]
+    NotAName {
+        /// As asked for.
+        name: String,
+    },
     /// It is not Ethernet.
     #[error("{name}: not an Ethernet interface; a bridge needs whole Ethernet frames")]
     NotEthernet {
@@ -120,6 +128,7 @@ impl PortError {
     pub const fn is_bad_input(&self) -> bool {
         match self {
             Self::NoSuchInterface { .. }
+            | Self::NotAName { .. }
             | Self::NotEthernet { .. }
             | Self::Addressed { .. }
             | Self::InBridge { .. }
@@ -129,8 +138,19 @@ impl PortError {
     }
 }
 
+/// Whether the kernel lets an interface have this name (`dev_valid_name`).
+fn is_name(name: &str) -> bool {
+    let banned = |byte: u8| matches!(byte, b'/' | b':' | 0 | 0x0b) || byte.is_ascii_whitespace();
+    (1..libc::IFNAMSIZ).contains(&name.len())
+        && !matches!(name, "." | "..")
+        && !name.bytes().any(banned)
+}
+
 /// The Ethernet interface of this name.
 pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortError> {
+    if !is_name(name) {
+        return Err(PortError::NotAName { name: name.into() });
+    }
     let found = network
         .link_named(name)
         .map_err(PortError::of_system(name, "ask for it"))?;

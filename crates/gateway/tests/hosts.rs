@@ -379,6 +379,40 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
 }
 
 #[test]
+fn what_can_never_be_an_interface_is_refused_instead_of_waited_for() {
+    let Some(place) = Place::new() else { return };
+    let state = tempfile::tempdir().unwrap();
+    for name in ["", "..", "../lan", "eth0 ", "lan:1", "sixteen-bytes-00"] {
+        let config = GatewayConfig {
+            lan: name.into(),
+            ..config()
+        };
+        let open = || Ok(Gateway::open_on(&Standard, &config, &options(state.path())).map(drop));
+        let error = place.middle.run(open).unwrap().unwrap_err();
+        assert!(error.is_bad_input(), "{error}");
+        let error = error.to_string();
+        let said = format!("--lan {name:?}: not an interface's name; ");
+        assert!(error.starts_with(&said), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_file_in_the_folder_of_journals_keeps_nobody_waiting() {
+    let Some(place) = Place::new() else { return };
+    let state = tempfile::tempdir().unwrap();
+    let path = state.path().join("pipe.json");
+    let pipe = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: the name ends with NUL and outlives the call.
+    assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+    let folder = state.path().to_owned();
+    let restoring = thread::spawn(move || place.middle.run(|| give_back(&folder)));
+    common::wait::wait_for("the end", common::wait::DEADLINE, || {
+        restoring.is_finished()
+    });
+    assert_eq!(restoring.join().unwrap().unwrap(), []);
+}
+
+#[test]
 fn interfaces_of_the_same_name_and_index_in_two_namespaces_are_two() {
     let Some(place) = Place::new() else { return };
     let elsewhere = Place::new().unwrap();
