@@ -147,10 +147,13 @@ fn whole_request(request: &[u8], arrived: Arrived) -> Option<Result<&str, String
 }
 
 fn line(answer: Result<String, String>) -> Vec<u8> {
-    let line = match answer {
-        Ok(done) => format!("ok: {done}\n"),
-        Err(error) => format!("error: {error}\n"),
+    let mut line = match answer {
+        Ok(done) => format!("ok: {done}"),
+        Err(error) => format!("error: {error}"),
     };
+    // An error quotes the request, which may have put anything there.
+    line = line.replace(char::is_control, " ");
+    line.push('\n');
     line.into_bytes()
 }
 
@@ -181,7 +184,23 @@ pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayE
         stream.shutdown(Shutdown::Write)?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
-        io::Result::Ok(answer)
+        match answer.ends_with('\n') {
+            true => Ok(answer),
+            // One that ends, or has too many clients.
+            false => Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the gateway closed it without an answer; ask again",
+            )),
+        }
+    };
+    let ask = || {
+        ask().map_err(|error: io::Error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("no answer within {PATIENCE:?}"),
+            ),
+            _ => error,
+        })
     };
     let answer = ask().map_err(|source| GatewayError::Control {
         path: control.into(),
@@ -231,5 +250,46 @@ impl Drop for Socket {
     fn drop(&mut self) {
         // Somebody may have removed it before us.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn an_answer_is_one_line_whatever_the_request_was() {
+        let error = "request:1: \n\x1b[31m: unknown key".to_owned();
+        assert_eq!(line(Err(error)), b"error: request:1:   [31m: unknown key\n");
+    }
+
+    /// What a client hears of a gateway that answers so.
+    fn heard(answer: &'static [u8]) -> GatewayError {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let gateway = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_to_end(&mut Vec::new()).unwrap();
+            stream.write_all(answer).unwrap();
+        });
+        let error = request_change(&path, "").unwrap_err();
+        gateway.join().unwrap();
+        error
+    }
+
+    #[test]
+    fn a_gateway_that_goes_without_an_answer_is_not_taken_for_one_that_refuses() {
+        for answer in [&b""[..], b"ok: 3 pack"] {
+            let error = heard(answer);
+            assert!(!error.is_bad_input(), "{error}");
+            let error = error.to_string();
+            assert!(
+                error.ends_with(": the gateway closed it without an answer; ask again"),
+                "{error}"
+            );
+        }
+        assert!(heard(b"error: up: no\n").is_bad_input());
     }
 }

@@ -93,13 +93,16 @@ pub enum GatewayError {
 
 impl GatewayError {
     /// Whether other flags would help, so that nothing was wrong at run time.
-    pub const fn is_bad_input(&self) -> bool {
+    pub fn is_bad_input(&self) -> bool {
         match self {
-            Self::SameInterface(_)
-            | Self::Link(_)
-            | Self::Control { .. }
-            | Self::Refused(_)
-            | Self::Metrics { .. } => true,
+            Self::SameInterface(_) | Self::Link(_) | Self::Refused(_) | Self::Metrics { .. } => {
+                true
+            }
+            // A gateway is there, and does not answer.
+            Self::Control { source, .. } => !matches!(
+                source.kind(),
+                io::ErrorKind::TimedOut | io::ErrorKind::UnexpectedEof
+            ),
             Self::Port { source, .. } => source.is_bad_input(),
             Self::System { .. } => false,
         }
