@@ -456,12 +456,37 @@ fn install_writes_a_service_that_starts_and_uninstall_takes_it_back() {
         Err(_) => eprintln!("skipped: no systemd-analyze"),
     }
 
+    // What the owner added is kept when it is installed anew.
+    let edited = fs::read_to_string(&settings).unwrap() + "metrics = \"127.0.0.1:9800\"\n";
+    fs::write(&settings, &edited).unwrap();
+    let (said, code) = run(&format!("install {flags}"));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("kept the old one as "), "{said}");
+    let old = root.join("etc/asymq.toml.old");
+    assert_eq!(fs::read_to_string(&old).unwrap(), edited);
+    fs::remove_file(old).unwrap();
+    let (said, code) = run(&format!("install {flags}"));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains("kept"), "the same text again: {said}");
+
     let (said, code) = run("uninstall --keep-settings");
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(tree(root), ["etc/asymq.toml"]);
     let (said, code) = run("uninstall");
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(tree(root), [""; 0]);
+}
+
+#[test]
+fn install_refuses_a_name_that_would_be_a_line_of_its_own() {
+    let flags = ["--wan", "eth0", "--up", "1mbit", "--down", "10mbit"];
+    let output = gateway("install --dry-run")
+        .args(["--lan", "eth1\n[Service]"])
+        .args(flags)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "");
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl PortError {
 }
 
 /// Whether the kernel lets an interface have this name (`dev_valid_name`).
-fn is_name(name: &str) -> bool {
+pub fn is_interface_name(name: &str) -> bool {
     let banned = |byte: u8| matches!(byte, b'/' | b':' | 0 | 0x0b) || byte.is_ascii_whitespace();
     (1..libc::IFNAMSIZ).contains(&name.len())
         && !matches!(name, "." | "..")
@@ -148,7 +148,7 @@ fn is_name(name: &str) -> bool {
 
 /// The Ethernet interface of this name.
 pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortError> {
-    if !is_name(name) {
+    if !is_interface_name(name) {
         return Err(PortError::NotAName { name: name.into() });
     }
     let found = network

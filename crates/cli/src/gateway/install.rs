@@ -5,7 +5,7 @@ use super::command::restore;
 use crate::output;
 use anyhow::{Context as _, bail};
 use asymq_core::catalog::Catalog;
-use asymq_gateway::STATE;
+use asymq_gateway::{GatewayError, PortError, STATE, is_interface_name};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::fs;
@@ -37,6 +37,16 @@ const COPIED: &str = "# The program in /usr/local/bin was copied there by the sa
 pub(super) fn install(args: &InstallArgs, catalog: &impl Catalog) -> anyhow::Result<()> {
     let settings = args.planned.settings()?;
     settings.config(catalog)?;
+    for (flag, name) in [
+        ("--lan", name(&settings.lan)),
+        ("--wan", name(&settings.wan)),
+    ] {
+        // It goes into files of others, where a line break would be a line of its own.
+        if !is_interface_name(name) {
+            let source = PortError::NotAName { name: name.into() };
+            bail!(GatewayError::Port { flag, source });
+        }
+    }
     let target = Target::new(args.root.as_deref(), args.dry_run);
     let binary = std::env::current_exe().context("finding this program")?;
     let is_packaged = target.has(PACKAGED);
@@ -60,6 +70,9 @@ pub(super) fn install(args: &InstallArgs, catalog: &impl Catalog) -> anyhow::Res
         }
     }
     for (path, text) in &files {
+        if *path == SETTINGS {
+            target.keep_old(path, text)?;
+        }
         target.write(path, text)?;
     }
     if !is_packaged {
@@ -203,6 +216,22 @@ impl<'a> Target<'a> {
                 "{}: is not from 'asymq gateway install', and stays; move it away first",
                 path.display()
             ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves a file of another text aside: its owner may have edited it.
+    fn keep_old(&self, path: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.path(path);
+        match fs::read_to_string(&path) {
+            Ok(old) if old != text => {
+                let aside = path.with_extension("toml.old");
+                if !self.dry {
+                    fs::rename(&path, &aside).with_context(|| path.display().to_string())?;
+                }
+                let would = if self.dry { "would keep" } else { "kept" };
+                output::print(&format!("{would} the old one as {}\n", aside.display()))
+            }
             _ => Ok(()),
         }
     }
