@@ -56,7 +56,7 @@ pub use io::{Losses, PacketIo};
 pub use journal::{LeftBehind, give_back};
 pub use notify::Notify;
 pub use outputs::{Outputs, Show};
-pub use port::{Port, PortError, is_interface_name};
+pub use port::{Port, PortError, check_interface_name};
 pub use snapshot::{
     ClassSnapshot, DirectionSnapshot, Observer, PortLosses, Reasons, SNAPSHOT_FORMAT, Shared,
     Snapshot,

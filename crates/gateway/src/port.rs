@@ -138,19 +138,24 @@ impl PortError {
     }
 }
 
-/// Whether the kernel lets an interface have this name (`dev_valid_name`).
-pub fn is_interface_name(name: &str) -> bool {
+/// Refuses a name that the kernel lets no interface have (`dev_valid_name`).
+///
+/// # Errors
+/// [`PortError::NotAName`].
+pub fn check_interface_name(name: &str) -> Result<(), PortError> {
     let banned = |byte: u8| matches!(byte, b'/' | b':' | 0 | 0x0b) || byte.is_ascii_whitespace();
-    (1..libc::IFNAMSIZ).contains(&name.len())
+    let is_name = (1..libc::IFNAMSIZ).contains(&name.len())
         && !matches!(name, "." | "..")
-        && !name.bytes().any(banned)
+        && !name.bytes().any(banned);
+    match is_name {
+        true => Ok(()),
+        false => Err(PortError::NotAName { name: name.into() }),
+    }
 }
 
 /// The Ethernet interface of this name.
 pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortError> {
-    if !is_interface_name(name) {
-        return Err(PortError::NotAName { name: name.into() });
-    }
+    check_interface_name(name)?;
     let found = network
         .link_named(name)
         .map_err(PortError::of_system(name, "ask for it"))?;

@@ -1,7 +1,7 @@
 //! Disciplines of another catalog.
 
 use asymq_args::{Defaults, ScenarioArgs};
-use asymq_core::catalog::{BoxedQdisc, BoxedQueue, Catalog, Config, Entry, Role, Standard};
+use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Entry, Standard};
 use asymq_core::hold::{BuildError, DropTail};
 use asymq_core::{Limit, Packet};
 use asymq_scenario::Scenario;
@@ -13,14 +13,6 @@ struct Own(Option<Limit>);
 impl Catalog for Own {
     fn entries(&self) -> Vec<&'static Entry> {
         Standard.entries()
-    }
-    fn queue<P: Packet + Send + 'static>(
-        &self,
-        role: Role,
-        config: &Config,
-        limit: Limit,
-    ) -> Result<BoxedQueue<P>, BuildError> {
-        Standard.queue(role, config, limit)
     }
     fn build<P: Packet + Send + 'static>(&self, _: &Config) -> Result<BoxedQdisc<P>, BuildError> {
         let limit = self.0.ok_or(BuildError::OutOfMemory)?;

@@ -5,7 +5,7 @@ use super::command::restore;
 use crate::output;
 use anyhow::{Context as _, bail};
 use asymq_core::catalog::Catalog;
-use asymq_gateway::{GatewayError, PortError, STATE, is_interface_name};
+use asymq_gateway::{GatewayError, STATE, check_interface_name};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::fs;
@@ -42,10 +42,7 @@ pub(super) fn install(args: &InstallArgs, catalog: &impl Catalog) -> anyhow::Res
         ("--wan", name(&settings.wan)),
     ] {
         // It goes into files of others, where a line break would be a line of its own.
-        if !is_interface_name(name) {
-            let source = PortError::NotAName { name: name.into() };
-            bail!(GatewayError::Port { flag, source });
-        }
+        check_interface_name(name).map_err(|source| GatewayError::Port { flag, source })?;
     }
     let target = Target::new(args.root.as_deref(), args.dry_run);
     let binary = std::env::current_exe().context("finding this program")?;

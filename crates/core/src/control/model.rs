@@ -136,6 +136,12 @@ pub fn worst_delay(buffer: f64, rate: f64) -> f64 {
 mod tests {
     use super::*;
 
+    /// AQ, sec. 4: the link of most of its figures.
+    const AQ: Capacities = Capacities {
+        up: 1e6,
+        down: 10e6,
+    };
+
     fn near(value: f64, expected: f64, tolerance: f64) {
         assert!(
             (value - expected).abs() <= tolerance,
@@ -145,12 +151,8 @@ mod tests {
 
     #[test]
     fn rates_fill_both_directions() {
-        let capacities = Capacities {
-            up: 1e6,
-            down: 10e6,
-        };
         let demand = AckDemand::new(40, 1500, 1.0);
-        let rates = capacities.full_rates(demand, demand).unwrap();
+        let rates = AQ.full_rates(demand, demand).unwrap();
         near(rates.data_up + rates.ack_up, 1e6, 1e-3); // eq. 1
         near(rates.data_down + rates.ack_down, 10e6, 1e-3); // eq. 2
         near(rates.ack_up, rates.data_down * 40.0 / 1500.0, 1e-3); // eq. 3
@@ -161,12 +163,7 @@ mod tests {
     fn ratio_is_the_papers_closed_form() {
         // Eq. 7 with r_c = 0.1 and r_s = 40/1500; Fig. 7 converges to 73 % and 27 %.
         let demand = AckDemand::new(40, 1500, 1.0);
-        let rates = Capacities {
-            up: 1e6,
-            down: 10e6,
-        }
-        .full_rates(demand, demand)
-        .unwrap();
+        let rates = AQ.full_rates(demand, demand).unwrap();
         let (rc, rs) = (0.1, 40.0 / 1500.0);
         near(rates.ratio(), (rc - rs) / ((1.0 - rc * rs) * rs), 1e-9);
         near(rates.data_share(), 0.73, 0.005);
@@ -183,32 +180,10 @@ mod tests {
         let at = |up: f64| Capacities { up, down: 10e6 }.full_rates(demand, demand);
         assert_eq!(at(256e3), Err(OutOfReach::AcksOverloadUplink)); // Fig. 5's collapse
         assert!(at(267e3).is_ok()); // "no smaller than 0.027"
-        near(
-            Capacities {
-                up: 1e6,
-                down: 10e6,
-            }
-            .least_uplink(demand),
-            266_667.0,
-            1.0,
-        );
+        near(AQ.least_uplink(demand), 266_667.0, 1.0);
         // Fig. 6: 360-byte segments are 400-byte packets, just at the edge of 1/10.
-        assert!(
-            Capacities {
-                up: 1e6,
-                down: 10e6
-            }
-            .full_rates(AckDemand::new(40, 400, 1.0), demand)
-            .is_err()
-        );
-        assert!(
-            Capacities {
-                up: 1e6,
-                down: 10e6
-            }
-            .full_rates(AckDemand::new(40, 401, 1.0), demand)
-            .is_ok()
-        );
+        assert!(AQ.full_rates(AckDemand::new(40, 400, 1.0), demand).is_err());
+        assert!(AQ.full_rates(AckDemand::new(40, 401, 1.0), demand).is_ok());
     }
 
     #[test]
@@ -253,12 +228,7 @@ mod tests {
     fn aq_delays_data_no_longer_than_droptail() {
         // Eq. 17: with the buffer split in the ratio of the rates the delays are equal.
         let demand = AckDemand::new(40, 1500, 1.0);
-        let rates = Capacities {
-            up: 1e6,
-            down: 10e6,
-        }
-        .full_rates(demand, demand)
-        .unwrap();
+        let rates = AQ.full_rates(demand, demand).unwrap();
         let buffer = 75_000.0;
         near(
             worst_delay(buffer * rates.data_share(), rates.data_up),

@@ -1,39 +1,26 @@
 //! A catalog from outside, whose `red` panics and whose `acc` hangs.
 
-use asymq_core::catalog::{BoxedQdisc, BoxedQueue, Catalog, Config, Entry, Role, Standard};
+use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Entry, Standard};
 use asymq_core::hold::BuildError;
-use asymq_core::units::{Instant, Limit};
+use asymq_core::units::Instant;
 use asymq_core::{Backlog, Dequeue, Packet, Qdisc, Sink};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Panicking;
 
-struct Panics;
-
-impl<P: Packet> Qdisc<P> for Panics {
-    fn enqueue(&mut self, _: Instant, _: P, _: &mut dyn Sink<P>) {
-        panic!("this discipline panics, as the test wants");
-    }
-
-    fn dequeue(&mut self, _: Instant, _: &mut dyn Sink<P>) -> Dequeue<P> {
-        Dequeue::Empty
-    }
-
-    fn drain(&mut self) -> Option<P> {
-        None
-    }
-
-    fn backlog(&self) -> Backlog {
-        Backlog::default()
-    }
+/// What happens to the first packet.
+enum Fault {
+    Panic,
+    Hang,
 }
 
-struct Hangs;
-
-impl<P: Packet> Qdisc<P> for Hangs {
+impl<P: Packet> Qdisc<P> for Fault {
     fn enqueue(&mut self, _: Instant, _: P, _: &mut dyn Sink<P>) {
-        loop {
-            std::thread::park();
+        match self {
+            Self::Panic => panic!("this discipline panics, as the test wants"),
+            Self::Hang => loop {
+                std::thread::park();
+            },
         }
     }
 
@@ -55,22 +42,13 @@ impl Catalog for Panicking {
         Standard.entries()
     }
 
-    fn queue<P: Packet + Send + 'static>(
-        &self,
-        role: Role,
-        config: &Config,
-        limit: Limit,
-    ) -> Result<BoxedQueue<P>, BuildError> {
-        Standard.queue(role, config, limit)
-    }
-
     fn build<P: Packet + Send + 'static>(
         &self,
         config: &Config,
     ) -> Result<BoxedQdisc<P>, BuildError> {
         match config.qdisc.as_str() {
-            "red" => Ok(Box::new(Panics)),
-            "acc" => Ok(Box::new(Hangs)),
+            "red" => Ok(Box::new(Fault::Panic)),
+            "acc" => Ok(Box::new(Fault::Hang)),
             _ => Standard.build(config),
         }
     }
