@@ -14,41 +14,26 @@ mod acks;
 #[path = "common/mutate.rs"]
 #[expect(dead_code, reason = "shared with tests that need the rest")]
 mod mutate;
+#[path = "common/numbered.rs"]
+mod numbered;
 #[path = "common/receiver.rs"]
 mod receiver;
 #[path = "common/sender.rs"]
 mod sender;
 
 use acks::{FLOW_RULES, RULES, Said};
-use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Role, Standard, resolve};
-use asymq_core::frame::{FlowKey, Parsed, ack_info, parse};
+use asymq_core::frame::{FlowKey, parse};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
-use asymq_core::{Header, Packet};
 use mutate::Dice;
+use numbered::Frame;
 use receiver::Receiver;
 use sender::Sender;
 
 const FLOWS: usize = 3;
 /// Bytes that one survivor may stand for; small, so that histories of a few ACKs reach it.
 const MAX_STRETCH: u32 = 6000;
-
-struct Frame {
-    bytes: Vec<u8>,
-    parsed: Parsed,
-    /// Its place in the history.
-    index: usize,
-}
-
-impl Packet for Frame {
-    fn header(&self) -> &Header {
-        &self.parsed.header
-    }
-    fn ack_info(&self) -> Option<AckInfo> {
-        ack_info(&self.bytes, self.parsed.transport)
-    }
-}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {

@@ -4,29 +4,15 @@
 #[path = "common/acks.rs"]
 #[expect(dead_code, reason = "shared with tests that need the rest")]
 mod acks;
+#[path = "common/numbered.rs"]
+mod numbered;
 
 use acks::{ACK, AE, CWR, ECE, Extra, FLOW_RULES, PSH, Path, RULES, Said, URG};
-use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{Catalog, Params, Place, Standard, resolve};
-use asymq_core::frame::{FlowKey, Parsed, ack_info, parse};
+use asymq_core::frame::{FlowKey, ack_info, parse};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
-use asymq_core::{Header, Packet};
-
-struct Frame {
-    index: usize,
-    bytes: Vec<u8>,
-    parsed: Parsed,
-}
-
-impl Packet for Frame {
-    fn header(&self) -> &Header {
-        &self.parsed.header
-    }
-    fn ack_info(&self) -> Option<AckInfo> {
-        ack_info(&self.bytes, self.parsed.transport)
-    }
-}
+use numbered::Frame;
 
 struct OnlyFiltered;
 

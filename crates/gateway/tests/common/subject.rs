@@ -93,15 +93,21 @@ impl Subject {
         subject
     }
 
-    /// Sends frames from home, which all have to arrive in order.
-    #[track_caller]
-    pub(crate) fn flows(&mut self) {
+    /// Sends the next frames from home.
+    fn send_next(&mut self) -> Vec<Vec<u8>> {
         let first = self.next;
         self.next += FRAMES;
         let frames: Vec<_> = (first..self.next)
             .map(|number| numbered(number, 60))
             .collect();
         send(&self.place.home, &frames);
+        frames
+    }
+
+    /// Sends frames from home, which all have to arrive in order.
+    #[track_caller]
+    pub(crate) fn flows(&mut self) {
+        let frames = self.send_next();
         let tap = &mut self.tap;
         wait_for("frames through the gateway", DEADLINE, || {
             tap.poll();
@@ -116,12 +122,7 @@ impl Subject {
     pub(crate) fn loses(&mut self) -> u64 {
         self.tap.poll();
         self.tap.frames.clear();
-        let first = self.next;
-        self.next += FRAMES;
-        let frames: Vec<_> = (first..self.next)
-            .map(|number| numbered(number, 60))
-            .collect();
-        send(&self.place.home, &frames);
+        let frames = self.send_next();
         let sent = Instant::now();
         while sent.elapsed() < Duration::from_secs(10) {
             self.tap.poll();
