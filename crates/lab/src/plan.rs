@@ -1,7 +1,7 @@
 //! Who talks to whom in a run: addresses, ports, round-trip times, start times.
 
 use asymq_core::units::Duration;
-use asymq_scenario::{Scenario, Toward};
+use asymq_scenario::{Scenario, Source, Toward};
 use std::net::Ipv4Addr;
 
 /// Home's address.
@@ -48,25 +48,24 @@ pub(crate) struct Plan {
 impl Plan {
     /// The plan of a scenario's run with this seed.
     pub(crate) fn new(scenario: &Scenario, seed: u64) -> Self {
-        let flow = |number: u32, home_port| Conversation {
+        let flow = |source, home_port| Conversation {
             home_port,
-            rtt: scenario.flow_rtt(seed, number as usize),
-            start: scenario.flow_start(seed, number as usize),
+            rtt: scenario.flow_rtt(seed, source),
+            start: scenario.flow_start(seed, source),
         };
-        let (up, all) = (scenario.flows_up, scenario.flows_up + scenario.flows_down);
         let other = |home_port| Conversation {
             home_port,
             rtt: scenario.rtt.min,
             start: Duration::ZERO,
         };
         Self {
-            uploads: (0..up)
+            uploads: (0..scenario.flows_up)
                 .zip(FIRST_UPLOAD..)
-                .map(|(number, port)| flow(number, port))
+                .map(|(number, port)| flow(Source::Upload(number), port))
                 .collect(),
-            downloads: (up..all)
+            downloads: (0..scenario.flows_down)
                 .zip(FIRST_DOWNLOAD..)
-                .map(|(number, port)| flow(number, port))
+                .map(|(number, port)| flow(Source::Download(number), port))
                 .collect(),
             probe: other(PROBE),
             bursts: scenario

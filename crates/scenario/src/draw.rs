@@ -2,8 +2,26 @@
 
 use asymq_core::decide::random::mix;
 
-/// The named random quantities of one conversation. Each is a function of (seed, conversation,
-/// name), so that adding a quantity, or drawing in another order, changes no other.
+/// Whose random quantities they are: a role, and the number within it from 0.
+///
+/// A stream depends on nothing else, so that a scenario with another number of uploads, say, deals
+/// every download the round-trip time and start that it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A long-lived upload.
+    Upload(u32),
+    /// A long-lived download.
+    Download(u32),
+    /// The sparse echo.
+    Probe,
+    /// A source of short transfers.
+    Web(u32),
+    /// An element of a sequence of random numbers.
+    Sequence(u32),
+}
+
+/// The named random quantities of one source. Each is a function of (seed, source, name), so that
+/// adding a quantity, or drawing in another order, changes no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
     /// Where in the scenario's range its round-trip time lies.
@@ -16,9 +34,23 @@ pub enum Draw {
     Traffic,
 }
 
+impl Source {
+    /// A number that no other source has.
+    const fn number(self) -> u64 {
+        let (role, index) = match self {
+            Self::Upload(index) => (0, index),
+            Self::Download(index) => (1, index),
+            Self::Probe => (2, 0),
+            Self::Web(index) => (3, index),
+            Self::Sequence(index) => (4, index),
+        };
+        role << 32 | index as u64
+    }
+}
+
 /// A number in 0..1, with 53 bits.
-pub fn uniform(seed: u64, conversation: usize, draw: Draw) -> f64 {
-    let stream = (conversation as u64) << 8 | draw as u64;
+pub fn uniform(seed: u64, source: Source, draw: Draw) -> f64 {
+    let stream = source.number() << 8 | draw as u64;
     let bits = mix(mix(seed).wrapping_add(mix(!stream)));
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -28,14 +60,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn draws_spread_evenly_over_seeds_and_conversations() {
-        let mut sum = 0.0;
+    fn draws_spread_evenly_over_seeds_and_flows_of_either_direction() {
+        let mut sums = [0.0; 2];
         for seed in 0..100 {
-            for conversation in 0..100 {
-                sum += uniform(seed, conversation, Draw::Rtt);
+            for index in 0..100 {
+                sums[0] += uniform(seed, Source::Upload(index), Draw::Rtt);
+                sums[1] += uniform(seed, Source::Download(index), Draw::Rtt);
             }
         }
         // The mean of 10 000 uniform draws has a standard deviation of 0.0029.
-        assert!((sum / 10_000.0 - 0.5).abs() < 0.012, "{sum}");
+        for sum in sums {
+            assert!((sum / 10_000.0 - 0.5).abs() < 0.012, "{sum}");
+        }
+    }
+
+    #[test]
+    fn every_source_and_quantity_has_a_stream_of_its_own() {
+        let sources = (0..50).flat_map(|index| {
+            let numbered = [Source::Upload, Source::Download, Source::Web];
+            numbered.map(|source| source(index))
+        });
+        let draws = [Draw::Rtt, Draw::Start, Draw::ClockPhase, Draw::Traffic];
+        let mut seen: Vec<u64> = sources
+            .chain([Source::Probe])
+            .flat_map(|source| draws.map(|draw| uniform(7, source, draw).to_bits()))
+            .collect();
+        let count = seen.len();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), count);
     }
 }

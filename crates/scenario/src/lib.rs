@@ -15,7 +15,7 @@ mod traffic;
 mod udp;
 
 pub use check::BadValue;
-pub use draw::{Draw, uniform};
+pub use draw::{Draw, Source, uniform};
 pub use histogram::Histogram;
 pub use report::{Direction, Goodput, Percentiles, Report, Run, Series, Summary, Tool};
 pub use rtt::RttRange;

@@ -1,6 +1,6 @@
 //! A checked experiment.
 
-use crate::{Draw, OnOff, RttRange, Tcp, UdpBurst, WebLoad, uniform};
+use crate::{Draw, OnOff, RttRange, Source, Tcp, UdpBurst, WebLoad, uniform};
 use asymq_core::catalog::Config;
 use asymq_core::units::{Duration, Limit, Rate};
 use serde::{Deserialize, Serialize};
@@ -155,14 +155,14 @@ impl Scenario {
         if self.timestamps { 12 } else { 0 }
     }
 
-    /// The propagation round-trip time of a flow. Flows are numbered from 0, uploads first.
-    pub fn flow_rtt(&self, seed: u64, flow: usize) -> Duration {
+    /// The propagation round-trip time of a flow.
+    pub fn flow_rtt(&self, seed: u64, flow: Source) -> Duration {
         self.rtt.at(uniform(seed, flow, Draw::Rtt))
     }
 
     /// When a long-lived flow starts: uniformly in the first second, or in the first tenth of a
     /// short run, so that flows start apart but all within any sane warm-up.
-    pub fn flow_start(&self, seed: u64, flow: usize) -> Duration {
+    pub fn flow_start(&self, seed: u64, flow: Source) -> Duration {
         let span = (self.duration.as_nanos() / 10).min(1_000_000_000);
         Duration::from_nanos((span as f64 * uniform(seed, flow, Draw::Start)) as u64)
     }

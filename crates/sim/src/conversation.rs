@@ -7,7 +7,7 @@ use crate::path::{Hop, Pipe};
 use crate::tcp::{Options, Receiver, RttEstimator, Sender, TcpModel, Variant};
 use crate::traffic::{OnOffApp, Stream};
 use asymq_core::{Limit, Rate};
-use asymq_scenario::{Draw, Scenario, Toward, uniform};
+use asymq_scenario::{Draw, Scenario, Source, Toward, uniform};
 
 const UP: usize = Toward::Up as usize;
 
@@ -68,11 +68,11 @@ pub(crate) fn tcp_flow<V: Variant>(
     scenario: &Scenario,
     model: TcpModel<V::Congestion>,
     seed: u64,
-    index: usize,
+    source: Source,
     toward: Toward,
 ) -> TcpFlow<V> {
-    let phase = uniform(seed, index, Draw::ClockPhase) * RttEstimator::TICK as f64;
-    let start = scenario.flow_start(seed, index).as_nanos();
+    let phase = uniform(seed, source, Draw::ClockPhase) * RttEstimator::TICK as f64;
+    let start = scenario.flow_start(seed, source).as_nanos();
     let sender = Sender::new(
         model.congestion,
         RttEstimator::new(phase as u64),
@@ -81,7 +81,7 @@ pub(crate) fn tcp_flow<V: Variant>(
         V::sending(scenario),
     );
     let on_off = scenario.on_off.as_ref().map(|pattern| {
-        let stream = Stream::new(seed, index);
+        let stream = Stream::new(seed, source);
         Box::new(OnOffApp::new(pattern, scenario.payload(), start, stream))
     });
     TcpFlow {

@@ -1,19 +1,19 @@
 //! On/off applications, and sources of short transfers.
 
-use asymq_scenario::{Draw, OnOff, WebLoad, uniform};
+use asymq_scenario::{Draw, OnOff, Source, WebLoad, uniform};
 
-/// A sequence of random numbers of one conversation.
+/// A sequence of random numbers of one source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     seed: u64,
-    drawn: usize,
+    drawn: u32,
 }
 
 impl Stream {
-    /// The conversation's sequence in the run of `seed`.
-    pub(crate) fn new(seed: u64, conversation: usize) -> Self {
+    /// The source's sequence in the run of `seed`.
+    pub(crate) fn new(seed: u64, source: Source) -> Self {
         Self {
-            seed: uniform(seed, conversation, Draw::Traffic).to_bits(),
+            seed: uniform(seed, source, Draw::Traffic).to_bits(),
             drawn: 0,
         }
     }
@@ -21,7 +21,7 @@ impl Stream {
     /// The next number, in 0..1.
     pub(crate) fn draw(&mut self) -> f64 {
         self.drawn += 1;
-        uniform(self.seed, self.drawn, Draw::Traffic)
+        uniform(self.seed, Source::Sequence(self.drawn), Draw::Traffic)
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
         for seed in 0..20 {
             // Minimum size 30 000 / 2 = 15 000; a quarter exceeds twice that (shape 2).
             let load: WebLoad = "down:10:30000b:2".parse().unwrap();
-            let mut web = Web::new(load, Stream::new(seed, 3));
+            let mut web = Web::new(load, Stream::new(seed, Source::Web(3)));
             let mut last = 0;
             while web.next < 100_000_000_000 {
                 let gap = (web.next - last) as f64 / 1e9;
@@ -135,7 +135,7 @@ mod tests {
         let pattern: OnOff = "800kbit:500ms:1500ms".parse().unwrap();
         let mut written = 0;
         for seed in 0..20 {
-            let mut on_off = OnOffApp::new(&pattern, 1000, 0, Stream::new(seed, 0));
+            let mut on_off = OnOffApp::new(&pattern, 1000, 0, Stream::new(seed, Source::Upload(0)));
             let mut now = 0;
             while now < 1000 * 1_000_000_000 {
                 now = on_off.next(now);

@@ -24,7 +24,7 @@ use crate::traffic::{Stream, Web};
 use asymq_core::Instant;
 use asymq_core::catalog::Catalog;
 use asymq_core::hold::BuildError;
-use asymq_scenario::{Draw, Histogram, Scenario, Toward, uniform};
+use asymq_scenario::{Draw, Histogram, Scenario, Source, Toward, uniform};
 
 /// Everything in one run.
 pub(crate) struct World<'a, V: Variant> {
@@ -79,15 +79,12 @@ impl<'a, V: Variant> World<'a, V> {
             conversations.push(Conversation::new(agent, layout, access, delays));
         };
         let flows = (0..scenario.flows_up)
-            .map(|_| Toward::Up)
-            .chain((0..scenario.flows_down).map(|_| Toward::Down));
-        for (index, toward) in flows.enumerate() {
-            let flow = tcp_flow(scenario, model, seed, index, toward);
-            add(
-                Agent::Tcp(Box::new(flow)),
-                scenario.flow_rtt(seed, index),
-                0,
-            );
+            .map(|number| (Source::Upload(number), Toward::Up))
+            .chain((0..scenario.flows_down).map(|number| (Source::Download(number), Toward::Down)));
+        for (source, toward) in flows {
+            let flow = tcp_flow(scenario, model, seed, source, toward);
+            let rtt = scenario.flow_rtt(seed, source);
+            add(Agent::Tcp(Box::new(flow)), rtt, 0);
         }
         for burst in &scenario.udp {
             let len = burst.packet.0 as u32;
@@ -101,8 +98,7 @@ impl<'a, V: Variant> World<'a, V> {
         }
         if let Some(interval) = scenario.probe {
             let interval = interval.as_nanos();
-            let index = scenario.flows_up as usize + scenario.flows_down as usize;
-            let phase = uniform(seed, index + scenario.udp.len(), Draw::Start);
+            let phase = uniform(seed, Source::Probe, Draw::Start);
             let tx = [&scenario.up, &scenario.down].map(|rate| rate.tx_time(ECHO).as_nanos());
             let one_way = dumbbell.home
                 + dumbbell.links * dumbbell.bottleneck
@@ -118,11 +114,8 @@ impl<'a, V: Variant> World<'a, V> {
             };
             add(Agent::Echo(echo), scenario.rtt.min, ECHO);
         }
-        let flows = scenario.flows_up as usize + scenario.flows_down as usize;
-        for (nth, load) in scenario.web.iter().enumerate() {
-            // Past the numbers that the flows' own draws have.
-            let stream = Stream::new(seed, flows + nth);
-            let web = Web::new(load.clone(), stream);
+        for (nth, load) in (0..).zip(&scenario.web) {
+            let web = Web::new(load.clone(), Stream::new(seed, Source::Web(nth)));
             add(Agent::Web(Box::new(web)), scenario.rtt.min, 0);
         }
         let set = || EventSet::new(conversations.len());
@@ -520,5 +513,38 @@ mod tests {
             };
             check::<Full>(&scenario, AnyCongestion::Reno(Reno::new()));
         }
+    }
+
+    #[test]
+    fn another_number_of_uploads_leaves_everything_else_as_it_was() {
+        let drawn = |flows_up| {
+            let scenario = Scenario {
+                flows_up,
+                on_off: Some("200kbit:500ms:500ms".parse().unwrap()),
+                web: vec!["down:5:30kb:1.3".parse().unwrap()],
+                ..scenario("aq", 1)
+            };
+            let model = TcpModel {
+                congestion: Reno::new(),
+                recovery: Recovery::NewReno,
+            };
+            let world = World::<Plain>::new(&Standard, &scenario, model, 1, [None, None]).unwrap();
+            let of = |conversation: &Conversation<Plain>| match &conversation.agent {
+                Agent::Tcp(flow) if flow.toward == Toward::Up => None,
+                Agent::Tcp(flow) => Some(format!("{:?} {:?}", flow.acts, flow.on_off)),
+                Agent::Udp(_) => Some(String::new()),
+                Agent::Echo(echo) => Some(echo.next.to_string()),
+                Agent::Web(web) => Some(web.next.to_string()),
+            };
+            let conversations = world.conversations.iter();
+            let all = conversations.filter_map(|conversation| {
+                let delays = conversation.back.each_ref().map(|hop| format!("{hop:?}"));
+                of(conversation).map(|own| (own, delays))
+            });
+            all.collect::<Vec<_>>()
+        };
+        let few = drawn(2);
+        assert_eq!(few.len(), 10 + 2 + 1 + 1);
+        assert_eq!(few, drawn(7));
     }
 }

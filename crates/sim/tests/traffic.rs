@@ -14,8 +14,9 @@ fn run(flags: &str) -> Run {
 
 #[test]
 fn a_smart_ack_dropper_leaves_the_uplink_to_data_and_the_download_whole() {
-    let link =
-        "--flows-up 1 --flows-down 1 --rtt 100ms --duration 30s --buffer 100p --buffer-down 100p";
+    // The download needs half a minute to grow past an early loss.
+    let link = "--flows-up 1 --flows-down 1 --rtt 100ms --duration 120s --warmup 30s \
+                --buffer 100p --buffer-down 100p";
     let all = run(&format!("{link} --qdisc acks-first"));
     let filtered = run(&format!("{link} --qdisc sad"));
     assert!(filtered.summary.up.ack < all.summary.up.ack / 2.0);
