@@ -205,6 +205,29 @@ fn served(aq: &mut Aq, packets: u32) -> (u32, u32) {
     (acks, datas)
 }
 
+#[test]
+fn equal_capacities_lose_no_ack_of_a_full_download() {
+    // The ratio is 37.5 to 1, in packets 1 to 1, and leaves ACKs one place of 50.
+    let equal = Given {
+        up: 10_000_000,
+        params: &[],
+    };
+    let mut aq = Aq::new(equal, Limit::Packets(50));
+    assert_eq!(aq.probe("ack_limit"), 1.0);
+    for _ in 0..10_000 {
+        aq.qdisc.enqueue(aq.now, data(), &mut Discard);
+        aq.qdisc.enqueue(aq.now, data(), &mut Discard);
+        let Dequeue::Packet(sent) = aq.qdisc.dequeue(aq.now, &mut Discard) else {
+            panic!("data waits");
+        };
+        assert!(!sent.is_pure_ack());
+        // The next data of the download ends while this one is on the link.
+        aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
+        let next = aq.qdisc.dequeue(aq.now, &mut Discard);
+        assert_eq!(next, Dequeue::Packet(ack()));
+    }
+}
+
 /// 0.256 and 10 Mbit/s, where Fig. 5 shows the collapse.
 const fn beyond_equation_11(params: &'static [(&'static str, &'static str)]) -> Given {
     Given {

@@ -8,7 +8,8 @@ use crate::units::{Instant, Share};
 
 /// Serves two classes so that, while both are backlogged, their bytes keep the ratio of their
 /// weights to within one packet. Work conserving: a class alone has the whole link, and gains no
-/// claim from the time it was absent.
+/// claim from the time it was absent. Of two packets that would be through at the same time the one
+/// goes first whose class is owed service, and the ACK if neither is.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightedBytes {
     data_weight: u32,
@@ -20,7 +21,11 @@ pub struct WeightedBytes {
 
 impl WeightedBytes {
     /// The sum of the two weights.
-    pub const SCALE: u32 = 1 << 16;
+    pub const SCALE: u32 = Share::SCALE;
+
+    /// What of a lead is rounding: a share is right to half a step, and a thousand packets may have
+    /// been charged by it. A millionth of a packet, so that it moves no share.
+    const ROUNDING: i64 = 1 << 10;
 
     /// Weights in the ratio of `data_share` and the rest.
     pub fn new(data_share: Share) -> Self {
@@ -35,13 +40,13 @@ impl WeightedBytes {
 
     /// Changes the ratio from now on; what a class is ahead or behind stays.
     fn set_data_share(&mut self, data_share: Share) {
-        self.data_weight = data_share.of(u64::from(Self::SCALE)) as u32;
-        self.ack_weight = Self::SCALE - self.data_weight;
+        self.data_weight = data_share.steps();
+        self.ack_weight = data_share.rest().steps();
     }
 
     /// The data class's share of the link while both are backlogged.
     pub const fn data_share(&self) -> Share {
-        Share::from_steps(self.data_weight * (Share::SCALE / Self::SCALE))
+        Share::from_steps(self.data_weight)
     }
 
     /// What `len` bytes of a class add to the data class's lead.
@@ -67,10 +72,17 @@ impl Service for WeightedBytes {
         let data_done = self
             .data_lead
             .saturating_add(self.cost(Class::Data, data.len));
-        Next::Serve(if data_done <= -self.cost(Class::Ack, ack.len) {
-            Class::Data
-        } else {
-            Class::Ack
+        let later = data_done.saturating_add(self.cost(Class::Ack, ack.len));
+        // Equal capacities owe an ACK for every data packet (AQ, eq. 7): a tie each time.
+        let rounding = Self::ROUNDING * (i64::from(ack.len) + i64::from(data.len));
+        let data_is_owed = self.data_lead < -rounding;
+        let data_first = match later.unsigned_abs() <= rounding.unsigned_abs() {
+            true => data_is_owed,
+            false => later < 0,
+        };
+        Next::Serve(match data_first {
+            true => Class::Data,
+            false => Class::Ack,
         })
     }
 
@@ -191,6 +203,24 @@ mod tests {
             assert_eq!(next(&mut service, None, Some(1500)), Class::Data);
             assert_eq!(next(&mut service, Some(40), Some(1500)), Class::Ack);
             charge(&mut service, Class::Ack, 40);
+        }
+    }
+
+    #[test]
+    fn a_tie_is_the_acks_unless_data_is_owed_however_the_share_is_rounded() {
+        // Eq. 7 at equal capacities: an ACK of 40 bytes for every 1500 bytes of data.
+        let exact = Share::from_f64(1500.0 / 1540.0).steps();
+        for steps in exact - 2..=exact + 2 {
+            let mut service = WeightedBytes::new(Share::from_steps(steps));
+            for _ in 0..100 {
+                assert_eq!(next(&mut service, Some(40), Some(1500)), Class::Ack);
+                charge(&mut service, Class::Ack, 40);
+                assert_eq!(next(&mut service, Some(40), Some(1500)), Class::Data);
+                charge(&mut service, Class::Data, 1500);
+            }
+            // After an ACK of 20 bytes data is owed, and would be through with a second one.
+            charge(&mut service, Class::Ack, 20);
+            assert_eq!(next(&mut service, Some(20), Some(1500)), Class::Data);
         }
     }
 }
