@@ -20,16 +20,20 @@ const PLAN: &str = "plan.json";
 pub struct Plan {
     /// Whether it is a preview.
     pub quick: bool,
+    /// The seed of each scenario's first run, if not that of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Name and text of each experiment.
     experiments: Vec<(String, String)>,
 }
 
 impl Plan {
-    /// A plan to run `experiments` to this extent.
-    pub fn new(experiments: &[Experiment], extent: Extent) -> Self {
+    /// A plan to run `experiments` to this extent, from this seed on if one is given.
+    pub fn new(experiments: &[Experiment], extent: Extent, seed: Option<u64>) -> Self {
         let file = |e: &Experiment| (e.name.clone(), e.text.clone());
         Self {
             quick: extent == Extent::Quick,
+            seed,
             experiments: experiments.iter().map(file).collect(),
         }
     }
@@ -46,7 +50,12 @@ impl Plan {
         };
         let read = |(name, text): &(String, String)| {
             let path = PathBuf::from(format!("{name}.toml"));
-            experiment::read_text(name, &path, text).map(|experiment| extent.of(experiment))
+            let mut experiment = extent.of(experiment::read_text(name, &path, text)?);
+            let scenarios = experiment.series.iter_mut().flat_map(|s| &mut s.scenarios);
+            for scenario in scenarios {
+                scenario.seed = self.seed.unwrap_or(scenario.seed);
+            }
+            Ok(experiment)
         };
         self.experiments.iter().map(read).collect()
     }

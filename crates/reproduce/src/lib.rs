@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod convergence;
 pub mod data;
 pub mod experiment;
 pub mod expression;
@@ -14,15 +15,18 @@ pub mod folder;
 pub mod metrics;
 pub mod ns2;
 pub mod outcome;
+mod over_time;
 pub mod plan;
 mod prose;
 pub mod report;
 pub mod runner;
+pub mod seeds;
 pub mod statistics;
 pub mod store;
+pub mod verdict;
 pub mod verdicts;
 
-use experiment::{BadExperiment, Experiment};
+use experiment::{BadExperiment, Evidence, Experiment};
 use std::path::{Path, PathBuf};
 
 /// The experiment files of the papers, by name, in the order of the report.
@@ -95,6 +99,9 @@ fn choose(
             }
         }
     }
+    for experiment in &found {
+        evidence_exists(experiment, folder, &files)?;
+    }
     if found.is_empty() {
         let papers: Vec<&str> = PAPERS.iter().map(|(paper, ..)| *paper).collect();
         let names = files.iter().map(|(name, _)| name.as_str());
@@ -110,6 +117,45 @@ fn choose(
         });
     }
     Ok(found)
+}
+
+/// Checks that the experiments and claims exist to which the reasons of `experiment` point.
+fn evidence_exists(
+    experiment: &Experiment,
+    folder: &str,
+    files: &[(String, String)],
+) -> Result<(), BadExperiment> {
+    let evidence = experiment.claims.iter().flat_map(|claim| &claim.shown_by);
+    for id in evidence.filter_map(Evidence::experiment) {
+        let named = |(name, _): &&(String, String)| {
+            id.strip_prefix(name.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let exists = match files.iter().find(named) {
+            None => false,
+            Some((name, _)) if name == id => true,
+            Some((name, text)) => {
+                let path = format!("{folder}/{name}.toml");
+                let other = experiment::read_text(name, Path::new(&path), text)?;
+                other.claims.iter().any(|claim| claim.id == id)
+            }
+        };
+        if !exists {
+            let before = experiment
+                .text
+                .split(&format!("\"{id}\""))
+                .next()
+                .unwrap_or_default();
+            return Err(BadExperiment::Line {
+                path: format!("{folder}/{}.toml", experiment.name).into(),
+                line: 1 + before.matches('\n').count(),
+                message: format!(
+                    "shown-by {id}: no such experiment or claim; write PAPER/FIGURE or PAPER/FIGURE/CLAIM"
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// A selection of experiments that does not exist or cannot be read.

@@ -1,7 +1,8 @@
 //! Metrics of a run by name.
 
+use crate::over_time;
 use asymq_core::units::Limit;
-use asymq_scenario::{Direction, Percentiles, Run, Scenario, Summary};
+use asymq_scenario::{Direction, Percentiles, Run, Scenario, Series, Summary};
 use std::collections::BTreeMap;
 
 /// Metrics of a run by name, in alphabetical order.
@@ -15,6 +16,7 @@ pub fn names() -> Vec<String> {
     };
     let run = Run {
         summary,
+        series: Some(Series::default()),
         ..Run::default()
     };
     let scenario = asymq_args::ScenarioArgs::default()
@@ -76,6 +78,9 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
         put("sparse.p50".into(), sparse.p50);
         put("sparse.p95".into(), sparse.p95);
         put("sparse.p99".into(), sparse.p99);
+    }
+    if let Some(series) = &run.series {
+        over_time::add(&mut metrics, scenario, series);
     }
     metrics
 }

@@ -1,9 +1,9 @@
 //! The runs that an experiment needs.
 
-use crate::experiment::Experiment;
+use crate::experiment::{Evidence, Experiment};
 use asymq_core::units::Duration;
 use asymq_scenario::Scenario;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// How much of the experiments to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -61,10 +61,11 @@ impl Extent {
 fn points_needed(experiment: &Experiment) -> Vec<usize> {
     let last = experiment.points.len() - 1;
     let mut keep = vec![0, last / 2, last];
-    let conditions = experiment
-        .claims
-        .iter()
-        .flat_map(|claim| claim.holds.iter().chain(&claim.shape));
+    let claims = experiment.claims.iter();
+    let conditions = claims.flat_map(|claim| {
+        let evidence = claim.shown_by.iter().filter_map(Evidence::condition);
+        claim.holds.iter().chain(&claim.shape).chain(evidence)
+    });
     let mut texts: Vec<&str> = conditions.flat_map(|c| c.names()).collect();
     let reasons = experiment
         .claims
@@ -109,7 +110,7 @@ impl Job {
     /// The run of `scenario` with `seed`.
     pub fn new(scenario: &Scenario, seed: u64, course: bool) -> Self {
         Self {
-            key: key(scenario, seed, course),
+            key: key(scenario, seed),
             scenario: scenario.clone(),
             seed,
             course,
@@ -126,7 +127,7 @@ impl Job {
 
 /// The key of a result: a hash of scenario, seed and the sources of simulator and disciplines. Builds
 /// with the same sources give the same key.
-pub fn key(scenario: &Scenario, seed: u64, course: bool) -> String {
+pub fn key(scenario: &Scenario, seed: u64) -> String {
     // The other runs of the scenario do not change this one.
     let scenario = Scenario {
         seed,
@@ -134,7 +135,7 @@ pub fn key(scenario: &Scenario, seed: u64, course: bool) -> String {
         ..scenario.clone()
     };
     let text = serde_json::to_string(&scenario).expect("a scenario is plain values");
-    let text = format!("{} {course} {text}", env!("ASYMQ_FINGERPRINT"));
+    let text = format!("{} {text}", env!("ASYMQ_FINGERPRINT"));
     format!("{:016x}{:016x}", fnv(text.bytes()), fnv(text.bytes().rev()))
 }
 
@@ -147,18 +148,18 @@ fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
 
 /// The runs of experiments without duplicates, the longest first.
 pub fn jobs(experiments: &[Experiment]) -> Vec<Job> {
-    let mut seen = HashSet::new();
-    let mut jobs = Vec::new();
+    let mut by_key: HashMap<String, Job> = HashMap::new();
     for experiment in experiments.iter().filter(|e| !e.is_arithmetic()) {
+        let course = experiment.wants_course();
         for scenario in experiment.series.iter().flat_map(|s| &s.scenarios) {
             for seed in scenario.seeds() {
-                let job = Job::new(scenario, seed, experiment.wants_course());
-                if seen.insert(job.key.clone()) {
-                    jobs.push(job);
-                }
+                let job = Job::new(scenario, seed, course);
+                let same = by_key.entry(job.key.clone()).or_insert(job);
+                same.course |= course;
             }
         }
     }
+    let mut jobs: Vec<Job> = by_key.into_values().collect();
     jobs.sort_by(|a, b| b.cost().cmp(&a.cost()).then_with(|| a.key.cmp(&b.key)));
     jobs
 }

@@ -28,14 +28,15 @@ pub enum RunError {
 /// The simulator cannot run the scenario.
 pub fn simulate(job: &Job) -> Result<Stored, SimError> {
     let options = RunOptions {
-        series: job.course,
+        series: true,
         ..RunOptions::default()
     };
     let run = asymq_sim::run(&job.scenario, job.seed, options)?;
+    let series = run.series.as_ref().filter(|_| job.course);
     Ok(Stored {
         key: job.key.clone(),
         metrics: metrics::of_run(&run, &job.scenario),
-        course: run.series.as_ref().map(Course::of),
+        course: series.map(Course::of),
     })
 }
 
@@ -52,10 +53,7 @@ pub fn run(
     progress: &(impl Fn(usize, usize) + Sync),
 ) -> Result<Results, RunError> {
     let mut results = Results::load(folder)?;
-    let missing: Vec<&Job> = jobs
-        .iter()
-        .filter(|job| results.get(&job.key).is_none())
-        .collect();
+    let missing: Vec<&Job> = jobs.iter().filter(|job| !results.has(job)).collect();
     let log = Mutex::new(Log::open(folder)?);
     let done = AtomicUsize::new(0);
     progress(0, missing.len());

@@ -1,6 +1,7 @@
 //! Results on disk: one line of JSON per run, so that an interrupted sweep loses at most one run.
 
 use crate::metrics::Metrics;
+use crate::plan::Job;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -96,6 +97,12 @@ impl Results {
     /// Adds all results of `other`.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
+    }
+
+    /// Whether all that a job is to show is here.
+    pub fn has(&self, job: &Job) -> bool {
+        let found = self.get(&job.key);
+        found.is_some_and(|stored| stored.course.is_some() || !job.course)
     }
 
     /// The result with this key.

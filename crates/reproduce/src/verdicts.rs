@@ -1,26 +1,64 @@
 //! Verdicts as a file that can be committed and compared.
 
-use crate::outcome::{Outcome, Verdict};
-use std::collections::BTreeMap;
+use crate::expression::Condition;
+use crate::outcome::Outcome;
+use crate::verdict::{Finding, Verdict};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Verdicts by claim.
-pub type Verdicts = BTreeMap<String, String>;
+/// Entries by claim.
+pub type Verdicts = BTreeMap<String, Entry>;
 
-/// The verdict of every claim.
+/// The verdict on a claim, and the tolerances by which it was judged.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// The verdict in words.
+    pub verdict: String,
+    /// The tolerance of each condition, 0 where none is stated.
+    pub within: Vec<f64>,
+}
+
+/// The risk that a comparison of all claims fails though nothing changed but the seeds.
+const RISK: f64 = 0.01;
+
+/// What a comparison with a file found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Differences {
+    /// Claims that no longer hold beyond doubt, tolerances changed without a reason, missing claims.
+    pub failures: Vec<String>,
+    /// Verdicts that are others, within what other seeds may do.
+    pub notes: Vec<String>,
+}
+
+/// The entry of every claim.
 pub fn of(outcomes: &[Outcome]) -> Verdicts {
     let findings = outcomes.iter().flat_map(Outcome::findings);
     findings
-        .map(|f| (f.claim.id.clone(), f.verdict.to_string()))
+        .map(|finding| (finding.claim.id.clone(), entry(&finding)))
         .collect()
+}
+
+fn entry(finding: &Finding<'_>) -> Entry {
+    let conditions = finding.checks.iter().map(|check| check.condition);
+    Entry {
+        verdict: finding.verdict.to_string(),
+        within: conditions.map(Condition::within).collect(),
+    }
 }
 
 /// The verdicts as a TOML file.
 pub fn write(verdicts: &Verdicts) -> String {
-    let mut text =
-        String::from("# Verdict by claim; `asymq reproduce --check` compares with it.\n");
-    for (claim, verdict) in verdicts {
-        writeln!(text, "\"{claim}\" = \"{verdict}\"").expect("writing to a String cannot fail");
+    let mut text = String::from(
+        "# Verdict and tolerances by claim; `asymq reproduce --check` compares with it.\n",
+    );
+    for (claim, Entry { verdict, within }) in verdicts {
+        writeln!(
+            text,
+            "\"{claim}\" = {{ verdict = \"{verdict}\", within = {within:?} }}"
+        )
+        .expect("writing to a String cannot fail");
     }
     text
 }
@@ -35,75 +73,147 @@ pub fn read(text: &str) -> Result<Verdicts, String> {
         let line = 1 + text[..start].matches('\n').count();
         format!("{line}: {}", error.message())
     })?;
-    let known = [
-        Verdict::Reproduced,
-        Verdict::InShape,
-        Verdict::NotReproduced,
-    ]
-    .map(|v| v.to_string());
-    match verdicts
-        .iter()
-        .find(|(_, verdict)| !known.contains(verdict))
-    {
-        Some((claim, verdict)) => Err(format!(
-            "{claim}: unknown verdict {verdict}; use {}",
+    let known = Verdict::ALL.map(|v| v.to_string());
+    let strange = |(_, entry): &(&String, &Entry)| !known.contains(&entry.verdict);
+    match verdicts.iter().find(strange) {
+        Some((claim, entry)) => Err(format!(
+            "{claim}: unknown verdict {}; use {}",
+            entry.verdict,
             known.join(", ")
         )),
         None => Ok(verdicts),
     }
 }
 
-/// The differences of `now` from `before`, one line each. With `partial`, claims that did not run are
-/// skipped.
-pub fn differences(before: &Verdicts, now: &Verdicts, partial: bool) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (claim, verdict) in now {
-        match before.get(claim) {
-            Some(old) if old == verdict => {}
-            Some(old) => lines.push(format!("{claim}: was {old}, is {verdict}")),
-            None => lines.push(format!("{claim}: is {verdict}, was not in the file")),
+/// Compares the outcomes with a file. A claim fails where it held there and an interval now lies
+/// outside its range, at a confidence that allows for all claims of the outcomes together. With
+/// `partial`, claims that did not run are skipped.
+pub fn compare(before: &Verdicts, outcomes: &[Outcome], partial: bool) -> Differences {
+    let claims: usize = outcomes.iter().map(|o| o.experiment.claims.len()).sum();
+    let confidence = 1.0 - RISK / claims.max(1) as f64;
+    let mut differences = Differences::default();
+    let mut judged = BTreeSet::new();
+    for outcome in outcomes {
+        let strict = outcome.findings_at(confidence);
+        for (finding, strict) in outcome.findings().iter().zip(&strict) {
+            let claim = &finding.claim.id;
+            judged.insert(claim.clone());
+            let now = entry(finding);
+            let Some(was) = before.get(claim) else {
+                let line = format!("{claim}: is {}, was not in the file", now.verdict);
+                differences.failures.push(line);
+                continue;
+            };
+            let said = finding.claim.changed.as_deref();
+            differences
+                .failures
+                .extend(unexplained(claim, was, &now, said));
+            if let Some(line) = left(claim, was, strict.verdict) {
+                differences.failures.push(line);
+            } else if was.verdict != now.verdict {
+                let line = format!("{claim}: was {}, is {}", was.verdict, now.verdict);
+                differences.notes.push(line);
+            }
         }
     }
-    for claim in before
+    let missing = before
         .keys()
-        .filter(|claim| !partial && !now.contains_key(*claim))
-    {
-        lines.push(format!("{claim}: has no result"));
+        .filter(|claim| !partial && !judged.contains(*claim));
+    let missing = missing.map(|claim| format!("{claim}: has no result"));
+    differences.failures.extend(missing);
+    differences
+}
+
+/// The line about a claim that held and does not hold beyond doubt.
+fn left(claim: &str, was: &Entry, strict: Verdict) -> Option<String> {
+    let (held, in_shape) = (Verdict::Reproduced, Verdict::InShape);
+    let failed = match strict {
+        Verdict::NotReproduced => {
+            was.verdict == held.to_string() || was.verdict == in_shape.to_string()
+        }
+        Verdict::InShape => was.verdict == held.to_string(),
+        Verdict::Reproduced | Verdict::Undecided | Verdict::DidNotConverge => false,
+    };
+    failed.then(|| format!("{claim}: was {}, is {strict} beyond doubt", was.verdict))
+}
+
+/// The line about tolerances that changed while the file does not name what they were.
+fn unexplained(claim: &str, was: &Entry, now: &Entry, said: Option<&str>) -> Option<String> {
+    if was.within == now.within {
+        return None;
     }
-    lines
+    let gone = was
+        .within
+        .iter()
+        .filter(|within| !now.within.contains(within));
+    let untold = gone.filter(|within| !said.is_some_and(|said| said.contains(&within.to_string())));
+    let untold: Vec<String> = untold.map(f64::to_string).collect();
+    (!untold.is_empty()).then(|| {
+        format!(
+            "{claim}: a tolerance was {}, is {:?}; say why: changed = \"was {}, because …\"",
+            untold.join(", "),
+            now.within,
+            untold.join(", ")
+        )
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn entry(verdict: &str, within: &[f64]) -> Entry {
+        Entry {
+            verdict: verdict.into(),
+            within: within.to_vec(),
+        }
+    }
+
     #[test]
-    fn a_changed_verdict_is_reported_by_its_claim() {
-        let before: Verdicts = [("a/1/x".into(), "reproduced".into())].into();
-        let before = read(&write(&before)).unwrap();
-        let now: Verdicts = [
-            ("a/1/x".into(), "not reproduced".into()),
-            ("a/1/y".into(), "reproduced".into()),
+    fn the_file_is_read_as_it_is_written() {
+        let verdicts: Verdicts = [
+            ("a/1/x".into(), entry("reproduced", &[0.0, 0.05])),
+            ("a/1/y".into(), entry("did not converge", &[])),
         ]
         .into();
-        assert_eq!(
-            differences(&before, &now, false),
-            [
-                "a/1/x: was reproduced, is not reproduced",
-                "a/1/y: is reproduced, was not in the file"
-            ]
+        assert_eq!(read(&write(&verdicts)).unwrap(), verdicts);
+    }
+
+    #[test]
+    fn a_claim_fails_only_where_it_held_and_no_longer_does() {
+        let fails = |was: &str, strict| left("a", &entry(was, &[]), strict).is_some();
+        assert!(fails("reproduced", Verdict::NotReproduced));
+        assert!(fails("reproduced", Verdict::InShape));
+        assert!(fails("reproduced in shape", Verdict::NotReproduced));
+        assert!(!fails("reproduced", Verdict::Undecided));
+        assert!(!fails("undecided", Verdict::NotReproduced));
+        assert!(!fails("not reproduced", Verdict::Reproduced));
+    }
+
+    #[test]
+    fn a_changed_tolerance_needs_a_reason_that_names_the_former() {
+        let (was, now) = (
+            entry("reproduced", &[0.0, 0.05]),
+            entry("reproduced", &[0.0, 0.08]),
+        );
+        let line = unexplained("a", &was, &now, None).unwrap();
+        assert!(
+            line.starts_with("a: a tolerance was 0.05, is [0.0, 0.08]; say why"),
+            "{line}"
         );
         assert_eq!(
-            differences(&now, &before, true),
-            ["a/1/x: was not reproduced, is reproduced"]
+            unexplained("a", &was, &now, Some("was 0.05: a misprint")),
+            None
         );
-        assert_eq!(differences(&now, &before, false).len(), 2);
+        assert!(unexplained("a", &was, &now, Some("was 0.04: a misprint")).is_some());
+        assert_eq!(unexplained("a", &was, &was, None), None);
     }
 
     #[test]
     fn an_unknown_verdict_is_refused() {
+        let text = "\"a\" = { verdict = \"perhaps\", within = [] }";
         assert!(
-            read("\"a\" = \"perhaps\"")
+            read(text)
                 .unwrap_err()
                 .starts_with("a: unknown verdict perhaps")
         );

@@ -1,12 +1,13 @@
 //! Sweeps: resuming, determinism, shards, and errors with their line.
 
-use asymq_reproduce::experiment::{self, Experiment};
+use asymq_reproduce::experiment::{self, Evidence, Experiment};
 use asymq_reproduce::folder::{self, Plan, Tables};
-use asymq_reproduce::outcome::Verdict;
 use asymq_reproduce::plan::{self, Extent, Shard};
 use asymq_reproduce::report::{self, About};
 use asymq_reproduce::runner;
+use asymq_reproduce::seeds;
 use asymq_reproduce::store::{RUNS, Results};
+use asymq_reproduce::verdict::Verdict;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,7 +20,7 @@ flows-down = 1
 rtt = "40ms"
 duration = "3s"
 warmup = "1s"
-runs = 2
+runs = 3
 
 [[sweep]]
 key = "up"
@@ -49,13 +50,21 @@ panels = [{ title = "download", of = "down.data" }]
 [[claim]]
 id = "bounds"
 says = "A link carries no more than it can."
-holds = ["aq:down < 1 within 0.01", "droptail:down@2mbit < 1 within 0.01"]
+holds = ["aq:down < 10 within 0.01", "droptail:down@2mbit < 10"]
 
 [[claim]]
 id = "impossible"
 says = "A link carries twice what it can."
-holds = ["aq:down = 2 within 0.1"]
+holds = ["aq:down = 20 within 0.1"]
 because = "It has { aq:down@1mbit } at most."
+shown-by = ["aq:down < 10.1"]
+
+[[claim]]
+id = "untrue"
+says = "A link carries three times what it can."
+holds = ["aq:down = 30 within 0.1"]
+because = "It carries less than nothing."
+shown-by = ["aq:down < 0"]
 "#;
 
 fn small() -> Experiment {
@@ -145,11 +154,13 @@ fn shards_together_are_the_whole() {
 #[test]
 fn a_plan_contains_its_experiments() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = Plan::new(&[small()], Extent::Quick);
+    let plan = Plan::new(&[small()], Extent::Quick, Some(1001));
     plan.save(folder.path()).unwrap();
     let loaded = Plan::load(folder.path()).unwrap();
     assert_eq!(loaded, plan);
-    assert_eq!(loaded.experiments().unwrap()[0].text, SMALL);
+    let experiments = loaded.experiments().unwrap();
+    assert_eq!(experiments[0].text, SMALL);
+    assert_eq!(experiments[0].series[0].scenarios[0].seed, 1001);
     assert!(Plan::load(&folder.path().join("none")).is_err());
 }
 
@@ -168,7 +179,39 @@ fn claims_get_the_verdict_of_their_runs() {
         "{reason}"
     );
     let summary = report::summary(&outcomes);
-    assert!(summary.contains("1 claims reproduced, 0 reproduced in shape, 1 not reproduced"));
+    assert_eq!(findings[2].because, None, "the runs do not show it");
+    assert!(summary.contains("3 claims: 1 reproduced, 2 not reproduced."));
+}
+
+#[test]
+fn only_what_is_undecided_gets_further_seeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let mean = {
+        let experiment = small();
+        let results = runner::run(&plan::jobs(&[experiment]), folder.path(), 2, &quietly).unwrap();
+        let outcomes = folder::judge(&[small()], &results).unwrap();
+        outcomes[0].estimate(0, 0, 0).unwrap().mean
+    };
+    // A claim about the mean itself is open: no number of seeds separates it from its value.
+    let text = SMALL.replace(
+        "aq:down = 30 within 0.1",
+        &format!("droptail:down@1mbit > {mean}"),
+    );
+    assert_ne!(text, SMALL);
+    let experiment = experiment::read_text("own/small", Path::new("small.toml"), &text).unwrap();
+    let decide = || {
+        let run = |jobs: Vec<plan::Job>| Ok(runner::run(&jobs, folder.path(), 2, &quietly)?);
+        seeds::decide(std::slice::from_ref(&experiment), run)
+            .unwrap()
+            .0
+    };
+    let outcomes = decide();
+    let runs = |series, point| outcomes[0].runs_at(series, point);
+    assert!(runs(0, 0) > 3, "the scenario in question");
+    assert_eq!((runs(0, 1), runs(1, 0), runs(1, 1)), (3, 3, 3));
+    // Results of further seeds that lie in the folder do not change what is decided.
+    let again = decide();
+    assert_eq!(again[0].runs_at(0, 0), runs(0, 0));
 }
 
 #[test]
@@ -230,6 +273,16 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
             "small.toml:31: unknown measure dwn",
         ),
         (
+            "shown-by = [\"aq:down < 10.1\"]",
+            "shown-by = [\"aq/figure-03\"]",
+            "small.toml:47: shown-by aq/figure-03: not a condition",
+        ),
+        (
+            "aq:down = 20 within 0.1",
+            "aq:down = 20 within 0.1 of 0.2",
+            "small.toml:45: within 0.1: wider than a third of the effect, 0.2",
+        ),
+        (
             "aq:down < 1",
             "aq:down ~ 1",
             "small.toml:40: ~ where =, > or < was expected",
@@ -284,6 +337,7 @@ fn every_experiment_of_the_papers_can_be_run_and_judged() {
                 .holds
                 .iter()
                 .chain(&claim.shape)
+                .chain(claim.shown_by.iter().filter_map(Evidence::condition))
                 .flat_map(|c| c.names())
             {
                 assert!(quick.resolve(name).is_ok(), "{}: {name}", claim.id);

@@ -4,7 +4,6 @@ use super::sweep::{SweepOptions, run_plan};
 use crate::output;
 use anyhow::Context;
 use asymq_args::BadArgument;
-use asymq_reproduce::folder::Plan;
 use asymq_reproduce::verdicts;
 use clap::Args;
 use std::path::PathBuf;
@@ -19,7 +18,7 @@ pub(crate) struct ReproduceArgs {
     /// Read the experiments from this folder instead of those built in.
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
-    /// Fail if a verdict is not the one in this file.
+    /// Fail if a claim that holds in this file does not hold beyond doubt, whatever the seeds.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
     /// Where to write the report and all results.
@@ -48,18 +47,26 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
         None => asymq_reproduce::experiments(&args.what)?,
         Some(folder) => asymq_reproduce::experiments_in(folder, &args.what)?,
     };
-    let plan = Plan::new(&experiments, args.options.extent());
+    let plan = args.options.plan(&experiments);
     let Some(outcomes) = run_plan(&plan, &args.out, &args.options)? else {
         return Ok(());
     };
     if let Some((path, expected)) = expected {
-        let now = verdicts::of(&outcomes);
-        let changed = verdicts::differences(&expected, &now, args.what != "all");
-        if !changed.is_empty() {
-            output::print(&(changed.join("\n") + "\n"))?;
+        let found = verdicts::compare(&expected, &outcomes, args.what != "all");
+        let mut text = String::new();
+        for (title, lines) in [
+            ("Other seeds, other verdict, within chance", &found.notes),
+            ("Beyond chance", &found.failures),
+        ] {
+            for line in lines {
+                text.push_str(&format!("{title}: {line}\n"));
+            }
+        }
+        output::print(&text)?;
+        if !found.failures.is_empty() {
             anyhow::bail!(
-                "{} verdicts differ from {}; if that is right, copy {} there",
-                changed.len(),
+                "{} claims differ from {}; if that is right, copy {} there",
+                found.failures.len(),
                 path.display(),
                 args.out.join("verdicts.toml").display()
             );

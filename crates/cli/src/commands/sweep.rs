@@ -4,13 +4,16 @@ use crate::driver::progress_bar;
 use crate::output;
 use anyhow::Context;
 use asymq_args::BadArgument;
+use asymq_reproduce::experiment::Experiment;
 use asymq_reproduce::folder::{self, Plan, Tables};
 use asymq_reproduce::ns2;
-use asymq_reproduce::outcome::{Outcome, Verdict};
+use asymq_reproduce::outcome::Outcome;
 use asymq_reproduce::plan::{self, Extent, Shard};
 use asymq_reproduce::report::About;
 use asymq_reproduce::runner;
+use asymq_reproduce::seeds;
 use asymq_reproduce::store::{Log, Results};
+use asymq_reproduce::verdict::Verdict;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
@@ -36,6 +39,9 @@ pub(crate) struct MergeArgs {
     /// Where to write the report and all results.
     #[arg(long, value_name = "DIR", default_value = "asymq-merge")]
     out: PathBuf,
+    /// Runs at a time, of those that undecided claims still need [default: one per core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
     #[command(flatten)]
     format: FormatOptions,
 }
@@ -68,6 +74,9 @@ pub(crate) struct SweepOptions {
     /// A preview: fewer seeds, shorter runs, fewer points.
     #[arg(long)]
     quick: bool,
+    /// Seed of the first run of every scenario, instead of the file's.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Runs at a time [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
@@ -89,25 +98,25 @@ enum Against {
 }
 
 impl SweepOptions {
-    /// How much to run.
-    pub(crate) const fn extent(&self) -> Extent {
-        if self.quick {
-            Extent::Quick
-        } else {
-            Extent::Whole
-        }
+    /// A plan of these experiments.
+    pub(crate) fn plan(&self, experiments: &[Experiment]) -> Plan {
+        let extent = match self.quick {
+            true => Extent::Quick,
+            false => Extent::Whole,
+        };
+        Plan::new(experiments, extent, self.seed)
     }
+}
 
-    fn threads(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.jobs.map_or_else(cores, |jobs| jobs as usize)
-    }
+fn threads(jobs: Option<u32>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    jobs.map_or_else(cores, |jobs| jobs as usize)
 }
 
 /// Runs `asymq sweep`.
 pub(crate) fn sweep(args: &SweepArgs) -> anyhow::Result<()> {
     let experiment = asymq_reproduce::experiment::read(&args.file)?;
-    let plan = Plan::new(&[experiment], args.options.extent());
+    let plan = args.options.plan(&[experiment]);
     run_plan(&plan, &args.out, &args.options)?;
     Ok(())
 }
@@ -143,17 +152,41 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
         results.extend(Results::load(folder).with_context(|| format!("{}", folder.display()))?);
     }
     let experiments = plan.experiments()?;
-    let outcomes = folder::judge(&experiments, &results)?;
+    // What a shard missed is an error; what undecided claims need beyond the shards runs here.
+    folder::judge(&experiments, &results)?;
     plan.save(&args.out)?;
     let known = Results::load(&args.out)?;
     let mut log = Log::open(&args.out)?;
     for job in plan::jobs(&experiments) {
-        if let (None, Some(stored)) = (known.get(&job.key), results.get(&job.key)) {
+        if let (false, Some(stored)) = (known.has(&job), results.get(&job.key)) {
             log.append(stored)?;
         }
     }
+    let (outcomes, results) = decide(&experiments, &args.out, threads(args.jobs))?;
     let about = about(plan.quick, None);
     publish(&args.out, &outcomes, &results, &about, tables)
+}
+
+/// Makes the runs that `out` does not have, and further seeds of what is undecided.
+fn decide(
+    experiments: &[Experiment],
+    out: &Path,
+    threads: usize,
+) -> anyhow::Result<(Vec<Outcome>, Results)> {
+    let mut look = 0;
+    seeds::decide(experiments, |jobs| {
+        look += 1;
+        let bar = progress_bar(jobs.len() as u64);
+        if look > 1 {
+            bar.set_message("further seeds of what is undecided");
+        }
+        let results = runner::run(&jobs, out, threads, &|done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        })?;
+        bar.finish_and_clear();
+        Ok(results)
+    })
 }
 
 /// Makes the runs of a plan that `out` does not have, and writes its report. Of a shard there is
@@ -166,22 +199,23 @@ pub(crate) fn run_plan(
     let tables = options.format.tables()?;
     let experiments = plan.experiments()?;
     let shard = options.shard.unwrap_or_default();
-    let jobs = shard.part(plan::jobs(&experiments));
+    let threads = threads(options.jobs);
     plan.save(out)?;
-    let bar = progress_bar(jobs.len() as u64);
-    let results = runner::run(&jobs, out, options.threads(), &|done, all| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-    })?;
-    bar.finish_and_clear();
     if !shard.is_whole() {
+        let jobs = shard.part(plan::jobs(&experiments));
+        let bar = progress_bar(jobs.len() as u64);
+        runner::run(&jobs, out, threads, &|done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        })?;
+        bar.finish_and_clear();
         eprintln!("Shard {shard}: {} runs in {}", jobs.len(), out.display());
         return Ok(None);
     }
-    let mut outcomes = folder::judge(&experiments, &results)?;
+    let (mut outcomes, results) = decide(&experiments, out, threads)?;
     let beside = options.against.map(|Against::Ns2| {
         let bar = progress_bar(1).with_message("ns-2");
-        let said = ns2::run_beside(&mut outcomes, out, options.threads(), &|done, all| {
+        let said = ns2::run_beside(&mut outcomes, out, threads, &|done, all| {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
         });
@@ -223,17 +257,15 @@ fn verdict_lines(outcomes: &[Outcome]) -> String {
     if findings.is_empty() {
         return String::new();
     }
-    let all = [
-        Verdict::Reproduced,
-        Verdict::InShape,
-        Verdict::NotReproduced,
-    ];
-    let counts = all.map(|verdict| {
+    let counts = Verdict::ALL.map(|verdict| {
         let count = findings.iter().filter(|f| f.verdict == verdict).count();
         format!("{count} {verdict}")
     });
     let mut text = format!("{} claims: {}\n", findings.len(), counts.join(", "));
-    for verdict in [Verdict::InShape, Verdict::NotReproduced] {
+    for verdict in Verdict::ALL
+        .into_iter()
+        .filter(|v| *v != Verdict::Reproduced)
+    {
         for finding in findings.iter().filter(|f| f.verdict == verdict) {
             text.push_str(&format!(
                 "{verdict:19}  {}: {}\n",

@@ -36,7 +36,7 @@ pub fn table(experiments: &[Experiment], results: &Results) -> Table {
         for series in &experiment.series {
             for (point, scenario) in experiment.points.iter().zip(&series.scenarios) {
                 for seed in scenario.seeds() {
-                    let key = plan::key(scenario, seed, experiment.wants_course());
+                    let key = plan::key(scenario, seed);
                     let Some(stored) = results.get(&key) else {
                         continue;
                     };

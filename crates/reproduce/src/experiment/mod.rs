@@ -145,6 +145,47 @@ pub struct Claim {
     pub shape: Vec<Condition>,
     /// The reason shown where the claim is not reproduced.
     pub because: Option<String>,
+    /// What shows the reason. It is given only where the runs bear all conditions out.
+    pub shown_by: Vec<Evidence>,
+    /// Which tolerances were changed, from what, and why.
+    pub changed: Option<String>,
+}
+
+/// What shows the reason for a verdict.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Evidence {
+    /// A condition that the runs of this experiment bear out.
+    Runs(Condition),
+    /// Another experiment, `PAPER/FIGURE`, or a claim of it.
+    Experiment(String),
+}
+
+impl Evidence {
+    /// The experiment or claim elsewhere.
+    pub fn experiment(&self) -> Option<&str> {
+        match self {
+            Self::Experiment(id) => Some(id),
+            Self::Runs(_) => None,
+        }
+    }
+
+    /// The condition on the runs of this experiment.
+    pub const fn condition(&self) -> Option<&Condition> {
+        match self {
+            Self::Runs(condition) => Some(condition),
+            Self::Experiment(_) => None,
+        }
+    }
+}
+
+impl Measure {
+    /// Whether it is taken in the window after the transient, which the data shows.
+    pub fn is_settled(&self) -> bool {
+        self.of
+            .names()
+            .iter()
+            .any(|name| name.starts_with("settled."))
+    }
 }
 
 impl Experiment {
@@ -193,6 +234,11 @@ impl Experiment {
     /// Whether runs must record their time series.
     pub fn wants_course(&self) -> bool {
         self.charts.iter().any(|chart| chart.over.is_time())
+    }
+
+    /// Whether a measure is taken in the window after the transient, which the data shows.
+    pub fn is_settled(&self) -> bool {
+        self.measures.iter().any(Measure::is_settled)
     }
 
     /// Whether the scenario alone decides its values, so that no run is needed.

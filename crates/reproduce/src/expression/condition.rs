@@ -1,7 +1,7 @@
 //! Conditions: comparisons that a claim makes.
 
 use super::grammar::{self, SyntaxError};
-use super::{Expression, pairwise};
+use super::{Expression, Node, Sample, pairwise};
 use std::fmt;
 
 /// How subject and object, or the points of the subject, must compare.
@@ -13,10 +13,93 @@ pub enum Relation {
     Above,
     /// Smaller at every point.
     Below,
-    /// No point falls below one before it, and the last is above the first.
+    /// No point falls below the one before it, and the last is above the first.
     Rising,
-    /// No point rises above one before it, and the last is below the first.
+    /// No point rises above the one before it, and the last is below the first.
     Falling,
+}
+
+/// How far a value may be off, and why that far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// In the unit of the values.
+    pub within: f64,
+    /// What it is a part of.
+    pub basis: Basis,
+}
+
+/// What a tolerance is derived from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Basis {
+    /// Nothing is said.
+    Unstated,
+    /// At most a third of the effect that the claim states.
+    Effect(f64),
+    /// Half a unit of the last digit that the paper prints.
+    Printed,
+}
+
+/// The differences that a condition accepts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range {
+    /// The smallest.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+    /// Whether the ends are among them.
+    pub closed: bool,
+}
+
+/// Whether a condition holds, as far as the runs can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The interval lies within the accepted range.
+    Yes,
+    /// It lies outside.
+    No,
+    /// It contains an end of the range.
+    Open,
+}
+
+impl Range {
+    /// Whether the values from `low` to `high` lie within, outside, or on an end of the range.
+    pub fn judge(self, low: f64, high: f64) -> Answer {
+        if low.is_nan() || high.is_nan() {
+            return Answer::No;
+        }
+        let (inside, outside) = if self.closed {
+            let inside = low >= self.low && high <= self.high;
+            (inside, high < self.low || low > self.high)
+        } else {
+            let inside = low > self.low && high < self.high;
+            (inside, high <= self.low || low >= self.high)
+        };
+        match (inside, outside) {
+            (true, _) => Answer::Yes,
+            (_, true) => Answer::No,
+            _ => Answer::Open,
+        }
+    }
+
+    /// How far `value` is inside the nearer end; negative outside.
+    pub fn margin(self, value: f64) -> f64 {
+        (value - self.low).min(self.high - value)
+    }
+}
+
+/// One of the comparisons that a condition consists of.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The subject's value.
+    pub subject: Sample,
+    /// What it is compared with.
+    pub object: Sample,
+    /// Subject less object, seed by seed.
+    pub difference: Sample,
+    /// Where the difference must lie.
+    pub accepted: Range,
+    /// The places in the subject's list that take part: of a step, both ends.
+    pub places: Vec<usize>,
 }
 
 /// A comparison with a tolerance.
@@ -28,8 +111,8 @@ pub struct Condition {
     pub relation: Relation,
     /// The right-hand side; `None` for [`Relation::Rising`] and [`Relation::Falling`].
     pub object: Option<Expression>,
-    /// The tolerance, in the unit of the values.
-    pub within: f64,
+    /// The tolerance, if one is stated.
+    pub tolerance: Option<Tolerance>,
     text: String,
 }
 
@@ -40,17 +123,17 @@ impl fmt::Display for Condition {
 }
 
 impl Condition {
-    /// Parses `a = b within c`, `a > b`, `a < b`, `rising a` or `falling a`.
+    /// Parses `a = b within c of d`, `a > b`, `a < b`, `rising a` or `falling a`.
     ///
     /// # Errors
     /// It does not follow the grammar.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
-        let (subject, relation, object, within) = grammar::parse_condition(text)?;
+        let (subject, relation, object, tolerance) = grammar::parse_condition(text)?;
         Ok(Self {
             subject: Expression(subject),
             relation,
             object: object.map(Expression),
-            within,
+            tolerance,
             text: text.split_whitespace().collect::<Vec<_>>().join(" "),
         })
     }
@@ -62,68 +145,196 @@ impl Condition {
         names
     }
 
-    /// Whether it holds, and the index of the point with the smallest margin.
-    pub fn judge(&self, subject: &[f64], object: &[f64]) -> Option<(bool, usize)> {
-        let mut margins: Vec<f64> = match self.relation {
-            Relation::Equal => pairwise(subject, object, |a, b| self.within - (a - b).abs())?,
-            Relation::Above => pairwise(subject, object, |a, b| a - b + self.within)?,
-            Relation::Below => pairwise(subject, object, |a, b| b - a + self.within)?,
-            Relation::Rising => steps(subject, 1.0, self.within)?,
-            Relation::Falling => steps(subject, -1.0, self.within)?,
-        };
-        // NaN never holds.
-        for margin in margins.iter_mut().filter(|margin| margin.is_nan()) {
-            *margin = f64::NEG_INFINITY;
-        }
-        let worst = (0..margins.len()).min_by(|&a, &b| margins[a].total_cmp(&margins[b]))?;
-        let holds = match self.relation {
-            Relation::Above | Relation::Below if self.within == 0.0 => margins[worst] > 0.0,
-            _ => margins[worst] >= 0.0,
-        };
-        Some((holds, worst))
+    /// The tolerance, in the unit of the values; 0 if none is stated.
+    pub fn within(&self) -> f64 {
+        self.tolerance.map_or(0.0, |tolerance| tolerance.within)
     }
-}
 
-/// The margin of each point against stepping back by more than `within`, and of the last against the
-/// first.
-fn steps(list: &[f64], sign: f64, within: f64) -> Option<Vec<f64>> {
-    let (first, last) = (*list.first()?, *list.last()?);
-    let mut margins = vec![f64::INFINITY];
-    let mut best = first;
-    for &value in &list[1..] {
-        margins.push(sign * (value - best) + within);
-        best = if sign > 0.0 {
-            best.max(value)
-        } else {
-            best.min(value)
+    /// Whether the tolerance is no wider than what it is derived from.
+    ///
+    /// # Errors
+    /// It is wider, in words for the author of the file.
+    pub fn check_tolerance(&self, must_state: bool) -> Result<(), String> {
+        let Some(Tolerance { within, basis }) = self.tolerance else {
+            return Ok(());
         };
+        match basis {
+            Basis::Unstated if must_state && within > 0.0 => Err(format!(
+                "within {within}: of which effect? write within {within} of 0.2 if the claim states \
+                 an effect of 0.2, or within 0.05 as printed of a value printed as 1.4"
+            )),
+            Basis::Unstated => Ok(()),
+            Basis::Effect(effect) if within * 3.0 <= effect * (1.0 + 1e-9) => Ok(()),
+            Basis::Effect(effect) => Err(format!(
+                "within {within}: wider than a third of the effect, {effect}; use {:.3} or less",
+                effect / 3.0
+            )),
+            Basis::Printed => {
+                let number = self.object.as_ref().and_then(|object| match &object.0 {
+                    Node::Number(_) => self.printed_object(),
+                    _ => None,
+                });
+                let Some(number) = number else {
+                    return Err(
+                        "as printed: needs a number as the paper prints it, like a = 1.4".into(),
+                    );
+                };
+                let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
+                let half = 0.5 * 10f64.powi(-i32::try_from(digits).unwrap_or(i32::MAX));
+                if within <= half * (1.0 + 1e-9) {
+                    Ok(())
+                } else {
+                    Err(format!(
+                        "within {within}: wider than half a unit of the last digit of {number}; use {half}"
+                    ))
+                }
+            }
+        }
     }
-    if sign * (last - first) <= 0.0 {
-        *margins.last_mut()? = sign * (last - first) - f64::MIN_POSITIVE;
+
+    /// The number on the right-hand side as it is written.
+    fn printed_object(&self) -> Option<&str> {
+        let words: Vec<&str> = self.text.split(' ').collect();
+        let relation = words
+            .iter()
+            .position(|word| matches!(*word, "=" | "<" | ">"))?;
+        words.get(relation + 1).copied()
     }
-    Some(margins)
+
+    /// The comparisons of which all must hold, from the values of both sides; `None` if the lists
+    /// differ in length.
+    pub fn comparisons(&self, subject: &[Sample], object: &[Sample]) -> Option<Vec<Comparison>> {
+        let within = self.within();
+        let infinite = f64::INFINITY;
+        let (low, high) = match self.relation {
+            Relation::Equal => (-within, within),
+            Relation::Above | Relation::Rising => (-within, infinite),
+            Relation::Below | Relation::Falling => (-infinite, within),
+        };
+        let accepted = Range {
+            low,
+            high,
+            closed: within > 0.0 || self.relation == Relation::Equal,
+        };
+        let compare = |subject: &Sample, object: &Sample, accepted, places| Comparison {
+            subject: subject.clone(),
+            object: object.clone(),
+            difference: subject.with(object, |a, b| a - b),
+            accepted,
+            places,
+        };
+        match self.relation {
+            Relation::Equal | Relation::Above | Relation::Below => {
+                // Repeats the shorter list.
+                let left = pairwise(subject, object, |a, _| a)?;
+                let at = |list: &[Sample], place: usize| list.get(place).or(list.first()).cloned();
+                (0..left.len())
+                    .map(|place| {
+                        let (a, b) = (at(subject, place)?, at(object, place)?);
+                        Some(compare(&a, &b, accepted, vec![place]))
+                    })
+                    .collect()
+            }
+            Relation::Rising | Relation::Falling => {
+                let step = |place: usize| {
+                    let (before, after) = (&subject[place - 1], &subject[place]);
+                    let closed = Range {
+                        closed: true,
+                        ..accepted
+                    };
+                    compare(after, before, closed, vec![place - 1, place])
+                };
+                let last = subject.len().checked_sub(1)?;
+                let mut all: Vec<Comparison> = (1..=last).map(step).collect();
+                let whole = match self.relation {
+                    Relation::Rising => (0.0, infinite),
+                    _ => (-infinite, 0.0),
+                };
+                let whole = Range {
+                    low: whole.0,
+                    high: whole.1,
+                    closed: false,
+                };
+                all.push(compare(&subject[last], &subject[0], whole, vec![0, last]));
+                Some(all)
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The answer to each comparison of single runs, which have no interval.
+    fn answers(text: &str, subject: &[f64], object: &[f64]) -> Vec<Answer> {
+        let list = |values: &[f64]| -> Vec<Sample> {
+            values
+                .iter()
+                .map(|&value| Sample::constant(value))
+                .collect()
+        };
+        let condition = Condition::parse(text).unwrap();
+        let comparisons = condition.comparisons(&list(subject), &list(object));
+        let judge = |c: &Comparison| c.accepted.judge(c.difference.mean, c.difference.mean);
+        comparisons.unwrap().iter().map(judge).collect()
+    }
+
     #[test]
     fn conditions_hold_up_to_their_tolerance() {
-        let judge = |text: &str, subject: &[f64], object: &[f64]| {
-            Condition::parse(text)
-                .unwrap()
-                .judge(subject, object)
-                .unwrap()
+        use Answer::{No, Yes};
+        assert_eq!(answers("a = b within 0.5", &[1.0, 2.0], &[1.5]), [Yes, Yes]);
+        assert_eq!(answers("a = b within 0.4", &[1.2, 2.0], &[1.5]), [Yes, No]);
+        assert_eq!(answers("a > b", &[1.0, 2.0], &[1.0, 1.0]), [No, Yes]);
+        assert_eq!(
+            answers("a > b within 0.1", &[0.95, 2.0], &[1.0]),
+            [Yes, Yes]
+        );
+        assert_eq!(answers("rising a", &[1.0, 3.0, 2.0], &[]), [Yes, No, Yes]);
+        assert_eq!(
+            answers("rising a within 1", &[1.0, 3.0, 2.0], &[]),
+            [Yes; 3]
+        );
+        assert_eq!(answers("rising a within 1", &[2.0, 2.0], &[]), [Yes, No]);
+        assert_eq!(answers("falling a", &[3.0, 2.0, 1.0], &[]), [Yes; 3]);
+    }
+
+    #[test]
+    fn an_interval_across_the_end_of_the_range_leaves_the_question_open() {
+        let range = Range {
+            low: -0.1,
+            high: 0.1,
+            closed: true,
         };
-        assert_eq!(judge("a = b within 0.5", &[1.0, 2.0], &[1.5]), (true, 0));
-        assert_eq!(judge("a = b within 0.4", &[1.2, 2.0], &[1.5]), (false, 1));
-        assert_eq!(judge("a > b", &[1.0, 2.0], &[1.0, 1.0]), (false, 0));
-        assert_eq!(judge("a > b within 0.1", &[0.95, 2.0], &[1.0]), (true, 0));
-        assert_eq!(judge("rising a", &[1.0, 3.0, 2.0], &[]), (false, 2));
-        assert_eq!(judge("rising a within 1", &[1.0, 3.0, 2.0], &[]), (true, 2));
-        assert!(!judge("rising a within 1", &[2.0, 2.0], &[]).0);
-        assert!(judge("falling a", &[3.0, 2.0, 1.0], &[]).0);
+        assert_eq!(range.judge(-0.1, 0.05), Answer::Yes);
+        assert_eq!(range.judge(0.05, 0.15), Answer::Open);
+        assert_eq!(range.judge(-0.2, 0.2), Answer::Open);
+        assert_eq!(range.judge(0.11, 0.2), Answer::No);
+        assert_eq!(range.judge(f64::NAN, f64::NAN), Answer::No);
+    }
+
+    #[test]
+    fn a_tolerance_wider_than_a_third_of_its_effect_is_refused() {
+        let check = |text: &str| Condition::parse(text).unwrap().check_tolerance(true);
+        assert_eq!(check("a = 0.2 within 0.06 of 0.2"), Ok(()));
+        assert_eq!(check("a > b"), Ok(()));
+        assert_eq!(
+            check("a = 0.2 within 0.08 of 0.2").unwrap_err(),
+            "within 0.08: wider than a third of the effect, 0.2; use 0.067 or less"
+        );
+        assert!(
+            check("a = 0.2 within 0.08")
+                .unwrap_err()
+                .starts_with("within 0.08: of which")
+        );
+        assert_eq!(check("a = 1.4 within 0.05 as printed"), Ok(()));
+        assert_eq!(
+            check("a = 1.40 within 0.05 as printed").unwrap_err(),
+            "within 0.05: wider than half a unit of the last digit of 1.40; use 0.005"
+        );
+        assert!(check("a = b within 0.05 as printed").is_err());
+        let own = Condition::parse("a = 0.2 within 0.08").unwrap();
+        assert_eq!(own.check_tolerance(false), Ok(()));
     }
 
     #[test]
@@ -133,7 +344,11 @@ mod tests {
         assert_eq!(error("a = "), "the end where a value was expected");
         assert_eq!(
             error("a = b within much"),
-            "within needs a number, like within 0.03"
+            "within needs a number, like within 0.03 of 0.2"
+        );
+        assert_eq!(
+            error("a = b within 1 as seen"),
+            "seen where printed was expected"
         );
         assert_eq!(error("a = b c"), "c where the end was expected");
         assert!(error("most( a ) = 1").starts_with("unknown function most; use max"));

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! condition = ("rising" | "falling") sum [tolerance] | sum ("=" | ">" | "<") sum [tolerance]
-//! tolerance = "within" number
+//! tolerance = "within" number ("of" number | "as" "printed")
 //! sum       = value {("+" | "-" | "*" | "/") value}, * and / first
 //! value     = number | name | "(" sum ")" | function "(" sum {"," sum} ")"
 //! ```
 //!
 //! Spaces separate all words, because names contain `-` and `/`.
 
-use super::{Function, Node, Operator, Relation};
+use super::{Basis, Function, Node, Operator, Relation, Tolerance};
 use winnow::combinator::{Infix, alt, eof, expression, opt, peek, preceded, terminated};
 use winnow::error::{ErrMode, ParserError};
 use winnow::prelude::*;
@@ -34,7 +34,7 @@ impl From<SyntaxError> for String {
 }
 
 /// The parts of a condition: subject, relation, object and tolerance.
-pub(super) type Parts = (Node, Relation, Option<Node>, f64);
+pub(super) type Parts = (Node, Relation, Option<Node>, Option<Tolerance>);
 
 type Input<'a> = LocatingSlice<&'a str>;
 type Parsed<T> = Result<T, ErrMode<Fault>>;
@@ -104,7 +104,7 @@ fn condition(input: &mut Input<'_>) -> Parsed<Parts> {
         None => (relation(input)?, Some(sum(input)?)),
     };
     let tolerance = opt(preceded(symbol("within"), tolerance)).parse_next(input)?;
-    Ok((subject, relation, object, tolerance.unwrap_or(0.0)))
+    Ok((subject, relation, object, tolerance))
 }
 
 fn relation(input: &mut Input<'_>) -> Parsed<Relation> {
@@ -119,13 +119,28 @@ fn relation(input: &mut Input<'_>) -> Parsed<Relation> {
     }
 }
 
-fn tolerance(input: &mut Input<'_>) -> Parsed<f64> {
+fn tolerance(input: &mut Input<'_>) -> Parsed<Tolerance> {
+    let within = size(input, "within", "within 0.03 of 0.2")?;
+    let basis = opt(alt((symbol("of"), symbol("as")))).parse_next(input)?;
+    let basis = match basis {
+        None => Basis::Unstated,
+        Some("of") => Basis::Effect(size(input, "of", "within 0.03 of 0.2")?),
+        Some(_) => match opt(symbol("printed")).parse_next(input)? {
+            Some(_) => Basis::Printed,
+            None => return expected(input, "printed"),
+        },
+    };
+    Ok(Tolerance { within, basis })
+}
+
+/// A number that is not negative, after `word`.
+fn size(input: &mut Input<'_>, after: &str, example: &str) -> Parsed<f64> {
     let at = input.current_token_start();
     let number = opt(word).parse_next(input)?;
     number
         .and_then(|word| word.parse().ok())
         .filter(|number: &f64| *number >= 0.0)
-        .ok_or_else(|| fault(at, "within needs a number, like within 0.03".into()))
+        .ok_or_else(|| fault(at, format!("{after} needs a number, like {example}")))
 }
 
 fn sum(input: &mut Input<'_>) -> Parsed<Node> {

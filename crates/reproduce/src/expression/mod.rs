@@ -6,9 +6,11 @@
 
 mod condition;
 mod grammar;
+mod sample;
 
-pub use condition::{Condition, Relation};
+pub use condition::{Answer, Basis, Comparison, Condition, Range, Relation, Tolerance};
 pub use grammar::SyntaxError;
+pub use sample::Sample;
 
 /// A formula over named values.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,30 +78,51 @@ impl Function {
         FUNCTIONS.map(|(name, ..)| name)
     }
 
-    fn apply(self, arguments: &[Vec<f64>]) -> Option<Vec<f64>> {
+    fn apply(self, arguments: &[Vec<Sample>]) -> Option<Vec<Sample>> {
         let list = arguments.first()?;
-        let fold = |start, f: fn(f64, f64) -> f64| Some(vec![list.iter().copied().fold(start, f)]);
+        let each = |f: fn(f64) -> f64| Some(list.iter().map(|sample| sample.map(f)).collect());
+        // Of one point: which it is depends on the means, and its spread is that of this point.
+        let extreme = |sign: f64| {
+            let by_mean = |a: &&Sample, b: &&Sample| (sign * a.mean).total_cmp(&(sign * b.mean));
+            list.iter()
+                .max_by(by_mean)
+                .map(|sample| vec![sample.clone()])
+        };
         match self {
-            Self::Max => fold(f64::NEG_INFINITY, f64::max),
-            Self::Min => fold(f64::INFINITY, f64::min),
-            Self::Mean => Some(vec![list.iter().sum::<f64>() / list.len() as f64]),
-            Self::First => list.first().map(|&x| vec![x]),
-            Self::Last => list.last().map(|&x| vec![x]),
+            Self::Max => extreme(1.0),
+            Self::Min => extreme(-1.0),
+            Self::Mean => {
+                let sum = list
+                    .iter()
+                    .cloned()
+                    .reduce(|a, b| a.with(&b, |a, b| a + b))?;
+                Some(vec![sum.map(|sum| sum / list.len() as f64)])
+            }
+            Self::First => list.first().map(|sample| vec![sample.clone()]),
+            Self::Last => list.last().map(|sample| vec![sample.clone()]),
             Self::Least => pairwise(list, arguments.get(1)?, f64::min),
-            Self::Atm => Some(list.iter().map(|&x| cells(x, 0.0)).collect()),
-            Self::AtmLlc => Some(list.iter().map(|&x| cells(x, 8.0)).collect()),
+            Self::Atm => each(|bytes| cells(bytes, 0.0)),
+            Self::AtmLlc => each(|bytes| cells(bytes, 8.0)),
         }
+    }
+
+    /// Whether the result is one number whatever the length of the list.
+    const fn folds(self) -> bool {
+        matches!(
+            self,
+            Self::Max | Self::Min | Self::Mean | Self::First | Self::Last
+        )
     }
 }
 
 /// `f` of each pair; a list of one number combines with every number of the other.
-fn pairwise(left: &[f64], right: &[f64], f: impl Fn(f64, f64) -> f64) -> Option<Vec<f64>> {
+fn pairwise(left: &[Sample], right: &[Sample], f: impl Fn(f64, f64) -> f64) -> Option<Vec<Sample>> {
     match (left, right) {
         (left, right) if left.len() == right.len() => {
-            Some(left.iter().zip(right).map(|(&a, &b)| f(a, b)).collect())
+            Some(left.iter().zip(right).map(|(a, b)| a.with(b, &f)).collect())
         }
-        (left, &[b]) => Some(left.iter().map(|&a| f(a, b)).collect()),
-        (&[a], right) => Some(right.iter().map(|&b| f(a, b)).collect()),
+        (left, [b]) => Some(left.iter().map(|a| a.with(b, &f)).collect()),
+        ([a], right) => Some(right.iter().map(|b| a.with(b, &f)).collect()),
         _ => None,
     }
 }
@@ -131,19 +154,44 @@ impl Expression {
         names
     }
 
+    /// Whether it makes one number of a list of points.
+    pub fn folds(&self) -> bool {
+        fn folds(node: &Node) -> bool {
+            match node {
+                Node::Number(_) | Node::Name(_) => false,
+                Node::Call(function, arguments) => function.folds() || arguments.iter().any(folds),
+                Node::Binary(_, pair) => folds(&pair.0) || folds(&pair.1),
+            }
+        }
+        folds(&self.0)
+    }
+
     /// Evaluates it; `None` if `lookup` lacks a name or lists differ in length.
     pub fn value(&self, lookup: &dyn Fn(&str) -> Option<Vec<f64>>) -> Option<Vec<f64>> {
-        fn value(node: &Node, lookup: &dyn Fn(&str) -> Option<Vec<f64>>) -> Option<Vec<f64>> {
+        let lookup = |name: &str| {
+            let values = lookup(name)?;
+            Some(values.into_iter().map(Sample::constant).collect())
+        };
+        let samples = self.samples(&lookup)?;
+        Some(samples.iter().map(|sample| sample.mean).collect())
+    }
+
+    /// Evaluates it for the means and for each run.
+    pub fn samples(&self, lookup: &dyn Fn(&str) -> Option<Vec<Sample>>) -> Option<Vec<Sample>> {
+        fn samples(
+            node: &Node,
+            lookup: &dyn Fn(&str) -> Option<Vec<Sample>>,
+        ) -> Option<Vec<Sample>> {
             match node {
-                Node::Number(number) => Some(vec![*number]),
+                Node::Number(number) => Some(vec![Sample::constant(*number)]),
                 Node::Name(name) => lookup(name),
                 Node::Call(function, arguments) => {
                     let values: Option<Vec<_>> =
-                        arguments.iter().map(|a| value(a, lookup)).collect();
+                        arguments.iter().map(|a| samples(a, lookup)).collect();
                     function.apply(&values?)
                 }
                 Node::Binary(operator, pair) => {
-                    let (left, right) = (value(&pair.0, lookup)?, value(&pair.1, lookup)?);
+                    let (left, right) = (samples(&pair.0, lookup)?, samples(&pair.1, lookup)?);
                     pairwise(&left, &right, |a, b| match operator {
                         Operator::Add => a + b,
                         Operator::Subtract => a - b,
@@ -153,13 +201,31 @@ impl Expression {
                 }
             }
         }
-        value(&self.0, lookup)
+        samples(&self.0, lookup)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_spread_of_a_maximum_is_that_of_the_point_with_the_largest_mean() {
+        let lookup = |_: &str| {
+            let points = [[1.0, 9.0], [6.0, 6.0]];
+            Some(points.iter().map(|runs| Sample::of(runs)).collect())
+        };
+        let evaluate = |text: &str| Expression::parse(text).unwrap().samples(&lookup).unwrap();
+        assert_eq!(evaluate("max( a )"), [Sample::of(&[6.0, 6.0])]);
+        assert_eq!(evaluate("min( a ) + 1"), [Sample::of(&[2.0, 10.0])]);
+    }
+
+    #[test]
+    fn a_difference_is_taken_seed_by_seed_over_the_seeds_that_both_have() {
+        let (long, short) = (Sample::of(&[1.0, 2.0, 30.0]), Sample::of(&[0.5, 1.5]));
+        let difference = long.with(&short, |a, b| a - b);
+        assert_eq!(difference, Sample::of(&[0.5, 0.5]));
+    }
 
     fn value(text: &str) -> Option<Vec<f64>> {
         Expression::parse(text).unwrap().value(&|name| match name {

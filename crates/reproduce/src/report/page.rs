@@ -1,8 +1,12 @@
 //! The report as HTML.
 
+use super::markdown::reason;
 use super::{figure, table};
 use crate::PAPERS;
-use crate::outcome::{Check, Finding, Outcome, Verdict, number};
+use crate::expression::{Answer, Relation};
+use crate::outcome::{Outcome, number};
+use crate::statistics::Estimate;
+use crate::verdict::{Check, Finding, Verdict};
 use asymq_scenario::Scenario;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -100,11 +104,13 @@ fn introduction(outcomes: &[Outcome], about: &About) -> Markup {
     html! {
         p.faint {
             "asymq " (about.version) ". Every number is the mean over at least " (minimum) " seeded runs with its 95 % "
-            "confidence interval (Student’s t). A claim’s tolerance was written down before the runs, in "
-            "the experiment’s file; a verdict is computed from it. "
-            b { "Reproduced" } ": within the tolerance. "
-            b { "Reproduced in shape" } ": the order, direction or trend holds, a number does not. "
-            b { "Not reproduced" } ": neither."
+            "confidence interval (Student’s t). A verdict comes from intervals, 95 % for all comparisons of a claim "
+            "together, and from tolerances that stand in the experiment’s file, at most a third of the effect. "
+            b { "Reproduced" } ": every interval lies within its range. "
+            b { "Reproduced in shape" } ": those of order, direction or trend do, one of a number lies outside. "
+            b { "Not reproduced" } ": an interval lies outside. "
+            b { "Undecided" } ": an interval contains an end of its range after all seeds. "
+            b { "Did not converge" } ": the mechanism was still changing when the runs ended."
             @if about.quick {
                 " This is a " b { "preview" } ": fewer seeds, shorter runs, fewer points."
             }
@@ -118,6 +124,7 @@ fn class(verdict: Verdict) -> &'static str {
         Verdict::Reproduced => "good",
         Verdict::InShape => "half",
         Verdict::NotReproduced => "bad",
+        Verdict::Undecided | Verdict::DidNotConverge => "open",
     }
 }
 
@@ -126,17 +133,15 @@ fn badge(verdict: Verdict) -> Markup {
         Verdict::Reproduced => "●",
         Verdict::InShape => "◐",
         Verdict::NotReproduced => "○",
+        Verdict::Undecided => "?",
+        Verdict::DidNotConverge => "↝",
     };
     html! { span class=(format!("verdict {}", class(verdict))) { (sign) " " (verdict) } }
 }
 
 fn counts(findings: &[&Finding<'_>]) -> Markup {
     let count = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
-    let all = [
-        Verdict::Reproduced,
-        Verdict::InShape,
-        Verdict::NotReproduced,
-    ];
+    let all = Verdict::ALL;
     html! {
         div.counts {
             @for verdict in all { div { b { (count(verdict)) } (badge(verdict)) } }
@@ -187,7 +192,11 @@ fn place(outcome: &Outcome) -> &str {
 
 /// The deciding values: of failing conditions, else of the first two.
 fn found(finding: &Finding<'_>) -> Markup {
-    let failing: Vec<&Check<'_>> = finding.checks.iter().filter(|check| !check.holds).collect();
+    let failing = finding
+        .checks
+        .iter()
+        .filter(|check| check.answer != Answer::Yes);
+    let failing: Vec<&Check<'_>> = failing.collect();
     let shown: Vec<&Check<'_>> = match failing.as_slice() {
         [] => finding.checks.iter().take(2).collect(),
         failing => failing.iter().copied().take(3).collect(),
@@ -196,35 +205,42 @@ fn found(finding: &Finding<'_>) -> Markup {
 }
 
 fn check_line(check: &Check<'_>) -> Markup {
-    let value = check.found.map_or("–".to_owned(), |estimate| {
-        if estimate.half_width > 0.0 {
-            format!(
-                "{} ± {}",
-                number(estimate.mean),
-                number(estimate.half_width)
-            )
-        } else {
-            number(estimate.mean)
-        }
-    });
+    let several = |estimate: &Estimate| estimate.half_width > 0.0;
     html! {
         span.check {
-            (value)
+            (check.found.map_or("–".to_owned(), with_interval))
+            @if let Some(expected) = check.expected.filter(several) { " against " (with_interval(expected)) }
             @if let Some(at) = &check.at { span.faint { " at " (at) } }
-            @if !check.holds {
-                @if let Some(expected) = check.expected { span.fails { " not " (sign(check)) (number(expected)) } }
-                @else { span.fails { " steps back" } }
+            @if check.answer != Answer::Yes {
+                span.fails {
+                    @if check.answer == Answer::Open { " not decided to be " } @else { " not " }
+                    (wanted(check))
+                }
             }
         }
     }
 }
 
-fn sign(check: &Check<'_>) -> &'static str {
-    use crate::expression::Relation;
+fn with_interval(estimate: Estimate) -> String {
+    match estimate.half_width > 0.0 {
+        true => format!(
+            "{} ± {}",
+            number(estimate.mean),
+            number(estimate.half_width)
+        ),
+        false => number(estimate.mean),
+    }
+}
+
+/// What the condition wants, in words.
+fn wanted(check: &Check<'_>) -> String {
+    let expected = check.expected.map_or(String::new(), |e| number(e.mean));
     match check.condition.relation {
-        Relation::Above => "above ",
-        Relation::Below => "below ",
-        Relation::Equal | Relation::Rising | Relation::Falling => "",
+        Relation::Above => format!("above {expected}"),
+        Relation::Below => format!("below {expected}"),
+        Relation::Equal => expected,
+        Relation::Rising => format!("rising from {expected}"),
+        Relation::Falling => format!("falling from {expected}"),
     }
 }
 
@@ -239,7 +255,7 @@ fn unreproduced(findings: &[(&Outcome, Vec<Finding<'_>>)]) -> Markup {
     html! {
         h2 id="differs" { "What we could not reproduce, and why" }
         @if all().next().is_none() { p { "Everything was reproduced." } }
-        @for verdict in [Verdict::NotReproduced, Verdict::InShape] {
+        @for verdict in Verdict::ALL.into_iter().filter(|v| *v != Verdict::Reproduced) {
             @if all().any(|(_, f)| f.verdict == verdict) {
                 h3 { (badge(verdict)) }
                 ul {
@@ -249,7 +265,7 @@ fn unreproduced(findings: &[(&Outcome, Vec<Finding<'_>>)]) -> Markup {
                                 (outcome.experiment.paper()) ", " (place(outcome))
                             }
                             ": " (finding.claim.says) " "
-                            span.because { (finding.because.as_deref().unwrap_or("No reason was found.")) }
+                            span.because { (reason(finding)) }
                         }
                     }
                 }
@@ -300,7 +316,11 @@ fn claims(findings: &[Finding<'_>]) -> Markup {
                         }
                         td { @for check in &finding.checks {
                             div.check {
-                                @if check.holds { span.holds { "✓" } } @else { span.fails { "✗" } }
+                                @match check.answer {
+                                    Answer::Yes => { span.holds { "✓" } }
+                                    Answer::No => { span.fails { "✗" } }
+                                    Answer::Open => { span.fails { "?" } }
+                                }
                                 " " code { (check.condition) }
                                 @if check.shape { span.faint { " (shape)" } }
                                 br; (check_line(check))

@@ -2,7 +2,7 @@
 
 use super::file::File;
 use super::{Read, Reader};
-use crate::experiment::{Claim, Experiment};
+use crate::experiment::{Claim, Evidence, Experiment};
 use crate::expression::Condition;
 use crate::prose;
 use std::collections::HashSet;
@@ -11,18 +11,32 @@ use toml::Spanned;
 impl Reader<'_> {
     pub(super) fn claims(&self, file: &File, experiment: &mut Experiment) -> Read<()> {
         let mut ids = HashSet::new();
+        // A paper's claim is judged by others; a user's own need not say why it is so narrow.
+        let of_paper = experiment.paper() != "own";
         for entry in &file.claim {
+            let condition = |text: &Spanned<String>, must_state: bool| -> Read<Condition> {
+                let fail = |message: String| self.at(text.span().start, message);
+                let condition =
+                    Condition::parse(text.get_ref()).map_err(|error| fail(error.into()))?;
+                for name in condition.names() {
+                    experiment.resolve(name).map_err(fail)?;
+                }
+                condition.check_tolerance(must_state).map_err(fail)?;
+                Ok(condition)
+            };
             let conditions = |texts: &[Spanned<String>]| -> Read<Vec<Condition>> {
-                let condition = |text: &Spanned<String>| {
-                    let fail = |message: String| self.at(text.span().start, message);
-                    let condition =
-                        Condition::parse(text.get_ref()).map_err(|error| fail(error.into()))?;
-                    for name in condition.names() {
-                        experiment.resolve(name).map_err(fail)?;
-                    }
-                    Ok(condition)
-                };
-                texts.iter().map(condition).collect()
+                texts.iter().map(|text| condition(text, false)).collect()
+            };
+            let evidence = |text: &Spanned<String>| -> Read<Evidence> {
+                let written = text.get_ref();
+                match (written.contains(' '), of_paper) {
+                    (true, _) => condition(text, false).map(Evidence::Runs),
+                    (false, true) => Ok(Evidence::Experiment(written.clone())),
+                    (false, false) => Err(self.at(
+                        text.span().start,
+                        format!("shown-by {written}: not a condition, like aq:down > 0.9"),
+                    )),
+                }
             };
             let claim = Claim {
                 id: format!("{}/{}", experiment.name, self.id(&entry.id, &mut ids)?),
@@ -30,6 +44,8 @@ impl Reader<'_> {
                 holds: conditions(&entry.holds)?,
                 shape: conditions(&entry.in_shape)?,
                 because: entry.because.as_ref().map(|text| text.get_ref().clone()),
+                shown_by: entry.shown_by.iter().map(evidence).collect::<Read<_>>()?,
+                changed: entry.changed.clone(),
             };
             if claim.holds.is_empty() && claim.shape.is_empty() {
                 let message = "no conditions; write holds = [\"series:measure = 1 within 0.1\"]";

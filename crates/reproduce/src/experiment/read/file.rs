@@ -135,4 +135,8 @@ pub(super) struct ClaimEntry {
     pub(super) in_shape: Vec<Spanned<String>>,
     #[serde(default)]
     pub(super) because: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) shown_by: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) changed: Option<String>,
 }

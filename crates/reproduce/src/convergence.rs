@@ -1,0 +1,77 @@
+//! Whether the runs of a scenario settled, and in which window they were measured.
+
+use crate::metrics::Metrics;
+use crate::statistics::Estimate;
+
+/// How far the two halves of the window may be apart, as a share of the link.
+const MAX_DRIFT: f64 = 0.05;
+
+/// When the runs of a scenario settled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// The time from which the runs are measured, in s: the end of the transient (MSER-5), or the
+    /// middle of a run that had not settled before.
+    pub from_s: Estimate,
+    /// The end of the runs, in s.
+    pub to_s: f64,
+    /// The share of the runs that had not settled in their first half, 0 to 1.
+    pub unsettled: f64,
+    /// The second half of the window less the first: data's share of the uplink and of the downlink.
+    pub drift: [Estimate; 2],
+}
+
+impl Window {
+    /// From the metrics of a scenario's runs; `None` without runs.
+    pub(crate) fn of(runs: &[&Metrics], to_s: f64) -> Option<Self> {
+        let metric = |name: &str| -> Vec<f64> {
+            let value = |run: &&Metrics| run.get(name).copied();
+            runs.iter().filter_map(value).collect()
+        };
+        let unsettled = metric("unsettled");
+        Some(Self {
+            from_s: Estimate::of(&metric("settling"))?,
+            to_s,
+            unsettled: unsettled.iter().sum::<f64>() / unsettled.len() as f64,
+            drift: [
+                Estimate::of(&metric("up.drift"))?,
+                Estimate::of(&metric("down.drift"))?,
+            ],
+        })
+    }
+
+    /// Whether most runs settled in their first half, and did not drift after that.
+    pub fn converged(&self) -> bool {
+        let drifts = |drift: &Estimate| drift.low() > MAX_DRIFT || drift.high() < -MAX_DRIFT;
+        self.unsettled <= 0.5 && !self.drift.iter().any(drifts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(unsettled: f64, drift: f64) -> Metrics {
+        [
+            ("settling", 10.0),
+            ("unsettled", unsettled),
+            ("up.drift", drift),
+            ("down.drift", 0.0),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    fn converged(runs: &[Metrics]) -> bool {
+        let runs: Vec<&Metrics> = runs.iter().collect();
+        Window::of(&runs, 100.0).unwrap().converged()
+    }
+
+    #[test]
+    fn most_runs_must_settle_and_none_of_the_halves_be_far_apart() {
+        assert!(converged(&[run(0.0, 0.0), run(0.0, 0.01), run(1.0, 0.0)]));
+        assert!(!converged(&[run(1.0, 0.0), run(0.0, 0.0), run(1.0, 0.01)]));
+        assert!(!converged(&[run(0.0, 0.1), run(0.0, 0.11), run(0.0, 0.1)]));
+        // Seeds that scatter around no drift say nothing against it.
+        assert!(converged(&[run(0.0, 0.1), run(0.0, -0.11), run(0.0, 0.1)]));
+    }
+}

@@ -1,0 +1,58 @@
+//! The value of an expression with its spread over the runs.
+
+/// A value of the means, and of each run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// The value computed from the means over the runs.
+    pub mean: f64,
+    /// The value computed from each run, in the order of the seeds; none if no run has a part in it.
+    pub runs: Option<Vec<f64>>,
+}
+
+impl Sample {
+    /// A number that does not depend on runs.
+    pub const fn constant(mean: f64) -> Self {
+        Self { mean, runs: None }
+    }
+
+    /// The mean of these runs.
+    pub fn of(runs: &[f64]) -> Self {
+        Self {
+            mean: mean(runs),
+            runs: Some(runs.to_vec()),
+        }
+    }
+
+    /// `f` of the mean and of each run.
+    pub(super) fn map(&self, f: impl Fn(f64) -> f64) -> Self {
+        let runs = self.runs.as_ref();
+        Self {
+            mean: f(self.mean),
+            runs: runs.map(|runs| runs.iter().map(|&run| f(run)).collect()),
+        }
+    }
+
+    /// `f` of both means and of each pair of runs with one seed.
+    pub(super) fn with(&self, other: &Self, f: impl Fn(f64, f64) -> f64) -> Self {
+        match (&self.runs, &other.runs) {
+            (_, None) => self.map(|value| f(value, other.mean)),
+            (None, Some(_)) => other.map(|value| f(self.mean, value)),
+            (Some(left), Some(right)) => {
+                let runs: Vec<f64> = left.iter().zip(right).map(|(&a, &b)| f(a, b)).collect();
+                // Points may have different numbers of seeds: those that both have are compared.
+                let means = match left.len() == right.len() {
+                    true => f(self.mean, other.mean),
+                    false => f(mean(&left[..runs.len()]), mean(&right[..runs.len()])),
+                };
+                Self {
+                    mean: means,
+                    runs: Some(runs),
+                }
+            }
+        }
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}

@@ -1,0 +1,58 @@
+//! How many seeds: further ones as long as a claim is undecided, up to a cap.
+
+use crate::experiment::Experiment;
+use crate::folder;
+use crate::outcome::Outcome;
+use crate::plan;
+use crate::plan::Job;
+use crate::store::Results;
+use std::collections::BTreeSet;
+
+/// How often the verdicts are looked at, each time with twice the seeds of those that are open: the
+/// last time with four times the seeds of the file. An interval's confidence allows for all looks.
+pub const LOOKS: u32 = 3;
+
+/// Runs the experiments with as many seeds as their claims need, and judges them. `run` makes the
+/// runs that it is given and returns all results. The outcomes' scenarios say how many seeds they got.
+///
+/// # Errors
+/// `run` fails, or returns too few results.
+pub fn decide(
+    experiments: &[Experiment],
+    mut run: impl FnMut(Vec<Job>) -> anyhow::Result<Results>,
+) -> anyhow::Result<(Vec<Outcome>, Results)> {
+    let mut extended = experiments.to_vec();
+    let mut look = 1;
+    loop {
+        let results = run(plan::jobs(&extended))?;
+        let outcomes = folder::judge(&extended, &results)?;
+        if look == LOOKS || !extend(experiments, &mut extended, &outcomes, 1 << look) {
+            return Ok((outcomes, results));
+        }
+        look += 1;
+    }
+}
+
+/// Gives the scenarios of open claims `factor` times their first seeds; whether there are any.
+fn extend(
+    first: &[Experiment],
+    extended: &mut [Experiment],
+    outcomes: &[Outcome],
+    factor: u32,
+) -> bool {
+    let mut any = false;
+    for ((first, experiment), outcome) in first.iter().zip(extended).zip(outcomes) {
+        let findings = outcome.findings();
+        let open: BTreeSet<(usize, usize)> = findings
+            .iter()
+            .flat_map(|finding| finding.open())
+            .flat_map(|check| check.undecided.iter().copied())
+            .collect();
+        for (series, point) in open {
+            let runs = first.series[series].scenarios[point].runs;
+            experiment.series[series].scenarios[point].runs = runs.saturating_mul(factor);
+            any = true;
+        }
+    }
+    any
+}
