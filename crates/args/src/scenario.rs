@@ -208,6 +208,7 @@ impl ScenarioArgs {
         let rate = |bits| Rate::from_bits_per_sec(bits).expect("a positive constant");
         let nonzero = |span: Duration| (span > Duration::ZERO).then_some(span);
         let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let tcp = args.tcp.unwrap_or(defaults.tcp);
         let simulated = args.simulated;
         let mss = narrow(args.mss.map_or(1460, |size| size.0));
         let header = narrow(simulated.header.map_or(40, |size| size.0));
@@ -255,7 +256,7 @@ impl ScenarioArgs {
             buffer_down,
             uplink,
             downlink,
-            tcp: args.tcp.unwrap_or(defaults.tcp),
+            tcp,
             mss,
             ack_policy: match (args.ack_every, args.delayed_ack.and_then(nonzero)) {
                 (None | Some(1), None) | (Some(1), _) => AckPolicy::EveryPacket,
@@ -264,7 +265,7 @@ impl ScenarioArgs {
                     AckPolicy::Every(packets, timeout.unwrap_or(Duration::from_millis(100)))
                 }
             },
-            sack: simulated.sack.unwrap_or(false),
+            sack: simulated.sack.unwrap_or_else(|| tcp.has_sack_by_default()),
             timestamps,
             byte_counting: simulated.byte_counting.unwrap_or(false),
             regenerate: simulated.regenerate.unwrap_or(regenerates.into()),
@@ -359,6 +360,26 @@ mod tests {
         assert_eq!(scenario.rtt.to_string(), "20ms..300ms");
         assert_eq!(scenario.uplink.params.get("data-size"), Some("1500b"));
         assert_eq!(scenario.uplink.limit, Limit::Packets(49));
+    }
+
+    #[test]
+    fn cubic_has_sack_unless_told_otherwise_and_is_warned_of_without() {
+        let of = |tcp, sack| {
+            let args = ScenarioArgs {
+                tcp: Some(tcp),
+                simulated: SimulatedArgs {
+                    sack,
+                    ..SimulatedArgs::default()
+                },
+                ..ScenarioArgs::default()
+            };
+            let scenario = args.resolve(&Defaults::paper()).unwrap();
+            (scenario.sack, scenario.warnings().len())
+        };
+        assert_eq!(of(Tcp::Cubic, None), (true, 0));
+        assert_eq!(of(Tcp::Cubic, Some(false)), (false, 1));
+        assert_eq!(of(Tcp::Newreno, None), (false, 0));
+        assert_eq!(of(Tcp::Newreno, Some(true)), (true, 0));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde::Serialize;
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Simulated hosts and path")]
 pub struct SimulatedArgs {
-    /// SACK recovery, RFC 2018 and 6675 [default: false].
+    /// SACK recovery, RFC 2018 and 6675 [default: true with cubic, else false].
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub sack: Option<bool>,
     /// Timestamps, RFC 7323: 12 bytes of each segment and ACK [default: false].

@@ -7,6 +7,7 @@ use asymq_scenario::{Report, Scenario};
 use asymq_sim::RunOptions;
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
@@ -66,6 +67,10 @@ fn simulate(
     let runs = scenarios.iter().map(|scenario| u64::from(scenario.runs));
     let bar = progress_bar(runs.sum());
     let mut reports = Vec::new();
+    let warnings: BTreeSet<String> = scenarios.iter().flat_map(Scenario::warnings).collect();
+    for warning in warnings {
+        eprintln!("warning: {warning}");
+    }
     for scenario in scenarios {
         bar.set_message(scenario.uplink.qdisc.clone());
         let before = bar.position();

@@ -155,6 +155,19 @@ impl Scenario {
         if self.timestamps { 12 } else { 0 }
     }
 
+    /// What runs as asked, but hardly as meant: a sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let without_sack = self.tcp.has_sack_by_default() && !self.sack;
+        let warning = without_sack.then(|| {
+            format!(
+                "--tcp {} without SACK repairs one loss per round-trip time and falls behind Reno; \
+                 leave out --sack=false",
+                self.tcp
+            )
+        });
+        warning.into_iter().collect()
+    }
+
     /// The propagation round-trip time of a flow.
     pub fn flow_rtt(&self, seed: u64, flow: Source) -> Duration {
         self.rtt.at(uniform(seed, flow, Draw::Rtt))

@@ -31,6 +31,8 @@ struct Entry {
     simulated: bool,
     /// What Linux calls it, if Linux has it.
     kernel_name: Option<&'static str>,
+    /// Whether the simulator runs it with SACK unless told otherwise.
+    with_sack: bool,
 }
 
 impl Tcp {
@@ -44,6 +46,8 @@ impl Tcp {
                 title: "Reno",
                 simulated: true,
                 kernel_name: Some("reno"),
+                // As ns-2's, and the papers'.
+                with_sack: false,
             },
             Self::Newreno => Entry {
                 name: "newreno",
@@ -51,18 +55,21 @@ impl Tcp {
                 simulated: true,
                 // Linux recovers by SACK or RACK, under any congestion control.
                 kernel_name: None,
+                with_sack: false,
             },
             Self::Cubic => Entry {
                 name: "cubic",
                 title: "CUBIC",
                 simulated: true,
                 kernel_name: Some("cubic"),
+                with_sack: true,
             },
             Self::Bbr => Entry {
                 name: "bbr",
                 title: "BBR",
                 simulated: false,
                 kernel_name: Some("bbr"),
+                with_sack: true,
             },
         }
     }
@@ -85,6 +92,12 @@ impl Tcp {
     /// What Linux calls it; `None` if Linux does not have it.
     pub const fn kernel_name(self) -> Option<&'static str> {
         self.entry().kernel_name
+    }
+
+    /// Whether the simulator runs it with SACK unless told otherwise: those that fill a window past
+    /// what one retransmission per round-trip time can repair.
+    pub const fn has_sack_by_default(self) -> bool {
+        self.entry().with_sack
     }
 
     /// All that the simulator implements.

@@ -169,6 +169,26 @@ fn standard_error_is_quiet_where_it_is_no_terminal() {
 }
 
 #[test]
+fn cubic_without_sack_is_warned_of_once_and_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let sim = |flags: &str| {
+        let output = asymq(directory.path(), &format!("sim --json {SHORT} {flags}"));
+        assert!(output.status.success());
+        let scenario: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let sack = scenario["scenario"].get("sack").cloned();
+        (sack, String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(sim("--tcp cubic"), (Some(true.into()), String::new()));
+    let (sack, warning) = sim("--tcp cubic --sack=false");
+    assert_eq!(sack, None);
+    assert!(
+        warning.starts_with("warning: --tcp cubic without SACK"),
+        "{warning}"
+    );
+    assert_eq!(warning.lines().count(), 1);
+}
+
+#[test]
 fn a_results_scenario_fed_back_in_prints_the_same_bytes() {
     let directory = tempfile::tempdir().unwrap();
     for flags in [
