@@ -132,6 +132,7 @@ impl LinkMeter {
                 .map(|reason| (reason.name().into(), left(*reason)))
                 .collect(),
             sojourn_ms: self.sojourns.percentiles_ms(),
+            sojourn_by_class_ms: None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::over_time;
 use asymq_core::units::Limit;
-use asymq_scenario::{Direction, Percentiles, Run, Scenario, Series, Summary};
+use asymq_scenario::{Direction, Percentiles, Run, Scenario, Series, SojournByClass, Summary};
 use std::collections::BTreeMap;
 
 /// Metrics of a run by name, in alphabetical order.
@@ -10,7 +10,13 @@ pub type Metrics = BTreeMap<String, f64>;
 
 /// The names that a measure may use: those of [`of_run`] and [`of_scenario`].
 pub fn names() -> Vec<String> {
+    let direction = Direction {
+        sojourn_by_class_ms: Some(SojournByClass::default()),
+        ..Direction::default()
+    };
     let summary = Summary {
+        up: direction.clone(),
+        down: direction,
         sparse_ms: Some(Percentiles::default()),
         ..Summary::default()
     };
@@ -48,6 +54,7 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
             marked,
             reasons: _, // dropped and filtered are their sums
             sojourn_ms,
+            sojourn_by_class_ms,
         } = direction;
         let total: f64 = goodput.iter().sum();
         let squares: f64 = goodput.iter().map(|g| g * g).sum();
@@ -71,6 +78,12 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
             ("sojourn.p99", sojourn_ms.p99),
         ] {
             put(format!("{side}.{name}"), value);
+        }
+        let classes = sojourn_by_class_ms.iter();
+        for (class, waits) in classes.flat_map(|by| [("data", by.data), ("ack", by.ack)]) {
+            put(format!("{side}.sojourn.{class}.p50"), waits.p50);
+            put(format!("{side}.sojourn.{class}.p95"), waits.p95);
+            put(format!("{side}.sojourn.{class}.p99"), waits.p99);
         }
     }
     put("utility".into(), summary.utility);

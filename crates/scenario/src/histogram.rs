@@ -33,6 +33,15 @@ impl Histogram {
         self.0.reset();
     }
 
+    /// All durations of `parts`.
+    pub fn merged(parts: &[Self]) -> Self {
+        let mut all = Self::default();
+        for part in parts {
+            all.0 += &part.0;
+        }
+        all
+    }
+
     /// Whether no duration was recorded.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -17,7 +17,9 @@ mod udp;
 pub use check::BadValue;
 pub use draw::{Draw, Source, uniform};
 pub use histogram::Histogram;
-pub use report::{Direction, Goodput, Percentiles, Report, Run, Series, Summary, Tool};
+pub use report::{
+    Direction, Goodput, Percentiles, Report, Run, Series, SojournByClass, Summary, Tool,
+};
 pub use rtt::RttRange;
 pub use scenario::{AckPolicy, Scenario};
 pub use tcp::Tcp;

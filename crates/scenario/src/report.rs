@@ -97,6 +97,20 @@ pub struct Direction {
     pub reasons: BTreeMap<String, f64>,
     /// Sojourn time in the queue, in ms.
     pub sojourn_ms: Percentiles,
+    /// The same by class (simulator).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sojourn_by_class_ms: Option<SojournByClass>,
+}
+
+/// Sojourn times of packets that carry TCP payload, of pure ACKs, and of all others, in ms.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SojournByClass {
+    /// TCP segments with payload.
+    pub data: Percentiles,
+    /// Pure ACKs.
+    pub ack: Percentiles,
+    /// The rest.
+    pub other: Percentiles,
 }
 
 /// Payload bytes delivered in order, in bit/s, per flow.

@@ -22,7 +22,8 @@ pub(crate) struct Link<O> {
     next: u64,
     /// The traffic class of the latest transmission.
     sending: TrafficClass,
-    sojourn: Histogram,
+    /// By traffic class.
+    sojourns: [Histogram; TrafficClass::COUNT],
     /// The latest call: time never goes back.
     #[cfg(debug_assertions)]
     clock: u64,
@@ -40,7 +41,7 @@ impl<O: Options> Link<O> {
             lookahead: TxTime::new(rate).of(MIN_IP_LEN).as_nanos() + propagation,
             next: NEVER,
             sending: TrafficClass::Other,
-            sojourn: Histogram::default(),
+            sojourns: Default::default(),
             #[cfg(debug_assertions)]
             clock: 0,
         }
@@ -100,9 +101,9 @@ impl<O: Options> Link<O> {
         // By reference: a packet just written and at once copied stalls the processor.
         if let Some(packet) = &packet {
             let header = packet.header();
-            self.sojourn
-                .record(now_instant.saturating_since(header.arrival));
             self.sending = header.traffic_class();
+            self.sojourns[self.sending as usize]
+                .record(now_instant.saturating_since(header.arrival));
             let out = self.egress.free_at().as_nanos() + self.propagation;
             deliver(out, packet);
         }
@@ -140,14 +141,14 @@ impl<O: Options> Link<O> {
         meters
     }
 
-    /// Sojourn times since the last [`clear_sojourns`](Link::clear_sojourns).
-    pub(crate) fn sojourns(&self) -> &Histogram {
-        &self.sojourn
+    /// Sojourn times by traffic class since the last [`clear_sojourns`](Link::clear_sojourns).
+    pub(crate) fn sojourns(&self) -> &[Histogram; TrafficClass::COUNT] {
+        &self.sojourns
     }
 
     /// Clears the sojourn times.
     pub(crate) fn clear_sojourns(&mut self) {
-        self.sojourn.clear();
+        self.sojourns.iter_mut().for_each(Histogram::clear);
     }
 }
 

@@ -7,7 +7,9 @@ use asymq_core::hold::{Meters, PerClass};
 use asymq_core::packet::TrafficClass;
 use asymq_core::qdisc::Counter;
 use asymq_core::{Duration, Fate, Reason};
-use asymq_scenario::{Direction, Goodput, Percentiles, Scenario, Series, Summary, Toward};
+use asymq_scenario::{
+    Direction, Goodput, Histogram, Percentiles, Scenario, Series, SojournByClass, Summary, Toward,
+};
 
 /// Interval of the time series (AQ, sec. 4).
 pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
@@ -75,6 +77,8 @@ pub(crate) fn summary<V: Variant>(
             let left = packets(&|meters| meters.left(*reason));
             (reason.name().to_owned(), left)
         };
+        let sojourns = world.links[toward].sojourns();
+        let sojourn_of = |class: TrafficClass| sojourns[class as usize].percentiles_ms();
         Direction {
             utilization: data + ack + share(TrafficClass::Other),
             data,
@@ -83,7 +87,12 @@ pub(crate) fn summary<V: Variant>(
             filtered: fate(Fate::Filtered),
             marked: fate(Fate::Marked),
             reasons: Reason::ALL.iter().map(reason).collect(),
-            sojourn_ms: world.links[toward].sojourns().percentiles_ms(),
+            sojourn_ms: Histogram::merged(sojourns).percentiles_ms(),
+            sojourn_by_class_ms: Some(SojournByClass {
+                data: sojourn_of(TrafficClass::Data),
+                ack: sojourn_of(TrafficClass::Ack),
+                other: sojourn_of(TrafficClass::Other),
+            }),
         }
     };
     let (up, down) = (direction(0), direction(1));
