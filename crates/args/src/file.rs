@@ -217,6 +217,24 @@ pub(crate) fn in_file(name: &str, bad: &BadArgument) -> String {
     }
 }
 
+/// Keys whose values may be tables, as in `[[flow]]`: lists of `key=value` on the command line.
+const IN_TABLES: [&str; 1] = ["flow"];
+
+/// `toward = "down"`, `rtt = "40ms"` as `toward=down,rtt=40ms`.
+fn list_of_pairs(name: &str, table: &DeTable<'_>) -> Result<String, String> {
+    let mut pairs: Vec<_> = table.iter().collect();
+    pairs.sort_by_key(|(key, _)| key.span().start);
+    let pairs: Result<Vec<String>, String> = pairs
+        .into_iter()
+        .map(|(key, value)| {
+            let flag = as_flag(key.get_ref(), value.get_ref());
+            let flag = flag.map_err(|message| format!("{name}: {message}"))?;
+            Ok(flag.trim_start_matches("--").to_owned())
+        })
+        .collect();
+    Ok(pairs?.join(","))
+}
+
 /// A key and its value as a flag.
 fn as_flag(name: &str, value: &DeValue<'_>) -> Result<String, String> {
     let text = match value {
@@ -224,6 +242,7 @@ fn as_flag(name: &str, value: &DeValue<'_>) -> Result<String, String> {
         DeValue::Integer(number) => number.to_string(),
         DeValue::Float(number) => number.to_string(),
         DeValue::Boolean(truth) => truth.to_string(),
+        DeValue::Table(table) if IN_TABLES.contains(&name) => list_of_pairs(name, table)?,
         DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
             return Err(format!(
                 "{name}: {} is not allowed here; write text or a number, like up = \"1mbit\"",
@@ -277,6 +296,31 @@ mod tests {
     }
 
     #[test]
+    fn flows_are_listed_as_tables_or_as_text() {
+        let text = r#"
+            flow = ["down,rtt=40ms"]
+        "#;
+        let listed = |text: &str| {
+            let args = parse(text).unwrap().args;
+            args.resolve(&Defaults::paper()).unwrap().flow
+        };
+        assert_eq!(listed(text), ["down,rtt=40ms".parse().unwrap()]);
+        let text = r#"
+            [[flow]]
+            toward = "down"
+            rtt = "40ms"
+            ack-every = 2
+
+            [[flow]]
+            toward = "up"
+            size = "1mb"
+            tcp = "cubic"
+        "#;
+        let expected = ["down,rtt=40ms,ack-every=2", "up,size=1mb,tcp=cubic"];
+        assert_eq!(listed(text), expected.map(|flow| flow.parse().unwrap()));
+    }
+
+    #[test]
     fn a_wrong_line_is_named_with_its_key_and_what_to_write_instead() {
         for (text, expected) in [
             (
@@ -314,6 +358,14 @@ mod tests {
             (
                 "udp = [[1]]",
                 "s.toml:1: udp: a list in a list is not allowed here; write text or a number, like up = \"1mbit\"",
+            ),
+            (
+                "runs = 1\n[[flow]]\ntoward = \"left\"",
+                "s.toml:2: flow = toward=left: toward=left: unknown; use up or down",
+            ),
+            (
+                "[[flow]]\ntoward = \"up\"\nrtt = [[1]]",
+                "s.toml:1: flow: rtt: a list in a list is not allowed here; write text or a number, like up = \"1mbit\"",
             ),
             ("sack = 1", "s.toml:1: sack = 1: unknown; use true or false"),
             (

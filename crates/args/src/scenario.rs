@@ -29,10 +29,10 @@ pub struct ScenarioArgs {
     /// Downlink capacity [default: 10mbit].
     #[arg(long, value_name = "RATE")]
     pub down: Option<Rate>,
-    /// Long-lived uploads, 0 to 1000 [default: 5].
+    /// Long-lived uploads, 0 to 1000 [default: 5, or 0 beside --flow].
     #[arg(long, value_name = "N", value_parser = whole(0..=1000))]
     pub flows_up: Option<u32>,
-    /// Long-lived downloads, 0 to 1000 [default: 10].
+    /// Long-lived downloads, 0 to 1000 [default: 10, or 0 beside --flow].
     #[arg(long, value_name = "N", value_parser = whole(0..=1000))]
     pub flows_down: Option<u32>,
     /// Propagation round-trip time, one or a range [default: 20ms..300ms].
@@ -246,11 +246,17 @@ impl ScenarioArgs {
             .entry(Role::Qdisc, name)
             .is_some_and(|entry| entry.regenerates);
 
+        // Flows that are listed are all that there are, unless more are asked for.
+        let flows = match simulated.flow.is_empty() {
+            true => defaults.flows,
+            false => (0, 0),
+        };
         let scenario = Scenario {
             up,
             down,
-            flows_up: args.flows_up.unwrap_or(defaults.flows.0),
-            flows_down: args.flows_down.unwrap_or(defaults.flows.1),
+            flows_up: args.flows_up.unwrap_or(flows.0),
+            flows_down: args.flows_down.unwrap_or(flows.1),
+            flow: simulated.flow,
             rtt: args.rtt.unwrap_or(defaults.rtt),
             buffer,
             buffer_down,
@@ -258,13 +264,7 @@ impl ScenarioArgs {
             downlink,
             tcp,
             mss,
-            ack_policy: match (args.ack_every, args.delayed_ack.and_then(nonzero)) {
-                (None | Some(1), None) | (Some(1), _) => AckPolicy::EveryPacket,
-                (None | Some(2), Some(timeout)) => AckPolicy::Delayed(timeout),
-                (Some(packets), timeout) => {
-                    AckPolicy::Every(packets, timeout.unwrap_or(Duration::from_millis(100)))
-                }
-            },
+            ack_policy: AckPolicy::of(args.ack_every, args.delayed_ack),
             sack: simulated.sack.unwrap_or_else(|| tcp.has_sack_by_default()),
             timestamps,
             byte_counting: simulated.byte_counting.unwrap_or(false),
@@ -311,17 +311,27 @@ pub(crate) fn check(
             message,
         })
     };
-    let available = match defaults.simulated {
-        true => scenario.tcp.is_simulated(),
-        false => scenario.tcp.kernel_name().is_some(),
+    let available = |tcp: Tcp| match defaults.simulated {
+        true => tcp.is_simulated(),
+        false => tcp.kernel_name().is_some(),
     };
-    if !available {
-        let choice = match defaults.simulated {
-            true => Tcp::either(Tcp::simulated()),
-            false => Tcp::either(Tcp::real()),
-        };
-        let message = format!("not available {}; use {choice}", defaults.place);
+    let choice = || match defaults.simulated {
+        true => Tcp::either(Tcp::simulated()),
+        false => Tcp::either(Tcp::real()),
+    };
+    if !available(scenario.tcp) {
+        let message = format!("not available {}; use {}", defaults.place, choice());
         return Err(bad("tcp", scenario.tcp.to_string(), message));
+    }
+    for flow in &scenario.flow {
+        if let Some(tcp) = flow.tcp.filter(|tcp| !available(*tcp)) {
+            let message = format!(
+                "tcp={tcp}: not available {}; use {}",
+                defaults.place,
+                choice()
+            );
+            return Err(bad("flow", flow.to_string(), message));
+        }
     }
     scenario
         .check(catalog)

@@ -1,7 +1,7 @@
 //! What only the simulator can vary, as typed.
 
 use asymq_core::units::Bytes;
-use asymq_scenario::{OnOff, WebLoad};
+use asymq_scenario::{ListedFlow, OnOff, WebLoad};
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use serde::Serialize;
@@ -26,6 +26,9 @@ pub struct SimulatedArgs {
     /// Whether those ACKs are spread over the gap they fill [default: true].
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub regenerate_paced: Option<bool>,
+    /// A further TCP flow, like down,rtt=40ms,start=2s,size=1mb: direction, rtt, start, stop, size, rate (of its application), tcp, sack, mss, delayed-ack, ack-every; repeatable.
+    #[arg(long, value_name = "FLOW")]
+    pub flow: Vec<ListedFlow>,
     /// Short TCP transfers, like down:1:30kb:1.3: direction, new ones per second (Poisson), mean size, Pareto shape; repeatable.
     #[arg(long, value_name = "LOAD")]
     pub web: Vec<WebLoad>,
@@ -41,10 +44,11 @@ pub struct SimulatedArgs {
 }
 
 /// The flags of [`SimulatedArgs`] that only the simulator can follow.
-pub(crate) const FLAGS: [&str; 7] = [
+pub(crate) const FLAGS: [&str; 8] = [
     "--sack",
     "--timestamps",
     "--byte-counting",
+    "--flow",
     "--web",
     "--on-off",
     "--links",
@@ -60,6 +64,11 @@ impl SimulatedArgs {
             byte_counting: self.byte_counting.or(other.byte_counting),
             regenerate: self.regenerate.or(other.regenerate),
             regenerate_paced: self.regenerate_paced.or(other.regenerate_paced),
+            flow: if self.flow.is_empty() {
+                other.flow
+            } else {
+                self.flow
+            },
             web: if self.web.is_empty() {
                 other.web
             } else {

@@ -6,7 +6,7 @@ use crate::table::Table;
 use crate::words::span;
 use asymq_args::Defaults;
 use asymq_core::catalog::Catalog;
-use asymq_scenario::{Direction, Percentiles, Report, Scenario, Summary};
+use asymq_scenario::{Direction, Extent, FlowResult, Percentiles, Report, Scenario, Summary};
 use std::fmt::Write;
 
 /// How long and how often.
@@ -25,8 +25,13 @@ fn runs(scenario: &Scenario) -> String {
     )
 }
 
-/// The report of one scenario.
-pub(crate) fn full(report: &Report, catalog: &impl Catalog, defaults: &Defaults) -> String {
+/// The report of one scenario; with a table of the flows if asked for, or if flows are listed.
+pub(crate) fn full(
+    report: &Report,
+    flows: bool,
+    catalog: &impl Catalog,
+    defaults: &Defaults,
+) -> String {
     let (scenario, mean, sd) = (&report.scenario, &report.mean, &report.sd);
     let several = report.runs.len() > 1;
     let mut text = format!(
@@ -67,15 +72,71 @@ pub(crate) fn full(report: &Report, catalog: &impl Catalog, defaults: &Defaults)
         text,
         "{table}\nutility   {utility}   data of both directions, 2 would be perfect"
     );
-    for (name, flows) in [("up", &mean.goodput.up), ("down", &mean.goodput.down)] {
-        if let Some(line) = goodput(flows) {
+    let rates = &mean.goodput;
+    for (name, flows, jain) in [
+        ("up", &rates.up, rates.jain_up),
+        ("down", &rates.down, rates.jain_down),
+    ] {
+        if let Some(line) = goodput(flows, jain) {
             let _ = writeln!(text, "goodput   {name}: {line}");
         }
     }
     if let Some(delay) = sparse(mean) {
         let _ = writeln!(text, "sparse flow: queueing delay {delay} (p50, p99)");
     }
+    if flows || !scenario.flow.is_empty() {
+        let _ = write!(text, "\n{}", flow_table(scenario, &mean.flows, several));
+    }
     text
+}
+
+/// A row for each flow: means over the runs.
+fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> String {
+    let mut table = Table::new([
+        "flow",
+        "start",
+        "goodput",
+        "completion",
+        "RTT base",
+        "min",
+        "mean",
+        "max",
+        "lost",
+        "sent again",
+        "timeouts",
+    ]);
+    let common = (scenario.flows_up + scenario.flows_down) as usize;
+    let ms = |value: f64| format!("{value:.1} ms");
+    let count = |value: Option<f64>| match value {
+        None => "-".to_owned(),
+        Some(packets) if several => format!("{packets:.1}"),
+        Some(packets) => format!("{packets:.0}"),
+    };
+    for (number, flow) in (1..).zip(flows) {
+        let listed = match number > common {
+            true => " (listed)",
+            false => "",
+        };
+        let rtt = |of: fn(&Extent) -> f64| {
+            flow.rtt_ms
+                .as_ref()
+                .map_or("-".to_owned(), |rtt| ms(of(rtt)))
+        };
+        table.row([
+            format!("{number} {}{listed}", flow.toward),
+            output::time(flow.start_s),
+            output::rate(flow.goodput),
+            flow.completion_s.map_or("-".to_owned(), output::time),
+            ms(flow.base_rtt_ms),
+            rtt(|rtt| rtt.min),
+            rtt(|rtt| rtt.mean),
+            rtt(|rtt| rtt.max),
+            count(flow.lost),
+            count(flow.retransmissions),
+            count(flow.timeouts),
+        ]);
+    }
+    table.to_string()
 }
 
 /// Several disciplines over one scenario.
@@ -130,7 +191,7 @@ fn sparse(summary: &Summary) -> Option<String> {
 }
 
 /// Flows' goodput in a line; none if there are no flows.
-fn goodput(flows: &[f64]) -> Option<String> {
+fn goodput(flows: &[f64], jain: Option<f64>) -> Option<String> {
     let total: f64 = flows.iter().sum();
     let min = flows.iter().copied().reduce(f64::min)?;
     let max = flows.iter().copied().fold(0.0, f64::max);
@@ -143,18 +204,8 @@ fn goodput(flows: &[f64]) -> Option<String> {
         flows.len(),
         output::rate(min),
         output::rate(max),
-        jain(flows)
+        jain.unwrap_or(1.0)
     ))
-}
-
-/// Jain's fairness index: 1 if all flows get the same, 1/n if one gets all.
-fn jain(flows: &[f64]) -> f64 {
-    let total: f64 = flows.iter().sum();
-    let squares: f64 = flows.iter().map(|rate| rate * rate).sum();
-    if squares == 0.0 {
-        return 1.0;
-    }
-    total * total / (flows.len() as f64 * squares)
 }
 
 #[cfg(test)]
@@ -162,15 +213,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jain_index_is_one_for_equal_shares_and_one_nth_for_one_winner() {
-        assert_eq!(jain(&[3.0, 3.0, 3.0]), 1.0);
-        assert_eq!(jain(&[4.0, 0.0, 0.0, 0.0]), 0.25);
-        assert_eq!(jain(&[0.0, 0.0]), 1.0);
-    }
-
-    #[test]
     fn a_direction_without_flows_has_no_goodput_line() {
-        assert_eq!(goodput(&[]), None);
-        assert_eq!(goodput(&[1e6]).unwrap(), "1 Mbit/s");
+        assert_eq!(goodput(&[], None), None);
+        assert_eq!(goodput(&[1e6], Some(1.0)).unwrap(), "1 Mbit/s");
     }
 }

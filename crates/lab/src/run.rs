@@ -5,14 +5,14 @@ use crate::error::{Context as _, LabError};
 use crate::flows::BulkFlows;
 use crate::measure::{INTERVAL, Window};
 use crate::path::{self, Path, Ports};
-use crate::plan::Plan;
+use crate::plan::{Conversation, Plan};
 use crate::topology::{ACCESS, INTERNET, Topology};
 use crate::uplink::Uplink;
 use crate::{Halt, clock};
 use asymq_core::catalog::Catalog;
 use asymq_core::units::Duration;
 use asymq_gateway::Port;
-use asymq_scenario::{Run, Scenario, Series, Summary};
+use asymq_scenario::{FlowResult, Goodput, Run, Scenario, Series, Summary, Toward};
 use std::{io, thread};
 
 /// Runs a scenario once; `progress` is called ten times a second with how far the run is.
@@ -100,10 +100,31 @@ pub(crate) fn run_once(
             utility: up.data + down.data,
             up,
             down,
+            flows: flow_results(&plan, &goodput),
             goodput,
             sparse_ms,
         },
     })
+}
+
+/// The flows in the order of the goodput.
+fn flow_results(plan: &Plan, goodput: &Goodput) -> Vec<FlowResult> {
+    let of = |toward, flow: &Conversation, goodput| FlowResult {
+        toward,
+        start_s: flow.start.as_secs_f64(),
+        base_rtt_ms: flow.rtt.as_secs_f64() * 1e3,
+        goodput,
+        completion_s: None,
+        rtt_ms: None,
+        lost: None,
+        retransmissions: None,
+        timeouts: None,
+    };
+    let up = plan.uploads.iter().zip(&goodput.up);
+    let down = plan.downloads.iter().zip(&goodput.down);
+    up.map(|(flow, rate)| of(Toward::Up, flow, *rate))
+        .chain(down.map(|(flow, rate)| of(Toward::Down, flow, *rate)))
+        .collect()
 }
 
 fn finished<T>(thread: thread::ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, LabError> {

@@ -37,6 +37,7 @@ impl Scenario {
         self.check_times()?;
         self.check_acks()?;
         self.check_traffic()?;
+        self.check_flows()?;
         check_config("uplink", &self.uplink, catalog)?;
         check_config("downlink", &self.downlink, catalog)?;
         self.check_places()
@@ -55,6 +56,38 @@ impl Scenario {
                 name,
                 || config.qdisc.clone(),
                 "describes a discipline at another link or buffer than the scenario's",
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Every listed flow with what it takes from the scenario.
+    fn check_flows(&self) -> Result<(), BadValue> {
+        const MAX: usize = 1000;
+        let count = self.flow.len();
+        let message = format!("too many; list at most {MAX} flows");
+        require(count <= MAX, "flow", || count.to_string(), &message)?;
+        for flow in &self.flow {
+            let own = flow.own(self);
+            let of_flow = |bad: BadValue| BadValue {
+                name: "flow".into(),
+                value: flow.to_string(),
+                message: bad.to_string(),
+            };
+            own.check_path().map_err(of_flow)?;
+            own.check_acks().map_err(of_flow)?;
+            let start = flow.start.unwrap_or_default();
+            require(
+                flow.stop.is_none_or(|stop| stop > start),
+                "flow",
+                || flow.to_string(),
+                &format!("the stop is not later than the start, {start}"),
+            )?;
+            require(
+                flow.size.is_none_or(|size| size.0 > 0),
+                "flow",
+                || flow.to_string(),
+                "a size of nothing; use 1b or more",
             )?;
         }
         Ok(())

@@ -12,6 +12,8 @@ pub enum Source {
     Upload(u32),
     /// A long-lived download.
     Download(u32),
+    /// A flow that is listed by itself.
+    Listed(u32),
     /// The sparse echo.
     Probe,
     /// A source of short transfers.
@@ -43,6 +45,7 @@ impl Source {
             Self::Probe => (2, 0),
             Self::Web(index) => (3, index),
             Self::Sequence(index) => (4, index),
+            Self::Listed(index) => (5, index),
         };
         role << 32 | index as u64
     }
@@ -77,7 +80,12 @@ mod tests {
     #[test]
     fn every_source_and_quantity_has_a_stream_of_its_own() {
         let sources = (0..50).flat_map(|index| {
-            let numbered = [Source::Upload, Source::Download, Source::Web];
+            let numbered = [
+                Source::Upload,
+                Source::Download,
+                Source::Listed,
+                Source::Web,
+            ];
             numbered.map(|source| source(index))
         });
         let draws = [Draw::Rtt, Draw::Start, Draw::ClockPhase, Draw::Traffic];

@@ -6,6 +6,7 @@
 
 mod check;
 mod draw;
+mod flow;
 mod histogram;
 mod report;
 mod rtt;
@@ -16,9 +17,11 @@ mod udp;
 
 pub use check::BadValue;
 pub use draw::{Draw, Source, uniform};
+pub use flow::ListedFlow;
 pub use histogram::Histogram;
 pub use report::{
-    Direction, Goodput, Percentiles, Report, Run, Series, SojournByClass, Summary, Tool,
+    Direction, Extent, FlowResult, Goodput, Percentiles, Report, Run, Series, SojournByClass,
+    Summary, Tool,
 };
 pub use rtt::RttRange;
 pub use scenario::{AckPolicy, Scenario};

@@ -1,9 +1,9 @@
 //! What a scenario's runs showed.
 
-use crate::Scenario;
+use crate::{Scenario, Toward};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The version of the result format; readers refuse newer ones.
 const FORMAT: u32 = 2;
@@ -73,6 +73,9 @@ pub struct Summary {
     pub utility: f64,
     /// Per-flow goodput.
     pub goodput: Goodput,
+    /// The TCP flows that last for the run or are listed: uploads, downloads, listed ones.
+    #[serde(default)]
+    pub flows: Vec<FlowResult>,
     /// Queueing delay that the sparse echo saw, both directions together, in ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparse_ms: Option<Percentiles>,
@@ -120,6 +123,76 @@ pub struct Goodput {
     pub up: Vec<f64>,
     /// Downloads.
     pub down: Vec<f64>,
+    /// Jain's index of the uploads; absent without uploads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jain_up: Option<f64>,
+    /// Jain's index of the downloads; absent without downloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jain_down: Option<f64>,
+}
+
+/// One TCP flow, after warm-up except for its times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowResult {
+    /// Direction of its data.
+    pub toward: Toward,
+    /// When it connected, in seconds from the start of the run.
+    pub start_s: f64,
+    /// Its round-trip time over empty queues, without transmission, in ms.
+    pub base_rtt_ms: f64,
+    /// Payload bytes delivered in order, in bit/s.
+    pub goodput: f64,
+    /// Seconds from its start until all that it wrote was acknowledged; absent if it was not, or if
+    /// it writes without end. A mean is over the runs in which it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion_s: Option<f64>,
+    /// The round-trip times that its sender measured, in ms (simulator).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_ms: Option<Extent>,
+    /// Its data packets that were lost on the way (simulator).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<f64>,
+    /// Segments that its sender sent again (simulator).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmissions: Option<f64>,
+    /// Retransmission timeouts of its sender (simulator).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<f64>,
+}
+
+/// Minimum, mean and maximum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Extent {
+    /// The minimum.
+    pub min: f64,
+    /// The mean.
+    pub mean: f64,
+    /// The maximum.
+    pub max: f64,
+}
+
+impl Goodput {
+    /// The goodput of these flows.
+    pub fn new(up: Vec<f64>, down: Vec<f64>) -> Self {
+        let jain = |rates: &[f64]| (!rates.is_empty()).then(|| Self::jain(rates));
+        Self {
+            jain_up: jain(&up),
+            jain_down: jain(&down),
+            up,
+            down,
+        }
+    }
+
+    /// Jain's fairness index of flows' rates: 1 if all are equal or none is above 0, 1/n if one of
+    /// n has all (Jain, Chiu and Hawe 1984).
+    pub fn jain(rates: &[f64]) -> f64 {
+        let total: f64 = rates.iter().sum();
+        let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
+        if squares == 0.0 {
+            return 1.0;
+        }
+        total * total / (rates.len() as f64 * squares)
+    }
 }
 
 /// Percentiles of a delay.
@@ -175,19 +248,23 @@ impl Report {
     }
 }
 
-/// Applies `statistic` to each number of equally shaped values.
+/// Applies `statistic` to each number of equally shaped values; where a part of them is absent, to
+/// the others.
 fn fold(values: &[Value], statistic: fn(&[f64]) -> f64) -> Value {
-    let Some(first) = values.first() else {
+    let Some(first) = values.iter().find(|value| !value.is_null()) else {
         return Value::Null;
     };
     match first {
-        Value::Object(fields) => fields
-            .keys()
-            .map(|key| {
-                let field: Vec<Value> = values.iter().map(|value| value[key].clone()).collect();
-                (key.clone(), fold(&field, statistic))
-            })
-            .collect(),
+        Value::Object(_) => {
+            let objects = values.iter().filter_map(Value::as_object);
+            let keys: BTreeSet<&String> = objects.flat_map(|object| object.keys()).collect();
+            keys.into_iter()
+                .map(|key| {
+                    let field: Vec<Value> = values.iter().map(|value| value[key].clone()).collect();
+                    (key.clone(), fold(&field, statistic))
+                })
+                .collect()
+        }
         Value::Array(items) => (0..items.len())
             .map(|index| {
                 let item: Vec<Value> = values.iter().map(|value| value[index].clone()).collect();
@@ -228,6 +305,17 @@ mod tests {
             };
             run.summary.up.utilization = utilization;
             run.summary.goodput.down = goodput.to_vec();
+            run.summary.flows = vec![FlowResult {
+                toward: Toward::Down,
+                start_s: 0.0,
+                base_rtt_ms: 100.0,
+                goodput: goodput[0],
+                completion_s: (seed > 1).then_some(7.0),
+                rtt_ms: None,
+                lost: None,
+                retransmissions: Some(seed as f64),
+                timeouts: None,
+            }];
             run.summary.sparse_ms = Some(Percentiles {
                 p50: utilization,
                 ..Default::default()
@@ -247,11 +335,26 @@ mod tests {
         assert_eq!(report.mean.up.utilization, 0.75);
         assert_eq!(report.mean.goodput.down, [2.0, 2.0]);
         assert_eq!(report.mean.sparse_ms.unwrap().p50, 0.75);
+        let flow = &report.mean.flows[0];
+        assert_eq!(
+            (flow.toward, flow.retransmissions),
+            (Toward::Down, Some(1.5))
+        );
+        // Of the runs in which it was over.
+        assert_eq!(flow.completion_s, Some(7.0));
         assert!((report.sd.up.utilization - 0.125f64.sqrt()).abs() < 1e-12);
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["runs"][0]["up"]["utilization"], 0.5);
         let back: Report = serde_json::from_value(json).unwrap();
         assert_eq!(back.runs, report.runs);
         assert_eq!(back.scenario, report.scenario);
+    }
+
+    #[test]
+    fn jain_index_is_one_for_equal_shares_and_one_nth_for_one_winner() {
+        assert_eq!(Goodput::jain(&[3.0, 3.0, 3.0]), 1.0);
+        assert_eq!(Goodput::jain(&[4.0, 0.0, 0.0, 0.0]), 0.25);
+        assert_eq!(Goodput::jain(&[0.0, 0.0]), 1.0);
+        assert_eq!(Goodput::jain(&[]), 1.0);
     }
 }

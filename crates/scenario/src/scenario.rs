@@ -1,6 +1,6 @@
 //! A checked experiment.
 
-use crate::{Draw, OnOff, RttRange, Source, Tcp, UdpBurst, WebLoad, uniform};
+use crate::{Draw, ListedFlow, OnOff, RttRange, Source, Tcp, UdpBurst, WebLoad, uniform};
 use asymq_core::catalog::Config;
 use asymq_core::units::{Duration, Limit, Rate};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,19 @@ pub enum AckPolicy {
 }
 
 impl AckPolicy {
+    /// The policy of an ACK for every so many packets, after this time at the latest; by default
+    /// every second packet if there is a time, and 100 ms if there are several packets.
+    pub fn of(packets: Option<u32>, timeout: Option<Duration>) -> Self {
+        let timeout = timeout.filter(|timeout| *timeout > Duration::ZERO);
+        match (packets, timeout) {
+            (None | Some(1), None) | (Some(1), _) => Self::EveryPacket,
+            (None | Some(2), Some(timeout)) => Self::Delayed(timeout),
+            (Some(packets), timeout) => {
+                Self::Every(packets, timeout.unwrap_or(Duration::from_millis(100)))
+            }
+        }
+    }
+
     /// Packets that one ACK answers, and how long an ACK waits for the last of them.
     pub const fn parts(self) -> (u32, Duration) {
         match self {
@@ -69,6 +82,9 @@ pub struct Scenario {
     pub flows_up: u32,
     /// Long-lived TCP flows that download.
     pub flows_down: u32,
+    /// Further TCP flows, listed one by one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flow: Vec<ListedFlow>,
     /// Propagation round-trip times, drawn per flow and seed.
     pub rtt: RttRange,
     /// Buffer at the uplink. A packet limit counts the packet being transmitted, as in ns-2.
@@ -227,6 +243,7 @@ pub(crate) mod tests {
             down,
             flows_up: 1,
             flows_down: 1,
+            flow: Vec::new(),
             rtt: RttRange::fixed(Duration::from_millis(100)),
             buffer: Limit::Packets(50),
             buffer_down: Limit::Packets(50),

@@ -43,11 +43,9 @@ impl FromStr for WebLoad {
         let &[toward, per_second, mean_size, shape] = &parts[..] else {
             return Err(WEB_FORM.into());
         };
-        let toward = match toward {
-            "up" => Toward::Up,
-            "down" => Toward::Down,
-            other => return Err(format!("unknown direction '{other}'; {WEB_FORM}")),
-        };
+        let toward = toward
+            .parse()
+            .map_err(|_| format!("unknown direction '{toward}'; {WEB_FORM}"))?;
         let number = |part: &str, from: f64, to: f64| match part.parse::<f64>() {
             Ok(value) if value > from && value <= to => Ok(value),
             _ => Err(format!(
@@ -69,15 +67,11 @@ impl FromStr for WebLoad {
 
 impl fmt::Display for WebLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let toward = match self.toward {
-            Toward::Up => "up",
-            Toward::Down => "down",
-        };
         let Self {
+            toward,
             per_second,
             mean_size,
             shape,
-            ..
         } = self;
         write!(f, "{toward}:{per_second}:{mean_size}:{shape}")
     }

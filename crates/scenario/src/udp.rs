@@ -38,6 +38,34 @@ fn default_packet() -> Bytes {
     Bytes(1000)
 }
 
+impl Toward {
+    /// The name in flags, files and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+}
+
+impl fmt::Display for Toward {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Toward {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "up" => Ok(Self::Up),
+            "down" => Ok(Self::Down),
+            _ => Err("unknown; use up or down"),
+        }
+    }
+}
+
 impl FromStr for UdpBurst {
     type Err = String;
 
@@ -49,14 +77,10 @@ impl FromStr for UdpBurst {
             None => (text, None),
         };
         let mut parts = flow.split(':');
-        let toward = match parts.next() {
-            Some("up") => Toward::Up,
-            Some("down") => Toward::Down,
-            other => {
-                let other = other.unwrap_or_default();
-                return Err(format!("unknown direction '{other}'; {FORM}"));
-            }
-        };
+        let toward = parts.next().unwrap_or_default();
+        let toward = toward
+            .parse()
+            .map_err(|_| format!("unknown direction '{toward}'; {FORM}"))?;
         let rate = in_part(parts.next().ok_or(FORM)?)?;
         let packet = parts.next().map_or(Ok(default_packet()), in_part)?;
         if parts.next().is_some() {
@@ -81,11 +105,7 @@ impl FromStr for UdpBurst {
 
 impl fmt::Display for UdpBurst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let toward = match self.toward {
-            Toward::Up => "up",
-            Toward::Down => "down",
-        };
-        write!(f, "{toward}:{}", self.rate)?;
+        write!(f, "{}:{}", self.toward, self.rate)?;
         if self.packet != default_packet() {
             write!(f, ":{}", self.packet)?;
         }

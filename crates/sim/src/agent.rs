@@ -2,7 +2,7 @@
 
 use crate::packet::{Kind, Outbox, Segment};
 use crate::tcp::{Receiver, Sender, Variant};
-use crate::traffic::{OnOffApp, Web};
+use crate::traffic::{Act, Application, Web};
 use asymq_core::Duration;
 use asymq_scenario::{Histogram, Toward};
 
@@ -36,10 +36,12 @@ pub(crate) enum Agent<V: Variant> {
 /// Sender and receiver of a TCP flow.
 pub(crate) struct TcpFlow<V: Variant> {
     pub(crate) toward: Toward,
-    /// When the application connects, and then when it next writes.
+    /// When the application connects.
+    pub(crate) start: u64,
+    /// When it connects, and then when it next writes.
     pub(crate) acts: u64,
-    /// How the application writes; absent if it writes everything at the start.
-    pub(crate) on_off: Option<Box<OnOffApp>>,
+    /// The application; absent if it writes without end at the start.
+    pub(crate) application: Option<Box<Application>>,
     pub(crate) sender: Sender<V::Congestion, V::Sending>,
     pub(crate) receiver: Receiver<V::Receiving>,
 }
@@ -143,12 +145,26 @@ impl<V: Variant> TcpFlow<V> {
         if !self.sender.is_connected() {
             self.sender.connect(now, out);
         }
-        self.acts = match &mut self.on_off {
+        self.acts = match self
+            .application
+            .as_mut()
+            .map(|application| application.act(now))
+        {
             None => u64::MAX,
-            Some(on_off) => {
-                self.sender.write(now, 1, out);
-                on_off.next(now)
+            Some(Act::Write(segments, next)) => {
+                self.sender.write(now, segments, out);
+                next
+            }
+            Some(Act::Close) => {
+                self.sender.close();
+                u64::MAX
             }
         };
+    }
+
+    /// Lets an application write to the connection, instead of having written without end.
+    pub(crate) fn run_application(&mut self, application: Application) {
+        self.sender.limit_to(0);
+        self.application = Some(Box::new(application));
     }
 }

@@ -87,6 +87,12 @@ impl<O: Options> Chain<O> {
         None
     }
 
+    /// Data packets of a conversation that were dropped at the further links.
+    pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
+        let stages = self.stages.iter().flatten();
+        stages.map(|stage| stage.link.lost_data(conversation)).sum()
+    }
+
     /// Number of further links in each direction.
     pub(crate) fn len(&self) -> usize {
         self.stages[0].len()

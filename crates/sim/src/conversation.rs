@@ -1,13 +1,12 @@
 //! Two endpoints, and their paths to and from the bottleneck.
 
-use crate::agent::{Agent, Side, TcpFlow};
+use crate::agent::{Agent, Side};
 use crate::events::EventSet;
 use crate::packet::{Layout, Outbox, Segment};
 use crate::path::{Hop, Pipe};
-use crate::tcp::{Options, Receiver, RttEstimator, Sender, TcpModel, Variant};
-use crate::traffic::{OnOffApp, Stream};
+use crate::tcp::{Options, Variant};
 use asymq_core::{Limit, Rate};
-use asymq_scenario::{Draw, Scenario, Source, Toward, uniform};
+use asymq_scenario::{Scenario, Toward};
 
 const UP: usize = Toward::Up as usize;
 
@@ -60,39 +59,6 @@ pub(crate) fn receive_window(scenario: &Scenario) -> u64 {
         None => u64::MAX,
         Some(Limit::Packets(packets)) => packets.into(),
         Some(Limit::Bytes(bytes)) => bytes / u64::from(scenario.payload()),
-    }
-}
-
-/// A long-lived flow that has not started.
-pub(crate) fn tcp_flow<V: Variant>(
-    scenario: &Scenario,
-    model: TcpModel<V::Congestion>,
-    seed: u64,
-    source: Source,
-    toward: Toward,
-) -> TcpFlow<V> {
-    let phase = uniform(seed, source, Draw::ClockPhase) * RttEstimator::TICK as f64;
-    let start = scenario.flow_start(seed, source).as_nanos();
-    let sender = Sender::new(
-        model.congestion,
-        RttEstimator::new(phase as u64),
-        model.recovery,
-        receive_window(scenario),
-        V::sending(scenario),
-    );
-    let on_off = scenario.on_off.as_ref().map(|pattern| {
-        let stream = Stream::new(seed, source);
-        Box::new(OnOffApp::new(pattern, scenario.payload(), start, stream))
-    });
-    TcpFlow {
-        toward,
-        acts: start,
-        sender: match &on_off {
-            None => sender,
-            Some(_) => sender.with_written(0),
-        },
-        on_off,
-        receiver: Receiver::new(scenario.ack_policy, V::receiving(scenario)),
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod agent;
 mod capture;
+mod cast;
 mod chain;
 mod conversation;
 mod events;

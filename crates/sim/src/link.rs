@@ -6,7 +6,7 @@ use crate::tcp::Options;
 use asymq_core::catalog::BoxedQdisc;
 use asymq_core::hold::{Egress, Meters, TxTime};
 use asymq_core::packet::{Header, Packet, TrafficClass};
-use asymq_core::{Discard, Instant, Rate};
+use asymq_core::{Fate, Instant, Rate, Reason, Sink};
 use asymq_scenario::Histogram;
 use std::collections::VecDeque;
 
@@ -24,9 +24,27 @@ pub(crate) struct Link<O> {
     sending: TrafficClass,
     /// By traffic class.
     sojourns: [Histogram; TrafficClass::COUNT],
+    losses: DataLosses,
     /// The latest call: time never goes back.
     #[cfg(debug_assertions)]
     clock: u64,
+}
+
+/// Data packets that the discipline dropped, by conversation.
+#[derive(Debug, Default)]
+struct DataLosses(Vec<u64>);
+
+impl<O: Options> Sink<SimPacket<O>> for DataLosses {
+    fn dropped(&mut self, _now: Instant, packet: SimPacket<O>, reason: Reason) {
+        let data = packet.header.traffic_class() == TrafficClass::Data;
+        if data && reason.fate() == Fate::Dropped {
+            let index = packet.conversation();
+            if index >= self.0.len() {
+                self.0.resize(index + 1, 0);
+            }
+            self.0[index] += 1;
+        }
+    }
 }
 
 impl<O: Options> Link<O> {
@@ -42,9 +60,15 @@ impl<O: Options> Link<O> {
             next: NEVER,
             sending: TrafficClass::Other,
             sojourns: Default::default(),
+            losses: DataLosses::default(),
             #[cfg(debug_assertions)]
             clock: 0,
         }
+    }
+
+    /// Data packets of a conversation that the qdisc dropped.
+    pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
+        self.losses.0.get(conversation).copied().unwrap_or(0)
     }
 
     /// Whether the qdisc observes the reverse path.
@@ -84,7 +108,7 @@ impl<O: Options> Link<O> {
     pub(crate) fn enqueue(&mut self, now: u64, packet: SimPacket<O>) {
         self.show_reverse_path(now);
         let at = Instant::from_nanos(now);
-        self.egress.enqueue(at, packet, &mut Discard);
+        self.egress.enqueue(at, packet, &mut self.losses);
         // Cheaper than `asked_next`; to ask once though the packet was dropped does no harm.
         self.next = self.next.min(now.max(self.egress.free_at().as_nanos()));
     }
@@ -95,7 +119,7 @@ impl<O: Options> Link<O> {
     pub(crate) fn dequeue(&mut self, now: u64, deliver: impl FnOnce(u64, &SimPacket<O>)) {
         self.show_reverse_path(now);
         let now_instant = Instant::from_nanos(now);
-        let packet = self.egress.dequeue(now_instant, &mut Discard);
+        let packet = self.egress.dequeue(now_instant, &mut self.losses);
         // No qdisc is asked twice at one time, whatever it answers.
         self.next = self.asked_next().max(now + 1);
         // By reference: a packet just written and at once copied stalls the processor.

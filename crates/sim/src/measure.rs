@@ -1,6 +1,6 @@
 //! A run's summary and time series, from the counters of its world.
 
-use crate::agent::Agent;
+use crate::agent::{Agent, TcpFlow};
 use crate::tcp::Variant;
 use crate::world::World;
 use asymq_core::hold::{Meters, PerClass};
@@ -8,7 +8,7 @@ use asymq_core::packet::TrafficClass;
 use asymq_core::qdisc::Counter;
 use asymq_core::{Duration, Fate, Reason};
 use asymq_scenario::{
-    Direction, Goodput, Histogram, Percentiles, Scenario, Series, SojournByClass, Summary, Toward,
+    Direction, Extent, FlowResult, Goodput, Histogram, Percentiles, Series, SojournByClass, Summary,
 };
 
 /// Interval of the time series (AQ, sec. 4).
@@ -21,6 +21,8 @@ pub(crate) struct Snapshot {
     /// Data segments delivered in order, per conversation. Counted when they leave the bottleneck,
     /// which is as much ahead of the receiver at the start of an interval as at its end.
     in_order: Vec<u64>,
+    /// Data packets lost on their way, per conversation.
+    lost: Vec<u64>,
 }
 
 impl Snapshot {
@@ -38,25 +40,29 @@ impl Snapshot {
                 .iter()
                 .map(|conversation| in_order(&conversation.agent))
                 .collect(),
+            lost: (0..world.lasting().len())
+                .map(|index| world.lost_data(index))
+                .collect(),
         }
     }
 }
 
-/// Clears the delays measured so far.
-pub(crate) fn clear_delays<V: Variant>(world: &mut World<'_, V>) {
+/// Clears the delays measured and the counts of senders so far.
+pub(crate) fn clear_measures<V: Variant>(world: &mut World<'_, V>) {
     for link in &mut world.links {
         link.clear_sojourns();
     }
     for conversation in &mut world.conversations {
-        if let Agent::Echo(echo) = &mut conversation.agent {
-            echo.delays.clear();
+        match &mut conversation.agent {
+            Agent::Echo(echo) => echo.delays.clear(),
+            Agent::Tcp(flow) => flow.sender.clear_counts(),
+            Agent::Udp(_) | Agent::Web(_) => {}
         }
     }
 }
 
 /// The summary of the time from `start` to `end`, to which `world` has run.
 pub(crate) fn summary<V: Variant>(
-    scenario: &Scenario,
     world: &World<'_, V>,
     start: &Snapshot,
     end: &Snapshot,
@@ -96,29 +102,59 @@ pub(crate) fn summary<V: Variant>(
         }
     };
     let (up, down) = (direction(0), direction(1));
-    let mut goodput = Goodput::default();
+    let mut goodput = [Vec::new(), Vec::new()];
+    let mut flows = Vec::new();
     let mut sparse_ms: Option<Percentiles> = None;
     for (index, conversation) in world.lasting().iter().enumerate() {
         match &conversation.agent {
             Agent::Tcp(flow) => {
                 let segments = end.in_order[index] - start.in_order[index];
-                let bits = (segments * u64::from(scenario.payload()) * 8) as f64;
-                match flow.toward {
-                    Toward::Up => &mut goodput.up,
-                    Toward::Down => &mut goodput.down,
-                }
-                .push(bits / (span / 1e9));
+                let bits = (segments * u64::from(conversation.layout.payload()) * 8) as f64;
+                let rate = bits / (span / 1e9);
+                goodput[flow.toward as usize].push(rate);
+                let lost = end.lost[index] - start.lost[index];
+                flows.push(FlowResult {
+                    base_rtt_ms: world.base_rtt(index) as f64 / 1e6,
+                    lost: Some(lost as f64),
+                    ..flow_result(flow, rate)
+                });
             }
             Agent::Udp(_) | Agent::Web(_) => {}
             Agent::Echo(echo) => sparse_ms = Some(echo.delays.percentiles_ms()),
         }
     }
+    let [goodput_up, goodput_down] = goodput;
     Summary {
         utility: up.data + down.data,
         up,
         down,
-        goodput,
+        goodput: Goodput::new(goodput_up, goodput_down),
+        flows,
         sparse_ms,
+    }
+}
+
+/// What a flow's sender knows.
+fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64) -> FlowResult {
+    let counts = flow.sender.counts();
+    let rtt = counts.rtt;
+    let ms = |nanos: u64| nanos as f64 / 1e6;
+    let ends = flow.application.as_ref().is_some_and(|app| app.is_over());
+    let done = flow.sender.done_at().filter(|_| ends);
+    FlowResult {
+        toward: flow.toward,
+        start_s: flow.start as f64 / 1e9,
+        base_rtt_ms: 0.0,
+        goodput,
+        completion_s: done.map(|at| at.saturating_sub(flow.start) as f64 / 1e9),
+        rtt_ms: (rtt.samples > 0).then(|| Extent {
+            min: ms(rtt.min),
+            mean: ms(rtt.sum) / rtt.samples as f64,
+            max: ms(rtt.max),
+        }),
+        lost: None,
+        retransmissions: Some(counts.retransmissions as f64),
+        timeouts: Some(counts.timeouts as f64),
     }
 }
 

@@ -185,6 +185,11 @@ impl Layout {
         (self.flow >> 32) as u32
     }
 
+    /// Payload bytes of a data segment.
+    pub(crate) fn payload(&self) -> u32 {
+        self.mss
+    }
+
     /// IP bytes of a segment.
     #[inline]
     pub(crate) fn len(&self, kind: Kind) -> u32 {

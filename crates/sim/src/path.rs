@@ -31,6 +31,11 @@ impl Hop {
         }
     }
 
+    /// Its propagation delay in ns.
+    pub(crate) fn delay(&self) -> u64 {
+        self.delay
+    }
+
     /// When a segment that enters at `now` is out at the other end; `None` if the buffer is full.
     #[inline]
     pub(crate) fn pass(&mut self, now: u64, kind: Kind) -> Option<u64> {

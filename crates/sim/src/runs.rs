@@ -1,7 +1,8 @@
 //! One run of a scenario, and all of them.
 
 use crate::capture::Capture;
-use crate::measure::{INTERVAL, Recorder, Snapshot, clear_delays, summary};
+use crate::cast::Models;
+use crate::measure::{INTERVAL, Recorder, Snapshot, clear_measures, summary};
 use crate::tcp::{AnyCongestion, Full, Plain, TcpModel, Variant};
 use crate::world::World;
 use asymq_core::catalog::{Catalog, Standard};
@@ -43,6 +44,16 @@ fn model(scenario: &Scenario) -> Result<TcpModel<AnyCongestion>, SimError> {
     TcpModel::of(scenario).ok_or(SimError::Tcp(scenario.tcp))
 }
 
+fn models(scenario: &Scenario) -> Result<Models<AnyCongestion>, SimError> {
+    let listed = scenario.flow.iter();
+    Ok(Models {
+        common: model(scenario)?,
+        listed: listed
+            .map(|flow| model(&flow.own(scenario)))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
 /// Runs `scenario` once with `seed`. A pure function but for the traces that `options` asks for.
 ///
 /// # Errors
@@ -61,10 +72,11 @@ pub fn run_in(
     seed: u64,
     options: RunOptions<'_>,
 ) -> Result<Run, SimError> {
-    let model = model(scenario)?;
-    let has_options = scenario.sack || scenario.timestamps;
+    let models = models(scenario)?;
+    let model = models.common;
+    let plain = !scenario.sack && !scenario.timestamps && scenario.flow.is_empty();
     match model.congestion {
-        AnyCongestion::Reno(congestion) if !has_options => {
+        AnyCongestion::Reno(congestion) if plain => {
             let model = TcpModel {
                 congestion,
                 recovery: model.recovery,
@@ -72,7 +84,7 @@ pub fn run_in(
             run_as::<Plain>(catalog, scenario, model, seed, options)
         }
         AnyCongestion::Reno(_) | AnyCongestion::ByteCounting(_) | AnyCongestion::Cubic(_) => {
-            run_as::<Full>(catalog, scenario, model, seed, options)
+            run_as::<Full>(catalog, scenario, models, seed, options)
         }
     }
 }
@@ -80,7 +92,7 @@ pub fn run_in(
 fn run_as<V: Variant>(
     catalog: &impl Catalog,
     scenario: &Scenario,
-    model: TcpModel<V::Congestion>,
+    models: impl Into<Models<V::Congestion>>,
     seed: u64,
     options: RunOptions<'_>,
 ) -> Result<Run, SimError> {
@@ -90,14 +102,14 @@ fn run_as<V: Variant>(
             .capture_down
             .map(|out| Capture::new(out, "downlink")),
     ];
-    let mut world = World::<V>::new(catalog, scenario, model, seed, captures)?;
+    let mut world = World::<V>::new(catalog, scenario, models, seed, captures)?;
     let mut recorder = options.series.then(Recorder::new);
     let (warmup, end) = (scenario.warmup.as_nanos(), scenario.duration.as_nanos());
     run_until(&mut world, 0, warmup, &mut recorder);
-    clear_delays(&mut world);
+    clear_measures(&mut world);
     let start = Snapshot::take(&world, warmup);
     run_until(&mut world, warmup, end, &mut recorder);
-    let summary = summary(scenario, &world, &start, &Snapshot::take(&world, end));
+    let summary = summary(&world, &start, &Snapshot::take(&world, end));
     world.finish_captures()?;
     Ok(Run {
         seed,
@@ -149,7 +161,7 @@ pub fn run_all_in(
     series: bool,
     progress: impl Fn(usize) + Sync,
 ) -> Result<Report, SimError> {
-    model(scenario)?;
+    models(scenario)?;
     let done = AtomicUsize::new(0);
     let one = |seed| {
         let options = RunOptions {

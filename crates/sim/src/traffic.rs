@@ -58,6 +58,79 @@ impl Web {
     }
 }
 
+/// What an application writes to its connection, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Application {
+    pace: Pace,
+    next: u64,
+    /// Segments that it has not written yet; without end if absent.
+    left: Option<u64>,
+    /// When it writes no more.
+    stop: u64,
+}
+
+/// How an application writes.
+#[derive(Clone, Debug)]
+pub(crate) enum Pace {
+    /// All at once.
+    AtOnce,
+    /// A segment after each such time in ns.
+    Steady(u64),
+    /// A segment at a time while it is on.
+    OnOff(OnOffApp),
+}
+
+/// What an application does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// It writes so many segments, and acts again at this time.
+    Write(u64, u64),
+    /// It writes no more.
+    Close,
+}
+
+impl Application {
+    /// An application that starts to write `segments`, without end if absent, at `start`, and stops
+    /// at `stop`, in ns.
+    pub(crate) fn new(pace: Pace, start: u64, segments: Option<u64>, stop: Option<u64>) -> Self {
+        Self {
+            pace,
+            next: start,
+            left: segments,
+            stop: stop.unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Whether it has written all, or stopped.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left == Some(0)
+    }
+
+    /// What it does at `now`, when it starts or as it said.
+    pub(crate) fn act(&mut self, now: u64) -> Act {
+        /// Larger than any run can carry, and harmless as a count.
+        const ENDLESS: u64 = 1 << 40;
+        if now >= self.stop {
+            self.left = Some(0);
+            return Act::Close;
+        }
+        let mut written = 0;
+        if now >= self.next {
+            (written, self.next) = match &mut self.pace {
+                Pace::AtOnce => (self.left.unwrap_or(ENDLESS), u64::MAX),
+                Pace::Steady(interval) => (1, now + *interval),
+                Pace::OnOff(on_off) => (1, on_off.next(now)),
+            };
+            self.left = self.left.map(|left| left - written);
+            if self.is_over() {
+                // All is written: the stop changes nothing.
+                (self.next, self.stop) = (u64::MAX, u64::MAX);
+            }
+        }
+        Act::Write(written, self.next.min(self.stop))
+    }
+}
+
 /// An application that writes a segment at a time at its rate while it is on.
 #[derive(Clone, Debug)]
 pub(crate) struct OnOffApp {
@@ -128,6 +201,23 @@ mod tests {
         assert!((mean_square - 0.02).abs() < 0.002, "{mean_square}");
         let share = f64::from(above) / f64::from(arrivals);
         assert!((share - 0.25).abs() < 0.015, "{share}");
+    }
+
+    #[test]
+    fn an_application_writes_its_size_at_its_pace_until_its_stop() {
+        let mut sized = Application::new(Pace::AtOnce, 5, Some(70), None);
+        assert_eq!(sized.act(5), Act::Write(70, u64::MAX));
+        let mut steady = Application::new(Pace::Steady(10), 5, Some(2), Some(1000));
+        assert_eq!(steady.act(5), Act::Write(1, 15));
+        assert_eq!(steady.act(15), Act::Write(1, u64::MAX));
+        let mut stopped = Application::new(Pace::Steady(10), 5, None, Some(12));
+        assert_eq!(stopped.act(5), Act::Write(1, 12));
+        assert!(!stopped.is_over());
+        assert_eq!(stopped.act(12), Act::Close);
+        assert!(stopped.is_over());
+        let mut endless = Application::new(Pace::AtOnce, 5, None, Some(12));
+        assert!(matches!(endless.act(5), Act::Write(_, 12)));
+        assert_eq!(endless.act(12), Act::Close);
     }
 
     #[test]

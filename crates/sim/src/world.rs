@@ -10,21 +10,22 @@
 //!   delay later. So each direction runs ahead by itself until then (conservative lookahead, after
 //!   Chandy and Misra 1979), and only the order of arrivals and departures at one queue is left.
 
-use crate::agent::{Agent, Cbr, Echo, Side, TcpFlow};
+use crate::agent::{Agent, Side, TcpFlow};
 use crate::capture::Capture;
+use crate::cast::{self, Models};
 use crate::chain::Chain;
-use crate::conversation::{Conversation, Events, receive_window, tcp_flow};
+use crate::conversation::{Conversation, Events};
 use crate::events::EventSet;
 use crate::link::Link;
 use crate::packet::{Layout, SimPacket};
+use crate::path::Hop;
 use crate::regeneration::Regeneration;
-use crate::tcp::{Receiver, RttEstimator, Sender, TcpModel, Variant};
+use crate::tcp::{Receiver, RttEstimator, TcpModel, Variant};
 use crate::topology::{Dumbbell, access_rate};
-use crate::traffic::{Stream, Web};
 use asymq_core::Instant;
 use asymq_core::catalog::Catalog;
 use asymq_core::hold::BuildError;
-use asymq_scenario::{Draw, Histogram, Scenario, Source, Toward, uniform};
+use asymq_scenario::{Scenario, Toward};
 
 /// Everything in one run.
 pub(crate) struct World<'a, V: Variant> {
@@ -37,6 +38,8 @@ pub(crate) struct World<'a, V: Variant> {
     regeneration: Option<Box<Regeneration<V::Options>>>,
     transfers: Option<Box<Transfers<V::Congestion>>>,
     captures: [Option<Capture<'a>>; 2],
+    /// Propagation delay of all links of the bottleneck, in ns.
+    between: u64,
     events: Events,
 }
 
@@ -55,10 +58,11 @@ impl<'a, V: Variant> World<'a, V> {
     pub(crate) fn new(
         catalog: &impl Catalog,
         scenario: &Scenario,
-        model: TcpModel<V::Congestion>,
+        models: impl Into<Models<V::Congestion>>,
         seed: u64,
         captures: [Option<Capture<'a>>; 2],
     ) -> Result<Self, BuildError> {
+        let models = models.into();
         let dumbbell = Dumbbell::new(scenario);
         let link = |toward| {
             let (config, rate) = match toward {
@@ -70,54 +74,7 @@ impl<'a, V: Variant> World<'a, V> {
         };
         let chain = Chain::new(dumbbell.links as usize - 1, link)?;
         let links = [link(UP)?, link(DOWN)?];
-        let mut conversations: Vec<Conversation<V>> = Vec::new();
-        let mut add = |agent: Agent<V>, rtt, datagram| {
-            let (headers, index) = (scenario.ack_len(), conversations.len());
-            let layout = Layout::new(index, scenario.payload(), headers, datagram);
-            let delays = [dumbbell.home, dumbbell.server(rtt)];
-            let access = access_rate(scenario);
-            conversations.push(Conversation::new(agent, layout, access, delays));
-        };
-        let flows = (0..scenario.flows_up)
-            .map(|number| (Source::Upload(number), Toward::Up))
-            .chain((0..scenario.flows_down).map(|number| (Source::Download(number), Toward::Down)));
-        for (source, toward) in flows {
-            let flow = tcp_flow(scenario, model, seed, source, toward);
-            let rtt = scenario.flow_rtt(seed, source);
-            add(Agent::Tcp(Box::new(flow)), rtt, 0);
-        }
-        for burst in &scenario.udp {
-            let len = burst.packet.0 as u32;
-            let cbr = Cbr {
-                toward: burst.toward,
-                next: burst.start.as_nanos(),
-                stop: burst.stop.unwrap_or(scenario.duration).as_nanos(),
-                interval: burst.rate.tx_time(len).as_nanos(),
-            };
-            add(Agent::Udp(cbr), scenario.rtt.min, len);
-        }
-        if let Some(interval) = scenario.probe {
-            let interval = interval.as_nanos();
-            let phase = uniform(seed, Source::Probe, Draw::Start);
-            let tx = [&scenario.up, &scenario.down].map(|rate| rate.tx_time(ECHO).as_nanos());
-            let one_way = dumbbell.home
-                + dumbbell.links * dumbbell.bottleneck
-                + dumbbell.server(scenario.rtt.min);
-            let base = 2 * one_way
-                + 4 * access_rate(scenario).tx_time(ECHO).as_nanos()
-                + dumbbell.links * (tx[UP] + tx[DOWN]);
-            let echo = Echo {
-                next: (interval as f64 * phase) as u64,
-                interval,
-                base,
-                delays: Histogram::default(),
-            };
-            add(Agent::Echo(echo), scenario.rtt.min, ECHO);
-        }
-        for (nth, load) in (0..).zip(&scenario.web) {
-            let web = Web::new(load.clone(), Stream::new(seed, Source::Web(nth)));
-            add(Agent::Web(Box::new(web)), scenario.rtt.min, 0);
-        }
+        let mut conversations = cast::conversations::<V>(scenario, &dumbbell, &models, seed);
         let set = || EventSet::new(conversations.len());
         let mut events = Events {
             arrivals: [set(), set()],
@@ -129,10 +86,11 @@ impl<'a, V: Variant> World<'a, V> {
         }
         let transfers = || Transfers {
             scenario: scenario.clone(),
-            model,
+            model: models.common,
             dumbbell,
         };
         Ok(Self {
+            between: dumbbell.links * dumbbell.bottleneck,
             links,
             events,
             lasting: conversations.len(),
@@ -147,6 +105,22 @@ impl<'a, V: Variant> World<'a, V> {
     /// The conversations that last for the whole run.
     pub(crate) fn lasting(&self) -> &[Conversation<V>] {
         &self.conversations[..self.lasting]
+    }
+
+    /// Data packets of a lasting conversation that were lost on their way to its receiver.
+    pub(crate) fn lost_data(&self, index: usize) -> u64 {
+        let links = self.links.iter().map(|link| link.lost_data(index));
+        let further = self
+            .chain
+            .as_ref()
+            .map_or(0, |chain| chain.lost_data(index));
+        links.sum::<u64>() + further
+    }
+
+    /// The propagation round-trip time of a conversation in ns.
+    pub(crate) fn base_rtt(&self, index: usize) -> u64 {
+        let hops = self.conversations[index].back.iter();
+        2 * (hops.map(Hop::delay).sum::<u64>() + self.between)
     }
 
     /// Advances time up to and including `until`.
@@ -349,18 +323,14 @@ impl<'a, V: Variant> World<'a, V> {
         };
         let scenario = &transfers.scenario;
         let phase = web.stream.draw() * RttEstimator::TICK as f64;
-        let sender = Sender::new(
-            transfers.model.congestion,
-            RttEstimator::new(phase as u64),
-            transfers.model.recovery,
-            receive_window(scenario),
-            V::sending(scenario),
-        );
+        let mut sender = cast::sender::<V>(scenario, transfers.model, phase as u64);
+        sender.limit_to(web.segments(scenario.payload()));
         let flow = TcpFlow {
             toward: web.load.toward,
+            start: now,
             acts: now,
-            on_off: None,
-            sender: sender.with_written(web.segments(scenario.payload())),
+            application: None,
+            sender,
             receiver: Receiver::new(scenario.ack_policy, V::receiving(scenario)),
         };
         let server = transfers
@@ -395,9 +365,6 @@ impl<'a, V: Variant> World<'a, V> {
             .try_for_each(Capture::finish)
     }
 }
-
-/// IP bytes of the sparse echo.
-const ECHO: u32 = 64;
 
 /// Delivers a packet that is out of the last link at `at` to its conversation.
 #[inline(always)]
@@ -482,7 +449,7 @@ mod tests {
             now = (now + step).min(end);
             world.run_until(now);
         }
-        summary(scenario, &world, &start, &Snapshot::take(&world, end))
+        summary(&world, &start, &Snapshot::take(&world, end))
     }
 
     fn check<V: Variant>(scenario: &Scenario, congestion: V::Congestion) {
@@ -531,7 +498,7 @@ mod tests {
             let world = World::<Plain>::new(&Standard, &scenario, model, 1, [None, None]).unwrap();
             let of = |conversation: &Conversation<Plain>| match &conversation.agent {
                 Agent::Tcp(flow) if flow.toward == Toward::Up => None,
-                Agent::Tcp(flow) => Some(format!("{:?} {:?}", flow.acts, flow.on_off)),
+                Agent::Tcp(flow) => Some(format!("{:?} {:?}", flow.acts, flow.application)),
                 Agent::Udp(_) => Some(String::new()),
                 Agent::Echo(echo) => Some(echo.next.to_string()),
                 Agent::Web(web) => Some(web.next.to_string()),

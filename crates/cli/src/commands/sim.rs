@@ -41,6 +41,9 @@ struct OutputArgs {
     /// Put time series of every run into the JSON.
     #[arg(long, requires = "json")]
     series: bool,
+    /// Print a table of the flows; always if flows are listed.
+    #[arg(long, conflicts_with = "json")]
+    flows: bool,
 }
 
 /// Runs `asymq sim`.
@@ -75,7 +78,7 @@ fn run(
         if output.json {
             output::print_json(&report)?;
         } else {
-            output::print(&report::full(&report, catalog, &defaults))?;
+            output::print(&report::full(&report, output.flows, catalog, &defaults))?;
         }
     }
     Ok(())

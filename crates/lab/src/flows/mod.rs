@@ -172,10 +172,10 @@ impl BulkFlows {
         let rate =
             |flow: &Flow| (flow.received - flow.received_at_warmup) as f64 * 8.0 / window.seconds();
         let (up, down) = self.flows.split_at(self.uploads);
-        Ok(Goodput {
-            up: up.iter().map(rate).collect(),
-            down: down.iter().map(rate).collect(),
-        })
+        Ok(Goodput::new(
+            up.iter().map(rate).collect(),
+            down.iter().map(rate).collect(),
+        ))
     }
 
     fn connect(&mut self, index: usize) -> io::Result<()> {

@@ -36,6 +36,7 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
         down,
         flows_up,
         flows_down,
+        flow,
         rtt,
         buffer,
         buffer_down,
@@ -78,6 +79,9 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
     })?;
     accept(*regenerate == 0, "regenerate", || {
         (None, "ns-2 regenerates no ACKs")
+    })?;
+    accept(flow.is_empty(), "flow", || {
+        (None, "ns-2 runs flows-up and flows-down only")
     })?;
     accept(web.is_empty(), "web", || {
         (None, "ns-2 runs long-lived flows only")
@@ -236,6 +240,7 @@ mod tests {
             ("regenerate = 1", "regenerate: "),
             ("probe = \"20ms\"", "probe: "),
             ("links = 2", "links = 2: "),
+            ("flow = \"up\"", "flow: "),
             ("mss = 1440\nheader = 60", "header = 60: "),
             ("tcp = \"cubic\"", "tcp = cubic: use reno or newreno"),
             (

@@ -125,14 +125,14 @@ proptest! {
             ..ScenarioArgs::default()
         });
         let model = TcpModel::of(&scenario).unwrap();
-        let sender = Sender::new(
+        let mut sender = Sender::new(
             model.congestion,
             RttEstimator::new(0),
             model.recovery,
             window,
             Full::sending(&scenario),
-        )
-        .with_written(SEGMENTS);
+        );
+        sender.limit_to(SEGMENTS);
         let mut path = Path {
             sender,
             receiver: Receiver::new(scenario.ack_policy, Full::receiving(&scenario)),

@@ -16,6 +16,28 @@ pub(crate) struct RttEstimator {
     /// The timeout without backoff, in ns.
     base: u64,
     backoff: u64,
+    extent: RttExtent,
+}
+
+/// What the samples so far extend over, in ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RttExtent {
+    pub(crate) samples: u64,
+    pub(crate) sum: u64,
+    pub(crate) min: u64,
+    pub(crate) max: u64,
+}
+
+impl RttExtent {
+    fn add(&mut self, rtt: u64) {
+        self.min = match self.samples {
+            0 => rtt,
+            _ => self.min.min(rtt),
+        };
+        self.max = self.max.max(rtt);
+        self.samples += 1;
+        self.sum += rtt;
+    }
 }
 
 impl RttEstimator {
@@ -37,13 +59,30 @@ impl RttEstimator {
             rttvar: 0,
             base: Self::INITIAL,
             backoff: 1,
+            extent: RttExtent {
+                samples: 0,
+                sum: 0,
+                min: 0,
+                max: 0,
+            },
         }
+    }
+
+    /// What the samples extend over.
+    pub(crate) const fn extent(&self) -> RttExtent {
+        self.extent
+    }
+
+    /// Forgets it.
+    pub(crate) fn clear_extent(&mut self) {
+        self.extent = RttExtent::default();
     }
 
     /// Takes the time from `sent` to `acked`, of a segment that was sent once (RFC 6298, 3).
     pub(crate) fn sample(&mut self, sent: u64, acked: u64) {
         let ticks = |instant: u64| (instant + self.clock_phase) / Self::TICK;
         let rtt = (ticks(acked) - ticks(sent)).max(1) as i64;
+        self.extent.add(acked - sent);
         if self.srtt == 0 {
             self.srtt = rtt << 3;
             self.rttvar = rtt << 1;

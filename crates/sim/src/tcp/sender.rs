@@ -2,7 +2,7 @@
 
 use super::congestion::CongestionControl;
 use super::extension::{Nothing, Sending};
-use super::rtt::RttEstimator;
+use super::rtt::{RttEstimator, RttExtent};
 use crate::packet::{Kind, Outbox, Segment};
 
 /// How lost segments are found and sent again once three duplicate ACKs have come.
@@ -56,6 +56,18 @@ pub(crate) struct Sender<C, E = Nothing> {
     /// Since when all that was sent is acknowledged, in ns.
     pub(super) idle_since: u64,
     initial_window: f64,
+    counts: SenderCounts,
+}
+
+/// What a sender counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SenderCounts {
+    /// Segments sent again.
+    pub(crate) retransmissions: u64,
+    /// Retransmission timeouts.
+    pub(crate) timeouts: u64,
+    /// The round-trip times measured.
+    pub(crate) rtt: RttExtent,
 }
 
 /// Duplicate ACKs that mean a loss.
@@ -90,14 +102,19 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
             limit: u64::MAX,
             idle_since: 0,
             initial_window: 2.0,
+            counts: SenderCounts::default(),
         }
     }
 
     /// Bounds what the application has written to `segments`; more come by
     /// [`write`](Self::write).
-    pub(crate) fn with_written(mut self, segments: u64) -> Self {
+    pub(crate) fn limit_to(&mut self, segments: u64) {
         self.limit = segments.saturating_add(1);
-        self
+    }
+
+    /// The application closes: what was not sent by now never is.
+    pub(crate) fn close(&mut self) {
+        self.limit = self.limit.min(self.end.max(1));
     }
 
     /// The application writes `segments` more.
@@ -120,6 +137,25 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     /// Whether all that was written is acknowledged.
     pub(crate) fn is_done(&self) -> bool {
         self.una >= self.limit
+    }
+
+    /// When that was, in ns; `None` if it is not.
+    pub(crate) fn done_at(&self) -> Option<u64> {
+        self.is_done().then_some(self.idle_since)
+    }
+
+    /// What it has counted.
+    pub(crate) fn counts(&self) -> SenderCounts {
+        SenderCounts {
+            rtt: self.rtt.extent(),
+            ..self.counts
+        }
+    }
+
+    /// Counts anew.
+    pub(crate) fn clear_counts(&mut self) {
+        self.counts = SenderCounts::default();
+        self.rtt.clear_extent();
     }
 
     /// Sends the SYN.
@@ -294,6 +330,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
             // A lost SYN (RFC 5681, section 3.1).
             self.initial_window = 1.0;
         }
+        self.counts.timeouts += 1;
         self.congestion.on_recovered();
         let flight = self.flight();
         self.congestion.on_timeout(flight);
@@ -357,6 +394,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
             if self.timed.is_none() && !self.extension.has_timestamps() {
                 self.timed = Some((number, now));
             }
+        } else {
+            self.counts.retransmissions += 1;
         }
         if self.deadline == u64::MAX {
             self.restart_timer(now);

@@ -1,0 +1,201 @@
+//! TCP flows listed one by one.
+
+use crate::{AckPolicy, RttRange, Scenario, Source, Tcp, Toward};
+use asymq_core::units::{Bytes, Duration, Rate};
+use std::fmt;
+use std::str::FromStr;
+
+/// One TCP flow. What is absent is as in the rest of the scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedFlow {
+    /// Direction of its data.
+    pub toward: Toward,
+    /// Propagation round-trip time, one or a range to draw from.
+    pub rtt: Option<RttRange>,
+    /// When it connects, from the start of the run; drawn as for other flows if absent.
+    pub start: Option<Duration>,
+    /// When its application writes no more; never if absent.
+    pub stop: Option<Duration>,
+    /// What it writes in all, rounded up to whole segments; no end if absent.
+    pub size: Option<Bytes>,
+    /// The rate at which its application writes payload; all at once if absent.
+    pub rate: Option<Rate>,
+    /// Congestion control.
+    pub tcp: Option<Tcp>,
+    /// SACK recovery; if absent, as its congestion control has it by default where that is not the
+    /// scenario's.
+    pub sack: Option<bool>,
+    /// Segment payload in bytes.
+    pub mss: Option<u32>,
+    /// When its receiver acknowledges.
+    pub ack_policy: Option<AckPolicy>,
+}
+
+const FORM: &str = "write it like down,rtt=40ms,start=2s,size=1mb,tcp=reno (keys: toward, rtt, \
+                    start, stop, size, rate, tcp, sack, mss, delayed-ack, ack-every)";
+
+impl ListedFlow {
+    /// The scenario as this flow sees it: with its own values in place of the others'.
+    pub fn own(&self, scenario: &Scenario) -> Scenario {
+        let tcp = self.tcp.unwrap_or(scenario.tcp);
+        let sack = match tcp == scenario.tcp {
+            true => scenario.sack,
+            false => tcp.has_sack_by_default(),
+        };
+        Scenario {
+            rtt: self.rtt.unwrap_or(scenario.rtt),
+            tcp,
+            sack: self.sack.unwrap_or(sack),
+            mss: self.mss.unwrap_or(scenario.mss),
+            ack_policy: self.ack_policy.unwrap_or(scenario.ack_policy),
+            ..scenario.clone()
+        }
+    }
+
+    /// When it connects in the run of `seed`.
+    pub fn start(&self, own: &Scenario, seed: u64, source: Source) -> Duration {
+        self.start.unwrap_or_else(|| own.flow_start(seed, source))
+    }
+
+    /// Whether it ends by itself, so that it has a completion time.
+    pub const fn ends(&self) -> bool {
+        self.size.is_some() || self.stop.is_some()
+    }
+}
+
+impl FromStr for ListedFlow {
+    type Err = String;
+
+    /// Reads `down,rtt=40ms,size=1mb`; the direction may be given as `toward=down` too.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut toward = None;
+        let mut seen: Vec<&str> = Vec::new();
+        let mut flow = Self {
+            toward: Toward::Up,
+            rtt: None,
+            start: None,
+            stop: None,
+            size: None,
+            rate: None,
+            tcp: None,
+            sack: None,
+            mss: None,
+            ack_policy: None,
+        };
+        let (mut every, mut delay) = (None, None);
+        for part in text.split(',').map(str::trim) {
+            let (key, value) = match part {
+                "up" | "down" => ("toward", part),
+                _ => part
+                    .split_once('=')
+                    .ok_or_else(|| format!("'{part}' is no key with a value; {FORM}"))?,
+            };
+            let (key, value) = (key.trim(), value.trim());
+            if seen.contains(&key) {
+                return Err(format!("{key} stands twice; {FORM}"));
+            }
+            seen.push(key);
+            match key {
+                "toward" => toward = Some(value.parse::<Toward>().map_err(in_part(part))?),
+                "rtt" => flow.rtt = Some(value.parse().map_err(in_part(part))?),
+                "start" => flow.start = Some(value.parse().map_err(in_part(part))?),
+                "stop" => flow.stop = Some(value.parse().map_err(in_part(part))?),
+                "size" => flow.size = Some(value.parse().map_err(in_part(part))?),
+                "rate" => flow.rate = Some(value.parse().map_err(in_part(part))?),
+                "tcp" => flow.tcp = Some(value.parse().map_err(in_part(part))?),
+                "sack" => {
+                    let sack = value.parse::<bool>();
+                    flow.sack =
+                        Some(sack.map_err(|_| format!("{part}: unknown; use true or false"))?);
+                }
+                "mss" => {
+                    let size: Bytes = value.parse().map_err(in_part(part))?;
+                    flow.mss = Some(u32::try_from(size.0).unwrap_or(u32::MAX));
+                }
+                "delayed-ack" => delay = Some(value.parse::<Duration>().map_err(in_part(part))?),
+                "ack-every" => {
+                    let packets = value.parse::<u32>();
+                    every = Some(packets.map_err(|_| format!("{part}: not a whole number"))?);
+                }
+                other => return Err(format!("unknown key '{other}'; {FORM}")),
+            }
+        }
+        if every.is_some() || delay.is_some() {
+            flow.ack_policy = Some(AckPolicy::of(every, delay));
+        }
+        flow.toward = toward.ok_or_else(|| format!("no direction; {FORM}"))?;
+        Ok(flow)
+    }
+}
+
+fn in_part<E: fmt::Display>(part: &str) -> impl FnOnce(E) -> String + '_ {
+    move |error| format!("{part}: {error}")
+}
+
+impl fmt::Display for ListedFlow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.toward)?;
+        let mut put = |key, value: Option<&dyn fmt::Display>| match value {
+            Some(value) => write!(f, ",{key}={value}"),
+            None => Ok(()),
+        };
+        put("rtt", self.rtt.as_ref().map(|v| v as _))?;
+        put("start", self.start.as_ref().map(|v| v as _))?;
+        put("stop", self.stop.as_ref().map(|v| v as _))?;
+        put("size", self.size.as_ref().map(|v| v as _))?;
+        put("rate", self.rate.as_ref().map(|v| v as _))?;
+        put("tcp", self.tcp.as_ref().map(|v| v as _))?;
+        put("sack", self.sack.as_ref().map(|v| v as _))?;
+        let mss = self.mss.map(|mss| Bytes(mss.into()));
+        put("mss", mss.as_ref().map(|v| v as _))?;
+        match self.ack_policy {
+            None => Ok(()),
+            Some(policy) => {
+                let (packets, timeout) = policy.parts();
+                put("ack-every", Some(&packets))?;
+                match policy {
+                    AckPolicy::EveryPacket => Ok(()),
+                    _ => put("delayed-ack", Some(&timeout)),
+                }
+            }
+        }
+    }
+}
+
+crate::scenario::serde_as_string!(ListedFlow);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_reads_as_it_is_written() {
+        for text in [
+            "down",
+            "up,rtt=20ms..300ms,start=1s,stop=2s,size=1mb,rate=100kbit,tcp=cubic,sack=false,mss=1000b",
+            "down,ack-every=2,delayed-ack=40ms",
+            "down,ack-every=1",
+            "up,start=0ns,ack-every=4,delayed-ack=100ms",
+        ] {
+            assert_eq!(text.parse::<ListedFlow>().unwrap().to_string(), text);
+        }
+        let spaced: ListedFlow = "rtt = 40ms, toward = down".parse().unwrap();
+        assert_eq!(spaced.to_string(), "down,rtt=40ms");
+        let delayed: ListedFlow = "down,delayed-ack=40ms".parse().unwrap();
+        let policy = AckPolicy::Delayed(Duration::from_millis(40));
+        assert_eq!(delayed.ack_policy, Some(policy));
+    }
+
+    #[test]
+    fn a_wrong_part_of_a_flow_is_named() {
+        let error = |text: &str| text.parse::<ListedFlow>().unwrap_err();
+        assert!(error("rtt=40ms").starts_with("no direction; write it like down"));
+        assert!(error("down,size").starts_with("'size' is no key with a value; write it"));
+        assert!(error("down,sise=1mb").starts_with("unknown key 'sise'; write it like"));
+        assert!(error("down,up").starts_with("toward stands twice"));
+        assert!(error("toward=left").starts_with("toward=left: unknown; use up or down"));
+        assert!(error("down,rtt=40").starts_with("rtt=40: no unit; use s"));
+        assert!(error("down,tcp=red").starts_with("tcp=red: unknown; use reno"));
+        assert!(error("down,ack-every=x").starts_with("ack-every=x: not a whole number"));
+    }
+}
