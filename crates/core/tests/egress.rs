@@ -149,3 +149,24 @@ fn what_a_discipline_holds_back_is_no_lateness() {
     let whole = starts[99].saturating_since(starts[0]);
     assert!(whole >= Duration::from_millis(98 * 24), "{whole}");
 }
+
+#[test]
+fn an_unshaped_egress_sends_whenever_it_is_asked() {
+    let config = golden::config(&Standard, "droptail").unwrap();
+    let mut egress = Egress::unshaped(build(&config).unwrap());
+    let now = Instant::from_nanos(5);
+    for number in 0..3 {
+        let header = Header {
+            arrival: now,
+            len: 1500,
+            ..Header::default()
+        };
+        egress.enqueue(now, Numbered::new(number, header), &mut Discard);
+    }
+    assert_eq!(egress.next(), Some(now));
+    for number in 0..3 {
+        let packet = egress.dequeue(now, &mut Discard).unwrap();
+        assert_eq!(packet.number, number);
+    }
+    assert_eq!(egress.next(), None);
+}

@@ -3,7 +3,7 @@
 #[path = "common/frames.rs"]
 mod frames;
 
-use asymq_core::frame::{FlowKey, Parsed, parse};
+use asymq_core::frame::{FlowKey, Parsed, ack_info, ack_info_of_trusted, parse, parse_prefix};
 use asymq_core::packet::{Protocol, flags};
 use etherparse::{IpHeaders, IpNumber, Ipv6FragmentHeader, TcpHeader};
 use frames::*;
@@ -293,4 +293,46 @@ fn both_directions_of_a_conversation_know_each_other() {
         assert_eq!(FlowKey::reverse(there), back);
         assert_eq!(FlowKey::reverse(back), there);
     }
+}
+
+#[test]
+fn a_prefix_with_all_headers_says_what_the_whole_frame_says() {
+    let key = FlowKey::new(KEY);
+    for ip in [ipv4(), ipv4_with_options(), ipv6(), ipv6_with_extensions()] {
+        let packet = packet(ip, ack(SACK), &[7; 900]);
+        let inner = IpNumber(if packet[0] >> 4 == 4 { 4 } else { 41 });
+        for frame in [
+            ethernet(&packet),
+            tagged(&[], 0x8864, &pppoe(9, &packet)),
+            tagged(&[(0x8100, 5)], 0x8864, &pppoe(9, &packet)),
+            ethernet(&ipv4_of(inner, &packet)),
+            ethernet(&ipv6_of(inner, &packet)),
+        ] {
+            let whole = facts(&frame);
+            assert_eq!(whole.header.payload, 900);
+            for captured in 0..=frame.len() {
+                let prefix = &frame[..captured];
+                let parsed = parse_prefix(prefix, frame.len(), &key);
+                // The fixed part of the TCP header is all that is read of it.
+                if captured >= usize::from(whole.transport) + 20 {
+                    assert_eq!(parsed, whole, "{captured}");
+                } else {
+                    assert_eq!(parsed.header.protocol, Protocol::Opaque, "{captured}");
+                }
+            }
+            // A frame that ended before its IP packet does is opaque, however much of it is at hand.
+            let cut = parse_prefix(&frame[..200], frame.len() - 1, &key);
+            assert_eq!(cut.header.protocol, Protocol::Opaque);
+        }
+    }
+}
+
+#[test]
+fn a_checksum_that_the_hardware_completes_is_not_verified() {
+    let mut frame = ethernet(&packet(ipv4(), ack(SACK), &[]));
+    let transport = facts(&frame).transport;
+    let right = ack_info(&frame, transport).unwrap();
+    frame[usize::from(transport) + 16] ^= 1;
+    assert_eq!(ack_info(&frame, transport), None);
+    assert_eq!(ack_info_of_trusted(&frame, transport), Some(right));
 }

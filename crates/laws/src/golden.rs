@@ -2,11 +2,13 @@
 //! say that nothing changed, not that it is right.
 
 use crate::packet::Numbered;
+use alloc::string::String;
+use alloc::vec::Vec;
 use asymq_core::catalog::{Catalog, Config, ConfigError, Params, Place, resolve};
 use asymq_core::packet::{Flow, Header, Protocol, flags};
 use asymq_core::qdisc::{Dequeue, Qdisc, Reason, Sink};
 use asymq_core::units::{Instant, Limit, Rate};
-use std::fmt::Write;
+use core::fmt::Write;
 
 /// One packet a line: microseconds, kind, flow, bytes, acknowledgement number.
 const INPUT: &str = include_str!("golden-input.txt");

@@ -17,13 +17,21 @@
 //! obey(&Standard, &config, &[Step::Dequeue, Step::DrainAll]);
 //! ```
 
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+#[cfg(feature = "std")]
 pub mod choice;
+#[cfg(feature = "std")]
 pub mod fuzz;
 pub mod golden;
+#[cfg(feature = "std")]
 mod law;
 mod packet;
 #[cfg(feature = "strategy")]
 pub mod strategy;
 
+#[cfg(feature = "std")]
 pub use law::{Step, obey};
 pub use packet::Numbered;

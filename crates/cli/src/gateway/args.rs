@@ -3,10 +3,12 @@
 use asymq_args::{
     BadArgument, QdiscParams, ScenarioError, downlink_parameter, qdisc_choice, read_flags,
 };
-use asymq_core::catalog::{Catalog, Params, Place, resolve};
+use asymq_core::catalog::{
+    Catalog, Params, Place, default_buffer, link_rate, resolve, surroundings,
+};
 use asymq_core::hold::RegeneratorParams;
 use asymq_core::overhead::{Overhead, OverheadError};
-use asymq_core::units::{Bytes, Limit, Rate, UnitError};
+use asymq_core::units::{Bytes, Limit, Rate};
 use asymq_gateway::{GatewayConfig, LinkConfig, STATE, Stage};
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
@@ -414,32 +416,6 @@ impl LinkArgs {
 /// What `--qdisc-down` says where frames pass at once.
 const NONE: &str = "none";
 
-/// What real packets suggest: Linux's ACKs carry timestamps, and it delays them.
-fn surroundings(overhead: &Overhead) -> Params {
-    let charged = |packet: u32| {
-        let frame = if overhead.counts_frames() { 14 } else { 0 };
-        Bytes(overhead.charge_len(packet + frame).into()).to_string()
-    };
-    [
-        ("ack-size", charged(52)),
-        ("data-size", charged(1500)),
-        ("data-per-ack", "auto".to_owned()),
-    ]
-    .into_iter()
-    .collect()
-}
-
-/// A rate that a gateway can keep: below, a full frame takes seconds and TCP gives up; above, one
-/// core forwards no more.
-fn link_rate(text: &str) -> Result<Rate, String> {
-    const RANGE: std::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
-    let rate: Rate = text.parse().map_err(|error: UnitError| error.to_string())?;
-    match RANGE.contains(&rate.bits_per_sec()) {
-        true => Ok(rate),
-        false => Err("out of range; use 8kbit to 100gbit".into()),
-    }
-}
-
 fn bad(argument: &str, message: String) -> BadArgument {
     BadArgument {
         argument: argument.into(),
@@ -462,13 +438,6 @@ fn keywords(words: &str) -> String {
 
 fn overhead_words(words: &str) -> Result<String, OverheadError> {
     keywords(words).parse::<Overhead>().map(|_| words.into())
-}
-
-/// AQ's 50 packets, or 100 ms of full frames where that is more: short of what a fast link
-/// needs otherwise, and at most some 120 MB at 10 Gbit/s.
-fn default_buffer(up: Rate) -> Limit {
-    let packets = up.bits_per_sec() / (10 * 8 * 1514);
-    Limit::Packets(u32::try_from(packets.clamp(50, 100_000)).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

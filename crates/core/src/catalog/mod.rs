@@ -12,6 +12,7 @@ mod entry;
 mod parameter;
 mod params;
 mod parts;
+mod real;
 mod resolve;
 
 pub use build::Standard;
@@ -20,6 +21,7 @@ pub use config::Config;
 pub use entry::{Entry, Group, Role};
 pub use parameter::{Context, Default, Kind, Parameter};
 pub use params::Params;
+pub use real::{default_buffer, link_rate, surroundings};
 pub use resolve::{ConfigError, Place, known_parameters, resolve};
 
 use crate::decide::aqm::Aqm;

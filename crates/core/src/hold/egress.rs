@@ -46,10 +46,23 @@ impl<P: Packet> Egress<P> {
         }
     }
 
+    /// A discipline whose packets somebody else shapes: it may send whenever it is asked.
+    pub fn unshaped(qdisc: Box<dyn Qdisc<P> + Send>) -> Self {
+        Self {
+            transmitter: Transmitter::unshaped(),
+            ..Self::new(qdisc, Rate::MAX)
+        }
+    }
+
     /// Counts on from `meters`, those of what stood here before; nothing waits in either.
     #[must_use]
     pub fn counting_from(self, meters: Meters) -> Self {
         Self { meters, ..self }
+    }
+
+    /// The same, of one that stays where it is.
+    pub fn count_from(&mut self, meters: Meters) {
+        self.meters = meters;
     }
 
     /// Takes a packet that arrives at `now`, which its header says too.
@@ -157,14 +170,19 @@ impl<P: Packet> Egress<P> {
 
     /// Takes out all that waits, in the order of its arrival, as if it had never come.
     pub fn take_backlog(&mut self) -> Vec<P> {
-        let mut waiting: Vec<P> = core::iter::from_fn(|| self.qdisc.drain()).collect();
+        let mut waiting: Vec<P> = core::iter::from_fn(|| self.drain()).collect();
         // A discipline hands over the oldest of a class or flow first; ties keep that order.
         waiting.sort_by_key(|packet| packet.header().arrival);
-        for packet in &waiting {
-            self.meters.hands_over(packet.header());
-        }
-        self.waiting = 0;
         waiting
+    }
+
+    /// Takes out one packet whatever the schedule says, the oldest of its class or flow, as if it had
+    /// never come.
+    pub fn drain(&mut self) -> Option<P> {
+        let packet = self.qdisc.drain()?;
+        self.meters.hands_over(packet.header());
+        self.waiting = self.waiting.wrapping_sub(1);
+        Some(packet)
     }
 
     /// The discipline.

@@ -68,6 +68,19 @@ impl Transmitter {
         }
     }
 
+    /// A transmitter that is always free, because somebody else shapes.
+    pub const fn unshaped() -> Self {
+        // A reciprocal of nothing: every packet takes no time.
+        let tx = TxTime {
+            reciprocal: 0,
+            ..TxTime::new(Rate::MAX)
+        };
+        Self {
+            tx,
+            free_at: Instant::ZERO,
+        }
+    }
+
     /// When the next packet may start.
     #[inline]
     pub const fn free_at(&self) -> Instant {
@@ -148,6 +161,16 @@ mod tests {
             transmitter.start(now, 1500);
         }
         assert_eq!(transmitter.free_at(), at(1_000 + 1000 * 1_200));
+    }
+
+    #[test]
+    fn a_transmitter_without_a_rate_is_always_free() {
+        let mut transmitter = Transmitter::unshaped();
+        for now in [at(0), at(1), at(1), at(50_000)] {
+            transmitter.not_before(now);
+            assert_eq!(transmitter.start(now, 1 << 16), Duration::ZERO);
+            assert_eq!(transmitter.free_at(), now);
+        }
     }
 
     #[test]

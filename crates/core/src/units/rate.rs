@@ -16,9 +16,12 @@ const BITS: &[(u64, &str)] = &[
 ];
 
 impl Rate {
+    /// 1 Tbit/s.
+    pub const MAX: Self = Self(NonZeroU64::new(1_000_000_000_000).unwrap());
+
     /// The rate of `bits` per second; `None` if zero or above 1 Tbit/s.
     pub const fn from_bits_per_sec(bits: u64) -> Option<Self> {
-        if bits > 1_000_000_000_000 {
+        if bits > Self::MAX.bits_per_sec() {
             return None;
         }
         match NonZeroU64::new(bits) {

@@ -31,6 +31,16 @@ mod kind {
 /// wrong: what such an ACK says is not to be believed, and not to be lost either, so that it waits in
 /// plain order.
 pub fn ack_info(frame: &[u8], transport: u16) -> Option<AckInfo> {
+    read_ack(frame, transport, segment_is_right)
+}
+
+/// The same of an ACK whose checksum is not to be verified: this machine made it and leaves the checksum
+/// to the hardware, or the hardware has verified it.
+pub fn ack_info_of_trusted(frame: &[u8], transport: u16) -> Option<AckInfo> {
+    read_ack(frame, transport, |_| true)
+}
+
+fn read_ack(frame: &[u8], transport: u16, is_right: fn(&Ip<'_>) -> bool) -> Option<AckInfo> {
     const CONTROL: u16 = flags::ACK | flags::SYN | flags::FIN | flags::RST;
     const RESERVED: u16 = 0x0e00;
     const FLAG_BITS: u16 = 0x01ff;
@@ -39,7 +49,8 @@ pub fn ack_info(frame: &[u8], transport: u16) -> Option<AckInfo> {
     if bits & CONTROL != flags::ACK {
         return None;
     }
-    let around = Around::read(frame, transport).filter(|around| around.payload == header.len())?;
+    let around =
+        Around::read(frame, transport, is_right).filter(|around| around.payload == header.len())?;
     let mut info = AckInfo {
         seq: long(header.get(SEQUENCE..)?)?,
         ack: long(header.get(ACK_NUMBER..)?)?,
@@ -69,10 +80,10 @@ struct Around {
 impl Around {
     /// `None` if there is no segment at `transport`, or a checksum is wrong.
     #[inline]
-    fn read(frame: &[u8], transport: u16) -> Option<Self> {
-        let link = link::read(frame);
+    fn read(frame: &[u8], transport: u16, is_right: fn(&Ip<'_>) -> bool) -> Option<Self> {
+        let link = link::read(frame, frame.len());
         let packet = link.packet(frame);
-        let outer = Ip::read(link.carries?, packet)?;
+        let outer = Ip::read(link.carries?, packet, 0)?;
         let mut hash = hash_of(frame, &link);
         hash = mix(hash, outer.traffic_class.into());
         let inner = match outer.tunnels() {
@@ -83,7 +94,7 @@ impl Around {
                         .into_iter()
                         .fold(hash, |hash, half| mix(hash, half as u64)),
                 };
-                let inner = Ip::read(version, outer.payload)?;
+                let inner = Ip::read(version, outer.payload, 0)?;
                 hash = mix(hash, inner.traffic_class.into());
                 Some(inner)
             }
@@ -96,7 +107,7 @@ impl Around {
             && link.len + headers == usize::from(transport)
             && ip_header_is_right(&outer, packet)
             && ip_header_is_right(ip, inner_packet)
-            && segment_is_right(ip);
+            && is_right(ip);
         right.then_some(Self {
             payload: ip.payload.len(),
             options: outer.has_options() || ip.has_options(),

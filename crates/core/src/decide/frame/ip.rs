@@ -30,23 +30,34 @@ pub(super) struct Ip<'a> {
     pub(super) len: u32,
     /// Length of the headers, options and extension headers included.
     pub(super) header_len: usize,
+    /// What follows the headers, as far as it is at hand.
     pub(super) payload: &'a [u8],
+    /// Bytes of the payload that are not at hand.
+    pub(super) missing: usize,
 }
 
 impl<'a> Ip<'a> {
-    /// `None` if it is not the version announced, or not whole, or its lengths contradict each other.
-    /// Bytes beyond its length are ignored.
+    /// Reads `bytes`, after which `missing` more were sent. `None` if it is not the version announced,
+    /// or not whole, or its lengths contradict each other. Bytes beyond its length are ignored.
     #[inline]
-    pub(super) fn read(version: Version, bytes: &'a [u8]) -> Option<Self> {
+    pub(super) fn read(version: Version, bytes: &'a [u8], missing: usize) -> Option<Self> {
         match version {
-            Version::V4 => Self::read_v4(bytes),
-            Version::V6 => Self::read_v6(bytes),
+            Version::V4 => Self::read_v4(bytes, missing),
+            Version::V6 => Self::read_v6(bytes, missing),
         }
+    }
+
+    /// Of a packet that ends after `end` bytes, what is at hand from `start` on, and how much is not.
+    #[inline]
+    fn cut(bytes: &[u8], missing: usize, start: usize, end: usize) -> Option<(&[u8], usize)> {
+        let beyond = end.saturating_sub(bytes.len());
+        let payload = bytes.get(start..end - beyond)?;
+        (beyond <= missing).then_some((payload, beyond))
     }
 
     /// RFC 791, section 3.1.
     #[inline]
-    fn read_v4(bytes: &'a [u8]) -> Option<Self> {
+    fn read_v4(bytes: &'a [u8], missing: usize) -> Option<Self> {
         const MORE_FRAGMENTS_OR_OFFSET: u16 = 0x3fff;
         let &[
             vihl,
@@ -75,6 +86,7 @@ impl<'a> Ip<'a> {
         if vihl >> 4 != 4 || header_len < 20 {
             return None;
         }
+        let (payload, missing) = Self::cut(bytes, missing, header_len, len.into())?;
         Some(Self {
             addresses: Addresses::V4(
                 u32::from_be_bytes([s0, s1, s2, s3]),
@@ -86,15 +98,16 @@ impl<'a> Ip<'a> {
             traffic_class: tos,
             len: len.into(),
             header_len,
-            payload: bytes.get(header_len..len.into())?,
+            payload,
+            missing,
         })
     }
 
     /// RFC 8200, sections 3 and 4.
     #[inline]
-    fn read_v6(bytes: &'a [u8]) -> Option<Self> {
+    fn read_v6(bytes: &'a [u8], missing: usize) -> Option<Self> {
         const FIXED: usize = 40;
-        let (fixed, rest) = bytes.split_first_chunk::<FIXED>()?;
+        let fixed = bytes.first_chunk::<FIXED>()?;
         if fixed[0] >> 4 != 6 {
             return None;
         }
@@ -104,6 +117,8 @@ impl<'a> Ip<'a> {
             let bytes = fixed[at..].first_chunk().copied().unwrap_or_default();
             u128::from_be_bytes(bytes)
         };
+        let end = FIXED + usize::from(payload_len);
+        let (payload, missing) = Self::cut(bytes, missing, FIXED, end)?;
         let mut ip = Self {
             addresses: Addresses::V6(address(8), address(24)),
             protocol: fixed[6],
@@ -112,7 +127,8 @@ impl<'a> Ip<'a> {
             traffic_class,
             len: FIXED as u32 + u32::from(payload_len),
             header_len: FIXED,
-            payload: rest.get(..payload_len.into())?,
+            payload,
+            missing,
         };
         ip.skip_extensions()?;
         Some(ip)

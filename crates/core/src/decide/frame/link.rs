@@ -17,10 +17,11 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// What it carries.
+    /// What it carries, as far as `frame` has it.
     #[inline]
     pub(super) fn packet<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
-        frame.get(self.len..self.end).unwrap_or_default()
+        let end = self.end.min(frame.len());
+        frame.get(self.len..end).unwrap_or_default()
     }
 }
 
@@ -38,13 +39,14 @@ mod ether {
     pub(super) const PPPOE_SESSION: u16 = 0x8864;
 }
 
+/// Reads the start of a frame of `wire_len` bytes.
 #[inline]
-pub(super) fn read(frame: &[u8]) -> Link {
+pub(super) fn read(frame: &[u8], wire_len: usize) -> Link {
     let mut link = Link {
         len: 14,
         scope: 0,
         carries: None,
-        end: frame.len(),
+        end: wire_len,
         length_at: None,
     };
     let Some(mut ether_type) = be16(frame, 12) else {
@@ -66,7 +68,7 @@ pub(super) fn read(frame: &[u8]) -> Link {
     match ether_type {
         ether::IPV4 => link.carries = Some(Version::V4),
         ether::IPV6 => link.carries = Some(Version::V6),
-        ether::PPPOE_SESSION => pppoe(frame, &mut link),
+        ether::PPPOE_SESSION => pppoe(frame, wire_len, &mut link),
         _ => {}
     }
     link
@@ -78,7 +80,7 @@ fn is_tag(ether_type: u16) -> bool {
 
 /// A session packet of RFC 2516, section 4: version and type 1, code 0, session, length, and a PPP
 /// protocol number of two bytes.
-fn pppoe(frame: &[u8], link: &mut Link) {
+fn pppoe(frame: &[u8], wire_len: usize, link: &mut Link) {
     const VERSION_TYPE_CODE: u16 = 0x1100;
     const PPP_IPV4: u16 = 0x0021;
     const PPP_IPV6: u16 = 0x0057;
@@ -90,7 +92,7 @@ fn pppoe(frame: &[u8], link: &mut Link) {
     };
     // The length counts from the PPP protocol on.
     let end = link.len + 6 + usize::from(length);
-    if end > frame.len() || length < 2 {
+    if end > wire_len || length < 2 {
         return;
     }
     link.end = end;

@@ -13,7 +13,7 @@ mod flow;
 mod ip;
 mod link;
 
-pub use ack::{ack_info, rewrite_ack};
+pub use ack::{ack_info, ack_info_of_trusted, rewrite_ack};
 pub use ecn::mark_ce;
 pub use flow::FlowKey;
 
@@ -38,14 +38,23 @@ pub struct Parsed {
 /// Bytes after the IP packet (the padding of a 60-byte frame) count for nothing.
 #[inline]
 pub fn parse(frame: &[u8], key: &FlowKey) -> Parsed {
-    let link = link::read(frame);
+    parse_prefix(frame, frame.len(), key)
+}
+
+/// Reads the first bytes of a frame of `wire_len` bytes, as a kernel has them at hand. What has all its
+/// headers in `prefix` is read as [`parse`] reads the whole.
+#[inline]
+pub fn parse_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Parsed {
+    let link = link::read(prefix, wire_len);
     let mut header = Header {
-        len: u32::try_from(frame.len()).unwrap_or(u32::MAX),
+        len: u32::try_from(wire_len).unwrap_or(u32::MAX),
         ..Header::default()
     };
     let mut transport = 0;
     if let Some(version) = link.carries {
-        transport = network(version, link.packet(frame), link.scope, &mut header, key)
+        let packet = link.packet(prefix);
+        let missing = link.end.saturating_sub(prefix.len());
+        transport = network(version, packet, missing, link.scope, &mut header, key)
             .map_or(0, |offset| link.len + offset);
     }
     Parsed {
@@ -67,15 +76,16 @@ const TCP: u8 = 6;
 fn network(
     version: Version,
     packet: &[u8],
+    missing: usize,
     scope: u64,
     header: &mut Header,
     key: &FlowKey,
 ) -> Option<usize> {
-    let outer = Ip::read(version, packet)?;
+    let outer = Ip::read(version, packet, missing)?;
     header.ip_len = outer.len;
     header.ecn = outer.ecn;
     let (ip, offset) = match outer.tunnels() {
-        Some(version) => match Ip::read(version, outer.payload) {
+        Some(version) => match Ip::read(version, outer.payload, outer.missing) {
             Some(inner) => {
                 let offset = outer.header_len + inner.header_len;
                 (inner, offset)
@@ -95,7 +105,7 @@ fn network(
     let mut tcp = false;
     header.protocol = match ip.protocol {
         _ if ip.fragment => Protocol::Opaque,
-        TCP => match Segment::read(ip.payload) {
+        TCP => match Segment::read(ip.payload, ip.missing) {
             Some(segment) => {
                 header.payload = segment.payload;
                 header.ack = segment.ack;
@@ -138,14 +148,14 @@ struct Segment {
 impl Segment {
     /// `None` if the header is not whole or its length is a lie.
     #[inline]
-    fn read(bytes: &[u8]) -> Option<Self> {
+    fn read(bytes: &[u8], missing: usize) -> Option<Self> {
         let &[p0, p1, p2, p3, _, _, _, _, a0, a1, a2, a3, f0, f1, ..] =
             bytes.first_chunk::<20>()?;
         let header_len = usize::from(f0 >> 4) * 4;
         if header_len < 20 {
             return None;
         }
-        let payload = bytes.len().checked_sub(header_len)?;
+        let payload = (bytes.len() + missing).checked_sub(header_len)?;
         Some(Self {
             ports: u32::from_be_bytes([p0, p1, p2, p3]),
             ack: u32::from_be_bytes([a0, a1, a2, a3]),

@@ -1,0 +1,44 @@
+//! What holds on real links, for gateway and kernel alike.
+
+use super::params::Params;
+use crate::decide::overhead::Overhead;
+use crate::units::{Bytes, Limit, Rate};
+use alloc::string::{String, ToString};
+
+/// What real packets suggest: Linux's ACKs carry timestamps, and it delays them.
+pub fn surroundings(overhead: &Overhead) -> Params {
+    let charged = |packet: u32| {
+        let frame = if overhead.counts_frames() { 14 } else { 0 };
+        Bytes(overhead.charge_len(packet + frame).into()).to_string()
+    };
+    [
+        ("ack-size", charged(52)),
+        ("data-size", charged(1500)),
+        ("data-per-ack", String::from("auto")),
+    ]
+    .into_iter()
+    .collect()
+}
+
+/// A rate that a real link can be shaped to: below, a full frame takes seconds and TCP gives up;
+/// above, one core forwards no more.
+///
+/// # Errors
+/// It is no rate, or out of range; the text says what to write instead.
+pub fn link_rate(text: &str) -> Result<Rate, String> {
+    const RANGE: core::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
+    let rate: Rate = text
+        .parse()
+        .map_err(|error: crate::units::UnitError| error.to_string())?;
+    match RANGE.contains(&rate.bits_per_sec()) {
+        true => Ok(rate),
+        false => Err("out of range; use 8kbit to 100gbit".into()),
+    }
+}
+
+/// AQ's 50 packets, or 100 ms of full frames where that is more: short of what a fast link
+/// needs otherwise, and at most some 120 MB at 10 Gbit/s.
+pub fn default_buffer(up: Rate) -> Limit {
+    let packets = up.bits_per_sec() / (10 * 8 * 1514);
+    Limit::Packets(u32::try_from(packets.clamp(50, 100_000)).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* What the C half and the Rust half of sch_asymq owe each other; ../src/abi.rs has the same. */
+#ifndef ASYMQ_H
+#define ASYMQ_H
+
+#include <linux/list.h>
+#include <linux/skbuff.h>
+#include <linux/types.h>
+#include "wire.h"
+
+struct asymq_instance;	/* Rust's */
+
+/* Memory of one instance: all that Rust allocates while it is built, freed at once. */
+struct asymq_arena {
+	struct list_head places;
+	size_t bytes;
+	bool exhausted;
+};
+
+/* Where a panic returns to: the frame of the guarded function, which is still there. */
+struct asymq_guard {
+	void *registers[8];
+};
+
+#ifdef CONFIG_X86_64
+/* guard_x86.S, in a form that objtool follows. */
+int asymq_setjmp(void **registers) __attribute__((returns_twice));
+void __noreturn asymq_longjmp(void **registers);
+#else
+#define asymq_setjmp(registers) __builtin_setjmp(registers)
+#define asymq_longjmp(registers) __builtin_longjmp(registers, 1)
+#endif
+
+struct asymq_bytes {
+	const u8 *place;
+	size_t len;
+};
+
+/* The first bytes of a packet, as a frame on Ethernet. */
+struct asymq_frame {
+	struct asymq_bytes start;
+	u32 wire_len;	/* bytes of the whole frame */
+	u32 charged;	/* what the device charges for it */
+	u16 segment;	/* payload of each segment of an aggregate; 0 if it is none */
+	u16 added;	/* bytes at its start that the packet does not have */
+	bool trusted;	/* its checksum is somebody else's care */
+};
+
+struct asymq_setup {
+	u64 now;
+	u64 secret[2];
+	const struct asymq_instance *before;
+	const struct asymq_bytes *words;
+	size_t count;
+	u32 queue_len;
+};
+
+struct asymq_built {
+	struct asymq_instance *instance;
+	u64 rate;	/* bit/s; 0 for no shaper */
+	u32 limit;	/* packets */
+	bool observes;
+	bool out_of_memory;
+	char error[320];
+};
+
+/* Rust's entry points. Each may end in asymq_host_panicked(): call them under a guard only. */
+void asymq_build(const struct asymq_setup *setup, struct asymq_built *built);
+void asymq_take_over(struct asymq_instance *instance, struct asymq_instance *old);
+void asymq_enqueue(struct asymq_instance *instance, void *host, u64 now, u64 arrival,
+		   struct sk_buff *skb, const struct asymq_frame *frame);
+struct sk_buff *asymq_dequeue(struct asymq_instance *instance, void *host, u64 now);
+u64 asymq_next(const struct asymq_instance *instance);
+void asymq_observe(struct asymq_instance *instance, u64 now, const struct asymq_frame *frame);
+void asymq_reset(struct asymq_instance *instance);
+void asymq_describe(const struct asymq_instance *instance, void *to);
+void asymq_show(const struct asymq_instance *instance, u64 now, void *to);
+#ifdef ASYMQ_TEST
+void asymq_selftest(const char *spoil, void *to);
+void asymq_inject_panic(void);
+#endif
+
+/* What Rust calls. */
+void *asymq_host_alloc(size_t size);
+void asymq_host_free(void *place);
+void __noreturn asymq_host_panicked(const char *file, size_t len, u32 line);
+void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered);
+void asymq_host_frame(struct sk_buff *skb, u8 *scratch, size_t capacity, struct asymq_frame *frame);
+bool asymq_host_mark(struct sk_buff *skb);
+void asymq_host_word(void *to, const char *name, size_t name_len, const char *value, size_t len);
+void asymq_host_value(void *to, const char *name, size_t len, u8 kind, u64 value);
+
+/* host.c */
+extern struct mutex asymq_building;
+void asymq_arena_init(struct asymq_arena *arena);
+void asymq_arena_free(struct asymq_arena *arena);
+/* Whatever is allocated by this task until asymq_arena_close() is the arena's. */
+void asymq_arena_open(struct asymq_arena *arena);
+void asymq_arena_close(void);
+
+/* A packet's first bytes; in `scratch` unless they lie in one piece. `charged` is the caller's. */
+void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity,
+		 struct asymq_frame *frame);
+
+struct asymq_guard **asymq_guard_slot(void);
+
+/*
+ * Runs a statement under a guard; false if it panicked. Only in functions that are not inlined, and
+ * whose variables are not read afterwards unless they are volatile. The caller has disabled bottom
+ * halves, or is the one who builds.
+ */
+#define asymq_guarded(statement)					\
+({									\
+	struct asymq_guard guard, **slot = asymq_guard_slot();		\
+	bool done = false;						\
+									\
+	*slot = &guard;							\
+	if (!asymq_setjmp(guard.registers)) {				\
+		statement;						\
+		done = true;						\
+	}								\
+	*asymq_guard_slot() = NULL;					\
+	done;								\
+})
+
+#endif

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* What Rust calls: memory while an instance is built, the way out of a panic, packets as frames. */
+
+#include <linux/if_arp.h>
+#include <linux/if_ether.h>
+#include <linux/if_vlan.h>
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/netdevice.h>
+#include <linux/percpu.h>
+#include <net/inet_ecn.h>
+#include <net/sch_generic.h>
+#include "asymq.h"
+
+/* The most that one instance may have: any owner of a user namespace can make one. */
+#define ASYMQ_MAX_BYTES (64UL << 20)
+
+/* One at a time is built, by a task that may sleep. */
+DEFINE_MUTEX(asymq_building);
+static struct asymq_arena *asymq_arena;
+static struct asymq_guard *asymq_build_guard;
+
+static DEFINE_PER_CPU(struct asymq_guard *, asymq_packet_guard);
+
+#ifdef ASYMQ_TEST
+static int fail_alloc;
+module_param(fail_alloc, int, 0644);
+MODULE_PARM_DESC(fail_alloc, "which allocation fails next; 0 for none");
+static unsigned int allocations;
+module_param(allocations, uint, 0644);
+MODULE_PARM_DESC(allocations, "allocations so far");
+#endif
+
+/* Packets pass with bottom halves disabled; an instance is built with them enabled. */
+static bool asymq_in_packet_path(void)
+{
+	return !in_task() || softirq_count();
+}
+
+struct asymq_guard **asymq_guard_slot(void)
+{
+	return asymq_in_packet_path() ? this_cpu_ptr(&asymq_packet_guard) : &asymq_build_guard;
+}
+
+void __noreturn asymq_host_panicked(const char *file, size_t len, u32 line)
+{
+	struct asymq_guard *guard = *asymq_guard_slot();
+
+	if (!asymq_arena || !asymq_arena->exhausted || asymq_in_packet_path())
+		pr_err_ratelimited("asymq: fault at %.*s:%u\n", (int)min_t(size_t, len, 200), file, line);
+	if (!guard)
+		BUG();
+	asymq_longjmp(guard->registers);
+}
+
+struct asymq_place {
+	struct list_head list;
+	size_t size;
+} __aligned(16);
+
+void asymq_arena_init(struct asymq_arena *arena)
+{
+	INIT_LIST_HEAD(&arena->places);
+	arena->bytes = 0;
+	arena->exhausted = false;
+}
+
+void asymq_arena_free(struct asymq_arena *arena)
+{
+	struct asymq_place *place, *next;
+
+	list_for_each_entry_safe(place, next, &arena->places, list)
+		kvfree(place);
+	asymq_arena_init(arena);
+}
+
+void asymq_arena_open(struct asymq_arena *arena)
+{
+	lockdep_assert_held(&asymq_building);
+	asymq_arena = arena;
+}
+
+void asymq_arena_close(void)
+{
+	asymq_arena = NULL;
+}
+
+void *asymq_host_alloc(size_t size)
+{
+	struct asymq_place *place = NULL;
+	struct asymq_arena *arena = asymq_arena;
+
+	if (asymq_in_packet_path() || !arena)
+		return NULL;
+#ifdef ASYMQ_TEST
+	allocations++;
+	if (fail_alloc > 0 && --fail_alloc == 0) {
+		arena->exhausted = true;
+		return NULL;
+	}
+#endif
+	if (size <= ASYMQ_MAX_BYTES - arena->bytes)
+		place = kvmalloc(sizeof(*place) + size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!place) {
+		arena->exhausted = true;
+		return NULL;
+	}
+	place->size = size;
+	arena->bytes += size;
+	list_add(&place->list, &arena->places);
+	return place + 1;
+}
+
+void asymq_host_free(void *address)
+{
+	struct asymq_place *place = (struct asymq_place *)address - 1;
+
+	/* Nothing is freed where packets pass: the arena has it until its end. */
+	if (asymq_in_packet_path() || !asymq_arena)
+		return;
+	asymq_arena->bytes -= place->size;
+	list_del(&place->list);
+	kvfree(place);
+}
+
+/*
+ * Rust reads Ethernet. A tag that the device will insert stands in the frame, and a device without
+ * Ethernet headers, or a packet that has come in and lost its own, gets one of zeros. What lies in
+ * one piece is shown where it lies.
+ */
+void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity,
+		 struct asymq_frame *frame)
+{
+	bool ethernet = !ingress && skb->dev && skb->dev->type == ARPHRD_ETHER;
+	unsigned int header = 0, from = 0, copy;
+	__be16 *type = (__be16 *)(scratch + 2 * ETH_ALEN);
+
+	frame->start.place = NULL;
+	frame->start.len = 0;
+	frame->wire_len = skb->len;
+	frame->added = 0;
+	frame->segment = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : 0;
+	frame->trusted = skb->ip_summed == CHECKSUM_PARTIAL || skb->ip_summed == CHECKSUM_UNNECESSARY;
+	if (ethernet && !skb_vlan_tag_present(skb)) {
+		if (skb_headlen(skb) >= min_t(unsigned int, skb->len, capacity)) {
+			frame->start.place = skb->data;
+			frame->start.len = min_t(unsigned int, skb_headlen(skb), capacity);
+			return;
+		}
+	} else {
+		if (ethernet) {
+			from = 2 * ETH_ALEN;
+			if (skb_copy_bits(skb, 0, scratch, from))
+				return;
+		} else {
+			from = max(skb_network_offset(skb), 0);
+			memset(scratch, 0, 2 * ETH_ALEN);
+		}
+		if (skb_vlan_tag_present(skb)) {
+			*type++ = skb->vlan_proto;
+			*type++ = htons(skb_vlan_tag_get(skb));
+		}
+		if (!ethernet)
+			*type++ = skb->protocol;
+		header = (u8 *)type - scratch;
+		if (from > skb->len)
+			return;
+		frame->wire_len = skb->len - from + header;
+		frame->added = ingress ? 0 : header - from;
+	}
+	copy = min_t(unsigned int, skb->len - from, capacity - header);
+	if (skb_copy_bits(skb, from, scratch + header, copy))
+		return;
+	frame->start.place = scratch;
+	frame->start.len = header + copy;
+}
+
+void asymq_host_frame(struct sk_buff *skb, u8 *scratch, size_t capacity, struct asymq_frame *frame)
+{
+	asymq_frame(skb, false, scratch, capacity, frame);
+}
+
+bool asymq_host_mark(struct sk_buff *skb)
+{
+	return INET_ECN_set_ce(skb);
+}

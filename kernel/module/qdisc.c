@@ -1,0 +1,749 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * sch_asymq: the disciplines of asymq as a qdisc. Rust decides which packet leaves, waits or goes; this
+ * file has packets, locks, timers and netlink.
+ *
+ * Every packet that waits is in q->waiting, in the order of arrival, whatever Rust knows of it. So a
+ * change builds a new instance and offers it all that waits; and after a fault of Rust's the same list
+ * is a FIFO at the shaped rate, until a change.
+ *
+ * Locks: RTNL for changes; the qdisc's own lock, inside the tree's, for all that packets touch, so that
+ * the ingress hook needs no other wherever in the tree the qdisc is.
+ */
+
+#include <linux/etherdevice.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/netfilter.h>
+#include <linux/random.h>
+#include <linux/rtnetlink.h>
+#include <linux/version.h>
+#include <net/pkt_sched.h>
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+#include <net/gso.h>
+#endif
+#include "asymq.h"
+
+#define ASYMQ_PREFIX 256
+#define ASYMQ_MAX_WORDS 64
+#define ASYMQ_MAX_WORD 192
+/* As the shaper of Rust's: lost time that is made up. */
+#define ASYMQ_MAX_LATE (5 * NSEC_PER_MSEC)
+
+struct asymq_sched {
+	spinlock_t lock;
+	struct asymq_instance *instance;	/* NULL after a fault */
+	struct asymq_instance *before;		/* the same even then: what was given */
+	struct asymq_arena arena;
+	struct sk_buff_head waiting;
+	struct qdisc_watchdog watchdog;
+	struct Qdisc *sch;
+
+	u64 rate;	/* bit/s; 0 for no shaper */
+	u32 limit;	/* packets, of the FIFO after a fault */
+	u64 free_at;	/* of that FIFO */
+	u32 faults;	/* since the last change */
+	bool observes;
+
+	/* During one call of Rust's. */
+	struct sk_buff *arriving;
+	struct sk_buff **to_free;
+	struct sk_buff *gone;
+	bool arriving_gone;
+	bool arriving_filtered;
+	unsigned int gone_packets;
+	unsigned int gone_bytes;
+
+	/* Gone while nothing waited, so that parents could not be told yet. */
+	unsigned int untold_packets;
+	unsigned int untold_bytes;
+
+	struct nf_hook_ops hook;
+	bool hooked;
+	u8 scratch[ASYMQ_PREFIX] __aligned(8);
+};
+
+/* In the packet's own area. */
+struct asymq_cb {
+	u64 arrival;
+};
+
+static struct asymq_cb *asymq_cb(struct sk_buff *skb)
+{
+	qdisc_cb_private_validate(skb, sizeof(struct asymq_cb));
+	return (struct asymq_cb *)qdisc_skb_cb(skb)->data;
+}
+
+static char *defaults[16];
+static int defaults_count;
+module_param_array(defaults, charp, &defaults_count, 0444);
+MODULE_PARM_DESC(defaults, "what a qdisc is where nothing is said, \"name value\" each, separated by commas");
+
+#ifdef ASYMQ_TEST
+static int inject_set(const char *text, const struct kernel_param *param)
+{
+	asymq_inject_panic();
+	return 0;
+}
+
+static const struct kernel_param_ops inject_ops = { .set = inject_set };
+module_param_cb(inject, &inject_ops, NULL, 0200);
+MODULE_PARM_DESC(inject, "the next packet finds a fault");
+
+static bool selftest = true;
+module_param(selftest, bool, 0444);
+MODULE_PARM_DESC(selftest, "run the golden traces when loaded");
+static char *spoil = "";
+module_param(spoil, charp, 0444);
+MODULE_PARM_DESC(spoil, "the discipline of whose recorded trace one byte is changed");
+#endif
+
+/* Guarded calls: each has a frame of its own, to which a panic returns. */
+
+static noinline bool asymq_try_build(const struct asymq_setup *setup, struct asymq_built *built)
+{
+	return asymq_guarded(asymq_build(setup, built));
+}
+
+static noinline bool asymq_try_take_over(struct asymq_instance *instance, struct asymq_instance *old)
+{
+	return asymq_guarded(asymq_take_over(instance, old));
+}
+
+static noinline bool asymq_try_enqueue(struct asymq_sched *q, u64 now, struct sk_buff *skb,
+				       struct asymq_frame *frame)
+{
+	return asymq_guarded(asymq_enqueue(q->instance, q, now, asymq_cb(skb)->arrival, skb, frame));
+}
+
+static noinline bool asymq_try_dequeue(struct asymq_sched *q, u64 now, struct sk_buff **skb, u64 *next)
+{
+	return asymq_guarded(({
+		*skb = asymq_dequeue(q->instance, q, now);
+		*next = asymq_next(q->instance);
+	}));
+}
+
+static noinline bool asymq_try_observe(struct asymq_sched *q, u64 now, struct asymq_frame *frame)
+{
+	return asymq_guarded(asymq_observe(q->instance, now, frame));
+}
+
+static noinline bool asymq_try_reset(struct asymq_sched *q)
+{
+	return asymq_guarded(asymq_reset(q->instance));
+}
+
+static noinline bool asymq_try_describe(struct asymq_sched *q, void *to)
+{
+	return asymq_guarded(asymq_describe(q->instance, to));
+}
+
+static noinline bool asymq_try_show(struct asymq_sched *q, u64 now, void *to)
+{
+	return asymq_guarded(asymq_show(q->instance, now, to));
+}
+
+/* Rust is not asked again before the next change. Its memory stays until then. */
+static void asymq_fault(struct asymq_sched *q)
+{
+	q->instance = NULL;
+	q->faults++;
+	q->free_at = ktime_get_ns();
+}
+
+/* Packets that leave the list. */
+
+static void asymq_take_out(struct asymq_sched *q, struct sk_buff *skb)
+{
+	struct Qdisc *sch = q->sch;
+
+	__skb_unlink(skb, &q->waiting);
+	sch->q.qlen--;
+	qdisc_qstats_backlog_dec(sch, skb);
+}
+
+void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered)
+{
+	struct asymq_sched *q = host;
+
+	asymq_take_out(q, skb);
+	if (skb == q->arriving) {
+		q->arriving_gone = true;
+		q->arriving_filtered = filtered;
+	} else {
+		q->gone_packets++;
+		q->gone_bytes += qdisc_pkt_len(skb);
+	}
+	if (!filtered)
+		qdisc_qstats_drop(q->sch);
+	if (q->to_free) {
+		__qdisc_drop(skb, q->to_free);
+	} else {
+		skb->next = q->gone;
+		q->gone = skb;
+	}
+}
+
+/* Tells the parents of packets that they have counted and that are gone. */
+static void asymq_tell_parents(struct asymq_sched *q)
+{
+	unsigned int packets = q->untold_packets + q->gone_packets;
+	unsigned int bytes = q->untold_bytes + q->gone_bytes;
+
+	q->gone_packets = 0;
+	q->gone_bytes = 0;
+	q->untold_packets = packets;
+	q->untold_bytes = bytes;
+	/* A class that is served now must not be told that it is empty. */
+	if (packets && q->sch->q.qlen) {
+		q->untold_packets = 0;
+		q->untold_bytes = 0;
+		qdisc_tree_reduce_backlog(q->sch, packets, bytes);
+	}
+}
+
+/* The FIFO after a fault. */
+
+static void asymq_fifo_enqueue(struct asymq_sched *q, struct sk_buff *skb)
+{
+	if (skb_queue_len(&q->waiting) > q->limit)
+		asymq_host_gone(q, skb, false);
+}
+
+static struct sk_buff *asymq_fifo_dequeue(struct asymq_sched *q, u64 now, u64 *next)
+{
+	struct sk_buff *skb = skb_peek(&q->waiting);
+
+	*next = q->free_at;
+	if (!skb || q->free_at > now)
+		return NULL;
+	if (q->rate) {
+		u64 start = max(q->free_at, now - ASYMQ_MAX_LATE);
+
+		q->free_at = start + div64_u64((u64)qdisc_pkt_len(skb) * 8 * NSEC_PER_SEC, q->rate);
+	}
+	*next = q->free_at;
+	return skb;
+}
+
+/* Offers one packet, which joins the list first. */
+static void asymq_offer(struct asymq_sched *q, u64 now, struct sk_buff *skb)
+{
+	struct Qdisc *sch = q->sch;
+	struct asymq_frame frame;
+
+	q->arriving = skb;
+	q->arriving_gone = false;
+	if (!sch->q.qlen)
+		q->free_at = max(q->free_at, now);
+	__skb_queue_tail(&q->waiting, skb);
+	sch->q.qlen++;
+	qdisc_qstats_backlog_inc(sch, skb);
+	if (q->instance) {
+		asymq_frame(skb, false, q->scratch, sizeof(q->scratch), &frame);
+		frame.charged = qdisc_pkt_len(skb);
+		if (!asymq_try_enqueue(q, now, skb, &frame))
+			asymq_fault(q);
+	}
+	if (!q->instance && !q->arriving_gone)
+		asymq_fifo_enqueue(q, skb);
+	q->arriving = NULL;
+}
+
+static int asymq_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	struct asymq_sched *q = qdisc_priv(sch);
+	u64 now = ktime_get_ns();
+	bool gone, filtered;
+
+	asymq_cb(skb)->arrival = now;
+	spin_lock(&q->lock);
+	q->to_free = to_free;
+	asymq_offer(q, now, skb);
+	q->to_free = NULL;
+	gone = q->arriving_gone;
+	filtered = q->arriving_filtered;
+	asymq_tell_parents(q);
+	spin_unlock(&q->lock);
+	if (!gone)
+		return NET_XMIT_SUCCESS;
+	/* A filtered packet is no loss to its sender, and nothing that a parent should count. */
+	return filtered ? NET_XMIT_SUCCESS | __NET_XMIT_STOLEN : NET_XMIT_DROP;
+}
+
+/* What the hardware would segment is segmented here, as sch_tbf does. */
+static int asymq_segment(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	netdev_features_t features = netif_skb_features(skb);
+	struct sk_buff *segs, *nskb;
+	unsigned int bytes = 0, whole = qdisc_pkt_len(skb);
+	int accepted = 0, ret;
+
+	segs = skb_gso_segment(skb, features & ~NETIF_F_GSO_MASK);
+	if (IS_ERR_OR_NULL(segs))
+		return qdisc_drop(skb, sch, to_free);
+	skb_list_walk_safe(segs, segs, nskb) {
+		unsigned int len = segs->len;
+
+		skb_mark_not_on_list(segs);
+		qdisc_skb_cb(segs)->pkt_len = len;
+		ret = asymq_enqueue_one(segs, sch, to_free);
+		if (ret == NET_XMIT_SUCCESS) {
+			accepted++;
+			bytes += len;
+		}
+	}
+	if (accepted) {
+		qdisc_tree_reduce_backlog(sch, 1 - accepted, whole - bytes);
+		consume_skb(skb);
+		return NET_XMIT_SUCCESS;
+	}
+	__qdisc_drop(skb, to_free);
+	return NET_XMIT_DROP;
+}
+
+static int asymq_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	if (skb_is_gso(skb))
+		return asymq_segment(skb, sch, to_free);
+	return asymq_enqueue_one(skb, sch, to_free);
+}
+
+/* Frees what went while nobody took it for freeing; outside the lock. */
+static void asymq_free_gone(struct sk_buff *gone)
+{
+	while (gone) {
+		struct sk_buff *next = gone->next;
+
+		skb_mark_not_on_list(gone);
+		kfree_skb(gone);
+		gone = next;
+	}
+}
+
+static struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
+{
+	struct asymq_sched *q = qdisc_priv(sch);
+	struct sk_buff *skb = NULL, *gone;
+	u64 now = ktime_get_ns(), next = U64_MAX;
+
+	spin_lock(&q->lock);
+	if (q->instance && !asymq_try_dequeue(q, now, &skb, &next))
+		asymq_fault(q);
+	if (!q->instance)
+		skb = asymq_fifo_dequeue(q, now, &next);
+	if (skb) {
+		asymq_take_out(q, skb);
+		qdisc_bstats_update(sch, skb);
+	} else if (sch->q.qlen) {
+		qdisc_qstats_overlimit(sch);
+		qdisc_watchdog_schedule_ns(&q->watchdog, max(next, now + 1));
+	}
+	gone = q->gone;
+	q->gone = NULL;
+	asymq_tell_parents(q);
+	spin_unlock(&q->lock);
+	asymq_free_gone(gone);
+	return skb;
+}
+
+static void asymq_qdisc_reset(struct Qdisc *sch)
+{
+	struct asymq_sched *q = qdisc_priv(sch);
+
+	qdisc_watchdog_cancel(&q->watchdog);
+	spin_lock_bh(&q->lock);
+	if (q->instance && !asymq_try_reset(q))
+		asymq_fault(q);
+	__skb_queue_purge(&q->waiting);
+	q->untold_packets = 0;
+	q->untold_bytes = 0;
+	sch->q.qlen = 0;
+	sch->qstats.backlog = 0;
+	spin_unlock_bh(&q->lock);
+}
+
+/* The reverse path. */
+
+#ifdef CONFIG_NETFILTER_INGRESS
+static unsigned int asymq_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	struct asymq_sched *q = priv;
+	struct asymq_frame frame;
+
+	spin_lock(&q->lock);
+	if (q->instance && q->observes) {
+		asymq_frame(skb, true, q->scratch, sizeof(q->scratch), &frame);
+		frame.charged = skb->len + (skb_mac_header_was_set(skb) ? skb_mac_header_len(skb) : 0);
+		if (!asymq_try_observe(q, ktime_get_ns(), &frame))
+			asymq_fault(q);
+	}
+	spin_unlock(&q->lock);
+	return NF_ACCEPT;
+}
+
+static void asymq_unhook(struct asymq_sched *q)
+{
+	if (!q->hooked)
+		return;
+	nf_unregister_net_hook(dev_net(qdisc_dev(q->sch)), &q->hook);
+	q->hooked = false;
+	/* Who is in the hook may still use the state. */
+	synchronize_net();
+}
+
+static int asymq_hook(struct asymq_sched *q)
+{
+	int err;
+
+	if (q->hooked)
+		return 0;
+	q->hook = (struct nf_hook_ops) {
+		.hook = asymq_ingress,
+		.dev = qdisc_dev(q->sch),
+		.priv = q,
+		.pf = NFPROTO_NETDEV,
+		.hooknum = NF_NETDEV_INGRESS,
+		.priority = INT_MIN,
+	};
+	err = nf_register_net_hook(dev_net(qdisc_dev(q->sch)), &q->hook);
+	q->hooked = !err;
+	return err;
+}
+#else
+static void asymq_unhook(struct asymq_sched *q)
+{
+}
+
+static int asymq_hook(struct asymq_sched *q)
+{
+	return 0;
+}
+#endif
+
+/* Changes. */
+
+/* The message of an error must live on until it is sent, after RTNL is free. */
+static void asymq_say(struct netlink_ext_ack *extack, const char *text)
+{
+	static char messages[8][336];
+	static unsigned int next;
+	char *message = messages[next++ % ARRAY_SIZE(messages)];
+
+	lockdep_assert_held(&asymq_building);
+	snprintf(message, sizeof(messages[0]), "asymq: %s", text);
+	if (extack)
+		extack->_msg = message;
+}
+
+static void asymq_default_words(struct asymq_bytes *words, size_t *count)
+{
+	int i;
+
+	for (i = 0; i < defaults_count; i++) {
+		words[i].place = defaults[i];
+		words[i].len = min_t(size_t, strlen(defaults[i]), ASYMQ_MAX_WORD);
+	}
+	*count = defaults_count;
+}
+
+static int asymq_words(struct nlattr *options, struct asymq_bytes *words, size_t *count)
+{
+	struct nlattr *attr;
+	int rest;
+
+	*count = 0;
+	if (!options)
+		return 0;
+	nla_for_each_nested(attr, options, rest) {
+		if (nla_type(attr) != TCA_ASYMQ_SET || *count == ASYMQ_MAX_WORDS)
+			return -EINVAL;
+		if (!nla_len(attr) || nla_len(attr) > ASYMQ_MAX_WORD)
+			return -EINVAL;
+		words[*count].place = nla_data(attr);
+		words[*count].len = strnlen(nla_data(attr), nla_len(attr));
+		(*count)++;
+	}
+	return rest ? -EINVAL : 0;
+}
+
+/* A new instance in a new arena. */
+static int asymq_make(struct asymq_sched *q, struct nlattr *options, struct asymq_arena *arena,
+		      struct asymq_built *built, struct netlink_ext_ack *extack)
+{
+	struct asymq_setup setup = {
+		.now = ktime_get_ns(),
+		.queue_len = qdisc_dev(q->sch)->tx_queue_len,
+	};
+	struct asymq_bytes *words;
+	bool whole;
+	int err;
+
+	words = kcalloc(ASYMQ_MAX_WORDS, sizeof(*words), GFP_KERNEL);
+	if (!words)
+		return -ENOMEM;
+	mutex_lock(&asymq_building);
+	err = asymq_words(options, words, &setup.count);
+	if (err) {
+		asymq_say(extack, "attributes that no tc of its own sends");
+		goto out;
+	}
+	if (!setup.count && !q->before)
+		asymq_default_words(words, &setup.count);
+	setup.words = words;
+	/* After a fault what was given is still whole: it is only read. */
+	setup.before = q->before;
+	get_random_bytes(setup.secret, sizeof(setup.secret));
+	asymq_arena_open(arena);
+	whole = asymq_try_build(&setup, built);
+	asymq_arena_close();
+	if (!whole) {
+		err = arena->exhausted ? -ENOMEM : -EFAULT;
+		asymq_say(extack, err == -ENOMEM ? "not enough memory; use lower limits"
+						 : "a fault; the kernel's log says where");
+	} else if (!built->instance) {
+		err = built->out_of_memory ? -ENOMEM : -EINVAL;
+		asymq_say(extack, built->error);
+	}
+out:
+	mutex_unlock(&asymq_building);
+	kfree(words);
+	return err;
+}
+
+static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
+{
+	struct asymq_sched *q = qdisc_priv(sch);
+	struct asymq_instance *old;
+	struct asymq_arena arena, old_arena;
+	struct asymq_built *built;
+	struct sk_buff_head waiting;
+	struct sk_buff *skb, *gone;
+	unsigned int dropped, bytes;
+	u64 now;
+	int err;
+
+	asymq_arena_init(&arena);
+	asymq_arena_init(&old_arena);
+	built = kzalloc(sizeof(*built), GFP_KERNEL);
+	if (!built)
+		return -ENOMEM;
+	err = asymq_make(q, options, &arena, built, extack);
+	if (!err && built->observes) {
+		err = asymq_hook(q);
+		if (err)
+			NL_SET_ERR_MSG_MOD(extack, "no ingress hook for the reverse path");
+	}
+	if (err)
+		goto out;
+
+	sch_tree_lock(sch);
+	spin_lock(&q->lock);
+	now = ktime_get_ns();
+	old = q->instance;
+	if (old && !asymq_try_take_over(built->instance, old))
+		q->faults++;
+	list_replace_init(&q->arena.places, &old_arena.places);
+	asymq_arena_init(&q->arena);
+	list_replace_init(&arena.places, &q->arena.places);
+	q->arena.bytes = arena.bytes;
+	q->instance = built->instance;
+	q->before = built->instance;
+	q->rate = built->rate;
+	q->limit = built->limit;
+	q->observes = built->observes;
+	q->faults = 0;
+	q->free_at = now;
+
+	/* All that waits is offered to the new instance, in the order of arrival. */
+	__skb_queue_head_init(&waiting);
+	skb_queue_splice_init(&q->waiting, &waiting);
+	dropped = sch->q.qlen;
+	bytes = sch->qstats.backlog;
+	sch->q.qlen = 0;
+	sch->qstats.backlog = 0;
+	while ((skb = __skb_dequeue(&waiting)))
+		asymq_offer(q, now, skb);
+	q->gone_packets = 0;
+	q->gone_bytes = 0;
+	dropped -= sch->q.qlen;
+	bytes -= sch->qstats.backlog;
+	gone = q->gone;
+	q->gone = NULL;
+	spin_unlock(&q->lock);
+	if (dropped)
+		qdisc_tree_reduce_backlog(sch, dropped, bytes);
+	if (sch->q.qlen)
+		qdisc_watchdog_schedule_ns(&q->watchdog, now + 1);
+	sch_tree_unlock(sch);
+	asymq_free_gone(gone);
+out:
+	if (!q->observes)
+		asymq_unhook(q);
+	kfree(built);
+	asymq_arena_free(&arena);
+	asymq_arena_free(&old_arena);
+	return err;
+}
+
+static int asymq_init(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
+{
+	struct asymq_sched *q = qdisc_priv(sch);
+
+	spin_lock_init(&q->lock);
+	__skb_queue_head_init(&q->waiting);
+	asymq_arena_init(&q->arena);
+	qdisc_watchdog_init(&q->watchdog, sch);
+	q->sch = sch;
+	return asymq_change(sch, options, extack);
+}
+
+/* Also after an init that failed. */
+static void asymq_destroy(struct Qdisc *sch)
+{
+	struct asymq_sched *q = qdisc_priv(sch);
+
+	asymq_unhook(q);
+	qdisc_watchdog_cancel(&q->watchdog);
+	asymq_arena_free(&q->arena);
+}
+
+/* What is shown. */
+
+void asymq_host_word(void *to, const char *name, size_t name_len, const char *value, size_t len)
+{
+	struct nlattr *attr = nla_reserve(to, TCA_ASYMQ_SET, name_len + 1 + len + 1);
+	char *text;
+
+	if (!attr)
+		return;
+	text = nla_data(attr);
+	memcpy(text, name, name_len);
+	text[name_len] = ' ';
+	memcpy(text + name_len + 1, value, len);
+	text[name_len + 1 + len] = 0;
+}
+
+void asymq_host_value(void *to, const char *name, size_t len, u8 kind, u64 value)
+{
+	struct asymq_value *place;
+	struct nlattr *attr;
+
+#ifdef ASYMQ_TEST
+	if (!to) {
+		if (!value)
+			pr_err("asymq: golden %.*s: differs\n", (int)len, name);
+		else
+			pr_info("asymq: golden %.*s: ok\n", (int)len, name);
+		return;
+	}
+#endif
+	attr = nla_reserve(to, TCA_ASYMQ_VALUE, sizeof(*place) + len);
+	if (!attr)
+		return;
+	place = nla_data(attr);
+	place->value = value;
+	place->kind = kind;
+	memcpy(place->name, name, len);
+}
+
+static int asymq_dump(struct Qdisc *sch, struct sk_buff *skb)
+{
+	struct asymq_sched *q = qdisc_priv(sch);
+	struct nlattr *nest = nla_nest_start_noflag(skb, TCA_OPTIONS);
+
+	if (!nest)
+		return -EMSGSIZE;
+	spin_lock_bh(&q->lock);
+	if (q->instance && !asymq_try_describe(q, skb))
+		asymq_fault(q);
+	spin_unlock_bh(&q->lock);
+	return nla_nest_end(skb, nest);
+}
+
+static int asymq_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
+{
+	struct asymq_sched *q = qdisc_priv(sch);
+	struct nlattr *nest = nla_nest_start_noflag(dump->skb, TCA_STATS_APP);
+
+	if (!nest)
+		return -1;
+	spin_lock_bh(&q->lock);
+	if (q->instance && !asymq_try_show(q, ktime_get_ns(), dump->skb))
+		asymq_fault(q);
+	if (q->faults)
+		nla_put_u32(dump->skb, TCA_ASYMQ_FAILED, q->faults);
+	spin_unlock_bh(&q->lock);
+	nla_nest_end(dump->skb, nest);
+	return 0;
+}
+
+static struct Qdisc_ops asymq_ops __read_mostly = {
+	.id = "asymq",
+	.priv_size = sizeof(struct asymq_sched),
+	.enqueue = asymq_qdisc_enqueue,
+	.dequeue = asymq_qdisc_dequeue,
+	.peek = qdisc_peek_dequeued,
+	.init = asymq_init,
+	.reset = asymq_qdisc_reset,
+	.destroy = asymq_destroy,
+	.change = asymq_change,
+	.dump = asymq_dump,
+	.dump_stats = asymq_dump_stats,
+	.owner = THIS_MODULE,
+};
+
+#ifdef ASYMQ_TEST
+static noinline bool asymq_try_selftest(void)
+{
+	return asymq_guarded(asymq_selftest(spoil, NULL));
+}
+
+static int asymq_run_selftest(void)
+{
+	struct asymq_arena arena;
+	bool whole;
+
+	if (!selftest)
+		return 0;
+	asymq_arena_init(&arena);
+	mutex_lock(&asymq_building);
+	asymq_arena_open(&arena);
+	whole = asymq_try_selftest();
+	asymq_arena_close();
+	mutex_unlock(&asymq_building);
+	asymq_arena_free(&arena);
+	return whole ? 0 : -EFAULT;
+}
+#else
+static int asymq_run_selftest(void)
+{
+	return 0;
+}
+#endif
+
+static int __init asymq_module_init(void)
+{
+	int err = asymq_run_selftest();
+
+	return err ?: register_qdisc(&asymq_ops);
+}
+
+static void __exit asymq_module_exit(void)
+{
+	unregister_qdisc(&asymq_ops);
+	/* Freed instances of the ingress hook end in callbacks. */
+	rcu_barrier();
+}
+
+module_init(asymq_module_init);
+module_exit(asymq_module_exit);
+MODULE_LICENSE("Dual MIT/GPL");
+MODULE_DESCRIPTION("asymq: queue disciplines for asymmetric access links");
+#ifdef MODULE_ALIAS_NET_SCH
+MODULE_ALIAS_NET_SCH("asymq");
+#else
+MODULE_ALIAS("sch_asymq");
+#endif

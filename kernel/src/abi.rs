@@ -1,0 +1,192 @@
+//! What the C half calls; `module/asymq.h` declares the same.
+//!
+//! C calls each under a guard: a panic returns to C, which goes on without the instance. All memory of
+//! an instance is in an arena of C's, which is freed whole: nothing here is ever dropped for that.
+
+use crate::host::{Handle, Host, Listener};
+use crate::instance::Instance;
+use crate::request::{Refusal, describe, merge};
+use alloc::boxed::Box;
+use asymq_core::hold::BuildError;
+use asymq_core::units::Instant;
+use core::ffi::c_void;
+use core::slice;
+
+/// The first bytes of a packet, as a frame on Ethernet.
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct Frame {
+    start: Bytes,
+    /// How many bytes the frame has, those not at hand included.
+    pub(crate) wire_len: u32,
+    /// What the device charges for it.
+    pub(crate) charged: u32,
+    /// Payload of each segment of an aggregate; 0 if it is none.
+    pub(crate) segment: u16,
+    /// Bytes at its start that the packet does not have.
+    pub(crate) added: u16,
+    /// Whether its checksum is somebody else's care.
+    pub(crate) trusted: bool,
+}
+
+#[repr(C)]
+struct Bytes {
+    place: *const u8,
+    len: usize,
+}
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Self {
+            place: core::ptr::null(),
+            len: 0,
+        }
+    }
+}
+
+impl Frame {
+    /// What is at hand.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if self.start.place.is_null() {
+            return &[];
+        }
+        // SAFETY: C sets both, for as long as it keeps the lock or the scratch memory.
+        unsafe { slice::from_raw_parts(self.start.place, self.start.len) }
+    }
+}
+
+/// What is asked for.
+#[repr(C)]
+pub(crate) struct Setup {
+    now: u64,
+    secret: [u64; 2],
+    /// The instance that is changed; null for a new one.
+    before: *const Instance,
+    words: *const Bytes,
+    count: usize,
+    queue_len: u32,
+}
+
+/// What was made of it.
+#[repr(C)]
+pub(crate) struct Built {
+    /// Null if it was refused.
+    instance: *mut Instance,
+    /// Bit/s to shape to; 0 if it is not to be shaped.
+    rate: u64,
+    /// Packets that may wait.
+    limit: u32,
+    observes: bool,
+    /// Whether memory is what it lacks, instead of sense.
+    out_of_memory: bool,
+    /// Why it was refused.
+    error: [u8; 320],
+}
+
+impl Built {
+    fn refuse(&mut self, text: &str) {
+        let room = self.error.len() - 1;
+        for (slot, byte) in self.error.iter_mut().take(room).zip(text.bytes()) {
+            *slot = byte;
+        }
+    }
+}
+
+/// Builds an instance. `built` is zeros.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
+    // SAFETY: null, or an instance whose lock or whose only changer the caller is.
+    let before = unsafe { setup.before.as_ref() };
+    let words = match setup.count {
+        0 => &[],
+        // SAFETY: C has so many.
+        count => unsafe { slice::from_raw_parts(setup.words, count) },
+    };
+    let words = words.iter().map(|word| {
+        // SAFETY: C has so many bytes of it.
+        let bytes = unsafe { slice::from_raw_parts(word.place, word.len) };
+        core::str::from_utf8(bytes).ok()
+    });
+    let given = merge(before.map(|instance| &instance.given), words);
+    let described = given.and_then(|given| {
+        let description = describe(&given, setup.queue_len)?;
+        Ok((given, description))
+    });
+    let (given, description) = match described {
+        Ok(described) => described,
+        Err(Refusal(text)) => return built.refuse(&text),
+    };
+    let (rate, limit) = (description.config.link, description.config.limit);
+    let shaped = description.shaped;
+    let now = Instant::from_nanos(setup.now);
+    match Instance::build(now, setup.secret, given, description) {
+        Ok(instance) => {
+            built.rate = if shaped { rate.bits_per_sec() } else { 0 };
+            built.limit = asymq_core::hold::capacity(limit).unwrap_or(u32::MAX);
+            built.observes = instance.observes();
+            built.instance = Box::into_raw(Box::new(instance));
+        }
+        Err(error) => {
+            built.out_of_memory = matches!(error, BuildError::OutOfMemory);
+            built.refuse(&alloc::string::ToString::to_string(&error));
+        }
+    }
+}
+
+/// Goes on where `old` stops, which is empty afterwards.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_take_over(instance: &mut Instance, old: &mut Instance) {
+    instance.take_over(old);
+}
+
+/// Takes a packet, which arrived at the qdisc at `arrival`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_enqueue(
+    instance: &mut Instance,
+    host: *mut c_void,
+    now: u64,
+    arrival: u64,
+    packet: Handle,
+    frame: &Frame,
+) {
+    let (now, arrival) = (Instant::from_nanos(now), Instant::from_nanos(arrival));
+    instance.enqueue(Host(host), now, arrival, packet, frame);
+}
+
+/// The packet to send now, or null.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_dequeue(instance: &mut Instance, host: *mut c_void, now: u64) -> Handle {
+    let packet = instance.dequeue(Host(host), Instant::from_nanos(now));
+    packet.unwrap_or(core::ptr::null_mut())
+}
+
+/// When to ask again; `u64::MAX` if nothing waits.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_next(instance: &Instance) -> u64 {
+    instance.next().map_or(u64::MAX, Instant::as_nanos)
+}
+
+/// Shows a packet of the reverse path.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_observe(instance: &mut Instance, now: u64, frame: &Frame) {
+    instance.observe(Instant::from_nanos(now), frame);
+}
+
+/// Forgets all packets.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_reset(instance: &mut Instance) {
+    instance.empty();
+}
+
+/// Tells all values in force.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_describe(instance: &Instance, to: *mut c_void) {
+    instance.describe(Listener(to));
+}
+
+/// Tells counters and variables.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_show(instance: &Instance, now: u64, to: *mut c_void) {
+    instance.show(Instant::from_nanos(now), Listener(to));
+}

@@ -1,0 +1,132 @@
+//! What the C half does for this one.
+
+use crate::abi::Frame;
+use core::alloc::{GlobalAlloc, Layout};
+use core::ffi::c_void;
+use core::panic::PanicInfo;
+
+/// Bytes of a packet that C copies where they do not lie in one piece: more than all headers of a pure
+/// ACK.
+pub(crate) const PREFIX: usize = 256;
+
+/// How C knows one of its packets.
+pub(crate) type Handle = *mut c_void;
+
+unsafe extern "C" {
+    /// Memory of the instance that is being built; null if there is none, or nothing is being built.
+    safe fn asymq_host_alloc(size: usize) -> *mut u8;
+    fn asymq_host_free(place: *mut u8);
+    fn asymq_host_panicked(file: *const u8, len: usize, line: u32) -> !;
+    fn asymq_host_gone(host: *mut c_void, packet: Handle, filtered: bool);
+    fn asymq_host_frame(packet: Handle, scratch: *mut u8, capacity: usize, frame: *mut Frame);
+    fn asymq_host_mark(packet: Handle) -> bool;
+    fn asymq_host_word(
+        to: *mut c_void,
+        name: *const u8,
+        name_len: usize,
+        value: *const u8,
+        len: usize,
+    );
+    fn asymq_host_value(to: *mut c_void, name: *const u8, len: usize, kind: u8, value: u64);
+}
+
+struct Memory;
+
+// SAFETY: the kernel's allocator aligns to 16 bytes behind C's header, and nothing here wants more:
+// `alloc` refuses it.
+unsafe impl GlobalAlloc for Memory {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.align() > 16 {
+            return core::ptr::null_mut();
+        }
+        asymq_host_alloc(layout.size())
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, _: Layout) {
+        // SAFETY: it came from `asymq_host_alloc`.
+        unsafe { asymq_host_free(place) }
+    }
+}
+
+#[global_allocator]
+static MEMORY: Memory = Memory;
+
+/// Returns to where C called: the qdisc goes on without us.
+#[panic_handler]
+fn panicked(info: &PanicInfo<'_>) -> ! {
+    let (file, line) = match info.location() {
+        Some(location) => (location.file(), location.line()),
+        None => ("", 0),
+    };
+    // SAFETY: C reads `len` bytes, and returns to its guard.
+    unsafe { asymq_host_panicked(file.as_ptr(), file.len(), line) }
+}
+
+/// The C side of one qdisc, in a call that C made.
+#[derive(Clone, Copy)]
+pub(crate) struct Host(pub(crate) *mut c_void);
+
+impl Host {
+    /// C frees a packet that is not sent.
+    pub(crate) fn gone(self, packet: Handle, filtered: bool) {
+        // SAFETY: `packet` is one that C gave us and that we gave nobody since.
+        unsafe { asymq_host_gone(self.0, packet, filtered) }
+    }
+}
+
+/// The first bytes of a packet, as a frame on Ethernet; uses `scratch` where they lie scattered.
+pub(crate) fn with_frame<T>(packet: Handle, read: impl FnOnce(&Frame) -> T) -> T {
+    let mut scratch = [0; PREFIX];
+    let mut frame = Frame::default();
+    // SAFETY: C writes at most `PREFIX` bytes; `frame` points into them or into the packet, which
+    // stays as it is while C's caller holds the lock.
+    unsafe { asymq_host_frame(packet, scratch.as_mut_ptr(), PREFIX, &mut frame) };
+    read(&frame)
+}
+
+/// Marks a packet as having experienced congestion, if its sender understands that.
+pub(crate) fn mark(packet: Handle) -> bool {
+    // SAFETY: a packet of C's.
+    unsafe { asymq_host_mark(packet) }
+}
+
+/// Who is told words and numbers: a netlink message being written.
+#[derive(Clone, Copy)]
+pub(crate) struct Listener(pub(crate) *mut c_void);
+
+/// Kinds of numbers, as `module/asymq.h` has them.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Count = 0,
+    /// Steps of 2^-30.
+    Share = 1,
+    /// Nanoseconds.
+    Time = 2,
+    /// The bits of an IEEE 754 double.
+    Real = 3,
+    /// Bit/s.
+    Rate = 4,
+}
+
+impl Listener {
+    /// A parameter.
+    pub(crate) fn word(self, name: &str, value: &str) {
+        // SAFETY: C copies what it is shown.
+        unsafe {
+            asymq_host_word(
+                self.0,
+                name.as_ptr(),
+                name.len(),
+                value.as_ptr(),
+                value.len(),
+            )
+        }
+    }
+
+    /// A counter or a control variable; dots in its name are levels.
+    pub(crate) fn value(self, name: &str, kind: Kind, value: u64) {
+        // SAFETY: C copies what it is shown.
+        unsafe { asymq_host_value(self.0, name.as_ptr(), name.len(), kind as u8, value) }
+    }
+}

@@ -1,0 +1,249 @@
+//! One qdisc: a discipline at its egress, and what `tc -s` shows of it.
+
+use crate::abi::Frame;
+use crate::host::{Handle, Host, Kind, Listener};
+use crate::request::{Description, Given};
+use crate::skb::Skb;
+use crate::window::Windows;
+use asymq_core::catalog::{Catalog as _, Standard};
+use asymq_core::frame::{FlowKey, Parsed, parse_prefix};
+use asymq_core::hold::{BuildError, Egress, Meters};
+use asymq_core::qdisc::{Counter, Reading};
+use asymq_core::units::{Instant, Share};
+use asymq_core::{Fate, Header, Reason, Sink, TrafficClass};
+use core::fmt::Write as _;
+
+/// Segments of an aggregate that are counted one by one; none has more but of the shortest segments.
+const MAX_SEGMENTS: u32 = 512;
+
+pub(crate) struct Instance {
+    egress: Egress<Skb>,
+    key: FlowKey,
+    windows: Windows,
+    pub(crate) given: Given,
+    pub(crate) description: Description,
+}
+
+/// What is dropped goes back to C.
+struct Freed(Host);
+
+impl Sink<Skb> for Freed {
+    fn dropped(&mut self, _now: Instant, packet: Skb, reason: Reason) {
+        self.0.gone(packet.handle, reason.fate() == Fate::Filtered);
+    }
+}
+
+impl Instance {
+    pub(crate) fn build(
+        now: Instant,
+        secret: [u64; 2],
+        given: Given,
+        description: Description,
+    ) -> Result<Self, BuildError> {
+        let config = &description.config;
+        let qdisc = Standard.build::<Skb>(config)?;
+        Ok(Self {
+            egress: match description.shaped {
+                true => Egress::new(qdisc, config.link),
+                false => Egress::unshaped(qdisc),
+            },
+            key: FlowKey::new(secret),
+            windows: Windows::new(now),
+            given,
+            description,
+        })
+    }
+
+    /// Counts on where another instance stopped, which is empty afterwards.
+    pub(crate) fn take_over(&mut self, other: &mut Self) {
+        other.empty();
+        core::mem::swap(&mut self.windows, &mut other.windows);
+        self.egress.count_from(*other.egress.meters());
+    }
+
+    pub(crate) fn observes(&self) -> bool {
+        self.egress.observes_reverse()
+    }
+
+    fn parse(&self, frame: &Frame) -> Parsed {
+        let mut parsed = parse_prefix(frame.bytes(), frame.wire_len as usize, &self.key);
+        parsed.network = parsed.network.saturating_sub(frame.added);
+        parsed
+    }
+
+    #[inline]
+    pub(crate) fn enqueue(
+        &mut self,
+        host: Host,
+        now: Instant,
+        arrival: Instant,
+        handle: Handle,
+        frame: &Frame,
+    ) {
+        let mut parsed = self.parse(frame);
+        let transport = parsed.transport;
+        parsed.header.len = self.description.overhead.charge(&parsed, frame.charged);
+        parsed.header.arrival = arrival;
+        let packet = Skb {
+            header: parsed.header,
+            handle,
+            transport,
+        };
+        #[cfg(feature = "selftest")]
+        crate::selftest::panic_if_asked();
+        #[cfg(feature = "mutant")]
+        core::hint::black_box(frame.bytes()[core::hint::black_box(now.as_nanos() as usize)]);
+        self.egress.enqueue(now, packet, &mut Freed(host));
+    }
+
+    #[inline]
+    pub(crate) fn dequeue(&mut self, host: Host, now: Instant) -> Option<Handle> {
+        let sent = self.egress.meters().sent;
+        let packet = self.egress.dequeue(now, &mut Freed(host))?;
+        self.windows.sends(now, &packet.header, &sent);
+        Some(packet.handle)
+    }
+
+    /// When to call [`dequeue`](Self::dequeue).
+    #[inline]
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.egress.next()
+    }
+
+    /// Shows the discipline a packet of the reverse path, or an aggregate of several.
+    pub(crate) fn observe(&mut self, now: Instant, frame: &Frame) {
+        let overhead = self.description.overhead;
+        let whole = self.parse(frame);
+        let header = whole.header;
+        let segment = u32::from(frame.segment);
+        let segments = match segment {
+            0 => 1,
+            _ => header.payload.div_ceil(segment).clamp(1, MAX_SEGMENTS),
+        };
+        let mut left = header.payload;
+        for number in 1..=segments {
+            let payload = if number == segments { left } else { segment };
+            left = left.saturating_sub(payload);
+            let others = header.payload.saturating_sub(payload);
+            let mut parsed = Parsed {
+                header: Header {
+                    payload,
+                    ip_len: header.ip_len.saturating_sub(others),
+                    ..header
+                },
+                ..whole
+            };
+            let len = frame.charged.saturating_sub(others);
+            parsed.header.len = overhead.charge(&parsed, len);
+            self.egress.observe(now, &parsed.header);
+        }
+    }
+
+    /// Forgets all that waits: C frees it.
+    pub(crate) fn empty(&mut self) {
+        while self.egress.drain().is_some() {}
+    }
+
+    /// All that was asked for, and all that follows from it.
+    pub(crate) fn describe(&self, to: Listener) {
+        self.description.show(to);
+    }
+
+    /// Counters, recent rates and sojourn times, and the discipline's variables.
+    pub(crate) fn show(&self, now: Instant, to: Listener) {
+        let meters: &Meters = self.egress.meters();
+        for fate in Fate::ALL {
+            let total = meters.fate(fate).total();
+            to.value(fate.name(), Kind::Count, total.packets);
+        }
+        let backlog = meters.backlog();
+        for class in TrafficClass::ALL {
+            let name = Name::of(class.name());
+            let counter = |what: &str, counter: Counter| {
+                to.value(
+                    name.with(what).with("packets").text(),
+                    Kind::Count,
+                    counter.packets,
+                );
+                to.value(
+                    name.with(what).with("bytes").text(),
+                    Kind::Count,
+                    counter.bytes,
+                );
+            };
+            counter("sent", meters.sent.of(class));
+            let waits = backlog.of(class);
+            let waits = Counter {
+                packets: waits.packets.into(),
+                bytes: waits.bytes,
+            };
+            counter("backlog", waits);
+            for reason in Reason::ALL {
+                let left = meters.left(*reason).of(class).packets;
+                to.value(name.with(reason.name()).text(), Kind::Count, left);
+            }
+            let marked = meters.marked.of(class).packets;
+            to.value(name.with("marked").text(), Kind::Count, marked);
+            let recent = self.windows.recent(now, class, meters.sent.of(class));
+            to.value(name.with("rate").text(), Kind::Rate, recent.rate);
+            for (what, time) in ["p50", "p95", "p99", "max"].iter().zip(recent.percentiles) {
+                let name = name.with("sojourn").with(what);
+                to.value(name.text(), Kind::Time, time.as_nanos());
+            }
+        }
+        let control = Name::of("control");
+        self.egress.qdisc().probe(&mut |name, reading| {
+            let (kind, value) = match reading {
+                Reading::Count(count) => (Kind::Count, count),
+                Reading::Share(share) => (Kind::Share, share_steps(share)),
+                Reading::Time(time) => (Kind::Time, time.as_nanos()),
+                Reading::Real(number) => (Kind::Real, number.to_bits()),
+            };
+            to.value(control.with(name).text(), kind, value);
+        });
+    }
+}
+
+fn share_steps(share: Share) -> u64 {
+    share.steps().into()
+}
+
+/// A short name in levels, without allocation; what is too long is cut.
+#[derive(Clone, Copy)]
+struct Name {
+    bytes: [u8; 40],
+    len: usize,
+}
+
+impl Name {
+    fn of(text: &str) -> Self {
+        let mut name = Self {
+            bytes: [0; 40],
+            len: 0,
+        };
+        let _ = name.write_str(text);
+        name
+    }
+
+    fn with(mut self, level: &str) -> Self {
+        let _ = self.write_str(".");
+        let _ = self.write_str(level);
+        self
+    }
+
+    fn text(&self) -> &str {
+        let bytes = self.bytes.get(..self.len).unwrap_or_default();
+        core::str::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+impl core::fmt::Write for Name {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let rest = self.bytes.get_mut(self.len..).unwrap_or_default();
+        for (slot, byte) in rest.iter_mut().zip(text.bytes()) {
+            *slot = byte;
+            self.len += 1;
+        }
+        Ok(())
+    }
+}

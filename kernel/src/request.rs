@@ -1,0 +1,171 @@
+//! From the words that `tc` sent to the description of a qdisc.
+
+use crate::host::Listener;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use asymq_core::catalog::{
+    Config, Params, Place, Standard, default_buffer, link_rate, resolve, surroundings,
+};
+use asymq_core::overhead::Overhead;
+use asymq_core::units::{Limit, Rate};
+
+/// What the user gave, by name, over all changes.
+pub(crate) type Given = Params;
+
+/// Names that are the kernel's own; all others are the catalog's.
+mod name {
+    pub(super) const QDISC: &str = "qdisc";
+    pub(super) const UP: &str = "up";
+    pub(super) const DOWN: &str = "down";
+    pub(super) const BUFFER: &str = "buffer";
+    pub(super) const OVERHEAD: &str = "overhead";
+    pub(super) const SHAPED: &str = "shaped";
+    pub(super) const ALL: [&str; 6] = [QDISC, UP, DOWN, BUFFER, OVERHEAD, SHAPED];
+}
+
+/// What a value is to be forgotten with.
+const DEFAULT: &str = "default";
+
+/// What a link is taken for where nothing is said of its rate.
+const USUAL_RATE: &str = "1gbit";
+
+/// A qdisc, complete.
+pub(crate) struct Description {
+    pub(crate) config: Config,
+    /// Every value in force, as it could be given; made when there is memory for it.
+    shown: Vec<(String, String)>,
+    pub(crate) overhead: Overhead,
+    /// Whether it shapes to the link's rate; otherwise whoever asks for packets does.
+    pub(crate) shaped: bool,
+}
+
+/// What is wrong, and what to write instead.
+pub(crate) struct Refusal(pub(crate) String);
+
+/// What was given before, and what the words say anew: `up 1mbit`, `data-share default`.
+pub(crate) fn merge<'a>(
+    before: Option<&Given>,
+    words: impl Iterator<Item = Option<&'a str>>,
+) -> Result<Given, Refusal> {
+    let mut given = before.cloned().unwrap_or_default();
+    for word in words {
+        let word = word.ok_or_else(|| Refusal("a parameter is no text".to_string()))?;
+        let (name, value) = word
+            .split_once(' ')
+            .ok_or_else(|| Refusal(format!("{word}: no value; write it like up 1mbit")))?;
+        match value.trim() {
+            DEFAULT => drop(given.remove(name)),
+            value => given.set(name, value),
+        }
+    }
+    Ok(given)
+}
+
+/// The qdisc that is meant, at a device whose queue holds `queue_len` packets.
+pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Refusal> {
+    let rate = |name: &str| match given.get(name) {
+        None => Ok(None),
+        Some(text) => match link_rate(text) {
+            Ok(rate) => Ok(Some(rate)),
+            Err(message) => Err(Refusal(format!("{name} {text}: {message}"))),
+        },
+    };
+    let (up, down) = (rate(name::UP)?, rate(name::DOWN)?);
+    let overhead: Overhead = parse(given, name::OVERHEAD)?.unwrap_or_default();
+    let shaped = parse_flag(given, name::SHAPED)?.unwrap_or(up.is_some());
+    let buffer: Option<Limit> = parse(given, name::BUFFER)?;
+    let usual = match (up, down) {
+        (Some(_), Some(_)) => "aq",
+        _ => "sad",
+    };
+    let qdisc = given.get(name::QDISC).unwrap_or(usual);
+    if shaped && up.is_none() {
+        return Err(missing(name::UP, "1mbit", "to shape to it"));
+    }
+    let link = match up {
+        Some(rate) => rate,
+        None => USUAL_RATE.parse::<Rate>().unwrap_or(Rate::MAX),
+    };
+    let limit = buffer.unwrap_or_else(|| match up {
+        Some(rate) => default_buffer(rate),
+        None => Limit::Packets(queue_len.clamp(50, 10_000)),
+    });
+    let place = Place {
+        link,
+        reverse: down.unwrap_or(link),
+        limit,
+    };
+    let own = given.iter().filter(|(name, _)| !name::ALL.contains(name));
+    let own: Params = own.collect();
+    let config =
+        resolve(&Standard, qdisc, &own, &surroundings(&overhead), place).map_err(|error| {
+            Refusal(format!(
+                "{} {}: {}",
+                error.parameter, error.value, error.message
+            ))
+        })?;
+    // Controllers and credit follow from both rates, a share without borrowing from the link's.
+    let controlled = config.params.get("controller") != Some("none");
+    let service = config.params.get("service");
+    if up.is_none() && (controlled || matches!(service, Some("vaq" | "cbq"))) {
+        return Err(missing(name::UP, "1mbit", qdisc));
+    }
+    if down.is_none() && (controlled || service == Some("vaq")) {
+        return Err(missing(name::DOWN, "10mbit", qdisc));
+    }
+    let mut shown = Vec::new();
+    let mut show = |name: &str, value: &str| shown.push((name.to_string(), value.to_string()));
+    show(name::QDISC, &config.qdisc);
+    show(name::UP, &config.link.to_string());
+    if let Some(down) = down {
+        show(name::DOWN, &down.to_string());
+    }
+    show(name::BUFFER, &config.limit.to_string());
+    show(name::SHAPED, &shaped.to_string());
+    show(name::OVERHEAD, &overhead.to_string());
+    for (name, value) in config.params.iter() {
+        show(name, value);
+    }
+    Ok(Description {
+        config,
+        shown,
+        overhead,
+        shaped,
+    })
+}
+
+fn missing(name: &str, example: &str, who: &str) -> Refusal {
+    Refusal(format!(
+        "{name}: missing for {who}; write it like {name} {example}"
+    ))
+}
+
+fn parse<T: core::str::FromStr<Err: core::fmt::Display>>(
+    given: &Given,
+    name: &str,
+) -> Result<Option<T>, Refusal> {
+    let text = given.get(name);
+    let parsed = text.map(|text| {
+        text.parse()
+            .map_err(|error| Refusal(format!("{name} {text}: {error}")))
+    });
+    parsed.transpose()
+}
+
+fn parse_flag(given: &Given, name: &str) -> Result<Option<bool>, Refusal> {
+    match given.get(name) {
+        None => Ok(None),
+        Some("true") => Ok(Some(true)),
+        Some("false") => Ok(Some(false)),
+        Some(text) => Err(Refusal(format!("{name} {text}: use true or false"))),
+    }
+}
+
+impl Description {
+    pub(crate) fn show(&self, to: Listener) {
+        for (name, value) in &self.shown {
+            to.word(name, value);
+        }
+    }
+}

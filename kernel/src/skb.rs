@@ -1,0 +1,39 @@
+//! A packet of the kernel's.
+
+use crate::host::{self, Handle};
+use asymq_core::ack::AckInfo;
+use asymq_core::frame::{ack_info, ack_info_of_trusted};
+use asymq_core::{Ecn, Header, Packet};
+
+/// The facts of an `sk_buff`, and where C has it.
+pub(crate) struct Skb {
+    pub(crate) header: Header,
+    pub(crate) handle: Handle,
+    /// Offset of the TCP header in its frame; 0 unless TCP.
+    pub(crate) transport: u16,
+}
+
+// SAFETY: who uses an instance holds its lock, on whatever CPU.
+unsafe impl Send for Skb {}
+
+impl Packet for Skb {
+    #[inline]
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn ack_info(&self) -> Option<AckInfo> {
+        host::with_frame(self.handle, |frame| match frame.trusted {
+            true => ack_info_of_trusted(frame.bytes(), self.transport),
+            false => ack_info(frame.bytes(), self.transport),
+        })
+    }
+
+    fn mark_ce(&mut self) -> bool {
+        let marked = host::mark(self.handle);
+        if marked {
+            self.header.ecn = Ecn::Ce;
+        }
+        marked
+    }
+}

@@ -1,0 +1,161 @@
+//! Sojourn times and rates of the last ten to twenty seconds, in fixed memory.
+
+use asymq_core::hold::PerClass;
+use asymq_core::qdisc::Counter;
+use asymq_core::units::{Duration, Instant};
+use asymq_core::{Header, TrafficClass};
+
+/// How long a window lasts; what is shown is the last whole one and the present one.
+const LENGTH: Duration = Duration::from_millis(10_000);
+
+/// Steps for each doubling of a time: a percentile is right to an eighth.
+const STEPS: u64 = 8;
+/// Times are told apart in units of 4.1 us, up to 36 minutes.
+const UNIT: u32 = 12;
+const BUCKETS: usize = 8 * 27;
+
+/// How many packets waited how long.
+#[derive(Clone)]
+struct Histogram([u32; BUCKETS]);
+
+impl Histogram {
+    fn bucket(time: Duration) -> usize {
+        let units = time.as_nanos() >> UNIT;
+        if units < STEPS {
+            return units as usize;
+        }
+        let doublings = units.ilog2() - STEPS.ilog2();
+        let step = (units >> doublings) % STEPS;
+        ((u64::from(doublings) + 1) * STEPS + step) as usize
+    }
+
+    /// The longest time that counts in a bucket.
+    fn longest(bucket: usize) -> Duration {
+        let (doublings, step) = (bucket as u64 / STEPS, bucket as u64 % STEPS);
+        let units = match doublings {
+            0 => step,
+            _ => ((STEPS + step + 1) << (doublings - 1)) - 1,
+        };
+        Duration::from_nanos(((units + 1) << UNIT) - 1)
+    }
+
+    fn record(&mut self, time: Duration) {
+        let bucket = Self::bucket(time).min(BUCKETS - 1);
+        if let Some(count) = self.0.get_mut(bucket) {
+            *count = count.saturating_add(1);
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Window {
+    since: Instant,
+    sent: PerClass<Counter>,
+    sojourns: [Histogram; TrafficClass::COUNT],
+    longest: [Duration; TrafficClass::COUNT],
+}
+
+/// What is shown of one class.
+pub(crate) struct Recent {
+    /// Bit/s sent.
+    pub(crate) rate: u64,
+    /// Sojourn times that half, 95 % and 99 % of the packets stay within, and the longest.
+    pub(crate) percentiles: [Duration; 4],
+}
+
+/// The last whole window and the present one.
+pub(crate) struct Windows {
+    last: Window,
+    present: Window,
+}
+
+impl Windows {
+    pub(crate) fn new(now: Instant) -> Self {
+        let window = Window {
+            since: now,
+            sent: PerClass::default(),
+            sojourns: [const { Histogram([0; BUCKETS]) }; TrafficClass::COUNT],
+            longest: [Duration::ZERO; TrafficClass::COUNT],
+        };
+        Self {
+            last: window.clone(),
+            present: window,
+        }
+    }
+
+    /// A packet is sent; `sent` counts all before it.
+    #[inline]
+    pub(crate) fn sends(&mut self, now: Instant, header: &Header, sent: &PerClass<Counter>) {
+        if now.saturating_since(self.present.since) >= LENGTH {
+            self.turn(now, sent);
+        }
+        let class = header.traffic_class() as usize;
+        let sojourn = now.saturating_since(header.arrival);
+        if let Some(histogram) = self.present.sojourns.get_mut(class) {
+            histogram.record(sojourn);
+        }
+        if let Some(longest) = self.present.longest.get_mut(class) {
+            *longest = sojourn.max(*longest);
+        }
+    }
+
+    #[cold]
+    fn turn(&mut self, now: Instant, sent: &PerClass<Counter>) {
+        core::mem::swap(&mut self.last, &mut self.present);
+        self.present.since = now;
+        self.present.sent = *sent;
+        for histogram in &mut self.present.sojourns {
+            histogram.0.fill(0);
+        }
+        self.present.longest = [Duration::ZERO; TrafficClass::COUNT];
+    }
+
+    /// What is shown of a class of which `sent` counts all. Nothing but zeros if nothing was sent for
+    /// two windows.
+    pub(crate) fn recent(&self, now: Instant, class: TrafficClass, sent: Counter) -> Recent {
+        let silent = now.saturating_since(self.present.since).as_nanos() >= 2 * LENGTH.as_nanos();
+        let since = if silent { &self.present } else { &self.last };
+        let elapsed = now.saturating_since(since.since).as_nanos().max(1);
+        let bits = sent.bytes.wrapping_sub(since.sent.of(class).bytes) * 8;
+        let rate = u128::from(bits) * 1_000_000_000 / u128::from(elapsed);
+        Recent {
+            rate: rate as u64,
+            percentiles: match silent {
+                true => [Duration::ZERO; 4],
+                false => self.percentiles(class as usize),
+            },
+        }
+    }
+
+    fn percentiles(&self, class: usize) -> [Duration; 4] {
+        let mut answer = [Duration::ZERO; 4];
+        let (Some(last), Some(present)) = (
+            self.last.sojourns.get(class),
+            self.present.sojourns.get(class),
+        ) else {
+            return answer;
+        };
+        let counts = || {
+            last.0
+                .iter()
+                .zip(&present.0)
+                .map(|(a, b)| u64::from(*a) + u64::from(*b))
+        };
+        let total: u64 = counts().sum();
+        let longest = |window: &Window| window.longest.get(class).copied().unwrap_or_default();
+        let longest = longest(&self.last).max(longest(&self.present));
+        for (slot, percent) in answer.iter_mut().zip([50, 95, 99]) {
+            let rank = (total * percent).div_ceil(100);
+            let mut seen = 0;
+            let bucket = counts().position(|count| {
+                seen += count;
+                seen >= rank && total > 0
+            });
+            *slot = bucket.map_or(Duration::ZERO, |at| Histogram::longest(at).min(longest));
+        }
+        if let Some(last) = answer.last_mut() {
+            *last = longest;
+        }
+        answer
+    }
+}
