@@ -13,7 +13,7 @@ pub(crate) struct Listing {
 static LISTING: OnceLock<Listing> = OnceLock::new();
 
 impl Listing {
-    fn of(catalog: &impl Catalog) -> Self {
+    fn of(catalog: &dyn Catalog) -> Self {
         Self {
             entries: catalog.entries(),
             parameters: known_parameters(catalog),
@@ -46,7 +46,7 @@ pub fn qdisc_choice(first: Option<PossibleValue>) -> PossibleValuesParser {
 
 /// Makes flags and help know the disciplines of `catalog`. To be called before anything is parsed, by
 /// a program with a catalog of its own; answers whether it was in time.
-pub fn install(catalog: &impl Catalog) -> bool {
+pub fn install(catalog: &dyn Catalog) -> bool {
     LISTING.set(Listing::of(catalog)).is_ok()
 }
 

@@ -17,7 +17,7 @@ impl ScenarioArgs {
     pub(crate) fn replay(
         self,
         path: &Path,
-        catalog: &impl Catalog,
+        catalog: &dyn Catalog,
         defaults: &Defaults,
     ) -> Result<Scenario, ScenarioError> {
         let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {

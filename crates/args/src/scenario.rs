@@ -164,7 +164,7 @@ impl ScenarioArgs {
     /// As [`resolve`](Self::resolve).
     pub fn resolve_in(
         self,
-        catalog: &impl Catalog,
+        catalog: &dyn Catalog,
         defaults: &Defaults,
     ) -> Result<Scenario, ScenarioError> {
         let Some(path) = self.file.clone() else {
@@ -190,7 +190,7 @@ impl ScenarioArgs {
 
     fn complete(
         self,
-        catalog: &impl Catalog,
+        catalog: &dyn Catalog,
         defaults: &Defaults,
     ) -> Result<Scenario, ScenarioError> {
         let args = self;
@@ -301,7 +301,7 @@ fn sizes(ack: u32, data: u32) -> Params {
 /// The first thing about `scenario` that this driver, or any, could not run.
 pub(crate) fn check(
     scenario: &Scenario,
-    catalog: &impl Catalog,
+    catalog: &dyn Catalog,
     defaults: &Defaults,
 ) -> Result<(), ScenarioError> {
     let bad = |name: &str, value: String, message: String| {

@@ -1,8 +1,8 @@
 //! What runs a scenario: the simulator, or the lab.
 
+use crate::catalogs::Catalogs;
 use anyhow::Context;
 use asymq_args::Defaults;
-use asymq_core::catalog::Catalog;
 use asymq_scenario::{Report, Scenario};
 use asymq_sim::RunOptions;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -50,11 +50,11 @@ impl Driver {
         self,
         scenarios: &[Scenario],
         tracks: &Tracks,
-        catalog: &'static impl Catalog,
+        catalogs: Catalogs,
     ) -> anyhow::Result<Vec<Report>> {
         match self {
-            Self::Sim => simulate(scenarios, tracks, catalog),
-            Self::Lab => experiment(scenarios, tracks, catalog),
+            Self::Sim => simulate(scenarios, tracks, catalogs),
+            Self::Lab => experiment(scenarios, tracks, catalogs),
         }
     }
 }
@@ -62,7 +62,7 @@ impl Driver {
 fn simulate(
     scenarios: &[Scenario],
     tracks: &Tracks,
-    catalog: &impl Catalog,
+    catalogs: Catalogs,
 ) -> anyhow::Result<Vec<Report>> {
     let runs = scenarios.iter().map(|scenario| u64::from(scenario.runs));
     let bar = progress_bar(runs.sum());
@@ -75,7 +75,7 @@ fn simulate(
         bar.set_message(scenario.uplink.qdisc.clone());
         let before = bar.position();
         reports.push(asymq_sim::run_all_in(
-            catalog,
+            catalogs.sim,
             scenario,
             tracks.series,
             |done| {
@@ -85,13 +85,13 @@ fn simulate(
     }
     bar.finish_and_clear();
     if let Some(scenario) = scenarios.first() {
-        capture(scenario, tracks, catalog)?;
+        capture(scenario, tracks, catalogs)?;
     }
     Ok(reports)
 }
 
 /// Repeats the first run with its packets written out: a run is a pure function of its seed.
-fn capture(scenario: &Scenario, tracks: &Tracks, catalog: &impl Catalog) -> anyhow::Result<()> {
+fn capture(scenario: &Scenario, tracks: &Tracks, catalogs: Catalogs) -> anyhow::Result<()> {
     if tracks.pcap_up.is_none() && tracks.pcap_down.is_none() {
         return Ok(());
     }
@@ -102,7 +102,7 @@ fn capture(scenario: &Scenario, tracks: &Tracks, catalog: &impl Catalog) -> anyh
         capture_down: down.as_mut().map(|file| file as &mut dyn Write),
         ..RunOptions::default()
     };
-    asymq_sim::run_in(catalog, scenario, scenario.seed, options)?;
+    asymq_sim::run_in(catalogs.sim, scenario, scenario.seed, options)?;
     for mut file in [up, down].into_iter().flatten() {
         file.flush().context("cannot write the trace")?;
     }
@@ -118,7 +118,7 @@ fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
 fn experiment(
     scenarios: &[Scenario],
     tracks: &Tracks,
-    catalog: &'static impl Catalog,
+    catalogs: Catalogs,
 ) -> anyhow::Result<Vec<Report>> {
     // Root needs no namespace of users; nobody else could do without.
     if std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() != 0) {
@@ -134,10 +134,11 @@ fn experiment(
         jobs: lab_jobs(scenarios),
     };
     let bar = progress_bar(100);
-    let reports = asymq_lab::run_scenarios_in(catalog, scenarios, options, &mut |progress| {
-        let done = progress.elapsed.as_secs_f64() / progress.total.as_secs_f64();
-        bar.set_position((done * 100.0) as u64);
-    });
+    let reports =
+        asymq_lab::run_scenarios_in(catalogs.gateway, scenarios, options, &mut |progress| {
+            let done = progress.elapsed.as_secs_f64() / progress.total.as_secs_f64();
+            bar.set_position((done * 100.0) as u64);
+        });
     bar.finish_and_clear();
     let reports = reports?;
     for report in &reports {

@@ -31,7 +31,7 @@ const SHOWN: &[&str] = &[
 ];
 
 /// The scenario without the uplink's discipline.
-pub(crate) fn setting(scenario: &Scenario, catalog: &impl Catalog, defaults: &Defaults) -> String {
+pub(crate) fn setting(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Defaults) -> String {
     let bits = |rate: Rate| output::rate(rate.bits_per_sec() as f64);
     let mut text = format!(
         "{} up, {} down; {} and {}; {}",
@@ -65,7 +65,7 @@ pub(crate) fn setting(scenario: &Scenario, catalog: &impl Catalog, defaults: &De
 }
 
 /// The discipline, and its parameters that are not its defaults.
-pub(crate) fn discipline(config: &Config, catalog: &impl Catalog) -> String {
+pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
     let place = Place {
         link: config.link,
         reverse: config.reverse,
@@ -93,7 +93,7 @@ pub(crate) fn discipline(config: &Config, catalog: &impl Catalog) -> String {
 
 /// What else the scenario sets: every value that is not the default's, so that a new one is shown
 /// without a word here.
-fn differences(scenario: &Scenario, catalog: &impl Catalog, defaults: &Defaults) -> Vec<String> {
+fn differences(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Defaults) -> Vec<String> {
     let json = |scenario: &Scenario| serde_json::to_value(scenario).unwrap_or_default();
     let default = ScenarioArgs::default().resolve_in(catalog, defaults).ok();
     let default = default.as_ref().map(json).unwrap_or_default();
@@ -112,7 +112,7 @@ fn differences(scenario: &Scenario, catalog: &impl Catalog, defaults: &Defaults)
         .collect()
 }
 
-fn catalog_regenerates(scenario: &Scenario, catalog: &impl Catalog) -> bool {
+fn catalog_regenerates(scenario: &Scenario, catalog: &dyn Catalog) -> bool {
     let role = asymq_core::catalog::Role::Qdisc;
     let entry = catalog.entry(role, &scenario.uplink.qdisc);
     entry.is_some_and(|entry| entry.regenerates)

@@ -4,6 +4,7 @@
 //! A library, so that a program with disciplines of its own is the same command with one line:
 //! [`main_with`] of its catalog.
 
+mod catalogs;
 mod chart;
 mod commands;
 mod driver;
@@ -14,6 +15,7 @@ mod report;
 mod table;
 mod words;
 
+use crate::catalogs::Catalogs;
 use asymq_args::{BadArgument, ScenarioError};
 use asymq_core::catalog::Catalog;
 use asymq_gateway::GatewayError;
@@ -50,12 +52,12 @@ enum Command {
 }
 
 impl Command {
-    fn run(self, catalog: &'static impl Catalog) -> anyhow::Result<()> {
+    fn run(self, catalogs: Catalogs) -> anyhow::Result<()> {
         match self {
-            Self::Compare(args) => commands::compare::run(*args, catalog),
-            Self::Sim(args) => commands::sim::sim(*args, catalog),
-            Self::Lab(args) => commands::sim::lab(*args, catalog),
-            Self::Gateway(args) => Ok(gateway::run(&args, catalog)?),
+            Self::Compare(args) => commands::compare::run(*args, catalogs),
+            Self::Sim(args) => commands::sim::sim(*args, catalogs),
+            Self::Lab(args) => commands::sim::lab(*args, catalogs),
+            Self::Gateway(args) => Ok(gateway::run(&args, catalogs)?),
             Self::Model(args) => commands::model::run(&args),
             Self::Reproduce(args) => commands::reproduce::run(&args),
             Self::Sweep(args) => commands::sweep::sweep(&args),
@@ -70,21 +72,30 @@ const BAD_INPUT: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
 /// The command line with the disciplines of `catalog`, for manual pages and completions.
-pub fn command(catalog: &'static impl Catalog) -> clap::Command {
+pub fn command(catalog: &dyn Catalog) -> clap::Command {
     asymq_args::install(catalog);
     command_line()
 }
 
+/// Runs the command line with the disciplines of this project.
+pub fn main() -> ExitCode {
+    run(Catalogs::standard())
+}
+
 /// Runs the command line with the disciplines of `catalog`.
 pub fn main_with(catalog: &'static impl Catalog) -> ExitCode {
-    let parsed = command(catalog)
+    run(Catalogs::of(catalog))
+}
+
+fn run(catalogs: Catalogs) -> ExitCode {
+    let parsed = command(catalogs.names)
         .try_get_matches()
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    match cli.command.run(catalog) {
+    match cli.command.run(catalogs) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The exit code says it to whoever has closed standard error.

@@ -29,7 +29,7 @@ fn runs(scenario: &Scenario) -> String {
 pub(crate) fn full(
     report: &Report,
     flows: bool,
-    catalog: &impl Catalog,
+    catalog: &dyn Catalog,
     defaults: &Defaults,
 ) -> String {
     let (scenario, mean, sd) = (&report.scenario, &report.mean, &report.sd);
@@ -140,11 +140,7 @@ fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> Strin
 }
 
 /// Several disciplines over one scenario.
-pub(crate) fn comparison(
-    reports: &[Report],
-    catalog: &impl Catalog,
-    defaults: &Defaults,
-) -> String {
+pub(crate) fn comparison(reports: &[Report], catalog: &dyn Catalog, defaults: &Defaults) -> String {
     let Some(first) = reports.first() else {
         return String::new();
     };

@@ -1,12 +1,12 @@
 //! Changing what a running gateway does.
 
 use crate::config::{BuiltLink, BuiltStage, LinkConfig, LinkError};
+use crate::frame::Frame;
 use crate::stop::Bell;
-use asymq_core::catalog::Catalog;
+use asymq_core::catalog::Build;
 use asymq_core::hold::Handover;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 /// The stages that a change has replaced, up and down: no longer used, not yet freed.
@@ -19,14 +19,13 @@ impl fmt::Debug for Retired {
 }
 
 type Request = (BuiltLink, Sender<(Handover, Retired)>);
-type Build = dyn Fn(&LinkConfig) -> Result<BuiltLink, LinkError> + Send + Sync;
 
 /// Hands changes to a gateway, from any thread.
 #[derive(Clone)]
 pub struct Changer {
     requests: Sender<Request>,
     bell: Bell,
-    build: Arc<Build>,
+    catalog: &'static dyn Build<Frame>,
 }
 
 /// Why a change did not happen. The gateway goes on as it was.
@@ -47,7 +46,7 @@ impl Changer {
     /// # Errors
     /// A discipline cannot be built, or the gateway has stopped.
     pub fn change(&self, config: &LinkConfig) -> Result<Handover, ChangeError> {
-        let link = (self.build)(config)?;
+        let link = config.build(self.catalog)?;
         let (done, answer) = mpsc::channel();
         let sent = self.requests.send((link, done));
         sent.map_err(|_| ChangeError::Stopped)?;
@@ -68,17 +67,17 @@ pub(crate) struct Changes {
     pub(crate) bell: Bell,
     pub(crate) requests: Receiver<Request>,
     requester: Sender<Request>,
-    build: Arc<Build>,
+    catalog: &'static dyn Build<Frame>,
 }
 
 impl Changes {
-    pub(crate) fn new(catalog: &'static impl Catalog) -> io::Result<Self> {
+    pub(crate) fn new(catalog: &'static dyn Build<Frame>) -> io::Result<Self> {
         let (requester, requests) = mpsc::channel();
         Ok(Self {
             bell: Bell::new()?,
             requests,
             requester,
-            build: Arc::new(move |config| config.build(catalog)),
+            catalog,
         })
     }
 
@@ -86,7 +85,7 @@ impl Changes {
         Changer {
             requests: self.requester.clone(),
             bell: self.bell.clone(),
-            build: self.build.clone(),
+            catalog: self.catalog,
         }
     }
 

@@ -1,12 +1,16 @@
 //! What a gateway does with the link, and how that is built.
 
 use crate::frame::Frame;
-use asymq_core::catalog::{BoxedQdisc, Catalog, Config};
+use asymq_core::catalog::{BoxedQdisc, Build, Config, Standard};
 use asymq_core::hold::{BuildError, Regenerator, RegeneratorParams};
 use asymq_core::overhead::Overhead;
 use asymq_core::units::Rate;
 use asymq_scenario::Toward;
 use std::fmt;
+
+/// The disciplines of [`Standard`], compiled in this crate: whoever turns `&Standard` into a
+/// `&dyn Build<Frame>` compiles them once more.
+pub static STANDARD: &dyn Build<Frame> = &Standard;
 
 /// What a direction does with its frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,10 +49,10 @@ pub struct LinkError {
 }
 
 impl Stage {
-    fn build(&self, catalog: &impl Catalog) -> Result<BuiltStage, BuildError> {
+    fn build(&self, catalog: &dyn Build<Frame>) -> Result<BuiltStage, BuildError> {
         Ok(match self {
             Self::AtOnce => BuiltStage::AtOnce,
-            Self::Queue(config) => BuiltStage::Queue(catalog.build(config)?),
+            Self::Queue(config) => BuiltStage::Queue(catalog.qdisc(config)?),
             Self::Regenerator(params) => {
                 BuiltStage::Regenerator(Box::new(Regenerator::new(*params)?))
             }
@@ -71,7 +75,7 @@ impl LinkConfig {
     ///
     /// # Errors
     /// The catalog cannot build a discipline, or there is not enough memory.
-    pub fn build(&self, catalog: &impl Catalog) -> Result<BuiltLink, LinkError> {
+    pub fn build(&self, catalog: &dyn Build<Frame>) -> Result<BuiltLink, LinkError> {
         let build = |direction, stage: &Stage| {
             let built = stage.build(catalog);
             built.map_err(|source| LinkError { direction, source })

@@ -1,8 +1,9 @@
 //! The loop that runs a gateway.
 
 use crate::change::{Changer, Changes};
-use crate::config::{LinkConfig, LinkError};
+use crate::config::{LinkConfig, LinkError, STANDARD};
 use crate::forwarder::Forwarder;
+use crate::frame::Frame;
 use crate::host::HostOptions;
 use crate::io::PacketIo;
 use crate::link::Link;
@@ -13,7 +14,7 @@ use crate::snapshot::{Observer, PortLosses, Shared};
 use crate::stop::Stop;
 use crate::sys::{poll, precise_timers, prefer_this_thread};
 use asymq_core::Header;
-use asymq_core::catalog::{Catalog, Standard};
+use asymq_core::catalog::Build;
 use asymq_core::frame::FlowKey;
 use asymq_core::units::{Duration, Instant};
 use asymq_scenario::Toward;
@@ -127,7 +128,7 @@ impl Gateway {
     /// # Errors
     /// As [`open_with`](Self::open_with).
     pub fn open(config: &GatewayConfig) -> Result<Self, GatewayError> {
-        Self::open_with(&Standard, config)
+        Self::open_with(STANDARD, config)
     }
 
     /// Builds the disciplines of `config` and opens both interfaces in the calling thread's network
@@ -138,7 +139,7 @@ impl Gateway {
     /// A discipline cannot be built, an interface is missing or not fit, both are the same, or
     /// privileges are missing.
     pub fn open_with(
-        catalog: &'static impl Catalog,
+        catalog: &'static dyn Build<Frame>,
         config: &GatewayConfig,
     ) -> Result<Self, GatewayError> {
         Self::open_on(catalog, config, &HostOptions::default())
@@ -150,7 +151,7 @@ impl Gateway {
     /// # Errors
     /// As [`open_with`](Self::open_with); an absent interface only if it is not waited for.
     pub fn open_on(
-        catalog: &'static impl Catalog,
+        catalog: &'static dyn Build<Frame>,
         config: &GatewayConfig,
         host: &HostOptions,
     ) -> Result<Self, GatewayError> {

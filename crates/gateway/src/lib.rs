@@ -43,7 +43,7 @@ mod table;
 mod writer;
 
 pub use change::{ChangeError, Changer, Retired};
-pub use config::{BuiltLink, LinkConfig, LinkError, Stage};
+pub use config::{BuiltLink, LinkConfig, LinkError, STANDARD, Stage};
 pub use control::{Control, ReadFile, ReadSettings, request_change};
 pub use exposition::exposition;
 pub use forwarder::Forwarder;

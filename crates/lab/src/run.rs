@@ -9,15 +9,15 @@ use crate::plan::{Conversation, Plan};
 use crate::topology::{ACCESS, INTERNET, Topology};
 use crate::uplink::Uplink;
 use crate::{Halt, clock};
-use asymq_core::catalog::Catalog;
+use asymq_core::catalog::Build;
 use asymq_core::units::Duration;
-use asymq_gateway::Port;
+use asymq_gateway::{Frame, Port};
 use asymq_scenario::{FlowResult, Goodput, Run, Scenario, Series, Summary, Toward};
 use std::{io, thread};
 
 /// Runs a scenario once; `progress` is called ten times a second with how far the run is.
 pub(crate) fn run_once(
-    catalog: &'static impl Catalog,
+    catalog: &'static dyn Build<Frame>,
     scenario: &Scenario,
     seed: u64,
     series: bool,

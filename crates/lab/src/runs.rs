@@ -4,8 +4,9 @@ use crate::error::{Context as _, LabError};
 use crate::flows;
 use crate::run::run_once;
 use crate::{Halt, sys};
-use asymq_core::catalog::{Catalog, Standard};
+use asymq_core::catalog::Build;
 use asymq_core::units::Duration;
+use asymq_gateway::{Frame, STANDARD};
 use asymq_scenario::{Report, Run, Scenario, Tool};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -60,7 +61,7 @@ pub fn run_scenarios(
     options: Options<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Report>, LabError> {
-    run_scenarios_in(&Standard, scenarios, options, progress)
+    run_scenarios_in(STANDARD, scenarios, options, progress)
 }
 
 /// Runs several scenarios like [`run_scenarios`], with the disciplines of `catalog`.
@@ -71,7 +72,7 @@ pub fn run_scenarios(
 /// # Panics
 /// A discipline panics; all runs have ended then.
 pub fn run_scenarios_in(
-    catalog: &'static impl Catalog,
+    catalog: &'static dyn Build<Frame>,
     scenarios: &[Scenario],
     options: Options<'_>,
     progress: &mut dyn FnMut(Progress),
@@ -120,7 +121,7 @@ impl<'a> Task<'a> {
 
     fn run(
         &self,
-        catalog: &'static impl Catalog,
+        catalog: &'static dyn Build<Frame>,
         series: bool,
         halt: &Halt,
     ) -> Result<Run, LabError> {
@@ -134,7 +135,7 @@ impl<'a> Task<'a> {
 
 /// Makes the runs, in order of their start, and returns in the order of the tasks.
 fn run_tasks(
-    catalog: &'static impl Catalog,
+    catalog: &'static dyn Build<Frame>,
     tasks: &[Task<'_>],
     options: Options<'_>,
     progress: &mut dyn FnMut(Progress),

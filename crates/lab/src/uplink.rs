@@ -5,11 +5,11 @@ use crate::measure::{INTERVAL, Window};
 use crate::topology::{LAN, WAN};
 use crate::{Halt, clock, sys};
 use asymq_core::Reason;
-use asymq_core::catalog::Catalog;
+use asymq_core::catalog::Build;
 use asymq_gateway::net::Netns;
 use asymq_gateway::{
-    ClassSnapshot, DirectionSnapshot, Gateway, GatewayConfig, GatewayError, LinkConfig, Losses,
-    Snapshot, Stage, Stop,
+    ClassSnapshot, DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, LinkConfig,
+    Losses, Snapshot, Stage, Stop,
 };
 use asymq_scenario::{Direction, Histogram, Percentiles, Scenario};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,7 +62,7 @@ impl Seen {
 impl<'a> Uplink<'a> {
     /// A gateway with the scenario's discipline, which counts IP bytes.
     pub(crate) fn open(
-        catalog: &'static impl Catalog,
+        catalog: &'static dyn Build<Frame>,
         scenario: &Scenario,
         namespace: &'a Netns,
     ) -> Result<Self, LabError> {

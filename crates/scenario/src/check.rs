@@ -32,7 +32,7 @@ impl Scenario {
     ///
     /// # Errors
     /// The first that no driver could run.
-    pub fn check(&self, catalog: &impl Catalog) -> Result<(), BadValue> {
+    pub fn check(&self, catalog: &dyn Catalog) -> Result<(), BadValue> {
         self.check_path()?;
         self.check_times()?;
         self.check_acks()?;
@@ -199,7 +199,7 @@ impl Scenario {
 }
 
 /// A description that was not resolved here is one that the catalog would answer with.
-fn check_config(name: &str, config: &Config, catalog: &impl Catalog) -> Result<(), BadValue> {
+fn check_config(name: &str, config: &Config, catalog: &dyn Catalog) -> Result<(), BadValue> {
     let bad = |value: &str, message: String| BadValue {
         name: name.into(),
         value: value.into(),

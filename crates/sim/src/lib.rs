@@ -12,6 +12,7 @@ mod capture;
 mod cast;
 mod chain;
 mod conversation;
+mod disciplines;
 mod events;
 mod link;
 mod measure;
@@ -24,4 +25,5 @@ mod topology;
 mod traffic;
 mod world;
 
+pub use disciplines::{Disciplines, STANDARD};
 pub use runs::{RunOptions, SimError, run, run_all, run_all_in, run_in};

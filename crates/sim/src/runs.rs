@@ -2,10 +2,12 @@
 
 use crate::capture::Capture;
 use crate::cast::Models;
+use crate::disciplines::{Disciplines, STANDARD};
 use crate::measure::{INTERVAL, Recorder, Snapshot, clear_measures, summary};
+use crate::packet::SimPacket;
 use crate::tcp::{AnyCongestion, Full, Plain, TcpModel, Variant};
 use crate::world::World;
-use asymq_core::catalog::{Catalog, Standard};
+use asymq_core::catalog::Build;
 use asymq_core::hold::BuildError;
 use asymq_scenario::{Report, Run, Scenario, Tcp, Tool};
 use rayon::prelude::*;
@@ -59,15 +61,24 @@ fn models(scenario: &Scenario) -> Result<Models<AnyCongestion>, SimError> {
 /// # Errors
 /// See [`SimError`].
 pub fn run(scenario: &Scenario, seed: u64, options: RunOptions<'_>) -> Result<Run, SimError> {
-    run_in(&Standard, scenario, seed, options)
+    run_with(STANDARD, scenario, seed, options)
 }
 
 /// [`run`] with the disciplines of another catalog.
 ///
 /// # Errors
 /// See [`SimError`].
-pub fn run_in(
-    catalog: &impl Catalog,
+pub fn run_in<'a>(
+    catalog: impl Into<Disciplines<'a>>,
+    scenario: &Scenario,
+    seed: u64,
+    options: RunOptions<'_>,
+) -> Result<Run, SimError> {
+    run_with(catalog.into(), scenario, seed, options)
+}
+
+fn run_with(
+    disciplines: Disciplines<'_>,
     scenario: &Scenario,
     seed: u64,
     options: RunOptions<'_>,
@@ -81,16 +92,16 @@ pub fn run_in(
                 congestion,
                 recovery: model.recovery,
             };
-            run_as::<Plain>(catalog, scenario, model, seed, options)
+            run_as::<Plain>(disciplines.plain, scenario, model, seed, options)
         }
         AnyCongestion::Reno(_) | AnyCongestion::ByteCounting(_) | AnyCongestion::Cubic(_) => {
-            run_as::<Full>(catalog, scenario, models, seed, options)
+            run_as::<Full>(disciplines.full, scenario, models, seed, options)
         }
     }
 }
 
 fn run_as<V: Variant>(
-    catalog: &impl Catalog,
+    disciplines: &dyn Build<SimPacket<V::Options>>,
     scenario: &Scenario,
     models: impl Into<Models<V::Congestion>>,
     seed: u64,
@@ -102,7 +113,7 @@ fn run_as<V: Variant>(
             .capture_down
             .map(|out| Capture::new(out, "downlink")),
     ];
-    let mut world = World::<V>::new(catalog, scenario, models, seed, captures)?;
+    let mut world = World::<V>::new(disciplines, scenario, models, seed, captures)?;
     let mut recorder = options.series.then(Recorder::new);
     let (warmup, end) = (scenario.warmup.as_nanos(), scenario.duration.as_nanos());
     run_until(&mut world, 0, warmup, &mut recorder);
@@ -148,18 +159,27 @@ pub fn run_all(
     series: bool,
     progress: impl Fn(usize) + Sync,
 ) -> Result<Report, SimError> {
-    run_all_in(&Standard, scenario, series, progress)
+    run_all_with(STANDARD, scenario, series, &progress)
 }
 
 /// [`run_all`] with the disciplines of another catalog.
 ///
 /// # Errors
 /// As [`run_all`].
-pub fn run_all_in(
-    catalog: &impl Catalog,
+pub fn run_all_in<'a>(
+    catalog: impl Into<Disciplines<'a>>,
     scenario: &Scenario,
     series: bool,
     progress: impl Fn(usize) + Sync,
+) -> Result<Report, SimError> {
+    run_all_with(catalog.into(), scenario, series, &progress)
+}
+
+fn run_all_with(
+    disciplines: Disciplines<'_>,
+    scenario: &Scenario,
+    series: bool,
+    progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Report, SimError> {
     models(scenario)?;
     let done = AtomicUsize::new(0);
@@ -168,7 +188,7 @@ pub fn run_all_in(
             series,
             ..RunOptions::default()
         };
-        let result = run_in(catalog, scenario, seed, options);
+        let result = run_with(disciplines, scenario, seed, options);
         progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         result
     };

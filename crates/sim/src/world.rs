@@ -23,7 +23,7 @@ use crate::regeneration::Regeneration;
 use crate::tcp::{Receiver, RttEstimator, TcpModel, Variant};
 use crate::topology::{Dumbbell, access_rate};
 use asymq_core::Instant;
-use asymq_core::catalog::Catalog;
+use asymq_core::catalog::Build;
 use asymq_core::hold::BuildError;
 use asymq_scenario::{Scenario, Toward};
 
@@ -54,9 +54,9 @@ const UP: usize = Toward::Up as usize;
 const DOWN: usize = Toward::Down as usize;
 
 impl<'a, V: Variant> World<'a, V> {
-    /// The scenario's world at time zero, with the disciplines of `catalog`.
+    /// The scenario's world at time zero.
     pub(crate) fn new(
-        catalog: &impl Catalog,
+        disciplines: &dyn Build<SimPacket<V::Options>>,
         scenario: &Scenario,
         models: impl Into<Models<V::Congestion>>,
         seed: u64,
@@ -69,7 +69,7 @@ impl<'a, V: Variant> World<'a, V> {
                 UP => (&scenario.uplink, scenario.up),
                 _ => (&scenario.downlink, scenario.down),
             };
-            let qdisc = catalog.build(config)?;
+            let qdisc = disciplines.qdisc(config)?;
             Ok(Link::new(qdisc, rate, dumbbell.bottleneck))
         };
         let chain = Chain::new(dumbbell.links as usize - 1, link)?;

@@ -1,10 +1,11 @@
 //! `asymq compare`: every discipline over one scenario, as a table and a picture.
 
+use crate::catalogs::Catalogs;
 use crate::driver::{Driver, Tracks};
 use crate::words::{count, path};
 use crate::{chart, output, report};
 use asymq_args::{BadArgument, ScenarioArgs, ScenarioError, qdisc_names};
-use asymq_core::catalog::{Catalog, Group};
+use asymq_core::catalog::Group;
 use asymq_scenario::{Report, Scenario};
 use clap::{Args, Command};
 use serde::Serialize;
@@ -78,7 +79,7 @@ pub(crate) fn own_defaults(command: Command) -> Command {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: CompareArgs, catalog: &'static impl Catalog) -> anyhow::Result<()> {
+pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     if let Some(name) = args.scenario.qdisc {
         return Err(BadArgument {
             argument: "--qdisc".into(),
@@ -105,7 +106,8 @@ pub(crate) fn run(args: CompareArgs, catalog: &'static impl Catalog) -> anyhow::
             qdisc: Some(name.to_owned()),
             ..args.scenario.clone()
         };
-        args.resolve_in(catalog, &defaults).map_err(only_names)
+        args.resolve_in(catalogs.names, &defaults)
+            .map_err(only_names)
     };
     let scenarios: Result<Vec<Scenario>, _> = names.into_iter().map(under).collect();
     let scenarios = scenarios?;
@@ -116,7 +118,7 @@ pub(crate) fn run(args: CompareArgs, catalog: &'static impl Catalog) -> anyhow::
         series: true,
         ..Tracks::default()
     };
-    let mut reports = driver.run(&scenarios, &tracks, catalog)?;
+    let mut reports = driver.run(&scenarios, &tracks, catalogs)?;
 
     let svg = match picture {
         Some(path) => Some((chart::comparison(&reports, &words(driver, scenario))?, path)),
@@ -132,7 +134,7 @@ pub(crate) fn run(args: CompareArgs, catalog: &'static impl Catalog) -> anyhow::
                 .collect(),
         })?;
     } else {
-        output::print(&report::comparison(&reports, catalog, &defaults))?;
+        output::print(&report::comparison(&reports, catalogs.names, &defaults))?;
     }
     if let Some((svg, path)) = svg {
         output::write_file(&path, &svg)?;

@@ -1,9 +1,9 @@
 //! `asymq sim` and `asymq lab`: one scenario, simulated or over real TCP.
 
+use crate::catalogs::Catalogs;
 use crate::driver::{Driver, Tracks};
 use crate::{output, report};
 use asymq_args::ScenarioArgs;
-use asymq_core::catalog::Catalog;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -47,22 +47,22 @@ struct OutputArgs {
 }
 
 /// Runs `asymq sim`.
-pub(crate) fn sim(args: SimArgs, catalog: &'static impl Catalog) -> anyhow::Result<()> {
+pub(crate) fn sim(args: SimArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let tracks = Tracks {
         series: args.output.series,
         pcap_up: args.pcap_up,
         pcap_down: args.pcap_down,
     };
-    run(Driver::Sim, args.scenario, &args.output, &tracks, catalog)
+    run(Driver::Sim, args.scenario, &args.output, &tracks, catalogs)
 }
 
 /// Runs `asymq lab`.
-pub(crate) fn lab(args: LabArgs, catalog: &'static impl Catalog) -> anyhow::Result<()> {
+pub(crate) fn lab(args: LabArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let tracks = Tracks {
         series: args.output.series,
         ..Tracks::default()
     };
-    run(Driver::Lab, args.scenario, &args.output, &tracks, catalog)
+    run(Driver::Lab, args.scenario, &args.output, &tracks, catalogs)
 }
 
 fn run(
@@ -70,15 +70,20 @@ fn run(
     scenario: ScenarioArgs,
     output: &OutputArgs,
     tracks: &Tracks,
-    catalog: &'static impl Catalog,
+    catalogs: Catalogs,
 ) -> anyhow::Result<()> {
     let defaults = driver.defaults();
-    let scenario = scenario.resolve_in(catalog, &defaults)?;
-    for report in driver.run(&[scenario], tracks, catalog)? {
+    let scenario = scenario.resolve_in(catalogs.names, &defaults)?;
+    for report in driver.run(&[scenario], tracks, catalogs)? {
         if output.json {
             output::print_json(&report)?;
         } else {
-            output::print(&report::full(&report, output.flows, catalog, &defaults))?;
+            output::print(&report::full(
+                &report,
+                output.flows,
+                catalogs.names,
+                &defaults,
+            ))?;
         }
     }
     Ok(())

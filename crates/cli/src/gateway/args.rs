@@ -274,7 +274,7 @@ impl SettingsArgs {
     ///
     /// # Errors
     /// A flag is missing, or the words after `--overhead` are invalid.
-    pub(crate) fn config(&self, catalog: &impl Catalog) -> Result<GatewayConfig, BadArgument> {
+    pub(crate) fn config(&self, catalog: &dyn Catalog) -> Result<GatewayConfig, BadArgument> {
         let missing = [
             (self.lan.is_none(), "--lan <IF>"),
             (self.wan.is_none(), "--wan <IF>"),
@@ -349,7 +349,7 @@ impl LinkArgs {
     ///
     /// # Errors
     /// A rate is missing, or a number of the overhead or a parameter is out of range.
-    pub(crate) fn config(&self, catalog: &impl Catalog) -> Result<LinkConfig, BadArgument> {
+    pub(crate) fn config(&self, catalog: &dyn Catalog) -> Result<LinkConfig, BadArgument> {
         let need =
             |rate: Option<Rate>, flag| rate.ok_or_else(|| bad("", format!("missing: {flag}")));
         let (up, down) = (

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 ///
 /// # Errors
 /// The settings cannot be read; or something is wrong, which the exit code 1 says.
-pub(super) fn run(args: &CheckArgs, catalog: &impl Catalog) -> anyhow::Result<()> {
+pub(super) fn run(args: &CheckArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let settings = args.planned.settings()?;
     settings.config(catalog)?;
     let findings = findings(&settings);

@@ -3,10 +3,10 @@
 use super::args::{GatewayArgs, GatewayCommand, SetArgs, SettingsArgs};
 use super::settings::Settings;
 use super::{check, install};
+use crate::catalogs::Catalogs;
 use crate::output;
 use anyhow::Context as _;
 use asymq_args::read_flags;
-use asymq_core::catalog::Catalog;
 use asymq_gateway::{
     Control, Gateway, GatewayError, Guard, HostOptions, Notify, Outputs, STATE, Show, Stop,
     give_back, request_change,
@@ -20,7 +20,8 @@ use std::sync::Arc;
 /// # Errors
 /// A flag or the file is wrong, an interface is not fit, or a privilege is missing; a running gateway
 /// is not there, or refuses.
-pub(crate) fn run(args: &GatewayArgs, catalog: &'static impl Catalog) -> anyhow::Result<()> {
+pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> {
+    let catalog = catalogs.names;
     match &args.command {
         Some(GatewayCommand::Set(args)) => return set(args),
         Some(GatewayCommand::Check(args)) => return check::run(args, catalog),
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &GatewayArgs, catalog: &'static impl Catalog) -> anyhow:
         state: Some(settings.state.clone().unwrap_or_else(|| STATE.into())),
         wait: true,
     };
-    let mut gateway = Gateway::open_on(catalog, &config, &host)?;
+    let mut gateway = Gateway::open_on(catalogs.gateway, &config, &host)?;
     gateway.set_notify(Notify::from_environment().map_err(system("reading NOTIFY_SOCKET"))?);
 
     let shared = Arc::new(Settings::new(typed.clone(), settings.clone()));

@@ -34,7 +34,7 @@ const COPIED: &str = "# The program in /usr/local/bin was copied there by the sa
 ///
 /// # Errors
 /// A flag is missing or wrong, a file cannot be written, or another's file is in its place.
-pub(super) fn install(args: &InstallArgs, catalog: &impl Catalog) -> anyhow::Result<()> {
+pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let settings = args.planned.settings()?;
     settings.config(catalog)?;
     for (flag, name) in [

@@ -34,7 +34,7 @@ impl Settings {
     }
 
     /// What a request to the control socket asks for; what it does not name stays as it is.
-    pub(super) fn request(&self, text: &str, catalog: &impl Catalog) -> Result<LinkConfig, String> {
+    pub(super) fn request(&self, text: &str, catalog: &dyn Catalog) -> Result<LinkConfig, String> {
         let asked: LinkArgs =
             parse_flags(Path::new("request"), text).map_err(|error| error.to_string())?;
         let link = asked.or(self.lock().in_force.link.clone());
@@ -45,7 +45,7 @@ impl Settings {
     pub(super) fn read_again(
         &self,
         file: &Path,
-        catalog: &impl Catalog,
+        catalog: &dyn Catalog,
     ) -> Result<(LinkConfig, String), String> {
         let in_file: SettingsArgs = read_flags(file).map_err(|error| error.to_string())?;
         let new = self.typed.clone().or(in_file);
@@ -79,7 +79,7 @@ impl Settings {
         }
     }
 
-    fn ask(&self, link: LinkArgs, catalog: &impl Catalog) -> Result<LinkConfig, String> {
+    fn ask(&self, link: LinkArgs, catalog: &dyn Catalog) -> Result<LinkConfig, String> {
         let config = link.config(catalog).map_err(|error| error.to_string())?;
         self.lock().asked = Some(link);
         Ok(config)

@@ -45,7 +45,8 @@ pub type StartedController = (Box<dyn Controller + Send>, Option<Share>);
 /// What disciplines and parts there are, and how they are built from a resolved [`Config`].
 ///
 /// All building may fail: for want of memory, or by a description that makes no sense. What a catalog
-/// does not build itself, [`Standard`] does.
+/// does not build itself, [`Standard`] does. A `dyn Catalog` names what there is; a [`dyn Build`](Build)
+/// builds it.
 pub trait Catalog: Sync {
     /// All entries, in the order of `--help`.
     fn entries(&self) -> Vec<&'static Entry>;
@@ -59,7 +60,10 @@ pub trait Catalog: Sync {
         role: Role,
         config: &Config,
         limit: Limit,
-    ) -> Result<BoxedQueue<P>, BuildError> {
+    ) -> Result<BoxedQueue<P>, BuildError>
+    where
+        Self: Sized,
+    {
         Standard.queue(role, config, limit)
     }
 
@@ -120,5 +124,21 @@ pub trait Catalog: Sync {
     fn of_role(&self, role: Role) -> Vec<&'static Entry> {
         let entries = self.entries().into_iter();
         entries.filter(|entry| entry.role == role).collect()
+    }
+}
+
+/// [`Catalog::build`] for one kind of packet and behind a pointer, so that what drives disciplines is
+/// compiled once, and not for every catalog.
+pub trait Build<P>: Sync {
+    /// The discipline of a resolved description, empty.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn qdisc(&self, config: &Config) -> Result<BoxedQdisc<P>, BuildError>;
+}
+
+impl<C: Catalog, P: Packet + Send + 'static> Build<P> for C {
+    fn qdisc(&self, config: &Config) -> Result<BoxedQdisc<P>, BuildError> {
+        self.build(config)
     }
 }

@@ -54,7 +54,7 @@ impl core::error::Error for ConfigError {}
 /// # Errors
 /// The name is not in the catalog, or a value that was given makes no sense.
 pub fn resolve(
-    catalog: &impl Catalog,
+    catalog: &dyn Catalog,
     name: &str,
     given: &Params,
     surroundings: &Params,
@@ -161,7 +161,7 @@ impl Resolution<'_> {
 }
 
 fn find(
-    catalog: &impl Catalog,
+    catalog: &dyn Catalog,
     role: Role,
     key: &str,
     name: &str,
@@ -177,7 +177,7 @@ fn find(
 }
 
 /// Every name that is given is a parameter of something.
-fn check_names(catalog: &impl Catalog, given: &Params) -> Result<(), ConfigError> {
+fn check_names(catalog: &dyn Catalog, given: &Params) -> Result<(), ConfigError> {
     let known = known_parameters(catalog);
     for (name, value) in given.iter() {
         if !known.iter().any(|parameter| parameter.name == name) {
@@ -192,7 +192,7 @@ fn check_names(catalog: &impl Catalog, given: &Params) -> Result<(), ConfigError
 }
 
 /// Every parameter of the catalog once, parts among them, in the order of `--help`.
-pub fn known_parameters(catalog: &impl Catalog) -> Vec<Parameter> {
+pub fn known_parameters(catalog: &dyn Catalog) -> Vec<Parameter> {
     const PART: Kind = Kind::Text("NAME", |text| Ok(text.into()));
     let parts = Role::PARTS.iter().map(|role| Parameter {
         name: role.key(),

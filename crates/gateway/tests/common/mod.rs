@@ -6,10 +6,12 @@ pub(crate) mod disciplines;
 pub(crate) mod wait;
 pub(crate) mod wire;
 
-use asymq_core::catalog::{Catalog, Standard};
+use asymq_core::catalog::{Build, Standard};
 use asymq_core::units::Duration;
 use asymq_gateway::net::{Feature, Netns, Network, VethEnd, set_feature};
-use asymq_gateway::{Changer, Gateway, GatewayConfig, LinkConfig, Shared, Snapshot, Stage, Stop};
+use asymq_gateway::{
+    Changer, Frame, Gateway, GatewayConfig, LinkConfig, Shared, Snapshot, Stage, Stop,
+};
 use disciplines::discipline;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -113,7 +115,7 @@ impl Running {
 
     pub(crate) fn with_catalog(
         place: &Place,
-        catalog: &'static impl Catalog,
+        catalog: &'static dyn Build<Frame>,
         config: GatewayConfig,
     ) -> Self {
         let stop = Stop::new().unwrap();

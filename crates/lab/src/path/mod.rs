@@ -13,7 +13,7 @@ pub(crate) use link::Link;
 pub(crate) use thread::{Ports, run};
 
 use asymq_core::Discard;
-use asymq_core::catalog::Catalog;
+use asymq_core::catalog::Build;
 use asymq_core::hold::{BuildError, DropTail, Regenerator, RegeneratorParams};
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_gateway::{Frame, LinkError};
@@ -52,7 +52,7 @@ impl Path {
     /// # Errors
     /// The catalog cannot build it, or there is not enough memory.
     pub(crate) fn new(
-        catalog: &impl Catalog,
+        catalog: &dyn Build<Frame>,
         scenario: &Scenario,
         plan: &Plan,
         window: Window,
@@ -60,7 +60,7 @@ impl Path {
         let failed = |direction| move |source: BuildError| LinkError { direction, source };
         // The gateway has shaped the uplink's traffic: only its jitter waits here, and is not lost.
         let jitter = DropTail::new(Limit::Packets(1000)).map_err(failed("uplink"))?;
-        let downlink = catalog.build(&scenario.downlink);
+        let downlink = catalog.qdisc(&scenario.downlink);
         let params = RegeneratorParams {
             factor: scenario.regenerate,
             // Kernels spend 12 bytes on timestamps.
