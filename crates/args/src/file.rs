@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(
             resolve(None).unwrap_err(),
             format!(
-                "{}:2: duration = 0ns: out of range; use more than 0s and at most 36000s",
+                "{}:2: duration = 0ns: out of range; use more than 0s and at most 200000s",
                 path.display()
             )
         );

@@ -60,7 +60,7 @@ pub struct ScenarioArgs {
     /// Congestion control: reno, newreno, cubic (simulator); reno, cubic, bbr (lab) [default: newreno simulated, cubic real].
     #[arg(long, value_name = "NAME")]
     pub tcp: Option<Tcp>,
-    /// TCP segment payload, 88b to 1460b; real ones spend 12 on timestamps [default: 1460b].
+    /// TCP segment payload, 88b to 65495b (lab: 1460b); real ones spend 12 on timestamps [default: 1460b].
     #[arg(long, value_name = "SIZE")]
     pub mss: Option<Bytes>,
     /// Delayed ACKs with this timeout; 0 acknowledges every packet [default: 0, simulator only].
@@ -273,6 +273,10 @@ impl ScenarioArgs {
             web: simulated.web,
             on_off: simulated.on_off,
             links: simulated.links.unwrap_or(1),
+            netem_up: simulated.netem_up,
+            netem_down: simulated.netem_down,
+            netem_access_up: simulated.netem_access_up,
+            netem_access_down: simulated.netem_access_down,
             header,
             window: args.window,
             udp: args.udp,
@@ -322,6 +326,15 @@ pub(crate) fn check(
     if !available(scenario.tcp) {
         let message = format!("not available {}; use {}", defaults.place, choice());
         return Err(bad("tcp", scenario.tcp.to_string(), message));
+    }
+    const ETHERNET: u32 = 1460;
+    if !defaults.simulated && scenario.mss > ETHERNET {
+        let value = format!("{}b", scenario.mss);
+        let message = format!(
+            "more than Ethernet carries {}; use at most {ETHERNET}b",
+            defaults.place
+        );
+        return Err(bad("mss", value, message));
     }
     for flow in &scenario.flow {
         if let Some(tcp) = flow.tcp.filter(|tcp| !available(*tcp)) {
@@ -399,7 +412,7 @@ mod tests {
             mss: Some(Bytes(20)),
             ..Default::default()
         };
-        assert_eq!(error(args), "--mss 20b: out of range; use 88b to 1460b");
+        assert_eq!(error(args), "--mss 20b: out of range; use 88b to 65495b");
         let args = ScenarioArgs {
             warmup: Some(Duration::from_secs(60)),
             ..Default::default()

@@ -1,7 +1,7 @@
 //! What only the simulator can vary, as typed.
 
 use asymq_core::units::Bytes;
-use asymq_scenario::{ListedFlow, OnOff, WebLoad};
+use asymq_scenario::{ListedFlow, Netem, OnOff, WebLoad};
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use serde::Serialize;
@@ -38,13 +38,25 @@ pub struct SimulatedArgs {
     /// Asymmetric links in a chain, 1 to 32, each with its own disciplines [default: 1].
     #[arg(long, value_name = "N", value_parser = RangedI64ValueParser::<u32>::new().range(1..=32))]
     pub links: Option<u32>,
+    /// What the path behind the uplink does, in netem's words, like "loss 1%", "loss gemodel 1% 10% 70% 0.1%", "delay 10ms 5ms" or "delay 10ms reorder 25% gap 5".
+    #[arg(long, value_name = "NETEM")]
+    pub netem_up: Option<Netem>,
+    /// The same behind the downlink.
+    #[arg(long, value_name = "NETEM")]
+    pub netem_down: Option<Netem>,
+    /// The same on each host's own path to the uplink.
+    #[arg(long, value_name = "NETEM")]
+    pub netem_access_up: Option<Netem>,
+    /// The same on each host's own path to the downlink.
+    #[arg(long, value_name = "NETEM")]
+    pub netem_access_down: Option<Netem>,
     /// TCP/IP header bytes of data packets and of ACKs, 40b to 80b [default: 40b].
     #[arg(long, value_name = "SIZE")]
     pub header: Option<Bytes>,
 }
 
 /// The flags of [`SimulatedArgs`] that only the simulator can follow.
-pub(crate) const FLAGS: [&str; 8] = [
+pub(crate) const FLAGS: [&str; 12] = [
     "--sack",
     "--timestamps",
     "--byte-counting",
@@ -52,6 +64,10 @@ pub(crate) const FLAGS: [&str; 8] = [
     "--web",
     "--on-off",
     "--links",
+    "--netem-up",
+    "--netem-down",
+    "--netem-access-up",
+    "--netem-access-down",
     "--header",
 ];
 
@@ -76,6 +92,10 @@ impl SimulatedArgs {
             },
             on_off: self.on_off.or(other.on_off),
             links: self.links.or(other.links),
+            netem_up: self.netem_up.or(other.netem_up),
+            netem_down: self.netem_down.or(other.netem_down),
+            netem_access_up: self.netem_access_up.or(other.netem_access_up),
+            netem_access_down: self.netem_access_down.or(other.netem_access_down),
             header: self.header.or(other.header),
         }
     }

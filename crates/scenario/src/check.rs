@@ -7,6 +7,10 @@ use std::fmt;
 
 /// More would take longer to simulate than anyone waits.
 const UDP_PACKETS_PER_SECOND: u64 = 1_000_000;
+/// The longest IP packet.
+const MAX_IP_LEN: u32 = 65_535;
+/// The simulator's instants have 48 bits of ns; this leaves room for timers.
+const MAX_DURATION: Duration = Duration::from_secs(200_000);
 
 /// A value of a scenario that cannot be run, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,10 +99,10 @@ impl Scenario {
 
     fn check_path(&self) -> Result<(), BadValue> {
         require(
-            (88..=1460).contains(&self.mss),
+            (88..=65_495).contains(&self.mss),
             "mss",
             || format!("{}b", self.mss),
-            "out of range; use 88b to 1460b",
+            "out of range; use 88b to 65495b",
         )?;
         let header = self.header;
         require(
@@ -107,12 +111,12 @@ impl Scenario {
             || format!("{header}b"),
             "out of range; use a multiple of 4 from 40b to 80b",
         )?;
-        let max = 1500u32.saturating_sub(header);
+        let max = MAX_IP_LEN.saturating_sub(header);
         require(
             self.mss <= max,
             "mss",
             || format!("{}b", self.mss),
-            &format!("with headers of {header}b, more than 1500b; use at most {max}b"),
+            &format!("with headers of {header}b, more than {MAX_IP_LEN}b; use at most {max}b"),
         )?;
         for (name, count, max) in [
             ("flows-up", self.flows_up, 1000),
@@ -137,10 +141,10 @@ impl Scenario {
     fn check_times(&self) -> Result<(), BadValue> {
         let (duration, warmup) = (self.duration, self.warmup);
         require(
-            duration > Duration::ZERO && duration <= Duration::from_secs(36_000),
+            duration > Duration::ZERO && duration <= MAX_DURATION,
             "duration",
             || duration.to_string(),
-            "out of range; use more than 0s and at most 36000s",
+            "out of range; use more than 0s and at most 200000s",
         )?;
         require(
             warmup < duration,

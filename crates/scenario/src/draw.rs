@@ -1,5 +1,6 @@
 //! Random numbers that are the same on every platform and in every order of drawing.
 
+use crate::Toward;
 use asymq_core::decide::random::mix;
 
 /// Whose random quantities they are: a role, and the number within it from 0.
@@ -18,6 +19,10 @@ pub enum Source {
     Probe,
     /// A source of short transfers.
     Web(u32),
+    /// A flow of constant-rate UDP.
+    Udp(u32),
+    /// What is behind the link of a direction.
+    Link(Toward),
     /// An element of a sequence of random numbers.
     Sequence(u32),
 }
@@ -34,6 +39,10 @@ pub enum Draw {
     ClockPhase,
     /// The seed of its traffic: arrivals, sizes, on and off periods.
     Traffic,
+    /// The seed of what its path does to packets on the way up.
+    PathUp,
+    /// The same on the way down.
+    PathDown,
 }
 
 impl Source {
@@ -46,6 +55,8 @@ impl Source {
             Self::Web(index) => (3, index),
             Self::Sequence(index) => (4, index),
             Self::Listed(index) => (5, index),
+            Self::Udp(index) => (6, index),
+            Self::Link(toward) => (7, toward as u32),
         };
         role << 32 | index as u64
     }
@@ -85,12 +96,24 @@ mod tests {
                 Source::Download,
                 Source::Listed,
                 Source::Web,
+                Source::Udp,
             ];
             numbered.map(|source| source(index))
         });
-        let draws = [Draw::Rtt, Draw::Start, Draw::ClockPhase, Draw::Traffic];
+        let draws = [
+            Draw::Rtt,
+            Draw::Start,
+            Draw::ClockPhase,
+            Draw::Traffic,
+            Draw::PathUp,
+            Draw::PathDown,
+        ];
         let mut seen: Vec<u64> = sources
-            .chain([Source::Probe])
+            .chain([
+                Source::Probe,
+                Source::Link(Toward::Up),
+                Source::Link(Toward::Down),
+            ])
             .flat_map(|source| draws.map(|draw| uniform(7, source, draw).to_bits()))
             .collect();
         let count = seen.len();

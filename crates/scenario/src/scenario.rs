@@ -1,6 +1,6 @@
 //! A checked experiment.
 
-use crate::{Draw, ListedFlow, OnOff, RttRange, Source, Tcp, UdpBurst, WebLoad, uniform};
+use crate::{Draw, ListedFlow, Netem, OnOff, RttRange, Source, Tcp, UdpBurst, WebLoad, uniform};
 use asymq_core::catalog::Config;
 use asymq_core::units::{Duration, Limit, Rate};
 use serde::{Deserialize, Serialize};
@@ -124,6 +124,18 @@ pub struct Scenario {
     /// Equal asymmetric links in a chain (VAQ, Fig. 14).
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub links: u32,
+    /// Loss and delay behind the (last) uplink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netem_up: Option<Netem>,
+    /// Loss and delay behind the (last) downlink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netem_down: Option<Netem>,
+    /// Loss and delay on each conversation's own path to the uplink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netem_access_up: Option<Netem>,
+    /// Loss and delay on each conversation's own path to the downlink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netem_access_down: Option<Netem>,
     /// Bytes of TCP and IP headers without timestamps and SACK ranges.
     #[serde(default = "forty", skip_serializing_if = "is_forty")]
     pub header: u32,
@@ -260,6 +272,10 @@ pub(crate) mod tests {
             web: Vec::new(),
             on_off: None,
             links: 1,
+            netem_up: None,
+            netem_down: None,
+            netem_access_up: None,
+            netem_access_down: None,
             header: 40,
             window: None,
             udp: Vec::new(),

@@ -14,8 +14,8 @@ pub(crate) struct EventSet {
     winner: u64,
 }
 
-/// Instants from here on (39 hours) never come.
-pub(crate) const NEVER: u64 = 1 << 47;
+/// Instants from here on (58 hours) never come; an event's time has 48 bits.
+pub(crate) const NEVER: u64 = 3 << 46;
 const SOURCE_BITS: u32 = 16;
 
 impl EventSet {

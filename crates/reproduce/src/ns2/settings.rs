@@ -53,6 +53,10 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
         web,
         on_off,
         links,
+        netem_up,
+        netem_down,
+        netem_access_up,
+        netem_access_down,
         header,
         window,
         udp,
@@ -94,6 +98,16 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
     accept(*links == 1, "links", || {
         (Some(links.to_string()), "ns-2 has one bottleneck")
     })?;
+    for (key, netem) in [
+        ("netem-up", netem_up),
+        ("netem-down", netem_down),
+        ("netem-access-up", netem_access_up),
+        ("netem-access-down", netem_access_down),
+    ] {
+        accept(netem.is_none(), key, || {
+            (None, "ns-2 runs over paths without loss and jitter")
+        })?;
+    }
     accept(*header == 40, "header", || {
         (Some(header.to_string()), "ns-2's headers have 40 bytes")
     })?;
@@ -241,6 +255,8 @@ mod tests {
             ("probe = \"20ms\"", "probe: "),
             ("links = 2", "links = 2: "),
             ("flow = \"up\"", "flow: "),
+            ("netem-up = \"loss 1%\"", "netem-up: "),
+            ("netem-access-down = \"loss 1%\"", "netem-access-down: "),
             ("mss = 1440\nheader = 60", "header = 60: "),
             ("tcp = \"cubic\"", "tcp = cubic: use reno or newreno"),
             (
