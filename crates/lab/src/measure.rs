@@ -126,6 +126,8 @@ impl LinkMeter {
             data: share(TrafficClass::Data),
             ack: share(TrafficClass::Ack),
             dropped: fate(Fate::Dropped),
+            access_dropped: 0.0,
+            lost: 0.0,
             filtered: fate(Fate::Filtered),
             marked: fate(Fate::Marked),
             reasons: reasons

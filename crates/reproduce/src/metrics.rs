@@ -50,6 +50,8 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
             data,
             ack,
             dropped,
+            access_dropped,
+            lost,
             filtered,
             marked,
             reasons: _, // dropped and filtered are their sums
@@ -68,6 +70,8 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
             ("data", *data),
             ("ack", *ack),
             ("dropped", *dropped),
+            ("access-dropped", *access_dropped),
+            ("lost", *lost),
             ("filtered", *filtered),
             ("marked", *marked),
             ("throughput", data * rate.bits_per_sec() as f64),

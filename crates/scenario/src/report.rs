@@ -92,6 +92,12 @@ pub struct Direction {
     pub ack: f64,
     /// Packets lost at the link's queue.
     pub dropped: f64,
+    /// Packets lost at hosts' access links, whose buffers were full.
+    #[serde(default)]
+    pub access_dropped: f64,
+    /// Packets lost by the path, as the scenario says.
+    #[serde(default)]
+    pub lost: f64,
     /// Pure ACKs taken out there because a later one says all that they say.
     pub filtered: f64,
     /// Packets that got a congestion mark there.

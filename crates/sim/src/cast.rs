@@ -1,13 +1,13 @@
 //! Who talks in a run: the conversations of a scenario at time zero.
 
-use crate::agent::{Agent, Cbr, Echo, TcpFlow};
+use crate::agent::{Agent, Cbr, Echo, Side, TcpFlow};
 use crate::conversation::{Conversation, receive_window};
 use crate::packet::Layout;
 use crate::tcp::{Receiver, RttEstimator, Sender, TcpModel, Variant};
 use crate::topology::{Dumbbell, access_rate};
 use crate::traffic::{Application, OnOffApp, Pace, Stream, Web};
 use asymq_core::Duration;
-use asymq_scenario::{Draw, Histogram, ListedFlow, Scenario, Source, Toward, uniform};
+use asymq_scenario::{Draw, Histogram, Impairment, ListedFlow, Scenario, Source, Toward, uniform};
 
 /// IP bytes of the sparse echo.
 const ECHO: u32 = 64;
@@ -50,7 +50,7 @@ pub(crate) fn conversations<V: Variant>(
     for ((number, flow), model) in (0..).zip(&scenario.flow).zip(&models.listed) {
         cast.add_listed(Source::Listed(number), flow, *model);
     }
-    for burst in &scenario.udp {
+    for (number, burst) in (0..).zip(&scenario.udp) {
         let len = burst.packet.0 as u32;
         let cbr = Cbr {
             toward: burst.toward,
@@ -58,15 +58,34 @@ pub(crate) fn conversations<V: Variant>(
             stop: burst.stop.unwrap_or(scenario.duration).as_nanos(),
             interval: burst.rate.tx_time(len).as_nanos(),
         };
-        cast.add(Agent::Udp(cbr), scenario, scenario.rtt.min, len);
+        cast.add(
+            Source::Udp(number),
+            Agent::Udp(cbr),
+            scenario,
+            scenario.rtt.min,
+            len,
+        );
     }
     if let Some(interval) = scenario.probe {
         let echo = cast.echo(interval);
-        cast.add(Agent::Echo(echo), scenario, scenario.rtt.min, ECHO);
+        cast.add(
+            Source::Probe,
+            Agent::Echo(echo),
+            scenario,
+            scenario.rtt.min,
+            ECHO,
+        );
     }
     for (nth, load) in (0..).zip(&scenario.web) {
-        let web = Web::new(load.clone(), Stream::new(seed, Source::Web(nth)));
-        cast.add(Agent::Web(Box::new(web)), scenario, scenario.rtt.min, 0);
+        let source = Source::Web(nth);
+        let web = Web::new(load.clone(), Stream::new(seed, source));
+        cast.add(
+            source,
+            Agent::Web(Box::new(web)),
+            scenario,
+            scenario.rtt.min,
+            0,
+        );
     }
     cast.conversations
 }
@@ -82,13 +101,23 @@ struct Cast<'a, V: Variant> {
 impl<V: Variant> Cast<'_, V> {
     /// Adds a conversation of this propagation round-trip time. `own` is the scenario as it sees it;
     /// its datagrams, if it sends any, have `datagram` IP bytes.
-    fn add(&mut self, agent: Agent<V>, own: &Scenario, rtt: Duration, datagram: u32) {
+    fn add(
+        &mut self,
+        source: Source,
+        agent: Agent<V>,
+        own: &Scenario,
+        rtt: Duration,
+        datagram: u32,
+    ) {
         let index = self.conversations.len();
         let layout = Layout::new(index, own.payload(), own.ack_len(), datagram);
         let delays = [self.dumbbell.home, self.dumbbell.server(rtt)];
         let access = access_rate(self.scenario);
-        self.conversations
-            .push(Conversation::new(agent, layout, access, delays));
+        let mut conversation = Conversation::new(agent, layout, access, delays);
+        let seeds =
+            [Draw::PathUp, Draw::PathDown].map(|draw| uniform(self.seed, source, draw).to_bits());
+        impair(&mut conversation, self.scenario, seeds);
+        self.conversations.push(conversation);
     }
 
     /// Adds a flow like all others of its direction.
@@ -102,7 +131,7 @@ impl<V: Variant> Cast<'_, V> {
             flow.run_application(Application::new(pace, start, None, None));
         }
         let rtt = scenario.flow_rtt(seed, source);
-        self.add(Agent::Tcp(Box::new(flow)), scenario, rtt, 0);
+        self.add(source, Agent::Tcp(Box::new(flow)), scenario, rtt, 0);
     }
 
     /// Adds a flow with what it has of its own.
@@ -124,7 +153,7 @@ impl<V: Variant> Cast<'_, V> {
             flow.run_application(application);
         }
         let rtt = own.flow_rtt(self.seed, source);
-        self.add(Agent::Tcp(Box::new(flow)), &own, rtt, 0);
+        self.add(source, Agent::Tcp(Box::new(flow)), &own, rtt, 0);
     }
 
     /// A flow that connects at `start` and writes all at once.
@@ -163,6 +192,24 @@ impl<V: Variant> Cast<'_, V> {
             interval,
             base,
             delays: Histogram::default(),
+        }
+    }
+}
+
+/// Makes a conversation's own paths to the bottleneck what the scenario says, with the random numbers
+/// of these seeds for the way up and the way down.
+pub(crate) fn impair<V: Variant>(
+    conversation: &mut Conversation<V>,
+    scenario: &Scenario,
+    seeds: [u64; 2],
+) {
+    let ways = [
+        (Side::Home, scenario.netem_access_up),
+        (Side::Server, scenario.netem_access_down),
+    ];
+    for ((side, netem), seed) in ways.into_iter().zip(seeds) {
+        if let Some(netem) = netem {
+            conversation.impair(side, Impairment::new(netem, seed));
         }
     }
 }

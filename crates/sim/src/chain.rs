@@ -1,16 +1,31 @@
-//! Further links in each direction: a chain of asymmetric links (VAQ, Fig. 14).
+//! Further links in each direction, a chain of asymmetric links (VAQ, Fig. 14), and the path behind
+//! the last of them. A packet pays for them only where a scenario has them.
 
 use crate::events::NEVER;
 use crate::link::Link;
 use crate::packet::SimPacket;
 use crate::tcp::Options;
+use crate::wire::Wire;
 use asymq_core::Instant;
 use asymq_core::hold::BuildError;
+use asymq_scenario::Impairment;
 use std::collections::VecDeque;
 
-/// The links behind the first one in each direction, in the order in which packets pass them.
+/// What is behind the first link in each direction.
 pub(crate) struct Chain<O> {
+    /// Links in the order in which packets pass them.
     stages: [Vec<Stage<O>>; 2],
+    /// The paths behind the last links.
+    pub(crate) wires: [Wire<O>; 2],
+}
+
+/// What happens behind the first link.
+pub(crate) enum Step<O> {
+    /// A transmission starts at the further link of this position: when its packet is out at the
+    /// other end, and the packet.
+    Leaves(usize, u64, SimPacket<O>),
+    /// A packet is at the end of the path behind the last link.
+    Arrives(SimPacket<O>),
 }
 
 /// A link and the packets on their way to it from the link before.
@@ -27,12 +42,14 @@ impl<O: Options> Stage<O> {
 }
 
 impl<O: Options> Chain<O> {
-    /// `further` links in each direction, each built by `link`; `None` if `further` is 0.
+    /// `further` links in each direction, each built by `link`, and the paths behind them; `None` if
+    /// there is neither.
     pub(crate) fn new(
         further: usize,
+        impairments: [Option<Impairment>; 2],
         link: impl Fn(usize) -> Result<Link<O>, BuildError>,
     ) -> Result<Option<Box<Self>>, BuildError> {
-        if further == 0 {
+        if further == 0 && impairments.iter().all(Option::is_none) {
             return Ok(None);
         }
         let stages = |toward| -> Result<Vec<_>, BuildError> {
@@ -45,11 +62,16 @@ impl<O: Options> Chain<O> {
             std::iter::repeat_with(stage).take(further).collect()
         };
         let stages = [stages(0)?, stages(1)?];
-        Ok(Some(Box::new(Self { stages })))
+        let wires = impairments.map(Wire::new);
+        Ok(Some(Box::new(Self { stages, wires })))
     }
 
-    /// When something happens next at one of the further links, in ns; `NEVER` or later if nothing.
+    /// When something happens next behind the first link, in ns; `NEVER` or later if nothing.
     pub(crate) fn next(&self, toward: usize) -> u64 {
+        self.next_at_links(toward).min(self.wires[toward].next())
+    }
+
+    fn next_at_links(&self, toward: usize) -> u64 {
         let stages = self.stages[toward].iter();
         stages.map(Stage::next).min().unwrap_or(NEVER)
     }
@@ -67,9 +89,17 @@ impl<O: Options> Chain<O> {
         &mut self.stages[toward][position].link
     }
 
-    /// Executes the event at `now`, which is [`next`](Self::next). If a transmission starts: the
-    /// position of its link, when the packet is out at the other end, and the packet.
-    pub(crate) fn step(&mut self, toward: usize, now: u64) -> Option<(usize, u64, SimPacket<O>)> {
+    /// Executes the event at `now`, which is [`next`](Self::next): what of the paths behind the last
+    /// links comes first, then later links first.
+    pub(crate) fn step(&mut self, toward: usize, now: u64) -> Option<Step<O>> {
+        if self.wires[toward].next() == now {
+            return self.wires[toward].pop().map(Step::Arrives);
+        }
+        let (position, at, packet) = self.step_at_links(toward, now)?;
+        Some(Step::Leaves(position, at, packet))
+    }
+
+    fn step_at_links(&mut self, toward: usize, now: u64) -> Option<(usize, u64, SimPacket<O>)> {
         let stages = &mut self.stages[toward];
         let position = stages.iter().position(|stage| stage.next() == now)?;
         let stage = &mut stages[position];
@@ -90,7 +120,23 @@ impl<O: Options> Chain<O> {
     /// Data packets of a conversation that were dropped at the further links.
     pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
         let stages = self.stages.iter().flatten();
-        stages.map(|stage| stage.link.lost_data(conversation)).sum()
+        let at_links: u64 = stages.map(|stage| stage.link.lost_data(conversation)).sum();
+        let wires = self.wires.iter();
+        at_links + wires.map(|wire| wire.lost_data(conversation)).sum::<u64>()
+    }
+
+    /// Packets that wait at the further links or are under way, and those that their disciplines took
+    /// out.
+    #[cfg(test)]
+    pub(crate) fn held_and_left(&self, toward: usize, now: u64) -> (u64, u64) {
+        let stages = self.stages[toward].iter();
+        stages.fold(
+            (self.wires[toward].under_way(), 0),
+            |(held, left), stage| {
+                let (at_link, gone) = stage.link.held_and_left(now);
+                (held + at_link + stage.inbox.len() as u64, left + gone)
+            },
+        )
     }
 
     /// Number of further links in each direction.

@@ -2,11 +2,11 @@
 
 use crate::agent::{Agent, Side};
 use crate::events::EventSet;
-use crate::packet::{Layout, Outbox, Segment};
+use crate::packet::{Kind, Layout, Outbox, Segment};
 use crate::path::{Hop, Pipe};
 use crate::tcp::{Options, Variant};
 use asymq_core::{Limit, Rate};
-use asymq_scenario::{Scenario, Toward};
+use asymq_scenario::{Impairment, Scenario, Toward};
 
 const UP: usize = Toward::Up as usize;
 
@@ -29,14 +29,62 @@ pub(crate) struct Conversation<V: Variant> {
     /// From each side to its bottleneck queue, and from the bottleneck to each side.
     pub(crate) out: [Exit<V::Options>; 2],
     pub(crate) back: [Hop; 2],
+    /// Lost between the bottleneck and each side.
+    pub(crate) back_losses: [AccessLosses; 2],
+    /// Segments that have come to each side.
+    #[cfg(test)]
+    pub(crate) received: [u64; 2],
+    /// The latest datagram that has come to each side, and how many came after a later one.
+    #[cfg(test)]
+    latest_datagram: [u64; 2],
+    #[cfg(test)]
+    pub(crate) overtaken: u64,
 }
 
 /// The path from one side to its bottleneck queue.
 pub(crate) struct Exit<O> {
     pub(crate) hop: Hop,
     pub(crate) pipe: Pipe<O>,
-    /// Segments lost because the access link's buffer was full.
-    pub(crate) drops: u64,
+    /// What the path does to segments, if it is not perfect.
+    impaired: Option<Box<Impaired>>,
+    pub(crate) losses: AccessLosses,
+    /// Segments that the side has sent.
+    #[cfg(test)]
+    pub(crate) sent: u64,
+}
+
+/// A path that is not perfect: the access link itself, for the hop of the exit is shut then, and what
+/// happens to segments behind it.
+struct Impaired {
+    hop: Hop,
+    impairment: Impairment,
+}
+
+/// Segments lost on access links.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AccessLosses {
+    /// Because the link's buffer was full.
+    pub(crate) dropped: u64,
+    /// Because the path loses some.
+    pub(crate) lost: u64,
+    /// Those among all of them that carried data.
+    pub(crate) data: u64,
+}
+
+impl AccessLosses {
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            dropped: self.dropped + other.dropped,
+            lost: self.lost + other.lost,
+            data: self.data + other.data,
+        }
+    }
+
+    fn drop(&mut self, kind: Kind) {
+        self.dropped += 1;
+        self.data += u64::from(kind == Kind::Data);
+    }
 }
 
 impl Events {
@@ -73,7 +121,26 @@ impl<V: Variant> Conversation<V> {
             layout,
             out: delays.map(|delay| Exit::new(Hop::new(access, delay, &layout))),
             back: delays.map(|delay| Hop::new(access, delay, &layout)),
+            back_losses: Default::default(),
+            #[cfg(test)]
+            received: [0; 2],
+            #[cfg(test)]
+            latest_datagram: [0; 2],
+            #[cfg(test)]
+            overtaken: 0,
         }
+    }
+
+    /// The same over a path that is not perfect from one side to its bottleneck queue.
+    pub(crate) fn impair(&mut self, side: Side, impairment: Impairment) {
+        let exit = &mut self.out[side as usize];
+        let hop = exit.hop.shut();
+        exit.impaired = Some(Box::new(Impaired { hop, impairment }));
+    }
+
+    /// What was lost on the access links of a direction.
+    pub(crate) fn access_losses(&self, toward: usize) -> AccessLosses {
+        self.out[toward].losses.plus(self.back_losses[1 - toward])
     }
 
     /// Whether a transfer is over, so that another may take its index. Packets that it left in a
@@ -99,9 +166,18 @@ impl<V: Variant> Conversation<V> {
             Side::Home
         };
         let Some(at) = self.back[side as usize].pass(at, segment.kind()) else {
-            self.out[side as usize].drops += 1;
+            self.back_losses[side as usize].drop(segment.kind());
             return;
         };
+        #[cfg(test)]
+        {
+            self.received[side as usize] += 1;
+            if segment.kind() == Kind::Datagram {
+                let latest = &mut self.latest_datagram[side as usize];
+                self.overtaken += u64::from(segment.number() < *latest);
+                *latest = segment.number().max(*latest);
+            }
+        }
         if self.deadlines[side as usize] <= at {
             self.run_timers(at, side, events);
         }
@@ -138,7 +214,10 @@ impl<O> Exit<O> {
         Self {
             hop,
             pipe: Pipe::default(),
-            drops: 0,
+            impaired: None,
+            losses: AccessLosses::default(),
+            #[cfg(test)]
+            sent: 0,
         }
     }
 }
@@ -169,16 +248,45 @@ impl<'a, O> Path<'a, O> {
     }
 }
 
+impl<O: Options> Path<'_, O> {
+    /// The hop has refused the segment: its buffer is full, or the path is not perfect.
+    #[cold]
+    fn pass_impaired(&mut self, segment: Segment<O>) {
+        let exit = &mut *self.exit;
+        let Some(impaired) = &mut exit.impaired else {
+            return exit.losses.drop(segment.kind());
+        };
+        let Some(at) = impaired.hop.pass(self.now, segment.kind()) else {
+            return exit.losses.drop(segment.kind());
+        };
+        match impaired.impairment.pass(at) {
+            None => {
+                exit.losses.lost += 1;
+                exit.losses.data += u64::from(segment.kind() == Kind::Data);
+            }
+            Some(at) => {
+                if exit.pipe.insert(at, segment) {
+                    self.arrivals.set(self.source, at);
+                }
+            }
+        }
+    }
+}
+
 impl<O: Options> Outbox<O> for Path<'_, O> {
     #[inline]
     fn send(&mut self, segment: Segment<O>) {
+        #[cfg(test)]
+        {
+            self.exit.sent += 1;
+        }
         match self.exit.hop.pass(self.now, segment.kind()) {
             Some(at) => {
                 if self.exit.pipe.push(at, segment) {
                     self.arrivals.set(self.source, at);
                 }
             }
-            None => self.exit.drops += 1,
+            None => self.pass_impaired(segment),
         }
     }
 }

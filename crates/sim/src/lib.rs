@@ -11,10 +11,13 @@ mod agent;
 mod capture;
 mod cast;
 mod chain;
+#[cfg(test)]
+mod conservation;
 mod conversation;
 mod disciplines;
 mod events;
 mod link;
+mod losses;
 mod measure;
 mod packet;
 mod path;
@@ -23,6 +26,7 @@ mod runs;
 mod tcp;
 mod topology;
 mod traffic;
+mod wire;
 mod world;
 
 pub use disciplines::{Disciplines, STANDARD};

@@ -1,12 +1,13 @@
 //! The bottleneck link in one direction: an egress and a delay.
 
 use crate::events::NEVER;
+use crate::losses::DataLosses;
 use crate::packet::SimPacket;
 use crate::tcp::Options;
 use asymq_core::catalog::BoxedQdisc;
 use asymq_core::hold::{Egress, Meters, TxTime};
 use asymq_core::packet::{Header, Packet, TrafficClass};
-use asymq_core::{Fate, Instant, Rate, Reason, Sink};
+use asymq_core::{Instant, Rate};
 use asymq_scenario::Histogram;
 use std::collections::VecDeque;
 
@@ -30,23 +31,6 @@ pub(crate) struct Link<O> {
     clock: u64,
 }
 
-/// Data packets that the discipline dropped, by conversation.
-#[derive(Debug, Default)]
-struct DataLosses(Vec<u64>);
-
-impl<O: Options> Sink<SimPacket<O>> for DataLosses {
-    fn dropped(&mut self, _now: Instant, packet: SimPacket<O>, reason: Reason) {
-        let data = packet.header.traffic_class() == TrafficClass::Data;
-        if data && reason.fate() == Fate::Dropped {
-            let index = packet.conversation();
-            if index >= self.0.len() {
-                self.0.resize(index + 1, 0);
-            }
-            self.0[index] += 1;
-        }
-    }
-}
-
 impl<O: Options> Link<O> {
     /// An idle link of `rate`, with `propagation` in ns.
     pub(crate) fn new(qdisc: BoxedQdisc<SimPacket<O>>, rate: Rate, propagation: u64) -> Self {
@@ -68,7 +52,17 @@ impl<O: Options> Link<O> {
 
     /// Data packets of a conversation that the qdisc dropped.
     pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
-        self.losses.0.get(conversation).copied().unwrap_or(0)
+        self.losses.of(conversation)
+    }
+
+    /// Packets that wait, and packets that the qdisc took out.
+    #[cfg(test)]
+    pub(crate) fn held_and_left(&self, now: u64) -> (u64, u64) {
+        use asymq_core::Fate;
+        let meters = self.meters(now);
+        let gone = |fate| meters.fate(fate).total().packets;
+        let held = meters.backlog().total().packets.into();
+        (held, gone(Fate::Dropped) + gone(Fate::Filtered))
     }
 
     /// Whether the qdisc observes the reverse path.
@@ -91,7 +85,6 @@ impl<O: Options> Link<O> {
     }
 
     /// Reduces the lookahead to its minimum.
-    #[cfg(test)]
     pub(crate) fn minimize_lookahead(&mut self) {
         self.lookahead = 1;
     }

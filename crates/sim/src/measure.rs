@@ -21,6 +21,8 @@ pub(crate) struct Snapshot {
     /// Data segments delivered in order, per conversation. Counted when they leave the bottleneck,
     /// which is as much ahead of the receiver at the start of an interval as at its end.
     in_order: Vec<u64>,
+    /// Packets dropped at access links and packets lost by paths, by direction.
+    access_dropped_and_lost: [(u64, u64); 2],
     /// Data packets lost on their way, per conversation.
     lost: Vec<u64>,
 }
@@ -40,6 +42,7 @@ impl Snapshot {
                 .iter()
                 .map(|conversation| in_order(&conversation.agent))
                 .collect(),
+            access_dropped_and_lost: [0, 1].map(|toward| world.access_dropped_and_lost(toward)),
             lost: (0..world.lasting().len())
                 .map(|index| world.lost_data(index))
                 .collect(),
@@ -69,6 +72,8 @@ pub(crate) fn summary<V: Variant>(
 ) -> Summary {
     let span = (end.at - start.at) as f64;
     let direction = |toward: usize| {
+        let dropped = end.access_dropped_and_lost[toward];
+        let dropped_before = start.access_dropped_and_lost[toward];
         let (end, start) = (&end.meters[toward], &start.meters[toward]);
         let share = |class| {
             let busy = end.busy.of(class).saturating_sub(start.busy.of(class));
@@ -90,6 +95,8 @@ pub(crate) fn summary<V: Variant>(
             data,
             ack,
             dropped: fate(Fate::Dropped),
+            access_dropped: (dropped.0 - dropped_before.0) as f64,
+            lost: (dropped.1 - dropped_before.1) as f64,
             filtered: fate(Fate::Filtered),
             marked: fate(Fate::Marked),
             reasons: Reason::ALL.iter().map(reason).collect(),

@@ -36,6 +36,13 @@ impl Hop {
         self.delay
     }
 
+    /// This hop, shut, and as it was: who is refused by a shut hop looks for the reason.
+    pub(crate) fn shut(&mut self) -> Self {
+        let open = *self;
+        self.free = u64::MAX / 2;
+        open
+    }
+
     /// When a segment that enters at `now` is out at the other end; `None` if the buffer is full.
     #[inline]
     pub(crate) fn pass(&mut self, now: u64, kind: Kind) -> Option<u64> {
@@ -72,6 +79,24 @@ impl<O> Pipe<O> {
         self.segments.len() == 1
     }
 
+    /// Puts in a segment that may overtake others; whether it is the first now.
+    pub(crate) fn insert(&mut self, at: u64, segment: Segment<O>) -> bool {
+        let later = self
+            .segments
+            .iter()
+            .rev()
+            .take_while(|(then, _)| *then > at);
+        let index = self.segments.len() - later.count();
+        self.segments.insert(index, (at, segment));
+        index == 0
+    }
+
+    /// Segments on their way.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> u64 {
+        self.segments.len() as u64
+    }
+
     /// Takes out the first segment.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Segment<O>> {
@@ -106,6 +131,27 @@ mod tests {
         assert_eq!(hop.pass(0, Kind::Data), Some(1_120_000));
         assert_eq!(hop.pass(0, Kind::Ack), Some(1_123_200));
         assert_eq!(hop.pass(5_000_000, Kind::Data), Some(6_120_000));
+    }
+
+    #[test]
+    fn a_segment_that_overtakes_is_put_where_it_belongs() {
+        let mut pipe = Pipe::default();
+        let segment = |number| Segment::<()>::new(Kind::Data, number);
+        assert!(pipe.push(10, segment(0)));
+        assert!(!pipe.push(30, segment(1)));
+        assert!(!pipe.insert(20, segment(2)));
+        assert!(!pipe.insert(30, segment(3)));
+        assert!(pipe.insert(5, segment(4)));
+        let out = std::iter::from_fn(|| pipe.pop()).map(Segment::number);
+        assert_eq!(out.collect::<Vec<_>>(), [4, 0, 2, 1, 3]);
+    }
+
+    #[test]
+    fn a_shut_hop_refuses_all_and_the_open_one_is_as_before() {
+        let mut hop = hop(1_000_000);
+        let mut open = hop.shut();
+        assert_eq!(hop.pass(0, Kind::Ack), None);
+        assert_eq!(open.pass(0, Kind::Data), Some(1_120_000));
     }
 
     #[test]

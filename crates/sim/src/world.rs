@@ -13,8 +13,8 @@
 use crate::agent::{Agent, Side, TcpFlow};
 use crate::capture::Capture;
 use crate::cast::{self, Models};
-use crate::chain::Chain;
-use crate::conversation::{Conversation, Events};
+use crate::chain::{Chain, Step};
+use crate::conversation::{AccessLosses, Conversation, Events};
 use crate::events::EventSet;
 use crate::link::Link;
 use crate::packet::{Layout, SimPacket};
@@ -22,10 +22,11 @@ use crate::path::Hop;
 use crate::regeneration::Regeneration;
 use crate::tcp::{Receiver, RttEstimator, TcpModel, Variant};
 use crate::topology::{Dumbbell, access_rate};
+use crate::wire::Passage;
 use asymq_core::Instant;
 use asymq_core::catalog::Build;
 use asymq_core::hold::BuildError;
-use asymq_scenario::{Scenario, Toward};
+use asymq_scenario::{Draw, Impairment, Netem, Scenario, Source, Toward, uniform};
 
 /// Everything in one run.
 pub(crate) struct World<'a, V: Variant> {
@@ -38,6 +39,8 @@ pub(crate) struct World<'a, V: Variant> {
     regeneration: Option<Box<Regeneration<V::Options>>>,
     transfers: Option<Box<Transfers<V::Congestion>>>,
     captures: [Option<Capture<'a>>; 2],
+    /// Access losses of short transfers whose places others have taken.
+    past_losses: [AccessLosses; 2],
     /// Propagation delay of all links of the bottleneck, in ns.
     between: u64,
     events: Events,
@@ -72,8 +75,24 @@ impl<'a, V: Variant> World<'a, V> {
             let qdisc = disciplines.qdisc(config)?;
             Ok(Link::new(qdisc, rate, dumbbell.bottleneck))
         };
-        let chain = Chain::new(dumbbell.links as usize - 1, link)?;
-        let links = [link(UP)?, link(DOWN)?];
+        let impairment = |netem: Option<Netem>, toward, draw| {
+            let seed = uniform(seed, Source::Link(toward), draw).to_bits();
+            netem.map(|netem| Impairment::new(netem, seed))
+        };
+        let impairments = [
+            impairment(scenario.netem_up, Toward::Up, Draw::PathUp),
+            impairment(scenario.netem_down, Toward::Down, Draw::PathDown),
+        ];
+        let chain = Chain::new(dumbbell.links as usize - 1, impairments, link)?;
+        let mut links = [link(UP)?, link(DOWN)?];
+        if let Some(chain) = &chain {
+            for (link, wire) in links.iter_mut().zip(&chain.wires) {
+                if wire.reorders() {
+                    // A packet at the end of the path is at its host at once.
+                    link.minimize_lookahead();
+                }
+            }
+        }
         let mut conversations = cast::conversations::<V>(scenario, &dumbbell, &models, seed);
         let set = || EventSet::new(conversations.len());
         let mut events = Events {
@@ -99,6 +118,7 @@ impl<'a, V: Variant> World<'a, V> {
             regeneration: Regeneration::new(scenario)?,
             transfers: (!scenario.web.is_empty()).then(|| Box::new(transfers())),
             captures,
+            past_losses: Default::default(),
         })
     }
 
@@ -114,7 +134,28 @@ impl<'a, V: Variant> World<'a, V> {
             .chain
             .as_ref()
             .map_or(0, |chain| chain.lost_data(index));
-        links.sum::<u64>() + further
+        let conversation = &self.conversations[index];
+        let access = [UP, DOWN].map(|toward| conversation.access_losses(toward).data);
+        links.sum::<u64>() + further + access[UP] + access[DOWN]
+    }
+
+    /// Packets behind the first link, and those that the disciplines of the further ones took out.
+    #[cfg(test)]
+    pub(crate) fn held_and_left_further(&self, toward: usize, now: u64) -> (u64, u64) {
+        let chain = self.chain.as_ref();
+        chain.map_or((0, 0), |chain| chain.held_and_left(toward, now))
+    }
+
+    /// Packets of a direction dropped at access links because their buffers were full, and packets
+    /// that paths lost.
+    pub(crate) fn access_dropped_and_lost(&self, toward: usize) -> (u64, u64) {
+        let conversations = self.conversations.iter();
+        let losses = conversations
+            .map(|conversation| conversation.access_losses(toward))
+            .fold(self.past_losses[toward], AccessLosses::plus);
+        let chain = self.chain.as_ref();
+        let wire = chain.map_or(0, |chain| chain.wires[toward].lost());
+        (losses.dropped, losses.lost + wire)
     }
 
     /// The propagation round-trip time of a conversation in ns.
@@ -191,8 +232,12 @@ impl<'a, V: Variant> World<'a, V> {
             }
             let Some(chain) = &mut self.chain else { break };
             if chain.next(TOWARD) == now {
-                if let Some((position, at, packet)) = chain.step(TOWARD, now) {
-                    self.pass_on::<TOWARD>(position + 1, at, &packet);
+                match chain.step(TOWARD, now) {
+                    Some(Step::Leaves(position, at, packet)) => {
+                        self.pass_on::<TOWARD>(position + 1, at, &packet);
+                    }
+                    Some(Step::Arrives(packet)) => self.arrive_far::<TOWARD>(now, &packet),
+                    None => {}
                 }
                 continue;
             }
@@ -221,29 +266,30 @@ impl<'a, V: Variant> World<'a, V> {
         packet: &SimPacket<V::Options>,
     ) {
         let Some(chain) = &mut self.chain else { return };
-        let opposite = 1 - TOWARD;
-        // The last link of one direction and the first of the other connect the same routers.
-        let reverse = match chain.len() - position {
-            0 => &mut self.links[opposite],
-            further => chain.link(opposite, further - 1),
-        };
+        if position < chain.len() {
+            // The last link of one direction and the first of the other connect the same routers.
+            let reverse = chain.link(1 - TOWARD, chain.len() - position - 1);
+            if reverse.observes() {
+                reverse.observe(at, packet.header);
+            }
+            chain.push(TOWARD, position, at, packet);
+        } else if let Passage::Out(at) = chain.wires[TOWARD].pass(at, packet) {
+            self.arrive_far::<TOWARD>(at, packet);
+        }
+    }
+
+    /// A packet is behind the last link and its path at `at`.
+    fn arrive_far<const TOWARD: usize>(&mut self, at: u64, packet: &SimPacket<V::Options>) {
+        let reverse = &mut self.links[1 - TOWARD];
         if reverse.observes() {
             reverse.observe(at, packet.header);
         }
-        if position < chain.len() {
-            chain.push(TOWARD, position, at, packet);
-        } else {
-            let (conversations, events) = (&mut self.conversations, &mut self.events);
-            match self.regeneration.as_deref_mut() {
-                Some(regeneration) => hand_over_regenerated::<V, TOWARD>(
-                    at,
-                    packet,
-                    regeneration,
-                    conversations,
-                    events,
-                ),
-                None => hand_over::<V, TOWARD>(at, packet, conversations, events),
+        let (conversations, events) = (&mut self.conversations, &mut self.events);
+        match self.regeneration.as_deref_mut() {
+            Some(regeneration) => {
+                hand_over_regenerated::<V, TOWARD>(at, packet, regeneration, conversations, events)
             }
+            None => hand_over::<V, TOWARD>(at, packet, conversations, events),
         }
     }
 
@@ -338,6 +384,8 @@ impl<'a, V: Variant> World<'a, V> {
             .server(scenario.rtt.at(web.stream.draw()));
         let agent = Agent::Tcp(Box::new(flow));
         let (access, delays) = (access_rate(scenario), [transfers.dumbbell.home, server]);
+        let paths = scenario.netem_access_up.or(scenario.netem_access_down);
+        let seeds = paths.map(|_| [0; 2].map(|_| web.stream.draw().to_bits()));
         let places = self.conversations[self.lasting..].iter();
         let free = places.clone().position(|place| place.is_over());
         let index = self.lasting + free.unwrap_or(places.len());
@@ -346,13 +394,22 @@ impl<'a, V: Variant> World<'a, V> {
             None => Layout::new(index, scenario.payload(), scenario.ack_len(), 0),
         };
         let mut conversation = Conversation::new(agent, layout, access, delays);
+        if let Some(seeds) = seeds {
+            cast::impair(&mut conversation, scenario, seeds);
+        }
         if !self.events.make_room(index + 1) {
             return;
         }
         conversation.arm(Side::Home, &mut self.events);
         conversation.arm(Side::Server, &mut self.events);
         match self.conversations.get_mut(index) {
-            Some(place) => *place = conversation,
+            Some(place) => {
+                for toward in [UP, DOWN] {
+                    let past = &mut self.past_losses[toward];
+                    *past = past.plus(place.access_losses(toward));
+                }
+                *place = conversation;
+            }
             None => self.conversations.push(conversation),
         }
     }
@@ -477,6 +534,25 @@ mod tests {
                 sack: seed > 0,
                 timestamps: seed > 1,
                 ..scenario("sad", seed)
+            };
+            check::<Full>(&scenario, AnyCongestion::Reno(Reno::new()));
+        }
+    }
+
+    #[test]
+    fn running_ahead_changes_nothing_where_paths_lose_delay_and_reorder() {
+        for seed in 0..3 {
+            let netem = |text: &str| Some(text.parse().unwrap());
+            let scenario = Scenario {
+                links: 1 + seed as u32,
+                netem_up: netem("loss 1% delay 10ms 5ms"),
+                netem_down: netem("loss gemodel 1% 20% delay 20ms 5ms reorder 10%"),
+                netem_access_up: netem("delay 5ms reorder 20% gap 3"),
+                netem_access_down: netem("loss 0.5%"),
+                udp: vec!["up:50kbit".parse().unwrap(), "down:9mbit".parse().unwrap()],
+                web: vec!["down:5:30kb:1.3".parse().unwrap()],
+                sack: seed > 0,
+                ..scenario("aq", seed)
             };
             check::<Full>(&scenario, AnyCongestion::Reno(Reno::new()));
         }
