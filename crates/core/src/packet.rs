@@ -163,10 +163,11 @@ impl Header {
     /// What it counts as.
     #[inline]
     pub const fn traffic_class(&self) -> TrafficClass {
-        if self.is_pure_ack() {
-            TrafficClass::Ack
-        } else if self.is_tcp_data() {
+        // The most frequent first.
+        if self.is_tcp_data() {
             TrafficClass::Data
+        } else if self.is_pure_ack() {
+            TrafficClass::Ack
         } else {
             TrafficClass::Other
         }

@@ -2,14 +2,15 @@
 
 /// A set of sources, each with the time of its next event, and the earliest of them.
 ///
-/// A winner tree over packed keys: changing one source's time replays the log2(n) matches on its
-/// way to the root, each a minimum of two integers. There is at most one event per source, so
-/// nothing is allocated, cancelled or left behind.
+/// A winner tree of four children a node over packed keys: changing one source's time replays the
+/// log4(n) matches on its way to the root, each a minimum of four integers. There is at most one
+/// event per source, so nothing is allocated, cancelled or left behind.
 #[derive(Clone, Debug)]
 pub(crate) struct EventSet {
-    /// `tree[1]` is the winner, `tree[leaves..]` are the sources. A key is time << 16 | source, so
-    /// that equal times are ordered by source.
-    tree: Vec<u64>,
+    /// Node `n` is at `n % 4` of group `n / 4`, and the winner of its children, `4n` to `4n + 3`. The
+    /// root is node 1, the sources are the nodes from `leaves` on. A key is time << 16 | source, so that
+    /// equal times are ordered by source.
+    groups: Vec<[u64; 4]>,
     leaves: usize,
     winner: u64,
 }
@@ -25,10 +26,12 @@ impl EventSet {
     /// A set of `sources`, at most 65 536, none of which has an event.
     pub(crate) fn new(sources: usize) -> Self {
         assert!(sources <= Self::MAX_SOURCES, "too many event sources");
-        // A root of its own: the leaves are what a larger set is made from.
-        let leaves = sources.next_power_of_two().max(2);
+        let mut leaves = 4;
+        while leaves < sources {
+            leaves *= 4;
+        }
         Self {
-            tree: vec![u64::MAX; 2 * leaves],
+            groups: vec![[u64::MAX; 4]; leaves / 2],
             leaves,
             winner: u64::MAX,
         }
@@ -38,8 +41,8 @@ impl EventSet {
     pub(crate) fn grow(&mut self, sources: usize) {
         if sources > self.leaves {
             let old = std::mem::replace(self, Self::new(sources));
-            let keys = &old.tree[old.leaves..];
-            for (source, key) in keys.iter().enumerate() {
+            let keys = old.groups[old.leaves / 4..].iter().flatten();
+            for (source, key) in keys.enumerate() {
                 self.set(source, key >> SOURCE_BITS);
             }
         }
@@ -56,10 +59,13 @@ impl EventSet {
         };
         let mut node = self.leaves + source;
         while node > 1 {
-            // Reads only the opponent: to read back what was just stored would stall.
-            self.tree[node] = winner;
-            winner = winner.min(self.tree[node ^ 1]);
-            node /= 2;
+            let group = &mut self.groups[node / 4];
+            let place = node % 4;
+            group[place] = winner;
+            // Reads only the opponents: to read back what was just stored would stall.
+            let opponents = group[place ^ 1].min(group[place ^ 2]).min(group[place ^ 3]);
+            winner = winner.min(opponents);
+            node /= 4;
         }
         self.winner = winner;
     }

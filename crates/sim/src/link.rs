@@ -112,18 +112,18 @@ impl<O: Options> Link<O> {
     pub(crate) fn dequeue(&mut self, now: u64, deliver: impl FnOnce(u64, &SimPacket<O>)) {
         self.show_reverse_path(now);
         let now_instant = Instant::from_nanos(now);
-        let packet = self.egress.dequeue(now_instant, &mut self.losses);
+        let (sojourns, sending, propagation) =
+            (&mut self.sojourns, &mut self.sending, self.propagation);
+        self.egress
+            .dequeue_ref(now_instant, &mut self.losses, |left, packet| {
+                let header = packet.header();
+                *sending = header.traffic_class();
+                let sojourn = now_instant.saturating_since(header.arrival);
+                sojourns[*sending as usize].record(sojourn);
+                deliver(left.as_nanos() + propagation, packet);
+            });
         // No qdisc is asked twice at one time, whatever it answers.
         self.next = self.asked_next().max(now + 1);
-        // By reference: a packet just written and at once copied stalls the processor.
-        if let Some(packet) = &packet {
-            let header = packet.header();
-            self.sending = header.traffic_class();
-            self.sojourns[self.sending as usize]
-                .record(now_instant.saturating_since(header.arrival));
-            let out = self.egress.free_at().as_nanos() + self.propagation;
-            deliver(out, packet);
-        }
     }
 
     #[inline]
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use crate::packet::{Kind, Layout, Segment};
     use asymq_core::hold::DropTail;
-    use asymq_core::qdisc::{Backlog, Dequeue, Fate, Qdisc, Sink};
+    use asymq_core::qdisc::{Backlog, Dequeue, Qdisc};
     use asymq_core::{Duration, Limit};
     use asymq_scenario::Toward;
 

@@ -299,15 +299,19 @@ impl<'a, V: Variant> World<'a, V> {
         let conversation = &mut self.conversations[index];
         let pipe = &mut conversation.out[TOWARD].pipe;
         let segment = pipe.pop();
-        self.events.arrivals[TOWARD].set(index, pipe.first_at());
-        let Some(segment) = segment else { return };
-        let toward = if TOWARD == UP {
-            Toward::Up
-        } else {
-            Toward::Down
-        };
-        let arrival = Instant::from_nanos(now);
-        let packet = conversation.layout.packet(segment, toward, arrival);
+        let next = pipe.first_at();
+        let packet = segment.map(|segment| {
+            let toward = if TOWARD == UP {
+                Toward::Up
+            } else {
+                Toward::Down
+            };
+            let arrival = Instant::from_nanos(now);
+            conversation.layout.packet(segment, toward, arrival)
+        });
+        // Between making and queueing the packet: to copy what was just written would stall.
+        self.events.arrivals[TOWARD].set(index, next);
+        let Some(packet) = packet else { return };
         self.links[TOWARD].enqueue(now, packet);
     }
 

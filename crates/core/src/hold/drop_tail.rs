@@ -33,7 +33,7 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
 
     #[inline]
     fn dequeue(&mut self, _now: Instant, _sink: &mut dyn Sink<P>) -> Dequeue<P> {
-        self.queue.drain().map_or(Dequeue::Empty, Dequeue::Packet)
+        self.queue.pop()
     }
 
     fn drain(&mut self) -> Option<P> {

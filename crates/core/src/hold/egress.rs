@@ -96,19 +96,9 @@ impl<P: Packet> Egress<P> {
         if self.transmitter.free_at() > now {
             return None;
         }
-        self.transmitter.not_before(self.not_before.min(now));
-        self.not_before = Instant::ZERO;
-        let mut sink = Counting {
-            meters: &mut self.meters,
-            waiting: &mut self.waiting,
-            sink,
-        };
-        match self.qdisc.dequeue(now, &mut sink) {
+        match self.ask(now, sink) {
             Dequeue::Packet(packet) => {
-                let header = packet.header();
-                let busy = self.transmitter.start(now, header.len);
-                self.meters.sends(header, busy);
-                self.waiting = self.waiting.wrapping_sub(1);
+                self.sends(now, packet.header());
                 Some(packet)
             }
             Dequeue::NotBefore(then) => {
@@ -117,6 +107,48 @@ impl<P: Packet> Egress<P> {
             }
             Dequeue::Empty => None,
         }
+    }
+
+    /// [`dequeue`](Egress::dequeue) for who only looks at the packet: `see` gets it, and when it has
+    /// left the link, where the discipline wrote it. A copy made at once would stall.
+    #[inline]
+    pub fn dequeue_ref(
+        &mut self,
+        now: Instant,
+        sink: &mut dyn Sink<P>,
+        see: impl FnOnce(Instant, &P),
+    ) {
+        if self.transmitter.free_at() > now {
+            return;
+        }
+        match &self.ask(now, sink) {
+            Dequeue::Packet(packet) => {
+                self.sends(now, packet.header());
+                see(self.free_at(), packet);
+            }
+            Dequeue::NotBefore(then) => self.not_before = *then,
+            Dequeue::Empty => {}
+        }
+    }
+
+    /// What the discipline answers when the link is free.
+    #[inline]
+    fn ask(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Dequeue<P> {
+        self.transmitter.not_before(self.not_before.min(now));
+        self.not_before = Instant::ZERO;
+        let mut sink = Counting {
+            meters: &mut self.meters,
+            waiting: &mut self.waiting,
+            sink,
+        };
+        self.qdisc.dequeue(now, &mut sink)
+    }
+
+    #[inline]
+    fn sends(&mut self, now: Instant, header: &Header) {
+        let busy = self.transmitter.start(now, header.len);
+        self.meters.sends(header, busy);
+        self.waiting = self.waiting.wrapping_sub(1);
     }
 
     /// When the link is free.

@@ -5,7 +5,7 @@ use super::queue::Queue;
 use super::ring::Ring;
 use crate::decide::service::Head;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Reason, Sink};
+use crate::qdisc::{Backlog, Dequeue, Reason, Sink};
 use crate::units::{Instant, Limit};
 
 /// A FIFO that drops arrivals over its limit.
@@ -28,6 +28,18 @@ impl<P: Packet> Fifo<P> {
             limit,
             backlog: Backlog::default(),
         })
+    }
+
+    /// The oldest packet, out of the queue.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Dequeue<P> {
+        // Read before it moves, so that it moves whole.
+        let Some(packet) = self.front() else {
+            return Dequeue::Empty;
+        };
+        self.backlog.leave(packet.header().len);
+        self.packets
+            .pop_front_or(Dequeue::Empty, |(_, packet)| Dequeue::Packet(packet))
     }
 
     /// The oldest packet.

@@ -64,10 +64,24 @@ impl<T> Ring<T> {
     /// Takes the oldest value.
     #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
-        let value = self.places.get_mut(self.head)?.take()?;
-        self.head = self.wrap(self.head + 1);
-        self.len -= 1;
-        Some(value)
+        self.pop_front_or(None, Some)
+    }
+
+    /// What `full` makes of the oldest value, or `empty`: without an [`Option`] in between, which would
+    /// take the value apart.
+    #[inline]
+    pub fn pop_front_or<R>(&mut self, empty: R, full: impl FnOnce(T) -> R) -> R {
+        let Some(place) = self.places.get_mut(self.head) else {
+            return empty;
+        };
+        match core::mem::replace(place, Room::Empty) {
+            Room::Empty => empty,
+            Room::Full(value) => {
+                self.head = self.wrap(self.head + 1);
+                self.len -= 1;
+                full(value)
+            }
+        }
     }
 
     /// The oldest value.
