@@ -21,15 +21,19 @@ pub(crate) struct Settled {
     pub(crate) settled: bool,
 }
 
-/// Finds the end of the transient by MSER-5 (White, 1997): of all truncations, the one after which
-/// the mean has the smallest standard error. One in the second half means that the run is too short.
+/// How much larger than the smallest the variance of the mean may be: long waves make it flat, and the
+/// earliest of equally good truncations keeps most of the run.
+const FLAT: f64 = 1.2;
+
+/// Finds the end of the transient by MSER-5 (White, 1997): the earliest truncation after which the
+/// mean has about the smallest standard error. One in the second half means that the run is too short.
 pub(crate) fn settled(values: &[f64]) -> Settled {
     let batch = (values.len() / BATCHES).max(MIN_BATCH);
     let means: Vec<f64> = values.chunks_exact(batch).map(mean).collect();
     // Too few batches at the end would be alike by chance.
     let longest = means.len() - means.len() / 4;
     let (mut sum, mut squares) = (0.0, 0.0);
-    let mut best = (f64::INFINITY, 0);
+    let mut errors = vec![f64::INFINITY; longest];
     for (index, &value) in means.iter().enumerate().rev() {
         sum += value;
         squares += value * value;
@@ -37,15 +41,17 @@ pub(crate) fn settled(values: &[f64]) -> Settled {
         let spread = squares - sum * sum / count;
         // What rounding leaves of no spread is none.
         let spread = if spread > 1e-9 * squares { spread } else { 0.0 };
-        let error = spread / (count * count);
-        if index < longest && error <= best.0 {
-            best = (error, index);
+        if let Some(error) = errors.get_mut(index) {
+            *error = spread / (count * count);
         }
     }
+    let smallest = errors.iter().copied().fold(f64::INFINITY, f64::min);
+    let good = errors.iter().position(|error| *error <= FLAT * smallest);
+    let best = good.unwrap_or(0);
     let half = means.len() / 2;
     Settled {
-        from: best.1.min(half) * batch,
-        settled: best.1 <= half,
+        from: best.min(half) * batch,
+        settled: best <= half,
     }
 }
 

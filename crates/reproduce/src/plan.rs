@@ -1,6 +1,7 @@
 //! The runs that an experiment needs.
 
 use crate::experiment::{Evidence, Experiment};
+use crate::expression::Condition;
 use asymq_core::units::Duration;
 use asymq_scenario::Scenario;
 use std::collections::HashMap;
@@ -11,7 +12,8 @@ pub enum Extent {
     /// All.
     #[default]
     Whole,
-    /// A preview: fewer seeds, shorter runs, and only the ends of a sweep and the points that claims need.
+    /// A preview: fewer seeds, shorter runs, only the series that claims name, and only the ends of a
+    /// sweep and the points that claims need.
     Quick,
 }
 
@@ -27,12 +29,9 @@ impl Extent {
         if self == Self::Whole {
             return experiment;
         }
+        keep_series(&mut experiment);
         let keep = points_needed(&experiment);
-        let renumber: HashMap<usize, usize> = keep
-            .iter()
-            .enumerate()
-            .map(|(new, &old)| (old, new))
-            .collect();
+        let renumber = renumbering(&keep);
         experiment.points = keep.iter().map(|&i| experiment.points[i].clone()).collect();
         for series in &mut experiment.series {
             series.scenarios = keep
@@ -57,24 +56,61 @@ impl Extent {
     }
 }
 
-/// The ends of the sweep, its middle, and the points that claims name, by index.
-fn points_needed(experiment: &Experiment) -> Vec<usize> {
-    let last = experiment.points.len() - 1;
-    let mut keep = vec![0, last / 2, last];
+/// The new index by the old one.
+fn renumbering(keep: &[usize]) -> HashMap<usize, usize> {
+    keep.iter()
+        .enumerate()
+        .map(|(new, &old)| (old, new))
+        .collect()
+}
+
+/// Drops the series that neither a claim nor a sentence names.
+fn keep_series(experiment: &mut Experiment) {
+    let texts = texts(experiment);
+    let words = texts.iter().flat_map(|text| text.split_whitespace());
+    let mut keep: Vec<usize> = words
+        .filter_map(|word| experiment.resolve(word).ok())
+        .map(|(series, ..)| series)
+        .collect();
+    keep.sort_unstable();
+    keep.dedup();
+    if keep.is_empty() {
+        return;
+    }
+    let renumber = renumbering(&keep);
+    experiment.series = keep.iter().map(|&i| experiment.series[i].clone()).collect();
+    for chart in &mut experiment.charts {
+        chart.series.retain(|series| renumber.contains_key(series));
+        for series in &mut chart.series {
+            *series = renumber[series];
+        }
+    }
+    experiment.charts.retain(|chart| !chart.series.is_empty());
+}
+
+/// Conditions and the expressions of sentences.
+fn texts(experiment: &Experiment) -> Vec<String> {
     let claims = experiment.claims.iter();
     let conditions = claims.flat_map(|claim| {
         let evidence = claim.shown_by.iter().filter_map(Evidence::condition);
         claim.holds.iter().chain(&claim.shape).chain(evidence)
     });
-    let mut texts: Vec<&str> = conditions.flat_map(|c| c.names()).collect();
+    let mut texts: Vec<String> = conditions.map(Condition::to_string).collect();
     let reasons = experiment
         .claims
         .iter()
         .filter_map(|c| c.because.as_deref());
     for text in reasons.chain(experiment.assumptions.iter().map(String::as_str)) {
-        texts.extend(crate::prose::values(text));
+        texts.extend(crate::prose::values(text).map(str::to_owned));
     }
-    for text in texts {
+    texts
+}
+
+/// The ends of the sweep, its middle, and the points that claims name, by index.
+fn points_needed(experiment: &Experiment) -> Vec<usize> {
+    let last = experiment.points.len() - 1;
+    let mut keep = vec![0, last / 2, last];
+    for text in texts(experiment) {
         for word in text.split_whitespace() {
             if let (Some((_, at)), Ok((_, _, points))) =
                 (word.split_once('@'), experiment.resolve(word))

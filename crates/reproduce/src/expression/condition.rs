@@ -1,7 +1,7 @@
 //! Conditions: comparisons that a claim makes.
 
 use super::grammar::{self, SyntaxError};
-use super::{Expression, Node, Sample, pairwise};
+use super::{Expression, Sample, pairwise};
 use std::fmt;
 
 /// How subject and object, or the points of the subject, must compare.
@@ -35,8 +35,8 @@ pub enum Basis {
     Unstated,
     /// At most a third of the effect that the claim states.
     Effect(f64),
-    /// Half a unit of the last digit that the paper prints.
-    Printed,
+    /// At most half a unit of the last digit that the paper prints: half of this.
+    Printed(f64),
 }
 
 /// The differences that a condition accepts.
@@ -161,7 +161,7 @@ impl Condition {
         match basis {
             Basis::Unstated if must_state && within > 0.0 => Err(format!(
                 "within {within}: of which effect? write within {within} of 0.2 if the claim states \
-                 an effect of 0.2, or within 0.05 as printed of a value printed as 1.4"
+                 an effect of 0.2, or within 0.05 as printed 0.1 of a value printed as 1.4"
             )),
             Basis::Unstated => Ok(()),
             Basis::Effect(effect) if within * 3.0 <= effect * (1.0 + 1e-9) => Ok(()),
@@ -169,36 +169,12 @@ impl Condition {
                 "within {within}: wider than a third of the effect, {effect}; use {:.3} or less",
                 effect / 3.0
             )),
-            Basis::Printed => {
-                let number = self.object.as_ref().and_then(|object| match &object.0 {
-                    Node::Number(_) => self.printed_object(),
-                    _ => None,
-                });
-                let Some(number) = number else {
-                    return Err(
-                        "as printed: needs a number as the paper prints it, like a = 1.4".into(),
-                    );
-                };
-                let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
-                let half = 0.5 * 10f64.powi(-i32::try_from(digits).unwrap_or(i32::MAX));
-                if within <= half * (1.0 + 1e-9) {
-                    Ok(())
-                } else {
-                    Err(format!(
-                        "within {within}: wider than half a unit of the last digit of {number}; use {half}"
-                    ))
-                }
-            }
+            Basis::Printed(unit) if within * 2.0 <= unit * (1.0 + 1e-9) => Ok(()),
+            Basis::Printed(unit) => Err(format!(
+                "within {within}: wider than half a unit of the last digit printed, {unit}; use {}",
+                unit / 2.0
+            )),
         }
-    }
-
-    /// The number on the right-hand side as it is written.
-    fn printed_object(&self) -> Option<&str> {
-        let words: Vec<&str> = self.text.split(' ').collect();
-        let relation = words
-            .iter()
-            .position(|word| matches!(*word, "=" | "<" | ">"))?;
-        words.get(relation + 1).copied()
     }
 
     /// The comparisons of which all must hold, from the values of both sides; `None` if the lists
@@ -327,12 +303,11 @@ mod tests {
                 .unwrap_err()
                 .starts_with("within 0.08: of which")
         );
-        assert_eq!(check("a = 1.4 within 0.05 as printed"), Ok(()));
+        assert_eq!(check("a = 1.4 within 0.05 as printed 0.1"), Ok(()));
         assert_eq!(
-            check("a = 1.40 within 0.05 as printed").unwrap_err(),
-            "within 0.05: wider than half a unit of the last digit of 1.40; use 0.005"
+            check("a = 1.40 within 0.05 as printed 0.01").unwrap_err(),
+            "within 0.05: wider than half a unit of the last digit printed, 0.01; use 0.005"
         );
-        assert!(check("a = b within 0.05 as printed").is_err());
         let own = Condition::parse("a = 0.2 within 0.08").unwrap();
         assert_eq!(own.check_tolerance(false), Ok(()));
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! condition = ("rising" | "falling") sum [tolerance] | sum ("=" | ">" | "<") sum [tolerance]
-//! tolerance = "within" number ("of" number | "as" "printed")
+//! tolerance = "within" number ("of" number | "as" "printed" number)
 //! sum       = value {("+" | "-" | "*" | "/") value}, * and / first
 //! value     = number | name | "(" sum ")" | function "(" sum {"," sum} ")"
 //! ```
@@ -126,7 +126,7 @@ fn tolerance(input: &mut Input<'_>) -> Parsed<Tolerance> {
         None => Basis::Unstated,
         Some("of") => Basis::Effect(size(input, "of", "within 0.03 of 0.2")?),
         Some(_) => match opt(symbol("printed")).parse_next(input)? {
-            Some(_) => Basis::Printed,
+            Some(_) => Basis::Printed(size(input, "printed", "within 0.05 as printed 0.1")?),
             None => return expected(input, "printed"),
         },
     };

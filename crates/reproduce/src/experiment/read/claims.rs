@@ -25,7 +25,7 @@ impl Reader<'_> {
                 Ok(condition)
             };
             let conditions = |texts: &[Spanned<String>]| -> Read<Vec<Condition>> {
-                texts.iter().map(|text| condition(text, false)).collect()
+                texts.iter().map(|text| condition(text, of_paper)).collect()
             };
             let evidence = |text: &Spanned<String>| -> Read<Evidence> {
                 let written = text.get_ref();
@@ -38,6 +38,11 @@ impl Reader<'_> {
                     )),
                 }
             };
+            if let (Some(because), true, []) = (&entry.because, of_paper, &entry.shown_by[..]) {
+                let message = "because: what shows it? add shown-by = [\"series:measure > 1\"] or \
+                               [\"PAPER/FIGURE\"]";
+                return Err(self.at(because.span().start, message));
+            }
             let claim = Claim {
                 id: format!("{}/{}", experiment.name, self.id(&entry.id, &mut ids)?),
                 says: entry.says.clone(),
