@@ -5,6 +5,7 @@ use crate::experiment::{self, BadExperiment, Experiment};
 use crate::outcome::{Incomplete, Outcome};
 use crate::plan::Extent;
 use crate::report::{self, About};
+use crate::seeds::LOOKS;
 use crate::store::Results;
 use crate::verdicts;
 use anyhow::Context;
@@ -35,6 +36,14 @@ impl Plan {
             quick: extent == Extent::Quick,
             seed,
             experiments: experiments.iter().map(file).collect(),
+        }
+    }
+
+    /// How often the verdicts are looked at: a preview does without the last, most expensive round.
+    pub const fn looks(&self) -> u32 {
+        match self.quick {
+            true => LOOKS - 1,
+            false => LOOKS,
         }
     }
 

@@ -8,17 +8,18 @@ use crate::plan::Job;
 use crate::store::Results;
 use std::collections::BTreeSet;
 
-/// How often the verdicts are looked at, each time with twice the seeds of those that are open: the
-/// last time with four times the seeds of the file. An interval's confidence allows for all looks.
-pub const LOOKS: u32 = 3;
+/// How often the verdicts are looked at at most, each time with twice the seeds of what is open: the
+/// last time with eight times the seeds of the file. An interval's confidence allows for all looks.
+pub const LOOKS: u32 = 4;
 
 /// Runs the experiments with as many seeds as their claims need, and judges them. `run` makes the
-/// runs that it is given and returns all results. The outcomes' scenarios say how many seeds they got.
+/// runs that it is given and returns all results; there are at most `looks` rounds. The outcomes' scenarios say how many seeds they got.
 ///
 /// # Errors
 /// `run` fails, or returns too few results.
 pub fn decide(
     experiments: &[Experiment],
+    looks: u32,
     mut run: impl FnMut(Vec<Job>) -> anyhow::Result<Results>,
 ) -> anyhow::Result<(Vec<Outcome>, Results)> {
     let mut extended = experiments.to_vec();
@@ -26,7 +27,7 @@ pub fn decide(
     loop {
         let results = run(plan::jobs(&extended))?;
         let outcomes = folder::judge(&extended, &results)?;
-        if look == LOOKS || !extend(experiments, &mut extended, &outcomes, 1 << look) {
+        if look >= looks.min(LOOKS) || !extend(experiments, &mut extended, &outcomes, 1 << look) {
             return Ok((outcomes, results));
         }
         look += 1;

@@ -162,19 +162,15 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
             log.append(stored)?;
         }
     }
-    let (outcomes, results) = decide(&experiments, &args.out, threads(args.jobs))?;
+    let (outcomes, results) = decide(&plan, &args.out, threads(args.jobs))?;
     let about = about(plan.quick, None);
     publish(&args.out, &outcomes, &results, &about, tables)
 }
 
 /// Makes the runs that `out` does not have, and further seeds of what is undecided.
-fn decide(
-    experiments: &[Experiment],
-    out: &Path,
-    threads: usize,
-) -> anyhow::Result<(Vec<Outcome>, Results)> {
+fn decide(plan: &Plan, out: &Path, threads: usize) -> anyhow::Result<(Vec<Outcome>, Results)> {
     let mut look = 0;
-    seeds::decide(experiments, |jobs| {
+    seeds::decide(&plan.experiments()?, plan.looks(), |jobs| {
         look += 1;
         let bar = progress_bar(jobs.len() as u64);
         if look > 1 {
@@ -212,7 +208,7 @@ pub(crate) fn run_plan(
         eprintln!("Shard {shard}: {} runs in {}", jobs.len(), out.display());
         return Ok(None);
     }
-    let (mut outcomes, results) = decide(&experiments, out, threads)?;
+    let (mut outcomes, results) = decide(plan, out, threads)?;
     let beside = options.against.map(|Against::Ns2| {
         let bar = progress_bar(1).with_message("ns-2");
         let said = ns2::run_beside(&mut outcomes, out, threads, &|done, all| {
