@@ -181,3 +181,38 @@ pub enum SelectError {
     #[error(transparent)]
     Bad(#[from] BadExperiment),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+title = "Fig. 1: one"
+series = [{ id = "a", set = { qdisc = "aq" } }]
+measure = [{ id = "m", title = "m", of = "scenario.up" }]
+
+[[claim]]
+id = "it"
+says = "It is."
+holds = ["a:m > 0"]
+because = "Another shows it."
+shown-by = ["aq/two/it"]
+"#;
+
+    fn load(other: &str) -> Result<Vec<Experiment>, SelectError> {
+        let other = FILE.replace("\"it\"", other).replace("aq/two/it", "aq/one");
+        let files = [("aq/one", FILE), ("aq/two", &other)];
+        let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        choose("all", "experiments", files.into_iter())
+    }
+
+    #[test]
+    fn a_reason_points_at_an_experiment_or_claim_that_exists() {
+        assert_eq!(load("\"it\"").unwrap().len(), 2);
+        let error = load("\"that\"").unwrap_err().to_string();
+        assert!(
+            error.starts_with("experiments/aq/one.toml:11: shown-by aq/two/it: no such"),
+            "{error}"
+        );
+    }
+}

@@ -8,6 +8,7 @@ use asymq_reproduce::runner;
 use asymq_reproduce::seeds;
 use asymq_reproduce::store::{RUNS, Results};
 use asymq_reproduce::verdict::Verdict;
+use asymq_reproduce::verdicts;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -181,6 +182,35 @@ fn claims_get_the_verdict_of_their_runs() {
     let summary = report::summary(&outcomes);
     assert_eq!(findings[2].because, None, "the runs do not show it");
     assert!(summary.contains("3 claims: 1 reproduced, 2 not reproduced."));
+}
+
+#[test]
+fn a_check_fails_only_for_claims_that_held_and_fail_beyond_doubt() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = runner::run(&plan::jobs(&[small()]), folder.path(), 1, &quietly).unwrap();
+    let outcomes = folder::judge(&[small()], &results).unwrap();
+    let now = verdicts::of(&outcomes);
+    assert_eq!(
+        verdicts::compare(&now, &outcomes, false),
+        Default::default()
+    );
+
+    let mut before = now.clone();
+    before.get_mut("own/small/bounds").unwrap().verdict = "not reproduced".into();
+    before.get_mut("own/small/impossible").unwrap().verdict = "reproduced".into();
+    before.get_mut("own/small/untrue").unwrap().within = vec![0.2];
+    let found = verdicts::compare(&before, &outcomes, false);
+    assert_eq!(
+        found.notes,
+        ["own/small/bounds: was not reproduced, is reproduced"]
+    );
+    assert_eq!(
+        found.failures,
+        [
+            "own/small/impossible: was reproduced, is not reproduced beyond doubt",
+            "own/small/untrue: a tolerance was 0.2, is [0.1]; say why: changed = \"was 0.2, because …\""
+        ]
+    );
 }
 
 #[test]
