@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use crate::packet::{Kind, Layout, Segment};
     use asymq_core::hold::DropTail;
-    use asymq_core::qdisc::{Backlog, Dequeue, Qdisc};
+    use asymq_core::qdisc::{Backlog, Dequeue, Fate, Qdisc, Sink};
     use asymq_core::{Duration, Limit};
     use asymq_scenario::Toward;
 
