@@ -132,7 +132,7 @@ pub fn parse_flags<A: Args>(path: &Path, text: &str) -> Result<A, ScenarioError>
     flags_and_lines(path, text).map(|(flags, _)| flags)
 }
 
-fn text_of(path: &Path) -> Result<String, ScenarioError> {
+pub(crate) fn text_of(path: &Path) -> Result<String, ScenarioError> {
     std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
         path: path.to_owned(),
         source,
@@ -181,7 +181,13 @@ impl ScenarioFile {
 
     /// Reads the text of a file.
     pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, ScenarioError> {
-        let (args, lines) = flags_and_lines(path, text)?;
+        let (mut args, lines) = flags_and_lines::<ScenarioArgs>(path, text)?;
+        // Files that it names are beside it.
+        let beside = path.parent().unwrap_or(Path::new(""));
+        let traces = [&mut args.simulated.trace_up, &mut args.simulated.trace_down];
+        for trace in traces.into_iter().flatten() {
+            *trace = beside.join(&*trace);
+        }
         Ok(Self {
             args,
             path: path.to_owned(),

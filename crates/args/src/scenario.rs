@@ -2,18 +2,18 @@
 
 use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
-use crate::file::{ScenarioError, ScenarioFile};
+use crate::file::{ScenarioError, ScenarioFile, text_of};
 use crate::listing::qdisc_choice;
 use crate::qdisc::{QdiscParams, downlink_parameter};
 use crate::simulated::{self, SimulatedArgs};
 use asymq_core::catalog::{Catalog, Config, Params, Place, Role, Standard, resolve};
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
-use asymq_scenario::{AckPolicy, RttRange, Scenario, Tcp, UdpBurst};
+use asymq_scenario::{AckPolicy, RateTrace, RttRange, Scenario, Tcp, UdpBurst};
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use serde::Serialize;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize)]
@@ -213,9 +213,12 @@ impl ScenarioArgs {
         let mss = narrow(args.mss.map_or(1460, |size| size.0));
         let header = narrow(simulated.header.map_or(40, |size| size.0));
         let timestamps = simulated.timestamps.unwrap_or(false);
+        let trace_up = read_trace("trace-up", simulated.trace_up.as_deref())?;
+        let trace_down = read_trace("trace-down", simulated.trace_down.as_deref())?;
+        let mean = |trace: &Option<RateTrace>| trace.as_ref().map(RateTrace::mean_rate);
         let (up, down) = (
-            args.up.unwrap_or(rate(1_000_000)),
-            args.down.unwrap_or(rate(10_000_000)),
+            args.up.or(mean(&trace_up)).unwrap_or(rate(1_000_000)),
+            args.down.or(mean(&trace_down)).unwrap_or(rate(10_000_000)),
         );
         let buffer = args.buffer.unwrap_or(defaults.buffer);
         let buffer_down = args.buffer_down.unwrap_or(defaults.buffer);
@@ -273,6 +276,10 @@ impl ScenarioArgs {
             web: simulated.web,
             on_off: simulated.on_off,
             links: simulated.links.unwrap_or(1),
+            steps_up: simulated.steps_up,
+            steps_down: simulated.steps_down,
+            trace_up,
+            trace_down,
             netem_up: simulated.netem_up,
             netem_down: simulated.netem_down,
             netem_access_up: simulated.netem_access_up,
@@ -292,6 +299,19 @@ impl ScenarioArgs {
         check(&scenario, catalog, defaults)?;
         Ok(scenario)
     }
+}
+
+/// The trace in a file of Mahimahi's format.
+fn read_trace(name: &str, path: Option<&Path>) -> Result<Option<RateTrace>, ScenarioError> {
+    let Some(path) = path else { return Ok(None) };
+    let text = text_of(path)?;
+    let trace =
+        RateTrace::parse_mahimahi(&text).map_err(|(line, message)| ScenarioError::File {
+            path: path.to_owned(),
+            line,
+            message: format!("{name}: {message}"),
+        })?;
+    Ok(Some(trace))
 }
 
 /// Sizes of ACKs and full data packets on the link.

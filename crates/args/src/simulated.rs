@@ -1,10 +1,11 @@
 //! What only the simulator can vary, as typed.
 
 use asymq_core::units::Bytes;
-use asymq_scenario::{ListedFlow, Netem, OnOff, WebLoad};
+use asymq_scenario::{ListedFlow, Netem, OnOff, RateStep, WebLoad};
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// Flags of the simulated hosts, their traffic and the path; all optional.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize)]
@@ -38,6 +39,18 @@ pub struct SimulatedArgs {
     /// Asymmetric links in a chain, 1 to 32, each with its own disciplines [default: 1].
     #[arg(long, value_name = "N", value_parser = RangedI64ValueParser::<u32>::new().range(1..=32))]
     pub links: Option<u32>,
+    /// A change of the uplink's rate, like 10s:2mbit: from when on, rate; repeatable. Disciplines are told --up.
+    #[arg(long, value_name = "STEP")]
+    pub steps_up: Vec<RateStep>,
+    /// A change of the downlink's rate; repeatable.
+    #[arg(long, value_name = "STEP")]
+    pub steps_down: Vec<RateStep>,
+    /// What the uplink carries when, in Mahimahi's format: a time in ms per opportunity for 1500 bytes, repeated. Disciplines are told --up [default: the trace's mean].
+    #[arg(long, value_name = "FILE")]
+    pub trace_up: Option<PathBuf>,
+    /// What the downlink carries when.
+    #[arg(long, value_name = "FILE")]
+    pub trace_down: Option<PathBuf>,
     /// What the path behind the uplink does, in netem's words, like "loss 1%", "loss gemodel 1% 10% 70% 0.1%", "delay 10ms 5ms" or "delay 10ms reorder 25% gap 5".
     #[arg(long, value_name = "NETEM")]
     pub netem_up: Option<Netem>,
@@ -56,7 +69,7 @@ pub struct SimulatedArgs {
 }
 
 /// The flags of [`SimulatedArgs`] that only the simulator can follow.
-pub(crate) const FLAGS: [&str; 12] = [
+pub(crate) const FLAGS: [&str; 16] = [
     "--sack",
     "--timestamps",
     "--byte-counting",
@@ -64,6 +77,10 @@ pub(crate) const FLAGS: [&str; 12] = [
     "--web",
     "--on-off",
     "--links",
+    "--steps-up",
+    "--steps-down",
+    "--trace-up",
+    "--trace-down",
     "--netem-up",
     "--netem-down",
     "--netem-access-up",
@@ -92,6 +109,18 @@ impl SimulatedArgs {
             },
             on_off: self.on_off.or(other.on_off),
             links: self.links.or(other.links),
+            steps_up: if self.steps_up.is_empty() {
+                other.steps_up
+            } else {
+                self.steps_up
+            },
+            steps_down: if self.steps_down.is_empty() {
+                other.steps_down
+            } else {
+                self.steps_down
+            },
+            trace_up: self.trace_up.or(other.trace_up),
+            trace_down: self.trace_down.or(other.trace_down),
             netem_up: self.netem_up.or(other.netem_up),
             netem_down: self.netem_down.or(other.netem_down),
             netem_access_up: self.netem_access_up.or(other.netem_access_up),

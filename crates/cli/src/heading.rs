@@ -28,6 +28,8 @@ const SHOWN: &[&str] = &[
     "seed",
     "runs",
     "probe",
+    "trace-up",
+    "trace-down",
 ];
 
 /// The scenario without the uplink's discipline.
@@ -57,6 +59,16 @@ pub(crate) fn setting(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Def
     }
     for burst in &scenario.udp {
         let _ = write!(text, "; UDP {burst}");
+    }
+    for (way, trace) in [("up", &scenario.trace_up), ("down", &scenario.trace_down)] {
+        if let Some(trace) = trace {
+            let (count, seconds) = (trace.stamps().len(), f64::from(trace.period()) / 1e3);
+            let mean = bits(trace.mean_rate());
+            let _ = write!(
+                text,
+                "; {way} by a trace of {count} opportunities in {seconds} s, {mean} on average"
+            );
+        }
     }
     for difference in differences(scenario, catalog, defaults) {
         let _ = write!(text, "; {difference}");

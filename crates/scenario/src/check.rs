@@ -42,6 +42,7 @@ impl Scenario {
         self.check_acks()?;
         self.check_traffic()?;
         self.check_flows()?;
+        self.check_rates()?;
         check_config("uplink", &self.uplink, catalog)?;
         check_config("downlink", &self.downlink, catalog)?;
         self.check_places()
@@ -92,6 +93,28 @@ impl Scenario {
                 "flow",
                 || flow.to_string(),
                 "a size of nothing; use 1b or more",
+            )?;
+        }
+        Ok(())
+    }
+
+    fn check_rates(&self) -> Result<(), BadValue> {
+        for (name, steps, trace) in [
+            ("steps-up", &self.steps_up, &self.trace_up),
+            ("steps-down", &self.steps_down, &self.trace_down),
+        ] {
+            let falls = steps.windows(2).find(|pair| pair[1].at <= pair[0].at);
+            require(
+                falls.is_none(),
+                name,
+                || falls.map_or(String::new(), |pair| pair[1].to_string()),
+                "not later than the step before; write the steps in the order of their times",
+            )?;
+            require(
+                steps.is_empty() || trace.is_none(),
+                name,
+                || steps[0].to_string(),
+                "beside a trace of the same direction; use one of them",
             )?;
         }
         Ok(())

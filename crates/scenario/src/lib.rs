@@ -8,6 +8,7 @@ mod check;
 mod draw;
 mod flow;
 mod histogram;
+mod link_rate;
 mod netem;
 mod report;
 mod rtt;
@@ -20,6 +21,7 @@ pub use check::BadValue;
 pub use draw::{Draw, Source, uniform};
 pub use flow::ListedFlow;
 pub use histogram::Histogram;
+pub use link_rate::{RateStep, RateTrace};
 pub use netem::{Delay, Impairment, Loss, Netem, Percent, Reorder};
 pub use report::{
     Direction, Extent, FlowResult, Goodput, Percentiles, Report, Run, Series, SojournByClass,

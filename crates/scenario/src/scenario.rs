@@ -1,6 +1,9 @@
 //! A checked experiment.
 
-use crate::{Draw, ListedFlow, Netem, OnOff, RttRange, Source, Tcp, UdpBurst, WebLoad, uniform};
+use crate::{
+    Draw, ListedFlow, Netem, OnOff, RateStep, RateTrace, RttRange, Source, Tcp, UdpBurst, WebLoad,
+    uniform,
+};
 use asymq_core::catalog::Config;
 use asymq_core::units::{Duration, Limit, Rate};
 use serde::{Deserialize, Serialize};
@@ -124,6 +127,18 @@ pub struct Scenario {
     /// Equal asymmetric links in a chain (VAQ, Fig. 14).
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub links: u32,
+    /// Changes of the uplink's rate; disciplines are told the first rate only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps_up: Vec<RateStep>,
+    /// Changes of the downlink's rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps_down: Vec<RateStep>,
+    /// What the uplink carries when, in place of a rate; disciplines are told `up`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_up: Option<RateTrace>,
+    /// What the downlink carries when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_down: Option<RateTrace>,
     /// Loss and delay behind the (last) uplink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netem_up: Option<Netem>,
@@ -272,6 +287,10 @@ pub(crate) mod tests {
             web: Vec::new(),
             on_off: None,
             links: 1,
+            steps_up: Vec::new(),
+            steps_down: Vec::new(),
+            trace_up: None,
+            trace_down: None,
             netem_up: None,
             netem_down: None,
             netem_access_up: None,

@@ -43,13 +43,15 @@ impl<O: Options> Stage<O> {
 
 impl<O: Options> Chain<O> {
     /// `further` links in each direction, each built by `link`, and the paths behind them; `None` if
-    /// there is neither.
+    /// there is neither, and no link's rate `varies`.
     pub(crate) fn new(
         further: usize,
+        varies: bool,
         impairments: [Option<Impairment>; 2],
         link: impl Fn(usize) -> Result<Link<O>, BuildError>,
     ) -> Result<Option<Box<Self>>, BuildError> {
-        if further == 0 && impairments.iter().all(Option::is_none) {
+        let plain = impairments.iter().all(Option::is_none) && !varies;
+        if further == 0 && plain {
             return Ok(None);
         }
         let stages = |toward| -> Result<Vec<_>, BuildError> {
@@ -108,7 +110,7 @@ impl<O: Options> Chain<O> {
             let mut out = None;
             stage
                 .link
-                .dequeue(now, |at, packet| out = Some((position, at, *packet)));
+                .dequeue_varying(now, |at, packet| out = Some((position, at, *packet)));
             return out;
         }
         if let Some((at, packet)) = stage.inbox.pop_front() {

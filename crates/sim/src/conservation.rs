@@ -5,7 +5,7 @@ use crate::tcp::{AnyCongestion, Full, TcpModel};
 use crate::world::World;
 use asymq_args::{Defaults, ScenarioArgs, qdisc_names};
 use asymq_core::catalog::Standard;
-use asymq_scenario::Scenario;
+use asymq_scenario::{RateStep, Scenario};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -30,8 +30,16 @@ struct Case {
     flows: (u32, u32),
     /// Behind uplink and downlink, and before them.
     paths: [&'static str; 4],
+    rates: Rates,
     sack: bool,
     seed: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Rates {
+    Constant,
+    Steps,
+    Traced,
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -41,14 +49,16 @@ fn case() -> impl Strategy<Value = Case> {
         1u32..4,
         (0u32..4, 0u32..4),
         [path(), path(), path(), path()],
+        select(vec![Rates::Constant, Rates::Steps, Rates::Traced]),
         any::<bool>(),
         0u64..1000,
     )
-        .prop_map(|(qdisc, links, flows, paths, sack, seed)| Case {
+        .prop_map(|(qdisc, links, flows, paths, rates, sack, seed)| Case {
             qdisc,
             links,
             flows,
             paths,
+            rates,
             sack,
             seed,
         })
@@ -73,7 +83,17 @@ impl Case {
         };
         let path = |text: &str| (text != PERFECT).then(|| text.parse().unwrap());
         let [netem_up, netem_down, netem_access_up, netem_access_down] = self.paths.map(path);
+        let (steps, trace) = match self.rates {
+            Rates::Constant => (Vec::new(), None),
+            Rates::Steps => (vec!["1500ms:200kbit", "2s:5mbit"], None),
+            Rates::Traced => (Vec::new(), Some("0 3x5 20 0x9".parse().unwrap())),
+        };
+        let steps: Vec<RateStep> = steps.iter().map(|step| step.parse().unwrap()).collect();
         Scenario {
+            steps_up: steps.clone(),
+            steps_down: steps,
+            trace_up: trace.clone(),
+            trace_down: trace,
             links: self.links,
             sack: self.sack,
             // It makes packets of its own.
@@ -150,6 +170,7 @@ fn packets_overtake_where_that_was_asked_for() {
             links: 1,
             flows: (0, 0),
             paths,
+            rates: Rates::Constant,
             sack: false,
             seed: 1,
         };

@@ -23,6 +23,7 @@ mod packet;
 mod path;
 mod regeneration;
 mod runs;
+mod schedule;
 mod tcp;
 mod topology;
 mod traffic;

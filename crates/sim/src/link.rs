@@ -3,6 +3,7 @@
 use crate::events::NEVER;
 use crate::losses::DataLosses;
 use crate::packet::SimPacket;
+use crate::schedule::Schedule;
 use crate::tcp::Options;
 use asymq_core::catalog::BoxedQdisc;
 use asymq_core::hold::{Egress, Meters, TxTime};
@@ -26,16 +27,26 @@ pub(crate) struct Link<O> {
     /// By traffic class.
     sojourns: [Histogram; TrafficClass::COUNT],
     losses: DataLosses,
+    /// Absent if the rate is constant.
+    schedule: Option<Box<Varying>>,
     /// The latest call: time never goes back.
     #[cfg(debug_assertions)]
     clock: u64,
 }
 
+/// An IPv4 header alone.
+const MIN_IP_LEN: u32 = 20;
+
+/// A rate that changes, and when the link may go on by what it said.
+struct Varying {
+    schedule: Schedule,
+    /// When the next packet may start, if one has come by then.
+    resumes: Option<u64>,
+}
+
 impl<O: Options> Link<O> {
     /// An idle link of `rate`, with `propagation` in ns.
     pub(crate) fn new(qdisc: BoxedQdisc<SimPacket<O>>, rate: Rate, propagation: u64) -> Self {
-        /// An IPv4 header alone.
-        const MIN_IP_LEN: u32 = 20;
         Self {
             egress: Egress::new(qdisc, rate),
             reverse_path: VecDeque::new(),
@@ -45,9 +56,64 @@ impl<O: Options> Link<O> {
             sending: TrafficClass::Other,
             sojourns: Default::default(),
             losses: DataLosses::default(),
+            schedule: None,
             #[cfg(debug_assertions)]
             clock: 0,
         }
+    }
+
+    /// The same link with a rate that changes. It is asked by
+    /// [`dequeue_varying`](Self::dequeue_varying) then.
+    pub(crate) fn with_schedule(mut self, schedule: Schedule) -> Self {
+        let least = schedule.least_tx(MIN_IP_LEN).as_nanos();
+        self.lookahead = (least + self.propagation).max(1);
+        self.schedule = Some(Box::new(Varying {
+            schedule,
+            resumes: None,
+        }));
+        self
+    }
+
+    /// Bytes that the link can carry until `now`; `None` if its rate is constant.
+    pub(crate) fn capacity(&self, now: u64) -> Option<f64> {
+        let varying = self.schedule.as_ref()?;
+        Some(varying.schedule.capacity(now))
+    }
+
+    /// [`dequeue`](Self::dequeue) for a link whose rate may change.
+    pub(crate) fn dequeue_varying(&mut self, now: u64, deliver: impl FnOnce(u64, &SimPacket<O>)) {
+        let Some(varying) = &mut self.schedule else {
+            return self.dequeue(now, deliver);
+        };
+        // Later than said, the link has been idle in between.
+        let said = varying.resumes.filter(|at| *at >= now);
+        let start = said.unwrap_or_else(|| varying.schedule.wake(now));
+        varying.resumes = Some(start);
+        if start > now {
+            self.next = start;
+            return;
+        }
+        self.show_reverse_path(now);
+        let now_instant = Instant::from_nanos(now);
+        let packet = self.egress.dequeue(now_instant, &mut self.losses);
+        if let (Some(packet), Some(varying)) = (&packet, &mut self.schedule) {
+            let header = packet.header();
+            self.sending = header.traffic_class();
+            self.sojourns[self.sending as usize]
+                .record(now_instant.saturating_since(header.arrival));
+            let start = match header.arrival < now_instant {
+                true => now,
+                // Too late for what is offered just now.
+                false => varying.schedule.wake(now),
+            };
+            let out = varying.schedule.send(start, header.len);
+            self.egress.busy_until(Instant::from_nanos(out));
+            varying.resumes = Some(varying.schedule.resume(out));
+            deliver(out + self.propagation, packet);
+        }
+        // Asked again at the same time only after it gave a packet.
+        let again = if packet.is_some() { now } else { now + 1 };
+        self.next = self.asked_next().max(again);
     }
 
     /// Data packets of a conversation that the qdisc dropped.
@@ -252,5 +318,80 @@ mod tests {
         link.enqueue(0, data(0, 0));
         link.enqueue(0, data(1, 0));
         assert_eq!(run(&mut link), [(0, 117 * MS), (1, 129 * MS)]);
+    }
+
+    /// Departures by Mahimahi's rules, opportunity by opportunity: (packet, when, in ms).
+    fn by_mahimahis_rules(
+        opportunities: impl Iterator<Item = u64>,
+        arrivals: &[(u64, u32)],
+    ) -> Vec<(u64, u64)> {
+        let mut waiting: VecDeque<(u64, u64, u32)> = (0..)
+            .zip(arrivals)
+            .map(|(number, &(at, bytes))| (number, at, bytes))
+            .collect();
+        let mut departures = Vec::new();
+        for now in opportunities {
+            let mut left = 1500;
+            while let Some((number, arrival, bytes)) = waiting.front_mut()
+                && *arrival < now * MS
+                && left > 0
+            {
+                let carried = left.min(*bytes);
+                (*bytes, left) = (*bytes - carried, left - carried);
+                if *bytes == 0 {
+                    departures.push((*number, now));
+                    waiting.pop_front();
+                }
+            }
+        }
+        departures
+    }
+
+    #[test]
+    fn a_traced_link_delivers_what_mahimahis_rules_say() {
+        let mut random = asymq_core::decide::random::SplitMix64::new(1);
+        let mut below = |limit: u64| random.next() % limit;
+        for _ in 0..50 {
+            let (mut stamp, mut stamps) = (0, Vec::new());
+            for _ in 0..1 + below(20) {
+                stamp += [0, 0, 1, 2, 9][below(5) as usize];
+                stamps.push(stamp);
+            }
+            let period = stamp + 1 + below(10);
+            stamps.push(period);
+            let lines: Vec<String> = stamps.iter().map(u64::to_string).collect();
+            let trace = asymq_scenario::RateTrace::parse_mahimahi(&lines.join("\n")).unwrap();
+            let (mut at, mut arrivals) = (0, Vec::new());
+            for _ in 0..100 {
+                at += [0, MS / 3, MS, 7 * MS, 40 * MS][below(5) as usize];
+                arrivals.push((at, 20 + below(1481) as u32));
+            }
+
+            let qdisc = DropTail::new(Limit::Packets(1000)).unwrap();
+            let mut link = Link::<()>::new(Box::new(qdisc), "1mbit".parse().unwrap(), 0)
+                .with_schedule(Schedule::traced(trace));
+            let mut seen = Vec::new();
+            let mut coming = (0..).zip(&arrivals).peekable();
+            loop {
+                let arrival = coming.peek().map_or(NEVER, |(_, (at, _))| *at);
+                let departure = link.next();
+                if departure == NEVER && arrival == NEVER {
+                    break;
+                }
+                if departure <= arrival {
+                    link.dequeue_varying(departure, |at, packet| {
+                        seen.push((packet.segment.number(), at / MS));
+                    });
+                } else if let Some((number, (at, bytes))) = coming.next() {
+                    let layout = Layout::new(0, 1460, 40, *bytes);
+                    let segment = Segment::new(Kind::Datagram, number);
+                    let packet = layout.packet(segment, Toward::Up, Instant::from_nanos(*at));
+                    link.enqueue(*at, packet);
+                }
+            }
+            let passes =
+                (0..20_000).flat_map(|pass| stamps.iter().map(move |stamp| pass * period + stamp));
+            assert_eq!(seen, by_mahimahis_rules(passes, &arrivals), "{stamps:?}");
+        }
     }
 }

@@ -18,6 +18,8 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) struct Snapshot {
     at: u64,
     meters: [Meters; 2],
+    /// Of links whose rate changes, in bytes up to `at`.
+    capacity: [Option<f64>; 2],
     /// Data segments delivered in order, per conversation. Counted when they leave the bottleneck,
     /// which is as much ahead of the receiver at the start of an interval as at its end.
     in_order: Vec<u64>,
@@ -27,7 +29,50 @@ pub(crate) struct Snapshot {
     lost: Vec<u64>,
 }
 
+/// What of a link was used up to an instant: of its time, or where its rate changes, of its capacity.
+#[derive(Clone, Copy, Default)]
+struct Used {
+    by_class: [f64; TrafficClass::COUNT],
+    of: f64,
+}
+
+impl Used {
+    /// By what `meters` counted up to `now`, over a link with this capacity in bytes until then, if it
+    /// changes.
+    fn new(meters: &Meters, now: u64, capacity: Option<f64>) -> Self {
+        let amount = |class| match capacity {
+            None => meters.busy.of(class).as_nanos() as f64,
+            Some(_) => meters.sent.of(class).bytes as f64,
+        };
+        Self {
+            by_class: TrafficClass::ALL.map(amount),
+            of: capacity.unwrap_or(now as f64),
+        }
+    }
+
+    /// The share that a class used after `earlier`; 0 where nothing could be carried.
+    fn share_since(&self, earlier: &Self, class: TrafficClass) -> f64 {
+        let span = self.of - earlier.of;
+        let amount = self.by_class[class as usize] - earlier.by_class[class as usize];
+        if span > 0.0 { amount / span } else { 0.0 }
+    }
+
+    fn share_of_all_since(&self, earlier: &Self) -> f64 {
+        let all = |used: &Self| used.by_class.iter().sum::<f64>();
+        let span = self.of - earlier.of;
+        if span > 0.0 {
+            (all(self) - all(earlier)) / span
+        } else {
+            0.0
+        }
+    }
+}
+
 impl Snapshot {
+    fn used(&self) -> [Used; 2] {
+        [0, 1].map(|toward| Used::new(&self.meters[toward], self.at, self.capacity[toward]))
+    }
+
     /// The counters of a world that has run up to `at`.
     pub(crate) fn take<V: Variant>(world: &World<'_, V>, at: u64) -> Self {
         let in_order = |agent: &Agent<V>| match agent {
@@ -37,6 +82,7 @@ impl Snapshot {
         Self {
             at,
             meters: [0, 1].map(|toward| world.links[toward].meters(at)),
+            capacity: [0, 1].map(|toward| world.links[toward].capacity(at)),
             in_order: world
                 .lasting()
                 .iter()
@@ -71,14 +117,12 @@ pub(crate) fn summary<V: Variant>(
     end: &Snapshot,
 ) -> Summary {
     let span = (end.at - start.at) as f64;
+    let (used_after, used_before) = (end.used(), start.used());
     let direction = |toward: usize| {
         let dropped = end.access_dropped_and_lost[toward];
         let dropped_before = start.access_dropped_and_lost[toward];
         let (end, start) = (&end.meters[toward], &start.meters[toward]);
-        let share = |class| {
-            let busy = end.busy.of(class).saturating_sub(start.busy.of(class));
-            busy.as_nanos() as f64 / span
-        };
+        let share = |class| used_after[toward].share_since(&used_before[toward], class);
         let (data, ack) = (share(TrafficClass::Data), share(TrafficClass::Ack));
         let packets = |counter: &dyn Fn(&Meters) -> PerClass<Counter>| {
             (counter(end).total() - counter(start).total()).packets as f64
@@ -167,7 +211,7 @@ fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64) -> FlowResult {
 
 /// Records a time series.
 pub(crate) struct Recorder {
-    last: [PerClass<Duration>; 2],
+    last: [Used; 2],
     series: Series,
 }
 
@@ -187,17 +231,11 @@ impl Recorder {
     pub(crate) fn record<V: Variant>(&mut self, world: &World<'_, V>, now: u64) {
         let meters = [0, 1].map(|toward| world.links[toward].meters(now));
         let [up, down] = [0, 1].map(|toward| {
-            let busy = meters[toward].busy;
-            let last = std::mem::replace(&mut self.last[toward], busy);
-            let share = |now: Duration, last: Duration| {
-                let span = now.saturating_sub(last).as_nanos();
-                span as f64 / INTERVAL.as_nanos() as f64
-            };
-            let data = TrafficClass::Data;
-            (
-                share(busy.total(), last.total()),
-                share(busy.of(data), last.of(data)),
-            )
+            let capacity = world.links[toward].capacity(now);
+            let used = Used::new(&meters[toward], now, capacity);
+            let last = std::mem::replace(&mut self.last[toward], used);
+            let data = used.share_since(&last, TrafficClass::Data);
+            (used.share_of_all_since(&last), data)
         });
         let [backlog_up, backlog_down] = meters.map(|meters| meters.backlog().total().packets);
         let series = &mut self.series;

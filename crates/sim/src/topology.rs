@@ -9,7 +9,7 @@
 //! faster bottleneck direction if that is more, with room for 1000 packets.
 
 use asymq_core::{Duration, Rate};
-use asymq_scenario::Scenario;
+use asymq_scenario::{RateTrace, Scenario};
 
 /// One-way propagation delays that all conversations share, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,14 @@ impl Dumbbell {
 
 /// The rate of access links.
 pub(crate) fn access_rate(scenario: &Scenario) -> Rate {
-    let fastest = scenario.up.max(scenario.down).bits_per_sec();
+    let steps = scenario.steps_up.iter().chain(&scenario.steps_down);
+    let traces = scenario.trace_up.iter().chain(&scenario.trace_down);
+    let changed = steps
+        .map(|step| step.rate)
+        .chain(traces.map(RateTrace::mean_rate));
+    let fastest = changed
+        .fold(scenario.up.max(scenario.down), Rate::max)
+        .bits_per_sec();
     let bits = fastest
         .saturating_mul(10)
         .clamp(100_000_000, 1_000_000_000_000);

@@ -20,6 +20,7 @@ use crate::link::Link;
 use crate::packet::{Layout, SimPacket};
 use crate::path::Hop;
 use crate::regeneration::Regeneration;
+use crate::schedule::Schedule;
 use crate::tcp::{Receiver, RttEstimator, TcpModel, Variant};
 use crate::topology::{Dumbbell, access_rate};
 use crate::wire::Passage;
@@ -73,7 +74,16 @@ impl<'a, V: Variant> World<'a, V> {
                 _ => (&scenario.downlink, scenario.down),
             };
             let qdisc = disciplines.qdisc(config)?;
-            Ok(Link::new(qdisc, rate, dumbbell.bottleneck))
+            let link = Link::new(qdisc, rate, dumbbell.bottleneck);
+            let way = if toward == UP {
+                Toward::Up
+            } else {
+                Toward::Down
+            };
+            Ok(match Schedule::of(scenario, way) {
+                Some(schedule) => link.with_schedule(schedule),
+                None => link,
+            })
         };
         let impairment = |netem: Option<Netem>, toward, draw| {
             let seed = uniform(seed, Source::Link(toward), draw).to_bits();
@@ -83,7 +93,10 @@ impl<'a, V: Variant> World<'a, V> {
             impairment(scenario.netem_up, Toward::Up, Draw::PathUp),
             impairment(scenario.netem_down, Toward::Down, Draw::PathDown),
         ];
-        let chain = Chain::new(dumbbell.links as usize - 1, impairments, link)?;
+        let varies = [Toward::Up, Toward::Down]
+            .iter()
+            .any(|way| Schedule::of(scenario, *way).is_some());
+        let chain = Chain::new(dumbbell.links as usize - 1, varies, impairments, link)?;
         let mut links = [link(UP)?, link(DOWN)?];
         if let Some(chain) = &chain {
             for (link, wire) in links.iter_mut().zip(&chain.wires) {
@@ -247,7 +260,7 @@ impl<'a, V: Variant> World<'a, V> {
                 continue;
             }
             let mut out = None;
-            self.links[TOWARD].dequeue(now, |at, packet| out = Some((at, *packet)));
+            self.links[TOWARD].dequeue_varying(now, |at, packet| out = Some((at, *packet)));
             if let Some((at, packet)) = out {
                 let layout = &self.conversations[packet.conversation()].layout;
                 if let Some(capture) = &mut self.captures[TOWARD] {
@@ -544,11 +557,16 @@ mod tests {
     }
 
     #[test]
-    fn running_ahead_changes_nothing_where_paths_lose_delay_and_reorder() {
+    fn running_ahead_changes_nothing_where_rates_change_and_paths_lose_delay_and_reorder() {
         for seed in 0..3 {
             let netem = |text: &str| Some(text.parse().unwrap());
             let scenario = Scenario {
                 links: 1 + seed as u32,
+                steps_up: vec![
+                    "7s:100kbit".parse().unwrap(),
+                    "18s:300kbit".parse().unwrap(),
+                ],
+                trace_down: (seed == 1).then(|| "1x3 0x3 20".parse().unwrap()),
                 netem_up: netem("loss 1% delay 10ms 5ms"),
                 netem_down: netem("loss gemodel 1% 20% delay 20ms 5ms reorder 10%"),
                 netem_access_up: netem("delay 5ms reorder 20% gap 3"),

@@ -151,6 +151,12 @@ impl<P: Packet> Egress<P> {
         self.waiting = self.waiting.wrapping_sub(1);
     }
 
+    /// The packet that [`dequeue`](Egress::dequeue) has just given leaves at `at`, whatever the rate: for a
+    /// caller that knows a rate that changes.
+    pub fn busy_until(&mut self, at: Instant) {
+        self.transmitter.busy_until(at);
+    }
+
     /// When the link is free.
     #[inline]
     pub const fn free_at(&self) -> Instant {

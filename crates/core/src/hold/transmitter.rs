@@ -104,6 +104,11 @@ impl Transmitter {
         self.free_at = self.free_at.max(at);
     }
 
+    /// The packet being sent leaves at `at`, whatever the rate: the caller knows a rate that changes.
+    pub const fn busy_until(&mut self, at: Instant) {
+        self.free_at = at;
+    }
+
     /// A packet that the link charges `len` bytes for starts; how long it takes.
     #[inline]
     pub fn start(&mut self, now: Instant, len: u32) -> Duration {

@@ -53,6 +53,10 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
         web,
         on_off,
         links,
+        steps_up,
+        steps_down,
+        trace_up,
+        trace_down,
         netem_up,
         netem_down,
         netem_access_up,
@@ -98,6 +102,16 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
     accept(*links == 1, "links", || {
         (Some(links.to_string()), "ns-2 has one bottleneck")
     })?;
+    for (key, constant) in [
+        ("steps-up", steps_up.is_empty()),
+        ("steps-down", steps_down.is_empty()),
+        ("trace-up", trace_up.is_none()),
+        ("trace-down", trace_down.is_none()),
+    ] {
+        accept(constant, key, || {
+            (None, "ns-2 runs over links of constant rate")
+        })?;
+    }
     for (key, netem) in [
         ("netem-up", netem_up),
         ("netem-down", netem_down),
@@ -255,6 +269,7 @@ mod tests {
             ("probe = \"20ms\"", "probe: "),
             ("links = 2", "links = 2: "),
             ("flow = \"up\"", "flow: "),
+            ("steps-down = \"1s:1mbit\"", "steps-down: "),
             ("netem-up = \"loss 1%\"", "netem-up: "),
             ("netem-access-down = \"loss 1%\"", "netem-access-down: "),
             ("mss = 1440\nheader = 60", "header = 60: "),
