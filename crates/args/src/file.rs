@@ -355,7 +355,7 @@ mod tests {
             ),
             (
                 "udp = [\"up:1mbit\",\n \"left:1mbit\"]",
-                "s.toml:2: udp = left:1mbit: unknown direction 'left'; write it like up:500kbit or down:3mbit:200b@60s..80s",
+                "s.toml:2: udp = left:1mbit: unknown direction 'left'; write it like up:500kbit, down:3mbit:200b@60s..80s or up:1mbit/2..3",
             ),
             (
                 "runs = 2\nup = [\"1mbit\", \"2mbit\"]",

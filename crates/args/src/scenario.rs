@@ -72,7 +72,7 @@ pub struct ScenarioArgs {
     /// Receive window in packets or bytes [default: unlimited].
     #[arg(long, value_name = "LIMIT")]
     pub window: Option<Limit>,
-    /// Constant-rate UDP, like up:500kbit or down:3mbit:200b@60s..80s; repeatable.
+    /// Constant-rate UDP, like up:500kbit, down:3mbit:200b@60s..80s, or over some links of a chain only up:1mbit/2..3; repeatable.
     #[arg(long, value_name = "FLOW")]
     pub udp: Vec<UdpBurst>,
     /// Send a sparse UDP echo this often and report its queueing delay; 0 sends none.

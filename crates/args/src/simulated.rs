@@ -27,7 +27,7 @@ pub struct SimulatedArgs {
     /// Whether those ACKs are spread over the gap they fill [default: true].
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub regenerate_paced: Option<bool>,
-    /// A further TCP flow, like down,rtt=40ms,start=2s,size=1mb: direction, rtt, start, stop, size, rate (of its application), tcp, sack, mss, delayed-ack, ack-every; repeatable.
+    /// A further TCP flow, like down,rtt=40ms,start=2s,size=1mb: direction, rtt, start, stop, size, rate (of its application), tcp, sack, mss, delayed-ack, ack-every, links (of a chain, like 2..3); repeatable.
     #[arg(long, value_name = "FLOW")]
     pub flow: Vec<ListedFlow>,
     /// Short TCP transfers, like down:1:30kb:1.3: direction, new ones per second (Poisson), mean size, Pareto shape; repeatable.

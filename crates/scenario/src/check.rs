@@ -43,6 +43,7 @@ impl Scenario {
         self.check_traffic()?;
         self.check_flows()?;
         self.check_rates()?;
+        self.check_cross_traffic()?;
         check_config("uplink", &self.uplink, catalog)?;
         check_config("downlink", &self.downlink, catalog)?;
         self.check_places()
@@ -93,6 +94,27 @@ impl Scenario {
                 "flow",
                 || flow.to_string(),
                 "a size of nothing; use 1b or more",
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The links that flows pass exist.
+    fn check_cross_traffic(&self) -> Result<(), BadValue> {
+        let udp = self.udp.iter();
+        let udp = udp.filter_map(|burst| Some(("udp", burst.links?, burst.to_string())));
+        let flows = self.flow.iter();
+        let flows = flows.filter_map(|flow| Some(("flow", flow.links?, flow.to_string())));
+        for (name, links, value) in udp.chain(flows) {
+            let (count, plural) = (self.links, if self.links == 1 { "" } else { "s" });
+            require(
+                links.last <= count,
+                name,
+                || value,
+                &format!(
+                    "link {} of a chain of {count} link{plural}; use links up to {count}, or more of them",
+                    links.last
+                ),
             )?;
         }
         Ok(())

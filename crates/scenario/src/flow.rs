@@ -1,6 +1,6 @@
 //! TCP flows listed one by one.
 
-use crate::{AckPolicy, RttRange, Scenario, Source, Tcp, Toward};
+use crate::{AckPolicy, Links, RttRange, Scenario, Source, Tcp, Toward};
 use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
@@ -29,10 +29,12 @@ pub struct ListedFlow {
     pub mss: Option<u32>,
     /// When its receiver acknowledges.
     pub ack_policy: Option<AckPolicy>,
+    /// The links of a chain that it passes; all if absent.
+    pub links: Option<Links>,
 }
 
 const FORM: &str = "write it like down,rtt=40ms,start=2s,size=1mb,tcp=reno (keys: toward, rtt, \
-                    start, stop, size, rate, tcp, sack, mss, delayed-ack, ack-every)";
+                    start, stop, size, rate, tcp, sack, mss, delayed-ack, ack-every, links)";
 
 impl ListedFlow {
     /// The scenario as this flow sees it: with its own values in place of the others'.
@@ -81,6 +83,7 @@ impl FromStr for ListedFlow {
             sack: None,
             mss: None,
             ack_policy: None,
+            links: None,
         };
         let (mut every, mut delay) = (None, None);
         for part in text.split(',').map(str::trim) {
@@ -103,6 +106,7 @@ impl FromStr for ListedFlow {
                 "size" => flow.size = Some(value.parse().map_err(in_part(part))?),
                 "rate" => flow.rate = Some(value.parse().map_err(in_part(part))?),
                 "tcp" => flow.tcp = Some(value.parse().map_err(in_part(part))?),
+                "links" => flow.links = Some(value.parse().map_err(in_part(part))?),
                 "sack" => {
                     let sack = value.parse::<bool>();
                     flow.sack =
@@ -148,6 +152,7 @@ impl fmt::Display for ListedFlow {
         put("sack", self.sack.as_ref().map(|v| v as _))?;
         let mss = self.mss.map(|mss| Bytes(mss.into()));
         put("mss", mss.as_ref().map(|v| v as _))?;
+        put("links", self.links.as_ref().map(|v| v as _))?;
         match self.ack_policy {
             None => Ok(()),
             Some(policy) => {
@@ -172,7 +177,7 @@ mod tests {
     fn a_flow_reads_as_it_is_written() {
         for text in [
             "down",
-            "up,rtt=20ms..300ms,start=1s,stop=2s,size=1mb,rate=100kbit,tcp=cubic,sack=false,mss=1000b",
+            "up,rtt=20ms..300ms,start=1s,stop=2s,size=1mb,rate=100kbit,tcp=cubic,sack=false,mss=1000b,links=2..3",
             "down,ack-every=2,delayed-ack=40ms",
             "down,ack-every=1",
             "up,start=0ns,ack-every=4,delayed-ack=100ms",

@@ -9,6 +9,7 @@ mod draw;
 mod flow;
 mod histogram;
 mod link_rate;
+mod links;
 mod netem;
 mod report;
 mod rtt;
@@ -22,6 +23,7 @@ pub use draw::{Draw, Source, uniform};
 pub use flow::ListedFlow;
 pub use histogram::Histogram;
 pub use link_rate::{RateStep, RateTrace};
+pub use links::Links;
 pub use netem::{Delay, Impairment, Loss, Netem, Percent, Reorder};
 pub use report::{
     Direction, Extent, FlowResult, Goodput, Percentiles, Report, Run, Series, SojournByClass,

@@ -1,5 +1,6 @@
 //! Constant-rate UDP with a schedule (AQ, secs. 4.7 and 4.8).
 
+use crate::Links;
 use asymq_core::units::{Bytes, Duration, Rate, UnitError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -29,6 +30,9 @@ pub struct UdpBurst {
     /// No packet from this time on; the run's end if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
+    /// The links of a chain that it passes; all if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<Links>,
     /// IP packet size, 28 to 1500 bytes.
     #[serde(default = "default_packet")]
     pub packet: Bytes,
@@ -69,9 +73,19 @@ impl FromStr for Toward {
 impl FromStr for UdpBurst {
     type Err = String;
 
-    /// Reads `up:500kbit`, `down:3mbit@60s..80s`, `up:64kbit:200b`.
+    /// Reads `up:500kbit`, `down:3mbit@60s..80s`, `up:64kbit:200b`, `up:1mbit/2..3`.
     fn from_str(text: &str) -> Result<Self, String> {
-        const FORM: &str = "write it like up:500kbit or down:3mbit:200b@60s..80s";
+        const FORM: &str = "write it like up:500kbit, down:3mbit:200b@60s..80s or up:1mbit/2..3";
+        let (text, links) = match text.split_once('/') {
+            Some((text, links)) => {
+                let read: Result<Links, _> = links.parse();
+                (
+                    text,
+                    Some(read.map_err(|error| format!("{links}: {error}"))?),
+                )
+            }
+            None => (text, None),
+        };
         let (flow, span) = match text.split_once('@') {
             Some((flow, span)) => (flow, Some(span)),
             None => (text, None),
@@ -98,6 +112,7 @@ impl FromStr for UdpBurst {
             rate,
             start,
             stop,
+            links,
             packet,
         })
     }
@@ -109,8 +124,11 @@ impl fmt::Display for UdpBurst {
         if self.packet != default_packet() {
             write!(f, ":{}", self.packet)?;
         }
-        match self.stop {
-            Some(stop) => write!(f, "@{}..{stop}", self.start),
+        if let Some(stop) = self.stop {
+            write!(f, "@{}..{stop}", self.start)?;
+        }
+        match self.links {
+            Some(links) => write!(f, "/{links}"),
             None => Ok(()),
         }
     }
@@ -136,6 +154,14 @@ mod tests {
         assert_eq!(burst.start, Duration::from_secs(60));
         assert_eq!(burst.stop, Some(Duration::from_secs(80)));
         assert_eq!(burst.to_string(), "down:3mbit:200b@60s..80s");
+        let cross: UdpBurst = "up:1mbit@1s..2s/2..3".parse().unwrap();
+        assert_eq!(cross.to_string(), "up:1mbit@1s..2s/2..3");
+        assert!(
+            "up:1mbit/0"
+                .parse::<UdpBurst>()
+                .unwrap_err()
+                .starts_with("0: no links")
+        );
         let burst: UdpBurst = "up:64kbit".parse().unwrap();
         assert_eq!((burst.start, burst.stop), (Duration::ZERO, None));
     }
@@ -149,7 +175,7 @@ mod tests {
         );
         assert_eq!(
             error("up:5mbit@60"),
-            "write it like up:500kbit or down:3mbit:200b@60s..80s"
+            "write it like up:500kbit, down:3mbit:200b@60s..80s or up:1mbit/2..3"
         );
         assert!(error("up").starts_with("write it like"));
         assert!(error("up:1mbit:100b:x").starts_with("write it like"));

@@ -7,7 +7,9 @@ use crate::tcp::{Receiver, RttEstimator, Sender, TcpModel, Variant};
 use crate::topology::{Dumbbell, access_rate};
 use crate::traffic::{Application, OnOffApp, Pace, Stream, Web};
 use asymq_core::Duration;
-use asymq_scenario::{Draw, Histogram, Impairment, ListedFlow, Scenario, Source, Toward, uniform};
+use asymq_scenario::{
+    Draw, Histogram, Impairment, Links, ListedFlow, Scenario, Source, Toward, uniform,
+};
 
 /// IP bytes of the sparse echo.
 const ECHO: u32 = 64;
@@ -62,7 +64,7 @@ pub(crate) fn conversations<V: Variant>(
             Source::Udp(number),
             Agent::Udp(cbr),
             scenario,
-            scenario.rtt.min,
+            (scenario.rtt.min, burst.links),
             len,
         );
     }
@@ -72,7 +74,7 @@ pub(crate) fn conversations<V: Variant>(
             Source::Probe,
             Agent::Echo(echo),
             scenario,
-            scenario.rtt.min,
+            (scenario.rtt.min, None),
             ECHO,
         );
     }
@@ -83,7 +85,7 @@ pub(crate) fn conversations<V: Variant>(
             source,
             Agent::Web(Box::new(web)),
             scenario,
-            scenario.rtt.min,
+            (scenario.rtt.min, None),
             0,
         );
     }
@@ -99,21 +101,23 @@ struct Cast<'a, V: Variant> {
 }
 
 impl<V: Variant> Cast<'_, V> {
-    /// Adds a conversation of this propagation round-trip time. `own` is the scenario as it sees it;
+    /// Adds a conversation of this propagation round-trip time, over these links or all. `own` is the scenario as it sees it;
     /// its datagrams, if it sends any, have `datagram` IP bytes.
     fn add(
         &mut self,
         source: Source,
         agent: Agent<V>,
         own: &Scenario,
-        rtt: Duration,
+        (rtt, links): (Duration, Option<Links>),
         datagram: u32,
     ) {
         let index = self.conversations.len();
         let layout = Layout::new(index, own.payload(), own.ack_len(), datagram);
-        let delays = [self.dumbbell.home, self.dumbbell.server(rtt)];
+        let passed = links.map_or(self.dumbbell.links, |links| links.count().into());
+        let delays = [self.dumbbell.home, self.dumbbell.server(rtt, passed)];
         let access = access_rate(self.scenario);
         let mut conversation = Conversation::new(agent, layout, access, delays);
+        conversation.links = links;
         let seeds =
             [Draw::PathUp, Draw::PathDown].map(|draw| uniform(self.seed, source, draw).to_bits());
         impair(&mut conversation, self.scenario, seeds);
@@ -131,7 +135,7 @@ impl<V: Variant> Cast<'_, V> {
             flow.run_application(Application::new(pace, start, None, None));
         }
         let rtt = scenario.flow_rtt(seed, source);
-        self.add(source, Agent::Tcp(Box::new(flow)), scenario, rtt, 0);
+        self.add(source, Agent::Tcp(Box::new(flow)), scenario, (rtt, None), 0);
     }
 
     /// Adds a flow with what it has of its own.
@@ -153,7 +157,13 @@ impl<V: Variant> Cast<'_, V> {
             flow.run_application(application);
         }
         let rtt = own.flow_rtt(self.seed, source);
-        self.add(source, Agent::Tcp(Box::new(flow)), &own, rtt, 0);
+        self.add(
+            source,
+            Agent::Tcp(Box::new(flow)),
+            &own,
+            (rtt, listed.links),
+            0,
+        );
     }
 
     /// A flow that connects at `start` and writes all at once.
@@ -183,7 +193,7 @@ impl<V: Variant> Cast<'_, V> {
         let tx = [scenario.up, scenario.down].map(|rate| rate.tx_time(ECHO).as_nanos());
         let one_way = dumbbell.home
             + dumbbell.links * dumbbell.bottleneck
-            + dumbbell.server(scenario.rtt.min);
+            + dumbbell.server(scenario.rtt.min, dumbbell.links);
         let base = 2 * one_way
             + 4 * access_rate(scenario).tx_time(ECHO).as_nanos()
             + dumbbell.links * (tx[0] + tx[1]);

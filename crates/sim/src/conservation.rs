@@ -3,7 +3,7 @@
 use crate::agent::Agent;
 use crate::tcp::{AnyCongestion, Full, TcpModel};
 use crate::world::World;
-use asymq_args::{Defaults, ScenarioArgs, qdisc_names};
+use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs, qdisc_names};
 use asymq_core::catalog::Standard;
 use asymq_scenario::{RateStep, Scenario};
 use proptest::prelude::*;
@@ -66,19 +66,28 @@ fn case() -> impl Strategy<Value = Case> {
 
 impl Case {
     fn scenario(&self) -> Scenario {
+        let cross = |toward, first| format!("{toward}:200kbit:200b/{first}..{}", self.links);
         let args = ScenarioArgs {
             qdisc: Some(self.qdisc.into()),
             flows_up: Some(self.flows.0),
             flows_down: Some(self.flows.1),
             rtt: Some("20ms..120ms".parse().unwrap()),
-            udp: vec![
-                "up:300kbit:300b".parse().unwrap(),
-                "down:2mbit".parse().unwrap(),
-            ],
+            udp: [
+                "up:300kbit:300b".into(),
+                "down:2mbit".into(),
+                cross("up", self.links),
+                cross("down", 1 + self.links / 3),
+            ]
+            .map(|burst: String| burst.parse().unwrap())
+            .into(),
             probe: Some("20ms".parse().unwrap()),
             duration: Some("4s".parse().unwrap()),
             warmup: Some("1s".parse().unwrap()),
             buffer: Some("20p".parse().unwrap()),
+            simulated: SimulatedArgs {
+                links: Some(self.links),
+                ..SimulatedArgs::default()
+            },
             ..ScenarioArgs::default()
         };
         let path = |text: &str| (text != PERFECT).then(|| text.parse().unwrap());
@@ -94,7 +103,6 @@ impl Case {
             steps_down: steps,
             trace_up: trace.clone(),
             trace_down: trace,
-            links: self.links,
             sack: self.sack,
             // It makes packets of its own.
             regenerate: 0,

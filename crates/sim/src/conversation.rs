@@ -6,7 +6,7 @@ use crate::packet::{Kind, Layout, Outbox, Segment};
 use crate::path::{Hop, Pipe};
 use crate::tcp::{Options, Variant};
 use asymq_core::{Limit, Rate};
-use asymq_scenario::{Impairment, Scenario, Toward};
+use asymq_scenario::{Impairment, Links, Scenario, Toward};
 
 const UP: usize = Toward::Up as usize;
 
@@ -26,6 +26,8 @@ pub(crate) struct Conversation<V: Variant> {
     pub(crate) armed: u64,
     pub(crate) index: usize,
     pub(crate) layout: Layout,
+    /// The links of a chain that it passes; all if absent.
+    pub(crate) links: Option<Links>,
     /// From each side to its bottleneck queue, and from the bottleneck to each side.
     pub(crate) out: [Exit<V::Options>; 2],
     pub(crate) back: [Hop; 2],
@@ -119,6 +121,7 @@ impl<V: Variant> Conversation<V> {
             armed: u64::MAX,
             index: layout.conversation(),
             layout,
+            links: None,
             out: delays.map(|delay| Exit::new(Hop::new(access, delay, &layout))),
             back: delays.map(|delay| Hop::new(access, delay, &layout)),
             back_losses: Default::default(),
@@ -128,6 +131,19 @@ impl<V: Variant> Conversation<V> {
             latest_datagram: [0; 2],
             #[cfg(test)]
             overtaken: 0,
+        }
+    }
+
+    /// Where the packets of a direction enter a chain of `count` links, and the last of its links that
+    /// they pass, counted from 0 in that direction.
+    pub(crate) fn span(&self, toward: usize, count: usize) -> (usize, usize) {
+        let Some(Links { first, last }) = self.links else {
+            return (0, count - 1);
+        };
+        let (first, last) = (first as usize - 1, last as usize - 1);
+        match toward {
+            UP => (first, last),
+            _ => (count - 1 - last, count - 1 - first),
         }
     }
 

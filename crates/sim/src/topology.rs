@@ -23,13 +23,17 @@ pub(crate) struct Dumbbell {
 }
 
 impl Dumbbell {
-    /// AQ's delays, shortened in proportion if the minimum round-trip time of the scenario is less
+    /// AQ's delays, shortened in proportion if the minimum round-trip time of all flows is less
     /// than their sum.
     pub(crate) fn new(scenario: &Scenario) -> Self {
         const HOME: u64 = 1_000_000;
         const BOTTLENECK: u64 = 5_000_000;
         let links = u64::from(scenario.links.max(1));
-        let one_way = scenario.rtt.min.as_nanos() / 2;
+        let listed = scenario.flow.iter().filter_map(|flow| flow.rtt);
+        let shortest = listed
+            .map(|rtt| rtt.min)
+            .fold(scenario.rtt.min, Duration::min);
+        let one_way = shortest.as_nanos() / 2;
         Self {
             home: HOME.min(one_way / 6),
             bottleneck: BOTTLENECK.min(one_way / 6 * 5 / links),
@@ -37,9 +41,10 @@ impl Dumbbell {
         }
     }
 
-    /// ISP to server, so that the propagation round-trip time is `rtt`.
-    pub(crate) fn server(&self, rtt: Duration) -> u64 {
-        (rtt.as_nanos() / 2).saturating_sub(self.home + self.links * self.bottleneck)
+    /// The far router to a server, so that the propagation round-trip time over so many of the links
+    /// is `rtt`.
+    pub(crate) fn server(&self, rtt: Duration, links: u64) -> u64 {
+        (rtt.as_nanos() / 2).saturating_sub(self.home + links * self.bottleneck)
     }
 }
 

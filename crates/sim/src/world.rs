@@ -42,8 +42,7 @@ pub(crate) struct World<'a, V: Variant> {
     captures: [Option<Capture<'a>>; 2],
     /// Access losses of short transfers whose places others have taken.
     past_losses: [AccessLosses; 2],
-    /// Propagation delay of all links of the bottleneck, in ns.
-    between: u64,
+    dumbbell: Dumbbell,
     events: Events,
 }
 
@@ -122,7 +121,7 @@ impl<'a, V: Variant> World<'a, V> {
             dumbbell,
         };
         Ok(Self {
-            between: dumbbell.links * dumbbell.bottleneck,
+            dumbbell,
             links,
             events,
             lasting: conversations.len(),
@@ -173,8 +172,12 @@ impl<'a, V: Variant> World<'a, V> {
 
     /// The propagation round-trip time of a conversation in ns.
     pub(crate) fn base_rtt(&self, index: usize) -> u64 {
-        let hops = self.conversations[index].back.iter();
-        2 * (hops.map(Hop::delay).sum::<u64>() + self.between)
+        let conversation = &self.conversations[index];
+        let links = conversation
+            .links
+            .map_or(self.dumbbell.links, |links| links.count().into());
+        let hops = conversation.back.iter().map(Hop::delay).sum::<u64>();
+        2 * (hops + links * self.dumbbell.bottleneck)
     }
 
     /// Advances time up to and including `until`.
@@ -256,7 +259,7 @@ impl<'a, V: Variant> World<'a, V> {
             }
             let arrival = self.events.arrivals[TOWARD].first();
             if self.links[TOWARD].next() > now {
-                self.arrive::<TOWARD>(now, arrival.source());
+                self.arrive_at_chain::<TOWARD>(now, arrival.source());
                 continue;
             }
             let mut out = None;
@@ -285,7 +288,13 @@ impl<'a, V: Variant> World<'a, V> {
             if reverse.observes() {
                 reverse.observe(at, packet.header);
             }
-            chain.push(TOWARD, position, at, packet);
+            let conversation = &self.conversations[packet.conversation()];
+            if conversation.span(TOWARD, chain.len() + 1).1 > position {
+                chain.push(TOWARD, position, at, packet);
+            } else {
+                let (conversations, events) = (&mut self.conversations, &mut self.events);
+                hand_over::<V, TOWARD>(at, packet, conversations, events);
+            }
         } else if let Passage::Out(at) = chain.wires[TOWARD].pass(at, packet) {
             self.arrive_far::<TOWARD>(at, packet);
         }
@@ -326,6 +335,32 @@ impl<'a, V: Variant> World<'a, V> {
         self.events.arrivals[TOWARD].set(index, next);
         let Some(packet) = packet else { return };
         self.links[TOWARD].enqueue(now, packet);
+    }
+
+    /// The same in a chain, where it may arrive at a further link.
+    fn arrive_at_chain<const TOWARD: usize>(&mut self, now: u64, index: usize) {
+        let conversation = &mut self.conversations[index];
+        let entry = self.chain.as_mut().and_then(|chain| {
+            let (entry, _) = conversation.span(TOWARD, chain.len() + 1);
+            entry
+                .checked_sub(1)
+                .map(|further| chain.link(TOWARD, further))
+        });
+        let Some(link) = entry else {
+            return self.arrive::<TOWARD>(now, index);
+        };
+        let pipe = &mut conversation.out[TOWARD].pipe;
+        let segment = pipe.pop();
+        self.events.arrivals[TOWARD].set(index, pipe.first_at());
+        let toward = if TOWARD == UP {
+            Toward::Up
+        } else {
+            Toward::Down
+        };
+        if let Some(segment) = segment {
+            let arrival = Instant::from_nanos(now);
+            link.enqueue(now, conversation.layout.packet(segment, toward, arrival));
+        }
     }
 
     /// The link is free for the next packet, or the time has come that the qdisc answered.
@@ -398,7 +433,7 @@ impl<'a, V: Variant> World<'a, V> {
         };
         let server = transfers
             .dumbbell
-            .server(scenario.rtt.at(web.stream.draw()));
+            .server(scenario.rtt.at(web.stream.draw()), transfers.dumbbell.links);
         let agent = Agent::Tcp(Box::new(flow));
         let (access, delays) = (access_rate(scenario), [transfers.dumbbell.home, server]);
         let paths = scenario.netem_access_up.or(scenario.netem_access_down);

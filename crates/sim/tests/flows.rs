@@ -55,6 +55,8 @@ fn an_application_bounds_the_goodput_of_its_flow_and_ends_it() {
     );
     let time = bounded.completion_s.unwrap();
     assert!((20.0..20.2).contains(&time), "{time}");
+    // A round trip shorter than those of the other flows.
+    assert_eq!(flow("--flow down,rtt=4ms").base_rtt_ms, 4.0);
     // Without an end there is no completion.
     assert_eq!(flow("--flow down,rtt=50ms").completion_s, None);
     // Without a rate it sends until the stop: what was sent by then is acknowledged.

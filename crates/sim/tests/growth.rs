@@ -85,6 +85,58 @@ fn every_link_of_a_chain_is_filled_and_measured_by_its_own_discipline() {
 }
 
 #[test]
+fn cross_traffic_loads_the_links_that_it_passes_and_no_others() {
+    // 4 of 5 Mbit/s for 60 s over the first link, which is the one that results are about, over the
+    // others, or over all.
+    let load = |links: &str, toward: &str| {
+        let flags = format!(
+            "--qdisc droptail --links 3 --up 5mbit --down 5mbit --flows-up 0 --flows-down 0 \
+             --udp {toward}:4mbit{links} --warmup 0s"
+        );
+        let summary = run(&flags, 1).summary;
+        (summary.up.utilization, summary.down.utilization)
+    };
+    for (links, up, down) in [
+        ("", 0.8, 0.8),
+        ("/1", 0.8, 0.0),
+        ("/2..3", 0.0, 0.8),
+        ("/2", 0.0, 0.0),
+    ] {
+        let (first_up, first_down) = (load(links, "up").0, load(links, "down").1);
+        assert!((first_up - up).abs() < 0.001, "{links}: {first_up}");
+        assert!((first_down - down).abs() < 0.001, "{links}: {first_down}");
+    }
+}
+
+#[test]
+fn a_flow_over_all_links_has_less_the_more_of_them_are_shared() {
+    // The parking lot: a long flow, and a short one at each of two or of three links.
+    let shares = |cross: &str| {
+        let flags = format!(
+            "--qdisc droptail --links 3 --up 10mbit --down 10mbit --buffer 100p --buffer-down 100p \
+             --flow up,rtt=60ms {cross} --duration 120s --warmup 20s"
+        );
+        run(&flags, 1).summary.flows
+    };
+    let two = shares("--flow up,rtt=60ms,links=1 --flow up,rtt=60ms,links=3");
+    let three =
+        shares("--flow up,rtt=60ms,links=1 --flow up,rtt=60ms,links=2 --flow up,rtt=60ms,links=3");
+    for flows in [&two, &three] {
+        assert!(flows.iter().all(|flow| flow.base_rtt_ms == 60.0));
+        // A link's long and short flow fill it.
+        for short in &flows[1..] {
+            let both = flows[0].goodput + short.goodput;
+            assert!((9.0e6..9.8e6).contains(&both), "{flows:?}");
+        }
+    }
+    assert!(two[0].goodput > three[0].goodput, "{two:?} {three:?}");
+    assert!(three[0].goodput < 4e6, "{three:?}");
+    // ACKs of downloads return over the same links.
+    let down = shares("--flow down,rtt=60ms,links=2..3");
+    assert!(down[0].goodput > 6e6 && down[1].goodput > 6e6, "{down:?}");
+}
+
+#[test]
 fn regenerated_acks_raise_the_throughput_over_a_thin_uplink() {
     // AR's 8 Mbit/s over 64 kbit/s, the uplink shared with an upload.
     let link = "--up 64kbit --down 8mbit --flows-up 2 --flows-down 5 --qdisc sad";
