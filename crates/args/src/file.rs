@@ -343,7 +343,7 @@ mod tests {
             ),
             (
                 "up = \"1mbit\"\ntcp = \"red\"",
-                "s.toml:2: tcp = red: unknown; use reno, newreno, cubic or bbr",
+                "s.toml:2: tcp = red: unknown; use reno, newreno, cubic, dctcp, bbr or bbr3",
             ),
             (
                 "flows-up = 2.5",

@@ -57,7 +57,7 @@ pub struct ScenarioArgs {
     /// A parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's, but for its parts].
     #[arg(long, value_name = "NAME=VALUE", value_parser = downlink_parameter)]
     pub param_down: Vec<String>,
-    /// Congestion control: reno, newreno, cubic (simulator); reno, cubic, bbr (lab) [default: newreno simulated, cubic real].
+    /// Congestion control: reno, newreno, cubic, dctcp, bbr3 (simulator); reno, cubic, bbr (lab) [default: newreno simulated, cubic real].
     #[arg(long, value_name = "NAME")]
     pub tcp: Option<Tcp>,
     /// TCP segment payload, 88b to 65495b (lab: 1460b); real ones spend 12 on timestamps [default: 1460b].
@@ -271,6 +271,9 @@ impl ScenarioArgs {
             sack: simulated.sack.unwrap_or_else(|| tcp.has_sack_by_default()),
             timestamps,
             byte_counting: simulated.byte_counting.unwrap_or(false),
+            tcp_ecn: simulated.tcp_ecn.unwrap_or(tcp == Tcp::Dctcp),
+            hystart: simulated.hystart.unwrap_or(false),
+            pacing: simulated.pacing.unwrap_or(false),
             regenerate: simulated.regenerate.unwrap_or(regenerates.into()),
             regenerate_paced: simulated.regenerate_paced.unwrap_or(true),
             web: simulated.web,
@@ -444,7 +447,7 @@ mod tests {
         };
         assert_eq!(
             error(args),
-            "--tcp bbr: not available in the simulator; use reno, newreno or cubic"
+            "--tcp bbr: not available in the simulator; use reno, newreno, cubic, dctcp or bbr3"
         );
     }
 

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Simulated hosts and path")]
 pub struct SimulatedArgs {
-    /// SACK recovery, RFC 2018 and 6675 [default: true with cubic, else false].
+    /// SACK recovery, RFC 2018 and 6675 [default: true with cubic, dctcp and bbr3, else false].
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub sack: Option<bool>,
     /// Timestamps, RFC 7323: 12 bytes of each segment and ACK [default: false].
@@ -21,6 +21,15 @@ pub struct SimulatedArgs {
     /// Appropriate byte counting, RFC 3465 with L = 2 [default: false].
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub byte_counting: Option<bool>,
+    /// ECN at the hosts, RFC 3168; with dctcp as RFC 8257 says [default: true with dctcp, else false].
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub tcp_ecn: Option<bool>,
+    /// HyStart++, RFC 9406, with reno, newreno and cubic [default: false].
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub hystart: Option<bool>,
+    /// Pacing as Linux does it: twice the window per round trip in slow start, then 1.2 times [default: false; bbr3 paces].
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub pacing: Option<bool>,
     /// ACKs regenerated beyond the uplink for each filtered (AR's R), 0 to 16 [default: 1 if the discipline's name has ar, else 0].
     #[arg(long, value_name = "R", value_parser = RangedI64ValueParser::<u32>::new().range(0..=16))]
     pub regenerate: Option<u32>,
@@ -69,10 +78,13 @@ pub struct SimulatedArgs {
 }
 
 /// The flags of [`SimulatedArgs`] that only the simulator can follow.
-pub(crate) const FLAGS: [&str; 16] = [
+pub(crate) const FLAGS: [&str; 19] = [
     "--sack",
     "--timestamps",
     "--byte-counting",
+    "--tcp-ecn",
+    "--hystart",
+    "--pacing",
     "--flow",
     "--web",
     "--on-off",
@@ -95,6 +107,9 @@ impl SimulatedArgs {
             sack: self.sack.or(other.sack),
             timestamps: self.timestamps.or(other.timestamps),
             byte_counting: self.byte_counting.or(other.byte_counting),
+            tcp_ecn: self.tcp_ecn.or(other.tcp_ecn),
+            hystart: self.hystart.or(other.hystart),
+            pacing: self.pacing.or(other.pacing),
             regenerate: self.regenerate.or(other.regenerate),
             regenerate_paced: self.regenerate_paced.or(other.regenerate_paced),
             flow: if self.flow.is_empty() {

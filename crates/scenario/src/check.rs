@@ -1,6 +1,6 @@
 //! What of a scenario no driver could run.
 
-use crate::{AckPolicy, Scenario};
+use crate::{AckPolicy, Scenario, Tcp};
 use asymq_core::catalog::{Catalog, Config, Params, Place, resolve};
 use asymq_core::units::Duration;
 use std::fmt;
@@ -40,6 +40,7 @@ impl Scenario {
         self.check_path()?;
         self.check_times()?;
         self.check_acks()?;
+        self.check_tcp()?;
         self.check_traffic()?;
         self.check_flows()?;
         self.check_rates()?;
@@ -82,6 +83,7 @@ impl Scenario {
             };
             own.check_path().map_err(of_flow)?;
             own.check_acks().map_err(of_flow)?;
+            own.check_tcp().map_err(of_flow)?;
             let start = flow.start.unwrap_or_default();
             require(
                 flow.stop.is_none_or(|stop| stop > start),
@@ -220,6 +222,46 @@ impl Scenario {
             || timeout.to_string(),
             "out of range; use a time above 0s, or \"every-packet\"",
         )
+    }
+
+    /// What one congestion control needs and another has not.
+    fn check_tcp(&self) -> Result<(), BadValue> {
+        let (dctcp, bbr) = (self.tcp == Tcp::Dctcp, self.tcp == Tcp::Bbr3);
+        for (refused, name, value, message) in [
+            (
+                dctcp && !self.tcp_ecn,
+                "tcp-ecn",
+                false,
+                "dctcp needs ECN; leave it out, or use reno",
+            ),
+            (
+                bbr && self.tcp_ecn,
+                "tcp-ecn",
+                true,
+                "the draft of bbr3 specifies no response to ECN; leave it out",
+            ),
+            (
+                bbr && !self.sack,
+                "sack",
+                false,
+                "bbr3 measures deliveries by SACK; leave it out",
+            ),
+            (
+                bbr && self.byte_counting,
+                "byte-counting",
+                true,
+                "bbr3 counts deliveries, not ACKs; leave it out",
+            ),
+            (
+                (bbr || dctcp) && self.hystart,
+                "hystart",
+                true,
+                "only reno, newreno and cubic have HyStart++; leave it out",
+            ),
+        ] {
+            require(!refused, name, || value.to_string(), message)?;
+        }
+        Ok(())
     }
 
     fn check_traffic(&self) -> Result<(), BadValue> {

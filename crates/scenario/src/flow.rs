@@ -48,6 +48,14 @@ impl ListedFlow {
             rtt: self.rtt.unwrap_or(scenario.rtt),
             tcp,
             sack: self.sack.unwrap_or(sack),
+            // What the others have, where this one can.
+            tcp_ecn: match tcp {
+                Tcp::Dctcp => true,
+                Tcp::Bbr3 => false,
+                _ => scenario.tcp_ecn && (tcp == scenario.tcp || scenario.tcp != Tcp::Dctcp),
+            },
+            hystart: scenario.hystart && !matches!(tcp, Tcp::Dctcp | Tcp::Bbr3),
+            byte_counting: scenario.byte_counting && tcp != Tcp::Bbr3,
             mss: self.mss.unwrap_or(scenario.mss),
             ack_policy: self.ack_policy.unwrap_or(scenario.ack_policy),
             ..scenario.clone()

@@ -113,6 +113,15 @@ pub struct Scenario {
     /// Appropriate byte counting (RFC 3465, L = 2) in the simulator.
     #[serde(default, skip_serializing_if = "is_default")]
     pub byte_counting: bool,
+    /// ECN at the simulated hosts (RFC 3168; with DCTCP as RFC 8257 says).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tcp_ecn: bool,
+    /// HyStart++ (RFC 9406) in the simulator.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hystart: bool,
+    /// Pacing in the simulator, at the ratios of Linux; BBR always paces.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pacing: bool,
     /// ACKs regenerated beyond the uplink for each that was filtered; 0 is none.
     pub regenerate: u32,
     /// Whether those are spread over the gap that they fill.
@@ -196,6 +205,16 @@ impl Scenario {
     /// Bytes of the timestamp option, padded, in every segment.
     const fn option_len(&self) -> u32 {
         if self.timestamps { 12 } else { 0 }
+    }
+
+    /// Whether its simulated senders pace what they send.
+    pub const fn paces(&self) -> bool {
+        self.pacing || matches!(self.tcp, Tcp::Bbr3)
+    }
+
+    /// Whether its simulated senders measure each segment's delivery.
+    pub const fn measures_deliveries(&self) -> bool {
+        self.hystart || self.paces()
     }
 
     /// What runs as asked, but hardly as meant: a sentence each.
@@ -282,6 +301,9 @@ pub(crate) mod tests {
             sack: false,
             timestamps: false,
             byte_counting: false,
+            tcp_ecn: false,
+            hystart: false,
+            pacing: false,
             regenerate: 0,
             regenerate_paced: true,
             web: Vec::new(),

@@ -17,8 +17,12 @@ pub enum Tcp {
     Newreno,
     /// RFC 9438 (simulator and lab).
     Cubic,
-    /// BBR (lab).
+    /// RFC 8257 (simulator).
+    Dctcp,
+    /// BBR (lab); Linux' own is version 1.
     Bbr,
+    /// BBRv3, draft-ietf-ccwg-bbr (simulator).
+    Bbr3,
 }
 
 /// What there is to say of a congestion control.
@@ -37,7 +41,14 @@ struct Entry {
 
 impl Tcp {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Reno, Self::Newreno, Self::Cubic, Self::Bbr];
+    pub const ALL: [Self; 6] = [
+        Self::Reno,
+        Self::Newreno,
+        Self::Cubic,
+        Self::Dctcp,
+        Self::Bbr,
+        Self::Bbr3,
+    ];
 
     const fn entry(self) -> Entry {
         match self {
@@ -62,6 +73,22 @@ impl Tcp {
                 title: "CUBIC",
                 simulated: true,
                 kernel_name: Some("cubic"),
+                with_sack: true,
+            },
+            Self::Dctcp => Entry {
+                name: "dctcp",
+                title: "DCTCP",
+                simulated: true,
+                // Linux has it, for hosts whose every connection is set to ECN.
+                kernel_name: None,
+                with_sack: true,
+            },
+            Self::Bbr3 => Entry {
+                name: "bbr3",
+                title: "BBRv3",
+                simulated: true,
+                // Linux' "bbr" is version 1.
+                kernel_name: None,
                 with_sack: true,
             },
             Self::Bbr => Entry {
@@ -156,6 +183,9 @@ mod tests {
             assert_eq!(serde_json::to_value(tcp).unwrap(), tcp.name());
         }
         let error = "red".parse::<Tcp>().unwrap_err();
-        assert_eq!(error, "unknown; use reno, newreno, cubic or bbr");
+        assert_eq!(
+            error,
+            "unknown; use reno, newreno, cubic, dctcp, bbr or bbr3"
+        );
     }
 }

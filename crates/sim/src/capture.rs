@@ -112,6 +112,7 @@ fn headers<O: Options>(packet: &SimPacket<O>, layout: &Layout) -> Vec<u8> {
     let mut bytes = vec![0u8; IPV4 + if udp { UDP } else { tcp_header(packet) }];
     let (ip, transport) = bytes.split_at_mut(IPV4);
     ip[0] = 0x45;
+    ip[1] = packet.header.ecn as u8;
     ip[2..4].copy_from_slice(&length.to_be_bytes());
     // Do not fragment; 64 hops.
     ip[6] = 0x40;

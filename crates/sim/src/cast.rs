@@ -3,7 +3,7 @@
 use crate::agent::{Agent, Cbr, Echo, Side, TcpFlow};
 use crate::conversation::{Conversation, receive_window};
 use crate::packet::Layout;
-use crate::tcp::{Receiver, RttEstimator, Sender, TcpModel, Variant};
+use crate::tcp::{CongestionControl, Receiver, RttEstimator, Sender, TcpModel, Variant};
 use crate::topology::{Dumbbell, access_rate};
 use crate::traffic::{Application, OnOffApp, Pace, Stream, Web};
 use asymq_core::Duration;
@@ -231,7 +231,7 @@ pub(crate) fn sender<V: Variant>(
     phase: u64,
 ) -> Sender<V::Congestion, V::Sending> {
     Sender::new(
-        model.congestion,
+        model.congestion.seeded(phase),
         RttEstimator::new(phase),
         model.recovery,
         receive_window(own),

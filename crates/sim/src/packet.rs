@@ -112,6 +112,14 @@ impl<O: Options> Packet for SimPacket<O> {
         Some(info)
     }
 
+    fn mark_ce(&mut self) -> bool {
+        let marked = self.segment.options.mark_ce();
+        if marked {
+            self.header.ecn = Ecn::Ce;
+        }
+        marked
+    }
+
     /// The header alone carries the number then; [`Layout::as_regenerated`] reads it.
     fn rewrite_ack(&mut self, info: &AckInfo) {
         self.header.ack = info.ack;
@@ -245,10 +253,13 @@ impl Layout {
         ];
         let kind = segment.kind();
         let mut len = self.len(kind);
+        let (mut flags, acks_syn) = FLAGS[kind as usize];
+        let mut ecn = Ecn::NotEct;
         if let Some(options) = segment.options.on_wire() {
             len += options.sack_bytes();
+            flags |= options.flags;
+            ecn = options.ecn;
         }
-        let (flags, acks_syn) = FLAGS[kind as usize];
         let direction = u64::from(toward == Toward::Down);
         SimPacket {
             header: Header {
@@ -268,7 +279,7 @@ impl Layout {
                 } else {
                     Protocol::Tcp
                 },
-                ecn: Ecn::NotEct,
+                ecn,
             },
             segment,
         }

@@ -85,7 +85,9 @@ fn run_with(
 ) -> Result<Run, SimError> {
     let models = models(scenario)?;
     let model = models.common;
-    let plain = !scenario.sack && !scenario.timestamps && scenario.flow.is_empty();
+    let has_options =
+        scenario.sack || scenario.timestamps || scenario.tcp_ecn || scenario.measures_deliveries();
+    let plain = !has_options && scenario.flow.is_empty();
     match model.congestion {
         AnyCongestion::Reno(congestion) if plain => {
             let model = TcpModel {
@@ -94,9 +96,7 @@ fn run_with(
             };
             run_as::<Plain>(disciplines.plain, scenario, model, seed, options)
         }
-        AnyCongestion::Reno(_) | AnyCongestion::ByteCounting(_) | AnyCongestion::Cubic(_) => {
-            run_as::<Full>(disciplines.full, scenario, models, seed, options)
-        }
+        _ => run_as::<Full>(disciplines.full, scenario, models, seed, options),
     }
 }
 
@@ -211,12 +211,16 @@ mod tests {
     use asymq_core::Duration;
     use std::sync::Mutex;
 
+    /// With a downlink that marks, for those that answer marks.
     fn scenario(tcp: Tcp) -> Scenario {
-        Scenario {
-            tcp,
-            duration: Duration::from_secs(20),
-            ..ScenarioArgs::default().resolve(&Defaults::paper()).unwrap()
-        }
+        let args = ScenarioArgs {
+            tcp: Some(tcp),
+            qdisc_down: Some("red".into()),
+            param_down: vec!["ecn=true".into()],
+            duration: Some(Duration::from_secs(20)),
+            ..ScenarioArgs::default()
+        };
+        args.resolve(&Defaults::paper()).unwrap()
     }
 
     #[test]

@@ -224,6 +224,6 @@ fn a_tcp_that_only_kernels_have_is_refused_with_the_names_of_those_there_are() {
     let error = run(&scenario, 1, RunOptions::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "--tcp bbr: not available in the simulator; use reno, newreno or cubic"
+        "--tcp bbr: not available in the simulator; use reno, newreno, cubic, dctcp or bbr3"
     );
 }

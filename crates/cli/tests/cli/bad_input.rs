@@ -51,11 +51,11 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "sim --tcp bbr",
-        "--tcp bbr: not available in the simulator; use reno, newreno or cubic",
+        "--tcp bbr: not available in the simulator; use reno, newreno, cubic, dctcp or bbr3",
     ),
     (
         "sim --tcp vegas",
-        "--tcp vegas: unknown; use reno, newreno, cubic or bbr",
+        "--tcp vegas: unknown; use reno, newreno, cubic, dctcp, bbr or bbr3",
     ),
     (
         "sim --udp left:1mbit",

@@ -8,7 +8,7 @@ use crate::control::{
     AckLimit, AqController, AqParams, BeyondLimit, DataPerAck, DownloadMeter, Gradient,
     GradientParams, Utility,
 };
-use crate::decide::aqm::{Aqm, Red, RedParams};
+use crate::decide::aqm::{Aqm, Red, RedParams, Step};
 use crate::decide::classify::Classifier;
 use crate::decide::service::{
     AckCredit, AcksFirst, CreditPer, InOrder, PacedShares, RoundRobin, Service, WeightedBytes,
@@ -70,6 +70,7 @@ impl Catalog for Standard {
             "none" => return Ok(None),
             "red" => true,
             "acc" => false,
+            "step" => return Ok(Some(Box::new(Step::new(config.get("mark-above")?)))),
             _ => return Err(config.unknown("aqm")),
         };
         const TYPICAL: u32 = 1500;

@@ -81,6 +81,13 @@ const ECN: Parameter = Parameter {
     default: Default::Text("false"),
 };
 
+const MARK_ABOVE: Parameter = Parameter {
+    name: "mark-above",
+    help: "Backlog from which on every arrival of data is marked, or dropped if not ECN-capable (DCTCP's K)",
+    kind: Kind::Limit,
+    default: Default::Text("20p"),
+};
+
 const DATA_SHARE: Parameter = Parameter {
     name: "data-share",
     help: "Data's share of the link (SAD's g)",
@@ -259,6 +266,15 @@ pub(super) static PARTS: &[Entry] = &[
             Role::Aqm,
             "acc",
             "RED on data and ACKs alike, the gateway's half of ACC",
+        )
+    },
+    Entry {
+        source: "RFC 8257, sec. 3.1",
+        parameters: &[MARK_ABOVE],
+        ..part(
+            Role::Aqm,
+            "step",
+            "Marks at a step of the backlog, for DCTCP",
         )
     },
     Entry {

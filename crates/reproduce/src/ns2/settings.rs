@@ -48,6 +48,9 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
         sack,
         timestamps,
         byte_counting,
+        tcp_ecn,
+        hystart,
+        pacing,
         regenerate,
         regenerate_paced: _, // nothing is paced where nothing is regenerated
         web,
@@ -85,6 +88,13 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
     accept(!byte_counting, "byte-counting", || {
         (None, "ns-2 counts ACKs")
     })?;
+    for (on, key, reason) in [
+        (*tcp_ecn, "tcp-ecn", "ns-2 runs without ECN"),
+        (*hystart, "hystart", "ns-2's slow start is the standard one"),
+        (*pacing, "pacing", "ns-2 sends bursts"),
+    ] {
+        accept(!on, key, || (None, reason))?;
+    }
     accept(*regenerate == 0, "regenerate", || {
         (None, "ns-2 regenerates no ACKs")
     })?;
@@ -143,7 +153,7 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
     let tcp = match tcp {
         Tcp::Reno => "Reno",
         Tcp::Newreno => "Newreno",
-        Tcp::Cubic | Tcp::Bbr => {
+        Tcp::Cubic | Tcp::Dctcp | Tcp::Bbr | Tcp::Bbr3 => {
             return refuse("tcp", Some(tcp.to_string()), "use reno or newreno");
         }
     };

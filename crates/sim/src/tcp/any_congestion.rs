@@ -1,7 +1,11 @@
 //! Any congestion control, where a run's is not known when compiled.
 
+use super::bbr3::Bbr3;
 use super::congestion::{ByteCounting, CongestionControl, Reno};
 use super::cubic::Cubic;
+use super::dctcp::Dctcp;
+use super::delivery::{AckSample, Lost};
+use super::hystart::HyStart;
 
 /// Any congestion control.
 #[derive(Clone, Copy, Debug)]
@@ -9,6 +13,12 @@ pub(crate) enum AnyCongestion {
     Reno(Reno),
     ByteCounting(ByteCounting),
     Cubic(Cubic),
+    HyStartReno(HyStart<Reno>),
+    HyStartByteCounting(HyStart<ByteCounting>),
+    HyStartCubic(HyStart<Cubic>),
+    Dctcp(Dctcp<Reno>),
+    DctcpByteCounting(Dctcp<ByteCounting>),
+    Bbr3(Bbr3),
 }
 
 macro_rules! each {
@@ -17,44 +27,57 @@ macro_rules! each {
             AnyCongestion::Reno($inner) => $call,
             AnyCongestion::ByteCounting($inner) => $call,
             AnyCongestion::Cubic($inner) => $call,
+            AnyCongestion::HyStartReno($inner) => $call,
+            AnyCongestion::HyStartByteCounting($inner) => $call,
+            AnyCongestion::HyStartCubic($inner) => $call,
+            AnyCongestion::Dctcp($inner) => $call,
+            AnyCongestion::DctcpByteCounting($inner) => $call,
+            AnyCongestion::Bbr3($inner) => $call,
         }
     };
 }
 
+/// Methods that each congestion control answers for itself.
+macro_rules! delegate {
+    (answers { $(fn $name:ident() -> $answer:ty;)* } events { $(fn $event:ident($($arg:ident: $type:ty),*);)* }) => {
+        $(fn $name(&self) -> $answer {
+            each!(self, inner => inner.$name())
+        })*
+        $(fn $event(&mut self, $($arg: $type),*) {
+            each!(self, inner => inner.$event($($arg),*))
+        })*
+    };
+}
+
 impl CongestionControl for AnyCongestion {
-    fn window(&self) -> f64 {
-        each!(self, inner => inner.window())
+    fn seeded(self, seed: u64) -> Self {
+        match self {
+            Self::Bbr3(bbr) => Self::Bbr3(bbr.seeded(seed)),
+            other => other,
+        }
     }
 
-    fn on_established(&mut self, initial_window: f64) {
-        each!(self, inner => inner.on_established(initial_window))
-    }
-
-    fn on_ack(&mut self, acked: u64, now: u64, srtt: u64) {
-        each!(self, inner => inner.on_ack(acked, now, srtt))
-    }
-
-    fn on_idle(&mut self, restart_window: f64) {
-        each!(self, inner => inner.on_idle(restart_window))
-    }
-
-    fn on_fast_retransmit(&mut self, flight: f64) {
-        each!(self, inner => inner.on_fast_retransmit(flight))
-    }
-
-    fn on_duplicate_ack(&mut self) {
-        each!(self, inner => inner.on_duplicate_ack())
-    }
-
-    fn on_partial_ack(&mut self, acked: u64) {
-        each!(self, inner => inner.on_partial_ack(acked))
-    }
-
-    fn on_recovered(&mut self) {
-        each!(self, inner => inner.on_recovered())
-    }
-
-    fn on_timeout(&mut self, flight: f64) {
-        each!(self, inner => inner.on_timeout(flight))
+    delegate! {
+        answers {
+            fn window() -> f64;
+            fn threshold() -> f64;
+            fn pacing_rate() -> Option<f64>;
+            fn limits_samples() -> bool;
+        }
+        events {
+            fn on_established(initial_window: f64);
+            fn on_ack(acked: u64, now: u64, srtt: u64);
+            fn on_idle(restart_window: f64);
+            fn on_fast_retransmit(flight: f64);
+            fn on_selective_loss(flight: f64);
+            fn on_duplicate_ack();
+            fn on_partial_ack(acked: u64);
+            fn on_recovered();
+            fn on_timeout(flight: f64);
+            fn on_sample(sample: &AckSample);
+            fn on_lost(now: u64, lost: &Lost);
+            fn on_echo(acked: u64, marked: bool, una: u64, end: u64);
+            fn on_mark(flight: f64);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Congestion control: the size of the window. The sender decides when to retransmit.
 
+use super::delivery::{AckSample, Lost};
+
 /// A congestion window and the rules that move it, in segments.
 pub(crate) trait CongestionControl: Copy {
     /// Segments that may be in flight, the inflation of fast recovery included.
@@ -21,6 +23,50 @@ pub(crate) trait CongestionControl: Copy {
     fn on_recovered(&mut self);
     /// The retransmission timer expired with `flight` segments in flight.
     fn on_timeout(&mut self, flight: f64);
+    /// A recovery by SACK begins with `flight` segments in flight: the sender knows what has left the
+    /// network, so that the window is not inflated for it.
+    fn on_selective_loss(&mut self, flight: f64) {
+        self.on_fast_retransmit(flight);
+        self.on_recovered();
+    }
+
+    // Of those that need to know more. Others keep these.
+
+    /// The slow-start threshold.
+    fn threshold(&self) -> f64 {
+        f64::MAX
+    }
+    /// The same window with random numbers of its own.
+    fn seeded(self, _seed: u64) -> Self {
+        self
+    }
+    /// Segments per second, if it sets a pacing rate of its own.
+    fn pacing_rate(&self) -> Option<f64> {
+        None
+    }
+    /// Whether it sends less than the path might carry, so that delivery rates say nothing.
+    fn limits_samples(&self) -> bool {
+        false
+    }
+    /// What an ACK says of the path; before [`on_ack`](Self::on_ack) without SACK, and after with it.
+    fn on_sample(&mut self, _sample: &AckSample) {}
+    /// A segment is judged lost.
+    fn on_lost(&mut self, _now: u64, _lost: &Lost) {}
+    /// An ACK of `acked` segments has come, of all below `una` now, with ECE if `marked`; all below
+    /// `end` was sent.
+    fn on_echo(&mut self, _acked: u64, _marked: bool, _una: u64, _end: u64) {}
+    /// A mark must be answered, at most once in a window, with `flight` segments in flight: as a loss
+    /// is (RFC 3168, section 6.1.2).
+    fn on_mark(&mut self, flight: f64) {
+        self.on_fast_retransmit(flight);
+        self.on_recovered();
+    }
+}
+
+/// A window with a slow-start threshold that another rule may move.
+pub(crate) trait WindowBased: CongestionControl {
+    /// Sets both.
+    fn adjust(&mut self, window: f64, threshold: f64);
 }
 
 /// Slow start, congestion avoidance and the window of fast recovery (RFC 5681, section 3; RFC 6582,
@@ -105,6 +151,17 @@ impl CongestionControl for Reno {
         self.cwnd = 1.0;
         self.inflation = 0.0;
     }
+
+    fn threshold(&self) -> f64 {
+        self.ssthresh
+    }
+}
+
+impl WindowBased for Reno {
+    fn adjust(&mut self, window: f64, threshold: f64) {
+        self.cwnd = window;
+        self.ssthresh = threshold;
+    }
 }
 
 /// Appropriate byte counting (RFC 3465) over Reno's rules, with L = 2.
@@ -177,5 +234,16 @@ impl CongestionControl for ByteCounting {
         self.counted = 0.0;
         self.after_timeout = true;
         self.reno.on_timeout(flight);
+    }
+
+    fn threshold(&self) -> f64 {
+        self.reno.threshold()
+    }
+}
+
+impl WindowBased for ByteCounting {
+    fn adjust(&mut self, window: f64, threshold: f64) {
+        self.counted = 0.0;
+        self.reno.adjust(window, threshold);
     }
 }

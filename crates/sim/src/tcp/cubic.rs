@@ -1,6 +1,6 @@
 //! CUBIC (RFC 9438): the window as a cubic function of the time since the last reduction.
 
-use super::congestion::{CongestionControl, Reno};
+use super::congestion::{CongestionControl, Reno, WindowBased};
 
 /// `C`, in segments per second cubed (RFC 9438, section 5).
 const C: f64 = 0.4;
@@ -10,7 +10,7 @@ const BETA: f64 = 0.7;
 /// (section 4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// CUBIC in segments. Without HyStart++; slow start is standard.
+/// CUBIC in segments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cubic {
     /// Window, threshold and the inflation of fast recovery.
@@ -149,6 +149,16 @@ impl CongestionControl for Cubic {
         self.reno.ssthresh = (flight * BETA).max(2.0);
         self.w_max = 0.0;
         self.epoch = None;
+    }
+
+    fn threshold(&self) -> f64 {
+        self.reno.threshold()
+    }
+}
+
+impl WindowBased for Cubic {
+    fn adjust(&mut self, window: f64, threshold: f64) {
+        self.reno.adjust(window, threshold);
     }
 }
 

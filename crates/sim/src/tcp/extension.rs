@@ -3,11 +3,14 @@
 
 use super::any_congestion::AnyCongestion;
 use super::congestion::{CongestionControl, Reno};
+use super::delivery::Deliveries;
+use super::ecn::{Echo, EcnReceiver, EcnSender};
 use super::options::{Options, TcpOptions};
+use super::pacing::Pacer;
 use super::ranges::RangeSet;
 use super::scoreboard::Scoreboard;
 use asymq_core::ack::MAX_SACK_RANGES;
-use asymq_scenario::Scenario;
+use asymq_scenario::{Scenario, Tcp};
 
 /// What a sender adds for its options.
 pub(crate) trait Sending {
@@ -19,11 +22,59 @@ pub(crate) trait Sending {
         None
     }
 
-    /// The options of a segment sent at `now`.
+    /// The options of segment `number`, sent at `now`, and before if it is sent `again`.
     #[inline]
-    fn options(&self, _now: u64) -> Self::Options {
+    fn options(&mut self, _now: u64, _number: u64, _again: bool) -> Self::Options {
         Self::Options::default()
     }
+
+    /// Segment `number` was sent; the window is of `window` segments.
+    #[inline]
+    fn sent(&mut self, _now: u64, _number: u64, _window: f64) {}
+
+    /// Whether anything below takes what an ACK says beside its number.
+    #[inline]
+    fn takes_feedback(&self) -> bool {
+        false
+    }
+
+    /// What was delivered and lost, if the congestion control asks.
+    #[inline]
+    fn deliveries(&mut self) -> Option<&mut Deliveries> {
+        None
+    }
+
+    /// ECN, if both ends have it.
+    #[inline]
+    fn ecn(&mut self) -> Option<&mut EcnSender> {
+        None
+    }
+
+    /// Whether a mark in the window of segment `una` was answered.
+    #[inline]
+    fn has_answered(&self, _una: u64) -> bool {
+        false
+    }
+
+    /// Whether the pacer lets a segment leave at `now`.
+    #[inline]
+    fn may_send(&mut self, _now: u64) -> bool {
+        true
+    }
+
+    /// When the pacer lets the segment leave that it held back; `u64::MAX` if there is none.
+    #[inline]
+    fn wakes(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// That time has come.
+    #[inline]
+    fn wake(&mut self) {}
+
+    /// Sets the pacer's rate, from the smoothed round-trip time in ns.
+    #[inline]
+    fn pace(&mut self, _rate: impl FnOnce(u64) -> Option<f64>) {}
 
     /// Whether round-trip times are read off timestamps.
     #[inline]
@@ -43,6 +94,12 @@ pub(crate) trait Sending {
 pub(crate) trait Receiving {
     type Options: Options;
 
+    /// Whether an ACK that is held back must go before a segment with these options is taken.
+    #[inline]
+    fn changes(&self, _options: &Self::Options) -> bool {
+        false
+    }
+
     /// Segment `number` has arrived; `acked` is the last acknowledgement number sent, `next` the
     /// lowest segment missing now.
     #[inline]
@@ -50,7 +107,7 @@ pub(crate) trait Receiving {
 
     /// The options of an ACK of all below `next`.
     #[inline]
-    fn options(&self, _now: u64, _next: u64) -> Self::Options {
+    fn options(&mut self, _now: u64, _next: u64) -> Self::Options {
         Self::Options::default()
     }
 }
@@ -111,25 +168,38 @@ impl Variant for Full {
             scoreboard: scenario.sack.then(Scoreboard::default),
             timestamps: scenario.timestamps,
             sample_beyond: 0,
+            ecn: scenario.tcp_ecn.then(EcnSender::default),
+            deliveries: scenario.measures_deliveries().then(Deliveries::default),
+            pacer: scenario.paces().then(Pacer::default),
         }
     }
 
     fn receiving(scenario: &Scenario) -> FullReceiving {
-        FullReceiving::new(
-            scenario.sack,
-            scenario.timestamps,
-            scenario.payload() as u16,
-        )
+        let echo = match scenario.tcp {
+            Tcp::Dctcp => Echo::Exact,
+            _ => Echo::Latched,
+        };
+        FullReceiving {
+            ecn: scenario.tcp_ecn.then(|| EcnReceiver::new(echo)),
+            ..FullReceiving::new(
+                scenario.sack,
+                scenario.timestamps,
+                scenario.payload() as u16,
+            )
+        }
     }
 }
 
 /// See [`Full`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FullSending {
     pub(crate) scoreboard: Option<Scoreboard>,
     pub(crate) timestamps: bool,
     /// One sample per window, as RFC 6298's constants presume (RFC 7323, appendix G).
     pub(crate) sample_beyond: u64,
+    pub(crate) ecn: Option<EcnSender>,
+    pub(crate) deliveries: Option<Deliveries>,
+    pub(crate) pacer: Option<Pacer>,
 }
 
 impl Sending for FullSending {
@@ -139,8 +209,60 @@ impl Sending for FullSending {
         self.scoreboard.as_mut()
     }
 
-    fn options(&self, now: u64) -> TcpOptions {
-        TcpOptions::new(self.timestamps.then_some((clock(now), 0)), 0)
+    fn options(&mut self, now: u64, number: u64, again: bool) -> TcpOptions {
+        let mut options = TcpOptions::new(self.timestamps.then_some((clock(now), 0)), 0);
+        if let Some(ecn) = &mut self.ecn {
+            ecn.mark(&mut options, number, again);
+        }
+        options
+    }
+
+    fn sent(&mut self, now: u64, number: u64, window: f64) {
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.on_sent(now, number, window);
+        }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_sent(now);
+        }
+    }
+
+    fn takes_feedback(&self) -> bool {
+        self.ecn.is_some() || self.deliveries.is_some()
+    }
+
+    fn deliveries(&mut self) -> Option<&mut Deliveries> {
+        self.deliveries.as_mut()
+    }
+
+    fn ecn(&mut self) -> Option<&mut EcnSender> {
+        self.ecn.as_mut()
+    }
+
+    fn has_answered(&self, una: u64) -> bool {
+        self.ecn.is_some_and(|ecn| ecn.has_answered(una))
+    }
+
+    fn may_send(&mut self, now: u64) -> bool {
+        self.pacer.as_mut().is_none_or(|pacer| pacer.may_send(now))
+    }
+
+    fn wakes(&self) -> u64 {
+        self.pacer.map_or(u64::MAX, |pacer| pacer.wakes())
+    }
+
+    fn wake(&mut self) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.wake();
+        }
+    }
+
+    fn pace(&mut self, rate: impl FnOnce(u64) -> Option<f64>) {
+        let srtt = self.deliveries.as_ref().map_or(0, Deliveries::smoothed);
+        if let Some(pacer) = &mut self.pacer
+            && let Some(rate) = rate(srtt)
+        {
+            pacer.set_rate(rate);
+        }
     }
 
     fn has_timestamps(&self) -> bool {
@@ -175,6 +297,7 @@ pub(crate) struct FullReceiving {
     latest: Vec<u64>,
     /// TS.Recent (RFC 7323, section 4.3).
     recent: u32,
+    ecn: Option<EcnReceiver>,
 }
 
 impl FullReceiving {
@@ -187,6 +310,7 @@ impl FullReceiving {
             beyond: RangeSet::default(),
             latest: Vec::new(),
             recent: 0,
+            ecn: None,
         }
     }
 }
@@ -194,7 +318,14 @@ impl FullReceiving {
 impl Receiving for FullReceiving {
     type Options = TcpOptions;
 
+    fn changes(&self, options: &TcpOptions) -> bool {
+        self.ecn.is_some_and(|ecn| ecn.changes(options))
+    }
+
     fn arrived(&mut self, number: u64, acked: u64, next: u64, options: &TcpOptions) {
+        if let Some(ecn) = &mut self.ecn {
+            ecn.arrived(options);
+        }
         if let Some((value, _)) = options.timestamps
             && value >= self.recent
             && number <= acked
@@ -213,10 +344,13 @@ impl Receiving for FullReceiving {
         self.latest.retain(|&start| start >= next);
     }
 
-    fn options(&self, now: u64, next: u64) -> TcpOptions {
+    fn options(&mut self, now: u64, next: u64) -> TcpOptions {
         let timestamps = self.timestamps.then(|| (clock(now), self.recent));
         let mut options = TcpOptions::new(timestamps, self.mss);
         // RFC 2018, section 3: as many blocks as fit, and timestamps leave room for three.
+        if let Some(ecn) = &mut self.ecn {
+            ecn.mark(&mut options);
+        }
         let room = MAX_SACK_RANGES - usize::from(self.timestamps);
         for &start in self.latest.iter().take(room) {
             if let Some((start, end)) = self.beyond.containing(start) {

@@ -110,15 +110,23 @@ proptest! {
         sack: bool,
         timestamps: bool,
         byte_counting: bool,
+        tcp_ecn: bool,
+        hystart: bool,
+        pacing: bool,
         every in 1u32..8,
         window in 1u64..60,
     ) {
+        // What cannot be combined: BBR needs SACK and has no ECN, DCTCP needs ECN.
+        let (bbr, dctcp) = (tcp == Tcp::Bbr3, tcp == Tcp::Dctcp);
         let scenario = scenario(ScenarioArgs {
             tcp: Some(tcp),
             simulated: SimulatedArgs {
-                sack: Some(sack),
+                sack: Some(sack || bbr),
                 timestamps: Some(timestamps),
-                byte_counting: Some(byte_counting),
+                byte_counting: Some(byte_counting && !bbr),
+                tcp_ecn: Some((tcp_ecn || dctcp) && !bbr),
+                hystart: Some(hystart && !bbr && !dctcp),
+                pacing: Some(pacing),
                 ..SimulatedArgs::default()
             },
             ack_every: Some(every),

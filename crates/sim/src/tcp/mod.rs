@@ -6,11 +6,18 @@
 //! retransmission timeout of at least 0.2 s.
 
 mod any_congestion;
+mod bbr3;
 mod congestion;
 mod cubic;
+mod dctcp;
+mod delivery;
+mod ecn;
 mod extension;
+mod feedback;
+mod hystart;
 mod model;
 mod options;
+mod pacing;
 mod ranges;
 mod receiver;
 mod rtt;
@@ -19,6 +26,7 @@ mod selective;
 mod sender;
 
 pub(crate) use any_congestion::AnyCongestion;
+pub(crate) use congestion::CongestionControl;
 pub(crate) use extension::{Full, Plain, Variant};
 pub(crate) use model::TcpModel;
 pub(crate) use options::{Options, TcpOptions};

@@ -1,5 +1,6 @@
 //! TCP options as segments carry them.
 
+use asymq_core::Ecn;
 use asymq_core::ack::{AckInfo, MAX_SACK_RANGES, SackRange};
 use std::fmt::Debug;
 
@@ -13,11 +14,16 @@ pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
 
     /// The timestamps of a later ACK are written into this one.
     fn set_timestamps(&mut self, _timestamps: (u32, u32)) {}
+
+    /// The router marks the packet, if its ends understand that; whether it is marked now.
+    fn mark_ce(&mut self) -> bool {
+        false
+    }
 }
 
 impl Options for () {}
 
-/// Timestamps (RFC 7323) and SACK blocks (RFC 2018).
+/// Timestamps (RFC 7323), SACK blocks (RFC 2018) and ECN's fields (RFC 3168).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TcpOptions {
     /// TSval and TSecr.
@@ -27,6 +33,10 @@ pub(crate) struct TcpOptions {
     blocks: u8,
     /// Bytes of a segment.
     mss: u16,
+    /// The ECN field of the IP header.
+    pub(crate) ecn: Ecn,
+    /// TCP flags beside those of the segment's kind.
+    pub(crate) flags: u16,
 }
 
 impl TcpOptions {
@@ -87,5 +97,13 @@ impl Options for TcpOptions {
 
     fn set_timestamps(&mut self, timestamps: (u32, u32)) {
         self.timestamps = Some(timestamps);
+    }
+
+    fn mark_ce(&mut self) -> bool {
+        let capable = self.ecn.is_capable();
+        if capable {
+            self.ecn = Ecn::Ce;
+        }
+        capable
     }
 }

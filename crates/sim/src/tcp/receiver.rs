@@ -55,6 +55,9 @@ impl<E: Receiving> Receiver<E> {
         out: &mut impl Outbox<E::Options>,
     ) {
         let number = segment.number();
+        if self.unanswered > 0 && self.extension.changes(&segment.options) {
+            self.acknowledge(now, Kind::Ack, out);
+        }
         let in_order = number == self.next && number == self.end;
         if in_order {
             self.next += 1;

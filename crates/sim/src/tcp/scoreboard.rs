@@ -55,7 +55,7 @@ impl Scoreboard {
     }
 
     /// All below that are not SACKed are lost.
-    fn lost_below(&self) -> u64 {
+    pub(crate) fn lost_below(&self) -> u64 {
         self.sacked.nth_from_top(THRESHOLD).unwrap_or(0)
     }
 

@@ -14,7 +14,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         segment: &Segment<E::Options>,
         out: &mut impl Outbox<E::Options>,
     ) {
-        let ack = segment.number();
+        let (ack, una_before) = (segment.number(), self.una);
         let (una, end) = (self.una.max(ack), self.end);
         let Some(board) = self.extension.scoreboard() else {
             return;
@@ -37,10 +37,12 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         if newly_sacked > 0 {
             self.duplicate_acks += 1;
         }
+        self.take_feedback(now, segment, una_before, self.una);
         let begins = self.duplicate_acks >= THRESHOLD || lost;
         if self.phase != Phase::FastRecovery && begins && self.una >= self.recover {
             self.begin_recovery(now, out);
         }
+        self.update_pace();
         self.send_by_pipe(now, out);
     }
 
@@ -49,12 +51,14 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.recover = self.end;
         self.phase = Phase::FastRecovery;
         let flight = self.flight();
-        self.congestion.on_fast_retransmit(flight);
-        // The pipe accounts for what has left the network; the window is not inflated for it.
-        self.congestion.on_recovered();
+        // One reduction a window, be it for marks or for losses (RFC 3168, section 6.1.2).
+        if !self.extension.has_answered(self.una) {
+            self.congestion.on_selective_loss(flight);
+        }
         self.restart_timer(now);
         self.timed = None;
         let una = self.una;
+        self.note_first_loss(now, una);
         if let Some(board) = self.extension.scoreboard() {
             board.begin(una + 1);
         }
@@ -84,6 +88,12 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
             if pipe >= window {
                 return;
             }
+            if !self.extension.may_send(now) {
+                return;
+            }
+            let Some(board) = self.extension.scoreboard() else {
+                return;
+            };
             let again = match recovering {
                 true => board
                     .next_lost(una)
@@ -122,8 +132,7 @@ mod tests {
     fn open(flight: u64) -> (Sender<AnyCongestion, FullSending>, u64) {
         let extension = FullSending {
             scoreboard: Some(Scoreboard::default()),
-            timestamps: false,
-            sample_beyond: 0,
+            ..FullSending::default()
         };
         let congestion = AnyCongestion::Reno(Reno::new());
         let rtt = RttEstimator::new(0);

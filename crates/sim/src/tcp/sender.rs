@@ -120,6 +120,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     /// The application writes `segments` more.
     pub(crate) fn write(&mut self, now: u64, segments: u64, out: &mut impl Outbox<E::Options>) {
         let idle = self.una == self.end && self.una > 0;
+        self.note_application_limit();
         if idle && now.saturating_sub(self.idle_since) > self.rtt.timeout() {
             self.congestion.on_idle(self.initial_window);
         }
@@ -176,6 +177,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
             return;
         }
         let ack = segment.number();
+        self.take_feedback(now, &segment, self.una, self.una.max(ack));
         if ack > self.una {
             let partial = self.phase == Phase::FastRecovery
                 && self.recovery == Recovery::NewReno
@@ -188,6 +190,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         } else if ack == self.una && ack < self.end {
             self.on_duplicate_ack(now, out);
         }
+        self.update_pace();
         if self.duplicate_acks == 0 {
             self.send_window(now, u64::MAX, out);
         } else if self.duplicate_acks >= THRESHOLD {
@@ -196,6 +199,17 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
                 Recovery::NewReno => RECOVERY_BURST,
             };
             self.send_window(now, burst, out);
+        }
+    }
+
+    /// The pacer lets another segment go.
+    #[cold]
+    fn on_pace(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        self.extension.wake();
+        if self.extension.scoreboard().is_some() {
+            self.send_by_pipe(now, out);
+        } else if self.duplicate_acks == 0 || self.duplicate_acks >= THRESHOLD {
+            self.send_window(now, 1, out);
         }
     }
 
@@ -324,8 +338,11 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// The retransmission timer has expired (RFC 6298, 5.4 to 5.6; RFC 5681, section 3.1).
+    /// The pacer's time has come, or the retransmission timer has expired (RFC 6298, 5.4 to 5.6; RFC 5681, section 3.1).
     pub(crate) fn on_timeout(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        if now < self.deadline && self.extension.wakes() <= now {
+            return self.on_pace(now, out);
+        }
         if self.una == 0 {
             // A lost SYN (RFC 5681, section 3.1).
             self.initial_window = 1.0;
@@ -344,13 +361,16 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         if let Some(board) = self.extension.scoreboard() {
             board.clear();
         }
+        if let Some(deliveries) = self.extension.deliveries() {
+            deliveries.lose_all();
+        }
         self.send_window(now, u64::MAX, out);
     }
 
     /// When [`on_timeout`](Self::on_timeout) must be called, in ns; changes with every other call.
     #[inline]
     pub(crate) fn deadline(&self) -> u64 {
-        self.deadline
+        self.deadline.min(self.extension.wakes())
     }
 
     /// The congestion window, or the receiver's if that is less.
@@ -373,7 +393,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     fn send_window(&mut self, now: u64, burst: u64, out: &mut impl Outbox<E::Options>) {
         let edge = self.una + self.effective_window() as u64;
         let edge = edge.min(self.limit).min(self.next.saturating_add(burst));
-        while self.next < edge {
+        while self.next < edge && self.extension.may_send(now) {
             self.send_next(now, out);
         }
     }
@@ -388,7 +408,9 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     #[inline]
     pub(super) fn send(&mut self, now: u64, number: u64, out: &mut impl Outbox<E::Options>) {
         let kind = if number == 0 { Kind::Syn } else { Kind::Data };
-        out.send(Segment::with(kind, number, self.extension.options(now)));
+        let options = self.extension.options(now, number, number < self.end);
+        out.send(Segment::with(kind, number, options));
+        self.extension.sent(now, number, self.congestion.window());
         if number >= self.end {
             self.end = number + 1;
             if self.timed.is_none() && !self.extension.has_timestamps() {

@@ -1,8 +1,10 @@
 //! Active queue management on arrival: drop or mark before the queue is full.
 
 mod red;
+mod step;
 
 pub use red::{Red, RedParams};
+pub use step::Step;
 
 use crate::decide::classify::Class;
 use crate::packet::Header;

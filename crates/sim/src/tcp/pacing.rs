@@ -1,0 +1,91 @@
+//! Pacing: segments leave one by one at a rate, not in bursts.
+
+/// When the next segment may leave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pacer {
+    /// Time that one segment takes at the rate, in ns; 0 before a rate is known.
+    interval: u64,
+    next: u64,
+    /// Segments sent.
+    sent: u64,
+    /// Whether a segment waits for `next`.
+    waits: bool,
+}
+
+/// Segments at the start of a connection that leave at once: what Linux' sender does not pace.
+const UNPACED: u64 = 10;
+
+impl Pacer {
+    /// Sets the rate, in segments per second.
+    pub(crate) fn set_rate(&mut self, rate: f64) {
+        // Below one segment a minute the timer, not the pacer, is what sends.
+        self.interval = (1e9 / rate.max(1.0 / 60.0)) as u64;
+    }
+
+    /// Whether a segment may leave at `now`; if not, [`wakes`](Self::wakes) says when.
+    pub(crate) fn may_send(&mut self, now: u64) -> bool {
+        self.waits = self.next > now;
+        !self.waits
+    }
+
+    /// A segment leaves.
+    pub(crate) fn on_sent(&mut self, now: u64) {
+        self.sent += 1;
+        if self.sent > UNPACED {
+            self.next = self.next.max(now) + self.interval;
+        }
+    }
+
+    /// When a segment that waits may leave; `u64::MAX` if none waits.
+    pub(crate) fn wakes(&self) -> u64 {
+        if self.waits { self.next } else { u64::MAX }
+    }
+
+    /// Nothing waits any more, or all is judged anew.
+    pub(crate) fn wake(&mut self) {
+        self.waits = false;
+    }
+}
+
+/// The pacing rate of a window-based congestion control in segments per second: twice the window
+/// per round-trip time while slow start is far from its threshold, 1.2 times after (Linux'
+/// `tcp_pacing_ss_ratio` and `tcp_pacing_ca_ratio`). `srtt` in ns.
+pub(crate) fn rate_of_window(window: f64, threshold: f64, srtt: u64) -> f64 {
+    let ratio = if window < threshold / 2.0 { 2.0 } else { 1.2 };
+    ratio * window / (srtt as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn segments_leave_at_the_rate_after_the_first_ten() {
+        let mut pacer = Pacer::default();
+        pacer.set_rate(100.0);
+        for _ in 0..10 {
+            assert!(pacer.may_send(0));
+            pacer.on_sent(0);
+        }
+        assert!(pacer.may_send(0));
+        pacer.on_sent(0);
+        assert!(!pacer.may_send(9 * MS));
+        assert_eq!(pacer.wakes(), 10 * MS);
+        assert!(pacer.may_send(10 * MS));
+        assert_eq!(pacer.wakes(), u64::MAX);
+        // Time that passes unused is no credit.
+        pacer.on_sent(50 * MS);
+        assert!(!pacer.may_send(59 * MS));
+        assert!(pacer.may_send(60 * MS));
+    }
+
+    #[test]
+    fn the_rate_is_twice_the_window_in_slow_start_and_a_fifth_more_after() {
+        let rate = |window, threshold| rate_of_window(window, threshold, 100 * MS);
+        assert_eq!(rate(10.0, f64::MAX), 200.0);
+        assert_eq!(rate(10.0, 20.0), 120.0);
+        assert_eq!(rate(10.0, 5.0), 120.0);
+    }
+}
