@@ -8,6 +8,10 @@ use super::delivery::{AckSample, Lost};
 use super::hystart::HyStart;
 
 /// Any congestion control.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made once a flow, and a box cannot be copied"
+)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnyCongestion {
     Reno(Reno),

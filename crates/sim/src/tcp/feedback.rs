@@ -113,7 +113,7 @@ mod tests {
     use crate::tcp::extension::FullSending;
     use crate::tcp::pacing::Pacer;
     use crate::tcp::scoreboard::Scoreboard;
-    use crate::tcp::{Options as _, Recovery, RttEstimator, TcpOptions};
+    use crate::tcp::{Recovery, RttEstimator, TcpOptions};
 
     const MS: u64 = 1_000_000;
 

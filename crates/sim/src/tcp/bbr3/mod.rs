@@ -401,7 +401,8 @@ impl Bbr3 {
         if !self.full_bw_reached || self.adapt_long_term_model(sample) {
             return;
         }
-        match self.state {
+        let state = self.state;
+        match state {
             State::Down | State::Cruise if self.is_time_to_probe(sample.now) => {
                 self.start_refill(sample.total);
             }
@@ -416,11 +417,9 @@ impl Bbr3 {
                 self.is_probe_sample = true;
                 self.start_up(sample);
             }
-            State::Up => {
-                if self.is_time_to_go_down(sample) {
-                    self.prev_probe_too_high = false;
-                    self.start_down(sample.now, sample.total);
-                }
+            State::Up if self.is_time_to_go_down(sample) => {
+                self.prev_probe_too_high = false;
+                self.start_down(sample.now, sample.total);
             }
             _ => {}
         }
