@@ -81,6 +81,13 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
     accept(is_drop_tail(downlink), "qdisc-down", || {
         (Some(downlink.qdisc.clone()), "use droptail")
     })?;
+    let tcp = match tcp {
+        Tcp::Reno => "Reno",
+        Tcp::Newreno => "Newreno",
+        Tcp::Cubic | Tcp::Dctcp | Tcp::Bbr | Tcp::Bbr3 => {
+            return refuse("tcp", Some(tcp.to_string()), "use reno or newreno");
+        }
+    };
     accept(!sack, "sack", || (None, "ns-2 runs without SACK"))?;
     accept(!timestamps, "timestamps", || {
         (None, "ns-2 runs without timestamps")
@@ -149,13 +156,6 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
     let packets = |key, limit: &Limit| match limit {
         Limit::Packets(packets) => Ok(packets.to_string()),
         Limit::Bytes(_) => refuse(key, Some(limit.to_string()), "ns-2 counts packets"),
-    };
-    let tcp = match tcp {
-        Tcp::Reno => "Reno",
-        Tcp::Newreno => "Newreno",
-        Tcp::Cubic | Tcp::Dctcp | Tcp::Bbr | Tcp::Bbr3 => {
-            return refuse("tcp", Some(tcp.to_string()), "use reno or newreno");
-        }
     };
     let sink = match ack_policy {
         AckPolicy::EveryPacket => "TCPSink",

@@ -1,7 +1,7 @@
 //! What an ACK says of the path: round-trip time, delivery rate, losses
 //! (draft-ietf-ccwg-bbr, section 4.1; August 2026).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// What a sender remembers of each segment from the lowest not acknowledged on.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +91,16 @@ pub(crate) struct Deliveries {
     judged: u64,
     min_rtt: Option<u64>,
     srtt: u64,
+    repairs: Option<Repairs>,
+}
+
+/// What is to be sent again, where losses are repaired by what is known of deliveries.
+#[derive(Clone, Debug, Default)]
+struct Repairs {
+    /// Segments that are lost and not sent again yet.
+    lost: BTreeSet<u64>,
+    /// Those sent again, with their times, in that order.
+    again: VecDeque<(u64, u64)>,
 }
 
 /// A sample in the making.
@@ -103,16 +113,34 @@ struct Sample {
 }
 
 impl Deliveries {
+    /// A record that also says what is to be sent again, and finds retransmissions that are lost too.
+    pub(crate) fn with_repairs() -> Self {
+        Self {
+            repairs: Some(Repairs::default()),
+            ..Self::default()
+        }
+    }
+
     /// Segment `number` is sent; `window` segments may be in flight.
     pub(crate) fn on_sent(&mut self, now: u64, number: u64, window: f64) {
         let index = number.saturating_sub(self.base) as usize;
         let again = index < self.sent.len();
+        // What has arrived and is sent again after a timeout brings nothing new.
+        if again && self.sent[index].state == State::Delivered {
+            return;
+        }
         if !again || self.sent[index].state != State::InFlight {
             if self.in_flight == 0 {
                 self.first_at = now;
                 self.delivered_at = now;
             }
             self.in_flight += 1;
+        }
+        if let Some(repairs) = &mut self.repairs
+            && again
+        {
+            repairs.lost.remove(&number);
+            repairs.again.push_back((now, number));
         }
         let record = Sent {
             at: now,
@@ -171,8 +199,12 @@ impl Deliveries {
         if sent.state == State::Delivered {
             return;
         }
-        if sent.state == State::InFlight {
-            self.in_flight -= 1;
+        match (sent.state, &mut self.repairs) {
+            (State::InFlight, _) => self.in_flight -= 1,
+            (_, Some(repairs)) => {
+                repairs.lost.remove(&number);
+            }
+            _ => {}
         }
         self.delivered += 1;
         self.delivered_at = now;
@@ -236,6 +268,37 @@ impl Deliveries {
             }
         }
         self.judged = self.judged.max(end);
+        while let Some(number) = self.lost_again() {
+            each(self.lose(number));
+        }
+    }
+
+    /// A segment that was sent again and is lost again: one that was sent later, by more than the
+    /// reordering that RACK allows (RFC 8985, section 6.2), has arrived.
+    fn lost_again(&mut self) -> Option<u64> {
+        let reordering = self.min_rtt? / 4;
+        let again = &mut self.repairs.as_mut()?.again;
+        while let Some(&(at, number)) = again.front()
+            && at + reordering < self.first_at
+        {
+            again.pop_front();
+            let index = number.checked_sub(self.base);
+            let sent = index.and_then(|index| self.sent.get(index as usize));
+            if sent.is_some_and(|sent| sent.at == at && sent.state == State::InFlight) {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// The lowest segment that is lost and not sent again.
+    pub(crate) fn first_lost(&self) -> Option<u64> {
+        self.repairs.as_ref()?.lost.first().copied()
+    }
+
+    /// Whether it says what is to be sent again.
+    pub(crate) fn repairs(&self) -> bool {
+        self.repairs.is_some()
     }
 
     /// Segment `number` is lost, whatever was known of it.
@@ -245,6 +308,9 @@ impl Deliveries {
             place.state = State::Lost;
             self.in_flight -= 1;
             self.lost += 1;
+            if let Some(repairs) = &mut self.repairs {
+                repairs.lost.insert(number);
+            }
         }
         Lost {
             number,
@@ -257,13 +323,9 @@ impl Deliveries {
 
     /// The timer expired: all that is in flight is lost.
     pub(crate) fn lose_all(&mut self) {
-        for place in &mut self.sent {
-            if place.state == State::InFlight {
-                place.state = State::Lost;
-                self.lost += 1;
-            }
+        for number in self.base..self.base + self.sent.len() as u64 {
+            self.lose(number);
         }
-        self.in_flight = 0;
     }
 
     /// What is sent from now on until this is delivered is less than the path might carry.
@@ -362,6 +424,38 @@ mod tests {
         );
         let sample = ack(&mut deliveries, 200 * MS, 4, &[(4, 8)]);
         assert_eq!((sample.total, sample.in_flight), (8, 2));
+    }
+
+    #[test]
+    fn a_retransmission_is_lost_once_one_sent_a_quarter_round_trip_later_has_arrived() {
+        let mut deliveries = Deliveries::with_repairs();
+        (0..10).for_each(|number| deliveries.on_sent(0, number, 100.0));
+        let sacked = [(1, 10)].into_iter();
+        deliveries.on_ack(100 * MS, 0, sacked, 7, |_| {});
+        assert_eq!(deliveries.first_lost(), Some(0));
+        deliveries.on_sent(100 * MS, 0, 100.0);
+        assert_eq!(deliveries.first_lost(), None);
+        for (number, at) in [(10, 120), (11, 126), (12, 127)] {
+            deliveries.on_sent(at * MS, number, 100.0);
+        }
+        // Of a round-trip time of 100 ms a quarter; judged from the ACK after on.
+        for (end, lost) in [(11, None), (12, None), (13, Some(0))] {
+            ack(&mut deliveries, 230 * MS, 0, &[(1, end)]);
+            assert_eq!(deliveries.first_lost(), lost, "{end}");
+        }
+        ack(&mut deliveries, 240 * MS, 13, &[]);
+        assert_eq!(deliveries.first_lost(), None);
+    }
+
+    #[test]
+    fn what_has_arrived_and_is_sent_again_after_a_timeout_is_delivered_once() {
+        let mut deliveries = sent(0);
+        ack(&mut deliveries, 100 * MS, 0, &[(1, 10)]);
+        deliveries.lose_all();
+        (0..10).for_each(|number| deliveries.on_sent(400 * MS, number, 100.0));
+        assert_eq!(deliveries.in_flight(), 1);
+        let sample = ack(&mut deliveries, 500 * MS, 10, &[]);
+        assert_eq!((sample.total, sample.newly, sample.in_flight), (10, 1, 0));
     }
 
     #[test]

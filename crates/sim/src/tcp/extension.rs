@@ -169,7 +169,11 @@ impl Variant for Full {
             timestamps: scenario.timestamps,
             sample_beyond: 0,
             ecn: scenario.tcp_ecn.then(EcnSender::default),
-            deliveries: scenario.measures_deliveries().then(Deliveries::default),
+            deliveries: match scenario.tcp {
+                // As Linux' RACK repairs for BBR; the others do as RFC 6675 says.
+                Tcp::Bbr3 => Some(Deliveries::with_repairs()),
+                _ => scenario.measures_deliveries().then(Deliveries::default),
+            },
             pacer: scenario.paces().then(Pacer::default),
         }
     }

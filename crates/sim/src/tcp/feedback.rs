@@ -5,7 +5,7 @@ use super::extension::Sending;
 use super::options::Options;
 use super::pacing::rate_of_window;
 use super::sender::{Phase, Sender};
-use crate::packet::Segment;
+use crate::packet::{Outbox, Segment};
 use asymq_core::packet::flags;
 
 impl<C: CongestionControl, E: Sending> Sender<C, E> {
@@ -77,6 +77,33 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         {
             let lost = deliveries.lose(una);
             self.congestion.on_lost(now, &lost);
+        }
+    }
+
+    /// Fills the window by what is known of deliveries: what is lost first, then what is new.
+    pub(super) fn send_by_deliveries(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        loop {
+            let limit = self
+                .limit
+                .min(self.una.saturating_add(self.receive_window as u64));
+            let window = self.congestion.window();
+            let Some(deliveries) = self.extension.deliveries() else {
+                return;
+            };
+            let (lost, in_flight) = (deliveries.first_lost(), deliveries.in_flight());
+            let sends = lost.is_some() || self.next < limit;
+            if !sends || in_flight as f64 + 1.0 > window || !self.extension.may_send(now) {
+                return;
+            }
+            match lost {
+                Some(number) => {
+                    if number == self.una {
+                        self.restart_timer(now);
+                    }
+                    self.send(now, number, out);
+                }
+                None => self.send_next(now, out),
+            }
         }
     }
 

@@ -67,6 +67,13 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
 
     /// Fills the pipe up to the window: in recovery by RFC 6675's NextSeg, else with new segments.
     pub(super) fn send_by_pipe(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        if self
+            .extension
+            .deliveries()
+            .is_some_and(|deliveries| deliveries.repairs())
+        {
+            return self.send_by_deliveries(now, out);
+        }
         loop {
             let (una, recover) = (self.una, self.recover);
             let limit = self

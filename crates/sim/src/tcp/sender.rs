@@ -363,6 +363,10 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
         if let Some(deliveries) = self.extension.deliveries() {
             deliveries.lose_all();
+            if deliveries.repairs() {
+                self.next = self.end;
+                return self.send_by_deliveries(now, out);
+            }
         }
         self.send_window(now, u64::MAX, out);
     }

@@ -42,7 +42,7 @@ impl Path {
     fn new(rate: f64, rtt_ms: u64, buffer: usize) -> Self {
         let extension = FullSending {
             scoreboard: Some(Scoreboard::default()),
-            deliveries: Some(Deliveries::default()),
+            deliveries: Some(Deliveries::with_repairs()),
             pacer: Some(Pacer::default()),
             ..FullSending::default()
         };
@@ -272,7 +272,7 @@ fn probe_rtt_comes_after_five_seconds_and_takes_two_hundred_ms_at_half_the_fligh
 
 #[test]
 fn startup_over_a_shallow_buffer_ends_on_loss_and_bounds_the_flight() {
-    let mut path = Path::new(833.0, 100, 10);
+    let mut path = Path::new(833.0, 100, 20);
     path.run(20_000, Some(State::Drain));
     let bbr = path.bbr();
     assert!(bbr.full_bw_reached);
@@ -283,7 +283,10 @@ fn startup_over_a_shallow_buffer_ends_on_loss_and_bounds_the_flight() {
     let utilization = path.utilization(60_000, 120_000);
     // Section 3.1: shallow buffers with little loss.
     let lost = (path.drops - before) as f64 / (833.0 * 60.0);
-    assert!(utilization > 0.85 && lost < 0.02, "{utilization} {lost}");
+    assert!(
+        utilization > 0.9 && lost < LOSS_THRESHOLD,
+        "{utilization} {lost}"
+    );
 }
 
 #[test]
