@@ -118,7 +118,7 @@ def run(setting):
             "MaxSize", ns.StringValue(f"{setting['buffer']}p"),
             "MinTh", ns.StringValue(step), "MaxTh", ns.StringValue(step),
             "QW", ns.StringValue("1"), "UseEcn", ns.StringValue("true"),
-            "UseHardDrop", ns.StringValue("false"),
+            "UseHardDrop", ns.StringValue("false"), "Gentle", ns.StringValue("false"),
             "LinkBandwidth", ns.StringValue(f"{int(setting['down'])}bps"),
             "MeanPktSize", ns.StringValue("1500"),
         )

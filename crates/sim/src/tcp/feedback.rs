@@ -253,8 +253,8 @@ mod tests {
             Recovery::NewReno,
             u64::MAX,
             extension,
-        )
-        .with_written(200);
+        );
+        sender.limit_to(200);
         let mut out: Vec<Segment<TcpOptions>> = Vec::new();
         sender.connect(0, &mut out);
         let (mut now, mut una, mut times) = (0, 0, Vec::new());

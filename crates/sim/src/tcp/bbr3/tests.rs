@@ -340,7 +340,7 @@ fn losses_outside_a_probe_cut_the_short_term_model_by_three_tenths_a_round() {
 #[test]
 fn startup_lasts_while_the_application_is_the_limit_and_nothing_is_lost() {
     let mut path = path();
-    path.sender = path.sender.clone().with_written(0);
+    path.sender.limit_to(0);
     let mut written = 0;
     for ms in (0..20_000).step_by(10) {
         path.run(ms, None);
