@@ -31,6 +31,18 @@ MODULE_PARM_DESC(fail_alloc, "which allocation fails next; 0 for none");
 static unsigned int allocations;
 module_param(allocations, uint, 0644);
 MODULE_PARM_DESC(allocations, "allocations so far");
+static atomic_t alive = ATOMIC_INIT(0);
+static int alive_get(char *text, const struct kernel_param *param)
+{
+	return sysfs_emit(text, "%d\n", atomic_read(&alive));
+}
+
+static const struct kernel_param_ops alive_ops = { .get = alive_get };
+module_param_cb(alive, &alive_ops, NULL, 0444);
+MODULE_PARM_DESC(alive, "allocations that are not freed");
+#define asymq_lives(difference) atomic_add(difference, &alive)
+#else
+#define asymq_lives(difference) do { } while (0)
 #endif
 
 /* Packets pass with bottom halves disabled; an instance is built with them enabled. */
@@ -71,8 +83,10 @@ void asymq_arena_free(struct asymq_arena *arena)
 {
 	struct asymq_place *place, *next;
 
-	list_for_each_entry_safe(place, next, &arena->places, list)
+	list_for_each_entry_safe(place, next, &arena->places, list) {
+		asymq_lives(-1);
 		kvfree(place);
+	}
 	asymq_arena_init(arena);
 }
 
@@ -110,6 +124,7 @@ void *asymq_host_alloc(size_t size)
 	place->size = size;
 	arena->bytes += size;
 	list_add(&place->list, &arena->places);
+	asymq_lives(1);
 	return place + 1;
 }
 
@@ -122,6 +137,7 @@ void asymq_host_free(void *address)
 		return;
 	asymq_arena->bytes -= place->size;
 	list_del(&place->list);
+	asymq_lives(-1);
 	kvfree(place);
 }
 

@@ -742,6 +742,7 @@ module_init(asymq_module_init);
 module_exit(asymq_module_exit);
 MODULE_LICENSE("Dual MIT/GPL");
 MODULE_DESCRIPTION("asymq: queue disciplines for asymmetric access links");
+MODULE_INFO(rustc, ASYMQ_COMPILER);
 #ifdef MODULE_ALIAS_NET_SCH
 MODULE_ALIAS_NET_SCH("asymq");
 #else

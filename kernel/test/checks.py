@@ -1,0 +1,371 @@
+#!/usr/bin/env python3
+"""The checks of sch_asymq inside the guest: `checks.py FOLDER KERNEL-ROOT [CHECK...]`.
+
+FOLDER has sch_asymq.ko, sch_asymq_test.ko and q_asymq.so. Prints a line for each check, `ok` or `FAILED`;
+answers with 1 if one failed. What ran while the clock was late is not counted: it is repeated, and if it
+is late again the line says `late`.
+"""
+
+import errno
+import json
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import netlink  # noqa: E402
+import traffic  # noqa: E402
+from traffic import HOME, SERVER, flows, run, udp  # noqa: E402
+
+FOLDER, ROOT = sys.argv[1:3]
+PARAMETERS = "/sys/module/sch_asymq/parameters/"
+# Beyond this a shaper's timers are the guest's, not the qdisc's.
+LATE = float(os.environ.get("ASYMQ_LATE", "4"))
+CHECKS, RESULTS = [], []
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+class Wrong(Exception):
+    pass
+
+
+def expect(condition, text):
+    if not condition:
+        raise Wrong(text)
+
+
+def module(name, *parameters):
+    run(f"modprobe -d {ROOT} {name} {' '.join(parameters)}")
+
+
+def load(test=True, *parameters):
+    run("rmmod sch_asymq", check=False)
+    name = "sch_asymq_test.ko" if test else "sch_asymq.ko"
+    return run(f"insmod {FOLDER}/{name} {' '.join(parameters)}", check=False)
+
+
+def log():
+    return run("dmesg").stdout
+
+
+def set_parameter(name, value):
+    with open(PARAMETERS + name, "w") as file:
+        file.write(str(value))
+
+
+def parameter(name):
+    with open(PARAMETERS + name) as file:
+        return int(file.read())
+
+
+def asymq(options, space="home", device="h0"):
+    run(f"tc -n {space} qdisc replace dev {device} root asymq {options}")
+
+
+def shown(space="home", device="h0"):
+    """The asymq of a device as `tc -s -j` shows it."""
+    qdiscs = json.loads(run(f"tc -n {space} -s -j qdisc show dev {device}").stdout)
+    return next(qdisc for qdisc in qdiscs if qdisc["kind"] == "asymq")
+
+
+def plain():
+    """No uplink queue, and a downlink of 10 Mbit/s with 50 packets."""
+    run("tc -n home qdisc del dev h0 root", check=False)
+    run("tc -n servers qdisc del dev s0 root", check=False)
+    asymq("droptail up 10mbit buffer 50p", "servers", "s0")
+
+
+def timed(measure, attempts=3):
+    """What `measure` says, its last value being the lateness."""
+    for _ in range(attempts):
+        *answer, late = measure()
+        if late <= LATE:
+            return answer, late
+    raise Wrong(f"late: a sleeper of 20 ms wakes {late:.1f} ms late at p99: not counted")
+
+
+@check
+def goldens():
+    done = load(True)
+    expect(done.returncode == 0, done.stderr)
+    lines = [line for line in log().splitlines() if "asymq: golden" in line]
+    wrong = [line for line in lines if not line.endswith(": ok")]
+    expect(lines and not wrong, f"{len(lines)} traces; {wrong}")
+    run("dmesg -C")
+    load(True, "spoil=aq")
+    wrong = [line.split()[-2] for line in log().splitlines() if line.endswith(": differs")]
+    expect(wrong == ["aq:"], f"one byte changed in aq's trace: {wrong}")
+    return f"{len(lines)} disciplines; a changed byte fails its own alone"
+
+
+@check
+def every_discipline():
+    """Each is added, shown, changed to the next with a backlog, and deleted."""
+    load(True)
+    plain()
+    names = run("tc -n home qdisc add dev h0 root asymq no-such", check=False).stderr
+    names = names.split("use ")[1].rstrip(".\n").replace(" or ", ", ").split(", ")
+    sender = traffic.space("home", "send-udp", SERVER[4], 3000, 2 + 0.6 * len(names))
+    for name in names:
+        asymq(f"{name} up 1mbit down 10mbit")
+        json.dumps(shown())
+        time.sleep(0.3)
+    waiting = shown()
+    expect(waiting["backlog"] > 0, "no backlog was handed over")
+    sender.wait()
+    for words in ("docsis", "pppoe-vcmux ether-vlan", "overhead 44 mpu 64 atm", "ethernet"):
+        asymq(f"sad up 1mbit {words}")
+    asymq("aq up 1mbit down 10mbit data-share default overhead default")
+    expect(shown()["options"]["overhead"] == "noatm", "default takes back")
+    return f"{len(names)} disciplines, each took over the backlog of the one before"
+
+
+@check
+def without_the_plugin():
+    load(True)
+    run("tc -n home qdisc del dev h0 root", check=False)
+    done = run("TC_LIB_DIR=/nowhere tc -n home qdisc add dev h0 root asymq", check=False)
+    expect(done.returncode == 0, done.stderr)
+    expect(shown()["options"]["qdisc"] == "sad", "the usual discipline")
+    run("tc -n home qdisc del dev h0 root; tc -n servers qdisc del dev s0 root", check=False)
+    load(True, "selftest=0", '"defaults=qdisc aq,up 1mbit,down 10mbit"')
+    run("TC_LIB_DIR=/nowhere tc -n home qdisc add dev h0 root asymq")
+    expect(shown()["options"]["qdisc"] == "aq", "the module's defaults")
+    return "sad, or what the module's parameter says"
+
+
+@check
+def hostile_netlink():
+    load(True, "selftest=0")
+    begin = time.monotonic()
+    done = run(f"unshare -Urn {sys.executable} {os.path.dirname(__file__)}/netlink.py 10000 1", check=False)
+    expect(done.returncode == 0, done.stdout + done.stderr)
+    seconds = time.monotonic() - begin
+    begin = time.monotonic()
+    run("ip link show")
+    expect(time.monotonic() - begin < 2, "RTNL is held")
+    return f"{done.stdout.strip()} in {seconds:.0f} s"
+
+
+@check
+def failed_allocations():
+    load(True, "selftest=0")
+    run("ip link add e0 type dummy", check=False)
+    messages = netlink.Netlink()
+    total = 0
+    for words in (("qdisc aq", "up 1mbit", "down 10mbit"), ("qdisc sad", "up 1mbit"), ("qdisc fq", "up 1mbit")):
+        options = b"".join(netlink.word(word) for word in words)
+        for number in range(1, 5000):
+            set_parameter("fail_alloc", number)
+            answer = messages.qdisc("e0", options)
+            if parameter("fail_alloc"):
+                break
+            expect(answer == errno.ENOMEM, f"allocation {number} of {words}: {answer}")
+            total += 1
+        set_parameter("fail_alloc", 0)
+        expect(answer == 0, f"{words}: {answer}")
+        messages.qdisc("e0", None, delete=True)
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{total} allocations, each failed once: ENOMEM, nothing left behind"
+
+
+@check
+def injected_panic():
+    load(True, "selftest=0")
+    plain()
+    asymq("aq up 1mbit down 10mbit")
+    before = udp("home", "servers", SERVER[4], 3000, 4)
+    set_parameter("inject", 1)
+    after = udp("home", "servers", SERVER[4], 3000, 4)
+    expect(shown().get("failed") == 1, "tc -s says nothing of the fault")
+    expect("FAILED" in run("tc -n home -s qdisc show dev h0").stdout, "nor its table")
+    expect(850 < after < 1080, f"{after:.0f} kbit/s as a FIFO")
+    run("tc -n home qdisc change dev h0 root asymq up 1mbit")
+    expect("failed" not in shown(), "change does not recover")
+    recovered = udp("home", "servers", SERVER[4], 3000, 4)
+    expect(850 < recovered < 1080, f"{recovered:.0f} kbit/s after the change")
+    return f"{before:.0f} kbit/s before, {after:.0f} as a FIFO, {recovered:.0f} after a change"
+
+
+def case(name, setup, good, family=4, seconds=15):
+    def run_case():
+        plain()
+        setup()
+        return flows(seconds, family=family)
+
+    (up, down), late = timed(run_case)
+    text = f"{name}: {up:.0f} / {down:.0f} kbit/s up / down, {late:.1f} ms late"
+    expect(good(up, down), text)
+    return text
+
+
+def leaf():
+    run("tc -n home qdisc add dev h0 root handle 1: htb default 10")
+    run("tc -n home class add dev h0 parent 1: classid 1:10 htb rate 1mbit burst 1600 cburst 1600")
+    run("tc -n home qdisc add dev h0 parent 1:10 asymq aq up 1mbit down 10mbit unshaped")
+
+
+def aq_is_good(up, down):
+    return down > 9300 and up > 700
+
+
+@check
+def traffic_droptail():
+    load(True, "selftest=0")
+    return case("droptail", lambda: asymq("droptail up 1mbit buffer 50p"), lambda _, down: down < 8500)
+
+
+@check
+def traffic_aq():
+    return case("aq", lambda: asymq("aq up 1mbit down 10mbit"), aq_is_good)
+
+
+@check
+def traffic_aq_ipv6():
+    return case("aq, IPv6", lambda: asymq("aq up 1mbit down 10mbit"), aq_is_good, family=6)
+
+
+@check
+def traffic_aq_leaf():
+    return case("aq as leaf of HTB", leaf, aq_is_good)
+
+
+@check
+def traffic_sad():
+    text = case("sad", lambda: asymq("sad up 1mbit"), lambda up, _: up > 850)
+    acks = shown()["ack"]
+    filtered = acks["ack-filtered"] / max(1, acks["ack-filtered"] + acks["sent"]["packets"])
+    expect(filtered > 0.5, f"{text}; {filtered:.2f} of the ACKs filtered")
+    return f"{text}; {filtered:.2f} of the ACKs filtered"
+
+
+@check
+def reverse_path():
+    """Crossing UDP moves AQ's share, and it returns; a download in aggregates is TCP."""
+    plain()
+    # HTB sends what it gets whole: aggregates of many segments come to the uplink's hook.
+    run("tc -n servers qdisc del dev s0 root")
+    run("tc -n servers qdisc add dev s0 root handle 1: htb default 10")
+    run("tc -n servers class add dev s0 parent 1: classid 1:10 htb rate 10mbit")
+    asymq("aq up 1mbit down 10mbit")
+    flows(5, skip=1)
+    alone = shown()["control"]["data_share"]
+    receiver, sender = udp("servers", "home", HOME[4], 5000, 8, background=True)
+    time.sleep(5)
+    crossed = shown()["control"]["data_share"]
+    sender.wait(), receiver.communicate()
+    flows(4, skip=1)
+    after = shown()["control"]["data_share"]
+    text = f"share of data {alone:.3f} alone, {crossed:.3f} beside 5 Mbit/s of UDP, {after:.3f} after"
+    expect(crossed > alone + 0.1 and abs(after - alone) < 0.08, text)
+    return text
+
+
+@check
+def soak():
+    """4 + 4 flows while the qdisc is changed, deleted and added."""
+    load(True, "selftest=0")
+    plain()
+    seconds = int(os.environ.get("ASYMQ_SOAK", "60"))
+    asymq("aq up 1mbit down 10mbit")
+    senders = [traffic.space("servers", "receive", 4, 4, seconds, 1), traffic.space("home", "receive", 4, 4, seconds, 1)]
+    for receiver in senders:
+        traffic.wait_for(receiver)
+    senders += [traffic.space("home", "send", 4, SERVER[4], 4, seconds), traffic.space("servers", "send", 4, HOME[4], 4, seconds)]
+    end, number = time.monotonic() + seconds, 0
+    names = "aq sad droptail vaq afvq fq red cbq".split()
+    while time.monotonic() < end:
+        number += 1
+        asymq(f"{names[number % len(names)]} up 1mbit down 10mbit")
+        if number % 5 == 0:
+            run("tc -n home qdisc del dev h0 root")
+        if number % 7 == 0:
+            run("ip -n home link set h0 down; ip -n home link set h0 up; ip -n home route add default via 10.0.1.2", check=False)
+            run("ip -n home -6 route add default via fd01::2", check=False)
+        run("tc -n home -s qdisc show dev h0")
+    for sender in senders:
+        sender.kill()
+    run("tc -n home qdisc del dev h0 root", check=False)
+    run("tc -n servers qdisc del dev s0 root", check=False)
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    run("rmmod sch_asymq")
+    return f"{number} changes in {seconds} s, nothing alive at rmmod"
+
+
+@check
+def cost():
+    """Packets through each qdisc, unshaped, by pktgen; the time of none is taken off."""
+    load(False)
+    module("pktgen")
+    run("ip link add p0 numtxqueues 1 numrxqueues 1 type dummy", check=False)
+    run("ip link set p0 up")
+
+    def nanoseconds(qdisc):
+        run("tc qdisc del dev p0 root", check=False)
+        run(f"tc qdisc add dev p0 root {qdisc}")
+        for file, lines in (
+            ("kpktgend_0", ("rem_device_all", "add_device p0")),
+            ("p0", ("count 30000", "clone_skb 0", "pkt_size 1000", "delay 0", "xmit_mode queue_xmit",
+                    "dst 10.9.9.9", "dst_mac 02:00:00:00:00:01", "flag UDPSRC_RND", "udp_src_min 1000",
+                    "udp_src_max 1016")),
+        ):
+            for line in lines:
+                with open(f"/proc/net/pktgen/{file}", "w") as control:
+                    control.write(line)
+        with open("/proc/net/pktgen/pgctrl", "w") as control:
+            control.write("start")
+        with open("/proc/net/pktgen/p0") as result:
+            text = result.read()
+        packets = int(text.split("Result: OK: ")[1].split("(")[0]) * 1e3 / 30000
+        return packets
+
+    kinds = {
+        "pfifo": "pfifo limit 1000", "asymq droptail": "asymq droptail", "asymq aq": "asymq aq up 1gbit down 1gbit unshaped",
+        "asymq sad": "asymq sad", "fq_codel": "fq_codel", "cake": "cake unlimited",
+    }
+    times = {name: [] for name in kinds}
+    for _ in range(3):
+        for name, qdisc in kinds.items():
+            times[name].append(nanoseconds(qdisc))
+    median = {name: sorted(values)[1] for name, values in times.items()}
+    run("ip link del p0")
+    text = ", ".join(f"{name} {value:.0f}" for name, value in median.items())
+    expect(median["asymq aq"] <= median["cake"], f"ns per packet: {text}")
+    return f"ns per packet, all of sending it: {text}"
+
+
+def main():
+    os.environ["TC_LIB_DIR"] = FOLDER
+    for name in ("dummy", "veth", "sch_netem", "sch_htb", "sch_cake", "sch_fq_codel"):
+        run(f"modprobe -d {ROOT} {name}", check=False)
+    run("mount -t tmpfs none /run; mkdir -p /run/netns")
+    traffic.build()
+    wanted = sys.argv[3:]
+    for function in CHECKS:
+        name = function.__name__
+        if wanted and name not in wanted:
+            continue
+        run("dmesg -C")
+        begin = time.monotonic()
+        try:
+            verdict, text = "ok", function()
+        except Wrong as wrong:
+            verdict, text = "FAILED", str(wrong)
+        except Exception as error:  # whatever it is, the other checks run
+            verdict, text = "FAILED", f"{type(error).__name__}: {error}"
+        reports = [line for line in log().splitlines()
+                   if any(sign in line for sign in ("WARNING", "BUG", "Oops", "KASAN", "lockdep", "circular"))]
+        if reports:
+            verdict, text = "FAILED", f"{text}; the kernel reports: {reports[:3]}"
+        RESULTS.append(verdict)
+        print(f"check: {verdict} {name} ({time.monotonic() - begin:.0f} s): {text}", flush=True)
+    failed = RESULTS.count("FAILED")
+    print(f"checks: {len(RESULTS) - failed} ok, {failed} failed", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+main()

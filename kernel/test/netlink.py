@@ -1,0 +1,99 @@
+"""Messages to RTNETLINK by hand: what no tc sends, too."""
+
+import errno
+import os
+import random
+import socket
+import struct
+import subprocess
+import sys
+
+NEW, DELETE = 36, 37
+REQUEST, ACK, REPLACE, CREATE = 1, 4, 0x100, 0x400
+ROOT = 0xFFFFFFFF
+KIND, OPTIONS = 1, 2
+SET = 1
+
+
+def attribute(kind, payload, length=None):
+    length = 4 + len(payload) if length is None else length
+    data = struct.pack("=HH", length & 0xFFFF, kind) + payload
+    return data + bytes(-len(data) % 4)
+
+
+def word(text):
+    return attribute(SET, text.encode() + b"\0")
+
+
+class Netlink:
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+        self.socket.settimeout(10)
+        self.sequence = 0
+
+    def qdisc(self, device, options, delete=False):
+        """Adds, changes or deletes a root qdisc; answers with an error's number, 0 for success."""
+        self.sequence += 1
+        body = struct.pack("=BxxxiIII", 0, socket.if_nametoindex(device), 0, ROOT, 0)
+        body += attribute(KIND, b"asymq\0")
+        if options is not None:
+            body += attribute(OPTIONS, options)
+        kind, flags = (DELETE, 0) if delete else (NEW, CREATE | REPLACE)
+        header = struct.pack("=IHHII", 16 + len(body), kind, REQUEST | ACK | flags, self.sequence, 0)
+        self.socket.send(header + body)
+        while True:
+            answer = self.socket.recv(65536)
+            length, kind, _, sequence, _ = struct.unpack_from("=IHHII", answer)
+            if kind == 2 and sequence == self.sequence:
+                return -struct.unpack_from("=i", answer, 16)[0]
+
+
+HOSTILE = [
+    "buffer 4000000000p", "buffer 4gb", "buffer 1000000p", "buffer 0p", "up 0bit", "up 0mbit", "up 1bit",
+    "up 99999999999999999999gbit", "down 0bit", "up 1mbit", "interval 0s", "interval 1000000000s",
+    "ack-size 0b", "ack-size 4000000000b", "max-stretch 4gb", "max-gap 0s", "gamma nan", "gamma inf",
+    "gamma -1e308", "data-share 0", "data-share 1", "data-share 1e-300", "data-per-ack 0",
+    "overhead overhead 4000000000", "overhead mpu 9999", "overhead " + "ethernet " * 20, "ack-limit 0p",
+    "data-limit 4000000000p", "ack-limit 1000000p", "qdisc ", "qdisc", "", " ", "x", "no-such 1", "up \udcff",
+]
+
+
+def fuzz(device, count, seed):
+    """Random messages; prints how each error came, or what was none of those that are allowed."""
+    dice, netlink, seen = random.Random(seed), Netlink(), {}
+    names = "qdisc up down buffer shaped overhead ack-queue data-queue aqm service controller data-share " \
+        "interval ack-limit data-limit classifier buffer-split borrow max-stretch max-gap gamma utility".split()
+    values = "aq sad droptail fq red vaq afvq 1mbit 10mbit 50p 64kb true false default auto fifo af none shared " \
+        "wrr cbq 0.5 20ms 1500b size<=40 in-ratio separate docsis 1000000p 4gb 8kbit".split()
+
+    def one():
+        kind = dice.randrange(10)
+        if kind < 6:
+            return word(f"{dice.choice(names)} {dice.choice(values)}")
+        if kind == 6:
+            return attribute(SET, dice.choice(HOSTILE).encode(errors="surrogateescape") + b"\0")
+        if kind == 7:
+            return attribute(dice.randrange(65536), dice.randbytes(dice.randrange(300)))
+        if kind == 8:
+            return attribute(SET, dice.randbytes(dice.randrange(220)))
+        return attribute(SET, dice.randbytes(dice.randrange(20)), dice.randrange(400))
+
+    for text in HOSTILE:
+        answer = netlink.qdisc(device, attribute(SET, text.encode(errors="surrogateescape") + b"\0"))
+        seen[answer] = seen.get(answer, 0) + 1
+    for number in range(count):
+        if dice.randrange(4) == 0:
+            netlink.qdisc(device, None, delete=True)
+        options = b"".join(one() for _ in range(dice.choice((0, 1, 2, 3, 5, 80))))
+        options = options[: dice.randrange(len(options) + 1)] if dice.randrange(8) == 0 else options
+        answer = netlink.qdisc(device, options if dice.randrange(20) else None)
+        seen[answer] = seen.get(answer, 0) + 1
+    netlink.qdisc(device, None, delete=True)
+    print(" ".join(f"{errno.errorcode.get(code, code)}:{n}" for code, n in sorted(seen.items())))
+    return set(seen) <= {0, errno.EINVAL, errno.ENOMEM, errno.EMSGSIZE}
+
+
+if __name__ == "__main__":
+    # In a user namespace of its own, where anybody is root.
+    subprocess.run("ip link add f0 type dummy && ip link set f0 up", shell=True, check=True)
+    sys.exit(0 if fuzz("f0", int(sys.argv[1]), int(sys.argv[2])) else 1)
