@@ -1,15 +1,18 @@
 """Kernel TCP and UDP through namespaces of the guest: home - path - servers, 25 ms each way.
 
 The uplink's queue is at home's `h0`, the downlink's at the servers' `s0`; both stand before the path's
-delay. Run with a role, this file is one end of the flows.
+delay. The ends of the flows are forks of this process, so that none waits for files while time passes.
 """
 
+import ctypes
 import json
+import os
+import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
+import traceback
 
 HOME = {4: "10.0.1.1", 6: "fd01::1"}
 SERVER = {4: "10.0.2.1", 6: "fd02::1"}
@@ -48,16 +51,46 @@ def build():
             " net.ipv4.tcp_slow_start_after_idle=0 net.ipv4.tcp_congestion_control=cubic")
 
 
-def space(name, *arguments, **options):
-    """This file in a role, in a namespace."""
-    command = ["ip", "netns", "exec", name, sys.executable, __file__, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def wait_for(receiver):
-    """Until a receiver listens."""
-    if receiver and receiver.stdout.readline() != "ready\n":
-        raise RuntimeError("a receiver does not start")
+class End:
+    """A function in a namespace: a process of its own."""
+
+    def __init__(self, namespace, function, *arguments):
+        self.output, output = os.pipe()
+        self.process = os.fork()
+        if self.process:
+            os.close(output)
+            self.lines = os.fdopen(self.output)
+            return
+        try:
+            with open(f"/run/netns/{namespace}") as file:
+                if LIBC.setns(file.fileno(), 0):
+                    raise OSError(ctypes.get_errno(), "setns")
+            function(lambda value: os.write(output, (json.dumps(value) + "\n").encode()), *arguments)
+        except BaseException:
+            traceback.print_exc()
+        os._exit(0)
+
+    def ready(self):
+        """Waits until it listens."""
+        if self.lines.readline() != "\"ready\"\n":
+            raise RuntimeError("a receiver does not start")
+
+    def answer(self):
+        line = self.lines.readline()
+        self.wait()
+        if not line:
+            raise RuntimeError("an end of a flow ended early")
+        return json.loads(line)
+
+    def wait(self):
+        os.waitpid(self.process, 0)
+
+    def kill(self):
+        os.kill(self.process, signal.SIGKILL)
+        self.wait()
 
 
 class Late:
@@ -86,47 +119,40 @@ class Late:
 
 def flows(seconds, up=1, down=1, family=4, skip=3):
     """Goodput of TCP up and down in kbit/s, without the first `skip` seconds, and the lateness."""
-    receivers, senders = [], []
-    for count, sink, source, address in (
-        (up, "servers", "home", SERVER[family]), (down, "home", "servers", HOME[family])
-    ):
-        receivers.append(space(sink, "receive", family, count, seconds, skip) if count else None)
+    ways = [(up, "home", "servers", SERVER[family]), (down, "servers", "home", HOME[family])]
+    ways = [way for way in ways if way[0]]
+    receivers = [End(sink, receive, family, count, seconds, skip) for count, _, sink, _ in ways]
     for receiver in receivers:
-        wait_for(receiver)
+        receiver.ready()
+    senders = [End(source, send, family, address, count, seconds) for count, source, _, address in ways]
     with Late() as late:
-        for count, source, address in (
-            (up, "home", SERVER[family]), (down, "servers", HOME[family])
-        ):
-            if count:
-                senders.append(space(source, "send", family, address, count, seconds))
-        rates = [json.loads(r.communicate()[0]) if r else [] for r in receivers]
+        rates = [sum(receiver.answer()) for receiver in receivers]
     for sender in senders:
         sender.wait()
-    return sum(rates[0]), sum(rates[1]), late.p99()
+    return *rates, late.p99()
 
 
-def udp(source, sink, address, kbit, seconds, background=False):
+def udp(source, sink, address, kbit, seconds, meanwhile=lambda: None):
     """UDP of 1000-byte datagrams at a rate; answers with what arrives, in kbit/s."""
-    receiver = space(sink, "receive-udp", seconds)
-    wait_for(receiver)
-    sender = space(source, "send-udp", address, kbit, seconds)
-    if background:
-        return receiver, sender
+    receiver = End(sink, receive_udp, seconds)
+    receiver.ready()
+    sender = End(source, send_udp, address, kbit, seconds)
+    meanwhile()
     sender.wait()
-    return json.loads(receiver.communicate()[0])
+    return receiver.answer()
 
 
 def socket_family(family):
     return socket.AF_INET if int(family) == 4 else socket.AF_INET6
 
 
-def receive(family, count, seconds, skip):
+def receive(say, family, count, seconds, skip):
     listener = socket.socket(socket_family(family), socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("", PORT))
     listener.listen(64)
     listener.settimeout(20)
-    print("ready", flush=True)
+    say("ready")
     rates = []
 
     def read(connection):
@@ -150,10 +176,10 @@ def receive(family, count, seconds, skip):
         threads[-1].start()
     for thread in threads:
         thread.join()
-    print(json.dumps(rates), flush=True)
+    say(rates)
 
 
-def send(family, address, count, seconds):
+def send(_say, family, address, count, seconds):
     end = time.monotonic() + seconds + 0.5
     block = bytes(1 << 16)
 
@@ -175,13 +201,13 @@ def send(family, address, count, seconds):
         thread.join()
 
 
-def receive_udp(seconds):
+def receive_udp(say, seconds):
     receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     receiver.bind(("", PORT + 1))
     receiver.settimeout(0.5)
-    print("ready", flush=True)
+    say("ready")
     got, first, last, end = 0, None, None, time.monotonic() + seconds + 4
-    while time.monotonic() < end:
+    while time.monotonic() < end and not (last and time.monotonic() > last + 1.5):
         try:
             data = receiver.recv(2000)
         except TimeoutError:
@@ -190,10 +216,10 @@ def receive_udp(seconds):
         first = first or last
         got += len(data) + 42
     span = (last - first) if first and last > first else 1
-    print(json.dumps(got * 8 / span / 1e3), flush=True)
+    say(got * 8 / span / 1e3)
 
 
-def send_udp(address, kbit, seconds):
+def send_udp(_say, address, kbit, seconds):
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     start, sent = time.monotonic(), 0
     gap = 1042 * 8 / (kbit * 1e3)
@@ -206,15 +232,3 @@ def send_udp(address, kbit, seconds):
         except OSError:
             time.sleep(0.001)
         sent += 1
-
-
-if __name__ == "__main__":
-    role, *rest = sys.argv[1:]
-    if role == "receive":
-        receive(rest[0], int(rest[1]), float(rest[2]), float(rest[3]))
-    elif role == "send":
-        send(rest[0], rest[1], int(rest[2]), float(rest[3]))
-    elif role == "receive-udp":
-        receive_udp(float(rest[0]))
-    elif role == "send-udp":
-        send_udp(rest[0], float(rest[1]), float(rest[2]))

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* One qdisc, as packets.c and qdisc.c share it. */
+#ifndef ASYMQ_SCHED_H
+#define ASYMQ_SCHED_H
+
+#include <linux/netfilter.h>
+#include <net/pkt_sched.h>
+#include "asymq.h"
+
+#define ASYMQ_PREFIX 256
+
+struct asymq_sched {
+	spinlock_t lock;
+	struct asymq_instance *instance;	/* NULL after a fault */
+	struct asymq_instance *before;		/* the same even then: what was given */
+	struct asymq_arena arena;
+	struct sk_buff_head waiting;
+	struct qdisc_watchdog watchdog;
+	struct Qdisc *sch;
+
+	u64 rate;	/* bit/s; 0 for no shaper */
+	u32 limit;	/* packets, of the FIFO after a fault */
+	u64 free_at;	/* of that FIFO */
+	u32 faults;	/* since the last change */
+	bool observes;
+
+	/* During one call of Rust's. */
+	struct sk_buff *arriving;
+	struct sk_buff **to_free;
+	struct sk_buff *gone;
+	bool arriving_gone;
+	bool arriving_filtered;
+	unsigned int gone_packets;
+	unsigned int gone_bytes;
+
+	/* Gone while nothing waited, so that parents could not be told yet. */
+	unsigned int untold_packets;
+	unsigned int untold_bytes;
+
+	struct nf_hook_ops hook;
+	bool hooked;
+	u8 scratch[ASYMQ_PREFIX] __aligned(8);
+};
+
+/* packets.c. The caller has the lock, unless it says otherwise. */
+
+/* Rust is not asked again before the next change. */
+void asymq_fault(struct asymq_sched *q);
+/* Offers a packet, which joins those that wait. */
+void asymq_offer(struct asymq_sched *q, u64 now, struct sk_buff *skb);
+/* Without the lock: frees what left while nobody took it. */
+void asymq_free_gone(struct sk_buff *gone);
+/* Without the lock: the reverse path. */
+int asymq_hook(struct asymq_sched *q);
+void asymq_unhook(struct asymq_sched *q);
+/* Without the lock: the qdisc's operations. */
+int asymq_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free);
+struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch);
+void asymq_qdisc_reset(struct Qdisc *sch);
+
+#endif
