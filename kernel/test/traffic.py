@@ -1,7 +1,7 @@
-"""Kernel TCP and UDP through namespaces of the guest: home - path - servers, 25 ms each way.
+"""Kernel TCP and UDP through namespaces of the guest: hosts - home - path - servers, 25 ms each way.
 
-The uplink's queue is at home's `h0`, the downlink's at the servers' `s0`; both stand before the path's
-delay. The ends of the flows are forks of this process, so that none waits for files while time passes.
+`home` is a router whose `h0` has the uplink's queue, so that no sender sees what waits there (TCP small
+queues); the downlink's is at the path's `m0`, beyond the delay. The ends of the flows are forks of this process, so that none waits for files while time passes.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 
-HOME = {4: "10.0.1.1", 6: "fd01::1"}
+HOME = {4: "10.0.0.1", 6: "fd00::1"}
 SERVER = {4: "10.0.2.1", 6: "fd02::1"}
 PORT = 5000
 
@@ -26,28 +26,39 @@ def run(command, check=True):
     return done
 
 
+# Namespace, interface, its peer's namespace and name, and the number of their network; the first has
+# its address 1, the second 2.
+WIRES = [
+    ("hosts", "a0", "home", "r0", 0),
+    ("home", "h0", "path", "m0", 1),
+    ("servers", "s0", "path", "m1", 2),
+]
+ROUTES = [("hosts", "default", 0, 2), ("home", "default", 1, 2), ("servers", "default", 2, 2), ("path", 0, 1, 1)]
+
+
+def routes():
+    for name, to, net, host in ROUTES:
+        v4, v6 = ("default", "default") if to == "default" else (f"10.0.{to}.0/24", f"fd0{to}::/64")
+        run(f"ip -n {name} route replace {v4} via 10.0.{net}.{host}; ip -n {name} -6 route replace {v6} via fd0{net}::{host}")
+
+
 def build():
-    for name in ("home", "path", "servers"):
+    for name in ("hosts", "home", "path", "servers"):
         run(f"ip netns add {name}; ip -n {name} link set lo up")
-    for left, end, right, other in (("home", "h0", "path", "m0"), ("servers", "s0", "path", "m1")):
+        run(f"ip netns exec {name} sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1"
+            " net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0"
+            " net.ipv6.conf.all.keep_addr_on_down=1 net.ipv6.conf.default.keep_addr_on_down=1")
+    for left, end, right, other, net in WIRES:
         run(f"ip -n {left} link add {end} type veth peer name {other} netns {right}")
-        run(f"ip -n {left} link set {end} up; ip -n {right} link set {other} up")
-    for space, device, v4, v6, net in (
-        ("home", "h0", HOME[4], HOME[6], 1),
-        ("path", "m0", "10.0.1.2", "fd01::2", 1),
-        ("servers", "s0", SERVER[4], SERVER[6], 2),
-        ("path", "m1", "10.0.2.2", "fd02::2", 2),
-    ):
-        run(f"ip -n {space} addr add {v4}/24 dev {device}")
-        run(f"ip -n {space} addr add {v6}/64 dev {device} nodad")
-        if space != "path":
-            run(f"ip -n {space} route add default via 10.0.{net}.2")
-            run(f"ip -n {space} -6 route add default via fd0{net}::2")
-    run("ip netns exec path sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1")
-    for device in ("m0", "m1"):
-        run(f"tc -n path qdisc add dev {device} root netem delay 25ms limit 20000")
-    for space in ("home", "servers"):
-        run(f"ip netns exec {space} sysctl -qw net.ipv4.tcp_no_metrics_save=1"
+        for name, device, host in ((left, end, 1), (right, other, 2)):
+            run(f"ip -n {name} link set {device} up")
+            run(f"ip -n {name} addr add 10.0.{net}.{host}/24 dev {device}")
+            run(f"ip -n {name} addr add fd0{net}::{host}/64 dev {device} nodad")
+    routes()
+    run("tc -n path qdisc add dev m1 root netem delay 25ms limit 20000")
+    run("tc -n servers qdisc add dev s0 root netem delay 25ms limit 20000")
+    for name in ("hosts", "servers"):
+        run(f"ip netns exec {name} sysctl -qw net.ipv4.tcp_no_metrics_save=1"
             " net.ipv4.tcp_slow_start_after_idle=0 net.ipv4.tcp_congestion_control=cubic")
 
 
@@ -119,7 +130,7 @@ class Late:
 
 def flows(seconds, up=1, down=1, family=4, skip=3):
     """Goodput of TCP up and down in kbit/s, without the first `skip` seconds, and the lateness."""
-    ways = [(up, "home", "servers", SERVER[family]), (down, "servers", "home", HOME[family])]
+    ways = [(up, "hosts", "servers", SERVER[family]), (down, "servers", "hosts", HOME[family])]
     ways = [way for way in ways if way[0]]
     receivers = [End(sink, receive, family, count, seconds, skip) for count, _, sink, _ in ways]
     for receiver in receivers:
