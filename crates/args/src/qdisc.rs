@@ -112,7 +112,8 @@ fn help(listing: &Listing, parameter: &Parameter) -> String {
     for entry in &listing.entries {
         let own = entry.parameters.iter();
         for own in own.filter(|own| own.name == parameter.name) {
-            add(default_words(&own.default), entry.name);
+            let ours = entry.our(own.name);
+            add(ours.unwrap_or(own.default.words()), entry.name);
         }
         let brought = entry.brings.iter().filter(|_| entry.role != Role::Qdisc);
         for (_, value) in brought.filter(|(name, _)| *name == parameter.name) {

@@ -6,7 +6,7 @@ use crate::file::{ScenarioError, ScenarioFile, text_of};
 use crate::listing::qdisc_choice;
 use crate::qdisc::{QdiscParams, downlink_parameter};
 use crate::simulated::{self, SimulatedArgs};
-use asymq_core::catalog::{Catalog, Config, Params, Place, Role, Standard, resolve};
+use asymq_core::catalog::{Catalog, Config, Params, Place, Readings, Role, Standard, resolve_by};
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use asymq_scenario::{AckPolicy, RateTrace, RttRange, Scenario, Tcp, UdpBurst};
 use clap::Args;
@@ -51,6 +51,9 @@ pub struct ScenarioArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub qdisc_params: QdiscParams,
+    /// Whose values of its parameters are used where none is given: the papers' to the letter, or ours with safety bounds [default: ours].
+    #[arg(long, value_name = "papers|ours")]
+    pub readings: Option<Readings>,
     /// Discipline at the downlink [default: droptail].
     #[arg(long, value_name = "NAME", value_parser = qdisc_choice(None))]
     pub qdisc_down: Option<String>,
@@ -126,6 +129,7 @@ impl ScenarioArgs {
             buffer_down: self.buffer_down.or(other.buffer_down),
             qdisc: self.qdisc.or(other.qdisc),
             qdisc_params: self.qdisc_params.or(other.qdisc_params),
+            readings: self.readings.or(other.readings),
             qdisc_down: self.qdisc_down.or(other.qdisc_down),
             param_down: match self.param_down.is_empty() {
                 true => other.param_down,
@@ -231,13 +235,14 @@ impl ScenarioArgs {
             false => sizes(defaults.headers, mss.saturating_add(40)),
         }
         .with("data-per-ack", defaults.data_per_ack);
+        let readings = args.readings.unwrap_or_default();
         let discipline = |name: &str, given: &Params, link, reverse, buffer| {
             let place = Place {
                 link,
                 reverse,
                 limit: Scenario::waiting_limit(buffer),
             };
-            resolve(catalog, name, given, &surroundings, place)
+            resolve_by(readings, catalog, name, given, &surroundings, place)
                 .map_err(|error| ScenarioError::Value(error.into()))
         };
         let name = args.qdisc.as_deref().unwrap_or("aq");

@@ -129,6 +129,7 @@ fn a_regenerator_allocates_nothing_after_construction() {
             factor: 2,
             segment: 100,
             paced,
+            ..RegeneratorParams::default()
         };
         let mut regenerator = Regenerator::new(params).unwrap();
         let count = allocations(|| {

@@ -2,7 +2,7 @@
 //! right; a change is reviewed as a diff after
 //! `ASYMQ_GOLDEN=write cargo test -p asymq-core --test golden`.
 
-use asymq_core::catalog::{Catalog, Role, Standard};
+use asymq_core::catalog::{Catalog, Config, Readings, Role, Standard};
 use asymq_laws::golden;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,19 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-fn file_name(discipline: &str) -> String {
-    format!("{}.txt", discipline.replace('/', "_"))
+/// Every discipline as it comes, and to the letter of its paper where that is another.
+fn configs() -> Vec<(String, Config)> {
+    let mut configs = Vec::new();
+    for entry in Standard.of_role(Role::Qdisc) {
+        let by = |readings| golden::config_by(readings, &Standard, entry.name).unwrap();
+        let (ours, papers) = (by(Readings::Ours), by(Readings::Papers));
+        let name = entry.name.replace('/', "_");
+        if papers != ours {
+            configs.push((format!("{name}-papers.txt"), papers));
+        }
+        configs.push((format!("{name}.txt"), ours));
+    }
+    configs
 }
 
 fn writes() -> bool {
@@ -22,15 +33,14 @@ fn writes() -> bool {
 #[test]
 fn every_discipline_treats_the_shared_trace_as_recorded() {
     let mut wrong = Vec::new();
-    for entry in Standard.of_role(Role::Qdisc) {
-        let path = folder().join(file_name(entry.name));
-        let config = golden::config(&Standard, entry.name).unwrap();
+    for (name, config) in configs() {
+        let path = folder().join(&name);
         let now = golden::trace(&Standard, &config);
         if writes() {
             std::fs::write(&path, &now).unwrap();
         }
         let Ok(recorded) = std::fs::read_to_string(&path) else {
-            wrong.push(format!("{}: {} is missing", entry.name, path.display()));
+            wrong.push(format!("{name}: {} is missing", path.display()));
             continue;
         };
         let differs = now
@@ -38,9 +48,9 @@ fn every_discipline_treats_the_shared_trace_as_recorded() {
             .zip(recorded.lines())
             .find(|(now, then)| now != then);
         if let Some((now, then)) = differs {
-            wrong.push(format!("{}: now '{now}', recorded '{then}'", entry.name));
+            wrong.push(format!("{name}: now '{now}', recorded '{then}'"));
         } else if now != recorded {
-            wrong.push(format!("{}: another length", entry.name));
+            wrong.push(format!("{name}: another length"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -48,11 +58,7 @@ fn every_discipline_treats_the_shared_trace_as_recorded() {
 
 #[test]
 fn every_golden_trace_is_of_a_discipline() {
-    let names: BTreeSet<String> = Standard
-        .of_role(Role::Qdisc)
-        .iter()
-        .map(|entry| file_name(entry.name))
-        .collect();
+    let names: BTreeSet<String> = configs().into_iter().map(|(name, _)| name).collect();
     for file in std::fs::read_dir(folder()).unwrap() {
         let file = file.unwrap().file_name().into_string().unwrap();
         assert!(names.contains(&file), "{file} is of no discipline");

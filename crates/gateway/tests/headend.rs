@@ -29,6 +29,7 @@ fn headend(paced: bool) -> LinkConfig {
             factor: 1,
             segment: SEGMENT,
             paced,
+            ..RegeneratorParams::default()
         }),
         downlink: Stage::AtOnce,
     }

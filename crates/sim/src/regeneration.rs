@@ -24,6 +24,8 @@ impl<O: Options> Regeneration<O> {
             factor: scenario.regenerate,
             segment: scenario.payload(),
             paced: scenario.regenerate_paced,
+            max_gap: scenario.down.tx_time(scenario.mss + scenario.header)
+                / u64::from(scenario.regenerate),
         })?;
         Ok(Some(Box::new(Self { regenerator })))
     }

@@ -376,11 +376,15 @@ impl LinkArgs {
                 discipline(name, &self.qdisc_params.0, up, down, buffer)?
             }
             (Role::Headend, 0) => Stage::AtOnce,
-            (Role::Headend, factor) => Stage::Regenerator(RegeneratorParams {
-                factor,
-                segment: self.mss.map_or(1460, |mss| mss.0.clamp(1, 65_535) as u32),
-                paced: !self.at_once.unwrap_or(false),
-            }),
+            (Role::Headend, factor) => {
+                let segment = self.mss.map_or(1460, |mss| mss.0.clamp(1, 65_535) as u32);
+                Stage::Regenerator(RegeneratorParams {
+                    factor,
+                    segment,
+                    paced: !self.at_once.unwrap_or(false),
+                    max_gap: down.tx_time(segment + 40) / u64::from(factor),
+                })
+            }
         };
         let downlink = match self.qdisc_down.as_deref() {
             None | Some(NONE) => Stage::AtOnce,

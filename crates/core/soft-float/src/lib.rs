@@ -10,7 +10,7 @@ use asymq_core::classify::Classifier;
 use asymq_core::decide::aqm::{Aqm, Red, RedParams};
 use asymq_core::decide::control::{Controller, Levels, Needs, Settings, Signals, Step};
 use asymq_core::decide::service::{
-    AckCredit, AcksFirst, CreditPer, InOrder, PacedShares, RoundRobin, Service, WeightedBytes,
+    AckCredit, AcksFirst, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin, Service, WeightedBytes,
 };
 use asymq_core::frame::{FlowKey, ack_info, mark_ce, parse, rewrite_ack};
 use asymq_core::hold::{
@@ -121,10 +121,14 @@ fn service(kind: u8, link: Rate) -> Box<dyn Service + Send> {
     match kind % 6 {
         0 => Box::new(InOrder),
         1 => Box::new(AcksFirst),
-        2 => Box::new(RoundRobin::default()),
+        2 => Box::new(RoundRobin::new(black_box(Share::HALF))),
         3 => Box::new(WeightedBytes::new(black_box(Share::HALF))),
-        4 => Box::new(PacedShares::new(link, black_box(Share::HALF))),
-        _ => Box::new(AckCredit::new(CreditPer::Byte, link, link, 100_000)),
+        4 => Box::new(PacedShares::new(
+            link,
+            black_box(Share::HALF),
+            MadeUp::Other,
+        )),
+        _ => Box::new(AckCredit::new(CreditPer::Byte(1500), link, link, 100_000)),
     }
 }
 

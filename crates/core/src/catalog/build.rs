@@ -11,11 +11,12 @@ use crate::control::{
 use crate::decide::aqm::{Aqm, Red, RedParams, Step};
 use crate::decide::classify::Classifier;
 use crate::decide::service::{
-    AckCredit, AcksFirst, CreditPer, InOrder, PacedShares, RoundRobin, Service, WeightedBytes,
+    AckCredit, AcksFirst, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin, Service,
+    WeightedBytes,
 };
 use crate::hold::{AckFilter, BuildError, Fifo, FilterBounds, FlowQueues, Survivor};
 use crate::packet::Packet;
-use crate::units::{Bytes, Limit, Share};
+use crate::units::{Bytes, Duration, Limit, Share};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -34,22 +35,30 @@ impl Catalog for Standard {
         config: &Config,
         limit: Limit,
     ) -> Result<BoxedQueue<P>, BuildError> {
-        let bounds = || -> Result<FilterBounds, BuildError> {
-            Ok(FilterBounds {
-                max_stretch: bytes(config, "max-stretch")?,
-                ..FilterBounds::default()
-            })
+        let max_stretch = || match config.text("max-stretch")? {
+            "none" => Ok(u32::MAX),
+            _ => bytes(config, "max-stretch"),
+        };
+        let max_gap = || match config.text("max-gap")? {
+            "none" => Ok(Duration::MAX),
+            _ => config.get("max-gap"),
         };
         Ok(match config.text(role.key())? {
             "fifo" => Box::new(Fifo::new(limit)?),
             "af" => {
                 let bounds = FilterBounds {
-                    max_gap: config.get("max-gap")?,
-                    ..bounds()?
+                    max_stretch: max_stretch()?,
+                    max_gap: max_gap()?,
                 };
                 Box::new(AckFilter::new(Survivor::AtTail, bounds, limit)?)
             }
-            "sad" => Box::new(AckFilter::new(Survivor::InSlot, bounds()?, limit)?),
+            "sad" => {
+                let bounds = FilterBounds {
+                    max_stretch: max_stretch()?,
+                    max_gap: Duration::MAX,
+                };
+                Box::new(AckFilter::new(Survivor::InSlot, bounds, limit)?)
+            }
             "fq" => Box::new(FlowQueues::new(limit)?),
             _ => return Err(config.unknown(role.key())),
         })
@@ -90,27 +99,26 @@ impl Catalog for Standard {
         Ok(match config.text("service")? {
             "shared" => Box::new(InOrder),
             "acks-first" => Box::new(AcksFirst),
-            "prr" => Box::new(RoundRobin::default()),
+            "prr" => Box::new(RoundRobin::new(data_share(config)?)),
+            "wrr" | "cbq" if config.get("borrow")? => {
+                Box::new(WeightedBytes::new(data_share(config)?))
+            }
             "wrr" | "cbq" => {
-                // A controller that moves the share starts with one of its own.
-                let share = match config.params.get("data-share") {
-                    Some(_) => config.get("data-share")?,
-                    None => Share::HALF,
+                let made_up = match config.text("made-up")? {
+                    "other" => MadeUp::Other,
+                    _ => MadeUp::Own,
                 };
-                match config.get("borrow")? {
-                    true => Box::new(WeightedBytes::new(share)),
-                    false => Box::new(PacedShares::new(config.link, share)),
-                }
+                Box::new(PacedShares::new(config.link, data_share(config)?, made_up))
             }
             "vaq" => {
                 let per = match config.text("credit")? {
                     "segment" => CreditPer::Segment(bytes(config, "data-size")?),
-                    _ => CreditPer::Byte,
+                    "payload" => CreditPer::Payload,
+                    _ => CreditPer::Byte(bytes(config, "data-size")?),
                 };
-                // As much as a full data queue could spend.
-                let max = match config.get("data-limit").unwrap_or(config.limit) {
-                    Limit::Packets(packets) => u64::from(packets) * 1500,
-                    Limit::Bytes(bytes) => bytes,
+                let max = match config.text("max-credit")? {
+                    "none" => u64::MAX,
+                    _ => config.get::<Bytes>("max-credit")?.0,
                 };
                 Box::new(AckCredit::new(per, config.link, config.reverse, max))
             }
@@ -149,6 +157,14 @@ fn bytes(config: &Config, name: &str) -> Result<u32, BuildError> {
     Ok(bytes.min(u64::from(u32::MAX)) as u32)
 }
 
+/// Data's share. A controller that moves it starts with one of its own.
+fn data_share(config: &Config) -> Result<Share, BuildError> {
+    match config.params.get("data-share") {
+        Some(_) => config.get("data-share"),
+        None => Ok(Share::HALF),
+    }
+}
+
 fn aq_params(config: &Config) -> Result<AqParams, BuildError> {
     Ok(AqParams {
         up: config.get("configured-rate")?,
@@ -182,6 +198,7 @@ fn gradient(config: &Config, meter: DownloadMeter) -> Result<StartedController, 
         gamma: config.get("gamma")?,
         utility,
         meter,
+        min_share: config.get("min-share")?,
     };
     let gradient = Gradient::new(params);
     Ok((Box::new(gradient), Some(Gradient::INITIAL_SHARE)))

@@ -1,6 +1,6 @@
 //! The disciplines: each a short choice of parts, to be held against its text.
 
-use super::entry::{Entry, Group, Role};
+use super::entry::{Entry, Group, Ours, Role};
 
 const fn paper(name: &'static str, title: &'static str, summary: &'static str) -> Entry {
     Entry {
@@ -59,7 +59,11 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     Entry {
         source: "DCBQ's comparison",
         brings: &[("service", "prr")],
-        ..paper("prr", "PRR", "One packet of each class in turn")
+        ..paper(
+            "prr",
+            "PRR",
+            "Packets of each class in the ratio of the weights, in turn at equal ones",
+        )
     },
     Entry {
         source: "ACQ's and DCBQ's comparison",
@@ -81,7 +85,16 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     },
     Entry {
         source: "AQ, sec. 3",
-        brings: &[("service", "wrr"), ("controller", "aq")],
+        brings: &[
+            ("service", "wrr"),
+            ("controller", "aq"),
+            ("classifier", "size<=40"),
+        ],
+        ours: &[Ours {
+            parameter: "classifier",
+            value: "pure-ack",
+            why: "ACKs with options are longer than 40 bytes, and other packets shorter",
+        }],
         ..paper(
             "aq",
             "AQ",
@@ -112,21 +125,18 @@ pub(super) static DISCIPLINES: &[Entry] = &[
         ..paper(
             "dcbq",
             "DCBQ",
-            "The same, with the download measured by the number of ACKs",
+            "The same, with the download measured by the number of ACKs that arrive",
         )
     },
     Entry {
-        source: "DCBQ, sec. 4.3",
-        brings: &[
-            ("service", "cbq"),
-            ("controller", "dcbq"),
-            ("data-per-ack", "2"),
-        ],
-        ..paper(
-            "e-dcbq",
-            "E-DCBQ",
-            "DCBQ where receivers delay their ACKs: each stands for two packets",
-        )
+        source: "DCBQ, sec. 5.2",
+        brings: &[("service", "cbq"), ("controller", "dcbq")],
+        ours: &[Ours {
+            parameter: "data-per-ack",
+            value: "2",
+            why: "A delayed ACK stands for two packets; eq. 3 counts one",
+        }],
+        ..paper("e-dcbq", "E-DCBQ", "DCBQ where receivers delay their ACKs")
     },
     Entry {
         source: "VAQ, sec. 4",

@@ -77,6 +77,18 @@ pub enum Group {
     Other,
 }
 
+/// A value of ours where the paper has another, or none: a safety bound, or a reading that works
+/// better.
+#[derive(Clone, Copy, Debug)]
+pub struct Ours {
+    /// The parameter.
+    pub parameter: &'static str,
+    /// Its value.
+    pub value: &'static str,
+    /// Why, in a line without a full stop.
+    pub why: &'static str,
+}
+
 /// A discipline or a part, as the catalog knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -94,6 +106,9 @@ pub struct Entry {
     pub group: Group,
     /// Values of parameters that it brings, its parts among them; what the user gives goes first.
     pub brings: &'static [(&'static str, &'static str)],
+    /// What of its text is not run where safety or a better reading goes first; see
+    /// [`Readings`](super::Readings).
+    pub ours: &'static [Ours],
     /// Its own parameters, each after those that its default needs.
     pub parameters: &'static [Parameter],
     /// Parameters of other parts that it sets itself, so that they cannot be given.
@@ -113,9 +128,17 @@ impl Entry {
             source: "",
             group: Group::Other,
             brings: &[],
+            ours: &[],
             parameters: &[],
             moves: &[],
             regenerates: false,
         }
+    }
+
+    /// Our value of a parameter, where it has one.
+    pub fn our(&self, parameter: &str) -> Option<&'static str> {
+        let mut ours = self.ours.iter();
+        ours.find(|ours| ours.parameter == parameter)
+            .map(|ours| ours.value)
     }
 }

@@ -18,11 +18,11 @@ mod resolve;
 pub use build::Standard;
 pub use compose::compose;
 pub use config::Config;
-pub use entry::{Entry, Group, Role};
+pub use entry::{Entry, Group, Ours, Role};
 pub use parameter::{Context, Default, Kind, Parameter};
 pub use params::Params;
 pub use real::{default_buffer, link_rate, surroundings};
-pub use resolve::{ConfigError, Place, known_parameters, resolve};
+pub use resolve::{ConfigError, Place, Readings, known_parameters, resolve, resolve_by};
 
 use crate::decide::aqm::Aqm;
 use crate::decide::classify::Classifier;

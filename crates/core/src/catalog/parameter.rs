@@ -75,7 +75,7 @@ impl Default {
 }
 
 /// A value in canonical form: as its own type prints it.
-fn canonical<T: FromStr<Err: Display> + Display>(text: &str) -> Result<String, String> {
+pub(super) fn canonical<T: FromStr<Err: Display> + Display>(text: &str) -> Result<String, String> {
     text.parse::<T>()
         .map(|value| value.to_string())
         .map_err(|error| error.to_string())

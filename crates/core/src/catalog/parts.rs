@@ -1,9 +1,12 @@
 //! The parts, and their parameters.
 
-use super::entry::{Entry, Role};
-use super::parameter::{Context, Default, Kind, Parameter};
+use super::entry::{Entry, Ours, Role};
+use super::parameter::{Context, Default, Kind, Parameter, canonical};
+use crate::units::{Bytes, Duration};
 use alloc::format;
 use alloc::string::{String, ToString};
+use core::fmt::Display;
+use core::str::FromStr;
 
 /// Parameters of every discipline that is made of parts.
 pub(super) const COMMON: &[Parameter] = &[
@@ -62,16 +65,36 @@ pub(super) fn size_of_classifier(text: &str) -> Option<u32> {
 
 const MAX_STRETCH: Parameter = Parameter {
     name: "max-stretch",
-    help: "Maximum bytes that filtering may leave between two ACKs of a flow",
-    kind: Kind::Size(0, 1 << 30),
-    default: Default::Text("93440b"),
+    help: "Maximum bytes that filtering may leave between two ACKs of a flow, or none",
+    kind: Kind::Text("SIZE|none", or_none::<Bytes>),
+    default: Default::Text("none"),
 };
 
 const MAX_GAP: Parameter = Parameter {
     name: "max-gap",
-    help: "Maximum time that filtering may leave between two ACKs of a flow",
-    kind: Kind::Time,
-    default: Default::Text("50ms"),
+    help: "Maximum time that filtering may leave between two ACKs of a flow, or none",
+    kind: Kind::Text("TIME|none", or_none::<Duration>),
+    default: Default::Text("none"),
+};
+
+/// A value in canonical form, or `none`.
+fn or_none<T: FromStr<Err: Display> + Display>(text: &str) -> Result<String, String> {
+    match text {
+        "none" => Ok(text.into()),
+        _ => canonical::<T>(text).map_err(|error| format!("{error}, or none")),
+    }
+}
+
+const OUR_STRETCH: Ours = Ours {
+    parameter: "max-stretch",
+    value: "93440b",
+    why: "64 segments: a sender gets its clock, and answers one ACK with no longer burst",
+};
+
+const OUR_GAP: Ours = Ours {
+    parameter: "max-gap",
+    value: "50ms",
+    why: "Each later ACK moves to the tail, and a steady flow's might never leave",
 };
 
 const ECN: Parameter = Parameter {
@@ -104,10 +127,49 @@ const fn borrow(default: &'static str) -> Parameter {
     }
 }
 
+const MADE_UP: Parameter = Parameter {
+    name: "made-up",
+    help: "What a class without borrowing makes up after a wait: a packet's time of its own, or the other's too",
+    kind: Kind::Words(&["own", "other"]),
+    default: Default::Text("own"),
+};
+
+const OUR_MADE_UP: Ours = Ours {
+    parameter: "made-up",
+    value: "other",
+    why: "A class of short packets gets its share whatever the length of the other's",
+};
+
+const MIN_SHARE: Parameter = Parameter {
+    name: "min-share",
+    help: "Least share that the controller leaves to a class",
+    kind: Kind::Number(0.0, 0.5),
+    default: Default::Text("0"),
+};
+
+const OUR_MIN_SHARE: Ours = Ours {
+    parameter: "min-share",
+    value: "0.05",
+    why: "A class without service shows no gradient, and the rule does not give it back",
+};
+
+const MAX_CREDIT: Parameter = Parameter {
+    name: "max-credit",
+    help: "Maximum unspent credit, or none",
+    kind: Kind::Text("SIZE|none", or_none::<Bytes>),
+    default: Default::Text("none"),
+};
+
+const OUR_MAX_CREDIT: Ours = Ours {
+    parameter: "max-credit",
+    value: "150000b",
+    why: "What a full data queue can spend: after a long download an upload would shut ACKs out for minutes",
+};
+
 const CREDIT: Parameter = Parameter {
     name: "credit",
-    help: "What earns credit: every byte acknowledged (the text) or every ACK, one segment (the paper's figures)",
-    kind: Kind::Words(&["byte", "segment"]),
+    help: "What earns credit: every byte acknowledged with its packets' headers (the text), without them, or every ACK one segment (the paper's figures)",
+    kind: Kind::Words(&["byte", "payload", "segment"]),
     default: Default::Text("byte"),
 };
 
@@ -192,9 +254,9 @@ fn utility(text: &str) -> Result<String, String> {
 
 const BEYOND_LIMIT: Parameter = Parameter {
     name: "beyond-limit",
-    help: "What AQ does where its eq. 11 fails: halve the uplink, or as in the paper",
-    kind: Kind::Words(&["equal-shares", "starve-acks"]),
-    default: Default::Text("equal-shares"),
+    help: "What AQ does where its eq. 11 fails: as in the paper's figures, or halve the uplink",
+    kind: Kind::Words(&["starve-acks", "equal-shares"]),
+    default: Default::Text("starve-acks"),
 };
 
 const CONFIGURED_RATE: Parameter = Parameter {
@@ -229,6 +291,7 @@ pub(super) static PARTS: &[Entry] = &[
     Entry {
         source: "RFC 3449, sec. 5.2.1",
         parameters: &[MAX_STRETCH, MAX_GAP],
+        ours: &[OUR_STRETCH, OUR_GAP],
         ..part(
             Role::AckQueue,
             "af",
@@ -238,6 +301,7 @@ pub(super) static PARTS: &[Entry] = &[
     Entry {
         source: "SAD, sec. 3",
         parameters: &[MAX_STRETCH],
+        ours: &[OUR_STRETCH],
         ..part(
             Role::AckQueue,
             "sad",
@@ -290,12 +354,18 @@ pub(super) static PARTS: &[Entry] = &[
         ..part(Role::Service, "acks-first", "ACKs first")
     },
     Entry {
-        source: "DCBQ, sec. 5",
-        ..part(Role::Service, "prr", "Packets in turn")
+        source: "DCBQ, sec. 5.1",
+        parameters: &[DATA_SHARE],
+        ..part(
+            Role::Service,
+            "prr",
+            "Packets in the ratio of the shares, in turn at a half",
+        )
     },
     Entry {
         source: "ACQ, sec. 3; DCBQ, sec. 5",
-        parameters: &[DATA_SHARE, borrow("true")],
+        parameters: &[DATA_SHARE, borrow("true"), MADE_UP],
+        ours: &[OUR_MADE_UP],
         ..part(
             Role::Service,
             "wrr",
@@ -304,7 +374,8 @@ pub(super) static PARTS: &[Entry] = &[
     },
     Entry {
         source: "ACQ, sec. 3; SAD, sec. 4.2",
-        parameters: &[DATA_SHARE, borrow("false")],
+        parameters: &[DATA_SHARE, borrow("false"), MADE_UP],
+        ours: &[OUR_MADE_UP],
         ..part(
             Role::Service,
             "cbq",
@@ -314,13 +385,19 @@ pub(super) static PARTS: &[Entry] = &[
     Entry {
         source: "VAQ, sec. 4",
         brings: &[("ack-limit", "10p"), ("data-limit", "100p")],
-        parameters: &[CREDIT, DATA_SIZE],
+        parameters: &[CREDIT, DATA_SIZE, MAX_CREDIT],
+        ours: &[OUR_MAX_CREDIT],
         ..part(Role::Service, "vaq", "By credit that ACKs earn")
     },
     part(Role::Controller, "none", "Nothing moves"),
     Entry {
         source: "AQ, sec. 3",
         brings: &[("buffer-split", "in-ratio")],
+        ours: &[Ours {
+            parameter: "beyond-limit",
+            value: "equal-shares",
+            why: "The download keeps most of its rate, where the paper's stands still",
+        }],
         moves: &["data-share"],
         parameters: &[
             CONFIGURED_RATE,
@@ -339,7 +416,8 @@ pub(super) static PARTS: &[Entry] = &[
     Entry {
         source: "ACQ, sec. 3.1",
         moves: &["data-share"],
-        parameters: &[interval("10s"), gamma("50"), UTILITY],
+        parameters: &[interval("10s"), gamma("50"), UTILITY, MIN_SHARE],
+        ours: &[OUR_MIN_SHARE],
         ..part(
             Role::Controller,
             "acq",
@@ -353,9 +431,11 @@ pub(super) static PARTS: &[Entry] = &[
             interval("5s"),
             gamma("10"),
             UTILITY,
+            MIN_SHARE,
             DATA_SIZE,
             GIVEN_DATA_PER_ACK,
         ],
+        ours: &[OUR_MIN_SHARE],
         ..part(
             Role::Controller,
             "dcbq",

@@ -35,7 +35,7 @@ pub enum DownloadMeter {
     /// Bytes they acknowledge (ACQ).
     #[default]
     AckedBytes,
-    /// So many bytes for each ACK (DCBQ, eq. 3).
+    /// So many bytes for each ACK that arrives (DCBQ, eq. 3).
     PerAck(f64),
 }
 
@@ -54,11 +54,10 @@ pub struct GradientParams {
     pub utility: Utility,
     /// How the download is measured.
     pub meter: DownloadMeter,
+    /// Neither class gets less of the link, from 0 (the papers') to a half. A class without service
+    /// shows no gradient, and the rule does not give it back.
+    pub min_share: f64,
 }
-
-/// The share is kept within these, so that neither class is shut out for good: a class without
-/// service shows no gradient, and the rule would never give it back.
-const SHARES: (f64, f64) = (0.05, 0.95);
 
 /// The controller: ACQ, eq. 1; DCBQ, eq. 11.
 #[derive(Clone, Debug)]
@@ -88,7 +87,7 @@ impl Gradient {
         }
         let download = match self.params.meter {
             DownloadMeter::AckedBytes => signals.acked_bytes as f64,
-            DownloadMeter::PerAck(bytes) => bytes * signals.sent.acks.packets as f64,
+            DownloadMeter::PerAck(bytes) => bytes * signals.arrived.acks.packets as f64,
         };
         let upload = signals.sent.bytes_without_acks() as f64;
         let kbit = |bytes: f64| bytes * 8.0 / 1000.0 / elapsed;
@@ -110,7 +109,8 @@ impl Gradient {
         self.previous = Some((upload, download));
         let (by_upload, by_download) = params.utility.marginals(upload, download, up, down);
         let rate = upload + params.gamma * (by_upload + by_download * slope);
-        (rate / up).clamp(SHARES.0, SHARES.1)
+        let min = params.min_share.clamp(0.0, 0.5);
+        (rate / up).clamp(min, 1.0 - min)
     }
 }
 
@@ -145,7 +145,23 @@ mod tests {
             gamma,
             utility,
             meter: DownloadMeter::AckedBytes,
+            min_share: 0.05,
         })
+    }
+
+    #[test]
+    fn dcbq_counts_the_acks_that_arrive() {
+        let mut dcbq = controller(500.0, Utility::Utilization);
+        dcbq.params.meter = DownloadMeter::PerAck(1000.0);
+        let mut signals = Signals {
+            elapsed: Duration::from_secs(1),
+            ..Signals::default()
+        };
+        signals.arrived.acks.packets = 100;
+        signals.sent.acks.packets = 70;
+        dcbq.measure(&signals);
+        let (_, download) = dcbq.previous.unwrap();
+        assert_eq!(download, 800.0, "kbit/s: 100 packets of 8000 bits");
     }
 
     #[test]
@@ -170,6 +186,9 @@ mod tests {
         let mut acq = controller(1e9, Utility::Utilization);
         assert_eq!(acq.climb(50.0, 800.0), 0.95);
         assert_eq!(acq.climb(51.0, 700.0), 0.05);
+        acq.params.min_share = 0.0;
+        assert_eq!(acq.climb(50.0, 800.0), 0.0);
+        assert_eq!(acq.climb(51.0, 900.0), 1.0);
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub struct RegeneratorParams {
     pub segment: u32,
     /// Spread over the time since the flow's previous ACK, rather than all at once.
     pub paced: bool,
+    /// Where paced, the longest time between two of them. A segment's time on the fast link keeps its
+    /// queue from bursts; what the last ACK is held beyond that costs throughput.
+    pub max_gap: Duration,
 }
 
 impl Default for RegeneratorParams {
@@ -28,6 +31,7 @@ impl Default for RegeneratorParams {
             factor: 1,
             segment: 1460,
             paced: true,
+            max_gap: Duration::MAX,
         }
     }
 }
@@ -282,7 +286,7 @@ impl<P: Packet + Clone> Regenerator<P> {
             .min(jump.saturating_sub(1));
         self.credit -= filtered;
         let gap = match params.paced {
-            true => since.min(MAX_HOLD) / (u64::from(count) + 1),
+            true => (since.min(MAX_HOLD) / (u64::from(count) + 1)).min(params.max_gap),
             false => Duration::ZERO,
         };
         state.busy_until = start + gap * u64::from(count);
@@ -500,6 +504,7 @@ mod tests {
         factor: 1,
         segment: 1000,
         paced: false,
+        max_gap: Duration::MAX,
     };
 
     #[test]
@@ -522,6 +527,19 @@ mod tests {
             ]
         );
         assert!(pass(SEGMENT, &acks).iter().all(|(when, _)| when % 10 == 0));
+    }
+
+    #[test]
+    fn the_real_ack_is_held_no_longer_than_the_gaps_need() {
+        let paced = RegeneratorParams {
+            paced: true,
+            max_gap: Duration::from_millis(1),
+            ..SEGMENT
+        };
+        assert_eq!(
+            pass(paced, &[ack(0), ack(4000)]),
+            [(0, 0), (10, 1000), (11, 2000), (12, 3000), (13, 4000)]
+        );
     }
 
     #[test]

@@ -50,6 +50,8 @@ impl Duration {
     pub const MILLISECOND: Self = Self::from_millis(1);
     /// No time.
     pub const ZERO: Self = Self(0);
+    /// More than any time that passes.
+    pub const MAX: Self = Self(u64::MAX);
 
     /// A span of nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {

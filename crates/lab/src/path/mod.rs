@@ -66,6 +66,8 @@ impl Path {
             // Kernels spend 12 bytes on timestamps.
             segment: scenario.mss - 12,
             paced: scenario.regenerate_paced,
+            max_gap: scenario.down.tx_time(scenario.mss + scenario.header)
+                / u64::from(scenario.regenerate.max(1)),
         };
         let regenerator = (scenario.regenerate > 0).then(|| Regenerator::new(params));
         let meter = |rate| LinkMeter::new(rate, window);

@@ -283,7 +283,10 @@ mod tests {
             ("netem-up = \"loss 1%\"", "netem-up: "),
             ("netem-access-down = \"loss 1%\"", "netem-access-down: "),
             ("mss = 1440\nheader = 60", "header = 60: "),
-            ("tcp = \"cubic\"", "tcp = cubic: use reno or newreno"),
+            (
+                "tcp = \"cubic\"\nsack = false",
+                "tcp = cubic: use reno or newreno",
+            ),
             (
                 "delayed-ack = \"200ms\"",
                 "delayed-ack = 200ms: use 0 or 100ms",

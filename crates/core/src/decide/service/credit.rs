@@ -6,24 +6,27 @@ use crate::qdisc::{Probe, Reading};
 use crate::units::{Instant, Rate};
 
 /// What earns credit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditPer {
-    /// Every byte that an ACK acknowledges, as the text says. A later ACK covers a lost one.
-    #[default]
-    Byte,
+    /// Every byte that an ACK acknowledges, as the text says. A later ACK covers a lost one. Credit is
+    /// for what the fast link carried, so a header is added for each packet of this many bytes.
+    Byte(u32),
+    /// Every byte acknowledged, without headers.
+    Payload,
     /// Every ACK, one segment of this many bytes: which gives the paper's figures.
     Segment(u32),
 }
 
 /// Credit of the data class, in bytes of the slow link.
 ///
-/// When credit is short and an ACK waits, the ACK leaves; when none waits, data leaves without
-/// spending, so that the link never idles with work to do. The paper does not say. Unspent credit is
-/// bounded, or an hour of pure download would let an upload shut the ACKs out for minutes.
+/// Every data packet spends. Where no ACK waits data leaves without credit too, and the credit stays
+/// at zero: the paper does not say, but the link would idle with work to do. The paper does not bound
+/// unspent credit; without a bound an hour of pure download lets an upload shut the ACKs out for
+/// minutes.
 #[derive(Clone, Debug)]
 pub struct AckCredit {
     per: CreditPer,
-    /// `C_r / C_f`, the slow link's bytes per byte of the fast one, in 1/65536.
+    /// `C_r / C_f`, the slow link's bytes per byte of the fast one, in 1/65536, with its headers.
     ratio: u64,
     /// In 1/65536 byte.
     credit: u64,
@@ -31,9 +34,16 @@ pub struct AckCredit {
 }
 
 impl AckCredit {
-    /// No credit yet; at most `max` bytes ever.
+    /// No credit yet; at most `max` bytes ever, 2^48 or more for no bound.
     pub fn new(per: CreditPer, slow: Rate, fast: Rate, max: u64) -> Self {
-        let ratio = (u128::from(slow.bits_per_sec()) << 16) / u128::from(fast.bits_per_sec());
+        const HEADER: u32 = 40;
+        let (packet, payload) = match per {
+            CreditPer::Byte(packet) => (packet, packet.saturating_sub(HEADER).max(1)),
+            CreditPer::Payload | CreditPer::Segment(_) => (1, 1),
+        };
+        let slow = u128::from(slow.bits_per_sec()) * u128::from(packet);
+        let fast = u128::from(fast.bits_per_sec()) * u128::from(payload);
+        let ratio = (slow << 16) / fast;
         Self {
             per,
             ratio: if ratio > u64::MAX as u128 {
@@ -50,7 +60,7 @@ impl AckCredit {
     #[inline]
     pub fn earn(&mut self, bytes: u32) {
         let bytes = match self.per {
-            CreditPer::Byte => bytes,
+            CreditPer::Byte(_) | CreditPer::Payload => bytes,
             CreditPer::Segment(bytes) => bytes,
         };
         self.credit = self
@@ -65,7 +75,7 @@ impl AckCredit {
         self.credit >= u64::from(len) << 16
     }
 
-    /// Spends for a data packet that went before a waiting ACK: `Size(p)`.
+    /// Spends for a data packet, `Size(p)`, as far as there is credit.
     #[inline]
     pub fn spend(&mut self, len: u32) {
         self.credit = self.credit.saturating_sub(u64::from(len) << 16);
@@ -92,8 +102,8 @@ impl Service for AckCredit {
     fn sent(&mut self, _now: Instant, departure: Departure) {
         match departure.class {
             Class::Ack => self.earn(departure.acked_bytes),
-            Class::Data if departure.contended => self.spend(departure.len),
-            Class::Data | Class::Priority => {}
+            Class::Data => self.spend(departure.len),
+            Class::Priority => {}
         }
     }
 
@@ -109,6 +119,7 @@ impl Service for AckCredit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::service::Head;
 
     fn credit(per: CreditPer) -> AckCredit {
         AckCredit::new(
@@ -121,10 +132,10 @@ mod tests {
 
     #[test]
     fn ten_acknowledged_packets_pay_for_one_at_ten_to_one() {
-        let mut credit = credit(CreditPer::Byte);
+        let mut credit = credit(CreditPer::Byte(1500));
         for _ in 0..10 {
             assert!(!credit.affords(1500));
-            credit.earn(1501);
+            credit.earn(1461);
         }
         assert!(credit.affords(1500));
         credit.spend(1500);
@@ -132,8 +143,36 @@ mod tests {
     }
 
     #[test]
+    fn data_spends_whether_an_ack_waits_or_not_and_leaves_on_credit_or_alone() {
+        let head = |len| Some(Head { ticket: 0, len });
+        for contended in [false, true] {
+            let mut credit = credit(CreditPer::Payload);
+            credit.earn(20_000);
+            let sent = Departure {
+                class: Class::Data,
+                len: 1500,
+                contended,
+                acked_bytes: 0,
+            };
+            credit.sent(Instant::ZERO, sent);
+            assert_eq!(credit.bytes(), 499);
+            let ack = head(40);
+            let data = head(1500);
+            assert_eq!(
+                credit.next(Instant::ZERO, Heads { ack, data }),
+                Next::Serve(Class::Ack)
+            );
+            let alone = Heads { ack: None, data };
+            assert_eq!(credit.next(Instant::ZERO, alone), Next::Serve(Class::Data));
+            credit.sent(Instant::ZERO, sent);
+            assert_eq!(credit.bytes(), 0);
+        }
+    }
+
+    #[test]
     fn per_segment_a_stretched_ack_earns_no_more_than_another() {
-        let (mut byte, mut segment) = (credit(CreditPer::Byte), credit(CreditPer::Segment(1500)));
+        let (mut byte, mut segment) =
+            (credit(CreditPer::Payload), credit(CreditPer::Segment(1500)));
         byte.earn(15_000);
         segment.earn(15_000);
         assert_eq!((byte.bytes(), segment.bytes()), (1499, 149));
@@ -141,7 +180,7 @@ mod tests {
 
     #[test]
     fn credit_is_bounded() {
-        let mut credit = credit(CreditPer::Byte);
+        let mut credit = credit(CreditPer::Payload);
         for _ in 0..1000 {
             credit.earn(u32::MAX);
         }

@@ -10,7 +10,7 @@ mod weighted;
 pub use acks_first::AcksFirst;
 pub use credit::{AckCredit, CreditPer};
 pub use in_order::InOrder;
-pub use paced::PacedShares;
+pub use paced::{MadeUp, PacedShares};
 pub use round_robin::RoundRobin;
 pub use weighted::WeightedBytes;
 

@@ -6,12 +6,23 @@ use crate::decide::control::Settings;
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate, Share};
 
+/// What of the time that a class was served late, while the other was on the link, it makes up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MadeUp {
+    /// A packet of its own: short ACKs behind long data packets get less than their share.
+    #[default]
+    Own,
+    /// A packet of the other class too: each gets its share whatever the sizes.
+    Other,
+}
+
 /// Two classes, each never faster than its share, whether or not the other uses its own. Not work
 /// conserving: this is what the CBQ of the ACQ, DCBQ and SAD papers did, as their totals show (1.4 to
 /// 1.5 where a sharing that borrows gives over 1.7).
 #[derive(Clone, Debug)]
 pub struct PacedShares {
     link: Rate,
+    made_up: MadeUp,
     data_share: Share,
     /// Nanoseconds per byte of each class, in 1/256.
     data_pace: u64,
@@ -28,9 +39,10 @@ const MIN_SHARE: Share = Share::from_steps(Share::SCALE / 1000);
 
 impl PacedShares {
     /// Shares `data_share` and the rest of `link`, each at least 0.1 %.
-    pub fn new(link: Rate, data_share: Share) -> Self {
+    pub fn new(link: Rate, data_share: Share, made_up: MadeUp) -> Self {
         let mut paced = Self {
             link,
+            made_up,
             data_share,
             data_pace: 0,
             ack_pace: 0,
@@ -55,9 +67,8 @@ impl PacedShares {
         self.ack_pace = pace(self.data_share.rest());
     }
 
-    /// Sets the class's next turn after a packet of `len` bytes. A class that was served late, for
-    /// the other was on the link, is owed the time it waited, but no time that it was idle: at most
-    /// a packet of its own or of the other.
+    /// Sets the class's next turn after a packet of `len` bytes. A class that was served late is owed
+    /// the time, at most that of the packets that [`MadeUp`] names: no time that it was idle.
     #[inline]
     fn charge(&mut self, now: Instant, class: Class, len: u32) {
         let (next, pace, own_time, other_time) = match class {
@@ -76,8 +87,11 @@ impl PacedShares {
         };
         *own_time = self.link.tx_time(len);
         let gap = Duration::from_nanos(u64::from(len).saturating_mul(pace) >> 8);
-        let owed = gap.max(other_time).as_nanos();
-        let owed_since = Instant::from_nanos(now.as_nanos().saturating_sub(owed));
+        let owed = match self.made_up {
+            MadeUp::Own => gap,
+            MadeUp::Other => gap.max(other_time),
+        };
+        let owed_since = Instant::from_nanos(now.as_nanos().saturating_sub(owed.as_nanos()));
         *next = (*next).max(owed_since) + gap;
     }
 }
@@ -131,7 +145,7 @@ mod tests {
     #[test]
     fn a_class_alone_is_no_faster_than_its_share() {
         let link: Rate = "1mbit".parse().unwrap();
-        let mut paced = PacedShares::new(link, Share::HALF);
+        let mut paced = PacedShares::new(link, Share::HALF, MadeUp::Other);
         let (mut now, mut sent) = (Instant::ZERO, 0);
         while now < Instant::from_nanos(10_000_000_000) {
             match paced.next(now, heads(false, true)) {
@@ -149,24 +163,38 @@ mod tests {
         assert!((half..=half + 3000).contains(&sent), "{sent}");
     }
 
-    #[test]
-    fn a_class_of_small_packets_gets_its_share_between_long_ones() {
+    /// Bytes of ACKs and of data in 100 s at 56 kbit/s, half for each, when both always wait.
+    fn served(made_up: MadeUp) -> [u64; 2] {
         let link: Rate = "56kbit".parse().unwrap();
-        let mut paced = PacedShares::new(link, Share::HALF);
-        let (mut now, mut acks) = (Instant::ZERO, 0);
+        let mut paced = PacedShares::new(link, Share::HALF, made_up);
+        let (mut now, mut bytes) = (Instant::ZERO, [0, 0]);
         while now < Instant::from_nanos(100_000_000_000) {
             match paced.next(now, heads(true, true)) {
                 Next::Serve(class) => {
                     let len = if class == Class::Ack { 40 } else { 1000 };
                     paced.charge(now, class, len);
-                    acks += if class == Class::Ack { 40 } else { 0 };
+                    bytes[usize::from(class != Class::Ack)] += u64::from(len);
                     now += link.tx_time(len);
                 }
                 Next::NotBefore(at) => now = at,
                 Next::Empty => unreachable!("both wait"),
             }
         }
-        let half = 100 * 56_000 / 8 / 2;
-        assert!((half - 8000..=half + 1000).contains(&acks), "{acks}");
+        bytes
+    }
+
+    const HALF: u64 = 100 * 56_000 / 8 / 2;
+
+    #[test]
+    fn what_the_other_class_is_on_the_link_is_made_up_only_if_asked() {
+        let [acks, data] = served(MadeUp::Other);
+        assert!((HALF - 8000..=HALF + 1000).contains(&acks), "{acks}");
+        assert!((HALF - 2000..=HALF + 1000).contains(&data), "{data}");
+        // In a cycle of 2000 bytes the data packet takes 1000, and 1000 pass at half the rate in ACKs,
+        // with one made up: at least 13 of them, at most 15.
+        let [acks, data] = served(MadeUp::Own);
+        assert!((HALF - 2000..=HALF + 1000).contains(&data), "{data}");
+        let per_cycle = acks * 1000 / 40 / data;
+        assert!((13..=15).contains(&per_cycle), "{per_cycle}");
     }
 }

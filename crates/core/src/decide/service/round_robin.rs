@@ -1,36 +1,90 @@
 //! Packet round robin, PRR (DCBQ's comparison).
 
-use super::{Departure, Heads, Next, Service};
-use crate::decide::classify::Class;
-use crate::units::Instant;
+use super::{Departure, Head, Heads, Next, Service, WeightedBytes};
+use crate::decide::control::Settings;
+use crate::qdisc::Probe;
+use crate::units::{Instant, Share};
 
-/// Serves one packet of each class in turn while both wait.
+/// Serves packets of each class in the ratio of the weights while both wait, whatever their length:
+/// in turn at equal weights (DCBQ, sec. 5.1).
 #[derive(Clone, Copy, Debug)]
 pub struct RoundRobin {
-    turn: Class,
+    /// Counts a packet as a byte.
+    packets: WeightedBytes,
 }
 
-impl Default for RoundRobin {
-    fn default() -> Self {
-        Self { turn: Class::Ack }
+impl RoundRobin {
+    /// Weights in the ratio of `data_share` and the rest.
+    pub fn new(data_share: Share) -> Self {
+        Self {
+            packets: WeightedBytes::new(data_share),
+        }
     }
 }
 
 impl Service for RoundRobin {
     #[inline]
-    fn next(&mut self, _now: Instant, heads: Heads) -> Next {
-        match (heads.only(), heads.ack) {
-            (Some(class), _) => Next::Serve(class),
-            (None, Some(_)) => Next::Serve(self.turn),
-            (None, None) => Next::Empty,
-        }
+    fn next(&mut self, now: Instant, heads: Heads) -> Next {
+        let unit = |head: Head| Head { len: 1, ..head };
+        let heads = Heads {
+            ack: heads.ack.map(unit),
+            data: heads.data.map(unit),
+        };
+        self.packets.next(now, heads)
     }
 
     #[inline]
-    fn sent(&mut self, _now: Instant, departure: Departure) {
-        self.turn = match departure.class {
-            Class::Ack => Class::Data,
-            Class::Data | Class::Priority => Class::Ack,
+    fn sent(&mut self, now: Instant, departure: Departure) {
+        let unit = Departure {
+            len: 1,
+            ..departure
         };
+        self.packets.sent(now, unit);
+    }
+
+    fn tune(&mut self, settings: &Settings) {
+        self.packets.tune(settings);
+    }
+
+    fn probe(&self, show: &mut Probe<'_>) {
+        self.packets.probe(show);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::classify::Class;
+
+    /// ACKs and data packets of 1000 that are served when both always wait.
+    fn served(data_share: Share) -> [u32; 2] {
+        let mut service = RoundRobin::new(data_share);
+        let head = |len| Some(Head { ticket: 0, len });
+        let heads = Heads {
+            ack: head(40),
+            data: head(1500),
+        };
+        let mut served = [0, 0];
+        for _ in 0..1000 {
+            let Next::Serve(class) = service.next(Instant::ZERO, heads) else {
+                panic!("both wait");
+            };
+            served[usize::from(class != Class::Ack)] += 1;
+            let departure = Departure {
+                class,
+                len: if class == Class::Ack { 40 } else { 1500 },
+                contended: true,
+                acked_bytes: 0,
+            };
+            service.sent(Instant::ZERO, departure);
+        }
+        served
+    }
+
+    #[test]
+    fn packets_are_served_in_the_ratio_of_the_weights_whatever_their_length() {
+        assert_eq!(served(Share::HALF), [500, 500]);
+        assert_eq!(served(Share::from_f64(0.2)), [800, 200]);
+        assert_eq!(served(Share::from_f64(0.8)), [200, 800]);
     }
 }
