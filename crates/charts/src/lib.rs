@@ -70,6 +70,10 @@ pub fn svg(
     } else {
         String::new()
     };
+    let body = body.replace(
+        DASHED_MARK,
+        &format!("stroke-dasharray=\"{0} {0}\"", 5 * SCALE),
+    );
     let alt = frame.alt.replace('&', "&amp;").replace('<', "&lt;");
     Ok(format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{}\" height=\"{}\" \
@@ -182,4 +186,38 @@ pub fn stroke(colour: &Colour, width: f64) -> ShapeStyle {
     colour
         .0
         .stroke_width((width * f64::from(SCALE)).round() as u32)
+}
+
+/// What plotters, whose SVG has no dashes, writes for [`dashed`].
+const DASHED_MARK: &str = "opacity=\"0.99\"";
+
+/// A dashed stroke of this width in CSS pixels.
+pub fn dashed(colour: &Colour, width: f64) -> ShapeStyle {
+    ShapeStyle {
+        color: colour.0.mix(0.99),
+        ..stroke(colour, width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dashed_line_is_one_element_with_dashes() {
+        let frame = Frame {
+            width: 10,
+            height: 10,
+            alt: "a < b",
+            standalone: false,
+        };
+        let drawing = svg(&frame, |root| {
+            let ends = [to_units(0.0, 0.0), to_units(10.0, 10.0)];
+            root.draw(&PathElement::new(ends, dashed(&TEXT, 1.0)))?;
+            Ok(())
+        });
+        let drawing = drawing.unwrap();
+        assert_eq!(drawing.matches("stroke-dasharray").count(), 1, "{drawing}");
+        assert!(drawing.contains("<title>a &lt; b</title>"));
+    }
 }

@@ -7,6 +7,14 @@ use std::fmt::Write as _;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Colour(pub RGBColor, pub &'static str);
 
+impl Colour {
+    /// The colour on a light page as the SVG has it, which the rules for dark pages look for.
+    pub fn hex(&self) -> String {
+        let RGBColor(r, g, b) = self.0;
+        format!("#{r:02X}{g:02X}{b:02X}")
+    }
+}
+
 /// The background of the page.
 pub static BACKGROUND: Colour = Colour(RGBColor(255, 255, 254), "#0d1117");
 /// Primary text.
@@ -34,11 +42,11 @@ pub static SERIES: [Colour; 8] = [
 /// CSS rules that replace every colour by its dark variant.
 pub fn dark_rules() -> String {
     let mut rules = String::new();
-    for Colour(RGBColor(r, g, b), dark) in [&BACKGROUND, &TEXT, &MUTED, &GRID]
+    for colour in [&BACKGROUND, &TEXT, &MUTED, &GRID]
         .into_iter()
         .chain(&SERIES)
     {
-        let light = format!("#{r:02X}{g:02X}{b:02X}");
+        let (light, dark) = (colour.hex(), colour.1);
         write!(
             rules,
             "[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}"

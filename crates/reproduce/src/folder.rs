@@ -1,9 +1,9 @@
 //! An output folder: the plan, the results of every run, and the report.
 
-use crate::data;
+use crate::data::{self, Origin, Table};
 use crate::experiment::{self, BadExperiment, Experiment};
 use crate::outcome::{Incomplete, Outcome};
-use crate::plan::Extent;
+use crate::plan::{self, Extent};
 use crate::report::{self, About};
 use crate::seeds::LOOKS;
 use crate::store::Results;
@@ -107,13 +107,13 @@ pub fn judge(experiments: &[Experiment], results: &Results) -> Result<Vec<Outcom
         .collect()
 }
 
-/// The files that hold the table of runs.
+/// The formats of the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tables {
-    /// `runs.csv`.
+    /// CSV.
     #[default]
     Csv,
-    /// `runs.csv` and `runs.parquet`.
+    /// CSV and Parquet.
     #[cfg(feature = "parquet")]
     CsvAndParquet,
 }
@@ -121,7 +121,7 @@ pub enum Tables {
 /// Parquet is not part of this build.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error(
-    "not available in this build; runs.csv has the same rows, or build it in with: \
+    "not available in this build; the CSV files have the same rows, or build it in with: \
      cargo install --path crates/cli --profile dist --features parquet"
 )]
 pub struct NoParquet;
@@ -139,7 +139,7 @@ impl Tables {
     }
 }
 
-/// Writes the report, its summary, the verdicts, and the table of runs.
+/// Writes the report, its summary, the verdicts, and the tables.
 ///
 /// # Errors
 /// A file cannot be written, or a figure cannot be drawn.
@@ -151,22 +151,63 @@ pub fn publish(
     tables: Tables,
 ) -> anyhow::Result<PathBuf> {
     let experiments: Vec<Experiment> = outcomes.iter().map(|o| o.experiment.clone()).collect();
+    let origin = Origin {
+        version: about.version.clone(),
+        fingerprint: plan::FINGERPRINT.into(),
+        preview: about.quick,
+    };
+    let mut files = Vec::new();
+    for table in [
+        data::runs(&experiments, results),
+        data::flows(&experiments, results),
+        data::time_series(&experiments, results),
+        data::measures(outcomes),
+        data::claims(outcomes),
+    ] {
+        files.extend(write_table(
+            folder,
+            &table.from_tool(&origin),
+            &origin,
+            tables,
+        )?);
+    }
     let page = folder.join("report.html");
-    write(&page, report::page(outcomes, about)?.as_bytes())?;
+    write(&page, report::page(outcomes, about, &files)?.as_bytes())?;
     write(
         &folder.join("summary.md"),
-        report::summary(outcomes).as_bytes(),
+        report::summary(outcomes, about.quick).as_bytes(),
     )?;
     let verdicts = verdicts::write(&verdicts::of(outcomes));
     write(&folder.join("verdicts.toml"), verdicts.as_bytes())?;
-    let table = data::table(&experiments, results);
-    table.write_csv(create(&folder.join("runs.csv"))?)?;
-    match tables {
-        Tables::Csv => {}
-        #[cfg(feature = "parquet")]
-        Tables::CsvAndParquet => table.write_parquet(create(&folder.join("runs.parquet"))?)?,
-    }
     Ok(page)
+}
+
+/// Writes a table in the formats asked for, and returns the files' names. One without rows is no file,
+/// and an old one goes.
+fn write_table(
+    folder: &Path,
+    table: &Table,
+    #[cfg_attr(not(feature = "parquet"), expect(unused_variables))] origin: &Origin,
+    tables: Tables,
+) -> anyhow::Result<Vec<String>> {
+    let name = |extension: &str| format!("{}.{extension}", table.name);
+    for path in ["csv", "parquet"].map(|extension| folder.join(name(extension))) {
+        if path.exists() {
+            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    if table.rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    table.write_csv(create(&folder.join(name("csv")))?)?;
+    match tables {
+        Tables::Csv => Ok(vec![name("csv")]),
+        #[cfg(feature = "parquet")]
+        Tables::CsvAndParquet => {
+            table.write_parquet(create(&folder.join(name("parquet")))?, origin)?;
+            Ok(vec![name("csv"), name("parquet")])
+        }
+    }
 }
 
 fn create(path: &Path) -> anyhow::Result<File> {

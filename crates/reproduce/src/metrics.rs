@@ -102,6 +102,17 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     metrics
 }
 
+/// The unit of a metric of [`of_run`]; empty for shares, utilities and indices.
+pub fn unit(metric: &str) -> &'static str {
+    match metric.rsplit('.').next().unwrap_or_default() {
+        "throughput" | "goodput" => "bit/s",
+        "dropped" | "access-dropped" | "lost" | "filtered" | "marked" => "packets",
+        "p50" | "p95" | "p99" => "ms",
+        "settling" => "s",
+        _ => "",
+    }
+}
+
 /// The parameters of a scenario in bit/s, bytes, packets and seconds.
 pub fn of_scenario(scenario: &Scenario) -> Metrics {
     let limit = |limit: Limit| limit.value() as f64;

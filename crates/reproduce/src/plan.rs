@@ -161,6 +161,9 @@ impl Job {
     }
 }
 
+/// The fingerprint of the sources that decide what a run shows: simulator and disciplines.
+pub const FINGERPRINT: &str = env!("ASYMQ_FINGERPRINT");
+
 /// The key of a result: a hash of scenario, seed and the sources of simulator and disciplines. Builds
 /// with the same sources give the same key.
 pub fn key(scenario: &Scenario, seed: u64) -> String {
@@ -171,7 +174,7 @@ pub fn key(scenario: &Scenario, seed: u64) -> String {
         ..scenario.clone()
     };
     let text = serde_json::to_string(&scenario).expect("a scenario is plain values");
-    let text = format!("{} {text}", env!("ASYMQ_FINGERPRINT"));
+    let text = format!("{FINGERPRINT} {text}");
     format!("{:016x}{:016x}", fnv(text.bytes()), fnv(text.bytes().rev()))
 }
 

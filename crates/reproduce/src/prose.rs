@@ -32,6 +32,15 @@ pub(crate) fn values(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The sentences that have no values.
+pub(crate) fn without_values(text: &str) -> String {
+    let sentences: Vec<&str> = text
+        .split_inclusive(". ")
+        .filter(|sentence| values(sentence).next().is_none())
+        .collect();
+    sentences.concat().trim_end().to_owned()
+}
+
 /// Checks that every expression of a sentence can be evaluated.
 pub(crate) fn check(experiment: &Experiment, text: &str) -> Result<(), String> {
     for value in values(text) {
@@ -58,5 +67,12 @@ mod tests {
                 Part::Words(".")
             ]
         );
+    }
+
+    #[test]
+    fn sentences_with_values_can_be_left_out() {
+        let text = "The RTTs are ours. At 50 packets it is { a:b@50p }. Units are SI.";
+        assert_eq!(without_values(text), "The RTTs are ours. Units are SI.");
+        assert_eq!(without_values("It is { a:b }."), "");
     }
 }

@@ -37,6 +37,7 @@ pub fn simulate(job: &Job) -> Result<Stored, SimError> {
         key: job.key.clone(),
         metrics: metrics::of_run(&run, &job.scenario),
         course: series.map(Course::of),
+        flows: run.summary.flows,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::metrics::Metrics;
 use crate::plan::Job;
+use asymq_scenario::FlowResult;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -18,6 +19,9 @@ pub struct Stored {
     pub key: String,
     /// Its metrics after warm-up.
     pub metrics: Metrics,
+    /// What each flow got.
+    #[serde(default)]
+    pub flows: Vec<FlowResult>,
     /// Its time series, if recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
@@ -157,6 +161,7 @@ mod tests {
             key: key.into(),
             // A number whose shortest decimal form has 17 digits.
             metrics: [("utility".to_owned(), 0.1 + 0.2)].into(),
+            flows: Vec::new(),
             course: None,
         }
     }

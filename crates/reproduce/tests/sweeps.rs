@@ -179,7 +179,7 @@ fn claims_get_the_verdict_of_their_runs() {
         reason.starts_with("It has 0.") && reason.ends_with(" at most."),
         "{reason}"
     );
-    let summary = report::summary(&outcomes);
+    let summary = report::summary(&outcomes, false);
     assert_eq!(findings[2].because, None, "the runs do not show it");
     assert!(summary.contains("3 claims: 1 reproduced, 2 not reproduced."));
 }
@@ -301,6 +301,11 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
             "measures = [\"down\"]",
             "measures = [\"dwn\"]",
             "small.toml:31: unknown measure dwn",
+        ),
+        (
+            "measures = [\"down\"]",
+            "measures = [\"down\"]\ny-range = [[0, 1], [0, 2]]",
+            "small.toml:32: y-range: 2 given for 1 panels; write one for all, or one for each",
         ),
         (
             "shown-by = [\"aq:down < 10.1\"]",

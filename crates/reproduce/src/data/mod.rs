@@ -1,120 +1,113 @@
-//! Every run as a row of a table, to be plotted again: CSV, and Parquet with the feature `parquet`.
+//! The results as tables for data tools: CSV, and Parquet with the feature `parquet`.
+//!
+//! | table | a row is |
+//! | --- | --- |
+//! | `runs` | a run: its settings and metrics |
+//! | `flows` | a flow of a run that lasts for the run or is listed |
+//! | `time_series` | an interval of a run that an experiment draws over time |
+//! | `measures` | a measure of a series at a point: mean, interval, published value |
+//! | `claims` | a condition of a claim: what was found, and the claim's verdict |
+//!
+//! The columns are described in docs/data.md.
 
+mod column;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod results;
+mod runs;
 
-use crate::experiment::Experiment;
-use crate::plan;
-use crate::store::Results;
-use serde_json::Value;
+pub use results::{claims, measures};
+pub use runs::{flows, runs, time_series};
+
+use column::Row;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::HashMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 
-/// A cell of the table.
+/// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// A text.
-    Text(String),
+    Text(Arc<str>),
     /// A number.
     Number(f64),
+    /// A count or a seed, exact.
+    Whole(u64),
+    /// Yes or no.
+    Truth(bool),
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+/// Which build made the results, and how far the runs went.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The tool's version.
+    pub version: String,
+    /// Of the sources of simulator and disciplines.
+    pub fingerprint: String,
+    /// Whether it is a preview.
+    pub preview: bool,
 }
 
 /// Rows of named cells.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Table {
-    /// The columns' names.
+    /// Its name, which is also the file's.
+    pub name: &'static str,
+    /// The columns' names; a unit is their end.
     pub columns: Vec<String>,
-    /// The cells of each row, `None` where a run has no value.
+    /// The cells of each row, `None` where a row has no value.
     pub rows: Vec<Vec<Option<Cell>>>,
 }
 
-/// One row per run: which experiment, series, point and seed, the scenario's parameters, and every metric.
-pub fn table(experiments: &[Experiment], results: &Results) -> Table {
-    let mut rows: Vec<[BTreeMap<String, Cell>; 3]> = Vec::new();
-    for experiment in experiments {
-        for series in &experiment.series {
-            for (point, scenario) in experiment.points.iter().zip(&series.scenarios) {
-                for seed in scenario.seeds() {
-                    let key = plan::key(scenario, seed);
-                    let Some(stored) = results.get(&key) else {
-                        continue;
-                    };
-                    let text = |text: &str| Cell::Text(text.to_owned());
-                    let identity = [
-                        ("experiment", text(&experiment.name)),
-                        ("series", text(&series.id)),
-                        ("point", text(&point.label)),
-                        ("seed", Cell::Number(seed as f64)),
-                    ];
-                    let identity = identity
-                        .into_iter()
-                        .map(|(name, cell)| (name.to_owned(), cell));
-                    let mut given = BTreeMap::new();
-                    let scenario = serde_json::to_value(scenario).unwrap_or_default();
-                    flatten("", &scenario, &mut given);
-                    given.remove("seed");
-                    given.remove("runs");
-                    let metrics = stored.metrics.iter();
-                    let metrics = metrics.map(|(name, value)| (name.clone(), Cell::Number(*value)));
-                    rows.push([identity.collect(), given, metrics.collect()]);
-                }
-            }
-        }
-    }
-    let mut columns: Vec<(usize, String)> = ["experiment", "series", "point", "seed"]
-        .map(|name| (0, name.to_owned()))
-        .into();
-    for part in [1, 2] {
-        let names: BTreeSet<&String> = rows.iter().flat_map(|row| row[part].keys()).collect();
-        columns.extend(names.into_iter().map(|name| (part, name.clone())));
-    }
-    let row = |row: &[BTreeMap<String, Cell>; 3]| {
-        columns
-            .iter()
-            .map(|(part, name)| row[*part].get(name).cloned())
-            .collect()
-    };
-    Table {
-        rows: rows.iter().map(row).collect(),
-        columns: columns
-            .iter()
-            .map(|(part, name)| column(*part, name))
-            .collect(),
-    }
-}
-
-/// The name of a column; the prefix keeps parameters apart from metrics.
-fn column(part: usize, name: &str) -> String {
-    match part {
-        1 => format!("scenario.{name}"),
-        _ => name.to_owned(),
-    }
-}
-
-/// Adds the leaves of a JSON value by their path; lists stay JSON.
-fn flatten(path: &str, value: &Value, cells: &mut BTreeMap<String, Cell>) {
-    let cell = match value {
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                let path = if path.is_empty() {
-                    name.clone()
-                } else {
-                    format!("{path}.{name}")
-                };
-                flatten(&path, field, cells);
-            }
-            return;
-        }
-        Value::Null => return,
-        Value::String(text) => Cell::Text(text.clone()),
-        Value::Number(number) => Cell::Number(number.as_f64().unwrap_or(f64::NAN)),
-        other => Cell::Text(other.to_string()),
-    };
-    cells.insert(path.to_owned(), cell);
-}
-
 impl Table {
+    /// The table of these rows: columns in the order in which rows first have them.
+    fn new(name: &'static str, rows: Vec<Row>) -> Self {
+        let mut columns: Vec<String> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for (column, _) in rows.iter().flat_map(|row| &row.cells) {
+            if !places.contains_key(column) {
+                places.insert(column.clone(), columns.len());
+                columns.push(column.clone());
+            }
+        }
+        let in_place = |row: Row| {
+            let mut cells = vec![None; columns.len()];
+            for (column, cell) in row.cells {
+                cells[places[&column]] = cell;
+            }
+            cells
+        };
+        let rows = rows.into_iter().map(in_place).collect();
+        Self {
+            name,
+            columns,
+            rows,
+        }
+    }
+
+    /// The same with the tool's version and fingerprint in each row.
+    #[must_use]
+    pub fn from_tool(mut self, origin: &Origin) -> Self {
+        for (column, text) in [
+            ("tool_version", origin.version.as_str()),
+            ("fingerprint", origin.fingerprint.as_str()),
+        ] {
+            let cell = Cell::from(text);
+            self.columns.push(column.to_owned());
+            for row in &mut self.rows {
+                row.push(Some(cell.clone()));
+            }
+        }
+        self
+    }
+
     /// Writes it as CSV (RFC 4180), a header line first.
     ///
     /// # Errors
@@ -126,6 +119,8 @@ impl Table {
             writer.write_record(row.iter().map(|cell| match cell {
                 Some(Cell::Text(text)) => Cow::Borrowed(text.as_bytes()),
                 Some(Cell::Number(number)) => Cow::Owned(number.to_string().into_bytes()),
+                Some(Cell::Whole(number)) => Cow::Owned(number.to_string().into_bytes()),
+                Some(Cell::Truth(truth)) => Cow::Owned(truth.to_string().into_bytes()),
                 None => Cow::Borrowed(&[][..]),
             }))?;
         }
@@ -138,12 +133,24 @@ mod tests {
     use super::*;
 
     pub(super) fn sample() -> Table {
-        let text = |text: &str| Some(Cell::Text(text.into()));
-        let number = |number| Some(Cell::Number(number));
-        Table {
-            columns: vec!["name".into(), "value".into()],
-            rows: vec![vec![text("a, \"b\""), number(0.1)], vec![text("c"), None]],
-        }
+        let row = |cells: &[(&str, Cell)]| {
+            let mut row = Row::default();
+            for (name, cell) in cells {
+                row.put(name, cell.clone());
+            }
+            row
+        };
+        Table::new(
+            "sample",
+            vec![
+                row(&[
+                    ("name", "a, \"b\"".into()),
+                    ("value_s", Cell::Number(0.1)),
+                    ("seed", Cell::Whole(u64::MAX)),
+                ]),
+                row(&[("name", "c".into()), ("holds", Cell::Truth(true))]),
+            ],
+        )
     }
 
     #[test]
@@ -152,7 +159,7 @@ mod tests {
         sample().write_csv(&mut out).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "name,value\n\"a, \"\"b\"\"\",0.1\nc,\n"
+            "name,value_s,seed,holds\n\"a, \"\"b\"\"\",0.1,18446744073709551615,\nc,,,true\n"
         );
     }
 }

@@ -1,77 +1,153 @@
-//! The table of runs as Parquet.
+//! Tables as Parquet, with what made them in the file's metadata.
 
-use super::{Cell, Table};
+use super::column::unit;
+use super::{Cell, Origin, Table};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::Type;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::{Type, TypePtr};
 use std::io::Write;
 use std::sync::Arc;
 
-impl Table {
-    /// Whether a column holds numbers only.
-    fn is_numeric(&self, column: usize) -> bool {
-        let text = |row: &Vec<Option<Cell>>| matches!(row[column], Some(Cell::Text(_)));
-        !self.rows.iter().any(text)
+/// The type of a column: that of all its cells, or text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Number,
+    Whole,
+    Truth,
+}
+
+impl Kind {
+    fn of(cell: &Cell) -> Self {
+        match cell {
+            Cell::Text(_) => Self::Text,
+            Cell::Number(_) => Self::Number,
+            Cell::Whole(_) => Self::Whole,
+            Cell::Truth(_) => Self::Truth,
+        }
     }
 
-    /// Writes it as Parquet: optional doubles and strings, one row group.
+    fn column(self, name: &str) -> Result<TypePtr, ParquetError> {
+        let (physical, logical) = match self {
+            Self::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Self::Number => (Physical::DOUBLE, None),
+            Self::Whole => (Physical::INT64, Some(LogicalType::integer(64, false))),
+            Self::Truth => (Physical::BOOLEAN, None),
+        };
+        let column = Type::primitive_type_builder(name, physical)
+            .with_logical_type(logical)
+            .with_repetition(Repetition::OPTIONAL);
+        column.build().map(Arc::new)
+    }
+}
+
+impl Table {
+    fn kind(&self, column: usize) -> Kind {
+        let mut kinds = self
+            .rows
+            .iter()
+            .filter_map(|row| row[column].as_ref())
+            .map(Kind::of);
+        let first = kinds.next().unwrap_or(Kind::Number);
+        if kinds.all(|kind| kind == first) {
+            first
+        } else {
+            Kind::Text
+        }
+    }
+
+    /// Writes it as Parquet: optional columns, one row group, and in the metadata the tool's version and
+    /// fingerprint and the unit of each column.
     ///
     /// # Errors
     /// `out` fails.
-    pub fn write_parquet(&self, out: impl Write + Send) -> Result<(), ParquetError> {
-        let field = |(index, name): (usize, &String)| {
-            let builder = if self.is_numeric(index) {
-                Type::primitive_type_builder(name, Physical::DOUBLE)
-            } else {
-                Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
-                    .with_logical_type(Some(LogicalType::String))
-            };
-            builder
-                .with_repetition(Repetition::OPTIONAL)
-                .build()
-                .map(Arc::new)
-        };
-        let fields: Result<Vec<_>, _> = self.columns.iter().enumerate().map(field).collect();
-        let schema = Type::group_type_builder("run")
-            .with_fields(fields?)
-            .build()?;
-        let properties = Arc::new(WriterProperties::builder().build());
-        let mut writer = SerializedFileWriter::new(out, Arc::new(schema), properties)?;
+    pub fn write_parquet(
+        &self,
+        out: impl Write + Send,
+        origin: &Origin,
+    ) -> Result<(), ParquetError> {
+        let kinds: Vec<Kind> = (0..self.columns.len()).map(|c| self.kind(c)).collect();
+        let fields: Result<Vec<_>, _> = kinds
+            .iter()
+            .zip(&self.columns)
+            .map(|(kind, name)| kind.column(name))
+            .collect();
+        let schema = Type::group_type_builder(self.name).with_fields(fields?);
+        let properties =
+            WriterProperties::builder().set_key_value_metadata(Some(self.metadata(origin)));
+        let mut writer = SerializedFileWriter::new(
+            out,
+            Arc::new(schema.build()?),
+            Arc::new(properties.build()),
+        )?;
         let mut group = writer.next_row_group()?;
-        for index in 0..self.columns.len() {
-            let cells: Vec<Option<&Cell>> =
-                self.rows.iter().map(|row| row[index].as_ref()).collect();
-            let present: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
+        for (index, kind) in kinds.into_iter().enumerate() {
             let Some(mut column) = group.next_column()? else {
                 break;
             };
-            if self.is_numeric(index) {
-                let values = cells.iter().flatten().filter_map(|cell| match cell {
+            match kind {
+                Kind::Text => self.write::<ByteArrayType>(&mut column, index, |cell| {
+                    Some(match cell {
+                        Cell::Text(text) => ByteArray::from(&**text),
+                        Cell::Number(number) => number.to_string().as_str().into(),
+                        Cell::Whole(number) => number.to_string().as_str().into(),
+                        Cell::Truth(truth) => truth.to_string().as_str().into(),
+                    })
+                }),
+                Kind::Number => self.write::<DoubleType>(&mut column, index, |cell| match cell {
                     Cell::Number(number) => Some(*number),
-                    Cell::Text(_) => None,
-                });
-                let values: Vec<f64> = values.collect();
-                column
-                    .typed::<DoubleType>()
-                    .write_batch(&values, Some(&present), None)?;
-            } else {
-                let values = cells.iter().flatten().map(|cell| match cell {
-                    Cell::Text(text) => ByteArray::from(text.as_str()),
-                    Cell::Number(number) => ByteArray::from(number.to_string().as_str()),
-                });
-                let values: Vec<ByteArray> = values.collect();
-                column
-                    .typed::<ByteArrayType>()
-                    .write_batch(&values, Some(&present), None)?;
-            }
+                    _ => None,
+                }),
+                // Parquet keeps an unsigned number in the bits of a signed one.
+                Kind::Whole => self.write::<Int64Type>(&mut column, index, |cell| match cell {
+                    Cell::Whole(number) => Some(number.cast_signed()),
+                    _ => None,
+                }),
+                Kind::Truth => self.write::<BoolType>(&mut column, index, |cell| match cell {
+                    Cell::Truth(truth) => Some(*truth),
+                    _ => None,
+                }),
+            }?;
             column.close()?;
         }
         group.close()?;
         writer.close()?;
         Ok(())
+    }
+
+    fn write<T: DataType>(
+        &self,
+        column: &mut SerializedColumnWriter<'_>,
+        index: usize,
+        value: impl Fn(&Cell) -> Option<T::T>,
+    ) -> Result<usize, ParquetError> {
+        let cells = || self.rows.iter().map(|row| row[index].as_ref());
+        let present: Vec<i16> = cells().map(|cell| i16::from(cell.is_some())).collect();
+        let values: Vec<T::T> = cells().flatten().filter_map(value).collect();
+        column
+            .typed::<T>()
+            .write_batch(&values, Some(&present), None)
+    }
+
+    fn metadata(&self, origin: &Origin) -> Vec<KeyValue> {
+        let units = self.columns.iter().filter_map(|name| {
+            let unit = unit(name)?;
+            Some((name.clone(), serde_json::Value::from(unit)))
+        });
+        let units = serde_json::Value::Object(units.collect());
+        [
+            ("asymq.table", self.name.to_owned()),
+            ("asymq.version", origin.version.clone()),
+            ("asymq.fingerprint", origin.fingerprint.clone()),
+            ("asymq.preview", origin.preview.to_string()),
+            ("asymq.units", units.to_string()),
+        ]
+        .map(|(key, value)| KeyValue::new(key.to_owned(), value))
+        .into()
     }
 }
 
@@ -82,25 +158,40 @@ mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
 
+    fn written() -> SerializedFileReader<std::fs::File> {
+        let origin = Origin {
+            version: "1.2.3".into(),
+            fingerprint: "f00".into(),
+            preview: false,
+        };
+        let mut file = tempfile::tempfile().unwrap();
+        sample().write_parquet(&mut file, &origin).unwrap();
+        SerializedFileReader::new(file).unwrap()
+    }
+
     #[test]
-    fn parquet_reads_back() {
-        let mut out = Vec::new();
-        sample().write_parquet(&mut out).unwrap();
-        let reader = SerializedFileReader::new(bytes(out)).unwrap();
-        let rows: Vec<_> = reader
-            .get_row_iter(None)
-            .unwrap()
-            .map(Result::unwrap)
-            .collect();
+    fn parquet_reads_back_with_its_types() {
+        let reader = written();
+        let rows = reader.get_row_iter(None).unwrap();
+        let rows: Vec<_> = rows.map(Result::unwrap).collect();
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[0].get_string(0).unwrap(), "a, \"b\"");
         assert_eq!(rows[0].get_double(1).unwrap(), 0.1);
+        assert_eq!(rows[0].get_ulong(2).unwrap(), u64::MAX);
         assert!(rows[1].get_double(1).is_err());
+        assert!(rows[1].get_bool(3).unwrap());
     }
 
-    fn bytes(content: Vec<u8>) -> std::fs::File {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&content).unwrap();
-        file
+    #[test]
+    fn parquet_says_what_made_it_and_in_which_units_it_is() {
+        let reader = written();
+        let metadata = reader.metadata().file_metadata().key_value_metadata();
+        let value = |key: &str| {
+            let pair = metadata.unwrap().iter().find(|pair| pair.key == key);
+            pair.and_then(|pair| pair.value.clone()).unwrap()
+        };
+        assert_eq!(value("asymq.version"), "1.2.3");
+        assert_eq!(value("asymq.fingerprint"), "f00");
+        assert_eq!(value("asymq.units"), "{\"value_s\":\"s\"}");
     }
 }

@@ -25,6 +25,8 @@ pub struct Experiment {
     pub points: Vec<Point>,
     /// The label of the sweep's axis; empty if there is no sweep.
     pub axis: String,
+    /// The keys that the points set.
+    pub swept: Vec<String>,
     /// Curves of the figure, or rows of the table.
     pub series: Vec<Series>,
     /// The measures of every run.
@@ -58,6 +60,8 @@ pub struct Series {
     pub title: String,
     /// Whether it is an alternative reading of the paper, or a variant that the paper does not have.
     pub variant: bool,
+    /// The keys of further axes, with its values.
+    pub swept: Vec<(String, String)>,
     /// One per point.
     pub scenarios: Vec<Scenario>,
     /// The paper's values by measure and point.
@@ -71,6 +75,8 @@ pub struct Measure {
     pub id: String,
     /// The name in the report.
     pub title: String,
+    /// The unit of its values; empty for shares, utilities and indices.
+    pub unit: String,
     /// The formula over a run's metrics.
     pub of: Expression,
     /// Digits after the point.
@@ -82,14 +88,10 @@ pub struct Measure {
 pub struct Chart {
     /// The horizontal axis.
     pub over: Over,
-    /// Its panels, side by side.
+    /// Its panels, each with its own vertical axis.
     pub panels: Vec<Panel>,
     /// The series it shows, by index.
     pub series: Vec<usize>,
-    /// The label of the vertical axis.
-    pub y_label: String,
-    /// The range of the vertical axis; fitted to the values if absent.
-    pub y_range: Option<(f64, f64)>,
     /// Whether the sweep's axis is logarithmic.
     pub log_x: bool,
 }
@@ -121,6 +123,21 @@ pub struct Panel {
     pub title: String,
     /// Its values.
     pub of: PanelOf,
+    /// The label of its vertical axis.
+    pub y_label: String,
+    /// The range of its vertical axis; fitted to the values if absent.
+    pub y_range: Option<(f64, f64)>,
+    /// Published values over time, by series.
+    pub paper: BTreeMap<usize, Published>,
+}
+
+/// What is published of a course.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Published {
+    /// A level that it keeps.
+    Level(f64),
+    /// Values at moments in seconds.
+    Moments(Vec<(f64, f64)>),
 }
 
 /// The values of a panel.
@@ -179,6 +196,15 @@ impl Evidence {
 }
 
 impl Measure {
+    /// The name in the report, with the unit.
+    pub fn label(&self) -> String {
+        match self.unit.as_str() {
+            "" => self.title.clone(),
+            unit if self.title.contains(unit) => self.title.clone(),
+            unit => format!("{}, {unit}", self.title),
+        }
+    }
+
     /// Whether it is taken in the window after the transient, which the data shows.
     pub fn is_settled(&self) -> bool {
         self.of
@@ -192,6 +218,16 @@ impl Experiment {
     /// The paper's short name: the folder of the file.
     pub fn paper(&self) -> &str {
         self.name.split('/').next().unwrap_or_default()
+    }
+
+    /// Whether it is a user's, not a paper's.
+    pub fn is_own(&self) -> bool {
+        self.paper() == "own"
+    }
+
+    /// `Fig. 5`: the title up to its colon.
+    pub fn place(&self) -> &str {
+        self.title.split(':').next().unwrap_or_default()
     }
 
     /// The index of the point with this label.

@@ -136,6 +136,14 @@ impl Expression {
         grammar::parse_expression(text).map(Self)
     }
 
+    /// The name, if it is nothing else.
+    pub fn as_name(&self) -> Option<&str> {
+        match &self.0 {
+            Node::Name(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// The names it uses.
     pub fn names(&self) -> Vec<&str> {
         fn collect<'a>(node: &'a Node, names: &mut Vec<&'a str>) {

@@ -1,37 +1,38 @@
-//! A figure as the paper draws it: simulated curves with the paper's points.
+//! A figure as the paper draws it: simulated curves with the published values.
 
 use super::panel::{Curve, Mark, Panel, short};
-use crate::experiment::{Chart, Experiment, Over, PanelOf};
+use crate::experiment::{self, Chart, Experiment, Over, PanelOf, Published};
 use crate::expression::Expression;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, number};
 use crate::statistics::Estimate;
 use crate::store::Course;
-use asymq_charts::{
-    Area, Axis, Colour, Drawn, Frame, LabelStyle, MUTED, SERIES, TEXT, stroke, write,
-};
+use asymq_charts::{Axis, Colour, MUTED, SERIES};
+use maud::{Markup, PreEscaped, html};
 
-const WIDTH: i32 = 900;
-const LEFT: i32 = 62;
-const GAP: i32 = 58;
-const LEGEND_ROW: i32 = 22;
+/// The most moments of a course that a panel shows: about one per pixel.
+const MOMENTS: usize = 350;
 
-/// The chart as SVG.
+/// The chart: a legend, and a drawing for each panel, which stand beside each other or below.
 ///
 /// # Errors
 /// It cannot be drawn.
-pub(super) fn svg(outcome: &Outcome, chart: &Chart) -> Result<String, Box<dyn std::error::Error>> {
-    let figure = Figure {
-        outcome,
-        chart,
-        legend: legend(outcome, chart),
-    };
-    let frame = Frame {
-        width: WIDTH,
-        height: figure.height(),
-        alt: &outcome.experiment.title,
-        standalone: false,
-    };
-    asymq_charts::svg(&frame, |root| figure.draw(root))
+pub(super) fn figure(
+    outcome: &Outcome,
+    chart: &Chart,
+) -> Result<Markup, Box<dyn std::error::Error>> {
+    let figure = Figure { outcome, chart };
+    let mut panels = Vec::new();
+    for row in 0..figure.rows() {
+        for panel in &chart.panels {
+            panels.push(figure.panel(row, panel)?);
+        }
+    }
+    Ok(html! {
+        figure {
+            (figure.legend())
+            div.panels { @for panel in panels { (panel) } }
+        }
+    })
 }
 
 /// The colour of a series; the only DropTail series is the baseline and muted.
@@ -47,50 +48,17 @@ pub(super) fn colour(experiment: &Experiment, series: usize) -> &'static Colour 
     &SERIES[before % SERIES.len()]
 }
 
-/// The sample beside a name in the legend.
-enum Sample {
-    Line(&'static Colour, bool),
-    Mark(Mark),
-}
-
-fn legend(outcome: &Outcome, chart: &Chart) -> Vec<(Sample, String)> {
-    let experiment = &outcome.experiment;
-    let mut entries = Vec::new();
-    if chart.over != Over::TimeBySeries {
-        for &index in &chart.series {
-            let series = &experiment.series[index];
-            entries.push((
-                Sample::Line(colour(experiment, index), series.variant),
-                series.title.clone(),
-            ));
-        }
+/// What a published value is called.
+pub(super) fn published(experiment: &Experiment) -> &'static str {
+    match experiment.is_own() {
+        true => "published",
+        false => "paper",
     }
-    if chart.over == Over::Sweep {
-        let shown = |measure: usize, index: usize| {
-            chart.series.contains(&index)
-                && chart
-                    .panels
-                    .iter()
-                    .any(|panel| matches!(panel.of, PanelOf::Measure(m) if m == measure))
-        };
-        let series = experiment.series.iter().enumerate();
-        if series
-            .clone()
-            .any(|(i, s)| s.paper.keys().any(|&(m, _)| shown(m, i)))
-        {
-            entries.push((Sample::Mark(Mark::Paper), "the paper's value".into()));
-        }
-        if outcome.has_ns2() {
-            entries.push((Sample::Mark(Mark::Ns2), "ns-2.35".into()));
-        }
-    }
-    entries
 }
 
 struct Figure<'a> {
     outcome: &'a Outcome,
     chart: &'a Chart,
-    legend: Vec<(Sample, String)>,
 }
 
 impl Figure<'_> {
@@ -98,135 +66,89 @@ impl Figure<'_> {
         &self.outcome.experiment
     }
 
+    fn by_series(&self) -> bool {
+        self.chart.over == Over::TimeBySeries
+    }
+
     /// Rows of panels: one, or one per series.
     fn rows(&self) -> usize {
-        match self.chart.over {
-            Over::TimeBySeries => self.chart.series.len(),
-            _ => 1,
+        match self.by_series() {
+            true => self.chart.series.len(),
+            false => 1,
         }
     }
 
-    fn panel_height(&self) -> i32 {
-        match self.chart.over {
-            Over::TimeBySeries => 96,
-            _ => 230,
-        }
-    }
-
-    fn legend_lines(&self) -> Vec<Vec<&(Sample, String)>> {
-        let mut lines: Vec<Vec<&(Sample, String)>> = Vec::new();
-        let mut used = WIDTH;
-        for entry in &self.legend {
-            let width = entry_width(&entry.1);
-            if used + width > WIDTH - LEFT {
-                lines.push(Vec::new());
-                used = 0;
-            }
-            used += width;
-            if let Some(line) = lines.last_mut() {
-                line.push(entry);
-            }
-        }
-        lines
-    }
-
-    fn top(&self) -> i32 {
-        self.legend_lines().len() as i32 * LEGEND_ROW + 34
-    }
-
-    fn row_height(&self) -> i32 {
-        self.panel_height()
-            + if self.chart.over == Over::TimeBySeries {
-                44
-            } else {
-                0
-            }
-    }
-
-    fn height(&self) -> i32 {
-        self.top() + self.row_height() * self.rows() as i32 + 44
-    }
-
-    fn draw(&self, root: &Area<'_>) -> Drawn {
-        self.draw_legend(root)?;
-        let columns = self.chart.panels.len().max(1) as i32;
-        let width = ((WIDTH - LEFT - 14 - GAP * (columns - 1)) / columns).min(620);
-        let y = self.y_axis();
-        for row in 0..self.rows() {
-            for (column, shown) in self.chart.panels.iter().enumerate() {
-                let left = LEFT + (width + GAP) * column as i32;
-                let mut top = self.top() + self.row_height() * row as i32;
-                let last_row = row + 1 == self.rows();
-                if self.chart.over == Over::TimeBySeries {
-                    let series = &self.experiment().series[self.chart.series[row]];
-                    let title = format!("{}: {}", series.title, shown.title);
-                    write(
-                        root,
-                        (left, top + 10),
-                        &title,
-                        LabelStyle::new(13, &TEXT).bold(),
-                    )?;
-                    top += 22;
-                } else {
-                    write(
-                        root,
-                        (left, top - 12),
-                        &shown.title,
-                        LabelStyle::new(13, &TEXT).bold(),
-                    )?;
-                }
-                let panel = Panel {
-                    corner: (left, top),
-                    size: (width, self.panel_height()),
-                    x: self.x_axis(),
-                    y,
-                };
-                panel.grid(root, &self.x_ticks(), last_row)?;
-                if column == 0 {
-                    let middle = top + self.panel_height() / 2;
-                    let label = (14, middle);
-                    asymq_charts::write_upwards(
-                        root,
-                        label,
-                        &self.chart.y_label,
-                        LabelStyle::new(12, &MUTED),
-                    )?;
-                }
-                if last_row {
-                    let under = (left + width / 2, top + self.panel_height() + 36);
-                    write(
-                        root,
-                        under,
-                        &self.x_label(),
-                        LabelStyle::new(12, &MUTED).centred(),
-                    )?;
-                }
-                for curve in self.curves(row, &shown.of) {
-                    panel.curve(root, &curve)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn draw_legend(&self, root: &Area<'_>) -> Drawn {
-        for (line, entries) in self.legend_lines().into_iter().enumerate() {
-            let mut left = LEFT;
-            let base = 18 + line as i32 * LEGEND_ROW;
-            for (sample, title) in entries {
-                let middle = (f64::from(left) + 12.0, f64::from(base) - 4.0);
-                match sample {
-                    Sample::Line(colour, dashed) => {
-                        let ends = [(middle.0 - 11.0, middle.1), (middle.0 + 11.0, middle.1)];
-                        super::panel::polyline(root, &ends, stroke(colour, 2.0), *dashed)?;
+    fn legend(&self) -> Markup {
+        let curves: Vec<Curve> = (0..self.rows())
+            .flat_map(|row| self.chart.panels.iter().map(move |panel| (row, panel)))
+            .flat_map(|(row, panel)| self.curves(row, panel))
+            .collect();
+        let marked = |mark| {
+            curves
+                .iter()
+                .any(|c| c.marks.iter().any(|(.., m)| *m == mark))
+        };
+        let is_published = marked(Mark::Paper) || curves.iter().any(|c| c.level.is_some());
+        html! {
+            ul.legend {
+                @if !self.by_series() {
+                    @for &index in &self.chart.series {
+                        @let series = &self.experiment().series[index];
+                        li { (line_sample(colour(self.experiment(), index), series.variant)) (series.title) }
                     }
-                    Sample::Mark(mark) => super::panel::mark(root, middle, *mark, &MUTED)?,
                 }
-                write(root, (left + 29, base), title, LabelStyle::new(13, &TEXT))?;
-                left += entry_width(title);
+                @if is_published {
+                    li { (mark_sample("M12 1 L17 6 L12 11 L7 6 Z")) (published(self.experiment())) }
+                }
+                @if marked(Mark::Ns2) { li { (mark_sample("M8 2 L16 10 M8 10 L16 2")) "ns-2.35" } }
             }
         }
-        Ok(())
+    }
+
+    fn panel(
+        &self,
+        row: usize,
+        shown: &experiment::Panel,
+    ) -> Result<Markup, Box<dyn std::error::Error>> {
+        let title = match self.by_series() {
+            true => {
+                let series = &self.experiment().series[self.chart.series[row]];
+                format!("{}: {}", series.title, shown.title)
+            }
+            false => shown.title.clone(),
+        };
+        let panel = Panel {
+            height: if self.by_series() { 90 } else { 200 },
+            x: self.x_axis(),
+            y: self.y_axis(shown),
+            x_ticks: self.x_ticks(),
+            curves: self.curves(row, shown),
+        };
+        let svg = panel.svg(&self.alt(&title, row, shown))?;
+        Ok(html! {
+            div.panel {
+                p.title { b { (title) } @if !shown.y_label.is_empty() { " " span.faint { (shown.y_label) } } }
+                (PreEscaped(svg))
+                p.axis { (self.x_label()) }
+            }
+        })
+    }
+
+    /// The drawing in words: where each curve begins and ends.
+    fn alt(&self, title: &str, row: usize, shown: &experiment::Panel) -> String {
+        let mut words = format!(
+            "{title}, {}, over {}",
+            shown.y_label,
+            self.x_label().replace(", s", "")
+        );
+        for (index, curve) in self.shown(row).into_iter().zip(self.curves(row, shown)) {
+            if let [(_, first), .., (_, last)] = curve.points.as_slice() {
+                let series = &self.experiment().series[index].title;
+                let (first, last) = (number(first.mean), number(last.mean));
+                words.push_str(&format!("; {series} from {first} to {last}"));
+            }
+        }
+        words
     }
 
     fn x_label(&self) -> String {
@@ -263,65 +185,70 @@ impl Figure<'_> {
                 .map(|p| (p.position, label(&p.label, p.position)))
                 .collect();
         }
-        let wide = self.chart.panels.len() < 3;
-        let ticks = self.x_axis().ticks(if wide { 8 } else { 5 });
-        ticks
-            .into_iter()
-            .map(|value| (value, short(value)))
-            .collect()
+        let ticks = self.x_axis().ticks(6).into_iter();
+        ticks.map(|value| (value, short(value))).collect()
     }
 
-    fn y_axis(&self) -> Axis {
-        if let Some((from, to)) = self.chart.y_range {
+    /// The panel's own axis, the same in all rows.
+    fn y_axis(&self, panel: &experiment::Panel) -> Axis {
+        if let Some((from, to)) = panel.y_range {
             return Axis::linear(from, to);
         }
         let mut values: Vec<f64> = Vec::new();
-        for row in 0..self.rows() {
-            for panel in &self.chart.panels {
-                for curve in self.curves(row, &panel.of) {
-                    values.extend(curve.points.iter().map(|(_, estimate)| estimate.mean));
-                    values.extend(curve.marks.iter().map(|(_, value, _)| *value));
-                }
-            }
+        for curve in (0..self.rows()).flat_map(|row| self.curves(row, panel)) {
+            values.extend(curve.points.iter().map(|(_, estimate)| estimate.mean));
+            values.extend(curve.marks.iter().map(|(_, value, _)| *value));
+            values.extend(curve.level);
         }
-        let (_, maximum) = ends(values.into_iter());
-        let top = if maximum <= 1.12 && maximum > 0.5 {
+        let (least, most) = ends(values.into_iter());
+        let most = most.max(0.0);
+        let to = if most <= 1.12 && most > 0.5 {
             1.05
         } else {
-            maximum * 1.08
+            most * 1.08
         };
-        Axis::linear(0.0, if top > 0.0 { top } else { 1.0 })
+        let from = if least < 0.0 { least * 1.08 } else { 0.0 };
+        Axis::linear(from, if to > from { to } else { from + 1.0 })
     }
 
-    fn curves(&self, row: usize, of: &PanelOf) -> Vec<Curve> {
-        let shown: Vec<usize> = match self.chart.over {
-            Over::TimeBySeries => vec![self.chart.series[row]],
-            _ => self.chart.series.clone(),
-        };
-        // Variants lie below the other curves.
-        let (variants, own): (Vec<usize>, Vec<usize>) = shown
-            .into_iter()
-            .partition(|&index| self.experiment().series[index].variant);
+    /// The series in a row, the variants first: they lie below the other curves.
+    fn shown(&self, row: usize) -> Vec<usize> {
+        if self.by_series() {
+            return vec![self.chart.series[row]];
+        }
+        let mut shown = self.chart.series.clone();
+        shown.sort_by_key(|&index| !self.experiment().series[index].variant);
+        shown
+    }
+
+    fn curves(&self, row: usize, panel: &experiment::Panel) -> Vec<Curve> {
         let curve = |index: usize| {
-            let points = match of {
-                PanelOf::Measure(measure) => self.sweep_points(index, *measure),
-                PanelOf::Course(expression) => self.course_points(index, expression),
+            let (points, mut marks) = match &panel.of {
+                PanelOf::Measure(measure) => (
+                    self.sweep_points(index, *measure),
+                    self.marks(index, *measure),
+                ),
+                PanelOf::Course(expression) => (self.course_points(index, expression), Vec::new()),
             };
-            let marks = match of {
-                PanelOf::Measure(measure) => self.marks(index, *measure),
-                PanelOf::Course(_) => Vec::new(),
-            };
-            let filled = self.chart.over == Over::TimeBySeries;
+            let mut level = None;
+            match panel.paper.get(&index) {
+                Some(Published::Level(value)) => level = Some(*value),
+                Some(Published::Moments(moments)) => {
+                    marks.extend(moments.iter().map(|&(time, v)| (time, v, Mark::Paper)));
+                }
+                None => {}
+            }
             Curve {
                 colour: colour(self.experiment(), index),
                 dashed: self.experiment().series[index].variant,
                 dots: self.chart.over == Over::Sweep,
-                filled,
+                filled: self.by_series(),
                 points,
                 marks,
+                level,
             }
         };
-        variants.into_iter().chain(own).map(curve).collect()
+        self.shown(row).into_iter().map(curve).collect()
     }
 
     fn sweep_points(&self, series: usize, measure: usize) -> Vec<(f64, Estimate)> {
@@ -336,10 +263,8 @@ impl Figure<'_> {
     fn marks(&self, series: usize, measure: usize) -> Vec<(f64, f64, Mark)> {
         let mut marks = Vec::new();
         for (point, at) in self.experiment().points.iter().enumerate() {
-            if let Some(&value) = self.experiment().series[series]
-                .paper
-                .get(&(measure, point))
-            {
+            let paper = &self.experiment().series[series].paper;
+            if let Some(&value) = paper.get(&(measure, point)) {
                 marks.push((at.position, value, Mark::Paper));
             }
             if let Some(estimate) = self.outcome.ns2(series, point, measure) {
@@ -351,24 +276,32 @@ impl Figure<'_> {
 
     fn course_points(&self, series: usize, expression: &Expression) -> Vec<(f64, Estimate)> {
         let mut courses = self.outcome.courses(series, 0);
-        if self.chart.over == Over::TimeBySeries {
+        if self.by_series() {
             courses = &courses[..courses.len().min(1)];
         }
         let Some(first) = courses.first() else {
             return Vec::new();
         };
+        let together = first.up.len().div_ceil(MOMENTS).max(1);
+        let average = self.chart.over == Over::Average;
         let values: Vec<Vec<f64>> = courses
             .iter()
-            .map(|course| along(course, expression, self.chart.over == Over::Average))
+            .map(|course| {
+                let all = along(course, expression, average);
+                let parts = all.chunks(together);
+                parts
+                    .map(|part| part.iter().sum::<f64>() / part.len() as f64)
+                    .collect()
+            })
             .collect();
-        (0..first.up.len())
+        let step = together as f64 * first.interval_s;
+        (0..values[0].len())
             .filter_map(|index| {
                 let now: Vec<f64> = values
                     .iter()
                     .filter_map(|v| v.get(index).copied())
                     .collect();
-                let time = (index as f64 + 0.5) * first.interval_s;
-                Some((time, Estimate::of(&now)?))
+                Some(((index as f64 + 0.5) * step, Estimate::of(&now)?))
             })
             .collect()
     }
@@ -408,7 +341,19 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     )
 }
 
-/// The approximate width of an entry of the legend.
-fn entry_width(title: &str) -> i32 {
-    50 + title.chars().count() as i32 * 7
+fn line_sample(colour: &Colour, dashed: bool) -> Markup {
+    let dashes = dashed.then_some("5 4");
+    html! {
+        svg.sample viewBox="0 0 24 12" width="24" height="12" aria-hidden="true" {
+            path d="M1 6 L23 6" stroke=(colour.hex()) stroke-width="2.5" stroke-dasharray=[dashes] {}
+        }
+    }
+}
+
+fn mark_sample(path: &str) -> Markup {
+    html! {
+        svg.sample viewBox="0 0 24 12" width="24" height="12" aria-hidden="true" {
+            path d=(path) stroke=(MUTED.hex()) stroke-width="1.8" fill="none" {}
+        }
+    }
 }

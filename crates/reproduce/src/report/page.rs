@@ -1,13 +1,12 @@
 //! The report as HTML.
 
-use super::markdown::reason;
-use super::{figure, table};
+use super::check::{Extent, claim};
+use super::contents::{Found, contents, filter, filter_rules};
+use super::section::section;
+use super::verdict::meaning;
 use crate::PAPERS;
-use crate::expression::{Answer, Relation};
-use crate::outcome::{Outcome, number};
-use crate::statistics::Estimate;
-use crate::verdict::{Check, Finding, Verdict};
-use asymq_scenario::Scenario;
+use crate::outcome::Outcome;
+use crate::verdict::Verdict;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// How the runs were made, for the introduction.
@@ -21,43 +20,43 @@ pub struct About {
     pub ns2: Option<String>,
 }
 
-/// The report of experiments, as HTML.
+/// The report of experiments, as HTML, with links to the `files` of data beside it.
 ///
 /// # Errors
 /// A figure cannot be drawn.
-pub fn page(outcomes: &[Outcome], about: &About) -> anyhow::Result<String> {
-    let findings: Vec<(&Outcome, Vec<Finding<'_>>)> = outcomes
+pub fn page(outcomes: &[Outcome], about: &About, files: &[String]) -> anyhow::Result<String> {
+    let findings: Vec<Found<'_>> = outcomes
         .iter()
         .map(|outcome| (outcome, outcome.findings()))
         .collect();
-    let own = outcomes
-        .iter()
-        .all(|outcome| outcome.experiment.paper() == "own");
+    let own = outcomes.iter().all(|outcome| outcome.experiment.is_own());
     let title = match outcomes {
-        [only] if own => only.experiment.title.clone(),
-        _ => "The papers, reproduced".to_owned(),
+        [only] if own => only.experiment.title.as_str(),
+        _ => "The papers, reproduced",
     };
     let mut sections = Vec::new();
-    for (paper, name, authors) in groups(outcomes) {
+    for (paper, name, authors) in groups(outcomes.iter()) {
         let mut parts = Vec::new();
-        for (outcome, findings) in findings
-            .iter()
-            .filter(|(o, _)| o.experiment.paper() == paper)
-        {
-            parts.push(section(outcome, findings)?);
+        for (outcome, findings) in of_paper(&findings, paper) {
+            parts.push(section(outcome, findings, about.quick)?);
         }
         sections.push(html! {
-            @if !own {
-                h2 id=(paper) { (name) }
-                p.faint { (authors) }
+            @if own {
+                @for part in parts { (part) }
+            } @else {
+                section.group #(paper) aria-label=(name) {
+                    h2 { (name) }
+                    p.faint { (authors) }
+                    @for part in parts { (part) }
+                }
             }
-            @for part in parts { (part) }
         });
     }
-    let all: Vec<&Finding<'_>> = findings.iter().flat_map(|(_, findings)| findings).collect();
+    let has_claims = findings.iter().any(|(_, findings)| !findings.is_empty());
     let style = format!(
-        "{}@media screen and (prefers-color-scheme:dark){{{}}}",
+        "{}{}@media screen and (prefers-color-scheme:dark){{{}}}",
         include_str!("style.css"),
+        filter_rules(),
         asymq_charts::dark_rules()
     );
     let markup = html! {
@@ -70,289 +69,117 @@ pub fn page(outcomes: &[Outcome], about: &About) -> anyhow::Result<String> {
                 title { (title) }
                 style { (PreEscaped(style)) }
             }
-            body { main {
-                h1 { (title) }
-                (introduction(outcomes, about))
-                @if !all.is_empty() {
-                    (counts(&all))
-                    (front(outcomes, &findings, own))
-                    (unreproduced(&findings))
+            body {
+                @if !own { a.skip href="#contents" { "Contents" } }
+                main {
+                    h1 { (title) }
+                    (introduction(outcomes, about, has_claims))
+                    @if has_claims {
+                        (filter(&findings))
+                        (meanings(&findings))
+                    }
+                    (data(files))
+                    @if !own {
+                        (contents(&findings))
+                        (overview(&findings, about.quick))
+                    }
+                    @for section in sections { (section) }
                 }
-                @for section in sections { (section) }
-            } }
+            }
         }
     };
     Ok(markup.into_string())
 }
 
 /// The papers among the experiments, in order: short name, name, authors.
-fn groups(outcomes: &[Outcome]) -> Vec<(&str, &str, &str)> {
-    let known = PAPERS.iter().copied();
+pub(super) fn groups<'a>(
+    outcomes: impl Iterator<Item = &'a Outcome> + Clone,
+) -> Vec<(&'static str, &'static str, &'static str)> {
     let own = ("own", "Experiments", "");
-    known
-        .chain([own])
-        .filter(|(paper, ..)| outcomes.iter().any(|o| o.experiment.paper() == *paper))
-        .collect()
+    let all = PAPERS.into_iter().chain([own]);
+    let has = |paper: &str| outcomes.clone().any(|o| o.experiment.paper() == paper);
+    all.filter(|(paper, ..)| has(paper)).collect()
 }
 
-fn introduction(outcomes: &[Outcome], about: &About) -> Markup {
-    let runs = outcomes
-        .iter()
-        .filter(|o| !o.experiment.is_arithmetic())
-        .map(Outcome::runs);
-    let minimum = runs.min().unwrap_or(0);
+fn of_paper<'a>(findings: &'a [Found<'a>], paper: &str) -> impl Iterator<Item = &'a Found<'a>> {
+    let mine = move |(outcome, _): &&Found<'_>| outcome.experiment.paper() == paper;
+    findings.iter().filter(mine)
+}
+
+fn introduction(outcomes: &[Outcome], about: &About, has_claims: bool) -> Markup {
+    let simulated = || outcomes.iter().filter(|o| !o.experiment.is_arithmetic());
+    let least = simulated().map(Outcome::runs).min();
     html! {
         p.faint {
-            "asymq " (about.version) ". Every number is the mean over at least " (minimum) " seeded runs with its 95 % "
-            "confidence interval (Student’s t). A verdict comes from intervals, 95 % for all comparisons of a claim "
-            "together, and from tolerances that stand in the experiment’s file, at most a third of the effect. "
-            b { "Reproduced" } ": every interval lies within its range. "
-            b { "Reproduced in shape" } ": those of order, direction or trend do, one of a number lies outside. "
-            b { "Not reproduced" } ": an interval lies outside. "
-            b { "Undecided" } ": an interval contains an end of its range after all seeds. "
-            b { "Did not converge" } ": the mechanism was still changing when the runs ended."
+            "asymq " (about.version) ". "
+            @match least {
+                Some(1) => "Every number comes from one run or more. ",
+                Some(least) => {
+                    "Every number is the mean over at least " (least) " seeded runs with its 95 % confidence "
+                    "interval (Student’s t). "
+                }
+                None => "Every number follows from the settings alone. ",
+            }
+            @if has_claims {
+                "A verdict comes from intervals, 95 % for all comparisons of a claim together, and from the tolerances "
+                "in the experiment’s file. "
+            }
             @if about.quick {
-                " This is a " b { "preview" } ": fewer seeds, shorter runs, fewer points."
+                "This is a " b { "preview" } ": fewer seeds, shorter runs, fewer points, and no reasons, which "
+                "were written for the whole runs. "
             }
-            @if let Some(ns2) = &about.ns2 { " " (ns2) }
+            @if let Some(ns2) = &about.ns2 { (ns2) }
         }
     }
 }
 
-fn class(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Reproduced => "good",
-        Verdict::InShape => "half",
-        Verdict::NotReproduced => "bad",
-        Verdict::Undecided | Verdict::DidNotConverge => "open",
-    }
-}
-
-fn badge(verdict: Verdict) -> Markup {
-    let sign = match verdict {
-        Verdict::Reproduced => "●",
-        Verdict::InShape => "◐",
-        Verdict::NotReproduced => "○",
-        Verdict::Undecided => "?",
-        Verdict::DidNotConverge => "↝",
-    };
-    html! { span class=(format!("verdict {}", class(verdict))) { (sign) " " (verdict) } }
-}
-
-fn counts(findings: &[&Finding<'_>]) -> Markup {
-    let count = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
-    let all = Verdict::ALL;
+/// What the verdicts mean, and how to read the strip beside a claim.
+fn meanings(findings: &[Found<'_>]) -> Markup {
+    let all = findings.iter().flat_map(|(_, findings)| findings);
+    let has = |verdict| all.clone().any(|finding| finding.verdict == verdict);
     html! {
-        div.counts {
-            @for verdict in all { div { b { (count(verdict)) } (badge(verdict)) } }
-        }
-        div.bar role="presentation" {
-            @for verdict in all {
-                div class=(class(verdict)) style=(format!("flex:{}", count(verdict))) {}
+        details.meanings {
+            summary { "What the verdicts and the strips mean" }
+            dl {
+                @for verdict in Verdict::ALL.into_iter().filter(|v| has(*v)) {
+                    dt { (super::verdict::badge(verdict)) } dd { (meaning(verdict)) }
+                }
+                dt { "Strips" }
+                dd {
+                    "The band is where the left side of the condition had to lie, the dot with its 95 % interval "
+                    "where it lies; the right side is a ring with its interval, or a diamond if it is a number of the claim."
+                }
             }
         }
     }
 }
 
-/// One row per claim.
-fn front(outcomes: &[Outcome], findings: &[(&Outcome, Vec<Finding<'_>>)], own: bool) -> Markup {
+fn data(files: &[String]) -> Markup {
     html! {
-        @for (paper, name, _) in groups(outcomes) {
-            @if !own { h3 { a href=(format!("#{paper}")) { (name) } } }
-            table {
-                thead { tr { th { "" } th { "Claim" } th { "Found" } th { "Verdict" } } }
-                tbody {
-                    @for (outcome, findings) in findings.iter().filter(|(o, _)| o.experiment.paper() == paper) {
-                        @for (index, finding) in findings.iter().enumerate() {
-                            tr {
-                                td.place { @if index == 0 {
-                                    a href=(format!("#{}", outcome.experiment.name)) { (place(outcome)) }
-                                } }
-                                td { (finding.claim.says) }
-                                td { (found(finding)) }
-                                td { (badge(finding.verdict)) }
-                            }
+        @if !files.is_empty() {
+            p.small.data { "The data: " @for (index, file) in files.iter().enumerate() {
+                @if index > 0 { ", " } a href=(file) { (file) }
+            } }
+        }
+    }
+}
+
+/// Every claim with the values that decided about it.
+fn overview(findings: &[Found<'_>], preview: bool) -> Markup {
+    let outcomes = findings.iter().map(|(outcome, _)| *outcome);
+    html! {
+        section aria-label="All claims" {
+            h2 #claims { "All claims" }
+            @for (paper, name, _) in groups(outcomes) {
+                div.group {
+                    h3 { (name) " " a.up href="#contents" { "Contents" } }
+                    ul.claims {
+                        @for (outcome, findings) in of_paper(findings, paper) {
+                            @for finding in findings { (claim(outcome, finding, Extent::Deciding, preview)) }
                         }
                     }
                 }
             }
         }
     }
-}
-
-/// `Fig. 5`: the title up to its colon.
-fn place(outcome: &Outcome) -> &str {
-    outcome
-        .experiment
-        .title
-        .split(':')
-        .next()
-        .unwrap_or_default()
-}
-
-/// The deciding values: of failing conditions, else of the first two.
-fn found(finding: &Finding<'_>) -> Markup {
-    let failing = finding
-        .checks
-        .iter()
-        .filter(|check| check.answer != Answer::Yes);
-    let failing: Vec<&Check<'_>> = failing.collect();
-    let shown: Vec<&Check<'_>> = match failing.as_slice() {
-        [] => finding.checks.iter().take(2).collect(),
-        failing => failing.iter().copied().take(3).collect(),
-    };
-    html! { @for check in shown { (check_line(check)) } }
-}
-
-fn check_line(check: &Check<'_>) -> Markup {
-    let several = |estimate: &Estimate| estimate.half_width > 0.0;
-    html! {
-        span.check {
-            (check.found.map_or("–".to_owned(), with_interval))
-            @if let Some(expected) = check.expected.filter(several) { " against " (with_interval(expected)) }
-            @if let Some(at) = &check.at { span.faint { " at " (at) } }
-            @if check.answer != Answer::Yes {
-                span.fails {
-                    @if check.answer == Answer::Open { " not decided to be " } @else { " not " }
-                    (wanted(check))
-                }
-            }
-        }
-    }
-}
-
-fn with_interval(estimate: Estimate) -> String {
-    match estimate.half_width > 0.0 {
-        true => format!(
-            "{} ± {}",
-            number(estimate.mean),
-            number(estimate.half_width)
-        ),
-        false => number(estimate.mean),
-    }
-}
-
-/// What the condition wants, in words.
-fn wanted(check: &Check<'_>) -> String {
-    let expected = check.expected.map_or(String::new(), |e| number(e.mean));
-    match check.condition.relation {
-        Relation::Above => format!("above {expected}"),
-        Relation::Below => format!("below {expected}"),
-        Relation::Equal => expected,
-        Relation::Rising => format!("rising from {expected}"),
-        Relation::Falling => format!("falling from {expected}"),
-    }
-}
-
-/// What could not be reproduced, and why.
-fn unreproduced(findings: &[(&Outcome, Vec<Finding<'_>>)]) -> Markup {
-    let all = || {
-        findings.iter().flat_map(|(outcome, findings)| {
-            let differ = findings.iter().filter(|f| f.verdict != Verdict::Reproduced);
-            differ.map(move |finding| (outcome, finding))
-        })
-    };
-    html! {
-        h2 id="differs" { "What we could not reproduce, and why" }
-        @if all().next().is_none() { p { "Everything was reproduced." } }
-        @for verdict in Verdict::ALL.into_iter().filter(|v| *v != Verdict::Reproduced) {
-            @if all().any(|(_, f)| f.verdict == verdict) {
-                h3 { (badge(verdict)) }
-                ul {
-                    @for (outcome, finding) in all().filter(|(_, f)| f.verdict == verdict) {
-                        li {
-                            a href=(format!("#{}", outcome.experiment.name)) {
-                                (outcome.experiment.paper()) ", " (place(outcome))
-                            }
-                            ": " (finding.claim.says) " "
-                            span.because { (reason(finding)) }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// The section of an experiment: quotation, figures, table, claims and settings.
-fn section(outcome: &Outcome, findings: &[Finding<'_>]) -> anyhow::Result<Markup> {
-    let experiment = &outcome.experiment;
-    let mut figures = Vec::new();
-    for chart in &experiment.charts {
-        let svg = figure::svg(outcome, chart);
-        figures.push(svg.map_err(|error| anyhow::anyhow!("{}: {error}", experiment.name))?);
-    }
-    let numbers = table::table(outcome);
-    Ok(html! {
-        h3 id=(experiment.name) { (experiment.title) }
-        @if !experiment.says.is_empty() { blockquote { (experiment.says) } }
-        @for figure in figures { figure { (PreEscaped(figure)) } }
-        @if experiment.is_table || experiment.charts.is_empty() {
-            (numbers)
-        } @else {
-            details { summary { "The numbers" } (numbers) }
-        }
-        @if !findings.is_empty() { (claims(findings)) }
-        @if !experiment.assumptions.is_empty() {
-            p.small { "What the text leaves open:" }
-            ul.small { @for assumption in &experiment.assumptions { li { (outcome.fill_in(assumption)) } } }
-        }
-        p.small.faint { (settings(&experiment.series[0].scenarios[0], outcome)) }
-        details { summary { "The experiment’s file" } pre { (experiment.text) } }
-    })
-}
-
-/// Every claim with all of its conditions.
-fn claims(findings: &[Finding<'_>]) -> Markup {
-    html! {
-        table {
-            thead { tr { th { "Claim" } th { "Conditions, as stated beforehand, and what was found" } th { "Verdict" } } }
-            tbody {
-                @for finding in findings {
-                    tr {
-                        td {
-                            (finding.claim.says)
-                            @if let Some(because) = &finding.because { span.because { (because) } }
-                        }
-                        td { @for check in &finding.checks {
-                            div.check {
-                                @match check.answer {
-                                    Answer::Yes => { span.holds { "✓" } }
-                                    Answer::No => { span.fails { "✗" } }
-                                    Answer::Open => { span.fails { "?" } }
-                                }
-                                " " code { (check.condition) }
-                                @if check.shape { span.faint { " (shape)" } }
-                                br; (check_line(check))
-                            }
-                        } }
-                        td { (badge(finding.verdict)) }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// The first scenario in one line; tables show what is swept or differs between series.
-fn settings(scenario: &Scenario, outcome: &Outcome) -> String {
-    let window = scenario
-        .window
-        .map_or(String::new(), |window| format!(", window {window}"));
-    format!(
-        "First series at its first point: {} up, {} down, {} up + {} down flows, RTT {}, buffers {} up and {} down, \
-         {} of {} bytes{window}, {} of which the first {} are warm-up, {} runs.",
-        scenario.up,
-        scenario.down,
-        scenario.flows_up,
-        scenario.flows_down,
-        scenario.rtt,
-        scenario.buffer,
-        scenario.buffer_down,
-        scenario.tcp,
-        scenario.mss,
-        scenario.duration,
-        scenario.warmup,
-        outcome.runs()
-    )
 }

@@ -2,14 +2,15 @@
 
 use crate::statistics::Estimate;
 use asymq_charts::{
-    Area, Axis, BACKGROUND, Colour, Drawn, GRID, LabelStyle, MUTED, stroke, to_units, write,
+    Area, Axis, BACKGROUND, Colour, Drawn, Frame, GRID, LabelStyle, MUTED, dashed, stroke,
+    to_units, write,
 };
 use plotters::prelude::*;
 
 /// The mark of a value that is not simulated here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// The paper's value: a diamond.
+    /// The published value: a diamond.
     Paper,
     /// The mean of ns-2's runs: a cross.
     Ns2,
@@ -25,89 +26,134 @@ pub(super) struct Curve {
     pub(super) filled: bool,
     pub(super) points: Vec<(f64, Estimate)>,
     pub(super) marks: Vec<(f64, f64, Mark)>,
+    /// A published level.
+    pub(super) level: Option<f64>,
 }
 
-/// Axes at a place on the canvas, in CSS pixels.
+/// Two axes with curves, in CSS pixels. It is as wide as a phone, so that it stays legible there.
 pub(super) struct Panel {
-    pub(super) corner: (i32, i32),
-    pub(super) size: (i32, i32),
+    /// Height of the plot without its labels.
+    pub(super) height: i32,
     pub(super) x: Axis,
     pub(super) y: Axis,
+    pub(super) x_ticks: Vec<(f64, String)>,
+    pub(super) curves: Vec<Curve>,
 }
 
+/// Width of a panel with its labels.
+pub(super) const WIDTH: i32 = 400;
+const TOP: i32 = 10;
+const RIGHT: i32 = 14;
+const BOTTOM: i32 = 22;
+const TICK: LabelStyle = LabelStyle::new(12, &MUTED);
+
 impl Panel {
+    /// The panel as SVG.
+    ///
+    /// # Errors
+    /// It cannot be drawn.
+    pub(super) fn svg(&self, alt: &str) -> Result<String, Box<dyn std::error::Error>> {
+        let frame = Frame {
+            width: WIDTH,
+            height: TOP + self.height + BOTTOM,
+            alt,
+            standalone: false,
+        };
+        asymq_charts::svg(&frame, |root| {
+            self.grid(root)?;
+            self.curves.iter().try_for_each(|c| self.curve(root, c))
+        })
+    }
+
+    fn levels(&self) -> Vec<(f64, String)> {
+        let count = if self.height < 120 { 2 } else { 6 };
+        let ticks = self.y.ticks(count).into_iter();
+        ticks.map(|level| (level, short(level))).collect()
+    }
+
+    /// The left edge: room for the longest label of the vertical axis.
+    fn left(&self) -> i32 {
+        let labels = self.levels();
+        let longest = labels.iter().map(|(_, label)| text_width(label)).max();
+        longest.unwrap_or(0) + 12
+    }
+
     fn at(&self, x: f64, y: f64) -> (f64, f64) {
+        let left = f64::from(self.left());
+        let width = f64::from(WIDTH - RIGHT) - left;
         let y = self.y.fraction(y).clamp(0.0, 1.0);
         (
-            f64::from(self.corner.0) + f64::from(self.size.0) * self.x.fraction(x),
-            f64::from(self.corner.1) + f64::from(self.size.1) * (1.0 - y),
+            left + width * self.x.fraction(x),
+            f64::from(TOP) + f64::from(self.height) * (1.0 - y),
         )
     }
 
-    /// Draws grid lines, ticks, and tick labels where `numbered`.
-    pub(super) fn grid(&self, root: &Area<'_>, x_ticks: &[(f64, String)], numbered: bool) -> Drawn {
+    /// Draws grid lines, ticks and their labels; of labels that would overlap, the first.
+    fn grid(&self, root: &Area<'_>) -> Drawn {
         let (left, right) = (self.x.from, self.x.to);
-        for level in self.y.ticks(if self.size.1 < 150 { 2 } else { 6 }) {
+        for (level, label) in self.levels() {
             let (from, to) = (self.at(left, level), self.at(right, level));
-            polyline(root, &[from, to], stroke(&GRID, 1.0), false)?;
+            line(root, &[from, to], stroke(&GRID, 1.0))?;
             let beside = (from.0 as i32 - 7, from.1 as i32 + 4);
-            write(
-                root,
-                beside,
-                &short(level),
-                LabelStyle::new(11, &MUTED).ending(),
-            )?;
+            write(root, beside, &label, TICK.ending())?;
         }
-        for (value, label) in x_ticks {
+        let mut free = 0;
+        for (value, label) in &self.x_ticks {
             let (x, y) = self.at(*value, self.y.from);
-            polyline(root, &[(x, y), (x, y + 4.0)], stroke(&MUTED, 1.0), false)?;
-            if numbered {
-                let under = (x.round() as i32, y as i32 + 17);
-                write(root, under, label, LabelStyle::new(11, &MUTED).centred())?;
+            line(root, &[(x, y), (x, y + 4.0)], stroke(&MUTED, 1.0))?;
+            let half = text_width(label) / 2;
+            let centre = (x.round() as i32).min(WIDTH - half);
+            if centre - half >= free {
+                write(root, (centre, y as i32 + 18), label, TICK.centred())?;
+                free = centre + half + 6;
             }
         }
-        let ends = [self.at(left, self.y.from), self.at(right, self.y.from)];
-        polyline(root, &ends, stroke(&MUTED, 1.0), false)
+        let floor = self.y.from.max(0.0);
+        let ends = [self.at(left, floor), self.at(right, floor)];
+        line(root, &ends, stroke(&MUTED, 1.0))
     }
 
     /// Draws a curve over the grid.
-    pub(super) fn curve(&self, root: &Area<'_>, curve: &Curve) -> Drawn {
-        let line: Vec<(f64, f64)> = curve
-            .points
-            .iter()
-            .map(|(x, estimate)| self.at(*x, estimate.mean))
-            .collect();
-        if curve.filled {
-            let base = |point: Option<&(f64, f64)>| {
-                let floor = f64::from(self.corner.1 + self.size.1);
-                point.map(|&(x, _)| (x, floor))
-            };
-            let area = base(line.first())
-                .into_iter()
-                .chain(line.clone())
-                .chain(base(line.last()));
-            fill(root, area, curve.colour)?;
+    fn curve(&self, root: &Area<'_>, curve: &Curve) -> Drawn {
+        let means = curve.points.iter();
+        let means: Vec<(f64, f64)> = means.map(|(x, e)| self.at(*x, e.mean)).collect();
+        if let (true, [first, .., last]) = (curve.filled, means.as_slice()) {
+            let floor = self.at(self.x.from, self.y.from).1;
+            let area = [(first.0, floor)].into_iter().chain(means.iter().copied());
+            fill(root, area.chain([(last.0, floor)]), curve.colour)?;
         } else if curve.points.iter().any(|(_, e)| e.half_width > 0.0) {
-            let edge = |sign: f64| {
-                let at = move |(x, e): &(f64, Estimate)| self.at(*x, e.mean + sign * e.half_width);
-                curve.points.iter().map(at)
-            };
-            let below: Vec<_> = edge(-1.0).collect();
-            fill(root, edge(1.0).chain(below.into_iter().rev()), curve.colour)?;
+            let high = curve.points.iter().map(|(x, e)| self.at(*x, e.high()));
+            let low = curve.points.iter().rev();
+            let low = low.map(|(x, e)| self.at(*x, e.low()));
+            fill(root, high.chain(low), curve.colour)?;
         }
         let width = if curve.filled { 1.3 } else { 1.8 };
-        polyline(root, &line, stroke(curve.colour, width), curve.dashed)?;
+        let style = match curve.dashed {
+            true => dashed(curve.colour, width),
+            false => stroke(curve.colour, width),
+        };
+        line(root, &means, style)?;
         if curve.dots {
-            for &(x, y) in &line {
+            for &(x, y) in &means {
                 let style = curve.colour.0.filled();
                 root.draw(&Circle::new(to_units(x, y), 3 * asymq_charts::SCALE, style))?;
             }
+        }
+        if let Some(level) = curve.level {
+            let (from, to) = (self.at(self.x.from, level), self.at(self.x.to, level));
+            line(root, &[from, to], dashed(curve.colour, 1.2))?;
+            mark(root, to, Mark::Paper, curve.colour)?;
         }
         for &(x, value, shape) in &curve.marks {
             mark(root, self.at(x, value), shape, curve.colour)?;
         }
         Ok(())
     }
+}
+
+/// About the width of a tick's label: digits are this wide in the usual fonts.
+fn text_width(label: &str) -> i32 {
+    label.chars().count() as i32 * 7
 }
 
 fn fill(root: &Area<'_>, outline: impl Iterator<Item = (f64, f64)>, colour: &Colour) -> Drawn {
@@ -118,45 +164,16 @@ fn fill(root: &Area<'_>, outline: impl Iterator<Item = (f64, f64)>, colour: &Col
     Ok(())
 }
 
-/// Draws a solid or dashed line.
-pub(super) fn polyline(
-    root: &Area<'_>,
-    points: &[(f64, f64)],
-    style: ShapeStyle,
-    dashed: bool,
-) -> Drawn {
-    if !dashed {
-        let points: Vec<_> = points.iter().map(|&(x, y)| to_units(x, y)).collect();
-        if points.len() > 1 {
-            root.draw(&PathElement::new(points, style))?;
-        }
-        return Ok(());
-    }
-    const DASH: f64 = 5.0;
-    let mut walked = 0.0;
-    for pair in points.windows(2) {
-        let (from, to) = (pair[0], pair[1]);
-        let length = (to.0 - from.0).hypot(to.1 - from.1);
-        let mut done = 0.0;
-        while done < length {
-            let rest = DASH - (walked + done) % DASH;
-            let next = (done + rest).min(length);
-            if (((walked + done) / DASH) as i64) % 2 == 0 {
-                let at = |d: f64| {
-                    let f = d / length;
-                    to_units(from.0 + (to.0 - from.0) * f, from.1 + (to.1 - from.1) * f)
-                };
-                root.draw(&PathElement::new([at(done), at(next)], style))?;
-            }
-            done = next + 1e-9;
-        }
-        walked += length;
+fn line(root: &Area<'_>, points: &[(f64, f64)], style: ShapeStyle) -> Drawn {
+    let points: Vec<_> = points.iter().map(|&(x, y)| to_units(x, y)).collect();
+    if points.len() > 1 {
+        root.draw(&PathElement::new(points, style))?;
     }
     Ok(())
 }
 
 /// Draws a reference mark.
-pub(super) fn mark(root: &Area<'_>, (x, y): (f64, f64), mark: Mark, colour: &Colour) -> Drawn {
+fn mark(root: &Area<'_>, (x, y): (f64, f64), mark: Mark, colour: &Colour) -> Drawn {
     match mark {
         Mark::Paper => {
             const R: f64 = 6.0;
@@ -164,22 +181,15 @@ pub(super) fn mark(root: &Area<'_>, (x, y): (f64, f64), mark: Mark, colour: &Col
             let outline: Vec<_> = corners.iter().map(|&(x, y)| to_units(x, y)).collect();
             root.draw(&Polygon::new(outline, BACKGROUND.0.mix(0.75)))?;
             let closed: Vec<_> = corners.into_iter().chain([corners[0]]).collect();
-            polyline(root, &closed, stroke(colour, 1.8), false)
+            line(root, &closed, stroke(colour, 1.8))
         }
         Mark::Ns2 => {
             const R: f64 = 4.5;
-            polyline(
-                root,
-                &[(x - R, y - R), (x + R, y + R)],
-                stroke(colour, 1.8),
-                false,
-            )?;
-            polyline(
-                root,
-                &[(x - R, y + R), (x + R, y - R)],
-                stroke(colour, 1.8),
-                false,
-            )
+            for sign in [1.0, -1.0] {
+                let ends = [(x - R, y - sign * R), (x + R, y + sign * R)];
+                line(root, &ends, stroke(colour, 1.8))?;
+            }
+            Ok(())
         }
     }
 }
@@ -188,9 +198,9 @@ pub(super) fn mark(root: &Area<'_>, (x, y): (f64, f64), mark: Mark, colour: &Col
 pub(super) fn short(value: f64) -> String {
     let text = format!("{value:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text.is_empty() || text == "-0" {
-        "0".into()
-    } else {
-        text.into()
+    match text.strip_prefix('-') {
+        _ if text.is_empty() || text == "-0" => "0".into(),
+        Some(size) => format!("−{size}"),
+        None => text.into(),
     }
 }

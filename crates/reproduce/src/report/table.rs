@@ -1,61 +1,53 @@
-//! The results of an experiment as a table beside the paper's values.
+//! The results of an experiment as a table beside the published values.
 
+use super::figure::published;
 use crate::experiment::Series;
 use crate::outcome::Outcome;
 use maud::{Markup, html};
 
-/// A row per series and point, a column per measure, and columns for values of the paper and of ns-2.
+/// A column: the measure by index, its digits, and whether a published value and ns-2's stand beside it.
+struct Column {
+    measure: usize,
+    digits: usize,
+    published: bool,
+    ns2: bool,
+}
+
+/// A row per series and point, columns per measure: ours, the published value and ns-2's.
 pub(super) fn table(outcome: &Outcome) -> Markup {
     let experiment = &outcome.experiment;
     let swept = experiment.points.len() > 1;
-    let in_paper = |measure: usize| {
-        let has = |series: &Series| series.paper.keys().any(|&(m, _)| m == measure);
-        experiment.series.iter().any(has)
-    };
-    let in_ns2 = |measure: usize| {
-        (0..experiment.series.len()).any(|series| {
-            (0..experiment.points.len()).any(|point| outcome.ns2(series, point, measure).is_some())
-        })
-    };
-    let measures: Vec<_> = experiment
-        .measures
+    let columns = columns(outcome);
+    let width = columns
         .iter()
-        .enumerate()
-        .map(|(index, measure)| (index, measure, in_paper(index), in_ns2(index)))
-        .collect();
+        .map(|c| 1 + usize::from(c.published) + usize::from(c.ns2))
+        .sum::<usize>();
+    let settled = settled(outcome);
+    let label = format!("The numbers of {}", experiment.place());
     html! {
-        div.wide { table {
+        div.wide role="region" aria-label=(label) tabindex="0" { table {
             thead { tr {
-                th { "" }
-                @if swept { th.n { (experiment.axis) } }
-                @for (_, measure, paper, ns2) in &measures {
-                    th.n { (measure.title) }
-                    @if *paper { th.n { "paper" } }
-                    @if *ns2 { th.n { "ns-2" } }
+                th scope="col" { @if swept { (experiment.axis) } @else { "" } }
+                @for column in &columns {
+                                        th.n scope="col" { (experiment.measures[column.measure].label()) }
+                    @if column.published { th.n scope="col" { (published(experiment)) } }
+                    @if column.ns2 { th.n scope="col" { "ns-2" } }
                 }
+                @if settled { th.n scope="col" { "settled at, s" } }
             } }
-            tbody {
-                @for (index, series) in experiment.series.iter().enumerate() {
+            @for (index, series) in experiment.series.iter().enumerate() {
+                tbody {
+                    @if swept {
+                        tr { th.series scope="rowgroup" colspan=(1 + width + usize::from(settled)) { (series.title) } }
+                    }
                     @for (point, at) in experiment.points.iter().enumerate() {
                         tr {
-                            td { @if point == 0 { (series.title) } }
-                            @if swept { td.n { (at.label) } }
-                            @for &(measure, number, paper, ns2) in &measures {
-                                td.n { (cell(outcome, index, point, measure, number.digits)) }
-                                @if paper {
-                                    td.n.paper {
-                                        @if let Some(value) = series.paper.get(&(measure, point)) {
-                                            (digits(*value, number.digits))
-                                        }
-                                    }
-                                }
-                                @if ns2 {
-                                    td.n.paper {
-                                        @if let Some(value) = outcome.ns2(index, point, measure) {
-                                            (digits(value.mean, number.digits))
-                                        }
-                                    }
-                                }
+                            th scope="row" { (if swept { &at.label } else { &series.title }) }
+                            @for column in &columns { (cells(outcome, (index, point), column)) }
+                            @if settled {
+                                td.n { @if let Some(window) = outcome.window(index, point) {
+                                    (digits(window.from_s.mean, 0)) @if !window.converged() { " (not)" }
+                                } }
                             }
                         }
                     }
@@ -65,21 +57,53 @@ pub(super) fn table(outcome: &Outcome) -> Markup {
     }
 }
 
-fn cell(
-    outcome: &Outcome,
-    series: usize,
-    point: usize,
-    measure: usize,
-    digits_shown: usize,
-) -> String {
-    match outcome.estimate(series, point, measure) {
+/// Whether the results say when runs settled.
+fn settled(outcome: &Outcome) -> bool {
+    let experiment = &outcome.experiment;
+    (0..experiment.series.len())
+        .any(|s| (0..experiment.points.len()).any(|point| outcome.window(s, point).is_some()))
+}
+
+fn columns(outcome: &Outcome) -> Vec<Column> {
+    let experiment = &outcome.experiment;
+    let in_paper = |measure: usize| {
+        let has = |series: &Series| series.paper.keys().any(|&(m, _)| m == measure);
+        experiment.series.iter().any(has)
+    };
+    let in_ns2 = |measure: usize| {
+        (0..experiment.series.len()).any(|series| {
+            (0..experiment.points.len()).any(|point| outcome.ns2(series, point, measure).is_some())
+        })
+    };
+    let measures = experiment.measures.iter().enumerate();
+    measures
+        .map(|(measure, about)| Column {
+            measure,
+            digits: about.digits,
+            published: in_paper(measure),
+            ns2: in_ns2(measure),
+        })
+        .collect()
+}
+
+fn cells(outcome: &Outcome, (series, point): (usize, usize), column: &Column) -> Markup {
+    let ours = match outcome.estimate(series, point, column.measure) {
         None => "–".to_owned(),
-        Some(estimate) if outcome.runs() < 2 => digits(estimate.mean, digits_shown),
+        Some(estimate) if outcome.runs() < 2 => digits(estimate.mean, column.digits),
         Some(estimate) => format!(
             "{} ± {}",
-            digits(estimate.mean, digits_shown),
-            digits(estimate.half_width, digits_shown)
+            digits(estimate.mean, column.digits),
+            digits(estimate.half_width, column.digits)
         ),
+    };
+    let paper = &outcome.experiment.series[series].paper;
+    let paper = paper.get(&(column.measure, point)).copied();
+    let ns2 = outcome.ns2(series, point, column.measure).map(|e| e.mean);
+    let text = |value: Option<f64>| value.map(|value| digits(value, column.digits));
+    html! {
+        td.n { (ours) }
+        @if column.published { td.n.paper { @if let Some(text) = text(paper) { (text) } } }
+        @if column.ns2 { td.n.paper { @if let Some(text) = text(ns2) { (text) } } }
     }
 }
 

@@ -80,6 +80,8 @@ pub(super) struct MeasureEntry {
     pub(super) id: Spanned<String>,
     pub(super) title: String,
     pub(super) of: Spanned<String>,
+    #[serde(default)]
+    pub(super) unit: Option<String>,
     #[serde(default = "three")]
     pub(super) digits: usize,
 }
@@ -100,11 +102,19 @@ pub(super) struct ChartEntry {
     #[serde(default)]
     pub(super) series: Vec<Spanned<String>>,
     #[serde(default)]
-    pub(super) y_label: String,
+    pub(super) y_label: Option<Spanned<PerPanel<String>>>,
     #[serde(default)]
-    pub(super) y_range: Option<(f64, f64)>,
+    pub(super) y_range: Option<Spanned<PerPanel<(f64, f64)>>>,
     #[serde(default)]
     pub(super) log_x: bool,
+}
+
+/// A value for all panels of a chart, or one for each.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum PerPanel<T> {
+    All(T),
+    Each(Vec<T>),
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -122,6 +132,18 @@ pub(super) enum OverName {
 pub(super) struct PanelEntry {
     pub(super) title: String,
     pub(super) of: Spanned<String>,
+    #[serde(default)]
+    pub(super) measure: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) paper: BTreeMap<Spanned<String>, PaperCourse>,
+}
+
+/// A published level, or published values at moments in seconds.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum PaperCourse {
+    Level(f64),
+    Moments(Vec<(f64, f64)>),
 }
 
 #[derive(Deserialize)]

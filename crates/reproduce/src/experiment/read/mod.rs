@@ -130,6 +130,10 @@ impl Reader<'_> {
                     label => label.to_owned(),
                 }
             }),
+            swept: file
+                .sweep
+                .first()
+                .map_or(Vec::new(), |axis| axis.get_ref().key.list().to_vec()),
             series: Vec::new(),
             measures,
             charts: Vec::new(),
@@ -160,6 +164,10 @@ impl Reader<'_> {
             Ok(Measure {
                 id,
                 title: entry.title.clone(),
+                unit: entry
+                    .unit
+                    .clone()
+                    .unwrap_or_else(|| of.as_name().map_or("", metrics::unit).to_owned()),
                 of,
                 digits: entry.digits,
             })

@@ -1,7 +1,7 @@
 //! The series of an experiment: curves of a figure, rows of a table.
 
 use super::file::{File, PaperValues, SeriesEntry};
-use super::sweep::combinations;
+use super::sweep::{Combination, combinations};
 use super::{BadExperiment, Read, Reader, sections};
 use crate::experiment::{Experiment, Series};
 use asymq_args::{Defaults, ScenarioArgs, ScenarioError};
@@ -35,17 +35,18 @@ impl Reader<'_> {
             }
             .map_err(|error| self.key(error))?;
             let title = entry.title.clone().unwrap_or_else(|| id.clone());
-            for (suffix, setting) in combinations(&file.sweep, axes) {
+            for Combination { name, swept, args } in combinations(&file.sweep, axes) {
                 let scenario = |point: &ScenarioArgs| {
-                    let args = own.clone().or(setting.clone()).or(point.clone());
+                    let args = own.clone().or(args.clone()).or(point.clone());
                     args.or(base.clone())
                         .resolve(&Defaults::paper())
                         .map_err(|error| self.unrunnable(&error, entry.id.span().start))
                 };
                 all.push(Series {
-                    id: format!("{id}{}", suffix.replace(['=', ' '], "/")),
-                    title: format!("{title}{}", suffix.replace('/', ", ")),
+                    id: format!("{id}{}", name.replace(['=', ' '], "/")),
+                    title: format!("{title}{}", name.replace('/', ", ")),
                     variant: entry.variant,
+                    swept,
                     scenarios: along.iter().map(scenario).collect::<Result<_, _>>()?,
                     paper: self.paper(entry, experiment)?,
                 });

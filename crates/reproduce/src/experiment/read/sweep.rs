@@ -78,27 +78,40 @@ pub(super) fn point((index, value): (usize, &toml::Value)) -> Point {
     }
 }
 
-/// All combinations of the values of the axes after the first, named like `/interval=5s`.
+/// The values of the axes after the first that a series has.
+#[derive(Clone, Default)]
+pub(super) struct Combination {
+    /// Named like `/interval=5s`.
+    pub(super) name: String,
+    /// The keys with their values.
+    pub(super) swept: Vec<(String, String)>,
+    /// What they set.
+    pub(super) args: ScenarioArgs,
+}
+
+/// All combinations of the values of the axes after the first.
 pub(super) fn combinations(
     sweep: &[Spanned<AxisEntry>],
     axes: &[Vec<ScenarioArgs>],
-) -> Vec<(String, ScenarioArgs)> {
-    let mut all = vec![(String::new(), ScenarioArgs::default())];
+) -> Vec<Combination> {
+    let mut all = vec![Combination::default()];
     for (axis, settings) in sweep.iter().zip(axes).skip(1) {
         let axis = axis.get_ref();
-        let key = axis.key.list().join(",");
-        let values = || axis.values.iter().map(text_of).zip(settings);
+        let keys = axis.key.list();
+        let with = |before: &Combination, value: &toml::Value, setting: &ScenarioArgs| {
+            let value = text_of(value);
+            let mut swept = before.swept.clone();
+            swept.extend(keys.iter().map(|key| (key.clone(), value.clone())));
+            Combination {
+                name: format!("{}/{}={value}", before.name, keys.join(",")),
+                swept,
+                args: setting.clone().or(before.args.clone()),
+            }
+        };
+        let values = || axis.values.iter().zip(settings);
         all = all
             .iter()
-            .flat_map(|(name, args)| {
-                values().map(move |(value, setting)| (name, args, value, setting))
-            })
-            .map(|(name, args, value, setting)| {
-                (
-                    format!("{name}/{key}={value}"),
-                    setting.clone().or(args.clone()),
-                )
-            })
+            .flat_map(|before| values().map(move |(value, setting)| with(before, value, setting)))
             .collect();
     }
     all

@@ -1,0 +1,199 @@
+//! Columns: numbers instead of `tc`'s notation, with the unit at the end of the name.
+
+use super::Cell;
+use crate::metrics;
+use asymq_core::units::{Duration, Limit, Rate};
+use serde_json::Value;
+
+/// Cells by column; the first of a name stays.
+#[derive(Clone, Default)]
+pub(super) struct Row {
+    pub(super) cells: Vec<(String, Option<Cell>)>,
+}
+
+impl Row {
+    /// Adds a cell, or none, unless the row has the column already.
+    pub(super) fn put(&mut self, column: &str, cell: impl Into<Option<Cell>>) {
+        if !self.cells.iter().any(|(known, _)| known == column) {
+            self.cells.push((column.to_owned(), cell.into()));
+        }
+    }
+
+    /// Adds a finite number, or none.
+    pub(super) fn number(&mut self, column: &str, value: impl Into<Option<f64>>) {
+        let value = value.into().filter(|value| value.is_finite());
+        self.put(column, value.map(Cell::Number));
+    }
+
+    /// Adds a text; an empty one is none, since CSV has no difference.
+    pub(super) fn text(&mut self, column: &str, text: &str) {
+        let text = Some(text).filter(|text| !text.is_empty());
+        self.put(column, text.map(Cell::from));
+    }
+
+    /// Adds what `tc`'s notation says under this key: `up = 1mbit` is `up_bit_per_s` = 1000000, and
+    /// `rtt = 20ms..300ms` is `rtt_min_s` = 0.02 and `rtt_max_s` = 0.3.
+    pub(super) fn setting(&mut self, key: &str, text: &str) {
+        let key = identifier(key);
+        let is_range = text.contains("..") || key == "rtt";
+        let (least, most) = text.split_once("..").unwrap_or((text, text));
+        match (quantity(least), quantity(most)) {
+            (Some(least), Some(most)) if is_range => {
+                self.number(&with_unit(&format!("{key}_min"), least.1), least.0);
+                self.number(&with_unit(&format!("{key}_max"), most.1), most.0);
+            }
+            (Some((value, unit)), _) if !is_range => {
+                self.number(&with_unit(&key, unit), value);
+            }
+            _ => self.text(&key, text),
+        }
+    }
+
+    /// Adds the leaves of a JSON value by their path; lists stay JSON.
+    pub(super) fn flatten(&mut self, path: &str, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    match path {
+                        "" => self.flatten(name, field),
+                        path => self.flatten(&format!("{path}_{name}"), field),
+                    }
+                }
+            }
+            Value::Null => {}
+            Value::String(text) => self.setting(path, text),
+            Value::Bool(truth) => self.put(&identifier(path), Cell::Truth(*truth)),
+            Value::Number(number) => self.number(&identifier(path), number.as_f64()),
+            other => self.text(&identifier(path), &other.to_string()),
+        }
+    }
+
+    /// Adds a metric of [`crate::metrics`], times in seconds.
+    pub(super) fn metric(&mut self, name: &str, value: f64) {
+        let (unit, scale) = unit_of(name);
+        self.number(&with_unit(&identifier(name), unit), value * scale);
+    }
+}
+
+/// A name that data tools take without quotes.
+fn identifier(name: &str) -> String {
+    name.replace(['-', '.', ',', ' '], "_")
+}
+
+fn with_unit(name: &str, unit: &str) -> String {
+    match unit {
+        "" => name.to_owned(),
+        unit => format!("{name}_{unit}"),
+    }
+}
+
+/// A number with its unit; what stands before a colon (`down:3mbit`) says to what it applies.
+fn quantity(text: &str) -> Option<(f64, &'static str)> {
+    let text = text.rsplit(':').next().unwrap_or_default();
+    if let Ok(number) = text.parse::<f64>() {
+        return number.is_finite().then_some((number, ""));
+    }
+    if let Ok(rate) = text.parse::<Rate>() {
+        return Some((rate.bits_per_sec() as f64, "bit_per_s"));
+    }
+    if let Ok(time) = text.parse::<Duration>() {
+        return Some((time.as_secs_f64(), "s"));
+    }
+    match text.parse::<Limit>() {
+        Ok(Limit::Packets(packets)) => Some((f64::from(packets), "packets")),
+        Ok(Limit::Bytes(bytes)) => Some((bytes as f64, "bytes")),
+        Err(_) => None,
+    }
+}
+
+/// The unit of a metric's column, and the factor from the metric to it.
+fn unit_of(metric: &str) -> (&'static str, f64) {
+    match metrics::unit(metric) {
+        "bit/s" => ("bit_per_s", 1.0),
+        "ms" => ("s", 1e-3),
+        unit => (unit, 1.0),
+    }
+}
+
+/// The unit at the end of a column's name.
+#[cfg(feature = "parquet")]
+pub(super) fn unit(column: &str) -> Option<&'static str> {
+    const UNITS: [(&str, &str); 4] = [
+        ("_bit_per_s", "bit/s"),
+        ("_packets", "packets"),
+        ("_bytes", "bytes"),
+        ("_s", "s"),
+    ];
+    let known = UNITS.iter().find(|(end, _)| column.ends_with(end));
+    known.map(|(_, unit)| *unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(key: &str, text: &str) -> Vec<(String, Option<Cell>)> {
+        let mut row = Row::default();
+        row.setting(key, text);
+        row.cells
+    }
+
+    #[test]
+    fn settings_become_numbers_in_base_units() {
+        for (key, text, column, value) in [
+            ("up", "1mbit", "up_bit_per_s", 1e6),
+            ("interval", "20ms", "interval_s", 0.02),
+            ("buffer-down", "50p", "buffer_down_packets", 50.0),
+            ("buffer", "64kb", "buffer_bytes", 65_536.0),
+            ("gamma", "0.5", "gamma", 0.5),
+            ("udp", "down:3mbit", "udp_bit_per_s", 3e6),
+        ] {
+            assert_eq!(
+                setting(key, text),
+                [(column.into(), Some(Cell::Number(value)))]
+            );
+        }
+        assert_eq!(
+            setting("qdisc", "aq"),
+            [("qdisc".into(), Some("aq".into()))]
+        );
+    }
+
+    #[test]
+    fn a_range_has_a_column_for_each_end() {
+        let ends = |least, most| {
+            vec![
+                ("rtt_min_s".to_owned(), Some(Cell::Number(least))),
+                ("rtt_max_s".to_owned(), Some(Cell::Number(most))),
+            ]
+        };
+        assert_eq!(setting("rtt", "20ms..300ms"), ends(0.02, 0.3));
+        assert_eq!(setting("rtt", "100ms"), ends(0.1, 0.1));
+    }
+
+    #[test]
+    fn every_metric_has_a_column_of_its_own_with_its_unit() {
+        // A new metric has its unit in `metrics::unit`, or is a plain number and named here.
+        const PLAIN: [&str; 8] = [
+            "utilization",
+            "data",
+            "ack",
+            "fairness",
+            "utility",
+            "sd",
+            "drift",
+            "unsettled",
+        ];
+        let mut row = Row::default();
+        let names = crate::metrics::names();
+        let names = names.iter().filter(|name| !name.starts_with("scenario."));
+        for name in names.clone() {
+            row.metric(name, 1.0);
+            let last = name.rsplit('.').next().unwrap();
+            let has_unit = !unit_of(name).0.is_empty();
+            let plain = PLAIN.contains(&last) || name.contains("below-");
+            assert!(has_unit || plain, "{name}: which unit?");
+        }
+        assert_eq!(row.cells.len(), names.count());
+    }
+}

@@ -1,0 +1,84 @@
+//! The way through a long report: how many claims have which verdict, a filter by verdict, and the
+//! contents. None of it needs JavaScript.
+
+use super::page::groups;
+use super::verdict::{badge, class, counts, sign};
+use crate::outcome::Outcome;
+use crate::verdict::{Finding, Verdict};
+use maud::{Markup, html};
+
+/// An outcome with what was found of its claims.
+pub(super) type Found<'a> = (&'a Outcome, Vec<Finding<'a>>);
+
+/// The style rules of the filter: each verdict's button hides what has no claim of that verdict.
+pub(super) fn filter_rules() -> String {
+    let rule = |verdict| {
+        let class = class(verdict);
+        format!(
+            "body:has(#show-{class}:checked) :is(.claim,.figure,.group,.entry):not(.is-{class},:has(.is-{class}))\
+             {{display:none}}\n"
+        )
+    };
+    Verdict::ALL.map(rule).concat()
+}
+
+/// The class of what the filter shows for a verdict.
+pub(super) fn shown_for(verdict: Verdict) -> String {
+    format!("is-{}", class(verdict))
+}
+
+/// The number of claims of each verdict, with a button that shows these only.
+pub(super) fn filter(findings: &[Found<'_>]) -> Markup {
+    let all = findings.iter().flat_map(|(_, findings)| findings);
+    let counts = counts(all.clone());
+    html! {
+        fieldset.filter {
+            legend { "Claims by verdict: choose which to show" }
+            div.choices {
+                label.choice {
+                    input type="radio" name="show" id="show-all" checked;
+                    b { (all.count()) } span.verdict { "all" }
+                }
+                @for (verdict, count) in &counts {
+                    label.choice {
+                        input type="radio" name="show" id=(format!("show-{}", class(*verdict)));
+                        b { (count) } (badge(*verdict))
+                    }
+                }
+            }
+        }
+        div.bar aria-hidden="true" {
+            @for (verdict, count) in &counts {
+                div class=(class(*verdict)) style=(format!("flex:{count}")) {}
+            }
+        }
+    }
+}
+
+/// Links to every figure and table, with the verdicts of its claims.
+pub(super) fn contents(findings: &[Found<'_>]) -> Markup {
+    let outcomes = || findings.iter().map(|(outcome, _)| *outcome);
+    html! {
+        nav #contents aria-label="Contents" {
+            @for (paper, name, _) in groups(outcomes()) {
+                div.group {
+                    a.name href=(format!("#{paper}")) { (name) }
+                    ul.entries {
+                        @for (outcome, findings) in findings.iter().filter(|(o, _)| o.experiment.paper() == paper) {
+                            li.entry {
+                                a href=(format!("#{}", outcome.experiment.name)) { (outcome.experiment.place()) }
+                                @for (verdict, count) in counts(findings.iter()) {
+                                    " " span class=(format!("dots {} {}", class(verdict), shown_for(verdict)))
+                                        title=(format!("{count} {verdict}")) {
+                                        span aria-hidden="true" { (sign(verdict).repeat(count)) }
+                                        span.unseen { ", " (count) " " (verdict) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

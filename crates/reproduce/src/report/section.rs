@@ -1,0 +1,89 @@
+//! The section of an experiment: quotation, figures, numbers, claims and settings.
+
+use super::check::{Extent, claim};
+use super::{figure, table};
+use crate::outcome::Outcome;
+use crate::prose;
+use crate::verdict::Finding;
+use maud::{Markup, html};
+
+/// # Errors
+/// A figure cannot be drawn.
+pub(super) fn section(
+    outcome: &Outcome,
+    findings: &[Finding<'_>],
+    preview: bool,
+) -> anyhow::Result<Markup> {
+    let experiment = &outcome.experiment;
+    let own = experiment.is_own();
+    let mut figures = Vec::new();
+    for chart in &experiment.charts {
+        let drawn = figure::figure(outcome, chart);
+        figures.push(drawn.map_err(|error| anyhow::anyhow!("{}: {error}", experiment.name))?);
+    }
+    let numbers = table::table(outcome);
+    let assumptions: Vec<String> = experiment
+        .assumptions
+        .iter()
+        .map(|text| match preview {
+            // Written for the numbers of whole runs, which a preview's may contradict.
+            true => prose::without_values(text),
+            false => outcome.fill_in(text),
+        })
+        .filter(|text| !text.is_empty())
+        .collect();
+    Ok(html! {
+        section.figure #(experiment.name) aria-label=(experiment.place()) {
+            // The page of a user's own experiment has this title.
+            @if !own {
+                h3 { (experiment.title) " " a.up href="#contents" { "Contents" } }
+            }
+            @if !experiment.says.is_empty() { blockquote { (experiment.says) } }
+            @for figure in figures { (figure) }
+            @if own || experiment.is_table || experiment.charts.is_empty() {
+                (numbers)
+            } @else {
+                details.numbers { summary { "The numbers" } (numbers) }
+            }
+            @if !findings.is_empty() {
+                ul.claims { @for finding in findings { (claim(outcome, finding, Extent::Whole, preview)) } }
+            }
+            @if !assumptions.is_empty() {
+                p.small { (if own { "Assumptions:" } else { "What the text leaves open:" }) }
+                ul.small { @for assumption in assumptions { li { (assumption) } } }
+            }
+            p.small.faint { (settings(outcome)) }
+            details.file { summary { "The experiment’s file" } pre tabindex="0" { (experiment.text) } }
+        }
+    })
+}
+
+/// The first scenario in one line; tables show what is swept or differs between series.
+fn settings(outcome: &Outcome) -> String {
+    let experiment = &outcome.experiment;
+    let scenario = &experiment.series[0].scenarios[0];
+    let window = scenario
+        .window
+        .map_or(String::new(), |window| format!(", window {window}"));
+    let first = match (experiment.series.len(), experiment.points.len()) {
+        (1, 1) => "",
+        (_, 1) => "First series: ",
+        _ => "First series at its first point: ",
+    };
+    format!(
+        "{first}{} up, {} down, {} up + {} down flows, RTT {}, buffers {} up and {} down, \
+         {} of {} bytes{window}, {} of which the first {} are warm-up, {} runs or more.",
+        scenario.up,
+        scenario.down,
+        scenario.flows_up,
+        scenario.flows_down,
+        scenario.rtt,
+        scenario.buffer,
+        scenario.buffer_down,
+        scenario.tcp,
+        scenario.mss,
+        scenario.duration,
+        scenario.warmup,
+        outcome.runs()
+    )
+}

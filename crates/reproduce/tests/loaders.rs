@@ -1,0 +1,101 @@
+//! The lines of docs/data.md that load the tables, run by the Python that `ASYMQ_PYTHON` names, which
+//! has pandas, polars, duckdb and pyarrow: `scripts/loaders` makes one.
+#![cfg(feature = "parquet")]
+
+use asymq_reproduce::folder::{self, Tables};
+use asymq_reproduce::report::About;
+use asymq_reproduce::{experiment, plan, runner};
+use std::path::Path;
+use std::process::Command;
+
+const SWEEP: &str = r#"
+title = "A small sweep"
+
+[scenario]
+flows-up = 1
+flows-down = 2
+rtt = "40ms"
+duration = "3s"
+warmup = "1s"
+runs = 2
+
+[[sweep]]
+key = "up"
+values = ["1mbit", "2mbit"]
+
+[[series]]
+id = "droptail"
+set.qdisc = "droptail"
+paper.down = { "1mbit" = 0.26 }
+
+[[series]]
+id = "aq"
+set.qdisc = "aq"
+
+[[measure]]
+id = "down"
+title = "download"
+of = "down.utilization"
+
+[[chart]]
+over = "time"
+panels = [{ title = "download", of = "down.data" }]
+
+[[claim]]
+id = "bounds"
+says = "A link carries no more than it can."
+holds = ["aq:down < 1 within 0.01"]
+"#;
+
+/// CSV and Parquet have the same numbers under the same names, and no number is a text.
+const ALIKE: &str = r#"
+import pandas as pd
+for table in ["runs", "flows", "time_series", "measures", "claims"]:
+    csv, parquet = pd.read_csv(table + ".csv"), pd.read_parquet(table + ".parquet")
+    assert list(csv.columns) == list(parquet.columns), table
+    assert len(csv) == len(parquet) > 0, table
+    for column in csv.columns:
+        numeric = pd.api.types.is_numeric_dtype(csv[column])
+        assert numeric or not column.endswith(("_s", "_packets", "_bytes")), column
+        if numeric and column != "fingerprint":
+            a, b = csv[column].astype(float), parquet[column].astype(float)
+            assert ((a == b) | (a.isna() & b.isna())).all(), column
+runs = pd.read_csv("runs.csv")
+assert set(runs.up_bit_per_s) == {1e6, 2e6}
+assert (runs.rtt_min_s == 0.04).all() and (runs.duration_s == 3).all()
+assert runs.seed.nunique() == 2
+"#;
+
+#[test]
+fn the_lines_that_load_the_tables_run() {
+    let Some(python) = std::env::var_os("ASYMQ_PYTHON") else {
+        println!("skipped: ASYMQ_PYTHON is not set; scripts/loaders sets it");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = experiment::read_text("own/small", Path::new("small.toml"), SWEEP).unwrap();
+    let experiments = [experiment];
+    let jobs = plan::jobs(&experiments);
+    let results = runner::run(&jobs, folder.path(), 1, &|_, _| {}).unwrap();
+    let outcomes = folder::judge(&experiments, &results).unwrap();
+    let about = About {
+        version: "0".into(),
+        quick: false,
+        ns2: None,
+    };
+    let tables = Tables::with_parquet().unwrap();
+    folder::publish(folder.path(), &outcomes, &results, &about, tables).unwrap();
+
+    let docs = include_str!("../../../docs/data.md");
+    let blocks = docs.split("```python\n").skip(1);
+    let blocks = blocks.map(|rest| rest.split("```").next().unwrap_or_default());
+    let programs: Vec<&str> = blocks.chain([ALIKE]).collect();
+    assert!(programs.len() > 4, "docs/data.md has lost its lines");
+    for program in programs {
+        let mut python = Command::new(&python);
+        let run = python.args(["-c", program]).current_dir(folder.path());
+        let output = run.output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program}\n{errors}");
+    }
+}

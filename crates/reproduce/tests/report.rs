@@ -1,0 +1,252 @@
+//! The report: what a user's sweep and the papers' page say, and that they need no JavaScript.
+
+use asymq_reproduce::experiment::{self, Experiment};
+use asymq_reproduce::folder;
+use asymq_reproduce::outcome::Outcome;
+use asymq_reproduce::report::{self, About};
+use asymq_reproduce::store::{Course, Results, Stored};
+use asymq_reproduce::{metrics, plan};
+use asymq_scenario::Run;
+use std::path::Path;
+
+const SWEEP: &str = r#"
+title = "Does a larger uplink help?"
+assumptions = ["The RTTs are ours. At 1 Mbit/s the download is { aq:down@1mbit }."]
+
+[scenario]
+runs = 3
+
+[[sweep]]
+key = "up"
+values = ["1mbit", "2mbit", "4mbit"]
+
+[[series]]
+id = "aq"
+title = "AQ"
+set.qdisc = "aq"
+paper.down = { "1mbit" = 0.98 }
+
+[[series]]
+id = "droptail"
+title = "DropTail"
+set.qdisc = "droptail"
+
+[[measure]]
+id = "down"
+title = "download"
+of = "down.utilization"
+
+[[measure]]
+id = "rate"
+title = "download rate"
+unit = "Mbit/s"
+of = "down.throughput / 1000000"
+
+[[chart]]
+measures = ["down", "rate"]
+
+[[chart]]
+over = "time"
+panels = [
+  { title = "download", of = "down.data", paper = { aq = 0.97 } },
+  { title = "download again", of = "down.data", measure = "down" },
+]
+"#;
+
+const CLAIMS: &str = r#"
+[[claim]]
+id = "ahead"
+says = "AQ's download is ahead."
+holds = ["aq:down > droptail:down"]
+
+[[claim]]
+id = "full"
+says = "AQ's download is twice full."
+holds = ["aq:down = 2 within 0.01 of 2"]
+because = "It is { aq:down@1mbit }."
+shown-by = ["aq:down < 1.5"]
+"#;
+
+/// Results without a simulator: AQ at 0.9, DropTail at 0.5, with a spread over the seeds.
+fn outcome(name: &str, claims: &str) -> Outcome {
+    let text = SWEEP.to_owned() + claims;
+    let experiment = experiment::read_text(name, Path::new("sweep.toml"), &text).unwrap();
+    let mut results = Results::default();
+    let levels = [0.9, 0.5];
+    for (series, level) in experiment.series.iter().zip(levels) {
+        for scenario in &series.scenarios {
+            for seed in scenario.seeds() {
+                let mut run = Run {
+                    seed,
+                    ..Run::default()
+                };
+                run.summary.down.utilization = level + 0.001 * seed as f64;
+                run.summary.down.data = level;
+                results.insert(Stored {
+                    key: plan::key(scenario, seed),
+                    metrics: metrics::of_run(&run, scenario),
+                    course: Some(Course {
+                        interval_s: 1.0,
+                        up: vec![1.0; 10],
+                        down: vec![level; 10],
+                        data_up: vec![0.7; 10],
+                        data_down: vec![level; 10],
+                    }),
+                    flows: Vec::new(),
+                });
+            }
+        }
+    }
+    folder::judge(&[experiment], &results).unwrap().remove(0)
+}
+
+fn about(quick: bool) -> About {
+    About {
+        version: "0".into(),
+        quick,
+        ns2: None,
+    }
+}
+
+fn page(outcome: Outcome, quick: bool) -> String {
+    report::page(&[outcome], &about(quick), &["runs.csv".into()]).unwrap()
+}
+
+/// What a reader sees: no style, no drawings, no file, no tags.
+fn words(page: &str) -> String {
+    let mut page = page.to_owned();
+    for (from, to) in [
+        ("<style", "</style>"),
+        ("<svg", "</svg>"),
+        ("<pre", "</pre>"),
+        ("<", ">"),
+    ] {
+        while let Some(start) = page.find(from) {
+            let end = page[start..].find(to).unwrap() + start + to.len();
+            page.replace_range(start..end, " ");
+        }
+    }
+    let page = page.replace("&gt;", ">");
+    page.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_users_sweep_has_its_title_and_numbers_and_no_talk_of_papers() {
+    let outcome = outcome("own/uplink", "");
+    let page = page(outcome, false);
+    assert!(page.contains("<title>Does a larger uplink help?</title>"));
+    let words = words(&page).to_lowercase();
+    for absent in ["paper", "claim", "verdict", "reproduced"] {
+        assert!(!words.contains(absent), "{absent}: {words}");
+    }
+    assert!(words.contains("0.902 ± 0.002"), "{words}");
+    assert!(page.contains("href=\"runs.csv\""));
+    assert!(
+        !page.contains("details class=\"numbers\""),
+        "they are folded"
+    );
+}
+
+#[test]
+fn a_users_summary_has_the_numbers_under_its_title() {
+    let summary = report::summary(&[outcome("own/uplink", "")], false);
+    assert!(
+        summary.starts_with("# Does a larger uplink help?\n"),
+        "{summary}"
+    );
+    assert!(
+        summary.contains("| AQ | 1mbit | 0.902 ± 0.002 |"),
+        "{summary}"
+    );
+    assert!(!summary.to_lowercase().contains("reproduced"), "{summary}");
+}
+
+#[test]
+fn both_sides_of_a_comparison_are_shown_where_it_holds() {
+    let page = page(outcome("aq/uplink", CLAIMS), false);
+    let words = words(&page);
+    assert!(
+        words.contains("AQ 0.902 ± 0.002 > DropTail 0.502 ± 0.002"),
+        "{words}"
+    );
+    assert!(
+        words.contains("0.902 ± 0.002 not = 2.000 ± 0.010 accepted"),
+        "{words}"
+    );
+    assert!(
+        page.contains("circle class=\"other\""),
+        "the right side is drawn"
+    );
+    let summary = report::summary(&[outcome("aq/uplink", CLAIMS)], false);
+    assert!(
+        summary.contains("0.902 ± 0.002 > 0.502 ± 0.002 at 1mbit"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn a_preview_gives_no_sentence_that_its_numbers_may_contradict() {
+    let full = words(&page(outcome("aq/uplink", CLAIMS), false));
+    assert!(full.contains("It is 0.902."), "{full}");
+    assert!(
+        full.contains("At 1 Mbit/s the download is 0.902."),
+        "{full}"
+    );
+    let preview = words(&page(outcome("aq/uplink", CLAIMS), true));
+    assert!(!preview.contains("It is 0.902."), "{preview}");
+    assert!(!preview.contains("the download is"), "{preview}");
+    assert!(preview.contains("The RTTs are ours."), "{preview}");
+}
+
+#[test]
+fn filter_and_contents_need_no_script() {
+    let page = page(outcome("aq/uplink", CLAIMS), false);
+    assert!(!page.contains("<script"));
+    for verdict in ["good", "bad"] {
+        assert!(
+            page.contains(&format!("id=\"show-{verdict}\"")),
+            "{verdict}"
+        );
+        assert!(page.contains(&format!("body:has(#show-{verdict}:checked)")));
+        assert!(page.contains(&format!("li class=\"claim is-{verdict}\"")));
+    }
+    assert!(
+        !page.contains("id=\"show-half\""),
+        "a button that would show nothing"
+    );
+    // Every link leads somewhere.
+    for link in page.split("href=\"#").skip(1) {
+        let target = link.split('"').next().unwrap();
+        assert!(page.contains(&format!("id=\"{target}\"")), "{target}");
+    }
+}
+
+#[test]
+fn each_panel_has_an_axis_of_its_own_with_its_unit() {
+    let outcome = outcome("own/uplink", "");
+    let experiment: &Experiment = &outcome.experiment;
+    let labels: Vec<&str> = experiment.charts[0]
+        .panels
+        .iter()
+        .map(|panel| panel.y_label.as_str())
+        .collect();
+    assert_eq!(labels, ["", "Mbit/s"]);
+    let page = page(outcome, false);
+    // The first panel ends at 1, the second at the capacity of 10 Mbit/s.
+    let panels: Vec<&str> = page.split("class=\"panel\"").skip(1).collect();
+    assert_eq!(panels.len(), 4);
+    let has_tick = |panel: &str, tick: &str| panel.contains(&format!("\n{tick}\n</text>"));
+    assert!(has_tick(panels[0], "0.8") && !has_tick(panels[0], "8"));
+    assert!(has_tick(panels[1], "8") && !has_tick(panels[1], "0.8"));
+}
+
+#[test]
+fn published_values_are_marked_in_charts_over_the_sweep_and_over_time() {
+    let page = page(outcome("own/uplink", ""), false);
+    let panels: Vec<&str> = page.split("class=\"panel\"").skip(1).collect();
+    let diamonds = |panel: &str| panel.matches("<polygon").count();
+    let bands = |panel: &str| panel.matches("opacity=\"0.14\"").count();
+    assert_eq!(diamonds(panels[0]) - bands(panels[0]), 1, "over the sweep");
+    assert_eq!(diamonds(panels[2]) - bands(panels[2]), 1, "over time");
+    assert_eq!(diamonds(panels[3]) - bands(panels[3]), 1, "of the measure");
+}
