@@ -8,7 +8,7 @@ use crate::qdisc::{QdiscParams, downlink_parameter};
 use crate::simulated::{self, SimulatedArgs};
 use asymq_core::catalog::{Catalog, Config, Params, Place, Readings, Role, Standard, resolve_by};
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
-use asymq_scenario::{AckPolicy, RateTrace, RttRange, Scenario, Tcp, UdpBurst};
+use asymq_scenario::{AckPolicy, Netem, RateTrace, RttRange, Scenario, Tcp, UdpBurst};
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use serde::Serialize;
@@ -363,6 +363,18 @@ pub(crate) fn check(
             defaults.place
         );
         return Err(bad("mss", value, message));
+    }
+    let reorders = |netem: Netem| netem.reorder.is_some();
+    if let Some(netem) = scenario
+        .netem_up
+        .filter(|netem| !defaults.simulated && reorders(*netem))
+        && scenario.regenerate > 0
+    {
+        let message = format!(
+            "no reordering before regenerated ACKs {}; use --regenerate 0, or sim",
+            defaults.place
+        );
+        return Err(bad("netem-up", netem.to_string(), message));
     }
     for flow in &scenario.flow {
         if let Some(tcp) = flow.tcp.filter(|tcp| !available(*tcp)) {

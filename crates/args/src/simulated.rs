@@ -78,7 +78,7 @@ pub struct SimulatedArgs {
 }
 
 /// The flags of [`SimulatedArgs`] that only the simulator can follow.
-pub(crate) const FLAGS: [&str; 19] = [
+pub(crate) const FLAGS: [&str; 17] = [
     "--sack",
     "--timestamps",
     "--byte-counting",
@@ -93,8 +93,6 @@ pub(crate) const FLAGS: [&str; 19] = [
     "--steps-down",
     "--trace-up",
     "--trace-down",
-    "--netem-up",
-    "--netem-down",
     "--netem-access-up",
     "--netem-access-down",
     "--header",

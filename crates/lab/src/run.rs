@@ -12,7 +12,7 @@ use crate::{Halt, clock};
 use asymq_core::catalog::Build;
 use asymq_core::units::Duration;
 use asymq_gateway::{Frame, Port};
-use asymq_scenario::{FlowResult, Goodput, Run, Scenario, Series, Summary, Toward};
+use asymq_scenario::{Direction, FlowResult, Goodput, Run, Scenario, Series, Summary, Toward};
 use std::{io, thread};
 
 /// Runs a scenario once; `progress` is called ten times a second with how far the run is.
@@ -74,8 +74,14 @@ pub(crate) fn run_once(
         return Err(LabError::TooSlow { packets });
     }
 
-    let up = uplink.direction(seen.path.up.meter.direction());
-    let down = seen.path.down.meter.direction();
+    let up = Direction {
+        lost: seen.path.lost[0] as f64,
+        ..uplink.direction(seen.path.up.meter.direction())
+    };
+    let down = Direction {
+        lost: seen.path.lost[1] as f64,
+        ..seen.path.down.meter.direction()
+    };
     let (all_up, data_up) = seen.path.up.meter.series();
     let (all_down, data_down) = seen.path.down.meter.series();
     // An interval that the run's end cuts short ends like the one before.

@@ -1,8 +1,8 @@
 //! A checked experiment.
 
 use crate::{
-    Draw, ListedFlow, Netem, OnOff, RateStep, RateTrace, RttRange, Source, Tcp, UdpBurst, WebLoad,
-    uniform,
+    Draw, Impairment, ListedFlow, Netem, OnOff, RateStep, RateTrace, RttRange, Source, Tcp, Toward,
+    UdpBurst, WebLoad, uniform,
 };
 use asymq_core::catalog::Config;
 use asymq_core::units::{Duration, Limit, Rate};
@@ -240,6 +240,16 @@ impl Scenario {
     pub fn flow_start(&self, seed: u64, flow: Source) -> Duration {
         let span = (self.duration.as_nanos() / 10).min(1_000_000_000);
         Duration::from_nanos((span as f64 * uniform(seed, flow, Draw::Start)) as u64)
+    }
+
+    /// What the path behind the last link of a direction does in the run of `seed`; `None` if nothing.
+    pub fn impairment(&self, seed: u64, toward: Toward) -> Option<Impairment> {
+        let (netem, draw) = match toward {
+            Toward::Up => (self.netem_up, Draw::PathUp),
+            Toward::Down => (self.netem_down, Draw::PathDown),
+        };
+        let seed = uniform(seed, Source::Link(toward), draw).to_bits();
+        netem.map(|netem| Impairment::new(netem, seed))
     }
 
     /// The seeds of the runs.

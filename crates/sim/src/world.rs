@@ -27,7 +27,7 @@ use crate::wire::Passage;
 use asymq_core::Instant;
 use asymq_core::catalog::Build;
 use asymq_core::hold::BuildError;
-use asymq_scenario::{Draw, Impairment, Netem, Scenario, Source, Toward, uniform};
+use asymq_scenario::{Scenario, Toward};
 
 /// Everything in one run.
 pub(crate) struct World<'a, V: Variant> {
@@ -84,14 +84,8 @@ impl<'a, V: Variant> World<'a, V> {
                 None => link,
             })
         };
-        let impairment = |netem: Option<Netem>, toward, draw| {
-            let seed = uniform(seed, Source::Link(toward), draw).to_bits();
-            netem.map(|netem| Impairment::new(netem, seed))
-        };
-        let impairments = [
-            impairment(scenario.netem_up, Toward::Up, Draw::PathUp),
-            impairment(scenario.netem_down, Toward::Down, Draw::PathDown),
-        ];
+        let impairments =
+            [Toward::Up, Toward::Down].map(|toward| scenario.impairment(seed, toward));
         let varies = [Toward::Up, Toward::Down]
             .iter()
             .any(|way| Schedule::of(scenario, *way).is_some());

@@ -2,8 +2,8 @@
 //!
 //! Uplink: transmitter at the uplink's rate, a regenerator for disciplines that come with one, then
 //! half the flow's round trip to the servers. Downlink: the other half from the servers, then the
-//! scenario's discipline and a transmitter at the downlink's rate. This kernel need not have netem
-//! for it.
+//! scenario's discipline and a transmitter at the downlink's rate. Behind either transmitter frames
+//! are lost, late or reordered as the scenario says. This kernel need not have netem for it.
 
 mod frame;
 mod link;
@@ -17,9 +17,8 @@ use asymq_core::catalog::Build;
 use asymq_core::hold::{BuildError, DropTail, Regenerator, RegeneratorParams};
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_gateway::{Frame, LinkError};
-use asymq_scenario::Scenario;
+use asymq_scenario::{Impairment, Scenario, Toward};
 use frame::{DelayLine, home_port};
-use std::collections::VecDeque;
 
 use crate::measure::{LinkMeter, Window};
 use crate::plan::Plan;
@@ -39,7 +38,11 @@ pub(crate) struct Path {
     regenerator: Option<Regenerator<Frame>>,
     to_servers: DelayLine,
     to_downlink: DelayLine,
-    to_home: VecDeque<(Instant, Frame)>,
+    to_home: DelayLine,
+    /// What the path does to frames behind the uplink and behind the downlink.
+    impairments: [Option<Impairment>; 2],
+    /// Frames that it lost after warm-up, likewise.
+    pub(crate) lost: [u64; 2],
     rtt_by_port: Vec<Duration>,
     window: Window,
     /// When the links' meters are read next.
@@ -81,7 +84,9 @@ impl Path {
             regenerator: regenerator.transpose().map_err(failed("uplink"))?,
             to_servers: DelayLine::default(),
             to_downlink: DelayLine::default(),
-            to_home: VecDeque::new(),
+            to_home: DelayLine::default(),
+            impairments: plan.impairments.clone(),
+            lost: [0; 2],
             rtt_by_port: plan.rtt_by_port(),
             window,
             reading_at: window.reading_after(window.start),
@@ -107,7 +112,7 @@ impl Path {
         while let Some((due, frame)) = self.to_servers.pop(now) {
             out(Side::Servers, due, frame);
         }
-        for (due, frame) in self.to_home.drain(..) {
+        while let Some((due, frame)) = self.to_home.pop(now) {
             out(Side::Home, due, frame);
         }
     }
@@ -140,7 +145,9 @@ impl Path {
                     if let Some(regenerator) = &mut self.regenerator {
                         regenerator.observe(at, &frame.header);
                     }
-                    self.to_home.push_back((at, frame));
+                    if let Some(at) = self.impair(Toward::Down, at) {
+                        self.to_home.push(at, frame);
+                    }
                 }
             } else if let Some((at, frame)) = self.to_downlink.pop(at) {
                 self.down.offer(at, frame);
@@ -151,11 +158,14 @@ impl Path {
     /// Lets a frame travel half its round trip from the end of the uplink, and those before it that
     /// are regenerated of it.
     fn leave_uplink(&mut self, at: Instant, frame: Frame) {
+        let Some(out) = self.impair(Toward::Up, at) else {
+            return;
+        };
         self.down.observe(at, &frame.header);
         let Some(mut regenerator) = self.regenerator.take() else {
-            return self.travel(at, frame);
+            return self.travel(out, frame);
         };
-        regenerator.push(at, frame, &mut Discard);
+        regenerator.push(out, frame, &mut Discard);
         // When each leaves follows from what came before it.
         while let Some(due) = regenerator.next_at() {
             if let Some(frame) = regenerator.pop(due) {
@@ -163,6 +173,18 @@ impl Path {
             }
         }
         self.regenerator = Some(regenerator);
+    }
+
+    /// When a frame that leaves a link `at` is behind its path; `None` if the path loses it.
+    fn impair(&mut self, toward: Toward, at: Instant) -> Option<Instant> {
+        let Some(impairment) = &mut self.impairments[toward as usize] else {
+            return Some(at);
+        };
+        let out = impairment.pass(at.as_nanos());
+        if out.is_none() && self.window.counts(at) {
+            self.lost[toward as usize] += 1;
+        }
+        out.map(Instant::from_nanos)
     }
 
     fn travel(&mut self, at: Instant, frame: Frame) {
@@ -183,6 +205,7 @@ impl Path {
             self.to_servers.next(),
             self.to_downlink.next(),
             self.down.next(),
+            self.to_home.next(),
         ];
         events.into_iter().flatten().min()
     }
@@ -195,7 +218,7 @@ mod checksums;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use asymq_args::{Defaults, ScenarioArgs};
+    use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
     use asymq_core::catalog::Standard;
     use asymq_core::frame::FlowKey;
 
@@ -253,6 +276,47 @@ mod tests {
             let transmissions = Duration::from_micros(13_200);
             assert_eq!(back.saturating_since(start), talk.rtt + transmissions);
         }
+    }
+
+    #[test]
+    fn frames_are_lost_and_late_as_the_scenario_says() {
+        let args = ScenarioArgs {
+            simulated: SimulatedArgs {
+                netem_up: Some("loss 20% delay 30ms 10ms".parse().unwrap()),
+                netem_down: Some("delay 50ms reorder 50%".parse().unwrap()),
+                ..SimulatedArgs::default()
+            },
+            ..ScenarioArgs::default()
+        };
+        let scenario = args.resolve(&Defaults::lab()).unwrap();
+        let plan = Plan::new(&scenario, 1);
+        let start = Instant::ZERO;
+        let mut path = Path::new(&Standard, &scenario, &plan, window(start)).unwrap();
+        let port = |talk: &crate::plan::Conversation| talk.home_port;
+        let (up, down) = (port(&plan.uploads[0]), port(&plan.downloads[0]));
+        let mut left = [Vec::new(), Vec::new()];
+        for number in 0..200u32 {
+            let now = start + Duration::from_millis(20) * u64::from(1 + number);
+            path.advance(now, &mut |side, due, frame| {
+                left[side as usize].push((due, frame.header.ack));
+            });
+            path.send_up(now, segment(Side::Home, up, number, 0));
+            path.send_down(now, segment(Side::Servers, down, number, 0));
+        }
+        path.advance(window(start).end, &mut |side, due, frame| {
+            left[side as usize].push((due, frame.header.ack));
+        });
+        let [home, servers] = left;
+        let lost = path.lost[0] as usize;
+        assert!((20..60).contains(&lost), "{lost}");
+        assert_eq!(
+            (servers.len(), home.len(), path.lost[1]),
+            (200 - lost, 200, 0)
+        );
+        let sorted = |frames: &[(Instant, u32)]| frames.is_sorted_by_key(|(_, number)| *number);
+        assert!(sorted(&servers), "jitter keeps the order");
+        assert!(!sorted(&home), "reordering was asked for");
+        assert!(home.is_sorted_by_key(|(due, _)| *due));
     }
 
     #[test]
