@@ -46,10 +46,10 @@ pub(crate) struct MergeArgs {
     format: FormatOptions,
 }
 
-/// What to write beside the report and runs.csv.
+/// What to write beside the report and the tables as CSV.
 #[derive(Debug, Args)]
 struct FormatOptions {
-    /// Write runs.parquet too (in builds with the feature parquet).
+    /// Write the tables as Parquet too (in builds with the feature parquet).
     #[arg(long)]
     parquet: bool,
 }
