@@ -36,6 +36,6 @@ pub mod qdisc;
 pub mod units;
 
 pub use decide::{ack, classify, frame, overhead};
-pub use packet::{Ecn, Flow, Header, Packet, Protocol, TrafficClass};
+pub use packet::{Ecn, Flow, Header, Network, Packet, Protocol, TrafficClass};
 pub use qdisc::{Backlog, Dequeue, Discard, Fate, Qdisc, Reading, Reason, Sink};
 pub use units::{Duration, Instant, Limit, Rate, Share};

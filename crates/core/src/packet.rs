@@ -174,6 +174,15 @@ impl Header {
     }
 }
 
+/// What the network layer says of a packet, beyond its flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    /// Source and destination host, as hashes of their addresses; 0 if there is none.
+    pub hosts: [u64; 2],
+    /// The DSCP (RFC 2474).
+    pub dscp: u8,
+}
+
 /// A packet as its owner stores it.
 pub trait Packet {
     /// Its facts.
@@ -184,6 +193,11 @@ pub trait Packet {
     /// by regenerators.
     fn ack_info(&self) -> Option<AckInfo> {
         None
+    }
+
+    /// What the network layer says of it. Only asked by queues that tell hosts or DSCPs apart.
+    fn network(&self) -> Network {
+        Network::default()
     }
 
     /// Sets CE in the IP header if the packet is ECN-capable; whether it is marked now. Only called

@@ -9,7 +9,7 @@ use asymq_core::decide::random::SplitMix64;
 use asymq_core::hold::{Egress, Regenerator, RegeneratorParams};
 use asymq_core::qdisc::Discard;
 use asymq_core::units::{Duration, Instant};
-use asymq_core::{Ecn, Header, Packet};
+use asymq_core::{Ecn, Header, Network, Packet};
 use asymq_laws::{choice, golden};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -45,6 +45,9 @@ struct Light(Header);
 impl Packet for Light {
     fn header(&self) -> &Header {
         &self.0
+    }
+    fn network(&self) -> Network {
+        traffic::network(&self.0)
     }
     fn ack_info(&self) -> Option<AckInfo> {
         self.0.is_pure_ack().then_some(AckInfo {

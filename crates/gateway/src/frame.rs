@@ -1,9 +1,9 @@
 //! A frame that waits in a discipline.
 
 use asymq_core::ack::AckInfo;
-use asymq_core::frame::{Parsed, ack_info, mark_ce, rewrite_ack};
+use asymq_core::frame::{Parsed, ack_info, hosts_and_dscp, mark_ce, rewrite_ack};
 use asymq_core::units::Instant;
-use asymq_core::{Ecn, Header, Packet};
+use asymq_core::{Ecn, Header, Network, Packet};
 
 /// A whole Ethernet frame and its facts.
 ///
@@ -46,6 +46,10 @@ impl Packet for Frame {
 
     fn ack_info(&self) -> Option<AckInfo> {
         ack_info(&self.bytes, self.transport)
+    }
+
+    fn network(&self) -> Network {
+        hosts_and_dscp(&self.bytes, self.network)
     }
 
     fn mark_ce(&mut self) -> bool {

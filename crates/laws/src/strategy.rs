@@ -9,7 +9,7 @@ use asymq_core::units::{Duration, Instant};
 use proptest::prelude::*;
 
 /// Numbers that [`choice::config`] may ask for, more than it does.
-const WORDS: usize = 160;
+const WORDS: usize = 240;
 
 /// A discipline of the catalog with any parts, any parameters, at any place; shrinks to what comes
 /// first and is usual.

@@ -2,7 +2,8 @@
 
 use crate::tcp::Options;
 use asymq_core::ack::AckInfo;
-use asymq_core::packet::{Header, Packet, flags};
+use asymq_core::decide::random::mix;
+use asymq_core::packet::{Header, Network, Packet, flags};
 use asymq_core::{Ecn, Flow, Instant, Protocol};
 use asymq_scenario::Toward;
 
@@ -118,6 +119,17 @@ impl<O: Options> Packet for SimPacket<O> {
             self.header.ecn = Ecn::Ce;
         }
         marked
+    }
+
+    /// Home is one host, and each conversation has a server of its own.
+    fn network(&self) -> Network {
+        const HOME: u64 = mix(0);
+        let server = mix(1 + (self.header.flow.0 >> 1));
+        let hosts = match self.toward() {
+            Toward::Up => [HOME, server],
+            Toward::Down => [server, HOME],
+        };
+        Network { hosts, dscp: 0 }
     }
 
     /// The header alone carries the number then; [`Layout::as_regenerated`] reads it.

@@ -7,19 +7,19 @@ extern crate alloc;
 use alloc::boxed::Box;
 use asymq_core::ack::AckInfo;
 use asymq_core::classify::Classifier;
-use asymq_core::decide::aqm::{Aqm, Red, RedParams};
+use asymq_core::decide::aqm::{Aqm, CodelParams, Red, RedParams};
 use asymq_core::decide::control::{Controller, Levels, Needs, Settings, Signals, Step};
 use asymq_core::decide::service::{
     AckCredit, AcksFirst, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin, Service, WeightedBytes,
 };
-use asymq_core::frame::{FlowKey, ack_info, mark_ce, parse, rewrite_ack};
+use asymq_core::frame::{FlowKey, ack_info, hosts_and_dscp, mark_ce, parse, rewrite_ack};
 use asymq_core::hold::{
-    AckFilter, Buffer, BuildError, DropTail, Egress, Fifo, FilterBounds, FlowQueues, Machine,
-    Parts, Queue, Regenerator, RegeneratorParams, Survivor, Transmitter,
+    AckFilter, Buffer, BuildError, Cake, CakeAckFilter, CakeParams, CodelQueue, Diffserv, DropTail,
+    Egress, Fifo, FilterBounds, FlowQueues, FqCodel, FqCodelParams, Isolation, Machine, Parts, Queue, Regenerator, RegeneratorParams, Survivor, Transmitter,
 };
 use asymq_core::overhead::Overhead;
 use asymq_core::qdisc::{Discard, Reading};
-use asymq_core::{Duration, Header, Instant, Limit, Packet, Qdisc, Rate, Share};
+use asymq_core::{Duration, Header, Instant, Limit, Network, Packet, Qdisc, Rate, Share};
 use core::alloc::{GlobalAlloc, Layout};
 use core::hint::black_box;
 
@@ -66,6 +66,9 @@ impl Packet for Frame {
     fn ack_info(&self) -> Option<AckInfo> {
         ack_info(&self.bytes, self.transport)
     }
+    fn network(&self) -> Network {
+        hosts_and_dscp(&self.bytes, self.network)
+    }
     fn mark_ce(&mut self) -> bool {
         mark_ce(&mut self.bytes, self.network)
     }
@@ -107,12 +110,35 @@ impl Controller for Fixed {
 type Built<T> = Result<T, BuildError>;
 type BoxedQueue = Box<dyn Queue<Frame> + Send>;
 
-fn queue(kind: u8, limit: Limit) -> Built<BoxedQueue> {
+fn queue(kind: u8, link: Rate, limit: Limit) -> Built<BoxedQueue> {
     let bounds = FilterBounds::default();
-    Ok(match kind % 4 {
+    let rtt = Duration::from_millis(100);
+    Ok(match kind % 7 {
         0 => Box::new(Fifo::new(limit)?),
         1 => Box::new(AckFilter::new(Survivor::AtTail, bounds, limit)?),
         2 => Box::new(AckFilter::new(Survivor::InSlot, bounds, limit)?),
+        3 => Box::new(CodelQueue::new(CodelParams::new(), limit)?),
+        4 => {
+            let params = FqCodelParams {
+                codel: CodelParams::new(),
+                flows: 1024,
+                quantum: 1514,
+                memory_limit: 100_000,
+                drop_batch: 64,
+            };
+            Box::new(FqCodel::new(params, limit)?)
+        }
+        5 => {
+            let params = CakeParams {
+                link,
+                rtt,
+                diffserv: black_box(Diffserv::Eight),
+                isolation: black_box(Isolation::Triple),
+                ack_filter: black_box(Some(CakeAckFilter::Conservative)),
+                memory_limit: 100_000,
+            };
+            Box::new(Cake::new(params, limit)?)
+        }
         _ => Box::new(FlowQueues::new(limit)?),
     })
 }
@@ -160,7 +186,7 @@ fn qdisc(kind: u8, link: Rate, limit: Limit) -> Built<Box<dyn Qdisc<Frame> + Sen
             machine(kind, link, limit, [fifo()?, fifo()?, fifo()?])
         }
         _ => {
-            let queue = |shift: u32| queue(kind >> shift, limit);
+            let queue = |shift: u32| queue(kind >> shift, link, limit);
             machine(kind, link, limit, [queue(2)?, queue(4)?, queue(6)?])
         }
     }

@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::entry::{Entry, Role};
 use super::parts::{PARTS, size_of_classifier};
-use super::{BoxedQueue, Catalog, StartedController, disciplines};
+use super::{BoxedQueue, Catalog, StartedController, disciplines, peers};
 use crate::control::{
     AckLimit, AqController, AqParams, BeyondLimit, DataPerAck, DownloadMeter, Gradient,
     GradientParams, Utility,
@@ -26,7 +26,12 @@ pub struct Standard;
 
 impl Catalog for Standard {
     fn entries(&self) -> Vec<&'static Entry> {
-        disciplines::DISCIPLINES.iter().chain(PARTS).collect()
+        let peers = [peers::DISCIPLINES, peers::PARTS].into_iter().flatten();
+        disciplines::DISCIPLINES
+            .iter()
+            .chain(PARTS)
+            .chain(peers)
+            .collect()
     }
 
     fn queue<P: Packet + Send + 'static>(
@@ -60,7 +65,7 @@ impl Catalog for Standard {
                 Box::new(AckFilter::new(Survivor::InSlot, bounds, limit)?)
             }
             "fq" => Box::new(FlowQueues::new(limit)?),
-            _ => return Err(config.unknown(role.key())),
+            _ => return peers::queue(role, config, limit),
         })
     }
 
@@ -152,7 +157,7 @@ impl Catalog for Standard {
     }
 }
 
-fn bytes(config: &Config, name: &str) -> Result<u32, BuildError> {
+pub(super) fn bytes(config: &Config, name: &str) -> Result<u32, BuildError> {
     let Bytes(bytes) = config.get(name)?;
     Ok(bytes.min(u64::from(u32::MAX)) as u32)
 }

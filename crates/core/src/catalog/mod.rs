@@ -12,6 +12,7 @@ mod entry;
 mod parameter;
 mod params;
 mod parts;
+mod peers;
 mod real;
 mod resolve;
 

@@ -97,7 +97,7 @@ const OUR_GAP: Ours = Ours {
     why: "Each later ACK moves to the tail, and a steady flow's might never leave",
 };
 
-const ECN: Parameter = Parameter {
+pub(super) const ECN: Parameter = Parameter {
     name: "ecn",
     help: "Mark ECN-capable packets instead of dropping them early",
     kind: Kind::Flag,

@@ -5,38 +5,46 @@
 //!
 //! | what | module |
 //! | --- | --- |
-//! | queues of one class: FIFO, ACK filtering, flow queues | [`Queue`] and its implementations |
+//! | queues of one class: FIFO, ACK filtering, flow queues, CoDel, FQ-CoDel, CAKE | [`Queue`] and its implementations |
 //! | a discipline of queues, a service and a controller | [`Machine`] |
 //! | one FIFO for all | [`DropTail`] |
 //! | a discipline, its transmitter and its counters | [`Egress`] |
 //! | ACK regeneration beyond the slow link | [`Regenerator`] |
 
 mod acked_bytes;
+mod cake;
 mod capacity;
+mod codel;
 mod drop_tail;
 mod egress;
 mod fifo;
 mod filtered;
 mod flow_queues;
 mod flow_table;
+mod fq_codel;
 mod longest;
 mod machine;
 mod meters;
+mod numbered;
 mod queue;
 mod regenerator;
 mod ring;
 mod room;
+mod rounds;
 mod slab;
 mod transmitter;
 
 pub use acked_bytes::AckedBytes;
+pub use cake::{Cake, CakeAckFilter, CakeParams, Diffserv, Isolation};
 pub use capacity::{BuildError, MAX_PACKETS, capacity};
+pub use codel::CodelQueue;
 pub use drop_tail::DropTail;
 pub use egress::{Egress, Handover};
 pub use fifo::Fifo;
 pub use filtered::{AckFilter, FilterBounds, Survivor};
 pub use flow_queues::FlowQueues;
 pub use flow_table::{FlowTable, Slot};
+pub use fq_codel::{FqCodel, FqCodelParams};
 pub use machine::{Buffer, Machine, Parts, split_buffer};
 pub use meters::{Meters, PerClass};
 pub use queue::Queue;

@@ -11,6 +11,11 @@ pub struct Place(u32);
 impl Place {
     /// No place.
     pub const NONE: Self = Self(u32::MAX);
+
+    /// Its number, for who keeps more about it than is here.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -86,6 +91,14 @@ impl<T> Slab<T> {
     #[inline]
     pub fn get_mut(&mut self, place: Place) -> Option<&mut T> {
         self.node(place)?.value.get_mut()
+    }
+
+    /// The place behind this one in its list.
+    #[inline]
+    pub fn next(&self, place: Place) -> Place {
+        self.nodes
+            .get(place.0 as usize)
+            .map_or(Place::NONE, |node| node.next)
     }
 
     /// Appends a value to a list; gives it back if there is no room.

@@ -1,8 +1,16 @@
 //! Packets of many flows: ACKs, data and UDP.
 
 use asymq_core::Ecn;
-use asymq_core::packet::{Flow, Header, Protocol, flags};
+use asymq_core::packet::{Flow, Header, Network, Protocol, flags};
 use asymq_core::units::Instant;
+
+/// Each flow has hosts of its own.
+pub(crate) fn network(header: &Header) -> Network {
+    Network {
+        hosts: [header.flow.0, !header.flow.0],
+        dscp: header.flow.0 as u8 & 0x3f,
+    }
+}
 
 /// The `number`th packet of as many flows each way.
 pub(crate) fn packet(now: Instant, number: u64, flows: u64) -> Header {

@@ -1,8 +1,14 @@
-//! Active queue management on arrival: drop or mark before the queue is full.
+//! Active queue management: drop or mark before the queue is full. [`Aqm`] judges arrivals; [`Codel`]
+//! and [`Cobalt`] judge departures, for the queues that have them.
 
+mod cobalt;
+mod codel;
+mod inverse_root;
 mod red;
 mod step;
 
+pub use cobalt::{Cobalt, CobaltParams, Decision};
+pub use codel::{Codel, CodelParams, Wait};
 pub use red::{Red, RedParams};
 pub use step::Step;
 

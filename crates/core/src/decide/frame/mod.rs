@@ -12,10 +12,12 @@ mod ecn;
 mod flow;
 mod ip;
 mod link;
+mod network;
 
 pub use ack::{ack_info, ack_info_of_trusted, rewrite_ack};
 pub use ecn::mark_ce;
 pub use flow::FlowKey;
+pub use network::hosts_and_dscp;
 
 use crate::packet::{Header, Protocol};
 use flow::Conversation;

@@ -5,7 +5,7 @@ use asymq_core::catalog::{Catalog, Config, Params, Place, Role, resolve};
 use asymq_core::decide::random::SplitMix64;
 use asymq_core::frame::FlowKey;
 use asymq_core::units::{Duration, Instant, Limit};
-use asymq_example_codel::WithCodel;
+use asymq_example_deadline::WithDeadline;
 use asymq_gateway::{
     Forwarder, LinkConfig, Losses, Observer, PacketIo, PortLosses, Stage, exposition, table,
 };
@@ -19,28 +19,28 @@ proptest! {
 
     #[test]
     fn it_keeps_every_law(steps in strategy::steps()) {
-        let config = golden::config(&WithCodel, "codel-slots").expect("a discipline");
-        obey(&WithCodel, &config, &steps);
+        let config = golden::config(&WithDeadline, "deadline-slots").expect("a discipline");
+        obey(&WithDeadline, &config, &steps);
     }
 
     #[test]
     fn its_parts_keep_every_law_beside_any_other(
-        config in strategy::config(WithCodel),
+        config in strategy::config(WithDeadline),
         steps in strategy::absurd_steps(),
     ) {
-        obey(&WithCodel, &config, &steps);
+        obey(&WithDeadline, &config, &steps);
     }
 }
 
 #[test]
 fn random_choices_and_so_the_fuzzer_reach_its_parts() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let configs = strategy::config(WithCodel);
+    let configs = strategy::config(WithDeadline);
     let mut seen = [false; 3];
     for _ in 0..2000 {
         let config = configs.new_tree(&mut runner).unwrap().current();
-        seen[0] |= config.qdisc == "codel-slots";
-        seen[1] |= config.params.get("data-queue") == Some("codel");
+        seen[0] |= config.qdisc == "deadline-slots";
+        seen[1] |= config.params.get("data-queue") == Some("deadline");
         seen[2] |= config.params.get("controller") == Some("feedback");
     }
     assert_eq!(seen, [true; 3]);
@@ -51,12 +51,12 @@ fn the_fuzzers_bytes_reach_it_and_break_no_law() {
     let mut random = SplitMix64::new(7);
     for _ in 0..2000 {
         let bytes: Vec<u8> = (0..100).flat_map(|_| random.next().to_be_bytes()).collect();
-        fuzz::one_input(&WithCodel, &bytes);
+        fuzz::one_input(&WithDeadline, &bytes);
     }
 }
 
 fn scenario(qdisc: &str) -> Scenario {
-    asymq_args::install(&WithCodel);
+    asymq_args::install(&WithDeadline);
     let args = ScenarioArgs {
         qdisc: Some(qdisc.into()),
         duration: Some(Duration::from_secs(30)),
@@ -64,17 +64,21 @@ fn scenario(qdisc: &str) -> Scenario {
         probe: Some(Duration::from_millis(100)),
         ..ScenarioArgs::default()
     };
-    args.resolve_in(&WithCodel, &Defaults::paper()).unwrap()
+    args.resolve_in(&WithDeadline, &Defaults::paper()).unwrap()
 }
 
 #[test]
 fn it_runs_in_the_simulator_and_its_result_says_what_ran() {
-    let run = |qdisc| asymq_sim::run_all_in(&WithCodel, &scenario(qdisc), false, |_| ()).unwrap();
-    let report: Report = run("codel-slots");
+    let run =
+        |qdisc| asymq_sim::run_all_in(&WithDeadline, &scenario(qdisc), false, |_| ()).unwrap();
+    let report: Report = run("deadline-slots");
     let json = serde_json::to_value(&report).unwrap();
-    assert_eq!(json["scenario"]["uplink"]["codel-interval"], "100ms");
+    assert_eq!(json["scenario"]["uplink"]["deadline"], "50ms");
     assert_eq!(json["scenario"]["uplink"]["controller"], "feedback");
-    assert!(report.mean.up.reasons["aqm"] > 0.0, "CoDel drops");
+    assert!(
+        report.mean.up.reasons["aqm"] > 0.0,
+        "late packets are dropped"
+    );
     assert!(report.mean.up.filtered > 0.0, "slots filter ACKs");
     assert!(report.mean.up.sojourn_ms.p99 < run("sad").mean.up.sojourn_ms.p99);
 }
@@ -101,7 +105,7 @@ fn config(qdisc: &str) -> Config {
         reverse: "10mbit".parse().unwrap(),
         limit: Limit::Packets(100),
     };
-    resolve(&WithCodel, qdisc, &Params::new(), &Params::new(), place).unwrap()
+    resolve(&WithDeadline, qdisc, &Params::new(), &Params::new(), place).unwrap()
 }
 
 /// A minimal UDP frame of 1000 bytes, ECN-capable or not.
@@ -119,10 +123,10 @@ fn its_drops_and_marks_are_in_the_gateways_json_metrics_and_table() {
         up: "1mbit".parse().unwrap(),
         down: "10mbit".parse().unwrap(),
         overhead: "overhead 0".parse().unwrap(),
-        uplink: Stage::Queue(config("codel-slots")),
+        uplink: Stage::Queue(config("deadline-slots")),
         downlink: Stage::AtOnce,
     };
-    let mut forwarder = Forwarder::new(link.build(&WithCodel).unwrap(), FlowKey::new([1, 2]));
+    let mut forwarder = Forwarder::new(link.build(&WithDeadline).unwrap(), FlowKey::new([1, 2]));
     let mut now = Instant::from_nanos(1);
     let mut observer = Observer::new(now);
     // 1.6 Mbit/s for two seconds at 1 Mbit/s.
@@ -141,19 +145,19 @@ fn its_drops_and_marks_are_in_the_gateways_json_metrics_and_table() {
         json["up"]["other"]["marked"].as_u64().unwrap() > 0,
         "{json}"
     );
-    assert!(json["up"]["control"]["codel_target"].as_f64().unwrap() > 0.0);
+    assert!(json["up"]["control"]["deadline"].as_f64().unwrap() > 0.0);
     let metrics = exposition(&snapshot);
     assert!(metrics.contains("reason=\"aqm\""), "{metrics}");
     assert!(metrics.contains("asymq_marked_packets_total{"), "{metrics}");
-    assert!(table("", &snapshot).contains("codel_target"));
+    assert!(table("", &snapshot).contains("deadline"));
 }
 
 #[test]
 fn it_is_in_the_catalog_beside_asymqs_own() {
-    let names: Vec<&str> = WithCodel
+    let names: Vec<&str> = WithDeadline
         .of_role(Role::Qdisc)
         .iter()
         .map(|e| e.name)
         .collect();
-    assert!(names.contains(&"codel-slots") && names.contains(&"aq"));
+    assert!(names.contains(&"deadline-slots") && names.contains(&"aq"));
 }

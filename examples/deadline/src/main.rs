@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    asymq_cli::main_with(&asymq_example_codel::WithCodel)
+    asymq_cli::main_with(&asymq_example_deadline::WithDeadline)
 }

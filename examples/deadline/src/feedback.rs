@@ -4,12 +4,12 @@ use asymq_core::decide::control::{Controller, Needs, Settings, Signals, Step};
 use asymq_core::qdisc::{Probe, Reading};
 use asymq_core::units::{Duration, Instant, Rate};
 
-/// How often the target moves.
+/// How often the deadline moves.
 const INTERVAL: Duration = Duration::from_millis(500);
-const MIN_TARGET: Duration = Duration::from_millis(5);
-const MAX_TARGET: Duration = Duration::from_millis(100);
+const MIN_DEADLINE: Duration = Duration::from_millis(20);
+const MAX_DEADLINE: Duration = Duration::from_millis(200);
 
-/// Doubles CoDel's target after an interval in which the link was idle for more than a tenth, and
+/// Doubles the deadline after an interval in which the link was idle for more than a tenth, and
 /// lowers it by an eighth after one in which it was not.
 #[derive(Clone, Debug)]
 pub struct Feedback {
@@ -23,7 +23,7 @@ impl Feedback {
     pub const fn new(link: Rate) -> Self {
         Self {
             link,
-            target: MIN_TARGET,
+            target: MIN_DEADLINE,
             utilization: 0.0,
         }
     }
@@ -36,8 +36,8 @@ impl Controller for Feedback {
             let capacity = self.link.bytes_per_sec_f64() * signals.elapsed.as_secs_f64();
             self.utilization = sent as f64 / capacity;
             self.target = match self.utilization < 0.9 {
-                true => (self.target * 2).min(MAX_TARGET),
-                false => (self.target * 7 / 8).max(MIN_TARGET),
+                true => (self.target * 2).min(MAX_DEADLINE),
+                false => (self.target * 7 / 8).max(MIN_DEADLINE),
             };
         }
         Step {

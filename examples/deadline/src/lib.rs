@@ -1,13 +1,13 @@
 //! A discipline from outside asymq, as `docs/extending.md` builds it step by step.
 //!
-//! [`codel-slots`](WithCodel) holds ACKs in SAD's slots and data in a [`Codel`] queue, serves ACKs
-//! first, and lets a [`Feedback`] controller move CoDel's target. Only this crate knows of it, and it
+//! [`deadline-slots`](WithDeadline) holds ACKs in SAD's slots and data in a [`Deadline`] queue, serves
+//! ACKs first, and lets a [`Feedback`] controller move the deadline. Only this crate knows of it, and it
 //! runs in the simulator, the lab and the gateway, under asymq's laws, and in its tables and metrics.
 
-mod codel;
+mod deadline;
 mod feedback;
 
-pub use codel::Codel;
+pub use deadline::Deadline;
 pub use feedback::Feedback;
 
 use asymq_core::catalog::{
@@ -18,18 +18,11 @@ use asymq_core::hold::BuildError;
 use asymq_core::packet::Packet;
 use asymq_core::units::Limit;
 
-const TARGET: Parameter = Parameter {
-    name: "target",
-    help: "Sojourn time that CoDel aims at",
+const DEADLINE: Parameter = Parameter {
+    name: "deadline",
+    help: "Sojourn time beyond which data is dropped or marked, until the controller moves it",
     kind: Kind::Time,
-    default: ParameterDefault::Text("5ms"),
-};
-
-const CODEL_INTERVAL: Parameter = Parameter {
-    name: "codel-interval",
-    help: "Time for which the sojourn time must be above the target before CoDel drops",
-    kind: Kind::Time,
-    default: ParameterDefault::Text("100ms"),
+    default: ParameterDefault::Text("50ms"),
 };
 
 const ECN: Parameter = Parameter {
@@ -42,41 +35,40 @@ const ECN: Parameter = Parameter {
 /// The discipline and its two new parts.
 static ENTRIES: [Entry; 3] = [
     Entry {
-        title: "CoDel-slots",
+        title: "Deadline-slots",
         group: Group::Other,
         brings: &[
             ("ack-queue", "sad"),
-            ("data-queue", "codel"),
+            ("data-queue", "deadline"),
             ("service", "acks-first"),
             ("controller", "feedback"),
         ],
         ..Entry::part(
             Role::Qdisc,
-            "codel-slots",
-            "CoDel on data, a slot per flow for ACKs",
+            "deadline-slots",
+            "A deadline for data, a slot per flow for ACKs",
         )
     },
     Entry {
-        source: "RFC 8289",
-        parameters: &[TARGET, CODEL_INTERVAL, ECN],
+        parameters: &[DEADLINE, ECN],
         ..Entry::part(
             Role::DataQueue,
-            "codel",
-            "CoDel: drops or marks by sojourn time",
+            "deadline",
+            "Drops or marks data that has waited too long",
         )
     },
     Entry::part(
         Role::Controller,
         "feedback",
-        "Raises CoDel's target while the link idles, lowers it while it is full",
+        "Raises the deadline while the link idles, lowers it while it is full",
     ),
 ];
 
-/// asymq's catalog with `codel-slots` and its parts.
+/// asymq's catalog with `deadline-slots` and its parts.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct WithCodel;
+pub struct WithDeadline;
 
-impl Catalog for WithCodel {
+impl Catalog for WithDeadline {
     fn entries(&self) -> Vec<&'static Entry> {
         let mut entries = Standard.entries();
         entries.extend(&ENTRIES);
@@ -89,10 +81,9 @@ impl Catalog for WithCodel {
         config: &Config,
         limit: Limit,
     ) -> Result<BoxedQueue<P>, BuildError> {
-        if role == Role::DataQueue && config.text(role.key())? == "codel" {
-            let (target, interval) = (config.get("target")?, config.get("codel-interval")?);
-            let codel = Codel::new(target, interval, config.get("ecn")?, limit)?;
-            return Ok(Box::new(codel));
+        if role == Role::DataQueue && config.text(role.key())? == "deadline" {
+            let deadline = Deadline::new(config.get("deadline")?, config.get("ecn")?, limit)?;
+            return Ok(Box::new(deadline));
         }
         Standard.queue(role, config, limit)
     }

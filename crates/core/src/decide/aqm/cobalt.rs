@@ -1,0 +1,227 @@
+//! COBALT, CAKE's AQM: CoDel for flows that answer a signal, BLUE for those that do not
+//! (CAKE; Linux' `sch_cake`).
+
+use super::inverse_root::root_near;
+use crate::decide::random::SplitMix64;
+use crate::units::{Duration, Instant};
+
+/// What COBALT aims at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CobaltParams {
+    /// The time that packets may wait.
+    pub target: Duration,
+    /// The time between signals, for the first.
+    pub interval: Duration,
+    /// The time in which a full packet is transmitted: a wait of less than four is never too long.
+    pub full_packet: Duration,
+}
+
+/// How much BLUE's probability of a drop rises when the buffer is full: 1/256.
+const RISE: u32 = 1 << 24;
+/// How much it falls when the queue is empty: 1/4096.
+const FALL: u32 = 1 << 20;
+
+/// Signals that one packet may be taken back for; bounds the work after a long pause.
+const MAX_STEPS_BACK: u32 = 1024;
+
+/// The state of one queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cobalt {
+    dropping: bool,
+    count: u32,
+    /// `1 / sqrt(count)` in units of 2^-32; 0 until the first signal, which follows at once therefore.
+    root: u32,
+    /// BLUE's probability of a drop, in units of 2^-32.
+    probability: u32,
+    /// When it last changed.
+    blue_at: Instant,
+    /// When the next signal is due; while there is none, until when the queue counts as active.
+    drop_next: Instant,
+}
+
+impl Cobalt {
+    /// A packet was dropped from this queue for want of room.
+    pub fn queue_full(&mut self, params: &CobaltParams, now: Instant) {
+        if now.saturating_since(self.blue_at) > params.target {
+            self.probability = self.probability.saturating_add(RISE);
+            self.blue_at = now;
+        }
+        self.dropping = true;
+        self.drop_next = now;
+        self.count = self.count.max(1);
+    }
+
+    /// The queue's turn came, and it was empty.
+    pub fn queue_empty(&mut self, params: &CobaltParams, now: Instant) {
+        if self.probability > 0 && now.saturating_since(self.blue_at) > params.target {
+            self.probability = self.probability.saturating_sub(FALL);
+            self.blue_at = now;
+        }
+        self.dropping = false;
+        if self.count > 0 && now >= self.drop_next {
+            self.step_back(params);
+        }
+    }
+
+    /// Whether nothing is left of what it learnt.
+    pub fn is_at_rest(&self, now: Instant) -> bool {
+        self.probability == 0 && self.count == 0 && now >= self.drop_next
+    }
+
+    /// What CoDel says of the packet at the head, which has waited for `sojourn`.
+    pub fn decide(&mut self, params: &CobaltParams, now: Instant, sojourn: Duration) -> Decision {
+        let due = self.count > 0 && now >= self.drop_next;
+        let mut last = self.drop_next;
+        let mut signals = false;
+        if sojourn > params.target && sojourn > params.full_packet * 4 {
+            if !self.dropping {
+                self.dropping = true;
+                self.drop_next = self.after(params, now);
+            }
+            self.count = self.count.max(1);
+        } else {
+            self.dropping = false;
+        }
+        if due && self.dropping {
+            signals = true;
+            self.count = self.count.saturating_add(1);
+            self.root = root_near(self.root, self.count);
+            self.drop_next = self.after(params, self.drop_next);
+            last = self.drop_next;
+        } else if due {
+            for _ in 0..MAX_STEPS_BACK {
+                self.step_back(params);
+                last = self.drop_next;
+                if self.count == 0 || now < self.drop_next {
+                    break;
+                }
+            }
+        }
+        Decision {
+            signals,
+            is_late: now > last,
+        }
+    }
+
+    /// Whether BLUE drops the packet: it takes no mark for an answer.
+    pub fn blue_drops(&self, random: &mut SplitMix64) -> bool {
+        self.probability > 0 && ((random.next() >> 32) as u32) < self.probability
+    }
+
+    /// What follows from the fate of the packet that was decided about.
+    pub fn decided(
+        &mut self,
+        params: &CobaltParams,
+        now: Instant,
+        decision: Decision,
+        dropped: bool,
+    ) {
+        if self.count == 0 {
+            self.drop_next = now + params.interval;
+        } else if decision.is_late && !dropped {
+            self.drop_next = now;
+        }
+    }
+
+    /// Signals of the current dropping state.
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    fn step_back(&mut self, params: &CobaltParams) {
+        self.count -= 1;
+        self.root = root_near(self.root, self.count);
+        self.drop_next = self.after(params, self.drop_next);
+    }
+
+    fn after(&self, params: &CobaltParams, from: Instant) -> Instant {
+        let gap = (u128::from(params.interval.as_nanos()) * u128::from(self.root)) >> 32;
+        from + Duration::from_nanos(gap as u64)
+    }
+}
+
+/// What [`Cobalt::decide`] answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether CoDel signals: by a mark if the packet can carry one, else by a drop.
+    pub signals: bool,
+    /// Whether the next signal was due before.
+    is_late: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARAMS: CobaltParams = CobaltParams {
+        target: Duration::from_millis(5),
+        interval: Duration::from_millis(100),
+        full_packet: Duration::from_micros(100),
+    };
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    /// Signals in a second of packets, one a millisecond, that have waited so long.
+    fn signals(cobalt: &mut Cobalt, from: u64, sojourn: Duration) -> u32 {
+        let mut signals = 0;
+        for millis in from..from + 1000 {
+            let decision = cobalt.decide(&PARAMS, at(millis), sojourn);
+            cobalt.decided(&PARAMS, at(millis), decision, decision.signals);
+            signals += u32::from(decision.signals);
+        }
+        signals
+    }
+
+    #[test]
+    fn signals_come_faster_the_longer_packets_wait_too_long() {
+        let mut cobalt = Cobalt::default();
+        let first = signals(&mut cobalt, 1000, Duration::from_millis(20));
+        let second = signals(&mut cobalt, 2000, Duration::from_millis(20));
+        // The sum of 100 ms / sqrt(n) is 1 s at n = 30, and 2 s at n = 110.
+        assert!((25..40).contains(&first), "{first}");
+        assert!((70..90).contains(&second), "{second}");
+        assert_eq!(signals(&mut cobalt, 3000, Duration::from_millis(4)), 0);
+    }
+
+    #[test]
+    fn four_full_packets_may_wait_at_any_rate() {
+        let slow = CobaltParams {
+            full_packet: Duration::from_millis(12),
+            ..PARAMS
+        };
+        let mut cobalt = Cobalt::default();
+        for millis in 1000..3000 {
+            let decision = cobalt.decide(&slow, at(millis), Duration::from_millis(48));
+            assert!(!decision.signals);
+            cobalt.decided(&slow, at(millis), decision, false);
+        }
+    }
+
+    #[test]
+    fn blue_rises_with_full_buffers_and_falls_with_empty_queues() {
+        let mut cobalt = Cobalt::default();
+        for number in 1..=256 {
+            cobalt.queue_full(&PARAMS, at(number * 10));
+        }
+        let mut random = SplitMix64::new(1);
+        assert!((0..100).all(|_| cobalt.blue_drops(&mut random)));
+        cobalt.queue_full(&PARAMS, at(2561));
+        for number in 0..4096 {
+            cobalt.queue_empty(&PARAMS, at(3000 + number * 10));
+        }
+        assert!(!(0..100).any(|_| cobalt.blue_drops(&mut random)));
+    }
+
+    #[test]
+    fn what_it_learnt_decays_while_the_queue_is_empty() {
+        let mut cobalt = Cobalt::default();
+        signals(&mut cobalt, 1000, Duration::from_millis(20));
+        assert!(!cobalt.is_at_rest(at(2000)));
+        for number in 0..100 {
+            cobalt.queue_empty(&PARAMS, at(2000 + number * 100));
+        }
+        assert!(cobalt.is_at_rest(at(12_000)));
+    }
+}

@@ -1,0 +1,255 @@
+//! CoDel's law (RFC 8289): signal while packets have waited too long for too long.
+
+use super::inverse_root::newton;
+use crate::units::{Duration, Instant};
+
+/// What CoDel aims at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodelParams {
+    /// The time that packets may wait (RFC 8289, sec. 4.3: TARGET).
+    pub target: Duration,
+    /// The time for which they must have waited longer before a signal (sec. 4.3: INTERVAL).
+    pub interval: Duration,
+    /// Backlogs up to so many bytes are never bad: a full packet (sec. 4.4).
+    pub full_packet: u32,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+    /// A time beyond which every ECN-capable packet is marked, whatever CoDel says.
+    pub ce_threshold: Option<Duration>,
+}
+
+impl CodelParams {
+    /// As Linux has them: 5 ms, 100 ms, an Ethernet frame.
+    pub const fn new() -> Self {
+        Self {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            full_packet: 1514,
+            ecn: true,
+            ce_threshold: None,
+        }
+    }
+}
+
+impl CodelParams {
+    /// Whether a packet that has waited so long is marked, whatever CoDel says.
+    pub fn is_beyond_ce_threshold(&self, sojourn: Duration) -> bool {
+        let beyond = |limit: Duration| sojourn.as_nanos() > whole_units(limit.as_nanos());
+        self.ce_threshold.is_some_and(beyond)
+    }
+}
+
+impl Default for CodelParams {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What waits, at the moment of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// For how long the packet has waited.
+    pub sojourn: Duration,
+    /// Bytes that wait behind it.
+    pub backlog: u64,
+}
+
+/// CoDel counts time in units of 1024 ns, as Linux does, so that both decide alike.
+const UNIT: u64 = 1 << 10;
+
+const fn whole_units(nanos: u64) -> u64 {
+    nanos & !(UNIT - 1)
+}
+
+/// The state of one queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Codel {
+    dropping: bool,
+    /// `1 / sqrt(count)` in units of 2^-16: Linux keeps no more of it.
+    root: u16,
+    count: u32,
+    /// The count at which the last dropping state began.
+    last_count: u32,
+    /// When packets will have waited too long for an interval.
+    first_above: Option<Instant>,
+    drop_next: Instant,
+}
+
+impl Codel {
+    /// Whether the packet at the head has waited too long, and all before it for an interval too.
+    pub fn is_bad(&mut self, params: &CodelParams, now: Instant, wait: Wait) -> bool {
+        let now = whole_units(now.as_nanos());
+        let sojourn = wait.sojourn.as_nanos();
+        if sojourn < whole_units(params.target.as_nanos())
+            || wait.backlog <= u64::from(params.full_packet)
+        {
+            self.first_above = None;
+            return false;
+        }
+        match self.first_above {
+            None => {
+                let interval = whole_units(params.interval.as_nanos());
+                self.first_above = Some(Instant::from_nanos(now.saturating_add(interval)));
+                false
+            }
+            Some(at) => now > at.as_nanos(),
+        }
+    }
+
+    /// How long a packet has waited, in CoDel's units.
+    pub const fn sojourn(now: Instant, arrival: Instant) -> Duration {
+        let since = whole_units(now.as_nanos()).saturating_sub(whole_units(arrival.as_nanos()));
+        Duration::from_nanos(since)
+    }
+
+    /// Whether it drops or marks from time to time.
+    pub const fn is_dropping(&self) -> bool {
+        self.dropping
+    }
+
+    /// Whether the next signal is due.
+    pub const fn is_due(&self, now: Instant) -> bool {
+        self.dropping && whole_units(now.as_nanos()) >= self.drop_next.as_nanos()
+    }
+
+    /// The first signal, at `now`. Goes on near the rate at which it stopped, if that was not long ago.
+    pub fn start(&mut self, params: &CodelParams, now: Instant) {
+        let units = Instant::from_nanos(whole_units(now.as_nanos()));
+        let since = units.saturating_since(self.drop_next);
+        let delta = self.count.wrapping_sub(self.last_count);
+        self.dropping = true;
+        if delta > 1 && since < params.interval * 16 {
+            self.count = delta;
+            self.step();
+        } else {
+            self.count = 1;
+            self.root = u16::MAX;
+        }
+        self.last_count = self.count;
+        self.drop_next = self.after(params, units);
+    }
+
+    /// One signal more.
+    pub fn count_signal(&mut self) {
+        self.count = self.count.wrapping_add(1);
+        self.step();
+    }
+
+    /// The next signal is due `interval / sqrt(count)` after the last was (RFC 8289, sec. 3.3).
+    pub fn schedule(&mut self, params: &CodelParams) {
+        self.drop_next = self.after(params, self.drop_next);
+    }
+
+    /// Packets no longer wait too long.
+    pub const fn stop(&mut self) {
+        self.dropping = false;
+    }
+
+    /// The queue ran empty in its turn.
+    pub const fn run_empty(&mut self) {
+        self.stop();
+        self.forget_wait();
+    }
+
+    /// The queue ran empty by the first signal, which has begun a dropping state all the same.
+    pub const fn forget_wait(&mut self) {
+        self.first_above = None;
+    }
+
+    /// Packets were dropped for want of room: signals come faster from now on.
+    pub const fn add_drops(&mut self, drops: u32) {
+        self.count = self.count.wrapping_add(drops);
+    }
+
+    /// Signals of the current dropping state.
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    fn step(&mut self) {
+        self.root = (newton(u32::from(self.root) << 16, self.count) >> 16) as u16;
+    }
+
+    fn after(&self, params: &CodelParams, from: Instant) -> Instant {
+        let interval = whole_units(params.interval.as_nanos());
+        let gap = (u128::from(interval) * u128::from(self.root)) >> 16;
+        from + Duration::from_nanos(whole_units(gap as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    const LONG: Wait = Wait {
+        sojourn: Duration::from_millis(20),
+        backlog: 15_000,
+    };
+
+    #[test]
+    fn a_queue_is_bad_after_an_interval_above_the_target_and_not_before() {
+        let params = CodelParams::new();
+        let mut codel = Codel::default();
+        assert!(!codel.is_bad(&params, at(1000), LONG));
+        assert!(!codel.is_bad(&params, at(1099), LONG));
+        assert!(codel.is_bad(&params, at(1101), LONG));
+        let short = Wait {
+            sojourn: Duration::from_millis(4),
+            ..LONG
+        };
+        assert!(!codel.is_bad(&params, at(1102), short));
+        assert!(!codel.is_bad(&params, at(1103), LONG), "it began anew");
+    }
+
+    #[test]
+    fn a_backlog_of_one_packet_is_never_bad() {
+        let params = CodelParams::new();
+        let mut codel = Codel::default();
+        let last = Wait {
+            backlog: 1514,
+            ..LONG
+        };
+        for millis in (0..1000).step_by(10) {
+            assert!(!codel.is_bad(&params, at(millis), last));
+        }
+    }
+
+    #[test]
+    fn signals_come_after_an_interval_over_the_root_of_their_number() {
+        let params = CodelParams::new();
+        let mut codel = Codel::default();
+        codel.start(&params, at(1000));
+        let mut last = codel.drop_next;
+        for number in 2..200 {
+            codel.count_signal();
+            codel.schedule(&params);
+            let gap = codel.drop_next.saturating_since(last).as_nanos() as f64;
+            last = codel.drop_next;
+            // A step of Newton's method from 1 ends at 1/2 instead of 1/sqrt(2).
+            let allowed = if number < 4 { 0.3 } else { 0.03 };
+            let error = gap / (1e8 / f64::from(number).sqrt()) - 1.0;
+            assert!(error.abs() < allowed, "{number}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_new_dropping_state_goes_on_where_a_recent_one_stopped() {
+        let params = CodelParams::new();
+        let mut codel = Codel::default();
+        codel.start(&params, at(1000));
+        for _ in 0..9 {
+            codel.count_signal();
+            codel.schedule(&params);
+        }
+        codel.stop();
+        let mut later = codel;
+        codel.start(&params, at(2000));
+        assert_eq!(codel.count(), 9);
+        later.start(&params, at(10_000));
+        assert_eq!(later.count(), 1);
+    }
+}

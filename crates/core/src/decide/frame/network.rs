@@ -1,0 +1,104 @@
+//! What the network layer says: the hosts of a packet and its DSCP.
+
+use super::ip::{Addresses, Ip, Version};
+use crate::decide::random::mix;
+use crate::packet::Network;
+
+/// The DSCP that CAKE gives to ARP: network control.
+const CS7: u8 = 56;
+
+/// Hosts and DSCP of a frame whose network header begins at `offset`, as
+/// [`parse`](super::parse) found it. In a tunnel the hosts are the inner ones, the DSCP the outer
+/// one. All is 0 where there is no IP packet.
+///
+/// Hosts are hashed without a secret: who chooses addresses can make two collide, which makes them
+/// one host.
+pub fn hosts_and_dscp(frame: &[u8], offset: u16) -> Network {
+    const ARP: [u8; 2] = [0x08, 0x06];
+    // Of the packet the headers suffice.
+    const REST: usize = u16::MAX as usize;
+    let (link, packet) = frame.split_at(usize::from(offset).min(frame.len()));
+    let version = match packet.first().map(|byte| byte >> 4) {
+        Some(4) => Version::V4,
+        Some(6) => Version::V6,
+        _ => {
+            let is_arp = link.ends_with(&ARP) || frame.get(12..14) == Some(&ARP);
+            return Network {
+                dscp: if is_arp { CS7 } else { 0 },
+                ..Network::default()
+            };
+        }
+    };
+    let Some(outer) = Ip::read(version, packet, REST) else {
+        return Network::default();
+    };
+    let inner = outer.tunnels();
+    let inner = inner.and_then(|version| Ip::read(version, outer.payload, REST));
+    Network {
+        hosts: hosts(inner.as_ref().unwrap_or(&outer).addresses),
+        dscp: outer.traffic_class >> 2,
+    }
+}
+
+fn hosts(addresses: Addresses) -> [u64; 2] {
+    match addresses {
+        Addresses::V4(from, to) => [from, to].map(|address| mix(address.into())),
+        Addresses::V6(from, to) => {
+            [from, to].map(|address| mix(mix((address >> 64) as u64) ^ address as u64))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An IPv4 header between two hosts, behind an Ethernet header.
+    fn v4(source: u8, destination: u8, dscp: u8, protocol: u8, payload: &[u8]) -> [u8; 94] {
+        let mut frame = [0; 94];
+        frame[12] = 8;
+        frame[14] = 0x45;
+        frame[15] = dscp << 2 | 1;
+        frame[17] = 20 + payload.len() as u8;
+        frame[23] = protocol;
+        frame[29] = source;
+        frame[33] = destination;
+        frame[34..34 + payload.len()].copy_from_slice(payload);
+        frame
+    }
+
+    #[test]
+    fn the_two_directions_have_the_same_hosts_the_other_way_round() {
+        let there = hosts_and_dscp(&v4(1, 2, 46, 17, &[]), 14);
+        let back = hosts_and_dscp(&v4(2, 1, 0, 17, &[]), 14);
+        assert_eq!(there.hosts, [back.hosts[1], back.hosts[0]]);
+        assert_ne!(there.hosts[0], there.hosts[1]);
+        assert_eq!((there.dscp, back.dscp), (46, 0));
+    }
+
+    #[test]
+    fn in_a_tunnel_the_hosts_are_the_inner_ones() {
+        let mut inner = [0; 40];
+        inner[0] = 0x60;
+        inner[6] = 59;
+        (inner[23], inner[39]) = (7, 9);
+        let one = hosts_and_dscp(&v4(1, 2, 8, 41, &inner), 14);
+        assert_eq!(one, hosts_and_dscp(&v4(3, 2, 8, 41, &inner), 14));
+        assert_eq!(one.dscp, 8);
+        inner[39] = 10;
+        let other = hosts_and_dscp(&v4(1, 2, 8, 41, &inner), 14);
+        assert_eq!(other.hosts[0], one.hosts[0]);
+        assert_ne!(other.hosts[1], one.hosts[1]);
+    }
+
+    #[test]
+    fn arp_is_network_control_and_what_is_cut_short_is_nobodys() {
+        let mut arp = [0; 60];
+        arp[12..14].copy_from_slice(&[8, 6]);
+        assert_eq!(hosts_and_dscp(&arp, 14).dscp, CS7);
+        for len in 0..34 {
+            let cut = &v4(1, 2, 46, 17, &[])[..len];
+            assert_eq!(hosts_and_dscp(cut, 14).hosts, [0; 2], "{len}");
+        }
+    }
+}

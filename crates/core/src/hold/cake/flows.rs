@@ -1,0 +1,209 @@
+//! Which of a tin's queues a flow has, and how many of a host's flows are bulk.
+
+use crate::decide::aqm::Cobalt;
+use crate::hold::capacity::{BuildError, slots};
+use crate::packet::Network;
+use alloc::boxed::Box;
+
+/// Queues of a tin.
+pub(super) const QUEUES: u32 = 1024;
+
+/// Queues that a flow can have, one after the other if others have them already.
+const WAYS: u32 = 8;
+
+/// Between whom a tin is divided, as `tc-cake(8)` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// Nobody.
+    FlowBlind,
+    /// Source hosts.
+    SrcHost,
+    /// Destination hosts.
+    DstHost,
+    /// Pairs of hosts.
+    Hosts,
+    /// Flows.
+    Flows,
+    /// Source hosts, then flows.
+    DualSrcHost,
+    /// Destination hosts, then flows.
+    DualDstHost,
+    /// Flows, and both hosts of each.
+    Triple,
+}
+
+impl Isolation {
+    /// Whether source and destination hosts share alike, whatever the number of their flows.
+    pub(super) const fn of_hosts(self) -> [bool; 2] {
+        match self {
+            Self::DualSrcHost => [true, false],
+            Self::DualDstHost => [false, true],
+            Self::Triple => [true, true],
+            _ => [false, false],
+        }
+    }
+
+    /// Whether addresses matter.
+    pub(super) const fn needs_hosts(self) -> bool {
+        !matches!(self, Self::FlowBlind | Self::Flows)
+    }
+
+    /// What is a flow.
+    pub(super) const fn tag(self, flow: u64, network: &Network) -> u64 {
+        let [source, destination] = network.hosts;
+        match self {
+            Self::FlowBlind => 0,
+            Self::SrcHost => source,
+            Self::DstHost => destination,
+            Self::Hosts => source ^ destination,
+            Self::Flows | Self::DualSrcHost | Self::DualDstHost | Self::Triple => flow,
+        }
+    }
+}
+
+/// The round that a flow is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Round {
+    /// None: it has nothing to send, and its queue can be another's.
+    #[default]
+    None,
+    /// That of new flows.
+    Sparse,
+    /// That of old flows, which it fell into when it was empty already: it counts as sparse.
+    SparseInBulk,
+    /// That of old flows.
+    Bulk,
+    /// That of empty flows whose COBALT remembers something.
+    Decaying,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flow {
+    pub(super) cobalt: Cobalt,
+    pub(super) deficit: i64,
+    pub(super) round: Round,
+    tag: u64,
+    /// Source and destination, as numbers of their tables.
+    hosts: [u32; 2],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Host {
+    tag: u64,
+    bulk_flows: u32,
+}
+
+/// The flows and hosts of all tins.
+#[derive(Clone, Debug)]
+pub(super) struct Flows {
+    flows: Box<[Flow]>,
+    hosts: [Box<[Host]>; 2],
+    isolation: Isolation,
+}
+
+/// The places of a set, from the one that the hash says.
+fn ways(first: u32, hash: u64) -> impl Iterator<Item = u32> {
+    let direct = (hash % u64::from(QUEUES)) as u32;
+    let inner = direct % WAYS;
+    (0..WAYS).map(move |way| first + direct - inner + (inner + way) % WAYS)
+}
+
+impl Flows {
+    pub(super) fn new(tins: u32, isolation: Isolation) -> Result<Self, BuildError> {
+        let count = (tins * QUEUES) as usize;
+        let hosts = || slots(count, |_| Host::default());
+        Ok(Self {
+            flows: slots(count, |_| Flow::default())?,
+            hosts: [hosts()?, hosts()?],
+            isolation,
+        })
+    }
+
+    pub(super) fn get(&self, number: u32) -> Option<&Flow> {
+        self.flows.get(number as usize)
+    }
+
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Flow> {
+        self.flows.get_mut(number as usize)
+    }
+
+    /// The queue of a flow: its own; a free one of eight; or, where none is free, that of another.
+    pub(super) fn queue_of(&mut self, tin: u32, flow: u64, network: &Network) -> Option<u32> {
+        let first = tin * QUEUES;
+        let tag = self.isolation.tag(flow, network);
+        let is = |test: fn(&Flow, u64) -> bool| {
+            let flow = |number: &u32| self.get(*number).is_some_and(|flow| test(flow, tag));
+            ways(first, tag).find(flow)
+        };
+        let own = is(|flow, tag| flow.tag == tag);
+        let free = || is(|flow, _| flow.round == Round::None);
+        let number = own.or_else(free).or_else(|| ways(first, tag).next())?;
+        let flow = *self.get(number)?;
+        if own.is_some() && flow.round != Round::None {
+            return Some(number);
+        }
+        let was_bulk = flow.round == Round::Bulk;
+        if was_bulk {
+            self.count_bulk(number, false);
+        }
+        let hosts = [0, 1].map(|side| match self.isolation.of_hosts().get(side) {
+            Some(true) => self.host_of(first, side, network).unwrap_or(first),
+            _ => first,
+        });
+        let flow = self.get_mut(number)?;
+        flow.tag = tag;
+        flow.hosts = hosts;
+        if was_bulk {
+            self.count_bulk(number, true);
+        }
+        Some(number)
+    }
+
+    fn host_of(&mut self, first: u32, side: usize, network: &Network) -> Option<u32> {
+        let tag = *network.hosts.get(side)?;
+        let hosts = self.hosts.get_mut(side)?;
+        let is = |test: fn(&Host, u64) -> bool| {
+            let host = |number: &u32| hosts.get(*number as usize).is_some_and(|h| test(h, tag));
+            ways(first, tag).find(host)
+        };
+        let own = is(|host, tag| host.tag == tag);
+        let free = || is(|host, _| host.bulk_flows == 0);
+        let number = own.or_else(free).or_else(|| ways(first, tag).next())?;
+        hosts.get_mut(number as usize)?.tag = tag;
+        Some(number)
+    }
+
+    /// A flow becomes a bulk flow of its hosts, or is one no longer.
+    pub(super) fn count_bulk(&mut self, number: u32, is_bulk: bool) {
+        let Some(flow) = self.flows.get(number as usize) else {
+            return;
+        };
+        let sides = self.hosts.iter_mut().zip(flow.hosts);
+        for ((hosts, host), counts) in sides.zip(self.isolation.of_hosts()) {
+            if let Some(host) = hosts.get_mut(host as usize).filter(|_| counts) {
+                host.bulk_flows = match is_bulk {
+                    true => (host.bulk_flows + 1).min(QUEUES),
+                    false => host.bulk_flows.saturating_sub(1),
+                };
+            }
+        }
+    }
+
+    /// What a flow gets in its turn where a flow alone gets `quantum`. `dither` makes up for what
+    /// rounding takes.
+    pub(super) fn quantum(&self, number: u32, quantum: u32, dither: u16) -> i64 {
+        (self.part(number, quantum) + i64::from(dither)) >> 16
+    }
+
+    /// The same in units of 2^-16 bytes: a part for each bulk flow of the host that has more of them.
+    pub(super) fn part(&self, number: u32, quantum: u32) -> i64 {
+        let hosts = self.get(number).map_or([0; 2], |flow| flow.hosts);
+        let sides = self.hosts.iter().zip(hosts).zip(self.isolation.of_hosts());
+        let load = sides
+            .filter(|(_, counts)| *counts)
+            .filter_map(|((hosts, host), _)| Some(hosts.get(host as usize)?.bulk_flows))
+            .fold(1, u32::max);
+        let part = i64::from(u16::MAX) / i64::from(load);
+        i64::from(quantum.max(1)) * part.max(1)
+    }
+}

@@ -1,0 +1,146 @@
+//! CAKE's tins: what a packet's DSCP says, and what a tin gets of the link.
+
+use crate::decide::aqm::CobaltParams;
+use crate::hold::transmitter::TxTime;
+use crate::units::{Duration, Instant, Rate};
+
+/// Which DSCPs are told apart, as `tc-cake(8)` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Diffserv {
+    /// None.
+    BestEffort,
+    /// The eight classes of the old precedence field.
+    Precedence,
+    /// Bulk, best effort, voice.
+    Three,
+    /// Bulk, best effort, video, voice.
+    Four,
+    /// Eight classes.
+    Eight,
+}
+
+/// A full Ethernet frame, from which target and quantum follow.
+const FULL_PACKET: u32 = 1514;
+
+/// What CAKE's target is of its interval.
+const TARGET_PART: u64 = 20;
+
+impl Diffserv {
+    /// How many tins there are.
+    pub(super) const fn tins(self) -> usize {
+        match self {
+            Self::BestEffort => 1,
+            Self::Three => 3,
+            Self::Four => 4,
+            Self::Precedence | Self::Eight => 8,
+        }
+    }
+
+    /// The tin of a DSCP. Tin 0 is best effort of three and four, and of lowest rank of eight.
+    pub(super) const fn tin(self, dscp: u8) -> usize {
+        let dscp = dscp & 0x3f;
+        match self {
+            Self::BestEffort => 0,
+            Self::Precedence => (dscp >> 3) as usize,
+            Self::Three => match dscp {
+                // LE, CS1.
+                1 | 8 => 1,
+                // TOS4, VA, EF, CS6, CS7.
+                4 | 44 | 46 | 48 | 56 => 2,
+                _ => 0,
+            },
+            Self::Four => match dscp {
+                1 | 8 => 1,
+                // TOS4, CS2, AF2x, CS3, AF3x, AF4x.
+                4 | 16 | 18 | 20 | 22 | 24 | 26 | 28 | 30 | 34 | 36 | 38 => 2,
+                // CS4, CS5, VA, EF, CS6, CS7.
+                32 | 40 | 44 | 46 | 48 | 56 => 3,
+                _ => 0,
+            },
+            Self::Eight => match dscp {
+                // LE.
+                1 => 0,
+                // TOS2, CS1, AF1x.
+                2 | 8 | 10 | 12 | 14 => 1,
+                // CS3, AF3x, AF4x.
+                24 | 26 | 28 | 30 | 34 | 36 | 38 => 3,
+                // TOS4, AF2x.
+                4 | 18 | 20 | 22 => 4,
+                // CS2.
+                16 => 5,
+                // CS4, CS5, VA, EF.
+                32 | 40 | 44 | 46 => 6,
+                // CS6, CS7.
+                48 | 56 => 7,
+                _ => 2,
+            },
+        }
+    }
+
+    /// The bytes a second up to which a tin goes before others.
+    fn rate(self, tin: usize, link: u64) -> u64 {
+        match self {
+            Self::BestEffort => link,
+            Self::Three => link >> [0, 4, 2].get(tin).copied().unwrap_or(0),
+            Self::Four => link >> [0, 4, 1, 2].get(tin).copied().unwrap_or(0),
+            Self::Precedence | Self::Eight => {
+                (0..tin).fold(link, |rate, _| rate.saturating_mul(7) >> 3)
+            }
+        }
+    }
+}
+
+/// One tin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tin {
+    pub(super) cobalt: CobaltParams,
+    /// Bytes that a flow may send in its turn, were it its hosts' only one.
+    pub(super) quantum: u32,
+    time: TxTime,
+    /// When the tin's own share of the link is free.
+    pub(super) free_at: Instant,
+    /// Packets that wait.
+    pub(super) packets: u32,
+    /// Flows in the rounds of new and of old ones, by what they count as.
+    pub(super) sparse: u32,
+    pub(super) bulk: u32,
+}
+
+impl Tin {
+    pub(super) fn new(diffserv: Diffserv, tin: usize, link: Rate, rtt: Duration) -> Self {
+        let bytes = diffserv.rate(tin, link.bits_per_sec() / 8);
+        let rate = Rate::from_bits_per_sec(bytes.saturating_mul(8).max(512)).unwrap_or(link);
+        let time = TxTime::new(rate);
+        let full_packet = time.of(FULL_PACKET);
+        let wanted = rtt / TARGET_PART;
+        let target = wanted.max(full_packet * 3 / 2);
+        Self {
+            cobalt: CobaltParams {
+                target,
+                interval: (rtt + target.saturating_sub(wanted)).max(target * 2),
+                full_packet,
+            },
+            quantum: (bytes >> 12).clamp(300, u64::from(FULL_PACKET)) as u32,
+            time,
+            free_at: Instant::ZERO,
+            packets: 0,
+            sparse: 0,
+            bulk: 0,
+        }
+    }
+
+    /// Whether a flow may have packets.
+    pub(super) const fn is_active(&self) -> bool {
+        self.sparse + self.bulk > 0
+    }
+
+    /// Charges a packet that leaves to the tin's share.
+    pub(super) fn charge(&mut self, now: Instant, len: u32) {
+        let time = self.time.of(len);
+        if self.free_at < now {
+            self.free_at += time;
+        } else {
+            self.free_at = self.free_at.max(now + time);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! FQ-CoDel (RFC 8290): flow queues, each under CoDel, new flows before old ones.
+
+use super::capacity::{BuildError, capacity, slots};
+use super::codel;
+use super::numbered::NumberedQueues;
+use super::queue::Queue;
+use super::rounds::Rounds;
+use crate::decide::aqm::{Codel, CodelParams};
+use crate::decide::control::Settings;
+use crate::decide::service::Head;
+use crate::packet::Packet;
+use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
+use crate::units::{Instant, Limit};
+use alloc::boxed::Box;
+
+/// Beside the limit, what fq_codel can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqCodelParams {
+    /// CoDel's, for every flow.
+    pub codel: CodelParams,
+    /// Queues that flows are hashed to.
+    pub flows: u32,
+    /// Bytes that a flow may send in its turn.
+    pub quantum: u32,
+    /// Bytes that may wait in all queues.
+    pub memory_limit: u64,
+    /// Packets that are dropped at once when the buffer is full.
+    pub drop_batch: u32,
+}
+
+/// The lists of flows.
+const NEW: u32 = 0;
+const OLD: u32 = 1;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    codel: Codel,
+    deficit: i64,
+}
+
+/// A queue per flow. A flow with little to send is always new, and served first; the others take
+/// turns. A full buffer takes from the longest queue.
+#[derive(Clone, Debug)]
+pub struct FqCodel<P> {
+    queues: NumberedQueues<P>,
+    flows: Box<[Flow]>,
+    rounds: Rounds,
+    params: FqCodelParams,
+    limit: Limit,
+}
+
+impl<P: Packet> FqCodel<P> {
+    /// Empty queues that together hold at most `limit`.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
+    pub fn new(params: FqCodelParams, limit: Limit) -> Result<Self, BuildError> {
+        let flows = params.flows.max(1);
+        Ok(Self {
+            // One more, for the arrival that drives others out.
+            queues: NumberedQueues::new(flows, capacity(limit)? + 1)?,
+            flows: slots(flows as usize, |_| Flow::default())?,
+            rounds: Rounds::new(flows, 2)?,
+            params: FqCodelParams {
+                quantum: params.quantum.max(1),
+                ..params
+            },
+            limit,
+        })
+    }
+
+    fn is_full(&self, room: bool) -> bool {
+        !room || self.queues.exceeds(self.limit, self.params.memory_limit)
+    }
+
+    /// Drops up to half of the longest queue (RFC 8290, sec. 4.1.2); `false` if nothing waits.
+    fn drop_batch(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> bool {
+        let Some(number) = self.queues.longest() else {
+            return false;
+        };
+        let half = self.queues.bytes(number).div_ceil(2);
+        let mut drops = 0;
+        while drops < self.params.drop_batch.max(1) {
+            let Some(packet) = self.queues.pop(number) else {
+                break;
+            };
+            sink.dropped(now, packet, Reason::OverLimit);
+            drops += 1;
+            if self.queues.bytes(number) <= half {
+                break;
+            }
+        }
+        if let Some(flow) = self.flows.get_mut(number as usize) {
+            flow.codel.add_drops(drops);
+        }
+        drops > 0
+    }
+
+    /// The flow whose turn it is, empty or not. One that has sent more than its quantum passes it on,
+    /// as often as its packets have quanta.
+    fn turn(&mut self) -> Option<(u32, u32)> {
+        loop {
+            let (list, number) = match self.rounds.first(NEW) {
+                Some(number) => (NEW, number),
+                None => (OLD, self.rounds.first(OLD)?),
+            };
+            let flow = self.flows.get_mut(number as usize)?;
+            if flow.deficit > 0 {
+                return Some((list, number));
+            }
+            flow.deficit += i64::from(self.params.quantum);
+            self.rounds.move_to_end(number, OLD);
+        }
+    }
+
+    /// The flow had nothing to send in its turn. A new one goes to the end of the old ones, so that
+    /// they are served between.
+    fn pause(&mut self, list: u32, number: u32) {
+        if list == NEW && self.rounds.first(OLD).is_some() {
+            self.rounds.move_to_end(number, OLD);
+        } else {
+            self.rounds.leave(number);
+        }
+    }
+}
+
+impl<P: Packet> Queue<P> for FqCodel<P> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        ticket: u64,
+        packet: P,
+        room: bool,
+        sink: &mut dyn Sink<P>,
+    ) {
+        let number = (packet.header().flow.0 % u64::from(self.params.flows.max(1))) as u32;
+        let before = self.queues.backlog();
+        if let Err(packet) = self.queues.push(number, ticket, packet) {
+            return sink.dropped(now, packet, Reason::OverLimit);
+        }
+        if !self.rounds.has(number)
+            && let Some(flow) = self.flows.get_mut(number as usize)
+        {
+            flow.deficit = i64::from(self.params.quantum);
+            self.rounds.move_to_end(number, NEW);
+        }
+        while self.is_full(room) && self.queues.has_grown(before) {
+            if !self.drop_batch(now, sink) {
+                break;
+            }
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
+        let mut drops = codel::MAX_DROPS;
+        loop {
+            let (list, number) = self.turn()?;
+            let flow = self.flows.get_mut(number as usize)?;
+            let queues = &mut self.queues;
+            let take = || {
+                let packet = queues.pop(number)?;
+                // Linux counts what waits in all queues.
+                Some((packet, queues.backlog().bytes))
+            };
+            let params = &self.params.codel;
+            match codel::dequeue(&mut flow.codel, params, now, take, &mut drops, sink) {
+                Some(packet) => {
+                    flow.deficit -= i64::from(packet.header().len);
+                    return Some(packet);
+                }
+                None => self.pause(list, number),
+            }
+        }
+    }
+
+    fn drain(&mut self) -> Option<P> {
+        loop {
+            let (list, number) = self.turn()?;
+            match self.queues.pop(number) {
+                Some(packet) => return Some(packet),
+                None => self.pause(list, number),
+            }
+        }
+    }
+
+    fn head(&mut self) -> Option<Head> {
+        if self.queues.backlog().packets == 0 {
+            return None;
+        }
+        let mut flows = self.rounds.of(NEW).chain(self.rounds.of(OLD));
+        let number = flows.find(|number| !self.queues.is_empty(*number))?;
+        self.queues.head(number)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queues.backlog()
+    }
+
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
+    fn tune(&mut self, settings: &Settings) {
+        let codel = &mut self.params.codel;
+        codel.target = settings.target.unwrap_or(codel.target);
+    }
+
+    fn probe(&self, show: &mut Probe<'_>) {
+        let count = |list| Reading::Count(self.rounds.of(list).count() as u64);
+        show("new_flows", count(NEW));
+        show("old_flows", count(OLD));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Header;
+    use crate::qdisc::Discard;
+
+    fn queue(limit: u32) -> FqCodel<Header> {
+        let params = FqCodelParams {
+            codel: CodelParams::new(),
+            flows: 1024,
+            quantum: 1514,
+            memory_limit: 1 << 20,
+            drop_batch: 64,
+        };
+        FqCodel::new(params, Limit::Packets(limit)).unwrap()
+    }
+
+    fn packet(flow: u64, len: u32) -> Header {
+        Header {
+            flow: crate::packet::Flow(flow),
+            len,
+            ..Header::default()
+        }
+    }
+
+    #[test]
+    fn a_new_flow_goes_before_old_ones_and_those_share_by_bytes() {
+        let mut queue = queue(1000);
+        let mut bytes = [0u64; 4];
+        for round in 0..300 {
+            for (flow, len) in [(1, 1500), (2, 500), (2, 500), (2, 500)] {
+                queue.enqueue(Instant::ZERO, 0, packet(flow, len), true, &mut Discard);
+            }
+            if round % 10 == 9 {
+                queue.enqueue(Instant::ZERO, 0, packet(3, 100), true, &mut Discard);
+                let next = queue.dequeue(Instant::ZERO, &mut Discard).unwrap();
+                assert_eq!(next.flow.0, 3, "in round {round}");
+            }
+            let sent = queue.dequeue(Instant::ZERO, &mut Discard).unwrap();
+            bytes[sent.flow.0 as usize] += u64::from(sent.len);
+        }
+        assert!(bytes[1].abs_diff(bytes[2]) <= 2 * 1514, "{bytes:?}");
+    }
+
+    #[test]
+    fn a_full_buffer_drops_half_of_the_longest_queue_and_nothing_of_others() {
+        let mut queue = queue(100);
+        queue.enqueue(Instant::ZERO, 0, packet(2, 1500), true, &mut Discard);
+        for _ in 0..100 {
+            queue.enqueue(Instant::ZERO, 0, packet(1, 100), true, &mut Discard);
+        }
+        assert_eq!(queue.backlog().packets, 51);
+        let mut others = 0;
+        while let Some(packet) = queue.dequeue(Instant::ZERO, &mut Discard) {
+            others += u32::from(packet.flow.0 == 2);
+        }
+        assert_eq!(others, 1);
+    }
+}

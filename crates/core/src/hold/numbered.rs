@@ -1,0 +1,128 @@
+//! Packets in numbered queues that share one buffer.
+
+use super::capacity::{BuildError, slots};
+use super::longest::Longest;
+use super::slab::{List, Place, Slab};
+use crate::decide::service::Head;
+use crate::packet::Packet;
+use crate::qdisc::Backlog;
+use crate::units::Limit;
+use alloc::boxed::Box;
+
+#[derive(Clone, Copy, Debug)]
+struct Numbered {
+    packets: List,
+    /// At least one for each packet.
+    bytes: u64,
+}
+
+/// A fixed number of FIFOs, of which the longest is known.
+#[derive(Clone, Debug)]
+pub(super) struct NumberedQueues<P> {
+    slab: Slab<(u64, P)>,
+    queues: Box<[Numbered]>,
+    longest: Longest,
+    backlog: Backlog,
+}
+
+impl<P: Packet> NumberedQueues<P> {
+    /// `count` empty queues for at most `packets` packets.
+    pub(super) fn new(count: u32, packets: u32) -> Result<Self, BuildError> {
+        let empty = Numbered {
+            packets: List::EMPTY,
+            bytes: 0,
+        };
+        Ok(Self {
+            slab: Slab::new(packets)?,
+            queues: slots(count as usize, |_| empty)?,
+            longest: Longest::new(count)?,
+            backlog: Backlog::default(),
+        })
+    }
+
+    /// Appends a packet; gives it back if there is no place.
+    pub(super) fn push(&mut self, number: u32, ticket: u64, packet: P) -> Result<Place, P> {
+        let len = packet.header().len;
+        let Some(queue) = self.queues.get_mut(number as usize) else {
+            return Err(packet);
+        };
+        let place = self.slab.push_back(&mut queue.packets, (ticket, packet));
+        let place = place.map_err(|(_, packet)| packet)?;
+        queue.bytes += u64::from(len.max(1));
+        self.longest.set(number, queue.bytes);
+        self.backlog.join(len);
+        Ok(place)
+    }
+
+    /// Takes the oldest packet of a queue.
+    pub(super) fn pop(&mut self, number: u32) -> Option<P> {
+        let place = self.first(number);
+        self.remove(number, place)
+    }
+
+    /// Takes a packet out of the queue that it is in.
+    pub(super) fn remove(&mut self, number: u32, place: Place) -> Option<P> {
+        let queue = self.queues.get_mut(number as usize)?;
+        let (_, packet) = self.slab.remove(&mut queue.packets, place)?;
+        let len = packet.header().len;
+        queue.bytes -= u64::from(len.max(1));
+        self.longest.set(number, queue.bytes);
+        self.backlog.leave(len);
+        Some(packet)
+    }
+
+    /// Where the oldest packet of a queue is.
+    pub(super) fn first(&self, number: u32) -> Place {
+        self.queues
+            .get(number as usize)
+            .map_or(Place::NONE, |queue| queue.packets.head())
+    }
+
+    /// The place behind this one in its queue.
+    pub(super) fn next(&self, place: Place) -> Place {
+        self.slab.next(place)
+    }
+
+    pub(super) fn is_empty(&self, number: u32) -> bool {
+        self.first(number) == Place::NONE
+    }
+
+    /// The oldest packet of a queue, as a service sees it.
+    pub(super) fn head(&self, number: u32) -> Option<Head> {
+        let (ticket, packet) = self.slab.get(self.first(number))?;
+        Some(Head {
+            ticket: *ticket,
+            len: packet.header().len,
+        })
+    }
+
+    /// Bytes in a queue.
+    pub(super) fn bytes(&self, number: u32) -> u64 {
+        self.queues
+            .get(number as usize)
+            .map_or(0, |queue| queue.bytes)
+    }
+
+    /// The queue with the most bytes, the first of equals.
+    pub(super) fn longest(&mut self) -> Option<u32> {
+        let lengths = self.queues.iter().map(|queue| queue.bytes);
+        self.longest.top(lengths)
+    }
+
+    /// Whether packets and bytes are beyond what may wait.
+    pub(super) fn exceeds(&self, limit: Limit, memory_limit: u64) -> bool {
+        let Backlog { packets, bytes } = self.backlog;
+        bytes > memory_limit || !limit.holds(packets, bytes)
+    }
+
+    /// Whether more waits than `before`. What waits above a limit that fell stays, so that the work
+    /// for one arrival is bounded.
+    pub(super) const fn has_grown(&self, before: Backlog) -> bool {
+        self.backlog.packets > before.packets || self.backlog.bytes > before.bytes
+    }
+
+    /// What waits in all queues.
+    pub(super) const fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}

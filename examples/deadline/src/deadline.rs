@@ -1,0 +1,93 @@
+//! A data queue of one's own: a FIFO whose head is dropped or marked when it has waited too long.
+
+use asymq_core::decide::control::Settings;
+use asymq_core::decide::service::Head;
+use asymq_core::hold::{BuildError, Fifo, Queue};
+use asymq_core::packet::Packet;
+use asymq_core::qdisc::{Backlog, Probe, Reading, Reason, Sink};
+use asymq_core::units::{Duration, Instant, Limit};
+
+/// A FIFO that drops or marks a packet that has waited longer than a deadline: one in a deadline's
+/// time, so that senders can answer, and never the last.
+#[derive(Clone, Debug)]
+pub struct Deadline<P> {
+    queue: Fifo<P>,
+    deadline: Duration,
+    ecn: bool,
+    /// Before which nothing is dropped or marked again.
+    patient_until: Instant,
+}
+
+impl<P: Packet> Deadline<P> {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
+    pub fn new(deadline: Duration, ecn: bool, limit: Limit) -> Result<Self, BuildError> {
+        Ok(Self {
+            queue: Fifo::new(limit)?,
+            deadline,
+            ecn,
+            patient_until: Instant::ZERO,
+        })
+    }
+}
+
+impl<P: Packet> Queue<P> for Deadline<P> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        ticket: u64,
+        packet: P,
+        room: bool,
+        sink: &mut dyn Sink<P>,
+    ) {
+        self.queue.enqueue(now, ticket, packet, room, sink);
+    }
+
+    fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
+        let mut packet = self.queue.drain()?;
+        let waited = now.saturating_since(packet.header().arrival);
+        if waited <= self.deadline || now < self.patient_until {
+            return Some(packet);
+        }
+        self.patient_until = now + self.deadline;
+        if self.ecn && packet.mark_ce() {
+            sink.marked(now, packet.header());
+            return Some(packet);
+        }
+        let Some(next) = self.queue.drain() else {
+            return Some(packet);
+        };
+        sink.dropped(now, packet, Reason::Aqm);
+        Some(next)
+    }
+
+    fn drain(&mut self) -> Option<P> {
+        self.queue.drain()
+    }
+
+    fn head(&mut self) -> Option<Head> {
+        self.queue.head()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    fn limit(&self) -> Limit {
+        self.queue.limit()
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.queue.set_limit(limit);
+    }
+
+    fn tune(&mut self, settings: &Settings) {
+        self.deadline = settings.target.unwrap_or(self.deadline);
+    }
+
+    fn probe(&self, show: &mut Probe<'_>) {
+        show("deadline", Reading::Time(self.deadline));
+    }
+}
