@@ -25,6 +25,10 @@ pub(crate) struct Settled {
 /// earliest of equally good truncations keeps most of the run.
 const FLAT: f64 = 1.2;
 
+/// What a transient must add to the mean at least, as a share of the link, to be one: what is cut off
+/// and what is kept may differ by less.
+const MATERIAL: f64 = 0.02;
+
 /// Finds the end of the transient by MSER-5 (White, 1997): the earliest truncation after which the
 /// mean has about the smallest standard error. One in the second half means that the run is too short.
 pub(crate) fn settled(values: &[f64]) -> Settled {
@@ -48,6 +52,13 @@ pub(crate) fn settled(values: &[f64]) -> Settled {
     let smallest = errors.iter().copied().fold(f64::INFINITY, f64::min);
     let good = errors.iter().position(|error| *error <= FLAT * smallest);
     let best = good.unwrap_or(0);
+    let (cut, kept) = means.split_at(best);
+    if cut.is_empty() || (mean(cut) - mean(kept)).abs() < MATERIAL {
+        return Settled {
+            from: 0,
+            settled: true,
+        };
+    }
     let half = means.len() / 2;
     Settled {
         from: best.min(half) * batch,
