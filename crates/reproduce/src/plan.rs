@@ -20,7 +20,7 @@ pub enum Extent {
 /// Maximum number of runs per scenario in a preview.
 const QUICK_RUNS: u32 = 5;
 /// Maximum duration of a run in a preview, unless warm-up needs more.
-const QUICK_DURATION: Duration = Duration::from_secs(1000);
+const QUICK_DURATION: Duration = Duration::from_secs(500);
 
 impl Extent {
     /// The experiment reduced to this extent.
