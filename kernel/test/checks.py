@@ -245,28 +245,33 @@ def traffic_sad():
 
 @check
 def reverse_path():
-    """Crossing UDP of half the downlink halves the share that AQ gives to ACKs, and it returns; a download that
-    comes in aggregates counts as TCP."""
+    """Crossing UDP of half the downlink halves what AQ gives to ACKs, for the data that each is measured to stand
+    for, and it returns; a download that comes in aggregates counts as TCP."""
     plain()
     # HTB sends what it gets whole: aggregates of many segments come to the uplink's hook.
     run("tc -n path qdisc del dev m0 root")
     run("tc -n path qdisc add dev m0 root handle 1: htb default 10")
     run("tc -n path class add dev m0 parent 1: classid 1:10 htb rate 10mbit")
     asymq("aq up 1mbit down 10mbit")
+
+    def for_acks():
+        control = shown()["control"]
+        return (1 - control["data_share"]) * control["data_per_ack"]
+
     flows(5, skip=1)
-    alone = shown()["control"]["data_share"]
+    alone = for_acks()
     crossed = []
 
     def look():
         time.sleep(6)
-        crossed.append(shown()["control"]["data_share"])
+        crossed.append(for_acks())
 
     udp("servers", "hosts", HOME[4], 5000, 9, look)
     crossed = crossed[0]
     flows(4, skip=1)
-    after = shown()["control"]["data_share"]
-    text = f"share of ACKs {1 - alone:.3f} alone, {1 - crossed:.3f} beside 5 Mbit/s of UDP, {1 - after:.3f} after"
-    expect(0.4 < (1 - crossed) / (1 - alone) < 0.6 and 0.8 < (1 - after) / (1 - alone) < 1.25, text)
+    after = for_acks()
+    text = f"share of ACKs times data per ACK {alone:.3f} alone, {crossed:.3f} beside 5 Mbit/s of UDP, {after:.3f} after"
+    expect(0.35 < crossed / alone < 0.65 and 0.8 < after / alone < 1.25, text)
     return text
 
 
@@ -321,9 +326,9 @@ def cost():
         ):
             for line in lines:
                 with open(f"/proc/net/pktgen/{file}", "w") as control:
-                    control.write(line)
+                    control.write(line + "\n")
         with open("/proc/net/pktgen/pgctrl", "w") as control:
-            control.write("start")
+            control.write("start\n")
         with open("/proc/net/pktgen/p0") as result:
             text = result.read()
         packets = int(text.split("Result: OK: ")[1].split("(")[0]) * 1e3 / 30000
