@@ -1,0 +1,155 @@
+//! The simulated TCP beside ns-3.44's, a kernel's and published equations.
+//!
+//! ns-3's figures are those of `scripts/ns3/dumbbell.py` with seed 1, the kernel's those of `asymq lab`
+//! over Linux 6.18 (CUBIC with SACK, timestamps and HyStart), one run each, all of 22 November 2026.
+//! Nothing was tuned on these settings.
+
+#[path = "common/flags.rs"]
+mod flags;
+
+use asymq_scenario::{Direction, Summary};
+use asymq_sim::RunOptions;
+use flags::scenario;
+
+fn summary(flags: &str) -> Summary {
+    let run = asymq_sim::run(&scenario(flags), 1, RunOptions::default());
+    run.unwrap().summary
+}
+
+/// Downloads alone over a symmetric link with DropTail for 60 s; the last 55 count.
+fn down(rate: &str, rtt: &str, buffer: &str, flags: &str) -> Direction {
+    let link = format!("--up {rate} --down {rate} --buffer {buffer} --buffer-down {buffer}");
+    let flows = "--qdisc droptail --flows-up 0 --flows-down 1 --duration 60s --warmup 5s";
+    summary(&format!("{link} --rtt {rtt} {flows} {flags}")).down
+}
+
+#[test]
+fn reno_uses_the_link_as_ns3s_does() {
+    // TcpLinuxReno with SACK: 6, 10, 8 and 2 losses.
+    for (rate, rtt, buffer, ns3) in [
+        ("10mbit", "100ms", "50p", 0.982),
+        ("10mbit", "100ms", "20p", 0.894),
+        ("20mbit", "40ms", "100p", 0.999),
+        ("5mbit", "200ms", "40p", 0.857),
+    ] {
+        let used = down(rate, rtt, buffer, "--tcp newreno --sack").utilization;
+        assert!(
+            (used - ns3).abs() < 0.025,
+            "{rate} {rtt} {buffer}: {used} of {ns3}"
+        );
+    }
+}
+
+#[test]
+fn a_paced_reno_uses_the_link_as_ns3s_does() {
+    // At 5 Mbit/s, 200 ms and 40 packets ns-3 reaches 0.819 and we 0.942: there it is a matter of two
+    // or three reductions in a minute, and of which slow start ends at what window.
+    for (rate, rtt, buffer, ns3) in [
+        ("10mbit", "100ms", "50p", 0.969),
+        ("20mbit", "40ms", "100p", 0.997),
+    ] {
+        let used = down(rate, rtt, buffer, "--tcp newreno --sack --pacing").utilization;
+        assert!(
+            (used - ns3).abs() < 0.02,
+            "{rate} {rtt} {buffer}: {used} of {ns3}"
+        );
+    }
+}
+
+#[test]
+fn cubic_fills_the_link_and_the_queue_as_a_kernels_does() {
+    // The kernel: 0.9998, 33.7 ms, 26 losses; 0.9995, 49.4 ms, 36 losses. ns-3's CUBIC is slower than
+    // both: 0.970 and 0.856.
+    for (rate, rtt, buffer, kernel, median) in [
+        ("10mbit", "100ms", "50p", 0.9998, 33.7),
+        ("5mbit", "200ms", "40p", 0.9995, 49.4),
+    ] {
+        let down = down(rate, rtt, buffer, "--tcp cubic --pacing");
+        assert!(
+            (down.utilization - kernel).abs() < 0.01,
+            "{}",
+            down.utilization
+        );
+        let sojourn = down.sojourn_ms.p50;
+        assert!(
+            (sojourn / median - 1.0).abs() < 0.1,
+            "{sojourn} of {median} ms"
+        );
+        assert!((15.0..50.0).contains(&down.dropped), "{}", down.dropped);
+    }
+}
+
+#[test]
+fn a_reno_that_answers_marks_uses_what_its_sawtooth_leaves() {
+    // 83 segments under way and 20 queued at the mark: from 51.5 to 103 by one a round trip. 31.5
+    // rounds of 100 ms send 67 of 83 on average, and 20 of about 112 ms fill the link: 0.883. ns-3's
+    // TcpLinuxReno uses 0.762 here, less than halving explains; why was not found.
+    let down = down(
+        "10mbit",
+        "100ms",
+        "100p",
+        "--tcp newreno --sack --tcp-ecn --param-down aqm=step --param-down mark-above=20p",
+    );
+    assert!(
+        (down.utilization - 0.883).abs() < 0.02,
+        "{}",
+        down.utilization
+    );
+    assert_eq!(down.dropped, 0.0);
+}
+
+#[test]
+fn dctcp_marks_the_share_that_its_equation_says_and_fills_the_link() {
+    // Alizadeh et al. 2010, eq. 6: alpha = sqrt(2 / W), W the segments under way and K queued. Of 45 800
+    // segments that is 6370 and 12 470; ns-3's TcpDctcp marks 4818 and 11 481, at 0.9986 of the link.
+    for (rate, rtt, step, segments_per_second, rtt_s) in [
+        ("10mbit", "100ms", 20.0, 833.0, 0.1),
+        ("10mbit", "20ms", 10.0, 833.0, 0.02),
+    ] {
+        let flags = format!("--tcp dctcp --param-down aqm=step --param-down mark-above={step}p");
+        let down = down(rate, rtt, "100p", &flags);
+        let alpha = f64::sqrt(2.0 / (segments_per_second * rtt_s + step));
+        let share = down.marked / (55.0 * segments_per_second);
+        assert!((share / alpha - 1.0).abs() < 0.15, "{share} of {alpha}");
+        assert!(down.utilization > 0.995 && down.dropped == 0.0);
+    }
+}
+
+#[test]
+fn dctcp_keeps_its_downlink_full_and_short_where_acks_are_thinned() {
+    // The echo is exact over ACK filtering: no ACK stands for one with another ECE.
+    let thinned = summary(
+        "--qdisc sad --flows-up 1 --flows-down 2 --rtt 50ms --tcp dctcp \
+         --param-down aqm=step --param-down mark-above=15p",
+    );
+    assert!(thinned.up.filtered > 10_000.0, "{}", thinned.up.filtered);
+    let down = thinned.down;
+    assert!(down.data > 0.98 && down.dropped == 0.0, "{}", down.data);
+    // 15 packets take 18 ms.
+    assert!(down.sojourn_ms.p50 < 18.0, "{}", down.sojourn_ms.p50);
+}
+
+#[test]
+fn hystart_plus_plus_ends_slow_start_before_it_overflows_a_buffer() {
+    let lost = |flags: &str| {
+        let flows = "--qdisc droptail --flows-up 0 --flows-down 1 --duration 5s --warmup 0s";
+        let link = "--up 10mbit --rtt 100ms --buffer-down 300p --tcp cubic";
+        summary(&format!("{flows} {link} {flags}")).down.dropped
+    };
+    // RFC 9406: the rise by 12.5 ms is seen with some 93 segments under way, and five rounds at a quarter
+    // of the growth make three times that, less than the 83 + 300 that fit. Later CUBIC's own growth fills them.
+    let (with, without) = (lost("--hystart"), lost(""));
+    assert!(with == 0.0 && without > 100.0, "{with} of {without}");
+}
+
+#[test]
+fn bbr3_fills_most_of_the_link_with_a_shorter_queue_than_ns3s_bbr() {
+    // ns-3 has version 1, which answers no loss: 0.947 and 0.972, 0 and 435 losses, mean sojourns of 13.1
+    // and 3.3 ms. Version 3 bounds its flight by losses, and leaves 15 % of that bound free.
+    for (buffer, v1) in [("50p", 0.947), ("20p", 0.972)] {
+        let down = down("10mbit", "100ms", buffer, "--tcp bbr3");
+        let used = down.utilization;
+        assert!((used - v1).abs() < 0.05, "{buffer}: {used} of {v1}");
+        assert!(down.sojourn_ms.p50 < 3.0 && down.dropped < 0.02 * 55.0 * 833.0);
+    }
+}
