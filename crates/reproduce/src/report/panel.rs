@@ -153,7 +153,7 @@ impl Panel {
 
 /// About the width of a tick's label: digits are this wide in the usual fonts.
 fn text_width(label: &str) -> i32 {
-    label.chars().count() as i32 * 7
+    label.chars().count() as i32 * 8
 }
 
 fn fill(root: &Area<'_>, outline: impl Iterator<Item = (f64, f64)>, colour: &Colour) -> Drawn {
