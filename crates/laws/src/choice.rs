@@ -64,7 +64,8 @@ pub fn value(kind: &Kind, source: &mut Source<'_>) -> String {
         }
         Kind::Words(words) => pick(words, source).to_string(),
         Kind::Text(name, check) => {
-            let known: Vec<&str> = TEXTS.iter().copied().filter(|t| check(t).is_ok()).collect();
+            let texts = TEXTS.iter().chain(TIMES).copied();
+            let known: Vec<&str> = texts.filter(|text| check(text).is_ok()).collect();
             assert!(!known.is_empty(), "no value of {name} is known here");
             pick(&known, source).to_string()
         }

@@ -40,14 +40,21 @@ const REFUSALS: &[(&str, &str)] = &[
         "--flows-up 1001: out of range; use 0 to 1000",
     ),
     ("sim --runs 0", "--runs 0: out of range; use 1 to 10000"),
-    ("sim --mss 20b", "--mss 20b: out of range; use 88b to 1460b"),
+    (
+        "sim --mss 20b",
+        "--mss 20b: out of range; use 88b to 65495b",
+    ),
+    (
+        "sim --interval 0s",
+        "--interval 0s: not above 0; write it like 200ms",
+    ),
     (
         "sim --warmup 60s",
         "--warmup 60s: not less than the duration, 60s",
     ),
     (
         "sim --duration 0",
-        "--duration 0ns: out of range; use more than 0s and at most 36000s",
+        "--duration 0ns: out of range; use more than 0s and at most 200000s",
     ),
     (
         "sim --tcp bbr",

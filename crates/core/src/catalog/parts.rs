@@ -215,11 +215,20 @@ fn packets_per_ack(text: &str) -> Result<String, String> {
     }
 }
 
+/// A time, but not none.
+fn above_zero(text: &str) -> Result<String, String> {
+    let canonical = Kind::Time.check(text)?;
+    match canonical.parse() {
+        Ok(Duration::ZERO) => Err("not above 0; write it like 200ms".into()),
+        _ => Ok(canonical),
+    }
+}
+
 const fn interval(default: &'static str) -> Parameter {
     Parameter {
         name: "interval",
         help: "How often the settings are moved",
-        kind: Kind::Time,
+        kind: Kind::Text("TIME", above_zero),
         default: Default::Text(default),
     }
 }
