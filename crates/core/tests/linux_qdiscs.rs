@@ -394,7 +394,7 @@ fn cake_is_linuxs() {
         agree("cake", &[], "", "1mbit", load, &["aqm", " ce"]);
         agree(
             "cake",
-            &[("rtt", "20ms")],
+            &[("cake-rtt", "20ms")],
             "rtt=20000",
             "5mbit",
             Load {

@@ -86,7 +86,7 @@ const DROP_BATCH: Parameter = Parameter {
 };
 
 const RTT: Parameter = Parameter {
-    name: "rtt",
+    name: "cake-rtt",
     help: "Round-trip time that CAKE's AQM expects; its target is a twentieth",
     kind: Kind::Time,
     default: Default::Text("100ms"),
@@ -132,8 +132,8 @@ const MEMLIMIT: Parameter = Parameter {
     name: "memlimit",
     help: "Bytes that may wait in all queues of CAKE, as charged to the link",
     kind: Kind::Size(1, 1 << 32),
-    default: Default::Computed("4mb, or four rtt at the link's rate", |context| {
-        let rtt = context.params.get("rtt").and_then(|rtt| rtt.parse().ok());
+    default: Default::Computed("4mb, or four cake-rtt at the link's rate", |context| {
+        let rtt = context.params.get("cake-rtt").and_then(|rtt| rtt.parse().ok());
         let rtt: Duration = rtt.unwrap_or(Duration::from_millis(100));
         let bits = u128::from(context.link.bits_per_sec()) * u128::from(rtt.as_nanos());
         let bytes = (bits * 4 / 8_000_000_000).clamp(4 << 20, 1 << 32);
@@ -285,7 +285,7 @@ fn cake_params(config: &Config) -> Result<CakeParams, BuildError> {
     let Bytes(memory_limit) = config.get("memlimit")?;
     Ok(CakeParams {
         link: config.link,
-        rtt: config.get("rtt")?,
+        rtt: config.get("cake-rtt")?,
         diffserv: match config.text("diffserv")? {
             "besteffort" => Diffserv::BestEffort,
             "precedence" => Diffserv::Precedence,
