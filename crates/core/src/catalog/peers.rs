@@ -52,8 +52,8 @@ const CE_THRESHOLD: Parameter = Parameter {
 };
 
 const FLOWS: Parameter = Parameter {
-    name: "flows",
-    help: "Queues that flows are hashed to",
+    name: "flow-queues",
+    help: "Queues that fq_codel hashes flows to (tc: flows)",
     kind: Kind::Text("NUMBER", |text| match text.parse::<u32>() {
         Ok(flows @ 1..=65_536) => Ok(flows.to_string()),
         _ => Err("use 1 to 65536".into()),
@@ -87,7 +87,7 @@ const DROP_BATCH: Parameter = Parameter {
 
 const RTT: Parameter = Parameter {
     name: "cake-rtt",
-    help: "Round-trip time that CAKE's AQM expects; its target is a twentieth",
+    help: "Round-trip time that CAKE's AQM expects; its target is a twentieth (tc: rtt)",
     kind: Kind::Time,
     default: Default::Text("100ms"),
 };
@@ -133,7 +133,10 @@ const MEMLIMIT: Parameter = Parameter {
     help: "Bytes that may wait in all queues of CAKE, as charged to the link",
     kind: Kind::Size(1, 1 << 32),
     default: Default::Computed("4mb, or four cake-rtt at the link's rate", |context| {
-        let rtt = context.params.get("cake-rtt").and_then(|rtt| rtt.parse().ok());
+        let rtt = context
+            .params
+            .get("cake-rtt")
+            .and_then(|rtt| rtt.parse().ok());
         let rtt: Duration = rtt.unwrap_or(Duration::from_millis(100));
         let bits = u128::from(context.link.bits_per_sec()) * u128::from(rtt.as_nanos());
         let bytes = (bits * 4 / 8_000_000_000).clamp(4 << 20, 1 << 32);
@@ -274,7 +277,7 @@ fn fq_codel_params(config: &Config) -> Result<FqCodelParams, BuildError> {
     let Bytes(memory_limit) = config.get("memory_limit")?;
     Ok(FqCodelParams {
         codel: codel_params(config)?,
-        flows: config.get("flows")?,
+        flows: config.get("flow-queues")?,
         quantum: bytes(config, "quantum")?,
         memory_limit,
         drop_batch: config.get("drop_batch")?,
