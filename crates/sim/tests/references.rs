@@ -2,7 +2,8 @@
 //!
 //! ns-3's figures are those of `scripts/ns3/dumbbell.py` with seed 1, the kernel's those of `asymq lab`
 //! over Linux 6.18 (CUBIC with SACK, timestamps and HyStart), one run each, all of 22 November 2026.
-//! Nothing was tuned on these settings.
+//! BBRv3's faults were found and mended at 10 Mbit/s, 100 ms and 20 packets; no other control saw these
+//! settings before. The tolerances were chosen with both sides' figures at hand.
 
 #[path = "common/flags.rs"]
 mod flags;
@@ -42,8 +43,7 @@ fn reno_uses_the_link_as_ns3s_does() {
 
 #[test]
 fn a_paced_reno_uses_the_link_as_ns3s_does() {
-    // At 5 Mbit/s, 200 ms and 40 packets ns-3 reaches 0.819 and we 0.942: there it is a matter of two
-    // or three reductions in a minute, and of which slow start ends at what window.
+    // At 5 Mbit/s, 200 ms and 40 packets ns-3 reaches 0.819 and we 0.942; why was not found.
     for (rate, rtt, buffer, ns3) in [
         ("10mbit", "100ms", "50p", 0.969),
         ("20mbit", "40ms", "100p", 0.997),
