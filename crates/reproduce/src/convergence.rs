@@ -14,6 +14,8 @@ pub struct Window {
     pub from_s: Estimate,
     /// The end of the runs, in s.
     pub to_s: f64,
+    /// How many times longer the runs would be but for the preview.
+    pub cut: f64,
     /// The share of the runs that had not settled in their first half, 0 to 1.
     pub unsettled: f64,
     /// The second half of the window less the first: data's share of the uplink and of the downlink.
@@ -21,8 +23,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// From the metrics of a scenario's runs; `None` without runs.
-    pub(crate) fn of(runs: &[&Metrics], to_s: f64) -> Option<Self> {
+    /// From the metrics of a scenario's runs, which a preview may have `cut`; `None` without runs.
+    pub(crate) fn of(runs: &[&Metrics], to_s: f64, cut: f64) -> Option<Self> {
         let metric = |name: &str| -> Vec<f64> {
             let value = |run: &&Metrics| run.get(name).copied();
             runs.iter().filter_map(value).collect()
@@ -31,6 +33,7 @@ impl Window {
         Some(Self {
             from_s: Estimate::of(&metric("settling"))?,
             to_s,
+            cut,
             unsettled: unsettled.iter().sum::<f64>() / unsettled.len() as f64,
             drift: [
                 Estimate::of(&metric("up.drift"))?,
@@ -39,9 +42,11 @@ impl Window {
         })
     }
 
-    /// Whether most runs settled in their first half, and did not drift after that.
+    /// Whether most runs settled in their first half, and did not drift after that. Where a preview cut
+    /// them short, the drift is what it would come to in the whole run.
     pub fn converged(&self) -> bool {
-        let drifts = |drift: &Estimate| drift.low() > MAX_DRIFT || drift.high() < -MAX_DRIFT;
+        let most = MAX_DRIFT / self.cut;
+        let drifts = |drift: &Estimate| drift.low() > most || drift.high() < -most;
         self.unsettled <= 0.5 && !self.drift.iter().any(drifts)
     }
 }
@@ -63,7 +68,20 @@ mod tests {
 
     fn converged(runs: &[Metrics]) -> bool {
         let runs: Vec<&Metrics> = runs.iter().collect();
-        Window::of(&runs, 100.0).unwrap().converged()
+        Window::of(&runs, 100.0, 1.0).unwrap().converged()
+    }
+
+    #[test]
+    fn a_run_cut_short_must_not_drift_towards_what_the_whole_would_reach() {
+        let (fast, slow) = (
+            [run(0.0, 0.02), run(0.0, 0.021), run(0.0, 0.02)],
+            run(0.0, 0.02),
+        );
+        let runs: Vec<&Metrics> = fast.iter().collect();
+        assert!(Window::of(&runs, 100.0, 1.0).unwrap().converged());
+        assert!(!Window::of(&runs, 100.0, 20.0).unwrap().converged());
+        let still = [&run(0.0, 0.02), &run(0.0, -0.02), &slow];
+        assert!(Window::of(&still, 100.0, 20.0).unwrap().converged());
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl Outcome {
                 };
                 let of_measure = |of| runs.iter().map(|run| measure(of, run)).collect();
                 windows_by_point.push(match experiment.is_settled() {
-                    true => Window::of(&runs, scenario.duration.as_secs_f64()),
+                    true => Window::of(&runs, scenario.duration.as_secs_f64(), experiment.cut),
                     false => None,
                 });
                 by_point.push(
@@ -197,6 +197,7 @@ impl Outcome {
             .collect();
         let unsettled = self.unsettled(claim);
         let verdict = match unsettled.is_empty() {
+            _ if self.is_too_short_for(claim) => Verdict::Undecided,
             false => Verdict::DidNotConverge,
             true => Verdict::from_answers(checks.iter().map(|check| (check.shape, check.answer))),
         };
@@ -301,6 +302,20 @@ impl Outcome {
                 named.into_iter().map(move |point| (series, point))
             })
             .collect()
+    }
+
+    /// Whether a preview cut short the runs of a claim about how fast they settle.
+    fn is_too_short_for(&self, claim: &Claim) -> bool {
+        let mut names = claim
+            .holds
+            .iter()
+            .chain(&claim.shape)
+            .flat_map(Condition::names);
+        self.experiment.cut > 1.0
+            && names.any(|name| {
+                let measure = self.experiment.resolve(name).map(|(_, measure, _)| measure);
+                measure.is_ok_and(|index| self.experiment.measures[index].is_about_settling())
+            })
     }
 
     /// What a claim rests on that had not settled.

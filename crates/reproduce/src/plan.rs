@@ -33,6 +33,7 @@ impl Extent {
         let keep = points_needed(&experiment);
         let renumber = renumbering(&keep);
         experiment.points = keep.iter().map(|&i| experiment.points[i].clone()).collect();
+        let mut cut: f64 = 1.0;
         for series in &mut experiment.series {
             series.scenarios = keep
                 .iter()
@@ -40,7 +41,9 @@ impl Extent {
                     let mut scenario = series.scenarios[index].clone();
                     scenario.runs = scenario.runs.min(QUICK_RUNS);
                     if scenario.duration > QUICK_DURATION {
+                        let whole = scenario.duration.as_secs_f64();
                         scenario.duration = QUICK_DURATION.max(scenario.warmup + scenario.warmup);
+                        cut = cut.max(whole / scenario.duration.as_secs_f64());
                     }
                     scenario
                 })
@@ -52,6 +55,7 @@ impl Extent {
                 })
                 .collect();
         }
+        experiment.cut = cut;
         experiment
     }
 }

@@ -37,6 +37,8 @@ pub struct Experiment {
     pub is_table: bool,
     /// The claims of the paper.
     pub claims: Vec<Claim>,
+    /// How many times longer the file's runs are than these, which a preview cut short; 1 if it did not.
+    pub cut: f64,
 }
 
 /// A point of the sweep.
@@ -203,6 +205,13 @@ impl Measure {
             unit if self.title.contains(unit) => self.title.clone(),
             unit => format!("{}, {unit}", self.title),
         }
+    }
+
+    /// Whether it tells when and whether a run settles, which a run cut short cannot.
+    pub fn is_about_settling(&self) -> bool {
+        let tells =
+            |name: &&str| matches!(*name, "settling" | "unsettled") || name.ends_with(".drift");
+        self.of.names().iter().any(tells)
     }
 
     /// Whether it is taken in the window after the transient, which the data shows.

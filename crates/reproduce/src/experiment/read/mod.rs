@@ -139,6 +139,7 @@ impl Reader<'_> {
             charts: Vec::new(),
             is_table: file.table,
             claims: Vec::new(),
+            cut: 1.0,
         };
         experiment.series = self.series(&file, table, &base, &axes, &experiment)?;
         self.charts(&file, &mut experiment)?;
