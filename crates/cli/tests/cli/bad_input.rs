@@ -66,7 +66,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "sim --udp left:1mbit",
-        "--udp left:1mbit: unknown direction 'left'; write it like up:500kbit or down:3mbit:200b@60s..80s",
+        "--udp left:1mbit: unknown direction 'left'; write it like up:500kbit, down:3mbit:200b@60s..80s or up:1mbit/2..3",
     ),
     (
         "sim --data-per-ack 0",
