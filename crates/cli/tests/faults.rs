@@ -56,9 +56,10 @@ fn lines_that_a_stalled_standard_error_does_not_take_are_counted() {
         return;
     };
     fs::write(&file, "mpu = wrong\n").unwrap();
-    // Each is a line, of which 256 may wait.
-    for _ in 0..400 {
+    // Each is a line, of which 256 may wait; but those that come before one is taken are one.
+    for _ in 0..1000 {
         gateway.signal("HUP");
+        thread::sleep(Duration::from_millis(3));
     }
     gateway.flows();
     let told = thread::spawn(move || {
