@@ -20,7 +20,8 @@ use std::thread;
 /// All disciplines that drop no data before their limit.
 fn tail_droppers() -> Vec<&'static str> {
     let mut names = names();
-    names.retain(|name| !matches!(*name, "red" | "acc"));
+    let drops_early = ["red", "acc", "codel", "fq_codel"];
+    names.retain(|name| !drops_early.contains(name) && !name.starts_with("cake"));
     names
 }
 

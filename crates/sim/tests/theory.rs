@@ -42,6 +42,8 @@ fn nothing_sent_is_nothing_measured() {
         let reasons = std::mem::take(&mut direction.reasons);
         assert_eq!(reasons.len(), Reason::COUNT);
         assert!(reasons.values().all(|packets| *packets == 0.0));
+        let by_class = direction.sojourn_by_class_ms.take();
+        assert_eq!(by_class, Some(Default::default()));
     }
     assert_eq!(summary, Default::default());
 }
