@@ -110,7 +110,8 @@ impl Gradient {
         let (by_upload, by_download) = params.utility.marginals(upload, download, up, down);
         let rate = upload + params.gamma * (by_upload + by_download * slope);
         let min = params.min_share.clamp(0.0, 0.5);
-        (rate / up).clamp(min, 1.0 - min)
+        // not clamp, which panics where the bounds are not in order
+        (rate / up).max(min).min(1.0 - min)
     }
 }
 
