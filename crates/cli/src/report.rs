@@ -67,27 +67,90 @@ pub(crate) fn full(
             format!("{:.1} ms", mean.sojourn_ms.p99),
         ]);
     }
-    let utility = spread(mean.utility, sd.utility, 3, several);
-    let _ = writeln!(
-        text,
-        "{table}\nutility   {utility}   data of both directions, 2 would be perfect"
-    );
+    let pair = |of: fn(&Summary) -> f64| spread(of(mean), of(sd), 3, several);
+    let _ = write!(text, "{table}\n{}\n", delivery_table(report, several));
+    for (name, value, meaning) in [
+        (
+            "utility",
+            pair(|s| s.utility),
+            "data of both directions, 2 would be perfect",
+        ),
+        (
+            "goodput utility",
+            pair(|s| s.goodput_utility),
+            "the same of what was delivered, nothing twice",
+        ),
+        (
+            "least utilization",
+            pair(|s| s.least_utilization),
+            "of the direction that was less full",
+        ),
+    ] {
+        let _ = writeln!(text, "{name:<17}  {value}   {meaning}");
+    }
     let rates = &mean.goodput;
     for (name, flows, jain) in [
         ("up", &rates.up, rates.jain_up),
         ("down", &rates.down, rates.jain_down),
     ] {
         if let Some(line) = goodput(flows, jain) {
-            let _ = writeln!(text, "goodput   {name}: {line}");
+            let _ = writeln!(text, "goodput {name:<9}  {line}");
         }
     }
-    if let Some(delay) = sparse(mean) {
-        let _ = writeln!(text, "sparse flow: queueing delay {delay} (p50, p99)");
+    for (name, delay) in [
+        ("both ways", mean.sparse_ms),
+        ("up", mean.up.sparse_ms),
+        ("down", mean.down.sparse_ms),
+    ] {
+        if let Some(delay) = delay {
+            let _ = writeln!(
+                text,
+                "sparse {name:<10}  queueing delay {:.1} ms, {:.1} ms (p50, p99), grade {}",
+                delay.p50,
+                delay.p99,
+                delay.grade()
+            );
+        }
     }
     if flows || !scenario.flow.is_empty() {
         let _ = write!(text, "\n{}", flow_table(scenario, &mean.flows, several));
     }
     text
+}
+
+/// What each direction's flows got, and what its ACKs were worth.
+fn delivery_table(report: &Report, several: bool) -> Table {
+    let (mean, sd) = (&report.mean, &report.sd);
+    let mut table = Table::new([
+        "of the flows",
+        "delivered",
+        "smallest",
+        "Jain",
+        "silence",
+        "sent again",
+        "timeouts",
+        "ACKs/s",
+        "bytes/ACK",
+    ]);
+    let share = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
+    let of = &mean.goodput;
+    for (name, direction, sd, smallest, jain) in [
+        ("up", &mean.up, &sd.up, of.smallest_up, of.jain_up),
+        ("down", &mean.down, &sd.down, of.smallest_down, of.jain_down),
+    ] {
+        table.row([
+            name.to_owned(),
+            spread(direction.delivered, sd.delivered, 3, several),
+            share(smallest),
+            share(jain),
+            format!("{:.2} s", direction.silence_s),
+            format!("{:.0}", direction.retransmissions),
+            format!("{:.1}", direction.timeouts),
+            format!("{:.1}", direction.acks_per_s),
+            format!("{:.0}", direction.bytes_per_ack),
+        ]);
+    }
+    table
 }
 
 /// A row for each flow: means over the runs.
@@ -96,6 +159,7 @@ fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> Strin
         "flow",
         "start",
         "goodput",
+        "silence",
         "completion",
         "RTT base",
         "min",
@@ -126,6 +190,7 @@ fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> Strin
             format!("{number} {}{listed}", flow.toward),
             output::time(flow.start_s),
             output::rate(flow.goodput),
+            format!("{:.2} s", flow.silence_s),
             flow.completion_s.map_or("-".to_owned(), output::time),
             ms(flow.base_rtt_ms),
             rtt(|rtt| rtt.min),
@@ -179,11 +244,6 @@ fn spread(mean: f64, sd: f64, decimals: usize, several: bool) -> String {
     } else {
         format!("{mean:.decimals$}")
     }
-}
-
-fn sparse(summary: &Summary) -> Option<String> {
-    let delay = summary.sparse_ms.as_ref()?;
-    Some(format!("{:.1} ms, {:.1} ms", delay.p50, delay.p99))
 }
 
 /// Flows' goodput in a line; none if there are no flows.

@@ -29,10 +29,19 @@ struct Probe {
     client: UdpSocket,
     server: UdpSocket,
     interval: Duration,
-    /// What an echo takes when nothing is queued.
-    base: Duration,
+    /// What the way up and the way down take when nothing is queued.
+    base: [Duration; 2],
     sent: u64,
-    delays: Histogram,
+    delays: [Histogram; 2],
+    round_trips: Histogram,
+}
+
+/// Queueing delays that the echo saw, in ms.
+pub(crate) struct EchoSeen {
+    /// By direction.
+    pub(crate) delays: [Percentiles; 2],
+    /// Both together.
+    pub(crate) round_trips: Percentiles,
 }
 
 struct Burst {
@@ -57,11 +66,15 @@ impl Datagrams {
                 client: at_home(plan.probe.home_port)?,
                 server: at_server(ECHO_PORT)?,
                 interval,
-                base: plan.probe.rtt
-                    + scenario.up.tx_time(ECHO_PACKET)
-                    + scenario.down.tx_time(ECHO_PACKET),
+                // The path's halves of the round trip.
+                base: [
+                    plan.probe.rtt / 2 + scenario.up.tx_time(ECHO_PACKET),
+                    plan.probe.rtt.saturating_sub(plan.probe.rtt / 2)
+                        + scenario.down.tx_time(ECHO_PACKET),
+                ],
                 sent: 0,
-                delays: Histogram::default(),
+                delays: Default::default(),
+                round_trips: Histogram::default(),
             }),
             None => None,
         };
@@ -96,11 +109,7 @@ impl Datagrams {
     }
 
     /// Sends until the window ends or the run is halted, and says what the echo saw.
-    pub(crate) fn run(
-        mut self,
-        window: Window,
-        halt: &Halt,
-    ) -> Result<Option<Percentiles>, LabError> {
+    pub(crate) fn run(mut self, window: Window, halt: &Halt) -> Result<Option<EchoSeen>, LabError> {
         const LONGEST_WAIT: Duration = Duration::from_millis(50);
         precise_timers();
         sys::go_first();
@@ -131,7 +140,7 @@ impl Datagrams {
             .during("waiting for UDP")?;
             if let Some(probe) = &mut self.probe {
                 if echo {
-                    probe.echo().during("echoing")?;
+                    probe.echo(window).during("echoing")?;
                 }
                 if answer {
                     probe.receive(window).during("receiving an echo")?;
@@ -140,8 +149,11 @@ impl Datagrams {
         }
         Ok(self
             .probe
-            .filter(|probe| !probe.delays.is_empty())
-            .map(|probe| probe.delays.percentiles_ms()))
+            .filter(|probe| !probe.round_trips.is_empty())
+            .map(|probe| EchoSeen {
+                delays: probe.delays.each_ref().map(Histogram::percentiles_ms),
+                round_trips: probe.round_trips.percentiles_ms(),
+            }))
     }
 }
 
@@ -155,16 +167,23 @@ impl Probe {
             }
             self.sent += 1;
             let mut payload = [0; (ECHO_PACKET - HEADERS) as usize];
-            let stamp = clock::now().saturating_since(Instant::ZERO).as_nanos();
-            payload[..8].copy_from_slice(&stamp.to_be_bytes());
+            payload[..8].copy_from_slice(&stamp(clock::now()));
             let to = SocketAddrV4::new(SERVER, ECHO_PORT);
             unless_full(self.client.send_to(&payload, to))?;
         }
     }
 
-    fn echo(&self) -> io::Result<()> {
+    /// Sends back what has come to the server, with the time at which it left home and the time now.
+    fn echo(&mut self, window: Window) -> io::Result<()> {
         let mut packet = [0; ECHO_PACKET as usize];
         while let Some((len, from)) = unless_full(self.server.recv_from(&mut packet))? {
+            let now = clock::now();
+            let [sent, _] = stamps(&packet);
+            if window.counts(sent) {
+                let up = now.saturating_since(sent).saturating_sub(self.base[0]);
+                self.delays[0].record(up);
+            }
+            packet[8..16].copy_from_slice(&stamp(now));
             unless_full(self.server.send_to(&packet[..len], from))?;
         }
         Ok(())
@@ -174,15 +193,30 @@ impl Probe {
         let mut packet = [0; ECHO_PACKET as usize];
         while unless_full(self.client.recv(&mut packet))?.is_some() {
             let now = clock::now();
-            let stamp = u64::from_be_bytes(packet[..8].try_into().expect("eight bytes"));
-            let sent = Instant::ZERO + Duration::from_nanos(stamp);
+            let [sent, returned] = stamps(&packet);
             if window.counts(sent) {
-                let queueing = now.saturating_since(sent).saturating_sub(self.base);
-                self.delays.record(queueing);
+                let both = now.saturating_since(sent);
+                let down = now.saturating_since(returned);
+                self.round_trips
+                    .record(both.saturating_sub(self.base[0] + self.base[1]));
+                self.delays[1].record(down.saturating_sub(self.base[1]));
             }
         }
         Ok(())
     }
+}
+
+/// An instant in a packet.
+fn stamp(at: Instant) -> [u8; 8] {
+    at.saturating_since(Instant::ZERO).as_nanos().to_be_bytes()
+}
+
+/// When an echo left home and, on its way back, the server.
+fn stamps(packet: &[u8; ECHO_PACKET as usize]) -> [Instant; 2] {
+    [0, 8].map(|at| {
+        let nanos = packet[at..at + 8].try_into().expect("eight bytes");
+        Instant::ZERO + Duration::from_nanos(u64::from_be_bytes(nanos))
+    })
 }
 
 impl Burst {

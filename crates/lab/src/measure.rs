@@ -1,5 +1,6 @@
 //! What a run showed, counted where it happens.
 
+use crate::flows::FlowSeen;
 use asymq_core::hold::{Meters, PerClass};
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant, Rate};
@@ -103,9 +104,29 @@ impl LinkMeter {
         }
     }
 
+    /// Bytes that the link can carry after warm-up.
+    fn capacity(&self) -> f64 {
+        self.rate.bytes_per_sec_f64() * self.window.seconds()
+    }
+
+    /// Pure ACKs sent after warm-up.
+    pub(crate) fn acks(&self) -> u64 {
+        let packets = |carried: &PerClass<Counter>| carried.of(TrafficClass::Ack).packets;
+        packets(&self.after.0) - packets(&self.before.0)
+    }
+
+    /// The share of the capacity that what these flows delivered takes. What came out of order before
+    /// the window and is delivered in it was carried before, so no more than the link carried counts.
+    pub(crate) fn delivered(&self, flows: &[FlowSeen]) -> f64 {
+        let bytes = |carried: &PerClass<Counter>| carried.of(TrafficClass::Data).bytes;
+        let carried = bytes(&self.after.0) - bytes(&self.before.0);
+        let wire: f64 = flows.iter().map(|flow| flow.wire).sum();
+        wire.min(carried as f64) / self.capacity()
+    }
+
     /// Utilizations, drops and sojourn times after warm-up.
     pub(crate) fn direction(&self) -> Direction {
-        let capacity = self.rate.bytes_per_sec_f64() * self.window.seconds();
+        let capacity = self.capacity();
         let (carried, meters) = &self.after;
         let (carried_before, before) = &self.before;
         let share = |class| {
@@ -126,15 +147,13 @@ impl LinkMeter {
             data: share(TrafficClass::Data),
             ack: share(TrafficClass::Ack),
             dropped: fate(Fate::Dropped),
-            access_dropped: 0.0,
-            lost: 0.0,
             filtered: fate(Fate::Filtered),
             marked: fate(Fate::Marked),
             reasons: reasons
                 .map(|reason| (reason.name().into(), left(*reason)))
                 .collect(),
             sojourn_ms: self.sojourns.percentiles_ms(),
-            sojourn_by_class_ms: None,
+            ..Direction::default()
         }
     }
 

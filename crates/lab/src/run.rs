@@ -2,7 +2,7 @@
 
 use crate::datagrams::Datagrams;
 use crate::error::{Context as _, LabError};
-use crate::flows::BulkFlows;
+use crate::flows::{BulkFlows, FlowSeen};
 use crate::measure::{INTERVAL, Window};
 use crate::path::{self, Path, Ports};
 use crate::plan::{Conversation, Plan};
@@ -12,7 +12,7 @@ use crate::{Halt, clock};
 use asymq_core::catalog::Build;
 use asymq_core::units::Duration;
 use asymq_gateway::{Frame, Port};
-use asymq_scenario::{Direction, FlowResult, Goodput, Run, Scenario, Series, Summary, Toward};
+use asymq_scenario::{Direction, FlowResult, Run, Scenario, Series, Summary, Toward};
 use std::{io, thread};
 
 /// Runs a scenario once; `progress` is called ten times a second with how far the run is.
@@ -49,7 +49,7 @@ pub(crate) fn run_once(
         end: start + scenario.duration,
     };
     let emulated = Path::new(catalog, scenario, &plan, window)?;
-    let (seen, uplink, goodput, sparse_ms) = thread::scope(|scope| {
+    let (seen, uplink, bulk, echo) = thread::scope(|scope| {
         let path = scope.spawn(move || halt.guard(|| path::run(emulated, ports, window, halt)));
         let uplink = scope.spawn(move || halt.guard(|| uplink.run(window, halt)));
         let bulk = scope.spawn(move || halt.guard(|| bulk.run(window, halt)));
@@ -74,14 +74,30 @@ pub(crate) fn run_once(
         return Err(LabError::TooSlow { packets });
     }
 
-    let up = Direction {
+    let mut up = Direction {
         lost: seen.path.lost[0] as f64,
         ..uplink.direction(seen.path.up.meter.direction())
     };
-    let down = Direction {
+    let mut down = Direction {
         lost: seen.path.lost[1] as f64,
         ..seen.path.down.meter.direction()
     };
+    let (uploads, downloads) = bulk.split_at(plan.uploads.len());
+    let flows = flow_results(&plan, uploads, downloads, window);
+    let [path_up, path_down] = [&seen.path.up.meter, &seen.path.down.meter];
+    for (direction, own, other, meter, toward) in [
+        (&mut up, uploads, downloads, path_up, Toward::Up),
+        (&mut down, downloads, uploads, path_down, Toward::Down),
+    ] {
+        let results = flows.iter().filter(|flow| flow.toward == toward);
+        direction.set_flows(meter.delivered(own), results);
+        let payload: u64 = other.iter().map(|flow| flow.payload).sum();
+        direction.set_acks(meter.acks(), window.seconds(), payload as f64);
+        let delays = echo.as_ref().map(|echo| echo.delays[toward as usize]);
+        direction.set_sparse(delays);
+    }
+    let mut summary = Summary::of(up, down, flows);
+    summary.set_sparse(echo.map(|echo| echo.round_trips));
     let (all_up, data_up) = seen.path.up.meter.series();
     let (all_down, data_down) = seen.path.down.meter.series();
     // An interval that the run's end cuts short ends like the one before.
@@ -102,34 +118,33 @@ pub(crate) fn run_once(
             backlog_down: whole(seen.path.down.meter.backlog),
         }),
         lateness_ms: Some(seen.lateness.percentiles_ms()),
-        summary: Summary {
-            utility: up.data + down.data,
-            up,
-            down,
-            flows: flow_results(&plan, &goodput),
-            goodput,
-            sparse_ms,
-        },
+        summary,
     })
 }
 
-/// The flows in the order of the goodput.
-fn flow_results(plan: &Plan, goodput: &Goodput) -> Vec<FlowResult> {
-    let of = |toward, flow: &Conversation, goodput| FlowResult {
+/// The uploads, then the downloads.
+fn flow_results(
+    plan: &Plan,
+    uploads: &[FlowSeen],
+    downloads: &[FlowSeen],
+    window: Window,
+) -> Vec<FlowResult> {
+    let of = |toward, flow: &Conversation, seen: &FlowSeen| FlowResult {
         toward,
         start_s: flow.start.as_secs_f64(),
         base_rtt_ms: flow.rtt.as_secs_f64() * 1e3,
-        goodput,
+        goodput: seen.payload as f64 * 8.0 / window.seconds(),
+        silence_s: seen.silence.as_secs_f64(),
         completion_s: None,
         rtt_ms: None,
         lost: None,
-        retransmissions: None,
-        timeouts: None,
+        retransmissions: seen.retransmissions.map(f64::from),
+        timeouts: seen.timeouts.map(f64::from),
     };
-    let up = plan.uploads.iter().zip(&goodput.up);
-    let down = plan.downloads.iter().zip(&goodput.down);
-    up.map(|(flow, rate)| of(Toward::Up, flow, *rate))
-        .chain(down.map(|(flow, rate)| of(Toward::Down, flow, *rate)))
+    let up = plan.uploads.iter().zip(uploads);
+    let down = plan.downloads.iter().zip(downloads);
+    up.map(|(flow, seen)| of(Toward::Up, flow, seen))
+        .chain(down.map(|(flow, seen)| of(Toward::Down, flow, seen)))
         .collect()
 }
 

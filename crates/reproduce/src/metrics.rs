@@ -2,7 +2,9 @@
 
 use crate::over_time;
 use asymq_core::units::Limit;
-use asymq_scenario::{Direction, Percentiles, Run, Scenario, Series, SojournByClass, Summary};
+use asymq_scenario::{
+    Direction, Goodput, Percentiles, Run, Scenario, Series, SojournByClass, Summary,
+};
 use std::collections::BTreeMap;
 
 /// Metrics of a run by name, in alphabetical order.
@@ -12,6 +14,7 @@ pub type Metrics = BTreeMap<String, f64>;
 pub fn names() -> Vec<String> {
     let direction = Direction {
         sojourn_by_class_ms: Some(SojournByClass::default()),
+        sparse_ms: Some(Percentiles::default()),
         ..Direction::default()
     };
     let summary = Summary {
@@ -34,7 +37,8 @@ pub fn names() -> Vec<String> {
 }
 
 /// The metrics of a run. Rates are in bit/s, delays in ms; utilizations and `fairness` are 0 to 1.
-/// `goodput` is the sum over flows, `fairness` Jain's index of the flows' goodput (1 without flows).
+/// `goodput` is the sum over flows, `fairness` Jain's index of the flows' goodput (1 without flows),
+/// `smallest-flow` the smallest goodput as a share of their mean (1 without flows).
 pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     let mut metrics = Metrics::new();
     let mut put = |name: String, value: f64| {
@@ -57,13 +61,19 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
             reasons: _, // dropped and filtered are their sums
             sojourn_ms,
             sojourn_by_class_ms,
+            delivered,
+            acks_per_s,
+            bytes_per_ack,
+            silence_s,
+            retransmissions,
+            timeouts,
+            sparse_ms,
+            sparse_grade: _, // follows from sparse_ms
         } = direction;
         let total: f64 = goodput.iter().sum();
-        let squares: f64 = goodput.iter().map(|g| g * g).sum();
-        let fairness = if squares > 0.0 {
-            total * total / squares / goodput.len() as f64
-        } else {
-            1.0
+        let smallest = match goodput.is_empty() {
+            true => 1.0,
+            false => Goodput::smallest(goodput),
         };
         for (name, value) in [
             ("utilization", *utilization),
@@ -76,12 +86,24 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
             ("marked", *marked),
             ("throughput", data * rate.bits_per_sec() as f64),
             ("goodput", total),
-            ("fairness", fairness),
+            ("fairness", Goodput::jain(goodput)),
+            ("smallest-flow", smallest),
+            ("delivered", *delivered),
+            ("silence", *silence_s),
+            ("retransmissions", *retransmissions),
+            ("timeouts", *timeouts),
+            ("acks-per-second", *acks_per_s),
+            ("bytes-per-ack", *bytes_per_ack),
             ("sojourn.p50", sojourn_ms.p50),
             ("sojourn.p95", sojourn_ms.p95),
             ("sojourn.p99", sojourn_ms.p99),
         ] {
             put(format!("{side}.{name}"), value);
+        }
+        if let Some(sparse) = sparse_ms {
+            put(format!("{side}.sparse.p50"), sparse.p50);
+            put(format!("{side}.sparse.p95"), sparse.p95);
+            put(format!("{side}.sparse.p99"), sparse.p99);
         }
         let classes = sojourn_by_class_ms.iter();
         for (class, waits) in classes.flat_map(|by| [("data", by.data), ("ack", by.ack)]) {
@@ -91,6 +113,8 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
         }
     }
     put("utility".into(), summary.utility);
+    put("goodput-utility".into(), summary.goodput_utility);
+    put("least-utilization".into(), summary.least_utilization);
     if let Some(sparse) = &summary.sparse_ms {
         put("sparse.p50".into(), sparse.p50);
         put("sparse.p95".into(), sparse.p95);
@@ -108,7 +132,10 @@ pub fn unit(metric: &str) -> &'static str {
         "throughput" | "goodput" => "bit/s",
         "dropped" | "access-dropped" | "lost" | "filtered" | "marked" => "packets",
         "p50" | "p95" | "p99" => "ms",
-        "settling" => "s",
+        "acks-per-second" => "ACKs/s",
+        "bytes-per-ack" => "bytes",
+        "retransmissions" => "segments",
+        "settling" | "silence" => "s",
         _ => "",
     }
 }

@@ -7,6 +7,7 @@
 mod check;
 mod draw;
 mod flow;
+mod grade;
 mod histogram;
 mod link_rate;
 mod links;
@@ -21,6 +22,7 @@ mod udp;
 pub use check::BadValue;
 pub use draw::{Draw, Source, uniform};
 pub use flow::ListedFlow;
+pub use grade::Grade;
 pub use histogram::Histogram;
 pub use link_rate::{RateStep, RateTrace};
 pub use links::Links;

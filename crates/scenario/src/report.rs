@@ -1,6 +1,6 @@
 //! What a scenario's runs showed.
 
-use crate::{Scenario, Toward};
+use crate::{Grade, Scenario, Toward};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,6 +71,13 @@ pub struct Summary {
     pub down: Direction,
     /// Data-only sum of both directions' utilizations; 2 would be perfect (VAQ, sec. 2).
     pub utility: f64,
+    /// Payload delivered in order as a share of the link, sum of both directions; 2 would be perfect.
+    /// Unlike `utility` it counts nothing twice.
+    #[serde(default)]
+    pub goodput_utility: f64,
+    /// The smaller of both directions' utilizations.
+    #[serde(default)]
+    pub least_utilization: f64,
     /// Per-flow goodput.
     pub goodput: Goodput,
     /// The TCP flows that last for the run or are listed: uploads, downloads, listed ones.
@@ -79,6 +86,9 @@ pub struct Summary {
     /// Queueing delay that the sparse echo saw, both directions together, in ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparse_ms: Option<Percentiles>,
+    /// The grade of its 99th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sparse_grade: Option<Grade>,
 }
 
 /// One direction of the access link.
@@ -90,6 +100,32 @@ pub struct Direction {
     pub data: f64,
     /// The part used by pure ACKs. The rest is other traffic.
     pub ack: f64,
+    /// Payload that arrived and was delivered in order, once, with the headers of full segments, as a
+    /// fraction of the capacity.
+    #[serde(default)]
+    pub delivered: f64,
+    /// Pure ACKs sent there per second.
+    #[serde(default)]
+    pub acks_per_s: f64,
+    /// Payload bytes delivered in order in the other direction per pure ACK sent in this one; 0
+    /// without ACKs.
+    #[serde(default)]
+    pub bytes_per_ack: f64,
+    /// The longest time in which one of its flows delivered nothing in order, in s.
+    #[serde(default)]
+    pub silence_s: f64,
+    /// Segments that the senders of its flows sent again.
+    #[serde(default)]
+    pub retransmissions: f64,
+    /// Retransmission timeouts of its flows.
+    #[serde(default)]
+    pub timeouts: f64,
+    /// Queueing delay of the sparse echo in this direction, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sparse_ms: Option<Percentiles>,
+    /// The grade of its 99th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sparse_grade: Option<Grade>,
     /// Packets lost at the link's queue.
     pub dropped: f64,
     /// Packets lost at hosts' access links, whose buffers were full.
@@ -135,6 +171,12 @@ pub struct Goodput {
     /// Jain's index of the downloads; absent without downloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jain_down: Option<f64>,
+    /// The smallest upload's goodput as a share of the uploads' mean; absent without uploads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_up: Option<f64>,
+    /// The same of the downloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_down: Option<f64>,
 }
 
 /// One TCP flow, after warm-up except for its times.
@@ -148,6 +190,9 @@ pub struct FlowResult {
     pub base_rtt_ms: f64,
     /// Payload bytes delivered in order, in bit/s.
     pub goodput: f64,
+    /// The longest time in which it delivered nothing in order, in s; pauses of its application count.
+    #[serde(default)]
+    pub silence_s: f64,
     /// Seconds from its start until all that it wrote was acknowledged; absent if it was not, or if
     /// it writes without end. A mean is over the runs in which it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,10 +203,10 @@ pub struct FlowResult {
     /// Its data packets that were lost on the way (simulator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
-    /// Segments that its sender sent again (simulator).
+    /// Segments that its sender sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmissions: Option<f64>,
-    /// Retransmission timeouts of its sender (simulator).
+    /// Retransmission timeouts of its sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<f64>,
 }
@@ -180,10 +225,13 @@ pub struct Extent {
 impl Goodput {
     /// The goodput of these flows.
     pub fn new(up: Vec<f64>, down: Vec<f64>) -> Self {
-        let jain = |rates: &[f64]| (!rates.is_empty()).then(|| Self::jain(rates));
+        let of =
+            |index: fn(&[f64]) -> f64, rates: &[f64]| (!rates.is_empty()).then(|| index(rates));
         Self {
-            jain_up: jain(&up),
-            jain_down: jain(&down),
+            jain_up: of(Self::jain, &up),
+            jain_down: of(Self::jain, &down),
+            smallest_up: of(Self::smallest, &up),
+            smallest_down: of(Self::smallest, &down),
             up,
             down,
         }
@@ -198,6 +246,85 @@ impl Goodput {
             return 1.0;
         }
         total * total / (rates.len() as f64 * squares)
+    }
+
+    /// The smallest rate as a share of the mean: 1 if all are equal, 0 if one or all are 0.
+    pub fn smallest(rates: &[f64]) -> f64 {
+        let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        if rates.is_empty() || least <= 0.0 {
+            return 0.0;
+        }
+        least / mean(rates)
+    }
+}
+
+impl Direction {
+    /// Takes what the sparse echo saw in this direction.
+    pub fn set_sparse(&mut self, delays: Option<Percentiles>) {
+        self.sparse_ms = delays;
+        self.sparse_grade = delays.map(Percentiles::grade);
+    }
+
+    /// Takes what its flows delivered, as a share of the capacity, and from their results the rest:
+    /// those whose data goes this way.
+    pub fn set_flows<'a>(&mut self, delivered: f64, flows: impl Iterator<Item = &'a FlowResult>) {
+        self.delivered = delivered;
+        for flow in flows {
+            self.silence_s = self.silence_s.max(flow.silence_s);
+            self.retransmissions += flow.retransmissions.unwrap_or(0.0);
+            self.timeouts += flow.timeouts.unwrap_or(0.0);
+        }
+    }
+
+    /// Takes how many pure ACKs were sent in `seconds`, and the payload bytes that the flows of the
+    /// other direction delivered.
+    pub fn set_acks(&mut self, acks: u64, seconds: f64, payload: f64) {
+        let acks = acks as f64;
+        self.acks_per_s = acks / seconds;
+        self.bytes_per_ack = if acks > 0.0 { payload / acks } else { 0.0 };
+    }
+}
+
+impl Percentiles {
+    /// The grade of the 99th, of a delay in ms.
+    pub fn grade(self) -> Grade {
+        Grade::of_added_ms(self.p99)
+    }
+}
+
+impl Summary {
+    /// Computes what follows from the two directions and the flows.
+    pub fn of(up: Direction, down: Direction, flows: Vec<FlowResult>) -> Self {
+        let goodput = |toward| {
+            let flows = flows.iter().filter(move |flow| flow.toward == toward);
+            flows.map(|flow| flow.goodput).collect()
+        };
+        Self {
+            utility: up.data + down.data,
+            goodput_utility: up.delivered + down.delivered,
+            least_utilization: up.utilization.min(down.utilization),
+            goodput: Goodput::new(goodput(Toward::Up), goodput(Toward::Down)),
+            up,
+            down,
+            flows,
+            sparse_ms: None,
+            sparse_grade: None,
+        }
+    }
+
+    /// Takes what the sparse echo saw in both directions together.
+    pub fn set_sparse(&mut self, delays: Option<Percentiles>) {
+        self.sparse_ms = delays;
+        self.sparse_grade = delays.map(Percentiles::grade);
+    }
+
+    /// Grades the delays that it has; a deviation of delays has no grade.
+    fn graded(mut self, grade: fn(Percentiles) -> Option<Grade>) -> Self {
+        for direction in [&mut self.up, &mut self.down] {
+            direction.sparse_grade = direction.sparse_ms.and_then(grade);
+        }
+        self.sparse_grade = self.sparse_ms.and_then(grade);
+        self
     }
 }
 
@@ -240,15 +367,15 @@ impl Report {
             .iter()
             .map(|run| serde_json::to_value(&run.summary).expect("a summary is plain numbers"))
             .collect();
-        let summary = |statistic: fn(&[f64]) -> f64| {
+        let summary = |statistic: fn(&[f64]) -> f64| -> Summary {
             serde_json::from_value(fold(&values, statistic)).unwrap_or_default()
         };
         Self {
             format: FORMAT,
             tool,
             scenario,
-            mean: summary(mean),
-            sd: summary(standard_deviation),
+            mean: summary(mean).graded(|delays| Some(delays.grade())),
+            sd: summary(standard_deviation).graded(|_| None),
             runs,
         }
     }
@@ -316,6 +443,7 @@ mod tests {
                 start_s: 0.0,
                 base_rtt_ms: 100.0,
                 goodput: goodput[0],
+                silence_s: 0.0,
                 completion_s: (seed > 1).then_some(7.0),
                 rtt_ms: None,
                 lost: None,
@@ -354,6 +482,91 @@ mod tests {
         let back: Report = serde_json::from_value(json).unwrap();
         assert_eq!(back.runs, report.runs);
         assert_eq!(back.scenario, report.scenario);
+    }
+
+    #[test]
+    fn a_summary_follows_from_its_directions_and_flows() {
+        let flow = |toward, goodput, silence_s, timeouts| FlowResult {
+            toward,
+            start_s: 0.0,
+            base_rtt_ms: 100.0,
+            goodput,
+            silence_s,
+            completion_s: None,
+            rtt_ms: None,
+            lost: None,
+            retransmissions: Some(2.0),
+            timeouts,
+        };
+        let flows = vec![
+            flow(Toward::Up, 3.0, 0.5, Some(1.0)),
+            flow(Toward::Down, 1.0, 7.5, None),
+            flow(Toward::Up, 1.0, 2.5, Some(2.0)),
+        ];
+        let mut up = Direction {
+            utilization: 0.9,
+            data: 0.8,
+            ..Direction::default()
+        };
+        let of_up = flows.iter().filter(|flow| flow.toward == Toward::Up);
+        up.set_flows(0.75, of_up);
+        assert_eq!(
+            (up.silence_s, up.retransmissions, up.timeouts),
+            (2.5, 4.0, 3.0)
+        );
+        up.set_acks(50, 10.0, 146_000.0);
+        assert_eq!((up.acks_per_s, up.bytes_per_ack), (5.0, 2920.0));
+        let mut down = Direction {
+            utilization: 0.7,
+            data: 0.7,
+            delivered: 0.5,
+            ..Direction::default()
+        };
+        down.set_acks(0, 10.0, 0.0);
+        assert_eq!((down.acks_per_s, down.bytes_per_ack), (0.0, 0.0));
+        let summary = Summary::of(up, down, flows);
+        assert_eq!((summary.utility, summary.goodput_utility), (1.5, 1.25));
+        assert_eq!(summary.least_utilization, 0.7);
+        assert_eq!(summary.goodput.up, [3.0, 1.0]);
+        assert_eq!(summary.goodput.smallest_up, Some(0.5));
+        assert_eq!(summary.goodput.smallest_down, Some(1.0));
+    }
+
+    #[test]
+    fn a_mean_delay_has_its_own_grade_and_a_deviation_none() {
+        let run = |seed, p99| {
+            let mut run = Run {
+                seed,
+                ..Run::default()
+            };
+            run.summary.up.set_sparse(Some(Percentiles {
+                p99,
+                ..Percentiles::default()
+            }));
+            run
+        };
+        let tool = Tool {
+            version: "0".into(),
+            driver: "sim".into(),
+            kernel: None,
+        };
+        let runs = vec![run(1, 10.0), run(2, 90.0)];
+        let report = Report::new(tool, crate::scenario::tests::scenario(), runs);
+        let grades = report.runs.iter().map(|run| run.summary.up.sparse_grade);
+        assert_eq!(grades.collect::<Vec<_>>(), [Some(Grade::A), Some(Grade::C)]);
+        assert_eq!(report.mean.up.sparse_grade, Some(Grade::B));
+        assert_eq!(
+            (report.sd.up.sparse_grade, report.mean.down.sparse_grade),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn the_smallest_share_is_one_for_equal_flows_and_zero_for_a_starved_one() {
+        assert_eq!(Goodput::smallest(&[3.0, 3.0]), 1.0);
+        assert_eq!(Goodput::smallest(&[1.0, 2.0, 3.0]), 0.5);
+        assert_eq!(Goodput::smallest(&[0.0, 2.0]), 0.0);
+        assert_eq!(Goodput::smallest(&[0.0, 0.0]), 0.0);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::tcp::{Receiver, Sender, Variant};
 use crate::traffic::{Act, Application, Web};
 use asymq_core::Duration;
 use asymq_scenario::{Histogram, Toward};
+use std::collections::VecDeque;
 
 /// A side of the access link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +60,43 @@ pub(crate) struct Cbr {
 pub(crate) struct Echo {
     pub(crate) next: u64,
     pub(crate) interval: u64,
-    /// Round-trip time over empty queues, in ns.
-    pub(crate) base: u64,
-    pub(crate) delays: Histogram,
+    /// Time over empty queues by direction, in ns.
+    pub(crate) base: [u64; 2],
+    /// The queueing delays of those on their way back, by number.
+    pub(crate) returning: VecDeque<(u64, u64)>,
+    /// Queueing delays by direction.
+    pub(crate) delays: [Histogram; 2],
+    /// Both directions together.
+    pub(crate) round_trips: Histogram,
+}
+
+impl Echo {
+    /// The datagram is at the server. Its number is the time at which it left home.
+    fn turn(&mut self, now: u64, number: u64) {
+        let up = (now - number).saturating_sub(self.base[0]);
+        self.delays[0].record(Duration::from_nanos(up));
+        self.returning.push_back((number, up));
+    }
+
+    /// The datagram is home again.
+    fn finish(&mut self, now: u64, number: u64) {
+        let both = (now - number).saturating_sub(self.base[0] + self.base[1]);
+        self.round_trips.record(Duration::from_nanos(both));
+        // Those that are lost on the way back, or overtaken, are forgotten.
+        while let Some((returned, up)) = self.returning.pop_front() {
+            if returned == number {
+                let down = both.saturating_sub(up);
+                self.delays[1].record(Duration::from_nanos(down));
+                break;
+            }
+        }
+    }
+
+    /// Forgets the delays so far.
+    pub(crate) fn clear(&mut self) {
+        self.delays.iter_mut().for_each(Histogram::clear);
+        self.round_trips.clear();
+    }
 }
 
 impl<V: Variant> Agent<V> {
@@ -87,12 +122,11 @@ impl<V: Variant> Agent<V> {
                 }
             }
             Self::Udp(_) | Self::Web(_) => {}
-            // The datagram's number is the time at which it left home.
-            Self::Echo(_) if side == Side::Server => out.send(segment),
-            Self::Echo(echo) => {
-                let queueing = (now - segment.number()).saturating_sub(echo.base);
-                echo.delays.record(Duration::from_nanos(queueing));
+            Self::Echo(echo) if side == Side::Server => {
+                echo.turn(now, segment.number());
+                out.send(segment);
             }
+            Self::Echo(echo) => echo.finish(now, segment.number()),
         }
     }
 

@@ -10,6 +10,7 @@ use asymq_core::Duration;
 use asymq_scenario::{
     Draw, Histogram, Impairment, Links, ListedFlow, Scenario, Source, Toward, uniform,
 };
+use std::collections::VecDeque;
 
 /// IP bytes of the sparse echo.
 const ECHO: u32 = 64;
@@ -194,14 +195,14 @@ impl<V: Variant> Cast<'_, V> {
         let one_way = dumbbell.home
             + dumbbell.links * dumbbell.bottleneck
             + dumbbell.server(scenario.rtt.min, dumbbell.links);
-        let base = 2 * one_way
-            + 4 * access_rate(scenario).tx_time(ECHO).as_nanos()
-            + dumbbell.links * (tx[0] + tx[1]);
+        let access = access_rate(scenario).tx_time(ECHO).as_nanos();
         Echo {
             next: (interval as f64 * phase) as u64,
             interval,
-            base,
-            delays: Histogram::default(),
+            base: tx.map(|tx| one_way + 2 * access + dumbbell.links * tx),
+            returning: VecDeque::new(),
+            delays: Default::default(),
+            round_trips: Histogram::default(),
         }
     }
 }

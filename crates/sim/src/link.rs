@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 /// [`next`](Link::next) and [`enqueue`](Link::enqueue) at arrivals, in order of time.
 pub(crate) struct Link<O> {
     egress: Egress<SimPacket<O>>,
+    rate: Rate,
     /// Packets on the reverse path with their times, not yet shown to the qdisc.
     reverse_path: VecDeque<(u64, Header)>,
     propagation: u64,
@@ -49,6 +50,7 @@ impl<O: Options> Link<O> {
     pub(crate) fn new(qdisc: BoxedQdisc<SimPacket<O>>, rate: Rate, propagation: u64) -> Self {
         Self {
             egress: Egress::new(qdisc, rate),
+            rate,
             reverse_path: VecDeque::new(),
             propagation,
             lookahead: TxTime::new(rate).of(MIN_IP_LEN).as_nanos() + propagation,
@@ -72,6 +74,11 @@ impl<O: Options> Link<O> {
             resumes: None,
         }));
         self
+    }
+
+    /// Its rate, where that is constant.
+    pub(crate) fn rate(&self) -> Rate {
+        self.rate
     }
 
     /// Bytes that the link can carry until `now`; `None` if its rate is constant.

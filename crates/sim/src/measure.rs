@@ -1,6 +1,7 @@
 //! A run's summary and time series, from the counters of its world.
 
 use crate::agent::{Agent, TcpFlow};
+use crate::packet::Kind;
 use crate::tcp::Variant;
 use crate::world::World;
 use asymq_core::hold::{Meters, PerClass};
@@ -8,7 +9,7 @@ use asymq_core::packet::TrafficClass;
 use asymq_core::qdisc::Counter;
 use asymq_core::{Duration, Fate, Reason};
 use asymq_scenario::{
-    Direction, Extent, FlowResult, Goodput, Histogram, Percentiles, Series, SojournByClass, Summary,
+    Direction, Extent, FlowResult, Histogram, Series, SojournByClass, Summary, Toward,
 };
 
 /// Interval of the time series (AQ, sec. 4).
@@ -20,13 +21,30 @@ pub(crate) struct Snapshot {
     meters: [Meters; 2],
     /// Of links whose rate changes, in bytes up to `at`.
     capacity: [Option<f64>; 2],
-    /// Data segments delivered in order, per conversation. Counted when they leave the bottleneck,
-    /// which is as much ahead of the receiver at the start of an interval as at its end.
-    in_order: Vec<u64>,
+    /// What each conversation's receiver has. Counted when segments leave the bottleneck, which is as
+    /// much ahead of the receiver at the start of an interval as at its end.
+    received: Vec<Received>,
     /// Packets dropped at access links and packets lost by paths, by direction.
     access_dropped_and_lost: [(u64, u64); 2],
     /// Data packets lost on their way, per conversation.
     lost: Vec<u64>,
+}
+
+/// Data segments that a receiver has.
+#[derive(Default)]
+struct Received {
+    in_order: u64,
+    /// Numbers of those that wait for an earlier one.
+    out_of_order: Vec<u64>,
+}
+
+impl Received {
+    /// Segments that came after `earlier` and were delivered in order.
+    fn since(&self, earlier: &Self) -> u64 {
+        let early = earlier.out_of_order.iter();
+        let early = early.filter(|number| **number <= self.in_order).count();
+        self.in_order - earlier.in_order - early as u64
+    }
 }
 
 /// What of a link was used up to an instant: of its time, or where its rate changes, of its capacity.
@@ -54,17 +72,12 @@ impl Used {
     fn share_since(&self, earlier: &Self, class: TrafficClass) -> f64 {
         let span = self.of - earlier.of;
         let amount = self.by_class[class as usize] - earlier.by_class[class as usize];
-        if span > 0.0 { amount / span } else { 0.0 }
+        share(amount, span)
     }
 
     fn share_of_all_since(&self, earlier: &Self) -> f64 {
         let all = |used: &Self| used.by_class.iter().sum::<f64>();
-        let span = self.of - earlier.of;
-        if span > 0.0 {
-            (all(self) - all(earlier)) / span
-        } else {
-            0.0
-        }
+        share(all(self) - all(earlier), self.of - earlier.of)
     }
 }
 
@@ -75,18 +88,21 @@ impl Snapshot {
 
     /// The counters of a world that has run up to `at`.
     pub(crate) fn take<V: Variant>(world: &World<'_, V>, at: u64) -> Self {
-        let in_order = |agent: &Agent<V>| match agent {
-            Agent::Tcp(flow) => flow.receiver.data_in_order(),
-            Agent::Udp(_) | Agent::Echo(_) | Agent::Web(_) => 0,
+        let received = |agent: &Agent<V>| match agent {
+            Agent::Tcp(flow) => Received {
+                in_order: flow.receiver.data_in_order(),
+                out_of_order: flow.receiver.out_of_order().collect(),
+            },
+            Agent::Udp(_) | Agent::Echo(_) | Agent::Web(_) => Received::default(),
         };
         Self {
             at,
             meters: [0, 1].map(|toward| world.links[toward].meters(at)),
             capacity: [0, 1].map(|toward| world.links[toward].capacity(at)),
-            in_order: world
+            received: world
                 .lasting()
                 .iter()
-                .map(|conversation| in_order(&conversation.agent))
+                .map(|conversation| received(&conversation.agent))
                 .collect(),
             access_dropped_and_lost: [0, 1].map(|toward| world.access_dropped_and_lost(toward)),
             lost: (0..world.lasting().len())
@@ -96,15 +112,18 @@ impl Snapshot {
     }
 }
 
-/// Clears the delays measured and the counts of senders so far.
-pub(crate) fn clear_measures<V: Variant>(world: &mut World<'_, V>) {
+/// Clears the delays measured and the counts of senders and receivers up to `now`.
+pub(crate) fn clear_measures<V: Variant>(world: &mut World<'_, V>, now: u64) {
     for link in &mut world.links {
         link.clear_sojourns();
     }
     for conversation in &mut world.conversations {
         match &mut conversation.agent {
-            Agent::Echo(echo) => echo.delays.clear(),
-            Agent::Tcp(flow) => flow.sender.clear_counts(),
+            Agent::Echo(echo) => echo.clear(),
+            Agent::Tcp(flow) => {
+                flow.sender.clear_counts();
+                flow.receiver.clear_silence(now.max(flow.start));
+            }
             Agent::Udp(_) | Agent::Web(_) => {}
         }
     }
@@ -150,53 +169,76 @@ pub(crate) fn summary<V: Variant>(
                 ack: sojourn_of(TrafficClass::Ack),
                 other: sojourn_of(TrafficClass::Other),
             }),
+            ..Direction::default()
         }
     };
-    let (up, down) = (direction(0), direction(1));
-    let mut goodput = [Vec::new(), Vec::new()];
+    let mut directions = [direction(0), direction(1)];
+    let seconds = span / 1e9;
+    let mut payload = [0.0; 2];
+    let mut wire = [0.0; 2];
     let mut flows = Vec::new();
-    let mut sparse_ms: Option<Percentiles> = None;
+    let mut echo = None;
     for (index, conversation) in world.lasting().iter().enumerate() {
         match &conversation.agent {
             Agent::Tcp(flow) => {
-                let segments = end.in_order[index] - start.in_order[index];
-                let bits = (segments * u64::from(conversation.layout.payload()) * 8) as f64;
-                let rate = bits / (span / 1e9);
-                goodput[flow.toward as usize].push(rate);
+                let segments = end.received[index].since(&start.received[index]);
+                let layout = &conversation.layout;
+                let bytes = |each: u32| (segments * u64::from(each)) as f64;
+                let toward = flow.toward as usize;
+                payload[toward] += bytes(layout.payload());
+                wire[toward] += bytes(layout.len(Kind::Data));
                 let lost = end.lost[index] - start.lost[index];
+                let rate = bytes(layout.payload()) * 8.0 / seconds;
                 flows.push(FlowResult {
                     base_rtt_ms: world.base_rtt(index) as f64 / 1e6,
                     lost: Some(lost as f64),
-                    ..flow_result(flow, rate)
+                    ..flow_result(flow, rate, end.at)
                 });
             }
             Agent::Udp(_) | Agent::Web(_) => {}
-            Agent::Echo(echo) => sparse_ms = Some(echo.delays.percentiles_ms()),
+            Agent::Echo(probe) => echo = Some(probe),
         }
     }
-    let [goodput_up, goodput_down] = goodput;
-    Summary {
-        utility: up.data + down.data,
-        up,
-        down,
-        goodput: Goodput::new(goodput_up, goodput_down),
-        flows,
-        sparse_ms,
+    for (toward, way) in [Toward::Up, Toward::Down].into_iter().enumerate() {
+        let direction = &mut directions[toward];
+        let capacity = match (end.capacity[toward], start.capacity[toward]) {
+            (Some(end), Some(start)) => end - start,
+            _ => world.links[toward].rate().bytes_per_sec_f64() * seconds,
+        };
+        let own = flows.iter().filter(|flow| flow.toward == way);
+        direction.set_flows(share(wire[toward], capacity), own);
+        let acks = |at: &Snapshot| at.meters[toward].sent.of(TrafficClass::Ack).packets;
+        direction.set_acks(acks(end) - acks(start), seconds, payload[1 - toward]);
+        direction.set_sparse(echo.map(|echo| echo.delays[toward].percentiles_ms()));
     }
+    let [up, down] = directions;
+    let mut summary = Summary::of(up, down, flows);
+    summary.set_sparse(echo.map(|echo| echo.round_trips.percentiles_ms()));
+    summary
 }
 
-/// What a flow's sender knows.
-fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64) -> FlowResult {
+/// `part` of `whole`; 0 of nothing.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// What a flow's endpoints know at `now`.
+fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64, now: u64) -> FlowResult {
     let counts = flow.sender.counts();
     let rtt = counts.rtt;
     let ms = |nanos: u64| nanos as f64 / 1e6;
     let ends = flow.application.as_ref().is_some_and(|app| app.is_over());
     let done = flow.sender.done_at().filter(|_| ends);
+    let silence = match done {
+        Some(_) => flow.receiver.past_silence(),
+        None => flow.receiver.silence(now),
+    };
     FlowResult {
         toward: flow.toward,
         start_s: flow.start as f64 / 1e9,
         base_rtt_ms: 0.0,
         goodput,
+        silence_s: silence as f64 / 1e9,
         completion_s: done.map(|at| at.saturating_sub(flow.start) as f64 / 1e9),
         rtt_ms: (rtt.samples > 0).then(|| Extent {
             min: ms(rtt.min),
@@ -250,5 +292,23 @@ impl Recorder {
     /// The series.
     pub(crate) fn finish(self) -> Series {
         self.series
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_out_of_order_before_the_window_is_not_of_the_window() {
+        let at = |in_order, out_of_order: &[u64]| Received {
+            in_order,
+            out_of_order: out_of_order.to_vec(),
+        };
+        // Segments 1 to 10 are there, and 12, 13 and 20.
+        let before = at(10, &[12, 13, 20]);
+        assert_eq!(at(10, &[12, 13, 20]).since(&before), 0);
+        assert_eq!(at(13, &[20]).since(&before), 1);
+        assert_eq!(at(25, &[27]).since(&before), 12);
     }
 }

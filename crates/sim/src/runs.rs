@@ -117,7 +117,7 @@ fn run_as<V: Variant>(
     let mut recorder = options.series.then(Recorder::new);
     let (warmup, end) = (scenario.warmup.as_nanos(), scenario.duration.as_nanos());
     run_until(&mut world, 0, warmup, &mut recorder);
-    clear_measures(&mut world);
+    clear_measures(&mut world, warmup);
     let start = Snapshot::take(&world, warmup);
     run_until(&mut world, warmup, end, &mut recorder);
     let summary = summary(&world, &start, &Snapshot::take(&world, end));

@@ -36,6 +36,12 @@ fn a_report_has_the_documented_shape() {
                 "utilization",
                 "data",
                 "ack",
+                "delivered",
+                "acks_per_s",
+                "bytes_per_ack",
+                "silence_s",
+                "retransmissions",
+                "timeouts",
                 "dropped",
                 "filtered",
                 "marked",
@@ -44,9 +50,13 @@ fn a_report_has_the_documented_shape() {
             }
             for percentile in ["p50", "p95", "p99"] {
                 assert!(summary[direction]["sojourn_ms"][percentile].is_number());
+                assert!(summary[direction]["sparse_ms"][percentile].is_number());
             }
         }
         assert!(summary["utility"].is_number());
+        assert!(summary["goodput_utility"].is_number());
+        assert!(summary["least_utilization"].is_number());
+        assert!(summary["goodput"]["smallest_down"].is_number());
         assert_eq!(summary["goodput"]["up"].as_array().unwrap().len(), 2);
         assert_eq!(summary["goodput"]["down"].as_array().unwrap().len(), 3);
         assert!(summary["sparse_ms"]["p99"].is_number());

@@ -7,11 +7,11 @@ pub(crate) use socket::check;
 use crate::error::{Context as _, LabError};
 use crate::measure::Window;
 use crate::plan::{Conversation, DOWNLOAD_PORT, HOME, Plan, SERVER, UPLOAD_PORT};
-use crate::sys::{Epoll, Interest, clamp_window};
+use crate::sys::{Epoll, Interest, TcpCounts, clamp_window, tcp_counts};
 use crate::{Halt, clock};
-use asymq_core::units::Duration;
+use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::Netns;
-use asymq_scenario::{Goodput, Scenario, Toward};
+use asymq_scenario::{Scenario, Toward};
 use socket::{receive_window, reset_on_close, tcp_socket};
 use socket2::Socket;
 use std::io::{self, Read as _, Write as _};
@@ -25,6 +25,7 @@ pub(crate) struct BulkFlows {
     download_listener: Socket,
     flows: Vec<Flow>,
     uploads: usize,
+    mss: u32,
     server: [SocketAddrV4; 2],
     receive_window: Option<u64>,
 }
@@ -36,6 +37,76 @@ struct Flow {
     server: Option<Socket>,
     received: u64,
     received_at_warmup: u64,
+    /// When data last came to its reader, and the longest time in which none did.
+    delivered_at: Instant,
+    silence: Duration,
+    counts_at_warmup: TcpCounts,
+}
+
+/// What became of a flow after warm-up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlowSeen {
+    /// Bytes of payload that its reader got.
+    pub(crate) payload: u64,
+    /// The same with the headers of full segments.
+    pub(crate) wire: f64,
+    /// The longest time in which it got nothing.
+    pub(crate) silence: Duration,
+    /// What its sender's kernel counted; nothing if the connection has failed.
+    pub(crate) retransmissions: Option<u32>,
+    pub(crate) timeouts: Option<u16>,
+}
+
+impl Flow {
+    /// The counters of its sender so far; none if the connection has failed.
+    fn counts(&self) -> Option<TcpCounts> {
+        let sender = match self.toward {
+            Toward::Up => &self.home,
+            Toward::Down => &self.server,
+        };
+        tcp_counts(sender.as_ref()?.as_fd()).ok()
+    }
+
+    /// The measures begin.
+    fn warm_up(&mut self, window: Window) {
+        self.received_at_warmup = self.received;
+        self.delivered_at = (window.start + self.start).max(window.warm);
+        self.silence = Duration::ZERO;
+        self.counts_at_warmup = self.counts().unwrap_or_default();
+    }
+
+    /// Its reader has got data.
+    fn deliver(&mut self, now: Instant) {
+        let silence = now.saturating_since(self.delivered_at);
+        self.silence = self.silence.max(silence);
+        self.delivered_at = now;
+    }
+
+    fn seen(&self, window: Window, mss: u32) -> FlowSeen {
+        let payload = self.received - self.received_at_warmup;
+        let (counts, before) = (self.counts(), self.counts_at_warmup);
+        // IP and TCP headers, and the timestamps, for which the segment leaves room.
+        let segment = counts.map_or(0, |counts| counts.segment);
+        let segment = if segment > 0 { segment } else { mss };
+        let headers = match counts {
+            Some(counts) if !counts.timestamps => 40,
+            _ => 52,
+        };
+        let timeouts = counts.and_then(|counts| counts.timeouts);
+        FlowSeen {
+            payload,
+            wire: payload as f64 * f64::from(segment + headers) / f64::from(segment),
+            silence: self
+                .silence
+                .max(window.end.saturating_since(self.delivered_at)),
+            retransmissions: counts.map(|counts| {
+                counts
+                    .retransmissions
+                    .saturating_sub(before.retransmissions)
+            }),
+            timeouts: timeouts.map(|all| all.saturating_sub(before.timeouts.unwrap_or(0))),
+        }
+    }
 }
 
 /// What an epoll event is about: a listener, or one end of a flow.
@@ -94,6 +165,9 @@ impl BulkFlows {
                 server: None,
                 received: 0,
                 received_at_warmup: 0,
+                delivered_at: Instant::ZERO,
+                silence: Duration::ZERO,
+                counts_at_warmup: TcpCounts::default(),
             })
         };
         let uploads = plan.uploads.iter().map(|flow| (Toward::Up, flow));
@@ -125,13 +199,15 @@ impl BulkFlows {
             download_listener,
             flows,
             uploads: plan.uploads.len(),
+            mss: scenario.mss,
             receive_window: receive_window(scenario),
             server: [UPLOAD_PORT, DOWNLOAD_PORT].map(|port| SocketAddrV4::new(SERVER, port)),
         })
     }
 
-    /// Carries the flows until the window ends or the run is halted, and says what arrived.
-    pub(crate) fn run(mut self, window: Window, halt: &Halt) -> Result<Goodput, LabError> {
+    /// Carries the flows until the window ends or the run is halted, and says what arrived: of the
+    /// uploads, then of the downloads.
+    pub(crate) fn run(mut self, window: Window, halt: &Halt) -> Result<Vec<FlowSeen>, LabError> {
         const LONGEST_WAIT: Duration = Duration::from_millis(50);
         let mut order: Vec<usize> = (0..self.flows.len()).collect();
         order.sort_by_key(|&flow| self.flows[flow].start);
@@ -147,7 +223,7 @@ impl BulkFlows {
             if !warm && now >= window.warm {
                 warm = true;
                 for flow in &mut self.flows {
-                    flow.received_at_warmup = flow.received;
+                    flow.warm_up(window);
                 }
             }
             while let Some(flow) =
@@ -169,13 +245,8 @@ impl BulkFlows {
                     .during("serving TCP")?;
             }
         }
-        let rate =
-            |flow: &Flow| (flow.received - flow.received_at_warmup) as f64 * 8.0 / window.seconds();
-        let (up, down) = self.flows.split_at(self.uploads);
-        Ok(Goodput::new(
-            up.iter().map(rate).collect(),
-            down.iter().map(rate).collect(),
-        ))
+        let flows = self.flows.iter();
+        Ok(flows.map(|flow| flow.seen(window, self.mss)).collect())
     }
 
     fn connect(&mut self, index: usize) -> io::Result<()> {
@@ -209,7 +280,11 @@ impl BulkFlows {
         if at_home == (flow.toward == Toward::Up) {
             send(end, buffer);
         } else {
+            let before = flow.received;
             receive(end, buffer, &mut flow.received, self.receive_window);
+            if flow.received > before {
+                flow.deliver(clock::now());
+            }
         }
         Ok(())
     }

@@ -111,6 +111,8 @@ fn unit_of(metric: &str) -> (&'static str, f64) {
     match metrics::unit(metric) {
         "bit/s" => ("bit_per_s", 1.0),
         "ms" => ("s", 1e-3),
+        // The name says it.
+        "ACKs/s" | "segments" | "bytes" => ("", 1.0),
         unit => (unit, 1.0),
     }
 }
@@ -174,7 +176,7 @@ mod tests {
     #[test]
     fn every_metric_has_a_column_of_its_own_with_its_unit() {
         // A new metric has its unit in `metrics::unit`, or is a plain number and named here.
-        const PLAIN: [&str; 8] = [
+        const PLAIN: [&str; 16] = [
             "utilization",
             "data",
             "ack",
@@ -183,6 +185,14 @@ mod tests {
             "sd",
             "drift",
             "unsettled",
+            "smallest-flow",
+            "delivered",
+            "retransmissions",
+            "timeouts",
+            "acks-per-second",
+            "bytes-per-ack",
+            "goodput-utility",
+            "least-utilization",
         ];
         let mut row = Row::default();
         let names = crate::metrics::names();

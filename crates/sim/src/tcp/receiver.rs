@@ -26,6 +26,9 @@ pub(crate) struct Receiver<E = Nothing> {
     end: u64,
     /// When an ACK that is held back must go, in ns; `u64::MAX` if none is.
     deadline: u64,
+    /// When data was last delivered in order, and the longest time in which none was, in ns.
+    delivered_at: u64,
+    silence: u64,
 }
 
 impl<E: Receiving> Receiver<E> {
@@ -43,6 +46,8 @@ impl<E: Receiving> Receiver<E> {
             window_start: 0,
             end: 0,
             deadline: u64::MAX,
+            delivered_at: 0,
+            silence: 0,
         }
     }
 
@@ -62,8 +67,13 @@ impl<E: Receiving> Receiver<E> {
         if in_order {
             self.next += 1;
             self.end += 1;
+            self.deliver(now);
         } else {
+            let next = self.next;
             self.mark(number);
+            if self.next > next {
+                self.deliver(now);
+            }
         }
         self.extension
             .arrived(number, self.last_ack, self.next, &segment.options);
@@ -92,6 +102,36 @@ impl<E: Receiving> Receiver<E> {
     /// Data segments received in order.
     pub(crate) fn data_in_order(&self) -> u64 {
         self.next.saturating_sub(1)
+    }
+
+    /// Data segments from the next on that have been received out of order.
+    pub(crate) fn out_of_order(&self) -> impl Iterator<Item = u64> {
+        (self.next..self.end).filter(|number| {
+            let bit = number - self.window_start;
+            self.window[(bit >> 6) as usize] >> (bit & 63) & 1 == 1
+        })
+    }
+
+    /// The longest time in ns until `now` in which nothing was delivered in order.
+    pub(crate) fn silence(&self, now: u64) -> u64 {
+        self.silence.max(now.saturating_sub(self.delivered_at))
+    }
+
+    /// The same of silences that were over when the latest data was delivered.
+    pub(crate) fn past_silence(&self) -> u64 {
+        self.silence
+    }
+
+    /// Forgets the silences before `now`.
+    pub(crate) fn clear_silence(&mut self, now: u64) {
+        self.delivered_at = self.delivered_at.max(now);
+        self.silence = 0;
+    }
+
+    #[inline]
+    fn deliver(&mut self, now: u64) {
+        self.silence = self.silence.max(now - self.delivered_at);
+        self.delivered_at = now;
     }
 
     #[inline]
@@ -179,5 +219,29 @@ mod tests {
         );
         receiver.on_segment(200 * MS, data(3), &mut out);
         assert_eq!((out.len(), receiver.deadline()), (0, 300 * MS));
+    }
+
+    #[test]
+    fn a_silence_lasts_until_the_missing_segment_comes() {
+        let (mut receiver, mut out) = (receiver(AckPolicy::EveryPacket), Vec::new());
+        receiver.on_segment(10 * MS, data(1), &mut out);
+        receiver.clear_silence(20 * MS);
+        receiver.on_segment(30 * MS, data(3), &mut out);
+        receiver.on_segment(40 * MS, data(5), &mut out);
+        assert_eq!(receiver.out_of_order().collect::<Vec<_>>(), [3, 5]);
+        assert_eq!(
+            (receiver.silence(50 * MS), receiver.past_silence()),
+            (30 * MS, 0)
+        );
+        receiver.on_segment(60 * MS, data(2), &mut out);
+        assert_eq!(receiver.out_of_order().collect::<Vec<_>>(), [5]);
+        assert_eq!(receiver.data_in_order(), 3);
+        assert_eq!(receiver.past_silence(), 40 * MS);
+        receiver.on_segment(70 * MS, data(4), &mut out);
+        assert_eq!(
+            (receiver.out_of_order().count(), receiver.data_in_order()),
+            (0, 5)
+        );
+        assert_eq!(receiver.silence(80 * MS), 40 * MS);
     }
 }

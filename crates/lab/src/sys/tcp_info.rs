@@ -1,0 +1,101 @@
+//! What the kernel counts of a TCP connection.
+
+use super::check;
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+/// The counters of `struct tcp_info` (linux/tcp.h) that a run reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TcpCounts {
+    /// Bytes of payload in a full segment.
+    pub(crate) segment: u32,
+    /// Whether segments carry timestamps.
+    pub(crate) timestamps: bool,
+    /// Segments sent again.
+    pub(crate) retransmissions: u32,
+    /// Retransmission timeouts; kernels before 6.7 do not say.
+    pub(crate) timeouts: Option<u16>,
+}
+
+/// Reads the counters of a TCP socket.
+pub(crate) fn tcp_counts(socket: BorrowedFd<'_>) -> io::Result<TcpCounts> {
+    let mut info = [0_u8; 512];
+    let mut length = info.len() as libc::socklen_t;
+    // SAFETY: buffer and length are valid for the call, which writes no more than `length` bytes.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    })?;
+    Ok(TcpCounts::read(
+        info.get(..length as usize).unwrap_or(&info),
+    ))
+}
+
+impl TcpCounts {
+    /// The counters in a `struct tcp_info`, of which older kernels know less.
+    fn read(info: &[u8]) -> Self {
+        const OPTIONS: usize = 5;
+        const TIMESTAMPS: u8 = 1;
+        const SND_MSS: usize = 16;
+        const TOTAL_RETRANS: usize = 100;
+        const TOTAL_RTO: usize = 240;
+        let word = |at: usize| {
+            let bytes = info.get(at..at + 4)?;
+            Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+        };
+        let timeouts = info.get(TOTAL_RTO..TOTAL_RTO + 2);
+        Self {
+            segment: word(SND_MSS).unwrap_or(0),
+            timestamps: info.get(OPTIONS).is_some_and(|bits| bits & TIMESTAMPS != 0),
+            retransmissions: word(TOTAL_RETRANS).unwrap_or(0),
+            timeouts: timeouts.map(|bytes| u16::from_ne_bytes([bytes[0], bytes[1]])),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd as _;
+
+    #[test]
+    fn a_connection_over_the_loopback_has_segments_and_sends_nothing_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        client.write_all(&[7; 5000]).unwrap();
+        server.read_exact(&mut [0; 5000]).unwrap();
+        let counts = tcp_counts(client.as_fd()).unwrap();
+        assert!(counts.segment > 500, "{counts:?}");
+        assert_eq!(counts.retransmissions, 0);
+        assert_eq!(counts.timeouts.unwrap_or(0), 0);
+    }
+
+    #[test]
+    fn counters_are_where_the_kernel_puts_them_and_absent_where_it_has_none() {
+        let mut info = [0; 248];
+        info[5] = 7;
+        info[16..20].copy_from_slice(&1448_u32.to_ne_bytes());
+        info[100..104].copy_from_slice(&12_u32.to_ne_bytes());
+        info[240..242].copy_from_slice(&3_u16.to_ne_bytes());
+        let counts = TcpCounts {
+            segment: 1448,
+            timestamps: true,
+            retransmissions: 12,
+            timeouts: Some(3),
+        };
+        assert_eq!(TcpCounts::read(&info), counts);
+        let older = TcpCounts {
+            timeouts: None,
+            ..counts
+        };
+        assert_eq!(TcpCounts::read(&info[..232]), older);
+    }
+}

@@ -1,0 +1,76 @@
+//! The usual grade of the delay that load adds to a sparse flow.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A grade of added delay, with the limits that bufferbloat tests use: below 5, 30, 60, 200 and 400 ms.
+///
+/// Those tests grade the median or the mean of a round trip; results here grade the 99th percentile,
+/// since a call suffers from its late packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Grade {
+    /// Below 5 ms.
+    #[serde(rename = "A+")]
+    APlus,
+    /// Below 30 ms.
+    A,
+    /// Below 60 ms.
+    B,
+    /// Below 200 ms.
+    C,
+    /// Below 400 ms.
+    D,
+    /// 400 ms and more.
+    F,
+}
+
+impl Grade {
+    /// The grade of this many ms added.
+    pub fn of_added_ms(added: f64) -> Self {
+        match added {
+            _ if added < 5.0 => Self::APlus,
+            _ if added < 30.0 => Self::A,
+            _ if added < 60.0 => Self::B,
+            _ if added < 200.0 => Self::C,
+            _ if added < 400.0 => Self::D,
+            _ => Self::F,
+        }
+    }
+}
+
+impl fmt::Display for Grade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::APlus => "A+",
+            Self::A => "A",
+            Self::B => "B",
+            Self::C => "C",
+            Self::D => "D",
+            Self::F => "F",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grade_ends_where_bufferbloat_tests_end_it() {
+        for (added, grade) in [
+            (0.0, "A+"),
+            (4.9, "A+"),
+            (5.0, "A"),
+            (30.0, "B"),
+            (60.0, "C"),
+            (199.9, "C"),
+            (200.0, "D"),
+            (400.0, "F"),
+            (1e4, "F"),
+        ] {
+            assert_eq!(Grade::of_added_ms(added).to_string(), grade);
+            let json = serde_json::to_value(Grade::of_added_ms(added)).unwrap();
+            assert_eq!(json, grade);
+        }
+    }
+}

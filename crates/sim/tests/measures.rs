@@ -1,0 +1,97 @@
+//! What a run reports of its flows, against values that arithmetic gives.
+
+#[path = "common/flags.rs"]
+mod flags;
+
+use asymq_scenario::{Grade, Scenario, Summary};
+use asymq_sim::{RunOptions, run};
+use flags::scenario;
+
+fn summary(flags: &str) -> Summary {
+    with(flags, |_| ())
+}
+
+fn with(flags: &str, change: impl FnOnce(&mut Scenario)) -> Summary {
+    let mut scenario = scenario(&format!("--qdisc droptail --qdisc-down droptail {flags}"));
+    change(&mut scenario);
+    run(&scenario, 1, RunOptions::default()).unwrap().summary
+}
+
+#[track_caller]
+fn near(value: f64, expected: f64, relative: f64) {
+    assert!(
+        (value / expected - 1.0).abs() < relative,
+        "{value}, not {expected}"
+    );
+}
+
+#[test]
+fn a_window_of_one_packet_delivers_one_a_round_trip_and_asks_for_as_many_acks() {
+    let summary = summary("--flows-up 0 --flows-down 1 --rtt 100ms --window 1p --ack-every 1");
+    // 100 ms, 1.2 ms for 1500 bytes at 10 Mbit/s, .32 ms for 40 at 1 Mbit/s, .25 ms of access links.
+    let period = 0.10177;
+    let (up, down) = (&summary.up, &summary.down);
+    near(down.delivered, 1500.0 * 8.0 / 10e6 / period, 0.005);
+    near(down.silence_s, period, 0.001);
+    near(up.acks_per_s, 1.0 / period, 0.005);
+    near(up.bytes_per_ack, 1460.0, 0.005);
+    assert_eq!((up.delivered, down.acks_per_s), (0.0, 0.0));
+    assert_eq!((down.retransmissions, down.timeouts), (0.0, 0.0));
+    assert_eq!(summary.goodput_utility, down.delivered);
+    assert_eq!(summary.least_utilization, up.utilization);
+    assert_eq!(summary.goodput.smallest_up, None);
+    assert_eq!(summary.goodput.smallest_down, Some(1.0));
+}
+
+#[test]
+fn what_is_sent_again_is_delivered_once() {
+    // One in a hundred is lost behind the link, where it has used the link.
+    let lossy = with(
+        "--flows-up 0 --flows-down 4 --rtt 20ms --down 1mbit --tcp cubic",
+        |scenario| {
+            scenario.netem_down = Some("loss 1%".parse().unwrap());
+        },
+    );
+    let down = &lossy.down;
+    assert!(down.data > 0.98 && down.retransmissions > 20.0, "{down:?}");
+    let lost = down.lost * 1500.0 * 8.0 / 1e6 / 55.0;
+    near(down.delivered, down.data - lost, 0.003);
+    let payload: f64 = lossy.goodput.down.iter().sum();
+    near(down.delivered, payload / 1e6 * 1500.0 / 1460.0, 1e-9);
+    let sent_again: f64 = lossy
+        .flows
+        .iter()
+        .filter_map(|flow| flow.retransmissions)
+        .sum();
+    assert_eq!(down.retransmissions, sent_again);
+}
+
+#[test]
+fn a_silence_ends_with_the_next_segment_and_not_with_the_flow() {
+    // A segment of 1460 bytes a second, from 10 s to 30 s.
+    let paced = "--flow down,rtt=50ms,start=10s,stop=30s,rate=11680bit";
+    let flow = summary(paced).flows.remove(0);
+    near(flow.silence_s, 1.0, 0.001);
+    // A path that loses everything from the start is a silence of the whole window.
+    let dead = with("--flow down,rtt=50ms", |scenario| {
+        scenario.netem_down = Some("loss 100%".parse().unwrap());
+    });
+    near(dead.flows[0].silence_s, 55.0, 1e-9);
+    near(dead.down.silence_s, 55.0, 1e-9);
+    assert_eq!(dead.goodput.smallest_down, Some(0.0));
+}
+
+#[test]
+fn each_direction_has_its_own_delay_of_the_echo() {
+    // 1.25 times the uplink's rate, in packets of 1000 bytes that take 8 ms each: an echo that finds room
+    // is the last of 20.
+    let busy = summary("--flows-up 0 --flows-down 0 --buffer 20p --probe 100ms --udp up:1250kbit");
+    let (up, down) = (busy.up.sparse_ms.unwrap(), busy.down.sparse_ms.unwrap());
+    assert!((144.0..=160.0).contains(&up.p50), "{up:?}");
+    assert!(up.p99 <= 160.0 && down.p99 < 0.01, "{up:?} {down:?}");
+    assert_eq!(busy.up.sparse_grade, Some(Grade::C));
+    assert_eq!(busy.down.sparse_grade, Some(Grade::APlus));
+    assert_eq!(busy.sparse_grade, Some(Grade::C));
+    let both = busy.sparse_ms.unwrap();
+    near(both.p50, up.p50, 0.01);
+}
