@@ -29,7 +29,7 @@ pub(crate) enum Agent<V: Variant> {
     /// Constant-rate UDP in one direction.
     Udp(Cbr),
     /// A sparse echo from home.
-    Echo(Echo),
+    Echo(Box<Echo>),
     /// A source of short transfers, each of which is a conversation of its own.
     Web(Box<Web>),
 }

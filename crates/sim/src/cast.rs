@@ -73,7 +73,7 @@ pub(crate) fn conversations<V: Variant>(
         let echo = cast.echo(interval);
         cast.add(
             Source::Probe,
-            Agent::Echo(echo),
+            Agent::Echo(Box::new(echo)),
             scenario,
             (scenario.rtt.min, None),
             ECHO,
