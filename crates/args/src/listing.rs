@@ -1,6 +1,7 @@
 //! The catalog as flags and help see it.
 
 use asymq_core::catalog::{Catalog, Entry, Group, Parameter, Role, Standard, known_parameters};
+use clap::Arg;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::sync::OnceLock;
 
@@ -8,6 +9,8 @@ use std::sync::OnceLock;
 pub(crate) struct Listing {
     pub(crate) entries: Vec<&'static Entry>,
     pub(crate) parameters: Vec<Parameter>,
+    /// The flag of each parameter: several commands have them all.
+    flags: OnceLock<Vec<Arg>>,
 }
 
 static LISTING: OnceLock<Listing> = OnceLock::new();
@@ -17,12 +20,19 @@ impl Listing {
         Self {
             entries: catalog.entries(),
             parameters: known_parameters(catalog),
+            flags: OnceLock::new(),
         }
     }
 
     /// The installed catalog's, or the standard one's.
     pub(crate) fn get() -> &'static Self {
         LISTING.get_or_init(|| Self::of(&Standard))
+    }
+
+    /// The flags of all parameters, each made once by `flag`.
+    pub(crate) fn flags(&self, flag: impl Fn(&Self, Parameter) -> Arg) -> &[Arg] {
+        let made = || self.parameters.iter().map(|p| flag(self, *p)).collect();
+        self.flags.get_or_init(made)
     }
 
     pub(crate) fn of_role(&self, role: Role) -> impl Iterator<Item = &'static Entry> {

@@ -73,13 +73,7 @@ impl FromArgMatches for QdiscParams {
 
 impl Args for QdiscParams {
     fn augment_args(command: Command) -> Command {
-        let listing = Listing::get();
-        listing
-            .parameters
-            .iter()
-            .fold(command, |command, parameter| {
-                command.arg(flag(listing, *parameter))
-            })
+        command.args(Listing::get().flags(flag))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
