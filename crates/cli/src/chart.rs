@@ -2,7 +2,7 @@
 //!
 //! A self-contained SVG that follows the reader's light or dark colour scheme.
 
-use crate::output;
+use crate::{comparison, output};
 use anyhow::anyhow;
 use asymq_charts::{
     Area, BACKGROUND, Colour, DOWN, Drawn, Frame, GRID, LabelStyle, MUTED, SCALE, TEXT, UP, write,
@@ -57,10 +57,11 @@ fn alt_text(reports: &[Report]) -> String {
         .iter()
         .map(|report| {
             format!(
-                "{}: download {}, upload {}",
+                "{}: download {}, upload {}, {}",
                 asymq_args::title(&report.scenario.uplink.qdisc),
                 percent(report.mean.down.utilization),
-                percent(report.mean.up.utilization)
+                percent(report.mean.up.utilization),
+                comparison::line(report)
             )
         })
         .collect();
@@ -86,6 +87,12 @@ fn draw(root: &Area<'_>, reports: &[Report], words: &Words) -> Drawn {
             (COLUMNS[0], top + 18),
             asymq_args::title(&scenario.uplink.qdisc),
             NAME,
+        )?;
+        write(
+            root,
+            (COLUMNS[1], top + 18),
+            &comparison::line(report),
+            SUBTITLE,
         )?;
         for (left, name, rate, colour, values, mean) in [
             (

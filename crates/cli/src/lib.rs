@@ -7,6 +7,7 @@
 mod catalogs;
 mod chart;
 mod commands;
+mod comparison;
 mod driver;
 mod gateway;
 mod heading;

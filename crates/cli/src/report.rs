@@ -6,11 +6,11 @@ use crate::table::Table;
 use crate::words::span;
 use asymq_args::Defaults;
 use asymq_core::catalog::Catalog;
-use asymq_scenario::{Direction, Extent, FlowResult, Percentiles, Report, Scenario, Summary};
+use asymq_scenario::{Direction, Extent, FlowResult, Report, Scenario, Summary};
 use std::fmt::Write;
 
 /// How long and how often.
-fn runs(scenario: &Scenario) -> String {
+pub(crate) fn runs(scenario: &Scenario) -> String {
     let seeds = match scenario.runs {
         1 => format!("seed {}", scenario.seed),
         runs => format!(
@@ -204,41 +204,8 @@ fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> Strin
     table.to_string()
 }
 
-/// Several disciplines over one scenario.
-pub(crate) fn comparison(reports: &[Report], catalog: &dyn Catalog, defaults: &Defaults) -> String {
-    let Some(first) = reports.first() else {
-        return String::new();
-    };
-    let several = first.runs.len() > 1;
-    let mut text = format!(
-        "{}\n{}\n\n",
-        setting(&first.scenario, catalog, defaults),
-        runs(&first.scenario)
-    );
-    let mut table = Table::new(["", "up", "down", "utility", "sparse delay p50", "p99"]);
-    for report in reports {
-        let (mean, sd) = (&report.mean, &report.sd);
-        let delay = |of: fn(&Percentiles) -> f64| match &mean.sparse_ms {
-            Some(delay) => format!("{:.1} ms", of(delay)),
-            None => "-".to_owned(),
-        };
-        table.row([
-            report.scenario.uplink.qdisc.clone(),
-            spread(mean.up.utilization, sd.up.utilization, 3, several),
-            spread(mean.down.utilization, sd.down.utilization, 3, several),
-            spread(mean.utility, sd.utility, 3, several),
-            delay(|delay| delay.p50),
-            delay(|delay| delay.p99),
-        ]);
-    }
-    let _ = write!(
-        text,
-        "{table}\nup, down: fraction of the link in use. utility: data only, both directions; 2 would be perfect.\n"
-    );
-    text
-}
-
-fn spread(mean: f64, sd: f64, decimals: usize, several: bool) -> String {
+/// A mean, with its standard deviation where there are several runs.
+pub(crate) fn spread(mean: f64, sd: f64, decimals: usize, several: bool) -> String {
     if several {
         format!("{mean:.decimals$} ± {sd:.decimals$}")
     } else {

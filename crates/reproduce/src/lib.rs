@@ -45,7 +45,19 @@ pub const PAPERS: [(&str, &str, &str); 5] = [
     ("afvq", "ACKs-first variable-size queuing", "Park et al."),
 ];
 
-/// The papers' experiments that `select` names: `all`, a paper, or `PAPER/FIGURE`.
+/// Our own experiments, beside the papers': not part of `all`, since they take as long as those.
+pub const BEYOND: (&str, &str, &str) = (
+    "beyond",
+    "Beyond the papers",
+    "Both directions full at any asymmetry, beside what people run",
+);
+
+/// The papers, then our own.
+pub(crate) fn groups() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    PAPERS.into_iter().chain([BEYOND])
+}
+
+/// The experiments that `select` names: `all` of the papers, a paper, `beyond`, or `PAPER/FIGURE`.
 ///
 /// # Errors
 /// No experiment has this name, or (never in a tested build) a file is wrong.
@@ -64,7 +76,7 @@ pub fn experiments_in(folder: &Path, select: &str) -> Result<Vec<Experiment>, Se
         source,
     };
     let mut files = Vec::new();
-    for (paper, ..) in PAPERS {
+    for (paper, ..) in groups() {
         let Ok(entries) = std::fs::read_dir(folder.join(paper)) else {
             continue;
         };
@@ -90,10 +102,11 @@ fn choose(
 ) -> Result<Vec<Experiment>, SelectError> {
     let files: Vec<_> = files.collect();
     let mut found = Vec::new();
-    for (paper, ..) in PAPERS {
+    for (paper, ..) in groups() {
+        let all = select == "all" && paper != BEYOND.0;
         for (name, text) in &files {
             let of_paper = name.split('/').next() == Some(paper);
-            if of_paper && (select == "all" || select == paper || select == name) {
+            if of_paper && (all || select == paper || select == name) {
                 let path = format!("{folder}/{name}.toml");
                 found.push(experiment::read_text(name, Path::new(&path), text)?);
             }
@@ -103,7 +116,7 @@ fn choose(
         evidence_exists(experiment, folder, &files)?;
     }
     if found.is_empty() {
-        let papers: Vec<&str> = PAPERS.iter().map(|(paper, ..)| *paper).collect();
+        let papers: Vec<&str> = groups().map(|(paper, ..)| paper).collect();
         let names = files.iter().map(|(name, _)| name.as_str());
         let within: Vec<&str> = names
             .filter(|name| select.split('/').next() == name.split('/').next())

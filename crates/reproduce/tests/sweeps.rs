@@ -265,6 +265,35 @@ fn a_preview_keeps_the_points_that_claims_name() {
 }
 
 #[test]
+fn a_point_may_set_several_keys_under_a_name() {
+    let text = SMALL
+        .replace(
+            "\"1mbit\", \"2mbit\"]",
+            "{ name = \"1/5\", up = \"1mbit\", down = \"5mbit\", flows-up = 3 }, { name = \"4/5\", up = \"4mbit\" }]",
+        )
+        .replace("\"1mbit\" = 0.26", "\"1/5\" = 0.26")
+        .replace("@1mbit", "@1/5")
+        .replace("@2mbit", "@4/5");
+    let experiment = experiment::read_text("own/small", Path::new("small.toml"), &text).unwrap();
+    let labels: Vec<&str> = experiment
+        .points
+        .iter()
+        .map(|point| &*point.label)
+        .collect();
+    assert_eq!(labels, ["1/5", "4/5"]);
+    let set = |point: usize| {
+        let scenario = &experiment.series[0].scenarios[point];
+        (
+            scenario.up.to_string(),
+            scenario.down.to_string(),
+            scenario.flows_up,
+        )
+    };
+    assert_eq!(set(0), ("1mbit".into(), "5mbit".into(), 3));
+    assert_eq!(set(1), ("4mbit".into(), "10mbit".into(), 1));
+}
+
+#[test]
 fn a_wrong_line_is_named_with_what_to_write_instead() {
     for (from, to, expected) in [
         (
@@ -281,6 +310,16 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
             "\"2mbit\"]",
             "\"1mbit\"]",
             "small.toml:14: \"1mbit\": listed twice",
+        ),
+        (
+            "\"2mbit\"]",
+            "{ up = \"2mbit\" }]",
+            "small.toml:14: a point without a name; write { name = \"1/10\", up = \"1mbit\" }",
+        ),
+        (
+            "\"2mbit\"]",
+            "{ name = \"a\", upp = \"2mbit\" }]",
+            "small.toml:14: upp: unknown key; did you mean up?",
         ),
         (
             "set.qdisc = \"aq\"",

@@ -3,7 +3,7 @@
 use crate::catalogs::Catalogs;
 use crate::driver::{Driver, Tracks};
 use crate::words::{count, path};
-use crate::{chart, output, report};
+use crate::{chart, comparison, output};
 use asymq_args::{BadArgument, ScenarioArgs, ScenarioError, qdisc_names};
 use asymq_core::catalog::Group;
 use asymq_scenario::{Report, Scenario};
@@ -41,7 +41,9 @@ pub(crate) struct CompareArgs {
 #[derive(Debug, Serialize)]
 struct Comparison<'a> {
     format: u32,
-    reports: BTreeMap<String, &'a Report>,
+    groups: BTreeMap<&'static str, Vec<&'a str>>,
+    best: BTreeMap<&'static str, Vec<&'a str>>,
+    reports: BTreeMap<&'a str, &'a Report>,
 }
 
 /// Tells this command's defaults where they are not those of `sim` and `lab`.
@@ -128,13 +130,15 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         drop_series(&mut reports);
         output::print_json(&Comparison {
             format: 2,
+            groups: comparison::camps(&reports, catalogs.names),
+            best: comparison::best(&reports),
             reports: reports
                 .iter()
-                .map(|report| (report.scenario.uplink.qdisc.clone(), report))
+                .map(|report| (report.scenario.uplink.qdisc.as_str(), report))
                 .collect(),
         })?;
     } else {
-        output::print(&report::comparison(&reports, catalogs.names, &defaults))?;
+        output::print(&comparison::table(&reports, catalogs.names, &defaults))?;
     }
     if let Some((svg, path)) = svg {
         output::write_file(&path, &svg)?;

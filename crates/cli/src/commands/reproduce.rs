@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq reproduce aq/figure-05 --against ns2")]
 pub(crate) struct ReproduceArgs {
-    /// all, a paper (aq, acq-vaq, dcbq, sad, afvq), or PAPER/FIGURE.
+    /// all (of the papers), a paper (aq, acq-vaq, dcbq, sad, afvq), beyond, or PAPER/FIGURE.
     #[arg(value_name = "WHAT", default_value = "all")]
     what: String,
     /// Read the experiments from this folder instead of those built in.

@@ -120,8 +120,15 @@ fn compare_shows_every_discipline_and_draws_the_picture() {
     for name in ["droptail", "aq"] {
         let row = table
             .lines()
-            .find(|line| line.starts_with(&format!("{name} ")));
+            .find(|line| line.starts_with(&format!("  {name} ")));
         assert!(row.is_some(), "{table}");
+    }
+    for part in [
+        "what people run today:",
+        "the papers':",
+        "* best of its column",
+    ] {
+        assert!(table.contains(part), "{table}");
     }
     let svg = fs::read_to_string(directory.path().join("asymq-compare.svg")).unwrap();
     assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
@@ -139,6 +146,12 @@ fn compare_answers_in_json_with_a_report_per_discipline_and_no_picture() {
     let comparison: Value = serde_json::from_str(&json).unwrap();
     let reports = comparison["reports"].as_object().unwrap();
     assert_eq!(reports.len(), 2);
+    assert_eq!(comparison["groups"]["papers"], serde_json::json!(["aq"]));
+    assert_eq!(
+        comparison["groups"]["today"],
+        serde_json::json!(["droptail"])
+    );
+    assert_eq!(comparison["best"]["down"], serde_json::json!(["aq"]));
     assert_eq!(reports["aq"]["scenario"]["uplink"]["qdisc"], "aq");
     assert_eq!(reports["aq"]["scenario"]["buffer"], "100p");
     assert!(reports["droptail"]["mean"]["down"]["utilization"].is_number());

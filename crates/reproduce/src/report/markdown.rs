@@ -1,9 +1,9 @@
 //! The summary that is committed to `docs/`.
 
 use super::verdict::{counts, reason};
-use crate::PAPERS;
 use crate::experiment::Measure;
 use crate::expression::{Answer, Relation};
+use crate::groups;
 use crate::outcome::{Outcome, number};
 use crate::report::check::with_interval;
 use crate::verdict::{Check, Finding, Verdict};
@@ -42,7 +42,7 @@ pub fn summary(outcomes: &[Outcome], preview: bool) -> String {
         text.numbers(outcome);
         text.claims([&(*outcome, findings.clone())].into_iter());
     }
-    for (paper, name, authors) in PAPERS {
+    for (paper, name, authors) in groups() {
         let mut mine = findings
             .iter()
             .filter(|(o, _)| o.experiment.paper() == paper)

@@ -4,7 +4,7 @@ use super::check::{Extent, claim};
 use super::contents::{Found, contents, filter, filter_rules};
 use super::section::section;
 use super::verdict::meaning;
-use crate::PAPERS;
+use crate::groups as known_groups;
 use crate::outcome::Outcome;
 use crate::verdict::Verdict;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -96,7 +96,7 @@ pub(super) fn groups<'a>(
     outcomes: impl Iterator<Item = &'a Outcome> + Clone,
 ) -> Vec<(&'static str, &'static str, &'static str)> {
     let own = ("own", "Experiments", "");
-    let all = PAPERS.into_iter().chain([own]);
+    let all = known_groups().chain([own]);
     let has = |paper: &str| outcomes.clone().any(|o| o.experiment.paper() == paper);
     all.filter(|(paper, ..)| has(paper)).collect()
 }

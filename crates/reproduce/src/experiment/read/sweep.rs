@@ -9,6 +9,8 @@ use std::collections::HashSet;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+const UNNAMED: &str = "a point without a name; write { name = \"1/10\", up = \"1mbit\" }";
+
 impl Reader<'_> {
     /// The settings of each value, per axis.
     pub(super) fn axes(&self, file: &File, table: &DeTable<'_>) -> Read<Vec<Vec<ScenarioArgs>>> {
@@ -22,14 +24,35 @@ impl Reader<'_> {
             }
             let mut seen = HashSet::new();
             let setting = |(value, label): (&Spanned<DeValue<'_>>, &toml::Value)| {
-                if !seen.insert(label.to_string()) {
-                    let message = format!("{label}: listed twice");
-                    return Err(self.at(value.span().start, message));
+                let wrong = |message| Err(self.at(value.span().start, message));
+                let name = match label {
+                    toml::Value::Table(settings) => match settings.get("name") {
+                        Some(toml::Value::String(name)) => format!("{name:?}"),
+                        _ => return wrong(UNNAMED.into()),
+                    },
+                    label => label.to_string(),
+                };
+                if !seen.insert(name.clone()) {
+                    return wrong(format!("{name}: listed twice"));
                 }
                 let mut args = ScenarioArgs::default();
-                for key in axis.get_ref().key.list() {
+                let mut set = |key: &str, value: &Spanned<DeValue<'_>>| {
                     let one = ScenarioArgs::from_entry(key, value).map_err(|e| self.key(e))?;
-                    args = one.or(args);
+                    args = one.or(std::mem::take(&mut args));
+                    Ok(())
+                };
+                match value.get_ref() {
+                    DeValue::Table(settings) => {
+                        let keys = settings.iter().filter(|(key, _)| key.get_ref() != "name");
+                        for (key, value) in keys {
+                            set(key.get_ref(), value)?;
+                        }
+                    }
+                    _ => {
+                        for key in axis.get_ref().key.list() {
+                            set(key, value)?;
+                        }
+                    }
                 }
                 Ok(args)
             };
@@ -46,6 +69,7 @@ impl Reader<'_> {
 fn text_of(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => text.clone(),
+        toml::Value::Table(settings) => settings.get("name").map_or(String::new(), text_of),
         other => other.to_string(),
     }
 }
