@@ -328,7 +328,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("1.500 ") && text.contains("470.0 ms F  "),
+            text.contains("1.500 ") && text.contains("470.0 ms F\n"),
             "{text}"
         );
     }
