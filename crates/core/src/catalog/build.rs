@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::entry::{Entry, Role};
 use super::parts::{PARTS, size_of_classifier};
-use super::{BoxedQueue, Catalog, StartedController, disciplines, peers};
+use super::{BoxedQueue, Catalog, StartedController, asymq, disciplines, peers};
 use crate::control::{
     AckLimit, AqController, AqParams, BeyondLimit, DataPerAck, DownloadMeter, Gradient,
     GradientParams, Utility,
@@ -11,7 +11,7 @@ use crate::control::{
 use crate::decide::aqm::{Aqm, Red, RedParams, Step};
 use crate::decide::classify::Classifier;
 use crate::decide::service::{
-    AckCredit, AcksFirst, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin, Service,
+    AckCredit, AcksFirst, CreditPer, DueFirst, InOrder, MadeUp, PacedShares, RoundRobin, Service,
     WeightedBytes,
 };
 use crate::hold::{AckFilter, BuildError, Fifo, FilterBounds, FlowQueues, Survivor};
@@ -27,10 +27,12 @@ pub struct Standard;
 impl Catalog for Standard {
     fn entries(&self) -> Vec<&'static Entry> {
         let peers = [peers::DISCIPLINES, peers::PARTS].into_iter().flatten();
+        let own = core::iter::once(&asymq::DISCIPLINE).chain(asymq::PARTS);
         disciplines::DISCIPLINES
             .iter()
             .chain(PARTS)
             .chain(peers)
+            .chain(own)
             .collect()
     }
 
@@ -40,10 +42,6 @@ impl Catalog for Standard {
         config: &Config,
         limit: Limit,
     ) -> Result<BoxedQueue<P>, BuildError> {
-        let max_stretch = || match config.text("max-stretch")? {
-            "none" => Ok(u32::MAX),
-            _ => bytes(config, "max-stretch"),
-        };
         let max_gap = || match config.text("max-gap")? {
             "none" => Ok(Duration::MAX),
             _ => config.get("max-gap"),
@@ -52,20 +50,20 @@ impl Catalog for Standard {
             "fifo" => Box::new(Fifo::new(limit)?),
             "af" => {
                 let bounds = FilterBounds {
-                    max_stretch: max_stretch()?,
+                    max_stretch: max_stretch(config)?,
                     max_gap: max_gap()?,
                 };
                 Box::new(AckFilter::new(Survivor::AtTail, bounds, limit)?)
             }
             "sad" => {
                 let bounds = FilterBounds {
-                    max_stretch: max_stretch()?,
+                    max_stretch: max_stretch(config)?,
                     max_gap: Duration::MAX,
                 };
                 Box::new(AckFilter::new(Survivor::InSlot, bounds, limit)?)
             }
             "fq" => Box::new(FlowQueues::new(limit)?),
-            _ => return peers::queue(role, config, limit),
+            _ => return asymq::queue(role, config, limit),
         })
     }
 
@@ -115,6 +113,7 @@ impl Catalog for Standard {
                 };
                 Box::new(PacedShares::new(config.link, data_share(config)?, made_up))
             }
+            "due-first" => Box::new(DueFirst::default()),
             "vaq" => {
                 let per = match config.text("credit")? {
                     "segment" => CreditPer::Segment(bytes(config, "data-size")?),
@@ -152,6 +151,7 @@ impl Catalog for Standard {
                 };
                 (Box::new(AckLimit::new(max_acks)), None)
             }
+            "ack-need" => asymq::controller(config)?,
             _ => return Err(config.unknown("controller")),
         }))
     }
@@ -160,6 +160,14 @@ impl Catalog for Standard {
 pub(super) fn bytes(config: &Config, name: &str) -> Result<u32, BuildError> {
     let Bytes(bytes) = config.get(name)?;
     Ok(bytes.min(u64::from(u32::MAX)) as u32)
+}
+
+/// Bytes that filtering may leave between two ACKs.
+pub(super) fn max_stretch(config: &Config) -> Result<u32, BuildError> {
+    match config.text("max-stretch")? {
+        "none" => Ok(u32::MAX),
+        _ => bytes(config, "max-stretch"),
+    }
 }
 
 /// Data's share. A controller that moves it starts with one of its own.

@@ -4,6 +4,7 @@
 //! here, so that nothing can be forgotten. A discipline from elsewhere joins by a [`Catalog`] of its
 //! own that answers for its names and hands the others to [`Standard`]; `docs/extending.md` shows it.
 
+mod asymq;
 mod build;
 mod compose;
 mod config;

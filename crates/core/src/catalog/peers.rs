@@ -105,7 +105,7 @@ const DIFFSERV: Parameter = Parameter {
     default: Default::Text("diffserv3"),
 };
 
-const ISOLATION: Parameter = Parameter {
+pub(super) const ISOLATION: Parameter = Parameter {
     name: "isolation",
     help: "Between whom CAKE divides a tin",
     kind: Kind::Words(&[
@@ -297,22 +297,28 @@ fn cake_params(config: &Config) -> Result<CakeParams, BuildError> {
             "diffserv8" => Diffserv::Eight,
             _ => return Err(config.unknown("diffserv")),
         },
-        isolation: match config.text("isolation")? {
-            "flowblind" => Isolation::FlowBlind,
-            "srchost" => Isolation::SrcHost,
-            "dsthost" => Isolation::DstHost,
-            "hosts" => Isolation::Hosts,
-            "flows" => Isolation::Flows,
-            "dual-srchost" => Isolation::DualSrcHost,
-            "dual-dsthost" => Isolation::DualDstHost,
-            "triple-isolate" => Isolation::Triple,
-            _ => return Err(config.unknown("isolation")),
-        },
+        isolation: isolation(config)?,
         ack_filter: match config.text("ack-filter")? {
             "ack-filter" => Some(CakeAckFilter::Conservative),
             "ack-filter-aggressive" => Some(CakeAckFilter::Aggressive),
             _ => None,
         },
         memory_limit,
+        bulk_limit: None,
+    })
+}
+
+/// Between whom CAKE's queues are divided.
+pub(super) fn isolation(config: &Config) -> Result<Isolation, BuildError> {
+    Ok(match config.text("isolation")? {
+        "flowblind" => Isolation::FlowBlind,
+        "srchost" => Isolation::SrcHost,
+        "dsthost" => Isolation::DstHost,
+        "hosts" => Isolation::Hosts,
+        "flows" => Isolation::Flows,
+        "dual-srchost" => Isolation::DualSrcHost,
+        "dual-dsthost" => Isolation::DualDstHost,
+        "triple-isolate" => Isolation::Triple,
+        _ => return Err(config.unknown("isolation")),
     })
 }

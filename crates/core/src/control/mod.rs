@@ -5,9 +5,11 @@
 
 pub mod ack_limit;
 pub mod aq;
+pub mod downlink;
 pub mod gradient;
 pub mod model;
 
 pub use ack_limit::AckLimit;
 pub use aq::{AqController, AqParams, BeyondLimit, DataPerAck};
+pub use downlink::{AckNeed, AckNeedParams};
 pub use gradient::{DownloadMeter, Gradient, GradientParams, Utility};

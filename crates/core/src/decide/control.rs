@@ -137,4 +137,8 @@ pub struct Settings {
     pub data_limit: Option<Limit>,
     /// The sojourn time that an AQM aims at.
     pub target: Option<Duration>,
+    /// How long an ACK may wait for a later one.
+    pub ack_wait: Option<Duration>,
+    /// Acknowledged bytes of a flow for which it waits no longer.
+    pub ack_bytes: Option<u32>,
 }

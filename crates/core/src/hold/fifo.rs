@@ -90,6 +90,7 @@ impl<P: Packet> Queue<P> for Fifo<P> {
         Some(Head {
             ticket: *ticket,
             len: packet.header().len,
+            due: Instant::ZERO,
         })
     }
 

@@ -1,13 +1,15 @@
-//! An ACK queue that filters ACKs which a later one makes redundant: AF and SAD.
+//! An ACK queue that filters ACKs which a later one makes redundant: AF, SAD, and slots that wait.
 
+use super::ack_wait::AckWait;
 use super::capacity::{BuildError, capacity};
 use super::flow_table::{FlowTable, Slot};
 use super::queue::Queue;
 use super::slab::{List, Place, Slab};
 use crate::decide::ack::{AckInfo, MAX_SACK_RANGES, SackRange, before};
+use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::packet::{Flow, Packet};
-use crate::qdisc::{Backlog, Reason, Sink};
+use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
 use crate::units::{Duration, Instant, Limit};
 
 /// Which place in the queue the surviving ACK has. The survivor is always the later packet, whole.
@@ -67,6 +69,8 @@ struct Queued<P> {
     slot: Option<Slot>,
     /// Counted by the sender: the first of a run of duplicates and three of them.
     protected: bool,
+    /// When it came to wait for a later one, if it does.
+    held_since: Option<Instant>,
     /// The places before and after this one of the same flow.
     previous: Place,
     following: Place,
@@ -139,7 +143,7 @@ impl Sent {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct FlowState {
+pub(super) struct FlowState {
     /// The flow's last place in the queue.
     tail: Place,
     /// The newest ACK that joined, and how often its number was repeated.
@@ -149,6 +153,10 @@ struct FlowState {
     accecn: bool,
     /// Of the last ACK that left; of the flow's first until one has.
     last_sent: Sent,
+    /// Its last places, whose ACKs wait for later ones.
+    pub(super) held: u8,
+    /// Bytes acknowledged by what left, as far as they count.
+    pub(super) acked: u32,
 }
 
 impl FlowState {
@@ -165,6 +173,20 @@ impl FlowState {
         repeats.then_some(place)
     }
 
+    /// What the sender knows by the last ACK that left.
+    pub(super) fn last_known(&self) -> (u32, &[SackRange]) {
+        (self.last_sent.ack, self.last_sent.ranges())
+    }
+
+    /// An ACK leaves.
+    fn sends(&mut self, info: &AckInfo, arrival: Instant) {
+        let bytes = info.ack.wrapping_sub(self.last_sent.ack);
+        if (bytes as i32) > 0 {
+            self.acked = self.acked.saturating_add(bytes);
+        }
+        self.last_sent.set(info, arrival);
+    }
+
     /// A flow with ACKs waiting is not forgotten.
     fn last_used(&self) -> Option<u64> {
         (self.tail == Place::NONE).then_some(self.last_sent.arrival.as_nanos())
@@ -175,7 +197,11 @@ impl FlowState {
 #[derive(Clone, Debug)]
 pub struct AckFilter<P> {
     slab: Slab<Queued<P>>,
+    /// What leaves as soon as it can.
     order: List,
+    /// What waits for later ACKs, the oldest wait first. None of a flow's is before it in `order`.
+    held: List,
+    wait: Option<AckWait>,
     flows: FlowTable<FlowState>,
     survivor: Survivor,
     bounds: FilterBounds,
@@ -192,11 +218,24 @@ impl<P: Packet> AckFilter<P> {
         Ok(Self {
             slab: Slab::new(capacity(limit)?)?,
             order: List::EMPTY,
+            held: List::EMPTY,
+            wait: None,
             flows: FlowTable::new(MAX_FLOWS)?,
             survivor,
             bounds,
             limit,
             backlog: Backlog::default(),
+        })
+    }
+
+    /// Slots whose ACKs wait for later ones.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn waiting(wait: AckWait, bounds: FilterBounds, limit: Limit) -> Result<Self, BuildError> {
+        Ok(Self {
+            wait: Some(wait),
+            ..Self::new(Survivor::InSlot, bounds, limit)?
         })
     }
 
@@ -223,6 +262,8 @@ impl<P: Packet> AckFilter<P> {
             duplicates: 0,
             accecn: false,
             last_sent: Sent::new(info, arrival),
+            held: 0,
+            acked: 0,
         };
         self.flows.find_or_insert(flow, FlowState::last_used, new)
     }
@@ -298,6 +339,53 @@ impl<P: Packet> AckFilter<P> {
         }
     }
 
+    /// When an ACK that joins its flow starts to wait; `None` if it does not.
+    #[inline]
+    fn held_since(
+        &self,
+        now: Instant,
+        slot: Option<Slot>,
+        info: Option<&AckInfo>,
+        repeats: bool,
+    ) -> Option<Instant> {
+        let wait = self.wait.as_ref()?;
+        let state = self.flows.get(slot?)?;
+        wait.lets_wait(state, state.held, info?, repeats)
+            .then_some(now)
+    }
+
+    /// Lets a flow's ACKs wait no longer.
+    fn release(&mut self, slot: Slot) {
+        let Some(state) = self.flows.get_mut(slot) else {
+            return;
+        };
+        let held = core::mem::take(&mut state.held);
+        let mut place = state.tail;
+        for _ in 1..held {
+            place = self.slab.get(place).map_or(Place::NONE, |q| q.previous);
+        }
+        for _ in 0..held {
+            self.slab.transfer(&mut self.held, &mut self.order, place);
+            let Some(queued) = self.slab.get_mut(place) else {
+                return;
+            };
+            queued.held_since = None;
+            place = queued.following;
+        }
+    }
+
+    /// The same if the ACK that took its slot may not wait.
+    fn release_if_due(&mut self, slot: Slot, info: &AckInfo, repeats: bool) {
+        let (Some(wait), Some(state)) = (&self.wait, self.flows.get(slot)) else {
+            return;
+        };
+        if let Some(others) = state.held.checked_sub(1)
+            && !wait.lets_wait(state, others, info, repeats)
+        {
+            self.release(slot);
+        }
+    }
+
     /// Appends a packet; gives it back if there is no place.
     #[inline]
     fn append(
@@ -306,7 +394,11 @@ impl<P: Packet> AckFilter<P> {
         ticket: u64,
         info: Option<AckInfo>,
         (slot, protected): (Option<Slot>, bool),
+        held_since: Option<Instant>,
     ) -> Result<(), P> {
+        if let (None, Some(slot)) = (held_since, slot) {
+            self.release(slot);
+        }
         let len = packet.header().len;
         let state = slot.and_then(|slot| self.flows.get_mut(slot));
         let previous = state.as_ref().map_or(Place::NONE, |state| state.tail);
@@ -316,16 +408,22 @@ impl<P: Packet> AckFilter<P> {
             info,
             slot,
             protected,
+            held_since,
             previous,
             following: Place::NONE,
         };
-        let place = match self.slab.push_back(&mut self.order, queued) {
+        let list = match held_since {
+            None => &mut self.order,
+            Some(_) => &mut self.held,
+        };
+        let place = match self.slab.push_back(list, queued) {
             Ok(place) => place,
             Err(queued) => return Err(queued.packet),
         };
         self.backlog.join(len);
         if let Some(state) = state {
             state.tail = place;
+            state.held += u8::from(held_since.is_some());
         }
         if let Some(previous) = self.slab.get_mut(previous) {
             previous.following = place;
@@ -381,6 +479,7 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
                 if self.survivor == Survivor::InSlot {
                     self.note(slot, newer, duplicates);
                     self.replace(now, older, packet, (*newer, protected), sink);
+                    self.release_if_due(slot, newer, duplicates.is_some());
                     return;
                 }
                 self.filter(now, slot, older, sink);
@@ -395,8 +494,13 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
         if admitted && let (Some(newer), Some(slot)) = (&info, slot) {
             self.note(slot, newer, duplicates);
         }
+        let repeats = duplicates.is_some();
         let refused = match admitted {
-            true => self.append(packet, ticket, info, (slot, protected)).err(),
+            true => {
+                let held_since = self.held_since(now, slot, info.as_ref(), repeats);
+                self.append(packet, ticket, info, (slot, protected), held_since)
+                    .err()
+            }
             false => Some(packet),
         };
         if let Some(packet) = refused {
@@ -410,7 +514,9 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
     }
 
     fn drain(&mut self) -> Option<P> {
-        let head = self.order.head();
+        let is_held = self.order.is_empty();
+        let list = if is_held { &self.held } else { &self.order };
+        let head = list.head();
         // What the flow needs is read in place: the packet alone is moved out.
         let queued = self.slab.get(head)?;
         let header = queued.packet.header();
@@ -419,24 +525,35 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
             if state.tail == head {
                 state.tail = Place::NONE;
             }
+            state.held -= u8::from(is_held);
             if let Some(info) = &queued.info {
-                state.last_sent.set(info, header.arrival);
+                state.sends(info, header.arrival);
             }
         }
         let following = queued.following;
         if let Some(following) = self.slab.get_mut(following) {
             following.previous = Place::NONE;
         }
-        let queued = self.slab.remove(&mut self.order, head)?;
+        let list = match is_held {
+            true => &mut self.held,
+            false => &mut self.order,
+        };
+        let queued = self.slab.remove(list, head)?;
         Some(queued.packet)
     }
 
     #[inline]
     fn head(&mut self) -> Option<Head> {
-        let queued = self.slab.get(self.order.head())?;
+        let ready = self.slab.get(self.order.head());
+        let queued = ready.or_else(|| self.slab.get(self.held.head()))?;
+        let due = match (&self.wait, queued.held_since) {
+            (Some(wait), Some(since)) => since + wait.time,
+            _ => Instant::ZERO,
+        };
         Some(Head {
             ticket: queued.ticket,
             len: queued.packet.header().len,
+            due,
         })
     }
 
@@ -451,5 +568,18 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
 
     fn set_limit(&mut self, limit: Limit) {
         self.limit = limit;
+    }
+
+    fn tune(&mut self, settings: &Settings) {
+        if let Some(wait) = &mut self.wait {
+            wait.tune(settings);
+        }
+    }
+
+    fn probe(&self, show: &mut Probe<'_>) {
+        if let Some(wait) = &self.wait {
+            show("ack_wait", Reading::Time(wait.time));
+            show("ack_bytes", Reading::Count(wait.bytes.into()));
+        }
     }
 }

@@ -185,6 +185,7 @@ impl<P: Packet> Queue<P> for FlowQueues<P> {
         Some(Head {
             ticket: *ticket,
             len: packet.header().len,
+            due: Instant::ZERO,
         })
     }
 

@@ -11,6 +11,7 @@
 //! | a discipline, its transmitter and its counters | [`Egress`] |
 //! | ACK regeneration beyond the slow link | [`Regenerator`] |
 
+mod ack_wait;
 mod acked_bytes;
 mod cake;
 mod capacity;
@@ -34,8 +35,9 @@ mod rounds;
 mod slab;
 mod transmitter;
 
+pub use ack_wait::AckWait;
 pub use acked_bytes::AckedBytes;
-pub use cake::{Cake, CakeAckFilter, CakeParams, Diffserv, Isolation};
+pub use cake::{BulkLimit, Cake, CakeAckFilter, CakeParams, Diffserv, Isolation};
 pub use capacity::{BuildError, MAX_PACKETS, capacity};
 pub use codel::CodelQueue;
 pub use drop_tail::DropTail;

@@ -6,7 +6,7 @@ use super::slab::{List, Place, Slab};
 use crate::decide::service::Head;
 use crate::packet::Packet;
 use crate::qdisc::Backlog;
-use crate::units::Limit;
+use crate::units::{Instant, Limit};
 use alloc::boxed::Box;
 
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +93,7 @@ impl<P: Packet> NumberedQueues<P> {
         Some(Head {
             ticket: *ticket,
             len: packet.header().len,
+            due: Instant::ZERO,
         })
     }
 

@@ -133,6 +133,29 @@ impl<T> Slab<T> {
         let (previous, next) = (node.previous, node.next);
         node.next = free;
         self.free = place;
+        self.join(list, previous, next);
+        Some(value)
+    }
+
+    /// Moves a value to the end of another list; it keeps its place.
+    #[inline]
+    pub fn transfer(&mut self, from: &mut List, to: &mut List, place: Place) {
+        let Some(node) = self.node(place) else {
+            return;
+        };
+        let (previous, next) = (node.previous, node.next);
+        (node.previous, node.next) = (to.tail, Place::NONE);
+        self.join(from, previous, next);
+        match self.node(to.tail) {
+            Some(tail) => tail.next = place,
+            None => to.head = place,
+        }
+        to.tail = place;
+    }
+
+    /// Makes two places neighbours, or ends of the list where they are none.
+    #[inline]
+    fn join(&mut self, list: &mut List, previous: Place, next: Place) {
         match self.node(previous) {
             Some(node) => node.next = next,
             None => list.head = next,
@@ -141,7 +164,6 @@ impl<T> Slab<T> {
             Some(node) => node.previous = previous,
             None => list.tail = previous,
         }
-        Some(value)
     }
 
     /// Takes a list's first value.
@@ -174,6 +196,22 @@ mod tests {
         slab.push_back(&mut list, 7).unwrap();
         assert_eq!(drain(&mut slab, &mut list), [1, 3, 4, 6, 7]);
         assert!(list.is_empty());
+    }
+
+    #[test]
+    fn what_moves_to_another_list_keeps_its_place_and_goes_last() {
+        let (mut slab, mut lists) = (Slab::new(6).unwrap(), [List::EMPTY; 2]);
+        let [from, to] = &mut lists;
+        let places: Vec<Place> = (0..6)
+            .map(|value| slab.push_back(from, value).unwrap())
+            .collect();
+        for moved in [2, 5, 0] {
+            slab.transfer(from, to, places[moved]);
+            assert_eq!(slab.get(places[moved]), Some(&(moved as u32)));
+        }
+        assert_eq!(slab.remove(to, places[5]), Some(5));
+        assert_eq!(drain(&mut slab, to), [2, 0]);
+        assert_eq!(drain(&mut slab, from), [1, 3, 4]);
     }
 
     #[test]

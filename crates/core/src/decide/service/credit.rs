@@ -144,7 +144,13 @@ mod tests {
 
     #[test]
     fn data_spends_whether_an_ack_waits_or_not_and_leaves_on_credit_or_alone() {
-        let head = |len| Some(Head { ticket: 0, len });
+        let head = |len| {
+            Some(Head {
+                ticket: 0,
+                len,
+                due: Instant::ZERO,
+            })
+        };
         for contended in [false, true] {
             let mut credit = credit(CreditPer::Payload);
             credit.earn(20_000);

@@ -2,6 +2,7 @@
 
 mod acks_first;
 mod credit;
+mod due_first;
 mod in_order;
 mod paced;
 mod round_robin;
@@ -9,6 +10,7 @@ mod weighted;
 
 pub use acks_first::AcksFirst;
 pub use credit::{AckCredit, CreditPer};
+pub use due_first::DueFirst;
 pub use in_order::InOrder;
 pub use paced::{MadeUp, PacedShares};
 pub use round_robin::RoundRobin;
@@ -69,6 +71,9 @@ pub struct Head {
     pub ticket: u64,
     /// Its bytes as charged to the link.
     pub len: u32,
+    /// When it should leave at the latest: [`Instant::ZERO`] for at once. A queue that does not say
+    /// has no packets that may wait.
+    pub due: Instant,
 }
 
 /// What both classes would send next.

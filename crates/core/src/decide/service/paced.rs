@@ -135,7 +135,11 @@ mod tests {
     use crate::decide::service::Head;
 
     fn heads(ack: bool, data: bool) -> Heads {
-        let head = Head { ticket: 0, len: 0 };
+        let head = Head {
+            ticket: 0,
+            len: 0,
+            due: Instant::ZERO,
+        };
         Heads {
             ack: ack.then_some(head),
             data: data.then_some(head),

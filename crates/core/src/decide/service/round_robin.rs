@@ -59,7 +59,13 @@ mod tests {
     /// ACKs and data packets of 1000 that are served when both always wait.
     fn served(data_share: Share) -> [u32; 2] {
         let mut service = RoundRobin::new(data_share);
-        let head = |len| Some(Head { ticket: 0, len });
+        let head = |len| {
+            Some(Head {
+                ticket: 0,
+                len,
+                due: Instant::ZERO,
+            })
+        };
         let heads = Heads {
             ack: head(40),
             data: head(1500),

@@ -111,7 +111,11 @@ mod tests {
     use crate::decide::service::Head;
 
     fn next(service: &mut WeightedBytes, ack: Option<u32>, data: Option<u32>) -> Class {
-        let head = |len| Head { ticket: 0, len };
+        let head = |len| Head {
+            ticket: 0,
+            len,
+            due: Instant::ZERO,
+        };
         let heads = Heads {
             ack: ack.map(head),
             data: data.map(head),

@@ -42,6 +42,19 @@ pub struct CakeParams {
     pub ack_filter: Option<CakeAckFilter>,
     /// Bytes that may wait in all queues.
     pub memory_limit: u64,
+    /// What bounds the queues instead of COBALT.
+    pub bulk_limit: Option<BulkLimit>,
+}
+
+/// How much of long-lived flows may wait where no AQM shortens their queues. Beyond, the longest
+/// queue drops its oldest packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BulkLimit {
+    /// Bytes for all of them.
+    pub bytes: u64,
+    /// Bytes for each of them, where that is more: of a few packets less is lost and found again
+    /// than sent.
+    pub per_flow: u64,
 }
 
 /// The lists of each tin's flows.
@@ -132,7 +145,15 @@ impl<P: Packet> Cake<P> {
     }
 
     fn is_full(&self, room: bool) -> bool {
-        !room || self.queues.exceeds(self.limit, self.params.memory_limit)
+        let memory_limit = match self.params.bulk_limit {
+            Some(limit) => {
+                let flows = self.tins.iter().map(|tin| u64::from(tin.bulk)).sum();
+                let of_flows = limit.per_flow.saturating_mul(flows);
+                limit.bytes.max(of_flows).min(self.params.memory_limit)
+            }
+            None => self.params.memory_limit,
+        };
+        !room || self.queues.exceeds(self.limit, memory_limit)
     }
 
     /// Drops the oldest packet of the longest queue; `false` if nothing waits.
@@ -201,6 +222,37 @@ impl<P: Packet> Cake<P> {
             .or_else(|| first(DECAYING))
     }
 
+    /// The flow whose turn it is and that may send in it, were something there.
+    fn turn(&mut self, tin: u32, decays: &mut bool, passes: &mut u32) -> Option<u32> {
+        loop {
+            let number = self.flow(tin, *decays)?;
+            *decays = false;
+            if self.flows.get(number)?.deficit > 0 {
+                return Some(number);
+            }
+            *passes += 1;
+            if *passes == MAX_PASSES {
+                self.skip_rounds(tin);
+            }
+            self.passes(number)?;
+        }
+    }
+
+    /// The same of a flow that has something, where no AQM can take it.
+    fn next_flow(&mut self) -> Option<u32> {
+        let (mut decays, mut passes) = (false, 0);
+        loop {
+            if self.queues.backlog().packets == 0 {
+                return None;
+            }
+            let number = self.turn(0, &mut decays, &mut passes)?;
+            if !self.queues.is_empty(number) {
+                return Some(number);
+            }
+            self.pause(Instant::ZERO, number)?;
+        }
+    }
+
     /// A flow that has sent more than its quantum passes its turn on.
     fn passes(&mut self, number: u32) -> Option<()> {
         if self.flows.get(number)?.round == Round::Sparse {
@@ -235,10 +287,11 @@ impl<P: Packet> Cake<P> {
     /// A flow had nothing to send in its turn: it leaves the rounds when its COBALT is at rest.
     fn pause(&mut self, now: Instant, number: u32) -> Option<()> {
         let params = self.tin_mut(number)?.cobalt;
+        let has_cobalt = self.params.bulk_limit.is_none();
         let flow = self.flows.get_mut(number)?;
         flow.cobalt.queue_empty(&params, now);
         let was = flow.round;
-        if flow.cobalt.is_at_rest(now) {
+        if !has_cobalt || flow.cobalt.is_at_rest(now) {
             flow.round = Round::None;
             self.rounds.leave(number);
         } else {
@@ -259,6 +312,11 @@ impl<P: Packet> Cake<P> {
 
     /// The next packet of a flow that COBALT lets through. The last of a queue is marked at most.
     fn send(&mut self, now: Instant, number: u32, sink: &mut dyn Sink<P>) -> Option<P> {
+        if self.params.bulk_limit.is_some() {
+            let packet = self.take(number)?;
+            self.flows.get_mut(number)?.deficit -= i64::from(packet.header().len);
+            return Some(packet);
+        }
         let params = self.tin_mut(number)?.cobalt;
         for drops in 0.. {
             let mut packet = self.take(number)?;
@@ -349,18 +407,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
                 return None;
             }
             let tin = self.tin(now)?;
-            let number = loop {
-                let number = self.flow(tin, decays)?;
-                decays = false;
-                if self.flows.get(number)?.deficit > 0 {
-                    break number;
-                }
-                passes += 1;
-                if passes == MAX_PASSES {
-                    self.skip_rounds(tin);
-                }
-                self.passes(number)?;
-            };
+            let number = self.turn(tin, &mut decays, &mut passes)?;
             if let Some(packet) = self.send(now, number, sink) {
                 self.tin_mut(number)?.charge(now, packet.header().len);
                 return Some(packet);
@@ -370,12 +417,25 @@ impl<P: Packet> Queue<P> for Cake<P> {
     }
 
     fn drain(&mut self) -> Option<P> {
-        let number = self.any_flow()?;
+        let number = match self.params.bulk_limit {
+            Some(_) => self.next_flow()?,
+            None => self.any_flow()?,
+        };
         self.take(number)
     }
 
+    /// Without an AQM it is what leaves next, and a bulk flow's may wait.
     fn head(&mut self) -> Option<Head> {
-        self.queues.head(self.any_flow()?)
+        if self.params.bulk_limit.is_none() {
+            return self.queues.head(self.any_flow()?);
+        }
+        let number = self.next_flow()?;
+        let due = match self.flows.get(number)?.round {
+            Round::Sparse => Instant::ZERO,
+            _ => Instant::MAX,
+        };
+        let head = self.queues.head(number)?;
+        Some(Head { due, ..head })
     }
 
     fn backlog(&self) -> Backlog {
@@ -435,6 +495,7 @@ mod tests {
             isolation,
             ack_filter: None,
             memory_limit: 1 << 30,
+            bulk_limit: None,
         };
         Cake::new(params, Limit::Packets(20_000)).unwrap()
     }

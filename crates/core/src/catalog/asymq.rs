@@ -1,0 +1,211 @@
+//! asymq's own discipline and its parts.
+
+use super::build::bytes;
+use super::config::Config;
+use super::entry::{Entry, Group, Role};
+use super::parameter::{Default, Kind, Parameter};
+use super::{BoxedQueue, StartedController, parts, peers};
+use crate::control::{AckNeed, AckNeedParams};
+use crate::hold::{
+    AckFilter, AckWait, BuildError, BulkLimit, Cake, CakeParams, Diffserv, FilterBounds,
+};
+use crate::packet::Packet;
+use crate::units::{Duration, Limit};
+use alloc::boxed::Box;
+
+const ACK_WAIT: Parameter = Parameter {
+    name: "ack-wait",
+    help: "How long an ACK waits at most for a later one while data goes first",
+    kind: Kind::Time,
+    default: Default::Text("20ms"),
+};
+
+const ACK_SEGMENTS: Parameter = Parameter {
+    name: "ack-segments",
+    help: "Segments that an ACK stands for at most, for each ms of its wait",
+    kind: Kind::Number(0.0, 1000.0),
+    default: Default::Text("0.32"),
+};
+
+const HELD_ACKS: Parameter = Parameter {
+    name: "held-acks",
+    help: "ACKs of a flow that wait while none of them stands for another",
+    kind: Kind::Number(0.0, 8.0),
+    default: Default::Text("4"),
+};
+
+const RAMP: Parameter = Parameter {
+    name: "ack-ramp",
+    help: "Bytes at the start of a download whose ACKs do not wait",
+    kind: Kind::Size(0, 1 << 30),
+    default: Default::Text("150000b"),
+};
+
+const BULK_LIMIT: Parameter = Parameter {
+    name: "bulk-limit",
+    help: "Time that packets of long-lived flows may wait at the link's rate",
+    kind: Kind::Time,
+    default: Default::Text("200ms"),
+};
+
+const FLOW_LIMIT: Parameter = Parameter {
+    name: "flow-limit",
+    help: "Bytes that each long-lived flow may have waiting all the same",
+    kind: Kind::Size(0, 1 << 30),
+    default: Default::Text("6000b"),
+};
+
+const MIN_WAIT: Parameter = Parameter {
+    name: "min-ack-wait",
+    help: "Least wait that the controller sets",
+    kind: Kind::Time,
+    default: Default::Text("8ms"),
+};
+
+const MAX_WAIT: Parameter = Parameter {
+    name: "max-ack-wait",
+    help: "Longest wait that the controller sets",
+    kind: Kind::Time,
+    default: Default::Text("50ms"),
+};
+
+const FULL: Parameter = Parameter {
+    name: "downlink-full",
+    help: "Use of the downlink from which on ACKs wait longer",
+    kind: Kind::Number(0.0, 1.0),
+    default: Default::Text("0.98"),
+};
+
+const GAIN: Parameter = Parameter {
+    name: "ack-gain",
+    help: "Factor by which a step of the controller changes the wait",
+    kind: Kind::Number(1.0, 4.0),
+    default: Default::Text("1.1"),
+};
+
+/// The discipline.
+pub(super) static DISCIPLINE: Entry = Entry {
+    title: "asymq",
+    group: Group::Other,
+    brings: &[
+        ("ack-queue", "slots"),
+        ("data-queue", "isolated"),
+        ("service", "due-first"),
+        ("controller", "ack-need"),
+        ("ack-limit", "8192p"),
+    ],
+    ..Entry::part(
+        Role::Qdisc,
+        "asymq",
+        "As few ACKs as the downlink needs, flow queues for the rest, sparse flows at once",
+    )
+};
+
+/// The parts of which it is made.
+pub(super) static PARTS: &[Entry] = &[
+    Entry {
+        source: "docs/asymq.md",
+        brings: &[("max-stretch", "93440b")],
+        parameters: &[ACK_WAIT, ACK_SEGMENTS, HELD_ACKS, RAMP, parts::MAX_STRETCH],
+        ..Entry::part(
+            Role::AckQueue,
+            "slots",
+            "A slot per flow, in which an ACK waits for later ones while data goes first",
+        )
+    },
+    Entry {
+        source: "docs/asymq.md",
+        brings: &[("data-limit", "10240p")],
+        parameters: &[BULK_LIMIT, FLOW_LIMIT, peers::ISOLATION],
+        ..Entry::part(
+            Role::DataQueue,
+            "isolated",
+            "CAKE's flow queues with a limit in time instead of an AQM",
+        )
+    },
+    Entry {
+        source: "docs/asymq.md",
+        ..Entry::part(
+            Role::Service,
+            "due-first",
+            "Sparse flows, ACKs that are due, data, other ACKs",
+        )
+    },
+    Entry {
+        source: "docs/asymq.md",
+        parameters: &[MIN_WAIT, MAX_WAIT, ACK_SEGMENTS, FULL, GAIN],
+        moves: &["ack-wait"],
+        ..Entry::part(
+            Role::Controller,
+            "ack-need",
+            "ACKs wait as long as the downlink stays full",
+        )
+    },
+];
+
+/// The queue of a name above, or of a peer's.
+pub(super) fn queue<P: Packet + Send + 'static>(
+    role: Role,
+    config: &Config,
+    limit: Limit,
+) -> Result<BoxedQueue<P>, BuildError> {
+    Ok(match config.text(role.key())? {
+        "slots" => {
+            let segments: f64 = config.get("ack-segments")?;
+            let time = match config.params.get("ack-wait") {
+                Some(_) => config.get("ack-wait")?,
+                None => Duration::from_millis(20),
+            };
+            let held: f64 = config.get("held-acks")?;
+            let wait = AckWait {
+                time,
+                bytes: (segments * time.as_millis_f64()).max(1.0) as u32 * 1500,
+                acks: held as u8,
+                ramp: bytes(config, "ack-ramp")?,
+            };
+            let bounds = FilterBounds {
+                max_stretch: super::build::max_stretch(config)?,
+                max_gap: Duration::MAX,
+            };
+            Box::new(AckFilter::waiting(wait, bounds, limit)?)
+        }
+        "isolated" => {
+            let time: Duration = config.get("bulk-limit")?;
+            let rate = config.link.bytes_per_sec_f64();
+            let bulk_limit = BulkLimit {
+                bytes: (time.as_secs_f64() * rate) as u64,
+                per_flow: bytes(config, "flow-limit")?.into(),
+            };
+            let params = CakeParams {
+                diffserv: Diffserv::BestEffort,
+                ack_filter: None,
+                bulk_limit: Some(bulk_limit),
+                link: config.link,
+                rtt: Duration::ZERO,
+                isolation: peers::isolation(config)?,
+                memory_limit: u64::MAX,
+            };
+            Box::new(Cake::new(params, limit)?)
+        }
+        _ => return peers::queue(role, config, limit),
+    })
+}
+
+/// The controller of the name above.
+pub(super) fn controller(config: &Config) -> Result<StartedController, BuildError> {
+    let ms = |name| -> Result<f64, BuildError> {
+        let time: Duration = config.get(name)?;
+        Ok(time.as_millis_f64())
+    };
+    let full: f64 = config.get("downlink-full")?;
+    let params = AckNeedParams {
+        up: config.link,
+        min_wait: ms("min-ack-wait")?,
+        max_wait: ms("max-ack-wait")?,
+        segments_per_ms: config.get("ack-segments")?,
+        full,
+        short: full - 0.02,
+        gain: config.get("ack-gain")?,
+    };
+    Ok((Box::new(AckNeed::new(params)), None))
+}

@@ -1,0 +1,60 @@
+//! What is due first, data before ACKs, and whatever waits if nothing is due.
+
+use super::{Departure, Heads, Next, Service};
+use crate::decide::classify::Class;
+use crate::units::Instant;
+
+/// Bytes of one class in a row while a packet of the other is due: a full packet.
+const MAX_DATA_RUN: u32 = 1514;
+
+/// The same of ACKs while data waits: data has a quarter of the link at least.
+const MAX_ACK_RUN: u32 = 3 * 1514;
+
+/// Serves data that is due (of sparse flows), then ACKs that are due, then data, then ACKs. The link
+/// idles only while nothing waits, and none of the classes can keep the other from it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DueFirst {
+    /// Bytes of data that went before a due ACK since the last ACK.
+    data_run: u32,
+    /// Bytes of ACKs that went before data since the last data.
+    ack_run: u32,
+    /// Whether both were due when it was last asked.
+    both_due: bool,
+}
+
+impl Service for DueFirst {
+    #[inline]
+    fn next(&mut self, now: Instant, heads: Heads) -> Next {
+        self.both_due = false;
+        let (ack, data) = match (heads.ack, heads.data) {
+            (None, None) => return Next::Empty,
+            (Some(_), None) => return Next::Serve(Class::Ack),
+            (None, Some(_)) => return Next::Serve(Class::Data),
+            (Some(ack), Some(data)) => (ack.due <= now, data.due <= now),
+        };
+        self.both_due = ack && data;
+        Next::Serve(match (ack, data) {
+            (true, true) if self.data_run >= MAX_DATA_RUN => Class::Ack,
+            (true, false) if self.ack_run < MAX_ACK_RUN => Class::Ack,
+            _ => Class::Data,
+        })
+    }
+
+    #[inline]
+    fn sent(&mut self, _now: Instant, departure: Departure) {
+        match departure.class {
+            Class::Ack => {
+                self.data_run = 0;
+                if departure.contended {
+                    self.ack_run = self.ack_run.saturating_add(departure.len);
+                }
+            }
+            Class::Data | Class::Priority => {
+                self.ack_run = 0;
+                if self.both_due {
+                    self.data_run = self.data_run.saturating_add(departure.len);
+                }
+            }
+        }
+    }
+}
