@@ -24,7 +24,7 @@ const ACK_SEGMENTS: Parameter = Parameter {
     name: "ack-segments",
     help: "Segments that an ACK stands for at most, for each ms of its wait",
     kind: Kind::Number(0.0, 1000.0),
-    default: Default::Text("0.32"),
+    default: Default::Text("0.64"),
 };
 
 const HELD_ACKS: Parameter = Parameter {
@@ -32,6 +32,13 @@ const HELD_ACKS: Parameter = Parameter {
     help: "ACKs of a flow that wait while none of them stands for another",
     kind: Kind::Number(0.0, 8.0),
     default: Default::Text("4"),
+};
+
+const READY: Parameter = Parameter {
+    name: "ready-acks",
+    help: "ACKs of a single download that leave next to each other, each for so many segments",
+    kind: Kind::Number(0.0, 1000.0),
+    default: Default::Text("8"),
 };
 
 const RAMP: Parameter = Parameter {
@@ -59,14 +66,14 @@ const MIN_WAIT: Parameter = Parameter {
     name: "min-ack-wait",
     help: "Least wait that the controller sets",
     kind: Kind::Time,
-    default: Default::Text("8ms"),
+    default: Default::Text("2ms"),
 };
 
 const MAX_WAIT: Parameter = Parameter {
     name: "max-ack-wait",
     help: "Longest wait that the controller sets",
     kind: Kind::Time,
-    default: Default::Text("50ms"),
+    default: Default::Text("100ms"),
 };
 
 const FULL: Parameter = Parameter {
@@ -78,9 +85,16 @@ const FULL: Parameter = Parameter {
 
 const GAIN: Parameter = Parameter {
     name: "ack-gain",
-    help: "Factor by which a step of the controller changes the wait",
-    kind: Kind::Number(1.0, 4.0),
-    default: Default::Text("1.1"),
+    help: "How far the wait follows the difference between what ACKs have and may have",
+    kind: Kind::Number(0.0, 40.0),
+    default: Default::Text("2"),
+};
+
+const EXPONENT: Parameter = Parameter {
+    name: "ack-exponent",
+    help: "Share of the uplink that ACKs may have for each share of the downlink that is unused",
+    kind: Kind::Number(0.0, 100.0),
+    default: Default::Text("3"),
 };
 
 /// The discipline.
@@ -106,7 +120,14 @@ pub(super) static PARTS: &[Entry] = &[
     Entry {
         source: "docs/asymq.md",
         brings: &[("max-stretch", "93440b")],
-        parameters: &[ACK_WAIT, ACK_SEGMENTS, HELD_ACKS, RAMP, parts::MAX_STRETCH],
+        parameters: &[
+            ACK_WAIT,
+            ACK_SEGMENTS,
+            HELD_ACKS,
+            READY,
+            RAMP,
+            parts::MAX_STRETCH,
+        ],
         ..Entry::part(
             Role::AckQueue,
             "slots",
@@ -133,7 +154,7 @@ pub(super) static PARTS: &[Entry] = &[
     },
     Entry {
         source: "docs/asymq.md",
-        parameters: &[MIN_WAIT, MAX_WAIT, ACK_SEGMENTS, FULL, GAIN],
+        parameters: &[MIN_WAIT, MAX_WAIT, ACK_SEGMENTS, FULL, GAIN, EXPONENT],
         moves: &["ack-wait"],
         ..Entry::part(
             Role::Controller,
@@ -159,8 +180,9 @@ pub(super) fn queue<P: Packet + Send + 'static>(
             let held: f64 = config.get("held-acks")?;
             let wait = AckWait {
                 time,
-                bytes: (segments * time.as_millis_f64()).max(1.0) as u32 * 1500,
+                bytes: (segments * time.as_millis_f64() * 1500.0) as u32,
                 acks: held as u8,
+                ready: config.get::<f64>("ready-acks")? as u32,
                 ramp: bytes(config, "ack-ramp")?,
             };
             let bounds = FilterBounds {
@@ -193,18 +215,14 @@ pub(super) fn queue<P: Packet + Send + 'static>(
 
 /// The controller of the name above.
 pub(super) fn controller(config: &Config) -> Result<StartedController, BuildError> {
-    let ms = |name| -> Result<f64, BuildError> {
-        let time: Duration = config.get(name)?;
-        Ok(time.as_millis_f64())
-    };
-    let full: f64 = config.get("downlink-full")?;
     let params = AckNeedParams {
         up: config.link,
-        min_wait: ms("min-ack-wait")?,
-        max_wait: ms("max-ack-wait")?,
+        down: config.reverse,
+        min_wait: config.get("min-ack-wait")?,
+        max_wait: config.get("max-ack-wait")?,
         segments_per_ms: config.get("ack-segments")?,
-        full,
-        short: full - 0.02,
+        full: config.get("downlink-full")?,
+        exponent: config.get("ack-exponent")?,
         gain: config.get("ack-gain")?,
     };
     Ok((Box::new(AckNeed::new(params)), None))

@@ -1,4 +1,5 @@
-//! asymq's controller: how long ACKs wait, by what the downlink does with fewer of them.
+//! asymq's controller: ACKs wait for each other as long as that costs the downlink nothing
+//! (`docs/asymq.md`).
 
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::qdisc::{Probe, Reading};
@@ -6,40 +7,85 @@ use crate::units::{Duration, Instant, Rate};
 
 /// How often the reverse path is read.
 const STEP: Duration = Duration::from_millis(100);
-/// Steps in ten seconds, over which the downlink's rate is the maximum.
-const MEMORY: usize = 100;
 /// Steps to a decision.
-const STEPS: usize = 5;
+const DECISION: usize = 5;
+/// Steps in which the downlink shows its rate: ten seconds.
+const MEMORY: usize = 100;
+/// Steps of a window whose maximum is the rate that the downlink reaches.
+const PEAK: usize = 2;
+/// The same of a rate that it keeps up, which no burst of a radio link does.
+const KEPT_UP: usize = 10;
+
+/// Use of the uplink below which nobody waits, so that nothing is learnt.
+const BUSY: f64 = 0.9;
+/// The most that one decision changes the wait.
+const MAX_CHANGE: f64 = 0.3;
+/// Where the wait begins, in ms.
+const FIRST_WAIT: f64 = 20.0;
 
 /// Parameters of the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckNeedParams {
     /// Capacity of the uplink.
     pub up: Rate,
-    /// Least and most time that an ACK waits, in ms.
-    pub min_wait: f64,
-    /// See `min_wait`.
-    pub max_wait: f64,
-    /// Segments that one ACK stands for, for each ms of wait.
+    /// What the downlink's capacity is said to be: an upper bound, until more is seen.
+    pub down: Rate,
+    /// The shortest wait.
+    pub min_wait: Duration,
+    /// The longest.
+    pub max_wait: Duration,
+    /// Segments that one ACK stands for, for each ms of its wait.
     pub segments_per_ms: f64,
-    /// Use of the downlink from which on the wait is raised.
+    /// Use of the downlink from which on it counts as full.
     pub full: f64,
-    /// Use of it below which it is lowered.
-    pub short: f64,
-    /// Factor of a step.
+    /// Share of the uplink that ACKs may have for each share of the downlink that is unused.
+    pub exponent: f64,
+    /// How far a decision follows the difference between the two.
     pub gain: f64,
 }
 
+/// Bytes per second in each of the last steps.
+#[derive(Clone, Copy, Debug)]
+struct Rates([f64; MEMORY]);
+
+impl Rates {
+    const NONE: Self = Self([0.0; MEMORY]);
+
+    fn push(&mut self, rate: f64) {
+        self.0.rotate_right(1);
+        if let Some(newest) = self.0.first_mut() {
+            *newest = rate;
+        }
+    }
+
+    /// Over the last `steps`.
+    fn mean(&self, steps: usize) -> f64 {
+        self.0.iter().take(steps).sum::<f64>() / steps as f64
+    }
+
+    /// The maximum over windows of so many steps.
+    fn max_mean(&self, steps: usize) -> f64 {
+        let sum = |window: &[f64]| window.iter().sum::<f64>();
+        let most = self.0.windows(steps.max(1)).map(sum).fold(0.0, f64::max);
+        most / steps as f64
+    }
+}
+
 /// The controller.
+///
+/// Every half second, while the uplink is busy, with `a` the ACKs' share of it, `s` the downlink's
+/// unused share and `p` the exponent: `wait *= 1 + gain (a - p s)`. Where `s` falls as a power `-p` of
+/// the ACKs, `a = p s` is where their cost and what they gain are equal.
 #[derive(Clone, Debug)]
 pub struct AckNeed {
     params: AckNeedParams,
     /// ms.
     wait: f64,
-    /// Bytes per second of the downlink and of the uplink in the last steps, the newest at `at`.
-    down: [f64; MEMORY],
-    up: [f64; MEMORY],
-    at: usize,
+    down: Rates,
+    up: Rates,
+    acks: Rates,
+    steps: usize,
+    /// Mean bytes of a data packet.
     segment: f64,
     capacity: f64,
     used: f64,
@@ -47,31 +93,18 @@ pub struct AckNeed {
 
 impl AckNeed {
     /// A controller that has measured nothing.
-    pub fn new(params: AckNeedParams) -> Self {
+    pub const fn new(params: AckNeedParams) -> Self {
         Self {
+            wait: FIRST_WAIT,
             params,
-            wait: params.min_wait.max(params.max_wait.min(20.0)),
-            down: [0.0; MEMORY],
-            up: [0.0; MEMORY],
-            at: 0,
+            down: Rates::NONE,
+            up: Rates::NONE,
+            acks: Rates::NONE,
+            steps: 0,
             segment: 1500.0,
             capacity: 0.0,
             used: 0.0,
         }
-    }
-
-    fn settings(&self) -> Settings {
-        let segments = (self.params.segments_per_ms * self.wait).max(1.0);
-        Settings {
-            ack_wait: Some(Duration::from_micros((self.wait * 1000.0) as u64)),
-            ack_bytes: Some((segments * self.segment) as u32),
-            ..Settings::default()
-        }
-    }
-
-    fn mean(&self, rates: &[f64; MEMORY]) -> f64 {
-        let last = (0..STEPS).map(|back| (self.at + MEMORY - back) % MEMORY);
-        last.filter_map(|at| rates.get(at)).sum::<f64>() / STEPS as f64
     }
 
     fn measure(&mut self, signals: &Signals) {
@@ -79,47 +112,56 @@ impl AckNeed {
         if elapsed <= 0.0 {
             return;
         }
-        self.at = (self.at + 1) % MEMORY;
-        let down = signals.reverse.bytes_without_acks() + signals.reverse.acks.bytes;
-        let up = signals.sent.bytes_without_acks() + signals.sent.acks.bytes;
-        if let Some(slot) = self.down.get_mut(self.at) {
-            *slot = down as f64 / elapsed;
-        }
-        if let Some(slot) = self.up.get_mut(self.at) {
-            *slot = up as f64 / elapsed;
-        }
-        let mut max: f64 = 0.0;
-        for at in 0..MEMORY {
-            let (a, b) = (self.down.get(at), self.down.get((at + 1) % MEMORY));
-            if let (Some(a), Some(b)) = (a, b)
-                && at != self.at
-            {
-                max = max.max((a + b) / 2.0);
-            }
-        }
-        self.capacity = max;
+        let acks = signals.sent.acks.bytes as f64;
+        self.acks.push(acks / elapsed);
+        let others = signals.sent.bytes_without_acks() as f64;
+        self.up.push((acks + others) / elapsed);
+        let down = signals.reverse.acks.bytes + signals.reverse.bytes_without_acks();
+        self.down.push(down as f64 / elapsed);
         let data = signals.reverse.tcp_data;
-        if data.packets > 20 {
-            self.segment = data.bytes as f64 / data.packets as f64;
+        if data.packets > 0 {
+            let mean = data.bytes as f64 / data.packets as f64;
+            self.segment += (mean - self.segment) / 8.0;
         }
-        if self.at % STEPS == 0 {
+        self.steps += 1;
+        if self.steps.is_multiple_of(DECISION) {
             self.decide();
         }
     }
 
+    /// The downlink's rate. A window holds up to a packet more than its time carries.
+    fn learnt_capacity(&self) -> f64 {
+        let told = self.params.down.bytes_per_sec_f64();
+        let kept_up = self.down.max_mean(KEPT_UP);
+        let excess = self.segment / (STEP.as_secs_f64() * PEAK as f64);
+        let reached = self.down.max_mean(PEAK) - excess;
+        reached.min(told.max(kept_up)).max(1.0)
+    }
+
     fn decide(&mut self) {
-        let params = &self.params;
-        let busy = self.mean(&self.up) / params.up.bytes_per_sec_f64();
-        self.used = self.mean(&self.down) / self.capacity.max(1.0);
-        if busy < 0.9 {
+        let up = self.params.up.bytes_per_sec_f64();
+        self.capacity = self.learnt_capacity();
+        self.used = (self.down.mean(DECISION) / self.capacity).min(1.0);
+        if self.up.mean(DECISION) < BUSY * up {
             return;
         }
-        if self.used >= params.full {
-            self.wait *= params.gain;
-        } else if self.used < params.short {
-            self.wait /= params.gain;
+        let ack_share = self.acks.mean(DECISION) / up;
+        let unused = (self.params.full - self.used).max(0.0);
+        let change = self.params.gain * (ack_share - self.params.exponent * unused);
+        self.wait *= 1.0 + change.max(-MAX_CHANGE).min(MAX_CHANGE);
+    }
+
+    fn settings(&mut self) -> Settings {
+        let params = &self.params;
+        let (least, most) = (params.min_wait, params.max_wait);
+        self.wait = self.wait.min(most.as_millis_f64());
+        self.wait = self.wait.max(least.as_millis_f64());
+        let segments = (params.segments_per_ms * self.wait).max(1.0);
+        Settings {
+            ack_wait: Some(Duration::from_nanos((self.wait * 1e6) as u64)),
+            ack_bytes: Some((segments * self.segment) as u32),
+            ..Settings::default()
         }
-        self.wait = self.wait.min(params.max_wait).max(params.min_wait);
     }
 }
 

@@ -16,6 +16,9 @@ pub struct AckWait {
     /// ACKs of a flow that wait while none of them stands for another, at most
     /// [`MAX_HELD`](Self::MAX_HELD).
     pub acks: u8,
+    /// ACKs of a flow that leave next to each other, each of so many bytes, while no other flow's
+    /// wait. A window that grows by ACKs needs their number; of several flows each has one anyway.
+    pub ready: u32,
     /// Bytes of a flow that are acknowledged without a wait: a slow start is not slowed.
     pub ramp: u32,
 }

@@ -155,6 +155,8 @@ pub(super) struct FlowState {
     last_sent: Sent,
     /// Its last places, whose ACKs wait for later ones.
     pub(super) held: u8,
+    /// Its places.
+    waiting: u32,
     /// Bytes acknowledged by what left, as far as they count.
     pub(super) acked: u32,
 }
@@ -263,6 +265,7 @@ impl<P: Packet> AckFilter<P> {
             accecn: false,
             last_sent: Sent::new(info, arrival),
             held: 0,
+            waiting: 0,
             acked: 0,
         };
         self.flows.find_or_insert(flow, FlowState::last_used, new)
@@ -298,7 +301,13 @@ impl<P: Packet> AckFilter<P> {
             true => self.bounds.max_stretch.min(ACCECN_STRETCH),
             false => self.bounds.max_stretch,
         };
+        let is_complete = self.wait.as_ref().is_some_and(|wait| {
+            self.backlog.packets == state.waiting
+                && state.waiting <= wait.ready
+                && older.bytes_beyond(ack, ranges) >= wait.bytes
+        });
         let redundant = !tail.protected
+            && !is_complete
             && newer.supersedes(older)
             && newer.bytes_beyond(ack, ranges) <= max_stretch
             && (self.survivor == Survivor::InSlot
@@ -330,6 +339,7 @@ impl<P: Packet> AckFilter<P> {
         if let Some(queued) = self.slab.remove(&mut self.order, place) {
             if let Some(state) = self.flows.get_mut(slot) {
                 state.tail = queued.previous;
+                state.waiting -= 1;
             }
             if let Some(previous) = self.slab.get_mut(queued.previous) {
                 previous.following = Place::NONE;
@@ -424,6 +434,7 @@ impl<P: Packet> AckFilter<P> {
         if let Some(state) = state {
             state.tail = place;
             state.held += u8::from(held_since.is_some());
+            state.waiting += 1;
         }
         if let Some(previous) = self.slab.get_mut(previous) {
             previous.following = place;
@@ -526,6 +537,7 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
                 state.tail = Place::NONE;
             }
             state.held -= u8::from(is_held);
+            state.waiting -= 1;
             if let Some(info) = &queued.info {
                 state.sends(info, header.arrival);
             }
