@@ -1,7 +1,7 @@
 //! A sender that is fed what ACK filtering leaves never knows less than one that is fed every ACK.
 //!
 //! Receivers of several flows acknowledge what a lossy, reordering path brings them; their ACKs pass
-//! AF and SAD as real frames under every service, arrivals and departures interleaved at random.
+//! AF, SAD and asymq's slots as real frames under every service, arrivals and departures interleaved at random.
 //! Whenever a survivor leaves, the sender must know all that the ACKs up to it said.
 //!
 //! `ASYMQ_HISTORIES` sets the number of histories, `ASYMQ_SEED` where they begin; a failure names the
@@ -84,11 +84,11 @@ struct Bench {
 }
 
 impl Bench {
-    /// AF and SAD under every service, with and without room, and with data in the ACK queue.
+    /// AF, SAD and slots that wait under every service, with and without room, and with data in the ACK queue.
     fn all() -> Vec<Self> {
         let mut benches = Vec::new();
         for service in Standard.of_role(Role::Service) {
-            for filter in ["af", "sad"] {
+            for filter in ["af", "sad", "slots"] {
                 for (limit, classifier) in [
                     (Limit::Packets(100), "pure-ack"),
                     (Limit::Packets(4), "pure-ack"),
@@ -104,7 +104,8 @@ impl Bench {
                         .with("service", service.name)
                         .with("ack-queue", filter)
                         .with("classifier", classifier)
-                        .with("max-stretch", stretch.as_str());
+                        .with("max-stretch", stretch.as_str())
+                        .with("ack-ramp", "0b");
                     let config = resolve(&Standard, "droptail", &given, &Params::new(), place);
                     let config = config.unwrap_or_else(|error| panic!("{error}"));
                     benches.push(Self {

@@ -51,8 +51,8 @@ impl Sink<Frame> for Filtered {
     }
 }
 
-/// The disciplines that filter: ACK filtering and the smart ACK dropper.
-const FILTERS: [&str; 2] = ["af", "sad"];
+/// The disciplines that filter: ACK filtering, the smart ACK dropper and asymq.
+const FILTERS: [&str; 3] = ["af", "sad", "asymq"];
 
 fn config(discipline: &str) -> Config {
     let place = Place {

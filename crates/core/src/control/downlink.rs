@@ -148,7 +148,7 @@ impl AckNeed {
         let ack_share = self.acks.mean(DECISION) / up;
         let unused = (self.params.full - self.used).max(0.0);
         let change = self.params.gain * (ack_share - self.params.exponent * unused);
-        self.wait *= 1.0 + change.max(-MAX_CHANGE).min(MAX_CHANGE);
+        self.wait *= 1.0 + change.clamp(-MAX_CHANGE, MAX_CHANGE);
     }
 
     fn settings(&mut self) -> Settings {
