@@ -1,8 +1,9 @@
 //! What is wrong on a host for a gateway, found without changing anything.
 
-use crate::custody::{ALL, Setting, is_held};
+use crate::custody::is_held;
 use crate::net::{LinkInfo, Network};
 use crate::port::{check_unused, find, is_in_use};
+use crate::setting::{ALL, Setting};
 use crate::sys::{Interfaces, poll, precise_timers};
 use asymq_core::units::{Duration, Rate};
 use std::fs;

@@ -1,7 +1,7 @@
 //! What a gateway changed on an interface, kept where the next one finds it.
 
-use crate::custody::{Change, Custody};
-use crate::net::{LinkInfo, Network};
+use crate::net::LinkInfo;
+use crate::setting::Change;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -46,10 +46,10 @@ fn namespace() -> io::Result<u64> {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+pub(crate) struct Entry {
     format: u32,
     #[serde(flatten)]
-    identity: Identity,
+    pub(crate) identity: Identity,
     /// For those who read the file.
     name: String,
     changes: Vec<Change>,
@@ -57,7 +57,7 @@ struct Entry {
 
 /// The file of one interface.
 #[derive(Debug)]
-pub(crate) struct Journal(PathBuf);
+pub(crate) struct Journal(pub(crate) PathBuf);
 
 impl Journal {
     pub(crate) fn at(folder: &Path, identity: &Identity) -> Self {
@@ -105,57 +105,12 @@ impl Journal {
     }
 }
 
-fn entry(path: &Path) -> Option<Entry> {
+/// What a file tells; nothing if it is no journal.
+pub(crate) fn entry(path: &Path) -> Option<Entry> {
     // Anything else, such as a pipe, might never end.
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }
     let entry: Entry = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
     (entry.format == FORMAT).then_some(entry)
-}
-
-/// An interface that a killed gateway left changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftBehind {
-    /// Its name now.
-    pub interface: String,
-    /// How many settings were given back, or why they were not.
-    pub given_back: Result<usize, String>,
-}
-
-/// Gives back what killed gateways left changed in the calling thread's network namespace, as their
-/// journals in `folder` tell. Journals of interfaces that are gone are removed.
-///
-/// # Errors
-/// The folder cannot be read; there being none is no error.
-pub fn give_back(folder: &Path) -> io::Result<Vec<LeftBehind>> {
-    let files = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        files => files?,
-    };
-    let mut network = Network::open()?;
-    let mut found = Vec::new();
-    for file in files {
-        let path = file?.path();
-        let Some(entry) = entry(&path).filter(|entry| entry.identity.is_here()) else {
-            continue;
-        };
-        let journal = Journal(path);
-        let link = network.link(entry.identity.index)?;
-        let Some(link) = link.filter(|link| Identity::of(link).ok() == Some(entry.identity)) else {
-            journal.remove();
-            continue;
-        };
-        let given_back = Custody::left_behind(&link, journal)
-            .and_then(|mut custody| custody.give_back())
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::AddrInUse => "a running gateway holds it".into(),
-                _ => error.to_string(),
-            });
-        found.push(LeftBehind {
-            interface: link.name,
-            given_back,
-        });
-    }
-    Ok(found)
 }

@@ -1,8 +1,8 @@
 //! UDP: the sparse echo that measures queueing delay, and constant-rate bursts.
 
 use crate::error::{Context as _, LabError};
-use crate::measure::Window;
 use crate::plan::{BURST_PORT, ECHO_PORT, HOME, Plan, SERVER};
+use crate::window::Window;
 use crate::{Halt, clock, sys};
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::Netns;

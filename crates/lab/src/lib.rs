@@ -24,6 +24,7 @@ mod sys;
 mod topology;
 mod uplink;
 mod user_namespace;
+mod window;
 
 pub use error::LabError;
 pub use runs::{Options, Progress, run_all, run_scenarios, run_scenarios_in};

@@ -1,56 +1,12 @@
 //! What a run showed, counted where it happens.
 
 use crate::flows::FlowSeen;
+use crate::window::{INTERVAL, Window};
 use asymq_core::hold::{Meters, PerClass};
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant, Rate};
 use asymq_core::{Fate, Reason, TrafficClass};
 use asymq_scenario::{Direction, Histogram};
-
-/// Length of an interval of the time series (AQ, sec. 4: 0.2 s).
-pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
-
-/// When a run starts, when its means begin, and when it ends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
-    pub(crate) start: Instant,
-    pub(crate) warm: Instant,
-    pub(crate) end: Instant,
-}
-
-impl Window {
-    /// Whether an event at this instant belongs into a mean.
-    pub(crate) fn counts(&self, at: Instant) -> bool {
-        self.warm < at && at <= self.end
-    }
-
-    /// Intervals of the time series, the last one perhaps cut short.
-    pub(crate) fn intervals(&self) -> usize {
-        let span = self.end.saturating_since(self.start);
-        span.as_nanos().div_ceil(INTERVAL.as_nanos()) as usize
-    }
-
-    /// The first instant after `at` at which meters are read: the end of an interval, of warm-up, or
-    /// of the run.
-    pub(crate) fn reading_after(&self, at: Instant) -> Option<Instant> {
-        let intervals = at.saturating_since(self.start).as_nanos() / INTERVAL.as_nanos();
-        let interval = self.start + INTERVAL * (intervals + 1);
-        let instants = [interval, self.warm, self.end].into_iter();
-        let next = instants.filter(|instant| *instant > at).min();
-        next.filter(|next| *next <= self.end)
-    }
-
-    /// Whether an interval ends then, the last one perhaps cut short.
-    pub(crate) fn ends_interval(&self, at: Instant) -> bool {
-        let since = at.saturating_since(self.start).as_nanos();
-        at == self.end || since > 0 && since.is_multiple_of(INTERVAL.as_nanos())
-    }
-
-    /// Seconds that means are over.
-    pub(crate) fn seconds(&self) -> f64 {
-        self.end.saturating_since(self.warm).as_secs_f64()
-    }
-}
 
 /// What one link carried, read from its meters at the window's instants.
 pub(crate) struct LinkMeter {

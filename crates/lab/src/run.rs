@@ -3,11 +3,11 @@
 use crate::datagrams::Datagrams;
 use crate::error::{Context as _, LabError};
 use crate::flows::{BulkFlows, FlowSeen};
-use crate::measure::{INTERVAL, Window};
 use crate::path::{self, Path, Ports};
 use crate::plan::{Conversation, Plan};
 use crate::topology::{ACCESS, INTERNET, Topology};
 use crate::uplink::Uplink;
+use crate::window::{INTERVAL, Window};
 use crate::{Halt, clock};
 use asymq_core::catalog::Build;
 use asymq_core::units::Duration;

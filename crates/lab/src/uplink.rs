@@ -1,8 +1,8 @@
 //! The gateway in the middle.
 
 use crate::error::{Context as _, LabError};
-use crate::measure::{INTERVAL, Window};
 use crate::topology::{LAN, WAN};
+use crate::window::{INTERVAL, Window};
 use crate::{Halt, clock, sys};
 use asymq_core::Reason;
 use asymq_core::catalog::Build;

@@ -2,10 +2,10 @@
 
 use crate::data::{self, Origin, Table};
 use crate::experiment::{self, BadExperiment, Experiment};
-use crate::outcome::{Incomplete, Outcome};
+use crate::outcome::Outcome;
 use crate::plan::{self, Extent};
 use crate::report::{self, About};
-use crate::seeds::LOOKS;
+use crate::statistics::LOOKS;
 use crate::store::Results;
 use crate::verdicts;
 use anyhow::Context;
@@ -94,17 +94,6 @@ impl Plan {
         })?;
         serde_json::from_str(&text).with_context(|| format!("{}", path.display()))
     }
-}
-
-/// Judges the experiments by the results.
-///
-/// # Errors
-/// Runs are missing.
-pub fn judge(experiments: &[Experiment], results: &Results) -> Result<Vec<Outcome>, Incomplete> {
-    experiments
-        .iter()
-        .map(|e| Outcome::new(e.clone(), results))
-        .collect()
 }
 
 /// The formats of the tables.

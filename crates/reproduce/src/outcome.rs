@@ -6,8 +6,7 @@ use crate::expression::{Answer, Comparison, Condition, Expression, Sample};
 use crate::metrics::{self, Metrics};
 use crate::plan;
 use crate::prose::{self, Part};
-use crate::seeds::LOOKS;
-use crate::statistics::{Estimate, SHOWN};
+use crate::statistics::{Estimate, LOOKS, SHOWN};
 use crate::store::{Course, Results};
 use crate::verdict::{Check, Finding, Verdict};
 use std::collections::BTreeMap;
@@ -419,6 +418,17 @@ pub fn number(value: f64) -> String {
         Some(size) => format!("−{size}"),
         None => text,
     }
+}
+
+/// Judges the experiments by the results.
+///
+/// # Errors
+/// Runs are missing.
+pub fn judge(experiments: &[Experiment], results: &Results) -> Result<Vec<Outcome>, Incomplete> {
+    experiments
+        .iter()
+        .map(|e| Outcome::new(e.clone(), results))
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Measures over the time of a run: how steady it is, when it has settled, and what it shows then.
 
-use crate::metrics::Metrics;
 use asymq_scenario::{Scenario, Series};
+use std::collections::BTreeMap;
 
 /// Shares of the link for which the part of the time below them is a metric.
 const LEVELS: [(f64, &str); 3] = [(0.1, "0.1"), (0.5, "0.5"), (0.9, "0.9")];
@@ -67,7 +67,7 @@ pub(crate) fn settled(values: &[f64]) -> Settled {
 }
 
 /// Adds the measures over the time after warm-up.
-pub(crate) fn add(metrics: &mut Metrics, scenario: &Scenario, series: &Series) {
+pub(crate) fn add(metrics: &mut BTreeMap<String, f64>, scenario: &Scenario, series: &Series) {
     let warmup = scenario.warmup.as_secs_f64();
     let skip = (warmup / series.interval_s).round() as usize;
     let after = |values: &'_ Vec<f64>| values.get(skip..).unwrap_or_default().to_vec();
@@ -183,7 +183,7 @@ mod tests {
             up,
             ..Series::default()
         };
-        let mut metrics = Metrics::new();
+        let mut metrics = BTreeMap::new();
         add(&mut metrics, &scenario, &series);
         let near = |name: &str, expected: f64| {
             assert!(

@@ -1,16 +1,12 @@
 //! How many seeds: further ones as long as a claim is undecided, up to a cap.
 
 use crate::experiment::Experiment;
-use crate::folder;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, judge};
 use crate::plan;
 use crate::plan::Job;
+use crate::statistics::LOOKS;
 use crate::store::Results;
 use std::collections::BTreeSet;
-
-/// How often the verdicts are looked at at most, each time with twice the seeds of what is open: the
-/// last time with eight times the seeds of the file. An interval's confidence allows for all looks.
-pub const LOOKS: u32 = 4;
 
 /// Runs the experiments with as many seeds as their claims need, and judges them. `run` makes the
 /// runs that it is given and returns all results; there are at most `looks` rounds. The outcomes' scenarios say how many seeds they got.
@@ -26,7 +22,7 @@ pub fn decide(
     let mut look = 1;
     loop {
         let results = run(plan::jobs(&extended))?;
-        let outcomes = folder::judge(&extended, &results)?;
+        let outcomes = judge(&extended, &results)?;
         if look >= looks.min(LOOKS) || !extend(experiments, &mut extended, &outcomes, 1 << look) {
             return Ok((outcomes, results));
         }

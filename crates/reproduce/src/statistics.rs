@@ -2,6 +2,10 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+/// How often the verdicts are looked at at most, each time with twice the seeds of what is open: the
+/// last time with eight times the seeds of the file. An interval's confidence allows for all looks.
+pub const LOOKS: u32 = 4;
+
 /// The confidence of the intervals that tables and charts show.
 pub const SHOWN: f64 = 0.95;
 

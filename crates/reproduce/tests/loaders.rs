@@ -77,7 +77,7 @@ fn the_lines_that_load_the_tables_run() {
     let experiments = [experiment];
     let jobs = plan::jobs(&experiments);
     let results = runner::run(&jobs, folder.path(), 1, &|_, _| {}).unwrap();
-    let outcomes = folder::judge(&experiments, &results).unwrap();
+    let outcomes = outcome::judge(&experiments, &results).unwrap();
     let about = About {
         version: "0".into(),
         quick: false,

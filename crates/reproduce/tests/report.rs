@@ -1,7 +1,7 @@
 //! The report: what a user's sweep and the papers' page say, and that they need no JavaScript.
 
 use asymq_reproduce::experiment::{self, Experiment};
-use asymq_reproduce::folder;
+use asymq_reproduce::outcome;
 use asymq_reproduce::outcome::Outcome;
 use asymq_reproduce::report::{self, About};
 use asymq_reproduce::store::{Course, Results, Stored};
@@ -97,7 +97,7 @@ fn outcome(name: &str, claims: &str) -> Outcome {
             }
         }
     }
-    folder::judge(&[experiment], &results).unwrap().remove(0)
+    outcome::judge(&[experiment], &results).unwrap().remove(0)
 }
 
 fn about(quick: bool) -> About {

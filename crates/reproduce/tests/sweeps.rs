@@ -2,6 +2,7 @@
 
 use asymq_reproduce::experiment::{self, Evidence, Experiment};
 use asymq_reproduce::folder::{self, Plan, Tables};
+use asymq_reproduce::outcome;
 use asymq_reproduce::plan::{self, Extent, Shard};
 use asymq_reproduce::report::{self, About};
 use asymq_reproduce::runner;
@@ -74,7 +75,7 @@ fn small() -> Experiment {
 
 /// All files that a sweep writes, Parquet among them where it is built in.
 fn published(results: &Results, folder: &Path) -> Vec<Vec<u8>> {
-    let outcomes = folder::judge(&[small()], results).unwrap();
+    let outcomes = outcome::judge(&[small()], results).unwrap();
     let about = About {
         version: "0".into(),
         quick: false,
@@ -140,7 +141,7 @@ fn shards_together_are_the_whole() {
     let mut together = Results::default();
     for shard in ["1/3", "2/3", "3/3"] {
         assert!(
-            folder::judge(&[small()], &together).is_err(),
+            outcome::judge(&[small()], &together).is_err(),
             "before {shard}"
         );
         let folder = tempfile::tempdir().unwrap();
@@ -169,7 +170,7 @@ fn a_plan_contains_its_experiments() {
 fn claims_get_the_verdict_of_their_runs() {
     let folder = tempfile::tempdir().unwrap();
     let results = runner::run(&plan::jobs(&[small()]), folder.path(), 1, &quietly).unwrap();
-    let outcomes = folder::judge(&[small()], &results).unwrap();
+    let outcomes = outcome::judge(&[small()], &results).unwrap();
     let findings = outcomes[0].findings();
     assert_eq!(findings[0].verdict, Verdict::Reproduced);
     assert_eq!(findings[0].because, None);
@@ -188,7 +189,7 @@ fn claims_get_the_verdict_of_their_runs() {
 fn a_check_fails_only_for_claims_that_held_and_fail_beyond_doubt() {
     let folder = tempfile::tempdir().unwrap();
     let results = runner::run(&plan::jobs(&[small()]), folder.path(), 1, &quietly).unwrap();
-    let outcomes = folder::judge(&[small()], &results).unwrap();
+    let outcomes = outcome::judge(&[small()], &results).unwrap();
     let now = verdicts::of(&outcomes);
     assert_eq!(
         verdicts::compare(&now, &outcomes, false),
@@ -219,7 +220,7 @@ fn only_what_is_undecided_gets_further_seeds() {
     let mean = {
         let experiment = small();
         let results = runner::run(&plan::jobs(&[experiment]), folder.path(), 2, &quietly).unwrap();
-        let outcomes = folder::judge(&[small()], &results).unwrap();
+        let outcomes = outcome::judge(&[small()], &results).unwrap();
         outcomes[0].estimate(0, 0, 0).unwrap().mean
     };
     // A claim about the mean itself is open: no number of seeds separates it from its value.

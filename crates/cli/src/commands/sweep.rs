@@ -7,6 +7,7 @@ use asymq_args::BadArgument;
 use asymq_reproduce::experiment::Experiment;
 use asymq_reproduce::folder::{self, Plan, Tables};
 use asymq_reproduce::ns2;
+use asymq_reproduce::outcome;
 use asymq_reproduce::outcome::Outcome;
 use asymq_reproduce::plan::{self, Extent, Shard};
 use asymq_reproduce::report::About;
@@ -153,7 +154,7 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
     }
     let experiments = plan.experiments()?;
     // What a shard missed is an error; what undecided claims need beyond the shards runs here.
-    folder::judge(&experiments, &results)?;
+    outcome::judge(&experiments, &results)?;
     plan.save(&args.out)?;
     let known = Results::load(&args.out)?;
     let mut log = Log::open(&args.out)?;

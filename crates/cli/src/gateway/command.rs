@@ -1,18 +1,16 @@
 //! `asymq gateway` from flags to the end.
 
 use super::args::{GatewayArgs, GatewayCommand, SetArgs, SettingsArgs};
+use super::restore::restore;
 use super::settings::Settings;
 use super::{check, install};
 use crate::catalogs::Catalogs;
 use crate::output;
-use anyhow::Context as _;
 use asymq_args::read_flags;
 use asymq_gateway::{
     Control, Gateway, GatewayError, Guard, HostOptions, Notify, Outputs, STATE, Show, Stop,
-    give_back, request_change,
+    request_change,
 };
-use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Runs a gateway until SIGINT or SIGTERM, and shows it as the flags ask; or changes a running one.
@@ -73,20 +71,6 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         },
     };
     Ok(outputs.run_guarded(gateway, &stop, guard)?)
-}
-
-/// Gives interfaces back and says which; nothing to give back is fine.
-pub(super) fn restore(state: &Path) -> anyhow::Result<()> {
-    let left = give_back(state).with_context(|| state.display().to_string())?;
-    let mut text = String::new();
-    for of in &left {
-        let interface = &of.interface;
-        match &of.given_back {
-            Ok(settings) => writeln!(text, "{interface}: {settings} settings given back")?,
-            Err(why) => writeln!(text, "{interface}: left as it is: {why}")?,
-        }
-    }
-    output::print(&text)
 }
 
 /// Asks the running gateway, and prints what it answers.

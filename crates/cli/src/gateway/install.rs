@@ -1,7 +1,7 @@
 //! `asymq gateway install` and `uninstall`: a systemd service, and back.
 
 use super::args::{InstallArgs, SettingsArgs, UninstallArgs};
-use super::command::restore;
+use super::restore::restore;
 use crate::output;
 use anyhow::{Context as _, bail};
 use asymq_core::catalog::Catalog;

@@ -4,6 +4,7 @@ mod args;
 mod check;
 mod command;
 mod install;
+mod restore;
 mod settings;
 
 pub(crate) use args::GatewayArgs;

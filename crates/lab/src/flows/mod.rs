@@ -5,9 +5,9 @@ mod socket;
 pub(crate) use socket::check;
 
 use crate::error::{Context as _, LabError};
-use crate::measure::Window;
 use crate::plan::{Conversation, DOWNLOAD_PORT, HOME, Plan, SERVER, UPLOAD_PORT};
 use crate::sys::{Epoll, Interest, TcpCounts, clamp_window, tcp_counts};
+use crate::window::Window;
 use crate::{Halt, clock};
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::Netns;

@@ -89,7 +89,7 @@ impl Link {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::measure::Window;
+    use crate::window::Window;
     use asymq_core::Fate;
     use asymq_core::catalog::{Catalog as _, Params, Place, Standard, resolve};
     use asymq_core::units::{Duration, Limit};

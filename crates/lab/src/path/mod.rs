@@ -20,8 +20,9 @@ use asymq_gateway::{Frame, LinkError};
 use asymq_scenario::{Impairment, Scenario, Toward};
 use frame::{DelayLine, home_port};
 
-use crate::measure::{LinkMeter, Window};
+use crate::measure::LinkMeter;
 use crate::plan::Plan;
+use crate::window::Window;
 
 /// An end of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

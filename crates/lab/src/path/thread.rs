@@ -2,7 +2,7 @@
 
 use super::{Path, Side, frame};
 use crate::error::{Context as _, LabError};
-use crate::measure::Window;
+use crate::window::Window;
 use crate::{Halt, clock, sys};
 use asymq_core::frame::FlowKey;
 use asymq_core::units::Duration;

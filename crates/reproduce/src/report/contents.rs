@@ -1,7 +1,6 @@
 //! The way through a long report: how many claims have which verdict, a filter by verdict, and the
 //! contents. None of it needs JavaScript.
 
-use super::page::groups;
 use super::verdict::{badge, class, counts, sign};
 use crate::outcome::Outcome;
 use crate::verdict::{Finding, Verdict};
@@ -81,4 +80,23 @@ pub(super) fn contents(findings: &[Found<'_>]) -> Markup {
             }
         }
     }
+}
+
+/// The papers among the experiments, in order: short name, name, authors.
+pub(super) fn groups<'a>(
+    outcomes: impl Iterator<Item = &'a Outcome> + Clone,
+) -> Vec<(&'static str, &'static str, &'static str)> {
+    let own = ("own", "Experiments", "");
+    let all = crate::groups().chain([own]);
+    let has = |paper: &str| outcomes.clone().any(|o| o.experiment.paper() == paper);
+    all.filter(|(paper, ..)| has(paper)).collect()
+}
+
+/// The findings about a paper's experiments.
+pub(super) fn of_paper<'a>(
+    findings: &'a [Found<'a>],
+    paper: &str,
+) -> impl Iterator<Item = &'a Found<'a>> {
+    let mine = move |(outcome, _): &&Found<'_>| outcome.experiment.paper() == paper;
+    findings.iter().filter(mine)
 }

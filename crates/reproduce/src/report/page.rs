@@ -1,10 +1,9 @@
 //! The report as HTML.
 
 use super::check::{Extent, claim};
-use super::contents::{Found, contents, filter, filter_rules};
+use super::contents::{Found, contents, filter, filter_rules, groups, of_paper};
 use super::section::section;
 use super::verdict::meaning;
-use crate::groups as known_groups;
 use crate::outcome::Outcome;
 use crate::verdict::Verdict;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -89,21 +88,6 @@ pub fn page(outcomes: &[Outcome], about: &About, files: &[String]) -> anyhow::Re
         }
     };
     Ok(markup.into_string())
-}
-
-/// The papers among the experiments, in order: short name, name, authors.
-pub(super) fn groups<'a>(
-    outcomes: impl Iterator<Item = &'a Outcome> + Clone,
-) -> Vec<(&'static str, &'static str, &'static str)> {
-    let own = ("own", "Experiments", "");
-    let all = known_groups().chain([own]);
-    let has = |paper: &str| outcomes.clone().any(|o| o.experiment.paper() == paper);
-    all.filter(|(paper, ..)| has(paper)).collect()
-}
-
-fn of_paper<'a>(findings: &'a [Found<'a>], paper: &str) -> impl Iterator<Item = &'a Found<'a>> {
-    let mine = move |(outcome, _): &&Found<'_>| outcome.experiment.paper() == paper;
-    findings.iter().filter(mine)
 }
 
 fn introduction(outcomes: &[Outcome], about: &About, has_claims: bool) -> Markup {

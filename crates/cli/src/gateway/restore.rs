@@ -1,0 +1,21 @@
+//! `asymq gateway restore`: interfaces that a killed gateway left changed.
+
+use crate::output;
+use anyhow::Context as _;
+use asymq_gateway::give_back;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Gives interfaces back and says which; nothing to give back is fine.
+pub(super) fn restore(state: &Path) -> anyhow::Result<()> {
+    let left = give_back(state).with_context(|| state.display().to_string())?;
+    let mut text = String::new();
+    for of in &left {
+        let interface = &of.interface;
+        match &of.given_back {
+            Ok(settings) => writeln!(text, "{interface}: {settings} settings given back")?,
+            Err(why) => writeln!(text, "{interface}: left as it is: {why}")?,
+        }
+    }
+    output::print(&text)
+}

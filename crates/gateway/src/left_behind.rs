@@ -1,0 +1,54 @@
+//! What killed gateways left changed, given back.
+
+use crate::custody::Custody;
+use crate::journal::{Identity, Journal, entry};
+use crate::net::Network;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// An interface that a killed gateway left changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftBehind {
+    /// Its name now.
+    pub interface: String,
+    /// How many settings were given back, or why they were not.
+    pub given_back: Result<usize, String>,
+}
+
+/// Gives back what killed gateways left changed in the calling thread's network namespace, as their
+/// journals in `folder` tell. Journals of interfaces that are gone are removed.
+///
+/// # Errors
+/// The folder cannot be read; there being none is no error.
+pub fn give_back(folder: &Path) -> io::Result<Vec<LeftBehind>> {
+    let files = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        files => files?,
+    };
+    let mut network = Network::open()?;
+    let mut found = Vec::new();
+    for file in files {
+        let path = file?.path();
+        let Some(entry) = entry(&path).filter(|entry| entry.identity.is_here()) else {
+            continue;
+        };
+        let journal = Journal(path);
+        let link = network.link(entry.identity.index)?;
+        let Some(link) = link.filter(|link| Identity::of(link).ok() == Some(entry.identity)) else {
+            journal.remove();
+            continue;
+        };
+        let given_back = Custody::left_behind(&link, journal)
+            .and_then(|mut custody| custody.give_back())
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::AddrInUse => "a running gateway holds it".into(),
+                _ => error.to_string(),
+            });
+        found.push(LeftBehind {
+            interface: link.name,
+            given_back,
+        });
+    }
+    Ok(found)
+}
