@@ -112,6 +112,13 @@ pub(crate) fn full(
             );
         }
     }
+    if let Some(web) = mean.web_ms {
+        let _ = writeln!(
+            text,
+            "web transfers      complete in {:.0} ms, {:.0} ms, {:.0} ms (p50, p95, p99)",
+            web.p50, web.p95, web.p99
+        );
+    }
     if flows || !scenario.flow.is_empty() {
         let _ = write!(text, "\n{}", flow_table(scenario, &mean.flows, several));
     }

@@ -21,6 +21,7 @@ pub fn names() -> Vec<String> {
         up: direction.clone(),
         down: direction,
         sparse_ms: Some(Percentiles::default()),
+        web_ms: Some(Percentiles::default()),
         ..Summary::default()
     };
     let run = Run {
@@ -119,6 +120,11 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
         put("sparse.p50".into(), sparse.p50);
         put("sparse.p95".into(), sparse.p95);
         put("sparse.p99".into(), sparse.p99);
+    }
+    if let Some(web) = &summary.web_ms {
+        put("web.p50".into(), web.p50);
+        put("web.p95".into(), web.p95);
+        put("web.p99".into(), web.p99);
     }
     if let Some(series) = &run.series {
         over_time::add(&mut metrics, scenario, series);

@@ -89,6 +89,9 @@ pub struct Summary {
     /// The grade of its 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparse_grade: Option<Grade>,
+    /// Completion times of short transfers from start until all was acknowledged, in ms (simulator).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web_ms: Option<Percentiles>,
 }
 
 /// One direction of the access link.
@@ -309,6 +312,7 @@ impl Summary {
             flows,
             sparse_ms: None,
             sparse_grade: None,
+            web_ms: None,
         }
     }
 

@@ -27,6 +27,7 @@ mod schedule;
 mod tcp;
 mod topology;
 mod traffic;
+mod transfers;
 mod wire;
 mod world;
 

@@ -3,6 +3,7 @@
 use crate::agent::{Agent, TcpFlow};
 use crate::packet::Kind;
 use crate::tcp::Variant;
+use crate::transfers::Delivered;
 use crate::world::World;
 use asymq_core::hold::{Meters, PerClass};
 use asymq_core::packet::TrafficClass;
@@ -26,6 +27,8 @@ pub(crate) struct Snapshot {
     received: Vec<Received>,
     /// Packets dropped at access links and packets lost by paths, by direction.
     access_dropped_and_lost: [(u64, u64); 2],
+    /// What short transfers have delivered.
+    transfers: [Delivered; 2],
     /// Data packets lost on their way, per conversation.
     lost: Vec<u64>,
 }
@@ -104,6 +107,7 @@ impl Snapshot {
                 .iter()
                 .map(|conversation| received(&conversation.agent))
                 .collect(),
+            transfers: world.delivered_by_transfers(),
             access_dropped_and_lost: [0, 1].map(|toward| world.access_dropped_and_lost(toward)),
             lost: (0..world.lasting().len())
                 .map(|index| world.lost_data(index))
@@ -114,6 +118,7 @@ impl Snapshot {
 
 /// Clears the delays measured and the counts of senders and receivers up to `now`.
 pub(crate) fn clear_measures<V: Variant>(world: &mut World<'_, V>, now: u64) {
+    world.clear_completions(now);
     for link in &mut world.links {
         link.clear_sojourns();
     }
@@ -174,8 +179,9 @@ pub(crate) fn summary<V: Variant>(
     };
     let mut directions = [direction(0), direction(1)];
     let seconds = span / 1e9;
-    let mut payload = [0.0; 2];
-    let mut wire = [0.0; 2];
+    let short = [0, 1].map(|toward| end.transfers[toward].since(start.transfers[toward]));
+    let mut payload = short.map(|short| short.payload as f64);
+    let mut wire = short.map(|short| short.wire as f64);
     let mut flows = Vec::new();
     let mut echo = None;
     for (index, conversation) in world.lasting().iter().enumerate() {
@@ -214,6 +220,8 @@ pub(crate) fn summary<V: Variant>(
     let [up, down] = directions;
     let mut summary = Summary::of(up, down, flows);
     summary.set_sparse(echo.map(|echo| echo.round_trips.percentiles_ms()));
+    let completions = world.completions().filter(|times| !times.is_empty());
+    summary.web_ms = completions.map(|times| times.percentiles_ms());
     summary
 }
 

@@ -23,11 +23,12 @@ use crate::regeneration::Regeneration;
 use crate::schedule::Schedule;
 use crate::tcp::{Receiver, RttEstimator, TcpModel, Variant};
 use crate::topology::{Dumbbell, access_rate};
+use crate::transfers::{Delivered, Past};
 use crate::wire::Passage;
 use asymq_core::Instant;
 use asymq_core::catalog::Build;
 use asymq_core::hold::BuildError;
-use asymq_scenario::{Scenario, Toward};
+use asymq_scenario::{Histogram, Scenario, Toward};
 
 /// Everything in one run.
 pub(crate) struct World<'a, V: Variant> {
@@ -48,6 +49,7 @@ pub(crate) struct World<'a, V: Variant> {
 
 /// What each new short transfer is built from.
 struct Transfers<C> {
+    past: Past,
     scenario: Scenario,
     model: TcpModel<C>,
     dumbbell: Dumbbell,
@@ -110,6 +112,7 @@ impl<'a, V: Variant> World<'a, V> {
             conversation.arm(Side::Server, &mut events);
         }
         let transfers = || Transfers {
+            past: Past::default(),
             scenario: scenario.clone(),
             model: models.common,
             dumbbell,
@@ -131,6 +134,34 @@ impl<'a, V: Variant> World<'a, V> {
     /// The conversations that last for the whole run.
     pub(crate) fn lasting(&self) -> &[Conversation<V>] {
         &self.conversations[..self.lasting]
+    }
+
+    /// What short transfers have delivered, by direction.
+    pub(crate) fn delivered_by_transfers(&self) -> [Delivered; 2] {
+        let transfers = self.transfers.as_ref();
+        transfers.map_or(Default::default(), |transfers| {
+            transfers
+                .past
+                .delivered(&self.conversations[self.lasting..])
+        })
+    }
+
+    /// How long the short transfers took that are over since the last
+    /// [`clear_completions`](Self::clear_completions); `None` where there are none.
+    pub(crate) fn completions(&self) -> Option<Histogram> {
+        let transfers = self.transfers.as_ref()?;
+        Some(
+            transfers
+                .past
+                .completions(&self.conversations[self.lasting..]),
+        )
+    }
+
+    /// Forgets the completions of short transfers up to `now`.
+    pub(crate) fn clear_completions(&mut self, now: u64) {
+        if let Some(transfers) = &mut self.transfers {
+            transfers.past.clear(now);
+        }
     }
 
     /// Data packets of a lasting conversation that were lost on their way to its receiver.
@@ -453,6 +484,9 @@ impl<'a, V: Variant> World<'a, V> {
                 for toward in [UP, DOWN] {
                     let past = &mut self.past_losses[toward];
                     *past = past.plus(place.access_losses(toward));
+                }
+                if let Some(transfers) = &mut self.transfers {
+                    transfers.past.add(place);
                 }
                 *place = conversation;
             }

@@ -95,3 +95,18 @@ fn each_direction_has_its_own_delay_of_the_echo() {
     let both = busy.sparse_ms.unwrap();
     near(both.p50, up.p50, 0.01);
 }
+
+#[test]
+fn short_transfers_count_and_take_two_round_trips_or_more() {
+    let web = summary(
+        "--flows-up 0 --flows-down 0 --up 100mbit --down 100mbit --rtt 100ms --buffer-down 1000p --web down:20:30kb:1.3",
+    );
+    let times = web.web_ms.unwrap();
+    // Connecting takes one, and the first window of two segments another; each further one doubles.
+    assert!(times.p50 >= 200.0 && times.p50 < 700.0, "{times:?}");
+    assert!(times.p50 < times.p95 && times.p95 < times.p99, "{times:?}");
+    // Nothing is lost over an idle link: all that it carried was delivered.
+    assert!(web.down.data > 0.01, "{:?}", web.down);
+    near(web.down.delivered, web.down.data, 0.01);
+    assert_eq!(summary("--flows-up 1 --flows-down 0").web_ms, None);
+}
