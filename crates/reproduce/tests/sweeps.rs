@@ -397,9 +397,15 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
 }
 
 #[test]
-fn every_experiment_of_the_papers_can_be_run_and_judged() {
-    let experiments = asymq_reproduce::experiments("all").unwrap();
-    for experiment in &experiments {
+fn every_experiment_can_be_run_and_judged() {
+    let papers = asymq_reproduce::experiments("all").unwrap();
+    let ours = asymq_reproduce::experiments("beyond").unwrap();
+    assert!(
+        papers
+            .iter()
+            .all(|experiment| !experiment.name.starts_with("beyond/"))
+    );
+    for experiment in papers.iter().chain(&ours) {
         assert!(experiment.title.contains(':'), "{}", experiment.name);
         for series in &experiment.series {
             let seeds = series.scenarios.iter().map(|s| s.runs).min();
