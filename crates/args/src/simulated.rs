@@ -1,6 +1,6 @@
 //! What only the simulator can vary, as typed.
 
-use asymq_core::units::Bytes;
+use asymq_core::units::{Bytes, Duration};
 use asymq_scenario::{ListedFlow, Netem, OnOff, RateStep, WebLoad};
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
@@ -36,6 +36,12 @@ pub struct SimulatedArgs {
     /// Whether those ACKs are spread over the gap they fill [default: true].
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub regenerate_paced: Option<bool>,
+    /// Whether over the smoothed time between ACKs, as ns-2's AR does, and no further apart than a segment's time otherwise [default: false].
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub regenerate_smoothed: Option<bool>,
+    /// Long-lived flows start uniformly within this time, 0 to the duration [default: 1s, or a tenth of a shorter run].
+    #[arg(long, value_name = "TIME")]
+    pub start_within: Option<Duration>,
     /// A further TCP flow, like down,rtt=40ms,start=2s,size=1mb: direction, rtt, start, stop, size, rate (of its application), tcp, sack, mss, delayed-ack, ack-every, links (of a chain, like 2..3); repeatable.
     #[arg(long, value_name = "FLOW")]
     pub flow: Vec<ListedFlow>,
@@ -110,6 +116,8 @@ impl SimulatedArgs {
             pacing: self.pacing.or(other.pacing),
             regenerate: self.regenerate.or(other.regenerate),
             regenerate_paced: self.regenerate_paced.or(other.regenerate_paced),
+            regenerate_smoothed: self.regenerate_smoothed.or(other.regenerate_smoothed),
+            start_within: self.start_within.or(other.start_within),
             flow: if self.flow.is_empty() {
                 other.flow
             } else {

@@ -187,6 +187,15 @@ impl Scenario {
 
     fn check_times(&self) -> Result<(), BadValue> {
         let (duration, warmup) = (self.duration, self.warmup);
+        if let Some(within) = self.start_within {
+            let message = format!("more than the duration, {duration}");
+            require(
+                within <= duration,
+                "start-within",
+                || within.to_string(),
+                &message,
+            )?;
+        }
         require(
             duration > Duration::ZERO && duration <= MAX_DURATION,
             "duration",

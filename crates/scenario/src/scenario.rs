@@ -90,6 +90,10 @@ pub struct Scenario {
     pub flow: Vec<ListedFlow>,
     /// Propagation round-trip times, drawn per flow and seed.
     pub rtt: RttRange,
+    /// Long-lived flows start uniformly within this time; if absent, within the first second, or the
+    /// first tenth of a shorter run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_within: Option<Duration>,
     /// Buffer at the uplink. A packet limit counts the packet being transmitted, as in ns-2.
     pub buffer: Limit,
     /// Buffer at the downlink, counted likewise.
@@ -127,6 +131,9 @@ pub struct Scenario {
     /// Whether those are spread over the gap that they fill.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub regenerate_paced: bool,
+    /// Whether over the smoothed time between ACKs, as ns-2's AR does.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub regenerate_smoothed: bool,
     /// Short TCP transfers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub web: Vec<WebLoad>,
@@ -235,10 +242,11 @@ impl Scenario {
         self.rtt.at(uniform(seed, flow, Draw::Rtt))
     }
 
-    /// When a long-lived flow starts: uniformly in the first second, or in the first tenth of a
-    /// short run, so that flows start apart but all within any sane warm-up.
+    /// When a long-lived flow starts: uniformly within `start_within`, or in the first second or the
+    /// first tenth of a short run, so that flows start apart but all within any sane warm-up.
     pub fn flow_start(&self, seed: u64, flow: Source) -> Duration {
-        let span = (self.duration.as_nanos() / 10).min(1_000_000_000);
+        let usual = (self.duration.as_nanos() / 10).min(1_000_000_000);
+        let span = self.start_within.map_or(usual, Duration::as_nanos);
         Duration::from_nanos((span as f64 * uniform(seed, flow, Draw::Start)) as u64)
     }
 
@@ -301,6 +309,7 @@ pub(crate) mod tests {
             flows_down: 1,
             flow: Vec::new(),
             rtt: RttRange::fixed(Duration::from_millis(100)),
+            start_within: None,
             buffer: Limit::Packets(50),
             buffer_down: Limit::Packets(50),
             uplink: config("aq", up, down),
@@ -316,6 +325,7 @@ pub(crate) mod tests {
             pacing: false,
             regenerate: 0,
             regenerate_paced: true,
+            regenerate_smoothed: false,
             web: Vec::new(),
             on_off: None,
             links: 1,

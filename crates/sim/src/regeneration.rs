@@ -26,6 +26,7 @@ impl<O: Options> Regeneration<O> {
             paced: scenario.regenerate_paced,
             max_gap: scenario.down.tx_time(scenario.mss + scenario.header)
                 / u64::from(scenario.regenerate),
+            smoothed: scenario.regenerate_smoothed,
         })?;
         Ok(Some(Box::new(Self { regenerator })))
     }

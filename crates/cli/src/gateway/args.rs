@@ -383,6 +383,7 @@ impl LinkArgs {
                     segment,
                     paced: !self.at_once.unwrap_or(false),
                     max_gap: down.tx_time(segment + 40) / u64::from(factor),
+                    smoothed: false,
                 })
             }
         };

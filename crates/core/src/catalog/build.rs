@@ -108,6 +108,7 @@ impl Catalog for Standard {
             }
             "wrr" | "cbq" => {
                 let made_up = match config.text("made-up")? {
+                    "nothing" => MadeUp::Nothing,
                     "other" => MadeUp::Other,
                     _ => MadeUp::Own,
                 };

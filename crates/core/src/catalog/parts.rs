@@ -129,8 +129,8 @@ const fn borrow(default: &'static str) -> Parameter {
 
 const MADE_UP: Parameter = Parameter {
     name: "made-up",
-    help: "What a class without borrowing makes up after a wait: a packet's time of its own, or the other's too",
-    kind: Kind::Words(&["own", "other"]),
+    help: "What a class without borrowing makes up after a wait: nothing, a packet's time of its own, or the other's too",
+    kind: Kind::Words(&["nothing", "own", "other"]),
     default: Default::Text("own"),
 };
 

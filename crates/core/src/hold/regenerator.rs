@@ -23,6 +23,10 @@ pub struct RegeneratorParams {
     /// Where paced, the longest time between two of them. A segment's time on the fast link keeps its
     /// queue from bursts; what the last ACK is held beyond that costs throughput.
     pub max_gap: Duration,
+    /// Where paced, spread over the smoothed time between the flow's ACKs, a quarter of it new, and not
+    /// over the latest; and regenerated across a hole that closes too: what ns-2's AR does. `max_gap` does
+    /// not bound it then.
+    pub smoothed: bool,
 }
 
 impl Default for RegeneratorParams {
@@ -32,14 +36,16 @@ impl Default for RegeneratorParams {
             segment: 1460,
             paced: true,
             max_gap: Duration::MAX,
+            smoothed: false,
         }
     }
 }
 
 /// Maximum number of ACKs regenerated for one.
 const MAX_REGENERATED: u32 = 256;
-/// The longest that an ACK is held for pacing.
+/// The longest that an ACK is held for pacing, and over the smoothed time between ACKs.
 const MAX_HOLD: Duration = Duration::from_millis(50);
+const MAX_SMOOTHED_HOLD: Duration = Duration::from_secs(1);
 const MAX_FLOWS: u32 = 4096;
 /// Data segments of one flow, and of all, that ACKs are regenerated for after they passed: what may
 /// be in flight at 1 Gbit/s and at 10 Gbit/s over 150 ms. Whatever is sent, no more ACKs than these
@@ -54,6 +60,8 @@ struct FlowState {
     /// The highest acknowledgement number, and when the latest ACK came.
     newest: u32,
     passed: Instant,
+    /// The smoothed time between ACKs; zero before the second.
+    interval: Duration,
     /// An ACK has come.
     known: bool,
     /// When a packet of either direction came last.
@@ -71,6 +79,7 @@ impl FlowState {
         Self {
             newest: 0,
             passed: now,
+            interval: Duration::ZERO,
             known: false,
             used: now,
             credit: Credit::NONE,
@@ -263,10 +272,15 @@ impl<P: Packet + Clone> Regenerator<P> {
         let previous = state.newest;
         let start = state.busy_until.max(now);
         let advances = before(previous, info.ack);
-        let regular = advances && !state.hole && info.is_plain();
+        let regular = advances && (!state.hole || params.smoothed) && info.is_plain();
         state.hole = !advances && state.passed < now || info.sack_ranges > 0;
         let since = now.saturating_since(state.passed);
         state.passed = now;
+        state.interval = match state.interval {
+            Duration::ZERO => since,
+            // Longer ones are held no longer than the bound.
+            interval => (interval * 3 + since.min(MAX_SMOOTHED_HOLD * 4)) / 4,
+        };
         if advances {
             state.newest = info.ack;
         }
@@ -285,9 +299,11 @@ impl<P: Packet + Clone> Regenerator<P> {
             .min(MAX_REGENERATED)
             .min(jump.saturating_sub(1));
         self.credit -= filtered;
-        let gap = match params.paced {
-            true => (since.min(MAX_HOLD) / (u64::from(count) + 1)).min(params.max_gap),
-            false => Duration::ZERO,
+        let acks = u64::from(count) + 1;
+        let gap = match (params.paced, params.smoothed) {
+            (true, true) => state.interval.min(MAX_SMOOTHED_HOLD) / acks,
+            (true, false) => (since.min(MAX_HOLD) / acks).min(params.max_gap),
+            (false, _) => Duration::ZERO,
         };
         state.busy_until = start + gap * u64::from(count);
         Plan {
@@ -505,6 +521,7 @@ mod tests {
         segment: 1000,
         paced: false,
         max_gap: Duration::MAX,
+        smoothed: false,
     };
 
     #[test]
@@ -540,6 +557,31 @@ mod tests {
             pass(paced, &[ack(0), ack(4000)]),
             [(0, 0), (10, 1000), (11, 2000), (12, 3000), (13, 4000)]
         );
+    }
+
+    #[test]
+    fn a_smoothed_interval_follows_the_last_one_by_a_quarter() {
+        let params = RegeneratorParams {
+            paced: true,
+            smoothed: true,
+            ..SEGMENT
+        };
+        let mut regenerator = Regenerator::new(params).unwrap();
+        let mut at = |ms: u64, number| {
+            let now = Instant::from_nanos(ms * 1_000_000);
+            see(&mut regenerator, now, 2);
+            regenerator.push(now, ack(number), &mut Discard);
+            let mut last = now;
+            while let Some(due) = regenerator.next_at() {
+                regenerator.pop(due);
+                last = due;
+            }
+            last.saturating_since(now)
+        };
+        at(0, 0);
+        // 10 ms, then 3/4 of 10 ms and 1/4 of 50 ms, half of which is before the real ACK.
+        assert_eq!(at(10, 2000), Duration::from_millis(5));
+        assert_eq!(at(60, 4000), Duration::from_millis(10));
     }
 
     #[test]

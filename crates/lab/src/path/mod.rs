@@ -72,6 +72,7 @@ impl Path {
             paced: scenario.regenerate_paced,
             max_gap: scenario.down.tx_time(scenario.mss + scenario.header)
                 / u64::from(scenario.regenerate.max(1)),
+            smoothed: scenario.regenerate_smoothed,
         };
         let regenerator = (scenario.regenerate > 0).then(|| Regenerator::new(params));
         let meter = |rate| LinkMeter::new(rate, window);

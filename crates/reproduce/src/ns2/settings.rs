@@ -38,6 +38,7 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
         flows_down,
         flow,
         rtt,
+        start_within,
         buffer,
         buffer_down,
         uplink,
@@ -53,6 +54,7 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
         pacing,
         regenerate,
         regenerate_paced: _, // nothing is paced where nothing is regenerated
+        regenerate_smoothed: _,
         web,
         on_off,
         links,
@@ -104,6 +106,9 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
     }
     accept(*regenerate == 0, "regenerate", || {
         (None, "ns-2 regenerates no ACKs")
+    })?;
+    accept(start_within.is_none(), "start-within", || {
+        (None, "ns-2's flows start within a second")
     })?;
     accept(flow.is_empty(), "flow", || {
         (None, "ns-2 runs flows-up and flows-down only")

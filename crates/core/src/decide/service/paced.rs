@@ -9,6 +9,8 @@ use crate::units::{Duration, Instant, Rate, Share};
 /// What of the time that a class was served late, while the other was on the link, it makes up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MadeUp {
+    /// Nothing: the next turn counts from when the class was served.
+    Nothing,
     /// A packet of its own: short ACKs behind long data packets get less than their share.
     #[default]
     Own,
@@ -88,6 +90,7 @@ impl PacedShares {
         *own_time = self.link.tx_time(len);
         let gap = Duration::from_nanos(u64::from(len).saturating_mul(pace) >> 8);
         let owed = match self.made_up {
+            MadeUp::Nothing => Duration::ZERO,
             MadeUp::Own => gap,
             MadeUp::Other => gap.max(other_time),
         };
