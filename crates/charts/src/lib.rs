@@ -6,7 +6,7 @@ mod axis;
 mod palette;
 
 pub use axis::{Axis, ticks};
-pub use palette::{BACKGROUND, Colour, DOWN, GRID, MUTED, SERIES, TEXT, UP, dark_rules};
+pub use palette::{BACKGROUND, Colour, DOWN, GRID, MUTED, SERIES, TEXT, UP, contrast, dark_rules};
 
 use plotters::coord::Shift;
 use plotters::prelude::*;

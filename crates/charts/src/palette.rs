@@ -39,6 +39,31 @@ pub static SERIES: [Colour; 8] = [
     Colour(RGBColor(207, 34, 46), "#ff7b72"),
 ];
 
+/// The contrast of two colours in CSS notation, `#rrggbb` or `#rgb`: 1 to 21 (WCAG 2.2, contrast ratio).
+/// `None` for what is no such colour.
+pub fn contrast(a: &str, b: &str) -> Option<f64> {
+    let luminance = |colour: &str| {
+        let digits = colour.strip_prefix('#')?;
+        let width = match digits.len() {
+            3 => 1,
+            6 => 2,
+            _ => return None,
+        };
+        let channel = |index: usize| {
+            let digits = digits.get(index * width..(index + 1) * width)?;
+            let value = u8::from_str_radix(digits, 16).ok()?;
+            let share = f64::from(if width == 1 { value * 17 } else { value }) / 255.0;
+            Some(match share <= 0.04045 {
+                true => share / 12.92,
+                false => ((share + 0.055) / 1.055).powf(2.4),
+            })
+        };
+        Some(0.2126 * channel(0)? + 0.7152 * channel(1)? + 0.0722 * channel(2)?)
+    };
+    let (a, b) = (luminance(a)?, luminance(b)?);
+    Some((a.max(b) + 0.05) / (a.min(b) + 0.05))
+}
+
 /// CSS rules that replace every colour by its dark variant.
 pub fn dark_rules() -> String {
     let mut rules = String::new();
@@ -59,6 +84,39 @@ pub fn dark_rules() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn contrast_is_wcags() {
+        assert_eq!(contrast("#000", "#ffffff"), Some(21.0));
+        assert_eq!(contrast("#abc", "#aabbcc"), Some(1.0));
+        // The grey that WCAG's own understanding of 1.4.3 calls just too light for text.
+        assert!((contrast("#777777", "#fff").unwrap() - 4.48).abs() < 0.005);
+        assert_eq!(contrast("red", "#fff"), None);
+        assert_eq!(contrast("#12345", "#fff"), None);
+    }
+
+    #[test]
+    fn text_and_marks_of_charts_have_wcags_contrast_on_light_and_dark_pages() {
+        let against_page = |colour: &Colour| {
+            let light = contrast(&colour.hex(), &BACKGROUND.hex()).unwrap();
+            light.min(contrast(colour.1, BACKGROUND.1).unwrap())
+        };
+        // Level AA: 4.5 for text (1.4.3), 3 for marks that carry meaning (1.4.11).
+        for text in [&TEXT, &MUTED] {
+            assert!(
+                against_page(text) >= 4.5,
+                "{text:?}: {}",
+                against_page(text)
+            );
+        }
+        for series in &SERIES {
+            assert!(
+                against_page(series) >= 3.0,
+                "{series:?}: {}",
+                against_page(series)
+            );
+        }
+    }
 
     #[test]
     fn both_directions_have_dark_variants() {

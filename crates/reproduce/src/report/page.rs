@@ -167,3 +167,32 @@ fn overview(findings: &[Found<'_>], preview: bool) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use asymq_charts::contrast;
+
+    #[test]
+    fn text_has_wcags_contrast_on_screen_by_day_and_night_and_on_paper() {
+        let themes = include_str!("style.css").split(":root{").skip(1);
+        let themes: Vec<&str> = themes.filter_map(|rest| rest.split('}').next()).collect();
+        assert_eq!(themes.len(), 3, "light, dark, print");
+        for theme in themes {
+            let value = |name: &str| {
+                let (_, rest) = theme.split_once(&format!("--{name}:"))?;
+                rest.split(';').next().map(str::trim)
+            };
+            let backgrounds = ["paper", "raised"].map(value);
+            for text in [
+                "text", "faint", "link", "good", "half", "bad", "open", "moving",
+            ] {
+                let Some(colour) = value(text) else { continue };
+                for background in backgrounds.into_iter().flatten() {
+                    let ratio = contrast(colour, background).unwrap();
+                    // Level AA (1.4.3).
+                    assert!(ratio >= 4.5, "{text} {colour} on {background}: {ratio:.2}");
+                }
+            }
+        }
+    }
+}
