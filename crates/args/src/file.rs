@@ -242,7 +242,7 @@ fn list_of_pairs(name: &str, table: &DeTable<'_>) -> Result<String, String> {
 }
 
 /// A key and its value as a flag.
-fn as_flag(name: &str, value: &DeValue<'_>) -> Result<String, String> {
+pub(crate) fn as_flag(name: &str, value: &DeValue<'_>) -> Result<String, String> {
     let text = match value {
         DeValue::String(text) => text.to_string(),
         DeValue::Integer(number) => number.to_string(),

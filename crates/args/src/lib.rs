@@ -13,6 +13,7 @@ mod qdisc;
 mod replay;
 mod scenario;
 mod simulated;
+mod words;
 
 pub use bad_argument::BadArgument;
 pub use defaults::Defaults;
@@ -21,3 +22,4 @@ pub use listing::{install, qdisc_choice, qdisc_names, title};
 pub use qdisc::{QdiscParams, downlink_parameter};
 pub use scenario::ScenarioArgs;
 pub use simulated::SimulatedArgs;
+pub use words::{text_of_words, words_of_text};

@@ -3,7 +3,7 @@
 use asymq_core::catalog::{Catalog, Entry, Group, Parameter, Role, Standard, known_parameters};
 use clap::Arg;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use std::sync::OnceLock;
+use std::sync::{OnceLock, RwLock};
 
 /// Names, summaries and parameters: what flags are made of.
 pub(crate) struct Listing {
@@ -13,7 +13,7 @@ pub(crate) struct Listing {
     flags: OnceLock<Vec<Arg>>,
 }
 
-static LISTING: OnceLock<Listing> = OnceLock::new();
+static LISTING: RwLock<Option<&'static Listing>> = RwLock::new(None);
 
 impl Listing {
     fn of(catalog: &dyn Catalog) -> Self {
@@ -26,7 +26,11 @@ impl Listing {
 
     /// The installed catalog's, or the standard one's.
     pub(crate) fn get() -> &'static Self {
-        LISTING.get_or_init(|| Self::of(&Standard))
+        let installed = *LISTING.read().unwrap_or_else(|e| e.into_inner());
+        installed.unwrap_or_else(|| {
+            static OWN: OnceLock<Listing> = OnceLock::new();
+            OWN.get_or_init(|| Self::of(&Standard))
+        })
     }
 
     /// The flags of all parameters, each made once by `flag`.
@@ -54,10 +58,12 @@ pub fn qdisc_choice(first: Option<PossibleValue>) -> PossibleValuesParser {
     Listing::get().choice(Role::Qdisc, first)
 }
 
-/// Makes flags and help know the disciplines of `catalog`. To be called before anything is parsed, by
-/// a program with a catalog of its own; answers whether it was in time.
-pub fn install(catalog: &dyn Catalog) -> bool {
-    LISTING.set(Listing::of(catalog)).is_ok()
+/// Makes flags and help know the disciplines of `catalog` from now on: before anything is parsed, by a
+/// program with a catalog of its own, and again when that catalog has grown. What was known before is
+/// kept in memory, since flags refer to it.
+pub fn install(catalog: &dyn Catalog) {
+    let listing: &'static Listing = Box::leak(Box::new(Listing::of(catalog)));
+    *LISTING.write().unwrap_or_else(|e| e.into_inner()) = Some(listing);
 }
 
 /// The names of all disciplines in a group, or of all, in the order of `--help`.

@@ -2,7 +2,7 @@
 
 use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
-use crate::file::{ScenarioError, in_file};
+use crate::file::{ScenarioError, in_file, text_of};
 use crate::scenario::check;
 use crate::{QdiscParams, ScenarioArgs};
 use asymq_core::catalog::Catalog;
@@ -20,10 +20,21 @@ impl ScenarioArgs {
         catalog: &dyn Catalog,
         defaults: &Defaults,
     ) -> Result<Scenario, ScenarioError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        self.replay_text(path, &text_of(path)?, catalog, defaults)
+    }
+
+    /// Runs the scenario of a result's text again; `path` names it in errors. Only the seed, the number
+    /// of runs, their duration and warm-up may be among these arguments.
+    ///
+    /// # Errors
+    /// It is no result, its scenario cannot run, or other arguments are given.
+    pub fn replay_text(
+        self,
+        path: &Path,
+        text: &str,
+        catalog: &dyn Catalog,
+        defaults: &Defaults,
+    ) -> Result<Scenario, ScenarioError> {
         let wrong = |line: usize, message: String| ScenarioError::File {
             path: path.to_owned(),
             line: line.max(1),
@@ -33,7 +44,7 @@ impl ScenarioArgs {
             let message = format!("no scenario of a result ({error}); write one with sim --json");
             wrong(error.line(), message)
         };
-        let value: Value = serde_json::from_str(&text).map_err(bad)?;
+        let value: Value = serde_json::from_str(text).map_err(bad)?;
         if value.get("reports").is_some() {
             let message =
                 "the result of several disciplines; save one of its reports, and run that";
@@ -41,8 +52,8 @@ impl ScenarioArgs {
         }
         // Read from the text, for errors that say in which line.
         let mut scenario = match value.get("scenario") {
-            Some(_) => serde_json::from_str(&text).map(|result: OfResult| result.scenario),
-            None => serde_json::from_str(&text),
+            Some(_) => serde_json::from_str(text).map(|result: OfResult| result.scenario),
+            None => serde_json::from_str(text),
         }
         .map_err(bad)?;
         let given = Self {

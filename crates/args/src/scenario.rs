@@ -192,7 +192,7 @@ impl ScenarioArgs {
             })
     }
 
-    fn complete(
+    pub(crate) fn complete(
         self,
         catalog: &dyn Catalog,
         defaults: &Defaults,

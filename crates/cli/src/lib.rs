@@ -25,6 +25,8 @@ use asymq_reproduce::SelectError;
 use asymq_reproduce::experiment::BadExperiment;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::env;
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
@@ -67,6 +69,14 @@ impl Command {
     }
 }
 
+/// What `asymq model --json` answers to these flags.
+///
+/// # Errors
+/// A flag is wrong.
+pub fn model(words: impl IntoIterator<Item = String>) -> Result<serde_json::Value, BadArgument> {
+    commands::model::answer_words(words)
+}
+
 const FAILURE: u8 = 1;
 const BAD_INPUT: u8 = 2;
 /// As shells report a process that Ctrl-C ended.
@@ -80,28 +90,33 @@ pub fn command(catalog: &dyn Catalog) -> clap::Command {
 
 /// Runs the command line with the disciplines of this project.
 pub fn main() -> ExitCode {
-    run(Catalogs::standard())
+    run_words(env::args_os()).into()
 }
 
 /// Runs the command line with the disciplines of `catalog`.
 pub fn main_with(catalog: &'static impl Catalog) -> ExitCode {
-    run(Catalogs::of(catalog))
+    run(Catalogs::of(catalog), env::args_os()).into()
 }
 
-fn run(catalogs: Catalogs) -> ExitCode {
+/// Runs these words, the program's name first, as [`main`] does, and returns the exit code.
+pub fn run_words(words: impl IntoIterator<Item = OsString>) -> u8 {
+    run(Catalogs::standard(), words)
+}
+
+fn run(catalogs: Catalogs, words: impl IntoIterator<Item = OsString>) -> u8 {
     let parsed = command(catalogs.names)
-        .try_get_matches()
+        .try_get_matches_from(words)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
     match cli.command.run(catalogs) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
             // The exit code says it to whoever has closed standard error.
             let _ = writeln!(io::stderr(), "{}", in_one_line(&error));
-            ExitCode::from(exit_code(&error))
+            exit_code(&error)
         }
     }
 }
@@ -148,7 +163,7 @@ fn command_line() -> clap::Command {
 }
 
 /// Answers an invalid command line, or one that asks for help.
-fn refuse(error: &clap::Error) -> ExitCode {
+fn refuse(error: &clap::Error) -> u8 {
     match error.kind() {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
@@ -160,5 +175,5 @@ fn refuse(error: &clap::Error) -> ExitCode {
             let _ = writeln!(io::stderr(), "{}", BadArgument::from(error));
         }
     }
-    ExitCode::from(if error.use_stderr() { BAD_INPUT } else { 0 })
+    if error.use_stderr() { BAD_INPUT } else { 0 }
 }

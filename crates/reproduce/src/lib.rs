@@ -23,6 +23,7 @@ pub mod runner;
 pub mod seeds;
 pub mod statistics;
 pub mod store;
+pub mod tasks;
 pub mod verdict;
 pub mod verdicts;
 

@@ -4,6 +4,7 @@ use crate::experiment::{Evidence, Experiment};
 use crate::expression::Condition;
 use asymq_core::units::Duration;
 use asymq_scenario::Scenario;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 /// How much of the experiments to run.
@@ -156,13 +157,14 @@ impl Job {
             course,
         }
     }
+}
 
-    /// Approximate cost in packets, to start the longest runs first.
-    fn cost(&self) -> u128 {
-        let bits = self.scenario.up.bits_per_sec() + self.scenario.down.bits_per_sec();
-        let size = u128::from(self.scenario.mss) + 40;
-        u128::from(bits) * u128::from(self.scenario.duration.as_nanos()) / size
-    }
+/// Approximate cost of a run in data packets at full links, to start the longest runs first.
+pub(crate) fn cost(scenario: &Scenario) -> u64 {
+    let bits = u128::from(scenario.up.bits_per_sec()) + u128::from(scenario.down.bits_per_sec());
+    let bits_per_packet = 8 * (u128::from(scenario.mss) + 40);
+    let packets = bits * u128::from(scenario.duration.as_nanos()) / 1_000_000_000 / bits_per_packet;
+    u64::try_from(packets * u128::from(scenario.links)).unwrap_or(u64::MAX)
 }
 
 /// The fingerprint of the sources that decide what a run shows: simulator and disciplines.
@@ -183,7 +185,7 @@ pub fn key(scenario: &Scenario, seed: u64) -> String {
 }
 
 /// FNV-1a, 64 bits.
-fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
+pub(crate) fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -203,7 +205,7 @@ pub fn jobs(experiments: &[Experiment]) -> Vec<Job> {
         }
     }
     let mut jobs: Vec<Job> = by_key.into_values().collect();
-    jobs.sort_by(|a, b| b.cost().cmp(&a.cost()).then_with(|| a.key.cmp(&b.key)));
+    jobs.sort_by_cached_key(|job| (Reverse(cost(&job.scenario)), job.key.clone()));
     jobs
 }
 

@@ -2,26 +2,24 @@
 
 use crate::experiment::Experiment;
 use crate::outcome::{Outcome, judge};
-use crate::plan;
-use crate::plan::Job;
 use crate::statistics::LOOKS;
 use crate::store::Results;
 use std::collections::BTreeSet;
 
 /// Runs the experiments with as many seeds as their claims need, and judges them. `run` makes the
-/// runs that it is given and returns all results; there are at most `looks` rounds. The outcomes' scenarios say how many seeds they got.
+/// runs of the experiments that it is given, and returns all results; there are at most `looks` rounds. The outcomes' scenarios say how many seeds they got.
 ///
 /// # Errors
 /// `run` fails, or returns too few results.
 pub fn decide(
     experiments: &[Experiment],
     looks: u32,
-    mut run: impl FnMut(Vec<Job>) -> anyhow::Result<Results>,
+    mut run: impl FnMut(&[Experiment]) -> anyhow::Result<Results>,
 ) -> anyhow::Result<(Vec<Outcome>, Results)> {
     let mut extended = experiments.to_vec();
     let mut look = 1;
     loop {
-        let results = run(plan::jobs(&extended))?;
+        let results = run(&extended)?;
         let outcomes = judge(&extended, &results)?;
         if look >= looks.min(LOOKS) || !extend(experiments, &mut extended, &outcomes, 1 << look) {
             return Ok((outcomes, results));

@@ -69,7 +69,7 @@ fn round(value: f64) -> f64 {
 }
 
 /// Results by key.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Results(HashMap<String, Stored>);
 
 impl Results {

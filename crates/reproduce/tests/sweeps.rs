@@ -231,7 +231,10 @@ fn only_what_is_undecided_gets_further_seeds() {
     assert_ne!(text, SMALL);
     let experiment = experiment::read_text("own/small", Path::new("small.toml"), &text).unwrap();
     let decide = || {
-        let run = |jobs: Vec<plan::Job>| Ok(runner::run(&jobs, folder.path(), 2, &quietly)?);
+        let run = |experiments: &[Experiment]| {
+            let jobs = plan::jobs(experiments);
+            Ok(runner::run(&jobs, folder.path(), 2, &quietly)?)
+        };
         seeds::decide(std::slice::from_ref(&experiment), 2, run)
             .unwrap()
             .0

@@ -6,7 +6,7 @@ use asymq_args::BadArgument;
 use asymq_core::control::model::{AckDemand, Capacities, FullRates, OutOfReach, worst_delay};
 use asymq_core::hold::split_buffer;
 use asymq_core::units::{Bytes, Limit, Rate, Share};
-use clap::Args;
+use clap::{Args, Command, FromArgMatches};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -101,6 +101,29 @@ struct Split<T> {
 
 /// Runs the command.
 pub(crate) fn run(args: &ModelArgs) -> anyhow::Result<()> {
+    let (answer, out_of_reach) = answer(args)?;
+    if args.json {
+        return output::print_json(&answer);
+    }
+    output::print(&in_words(&answer, out_of_reach))
+}
+
+/// The answer to these flags, as `--json` prints it.
+pub(crate) fn answer_words(
+    words: impl IntoIterator<Item = String>,
+) -> Result<serde_json::Value, BadArgument> {
+    let parser = ModelArgs::augment_args(Command::new("model"))
+        .no_binary_name(true)
+        .disable_help_flag(true);
+    let args = parser
+        .try_get_matches_from(words)
+        .and_then(|matches| ModelArgs::from_arg_matches(&matches))
+        .map_err(|error| BadArgument::from(&error))?;
+    let (answer, _) = answer(&args)?;
+    Ok(serde_json::to_value(answer).expect("an answer is plain values"))
+}
+
+fn answer(args: &ModelArgs) -> Result<(Answer, Option<OutOfReach>), BadArgument> {
     let link = check(args)?;
     let demand = AckDemand::new(link.ack_size, link.data_size, link.data_per_ack);
     let capacities = Capacities {
@@ -119,10 +142,7 @@ pub(crate) fn run(args: &ModelArgs) -> anyhow::Result<()> {
         droptail_delay_ms: 1e3 * worst_delay(volume(link.buffer, link.data_size), link.up),
         link,
     };
-    if args.json {
-        return output::print_json(&answer);
-    }
-    output::print(&in_words(&answer, solved.err()))
+    Ok((answer, solved.err()))
 }
 
 fn check(args: &ModelArgs) -> Result<Link, BadArgument> {

@@ -171,8 +171,9 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
 /// Makes the runs that `out` does not have, and further seeds of what is undecided.
 fn decide(plan: &Plan, out: &Path, threads: usize) -> anyhow::Result<(Vec<Outcome>, Results)> {
     let mut look = 0;
-    seeds::decide(&plan.experiments()?, plan.looks(), |jobs| {
+    seeds::decide(&plan.experiments()?, plan.looks(), |experiments| {
         look += 1;
+        let jobs = plan::jobs(experiments);
         let bar = progress_bar(jobs.len() as u64);
         if look > 1 {
             bar.set_message("further seeds of what is undecided");

@@ -13,9 +13,13 @@
 mod column;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "parquet")]
+pub mod parts;
+mod report;
 mod results;
 mod runs;
 
+pub use report::{flows_of, measures_of, runs_of, time_series_of};
 pub use results::{claims, measures};
 pub use runs::{flows, runs, time_series};
 

@@ -2,7 +2,7 @@
 
 use super::column::unit;
 use super::{Cell, Origin, Table};
-use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -13,8 +13,8 @@ use std::io::Write;
 use std::sync::Arc;
 
 /// The type of a column: that of all its cells, or text.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
     Text,
     Number,
     Whole,
@@ -46,7 +46,7 @@ impl Kind {
 }
 
 impl Table {
-    fn kind(&self, column: usize) -> Kind {
+    pub(super) fn kind(&self, column: usize) -> Kind {
         let mut kinds = self
             .rows
             .iter()
@@ -71,14 +71,26 @@ impl Table {
         origin: &Origin,
     ) -> Result<(), ParquetError> {
         let kinds: Vec<Kind> = (0..self.columns.len()).map(|c| self.kind(c)).collect();
+        self.write_parquet_as(out, origin, kinds, Compression::UNCOMPRESSED)
+    }
+
+    /// The same with columns of these kinds, whatever the rows have, and compressed.
+    pub(super) fn write_parquet_as(
+        &self,
+        out: impl Write + Send,
+        origin: &Origin,
+        kinds: Vec<Kind>,
+        compression: Compression,
+    ) -> Result<(), ParquetError> {
         let fields: Result<Vec<_>, _> = kinds
             .iter()
             .zip(&self.columns)
             .map(|(kind, name)| kind.column(name))
             .collect();
         let schema = Type::group_type_builder(self.name).with_fields(fields?);
-        let properties =
-            WriterProperties::builder().set_key_value_metadata(Some(self.metadata(origin)));
+        let properties = WriterProperties::builder()
+            .set_compression(compression)
+            .set_key_value_metadata(Some(self.metadata(origin)));
         let mut writer = SerializedFileWriter::new(
             out,
             Arc::new(schema.build()?),

@@ -5,22 +5,13 @@ use super::{Cell, Table};
 use crate::experiment::{Experiment, Series};
 use crate::plan;
 use crate::store::{Results, Stored};
-use asymq_scenario::Toward;
+use asymq_scenario::{FlowResult, Scenario, Toward};
 
 /// One row per run: where it belongs, the swept values, the scenario's settings, and every metric.
 pub fn runs(experiments: &[Experiment], results: &Results) -> Table {
     let row = |place: &Place<'_>| {
         let mut row = place.row();
-        let scenario = &place.series.scenarios[place.point];
-        let settings = serde_json::to_value(scenario).unwrap_or_default();
-        if let serde_json::Value::Object(settings) = &settings {
-            for (key, value) in settings {
-                // The run has its own seed.
-                if !matches!(key.as_str(), "seed" | "runs") {
-                    row.flatten(key, value);
-                }
-            }
-        }
+        settings(&mut row, &place.series.scenarios[place.point]);
         for (name, value) in &place.stored.metrics {
             row.metric(name, *value);
         }
@@ -36,24 +27,7 @@ pub fn flows(experiments: &[Experiment], results: &Results) -> Table {
     for place in places(experiments, results) {
         for (index, flow) in place.stored.flows.iter().enumerate() {
             let mut row = place.row();
-            let direction = match flow.toward {
-                Toward::Up => "up",
-                Toward::Down => "down",
-            };
-            row.put("flow", Cell::Whole(index as u64 + 1));
-            row.text("direction", direction);
-            row.number("start_s", flow.start_s);
-            row.number("base_rtt_s", flow.base_rtt_ms / 1000.0);
-            row.number("goodput_bit_per_s", flow.goodput);
-            row.number("silence_s", flow.silence_s);
-            row.number("completion_s", flow.completion_s);
-            let rtt = flow.rtt_ms;
-            row.number("sender_rtt_min_s", rtt.map(|rtt| rtt.min / 1000.0));
-            row.number("sender_rtt_mean_s", rtt.map(|rtt| rtt.mean / 1000.0));
-            row.number("sender_rtt_max_s", rtt.map(|rtt| rtt.max / 1000.0));
-            row.number("lost_packets", flow.lost);
-            row.number("retransmissions", flow.retransmissions);
-            row.number("timeouts", flow.timeouts);
+            of_flow(&mut row, index, flow);
             rows.push(row);
         }
     }
@@ -85,6 +59,41 @@ pub fn time_series(experiments: &[Experiment], results: &Results) -> Table {
         }
     }
     Table::new("time_series", rows)
+}
+
+/// The columns of a scenario's settings.
+pub(super) fn settings(row: &mut Row, scenario: &Scenario) {
+    let settings = serde_json::to_value(scenario).unwrap_or_default();
+    if let serde_json::Value::Object(settings) = &settings {
+        for (key, value) in settings {
+            // The run has its own seed.
+            if !matches!(key.as_str(), "seed" | "runs") {
+                row.flatten(key, value);
+            }
+        }
+    }
+}
+
+/// The columns of a flow, the `index`th from 0.
+pub(super) fn of_flow(row: &mut Row, index: usize, flow: &FlowResult) {
+    let direction = match flow.toward {
+        Toward::Up => "up",
+        Toward::Down => "down",
+    };
+    row.put("flow", Cell::Whole(index as u64 + 1));
+    row.text("direction", direction);
+    row.number("start_s", flow.start_s);
+    row.number("base_rtt_s", flow.base_rtt_ms / 1000.0);
+    row.number("goodput_bit_per_s", flow.goodput);
+    row.number("silence_s", flow.silence_s);
+    row.number("completion_s", flow.completion_s);
+    let rtt = flow.rtt_ms;
+    row.number("sender_rtt_min_s", rtt.map(|rtt| rtt.min / 1000.0));
+    row.number("sender_rtt_mean_s", rtt.map(|rtt| rtt.mean / 1000.0));
+    row.number("sender_rtt_max_s", rtt.map(|rtt| rtt.max / 1000.0));
+    row.number("lost_packets", flow.lost);
+    row.number("retransmissions", flow.retransmissions);
+    row.number("timeouts", flow.timeouts);
 }
 
 /// A run and where it belongs.

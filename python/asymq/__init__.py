@@ -1,0 +1,38 @@
+"""asymq: asymmetric queueing simulated, modelled and reproduced, from Python.
+
+    import asymq
+
+    result = asymq.simulate(asymq.Scenario(up="1mbit", down="10mbit", qdisc="aq"))
+    print(result.mean["down_utilization"], result.interval["down_utilization"])
+
+A `Scenario` has the names of the command line's flags; a `Result` has its measures by column, numbers in
+base units with the unit at the end of the name (docs/data.md). docs/python.md tells the whole.
+"""
+
+from ._asymq import Packet, Place, Scenario, ScenarioError, Sink, Table, __version__, disciplines
+from ._dask import SweepInterrupted
+from ._model import model
+from .discipline import Discipline
+from .experiments import Findings, reproduce, sweep
+from .result import Comparison, Result, compare, simulate
+
+__all__ = [
+    "Comparison",
+    "Discipline",
+    "Findings",
+    "Packet",
+    "Place",
+    "Result",
+    "Scenario",
+    "ScenarioError",
+    "Sink",
+    "SweepInterrupted",
+    "Table",
+    "__version__",
+    "compare",
+    "disciplines",
+    "model",
+    "reproduce",
+    "simulate",
+    "sweep",
+]

@@ -1,0 +1,5 @@
+"""`python -m asymq`."""
+
+from ._command import main
+
+main()

@@ -1,0 +1,50 @@
+"""The model: what AQ's equations say of a link."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from . import _asymq
+
+_RATES = {"up", "down", "non_tcp_up", "non_tcp_down", "least_up"}
+
+
+def model(**keys: Any) -> dict[str, Any]:
+    """What `asymq model` computes for a link, by name, in base units.
+
+    The keys are its flags: up, down, ack_size, data_size, data_per_ack, buffer, non_tcp_up, non_tcp_down.
+    A quantity that the link does not have, such as the rates where it cannot be filled, is absent.
+    """
+    columns: dict[str, Any] = {}
+    _flatten(columns, "", json.loads(_asymq.model(**keys)))
+    del columns["format"]
+    return columns
+
+
+def _flatten(columns: dict[str, Any], path: str, value: Any) -> None:
+    name = path.rsplit("_", 1)[0] if path.endswith(("_data", "_ack")) else path
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            # The answer's parts need no name of their own; what was asked comes first.
+            part = "" if key in ("link", "full") else key
+            _flatten(columns, f"{path}_{part}".strip("_"), inner)
+    elif isinstance(value, str) and value.endswith("p") and value[:-1].isdigit():
+        columns[f"{path}_packets"] = int(value[:-1])
+    elif isinstance(value, str) and path.startswith("buffer"):
+        columns[f"{path}_bytes"] = _bytes(value)
+    elif name.endswith("_ms"):
+        columns[path.replace("_ms", "") + "_s"] = value / 1e3
+    elif path in _RATES or path.startswith("rates_"):
+        columns[f"{path}_bit_per_s"] = value
+    elif path in ("ack_size", "data_size"):
+        columns[f"{path}_bytes"] = value
+    else:
+        columns[path] = value
+
+
+def _bytes(text: str) -> int:
+    """A size in tc's notation."""
+    units = {"kb": 1024, "mb": 1024**2, "gb": 1024**3, "b": 1}
+    unit = next(unit for unit in units if text.endswith(unit))
+    return int(float(text[: -len(unit)]) * units[unit])

@@ -1,0 +1,156 @@
+"""Experiments: the papers' and your own, on this machine or on a Dask cluster."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from . import _asymq
+from ._asymq import Table
+
+if TYPE_CHECKING:
+    import pandas
+    from distributed import Client
+
+#: Data packets that a core simulates in a second, on a machine of 2026: what predicted costs are made of.
+PACKETS_PER_SECOND = 1_000_000
+
+
+class Findings:
+    """What experiments showed: verdicts on their claims, and the tables of docs/data.md."""
+
+    def __init__(self, findings: _asymq.Findings) -> None:
+        self._findings = findings
+
+    @property
+    def page(self) -> Path:
+        """The report, a page for the browser; the tables lie beside it."""
+        return Path(self._findings.page)
+
+    @cached_property
+    def verdicts(self) -> Mapping[str, str]:
+        """The verdict of each claim."""
+        return MappingProxyType({claim: verdict for claim, verdict, _ in self._findings.verdicts})
+
+    @cached_property
+    def measures(self) -> Table:
+        """A row per measure of a series at a point, with its 95 % interval and the published value."""
+        return self._findings.table("measures")
+
+    @cached_property
+    def claims(self) -> Table:
+        """A row per condition of a claim."""
+        return self._findings.table("claims")
+
+    @cached_property
+    def runs(self) -> Table:
+        """A row per run: where it belongs, settings, metrics."""
+        return self._findings.table("runs")
+
+    @cached_property
+    def flows(self) -> Table:
+        """A row per flow of a run."""
+        return self._findings.table("flows")
+
+    @cached_property
+    def time_series(self) -> Table:
+        """A row per interval of each run of an experiment with a chart over time."""
+        return self._findings.table("time_series")
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """`measures` as a DataFrame."""
+        return self.measures.to_pandas()
+
+    def __repr__(self) -> str:
+        counts: dict[str, int] = {}
+        for verdict in self.verdicts.values():
+            counts[verdict] = counts.get(verdict, 0) + 1
+        said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "no claims"
+        return f"<asymq.Findings: {said}; {self.page}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(verdict)}</td><td>{html.escape(says)}</td></tr>"
+            for _, verdict, says in self._findings.verdicts
+        )
+        return f"<table>{rows}</table><p>{html.escape(str(self.page))}</p>"
+
+
+def reproduce(
+    what: str = "all",
+    out: str | os.PathLike[str] = "asymq-reproduce",
+    *,
+    quick: bool = False,
+    seed: int | None = None,
+    client: Client | None = None,
+    threads: int | None = None,
+) -> Findings:
+    """The papers' evaluations: "all", a paper, or "PAPER/FIGURE", as `asymq reproduce` has them.
+
+    Runs on this machine's cores, or on the cluster of `client`. What `out` has already is not run again.
+    """
+    plan = _asymq.Sweep.of_papers(what, quick, seed)
+    if client is None:
+        return Findings(plan.run_here(Path(out), threads))
+    return _on_cluster(plan, client, out, 2.0, None)
+
+
+def sweep(
+    experiment: str | os.PathLike[str],
+    client: Client | None = None,
+    out: str | os.PathLike[str] = "asymq-sweep",
+    *,
+    quick: bool = False,
+    seed: int | None = None,
+    report: bool = True,
+    task_seconds: float = 2.0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Findings | None:
+    """Runs an experiment file (docs/experiments.md), or the text of one, on a Dask cluster.
+
+    `out` is a folder that all workers see. Each task writes its runs to `out/runs` as one Parquet file,
+    complete or not at all; call again after an interruption, and only missing tasks run. Without a client, a
+    LocalCluster with a worker per core is started and closed. `task_seconds` is the predicted time of a
+    task on one core; it, too, stays the same in a folder. With `report=False` the parts are all that is
+    made, for sweeps whose runs do not fit into memory. `progress` is called with the runs done and all.
+    """
+    text = os.fspath(experiment)
+    if "\n" in text:
+        plan = _asymq.Sweep.of_text("experiment", text, quick, seed)
+    else:
+        plan = _asymq.Sweep.of_file(Path(text), quick, seed)
+    if client is not None:
+        return _on_cluster(plan, client, out, task_seconds, progress, report)
+    from distributed import Client, LocalCluster
+
+    cores = len(os.sched_getaffinity(0))
+    with (
+        LocalCluster(n_workers=cores, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as own,
+    ):
+        return _on_cluster(plan, own, out, task_seconds, progress, report)
+
+
+def _on_cluster(
+    plan: _asymq.Sweep,
+    client: Any,
+    out: str | os.PathLike[str],
+    task_seconds: float,
+    progress: Callable[[int, int], None] | None,
+    report: bool = True,
+) -> Any:
+    from ._dask import run
+
+    folder = Path(out).absolute()
+    packets = max(1, round(task_seconds * PACKETS_PER_SECOND))
+
+    def tasks(specs: list[tuple[str, int, int, str]], runs: int) -> None:
+        run(client, folder, specs, runs, progress)
+
+    findings = plan.run_tasks(folder, packets, report, tasks)
+    return None if findings is None else Findings(findings)

@@ -1,0 +1,94 @@
+"""Charts by matplotlib, in the colours of asymq's own charts, for light and dark pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .result import Result
+
+# As crates/charts/src/palette.rs has them.
+_THEMES: dict[str, dict[str, str]] = {
+    "light": {
+        "background": "#FFFFFE", "text": "#1F2328", "muted": "#59636E", "grid": "#DFE3E8",
+        "down": "#0969DA", "up": "#BC4C00",
+    },
+    "dark": {
+        "background": "#0d1117", "text": "#e6edf3", "muted": "#9198a1", "grid": "#262c36",
+        "down": "#58a6ff", "up": "#f0883e",
+    },
+}  # fmt: skip
+
+
+def theme_of(name: str | None) -> dict[str, str]:
+    """The colours of a theme; as matplotlib's style if none is named."""
+    if name is None:
+        import matplotlib
+        from matplotlib.colors import to_rgb
+
+        face = matplotlib.rcParams["figure.facecolor"]
+        name = "light" if sum(to_rgb(face)) > 1.5 else "dark"
+    if name not in _THEMES:
+        raise ValueError(f"theme={name!r}: unknown; use 'light' or 'dark'")
+    return _THEMES[name]
+
+
+def over_time(results: Mapping[str, Result], theme: str | None = None) -> Figure:
+    """A row per result: the share of each direction in use over time, of the run nearest to the means."""
+    from matplotlib.figure import Figure
+
+    colours = theme_of(theme)
+    figure = Figure(figsize=(9.4, 0.7 + 1.5 * len(results)), layout="constrained")
+    figure.set_facecolor(colours["background"])
+    rows: Any = figure.subplots(len(results), 2, sharex=True, sharey=True, squeeze=False)
+    for axes, (name, result) in zip(rows, results.items(), strict=True):
+        draw(axes, name, result, colours)
+    for axis in rows[-1]:
+        axis.set_xlabel("time, s", color=colours["muted"])
+    return figure
+
+
+def draw(axes: Any, name: str, result: Result, colours: Mapping[str, str]) -> None:
+    """Both directions of a result on two axes."""
+    series, seed = result.series, _typical(result)
+    rows = [index for index, other in enumerate(series["seed"]) if other == seed]
+    time = [series["time_s"][index] for index in rows]
+    warmup = _seconds(result.scenario["warmup"])
+    for axis, side, title in ((axes[0], "down", "download"), (axes[1], "up", "upload")):
+        values = series[f"{side}_utilization"]
+        values = [values[index] for index in rows]
+        mean = result.mean[f"{side}_utilization"]
+        axis.fill_between(time, values, step="post", color=colours[side], alpha=0.25, linewidth=0)
+        axis.step(time, values, where="post", color=colours[side], linewidth=1)
+        axis.axvspan(0, warmup, color=colours["background"], alpha=0.6, linewidth=0, zorder=3)
+        axis.axhline(mean, color=colours["muted"], linewidth=0.8, linestyle="--")
+        axis.set_title(f"{name}: {title} {mean:.0%}", loc="left", fontsize=10, color=colours["text"])
+        axis.set_xlim(0, time[-1] if time else 1)
+        axis.set_ylim(0, 1.05)
+        axis.set_facecolor(colours["background"])
+        axis.tick_params(colors=colours["muted"], labelsize=8)
+        axis.grid(axis="y", color=colours["grid"], linewidth=0.6)
+        for spine in axis.spines.values():
+            spine.set_color(colours["grid"])
+
+
+def _typical(result: Result) -> int:
+    """The seed of the run nearest to the means."""
+    mean = result.mean
+    sides = ("up_utilization", "down_utilization")
+
+    def distance(run: Mapping[str, float]) -> float:
+        return sum((run[side] - mean[side]) ** 2 for side in sides)
+
+    return int(min(result.runs, key=distance)["seed"])
+
+
+def _seconds(text: str) -> float:
+    """A time in tc's notation."""
+    for unit, factor in (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0)):
+        if text.endswith(unit):
+            return float(text[: -len(unit)]) * factor
+    return float(text)

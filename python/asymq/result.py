@@ -1,0 +1,247 @@
+"""Results: what a scenario's runs showed, and the same scenario under several disciplines."""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from . import _asymq
+from ._asymq import Scenario, Table
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+    from matplotlib.figure import Figure
+
+
+def simulate(
+    scenario: Scenario,
+    seeds: Iterable[int] | None = None,
+    *,
+    series: bool = False,
+    threads: int | None = None,
+) -> Result:
+    """Runs a scenario with each of its seeds, on all cores and without Python's lock.
+
+    `seeds` are consecutive numbers, like range(20), instead of the scenario's own. `series` records time
+    series in the same pass; they can be had later too, since a run is a pure function of scenario and
+    seed. `threads` bounds the cores.
+    """
+    if seeds is not None:
+        scenario = _with_seeds(scenario, seeds)
+    return Result(_asymq.simulate(scenario, series, threads))
+
+
+def compare(
+    scenario: Scenario | None = None,
+    only: Sequence[str] | None = None,
+    seeds: Iterable[int] | None = None,
+    *,
+    series: bool = False,
+    threads: int | None = None,
+) -> Comparison:
+    """Runs one scenario under several disciplines, with the same seeds.
+
+    Without a scenario it is the one of `asymq compare`, `Scenario.headline()`; without `only`, the
+    disciplines are those of `asymq compare`.
+    """
+    scenario = Scenario.headline() if scenario is None else scenario
+    if only is None:
+        only = [name for name, _, group, _ in _asymq.disciplines() if group != "variant"]
+    under = [scenario.replace(qdisc=name) for name in only]
+    results = (simulate(one, seeds, series=series, threads=threads) for one in under)
+    return Comparison({result.qdisc: result for result in results})
+
+
+def _with_seeds(scenario: Scenario, seeds: Iterable[int]) -> Scenario:
+    seeds = list(seeds)
+    if not seeds or seeds != list(range(seeds[0], seeds[0] + len(seeds))):
+        raise _asymq.ScenarioError(
+            f"seeds {seeds}: not consecutive; write them like range(20), and simulate each block by itself"
+        )
+    return scenario.replace(seed=seeds[0], runs=len(seeds))
+
+
+class Result:
+    """What the runs of a scenario showed: measures in base units, by column."""
+
+    def __init__(self, report: _asymq.Report) -> None:
+        self._report = report
+
+    @classmethod
+    def from_json(cls, text: str) -> Result:
+        """Reads a result as `to_json` or `asymq sim --json` wrote it."""
+        return cls(_asymq.Report.from_json(text))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Result:
+        """Reads a file that `asymq sim --json` wrote."""
+        with open(path, encoding="utf-8") as file:
+            return cls.from_json(file.read())
+
+    def to_json(self) -> str:
+        """The bytes that `asymq sim --json` prints for this scenario and these seeds."""
+        return self._report.to_json()
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario as it ran, complete."""
+        return self._report.scenario
+
+    @cached_property
+    def qdisc(self) -> str:
+        """The name of the uplink's discipline."""
+        return str(self.scenario["uplink"]["qdisc"])
+
+    @cached_property
+    def runs(self) -> list[dict[str, float]]:
+        """The measures of each run, with its seed."""
+        return self._report.measures()
+
+    @cached_property
+    def _estimates(self) -> list[tuple[str, float, float, float]]:
+        return self._report.estimates()
+
+    @cached_property
+    def mean(self) -> Mapping[str, float]:
+        """Means over the runs, by column; a measure that some runs lack is the mean of the others."""
+        return MappingProxyType({name: mean for name, mean, _, _ in self._estimates})
+
+    @cached_property
+    def interval(self) -> Mapping[str, tuple[float, float]]:
+        """95 % confidence intervals of the means (Student's t), by column."""
+        return MappingProxyType({name: (low, high) for name, _, low, high in self._estimates})
+
+    @cached_property
+    def table(self) -> Table:
+        """A row per run: seed, settings, measures; the columns of docs/data.md."""
+        return self._report.runs()
+
+    @cached_property
+    def flows(self) -> Table:
+        """A row per TCP flow of each run that lasts for the run or is listed."""
+        return self._report.flows()
+
+    @cached_property
+    def series(self) -> Table:
+        """A row per 0.2 s of each run, warm-up included. Runs them again if they were not recorded."""
+        if self._report.has_series:
+            return self._report.time_series()
+        return _asymq.simulate(self.scenario, True, None).time_series()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """`table` as a DataFrame."""
+        return self.table.to_pandas()
+
+    def to_arrow(self) -> pyarrow.Table:
+        """`table` for Arrow, without a copy."""
+        return self.table.to_arrow()
+
+    def plot(self, *, theme: str | None = None) -> Figure:
+        """The throughput of each direction over time, of the run that is nearest to the means.
+
+        `theme` is "light" or "dark"; as matplotlib's style if absent.
+        """
+        from .plot import over_time
+
+        return over_time({self.qdisc: self}, theme)
+
+    def __repr__(self) -> str:
+        up, down = self.mean["up_utilization"], self.mean["down_utilization"]
+        return (
+            f"<asymq.Result of {len(self.runs)} runs under {self.qdisc}: "
+            f"upload {up:.3f}, download {down:.3f}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return _html({self.qdisc: self})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Result.from_json, (self.to_json(),)
+
+
+class Comparison(Mapping[str, Result]):
+    """Results of one scenario by the name of the uplink's discipline."""
+
+    def __init__(self, results: Mapping[str, Result]) -> None:
+        self._results = dict(results)
+
+    def __getitem__(self, qdisc: str) -> Result:
+        return self._results[qdisc]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def to_json(self) -> str:
+        """The bytes that `asymq compare --json` prints."""
+        # Reports are put in as they are written: reading and writing numbers again might change a digit.
+        reports = (
+            f'    "{name}": ' + self[name].to_json().rstrip("\n").replace("\n", "\n    ")
+            for name in sorted(self)
+        )
+        return '{\n  "format": 2,\n  "reports": {\n' + ",\n".join(reports) + "\n  }\n}\n"
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The runs of all disciplines, one table below the other."""
+        import pandas
+
+        return pandas.concat([result.to_pandas() for result in self.values()], ignore_index=True)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The same for Arrow."""
+        import pyarrow
+
+        tables = [result.to_arrow() for result in self.values()]
+        return pyarrow.concat_tables(tables, promote_options="permissive")
+
+    def plot(self, *, theme: str | None = None) -> Figure:
+        """The throughput of each direction over time, a row per discipline."""
+        from .plot import over_time
+
+        return over_time(self._results, theme)
+
+    def __repr__(self) -> str:
+        return "<asymq.Comparison: " + ", ".join(map(repr, self.values())) + ">"
+
+    def _repr_html_(self) -> str:
+        return _html(self._results)
+
+
+# What a notebook shows of a result: column, heading, factor, unit.
+_SHOWN = [
+    ("up_utilization", "upload", 1.0, ""),
+    ("down_utilization", "download", 1.0, ""),
+    ("utility", "utility", 1.0, ""),
+    ("up_sojourn_p95_s", "sojourn up, p95", 1e3, " ms"),
+    ("sparse_p95_s", "sparse flow, p95", 1e3, " ms"),
+]
+
+
+def _html(results: Mapping[str, Result]) -> str:
+    """A table with a row per result."""
+    shown = [column for column in _SHOWN if any(column[0] in r.mean for r in results.values())]
+    head = "".join(f"<th>{heading}</th>" for _, heading, _, _ in shown)
+    rows = []
+    for name, result in results.items():
+        cells = [f"<th>{html.escape(name)}</th>"]
+        for column, _, factor, unit in shown:
+            mean = result.mean.get(column, math.nan) * factor
+            low, high = result.interval.get(column, (math.nan, math.nan))
+            half = (high - low) / 2 * factor
+            digits = 1 if unit else 3
+            cells.append(f"<td>{mean:.{digits}f} ± {half:.{digits}f}{unit}</td>")
+        rows.append("<tr>" + "".join(cells) + "</tr>")
+    runs = len(next(iter(results.values())).runs)
+    note = f"means of {runs} runs with 95 % intervals" if runs > 1 else "one run"
+    return (
+        f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f"<p>{note}</p>"
+    )

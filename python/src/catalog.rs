@@ -1,0 +1,166 @@
+//! The catalog with the disciplines that Python registered.
+
+use crate::discipline::PyQdisc;
+use asymq_args::ScenarioArgs;
+use asymq_core::catalog::{
+    BoxedQdisc, Build, Catalog, Config, Default as ParameterDefault, Entry, Kind, Parameter, Role,
+    Standard, known_parameters,
+};
+use asymq_core::classify::Classifier;
+use asymq_core::hold::BuildError;
+use asymq_core::packet::Packet;
+use asymq_core::units::{Duration, Rate};
+use asymq_sim::Disciplines;
+use clap::{Args, Command};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict};
+use std::sync::{Mutex, PoisonError};
+
+/// A discipline that is a Python class.
+struct Registered {
+    entry: &'static Entry,
+    class: Py<PyAny>,
+}
+
+static REGISTERED: Mutex<Vec<Registered>> = Mutex::new(Vec::new());
+
+/// The standard catalog and what Python registered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WithPython;
+
+impl Catalog for WithPython {
+    fn entries(&self) -> Vec<&'static Entry> {
+        let mut entries = Standard.entries();
+        entries.extend(registered().iter().map(|registered| registered.entry));
+        entries
+    }
+
+    fn classifier(&self, config: &Config) -> Result<Classifier, BuildError> {
+        Standard.classifier(config)
+    }
+
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        config: &Config,
+    ) -> Result<BoxedQdisc<P>, BuildError> {
+        let found = |registered: &&Registered| registered.entry.name == config.qdisc;
+        let class = Python::attach(|py| {
+            let registered = registered();
+            let found = registered.iter().find(found);
+            found.map(|registered| (registered.class.clone_ref(py), registered.entry))
+        });
+        match class {
+            Some((class, entry)) => Ok(Box::new(PyQdisc::new(class, entry, config)?)),
+            None => Standard.qdisc(config),
+        }
+    }
+}
+
+fn registered() -> std::sync::MutexGuard<'static, Vec<Registered>> {
+    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the simulator builds a scenario's disciplines from: the ones compiled with it, unless one is a
+/// Python class.
+pub(crate) fn disciplines(scenario: &asymq_scenario::Scenario) -> Disciplines<'static> {
+    let registered = registered();
+    let of_python = |config: &Config| registered.iter().any(|r| r.entry.name == config.qdisc);
+    match of_python(&scenario.uplink) || of_python(&scenario.downlink) {
+        true => (&WithPython).into(),
+        false => asymq_sim::STANDARD,
+    }
+}
+
+/// Makes a class known under a name; a class that had it gives way, as a notebook's cell is run again.
+#[pyfunction]
+pub(crate) fn register(
+    name: &str,
+    title: &str,
+    summary: &str,
+    parameters: &Bound<'_, PyDict>,
+    class: Py<PyAny>,
+) -> PyResult<()> {
+    let refuse = |message: String| PyValueError::new_err(message);
+    let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || !name.chars().all(legal) {
+        return Err(refuse(format!(
+            "name {name:?}: use lower-case letters, digits and '-'"
+        )));
+    }
+    if Standard.entry(Role::Qdisc, name).is_some() {
+        return Err(refuse(format!(
+            "name {name:?}: taken by a discipline of asymq; use another"
+        )));
+    }
+    let flags = ScenarioArgs::augment_args(Command::new("scenario"));
+    let known = known_parameters(&WithPython);
+    let mut own = Vec::new();
+    for (key, value) in parameters {
+        let key: String = key.extract()?;
+        let key = key.replace('_', "-");
+        let parameter = parameter(&key, &value)?;
+        let same = known.iter().find(|known| known.name == key);
+        let is_flag = flags
+            .get_arguments()
+            .any(|arg| arg.get_long() == Some(key.as_str()));
+        match same {
+            Some(same) if same.kind.value_name() != parameter.kind.value_name() => {
+                return Err(refuse(format!(
+                    "parameter {key:?}: other disciplines have one of this name, a {}; use another name",
+                    same.kind.value_name()
+                )));
+            }
+            None if is_flag => {
+                return Err(refuse(format!(
+                    "parameter {key:?}: a key of scenarios; use another name"
+                )));
+            }
+            _ => own.push(parameter),
+        }
+    }
+    // An entry lives as long as the process: results and flags refer to it.
+    let entry = Box::leak(Box::new(Entry {
+        title: leak(title),
+        parameters: Vec::leak(own),
+        ..Entry::part(Role::Qdisc, leak(name), leak(summary))
+    }));
+    {
+        let mut registered = registered();
+        registered.retain(|registered| registered.entry.name != name);
+        registered.push(Registered { entry, class });
+    }
+    asymq_args::install(&WithPython);
+    Ok(())
+}
+
+pub(crate) fn leak(text: &str) -> &'static str {
+    Box::leak(text.to_owned().into_boxed_str())
+}
+
+/// A parameter whose kind is that of its default.
+fn parameter(name: &str, default: &Bound<'_, PyAny>) -> PyResult<Parameter> {
+    const WIDEST: f64 = 1e15;
+    let text = default.str()?.to_string();
+    let (kind, text) = if let Ok(truth) = default.cast::<PyBool>() {
+        (Kind::Flag, truth.is_true().to_string())
+    } else if default.extract::<f64>().is_ok() {
+        (Kind::Number(-WIDEST, WIDEST), text)
+    } else if text.parse::<Duration>().is_ok() {
+        (Kind::Time, text)
+    } else if text.parse::<Rate>().is_ok() {
+        (Kind::Rate, text)
+    } else {
+        return Err(PyValueError::new_err(format!(
+            "parameter {name:?}: {text:?} is no default; use a number, True or False, a time like \"20ms\" or \
+             a rate like \"1mbit\""
+        )));
+    };
+    let text = kind.check(&text).map_err(PyValueError::new_err)?;
+    Ok(Parameter {
+        name: leak(name),
+        help: "Parameter of a discipline written in Python",
+        kind,
+        default: ParameterDefault::Text(leak(&text)),
+    })
+}

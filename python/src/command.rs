@@ -1,0 +1,36 @@
+//! The command line inside the package, and the model.
+
+use crate::catalog::WithPython;
+use crate::errors::bad_input;
+use crate::scenario::words_of;
+use asymq_core::catalog::{Catalog, Role};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ffi::OsString;
+
+/// Runs the command line and returns its exit code.
+#[pyfunction]
+pub(crate) fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
+    py.detach(|| asymq_cli::run_words(words))
+}
+
+/// What `asymq model --json` prints.
+#[pyfunction]
+#[pyo3(signature = (**keys))]
+pub(crate) fn model(keys: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
+    let words = words_of(keys)?;
+    let answer = asymq_cli::model(words).map_err(|error| bad_input(&error))?;
+    Ok(answer.to_string())
+}
+
+/// The names of all disciplines, with their titles, groups and summaries.
+#[pyfunction]
+pub(crate) fn disciplines() -> Vec<(&'static str, &'static str, String, &'static str)> {
+    let entries = WithPython.of_role(Role::Qdisc).into_iter();
+    entries
+        .map(|entry| {
+            let group = format!("{:?}", entry.group).to_lowercase();
+            (entry.name, entry.title, group, entry.summary)
+        })
+        .collect()
+}

@@ -1,0 +1,408 @@
+//! A discipline that is a Python object. Packets stay here: Python is shown their facts, and says which
+//! of them leave. What breaks the contract ends the run with an error that says so.
+
+use crate::catalog::leak;
+use asymq_core::catalog::{Config, Entry, Kind};
+use asymq_core::hold::BuildError;
+use asymq_core::packet::{Header, Packet as CorePacket};
+use asymq_core::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason};
+use asymq_core::units::{Duration, Instant, Limit, Rate};
+use asymq_core::{Ecn, Protocol};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyInt};
+use std::collections::HashMap;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+
+/// What a discipline may know of a packet.
+#[pyclass(frozen, module = "asymq", eq, hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Packet {
+    /// Which packet it is, in the order of arrival at this discipline.
+    #[pyo3(get)]
+    number: u64,
+    /// When it came to the queue, in ns.
+    #[pyo3(get)]
+    arrival: u64,
+    /// The conversation and direction it belongs to.
+    #[pyo3(get)]
+    flow: u64,
+    /// Bytes charged to the link.
+    #[pyo3(get)]
+    length: u32,
+    /// TCP payload bytes; 0 unless TCP.
+    #[pyo3(get)]
+    payload: u32,
+    /// TCP acknowledgement number; meaningful of segments that have one.
+    #[pyo3(get)]
+    ack: u32,
+    /// TCP flags; 0 unless TCP.
+    #[pyo3(get)]
+    flags: u16,
+    /// Whether it is a whole TCP segment.
+    #[pyo3(get)]
+    is_tcp: bool,
+    /// Whether it is a TCP segment with ACK set, no payload, and no SYN, FIN or RST.
+    #[pyo3(get)]
+    is_pure_ack: bool,
+    /// Whether its sender understands a congestion mark.
+    #[pyo3(get)]
+    is_ecn_capable: bool,
+}
+
+impl Packet {
+    fn of(number: u64, header: &Header) -> Self {
+        Self {
+            number,
+            arrival: header.arrival.as_nanos(),
+            flow: header.flow.0,
+            length: header.len,
+            payload: header.payload,
+            ack: header.ack,
+            flags: header.flags,
+            is_tcp: header.protocol == Protocol::Tcp,
+            is_pure_ack: header.is_pure_ack(),
+            is_ecn_capable: header.ecn.is_capable(),
+        }
+    }
+}
+
+#[pymethods]
+impl Packet {
+    fn __repr__(&self) -> String {
+        let kind = match (self.is_pure_ack, self.payload) {
+            (true, _) => "ACK",
+            (false, 0) => "other",
+            (false, _) => "data",
+        };
+        format!(
+            "<asymq.Packet {} of flow {}: {kind}, {} bytes>",
+            self.number, self.flow, self.length
+        )
+    }
+}
+
+/// Where a discipline stands.
+#[pyclass(frozen, module = "asymq", get_all)]
+pub(crate) struct Place {
+    /// Capacity of the link.
+    link_bit_per_s: u64,
+    /// Capacity of the reverse direction.
+    reverse_bit_per_s: u64,
+    /// How many packets may wait; none if the buffer is in bytes.
+    limit_packets: Option<u32>,
+    /// How many bytes may wait; none if the buffer is in packets.
+    limit_bytes: Option<u64>,
+}
+
+/// What a discipline did with packets in a call.
+enum Act {
+    Drop(u64, Reason),
+    Mark(u64),
+}
+
+/// Takes packets that are not transmitted, and marks.
+#[pyclass(frozen, module = "asymq")]
+pub(crate) struct Sink {
+    acts: Mutex<Vec<Act>>,
+}
+
+#[pymethods]
+impl Sink {
+    /// Drops a packet: for want of room ("over-limit"), as a signal of congestion ("aqm"), or an ACK that
+    /// a later one makes redundant ("ack-filtered").
+    #[pyo3(signature = (packet, reason="over-limit"))]
+    fn drop(&self, packet: &Packet, reason: &str) -> PyResult<()> {
+        let known = Reason::ALL.iter().find(|known| known.name() == reason);
+        let known = known.ok_or_else(|| {
+            let names: Vec<&str> = Reason::ALL.iter().map(|reason| reason.name()).collect();
+            broken(format!(
+                "reason {reason:?}: unknown; use {}",
+                names.join(", ")
+            ))
+        })?;
+        if *known == Reason::AckFiltered && !packet.is_pure_ack {
+            return Err(broken(format!(
+                "{}: filtered, but no pure ACK",
+                packet.__repr__()
+            )));
+        }
+        self.put(Act::Drop(packet.number, *known));
+        Ok(())
+    }
+
+    /// Sets the congestion mark (CE) if the packet is ECN-capable; whether it is marked now.
+    fn mark(&self, packet: &Packet) -> bool {
+        if packet.is_ecn_capable {
+            self.put(Act::Mark(packet.number));
+        }
+        packet.is_ecn_capable
+    }
+}
+
+impl Sink {
+    fn put(&self, act: Act) {
+        let mut acts = self.acts.lock().unwrap_or_else(PoisonError::into_inner);
+        acts.push(act);
+    }
+
+    fn take(&self) -> Vec<Act> {
+        let mut acts = self.acts.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut acts)
+    }
+}
+
+/// An error of a discipline against the contract.
+fn broken(message: String) -> PyErr {
+    PyRuntimeError::new_err(message)
+}
+
+/// A Python object as a discipline.
+pub(crate) struct PyQdisc<P> {
+    object: Py<PyAny>,
+    observes: bool,
+    sink: Py<Sink>,
+    /// Packets that wait, by number.
+    held: HashMap<u64, P>,
+    next: u64,
+    backlog: Backlog,
+}
+
+impl<P: CorePacket> PyQdisc<P> {
+    /// The object of this class at the place that `config` describes.
+    pub(crate) fn new(
+        class: Py<PyAny>,
+        entry: &'static Entry,
+        config: &Config,
+    ) -> Result<Self, BuildError> {
+        let (limit_packets, limit_bytes) = match config.limit {
+            Limit::Packets(packets) => (Some(packets), None),
+            Limit::Bytes(bytes) => (None, Some(bytes)),
+        };
+        let place = Place {
+            link_bit_per_s: config.link.bits_per_sec(),
+            reverse_bit_per_s: config.reverse.bits_per_sec(),
+            limit_packets,
+            limit_bytes,
+        };
+        let made = Python::attach(|py| -> PyResult<_> {
+            let parameters = PyDict::new(py);
+            for parameter in entry.parameters {
+                let key = parameter.name.replace('-', "_");
+                let text = config.params.get(parameter.name).unwrap_or_default();
+                let wrong = || broken(format!("{}: {text}", parameter.name));
+                match parameter.kind {
+                    Kind::Flag => parameters.set_item(key, text == "true")?,
+                    Kind::Time => {
+                        let time: Duration = text.parse().map_err(|_| wrong())?;
+                        parameters.set_item(key, time.as_secs_f64())?;
+                    }
+                    Kind::Rate => {
+                        let rate: Rate = text.parse().map_err(|_| wrong())?;
+                        parameters.set_item(key, rate.bits_per_sec())?;
+                    }
+                    _ => parameters.set_item(key, text.parse::<f64>().map_err(|_| wrong())?)?,
+                }
+            }
+            let object = class.bind(py).call((place,), Some(&parameters))?;
+            let observes = object.hasattr("observe")?;
+            let sink = Sink {
+                acts: Mutex::new(Vec::new()),
+            };
+            Ok((object.unbind(), observes, Py::new(py, sink)?))
+        });
+        // A constructor that fails ends the run with its own error.
+        let (object, observes, sink) = made.unwrap_or_else(|error| raise(error));
+        Ok(Self {
+            object,
+            observes,
+            sink,
+            held: HashMap::new(),
+            next: 0,
+            backlog: Backlog::default(),
+        })
+    }
+
+    /// Carries out what the object did with packets in its last call.
+    fn act(
+        &mut self,
+        now: Instant,
+        acts: Vec<Act>,
+        sink: &mut dyn asymq_core::Sink<P>,
+    ) -> PyResult<()> {
+        for act in acts {
+            match act {
+                Act::Drop(number, reason) => {
+                    let packet = self.release(number, "dropped")?;
+                    sink.dropped(now, packet, reason);
+                }
+                Act::Mark(number) => {
+                    let packet = self.held.get_mut(&number);
+                    let packet = packet.ok_or_else(|| {
+                        broken(format!("packet {number} is marked but does not wait"))
+                    })?;
+                    if packet.header().ecn != Ecn::Ce && packet.mark_ce() {
+                        sink.marked(now, packet.header());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, number: u64, what: &str) -> PyResult<P> {
+        let packet = self.held.remove(&number);
+        let packet =
+            packet.ok_or_else(|| broken(format!("packet {number} is {what} but does not wait")))?;
+        self.backlog.leave(packet.header().len);
+        Ok(packet)
+    }
+
+    fn name(&self) -> String {
+        Python::attach(|py| {
+            let name = self.object.bind(py).get_type().name();
+            name.map_or_else(|_| "discipline".into(), |name| name.to_string())
+        })
+    }
+}
+
+/// Ends the run with an error; [`interruptible`](crate::simulate::interruptible) raises it.
+fn raise(error: PyErr) -> ! {
+    resume_unwind(Box::new(error))
+}
+
+impl<P: CorePacket + Send + 'static> Qdisc<P> for PyQdisc<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn asymq_core::Sink<P>) {
+        let number = self.next;
+        self.next += 1;
+        let shown = Packet::of(number, packet.header());
+        self.backlog.join(packet.header().len);
+        self.held.insert(number, packet);
+        let acts = Python::attach(|py| -> PyResult<Vec<Act>> {
+            let arguments = (now.as_nanos(), shown, self.sink.clone_ref(py));
+            self.object.call_method1(py, "enqueue", arguments)?;
+            Ok(self.sink.get().take())
+        });
+        let acted = acts.and_then(|acts| self.act(now, acts, sink));
+        acted.unwrap_or_else(|error| raise(error));
+    }
+
+    fn dequeue(&mut self, now: Instant, sink: &mut dyn asymq_core::Sink<P>) -> Dequeue<P> {
+        enum Answer {
+            Packet(u64),
+            NotBefore(u64),
+            Nothing,
+        }
+        let answer = Python::attach(|py| -> PyResult<(Answer, Vec<Act>)> {
+            let arguments = (now.as_nanos(), self.sink.clone_ref(py));
+            let answer = self.object.bind(py).call_method1("dequeue", arguments)?;
+            let answer = if answer.is_none() {
+                Answer::Nothing
+            } else if let Ok(packet) = answer.cast::<Packet>() {
+                Answer::Packet(packet.get().number)
+            } else if answer.is_instance_of::<PyInt>() {
+                Answer::NotBefore(answer.extract()?)
+            } else {
+                return Err(broken(format!(
+                    "{}.dequeue answered {}; a packet, a time in ns before which none may leave, or None",
+                    self.name(),
+                    answer.repr()?
+                )));
+            };
+            Ok((answer, self.sink.get().take()))
+        });
+        let dequeued = answer.and_then(|(answer, acts)| {
+            self.act(now, acts, sink)?;
+            match answer {
+                Answer::Packet(number) => Ok(Dequeue::Packet(self.release(number, "sent")?)),
+                Answer::NotBefore(at) if at > now.as_nanos() && self.backlog.packets > 0 => {
+                    Ok(Dequeue::NotBefore(Instant::from_nanos(at)))
+                }
+                Answer::NotBefore(at) => Err(broken(format!(
+                    "{}.dequeue answered {at} at {}, with {} packets waiting; a time is in the future, and \
+                     packets wait for it",
+                    self.name(),
+                    now.as_nanos(),
+                    self.backlog.packets
+                ))),
+                Answer::Nothing if self.backlog.packets > 0 => Err(broken(format!(
+                    "{}.dequeue answered None, but {} packets wait and would never leave",
+                    self.name(),
+                    self.backlog.packets
+                ))),
+                Answer::Nothing => Ok(Dequeue::Empty),
+            }
+        });
+        dequeued.unwrap_or_else(|error| raise(error))
+    }
+
+    fn observe(&mut self, now: Instant, reverse: &Header) {
+        let shown = Packet::of(0, reverse);
+        let seen = Python::attach(|py| {
+            let seen = self
+                .object
+                .call_method1(py, "observe", (now.as_nanos(), shown));
+            seen.map(drop)
+        });
+        seen.unwrap_or_else(|error| raise(error));
+    }
+
+    fn observes_reverse(&self) -> bool {
+        self.observes
+    }
+
+    fn drain(&mut self) -> Option<P> {
+        let number = Python::attach(|py| -> PyResult<Option<u64>> {
+            let packet = self.object.bind(py).call_method0("drain")?;
+            let packet = packet.extract::<Option<Py<Packet>>>()?;
+            Ok(packet.map(|packet| packet.get().number))
+        });
+        let drained = number.and_then(|number| match number {
+            Some(number) => Ok(Some(self.release(number, "drained")?)),
+            None if self.backlog.packets > 0 => Err(broken(format!(
+                "{}.drain answered None, but {} packets wait",
+                self.name(),
+                self.backlog.packets
+            ))),
+            None => Ok(None),
+        });
+        drained.unwrap_or_else(|error| raise(error))
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn probe(&self, show: &mut Probe<'_>) {
+        let shown = Python::attach(|py| -> PyResult<Vec<(&'static str, f64)>> {
+            let object = self.object.bind(py);
+            if !object.hasattr("probe")? {
+                return Ok(Vec::new());
+            }
+            let values: HashMap<String, f64> = object.call_method0("probe")?.extract()?;
+            let mut values: Vec<_> = values.into_iter().collect();
+            values.sort_by(|one, other| one.0.cmp(&other.0));
+            Ok(values
+                .into_iter()
+                .map(|(name, value)| (interned(&name), value))
+                .collect())
+        });
+        for (name, value) in shown.unwrap_or_else(|error| raise(error)) {
+            show(name, Reading::Real(value));
+        }
+    }
+}
+
+/// The name, kept for good: there are as many as disciplines have variables.
+fn interned(name: &str) -> &'static str {
+    static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    match names.iter().find(|known| **known == name) {
+        Some(known) => known,
+        None => {
+            names.push(leak(name));
+            names[names.len() - 1]
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Errors as Python raises them, in the words of the command line.
+
+use pyo3::create_exception;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use std::error::Error;
+
+create_exception!(
+    asymq,
+    ScenarioError,
+    PyValueError,
+    "A scenario, an experiment or a link that is wrong, in the words of the command line."
+);
+
+/// Bad input.
+pub(crate) fn bad_input(error: &(dyn Error + 'static)) -> PyErr {
+    ScenarioError::new_err(in_one_line(error))
+}
+
+/// A failure at run time.
+pub(crate) fn failure(error: &(dyn Error + 'static)) -> PyErr {
+    PyRuntimeError::new_err(in_one_line(error))
+}
+
+/// The error and its causes, each said once: some errors speak for their cause.
+fn in_one_line(error: &(dyn Error + 'static)) -> String {
+    let mut line = String::new();
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        if line.is_empty() {
+            line = said;
+        } else if !line.contains(&said) {
+            line = format!("{line}: {said}");
+        }
+        next = cause.source();
+    }
+    line
+}

@@ -1,0 +1,93 @@
+//! asymq's laws on a discipline written in Python.
+
+use crate::catalog::WithPython;
+use crate::errors::bad_input;
+use crate::simulate::interruptible;
+use asymq_core::catalog::{Params, Place, resolve};
+use asymq_laws::{Step, obey, strategy};
+use proptest::test_runner::{
+    Config as Cases, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner,
+};
+use pyo3::exceptions::PyAssertionError;
+use pyo3::prelude::*;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Buffers under which the laws are tried: one packet, some, and a limit in bytes.
+const BUFFERS: [&str; 3] = ["20p", "1p", "4000b"];
+
+/// Carries out random steps on a registered discipline; raises what it breaks, with the least steps that
+/// show it.
+#[pyfunction]
+pub(crate) fn check_laws(py: Python<'_>, name: &str, cases: u32) -> PyResult<()> {
+    for buffer in BUFFERS {
+        let rate = |text: &str| text.parse().expect("a rate");
+        let place = Place {
+            link: rate("1mbit"),
+            reverse: rate("10mbit"),
+            limit: buffer.parse().expect("a limit"),
+        };
+        let none = Params::new();
+        let config = resolve(&WithPython, name, &none, &none, place);
+        let config = config.map_err(|error| bad_input(&error))?;
+        let broken = interruptible(py, Some(1), |_| {
+            let settings = Cases {
+                cases,
+                failure_persistence: None,
+                max_shrink_iters: 1000,
+                ..Cases::default()
+            };
+            // The same steps each time, so that what is mended is seen to be.
+            let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+            let mut runner = TestRunner::new_with_rng(settings, random);
+            let hook = std::panic::take_hook();
+            // A broken law is an answer here.
+            std::panic::set_hook(Box::new(|_| {}));
+            let tried = runner.run(&strategy::steps(), |steps| {
+                let tried = catch_unwind(AssertUnwindSafe(|| obey(&WithPython, &config, &steps)));
+                tried.map_err(|payload| TestCaseError::fail(said(&*payload)))
+            });
+            std::panic::set_hook(hook);
+            match tried {
+                Ok(()) => None,
+                Err(TestError::Fail(reason, steps)) => Some(story(reason.message(), &steps)),
+                Err(TestError::Abort(reason)) => Some(reason.message().to_owned()),
+            }
+        })?;
+        if let Some(story) = broken {
+            return Err(PyAssertionError::new_err(format!(
+                "{name} with a buffer of {buffer}: {story}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn story(reason: &str, steps: &[Step]) -> String {
+    let mut story = format!("{reason}\nafter these steps:");
+    for step in steps {
+        story += &match step {
+            Step::Enqueue(header) => format!(
+                "\n  enqueue {} of flow {}, {} bytes",
+                header.traffic_class().name(),
+                header.flow.0,
+                header.len
+            ),
+            Step::Observe(header) => format!("\n  observe {}", header.traffic_class().name()),
+            Step::Dequeue => "\n  dequeue".to_owned(),
+            Step::Wait(span) => format!("\n  wait {span}"),
+            Step::DrainAll => "\n  drain until nothing waits".to_owned(),
+        };
+    }
+    story
+}
+
+/// What a panic said.
+fn said(payload: &(dyn Any + Send)) -> String {
+    if let Some(error) = payload.downcast_ref::<PyErr>() {
+        return error.to_string();
+    }
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without words").to_owned()
+}

@@ -1,0 +1,40 @@
+//! asymq as a Python module, `asymq._asymq`: scenarios and results as classes, the simulator without
+//! Python's lock, experiments in tasks, and disciplines written in Python.
+//!
+//! What is easier said in Python is: plots, Dask and flent's files are in `asymq/`.
+
+mod catalog;
+mod command;
+mod discipline;
+mod errors;
+mod laws;
+mod report;
+mod scenario;
+mod simulate;
+mod sweep;
+mod table;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _asymq(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("ScenarioError", py.get_type::<errors::ScenarioError>())?;
+    module.add_class::<scenario::Scenario>()?;
+    module.add_class::<report::Report>()?;
+    module.add_class::<table::Table>()?;
+    module.add_class::<discipline::Packet>()?;
+    module.add_class::<discipline::Place>()?;
+    module.add_class::<discipline::Sink>()?;
+    module.add_class::<sweep::Sweep>()?;
+    module.add_class::<sweep::Findings>()?;
+    module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::run_task, module)?)?;
+    module.add_function(wrap_pyfunction!(catalog::register, module)?)?;
+    module.add_function(wrap_pyfunction!(laws::check_laws, module)?)?;
+    module.add_function(wrap_pyfunction!(command::main, module)?)?;
+    module.add_function(wrap_pyfunction!(command::model, module)?)?;
+    module.add_function(wrap_pyfunction!(command::disciplines, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! `asymq.Scenario`: immutable, with the names of flags and files.
+
+use crate::catalog::WithPython;
+use crate::errors::{ScenarioError, bad_input};
+use asymq_args::{Defaults, ScenarioArgs, text_of_words, words_of_text};
+use asymq_scenario::Scenario as Resolved;
+use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// A scenario: a link, its disciplines, what flows over it, and for how long.
+///
+/// Scenario(up="1mbit", qdisc="aq", flows_up=2) takes the flags of `asymq sim` with underscores;
+/// Scenario("link.toml", runs=3) reads a file, which keywords override.
+#[pyclass(frozen, module = "asymq")]
+#[derive(Clone)]
+pub(crate) struct Scenario {
+    /// As given; none if it came from a result.
+    words: Option<Vec<String>>,
+    pub(crate) resolved: Resolved,
+}
+
+#[pymethods]
+impl Scenario {
+    #[new]
+    #[pyo3(signature = (file=None, /, **keys))]
+    fn new(file: Option<PathBuf>, keys: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let typed = words_of(keys)?;
+        let Some(file) = file else {
+            return Self::of_words(typed);
+        };
+        let args = ScenarioArgs {
+            file: Some(file.clone()),
+            ..parse(&typed)?
+        };
+        let resolved = resolve(args)?;
+        if file
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
+            return Ok(Self {
+                words: None,
+                resolved,
+            });
+        }
+        let text = std::fs::read_to_string(&file)?;
+        let words = words_of_text(&file, &text).map_err(|error| bad_input(&error))?;
+        Ok(Self {
+            words: Some(merged(words, typed)),
+            resolved,
+        })
+    }
+
+    /// The link that `asymq compare` shows: one upload and one download of 100 ms.
+    #[staticmethod]
+    #[pyo3(signature = (**keys))]
+    fn headline(keys: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let typed = words_of(keys)?;
+        let defaults = Defaults::paper().headline();
+        let mut words = vec![
+            format!("--rtt={}", defaults.rtt),
+            format!("--buffer={}", defaults.buffer),
+            format!("--buffer-down={}", defaults.buffer),
+            format!("--runs={}", defaults.runs),
+        ];
+        words.extend(defaults.probe.map(|probe| format!("--probe={probe}")));
+        // Flows that are listed are all that there are, unless more are asked for.
+        if !typed.iter().any(|word| key_of(word) == "flow") {
+            words.push(format!("--flows-up={}", defaults.flows.0));
+            words.push(format!("--flows-down={}", defaults.flows.1));
+        }
+        Self::of_words(merged(words, typed))
+    }
+
+    /// The same scenario with other values of these keys.
+    #[pyo3(signature = (**keys))]
+    fn replace(&self, keys: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let typed = words_of(keys)?;
+        match &self.words {
+            Some(words) => Self::of_words(merged(words.clone(), typed)),
+            None => self.rerun(parse(&typed)?),
+        }
+    }
+
+    /// Reads the text of a scenario file.
+    #[staticmethod]
+    fn from_toml(text: &str) -> PyResult<Self> {
+        let path = Path::new("scenario.toml");
+        let defaults = Defaults::paper();
+        let resolved = ScenarioArgs::resolve_text(path, text, &WithPython, &defaults);
+        let resolved = resolved.map_err(|error| bad_input(&error))?;
+        let words = words_of_text(path, text).map_err(|error| bad_input(&error))?;
+        Ok(Self {
+            words: Some(words),
+            resolved,
+        })
+    }
+
+    /// Reads a scenario as a result has it, or the whole result.
+    #[staticmethod]
+    fn from_json(text: &str) -> PyResult<Self> {
+        replay(text, ScenarioArgs::default())
+    }
+
+    /// The text of a scenario file.
+    fn to_toml(&self) -> PyResult<String> {
+        let words = self.words.as_ref().ok_or_else(|| {
+            ScenarioError::new_err(
+                "a scenario from a result has no file: to_json() has all of it, and Scenario.from_json \
+                 reads it",
+            )
+        })?;
+        Ok(text_of_words(words))
+    }
+
+    /// The scenario as it runs, complete to the last parameter.
+    fn to_json(&self) -> String {
+        serde_json::to_string_pretty(&self.resolved).expect("a scenario is plain values")
+    }
+
+    /// The seeds of its runs.
+    #[getter]
+    fn seeds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (first, runs) = (self.resolved.seed, u64::from(self.resolved.runs));
+        let range = py.import("builtins")?.getattr("range")?;
+        range.call1((first, u128::from(first) + u128::from(runs)))
+    }
+
+    /// What is unusual about it and might be a mistake.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.resolved.warnings().into_iter().collect()
+    }
+
+    /// A key of the complete scenario, in the words of its JSON.
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
+        let all = py
+            .import("json")?
+            .call_method1("loads", (self.to_json(),))?;
+        let key = key.replace('_', "-");
+        all.get_item(&key).map_err(|_| PyKeyError::new_err(key))
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.resolved == other.resolved
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.to_json().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        let Some(words) = &self.words else {
+            let scenario = &self.resolved;
+            return format!(
+                "<asymq.Scenario from a result: {}, {} up, {} down>",
+                scenario.uplink.qdisc, scenario.up, scenario.down
+            );
+        };
+        let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
+        for word in words {
+            let (key, text) = split(word);
+            match keys.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, texts)) => texts.push(text),
+                None => keys.push((key, vec![text])),
+            }
+        }
+        let keys = keys.iter().map(|(key, texts)| {
+            let key = key.replace('-', "_");
+            match &texts[..] {
+                [text] => format!("{key}={text:?}"),
+                texts => format!("{key}={texts:?}"),
+            }
+        });
+        format!("asymq.Scenario({})", keys.collect::<Vec<_>>().join(", "))
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let restore = py.get_type::<Self>().getattr("_restore")?;
+        let state = (self.words.clone(), self.to_json()).into_pyobject(py)?;
+        Ok((restore, state))
+    }
+
+    /// What `__reduce__` took apart, as it was resolved: files that it names need not be there.
+    #[staticmethod]
+    fn _restore(words: Option<Vec<String>>, json: &str) -> PyResult<Self> {
+        let replayed = replay(json, ScenarioArgs::default())?;
+        Ok(Self { words, ..replayed })
+    }
+}
+
+impl Scenario {
+    fn of_words(words: Vec<String>) -> PyResult<Self> {
+        Ok(Self {
+            resolved: resolve(parse(&words)?)?,
+            words: Some(words),
+        })
+    }
+
+    /// This scenario with other seeds, or of another length.
+    fn rerun(&self, changes: ScenarioArgs) -> PyResult<Self> {
+        replay(&self.to_json(), changes)
+    }
+
+    /// This resolved scenario.
+    pub(crate) const fn of(resolved: Resolved) -> Self {
+        Self {
+            words: None,
+            resolved,
+        }
+    }
+}
+
+fn replay(json: &str, changes: ScenarioArgs) -> PyResult<Scenario> {
+    let (path, defaults) = (Path::new("scenario.json"), Defaults::paper());
+    let resolved = changes.replay_text(path, json, &WithPython, &defaults);
+    Ok(Scenario::of(resolved.map_err(|error| bad_input(&error))?))
+}
+
+fn parse(words: &[String]) -> PyResult<ScenarioArgs> {
+    ScenarioArgs::from_words(words.iter().cloned()).map_err(|error| bad_input(&error))
+}
+
+fn resolve(args: ScenarioArgs) -> PyResult<Resolved> {
+    let resolved = args.resolve_in(&WithPython, &Defaults::paper());
+    resolved.map_err(|error| bad_input(&error))
+}
+
+/// `--up=1mbit` as `up` and `1mbit`.
+fn split(word: &str) -> (&str, &str) {
+    let word = word.trim_start_matches('-');
+    word.split_once('=').unwrap_or((word, ""))
+}
+
+fn key_of(word: &str) -> &str {
+    split(word).0
+}
+
+/// `words`, but for the keys that `typed` has.
+fn merged(mut words: Vec<String>, typed: Vec<String>) -> Vec<String> {
+    words.retain(|word| typed.iter().all(|typed| key_of(typed) != key_of(word)));
+    words.extend(typed);
+    words
+}
+
+/// Keywords as words of the command line. `None` is a key that is not given.
+pub(crate) fn words_of(keys: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>> {
+    let mut words = Vec::new();
+    for (key, value) in keys.into_iter().flatten() {
+        let key = key.extract::<String>()?.replace('_', "-");
+        if let Ok(items) = value.cast::<PyList>() {
+            for item in items {
+                words.push(word(&key, &item)?);
+            }
+        } else if let Ok(items) = value.cast::<PyTuple>() {
+            for item in items {
+                words.push(word(&key, &item)?);
+            }
+        } else if !value.is_none() {
+            words.push(word(&key, &value)?);
+        }
+    }
+    Ok(words)
+}
+
+fn word(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(format!("--{key}={}", text(key, value)?))
+}
+
+fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(truth) = value.cast::<PyBool>() {
+        return Ok(truth.is_true().to_string());
+    }
+    if value.is_instance_of::<PyString>() || value.is_instance_of::<PyInt>() {
+        return Ok(value.str()?.to_string());
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(value.extract::<f64>()?.to_string());
+    }
+    // A discipline's class stands for its name.
+    if let (true, Ok(name)) = (value.is_instance_of::<PyType>(), value.getattr("name")) {
+        return name.extract();
+    }
+    if let Ok(path) = value.extract::<PathBuf>() {
+        return Ok(path.to_string_lossy().into_owned());
+    }
+    if let Ok(table) = value.cast::<PyDict>() {
+        let pairs: PyResult<Vec<String>> = table
+            .iter()
+            .map(|(key, value)| {
+                let key = key.extract::<String>()?.replace('_', "-");
+                Ok(format!("{key}={}", text(&key, &value)?))
+            })
+            .collect();
+        return Ok(pairs?.join(","));
+    }
+    // Numbers of numpy and pandas.
+    if let Ok(number) = value.extract::<f64>() {
+        return Ok(number.to_string());
+    }
+    Err(PyTypeError::new_err(format!(
+        "{key}: {} is not allowed here; write text or a number, like up=\"1mbit\"",
+        value.get_type().name()?
+    )))
+}

@@ -1,0 +1,99 @@
+//! Runs without Python's lock.
+
+use crate::catalog::disciplines;
+use crate::errors::failure;
+use crate::report::Report;
+use crate::scenario::Scenario;
+use asymq_sim::SimError;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use std::any::Any;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// Ends a run between two of its parts, when Python was interrupted.
+struct Stopped;
+
+/// How often a long call looks for Ctrl-C.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs a scenario with each of its seeds.
+#[pyfunction]
+pub(crate) fn simulate(
+    py: Python<'_>,
+    scenario: &Scenario,
+    series: bool,
+    threads: Option<usize>,
+) -> PyResult<Report> {
+    let scenario = &scenario.resolved;
+    let disciplines = disciplines(scenario);
+    let report = interruptible(py, threads, |stop| {
+        asymq_sim::run_all_in(disciplines, scenario, series, |_| stop.check())
+    })?;
+    let report = report.map_err(|error: SimError| failure(&error))?;
+    Ok(Report { report })
+}
+
+/// Asked whether to stop.
+pub(crate) struct Stop(AtomicBool);
+
+impl Stop {
+    /// Unwinds if the caller was interrupted; [`interruptible`] catches it.
+    pub(crate) fn check(&self) {
+        if self.0.load(Ordering::Relaxed) {
+            resume_unwind(Box::new(Stopped));
+        }
+    }
+}
+
+/// Runs `work` in a pool of this many threads, one per core if none is said, without Python's lock, and
+/// with an eye on Ctrl-C. A pool of its own, since a process that forks has none of its parent's threads.
+pub(crate) fn interruptible<T: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    work: impl FnOnce(&Stop) -> T + Send,
+) -> PyResult<T> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.unwrap_or(0))
+        .build()
+        .map_err(|error| failure(&error))?;
+    let stop = Stop(AtomicBool::new(false));
+    let answer = py.detach(|| {
+        thread::scope(|scope| {
+            let (done, waits) = mpsc::channel::<()>();
+            let (pool, stop) = (&pool, &stop);
+            let worker = scope.spawn(move || {
+                // Dropped however this ends.
+                let _done = done;
+                pool.install(|| work(stop))
+            });
+            let mut interrupted = None;
+            while let Err(RecvTimeoutError::Timeout) = waits.recv_timeout(LOOK) {
+                if interrupted.is_none() {
+                    interrupted = Python::attach(|py| py.check_signals()).err();
+                    stop.0.store(interrupted.is_some(), Ordering::Relaxed);
+                }
+            }
+            match (worker.join(), interrupted) {
+                (_, Some(error)) => Err(error),
+                (Ok(answer), None) => Ok(answer),
+                (Err(payload), None) => Err(raised(payload)),
+            }
+        })
+    });
+    answer
+}
+
+/// What unwound, as Python raises it.
+fn raised(payload: Box<dyn Any + Send>) -> PyErr {
+    if payload.is::<Stopped>() {
+        return PyKeyboardInterrupt::new_err(());
+    }
+    match payload.downcast::<PyErr>() {
+        Ok(error) => *error,
+        Err(payload) => resume_unwind(payload),
+    }
+}

@@ -1,0 +1,388 @@
+//! Experiments: on this machine as `asymq sweep` runs them, or as tasks that others run.
+
+use crate::errors::{ScenarioError, bad_input, failure};
+use crate::simulate::interruptible;
+use crate::table::Table;
+use anyhow::Context as _;
+use asymq_reproduce::data::parts::{self, Columns};
+use asymq_reproduce::data::{self, Origin};
+use asymq_reproduce::experiment::{self, Experiment};
+use asymq_reproduce::folder::{self, Plan, Tables};
+use asymq_reproduce::outcome::Outcome;
+use asymq_reproduce::plan::{self, Extent, FINGERPRINT};
+use asymq_reproduce::report::{self, About};
+use asymq_reproduce::store::{Log, Results};
+use asymq_reproduce::tasks::{self, Task};
+use asymq_reproduce::verdict::Verdict;
+use asymq_reproduce::{runner, seeds};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The folder of a sweep's parts, in its output folder.
+const PARTS: &str = "runs";
+/// What the parts are of.
+const TASKS: &str = "tasks.json";
+
+/// What to run: experiments, and how much of them.
+#[pyclass(frozen, module = "asymq._asymq")]
+pub(crate) struct Sweep {
+    plan: Plan,
+}
+
+#[pymethods]
+impl Sweep {
+    /// An experiment file of one's own.
+    #[staticmethod]
+    fn of_file(path: PathBuf, quick: bool, seed: Option<u64>) -> PyResult<Self> {
+        let experiment = experiment::read(&path).map_err(|error| bad_input(&error))?;
+        Ok(Self::of(&[experiment], quick, seed))
+    }
+
+    /// The text of one; `name` stands for it in errors and tables.
+    #[staticmethod]
+    fn of_text(name: &str, text: &str, quick: bool, seed: Option<u64>) -> PyResult<Self> {
+        let path = PathBuf::from(format!("{name}.toml"));
+        let experiment = experiment::read_text(&format!("own/{name}"), &path, text);
+        let experiment = experiment.map_err(|error| bad_input(&error))?;
+        Ok(Self::of(&[experiment], quick, seed))
+    }
+
+    /// The papers' experiments: `all`, a paper, or `PAPER/FIGURE`.
+    #[staticmethod]
+    fn of_papers(what: &str, quick: bool, seed: Option<u64>) -> PyResult<Self> {
+        let experiments = asymq_reproduce::experiments(what).map_err(|error| bad_input(&error))?;
+        Ok(Self::of(&experiments, quick, seed))
+    }
+
+    /// How many runs the first round has, before verdicts ask for more.
+    #[getter]
+    fn runs(&self) -> PyResult<u64> {
+        let tasks = tasks::tasks(&self.experiments()?, None, 1, u64::MAX);
+        Ok(tasks.iter().map(|task| task.runs).sum())
+    }
+
+    /// Makes the runs that `out` lacks on this machine, and writes its report.
+    fn run_here(&self, py: Python<'_>, out: PathBuf, threads: Option<usize>) -> PyResult<Findings> {
+        let threads = threads.unwrap_or_else(|| {
+            std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+        });
+        let plan = &self.plan;
+        let outcome = interruptible(py, Some(1), |stop| -> anyhow::Result<_> {
+            plan.save(&out)?;
+            let decided = seeds::decide(&plan.experiments()?, plan.looks(), |experiments| {
+                let jobs = plan::jobs(experiments);
+                Ok(runner::run(&jobs, &out, threads, &|_, _| stop.check())?)
+            })?;
+            publish(plan, &out, decided, Tables::Csv)
+        })?;
+        outcome.map_err(|error| failure(&*error))
+    }
+
+    /// Makes the runs by tasks. `run` is called with the tasks whose parts `out` lacks, as pairs of name,
+    /// runs, cost and what `run_task` takes, and returns when their parts are there: once, and again where
+    /// undecided claims need further seeds. With `report` false, the parts are all that is written.
+    fn run_tasks(
+        &self,
+        py: Python<'_>,
+        out: PathBuf,
+        packets: u64,
+        report: bool,
+        run: Bound<'_, PyAny>,
+    ) -> PyResult<Option<Findings>> {
+        let io = |error: std::io::Error| failure(&error);
+        let folder = out.join(PARTS);
+        fs::create_dir_all(&folder).map_err(io)?;
+        self.claim(&out, packets)?;
+        let first = self.experiments()?;
+        let done = |task: &Task| folder.join(format!("{}.parquet", task.name)).exists();
+        let make = |tasks: Vec<Task>| -> PyResult<()> {
+            let all: u64 = tasks.iter().map(|task| task.runs).sum();
+            let missing: Vec<Task> = tasks.into_iter().filter(|task| !done(task)).collect();
+            let specs: Vec<(String, u64, u64, String)> = missing
+                .iter()
+                .map(|task| {
+                    let text = serde_json::to_string(task).expect("a task is plain values");
+                    (task.name.clone(), task.runs, task.packets, text)
+                })
+                .collect();
+            run.call1((specs, all))?;
+            match missing.iter().find(|task| !done(task)) {
+                Some(task) => Err(PyRuntimeError::new_err(format!(
+                    "{}: not written; is {} the same folder on every worker?",
+                    task.name,
+                    folder.display()
+                ))),
+                None => Ok(()),
+            }
+        };
+        if !report {
+            make(tasks::tasks(&first, None, 1, packets))?;
+            return Ok(None);
+        }
+        let mut results = Results::default();
+        let mut round = 0;
+        let mut before: Option<Vec<Experiment>> = None;
+        let decided = seeds::decide(&first, self.plan.looks(), |experiments| {
+            round += 1;
+            let tasks = tasks::tasks(experiments, before.as_deref(), round, packets);
+            make(tasks.clone())?;
+            for task in &tasks {
+                parts::read(&folder.join(format!("{}.parquet", task.name)), &mut results)?;
+            }
+            before = Some(experiments.to_vec());
+            // The next round's come on top.
+            Ok(results.clone())
+        });
+        let decided = decided.map_err(|error| match error.downcast::<PyErr>() {
+            Ok(error) => error,
+            Err(error) => failure(&*error),
+        })?;
+        let plan = &self.plan;
+        let published = py.detach(|| -> anyhow::Result<Findings> {
+            keep(&out, &decided)?;
+            publish(plan, &out, decided, Tables::CsvAndParquet)
+        });
+        Ok(Some(published.map_err(|error| failure(&*error))?))
+    }
+}
+
+impl Sweep {
+    fn of(experiments: &[Experiment], quick: bool, seed: Option<u64>) -> Self {
+        let extent = if quick { Extent::Quick } else { Extent::Whole };
+        Self {
+            plan: Plan::new(experiments, extent, seed),
+        }
+    }
+
+    fn experiments(&self) -> PyResult<Vec<Experiment>> {
+        self.plan.experiments().map_err(|error| bad_input(&error))
+    }
+
+    /// Makes `out` this sweep's folder, or finds that it is.
+    fn claim(&self, out: &Path, packets: u64) -> PyResult<()> {
+        let path = out.join(TASKS);
+        let ours = serde_json::json!({
+            "fingerprint": FINGERPRINT,
+            "packets": packets,
+            "plan": self.plan,
+        });
+        let known = fs::read_to_string(&path).ok();
+        let known: Option<serde_json::Value> =
+            known.and_then(|text| serde_json::from_str(&text).ok());
+        let differs = known.filter(|known| *known != ours).map(|known| {
+            let differs = |key: &str| known[key] != ours[key];
+            if differs("plan") {
+                "another experiment"
+            } else if differs("packets") {
+                "tasks of another size (task_seconds)"
+            } else {
+                "another version of the simulator"
+            }
+        });
+        if let Some(what) = differs {
+            return Err(ScenarioError::new_err(format!(
+                "{}: has parts of {what}; choose another folder, or delete this one",
+                out.display()
+            )));
+        }
+        let failed = |error: anyhow::Error| failure(&*error);
+        self.plan.save(out).map_err(failed)?;
+        let text = serde_json::to_string_pretty(&ours).expect("plain values") + "\n";
+        whole(&path, |file| {
+            Ok(std::io::Write::write_all(file, text.as_bytes())?)
+        })
+        .map_err(failed)
+    }
+}
+
+/// What a folder's tasks are of, as this process read it last: a worker gets many tasks of one folder.
+static READ: Mutex<Option<(String, Arc<Work>)>> = Mutex::new(None);
+
+struct Work {
+    experiments: Vec<Experiment>,
+    origin: Origin,
+    columns: Columns,
+}
+
+impl Work {
+    fn read(out: &Path) -> anyhow::Result<Arc<Self>> {
+        let text = fs::read_to_string(out.join(TASKS))
+            .with_context(|| format!("{}: does this worker see the folder?", out.display()))?;
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, work)) = &*read
+            && *known == text
+        {
+            return Ok(Arc::clone(work));
+        }
+        let value: serde_json::Value = serde_json::from_str(&text)?;
+        anyhow::ensure!(
+            value["fingerprint"] == FINGERPRINT,
+            "this worker has another version of asymq's simulator; install the same everywhere"
+        );
+        let plan: Plan = serde_json::from_value(value["plan"].clone())?;
+        let (experiments, origin) = (plan.experiments()?, origin(plan.quick));
+        let columns = Columns::of(&experiments, &origin);
+        let work = Arc::new(Self {
+            experiments,
+            origin,
+            columns,
+        });
+        *read = Some((text, Arc::clone(&work)));
+        Ok(work)
+    }
+}
+
+/// Runs a task of `Sweep.run_tasks` and writes its part to `out`, whole or not at all. A part that is
+/// there already is left as it is.
+#[pyfunction]
+pub(crate) fn run_task(py: Python<'_>, out: PathBuf, task: &str) -> PyResult<()> {
+    let task: Task = serde_json::from_str(task).map_err(|error| bad_input(&error))?;
+    let path = out.join(PARTS).join(format!("{}.parquet", task.name));
+    if path.exists() {
+        return Ok(());
+    }
+    let written = py.detach(|| -> anyhow::Result<()> {
+        let work = Work::read(&out)?;
+        let Work {
+            experiments,
+            origin,
+            columns,
+        } = &*work;
+        let results = task.simulate(experiments)?;
+        whole(&path, |file| {
+            Ok(columns.write(experiments, &task, &results, origin, file)?)
+        })
+    });
+    written.map_err(|error| failure(&*error))
+}
+
+/// Writes a file under another name, and gives it its own when it is complete and on the disk.
+fn whole(path: &Path, write: impl FnOnce(&mut File) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+    // A name that readers of a folder of Parquet files pass over.
+    let hidden = path.with_file_name(format!(".{name}.{random:016x}"));
+    let written = (|| {
+        let mut file = File::create(&hidden)?;
+        write(&mut file)?;
+        file.sync_all()?;
+        fs::rename(&hidden, path)?;
+        Ok(())
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&hidden);
+    }
+    written
+}
+
+fn origin(preview: bool) -> Origin {
+    Origin {
+        version: VERSION.into(),
+        fingerprint: FINGERPRINT.into(),
+        preview,
+    }
+}
+
+/// Leaves the results as `asymq sweep` does, so that it goes on where this ended.
+fn keep(out: &Path, (outcomes, results): &(Vec<Outcome>, Results)) -> anyhow::Result<()> {
+    let known = Results::load(out)?;
+    let mut log = Log::open(out)?;
+    let experiments: Vec<Experiment> = outcomes.iter().map(|o| o.experiment.clone()).collect();
+    for job in plan::jobs(&experiments) {
+        if let (false, Some(stored)) = (known.has(&job), results.get(&job.key)) {
+            log.append(stored)?;
+        }
+    }
+    Ok(())
+}
+
+fn publish(
+    plan: &Plan,
+    out: &Path,
+    (outcomes, results): (Vec<Outcome>, Results),
+    tables: Tables,
+) -> anyhow::Result<Findings> {
+    let about = About {
+        version: VERSION.into(),
+        quick: plan.quick,
+        ns2: None,
+    };
+    let page = folder::publish(out, &outcomes, &results, &about, tables)?;
+    Ok(Findings {
+        outcomes,
+        results,
+        page,
+        quick: plan.quick,
+    })
+}
+
+/// What experiments showed.
+#[pyclass(frozen, module = "asymq._asymq")]
+pub(crate) struct Findings {
+    outcomes: Vec<Outcome>,
+    results: Results,
+    page: PathBuf,
+    quick: bool,
+}
+
+#[pymethods]
+impl Findings {
+    /// The report, a page for the browser.
+    #[getter]
+    fn page(&self) -> &Path {
+        &self.page
+    }
+
+    /// The verdict of each claim, with what it says.
+    #[getter]
+    fn verdicts(&self) -> Vec<(String, String, String)> {
+        let findings = self.outcomes.iter().flat_map(Outcome::findings);
+        findings
+            .map(|finding| {
+                let claim = &finding.claim;
+                (
+                    claim.id.clone(),
+                    finding.verdict.to_string(),
+                    claim.says.clone(),
+                )
+            })
+            .collect()
+    }
+
+    /// Whether all claims are reproduced, in numbers or in shape.
+    #[getter]
+    fn reproduced(&self) -> bool {
+        let findings = self.outcomes.iter().flat_map(Outcome::findings);
+        let mut verdicts = findings.map(|finding| finding.verdict);
+        verdicts.all(|verdict| [Verdict::Reproduced, Verdict::InShape].contains(&verdict))
+    }
+
+    /// The summary, as Markdown.
+    fn summary(&self) -> String {
+        report::summary(&self.outcomes, self.quick)
+    }
+
+    /// A table of docs/data.md by its name.
+    fn table(&self, name: &str) -> PyResult<Table> {
+        let experiments: Vec<Experiment> =
+            self.outcomes.iter().map(|o| o.experiment.clone()).collect();
+        let table = match name {
+            "runs" => data::runs(&experiments, &self.results),
+            "flows" => data::flows(&experiments, &self.results),
+            "time_series" => data::time_series(&experiments, &self.results),
+            "measures" => data::measures(&self.outcomes),
+            "claims" => data::claims(&self.outcomes),
+            _ => {
+                return Err(ScenarioError::new_err(format!(
+                    "table {name:?}: unknown; use runs, flows, time_series, measures or claims"
+                )));
+            }
+        };
+        Table::of(&table.from_tool(&origin(self.quick)))
+    }
+}
