@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 #: Data packets that a core simulates in a second, on a machine of 2026: what predicted costs are made of.
-PACKETS_PER_SECOND = 1_000_000
+PACKETS_PER_SECOND = 4_000_000
 
 
 class Findings:

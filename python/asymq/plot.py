@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +39,8 @@ def theme_of(name: str | None) -> dict[str, str]:
 
 def over_time(results: Mapping[str, Result], theme: str | None = None) -> Figure:
     """A row per result: the share of each direction in use over time, of the run nearest to the means."""
-    from matplotlib.figure import Figure
-
     colours = theme_of(theme)
-    figure = Figure(figsize=(9.4, 0.7 + 1.5 * len(results)), layout="constrained")
+    figure = _figure(figsize=(9.4, 0.7 + 1.5 * len(results)), layout="constrained")
     figure.set_facecolor(colours["background"])
     rows: Any = figure.subplots(len(results), 2, sharex=True, sharey=True, squeeze=False)
     for axes, (name, result) in zip(rows, results.items(), strict=True):
@@ -49,6 +48,19 @@ def over_time(results: Mapping[str, Result], theme: str | None = None) -> Figure
     for axis in rows[-1]:
         axis.set_xlabel("time, s", color=colours["muted"])
     return figure
+
+
+def _figure(**keywords: Any) -> Figure:
+    """A figure that a notebook shows by itself, without pyplot's state."""
+    from matplotlib.figure import Figure
+
+    class Chart(Figure):
+        def _repr_svg_(self) -> str:
+            file = io.StringIO()
+            self.savefig(file, format="svg")
+            return file.getvalue()
+
+    return Chart(**keywords)
 
 
 def draw(axes: Any, name: str, result: Result, colours: Mapping[str, str]) -> None:

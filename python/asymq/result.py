@@ -52,7 +52,7 @@ def compare(
     """
     scenario = Scenario.headline() if scenario is None else scenario
     if only is None:
-        only = [name for name, _, group, _ in _asymq.disciplines() if group != "variant"]
+        only = [name for name, _, group, _ in _asymq.disciplines() if group not in ("variant", "python")]
     under = [scenario.replace(qdisc=name) for name in only]
     results = (simulate(one, seeds, series=series, threads=threads) for one in under)
     return Comparison({result.qdisc: result for result in results})

@@ -3,7 +3,7 @@
 use crate::catalog::WithPython;
 use crate::errors::bad_input;
 use crate::scenario::words_of;
-use asymq_core::catalog::{Catalog, Role};
+use asymq_core::catalog::{Catalog, Role, Standard};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsString;
@@ -23,13 +23,17 @@ pub(crate) fn model(keys: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
     Ok(answer.to_string())
 }
 
-/// The names of all disciplines, with their titles, groups and summaries.
+/// The names of all disciplines, with their titles, groups (peer, paper, variant, other, or python) and
+/// summaries.
 #[pyfunction]
 pub(crate) fn disciplines() -> Vec<(&'static str, &'static str, String, &'static str)> {
     let entries = WithPython.of_role(Role::Qdisc).into_iter();
     entries
         .map(|entry| {
-            let group = format!("{:?}", entry.group).to_lowercase();
+            let group = match Standard.entry(Role::Qdisc, entry.name) {
+                Some(_) => format!("{:?}", entry.group).to_lowercase(),
+                None => "python".to_owned(),
+            };
             (entry.name, entry.title, group, entry.summary)
         })
         .collect()

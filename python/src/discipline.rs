@@ -338,6 +338,9 @@ impl<P: CorePacket + Send + 'static> Qdisc<P> for PyQdisc<P> {
     }
 
     fn observe(&mut self, now: Instant, reverse: &Header) {
+        if !self.observes {
+            return;
+        }
         let shown = Packet::of(0, reverse);
         let seen = Python::attach(|py| {
             let seen = self

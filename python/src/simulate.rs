@@ -4,11 +4,13 @@ use crate::catalog::disciplines;
 use crate::errors::failure;
 use crate::report::Report;
 use crate::scenario::Scenario;
-use asymq_sim::SimError;
+use asymq_scenario::Run;
+use asymq_sim::{RunOptions, SimError};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
+use rayon::prelude::*;
 use std::any::Any;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -30,11 +32,33 @@ pub(crate) fn simulate(
 ) -> PyResult<Report> {
     let scenario = &scenario.resolved;
     let disciplines = disciplines(scenario);
-    let report = interruptible(py, threads, |stop| {
-        asymq_sim::run_all_in(disciplines, scenario, series, |_| stop.check())
-    })?;
-    let report = report.map_err(|error: SimError| failure(&error))?;
-    Ok(Report { report })
+    let one = |seed| {
+        let options = RunOptions {
+            series,
+            ..RunOptions::default()
+        };
+        asymq_sim::run_in(disciplines, scenario, seed, options)
+    };
+    let seeds: Vec<u64> = scenario.seeds().collect();
+    let runs = match seeds[..] {
+        // Nothing can stop a run in its midst: it needs no thread beside this one.
+        [seed] => py.detach(|| {
+            let run = catch_unwind(AssertUnwindSafe(|| one(seed)));
+            run.map(|run| run.map(|run| vec![run])).map_err(raised)
+        }),
+        _ => interruptible(py, threads, |stop| {
+            let one = |seed| {
+                stop.check();
+                one(seed)
+            };
+            let runs: Vec<_> = seeds.into_par_iter().with_max_len(1).map(one).collect();
+            runs.into_iter().collect::<Result<Vec<Run>, SimError>>()
+        }),
+    }?;
+    let runs = runs.map_err(|error| failure(&error))?;
+    Ok(Report {
+        report: asymq_sim::report(scenario, runs),
+    })
 }
 
 /// Asked whether to stop.

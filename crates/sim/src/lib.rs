@@ -32,4 +32,4 @@ mod wire;
 mod world;
 
 pub use disciplines::{Disciplines, STANDARD};
-pub use runs::{RunOptions, SimError, run, run_all, run_all_in, run_in};
+pub use runs::{RunOptions, SimError, report, run, run_all, run_all_in, run_in};

@@ -196,12 +196,17 @@ fn run_all_with(
     // A run takes long enough to be handed out by itself.
     let results: Vec<_> = seeds.into_par_iter().with_max_len(1).map(one).collect();
     let runs: Result<Vec<Run>, SimError> = results.into_iter().collect();
+    Ok(report(scenario, runs?))
+}
+
+/// The report of runs of `scenario`, for those that make them one by one.
+pub fn report(scenario: &Scenario, runs: Vec<Run>) -> Report {
     let tool = Tool {
         version: env!("CARGO_PKG_VERSION").into(),
         driver: "sim".into(),
         kernel: None,
     };
-    Ok(Report::new(tool, scenario.clone(), runs?))
+    Report::new(tool, scenario.clone(), runs)
 }
 
 #[cfg(test)]

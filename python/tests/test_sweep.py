@@ -1,0 +1,225 @@
+"""Sweeps on a Dask cluster: the same data as on one machine, whatever happens to workers and scheduler."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import asymq
+import pytest
+from distributed import Client, LocalCluster
+
+#: Runs of the fault test; 2000 where ASYMQ_LONG is set.
+RUNS = 2000 if os.environ.get("ASYMQ_LONG") else 240
+
+TEXT = """
+title = "Fig. 1: does a larger buffer help?"
+[scenario]
+flows-up = 1
+flows-down = 1
+rtt = "100ms"
+warmup = "2s"
+duration = "{duration}"
+runs = {runs}
+[[sweep]]
+key = "buffer"
+values = ["25p", "50p", "100p"]
+[[series]]
+id = "aq"
+set.qdisc = "aq"
+[[series]]
+id = "droptail"
+set = { qdisc = "droptail" }
+[[measure]]
+id = "down"
+title = "download"
+of = "down.utilization"
+[[claim]]
+id = "fuller"
+says = "AQ fills the downlink."
+holds = ["aq:down > droptail:down"]
+"""
+
+
+def experiment(runs: int, duration: str = "6s") -> str:
+    return TEXT.replace("{runs}", str(runs)).replace("{duration}", duration)
+
+
+def parts(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (out / "runs").iterdir()}
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    names = ("runs", "flows", "measures", "claims")
+    files = [out / f"{name}.{end}" for name in names for end in ("csv", "parquet")]
+    return {path.name: path.read_bytes() for path in files}
+
+
+def cluster(workers: int) -> LocalCluster:
+    return LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+
+
+def test_a_sweep_has_the_bytes_of_one_machine_whatever_the_number_of_workers(
+    command: Any, tmp_path: Path
+) -> None:
+    text = experiment(5)
+    seen: list[tuple[int, int]] = []
+    found = {}
+    for workers in (1, 3):
+        out = tmp_path / str(workers)
+        with cluster(workers) as local, Client(local) as client:
+            found[workers] = asymq.sweep(
+                text, client, out, task_seconds=0.02, progress=lambda *at: seen.append(at)
+            )
+    assert seen[-1][0] == seen[-1][1] >= 30
+    assert len(parts(tmp_path / "1")) > 5
+    assert parts(tmp_path / "1") == parts(tmp_path / "3")
+    assert tables(tmp_path / "1") == tables(tmp_path / "3")
+    file = tmp_path / "experiment.toml"
+    file.write_text(text)
+    said = command("sweep", str(file), "--out", str(tmp_path / "alone"))
+    assert said.returncode == 0, said.stderr
+    for name in ("runs.csv", "flows.csv", "measures.csv", "claims.csv", "verdicts.toml"):
+        here, there = tmp_path / "alone" / name, tmp_path / "3" / name
+        assert here.read_bytes() == there.read_bytes(), name
+    assert found[3].verdicts == found[1].verdicts
+    # The command line goes on where the sweep ended, and has nothing left to do.
+    runs = (tmp_path / "3" / "runs.jsonl").read_bytes()
+    assert command("sweep", str(file), "--out", str(tmp_path / "3")).returncode == 0
+    assert (tmp_path / "3" / "runs.jsonl").read_bytes() == runs
+
+
+def test_parts_are_one_data_set_for_arrow_and_pandas(tmp_path: Path) -> None:
+    import pandas
+    import pyarrow.dataset
+
+    with cluster(2) as local, Client(local) as client:
+        findings = asymq.sweep(experiment(3), client, tmp_path, task_seconds=0.02)
+    frame = pandas.read_parquet(tmp_path / "runs")
+    assert len(frame) == len(findings.runs)
+    assert not frame.duplicated(["series", "point", "seed"]).any()
+    assert pyarrow.dataset.dataset(tmp_path / "runs").count_rows() == len(frame)
+    order = ["series", "point", "seed"]
+    whole = findings.runs.to_pandas().sort_values(order, ignore_index=True)
+    frame = frame.sort_values(order, ignore_index=True)
+    for column in ("down_utilization", "up_sojourn_p95_s", "buffer_packets"):
+        assert list(frame[column]) == list(whole[column])
+
+
+def test_another_sweep_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    with cluster(1) as local, Client(local) as client:
+        asymq.sweep(experiment(1), client, tmp_path, report=False)
+        with pytest.raises(asymq.ScenarioError, match="parts of another experiment"):
+            asymq.sweep(experiment(2), client, tmp_path, report=False)
+        with pytest.raises(asymq.ScenarioError, match="tasks of another size"):
+            asymq.sweep(experiment(1), client, tmp_path, report=False, task_seconds=9)
+
+
+def test_a_bad_experiment_is_told_as_on_the_command_line(command: Any, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(experiment(1).replace("25p", "25x"))
+    said = command("sweep", str(file))
+    with pytest.raises(asymq.ScenarioError) as error:
+        asymq.sweep(file)
+    assert said.stderr == f"{error.value}\n"
+
+
+class Killer(threading.Thread):
+    """Kills workers by their process, at random."""
+
+    def __init__(self, client: Client, every: float) -> None:
+        super().__init__(daemon=True)
+        self.client, self.every, self.killed = client, every, 0
+        self.over = threading.Event()
+        self.random = random.Random(1)
+
+    def run(self) -> None:
+        while not self.over.wait(self.every):
+            try:
+                pids = self.client.run(os.getpid, on_error="ignore")
+                if pids:
+                    os.kill(self.random.choice(list(pids.values())), signal.SIGKILL)
+                    self.killed += 1
+            except (OSError, RuntimeError, TimeoutError):
+                pass
+
+
+def test_killed_workers_and_a_killed_scheduler_lose_and_repeat_nothing(tmp_path: Path) -> None:
+    text = experiment(RUNS // 6, "20s")
+    calm, rough = tmp_path / "calm", tmp_path / "rough"
+    with cluster(2) as local, Client(local) as client:
+        asymq.sweep(text, client, calm, report=False, task_seconds=0.05)
+
+    # A scheduler and a worker's nanny of our own, to be killed.
+    address = tmp_path / "scheduler.json"
+    scheduler = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port=0", "--no-dashboard",
+         "--host=127.0.0.1", f"--scheduler-file={address}"],
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    workers = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", f"--scheduler-file={address}",
+         "--nworkers=2", "--nthreads=1", "--no-dashboard", "--death-timeout=10",
+         f"--local-directory={tmp_path}"],
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+    def killer_of_scheduler(done: int, runs: int) -> None:
+        if done >= runs // 3:
+            scheduler.kill()
+
+    try:
+        with Client(scheduler_file=str(address), timeout=60) as client:
+            client.wait_for_workers(2, timeout=60)
+            with pytest.raises(asymq.SweepInterrupted, match="call again"):
+                asymq.sweep(
+                    text, client, rough, report=False, task_seconds=0.05, progress=killer_of_scheduler
+                )
+    finally:
+        for process in (scheduler, workers):
+            process.terminate()
+            process.wait()
+    left = set(parts(calm)) - set(parts(rough))
+    assert 0 < len(left) < len(parts(calm)), "interrupted in the midst"
+    finished = {name: (rough / "runs" / name).stat().st_mtime_ns for name in parts(rough)}
+
+    with cluster(2) as local, Client(local) as client:
+        killer = Killer(client, 1.5)
+        killer.start()
+        asymq.sweep(text, client, rough, report=False, task_seconds=0.05)
+        killer.over.set()
+        killer.join()
+    whole = parts(rough)
+    assert {name for name in whole if not name.startswith(".")} == set(parts(calm))
+    assert {name: whole[name] for name in parts(calm)} == parts(calm)
+    for name, written in finished.items():
+        if not name.startswith("."):
+            assert (rough / "runs" / name).stat().st_mtime_ns == written, "ran again"
+    if os.environ.get("ASYMQ_LONG"):
+        assert killer.killed > 3
+
+
+
+
+@pytest.mark.skipif(not os.environ.get("ASYMQ_LONG"), reason="a minute, and only on an idle machine")
+def test_a_thousand_runs_take_at_most_a_third_more_than_the_command(
+    command: Any, tmp_path: Path
+) -> None:
+    text = experiment(1002 // 6, "60s")
+    file = tmp_path / "experiment.toml"
+    file.write_text(text)
+    start = time.monotonic()
+    assert command("sweep", str(file), "--quick", "--out", str(tmp_path / "warm")).returncode == 0
+    start = time.monotonic()
+    assert command("sweep", str(file), "--out", str(tmp_path / "alone")).returncode == 0
+    alone = time.monotonic() - start
+    start = time.monotonic()
+    asymq.sweep(file, out=tmp_path / "dask")
+    assert time.monotonic() - start < 1.3 * alone
