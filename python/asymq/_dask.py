@@ -102,7 +102,7 @@ def _progress() -> Callable[[int, int], None]:
         return f"{done} of {runs} runs{tail}" if done < runs else f"{runs} runs in {now - start:.1f} s"
 
     try:
-        from IPython import get_ipython  # type: ignore[attr-defined]
+        from IPython import get_ipython
 
         kernel = getattr(get_ipython(), "kernel", None)
     except ImportError:

@@ -1,0 +1,186 @@
+"""The compiled part."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+__version__: str
+
+class ScenarioError(ValueError):
+    """A scenario, an experiment or a link that is wrong, in the words of the command line."""
+
+class Scenario:
+    """A scenario: a link, its disciplines, what flows over it, and for how long; immutable.
+
+    Scenario(up="1mbit", qdisc="aq", flows_up=2) takes the flags of `asymq sim` with underscores;
+    Scenario("link.toml", runs=3) reads a file, which keywords override.
+    """
+
+    def __new__(cls, file: str | os.PathLike[str] | None = None, /, **keys: Any) -> Scenario: ...
+    @staticmethod
+    def headline(**keys: Any) -> Scenario:
+        """The link that `asymq compare` shows: one upload and one download of 100 ms."""
+    @staticmethod
+    def from_toml(text: str) -> Scenario:
+        """Reads the text of a scenario file."""
+    @staticmethod
+    def from_json(text: str) -> Scenario:
+        """Reads a scenario as a result has it, or the whole result."""
+    def replace(self, **keys: Any) -> Scenario:
+        """The same scenario with other values of these keys."""
+    def to_toml(self) -> str:
+        """The text of a scenario file."""
+    def to_json(self) -> str:
+        """The scenario as it runs, complete to the last parameter."""
+    @property
+    def seeds(self) -> range:
+        """The seeds of its runs."""
+    @property
+    def warnings(self) -> list[str]:
+        """What is unusual about it and might be a mistake."""
+    def __getitem__(self, key: str) -> Any:
+        """A key of the complete scenario, in the words of its JSON."""
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+
+class Table:
+    """Rows under named columns, numbers in base units with the unit at the end of the name.
+
+    pyarrow, polars, DuckDB and pandas take it by Arrow's C stream, without a copy.
+    """
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, name: str) -> list[Any]:
+        """The values of a column; None where a row has none."""
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The columns as lists, by name."""
+    def to_arrow(self) -> pyarrow.Table:
+        """As a pyarrow.Table, without a copy."""
+    def to_pandas(self) -> pandas.DataFrame:
+        """As a pandas.DataFrame."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+class Report:
+    """All runs of a scenario."""
+
+    @staticmethod
+    def from_json(text: str) -> Report: ...
+    def to_json(self) -> str: ...
+    @property
+    def scenario(self) -> Scenario: ...
+    @property
+    def has_series(self) -> bool: ...
+    def measures(self) -> list[dict[str, float]]: ...
+    def estimates(self) -> list[tuple[str, float, float, float]]: ...
+    def runs(self) -> Table: ...
+    def flows(self) -> Table: ...
+    def time_series(self) -> Table: ...
+
+class Packet:
+    """What a discipline may know of a packet."""
+
+    @property
+    def number(self) -> int:
+        """Which packet it is, in the order of arrival at this discipline."""
+    @property
+    def arrival(self) -> int:
+        """When it came to the queue, in ns."""
+    @property
+    def flow(self) -> int:
+        """The conversation and direction it belongs to."""
+    @property
+    def length(self) -> int:
+        """Bytes charged to the link."""
+    @property
+    def payload(self) -> int:
+        """TCP payload bytes; 0 unless TCP."""
+    @property
+    def ack(self) -> int:
+        """TCP acknowledgement number; meaningful of segments that have one."""
+    @property
+    def flags(self) -> int:
+        """TCP flags; 0 unless TCP."""
+    @property
+    def is_tcp(self) -> bool:
+        """Whether it is a whole TCP segment."""
+    @property
+    def is_pure_ack(self) -> bool:
+        """Whether it is a TCP segment with ACK set, no payload, and no SYN, FIN or RST."""
+    @property
+    def is_ecn_capable(self) -> bool:
+        """Whether its sender understands a congestion mark."""
+
+class Place:
+    """Where a discipline stands."""
+
+    @property
+    def link_bit_per_s(self) -> int:
+        """Capacity of the link."""
+    @property
+    def reverse_bit_per_s(self) -> int:
+        """Capacity of the reverse direction."""
+    @property
+    def limit_packets(self) -> int | None:
+        """How many packets may wait; None if the buffer is in bytes."""
+    @property
+    def limit_bytes(self) -> int | None:
+        """How many bytes may wait; None if the buffer is in packets."""
+
+class Sink:
+    """Takes packets that are not transmitted, and marks."""
+
+    def drop(self, packet: Packet, reason: str = "over-limit") -> None:
+        """Drops a packet: "over-limit", "aqm", or "ack-filtered"."""
+    def mark(self, packet: Packet) -> bool:
+        """Sets the congestion mark (CE) if the packet is ECN-capable; whether it is marked now."""
+
+class Sweep:
+    """Experiments, and how much of them."""
+
+    @staticmethod
+    def of_file(path: Path, quick: bool, seed: int | None) -> Sweep: ...
+    @staticmethod
+    def of_text(name: str, text: str, quick: bool, seed: int | None) -> Sweep: ...
+    @staticmethod
+    def of_papers(what: str, quick: bool, seed: int | None) -> Sweep: ...
+    @property
+    def runs(self) -> int: ...
+    def run_here(self, out: Path, threads: int | None) -> Findings: ...
+    def run_tasks(
+        self,
+        out: Path,
+        packets: int,
+        report: bool,
+        run: Callable[[list[tuple[str, int, int, str]], int], None],
+    ) -> Findings | None: ...
+
+class Findings:
+    """What experiments showed."""
+
+    @property
+    def page(self) -> Path: ...
+    @property
+    def verdicts(self) -> list[tuple[str, str, str]]: ...
+    @property
+    def reproduced(self) -> bool: ...
+    def summary(self) -> str: ...
+    def table(self, name: str) -> Table: ...
+
+def simulate(scenario: Scenario, series: bool, threads: int | None) -> Report: ...
+def run_task(out: Path, task: str) -> None: ...
+def register(
+    name: str, title: str, summary: str, parameters: dict[str, Any], discipline: type, /
+) -> None: ...
+def check_laws(name: str, cases: int) -> None: ...
+def main(words: list[str]) -> int: ...
+def model(**keys: Any) -> str: ...
+def disciplines() -> list[tuple[str, str, str, str]]:
+    """Name, title, group (peer, paper, variant, other, or python) and summary of each discipline."""
