@@ -4,7 +4,7 @@
 
 use asymq_reproduce::folder::{self, Tables};
 use asymq_reproduce::report::About;
-use asymq_reproduce::{experiment, plan, runner};
+use asymq_reproduce::{experiment, outcome, plan, runner};
 use std::path::Path;
 use std::process::Command;
 
