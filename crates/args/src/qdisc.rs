@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(downlink_parameter("gamma=9.0").as_deref(), Ok("gamma=9"));
         assert_eq!(
             downlink_parameter("ack-queue=nope").unwrap_err(),
-            "unknown; use ack-queue= with fifo, af or sad"
+            "unknown; use ack-queue= with fifo, af, sad or slots"
         );
         assert!(downlink_parameter("gama=9").is_err());
         assert!(downlink_parameter("gamma").is_err());
