@@ -206,7 +206,11 @@ impl ScenarioArgs {
             return Err(ScenarioError::Value(BadArgument {
                 argument: (*flag).to_owned(),
                 value: None,
-                message: format!("not available {}; leave it out, or use sim", defaults.place),
+                message: format!(
+                    "not available {}{}; leave it out, or use sim",
+                    defaults.place,
+                    simulated::why_not_real(flag)
+                ),
             }));
         }
         let rate = |bits| Rate::from_bits_per_sec(bits).expect("a positive constant");
@@ -396,6 +400,26 @@ pub(crate) fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lab_says_why_it_refuses_a_flag() {
+        for flag in simulated::FLAGS {
+            let why = simulated::why_not_real(flag);
+            assert!(why.starts_with(", where "), "{flag}: {why:?}");
+        }
+        let args = ScenarioArgs {
+            simulated: SimulatedArgs {
+                links: Some(2),
+                ..SimulatedArgs::default()
+            },
+            ..ScenarioArgs::default()
+        };
+        let error = args.resolve(&Defaults::lab()).unwrap_err().to_string();
+        assert!(
+            error.contains("not available in the lab, where there is one link; leave it out"),
+            "{error}"
+        );
+    }
 
     #[test]
     fn acks_are_regenerated_where_the_discipline_says_so_and_none_is_asked_for() {

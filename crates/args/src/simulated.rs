@@ -104,6 +104,25 @@ pub(crate) const FLAGS: [&str; 17] = [
     "--header",
 ];
 
+/// Why a real run cannot follow a flag, to go behind "not available".
+pub(crate) fn why_not_real(flag: &str) -> &'static str {
+    match flag {
+        "--sack" | "--timestamps" | "--byte-counting" | "--tcp-ecn" | "--hystart" | "--pacing" => {
+            ", where the kernel's settings decide"
+        }
+        "--header" => ", where the kernel writes the headers",
+        "--steps-up" | "--steps-down" | "--trace-up" | "--trace-down" => {
+            ", where a link has one rate for the whole run"
+        }
+        "--netem-access-up" | "--netem-access-down" => {
+            ", where all hosts share one cable and none has a path of its own"
+        }
+        "--flow" | "--web" | "--on-off" => ", where all flows are long-lived and greedy",
+        "--links" => ", where there is one link",
+        _ => "",
+    }
+}
+
 impl SimulatedArgs {
     /// These values, and `other`'s where these are absent.
     pub(crate) fn or(self, other: Self) -> Self {
