@@ -66,7 +66,7 @@ const MIN_WAIT: Parameter = Parameter {
     name: "min-ack-wait",
     help: "Least wait that the controller sets",
     kind: Kind::Time,
-    default: Default::Text("2ms"),
+    default: Default::Text("500us"),
 };
 
 const MAX_WAIT: Parameter = Parameter {
@@ -81,6 +81,13 @@ const FULL: Parameter = Parameter {
     help: "Use of the downlink from which on ACKs wait longer",
     kind: Kind::Number(0.0, 1.0),
     default: Default::Text("0.98"),
+};
+
+const MAX_SHARE: Parameter = Parameter {
+    name: "max-ack-share",
+    help: "Share of the uplink that ACKs do not reach, however much of the downlink is unused",
+    kind: Kind::Number(0.0, 1.0),
+    default: Default::Text("0.2"),
 };
 
 const GAIN: Parameter = Parameter {
@@ -154,7 +161,15 @@ pub(super) static PARTS: &[Entry] = &[
     },
     Entry {
         source: "docs/asymq.md",
-        parameters: &[MIN_WAIT, MAX_WAIT, ACK_SEGMENTS, FULL, GAIN, EXPONENT],
+        parameters: &[
+            MIN_WAIT,
+            MAX_WAIT,
+            ACK_SEGMENTS,
+            FULL,
+            GAIN,
+            EXPONENT,
+            MAX_SHARE,
+        ],
         moves: &["ack-wait"],
         ..Entry::part(
             Role::Controller,
@@ -223,6 +238,7 @@ pub(super) fn controller(config: &Config) -> Result<StartedController, BuildErro
         segments_per_ms: config.get("ack-segments")?,
         full: config.get("downlink-full")?,
         exponent: config.get("ack-exponent")?,
+        max_share: config.get("max-ack-share")?,
         gain: config.get("ack-gain")?,
     };
     Ok((Box::new(AckNeed::new(params)), None))

@@ -40,6 +40,8 @@ pub struct AckNeedParams {
     pub full: f64,
     /// Share of the uplink that ACKs may have for each share of the downlink that is unused.
     pub exponent: f64,
+    /// Share of the uplink beyond which ACKs get no more, whatever is unused.
+    pub max_share: f64,
     /// How far a decision follows the difference between the two.
     pub gain: f64,
 }
@@ -147,7 +149,8 @@ impl AckNeed {
         }
         let ack_share = self.acks.mean(DECISION) / up;
         let unused = (self.params.full - self.used).max(0.0);
-        let change = self.params.gain * (ack_share - self.params.exponent * unused);
+        let wanted = (self.params.exponent * unused).min(self.params.max_share);
+        let change = self.params.gain * (ack_share - wanted);
         self.wait *= 1.0 + change.clamp(-MAX_CHANGE, MAX_CHANGE);
     }
 
