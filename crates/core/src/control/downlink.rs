@@ -189,3 +189,130 @@ impl Controller for AckNeed {
         show("downlink_used", Reading::Real(self.used));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::control::Traffic;
+    use crate::qdisc::Counter;
+
+    struct Bench {
+        controller: AckNeed,
+        now: Instant,
+    }
+
+    fn counter(bytes: f64) -> Counter {
+        Counter {
+            packets: (bytes / 1500.0) as u64,
+            bytes: bytes as u64,
+        }
+    }
+
+    impl Bench {
+        /// A controller at 1/10 Mbit/s, of which the downlink is told to be `down`.
+        fn new(down: &str) -> Self {
+            let controller = AckNeed::new(AckNeedParams {
+                up: "1mbit".parse().unwrap(),
+                down: down.parse().unwrap(),
+                min_wait: Duration::from_millis(1),
+                max_wait: Duration::from_millis(100),
+                segments_per_ms: 0.5,
+                full: 0.98,
+                exponent: 3.0,
+                max_share: 0.2,
+                gain: 2.0,
+            });
+            let now = Instant::from_nanos(1);
+            Self { controller, now }
+        }
+
+        /// So many seconds with these rates in Mbit/s: of ACKs and data up, and of data down.
+        fn run(&mut self, seconds: u64, acks: f64, data: f64, down: f64) -> f64 {
+            let bytes = |mbit: f64| mbit * 1e6 / 8.0 / 10.0;
+            for _ in 0..seconds * 10 {
+                let signals = Signals {
+                    elapsed: STEP,
+                    sent: Traffic {
+                        acks: counter(bytes(acks)),
+                        tcp_data: counter(bytes(data)),
+                        ..Traffic::default()
+                    },
+                    reverse: Traffic {
+                        tcp_data: counter(bytes(down)),
+                        ..Traffic::default()
+                    },
+                    ..Signals::default()
+                };
+                self.now = self.controller.step(self.now, &signals).next;
+            }
+            self.controller.wait
+        }
+
+        fn capacity(&self) -> f64 {
+            self.controller.capacity * 8.0 / 1e6
+        }
+    }
+
+    #[test]
+    fn acks_wait_longer_while_the_downlink_is_full_and_shorter_while_it_is_not() {
+        let mut bench = Bench::new("10mbit");
+        assert_eq!(bench.run(60, 0.1, 0.9, 10.0), 100.0);
+        let before = bench.run(1, 0.02, 0.98, 10.0);
+        let after = bench.run(3, 0.02, 0.98, 8.0);
+        assert!(after < before / 2.0, "{after}");
+        assert_eq!(bench.run(5, 0.02, 0.98, 8.0), 1.0);
+    }
+
+    #[test]
+    fn it_stays_where_acks_cost_what_they_gain() {
+        let mut bench = Bench::new("10mbit");
+        bench.run(1, 0.12, 0.88, 10.0);
+        let before = bench.controller.wait;
+        // 4 % under full, with an exponent of 3; a packet of 200 ms, .06 Mbit/s, is not believed.
+        let after = bench.run(8, 0.12, 0.88, 0.94 * 9.94);
+        assert!((after / before - 1.0).abs() < 0.1, "{before} {after}");
+    }
+
+    #[test]
+    fn acks_get_no_more_than_their_share_however_idle_the_downlink_is() {
+        let mut bench = Bench::new("10mbit");
+        bench.run(1, 0.25, 0.75, 10.0);
+        let before = bench.controller.wait;
+        assert!(bench.run(8, 0.25, 0.75, 3.0) > before);
+    }
+
+    #[test]
+    fn nothing_is_learnt_while_the_uplink_is_not_busy() {
+        let mut bench = Bench::new("10mbit");
+        assert_eq!(bench.run(30, 0.1, 0.7, 10.0), FIRST_WAIT);
+    }
+
+    #[test]
+    fn the_downlink_is_learnt_whatever_was_told_and_bounded_by_it_until_disproved() {
+        for told in ["5mbit", "10mbit", "20mbit"] {
+            let mut bench = Bench::new(told);
+            bench.run(15, 0.05, 0.95, 10.0);
+            let capacity = bench.capacity();
+            assert!((9.9..=10.0).contains(&capacity), "{told}: {capacity}");
+        }
+        // Bursts of 300 ms at twice the rate do not disprove what was told.
+        let mut bench = Bench::new("10mbit");
+        for _ in 0..10 {
+            for (steps, rate) in [(3, 20.0), (7, 5.0)] {
+                for _ in 0..steps {
+                    bench.controller.down.push(rate * 1e6 / 8.0);
+                }
+            }
+        }
+        bench.controller.decide();
+        assert!(bench.capacity() <= 10.0, "{}", bench.capacity());
+    }
+
+    #[test]
+    fn half_the_capacity_is_recognised_within_twelve_seconds() {
+        let mut bench = Bench::new("10mbit");
+        bench.run(30, 0.05, 0.95, 10.0);
+        bench.run(12, 0.05, 0.95, 5.0);
+        assert!(bench.capacity() < 5.01, "{}", bench.capacity());
+    }
+}

@@ -16,24 +16,26 @@ const MAX_ACK_RUN: u32 = 3 * 1514;
 pub struct DueFirst {
     /// Bytes of data that went before a due ACK since the last ACK.
     data_run: u32,
-    /// Bytes of ACKs that went before data since the last data.
+    /// Bytes of ACKs that went before data since the last that was not due.
     ack_run: u32,
-    /// Whether both were due when it was last asked.
-    both_due: bool,
+    /// Whether an ACK and data were due when it was last asked.
+    due: (bool, bool),
 }
 
 impl Service for DueFirst {
     #[inline]
     fn next(&mut self, now: Instant, heads: Heads) -> Next {
-        self.both_due = false;
         let (ack, data) = match (heads.ack, heads.data) {
             (None, None) => return Next::Empty,
             (Some(_), None) => return Next::Serve(Class::Ack),
-            (None, Some(_)) => return Next::Serve(Class::Data),
+            (None, Some(data)) => {
+                self.due = (false, data.due <= now);
+                return Next::Serve(Class::Data);
+            }
             (Some(ack), Some(data)) => (ack.due <= now, data.due <= now),
         };
-        self.both_due = ack && data;
-        Next::Serve(match (ack, data) {
+        self.due = (ack, data);
+        Next::Serve(match self.due {
             (true, true) if self.data_run >= MAX_DATA_RUN => Class::Ack,
             (true, false) if self.ack_run < MAX_ACK_RUN => Class::Ack,
             _ => Class::Data,
@@ -50,8 +52,10 @@ impl Service for DueFirst {
                 }
             }
             Class::Data | Class::Priority => {
-                self.ack_run = 0;
-                if self.both_due {
+                if !self.due.1 {
+                    self.ack_run = 0;
+                }
+                if self.due == (true, true) {
                     self.data_run = self.data_run.saturating_add(departure.len);
                 }
             }

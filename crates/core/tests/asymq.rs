@@ -1,0 +1,303 @@
+//! asymq's own parts: ACKs that wait for each other, what goes first, and how much of bulk flows waits.
+
+use asymq_core::ack::{AckInfo, SackRange};
+use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
+use asymq_core::packet::{Flow, Header, Packet, Protocol, flags};
+use asymq_core::qdisc::{Dequeue, Reason, Sink};
+use asymq_core::units::{Duration, Instant, Limit};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Sent {
+    header: Header,
+    sacked: Option<(u32, u32)>,
+}
+
+impl Packet for Sent {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+    fn ack_info(&self) -> Option<AckInfo> {
+        let mut info = AckInfo {
+            ack: self.header.ack,
+            flags: flags::ACK,
+            ..AckInfo::default()
+        };
+        if let Some((start, end)) = self.sacked {
+            info.sack[0] = SackRange { start, end };
+            info.sack_ranges = 1;
+        }
+        Some(info)
+    }
+}
+
+#[derive(Default)]
+struct Lost(Vec<(Reason, u64)>);
+
+impl Sink<Sent> for Lost {
+    fn dropped(&mut self, _: Instant, packet: Sent, reason: Reason) {
+        self.0.push((reason, packet.header.flow.0));
+    }
+}
+
+/// asymq at 1 Mbit/s without its controller: ACKs wait 20 ms or for ten segments, and from the first
+/// byte on.
+struct Bench {
+    qdisc: BoxedQdisc<Sent>,
+    lost: Lost,
+    now: Instant,
+}
+
+const SEGMENT: u32 = 1500;
+
+impl Bench {
+    fn new(given: &[(&str, &str)]) -> Self {
+        let place = Place {
+            link: "1mbit".parse().unwrap(),
+            reverse: "10mbit".parse().unwrap(),
+            limit: Limit::Packets(50),
+        };
+        let mut params = Params::new()
+            .with("controller", "none")
+            .with("ack-wait", "20ms")
+            .with("ack-segments", "0.5")
+            .with("ack-ramp", "0b");
+        for (name, value) in given {
+            params.set(*name, *value);
+        }
+        let config = resolve(&Standard, "asymq", &params, &Params::new(), place).unwrap();
+        Self {
+            qdisc: Standard.build(&config).unwrap(),
+            lost: Lost::default(),
+            now: Instant::from_nanos(1),
+        }
+    }
+
+    fn wait(&mut self, ms: u64) {
+        self.now += Duration::from_millis(ms);
+    }
+
+    fn give(&mut self, flow: u64, len: u32, payload: u32, ack: u32, sacked: Option<(u32, u32)>) {
+        let header = Header {
+            arrival: self.now,
+            flow: Flow(flow),
+            len,
+            ip_len: len,
+            payload,
+            ack,
+            flags: flags::ACK,
+            protocol: Protocol::Tcp,
+            ..Header::default()
+        };
+        self.qdisc
+            .enqueue(self.now, Sent { header, sacked }, &mut self.lost);
+    }
+
+    fn ack(&mut self, flow: u64, segments: u32) {
+        self.give(flow, 40, 0, segments * SEGMENT, None);
+    }
+
+    fn sack(&mut self, flow: u64, range: (u32, u32)) {
+        self.give(flow, 52, 0, 0, Some(range));
+    }
+
+    fn data(&mut self, flow: u64) {
+        self.give(flow, 1500, 1460, 0, None);
+    }
+
+    fn next(&mut self) -> Option<Sent> {
+        match self.qdisc.dequeue(self.now, &mut self.lost) {
+            Dequeue::Packet(packet) => Some(packet),
+            _ => None,
+        }
+    }
+
+    /// The flow of what leaves next, and whether it is an ACK.
+    fn next_flow(&mut self) -> Option<(u64, bool)> {
+        let packet = self.next()?;
+        Some((packet.header.flow.0, packet.header.payload == 0))
+    }
+
+    /// A download whose first ACK, which does not wait, has left.
+    fn known(&mut self, flow: u64) {
+        self.ack(flow, 0);
+        assert_eq!(self.next_flow(), Some((flow, true)));
+    }
+
+    /// An upload that always has something waiting, and is bulk already.
+    fn upload(&mut self, flow: u64) {
+        for _ in 0..6 {
+            self.data(flow);
+        }
+        assert_eq!(self.next_flow(), Some((flow, false)));
+        assert_eq!(self.next_flow(), Some((flow, false)));
+    }
+}
+
+#[test]
+fn an_ack_waits_its_time_while_data_goes_first_and_a_later_one_takes_its_slot() {
+    let mut bench = Bench::new(&[]);
+    bench.known(5);
+    bench.upload(2);
+    bench.ack(5, 1);
+    bench.wait(10);
+    bench.ack(5, 2);
+    assert_eq!(bench.next_flow(), Some((2, false)), "not due");
+    bench.wait(9);
+    assert_eq!(bench.next_flow(), Some((2, false)), "not due");
+    bench.wait(1);
+    let ack = bench.next().unwrap().header;
+    assert_eq!((ack.flow, ack.ack), (Flow(5), 2 * SEGMENT));
+    assert_eq!(bench.lost.0, [(Reason::AckFiltered, 5)]);
+    assert_eq!(bench.next_flow(), Some((2, false)));
+}
+
+#[test]
+fn an_ack_does_not_wait_while_no_data_does() {
+    let mut bench = Bench::new(&[]);
+    bench.ack(5, 1);
+    assert_eq!(bench.next_flow(), Some((5, true)));
+}
+
+#[test]
+fn an_ack_that_stands_for_enough_segments_is_due() {
+    let mut bench = Bench::new(&[]);
+    bench.known(5);
+    bench.upload(2);
+    bench.ack(5, 1);
+    bench.ack(5, 9);
+    assert_eq!(bench.next_flow(), Some((2, false)), "nine segments");
+    bench.ack(5, 10);
+    assert_eq!(bench.next().unwrap().header.ack, 10 * SEGMENT);
+}
+
+#[test]
+fn the_slots_of_a_single_download_are_complete_and_of_several_are_not() {
+    for (flows, expected) in [(1, 3), (2, 2)] {
+        let mut bench = Bench::new(&[]);
+        bench.upload(2);
+        for number in 0..=30 {
+            for flow in 0..flows {
+                bench.ack(5 + 2 * flow, number);
+            }
+        }
+        bench.wait(20);
+        let mut acks = 0;
+        while let Some((_, is_ack)) = bench.next_flow() {
+            acks += u32::from(is_ack);
+        }
+        assert_eq!(acks, expected, "{flows} downloads");
+    }
+}
+
+#[test]
+fn the_start_of_a_download_is_acknowledged_without_a_wait() {
+    let mut bench = Bench::new(&[("ack-ramp", "15000b")]);
+    for number in 0..=12 {
+        bench.upload(2);
+        bench.ack(5, number);
+        let waits = bench.next_flow() == Some((2, false));
+        assert_eq!(waits, number > 10, "segment {number}");
+        while bench.next().is_some() {}
+    }
+}
+
+#[test]
+fn a_duplicate_is_due_with_all_before_it_and_in_order() {
+    let mut bench = Bench::new(&[]);
+    bench.upload(2);
+    bench.ack(5, 1);
+    bench.ack(5, 1);
+    bench.ack(5, 1);
+    for _ in 0..3 {
+        assert_eq!(bench.next_flow(), Some((5, true)));
+    }
+    assert_eq!(bench.next_flow(), Some((2, false)));
+}
+
+#[test]
+fn four_acks_that_do_not_stand_for_each_other_wait_and_a_fifth_lets_all_go() {
+    let mut bench = Bench::new(&[]);
+    bench.upload(2);
+    let range = |number: u32| (10 * number * SEGMENT, (10 * number + 1) * SEGMENT);
+    for number in 1..=4 {
+        bench.sack(5, range(number));
+        assert_eq!(bench.next_flow(), Some((2, false)), "{number} wait");
+        bench.data(2);
+    }
+    bench.sack(5, range(5));
+    for number in 1..=5 {
+        assert_eq!(bench.next().unwrap().sacked, Some(range(number)));
+    }
+    assert!(bench.lost.0.is_empty());
+}
+
+#[test]
+fn a_sparse_flow_goes_before_acks_that_are_due_and_those_before_bulk() {
+    let mut bench = Bench::new(&[]);
+    bench.upload(2);
+    bench.ack(5, 1);
+    bench.wait(20);
+    bench.give(8, 200, 160, 0, None);
+    assert_eq!(bench.next_flow(), Some((8, false)));
+    assert_eq!(bench.next_flow(), Some((5, true)));
+    assert_eq!(bench.next_flow(), Some((2, false)));
+}
+
+#[test]
+fn neither_acks_nor_sparse_flows_keep_the_others_waiting() {
+    let mut bench = Bench::new(&[]);
+    bench.upload(2);
+    let (mut data, mut acks) = (0, 0);
+    // Duplicates without end, and a new flow with each packet.
+    for round in 0..2000u64 {
+        for _ in 0..20 {
+            bench.ack(5, 1);
+        }
+        bench.give(1000 + 2 * round, 300, 260, 0, None);
+        if round % 4 == 0 {
+            bench.data(2);
+        }
+        for _ in 0..5 {
+            let Some((flow, is_ack)) = bench.next_flow() else {
+                break;
+            };
+            data += u32::from(flow == 2);
+            acks += u32::from(is_ack);
+        }
+    }
+    assert!(acks > 2000, "{acks} ACKs beside sparse flows");
+    assert!(data > 10, "{data} packets of the upload beside both");
+}
+
+#[test]
+fn bulk_flows_have_so_much_time_waiting_and_a_few_packets_each_all_the_same() {
+    // 200 ms at 1 Mbit/s are 25 000 bytes.
+    let mut bench = Bench::new(&[("bulk-limit", "200ms"), ("flow-limit", "6000b")]);
+    bench.upload(2);
+    for _ in 0..100 {
+        bench.data(2);
+    }
+    assert_eq!(bench.qdisc.backlog().packets, 16);
+    assert!(
+        bench
+            .lost
+            .0
+            .iter()
+            .all(|lost| *lost == (Reason::OverLimit, 2))
+    );
+    let mut bench = Bench::new(&[("bulk-limit", "200ms"), ("flow-limit", "6000b")]);
+    for _ in 0..10 {
+        for flow in 0..20 {
+            bench.data(2 * flow);
+        }
+        bench.next();
+    }
+    for _ in 0..20 {
+        for flow in 0..20 {
+            bench.data(2 * flow);
+        }
+        bench.next();
+    }
+    let waiting = bench.qdisc.backlog().packets;
+    assert!((76..=81).contains(&waiting), "{waiting} of twenty flows");
+}
