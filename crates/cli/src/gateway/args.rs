@@ -206,7 +206,7 @@ pub(crate) struct LinkArgs {
     /// Which side of the slow link this is [default: home].
     #[arg(long, value_name = "SIDE")]
     pub(crate) role: Option<Role>,
-    /// Discipline at the uplink [default: aq].
+    /// Discipline at the uplink [default: asymq].
     #[arg(long, value_name = "NAME", value_parser = qdisc_choice(None))]
     pub(crate) qdisc: Option<String>,
     /// Uplink buffer, in packets or bytes [default: 50p, or 100 ms of full packets if that is more].
@@ -372,7 +372,7 @@ impl LinkArgs {
         let uplink = match (self.role.unwrap_or_default(), self.regenerate.unwrap_or(1)) {
             (Role::Home, _) => {
                 let buffer = self.buffer.unwrap_or_else(|| default_buffer(up));
-                let name = self.qdisc.as_deref().unwrap_or("aq");
+                let name = self.qdisc.as_deref().unwrap_or("asymq");
                 discipline(name, &self.qdisc_params.0, up, down, buffer)?
             }
             (Role::Headend, 0) => Stage::AtOnce,
