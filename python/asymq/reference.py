@@ -54,7 +54,8 @@ def write_flent(
     table = result.table
     x_values = [series["time_s"][index] + series["length_s"][index] for index in rows]
     start = _EPOCH.timestamp()
-    results, raw = {}, {}
+    results: dict[str, list[float]] = {}
+    raw: dict[str, list[dict[str, float]]] = {}
     for data_set, side in (("TCP download", "down"), ("TCP upload", "up")):
         rate = table[f"{side}_bit_per_s"][0] / _MBIT
         column = series[f"{side}_data"]
@@ -141,7 +142,8 @@ def read_ns2_trace(
     `link` are the node numbers; what left the queue (`-`) of these packet types counts, headers included.
     """
     source, sink = str(link[0]), str(link[1])
-    counted, bits = frozenset(types), {}
+    counted = frozenset(types)
+    bits: dict[int, int] = {}
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             words = line.split()
