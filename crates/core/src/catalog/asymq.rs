@@ -1,9 +1,9 @@
 //! asymq's own discipline and its parts.
 
-use super::build::bytes;
 use super::config::Config;
 use super::entry::{Entry, Group, Role};
 use super::parameter::{Default, Kind, Parameter};
+use super::values::{bytes, max_stretch};
 use super::{BoxedQueue, StartedController, parts, peers};
 use crate::control::{AckNeed, AckNeedParams};
 use crate::hold::{
@@ -201,7 +201,7 @@ pub(super) fn queue<P: Packet + Send + 'static>(
                 ramp: bytes(config, "ack-ramp")?,
             };
             let bounds = FilterBounds {
-                max_stretch: super::build::max_stretch(config)?,
+                max_stretch: max_stretch(config)?,
                 max_gap: Duration::MAX,
             };
             Box::new(AckFilter::waiting(wait, bounds, limit)?)

@@ -3,6 +3,7 @@
 use super::config::Config;
 use super::entry::{Entry, Role};
 use super::parts::{PARTS, size_of_classifier};
+use super::values::{bytes, max_stretch};
 use super::{BoxedQueue, Catalog, StartedController, asymq, disciplines, peers};
 use crate::control::{
     AckLimit, AqController, AqParams, BeyondLimit, DataPerAck, DownloadMeter, Gradient,
@@ -155,19 +156,6 @@ impl Catalog for Standard {
             "ack-need" => asymq::controller(config)?,
             _ => return Err(config.unknown("controller")),
         }))
-    }
-}
-
-pub(super) fn bytes(config: &Config, name: &str) -> Result<u32, BuildError> {
-    let Bytes(bytes) = config.get(name)?;
-    Ok(bytes.min(u64::from(u32::MAX)) as u32)
-}
-
-/// Bytes that filtering may leave between two ACKs.
-pub(super) fn max_stretch(config: &Config) -> Result<u32, BuildError> {
-    match config.text("max-stretch")? {
-        "none" => Ok(u32::MAX),
-        _ => bytes(config, "max-stretch"),
     }
 }
 

@@ -16,6 +16,7 @@ mod parts;
 mod peers;
 mod real;
 mod resolve;
+mod values;
 
 pub use build::Standard;
 pub use compose::compose;

@@ -1,9 +1,9 @@
 //! What people run today: CoDel, FQ-CoDel and CAKE, with the options that `tc` has for them.
 
-use super::build::bytes;
 use super::config::Config;
 use super::entry::{Entry, Group, Role};
 use super::parameter::{Default, Kind, Parameter};
+use super::values::bytes;
 use super::{BoxedQueue, parts};
 use crate::decide::aqm::CodelParams;
 use crate::hold::{

@@ -1,7 +1,6 @@
 //! How long ACKs wait for later ones that stand for them.
 
-use super::filtered::FlowState;
-use crate::decide::ack::{AckInfo, before};
+use crate::decide::ack::{AckInfo, SackRange, before};
 use crate::decide::control::Settings;
 use crate::units::Duration;
 
@@ -23,25 +22,34 @@ pub struct AckWait {
     pub ramp: u32,
 }
 
+/// What a flow's sender knows by the ACKs that left.
+pub(super) struct Known<'a> {
+    /// The highest acknowledgement number.
+    pub(super) ack: u32,
+    /// The last SACK ranges.
+    pub(super) ranges: &'a [SackRange],
+    /// Bytes acknowledged, as far as they count.
+    pub(super) bytes: u32,
+}
+
 impl AckWait {
-    /// The most ACKs of a flow that wait: bounds the work per packet.
+    /// The maximum of ACKs of a flow that wait: bounds the work per packet.
     pub const MAX_HELD: u8 = 8;
 
     /// Whether an ACK that joins its flow, of which `held` others wait, may wait. What repeats the last number (a duplicate, a
     /// window update, a probe) says something at once, unless it SACKs.
     pub(super) fn lets_wait(
         &self,
-        flow: &FlowState,
+        known: &Known<'_>,
         held: u8,
         info: &AckInfo,
         repeats: bool,
     ) -> bool {
-        let (ack, ranges) = flow.last_known();
-        let is_new = info.sack_ranges > 0 || !repeats && before(ack, info.ack);
+        let is_new = info.sack_ranges > 0 || !repeats && before(known.ack, info.ack);
         is_new
-            && flow.acked >= self.ramp
+            && known.bytes >= self.ramp
             && held < self.acks.min(Self::MAX_HELD)
-            && info.bytes_beyond(ack, ranges) < self.bytes
+            && info.bytes_beyond(known.ack, known.ranges) < self.bytes
     }
 
     /// Takes what concerns it of new settings.

@@ -1,6 +1,6 @@
 //! An ACK queue that filters ACKs which a later one makes redundant: AF, SAD, and slots that wait.
 
-use super::ack_wait::AckWait;
+use super::ack_wait::{AckWait, Known};
 use super::capacity::{BuildError, capacity};
 use super::flow_table::{FlowTable, Slot};
 use super::queue::Queue;
@@ -143,7 +143,7 @@ impl Sent {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FlowState {
+struct FlowState {
     /// The flow's last place in the queue.
     tail: Place,
     /// The newest ACK that joined, and how often its number was repeated.
@@ -154,11 +154,11 @@ pub(super) struct FlowState {
     /// Of the last ACK that left; of the flow's first until one has.
     last_sent: Sent,
     /// Its last places, whose ACKs wait for later ones.
-    pub(super) held: u8,
+    held: u8,
     /// Its places.
     waiting: u32,
     /// Bytes acknowledged by what left, as far as they count.
-    pub(super) acked: u32,
+    acked: u32,
 }
 
 impl FlowState {
@@ -176,8 +176,12 @@ impl FlowState {
     }
 
     /// What the sender knows by the last ACK that left.
-    pub(super) fn last_known(&self) -> (u32, &[SackRange]) {
-        (self.last_sent.ack, self.last_sent.ranges())
+    fn known(&self) -> Known<'_> {
+        Known {
+            ack: self.last_sent.ack,
+            ranges: self.last_sent.ranges(),
+            bytes: self.acked,
+        }
     }
 
     /// An ACK leaves.
@@ -360,7 +364,7 @@ impl<P: Packet> AckFilter<P> {
     ) -> Option<Instant> {
         let wait = self.wait.as_ref()?;
         let state = self.flows.get(slot?)?;
-        wait.lets_wait(state, state.held, info?, repeats)
+        wait.lets_wait(&state.known(), state.held, info?, repeats)
             .then_some(now)
     }
 
@@ -390,7 +394,7 @@ impl<P: Packet> AckFilter<P> {
             return;
         };
         if let Some(others) = state.held.checked_sub(1)
-            && !wait.lets_wait(state, others, info, repeats)
+            && !wait.lets_wait(&state.known(), others, info, repeats)
         {
             self.release(slot);
         }
