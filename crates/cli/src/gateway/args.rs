@@ -479,7 +479,7 @@ mod tests {
 
     #[test]
     fn aq_counts_packets_as_the_link_charges_them() {
-        let sizes = |flags| match config(flags).uplink {
+        let sizes = |flags: &str| match config(&format!("--qdisc aq {flags}")).uplink {
             Stage::Queue(config) => {
                 let size = |name| config.get::<Bytes>(name).unwrap().0;
                 (size("ack-size"), size("data-size"))
