@@ -301,3 +301,13 @@ fn bulk_flows_have_so_much_time_waiting_and_a_few_packets_each_all_the_same() {
     let waiting = bench.qdisc.backlog().packets;
     assert!((76..=81).contains(&waiting), "{waiting} of twenty flows");
 }
+
+#[test]
+fn a_link_on_which_a_packet_takes_longer_than_the_limit_holds_packets_all_the_same() {
+    let mut bench = Bench::new(&[("bulk-limit", "1ms")]);
+    for flow in 1..=3 {
+        bench.data(flow);
+    }
+    assert_eq!(bench.qdisc.backlog().packets, 3);
+    assert!(bench.lost.0.is_empty(), "{:?}", bench.lost.0);
+}

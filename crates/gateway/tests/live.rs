@@ -20,7 +20,7 @@ use std::thread;
 /// All disciplines that drop no data before their limit.
 fn tail_droppers() -> Vec<&'static str> {
     let mut names = names();
-    let drops_early = ["red", "acc", "codel", "fq_codel"];
+    let drops_early = ["red", "acc", "codel", "fq_codel", "asymq"];
     names.retain(|name| !drops_early.contains(name) && !name.starts_with("cake"));
     names
 }

@@ -147,8 +147,9 @@ impl<P: Packet> Cake<P> {
     fn is_full(&self, room: bool) -> bool {
         let memory_limit = match self.params.bulk_limit {
             Some(limit) => {
-                let flows = self.tins.iter().map(|tin| u64::from(tin.bulk)).sum();
-                let of_flows = limit.per_flow.saturating_mul(flows);
+                // On a very slow link even the first packets are more than the bytes for all.
+                let flows: u64 = self.tins.iter().map(|tin| u64::from(tin.bulk)).sum();
+                let of_flows = limit.per_flow.saturating_mul(flows.max(1));
                 limit.bytes.max(of_flows).min(self.params.memory_limit)
             }
             None => self.params.memory_limit,
