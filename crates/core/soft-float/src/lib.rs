@@ -10,12 +10,14 @@ use asymq_core::classify::Classifier;
 use asymq_core::decide::aqm::{Aqm, CodelParams, Red, RedParams};
 use asymq_core::decide::control::{Controller, Levels, Needs, Settings, Signals, Step};
 use asymq_core::decide::service::{
-    AckCredit, AcksFirst, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin, Service, WeightedBytes,
+    AckCredit, AcksFirst, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin, Service,
+    WeightedBytes,
 };
 use asymq_core::frame::{FlowKey, ack_info, hosts_and_dscp, mark_ce, parse, rewrite_ack};
 use asymq_core::hold::{
-    AckFilter, Buffer, BuildError, Cake, CakeAckFilter, CakeParams, CodelQueue, Diffserv, DropTail,
-    Egress, Fifo, FilterBounds, FlowQueues, FqCodel, FqCodelParams, Isolation, Machine, Parts, Queue, Regenerator, RegeneratorParams, Survivor, Transmitter,
+    AckFilter, AckWait, Buffer, BuildError, BulkLimit, Cake, CakeAckFilter, CakeParams, CodelQueue,
+    Diffserv, DropTail, Egress, Fifo, FilterBounds, FlowQueues, FqCodel, FqCodelParams, Isolation,
+    Machine, Parts, Queue, Regenerator, RegeneratorParams, Survivor, Transmitter,
 };
 use asymq_core::overhead::Overhead;
 use asymq_core::qdisc::{Discard, Reading};
@@ -96,6 +98,8 @@ impl Controller for Fixed {
             ack_limit: Some(black_box(Limit::Packets(10))),
             data_limit: Some(black_box(Limit::Bytes(10_000))),
             target: Some(black_box(Duration::ZERO)),
+            ack_wait: Some(black_box(Duration::from_millis(20))),
+            ack_bytes: Some(black_box(19_200)),
         }
     }
     fn needs(&self) -> Needs {
@@ -113,7 +117,7 @@ type BoxedQueue = Box<dyn Queue<Frame> + Send>;
 fn queue(kind: u8, link: Rate, limit: Limit) -> Built<BoxedQueue> {
     let bounds = FilterBounds::default();
     let rtt = Duration::from_millis(100);
-    Ok(match kind % 7 {
+    Ok(match kind % 8 {
         0 => Box::new(Fifo::new(limit)?),
         1 => Box::new(AckFilter::new(Survivor::AtTail, bounds, limit)?),
         2 => Box::new(AckFilter::new(Survivor::InSlot, bounds, limit)?),
@@ -136,8 +140,22 @@ fn queue(kind: u8, link: Rate, limit: Limit) -> Built<BoxedQueue> {
                 isolation: black_box(Isolation::Triple),
                 ack_filter: black_box(Some(CakeAckFilter::Conservative)),
                 memory_limit: 100_000,
+                bulk_limit: (kind == 5).then_some(black_box(BulkLimit {
+                    bytes: 25_000,
+                    per_flow: 6_000,
+                })),
             };
             Box::new(Cake::new(params, limit)?)
+        }
+        6 => {
+            let wait = AckWait {
+                time: Duration::from_millis(20),
+                bytes: 19_200,
+                acks: 4,
+                ready: 8,
+                ramp: 150_000,
+            };
+            Box::new(AckFilter::waiting(wait, bounds, limit)?)
         }
         _ => Box::new(FlowQueues::new(limit)?),
     })
