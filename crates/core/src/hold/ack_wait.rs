@@ -36,8 +36,8 @@ impl AckWait {
     /// The maximum of ACKs of a flow that wait: bounds the work per packet.
     pub const MAX_HELD: u8 = 8;
 
-    /// Whether an ACK that joins its flow, of which `held` others wait, may wait. What repeats the last number (a duplicate, a
-    /// window update, a probe) says something at once, unless it SACKs.
+    /// Whether an ACK that joins its flow, of which `held` others wait, may wait. What repeats the
+    /// last number (a duplicate, a window update, a probe) says something at once, unless it SACKs.
     pub(super) fn lets_wait(
         &self,
         known: &Known<'_>,

@@ -1,11 +1,12 @@
 //! An ACK queue that filters ACKs which a later one makes redundant: AF, SAD, and slots that wait.
 
-use super::ack_wait::{AckWait, Known};
+use super::ack_flow::FlowState;
+use super::ack_wait::AckWait;
 use super::capacity::{BuildError, capacity};
 use super::flow_table::{FlowTable, Slot};
 use super::queue::Queue;
 use super::slab::{List, Place, Slab};
-use crate::decide::ack::{AckInfo, MAX_SACK_RANGES, SackRange, before};
+use crate::decide::ack::AckInfo;
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::packet::{Flow, Packet};
@@ -76,129 +77,6 @@ struct Queued<P> {
     following: Place,
 }
 
-/// What a sender compares to count duplicates (RFC 5681, sec. 2).
-#[derive(Clone, Copy, Debug)]
-struct Newest {
-    seq: u32,
-    ack: u32,
-    window: u16,
-    val: Option<u32>,
-}
-
-impl Newest {
-    const fn of(info: &AckInfo) -> Self {
-        Self {
-            seq: info.seq,
-            ack: info.ack,
-            window: info.window,
-            val: match info.timestamps {
-                Some((val, _)) => Some(val),
-                None => None,
-            },
-        }
-    }
-
-    /// Whether a sender that has seen this passes over `info`: a probe, an ACK that was overtaken, or
-    /// one with an old timestamp. It neither counts as a duplicate nor ends a run of them.
-    fn outdates(&self, info: &AckInfo) -> bool {
-        let old_timestamp = match (info.timestamps, self.val) {
-            (Some((val, _)), Some(newest)) => before(val, newest),
-            _ => false,
-        };
-        before(info.ack, self.ack) || before(info.seq, self.seq) || old_timestamp
-    }
-}
-
-/// What bounds the stretch of the next survivor.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    arrival: Instant,
-    ack: u32,
-    sack_ranges: u8,
-    sack: [SackRange; MAX_SACK_RANGES],
-}
-
-impl Sent {
-    const fn new(info: &AckInfo, arrival: Instant) -> Self {
-        Self {
-            arrival,
-            ack: info.ack,
-            sack_ranges: info.sack_ranges,
-            sack: info.sack,
-        }
-    }
-
-    /// Copies what counts.
-    #[inline]
-    fn set(&mut self, info: &AckInfo, arrival: Instant) {
-        (self.arrival, self.ack, self.sack_ranges) = (arrival, info.ack, info.sack_ranges);
-        if info.sack_ranges > 0 {
-            self.sack = info.sack;
-        }
-    }
-
-    fn ranges(&self) -> &[SackRange] {
-        self.sack.get(..self.sack_ranges.into()).unwrap_or_default()
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct FlowState {
-    /// The flow's last place in the queue.
-    tail: Place,
-    /// The newest ACK that joined, and how often its number was repeated.
-    newest: Option<Newest>,
-    duplicates: u8,
-    /// An ACK of the flow had the marks of AccECN.
-    accecn: bool,
-    /// Of the last ACK that left; of the flow's first until one has.
-    last_sent: Sent,
-    /// Its last places, whose ACKs wait for later ones.
-    held: u8,
-    /// Its places.
-    waiting: u32,
-    /// Bytes acknowledged by what left, as far as they count.
-    acked: u32,
-}
-
-impl FlowState {
-    /// The place of `info` in a run of duplicates, if it is in one.
-    #[inline]
-    fn duplicates(&self, info: &AckInfo) -> Option<u8> {
-        let newest = self.newest?;
-        let repeats = newest.ack == info.ack && newest.window == info.window;
-        // Those before a step of the sequence number may have been probes, which do not count.
-        let place = match newest.seq == info.seq {
-            true => self.duplicates.saturating_add(1),
-            false => 0,
-        };
-        repeats.then_some(place)
-    }
-
-    /// What the sender knows by the last ACK that left.
-    fn known(&self) -> Known<'_> {
-        Known {
-            ack: self.last_sent.ack,
-            ranges: self.last_sent.ranges(),
-            bytes: self.acked,
-        }
-    }
-
-    /// An ACK leaves.
-    fn sends(&mut self, info: &AckInfo, arrival: Instant) {
-        let bytes = info.ack.wrapping_sub(self.last_sent.ack);
-        if (bytes as i32) > 0 {
-            self.acked = self.acked.saturating_add(bytes);
-        }
-        self.last_sent.set(info, arrival);
-    }
-
-    /// A flow with ACKs waiting is not forgotten.
-    fn last_used(&self) -> Option<u64> {
-        (self.tail == Place::NONE).then_some(self.last_sent.arrival.as_nanos())
-    }
-}
-
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct AckFilter<P> {
@@ -262,28 +140,8 @@ impl<P: Packet> AckFilter<P> {
         let Some(info) = info else {
             return self.flows.find(flow);
         };
-        let new = || FlowState {
-            tail: Place::NONE,
-            newest: None,
-            duplicates: 0,
-            accecn: false,
-            last_sent: Sent::new(info, arrival),
-            held: 0,
-            waiting: 0,
-            acked: 0,
-        };
+        let new = || FlowState::new(info, arrival);
         self.flows.find_or_insert(flow, FlowState::last_used, new)
-    }
-
-    /// Remembers an ACK that joins, with its answer of [`FlowState::duplicates`]. What a sender may pass
-    /// over is protected like a duplicate, but does not advance the count.
-    fn note(&mut self, slot: Slot, info: &AckInfo, duplicates: Option<u8>) {
-        if let Some(state) = self.flows.get_mut(slot)
-            && !state.newest.is_some_and(|newest| newest.outdates(info))
-        {
-            state.newest = Some(Newest::of(info));
-            state.duplicates = duplicates.unwrap_or(0);
-        }
     }
 
     /// The flow's last place, if `newer` makes it redundant and filtering may go so far.
@@ -492,7 +350,9 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
                     break;
                 }
                 if self.survivor == Survivor::InSlot {
-                    self.note(slot, newer, duplicates);
+                    if let Some(state) = self.flows.get_mut(slot) {
+                        state.note(newer, duplicates);
+                    }
                     self.replace(now, older, packet, (*newer, protected), sink);
                     self.release_if_due(slot, newer, duplicates.is_some());
                     return;
@@ -506,8 +366,11 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
                 && self
                     .limit
                     .admits(self.backlog.packets, self.backlog.bytes, len);
-        if admitted && let (Some(newer), Some(slot)) = (&info, slot) {
-            self.note(slot, newer, duplicates);
+        if admitted
+            && let (Some(newer), Some(slot)) = (&info, slot)
+            && let Some(state) = self.flows.get_mut(slot)
+        {
+            state.note(newer, duplicates);
         }
         let repeats = duplicates.is_some();
         let refused = match admitted {

@@ -11,6 +11,7 @@
 //! | a discipline, its transmitter and its counters | [`Egress`] |
 //! | ACK regeneration beyond the slow link | [`Regenerator`] |
 
+mod ack_flow;
 mod ack_wait;
 mod acked_bytes;
 mod cake;

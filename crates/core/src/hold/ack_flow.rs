@@ -1,0 +1,152 @@
+//! What an ACK filter remembers of a flow: what its sender knows, and where its ACKs wait.
+
+use super::ack_wait::Known;
+use super::slab::Place;
+use crate::decide::ack::{AckInfo, MAX_SACK_RANGES, SackRange, before};
+use crate::units::Instant;
+
+/// What a sender compares to count duplicates (RFC 5681, sec. 2).
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    seq: u32,
+    ack: u32,
+    window: u16,
+    val: Option<u32>,
+}
+
+impl Newest {
+    const fn of(info: &AckInfo) -> Self {
+        Self {
+            seq: info.seq,
+            ack: info.ack,
+            window: info.window,
+            val: match info.timestamps {
+                Some((val, _)) => Some(val),
+                None => None,
+            },
+        }
+    }
+
+    /// Whether a sender that has seen this passes over `info`: a probe, an ACK that was overtaken, or
+    /// one with an old timestamp. It neither counts as a duplicate nor ends a run of them.
+    fn outdates(&self, info: &AckInfo) -> bool {
+        let old_timestamp = match (info.timestamps, self.val) {
+            (Some((val, _)), Some(newest)) => before(val, newest),
+            _ => false,
+        };
+        before(info.ack, self.ack) || before(info.seq, self.seq) || old_timestamp
+    }
+}
+
+/// What bounds the stretch of the next survivor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) arrival: Instant,
+    pub(super) ack: u32,
+    sack_ranges: u8,
+    sack: [SackRange; MAX_SACK_RANGES],
+}
+
+impl Sent {
+    const fn new(info: &AckInfo, arrival: Instant) -> Self {
+        Self {
+            arrival,
+            ack: info.ack,
+            sack_ranges: info.sack_ranges,
+            sack: info.sack,
+        }
+    }
+
+    /// Copies what counts.
+    #[inline]
+    fn set(&mut self, info: &AckInfo, arrival: Instant) {
+        (self.arrival, self.ack, self.sack_ranges) = (arrival, info.ack, info.sack_ranges);
+        if info.sack_ranges > 0 {
+            self.sack = info.sack;
+        }
+    }
+
+    pub(super) fn ranges(&self) -> &[SackRange] {
+        self.sack.get(..self.sack_ranges.into()).unwrap_or_default()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FlowState {
+    /// The flow's last place in the queue.
+    pub(super) tail: Place,
+    /// The newest ACK that joined, and how often its number was repeated.
+    newest: Option<Newest>,
+    duplicates: u8,
+    /// An ACK of the flow had the marks of AccECN.
+    pub(super) accecn: bool,
+    /// Of the last ACK that left; of the flow's first until one has.
+    pub(super) last_sent: Sent,
+    /// Its last places, whose ACKs wait for later ones.
+    pub(super) held: u8,
+    /// Its places.
+    pub(super) waiting: u32,
+    /// Bytes acknowledged by what left, as far as they count.
+    acked: u32,
+}
+
+impl FlowState {
+    /// A flow whose first ACK is `info`: that is what its sender knows.
+    pub(super) const fn new(info: &AckInfo, arrival: Instant) -> Self {
+        Self {
+            tail: Place::NONE,
+            newest: None,
+            duplicates: 0,
+            accecn: false,
+            last_sent: Sent::new(info, arrival),
+            held: 0,
+            waiting: 0,
+            acked: 0,
+        }
+    }
+
+    /// Remembers an ACK that joins, with its answer of [`duplicates`](Self::duplicates). What a
+    /// sender may pass over is protected like a duplicate, but does not advance the count.
+    pub(super) fn note(&mut self, info: &AckInfo, duplicates: Option<u8>) {
+        if !self.newest.is_some_and(|newest| newest.outdates(info)) {
+            self.newest = Some(Newest::of(info));
+            self.duplicates = duplicates.unwrap_or(0);
+        }
+    }
+
+    /// The place of `info` in a run of duplicates, if it is in one.
+    #[inline]
+    pub(super) fn duplicates(&self, info: &AckInfo) -> Option<u8> {
+        let newest = self.newest?;
+        let repeats = newest.ack == info.ack && newest.window == info.window;
+        // Those before a step of the sequence number may have been probes, which do not count.
+        let place = match newest.seq == info.seq {
+            true => self.duplicates.saturating_add(1),
+            false => 0,
+        };
+        repeats.then_some(place)
+    }
+
+    /// What the sender knows by the last ACK that left.
+    pub(super) fn known(&self) -> Known<'_> {
+        Known {
+            ack: self.last_sent.ack,
+            ranges: self.last_sent.ranges(),
+            bytes: self.acked,
+        }
+    }
+
+    /// An ACK leaves.
+    pub(super) fn sends(&mut self, info: &AckInfo, arrival: Instant) {
+        let bytes = info.ack.wrapping_sub(self.last_sent.ack);
+        if (bytes as i32) > 0 {
+            self.acked = self.acked.saturating_add(bytes);
+        }
+        self.last_sent.set(info, arrival);
+    }
+
+    /// A flow with ACKs waiting is not forgotten.
+    pub(super) fn last_used(&self) -> Option<u64> {
+        (self.tail == Place::NONE).then_some(self.last_sent.arrival.as_nanos())
+    }
+}
