@@ -95,11 +95,10 @@ impl Sweep {
         run: Bound<'_, PyAny>,
     ) -> PyResult<Option<Findings>> {
         let io = |error: std::io::Error| failure(&error);
-        let folder = out.join(PARTS);
-        fs::create_dir_all(&folder).map_err(io)?;
+        fs::create_dir_all(out.join(PARTS)).map_err(io)?;
         self.claim(&out, packets)?;
         let first = self.experiments()?;
-        let done = |task: &Task| folder.join(format!("{}.parquet", task.name)).exists();
+        let done = |task: &Task| part(&out, task).exists();
         let make = |tasks: Vec<Task>| -> PyResult<()> {
             let all: u64 = tasks.iter().map(|task| task.runs).sum();
             let missing: Vec<Task> = tasks.into_iter().filter(|task| !done(task)).collect();
@@ -115,7 +114,7 @@ impl Sweep {
                 Some(task) => Err(PyRuntimeError::new_err(format!(
                     "{}: not written; is {} the same folder on every worker?",
                     task.name,
-                    folder.display()
+                    out.display()
                 ))),
                 None => Ok(()),
             }
@@ -132,7 +131,7 @@ impl Sweep {
             let tasks = tasks::tasks(experiments, before.as_deref(), round, packets);
             make(tasks.clone())?;
             for task in &tasks {
-                parts::read(&folder.join(format!("{}.parquet", task.name)), &mut results)?;
+                parts::read(&part(&out, task), &mut results)?;
             }
             before = Some(experiments.to_vec());
             // The next round's come on top.
@@ -237,12 +236,17 @@ impl Work {
     }
 }
 
+/// The file of a task's runs.
+fn part(out: &Path, task: &Task) -> PathBuf {
+    out.join(PARTS).join(format!("{}.parquet", task.name))
+}
+
 /// Runs a task of `Sweep.run_tasks` and writes its part to `out`, whole or not at all. A part that is
 /// there already is left as it is.
 #[pyfunction]
 pub(crate) fn run_task(py: Python<'_>, out: PathBuf, task: &str) -> PyResult<()> {
     let task: Task = serde_json::from_str(task).map_err(|error| bad_input(&error))?;
-    let path = out.join(PARTS).join(format!("{}.parquet", task.name));
+    let path = part(&out, &task);
     if path.exists() {
         return Ok(());
     }
@@ -288,12 +292,15 @@ fn origin(preview: bool) -> Origin {
     }
 }
 
+fn experiments_of(outcomes: &[Outcome]) -> Vec<Experiment> {
+    outcomes.iter().map(|o| o.experiment.clone()).collect()
+}
+
 /// Leaves the results as `asymq sweep` does, so that it goes on where this ended.
 fn keep(out: &Path, (outcomes, results): &(Vec<Outcome>, Results)) -> anyhow::Result<()> {
     let known = Results::load(out)?;
     let mut log = Log::open(out)?;
-    let experiments: Vec<Experiment> = outcomes.iter().map(|o| o.experiment.clone()).collect();
-    for job in plan::jobs(&experiments) {
+    for job in plan::jobs(&experiments_of(outcomes)) {
         if let (false, Some(stored)) = (known.has(&job), results.get(&job.key)) {
             log.append(stored)?;
         }
@@ -369,8 +376,7 @@ impl Findings {
 
     /// A table of docs/data.md by its name.
     fn table(&self, name: &str) -> PyResult<Table> {
-        let experiments: Vec<Experiment> =
-            self.outcomes.iter().map(|o| o.experiment.clone()).collect();
+        let experiments = experiments_of(&self.outcomes);
         let table = match name {
             "runs" => data::runs(&experiments, &self.results),
             "flows" => data::flows(&experiments, &self.results),

@@ -64,20 +64,38 @@ impl ScenarioArgs {
 }
 
 fn from_table<A: Args>(table: &DeTable<'_>) -> Result<A, KeyError> {
+    from_entries(in_order(table))
+}
+
+/// The entries of a table as they stand in the file.
+pub(crate) fn in_order<'t, 'i>(
+    table: &'t DeTable<'i>,
+) -> impl Iterator<Item = (&'t str, &'t Spanned<DeValue<'i>>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
-    let entries = entries
-        .into_iter()
-        .map(|(key, value)| (key.get_ref().as_ref(), value));
-    from_entries(entries)
+    let named = |(key, value): (&'t Spanned<_>, _)| (key.get_ref() as &str, value);
+    entries.into_iter().map(named)
+}
+
+/// The values of an entry: a list repeats the flag.
+pub(crate) fn items_of<'t, 'i>(value: &'t Spanned<DeValue<'i>>) -> &'t [Spanned<DeValue<'i>>] {
+    match value.get_ref() {
+        DeValue::Array(items) => items,
+        _ => std::slice::from_ref(value),
+    }
+}
+
+/// What understands flags without a command before them.
+pub(crate) fn parser<A: Args>() -> Command {
+    A::augment_args(Command::new("asymq"))
+        .no_binary_name(true)
+        .disable_help_flag(true)
 }
 
 fn from_entries<'a, 'i: 'a, A: Args>(
     entries: impl Iterator<Item = (&'a str, &'a Spanned<DeValue<'i>>)>,
 ) -> Result<A, KeyError> {
-    let parser = A::augment_args(Command::new("file"))
-        .no_binary_name(true)
-        .disable_help_flag(true);
+    let parser = parser::<A>();
     let mut flags = Vec::new();
     let once = |name: &str| {
         let mut known = parser.get_arguments();
@@ -85,11 +103,7 @@ fn from_entries<'a, 'i: 'a, A: Args>(
         flag.is_some_and(|flag| !matches!(flag.get_action(), ArgAction::Append))
     };
     for (name, value) in entries {
-        // A list repeats the flag.
-        let items = match value.get_ref() {
-            DeValue::Array(items) => &items[..],
-            _ => std::slice::from_ref(value),
-        };
+        let items = items_of(value);
         if items.len() > 1 && once(name) {
             return Err(KeyError {
                 offset: value.span().start,
@@ -228,12 +242,9 @@ const IN_TABLES: [&str; 1] = ["flow"];
 
 /// `toward = "down"`, `rtt = "40ms"` as `toward=down,rtt=40ms`.
 fn list_of_pairs(name: &str, table: &DeTable<'_>) -> Result<String, String> {
-    let mut pairs: Vec<_> = table.iter().collect();
-    pairs.sort_by_key(|(key, _)| key.span().start);
-    let pairs: Result<Vec<String>, String> = pairs
-        .into_iter()
+    let pairs: Result<Vec<String>, String> = in_order(table)
         .map(|(key, value)| {
-            let flag = as_flag(key.get_ref(), value.get_ref());
+            let flag = as_flag(key, value.get_ref());
             let flag = flag.map_err(|message| format!("{name}: {message}"))?;
             Ok(flag.trim_start_matches("--").to_owned())
         })

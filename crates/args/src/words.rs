@@ -2,13 +2,13 @@
 
 use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
-use crate::file::{ScenarioError, ScenarioFile, as_flag};
+use crate::file::{ScenarioError, ScenarioFile, as_flag, in_order, items_of, parser};
 use crate::scenario::ScenarioArgs;
 use asymq_core::catalog::Catalog;
 use asymq_scenario::Scenario;
-use clap::{Args, Command, FromArgMatches};
+use clap::FromArgMatches;
 use std::path::Path;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 impl ScenarioArgs {
     /// Reads words like `--up=1mbit`, as the command line does.
@@ -16,10 +16,7 @@ impl ScenarioArgs {
     /// # Errors
     /// The first word that is invalid.
     pub fn from_words(words: impl IntoIterator<Item = String>) -> Result<Self, BadArgument> {
-        let parser = Self::augment_args(Command::new("asymq"))
-            .no_binary_name(true)
-            .disable_help_flag(true);
-        parser
+        parser::<Self>()
             .try_get_matches_from(words)
             .and_then(|matches| Self::from_arg_matches(&matches))
             .map_err(|error| BadArgument::from(&error))
@@ -50,19 +47,12 @@ impl ScenarioArgs {
 pub fn words_of_text(path: &Path, text: &str) -> Result<Vec<String>, ScenarioError> {
     ScenarioFile::parse(path, text)?;
     let table = DeTable::parse(text).expect("it was parsed before");
-    let mut entries: Vec<_> = table.get_ref().iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
     let mut words = Vec::new();
-    for (key, value) in entries {
-        let key = key.get_ref();
-        let items = match value.get_ref() {
-            DeValue::Array(items) => &items[..],
-            _ => std::slice::from_ref(value),
-        };
-        for item in items {
+    for (key, value) in in_order(table.get_ref()) {
+        for item in items_of(value) {
             let word = as_flag(key, item.get_ref()).expect("it was read before");
             words.push(match word.strip_prefix(&format!("--{key}=")) {
-                Some(file) if TRACES.contains(&key.as_ref()) => {
+                Some(file) if TRACES.contains(&key) => {
                     let beside = path.parent().unwrap_or(Path::new("")).join(file);
                     format!("--{key}={}", beside.display())
                 }

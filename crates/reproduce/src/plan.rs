@@ -173,15 +173,18 @@ pub const FINGERPRINT: &str = env!("ASYMQ_FINGERPRINT");
 /// The key of a result: a hash of scenario, seed and the sources of simulator and disciplines. Builds
 /// with the same sources give the same key.
 pub fn key(scenario: &Scenario, seed: u64) -> String {
-    // The other runs of the scenario do not change this one.
-    let scenario = Scenario {
+    let text = format!("{FINGERPRINT} {}", text_of_run(scenario, seed));
+    format!("{:016x}{:016x}", fnv(text.bytes()), fnv(text.bytes().rev()))
+}
+
+/// The scenario of one run as text: the other runs of a scenario do not change this one.
+pub(crate) fn text_of_run(scenario: &Scenario, seed: u64) -> String {
+    let run = Scenario {
         seed,
         runs: 1,
         ..scenario.clone()
     };
-    let text = serde_json::to_string(&scenario).expect("a scenario is plain values");
-    let text = format!("{FINGERPRINT} {text}");
-    format!("{:016x}{:016x}", fnv(text.bytes()), fnv(text.bytes().rev()))
+    serde_json::to_string(&run).expect("a scenario is plain values")
 }
 
 /// FNV-1a, 64 bits.

@@ -5,7 +5,7 @@
 //! wherever and however often it runs.
 
 use crate::experiment::Experiment;
-use crate::plan::{FINGERPRINT, Job, cost, fnv};
+use crate::plan::{FINGERPRINT, Job, cost, fnv, text_of_run};
 use crate::runner::simulate;
 use crate::store::Results;
 use asymq_scenario::Scenario;
@@ -114,12 +114,7 @@ fn groups(experiments: &[Experiment], before: Option<&[Experiment]>) -> Vec<Grou
                 if seeds.is_empty() {
                     continue;
                 }
-                let bare = Scenario {
-                    seed: 0,
-                    runs: 1,
-                    ..scenario.clone()
-                };
-                let text = serde_json::to_string(&bare).expect("a scenario is plain values");
+                let text = text_of_run(scenario, 0);
                 let index = *known.entry(text.clone()).or_insert_with(|| {
                     groups.push(Group {
                         text,

@@ -5,7 +5,7 @@ use super::entry::{Entry, Group, Role};
 use super::parameter::{Default, Kind, Parameter};
 use super::values::{bytes, max_stretch};
 use super::{BoxedQueue, StartedController, parts, peers};
-use crate::control::{AckNeed, AckNeedParams};
+use crate::control::{AckNeed, AckNeedParams, FIRST_WAIT};
 use crate::hold::{
     AckFilter, AckWait, BuildError, BulkLimit, Cake, CakeParams, Diffserv, FilterBounds,
 };
@@ -190,7 +190,7 @@ pub(super) fn queue<P: Packet + Send + 'static>(
             let segments: f64 = config.get("ack-segments")?;
             let time = match config.params.get("ack-wait") {
                 Some(_) => config.get("ack-wait")?,
-                None => Duration::from_millis(20),
+                None => FIRST_WAIT,
             };
             let held: f64 = config.get("held-acks")?;
             let wait = AckWait {

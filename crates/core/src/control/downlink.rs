@@ -20,8 +20,8 @@ const KEPT_UP: usize = 10;
 const BUSY: f64 = 0.9;
 /// The most that one decision changes the wait.
 const MAX_CHANGE: f64 = 0.3;
-/// Where the wait begins, in ms.
-const FIRST_WAIT: f64 = 20.0;
+/// Where the wait begins.
+pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 
 /// Parameters of the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,7 +97,7 @@ impl AckNeed {
     /// A controller that has measured nothing.
     pub const fn new(params: AckNeedParams) -> Self {
         Self {
-            wait: FIRST_WAIT,
+            wait: FIRST_WAIT.as_millis_f64(),
             params,
             down: Rates::NONE,
             up: Rates::NONE,
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn nothing_is_learnt_while_the_uplink_is_not_busy() {
         let mut bench = Bench::new("10mbit");
-        assert_eq!(bench.run(30, 0.1, 0.7, 10.0), FIRST_WAIT);
+        assert_eq!(bench.run(30, 0.1, 0.7, 10.0), FIRST_WAIT.as_millis_f64());
     }
 
     #[test]

@@ -11,5 +11,5 @@ pub mod model;
 
 pub use ack_limit::AckLimit;
 pub use aq::{AqController, AqParams, BeyondLimit, DataPerAck};
-pub use downlink::{AckNeed, AckNeedParams};
+pub use downlink::{AckNeed, AckNeedParams, FIRST_WAIT};
 pub use gradient::{DownloadMeter, Gradient, GradientParams, Utility};

@@ -9,9 +9,7 @@ use asymq_scenario::{Report, Run, Scenario};
 /// The measures of a run by column, in base units, in alphabetical order of the metrics.
 pub fn measures_of(run: &Run, scenario: &Scenario) -> Vec<(String, f64)> {
     let mut row = Row::default();
-    for (name, value) in metrics::of_run(run, scenario) {
-        row.metric(&name, value);
-    }
+    add_metrics(&mut row, run, scenario);
     let number = |(column, cell)| match cell {
         Some(Cell::Number(number)) => Some((column, number)),
         _ => None,
@@ -19,14 +17,18 @@ pub fn measures_of(run: &Run, scenario: &Scenario) -> Vec<(String, f64)> {
     row.cells.into_iter().filter_map(number).collect()
 }
 
+fn add_metrics(row: &mut Row, run: &Run, scenario: &Scenario) {
+    for (name, value) in metrics::of_run(run, scenario) {
+        row.metric(&name, value);
+    }
+}
+
 /// One row per run: its seed, the scenario's settings, and every metric.
 pub fn runs_of(report: &Report) -> Table {
     let row = |run: &Run| {
         let mut row = of_run(run);
         settings(&mut row, &report.scenario);
-        for (name, value) in metrics::of_run(run, &report.scenario) {
-            row.metric(&name, value);
-        }
+        add_metrics(&mut row, run, &report.scenario);
         row
     };
     Table::new("runs", report.runs.iter().map(row).collect())
