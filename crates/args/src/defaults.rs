@@ -43,7 +43,7 @@ impl Defaults {
             },
             buffer: Limit::Packets(50),
             headline_buffer: Limit::Packets(100),
-            headline_runs: 20,
+            headline_runs: 10,
             tcp: Tcp::Newreno,
             place: "in the simulator",
             data_per_ack: "1",
