@@ -24,12 +24,16 @@ mod path;
 mod regeneration;
 mod runs;
 mod schedule;
+mod stepping;
+mod steps;
 mod tcp;
 mod topology;
 mod traffic;
 mod transfers;
+mod watch;
 mod wire;
 mod world;
 
 pub use disciplines::{Disciplines, STANDARD};
 pub use runs::{RunOptions, SimError, report, run, run_all, run_all_in, run_in};
+pub use steps::Steps;

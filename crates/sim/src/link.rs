@@ -231,6 +231,11 @@ impl<O: Options> Link<O> {
         meters
     }
 
+    /// Whether a packet is being transmitted at `now`.
+    pub(crate) fn transmits(&self, now: u64) -> bool {
+        self.egress.free_at() > Instant::from_nanos(now)
+    }
+
     /// Sojourn times by traffic class since the last [`clear_sojourns`](Link::clear_sojourns).
     pub(crate) fn sojourns(&self) -> &[Histogram; TrafficClass::COUNT] {
         &self.sojourns

@@ -297,6 +297,11 @@ impl Recorder {
         series.backlog_down.push(backlog_down);
     }
 
+    /// The series so far.
+    pub(crate) const fn series(&self) -> &Series {
+        &self.series
+    }
+
     /// The series.
     pub(crate) fn finish(self) -> Series {
         self.series

@@ -1,13 +1,9 @@
 //! One run of a scenario, and all of them.
 
-use crate::capture::Capture;
 use crate::cast::Models;
 use crate::disciplines::{Disciplines, STANDARD};
-use crate::measure::{INTERVAL, Recorder, Snapshot, clear_measures, summary};
-use crate::packet::SimPacket;
-use crate::tcp::{AnyCongestion, Full, Plain, TcpModel, Variant};
-use crate::world::World;
-use asymq_core::catalog::Build;
+use crate::stepping::{Stepping, stepping};
+use crate::tcp::{AnyCongestion, Full, Plain, TcpModel};
 use asymq_core::hold::BuildError;
 use asymq_scenario::{Report, Run, Scenario, Tcp, Tool};
 use rayon::prelude::*;
@@ -83,6 +79,16 @@ fn run_with(
     seed: u64,
     options: RunOptions<'_>,
 ) -> Result<Run, SimError> {
+    begin(disciplines, scenario, seed, options)?.finish()
+}
+
+/// The run at its start, as the kind of TCP that it needs.
+pub(crate) fn begin<'a>(
+    disciplines: Disciplines<'_>,
+    scenario: &Scenario,
+    seed: u64,
+    options: RunOptions<'a>,
+) -> Result<Box<dyn Stepping + 'a>, SimError> {
     let models = models(scenario)?;
     let model = models.common;
     let has_options =
@@ -94,59 +100,10 @@ fn run_with(
                 congestion,
                 recovery: model.recovery,
             };
-            run_as::<Plain>(disciplines.plain, scenario, model, seed, options)
+            stepping::<Plain>(disciplines.plain, scenario, model, seed, options)
         }
-        _ => run_as::<Full>(disciplines.full, scenario, models, seed, options),
+        _ => stepping::<Full>(disciplines.full, scenario, models, seed, options),
     }
-}
-
-fn run_as<V: Variant>(
-    disciplines: &dyn Build<SimPacket<V::Options>>,
-    scenario: &Scenario,
-    models: impl Into<Models<V::Congestion>>,
-    seed: u64,
-    options: RunOptions<'_>,
-) -> Result<Run, SimError> {
-    let captures = [
-        options.capture_up.map(|out| Capture::new(out, "uplink")),
-        options
-            .capture_down
-            .map(|out| Capture::new(out, "downlink")),
-    ];
-    let mut world = World::<V>::new(disciplines, scenario, models, seed, captures)?;
-    let mut recorder = options.series.then(Recorder::new);
-    let (warmup, end) = (scenario.warmup.as_nanos(), scenario.duration.as_nanos());
-    run_until(&mut world, 0, warmup, &mut recorder);
-    clear_measures(&mut world, warmup);
-    let start = Snapshot::take(&world, warmup);
-    run_until(&mut world, warmup, end, &mut recorder);
-    let summary = summary(&world, &start, &Snapshot::take(&world, end));
-    world.finish_captures()?;
-    Ok(Run {
-        seed,
-        summary,
-        series: recorder.map(Recorder::finish),
-        lateness_ms: None,
-    })
-}
-
-/// Runs the world from `start` to `end`, and records the intervals that end after `start`.
-fn run_until<V: Variant>(
-    world: &mut World<'_, V>,
-    start: u64,
-    end: u64,
-    recorder: &mut Option<Recorder>,
-) {
-    if let Some(recorder) = recorder {
-        let interval = INTERVAL.as_nanos();
-        let mut tick = (start / interval + 1) * interval;
-        while tick <= end {
-            world.run_until(tick);
-            recorder.record(world, tick);
-            tick += interval;
-        }
-    }
-    world.run_until(end);
 }
 
 /// Runs `scenario` with each of its seeds, on all cores. The report does not depend on their
