@@ -4,9 +4,9 @@ use crate::disciplines::{Disciplines, STANDARD};
 use crate::runs::{RunOptions, SimError, begin};
 use crate::stepping::Stepping;
 use crate::watch::{Watch, Watching, look};
+use asymq_core::Duration;
 use asymq_core::hold::{Meters, PerClass};
 use asymq_core::packet::Header;
-use asymq_core::{Duration, Instant};
 use asymq_scenario::{Run, Scenario, Series, Toward};
 
 /// A run that goes on when it is told to, and shows between two steps what waits in the first link's
@@ -26,30 +26,8 @@ impl<'a> Steps<'a> {
     /// # Errors
     /// As [`run`](crate::run).
     pub fn new(scenario: &Scenario, seed: u64, options: RunOptions<'a>) -> Result<Self, SimError> {
-        Self::of(STANDARD, scenario, seed, options)
-    }
-
-    /// The same with the disciplines of another catalog.
-    ///
-    /// # Errors
-    /// As [`run_in`](crate::run_in).
-    pub fn new_in<'c>(
-        catalog: impl Into<Disciplines<'c>>,
-        scenario: &Scenario,
-        seed: u64,
-        options: RunOptions<'a>,
-    ) -> Result<Self, SimError> {
-        Self::of(catalog.into(), scenario, seed, options)
-    }
-
-    fn of(
-        disciplines: Disciplines<'_>,
-        scenario: &Scenario,
-        seed: u64,
-        options: RunOptions<'a>,
-    ) -> Result<Self, SimError> {
-        let plain = Watching::new(disciplines.plain);
-        let full = Watching::new(disciplines.full);
+        let plain = Watching::new(STANDARD.plain);
+        let full = Watching::new(STANDARD.full);
         let watching = Disciplines {
             plain: &plain,
             full: &full,
@@ -128,6 +106,7 @@ mod tests {
     use super::*;
     use crate::run;
     use asymq_args::{Defaults, ScenarioArgs};
+    use asymq_core::Instant;
     use asymq_core::packet::TrafficClass;
 
     fn scenario(words: &str) -> Scenario {

@@ -1,0 +1,61 @@
+// A discipline's latest run: its worker, and what has come of it so far.
+
+class Run {
+  constructor(side, changed) {
+    Object.assign(this, { side, changed, id: 0, head: null, frames: [], samples: [], report: null, error: null });
+    const source = document.getElementById('worker').textContent;
+    this.worker = new Worker(URL.createObjectURL(new Blob([source], { type: 'text/javascript' })));
+    this.worker.onmessage = ({ data }) => this.take(data);
+    this.worker.onerror = (event) => { this.error = event.message || 'the worker failed'; changed(this, {}); };
+  }
+
+  // Gives the worker its module; answers with the catalog.
+  load(module) {
+    return new Promise((ready) => {
+      this.ready = ready;
+      this.worker.postMessage({ module });
+    });
+  }
+
+  start(words) {
+    Object.assign(this, { id: this.id + 1, error: null, words });
+    this.worker.postMessage({ id: this.id, words });
+  }
+
+  take(data) {
+    if (data.catalog) return this.ready(data.catalog);
+    if (data.id !== this.id) return;
+    if (data.error) Object.assign(this, { error: data.error });
+    // What the run before left stays in view until now.
+    if (data.head) Object.assign(this, { head: data.head, frames: [], samples: [], report: null, most: [1, 1], longest: 0 });
+    if (data.frames) this.add(data);
+    if (data.report) Object.assign(this, { report: data.report, result: JSON.parse(data.report).mean, busy: data.busy, took: data.took });
+    this.changed(this, data);
+  }
+
+  // Notes where each frame begins, and each queue's most packets.
+  add({ frames, samples }) {
+    let at = 0;
+    while (at < frames.length) {
+      this.frames.push({ numbers: frames, at });
+      for (const toward of [0, 1]) {
+        this.most[toward] = Math.max(this.most[toward], frames[at]);
+        at += 3 + frames[at + 1];
+      }
+    }
+    for (let index = 0; index < samples.length; index += 8) {
+      const sample = samples.subarray(index, index + 8);
+      this.samples.push(sample);
+      this.longest = Math.max(this.longest, sample[4], sample[6]);
+    }
+  }
+
+  // What waits at a time: { total, sent, packets }.
+  queue(seconds, toward) {
+    const frame = this.frames[Math.min(this.frames.length, Math.round(seconds / (this.head?.frame ?? 1))) - 1];
+    if (!frame) return { total: 0, sent: 0, packets: new Uint16Array() };
+    const { numbers } = frame;
+    const at = frame.at + (toward ? 3 + numbers[frame.at + 1] : 0);
+    return { total: numbers[at], sent: numbers[at + 2], packets: numbers.subarray(at + 3, at + 3 + numbers[at + 1]) };
+  }
+}

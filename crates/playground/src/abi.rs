@@ -1,0 +1,135 @@
+//! The simulator as a WebAssembly module: functions of numbers and pointers, with one run at a time.
+//!
+//! Text goes in through [`asymq_input`] and comes out at [`asymq_text`]; numbers come out at
+//! [`asymq_frames`] and [`asymq_samples`]. All that comes out is valid until the next call.
+
+use crate::{Player, catalog};
+use asymq_core::Duration;
+use std::cell::RefCell;
+
+/// What the module remembers between two calls.
+#[derive(Default)]
+struct State {
+    input: Vec<u8>,
+    text: String,
+    player: Option<Player>,
+}
+
+thread_local! {
+    static STATE: RefCell<State> = RefCell::default();
+}
+
+fn with<R>(call: impl FnOnce(&mut State) -> R) -> R {
+    STATE.with_borrow_mut(call)
+}
+
+/// Leaves an answer, and says whether it is a good one.
+fn answer(state: &mut State, answer: Result<String, String>) -> bool {
+    let good = answer.is_ok();
+    state.text = answer.unwrap_or_else(|error| error);
+    good
+}
+
+/// Room for `len` bytes of text that go in.
+#[unsafe(no_mangle)]
+pub extern "C" fn asymq_input(len: usize) -> *mut u8 {
+    with(|state| {
+        state.input.clear();
+        state.input.resize(len, 0);
+        state.input.as_mut_ptr()
+    })
+}
+
+/// Opens the run that the words in the input say. The text is its head, or what is wrong.
+#[unsafe(no_mangle)]
+pub extern "C" fn asymq_open() -> bool {
+    with(|state| {
+        let words = String::from_utf8_lossy(&state.input);
+        let player = Player::new(&words);
+        let head = player.as_ref().map(Player::head).map_err(String::clone);
+        state.player = player.ok();
+        answer(state, head)
+    })
+}
+
+/// Goes on until so many ms after the start; answers how far the run has come in ms.
+#[unsafe(no_mangle)]
+pub extern "C" fn asymq_advance(until_ms: f64) -> f64 {
+    with(|state| {
+        let Some(player) = &mut state.player else {
+            return 0.0;
+        };
+        player.forget();
+        // What is no time is the start.
+        player.advance(Duration::from_nanos((until_ms * 1e6) as u64));
+        player.now().as_secs_f64() * 1e3
+    })
+}
+
+/// Runs the rest and ends the run. The text is what `asymq sim --json` prints, or what is wrong.
+#[unsafe(no_mangle)]
+pub extern "C" fn asymq_report() -> bool {
+    with(|state| {
+        let player = state.player.take();
+        let report = player.ok_or_else(|| "no run is open".to_owned());
+        answer(state, report.and_then(Player::report))
+    })
+}
+
+/// The text is what there is to choose from.
+#[unsafe(no_mangle)]
+pub extern "C" fn asymq_catalog() {
+    with(|state| state.text = catalog());
+}
+
+/// Where the text is.
+#[unsafe(no_mangle)]
+pub extern "C" fn asymq_text() -> *const u8 {
+    with(|state| state.text.as_ptr())
+}
+
+/// How many bytes it has.
+#[unsafe(no_mangle)]
+pub extern "C" fn asymq_text_len() -> usize {
+    with(|state| state.text.len())
+}
+
+/// Where the frames of the latest advance are.
+#[unsafe(no_mangle)]
+pub extern "C" fn asymq_frames() -> *const u16 {
+    with(|state| {
+        let player = state.player.as_ref();
+        player.map_or(std::ptr::null(), |player| player.frames.as_ptr())
+    })
+}
+
+/// How many numbers they have.
+#[unsafe(no_mangle)]
+pub extern "C" fn asymq_frames_len() -> usize {
+    with(|state| {
+        state
+            .player
+            .as_ref()
+            .map_or(0, |player| player.frames.len())
+    })
+}
+
+/// Where the samples of the latest advance are.
+#[unsafe(no_mangle)]
+pub extern "C" fn asymq_samples() -> *const f32 {
+    with(|state| {
+        let player = state.player.as_ref();
+        player.map_or(std::ptr::null(), |player| player.samples.as_ptr())
+    })
+}
+
+/// How many numbers they have.
+#[unsafe(no_mangle)]
+pub extern "C" fn asymq_samples_len() -> usize {
+    with(|state| {
+        state
+            .player
+            .as_ref()
+            .map_or(0, |player| player.samples.len())
+    })
+}

@@ -1,0 +1,70 @@
+//! What the page draws, as plain numbers.
+//!
+//! A queue in a frame is `total, shown, on the link, packet ...` in 16 bits each: how many packets wait,
+//! how many of them follow, the packet that the link transmits or 0, and those that wait in the order of
+//! their arrival. A packet is its traffic class in the upper two bits (0 ACK, 1 data, 2 other) and its
+//! bytes in the lower ones, at least 1.
+
+use asymq_core::packet::{Header, TrafficClass};
+use asymq_scenario::{Series, Toward};
+use asymq_sim::Steps;
+
+/// Packets of a queue that a frame shows at most: more than a page has pixels for.
+const MOST_SHOWN: usize = 1000;
+
+/// Bits of a packet's length.
+const LEN_BITS: u32 = 14;
+
+fn packet(header: &Header) -> u16 {
+    let len = header.len.clamp(1, (1 << LEN_BITS) - 1) as u16;
+    (header.traffic_class() as u16) << LEN_BITS | len
+}
+
+/// Appends both queues as they are now, the uplink's first.
+pub(crate) fn record_queues(steps: &Steps<'_>, frames: &mut Vec<u16>) {
+    for toward in [Toward::Up, Toward::Down] {
+        let start = frames.len();
+        let sent = steps.transmitted(toward);
+        frames.extend([0, 0, sent.as_ref().map_or(0, packet)]);
+        let mut total = 0_usize;
+        steps.waiting(toward, |header| {
+            if total < MOST_SHOWN {
+                frames.push(packet(header));
+            }
+            total += 1;
+        });
+        frames[start] = total.try_into().unwrap_or(u16::MAX);
+        frames[start + 1] = total.min(MOST_SHOWN) as u16;
+    }
+}
+
+/// Numbers of a sample.
+pub(crate) const SAMPLE: usize = 8;
+
+/// Appends the last `intervals` of the time series as one: the shares of the uplink that were used and that
+/// were TCP data, the same of the downlink, the longest waits for the uplink of ACKs, data and others in ms,
+/// and the longest of others for the downlink.
+pub(crate) fn record_sample(
+    steps: &Steps<'_>,
+    series: &Series,
+    intervals: usize,
+    samples: &mut Vec<f32>,
+) {
+    let last = |values: &[f64]| {
+        let last = &values[values.len().saturating_sub(intervals)..];
+        (last.iter().sum::<f64>() / intervals as f64) as f32
+    };
+    let [up, down] = [Toward::Up, Toward::Down].map(|toward| steps.longest_sojourns(toward));
+    let ms = |waits: asymq_core::Duration| waits.as_secs_f64() as f32 * 1000.0;
+    let sample: [f32; SAMPLE] = [
+        last(&series.up),
+        last(&series.data_up),
+        last(&series.down),
+        last(&series.data_down),
+        ms(up.of(TrafficClass::Ack)),
+        ms(up.of(TrafficClass::Data)),
+        ms(up.of(TrafficClass::Other)),
+        ms(down.of(TrafficClass::Other)),
+    ];
+    samples.extend(sample);
+}

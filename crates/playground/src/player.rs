@@ -1,0 +1,273 @@
+//! One run for a page.
+
+use crate::frames::{record_queues, record_sample};
+use asymq_args::{Defaults, ScenarioArgs};
+use asymq_core::Duration;
+use asymq_core::catalog::{Catalog, Role, Standard};
+use asymq_scenario::{Run, Scenario, Tcp};
+use asymq_sim::{RunOptions, Steps};
+use serde_json::json;
+
+/// Time between two frames.
+const FRAME: Duration = Duration::from_millis(20);
+
+/// The longest run that has a frame that often: the frames of a longer one are further apart, so that there
+/// are never more.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// Frames for one sample: with [`FRAME`], the interval of the time series.
+const FRAMES_PER_SAMPLE: u64 = 10;
+
+/// A run that somebody watches.
+pub struct Player {
+    scenario: Scenario,
+    steps: Steps<'static>,
+    /// Intervals of the time series in a sample.
+    intervals: u64,
+    /// Frames so far.
+    shown: u64,
+    /// Both queues every 20 ms (of a run over 120 s less often) since [`forget`](Self::forget).
+    pub frames: Vec<u16>,
+    /// What ten frames each showed since then.
+    pub samples: Vec<f32>,
+}
+
+/// What the page asks the simulator to record.
+const OPTIONS: RunOptions<'static> = RunOptions {
+    series: true,
+    capture_up: None,
+    capture_down: None,
+};
+
+impl Player {
+    /// The first run of what words like `--up=1mbit` say, one a line, as `asymq sim` understands them.
+    ///
+    /// # Errors
+    /// What is wrong, as the command line says it.
+    pub fn new(words: &str) -> Result<Self, String> {
+        let args = ScenarioArgs::from_words(words.lines().map(str::to_owned));
+        let args = args.map_err(|error| error.to_string())?;
+        let scenario = args.resolve(&Defaults::paper());
+        let scenario = scenario.map_err(|error| error.to_string())?;
+        let steps = Steps::new(&scenario, scenario.seed, OPTIONS);
+        Ok(Self {
+            steps: steps.map_err(|error| error.to_string())?,
+            intervals: scenario.duration.as_nanos().div_ceil(LONGEST.as_nanos()),
+            scenario,
+            shown: 0,
+            frames: Vec::new(),
+            samples: Vec::new(),
+        })
+    }
+
+    /// What the page must know of the scenario before it runs, as JSON.
+    pub fn head(&self) -> String {
+        let scenario = &self.scenario;
+        let seconds = |time: Duration| time.as_secs_f64();
+        let head = json!({
+            "up": scenario.up.bits_per_sec(),
+            "down": scenario.down.bits_per_sec(),
+            "duration": seconds(scenario.duration),
+            "warmup": seconds(scenario.warmup),
+            "frame": seconds(self.frame(1)),
+            "sample": seconds(self.frame(FRAMES_PER_SAMPLE)),
+            "warnings": scenario.warnings().into_iter().collect::<Vec<_>>(),
+        });
+        head.to_string()
+    }
+
+    /// When a frame is.
+    const fn frame(&self, number: u64) -> Duration {
+        Duration::from_nanos(FRAME.as_nanos() * self.intervals * number)
+    }
+
+    /// Goes on until `until` after the start, at most to the end of the run. Shows all frames up to there.
+    pub fn advance(&mut self, until: Duration) {
+        loop {
+            let next = self.frame(self.shown + 1);
+            if next > until || next > self.scenario.duration {
+                break;
+            }
+            self.steps.advance(next);
+            self.shown += 1;
+            record_queues(&self.steps, &mut self.frames);
+            if self.shown.is_multiple_of(FRAMES_PER_SAMPLE)
+                && let Some(series) = self.steps.series()
+            {
+                record_sample(
+                    &self.steps,
+                    series,
+                    self.intervals as usize,
+                    &mut self.samples,
+                );
+            }
+        }
+        self.steps.advance(until);
+    }
+
+    /// How far it has come.
+    pub const fn now(&self) -> Duration {
+        self.steps.now()
+    }
+
+    /// Forgets the frames and samples so far.
+    pub fn forget(&mut self) {
+        self.frames.clear();
+        self.samples.clear();
+    }
+
+    /// The result of all runs of the scenario, the rest of this one and the others first: the bytes that
+    /// `asymq sim --json` prints.
+    ///
+    /// # Errors
+    /// As [`asymq_sim::run`].
+    pub fn report(self) -> Result<String, String> {
+        let Self {
+            scenario, steps, ..
+        } = self;
+        let first = steps.finish().map(|run| Run {
+            series: None,
+            ..run
+        });
+        let others = scenario.seeds().skip(1);
+        let others = others.map(|seed| asymq_sim::run(&scenario, seed, RunOptions::default()));
+        let runs: Result<Vec<Run>, _> = std::iter::once(first).chain(others).collect();
+        let report = asymq_sim::report(&scenario, runs.map_err(|error| error.to_string())?);
+        let json = serde_json::to_string_pretty(&report);
+        Ok(json.map_err(|error| error.to_string())? + "\n")
+    }
+}
+
+/// What there is to choose from, as JSON: disciplines with their titles and summaries, and congestion
+/// controls with their titles.
+pub fn catalog() -> String {
+    let disciplines = Standard.of_role(Role::Qdisc).into_iter();
+    let disciplines = disciplines
+        .map(|entry| json!({ "name": entry.name, "title": entry.title, "summary": entry.summary }));
+    let congestion = Tcp::simulated();
+    let congestion = congestion.map(|tcp| json!({ "name": tcp.to_string(), "title": tcp.title() }));
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "disciplines": disciplines.collect::<Vec<_>>(),
+        "tcp": congestion.collect::<Vec<_>>(),
+    })
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: &str = "--qdisc=droptail\n--flows-up=1\n--flows-down=1\n--rtt=100ms\n--probe=100ms\n\
+                         --duration=9s\n--warmup=2s\n--runs=2";
+
+    fn report_at_once(words: &str) -> String {
+        let args = ScenarioArgs::from_words(words.lines().map(str::to_owned)).unwrap();
+        let scenario = args.resolve(&Defaults::paper()).unwrap();
+        let report = asymq_sim::run_all(&scenario, false, |_| ()).unwrap();
+        serde_json::to_string_pretty(&report).unwrap() + "\n"
+    }
+
+    #[test]
+    fn a_run_that_is_watched_reports_what_the_command_prints() {
+        let mut player = Player::new(WORDS).unwrap();
+        for ms in [0, 7, 1234, 5000, 5000, 60_000] {
+            player.advance(Duration::from_millis(ms));
+        }
+        assert_eq!(player.now(), Duration::from_secs(9));
+        assert_eq!(player.report().unwrap(), report_at_once(WORDS));
+        let untouched = Player::new(WORDS).unwrap();
+        assert_eq!(untouched.report().unwrap(), report_at_once(WORDS));
+    }
+
+    /// Queues of frames: (total, packet on the link, packets).
+    fn queues(mut frames: &[u16]) -> Vec<(u16, u16, Vec<u16>)> {
+        let mut queues = Vec::new();
+        while let [total, shown, sent, rest @ ..] = frames {
+            let (packets, rest) = rest.split_at(usize::from(*shown));
+            queues.push((*total, *sent, packets.to_vec()));
+            frames = rest;
+        }
+        queues
+    }
+
+    #[test]
+    fn frames_show_both_queues_every_20_ms_and_samples_every_200_ms() {
+        let mut player = Player::new(WORDS).unwrap();
+        player.advance(Duration::from_millis(8010));
+        let queues = queues(&player.frames);
+        assert_eq!(queues.len(), 400 * 2);
+        assert_eq!(player.samples.len(), 40 * 8);
+        // The uplink is busy with an upload and has its ACKs of the download between data.
+        let (total, sent, packets) = &queues[2 * 399];
+        assert_eq!(usize::from(*total), packets.len());
+        assert!(*sent > 0);
+        let kinds = |kind| {
+            packets
+                .iter()
+                .filter(|packet| *packet >> 14 == kind)
+                .count()
+        };
+        assert!(kinds(0) > 0 && kinds(1) > 0, "{packets:x?}");
+        let lens = packets.iter().map(|packet| packet & 0x3fff);
+        assert!(
+            lens.clone()
+                .all(|len| len == 40 || len == 1500 || len < 200)
+        );
+        player.forget();
+        player.advance(Duration::from_millis(8200));
+        assert_eq!(
+            (self::queues(&player.frames).len(), player.samples.len()),
+            (20, 8)
+        );
+    }
+
+    #[test]
+    fn a_long_run_has_as_many_frames_as_one_of_two_minutes() {
+        let words = WORDS.replace("--duration=9s", "--duration=290s");
+        let mut player = Player::new(&words).unwrap();
+        player.advance(Duration::from_millis(1250));
+        assert_eq!(
+            (queues(&player.frames).len(), player.samples.len()),
+            (20 * 2, 2 * 8)
+        );
+        // The mean of three intervals.
+        let (series, up) = (player.steps.series().unwrap(), player.samples[8]);
+        let mean = series.up[3..6].iter().sum::<f64>() / 3.0;
+        assert!(
+            up > 0.1 && (f64::from(up) - mean).abs() < 1e-6,
+            "{up}, {mean}"
+        );
+    }
+
+    #[test]
+    fn wrong_words_are_answered_as_the_command_line_does() {
+        let error = |words| Player::new(words).err().unwrap();
+        assert_eq!(
+            error("--up=1mbitt"),
+            "--up 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit"
+        );
+        assert!(error("--qdisc=nope").contains("unknown; use"));
+        assert!(error("--warmup=70s").contains("--warmup 70s"));
+        assert!(error("link.toml").contains("link.toml"));
+    }
+
+    #[test]
+    fn the_catalog_names_every_discipline_and_congestion_control() {
+        let catalog: serde_json::Value = serde_json::from_str(&catalog()).unwrap();
+        let names = |key: &str| -> Vec<String> {
+            let entries = catalog[key].as_array().unwrap().iter();
+            entries
+                .map(|entry| entry["name"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(
+            names("disciplines").len(),
+            Standard.of_role(Role::Qdisc).len()
+        );
+        for known in ["droptail", "fq_codel", "cake", "asymq"] {
+            assert!(names("disciplines").contains(&known.to_owned()), "{known}");
+        }
+        assert!(names("tcp").contains(&"cubic".to_owned()));
+    }
+}

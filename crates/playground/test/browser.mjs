@@ -1,0 +1,254 @@
+// The page in a real browser: `node browser.mjs PAGE ASYMQ CHROMIUM [PICTURES]`, from a folder that has
+// playwright-core; scripts/playground-test calls it so. PICTURES is a folder for screenshots.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { chromium } from 'playwright-core';
+
+const [file, asymq, executablePath, pictures] = process.argv.slice(2);
+const url = pathToFileURL(file).href;
+const seed = Number(process.env.PLAYGROUND_SEED ?? 1);
+
+// What the command prints, or how it fails.
+function command(words) {
+  try {
+    return { out: execFileSync(asymq, words, { encoding: 'utf8', stdio: 'pipe', maxBuffer: 1 << 26 }) };
+  } catch (error) {
+    return { error: error.stderr };
+  }
+}
+
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+const noise = [];
+
+async function open({ hash = '', width = 1280, height = 900, ...options } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, ...options });
+  const page = await context.newPage();
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && noise.push(message.text()));
+  page.on('pageerror', (error) => noise.push(String(error)));
+  page.on('request', (request) => {
+    const asked = request.url();
+    if (asked.split('#')[0] !== url && !/^(blob|data):/.test(asked)) noise.push(`a request to ${asked}`);
+  });
+  await page.goto(url + hash);
+  return page;
+}
+
+// Both runs are done, and the page shows them.
+const settled = (page) => page.waitForFunction(() => document.querySelectorAll('.card[aria-busy=false]').length === 2, null, { timeout: 60000 });
+const text = (page, selector) => page.locator(selector).textContent();
+const verdict = (page) => text(page, '#verdict');
+
+async function settledAfter(page, act) {
+  const before = await page.evaluate(() => document.querySelectorAll('.speed').length && [...document.querySelectorAll('.card')].map((card) => (card.dataset.run)).join());
+  await act();
+  await page.waitForFunction((before) => [...document.querySelectorAll('.card')].map((card) => card.dataset.run).join() !== before, before, { timeout: 60000 });
+  await settled(page);
+}
+
+const tests = {
+  async 'the page runs both disciplines, and says how fast'() {
+    const page = await open();
+    await settled(page);
+    assert.match(await verdict(page), /^With DropTail the download gets \d+ % of its link, the upload \d+ %, and a call waits \d+ ms\.With asymq/);
+    const speeds = [];
+    // Alone, one after the other: the page's own two share the machine.
+    for (const qdisc of ['droptail', 'asymq']) {
+      const { busy } = await simulate(page, ['--flows-up=1', '--flows-down=1', '--rtt=100ms', '--buffer=100p', '--buffer-down=100p', '--probe=100ms', '--runs=1', `--qdisc=${qdisc}`]);
+      speeds.push(Math.round(60000 / busy));
+      console.log(`   ${qdisc}: ${speeds.at(-1)} simulated seconds a second`);
+    }
+    // The goal is 200 on an idle core; machines that test are neither idle nor fast.
+    assert(Math.min(...speeds) > 40, speeds);
+    await page.context().close();
+  },
+
+  async 'generated scenarios give the bytes of the command line'() {
+    const page = await open();
+    let state = seed;
+    // Mulberry32.
+    const below = (limit) => {
+      state = (state + 0x6d2b79f5) | 0;
+      let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+      mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+      return ((mixed ^ (mixed >>> 14)) >>> 0) % limit;
+    };
+    const of = (...values) => values[below(values.length)];
+    for (let equal = 0; equal < 12;) {
+      const words = [
+        `--qdisc=${of('droptail', 'asymq', 'aq', 'vaq', 'acq', 'sad', 'dcbq', 'e-dcbq', 'afvq', 'fq_codel', 'cake', 'red')}`,
+        `--qdisc-down=${of('droptail', 'fq_codel', 'red')}`,
+        `--up=${of('200kbit', '1mbit', '3.3mbit')}`,
+        `--down=${of('5mbit', '10mbit', '31mbit')}`,
+        `--tcp=${of('reno', 'newreno', 'cubic', 'dctcp', 'bbr3')}`,
+        `--rtt=${of('17ms', '100ms', '20ms..300ms')}`,
+        `--flows-up=${below(4)}`,
+        `--flows-down=${1 + below(5)}`,
+        `--buffer=${of('20p', '100p', '64kb')}`,
+        `--duration=${of('7s', '9.3s')}`,
+        '--warmup=2s',
+        `--seed=${below(1000)}`,
+        `--runs=${1 + below(2)}`,
+        ...of([], ['--probe=50ms'], ['--web=down:3:30kb:1.3'], ['--netem-up=loss 1%', '--sack'], ['--on-off=200kbit:500ms:500ms', '--pacing'], ['--steps-up=4s:2mbit', '--hystart']),
+      ];
+      const native = command(['sim', ...words, '--json']);
+      const { report, error } = await simulate(page, words);
+      if (native.error) assert.equal(error, native.error.trim().replace(/^(asymq|error): /, ''), words.join(' '));
+      else assert.equal(report, native.out, words.join(' '));
+      equal += !native.error;
+      console.log(`   ${native.error ? 'the same error' : `${native.out.length} bytes`}: ${words.slice(0, 5).join(' ')} ...`);
+    }
+    await page.context().close();
+  },
+
+  async 'the command that the page shows prints the JSON that the page saves'() {
+    const page = await open({ hash: "#up=800kbit&qdisc=cake&qdisc=aq&udp=up:50kbit&netem-down=loss%201%25&duration=8s" });
+    await settled(page);
+    for (const index of [0, 1]) {
+      const line = await text(page, `#command-${index}`);
+      assert.match(line, /^asymq sim --up 800kbit .*'--netem-down=loss 1%'$/);
+      const [download] = await Promise.all([page.waitForEvent('download'), page.click(`[data-save="${index}"]`)]);
+      const out = execFileSync('sh', ['-c', `"$ASYMQ" ${line.replace(/^asymq /, '')} --json`], { encoding: 'utf8', env: { ...process.env, ASYMQ: asymq } });
+      assert.equal(readFileSync(await download.path(), 'utf8'), out);
+    }
+    await page.context().close();
+  },
+
+  async 'keys alone change the experiment, and the link brings it back'() {
+    const page = await open();
+    await settled(page);
+    await page.focus('#slide-up');
+    await settledAfter(page, () => page.keyboard.press('ArrowRight'));
+    await page.focus('#slide-flows-down');
+    await settledAfter(page, () => page.keyboard.press('End'));
+    await page.focus('.card:nth-of-type(2) .qdisc');
+    await settledAfter(page, () => page.keyboard.type('FQ-CoDel'));
+    const summary = page.locator('summary');
+    await summary.focus();
+    await page.keyboard.press('Enter');
+    await page.focus('#flags');
+    await page.keyboard.type('--udp=up:50kbit --netem-up "loss 0.5%"');
+    await settledAfter(page, () => page.keyboard.press('Enter'));
+    const link = await page.evaluate(() => location.hash);
+    assert.match(link, /^#up=1\.5mbit&down=10mbit&flows-up=1&flows-down=30&.*&udp=up:50kbit&netem-up=loss%200\.5%25&qdisc=droptail&qdisc=fq_codel$/);
+    const seen = async (page) => [await verdict(page), await text(page, '#command-0'), await text(page, '#command-1'),
+      await page.evaluate(() => [...document.querySelectorAll('input:not(#time), .qdisc, #tcp')].map((input) => input.value))];
+    const other = await open({ hash: link });
+    await settled(other);
+    assert.deepEqual(await seen(other), await seen(page));
+    // Space plays and pauses, wherever the focus is on no control.
+    await page.evaluate(() => document.activeElement.blur());
+    const label = () => page.getAttribute('#play', 'aria-label');
+    assert.equal(await label(), 'Pause');
+    await page.keyboard.press('Space');
+    assert.equal(await label(), 'Play');
+    await page.focus('#time');
+    await page.keyboard.press('Home');
+    await page.keyboard.press('ArrowRight');
+    assert.equal(await text(page, '#clock'), '0.02 s');
+    // Every control is reached by Tab.
+    await page.evaluate(() => document.activeElement.blur());
+    const reached = new Set();
+    for (let press = 0; press < 60; press++) {
+      await page.keyboard.press('Tab');
+      reached.add(await page.evaluate(() => { const e = document.activeElement; return e.id || e.className || e.dataset.copy || e.dataset.save || e.textContent; }));
+    }
+    for (const id of ['slide-up', 'exact-up', 'slide-rtt', 'tcp', 'qdisc', 'flags', 'dice', 'play', 'time', 'pace', 'command-1', 'share']) assert(reached.has(id), `${id} in ${[...reached]}`);
+    await page.context().close();
+    await other.context().close();
+  },
+
+  async 'a wrong value is answered as the command line answers it, and the page goes on'() {
+    const page = await open();
+    await settled(page);
+    await page.fill('#exact-up', '1mbitt');
+    await page.press('#exact-up', 'Enter');
+    await page.waitForSelector('#error:not([hidden])');
+    const { error } = command(['sim', '--up', '1mbitt']);
+    assert(error.includes(await text(page, '#error')), `${error} / ${await text(page, '#error')}`);
+    await page.fill('#exact-up', '2mbit');
+    await page.press('#exact-up', 'Enter');
+    await page.waitForSelector('#error', { state: 'hidden' });
+    await settled(page);
+    await page.context().close();
+  },
+
+  async 'every control and drawing has a name'() {
+    const page = await open();
+    await settled(page);
+    await page.click('summary');
+    const session = await page.context().newCDPSession(page);
+    const { nodes } = await session.send('Accessibility.getFullAXTree');
+    const roles = ['slider', 'button', 'textbox', 'combobox', 'image', 'region', 'form', 'group', 'spinbutton'];
+    const named = nodes.filter((node) => !node.ignored && roles.includes(node.role?.value));
+    const nameless = named.filter((node) => !node.name?.value && !(node.role.value === 'group' && node.properties?.length === 0));
+    assert(named.length > 40, String(named.length));
+    assert.deepEqual(nameless.map((node) => node.role.value), []);
+    await page.context().close();
+  },
+
+  async 'nothing scrolls sideways, on phones and on desktops, light and dark'() {
+    const grounds = new Set();
+    for (const [name, width, colorScheme] of [['phone', 390, 'light'], ['phone', 390, 'dark'], ['small-phone', 320, 'light'], ['desktop', 1280, 'light'], ['desktop', 1280, 'dark']]) {
+      const page = await open({ width, height: width < 500 ? 844 : 900, colorScheme, reducedMotion: 'reduce', deviceScaleFactor: width < 500 ? 2 : 1 });
+      await settled(page);
+      await page.click('summary');
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert(wide <= width, `${wide} px at ${width}`);
+      await page.click('summary');
+      grounds.add(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
+      // No motion where none is wanted.
+      assert.equal(await page.getAttribute('#play', 'aria-label'), 'Play');
+      assert.equal(await text(page, '#clock'), '20.00 s');
+      // ACKs and data are both drawn, in their colours.
+      const colours = await page.evaluate(() => {
+        const seen = { data: 0, ack: 0 };
+        for (const canvas of document.querySelectorAll('.curves canvas')) {
+          const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+          for (let at = 0; at < data.length; at += 4) {
+            if (data[at + 3] < 250) continue;
+            seen.data += data[at + 2] > data[at] + 90;
+            seen.ack += data[at] > data[at + 2] + 90;
+          }
+        }
+        return seen;
+      });
+      assert(colours.data > 1000 && colours.ack > 100, JSON.stringify(colours));
+      if (pictures) await page.screenshot({ path: `${pictures}/${name}-${colorScheme}.png`, fullPage: width < 500 });
+      await page.context().close();
+    }
+    assert.equal(grounds.size, 2);
+  },
+};
+
+// A run in a worker of its own, as the page makes them.
+function simulate(page, words) {
+  return page.evaluate(async (words) => {
+    const packed = Uint8Array.from(atob(document.getElementById('module').textContent.trim()), (letter) => letter.charCodeAt(0));
+    const module = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
+    const source = document.getElementById('worker').textContent;
+    const worker = new Worker(URL.createObjectURL(new Blob([source], { type: 'text/javascript' })));
+    return new Promise((done) => {
+      worker.onmessage = ({ data }) => {
+        if (data.catalog) worker.postMessage({ id: 1, words });
+        if (data.report || data.error) { worker.terminate(); done({ report: data.report, error: data.error, busy: data.busy }); }
+      };
+      worker.postMessage({ module });
+    });
+  }, words);
+}
+
+let failed = 0;
+for (const [name, test] of Object.entries(tests)) {
+  try {
+    await test();
+    assert.deepEqual(noise.splice(0), [], 'the page is silent and asks for nothing');
+    console.log(`ok: ${name}`);
+  } catch (error) {
+    failed++;
+    console.log(`FAILED: ${name}\n${error.stack}`);
+  }
+}
+await browser.close();
+process.exit(failed ? 1 : 0);
