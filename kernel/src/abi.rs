@@ -3,6 +3,7 @@
 //! C calls each under a guard: a panic returns to C, which goes on without the instance. All memory of
 //! an instance is in an arena of C's, which is freed whole: nothing here is ever dropped for that.
 
+use crate::frame::{Bytes, Frame};
 use crate::host::{Handle, Host, Listener};
 use crate::instance::Instance;
 use crate::request::{Refusal, describe, merge};
@@ -11,50 +12,6 @@ use asymq_core::hold::BuildError;
 use asymq_core::units::Instant;
 use core::ffi::c_void;
 use core::slice;
-
-/// The first bytes of a packet, as a frame on Ethernet.
-#[repr(C)]
-#[derive(Default)]
-pub(crate) struct Frame {
-    start: Bytes,
-    /// How many bytes the frame has, those not at hand included.
-    pub(crate) wire_len: u32,
-    /// What the device charges for it.
-    pub(crate) charged: u32,
-    /// Payload of each segment of an aggregate; 0 if it is none.
-    pub(crate) segment: u16,
-    /// Bytes at its start that the packet does not have.
-    pub(crate) added: u16,
-    /// Whether its checksum is somebody else's care.
-    pub(crate) trusted: bool,
-}
-
-#[repr(C)]
-struct Bytes {
-    place: *const u8,
-    len: usize,
-}
-
-impl Default for Bytes {
-    fn default() -> Self {
-        Self {
-            place: core::ptr::null(),
-            len: 0,
-        }
-    }
-}
-
-impl Frame {
-    /// What is at hand.
-    #[inline]
-    pub(crate) fn bytes(&self) -> &[u8] {
-        if self.start.place.is_null() {
-            return &[];
-        }
-        // SAFETY: C sets both, for as long as it keeps the lock or the scratch memory.
-        unsafe { slice::from_raw_parts(self.start.place, self.start.len) }
-    }
-}
 
 /// What is asked for.
 #[repr(C)]

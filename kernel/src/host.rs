@@ -1,6 +1,6 @@
 //! What the C half does for this one.
 
-use crate::abi::Frame;
+use crate::frame::Frame;
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::c_void;
 use core::panic::PanicInfo;

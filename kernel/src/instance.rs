@@ -1,6 +1,6 @@
 //! One qdisc: a discipline at its egress, and what `tc -s` shows of it.
 
-use crate::abi::Frame;
+use crate::frame::Frame;
 use crate::host::{Handle, Host, Kind, Listener};
 use crate::request::{Description, Given};
 use crate::skb::Skb;

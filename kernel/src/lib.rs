@@ -5,6 +5,7 @@
 //! whatever happens here.
 //!
 //! - [`abi`]: the entry points and the structures of `module/asymq.h`.
+//! - [`frame`]: the bytes of a packet.
 //! - [`host`]: what C does for us: memory, bytes of packets, and what becomes of them.
 //! - [`request`]: from words given to `tc` to a discipline.
 //! - [`instance`]: one qdisc.
@@ -14,6 +15,7 @@
 extern crate alloc;
 
 mod abi;
+mod frame;
 mod host;
 mod instance;
 mod request;

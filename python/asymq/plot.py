@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .result import Result
+
+class Simulated(Protocol):
+    """What a chart shows of a result."""
+
+    @property
+    def scenario(self) -> Any: ...
+    @property
+    def mean(self) -> Mapping[str, float]: ...
+    @property
+    def runs(self) -> Any: ...
+    @property
+    def series(self) -> Any: ...
+
 
 # As crates/charts/src/palette.rs has them.
 _THEMES: dict[str, dict[str, str]] = {
@@ -37,7 +49,7 @@ def theme_of(name: str | None) -> dict[str, str]:
     return _THEMES[name]
 
 
-def over_time(results: Mapping[str, Result], theme: str | None = None) -> Figure:
+def over_time(results: Mapping[str, Simulated], theme: str | None = None) -> Figure:
     """A row per result: the share of each direction in use over time, of the run nearest to the means."""
     colours = theme_of(theme)
     figure = _figure(figsize=(9.4, 0.7 + 1.5 * len(results)), layout="constrained")
@@ -63,7 +75,7 @@ def _figure(**keywords: Any) -> Figure:
     return Chart(**keywords)
 
 
-def draw(axes: Any, name: str, result: Result, colours: Mapping[str, str]) -> None:
+def draw(axes: Any, name: str, result: Simulated, colours: Mapping[str, str]) -> None:
     """Both directions of a result on two axes."""
     series, seed = result.series, _typical(result)
     rows = [index for index, other in enumerate(series["seed"]) if other == seed]
@@ -87,7 +99,7 @@ def draw(axes: Any, name: str, result: Result, colours: Mapping[str, str]) -> No
             spine.set_color(colours["grid"])
 
 
-def _typical(result: Result) -> int:
+def _typical(result: Simulated) -> int:
     """The seed of the run nearest to the means."""
     mean = result.mean
     sides = ("up_utilization", "down_utilization")

@@ -1,6 +1,6 @@
 //! The catalog with the disciplines that Python registered.
 
-use crate::discipline::PyQdisc;
+use crate::discipline::{PyQdisc, leak};
 use asymq_args::ScenarioArgs;
 use asymq_core::catalog::{
     BoxedQdisc, Build, Catalog, Config, Default as ParameterDefault, Entry, Kind, Parameter, Role,
@@ -132,10 +132,6 @@ pub(crate) fn register(
     }
     asymq_args::install(&WithPython);
     Ok(())
-}
-
-pub(crate) fn leak(text: &str) -> &'static str {
-    Box::leak(text.to_owned().into_boxed_str())
 }
 
 /// A parameter whose kind is that of its default.

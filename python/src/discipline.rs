@@ -1,7 +1,6 @@
 //! A discipline that is a Python object. Packets stay here: Python is shown their facts, and says which
 //! of them leave. What breaks the contract ends the run with an error that says so.
 
-use crate::catalog::leak;
 use asymq_core::catalog::{Config, Entry, Kind};
 use asymq_core::hold::BuildError;
 use asymq_core::packet::{Header, Packet as CorePacket};
@@ -408,4 +407,9 @@ fn interned(name: &str) -> &'static str {
             names[names.len() - 1]
         }
     }
+}
+
+/// A name that lives as long as the process.
+pub(crate) fn leak(text: &str) -> &'static str {
+    Box::leak(text.to_owned().into_boxed_str())
 }

@@ -85,7 +85,7 @@ pub(crate) fn interruptible<T: Send>(
         .build()
         .map_err(|error| failure(&error))?;
     let stop = Stop(AtomicBool::new(false));
-    let answer = py.detach(|| {
+    py.detach(|| {
         thread::scope(|scope| {
             let (done, waits) = mpsc::channel::<()>();
             let (pool, stop) = (&pool, &stop);
@@ -107,8 +107,7 @@ pub(crate) fn interruptible<T: Send>(
                 (Err(payload), None) => Err(raised(payload)),
             }
         })
-    });
-    answer
+    })
 }
 
 /// What unwound, as Python raises it.
