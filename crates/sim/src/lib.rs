@@ -19,6 +19,7 @@ mod events;
 mod link;
 mod losses;
 mod measure;
+mod options;
 mod packet;
 mod path;
 mod regeneration;
@@ -35,5 +36,6 @@ mod wire;
 mod world;
 
 pub use disciplines::{Disciplines, STANDARD};
-pub use runs::{RunOptions, SimError, report, run, run_all, run_all_in, run_in};
+pub use options::{RunOptions, SimError};
+pub use runs::{report, run, run_all, run_all_in, run_in};
 pub use steps::Steps;

@@ -2,41 +2,12 @@
 
 use crate::cast::Models;
 use crate::disciplines::{Disciplines, STANDARD};
+use crate::options::{RunOptions, SimError};
 use crate::stepping::{Stepping, stepping};
 use crate::tcp::{AnyCongestion, Full, Plain, TcpModel};
-use asymq_core::hold::BuildError;
-use asymq_scenario::{Report, Run, Scenario, Tcp, Tool};
+use asymq_scenario::{Report, Run, Scenario, Tool};
 use rayon::prelude::*;
-use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// What to record besides a run's summary.
-#[derive(Default)]
-pub struct RunOptions<'a> {
-    /// Time series of 0.2 s intervals.
-    pub series: bool,
-    /// Where to write a pcapng trace of the uplink: packets as they start to be transmitted.
-    pub capture_up: Option<&'a mut dyn Write>,
-    /// The same of the downlink.
-    pub capture_down: Option<&'a mut dyn Write>,
-}
-
-/// A scenario that the simulator cannot run, or a trace that cannot be written.
-#[derive(Debug, thiserror::Error)]
-pub enum SimError {
-    /// The simulator does not implement this congestion control.
-    #[error(
-        "--tcp {_0}: not available in the simulator; use {}",
-        Tcp::either(Tcp::simulated())
-    )]
-    Tcp(Tcp),
-    /// A discipline cannot be built.
-    #[error("cannot build the scenario's disciplines: {0}")]
-    Build(#[from] BuildError),
-    /// A trace could not be written.
-    #[error("cannot write the trace: {0}")]
-    Capture(#[from] io::Error),
-}
 
 fn model(scenario: &Scenario) -> Result<TcpModel<AnyCongestion>, SimError> {
     TcpModel::of(scenario).ok_or(SimError::Tcp(scenario.tcp))
@@ -171,6 +142,7 @@ mod tests {
     use super::*;
     use asymq_args::{Defaults, ScenarioArgs};
     use asymq_core::Duration;
+    use asymq_scenario::Tcp;
     use std::sync::Mutex;
 
     /// With a downlink that marks, for those that answer marks.

@@ -3,8 +3,8 @@
 use crate::capture::Capture;
 use crate::cast::Models;
 use crate::measure::{INTERVAL, Recorder, Snapshot, clear_measures, summary};
+use crate::options::{RunOptions, SimError};
 use crate::packet::SimPacket;
-use crate::runs::{RunOptions, SimError};
 use crate::tcp::Variant;
 use crate::world::World;
 use asymq_core::catalog::Build;

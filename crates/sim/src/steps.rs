@@ -1,7 +1,8 @@
 //! A run in steps, for those who look at it in between.
 
 use crate::disciplines::{Disciplines, STANDARD};
-use crate::runs::{RunOptions, SimError, begin};
+use crate::options::{RunOptions, SimError};
+use crate::runs::begin;
 use crate::stepping::Stepping;
 use crate::watch::{Watch, Watching, look};
 use asymq_core::Duration;

@@ -1,0 +1,33 @@
+//! What a run records, and why it may not run.
+
+use asymq_core::hold::BuildError;
+use asymq_scenario::Tcp;
+use std::io::{self, Write};
+
+/// What to record besides a run's summary.
+#[derive(Default)]
+pub struct RunOptions<'a> {
+    /// Time series of 0.2 s intervals.
+    pub series: bool,
+    /// Where to write a pcapng trace of the uplink: packets as they start to be transmitted.
+    pub capture_up: Option<&'a mut dyn Write>,
+    /// The same of the downlink.
+    pub capture_down: Option<&'a mut dyn Write>,
+}
+
+/// A scenario that the simulator cannot run, or a trace that cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The simulator does not implement this congestion control.
+    #[error(
+        "--tcp {_0}: not available in the simulator; use {}",
+        Tcp::either(Tcp::simulated())
+    )]
+    Tcp(Tcp),
+    /// A discipline cannot be built.
+    #[error("cannot build the scenario's disciplines: {0}")]
+    Build(#[from] BuildError),
+    /// A trace could not be written.
+    #[error("cannot write the trace: {0}")]
+    Capture(#[from] io::Error),
+}
