@@ -91,7 +91,7 @@ function startRuns() {
 const percent = (share) => `${Math.round(share * 100)} %`;
 const title = (name) => catalog.disciplines.find((entry) => entry.name === name)?.title ?? name;
 
-function showResult({ run, root, numbers, averages, speed }) {
+function showResult({ run, root, numbers, averages, speed, end }) {
   const { result } = run;
   const done = Boolean(run.report);
   root.classList.toggle('stale', Boolean(run.error));
@@ -108,6 +108,7 @@ function showResult({ run, root, numbers, averages, speed }) {
   const call = result.up.sparse_ms?.p99;
   numbers.call.querySelector('b').textContent = call === undefined ? '–' : msText(call);
   const { duration } = run.head;
+  end.textContent = `${duration} s`;
   speed.textContent = `${duration} s simulated in ${(run.busy / 1000).toFixed(2)} s, ${Math.round(duration / (run.busy / 1000))} times real time`;
 }
 
@@ -118,8 +119,12 @@ function showVerdict() {
   if (sides.some(({ run }) => !run.report || run.error)) return;
   const said = sides.map(({ run: { result } }, index) => {
     const parts = [];
-    if (state.values['flows-down'] !== '0') parts.push(['the download gets ', percent(result.down.delivered), ' of its link']);
-    if (state.values['flows-up'] !== '0') parts.push(['the upload ', percent(result.up.delivered), parts.length ? '' : ' of its link']);
+    for (const [key, flow, share] of [['flows-down', 'download', result.down.delivered], ['flows-up', 'upload', result.up.delivered]]) {
+      const count = state.values[key];
+      if (count === '0') continue;
+      const gets = count === '1' ? `the ${flow} gets ` : `the ${flow}s get `;
+      parts.push(parts.length ? [gets.replace(/gets? $/, ''), percent(share), ''] : [gets, percent(share), ' of the link']);
+    }
     if (result.up.sparse_ms) parts.push(['a call waits ', msText(result.up.sparse_ms.p99), '']);
     return [title(state.qdiscs[index]), parts];
   });
@@ -269,7 +274,7 @@ function makeCard(index) {
   const queues = [...root.querySelectorAll('.queue')].map((figure) => ({ canvas: figure.querySelector('canvas'), count: figure.querySelector('output') }));
   const numbers = Object.fromEntries(['down', 'up', 'call'].map((part) => [part, root.querySelector(`dd.${part}`)]));
   const averages = Object.fromEntries([...root.querySelectorAll('[data-curve]')].map((figure) => [figure.dataset.curve, figure.querySelector('output')]));
-  const side = { root, averages, select, curves, queues, numbers, summary: root.querySelector('.summary'), head: root.querySelector('.head'), speed: root.querySelector('.speed') };
+  const side = { root, averages, select, curves, queues, numbers, summary: root.querySelector('.summary'), head: root.querySelector('.head'), speed: root.querySelector('.speed'), end: root.querySelector('.end') };
   side.run = new Run(index, (run, data) => {
     if (data.head || data.report || run.error) { showResult(side); showVerdict(); describe(side); }
     dirty.curves = true;

@@ -51,7 +51,7 @@ const tests = {
   async 'the page runs both disciplines, and says how fast'() {
     const page = await open();
     await settled(page);
-    assert.match(await verdict(page), /^With DropTail the download gets \d+ % of its link, the upload \d+ %, and a call waits \d+ ms\.With asymq/);
+    assert.match(await verdict(page), /^With DropTail the download gets \d+ % of the link, the upload \d+ %, and a call waits \d+ ms\.With asymq/);
     const speeds = [];
     // Alone, one after the other: the page's own two share the machine.
     for (const qdisc of ['droptail', 'asymq']) {
