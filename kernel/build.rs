@@ -20,11 +20,9 @@ fn main() {
     let mut list = String::from("&[\n");
     for path in names {
         let stem = path.file_stem().expect("a name").to_string_lossy();
-        // A slash in a discipline's name is an underscore in its file's.
-        let name = stem.replace('_', "/");
         writeln!(
             list,
-            "({name:?}, include_str!({:?})),",
+            "({stem:?}, include_str!({:?})),",
             path.canonicalize().expect("it exists")
         )
         .expect("text grows");

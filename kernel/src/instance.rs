@@ -65,10 +65,9 @@ impl Instance {
         self.egress.observes_reverse()
     }
 
+    /// What the frame says, with offsets in it; those in the packet are less by what was added.
     fn parse(&self, frame: &Frame) -> Parsed {
-        let mut parsed = parse_prefix(frame.bytes(), frame.wire_len as usize, &self.key);
-        parsed.network = parsed.network.saturating_sub(frame.added);
-        parsed
+        parse_prefix(frame.bytes(), frame.wire_len as usize, &self.key)
     }
 
     #[inline]
@@ -81,12 +80,14 @@ impl Instance {
         frame: &Frame,
     ) {
         let mut parsed = self.parse(frame);
-        let transport = parsed.transport;
+        let (network, transport) = (parsed.network, parsed.transport);
+        parsed.network = network.saturating_sub(frame.added);
         parsed.header.len = self.description.overhead.charge(&parsed, frame.charged);
         parsed.header.arrival = arrival;
         let packet = Skb {
             header: parsed.header,
             handle,
+            network,
             transport,
         };
         #[cfg(feature = "selftest")]
@@ -113,7 +114,8 @@ impl Instance {
     /// Shows the discipline a packet of the reverse path, or an aggregate of several.
     pub(crate) fn observe(&mut self, now: Instant, frame: &Frame) {
         let overhead = self.description.overhead;
-        let whole = self.parse(frame);
+        let mut whole = self.parse(frame);
+        whole.network = whole.network.saturating_sub(frame.added);
         let header = whole.header;
         let segment = u32::from(frame.segment);
         let segments = match segment {

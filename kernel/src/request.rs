@@ -75,8 +75,9 @@ pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Ref
     let overhead: Overhead = parse(given, name::OVERHEAD)?.unwrap_or_default();
     let shaped = parse_flag(given, name::SHAPED)?.unwrap_or(up.is_some());
     let buffer: Option<Limit> = parse(given, name::BUFFER)?;
+    // The gateway's, whose controller needs both rates; else what does with one or none.
     let usual = match (up, down) {
-        (Some(_), Some(_)) => "aq",
+        (Some(_), Some(_)) => "asymq",
         _ => "sad",
     };
     let qdisc = given.get(name::QDISC).unwrap_or(usual);

@@ -2,13 +2,15 @@
 
 use crate::host::{self, Handle};
 use asymq_core::ack::AckInfo;
-use asymq_core::frame::{ack_info, ack_info_of_trusted};
-use asymq_core::{Ecn, Header, Packet};
+use asymq_core::frame::{ack_info, ack_info_of_trusted, hosts_and_dscp};
+use asymq_core::{Ecn, Header, Network, Packet};
 
 /// The facts of an `sk_buff`, and where C has it.
 pub(crate) struct Skb {
     pub(crate) header: Header,
     pub(crate) handle: Handle,
+    /// Offset of the IP header in its frame; where it would begin if it is not IP.
+    pub(crate) network: u16,
     /// Offset of the TCP header in its frame; 0 unless TCP.
     pub(crate) transport: u16,
 }
@@ -26,6 +28,12 @@ impl Packet for Skb {
         host::with_frame(self.handle, |frame| match frame.trusted {
             true => ack_info_of_trusted(frame.bytes(), self.transport),
             false => ack_info(frame.bytes(), self.transport),
+        })
+    }
+
+    fn network(&self) -> Network {
+        host::with_frame(self.handle, |frame| {
+            hosts_and_dscp(frame.bytes(), self.network)
         })
     }
 

@@ -225,6 +225,35 @@ def traffic_aq():
 
 
 @check
+def traffic_asymq():
+    """The usual discipline where both rates are given."""
+    text = case("asymq", lambda: asymq("up 1mbit down 10mbit"), aq_is_good)
+    expect(shown()["options"]["qdisc"] == "asymq", "not the gateway's default")
+    return text
+
+
+@check
+def hosts():
+    """CAKE divides the uplink between hosts: one with a flow gets as much as one with six, and a tin of its own
+    what is marked for it."""
+    run("ip -n hosts addr add 10.0.0.9/24 dev a0", check=False)
+    plain()
+    asymq("cake up 1mbit isolation dual-srchost")
+    got = traffic.shares([("10.0.0.1", 1, 0), ("10.0.0.9", 6, 0)], 6)
+    text = f"{got[0]:.0f} kbit/s for one flow of a host, {got[1]:.0f} for six of another"
+    expect(0.85 < got[0] / got[1] < 1.18, text)
+    # CS1 is bulk: a sixteenth of the link, if others want the rest.
+    got = traffic.shares([("10.0.0.1", 1, 0), ("10.0.0.1", 1, 0x20)], 6)
+    text += f"; {got[0]:.0f} best effort, {got[1]:.0f} bulk"
+    expect(got[1] < got[0] / 3, text)
+    asymq("cake up 1mbit isolation flows")
+    flows_alone = traffic.shares([("10.0.0.1", 1, 0), ("10.0.0.9", 6, 0)], 6)
+    text += f"; {flows_alone[0]:.0f} and {flows_alone[1]:.0f} between flows"
+    expect(flows_alone[0] < flows_alone[1] / 3, text)
+    return text
+
+
+@check
 def traffic_aq_ipv6():
     return case("aq, IPv6", lambda: asymq("aq up 1mbit down 10mbit"), aq_is_good, family=6)
 

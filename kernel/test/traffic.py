@@ -7,6 +7,7 @@ queues); the downlink's is at the path's `m0`, beyond the delay. The ends of the
 import ctypes
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -153,6 +154,16 @@ def udp(source, sink, address, kbit, seconds, meanwhile=lambda: None):
     return receiver.answer()
 
 
+def shares(groups, seconds):
+    """UDP of 600 kbit/s a flow up from several groups, (address, flows, TOS) each; what arrives of each, in kbit/s."""
+    receiver = End("servers", receive_groups, [PORT + 10 + number for number in range(len(groups))], seconds)
+    receiver.ready()
+    senders = [End("hosts", send_group, *group, PORT + 10 + number, seconds + 1) for number, group in enumerate(groups)]
+    for sender in senders:
+        sender.wait()
+    return receiver.answer()
+
+
 def socket_family(family):
     return socket.AF_INET if int(family) == 4 else socket.AF_INET6
 
@@ -243,3 +254,43 @@ def send_udp(_say, address, kbit, seconds):
         except OSError:
             time.sleep(0.001)
         sent += 1
+
+
+def send_group(_say, source, count, tos, port, seconds):
+    """Flows of 600 kbit/s each."""
+    sockets = []
+    for _ in range(count):
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sender.bind((source, 0))
+        sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+        sender.connect((SERVER[4], port))
+        sockets.append(sender)
+    start, sent, gap = time.monotonic(), 0, 1042 * 8 / 600e3
+    while time.monotonic() < start + seconds:
+        if time.monotonic() - start < sent * gap:
+            time.sleep(0.002)
+            continue
+        for sender in sockets:
+            try:
+                sender.send(bytes(1000))
+            except OSError:
+                pass
+        sent += 1
+
+
+def receive_groups(say, ports, seconds):
+    """What comes to each port, after the first second."""
+    sockets = []
+    for port in ports:
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        receiver.bind(("", port))
+        receiver.setblocking(False)
+        sockets.append(receiver)
+    say("ready")
+    got, start = [0] * len(ports), time.monotonic()
+    while time.monotonic() < start + seconds + 1:
+        for receiver in select.select(sockets, [], [], 0.1)[0]:
+            size = len(receiver.recv(2000)) + 42
+            if time.monotonic() > start + 1:
+                got[sockets.index(receiver)] += size
+    say([bytes * 8 / seconds / 1e3 for bytes in got])

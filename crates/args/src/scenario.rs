@@ -51,6 +51,9 @@ pub struct ScenarioArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub qdisc_params: QdiscParams,
+    /// A qdisc of the kernel's at the uplink in place of --qdisc, like "cake ack-filter"; what it does not say of rates and overhead is the scenario's (lab).
+    #[arg(long, value_name = "QDISC")]
+    pub tc: Option<String>,
     /// Whose values of its parameters are used where none is given: the papers' to the letter, or ours with safety bounds [default: ours].
     #[arg(long, value_name = "papers|ours")]
     pub readings: Option<Readings>,
@@ -129,6 +132,7 @@ impl ScenarioArgs {
             buffer_down: self.buffer_down.or(other.buffer_down),
             qdisc: self.qdisc.or(other.qdisc),
             qdisc_params: self.qdisc_params.or(other.qdisc_params),
+            tc: self.tc.or(other.tc),
             readings: self.readings.or(other.readings),
             qdisc_down: self.qdisc_down.or(other.qdisc_down),
             param_down: match self.param_down.is_empty() {
@@ -275,6 +279,7 @@ impl ScenarioArgs {
             buffer_down,
             uplink,
             downlink,
+            tc: args.tc,
             tcp,
             mss,
             ack_policy: AckPolicy::of(args.ack_every, args.delayed_ack),
@@ -360,6 +365,16 @@ pub(crate) fn check(
     if !available(scenario.tcp) {
         let message = format!("not available {}; use {}", defaults.place, choice());
         return Err(bad("tcp", scenario.tcp.to_string(), message));
+    }
+    if let Some(words) = &scenario.tc {
+        let message = match (defaults.simulated, words.trim().is_empty()) {
+            (true, _) => format!("not available {}; leave it out, or use lab", defaults.place),
+            (false, true) => "no qdisc; write it like \"cake ack-filter\"".into(),
+            (false, false) => String::new(),
+        };
+        if !message.is_empty() {
+            return Err(bad("tc", words.clone(), message));
+        }
     }
     const ETHERNET: u32 = 1460;
     if !defaults.simulated && scenario.mss > ETHERNET {

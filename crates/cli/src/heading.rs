@@ -20,6 +20,7 @@ const SHOWN: &[&str] = &[
     "buffer-down",
     "uplink",
     "downlink",
+    "tc",
     "tcp",
     "ack-policy",
     "udp",
@@ -74,6 +75,14 @@ pub(crate) fn setting(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Def
         let _ = write!(text, "; {difference}");
     }
     text
+}
+
+/// What queues at the uplink.
+pub(crate) fn uplink(scenario: &Scenario, catalog: &dyn Catalog) -> String {
+    match &scenario.tc {
+        Some(words) => format!("tc qdisc {words}"),
+        None => discipline(&scenario.uplink, catalog),
+    }
 }
 
 /// The discipline, and its parameters that are not its defaults.

@@ -1,6 +1,6 @@
 //! Reports as tables for people.
 
-use crate::heading::{discipline, setting};
+use crate::heading::{setting, uplink};
 use crate::output;
 use crate::table::Table;
 use crate::words::span;
@@ -37,7 +37,7 @@ pub(crate) fn full(
     let mut text = format!(
         "{}\n{} at the uplink; {}\n\n",
         setting(scenario, catalog, defaults),
-        discipline(&scenario.uplink, catalog),
+        uplink(scenario, catalog),
         runs(scenario)
     );
 

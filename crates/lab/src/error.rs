@@ -42,6 +42,36 @@ pub enum LabError {
         /// How many.
         packets: u64,
     },
+    /// tc refuses the uplink's qdisc.
+    #[error(
+        "--tc {words}: {message}; words as for tc qdisc, like \"cake ack-filter\" or \"fq_codel\""
+    )]
+    Tc {
+        /// As given.
+        words: String,
+        /// What tc says.
+        message: String,
+    },
+    /// A run of a qdisc of the kernel's whose clock was late however often it was repeated.
+    #[error(
+        "seed {seed}: packets left {late_ms:.1} ms late at the 99th percentile, {attempts} times: not counted; use lower rates, or run on an idle machine"
+    )]
+    Late {
+        /// The run's.
+        seed: u64,
+        /// How late packets left the emulated path in the last attempt, in ms.
+        late_ms: f64,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The guest, or the lab in it.
+    #[error("--kernel: {message}")]
+    Guest {
+        /// What it says.
+        message: String,
+        /// Whether that is about what the user wrote.
+        is_bad_input: bool,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -50,7 +80,11 @@ pub enum LabError {
 impl LabError {
     /// Whether the user wrote something wrong, as opposed to the system having failed.
     pub fn is_bad_input(&self) -> bool {
-        matches!(self, Self::CongestionControl { .. } | Self::Link(_))
+        match self {
+            Self::CongestionControl { .. } | Self::Link(_) | Self::Tc { .. } => true,
+            Self::Guest { is_bad_input, .. } => *is_bad_input,
+            _ => false,
+        }
     }
 }
 

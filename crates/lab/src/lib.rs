@@ -6,7 +6,8 @@
 //! the namespaces have no name and no mount, so that the kernel itself removes them and all in them
 //! when the process ends, whatever ends it.
 //!
-//! [`run_all`] returns the same report as the simulator's.
+//! [`run_all`] returns the same report as the simulator's; [`run_in_guest`] does, too, and runs all of it
+//! under another kernel.
 #![cfg(target_os = "linux")]
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -14,6 +15,7 @@ mod clock;
 mod datagrams;
 mod error;
 mod flows;
+mod guest;
 mod halt;
 mod measure;
 mod path;
@@ -27,6 +29,7 @@ mod user_namespace;
 mod window;
 
 pub use error::LabError;
+pub use guest::{Guest, run_in_guest};
 pub use runs::{Options, Progress, run_all, run_scenarios, run_scenarios_in};
 pub use user_namespace::enter_user_namespace;
 

@@ -27,7 +27,7 @@ pub(crate) fn run_once(
     // Long enough for every thread to be there when the first packet leaves.
     const LEAD: Duration = Duration::from_millis(20);
     let plan = Plan::new(scenario, seed);
-    let topology = Topology::build()?;
+    let topology = Topology::build(scenario.tc.is_some())?;
     let bulk = BulkFlows::open(scenario, &plan, &topology.home, &topology.servers)?;
     let datagrams = Datagrams::open(scenario, &plan, &topology.home, &topology.servers)?;
     let port = |name| Port::open(name).map_err(io::Error::other);
@@ -41,6 +41,7 @@ pub(crate) fn run_once(
         })
         .during("opening the path's interfaces")?;
     let uplink = Uplink::open(catalog, scenario, &topology.gateway)?;
+    let tap = uplink.tap();
 
     let start = clock::now() + LEAD;
     let window = Window {
@@ -50,7 +51,8 @@ pub(crate) fn run_once(
     };
     let emulated = Path::new(catalog, scenario, &plan, window)?;
     let (seen, uplink, bulk, echo) = thread::scope(|scope| {
-        let path = scope.spawn(move || halt.guard(|| path::run(emulated, ports, window, halt)));
+        let path =
+            scope.spawn(move || halt.guard(|| path::run(emulated, ports, tap, window, halt)));
         let uplink = scope.spawn(move || halt.guard(|| uplink.run(window, halt)));
         let bulk = scope.spawn(move || halt.guard(|| bulk.run(window, halt)));
         let datagrams = scope.spawn(move || halt.guard(|| datagrams.run(window, halt)));

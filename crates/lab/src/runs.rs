@@ -102,6 +102,9 @@ pub fn run_scenarios_in(
         .collect())
 }
 
+/// How often a run whose clock is late is made.
+const ATTEMPTS: u32 = 3;
+
 /// A run to be made.
 struct Task<'a> {
     scenario: &'a Scenario,
@@ -129,7 +132,27 @@ impl<'a> Task<'a> {
             let elapsed = elapsed.min(self.scenario.duration);
             self.elapsed.store(elapsed.as_nanos(), Ordering::Relaxed);
         };
-        run_once(catalog, self.scenario, self.seed, series, halt, &progress)
+        let run = || run_once(catalog, self.scenario, self.seed, series, halt, &progress);
+        let mut last = run()?;
+        if self.scenario.tc.is_none() {
+            // The caller is told by the run.
+            return Ok(last);
+        }
+        // A qdisc of the kernel's has the kernel's timers: a late run says nothing of it.
+        for _ in 1..ATTEMPTS {
+            if !last.is_late() {
+                return Ok(last);
+            }
+            last = run()?;
+        }
+        match last.lateness_ms.filter(|_| last.is_late()) {
+            None => Ok(last),
+            Some(late) => Err(LabError::Late {
+                seed: self.seed,
+                late_ms: late.p99,
+                attempts: ATTEMPTS,
+            }),
+        }
     }
 }
 

@@ -26,8 +26,9 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    /// Makes and wires the namespaces.
-    pub(crate) fn build() -> Result<Self, LabError> {
+    /// Makes and wires the namespaces. The gateway's is a router if it is `routed`; otherwise nothing passes
+    /// it but what a gateway carries.
+    pub(crate) fn build(routed: bool) -> Result<Self, LabError> {
         let new = || {
             Netns::new().map_err(|source| match source.kind() {
                 io::ErrorKind::PermissionDenied => LabError::NotPermitted,
@@ -43,20 +44,35 @@ impl Topology {
             path: new()?,
             servers: new()?,
         };
-        topology.wire().during("wiring the namespaces")?;
+        topology.wire(routed).during("wiring the namespaces")?;
         Ok(topology)
     }
 
-    fn wire(&self) -> io::Result<()> {
+    fn wire(&self, routed: bool) -> io::Result<()> {
         let (home, server) = (end("home0", 11), end("server0", 41));
+        let (lan, wan) = (end(LAN, 21), end(WAN, 22));
         for namespace in [&self.home, &self.gateway, &self.path, &self.servers] {
             namespace.run(quiet)?;
         }
-        link(&self.home, home, &self.gateway, end(LAN, 21))?;
-        link(&self.gateway, end(WAN, 22), &self.path, end(ACCESS, 31))?;
+        link(&self.home, home, &self.gateway, lan)?;
+        link(&self.gateway, wan, &self.path, end(ACCESS, 31))?;
         link(&self.path, end(INTERNET, 32), &self.servers, server)?;
-        host(&self.home, home, HOME, server, SERVER)?;
-        host(&self.servers, server, SERVER, home, HOME)
+        // Whom the hosts send to: each other, or the router.
+        let (from_home, from_servers) = if routed { (lan, wan) } else { (server, home) };
+        host(&self.home, home, HOME, from_home, SERVER)?;
+        host(&self.servers, server, SERVER, from_servers, HOME)?;
+        if routed {
+            self.gateway.run(|| {
+                fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
+                let mut network = Network::open()?;
+                for (device, host, address) in [(lan, home, HOME), (wan, server, SERVER)] {
+                    network.add_route(device.index, address)?;
+                    network.add_neighbour(device.index, address, host.mac)?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ use asymq_core::units::Duration;
 use asymq_lab::{LabError, Options, run_all, run_scenarios, run_scenarios_in};
 use asymq_scenario::{Report, Run, Scenario, Tcp};
 use panicking::Panicking;
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -52,7 +53,7 @@ fn in_time(mut attempt: impl FnMut() -> Result<Vec<Report>, LabError>) -> Option
                     return Some(reports);
                 }
             }
-            Err(LabError::TooSlow { .. }) => {}
+            Err(LabError::TooSlow { .. } | LabError::Late { .. }) => {}
             Err(LabError::NotPermitted) => {
                 eprintln!("skipped: making network namespaces is not permitted; run as root");
                 return None;
@@ -125,6 +126,50 @@ fn every_congestion_control_of_the_kernel_carries_data_through_droptail() {
         let Some(run) = run(args) else { return };
         let up = &run.summary.up;
         assert!(up.utilization > 0.5, "{tcp:?} {up:?}");
+    }
+}
+
+/// As leaf of HTB, where this kernel and tc have both.
+#[test]
+fn a_qdisc_of_the_kernels_holds_the_uplink_and_its_waits_are_seen() {
+    let args = ScenarioArgs {
+        tc: Some("pfifo limit 20".into()),
+        ..flows(1, 0)
+    };
+    let one = [scenario(args)];
+    let run = || run_scenarios(&one, options(NonZeroUsize::MIN), &mut |_| ());
+    // The first thing that tc is asked for is HTB.
+    if let Err(error @ (LabError::Tc { .. } | LabError::System { .. })) = run() {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let Some(mut reports) = in_time(run) else {
+        return;
+    };
+    let run = reports.remove(0).runs.remove(0);
+    let up = &run.summary.up;
+    assert!(up.utilization > 0.9 && up.dropped > 0.0, "{up:?}");
+    // 20 packets of 12 ms each, and what the shaper itself holds.
+    assert!((150.0..300.0).contains(&up.sojourn_ms.p99), "{up:?}");
+    let backlog = run.series.unwrap().backlog_up;
+    assert!(backlog.iter().all(|packets| *packets <= 20), "{backlog:?}");
+    assert!(backlog.contains(&20), "{backlog:?}");
+}
+
+#[test]
+fn tcs_refusal_is_the_users_error() {
+    let args = ScenarioArgs {
+        tc: Some("no-such-qdisc".into()),
+        ..flows(1, 0)
+    };
+    let one = [scenario(args)];
+    match run_scenarios(&one, options(NonZeroUsize::MIN), &mut |_| ()) {
+        Err(error @ LabError::Tc { .. }) => assert!(error.is_bad_input(), "{error}"),
+        Err(LabError::NotPermitted) => eprintln!("skipped: not permitted; run as root"),
+        Err(LabError::System { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            eprintln!("skipped: {source}");
+        }
+        other => panic!("{other:?}"),
     }
 }
 

@@ -102,6 +102,9 @@ pub struct Scenario {
     pub uplink: Config,
     /// The discipline at the downlink, complete.
     pub downlink: Config,
+    /// A qdisc of the kernel's at the uplink in place of `uplink`, in tc's words (lab).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tc: Option<String>,
     /// Congestion control of all flows.
     pub tcp: Tcp,
     /// TCP segment payload in bytes.
@@ -314,6 +317,7 @@ pub(crate) mod tests {
             buffer_down: Limit::Packets(50),
             uplink: config("aq", up, down),
             downlink: config("droptail", down, up),
+            tc: None,
             tcp: Tcp::Newreno,
             mss: 1460,
             ack_policy: AckPolicy::EveryPacket,

@@ -3,7 +3,9 @@
 use crate::catalogs::Catalogs;
 use crate::driver::{Driver, Tracks};
 use crate::{output, report};
-use asymq_args::ScenarioArgs;
+use asymq_args::{Defaults, ScenarioArgs};
+use asymq_lab::Guest;
+use asymq_scenario::Report;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -29,6 +31,12 @@ pub(crate) struct SimArgs {
 pub(crate) struct LabArgs {
     #[command(flatten)]
     output: OutputArgs,
+    /// Run under this kernel in a guest of qemu: boot/vmlinuz-VERSION with lib/modules/VERSION beside boot.
+    #[arg(long, value_name = "FILE")]
+    kernel: Option<PathBuf>,
+    /// Load this module there, like sch_asymq.ko with tc's plugin q_asymq.so beside it; repeatable.
+    #[arg(long, value_name = "FILE", requires = "kernel")]
+    insmod: Vec<PathBuf>,
     #[command(flatten)]
     scenario: ScenarioArgs,
 }
@@ -62,7 +70,17 @@ pub(crate) fn lab(args: LabArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         series: args.output.series,
         ..Tracks::default()
     };
-    run(Driver::Lab, args.scenario, &args.output, &tracks, catalogs)
+    let Some(kernel) = args.kernel else {
+        return run(Driver::Lab, args.scenario, &args.output, &tracks, catalogs);
+    };
+    let guest = Guest {
+        kernel,
+        modules: args.insmod,
+    };
+    let defaults = Driver::Lab.defaults();
+    let scenario = args.scenario.resolve_in(catalogs.names, &defaults)?;
+    let report = asymq_lab::run_in_guest(&guest, &scenario, tracks.series)?;
+    print(&report, &args.output, catalogs, &defaults)
 }
 
 fn run(
@@ -75,16 +93,24 @@ fn run(
     let defaults = driver.defaults();
     let scenario = scenario.resolve_in(catalogs.names, &defaults)?;
     for report in driver.run(&[scenario], tracks, catalogs)? {
-        if output.json {
-            output::print_json(&report)?;
-        } else {
-            output::print(&report::full(
-                &report,
-                output.flows,
-                catalogs.names,
-                &defaults,
-            ))?;
-        }
+        print(&report, output, catalogs, &defaults)?;
     }
     Ok(())
+}
+
+fn print(
+    report: &Report,
+    output: &OutputArgs,
+    catalogs: Catalogs,
+    defaults: &Defaults,
+) -> anyhow::Result<()> {
+    if output.json {
+        return output::print_json(report);
+    }
+    output::print(&report::full(
+        report,
+        output.flows,
+        catalogs.names,
+        defaults,
+    ))
 }

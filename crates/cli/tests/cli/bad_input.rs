@@ -61,6 +61,10 @@ const REFUSALS: &[(&str, &str)] = &[
         "--tcp bbr: not available in the simulator; use reno, newreno, cubic, dctcp or bbr3",
     ),
     (
+        "sim --tc cake",
+        "--tc cake: not available in the simulator; leave it out, or use lab",
+    ),
+    (
         "sim --tcp vegas",
         "--tcp vegas: unknown; use reno, newreno, cubic, dctcp, bbr or bbr3",
     ),

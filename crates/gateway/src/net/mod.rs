@@ -189,6 +189,32 @@ impl Network {
         self.0.request(request)
     }
 
+    /// Sends what is for a host of its own network out of an interface.
+    ///
+    /// # Errors
+    /// There is no such interface, it is down, or there is such a route.
+    pub fn add_route(&mut self, index: u32, address: Ipv4Addr) -> io::Result<()> {
+        let mut request = Message::create(libc::RTM_NEWROUTE);
+        // rtmsg: family, prefix of destination and of source, TOS, table, protocol, scope, type, flags.
+        request.body(&[
+            libc::AF_INET as u8,
+            32,
+            0,
+            0,
+            libc::RT_TABLE_MAIN,
+            libc::RTPROT_STATIC,
+            libc::RT_SCOPE_LINK,
+            libc::RTN_UNICAST,
+            0,
+            0,
+            0,
+            0,
+        ]);
+        request.attribute(libc::RTA_DST, &address.octets());
+        request.attribute(libc::RTA_OIF, &index.to_ne_bytes());
+        self.0.request(request)
+    }
+
     /// Tells for good which Ethernet address a neighbour has, so that nobody asks by ARP.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use super::{Path, Side, frame};
 use crate::error::{Context as _, LabError};
+use crate::uplink::Tap;
 use crate::window::Window;
 use crate::{Halt, clock, sys};
 use asymq_core::frame::FlowKey;
@@ -31,6 +32,7 @@ pub(crate) struct Seen {
 pub(crate) fn run(
     mut path: Path,
     mut ports: Ports,
+    tap: Option<Tap>,
     window: Window,
     halt: &Halt,
 ) -> Result<Seen, LabError> {
@@ -65,6 +67,9 @@ pub(crate) fn run(
         ports
             .access
             .receive(BATCH, &mut |bytes| {
+                if let Some(tap) = &tap {
+                    tap.leaves(now, bytes, window);
+                }
                 if let Some(frame) = frame::read(bytes, Side::Home, &key) {
                     path.send_up(now, frame);
                 }

@@ -43,6 +43,7 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
         buffer_down,
         uplink,
         downlink,
+        tc: _, // the simulator's scenarios have none
         tcp,
         mss,
         ack_policy,

@@ -1,5 +1,6 @@
 //! The gateway in the middle.
 
+use super::Seen;
 use crate::error::{Context as _, LabError};
 use crate::topology::{LAN, WAN};
 use crate::window::{INTERVAL, Window};
@@ -11,55 +12,17 @@ use asymq_gateway::{
     ClassSnapshot, DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, LinkConfig,
     Losses, Snapshot, Stage, Stop,
 };
-use asymq_scenario::{Direction, Histogram, Percentiles, Scenario};
+use asymq_scenario::{Histogram, Percentiles, Scenario};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
 
 /// The real gateway, opened in its namespace.
-pub(crate) struct Uplink<'a> {
+pub(crate) struct GatewayUplink<'a> {
     gateway: Gateway,
     namespace: &'a Netns,
 }
 
-/// What the gateway's queue saw after warm-up.
-pub(crate) struct Seen {
-    before: DirectionSnapshot,
-    after: DirectionSnapshot,
-    sojourn_ms: Percentiles,
-    /// Packets that waited at the end of every interval of the run.
-    pub(crate) backlog: Vec<u32>,
-    /// Frames lost at the gateway's interfaces.
-    pub(crate) losses: Losses,
-}
-
-impl Seen {
-    /// The uplink: its queue is the gateway's; what it carries is counted where it leaves the modem.
-    pub(crate) fn direction(&self, modem: Direction) -> Direction {
-        let count = |of: &dyn Fn(&ClassSnapshot) -> u64| {
-            let sum = |snapshot: &DirectionSnapshot| -> u64 {
-                let classes = snapshot.classes();
-                classes.iter().map(|(_, class)| of(class)).sum()
-            };
-            (sum(&self.after) - sum(&self.before)) as f64
-        };
-        let reasons = Reason::ALL.iter();
-        Direction {
-            dropped: count(&|class| class.dropped),
-            filtered: count(&|class| class.filtered),
-            marked: count(&|class| class.marked),
-            reasons: reasons
-                .map(|reason| {
-                    let packets = count(&|class| class.reasons.of(*reason));
-                    (reason.name().into(), packets)
-                })
-                .collect(),
-            sojourn_ms: self.sojourn_ms,
-            ..modem
-        }
-    }
-}
-
-impl<'a> Uplink<'a> {
+impl<'a> GatewayUplink<'a> {
     /// A gateway with the scenario's discipline, which counts IP bytes.
     pub(crate) fn open(
         catalog: &'static dyn Build<Frame>,
@@ -130,13 +93,7 @@ impl<'a> Uplink<'a> {
         })
         .during("forwarding")?;
         let sojourn_ms = lock(&waits).percentiles_ms();
-        Ok(Seen {
-            before: queue.before,
-            after: queue.after,
-            sojourn_ms,
-            backlog: queue.backlog,
-            losses: queue.losses,
-        })
+        Ok(queue.seen(sojourn_ms))
     }
 }
 
@@ -162,6 +119,31 @@ impl QueueMeter {
             after: DirectionSnapshot::default(),
             backlog: Vec::new(),
             losses: Losses::default(),
+        }
+    }
+
+    fn seen(self, sojourn_ms: Percentiles) -> Seen {
+        let count = |of: &dyn Fn(&ClassSnapshot) -> u64| {
+            let sum = |snapshot: &DirectionSnapshot| -> u64 {
+                let classes = snapshot.classes();
+                classes.iter().map(|(_, class)| of(class)).sum()
+            };
+            (sum(&self.after) - sum(&self.before)) as f64
+        };
+        let reasons = Reason::ALL.iter();
+        Seen {
+            dropped: count(&|class| class.dropped),
+            filtered: count(&|class| class.filtered),
+            marked: count(&|class| class.marked),
+            reasons: reasons
+                .map(|reason| {
+                    let packets = count(&|class| class.reasons.of(*reason));
+                    (reason.name().into(), packets)
+                })
+                .collect(),
+            sojourn_ms,
+            backlog: self.backlog,
+            losses: self.losses,
         }
     }
 

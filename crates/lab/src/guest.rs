@@ -1,0 +1,130 @@
+//! The lab inside a guest of qemu, under another kernel than this machine's.
+
+use crate::error::{Context as _, LabError};
+use asymq_scenario::{Report, Scenario};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs, io, process};
+
+/// What boots the guest, and what runs in it first. scripts/kernel-test uses the same.
+const BOOT: &str = include_str!("../guest/boot");
+const INIT: &str = include_str!("../guest/init");
+
+/// A kernel to boot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guest {
+    /// Its image, `boot/vmlinuz-VERSION` with `lib/modules/VERSION` beside `boot`; or the folder of both.
+    pub kernel: PathBuf,
+    /// Modules to load that are not among its own, in this order. A plugin of tc's beside one is used.
+    pub modules: Vec<PathBuf>,
+}
+
+/// Runs a scenario in a guest, whose clock counts instructions: what else this machine does changes
+/// nothing that is measured.
+///
+/// # Errors
+/// The guest does not start, or its lab fails.
+pub fn run_in_guest(guest: &Guest, scenario: &Scenario, series: bool) -> Result<Report, LabError> {
+    const BOOT_SECONDS: u64 = 300;
+    // A guest is slower than its clock where much happens.
+    const SECONDS_PER_SECOND: f64 = 20.0;
+    let folder = Folder::new().during("making a folder for the guest")?;
+    let write = |name: &str, text: &str| fs::write(folder.0.join(name), text);
+    let prepare = || {
+        write("boot", BOOT)?;
+        write("init", INIT)?;
+        write("scenario.json", &serde_json::to_string(scenario)?)?;
+        command(guest, series)
+    };
+    let command = prepare().during("preparing the guest")?;
+    let spent = scenario.duration.as_secs_f64() * f64::from(scenario.runs) * SECONDS_PER_SECOND;
+    let output = Command::new("bash")
+        .arg(folder.0.join("boot"))
+        .arg(&guest.kernel)
+        .arg((BOOT_SECONDS + spent as u64).to_string())
+        .arg(command)
+        .envs([("COUNTED", "1"), ("CPUS", "1")])
+        .env("OUT", &folder.0)
+        .stdin(Stdio::null())
+        .output()
+        .during("starting bash for the guest")?;
+    let read = |name: &str| fs::read_to_string(folder.0.join(name)).unwrap_or_default();
+    if output.status.success() {
+        let report = serde_json::from_str(&read("report.json"));
+        return report
+            .map_err(io::Error::from)
+            .during("reading the guest's report");
+    }
+    // What its lab says, or whoever did not get so far; the last lines tell.
+    let said = [
+        read("errors"),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+    ];
+    let lines = |text: &String| {
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
+        lines[lines.len().saturating_sub(3)..].join("; ")
+    };
+    Err(LabError::Guest {
+        message: match output.status.code() {
+            Some(124) => "took too long".into(),
+            _ => said
+                .iter()
+                .map(lines)
+                .find(|said| !said.is_empty())
+                .unwrap_or_default(),
+        },
+        is_bad_input: output.status.code() == Some(2),
+    })
+}
+
+/// What runs in the guest, whose files are this machine's, below `/mnt`, and `/run/out`, which is shared.
+fn command(guest: &Guest, series: bool) -> io::Result<String> {
+    let quoted = |path: &Path| -> io::Result<String> {
+        let path = fs::canonicalize(path).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        })?;
+        Ok(format!(
+            "'/mnt{}'",
+            path.display().to_string().replace('\'', r"'\''")
+        ))
+    };
+    let mut text = String::new();
+    for module in &guest.modules {
+        text += &format!("insmod {} || exit 1\n", quoted(module)?);
+        if let Some(folder) = module.canonicalize()?.parent()
+            && folder.join("q_asymq.so").exists()
+        {
+            text += &format!("export TC_LIB_DIR={}\n", quoted(folder)?);
+        }
+    }
+    let own = quoted(&env::current_exe()?)?;
+    // Where the clock counts instructions, it leaps while a page of the program is read.
+    text += &format!("cat {own} >/dev/null\n");
+    let series = if series { " --series" } else { "" };
+    text += &format!(
+        "{own} lab /run/out/scenario.json --json{series} >/run/out/report.json 2>/run/out/errors"
+    );
+    Ok(text)
+}
+
+/// A folder of this process's that goes with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> io::Result<Self> {
+        let path = env::temp_dir().join(format!("asymq-guest-{}", process::id()));
+        fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

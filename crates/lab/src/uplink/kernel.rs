@@ -1,0 +1,102 @@
+//! A qdisc of the kernel's, in a router.
+
+use super::tap::Tap;
+use super::{Seen, tc};
+use crate::error::{Context as _, LabError};
+use crate::topology::{LAN, WAN};
+use crate::window::Window;
+use crate::{Halt, clock};
+use asymq_gateway::net::Netns;
+use asymq_gateway::{Losses, Port};
+use asymq_scenario::Scenario;
+use std::collections::BTreeMap;
+use std::{io, thread};
+
+/// The qdisc at the router's interface towards the access link.
+pub(crate) struct KernelUplink<'a> {
+    kind: String,
+    namespace: &'a Netns,
+    /// Reads what comes from home.
+    port: Port,
+    tap: Tap,
+}
+
+impl<'a> KernelUplink<'a> {
+    /// Puts the qdisc in place.
+    pub(super) fn open(
+        words: &str,
+        scenario: &Scenario,
+        namespace: &'a Netns,
+    ) -> Result<Self, LabError> {
+        let kind = words.split_whitespace().next().unwrap_or_default();
+        for command in tc::commands(words, scenario, WAN) {
+            let outcome = namespace.run(|| tc::run(&command)).during("running tc")?;
+            outcome.map_err(|message| LabError::Tc {
+                words: words.to_owned(),
+                message,
+            })?;
+        }
+        // What is read during the run is there, and tc in memory.
+        let counters = namespace.run(|| tc::counters(kind, WAN));
+        counters.during("reading tc's counters")?;
+        let port = namespace
+            .run(|| Port::open(LAN).map_err(io::Error::other))
+            .during("opening the router's interface")?;
+        Ok(Self {
+            kind: kind.to_owned(),
+            namespace,
+            port,
+            tap: Tap::default(),
+        })
+    }
+
+    pub(super) fn tap(&self) -> Tap {
+        self.tap.clone()
+    }
+
+    /// Reads the qdisc's counters until the window ends or the run is halted.
+    pub(super) fn run(self, window: Window, halt: &Halt) -> Result<Seen, LabError> {
+        let Self {
+            kind,
+            namespace,
+            mut port,
+            tap,
+        } = self;
+        let read = || {
+            let read = namespace.run(|| tc::counters(&kind, WAN));
+            read.during("reading tc's counters")
+        };
+        thread::scope(|scope| {
+            let watching = scope.spawn(|| halt.guard(|| tap.watch(&mut port, window, halt)));
+            let (mut before, mut after) = Default::default();
+            let mut backlog = Vec::new();
+            let mut at = window.start;
+            while let Some(next) = window.reading_after(at).filter(|_| !halt.is_set()) {
+                thread::sleep(next.saturating_since(clock::now()).into());
+                after = read()?;
+                if next <= window.warm {
+                    before = after;
+                }
+                if window.ends_interval(next) {
+                    backlog.push(after.backlog);
+                }
+                at = next;
+            }
+            match watching.join() {
+                Ok(watched) => watched.during("watching the router's interface")?,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+            let count =
+                |of: fn(&tc::Counters) -> u64| of(&after).saturating_sub(of(&before)) as f64;
+            Ok(Seen {
+                dropped: count(|counters| counters.dropped),
+                filtered: count(|counters| counters.filtered),
+                marked: count(|counters| counters.marked),
+                reasons: BTreeMap::new(),
+                sojourn_ms: tap.sojourn_ms(),
+                backlog,
+                losses: Losses::default(),
+            })
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! How long packets wait in a queue that tells nobody: seen before it, and again behind it.
+
+use crate::window::Window;
+use crate::{Halt, clock, sys};
+use asymq_core::units::{Duration, Instant};
+use asymq_gateway::{PacketIo as _, Port, poll};
+use asymq_scenario::{Histogram, Percentiles};
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::Hasher as _;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Watches both sides of a queue.
+#[derive(Clone, Default)]
+pub(crate) struct Tap(Arc<Mutex<Seen>>);
+
+#[derive(Default)]
+struct Seen {
+    /// When each packet arrived that has not left, by what is said to be the same on both sides.
+    arrived: HashMap<u64, Instant>,
+    /// Packets of which the far side was read first.
+    left: HashMap<u64, Instant>,
+    sojourns: Histogram,
+}
+
+impl Seen {
+    fn record(&mut self, left: Instant, sojourn: Duration, window: Window) {
+        if window.counts(left) {
+            self.sojourns.record(sojourn);
+        }
+    }
+}
+
+impl Tap {
+    /// Reads what comes to the queue, from the port before it, until the window ends.
+    pub(super) fn watch(&self, port: &mut Port, window: Window, halt: &Halt) -> io::Result<()> {
+        const MAX_WAIT: Duration = Duration::from_millis(50);
+        const BATCH: usize = 64;
+        sys::go_first();
+        while clock::now() < window.end && !halt.is_set() {
+            poll([Some(port.as_fd()), None], Some(MAX_WAIT))?;
+            let now = clock::now();
+            port.receive(BATCH, &mut |frame| self.arrives(now, frame, window))?;
+        }
+        Ok(())
+    }
+
+    fn arrives(&self, now: Instant, frame: &[u8], window: Window) {
+        let Some(key) = key(frame) else { return };
+        let mut seen = self.seen();
+        match seen.left.remove(&key) {
+            Some(left) => seen.record(left, Duration::ZERO, window),
+            None => drop(seen.arrived.insert(key, now)),
+        }
+    }
+
+    /// A frame has come out of the queue.
+    pub(crate) fn leaves(&self, now: Instant, frame: &[u8], window: Window) {
+        let Some(key) = key(frame) else { return };
+        let mut seen = self.seen();
+        match seen.arrived.remove(&key) {
+            Some(arrived) => seen.record(now, now.saturating_since(arrived), window),
+            None => drop(seen.left.insert(key, now)),
+        }
+    }
+
+    pub(super) fn sojourn_ms(&self) -> Percentiles {
+        self.seen().sojourns.percentiles_ms()
+    }
+
+    /// A panic elsewhere leaves what was seen whole.
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a router leaves as it is: an IPv4 packet without hop limit, marks and checksum. The sender's
+/// identification tells packets with the same content apart.
+fn key(frame: &[u8]) -> Option<u64> {
+    const ETHERNET: usize = 14;
+    if frame.get(12..ETHERNET)? != [8, 0] {
+        return None;
+    }
+    let packet = frame.get(ETHERNET..)?;
+    let mut hasher = DefaultHasher::new();
+    for part in [packet.get(2..8)?, packet.get(9..10)?, packet.get(12..)?] {
+        hasher.write(part);
+    }
+    Some(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn frame(hops: u8, number: u8) -> Vec<u8> {
+        let mut bytes = vec![0; 60];
+        bytes[12..15].copy_from_slice(&[8, 0, 0x45]);
+        bytes[22] = hops;
+        bytes[50] = number;
+        bytes
+    }
+
+    #[test]
+    fn a_packet_is_the_same_before_and_behind_a_router_in_whatever_order_it_is_read() {
+        let window = Window {
+            start: ms(0),
+            warm: ms(0),
+            end: ms(1000),
+        };
+        let tap = Tap::default();
+        tap.arrives(ms(10), &frame(64, 1), window);
+        tap.arrives(ms(10), &frame(64, 2), window);
+        tap.leaves(ms(40), &frame(63, 1), window);
+        assert!((29.0..31.0).contains(&tap.sojourn_ms().p99));
+        tap.leaves(ms(50), &frame(63, 3), window);
+        tap.arrives(ms(51), &frame(64, 3), window);
+        assert!(tap.sojourn_ms().p50 < 1.0, "one of two waited for nothing");
+        // One that is dropped never leaves, and counts nowhere.
+        assert_eq!(tap.seen().arrived.len(), 1);
+    }
+}
