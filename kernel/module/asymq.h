@@ -78,6 +78,8 @@ void asymq_show(const struct asymq_instance *instance, u64 now, void *to);
 #ifdef ASYMQ_TEST
 void asymq_selftest(const char *spoil, void *to);
 void asymq_inject_panic(void);
+struct sk_buff *asymq_host_test_packet(const u8 *bytes, size_t len, size_t split);
+void asymq_host_test_free(struct sk_buff *skb);
 #endif
 
 /* What Rust calls. */

@@ -202,3 +202,39 @@ bool asymq_host_mark(struct sk_buff *skb)
 {
 	return INET_ECN_set_ce(skb);
 }
+
+#ifdef ASYMQ_TEST
+/* A packet of these bytes on an Ethernet device; what is beyond `split` lies in pages of its own. */
+struct sk_buff *asymq_host_test_packet(const u8 *bytes, size_t len, size_t split)
+{
+	static struct net_device *device;
+	size_t head = min(len, split);
+	struct sk_buff *skb;
+	int err;
+
+	if (!device) {
+		/* Nothing but its type is ever read. */
+		device = kzalloc(sizeof(*device), GFP_KERNEL);
+		if (!device)
+			return NULL;
+		device->type = ARPHRD_ETHER;
+	}
+	skb = alloc_skb_with_frags(head, len - head, 0, &err, GFP_KERNEL);
+	if (!skb)
+		return NULL;
+	skb_put(skb, head);
+	skb->data_len = len - head;
+	skb->len += len - head;
+	skb_store_bits(skb, 0, bytes, len);
+	skb_reset_mac_header(skb);
+	skb_set_network_header(skb, ETH_HLEN);
+	skb->protocol = htons(ETH_P_IP);
+	skb->dev = device;
+	return skb;
+}
+
+void asymq_host_test_free(struct sk_buff *skb)
+{
+	kfree_skb(skb);
+}
+#endif

@@ -1,8 +1,11 @@
-//! For the test build: golden traces, and a panic where packets pass.
+//! For the test build: golden traces, frames in the kernel's own buffers, and a panic where packets pass.
 
-use crate::host::Listener;
+use crate::host::{self, Handle, Kind, Listener};
+use crate::skb::Skb;
 use alloc::string::String;
 use asymq_core::catalog::{Catalog as _, Role, Standard};
+use asymq_core::frame::Parsed;
+use asymq_laws::frames::{Arrival, Held, arrivals, same_verdicts};
 use asymq_laws::golden;
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +27,47 @@ pub(crate) fn panic_if_asked() {
 /// The recorded traces, by file: `build` lists the folder.
 const GOLDEN: &[(&str, &str)] = include!(env!("ASYMQ_GOLDEN_LIST"));
 
+unsafe extern "C" {
+    fn asymq_host_test_packet(bytes: *const u8, len: usize, split: usize) -> Handle;
+    fn asymq_host_test_free(packet: Handle);
+}
+
+impl Held for Skb {
+    /// Its headers may lie in two pieces.
+    fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
+        let bytes = &arrival.bytes;
+        let split = match arrival.conversation % 3 {
+            0 => bytes.len(),
+            1 => 40,
+            _ => 20,
+        };
+        // SAFETY: C copies the bytes.
+        let handle = unsafe { asymq_host_test_packet(bytes.as_ptr(), bytes.len(), split) };
+        Self {
+            header: parsed.header,
+            handle,
+            network: parsed.network,
+            transport: parsed.transport,
+        }
+    }
+
+    /// The identification in its IP header.
+    fn number(&self) -> u16 {
+        host::with_frame(self.handle, |frame| match frame.bytes().get(18..20) {
+            Some(&[high, low]) => u16::from_be_bytes([high, low]),
+            _ => u16::MAX,
+        })
+    }
+
+    fn release(self) {
+        // SAFETY: it came from C, and nobody has it any more.
+        unsafe { asymq_host_test_free(self.handle) }
+    }
+}
+
 /// Runs the golden trace of every discipline; tells of each whether it is as recorded (1) or not (0).
-/// One byte of what is recorded of `spoil` is changed before.
+/// One byte of what is recorded of `spoil` is changed before. Then the frames that every driver shares pass each
+/// discipline in the kernel's buffers: `frames.NAME` tells whether they leave as frames do that are held whole.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_selftest(spoil: *const c_char, to: *mut c_void) {
     // SAFETY: a parameter of the module, which ends with a zero.
@@ -45,6 +87,19 @@ unsafe extern "C" fn asymq_selftest(spoil: *const c_char, to: *mut c_void) {
             continue;
         };
         let same = golden::trace(&Standard, &config) == recorded;
-        Listener(to).value(entry.name, crate::host::Kind::Count, same.into());
+        Listener(to).value(entry.name, Kind::Count, same.into());
+    }
+    let arrivals = arrivals();
+    for entry in Standard.of_role(Role::Qdisc) {
+        let same = golden::config(&Standard, entry.name)
+            .map_err(|error| error.message)
+            .and_then(|config| same_verdicts::<Skb>(&Standard, &config, &arrivals));
+        let mut name = String::from("frames.");
+        name.push_str(entry.name);
+        if let Err(difference) = &same {
+            name.push_str(": ");
+            name.push_str(difference);
+        }
+        Listener(to).value(&name, Kind::Count, same.is_ok().into());
     }
 }

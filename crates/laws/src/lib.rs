@@ -4,6 +4,7 @@
 //! - [`choice`]: any configuration that a catalog can describe, from a source of numbers.
 //! - [`strategy`]: the same, and steps, for proptest.
 //! - [`fuzz`]: the same from a fuzzer's bytes.
+//! - [`frames`]: the same frames through every holder of packets, with the same verdicts.
 //! - [`golden`]: what a discipline does with a recorded input, packet by packet.
 //!
 //! All of it is made from the catalog's entries, so that no discipline, part or parameter can be
@@ -23,6 +24,7 @@ extern crate alloc;
 
 #[cfg(feature = "std")]
 pub mod choice;
+pub mod frames;
 #[cfg(feature = "std")]
 pub mod fuzz;
 pub mod golden;

@@ -315,6 +315,43 @@ impl<O> Outbox<O> for Vec<Segment<O>> {
 mod tests {
     use super::*;
     use asymq_core::TrafficClass;
+    use asymq_core::catalog::{Catalog as _, Role, Standard};
+    use asymq_core::frame::Parsed;
+    use asymq_laws::frames::{Arrival, Held, arrivals, same_verdicts};
+    use asymq_laws::golden;
+
+    /// The facts of a frame, as the simulator has them; its segment's number is the frame's.
+    impl Held for SimPacket {
+        fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
+            let kind = match parsed.header.protocol {
+                Protocol::Tcp if parsed.header.is_pure_ack() => Kind::Ack,
+                Protocol::Tcp => Kind::Data,
+                _ => Kind::Datagram,
+            };
+            Self {
+                header: Header {
+                    flow: Flow(u64::from(arrival.conversation) << 1),
+                    ..parsed.header
+                },
+                segment: Segment::new(kind, arrival.number.unwrap_or_default().into()),
+            }
+        }
+
+        fn number(&self) -> u16 {
+            self.segment.number() as u16
+        }
+    }
+
+    /// Gateway and kernel have the same test.
+    #[test]
+    fn every_discipline_treats_simulated_packets_as_the_frames_that_they_stand_for() {
+        let arrivals = arrivals();
+        for entry in Standard.of_role(Role::Qdisc) {
+            let config = golden::config(&Standard, entry.name).unwrap();
+            let same = same_verdicts::<SimPacket>(&Standard, &config, &arrivals);
+            assert_eq!(same, Ok(()), "{}", entry.name);
+        }
+    }
 
     #[test]
     fn a_regenerated_ack_is_received_with_the_earlier_number_at_any_distance() {

@@ -1,0 +1,347 @@
+//! Frames that arrive at a queue, and what becomes of them: the same for whoever holds packets as frames,
+//! as a kernel's buffers or as facts alone.
+
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+use asymq_core::ack::AckInfo;
+use asymq_core::catalog::{Catalog, Config};
+use asymq_core::frame::{FlowKey, Parsed, ack_info, hosts_and_dscp, parse};
+use asymq_core::hold::{BuildError, Egress};
+use asymq_core::qdisc::{Reason, Sink};
+use asymq_core::units::{Duration, Instant};
+use asymq_core::{Header, Network, Packet};
+use core::fmt::Write as _;
+
+/// A frame, or one that the reverse path shows.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// When it comes.
+    pub at: Instant,
+    /// Its number among those that want to leave; `None` on the reverse path.
+    pub number: Option<u16>,
+    /// Which conversation it belongs to.
+    pub conversation: u16,
+    /// Ethernet, IPv4 and TCP or UDP, whose identification is the number.
+    pub bytes: Vec<u8>,
+}
+
+const UPLOADS: u16 = 2;
+const DOWNLOADS: u16 = 3;
+const VOICE: u16 = 5;
+const ETHERNET: usize = 14;
+const IPV4: usize = 20;
+
+/// Four seconds before 1 Mbit/s: two uploads in bursts, the ACKs of three downloads, duplicates and ACKs with
+/// data among them, and a call, each with its server; beside the downloads themselves on the reverse path.
+pub fn arrivals() -> Vec<Arrival> {
+    const MS: u64 = 1_000_000;
+    const DOWNLOADED: u64 = 1460;
+    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    let mut events = Vec::new();
+    for upload in 0..UPLOADS {
+        let mut segment = 0;
+        for burst in 0..40 {
+            let at = (burst * 100 + dice.below(90)) * MS + 7;
+            for within in 0..=dice.below(8) {
+                let length = if dice.below(12) == 0 { 300 } else { 1460 };
+                events.push((at + within * MS / 10, true, upload, segment, length));
+                segment += 1460;
+            }
+        }
+    }
+    for download in UPLOADS..UPLOADS + DOWNLOADS {
+        let mut acked: u64 = 1;
+        let mut at = dice.below(300) * MS;
+        while at < 4000 * MS {
+            for within in 0..2 {
+                events.push((at - at.min(within * MS), false, download, acked, DOWNLOADED));
+            }
+            match dice.below(20) {
+                0 => {}
+                1 => acked += DOWNLOADED,
+                _ => acked += 2 * DOWNLOADED,
+            }
+            // Now and then with data of its own.
+            let length = if dice.below(25) == 0 { 100 } else { 0 };
+            events.push((at, true, download, acked, length));
+            at += (2 + dice.below(6)) * MS + dice.below(MS);
+        }
+    }
+    for number in 0..200 {
+        events.push((number * 20 * MS + 3, true, VOICE, number, 160));
+    }
+    events.sort();
+    let mut next = 0;
+    let arrivals = events
+        .into_iter()
+        .map(|(at, leaves, conversation, count, length)| {
+            let number = leaves.then_some(next);
+            next += u16::from(leaves);
+            Arrival {
+                at: Instant::from_nanos(at),
+                number,
+                conversation,
+                bytes: frame(
+                    leaves,
+                    conversation,
+                    count as u32,
+                    length as usize,
+                    number.unwrap_or(0),
+                ),
+            }
+        });
+    arrivals.collect()
+}
+
+/// Numbers that are always the same (xorshift64).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// Home is 10.0.0.1; each conversation has a server and a port of its own.
+fn frame(leaves: bool, conversation: u16, count: u32, length: usize, number: u16) -> Vec<u8> {
+    let udp = conversation == VOICE;
+    let header = if udp { 8 } else { 20 };
+    let mut bytes = alloc::vec![0; ETHERNET + IPV4 + header + length];
+    let (link, packet) = bytes.split_at_mut(ETHERNET);
+    link.copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
+    let total = packet.len() as u16;
+    let (ip, transport) = packet.split_at_mut(IPV4);
+    ip[0] = 0x45;
+    ip[2..4].copy_from_slice(&total.to_be_bytes());
+    ip[4..6].copy_from_slice(&number.to_be_bytes());
+    ip[6] = 0x40;
+    ip[8] = 64;
+    ip[9] = if udp { 17 } else { 6 };
+    let (home, server) = ([10, 0, 0, 1], [10, 1, 0, 1 + conversation as u8]);
+    let (source, destination) = if leaves {
+        (home, server)
+    } else {
+        (server, home)
+    };
+    ip[12..16].copy_from_slice(&source);
+    ip[16..20].copy_from_slice(&destination);
+    let sum = checksum(ip, 0);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    let (near, far) = (40_000 + conversation, 443u16);
+    let (from, to) = if leaves { (near, far) } else { (far, near) };
+    transport[0..2].copy_from_slice(&from.to_be_bytes());
+    transport[2..4].copy_from_slice(&to.to_be_bytes());
+    let at = if udp {
+        let length = transport.len() as u16;
+        transport[4..6].copy_from_slice(&length.to_be_bytes());
+        6
+    } else {
+        // Uploads and the reverse path count what they send, ACKs what they got.
+        let counts_sent = !leaves || conversation < UPLOADS;
+        let (sequence, ack) = if counts_sent { (count, 1) } else { (1, count) };
+        transport[4..8].copy_from_slice(&sequence.to_be_bytes());
+        transport[8..12].copy_from_slice(&ack.to_be_bytes());
+        transport[12] = 5 << 4;
+        transport[13] = 0x10;
+        transport[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
+        16
+    };
+    let pseudo = [source, destination].concat();
+    let pseudo = u32::from(!checksum(&pseudo, 0)) + u32::from(ip[9]) + transport.len() as u32;
+    let sum = checksum(transport, pseudo);
+    transport[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    bytes
+}
+
+/// The Internet checksum, RFC 1071.
+fn checksum(bytes: &[u8], start: u32) -> u16 {
+    let words = bytes
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low)));
+    let mut sum = words.fold(start, u32::wrapping_add);
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// How a driver holds a packet.
+pub trait Held: Packet + Sized {
+    /// The packet of a frame that has come.
+    fn hold(arrival: &Arrival, parsed: &Parsed) -> Self;
+    /// Its number.
+    fn number(&self) -> u16;
+    /// It has left, or never will.
+    fn release(self) {}
+}
+
+/// Writes a line for every packet that leaves or is dropped.
+#[derive(Default)]
+struct Verdicts(String);
+
+impl Verdicts {
+    fn line<P: Held>(&mut self, now: Instant, verdict: &str, packet: P) {
+        // Text grows without errors.
+        let _ = writeln!(self.0, "{} {verdict} #{}", now.as_nanos(), packet.number());
+        packet.release();
+    }
+}
+
+impl<P: Held> Sink<P> for Verdicts {
+    fn dropped(&mut self, now: Instant, packet: P, reason: Reason) {
+        self.line(now, reason.name(), packet);
+    }
+}
+
+/// Lets the frames arrive at the discipline's egress, and the link ask for the next when it is free: a line for
+/// every packet that leaves, with nanosecond, verdict and number.
+///
+/// # Errors
+/// The discipline cannot be built.
+pub fn verdicts<P: Held + Send + 'static>(
+    catalog: &impl Catalog,
+    config: &Config,
+    arrivals: &[Arrival],
+) -> Result<String, BuildError> {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let mut egress = Egress::new(catalog.build::<P>(config)?, config.link);
+    let mut verdicts = Verdicts::default();
+    let key = FlowKey::new([1, 2]);
+    for arrival in arrivals {
+        serve(&mut egress, &mut verdicts, arrival.at);
+        let mut parsed = parse(&arrival.bytes, &key);
+        parsed.header = Header {
+            arrival: arrival.at,
+            len: parsed.header.ip_len,
+            ..parsed.header
+        };
+        match arrival.number {
+            None => egress.observe(arrival.at, &parsed.header),
+            Some(_) => egress.enqueue(arrival.at, P::hold(arrival, &parsed), &mut verdicts),
+        }
+    }
+    serve(&mut egress, &mut verdicts, Instant::ZERO + PATIENCE);
+    Ok(verdicts.0)
+}
+
+/// What leaves before `until`.
+fn serve<P: Held>(egress: &mut Egress<P>, verdicts: &mut Verdicts, until: Instant) {
+    while let Some(at) = egress.next().filter(|at| *at < until) {
+        if let Some(packet) = egress.dequeue(at, verdicts) {
+            verdicts.line(at, "sent", packet);
+        }
+    }
+}
+
+/// A packet that has its frame: what other holders are compared with.
+struct Whole {
+    header: Header,
+    network: u16,
+    transport: u16,
+    number: u16,
+    bytes: Vec<u8>,
+}
+
+impl Packet for Whole {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn ack_info(&self) -> Option<AckInfo> {
+        ack_info(&self.bytes, self.transport)
+    }
+
+    fn network(&self) -> Network {
+        hosts_and_dscp(&self.bytes, self.network)
+    }
+}
+
+impl Held for Whole {
+    fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
+        Self {
+            header: parsed.header,
+            network: parsed.network,
+            transport: parsed.transport,
+            number: arrival.number.unwrap_or_default(),
+            bytes: arrival.bytes.clone(),
+        }
+    }
+
+    fn number(&self) -> u16 {
+        self.number
+    }
+}
+
+/// Checks that packets held as `P` leave in the same order, at the same instants and with the same verdicts as
+/// frames that are held whole.
+///
+/// # Errors
+/// What differs first, or why nothing could be compared.
+pub fn same_verdicts<P: Held + Send + 'static>(
+    catalog: &impl Catalog,
+    config: &Config,
+    arrivals: &[Arrival],
+) -> Result<(), String> {
+    let failed = |error: BuildError| error.to_string();
+    let whole = verdicts::<Whole>(catalog, config, arrivals).map_err(failed)?;
+    let held = verdicts::<P>(catalog, config, arrivals).map_err(failed)?;
+    if whole == held {
+        return Ok(());
+    }
+    let lines = || whole.lines().zip(held.lines());
+    let differing = lines().find(|(whole, held)| whole != held);
+    let (whole, held) = differing.unwrap_or(("more or less", "of the same"));
+    Err(format!("whole {whole}, held {held}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::golden;
+    use asymq_core::catalog::Standard;
+    use asymq_core::frame::ack_info;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_frame_is_what_it_says_and_its_checksums_are_right() {
+        let (mut acks, mut others) = (0, 0);
+        for arrival in arrivals() {
+            let parsed = parse(&arrival.bytes, &FlowKey::new([0, 0]));
+            if parsed.header.is_pure_ack() {
+                // Only an ACK with right checksums is believed.
+                let info = ack_info(&arrival.bytes, parsed.transport).unwrap();
+                assert_eq!(info.ack, parsed.header.ack);
+                acks += 1;
+            } else {
+                others += 1;
+            }
+        }
+        assert!(acks > 1000 && others > 1000, "{acks} {others}");
+    }
+
+    #[test]
+    fn every_packet_leaves_once_and_queues_that_filter_do() {
+        let arrivals = arrivals();
+        let numbers = arrivals.iter().filter_map(|arrival| arrival.number);
+        let numbers: BTreeSet<u16> = numbers.collect();
+        for (name, verdict) in [
+            ("sad", "ack-filtered"),
+            ("droptail", "sent"),
+            ("aq", "sent"),
+        ] {
+            let config = golden::config(&Standard, name).unwrap();
+            let text = verdicts::<Whole>(&Standard, &config, &arrivals).unwrap();
+            assert!(text.matches(verdict).count() > 100, "{name}");
+            let mut left: Vec<u16> = text
+                .lines()
+                .filter_map(|line| line.split('#').nth(1)?.parse().ok())
+                .collect();
+            left.sort_unstable();
+            assert!(left.iter().eq(&numbers), "{name}");
+        }
+    }
+}
