@@ -348,48 +348,6 @@ def soak():
     return f"{number} changes in {seconds} s, nothing alive at rmmod"
 
 
-@check
-def cost():
-    """Packets through each qdisc, unshaped, by pktgen; the time of none is taken off."""
-    load(False)
-    module("pktgen")
-    run("ip link add p0 numtxqueues 1 numrxqueues 1 type dummy", check=False)
-    run("ip link set p0 up")
-
-    def nanoseconds(qdisc):
-        run("tc qdisc del dev p0 root", check=False)
-        run(f"tc qdisc add dev p0 root {qdisc}")
-        for file, lines in (
-            ("kpktgend_0", ("rem_device_all", "add_device p0")),
-            ("p0", ("count 30000", "clone_skb 0", "pkt_size 1000", "delay 0", "xmit_mode queue_xmit",
-                    "dst 10.9.9.9", "dst_mac 02:00:00:00:00:01", "flag UDPSRC_RND", "udp_src_min 1000",
-                    "udp_src_max 1016")),
-        ):
-            for line in lines:
-                with open(f"/proc/net/pktgen/{file}", "w") as control:
-                    control.write(line + "\n")
-        with open("/proc/net/pktgen/pgctrl", "w") as control:
-            control.write("start\n")
-        with open("/proc/net/pktgen/p0") as result:
-            text = result.read()
-        packets = int(text.split("Result: OK: ")[1].split("(")[0]) * 1e3 / 30000
-        return packets
-
-    kinds = {
-        "pfifo": "pfifo limit 1000", "asymq droptail": "asymq droptail", "asymq aq": "asymq aq up 1gbit down 1gbit unshaped",
-        "asymq sad": "asymq sad", "fq_codel": "fq_codel", "cake": "cake unlimited",
-    }
-    times = {name: [] for name in kinds}
-    for _ in range(3):
-        for name, qdisc in kinds.items():
-            times[name].append(nanoseconds(qdisc))
-    median = {name: sorted(values)[1] for name, values in times.items()}
-    run("ip link del p0")
-    text = ", ".join(f"{name} {value:.0f}" for name, value in median.items())
-    expect(median["asymq aq"] <= median["cake"], f"ns per packet: {text}")
-    return f"ns per packet, all of sending it: {text}"
-
-
 def warm_up():
     """Has every file that a check reads while time matters in memory: where the clock counts instructions,
     it leaps while the guest waits for this machine's files."""

@@ -10,7 +10,7 @@ use asymq_core::frame::{FlowKey, Parsed, ack_info, hosts_and_dscp, parse};
 use asymq_core::hold::{BuildError, Egress};
 use asymq_core::qdisc::{Reason, Sink};
 use asymq_core::units::{Duration, Instant};
-use asymq_core::{Header, Network, Packet};
+use asymq_core::{Flow, Header, Network, Packet};
 use core::fmt::Write as _;
 
 /// A frame, or one that the reverse path shows.
@@ -216,6 +216,8 @@ pub fn verdicts<P: Held + Send + 'static>(
         let mut parsed = parse(&arrival.bytes, &key);
         parsed.header = Header {
             arrival: arrival.at,
+            // Which of two equal queues is the longer is decided by their numbers, which follow from a secret.
+            flow: Flow(u64::from(arrival.conversation) << 1),
             len: parsed.header.ip_len,
             ..parsed.header
         };

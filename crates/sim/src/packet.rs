@@ -329,10 +329,7 @@ mod tests {
                 _ => Kind::Datagram,
             };
             Self {
-                header: Header {
-                    flow: Flow(u64::from(arrival.conversation) << 1),
-                    ..parsed.header
-                },
+                header: parsed.header,
                 segment: Segment::new(kind, arrival.number.unwrap_or_default().into()),
             }
         }
