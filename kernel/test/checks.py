@@ -9,6 +9,7 @@ is late again the line says `late`.
 import errno
 import json
 import os
+import socket
 import sys
 import time
 
@@ -314,6 +315,28 @@ def reverse_path():
     text = f"share of ACKs times data per ACK {alone:.3f} alone, {crossed:.3f} beside 5 Mbit/s of UDP, {after:.3f} after"
     expect(0.35 < crossed / alone < 0.65 and 0.8 < after / alone < 1.25, text)
     return text
+
+
+@check
+def mq_child():
+    """One under each transmit queue of a device, each with what its queue sends."""
+    load(True, "selftest=0")
+    run("ip link add q0 numtxqueues 2 numrxqueues 2 type dummy; ip link set q0 up; ip addr add 10.7.7.1/24 dev q0")
+    run("tc qdisc add dev q0 root handle 1: mq")
+    run("tc qdisc replace dev q0 parent 1:1 handle 11: asymq aq up 10mbit down 10mbit")
+    run("tc qdisc replace dev q0 parent 1:2 handle 12: asymq sad up 10mbit")
+    for port in range(64):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.bind(("10.7.7.1", 20000 + port))
+            sender.sendto(bytes(500), ("10.7.7.2", 9))
+    run("tc qdisc change dev q0 parent 1:2 handle 12: asymq up 20mbit")
+    time.sleep(0.2)
+    qdiscs = json.loads(run("tc -s -j qdisc show dev q0").stdout)
+    sent = [qdisc["packets"] for qdisc in qdiscs if qdisc["kind"] == "asymq"]
+    run("tc qdisc del dev q0 root; ip link del q0")
+    expect(len(sent) == 2 and all(sent) and sum(sent) >= 64, f"{sent} packets")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{sent[0]} and {sent[1]} packets of {sum(sent)}"
 
 
 @check

@@ -4,7 +4,7 @@ instructions prints a line; `cost.py judge FILE...` takes the lines of several b
 with 1 if one is beyond its bar.
 
 Two loads. "alone": pktgen's UDP through a qdisc that shapes nothing. "acks": every second packet a pure ACK, of four
-downloads, with right checksums, offered faster than the qdisc's 20 Mbit/s, so that ACKs wait and are thinned. The
+downloads, with right checksums, offered faster than the qdisc's 1 Mbit/s, so that ACKs wait and are thinned. The
 cost of `pfifo`, which all that is not the qdisc's has too, is taken off.
 """
 
@@ -26,9 +26,9 @@ ALONE = {
     "asymq": "asymq up 1gbit down 1gbit unshaped",
 }
 ACKS = {
-    "tbf": "tbf rate 20mbit burst 5kb limit 150kb", "cake": "cake bandwidth 20mbit",
-    "cake ack-filter": "cake bandwidth 20mbit ack-filter", "asymq aq": "asymq aq up 20mbit down 1gbit",
-    "asymq sad": "asymq sad up 20mbit", "asymq": "asymq up 20mbit down 1gbit",
+    "tbf": "tbf rate 1mbit burst 5kb limit 75kb", "cake": "cake bandwidth 1mbit",
+    "cake ack-filter": "cake bandwidth 1mbit ack-filter", "asymq aq": "asymq aq up 1mbit down 10mbit",
+    "asymq sad": "asymq sad up 1mbit", "asymq": "asymq up 1mbit down 10mbit",
 }
 # What is compared with what, and how much more it may cost.
 BARS = [
@@ -93,7 +93,7 @@ class Message(ctypes.Structure):
 class Load:
     """Frames in memory, ready to be sent."""
 
-    def __init__(self, count=6144):
+    def __init__(self, count=4096):
         self.frames = [ctypes.create_string_buffer(data, len(data)) for data in map(frame, range(count))]
         self.vectors = (Vector * count)(*((ctypes.addressof(data), len(data)) for data in self.frames))
         self.messages = (Message * count)()
