@@ -75,10 +75,9 @@ pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Ref
     let overhead: Overhead = parse(given, name::OVERHEAD)?.unwrap_or_default();
     let shaped = parse_flag(given, name::SHAPED)?.unwrap_or(up.is_some());
     let buffer: Option<Limit> = parse(given, name::BUFFER)?;
-    // The gateway's, whose controller needs both rates; else what does with one or none.
-    let usual = match (up, down) {
-        (Some(_), Some(_)) => "asymq",
-        _ => "sad",
+    let usual = match up {
+        Some(_) => "asymq",
+        None => "sad",
     };
     let qdisc = given.get(name::QDISC).unwrap_or(usual);
     if shaped && up.is_none() {
@@ -94,7 +93,7 @@ pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Ref
     });
     let place = Place {
         link,
-        reverse: down.unwrap_or(link),
+        reverse: down,
         limit,
     };
     let own = given.iter().filter(|(name, _)| !name::ALL.contains(name));
@@ -106,14 +105,11 @@ pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Ref
                 error.parameter, error.value, error.message
             ))
         })?;
-    // Controllers and credit follow from both rates, a share without borrowing from the link's.
+    // Controllers and credit follow from the link's rate, and so does a share without borrowing.
     let controlled = config.params.get("controller") != Some("none");
     let service = config.params.get("service");
     if up.is_none() && (controlled || matches!(service, Some("vaq" | "cbq"))) {
         return Err(missing(name::UP, "1mbit", qdisc));
-    }
-    if down.is_none() && (controlled || service == Some("vaq")) {
-        return Err(missing(name::DOWN, "10mbit", qdisc));
     }
     let mut shown = Vec::new();
     let mut show = |name: &str, value: &str| shown.push((name.to_string(), value.to_string()));

@@ -123,6 +123,8 @@ pub(crate) fn register(
     let entry = Box::leak(Box::new(Entry {
         title: leak(title),
         parameters: Vec::leak(own),
+        // What a class computes with is not known, so it is told what there is.
+        needs_reverse: true,
         ..Entry::part(Role::Qdisc, leak(name), leak(summary))
     }));
     {

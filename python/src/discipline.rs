@@ -181,7 +181,7 @@ impl<P: CorePacket> PyQdisc<P> {
         };
         let place = Place {
             link_bit_per_s: config.link.bits_per_sec(),
-            reverse_bit_per_s: config.reverse.bits_per_sec(),
+            reverse_bit_per_s: config.needed_reverse()?.bits_per_sec(),
             limit_packets,
             limit_bytes,
         };

@@ -24,7 +24,7 @@ pub(crate) fn check_laws(py: Python<'_>, name: &str, cases: u32) -> PyResult<()>
         let rate = |text: &str| text.parse().expect("a rate");
         let place = Place {
             link: rate("1mbit"),
-            reverse: rate("10mbit"),
+            reverse: Some(rate("10mbit")),
             limit: buffer.parse().expect("a limit"),
         };
         let none = Params::new();

@@ -6,7 +6,9 @@ use crate::file::{ScenarioError, ScenarioFile, text_of};
 use crate::listing::qdisc_choice;
 use crate::qdisc::{QdiscParams, downlink_parameter};
 use crate::simulated::{self, SimulatedArgs};
-use asymq_core::catalog::{Catalog, Config, Params, Place, Readings, Role, Standard, resolve_by};
+use asymq_core::catalog::{
+    Catalog, Config, Params, Place, Readings, Role, Standard, needs_reverse, resolve_by,
+};
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use asymq_scenario::{AckPolicy, Netem, RateTrace, RttRange, Scenario, Tcp, UdpBurst};
 use clap::Args;
@@ -29,6 +31,9 @@ pub struct ScenarioArgs {
     /// Downlink capacity [default: 10mbit].
     #[arg(long, value_name = "RATE")]
     pub down: Option<Rate>,
+    /// What the uplink's discipline is told of it, right or wrong [default: the truth if it computes with it, else nothing].
+    #[arg(long, value_name = "RATE")]
+    pub told_down: Option<Rate>,
     /// Long-lived uploads, 0 to 1000 [default: 5, or 0 beside --flow].
     #[arg(long, value_name = "N", value_parser = whole(0..=1000))]
     pub flows_up: Option<u32>,
@@ -125,6 +130,7 @@ impl ScenarioArgs {
             file: self.file,
             up: self.up.or(other.up),
             down: self.down.or(other.down),
+            told_down: self.told_down.or(other.told_down),
             flows_up: self.flows_up.or(other.flows_up),
             flows_down: self.flows_down.or(other.flows_down),
             rtt: self.rtt.or(other.rtt),
@@ -244,20 +250,28 @@ impl ScenarioArgs {
         }
         .with("data-per-ack", defaults.data_per_ack);
         let readings = args.readings.unwrap_or_default();
-        let discipline = |name: &str, given: &Params, link, reverse, buffer| {
-            let place = Place {
-                link,
-                reverse,
-                limit: Scenario::waiting_limit(buffer),
+        // Only who computes with the reverse rate is told it, as in a gateway that one number configures.
+        let discipline =
+            |name: &str, given: &Params, link, reverse: (Rate, Option<Rate>), buffer| {
+                let (reverse, told) = reverse;
+                let place = Place {
+                    link,
+                    reverse: Some(told.unwrap_or(reverse)),
+                    limit: Scenario::waiting_limit(buffer),
+                };
+                let mut config = resolve_by(readings, catalog, name, given, &surroundings, place)
+                    .map_err(|error| ScenarioError::Value(error.into()))?;
+                if told.is_none() && !needs_reverse(catalog, &config) {
+                    config.reverse = None;
+                }
+                Ok::<Config, ScenarioError>(config)
             };
-            resolve_by(readings, catalog, name, given, &surroundings, place)
-                .map_err(|error| ScenarioError::Value(error.into()))
-        };
         let name = args.qdisc.as_deref().unwrap_or("aq");
         let name_down = args.qdisc_down.as_deref().unwrap_or("droptail");
         let given_down = args.qdisc_params.for_downlink(&args.param_down);
-        let uplink: Config = discipline(name, &args.qdisc_params.0, up, down, buffer)?;
-        let downlink = discipline(name_down, &given_down, down, up, buffer_down)?;
+        let reverse = (down, args.told_down);
+        let uplink = discipline(name, &args.qdisc_params.0, up, reverse, buffer)?;
+        let downlink = discipline(name_down, &given_down, down, (up, None), buffer_down)?;
         let regenerates = catalog
             .entry(Role::Qdisc, name)
             .is_some_and(|entry| entry.regenerates);
@@ -415,6 +429,24 @@ pub(crate) fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_who_computes_with_the_reverse_rate_is_told_it_unless_asked() {
+        let told = |qdisc: &str, told_down: Option<&str>| {
+            let args = ScenarioArgs {
+                qdisc: Some(qdisc.into()),
+                told_down: told_down.map(|rate| rate.parse().unwrap()),
+                ..ScenarioArgs::default()
+            };
+            let scenario = args.resolve(&Defaults::paper()).unwrap();
+            assert_eq!(scenario.down.to_string(), "10mbit");
+            scenario.uplink.reverse.map(|rate| rate.to_string())
+        };
+        assert_eq!(told("asymq", None), None);
+        assert_eq!(told("asymq", Some("5mbit")).as_deref(), Some("5mbit"));
+        assert_eq!(told("aq", None).as_deref(), Some("10mbit"));
+        assert_eq!(told("aq", Some("5mbit")).as_deref(), Some("5mbit"));
+    }
 
     #[test]
     fn the_lab_says_why_it_refuses_a_flag() {

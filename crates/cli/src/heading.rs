@@ -54,6 +54,10 @@ pub(crate) fn setting(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Def
             let _ = write!(text, "; an ACK every {packets} packets, or after {timeout}");
         }
     }
+    let told = scenario.uplink.reverse;
+    if let Some(told) = told.filter(|told| *told != scenario.down) {
+        let _ = write!(text, "; the uplink is told {}", bits(told));
+    }
     let down = discipline(&scenario.downlink, catalog);
     if down != title("droptail") {
         let _ = write!(text, "; {down} at the downlink");

@@ -44,9 +44,7 @@ enum Command {
     Sim(Box<commands::sim::SimArgs>),
     Lab(Box<commands::sim::LabArgs>),
     /// Bridge two interfaces, shape the uplink, and serve ACKs and data as a discipline says.
-    #[command(
-        after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --down 10mbit --watch"
-    )]
+    #[command(after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --watch")]
     Gateway(Box<gateway::GatewayArgs>),
     Model(commands::model::ModelArgs),
     Reproduce(commands::reproduce::ReproduceArgs),

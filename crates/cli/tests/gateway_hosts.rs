@@ -408,10 +408,7 @@ fn install_writes_a_service_that_starts_and_uninstall_takes_it_back() {
 
     assert_eq!(
         run("install --lan eth1"),
-        (
-            "missing: --wan <IF>, --up <RATE>, --down <RATE>".into(),
-            Some(2)
-        )
+        ("missing: --wan <IF>, --up <RATE>".into(), Some(2))
     );
     let (said, code) = run(&format!("install {flags}"));
     assert_eq!(code, Some(0), "{said}");

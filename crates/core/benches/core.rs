@@ -62,7 +62,7 @@ fn build(discipline: &str, limit: u32, given: &[(&str, &str)]) -> BoxedQdisc<Que
     let rate = |bits| Rate::from_bits_per_sec(bits).expect("a positive constant");
     let place = Place {
         link: rate(1_000_000_000),
-        reverse: rate(10_000_000_000),
+        reverse: Some(rate(10_000_000_000)),
         limit: Limit::Packets(limit),
     };
     let given: Params = given.iter().copied().collect();

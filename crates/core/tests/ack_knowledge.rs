@@ -96,7 +96,7 @@ impl Bench {
                 ] {
                     let place = Place {
                         link: "1mbit".parse().unwrap(),
-                        reverse: "10mbit".parse().unwrap(),
+                        reverse: Some("10mbit".parse().unwrap()),
                         limit,
                     };
                     let stretch = format!("{MAX_STRETCH}b");

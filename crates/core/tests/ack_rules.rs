@@ -26,7 +26,7 @@ impl Sink<Frame> for OnlyFiltered {
 fn survivors(discipline: &str, classifier: &str, frames: &[Vec<u8>]) -> Vec<usize> {
     let place = Place {
         link: "1mbit".parse().unwrap(),
-        reverse: "10mbit".parse().unwrap(),
+        reverse: Some("10mbit".parse().unwrap()),
         limit: Limit::Packets(1000),
     };
     let given = Params::new()

@@ -57,7 +57,7 @@ const FILTERS: [&str; 3] = ["af", "sad", "asymq"];
 fn config(discipline: &str) -> Config {
     let place = Place {
         link: "1mbit".parse().unwrap(),
-        reverse: "10mbit".parse().unwrap(),
+        reverse: Some("10mbit".parse().unwrap()),
         limit: Limit::Packets(100),
     };
     resolve(&Standard, discipline, &Params::new(), &Params::new(), place).unwrap()

@@ -61,7 +61,7 @@ impl Aq {
     fn new(given: Given, limit: Limit) -> Self {
         let place = Place {
             link: rate(given.up),
-            reverse: rate(10_000_000),
+            reverse: Some(rate(10_000_000)),
             limit,
         };
         let params: Params = given.params.iter().copied().collect();

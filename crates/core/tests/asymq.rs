@@ -53,7 +53,7 @@ impl Bench {
     fn new(given: &[(&str, &str)]) -> Self {
         let place = Place {
             link: "1mbit".parse().unwrap(),
-            reverse: "10mbit".parse().unwrap(),
+            reverse: Some("10mbit".parse().unwrap()),
             limit: Limit::Packets(50),
         };
         let mut params = Params::new()

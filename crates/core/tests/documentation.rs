@@ -25,7 +25,7 @@ the values of [the last section](#ours-not-the-papers) go first, which are ours.
 fn resolved(name: &str) -> Config {
     let place = Place {
         link: "1mbit".parse().unwrap(),
-        reverse: "10mbit".parse().unwrap(),
+        reverse: Some("10mbit".parse().unwrap()),
         limit: Limit::Packets(50),
     };
     resolve(&Standard, name, &Params::new(), &Params::new(), place).unwrap()
@@ -147,7 +147,7 @@ fn what_is_ours_differs_from_the_papers_and_is_run_unless_theirs_is_asked_for() 
     let none = Params::new();
     let place = || Place {
         link: "1mbit".parse().unwrap(),
-        reverse: "10mbit".parse().unwrap(),
+        reverse: Some("10mbit".parse().unwrap()),
         limit: Limit::Packets(50),
     };
     for entry in Standard.entries() {

@@ -97,7 +97,7 @@ fn no_frame_brings_parser_or_disciplines_down() {
     ] {
         let place = Place {
             link: "1mbit".parse().unwrap(),
-            reverse: "10mbit".parse().unwrap(),
+            reverse: Some("10mbit".parse().unwrap()),
             limit,
         };
         let given = Params::new()

@@ -179,7 +179,7 @@ impl Sink<Traced> for Events {
 fn ours(qdisc: &str, given: &Params, link: Rate, trace: &[Traced]) -> String {
     let place = Place {
         link,
-        reverse: link,
+        reverse: Some(link),
         limit: Limit::Packets(1000),
     };
     let config = resolve(&Standard, qdisc, given, &Params::new(), place).unwrap();

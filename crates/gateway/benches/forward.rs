@@ -75,7 +75,7 @@ fn config() -> GatewayConfig {
     let rate: Rate = "100gbit".parse().unwrap();
     let place = Place {
         link: rate,
-        reverse: rate,
+        reverse: Some(rate),
         limit: Limit::Packets(20_000),
     };
     let none = Params::new();
@@ -85,7 +85,7 @@ fn config() -> GatewayConfig {
         wan: "wan".into(),
         link: LinkConfig {
             up: rate,
-            down: rate,
+            down: Some(rate),
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(aq),
             downlink: Stage::AtOnce,

@@ -28,8 +28,8 @@ pub enum Stage {
 pub struct LinkConfig {
     /// Capacity towards the Internet.
     pub up: Rate,
-    /// Capacity from the Internet.
-    pub down: Rate,
+    /// Capacity from the Internet, if it is told: a stage that waits for it needs it.
+    pub down: Option<Rate>,
     /// What the link charges for a packet.
     pub overhead: Overhead,
     /// What happens to frames towards the Internet.
@@ -87,12 +87,25 @@ impl LinkConfig {
         })
     }
 
-    /// Stage and rate of a direction.
-    pub(crate) const fn direction(&self, toward: Toward) -> (&Stage, Rate) {
+    /// What a direction does with its frames.
+    pub(crate) const fn stage(&self, toward: Toward) -> &Stage {
         match toward {
-            Toward::Up => (&self.uplink, self.up),
-            Toward::Down => (&self.downlink, self.down),
+            Toward::Up => &self.uplink,
+            Toward::Down => &self.downlink,
         }
+    }
+
+    /// What is told of a direction's capacity.
+    pub(crate) const fn capacity(&self, toward: Toward) -> Option<Rate> {
+        match toward {
+            Toward::Up => Some(self.up),
+            Toward::Down => self.down,
+        }
+    }
+
+    /// The rate of a direction's transmitter. Where frames pass at once it is not asked for.
+    pub(crate) fn rate(&self, toward: Toward) -> Rate {
+        self.capacity(toward).unwrap_or(Rate::MAX)
     }
 }
 
@@ -106,7 +119,11 @@ impl fmt::Display for LinkConfig {
         let Self {
             up, down, overhead, ..
         } = self;
-        write!(f, ", {up} up, {down} down, {overhead}")
+        write!(f, ", {up} up")?;
+        if let Some(down) = down {
+            write!(f, ", {down} down")?;
+        }
+        write!(f, ", {overhead}")
     }
 }
 

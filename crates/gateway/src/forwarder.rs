@@ -41,8 +41,8 @@ impl Forwarder {
         } = link;
         Self {
             directions: [
-                Direction::new(uplink, config.up),
-                Direction::new(downlink, config.down),
+                Direction::new(uplink, config.rate(Toward::Up)),
+                Direction::new(downlink, config.rate(Toward::Down)),
             ],
             config,
             key,
@@ -128,9 +128,9 @@ impl Forwarder {
         let mut sum = Handover::default();
         let mut retired = Retired([BuiltStage::AtOnce, BuiltStage::AtOnce]);
         for (toward, built) in [(Toward::Up, uplink), (Toward::Down, downlink)] {
-            let (stage, rate) = self.config.direction(toward);
+            let (stage, rate) = (self.config.stage(toward), self.config.rate(toward));
             let overhead = self.config.overhead;
-            if (stage, rate) == old.direction(toward) && overhead == old.overhead {
+            if (stage, rate) == (old.stage(toward), old.rate(toward)) && overhead == old.overhead {
                 continue;
             }
             let key = &self.key;

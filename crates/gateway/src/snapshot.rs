@@ -4,7 +4,7 @@ use crate::forwarder::Forwarder;
 use crate::io::Losses;
 use asymq_core::hold::PerClass;
 use asymq_core::qdisc::Counter;
-use asymq_core::units::Instant;
+use asymq_core::units::{Instant, Rate};
 use asymq_core::{Fate, Reason, TrafficClass};
 use asymq_scenario::Toward;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -49,7 +49,7 @@ impl Default for Snapshot {
 /// One direction of the link.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct DirectionSnapshot {
-    /// The configured capacity in bit/s.
+    /// The capacity that was told, in bit/s; 0 if none was.
     pub capacity: u64,
     /// All traffic sent, in bit/s.
     pub rate: f64,
@@ -243,7 +243,7 @@ fn direction(
         true => bytes as f64 * 8.0 / interval,
         false => 0.0,
     };
-    let capacity = forwarder.config().direction(toward).1;
+    let capacity = forwarder.config().capacity(toward);
     let meters = *forwarder.meters(toward);
     let fate = |fate, class| meters.fate(fate).of(class).packets;
     let mut class = |class: TrafficClass| {
@@ -268,7 +268,7 @@ fn direction(
         }
     };
     DirectionSnapshot {
-        capacity: capacity.bits_per_sec(),
+        capacity: capacity.map_or(0, Rate::bits_per_sec),
         rate: rate(recent.iter().map(|counter| counter.bytes).sum()),
         ack: class(TrafficClass::Ack),
         data: class(TrafficClass::Data),

@@ -65,10 +65,13 @@ fn holds(class: &ClassSnapshot) -> bool {
 }
 
 fn traffic(direction: &DirectionSnapshot) -> [String; 5] {
-    let share = 100.0 * direction.rate / direction.capacity.max(1) as f64;
+    let share = match direction.capacity {
+        0 => "-".into(),
+        capacity => format!("{:.1} %", 100.0 * direction.rate / capacity as f64),
+    };
     [
         rate(direction.rate),
-        format!("{share:.1} %"),
+        share,
         rate(direction.ack.rate),
         rate(direction.data.rate),
         rate(direction.other.rate),

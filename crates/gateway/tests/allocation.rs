@@ -62,7 +62,7 @@ fn a_frame_costs_no_allocation_but_its_own_buffer() {
     for name in names() {
         let link = LinkConfig {
             up,
-            down,
+            down: Some(down),
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(discipline(name, up, down, 50)),
             downlink: Stage::AtOnce,

@@ -68,7 +68,7 @@ fn a_gateway() {
             let name = text.strip_prefix("qdisc = \"").ok_or("not a discipline")?;
             let name = name.trim_end_matches('"');
             assert_ne!(name, "panic", "as the test wants");
-            let stage = Stage::Queue(discipline(name, link.up, link.down, 1000));
+            let stage = Stage::Queue(discipline(name, link.up, link.up, 1000));
             Ok(LinkConfig {
                 uplink: stage,
                 ..link.clone()

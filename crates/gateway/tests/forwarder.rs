@@ -29,7 +29,7 @@ fn droptail(packets: u32) -> Config {
 fn forwarder(discipline: Config, rate: &str, overhead: &str) -> Forwarder {
     let link = LinkConfig {
         up: rate.parse().unwrap(),
-        down: "1gbit".parse().unwrap(),
+        down: Some("1gbit".parse().unwrap()),
         overhead: overhead.parse().unwrap(),
         uplink: Stage::Queue(discipline),
         downlink: Stage::AtOnce,
@@ -207,7 +207,7 @@ fn an_aqm_marks_frames_that_understand_it_and_they_leave_with_right_checksums() 
     let rate: Rate = "1mbit".parse().unwrap();
     let place = Place {
         link: rate,
-        reverse: rate,
+        reverse: Some(rate),
         limit: Limit::Packets(50),
     };
     let ecn = Params::new().with("ecn", "true");

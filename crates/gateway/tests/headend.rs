@@ -23,7 +23,7 @@ const SEGMENT: u32 = 1000;
 fn headend(paced: bool) -> LinkConfig {
     LinkConfig {
         up: "1mbit".parse().unwrap(),
-        down: "10mbit".parse().unwrap(),
+        down: Some("10mbit".parse().unwrap()),
         overhead: "".parse().unwrap(),
         uplink: Stage::Regenerator(RegeneratorParams {
             factor: 1,
@@ -351,7 +351,7 @@ impl Line {
         let (up, down) = (up.parse().unwrap(), "20mbit".parse().unwrap());
         let thin = LinkConfig {
             up,
-            down,
+            down: Some(down),
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(discipline(name, up, down, 50)),
             downlink: Stage::Queue(discipline("droptail", up, down, 200)),

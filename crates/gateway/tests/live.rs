@@ -29,7 +29,7 @@ fn link(name: &str, up: &str, packets: u32) -> LinkConfig {
     let (up, down) = (up.parse().unwrap(), "20mbit".parse().unwrap());
     LinkConfig {
         up,
-        down,
+        down: Some(down),
         overhead: "".parse().unwrap(),
         uplink: Stage::Queue(discipline(name, up, down, packets)),
         downlink: Stage::AtOnce,
@@ -313,7 +313,7 @@ fn every_discipline_carries_tcp_both_ways_on_both_links() {
         let (up, down) = ("5mbit".parse().unwrap(), "20mbit".parse().unwrap());
         LinkConfig {
             up,
-            down,
+            down: Some(down),
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(discipline(name, up, down, 50)),
             downlink: Stage::Queue(discipline(name, down, up, 200)),

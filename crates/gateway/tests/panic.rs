@@ -19,7 +19,7 @@ use std::thread;
 
 fn config() -> GatewayConfig {
     let link = droptail("1mbit");
-    let red = discipline("red", link.up, link.down, 50);
+    let red = discipline("red", link.up, link.up, 50);
     GatewayConfig {
         lan: "lan".into(),
         wan: "wan".into(),

@@ -34,7 +34,7 @@ pub fn config(catalog: &impl Catalog, source: &mut Source<'_>) -> Config {
     }
     let place = Place {
         link: rate(source),
-        reverse: rate(source),
+        reverse: Some(rate(source)),
         limit: limit(source),
     };
     let resolved = resolve(catalog, discipline, &given, &Params::new(), place);

@@ -21,7 +21,7 @@ pub fn place() -> Place {
     let mbit = |mbit: u64| Rate::from_bits_per_sec(mbit * 1_000_000).expect("in range");
     Place {
         link: mbit(1),
-        reverse: mbit(10),
+        reverse: Some(mbit(10)),
         limit: Limit::Packets(20),
     }
 }

@@ -53,13 +53,13 @@ impl Scenario {
     /// The disciplines stand where the scenario says.
     fn check_places(&self) -> Result<(), BadValue> {
         let (up, down) = (&self.uplink, &self.downlink);
-        for (name, config, link, reverse, buffer) in [
-            ("uplink", up, self.up, self.down, self.buffer),
-            ("downlink", down, self.down, self.up, self.buffer_down),
+        for (name, config, link, buffer) in [
+            ("uplink", up, self.up, self.buffer),
+            ("downlink", down, self.down, self.buffer_down),
         ] {
             let limit = Self::waiting_limit(buffer);
             require(
-                (config.link, config.reverse, config.limit) == (link, reverse, limit),
+                (config.link, config.limit) == (link, limit),
                 name,
                 || config.qdisc.clone(),
                 "describes a discipline at another link or buffer than the scenario's",

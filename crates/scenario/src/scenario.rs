@@ -300,7 +300,7 @@ pub(crate) mod tests {
             let limit = Limit::Packets(49);
             let place = Place {
                 link,
-                reverse,
+                reverse: Some(reverse),
                 limit,
             };
             resolve(&Standard, name, &Params::new(), &Params::new(), place).unwrap()

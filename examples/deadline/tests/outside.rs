@@ -102,7 +102,7 @@ impl PacketIo for Nowhere {
 fn config(qdisc: &str) -> Config {
     let place = Place {
         link: "1mbit".parse().unwrap(),
-        reverse: "10mbit".parse().unwrap(),
+        reverse: Some("10mbit".parse().unwrap()),
         limit: Limit::Packets(100),
     };
     resolve(&WithDeadline, qdisc, &Params::new(), &Params::new(), place).unwrap()
@@ -121,7 +121,7 @@ fn udp(capable: bool) -> Vec<u8> {
 fn its_drops_and_marks_are_in_the_gateways_json_metrics_and_table() {
     let link = LinkConfig {
         up: "1mbit".parse().unwrap(),
-        down: "10mbit".parse().unwrap(),
+        down: "10mbit".parse().ok(),
         overhead: "overhead 0".parse().unwrap(),
         uplink: Stage::Queue(config("deadline-slots")),
         downlink: Stage::AtOnce,

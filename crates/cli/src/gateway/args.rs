@@ -44,7 +44,7 @@ pub(crate) enum GatewayCommand {
     Check(Box<CheckArgs>),
     /// Make the gateway a systemd service with these settings.
     #[command(
-        after_help = "Example: asymq gateway install --lan eth1 --wan eth0 --up 950kbit --down 10mbit --overhead docsis"
+        after_help = "Example: asymq gateway install --lan eth1 --wan eth0 --up 950kbit --overhead docsis"
     )]
     Install(Box<InstallArgs>),
     /// Take back what install wrote, and what a killed gateway left changed.
@@ -200,7 +200,7 @@ pub(crate) struct LinkArgs {
     /// Uplink capacity, which the gateway shapes to; take 95 % of what you measured.
     #[arg(long, value_name = "RATE", value_parser = link_rate)]
     pub(crate) up: Option<Rate>,
-    /// Downlink capacity.
+    /// Downlink capacity, for what computes with it or shapes it; asymq learns it.
     #[arg(long, value_name = "RATE", value_parser = link_rate)]
     pub(crate) down: Option<Rate>,
     /// Which side of the slow link this is [default: home].
@@ -279,7 +279,6 @@ impl SettingsArgs {
             (self.lan.is_none(), "--lan <IF>"),
             (self.wan.is_none(), "--wan <IF>"),
             (self.link.up.is_none(), "--up <RATE>"),
-            (self.link.down.is_none(), "--down <RATE>"),
         ];
         let missing: Vec<&str> = missing
             .iter()
@@ -348,14 +347,18 @@ impl LinkArgs {
     /// What these flags ask for.
     ///
     /// # Errors
-    /// A rate is missing, or a number of the overhead or a parameter is out of range.
+    /// A rate is missing that something needs, or a number of the overhead or a parameter is out of
+    /// range.
     pub(crate) fn config(&self, catalog: &dyn Catalog) -> Result<LinkConfig, BadArgument> {
-        let need =
-            |rate: Option<Rate>, flag| rate.ok_or_else(|| bad("", format!("missing: {flag}")));
-        let (up, down) = (
-            need(self.up, "--up <RATE>")?,
-            need(self.down, "--down <RATE>")?,
-        );
+        let up = self
+            .up
+            .ok_or_else(|| bad("", "missing: --up <RATE>".into()))?;
+        let down_for = |flag: &str, value: &str, what: &str| {
+            self.down.ok_or_else(|| BadArgument {
+                value: Some(value.into()),
+                ..bad(flag, format!("{what}; add its rate, like --down 10mbit"))
+            })
+        };
         let overhead = self
             .link_overhead()
             .map_err(|error| bad("--overhead", error.to_string()))?;
@@ -373,11 +376,12 @@ impl LinkArgs {
             (Role::Home, _) => {
                 let buffer = self.buffer.unwrap_or_else(|| default_buffer(up));
                 let name = self.qdisc.as_deref().unwrap_or("asymq");
-                discipline(name, &self.qdisc_params.0, up, down, buffer)?
+                discipline(name, &self.qdisc_params.0, up, self.down, buffer)?
             }
             (Role::Headend, 0) => Stage::AtOnce,
             (Role::Headend, factor) => {
                 let segment = self.mss.map_or(1460, |mss| mss.0.clamp(1, 65_535) as u32);
+                let down = down_for("--role", "headend", "spaces ACKs by the downlink")?;
                 Stage::Regenerator(RegeneratorParams {
                     factor,
                     segment,
@@ -390,14 +394,15 @@ impl LinkArgs {
         let downlink = match self.qdisc_down.as_deref() {
             None | Some(NONE) => Stage::AtOnce,
             Some(name) => {
+                let down = down_for("--qdisc-down", name, "shapes the downlink")?;
                 let buffer = self.buffer_down.unwrap_or_else(|| default_buffer(down));
                 let given = self.qdisc_params.for_downlink(&self.param_down);
-                discipline(name, &given, down, up, buffer)?
+                discipline(name, &given, down, Some(up), buffer)?
             }
         };
         Ok(LinkConfig {
             up,
-            down,
+            down: self.down,
             overhead,
             uplink,
             downlink,
@@ -458,9 +463,26 @@ mod tests {
     }
 
     fn config(more: &str) -> LinkConfig {
-        let line = format!("x --lan a --wan b --up 1mbit --down 10mbit {more}");
+        untold(&format!("--down 10mbit {more}"))
+    }
+
+    /// The same without the downlink's rate.
+    fn untold(more: &str) -> LinkConfig {
+        let line = format!("x --lan a --wan b --up 1mbit {more}");
         let line = Line::try_parse_from(line.split_whitespace()).unwrap();
         line.args.settings.config(&Standard).unwrap().link
+    }
+
+    #[test]
+    fn one_number_is_enough_for_what_learns_the_downlink_or_does_without() {
+        for flags in ["", "--qdisc sad", "--qdisc cake", "--qdisc-down none"] {
+            let link = untold(flags);
+            assert_eq!(link.down, None);
+            match link.uplink {
+                Stage::Queue(config) => assert_eq!(config.reverse, None, "{flags}"),
+                other => panic!("{other:?}"),
+            }
+        }
     }
 
     #[test]

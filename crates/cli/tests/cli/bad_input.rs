@@ -119,7 +119,19 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "gateway --lan lo --wan lo --up 1mbit",
-        "missing: --down <RATE>",
+        "--wan lo: the same interface as --lan; a bridge needs two",
+    ),
+    (
+        "gateway --lan a --wan b --up 1mbit --qdisc aq",
+        "--qdisc aq: computes with the downlink's rate; give that too (down 10mbit), or use asymq, which learns it",
+    ),
+    (
+        "gateway --lan a --wan b --up 1mbit --qdisc-down fq_codel",
+        "--qdisc-down fq_codel: shapes the downlink; add its rate, like --down 10mbit",
+    ),
+    (
+        "gateway --role headend --lan a --wan b --up 1mbit",
+        "--role headend: spaces ACKs by the downlink; add its rate, like --down 10mbit",
     ),
     (
         "gateway --lan lo --wan lo --up 1mbit --down 10mbit --overhead docsys",

@@ -126,7 +126,12 @@ impl Catalog for Standard {
                     "none" => u64::MAX,
                     _ => config.get::<Bytes>("max-credit")?.0,
                 };
-                Box::new(AckCredit::new(per, config.link, config.reverse, max))
+                Box::new(AckCredit::new(
+                    per,
+                    config.link,
+                    config.needed_reverse()?,
+                    max,
+                ))
             }
             _ => return Err(config.unknown("service")),
         })
@@ -170,7 +175,7 @@ fn data_share(config: &Config) -> Result<Share, BuildError> {
 fn aq_params(config: &Config) -> Result<AqParams, BuildError> {
     Ok(AqParams {
         up: config.get("configured-rate")?,
-        down: config.reverse,
+        down: config.needed_reverse()?,
         ack_size: bytes(config, "ack-size")?,
         data_size: bytes(config, "data-size")?,
         data_per_ack: match config.text("data-per-ack")? {
@@ -195,7 +200,7 @@ fn gradient(config: &Config, meter: DownloadMeter) -> Result<StartedController, 
     };
     let params = GradientParams {
         up: config.link,
-        down: config.reverse,
+        down: config.needed_reverse()?,
         interval: config.get("interval")?,
         gamma: config.get("gamma")?,
         utility,

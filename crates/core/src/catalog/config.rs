@@ -19,8 +19,12 @@ pub struct Config {
     pub qdisc: String,
     /// Capacity of the link that it stands at.
     pub link: Rate,
-    /// Capacity of the reverse direction.
-    pub reverse: Rate,
+    /// What is told of the reverse direction's capacity; nothing if absent.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, skip_serializing_if = "Option::is_none")
+    )]
+    pub reverse: Option<Rate>,
     /// How much may wait, in each queue where the discipline has two.
     pub limit: Limit,
     /// Its parts and every parameter of each, in canonical form.
@@ -47,6 +51,17 @@ impl Config {
         self.params.get(name).ok_or_else(|| {
             let qdisc = &self.qdisc;
             BuildError::Description(format!("{name}: missing in the description of {qdisc}"))
+        })
+    }
+
+    /// The reverse direction's capacity, for a part that [needs](super::Entry::needs_reverse) it.
+    ///
+    /// # Errors
+    /// It is missing: this is no resolved description.
+    pub fn needed_reverse(&self) -> Result<Rate, BuildError> {
+        self.reverse.ok_or_else(|| {
+            let qdisc = &self.qdisc;
+            BuildError::Description(format!("reverse: missing in the description of {qdisc}"))
         })
     }
 

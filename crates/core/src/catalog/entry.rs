@@ -115,6 +115,8 @@ pub struct Entry {
     pub moves: &'static [&'static str],
     /// Whether ACKs are regenerated beyond the link.
     pub regenerates: bool,
+    /// Whether it computes with the rate of the reverse direction, which then must be given.
+    pub needs_reverse: bool,
 }
 
 impl Entry {
@@ -132,6 +134,7 @@ impl Entry {
             parameters: &[],
             moves: &[],
             regenerates: false,
+            needs_reverse: false,
         }
     }
 

@@ -25,7 +25,9 @@ pub use entry::{Entry, Group, Ours, Role};
 pub use parameter::{Context, Default, Kind, Parameter};
 pub use params::Params;
 pub use real::{default_buffer, link_rate, surroundings};
-pub use resolve::{ConfigError, Place, Readings, known_parameters, resolve, resolve_by};
+pub use resolve::{
+    ConfigError, Place, Readings, known_parameters, needs_reverse, resolve, resolve_by,
+};
 
 use crate::decide::aqm::Aqm;
 use crate::decide::classify::Classifier;

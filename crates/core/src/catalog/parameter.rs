@@ -57,8 +57,8 @@ pub enum Default {
 pub struct Context<'a> {
     /// Capacity of the link.
     pub link: Rate,
-    /// Capacity of the reverse direction.
-    pub reverse: Rate,
+    /// What is told of the reverse direction's capacity.
+    pub reverse: Option<Rate>,
     /// The whole buffer.
     pub limit: Limit,
     /// Parameters that are resolved already.

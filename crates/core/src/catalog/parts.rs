@@ -283,7 +283,8 @@ const MAX_ACKS: Parameter = Parameter {
     default: Default::Computed("down/up", |context| {
         let data_per_ack = context.params.get("data-per-ack").unwrap_or("1");
         let data_per_ack: f64 = data_per_ack.parse().unwrap_or(1.0);
-        let ratio = context.reverse.bits_per_sec() as f64 / context.link.bits_per_sec() as f64;
+        let reverse = context.reverse.unwrap_or(context.link);
+        let ratio = reverse.bits_per_sec() as f64 / context.link.bits_per_sec() as f64;
         let acks = (ratio / data_per_ack.max(1.0) + 0.999) as u32;
         // The most that a limit can be written as.
         format!("{}p", acks.clamp(1, 1_000_000))
@@ -396,6 +397,7 @@ pub(super) static PARTS: &[Entry] = &[
         brings: &[("ack-limit", "10p"), ("data-limit", "100p")],
         parameters: &[CREDIT, DATA_SIZE, MAX_CREDIT],
         ours: &[OUR_MAX_CREDIT],
+        needs_reverse: true,
         ..part(Role::Service, "vaq", "By credit that ACKs earn")
     },
     part(Role::Controller, "none", "Nothing moves"),
@@ -416,6 +418,7 @@ pub(super) static PARTS: &[Entry] = &[
             interval("200ms"),
             BEYOND_LIMIT,
         ],
+        needs_reverse: true,
         ..part(
             Role::Controller,
             "aq",
@@ -427,6 +430,7 @@ pub(super) static PARTS: &[Entry] = &[
         moves: &["data-share"],
         parameters: &[interval("10s"), gamma("50"), UTILITY, MIN_SHARE],
         ours: &[OUR_MIN_SHARE],
+        needs_reverse: true,
         ..part(
             Role::Controller,
             "acq",
@@ -445,6 +449,7 @@ pub(super) static PARTS: &[Entry] = &[
             GIVEN_DATA_PER_ACK,
         ],
         ours: &[OUR_MIN_SHARE],
+        needs_reverse: true,
         ..part(
             Role::Controller,
             "dcbq",
@@ -454,6 +459,7 @@ pub(super) static PARTS: &[Entry] = &[
     Entry {
         source: "AFVQ, abstract; docs/afvq.md",
         parameters: &[GIVEN_DATA_PER_ACK, MAX_ACKS],
+        needs_reverse: true,
         ..part(
             Role::Controller,
             "afvq",

@@ -17,8 +17,8 @@ use core::str::FromStr;
 pub struct Place {
     /// Capacity of the link.
     pub link: Rate,
-    /// Capacity of the reverse direction.
-    pub reverse: Rate,
+    /// What is told of the reverse direction's capacity.
+    pub reverse: Option<Rate>,
     /// How much may wait.
     pub limit: Limit,
 }
@@ -101,7 +101,8 @@ pub fn resolve(
 /// runs.
 ///
 /// # Errors
-/// The name is not in the catalog, or a value that was given makes no sense.
+/// The name is not in the catalog, a value that was given makes no sense, or the discipline computes
+/// with the rate of the reverse direction, which nobody told.
 pub fn resolve_by(
     readings: Readings,
     catalog: &dyn Catalog,
@@ -154,12 +155,33 @@ pub fn resolve_by(
             resolution.add(parameter)?;
         }
     }
-    Ok(Config {
+    let config = Config {
         qdisc: discipline.name.into(),
         link: place.link,
         reverse: place.reverse,
         limit: place.limit,
         params: resolution.params,
+    };
+    if config.reverse.is_none() && needs_reverse(catalog, &config) {
+        return Err(ConfigError {
+            parameter: Role::Qdisc.key().into(),
+            value: name.into(),
+            message: REVERSE_MISSING.into(),
+        });
+    }
+    Ok(config)
+}
+
+const REVERSE_MISSING: &str = "computes with the downlink's rate; give that too (down 10mbit), or use \
+    asymq, which learns it";
+
+/// Whether the discipline or one of its parts computes with the rate of the reverse direction.
+pub fn needs_reverse(catalog: &dyn Catalog, config: &Config) -> bool {
+    let parts = Role::PARTS.map(|role| (role, config.params.get(role.key()).unwrap_or_default()));
+    let mut names = parts.into_iter().chain([(Role::Qdisc, &*config.qdisc)]);
+    names.any(|(role, name)| {
+        let entry = catalog.entry(role, name);
+        entry.is_some_and(|entry| entry.needs_reverse)
     })
 }
 

@@ -28,8 +28,8 @@ pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 pub struct AckNeedParams {
     /// Capacity of the uplink.
     pub up: Rate,
-    /// What the downlink's capacity is said to be: an upper bound, until more is seen.
-    pub down: Rate,
+    /// What the downlink's capacity is said to be, if anything: an upper bound, until more is seen.
+    pub down: Option<Rate>,
     /// The shortest wait.
     pub min_wait: Duration,
     /// The longest.
@@ -133,11 +133,13 @@ impl AckNeed {
 
     /// The downlink's rate. A window holds up to a packet more than its time carries.
     fn learnt_capacity(&self) -> f64 {
-        let told = self.params.down.bytes_per_sec_f64();
-        let kept_up = self.down.max_mean(KEPT_UP);
         let excess = self.segment / (STEP.as_secs_f64() * PEAK as f64);
         let reached = self.down.max_mean(PEAK) - excess;
-        reached.min(told.max(kept_up)).max(1.0)
+        let bound = self.params.down.map_or(f64::INFINITY, |told| {
+            let kept_up = self.down.max_mean(KEPT_UP);
+            told.bytes_per_sec_f64().max(kept_up)
+        });
+        reached.min(bound).max(1.0)
     }
 
     fn decide(&mut self) {
@@ -209,11 +211,11 @@ mod tests {
     }
 
     impl Bench {
-        /// A controller at 1/10 Mbit/s, of which the downlink is told to be `down`.
+        /// A controller at 1/10 Mbit/s, of which the downlink is told to be `down`, or nothing.
         fn new(down: &str) -> Self {
             let controller = AckNeed::new(AckNeedParams {
                 up: "1mbit".parse().unwrap(),
-                down: down.parse().unwrap(),
+                down: down.parse().ok(),
                 min_wait: Duration::from_millis(1),
                 max_wait: Duration::from_millis(100),
                 segments_per_ms: 0.5,
@@ -289,7 +291,7 @@ mod tests {
 
     #[test]
     fn the_downlink_is_learnt_whatever_was_told_and_bounded_by_it_until_disproved() {
-        for told in ["5mbit", "10mbit", "20mbit"] {
+        for told in ["nothing", "5mbit", "10mbit", "20mbit"] {
             let mut bench = Bench::new(told);
             bench.run(15, 0.05, 0.95, 10.0);
             let capacity = bench.capacity();

@@ -17,7 +17,7 @@ pub(crate) fn discipline(name: &str, link: Rate, reverse: Rate, packets: u32) ->
         .with("data-limit", limit.to_string());
     let place = Place {
         link,
-        reverse,
+        reverse: Some(reverse),
         limit,
     };
     resolve(&Standard, name, &params, &Params::new(), place).unwrap()

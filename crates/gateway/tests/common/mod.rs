@@ -83,7 +83,7 @@ pub(crate) fn droptail(up: &str) -> LinkConfig {
     let (up, down) = (up.parse().unwrap(), "1gbit".parse().unwrap());
     LinkConfig {
         up,
-        down,
+        down: Some(down),
         overhead: "".parse().unwrap(),
         uplink: Stage::Queue(discipline("droptail", up, down, 1000)),
         downlink: Stage::AtOnce,

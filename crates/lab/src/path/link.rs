@@ -103,7 +103,7 @@ pub(super) mod tests {
         };
         let place = Place {
             link: rate,
-            reverse: rate,
+            reverse: Some(rate),
             limit: Limit::Packets(packets),
         };
         let none = Params::new();

@@ -34,7 +34,7 @@ impl<'a> GatewayUplink<'a> {
             wan: WAN.into(),
             link: LinkConfig {
                 up: scenario.up,
-                down: scenario.down,
+                down: scenario.uplink.reverse,
                 overhead: "overhead 0".parse().expect("a keyword with its number"),
                 uplink: Stage::Queue(scenario.uplink.clone()),
                 downlink: Stage::AtOnce,

@@ -40,13 +40,13 @@ fn forwarder(name: Option<&str>) -> Forwarder {
     let none = Params::new();
     let place = Place {
         link: up,
-        reverse: down,
+        reverse: Some(down),
         limit: Limit::Packets(LIMIT),
     };
     let queue = |name| Stage::Queue(resolve(&Standard, name, &none, &none, place).unwrap());
     let link = LinkConfig {
         up,
-        down,
+        down: Some(down),
         overhead: "".parse().unwrap(),
         uplink: match name {
             Some(name) => queue(name),
