@@ -242,10 +242,13 @@ impl ScenarioArgs {
         let buffer_down = args.buffer_down.unwrap_or(defaults.buffer);
 
         let surroundings = match defaults.simulated {
-            true => sizes(
-                header + if timestamps { 12 } else { 0 },
-                mss.saturating_add(header),
-            ),
+            true => {
+                let charge = |len| simulated.overhead.map_or(len, |o| o.charge_len(len));
+                sizes(
+                    charge(header + if timestamps { 12 } else { 0 }),
+                    charge(mss.saturating_add(header)),
+                )
+            }
             false => sizes(defaults.headers, mss.saturating_add(40)),
         }
         .with("data-per-ack", defaults.data_per_ack);
@@ -318,6 +321,7 @@ impl ScenarioArgs {
             netem_access_up: simulated.netem_access_up,
             netem_access_down: simulated.netem_access_down,
             header,
+            overhead: simulated.overhead,
             window: args.window,
             udp: args.udp,
             probe: match args.probe {

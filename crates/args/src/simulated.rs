@@ -1,5 +1,6 @@
 //! What only the simulator can vary, as typed.
 
+use asymq_core::overhead::Overhead;
 use asymq_core::units::{Bytes, Duration};
 use asymq_scenario::{ListedFlow, Netem, OnOff, RateStep, WebLoad};
 use clap::Args;
@@ -42,7 +43,7 @@ pub struct SimulatedArgs {
     /// Long-lived flows start uniformly within this time, 0 to the duration [default: 1s, or a tenth of a shorter run].
     #[arg(long, value_name = "TIME")]
     pub start_within: Option<Duration>,
-    /// A further TCP flow, like down,rtt=40ms,start=2s,size=1mb: direction, rtt, start, stop, size, rate (of its application), tcp, sack, mss, delayed-ack, ack-every, links (of a chain, like 2..3); repeatable.
+    /// A further TCP flow, like down,rtt=40ms,start=2s,size=1mb: direction, rtt, start, stop, size, rate (of its application), tcp, sack, mss, delayed-ack, ack-every, opaque (no queue can read its ACKs), links (of a chain, like 2..3); repeatable.
     #[arg(long, value_name = "FLOW")]
     pub flow: Vec<ListedFlow>,
     /// Short TCP transfers, like down:1:30kb:1.3: direction, new ones per second (Poisson), mean size, Pareto shape; repeatable.
@@ -81,10 +82,13 @@ pub struct SimulatedArgs {
     /// TCP/IP header bytes of data packets and of ACKs, 40b to 80b [default: 40b].
     #[arg(long, value_name = "SIZE")]
     pub header: Option<Bytes>,
+    /// What both links charge for a packet beside its IP bytes, which their disciplines count too, in tc-cake's words, like pppoe-vcmux, docsis or "overhead 44 atm" [default: nothing].
+    #[arg(long, value_name = "WORDS")]
+    pub overhead: Option<Overhead>,
 }
 
 /// The flags of [`SimulatedArgs`] that only the simulator can follow.
-pub(crate) const FLAGS: [&str; 17] = [
+pub(crate) const FLAGS: [&str; 18] = [
     "--sack",
     "--timestamps",
     "--byte-counting",
@@ -102,6 +106,7 @@ pub(crate) const FLAGS: [&str; 17] = [
     "--netem-access-up",
     "--netem-access-down",
     "--header",
+    "--overhead",
 ];
 
 /// Why a real run cannot follow a flag, to go behind "not available".
@@ -111,6 +116,7 @@ pub(crate) fn why_not_real(flag: &str) -> &'static str {
             ", where the kernel's settings decide"
         }
         "--header" => ", where the kernel writes the headers",
+        "--overhead" => ", where links count IP bytes",
         "--steps-up" | "--steps-down" | "--trace-up" | "--trace-down" => {
             ", where a link has one rate for the whole run"
         }
@@ -166,6 +172,7 @@ impl SimulatedArgs {
             netem_access_up: self.netem_access_up.or(other.netem_access_up),
             netem_access_down: self.netem_access_down.or(other.netem_access_down),
             header: self.header.or(other.header),
+            overhead: self.overhead.or(other.overhead),
         }
     }
 }

@@ -244,6 +244,17 @@ fn a_sparse_flow_goes_before_acks_that_are_due_and_those_before_bulk() {
 }
 
 #[test]
+fn a_call_does_not_wait_for_full_packets_of_uploads_that_paused() {
+    let mut bench = Bench::new(&[]);
+    bench.upload(2);
+    bench.data(4);
+    bench.data(6);
+    bench.give(8, 200, 160, 0, None);
+    let order: Vec<_> = (0..4).filter_map(|_| bench.next_flow()).collect();
+    assert_eq!(order, [8, 4, 6, 2].map(|flow| (flow, false)));
+}
+
+#[test]
 fn neither_acks_nor_sparse_flows_keep_the_others_waiting() {
     let mut bench = Bench::new(&[]);
     bench.upload(2);

@@ -3,7 +3,8 @@
 use crate::over_time;
 use asymq_core::units::Limit;
 use asymq_scenario::{
-    Direction, Goodput, Percentiles, Run, Scenario, Series, SojournByClass, Summary,
+    Direction, Goodput, ListedFlow, Percentiles, Run, Scenario, Series, SojournByClass, Summary,
+    Toward,
 };
 use std::collections::BTreeMap;
 
@@ -39,17 +40,24 @@ pub fn names() -> Vec<String> {
 
 /// The metrics of a run. Rates are in bit/s, delays in ms; utilizations and `fairness` are 0 to 1.
 /// `goodput` is the sum over flows, `fairness` Jain's index of the flows' goodput (1 without flows),
-/// `smallest-flow` the smallest goodput as a share of their mean (1 without flows).
+/// `smallest-flow` the smallest goodput as a share of their mean (1 without flows), `readable-to-opaque`
+/// the mean goodput of flows whose packets queues can read over that of the others (1 where either lacks).
 pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     let mut metrics = Metrics::new();
     let mut put = |name: String, value: f64| {
         metrics.insert(name, value);
     };
     let summary = &run.summary;
-    for (side, direction, rate, goodput) in [
-        ("up", &summary.up, scenario.up, &summary.goodput.up),
-        ("down", &summary.down, scenario.down, &summary.goodput.down),
+    for (toward, direction, rate, goodput) in [
+        (Toward::Up, &summary.up, scenario.up, &summary.goodput.up),
+        (
+            Toward::Down,
+            &summary.down,
+            scenario.down,
+            &summary.goodput.down,
+        ),
     ] {
+        let side = toward.to_string();
         let Direction {
             utilization,
             data,
@@ -89,6 +97,10 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
             ("goodput", total),
             ("fairness", Goodput::jain(goodput)),
             ("smallest-flow", smallest),
+            (
+                "readable-to-opaque",
+                readable_to_opaque(scenario, toward, goodput),
+            ),
             ("delivered", *delivered),
             ("silence", *silence_s),
             ("retransmissions", *retransmissions),
@@ -130,6 +142,26 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
         over_time::add(&mut metrics, scenario, series);
     }
     metrics
+}
+
+/// Listed flows stand behind the others.
+fn readable_to_opaque(scenario: &Scenario, toward: Toward, goodput: &[f64]) -> f64 {
+    let listed: Vec<&ListedFlow> = scenario
+        .flow
+        .iter()
+        .filter(|flow| flow.toward == toward)
+        .collect();
+    let others = goodput.len().saturating_sub(listed.len());
+    let is_opaque = |index: usize| index >= others && listed[index - others].opaque;
+    let mean = |opaque: bool| {
+        let of = (0..goodput.len()).filter(|index| is_opaque(*index) == opaque);
+        let rates: Vec<f64> = of.map(|index| goodput[index]).collect();
+        (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+    };
+    match (mean(false), mean(true)) {
+        (Some(readable), Some(opaque)) => readable / opaque,
+        _ => 1.0,
+    }
 }
 
 /// The unit of a metric of [`of_run`]; empty for shares, utilities and indices.

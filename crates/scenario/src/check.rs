@@ -158,6 +158,12 @@ impl Scenario {
             || format!("{header}b"),
             "out of range; use a multiple of 4 from 40b to 80b",
         )?;
+        require(
+            self.charge(self.header) >= self.header,
+            "overhead",
+            || self.overhead.unwrap_or_default().to_string(),
+            "less than the packet; use no negative number",
+        )?;
         let max = MAX_IP_LEN.saturating_sub(header);
         require(
             self.mss <= max,

@@ -31,10 +31,12 @@ pub struct ListedFlow {
     pub ack_policy: Option<AckPolicy>,
     /// The links of a chain that it passes; all if absent.
     pub links: Option<Links>,
+    /// Whether no queue can read its packets: QUIC, a tunnel.
+    pub opaque: bool,
 }
 
 const FORM: &str = "write it like down,rtt=40ms,start=2s,size=1mb,tcp=reno (keys: toward, rtt, \
-                    start, stop, size, rate, tcp, sack, mss, delayed-ack, ack-every, links)";
+                    start, stop, size, rate, tcp, sack, mss, delayed-ack, ack-every, links, opaque)";
 
 impl ListedFlow {
     /// The scenario as this flow sees it: with its own values in place of the others'.
@@ -92,6 +94,7 @@ impl FromStr for ListedFlow {
             mss: None,
             ack_policy: None,
             links: None,
+            opaque: false,
         };
         let (mut every, mut delay) = (None, None);
         for part in text.split(',').map(str::trim) {
@@ -115,11 +118,8 @@ impl FromStr for ListedFlow {
                 "rate" => flow.rate = Some(value.parse().map_err(in_part(part))?),
                 "tcp" => flow.tcp = Some(value.parse().map_err(in_part(part))?),
                 "links" => flow.links = Some(value.parse().map_err(in_part(part))?),
-                "sack" => {
-                    let sack = value.parse::<bool>();
-                    flow.sack =
-                        Some(sack.map_err(|_| format!("{part}: unknown; use true or false"))?);
-                }
+                "sack" => flow.sack = Some(truth(part, value)?),
+                "opaque" => flow.opaque = truth(part, value)?,
                 "mss" => {
                     let size: Bytes = value.parse().map_err(in_part(part))?;
                     flow.mss = Some(u32::try_from(size.0).unwrap_or(u32::MAX));
@@ -138,6 +138,11 @@ impl FromStr for ListedFlow {
         flow.toward = toward.ok_or_else(|| format!("no direction; {FORM}"))?;
         Ok(flow)
     }
+}
+
+fn truth(part: &str, value: &str) -> Result<bool, String> {
+    let truth = value.parse::<bool>();
+    truth.map_err(|_| format!("{part}: unknown; use true or false"))
 }
 
 fn in_part<E: fmt::Display>(part: &str) -> impl FnOnce(E) -> String + '_ {
@@ -161,6 +166,7 @@ impl fmt::Display for ListedFlow {
         let mss = self.mss.map(|mss| Bytes(mss.into()));
         put("mss", mss.as_ref().map(|v| v as _))?;
         put("links", self.links.as_ref().map(|v| v as _))?;
+        put("opaque", self.opaque.then_some(&true as _))?;
         match self.ack_policy {
             None => Ok(()),
             Some(policy) => {
@@ -188,6 +194,7 @@ mod tests {
             "up,rtt=20ms..300ms,start=1s,stop=2s,size=1mb,rate=100kbit,tcp=cubic,sack=false,mss=1000b,links=2..3",
             "down,ack-every=2,delayed-ack=40ms",
             "down,ack-every=1",
+            "down,rtt=40ms,opaque=true",
             "up,start=0ns,ack-every=4,delayed-ack=100ms",
         ] {
             assert_eq!(text.parse::<ListedFlow>().unwrap().to_string(), text);

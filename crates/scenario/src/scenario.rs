@@ -5,6 +5,7 @@ use crate::{
     UdpBurst, WebLoad, uniform,
 };
 use asymq_core::catalog::Config;
+use asymq_core::overhead::Overhead;
 use asymq_core::units::{Duration, Limit, Rate};
 use serde::{Deserialize, Serialize};
 
@@ -173,6 +174,9 @@ pub struct Scenario {
     /// Bytes of TCP and IP headers without timestamps and SACK ranges.
     #[serde(default = "forty", skip_serializing_if = "is_forty")]
     pub header: u32,
+    /// What the links charge for a packet, which their disciplines count too; its IP bytes if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Overhead>,
     /// Receive window; unlimited if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Limit>,
@@ -205,6 +209,12 @@ impl Scenario {
     /// IP bytes of a simulated ACK without SACK ranges.
     pub const fn ack_len(&self) -> u32 {
         self.header + self.option_len()
+    }
+
+    /// Bytes that the links spend on a packet of so many IP bytes.
+    pub fn charge(&self, ip_len: u32) -> u32 {
+        self.overhead
+            .map_or(ip_len, |overhead| overhead.charge_len(ip_len))
     }
 
     /// Payload bytes of a simulated full segment.
@@ -342,6 +352,7 @@ pub(crate) mod tests {
             netem_access_up: None,
             netem_access_down: None,
             header: 40,
+            overhead: None,
             window: None,
             udp: Vec::new(),
             probe: None,

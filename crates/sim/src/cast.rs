@@ -113,7 +113,7 @@ impl<V: Variant> Cast<'_, V> {
         datagram: u32,
     ) {
         let index = self.conversations.len();
-        let layout = Layout::new(index, own.payload(), own.ack_len(), datagram);
+        let layout = Layout::of(index, own, datagram);
         let passed = links.map_or(self.dumbbell.links, |links| links.count().into());
         let delays = [self.dumbbell.home, self.dumbbell.server(rtt, passed)];
         let access = access_rate(self.scenario);
@@ -165,6 +165,9 @@ impl<V: Variant> Cast<'_, V> {
             (rtt, listed.links),
             0,
         );
+        if let (true, Some(added)) = (listed.opaque, self.conversations.last_mut()) {
+            added.layout = added.layout.opaque();
+        }
     }
 
     /// A flow that connects at `start` and writes all at once.

@@ -192,7 +192,7 @@ pub(crate) fn summary<V: Variant>(
                 let bytes = |each: u32| (segments * u64::from(each)) as f64;
                 let toward = flow.toward as usize;
                 payload[toward] += bytes(layout.payload());
-                wire[toward] += bytes(layout.len(Kind::Data));
+                wire[toward] += bytes(layout.charged(Kind::Data));
                 let lost = end.lost[index] - start.lost[index];
                 let rate = bytes(layout.payload()) * 8.0 / seconds;
                 flows.push(FlowResult {

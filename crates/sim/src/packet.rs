@@ -3,9 +3,10 @@
 use crate::tcp::Options;
 use asymq_core::ack::AckInfo;
 use asymq_core::decide::random::mix;
+use asymq_core::overhead::Overhead;
 use asymq_core::packet::{Header, Network, Packet, flags};
 use asymq_core::{Ecn, Flow, Instant, Protocol};
-use asymq_scenario::Toward;
+use asymq_scenario::{Scenario, Toward};
 
 /// What an agent sends: a TCP segment or a UDP datagram.
 ///
@@ -98,7 +99,7 @@ impl<O: Options> Packet for SimPacket<O> {
     }
 
     fn ack_info(&self) -> Option<AckInfo> {
-        if self.segment.kind() != Kind::Ack {
+        if self.segment.kind() != Kind::Ack || self.header.protocol != Protocol::Tcp {
             return None;
         }
         let mut info = AckInfo {
@@ -174,6 +175,10 @@ pub(crate) struct Layout {
     mss: u32,
     /// IP bytes of each kind of segment.
     lengths: [u32; Kind::COUNT],
+    /// What links charge for a packet beside its IP bytes.
+    overhead: Option<Overhead>,
+    /// Whether no queue can read more of a packet than its length and its flow.
+    opaque: bool,
 }
 
 impl Layout {
@@ -188,6 +193,29 @@ impl Layout {
                 Kind::Datagram => datagram,
                 _ => headers,
             }),
+            overhead: None,
+            opaque: false,
+        }
+    }
+
+    /// The layout of a conversation of this scenario.
+    pub(crate) fn of(conversation: usize, scenario: &Scenario, datagram: u32) -> Self {
+        Self {
+            overhead: scenario.overhead,
+            ..Self::new(
+                conversation,
+                scenario.payload(),
+                scenario.ack_len(),
+                datagram,
+            )
+        }
+    }
+
+    /// The same with packets that no queue can read.
+    pub(crate) fn opaque(self) -> Self {
+        Self {
+            opaque: true,
+            ..self
         }
     }
 
@@ -216,6 +244,17 @@ impl Layout {
         self.lengths[kind as usize]
     }
 
+    /// Bytes that a link spends on a segment without SACK ranges.
+    pub(crate) fn charged(&self, kind: Kind) -> u32 {
+        self.charge(self.len(kind))
+    }
+
+    #[inline]
+    fn charge(&self, len: u32) -> u32 {
+        self.overhead
+            .map_or(len, |overhead| overhead.charge_len(len))
+    }
+
     /// The conversation's index.
     pub(crate) fn conversation(&self) -> usize {
         (self.flow as u32 >> 1) as usize
@@ -233,7 +272,7 @@ impl Layout {
     /// The segment in a packet that has passed a regenerator, which may have rewritten the header.
     pub(crate) fn as_regenerated<O: Options>(&self, packet: &SimPacket<O>) -> Segment<O> {
         let segment = packet.segment;
-        if segment.kind() != Kind::Ack {
+        if segment.kind() != Kind::Ack || self.opaque {
             return segment;
         }
         let moved = packet.header.ack.wrapping_sub(self.byte(segment.number())) as i32;
@@ -273,12 +312,23 @@ impl Layout {
             ecn = options.ecn;
         }
         let direction = u64::from(toward == Toward::Down);
+        let bare = Header {
+            arrival,
+            flow: Flow(self.flow | direction),
+            len: self.charge(len),
+            ip_len: len,
+            protocol: Protocol::NonTcp,
+            ecn,
+            ..Header::default()
+        };
+        if self.opaque {
+            return SimPacket {
+                header: bare,
+                segment,
+            };
+        }
         SimPacket {
             header: Header {
-                arrival,
-                flow: Flow(self.flow | direction),
-                len,
-                ip_len: len,
                 payload: if kind == Kind::Data { self.mss } else { 0 },
                 ack: if kind == Kind::Ack {
                     self.byte(segment.number())
@@ -291,7 +341,7 @@ impl Layout {
                 } else {
                     Protocol::Tcp
                 },
-                ecn,
+                ..bare
             },
             segment,
         }
@@ -386,6 +436,37 @@ mod tests {
                 .ack_info()
                 .is_none()
         );
+    }
+
+    #[test]
+    fn of_an_opaque_conversation_a_qdisc_sees_flow_and_length_alone() {
+        let layout = Layout::new(7, 1460, 40, 0).opaque();
+        for (kind, len) in [(Kind::Ack, 40), (Kind::Data, 1500), (Kind::Syn, 40)] {
+            let segment = Segment::<()>::new(kind, 9);
+            let packet = layout.packet(segment, Toward::Up, Instant::ZERO);
+            assert_eq!(packet.header.traffic_class(), TrafficClass::Other);
+            assert_eq!((packet.header.len, packet.header.payload), (len, 0));
+            assert!(packet.ack_info().is_none());
+            assert_eq!(packet.conversation(), 7);
+            assert_eq!(layout.as_regenerated(&packet), segment);
+        }
+    }
+
+    #[test]
+    fn a_link_charges_cells_for_what_has_ip_bytes() {
+        let layout = Layout {
+            overhead: Some("pppoe-vcmux".parse().unwrap()),
+            ..Layout::new(0, 1460, 40, 0)
+        };
+        let packet = |kind| {
+            let segment = Segment::<()>::new(kind, 1);
+            layout.packet(segment, Toward::Up, Instant::ZERO).header
+        };
+        // 40 + 32 bytes fill 2 cells of 53 bytes, 1500 + 32 fill 32.
+        let (ack, data) = (packet(Kind::Ack), packet(Kind::Data));
+        assert_eq!([ack.len, data.len], [2 * 53, 32 * 53]);
+        assert_eq!([ack.ip_len, data.ip_len], [40, 1500]);
+        assert_eq!(layout.charged(Kind::Data), 32 * 53);
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl Delivered {
             let layout = &conversation.layout;
             delivered[flow.toward as usize] = Self {
                 payload: segments * u64::from(layout.payload()),
-                wire: segments * u64::from(layout.len(Kind::Data)),
+                wire: segments * u64::from(layout.charged(Kind::Data)),
             };
         }
         delivered

@@ -468,7 +468,7 @@ impl<'a, V: Variant> World<'a, V> {
         let index = self.lasting + free.unwrap_or(places.len());
         let layout = match free {
             Some(_) => self.conversations[index].layout.next_generation(),
-            None => Layout::new(index, scenario.payload(), scenario.ack_len(), 0),
+            None => Layout::of(index, scenario, 0),
         };
         let mut conversation = Conversation::new(agent, layout, access, delays);
         if let Some(seeds) = seeds {

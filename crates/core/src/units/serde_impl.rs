@@ -1,6 +1,7 @@
 //! Units as strings in configuration and result files.
 
 use super::{Bytes, Duration, Limit, Rate};
+use crate::decide::overhead::Overhead;
 use alloc::{format, string::String};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -20,4 +21,4 @@ macro_rules! as_string {
     )*};
 }
 
-as_string!(Bytes, Duration, Limit, Rate);
+as_string!(Bytes, Duration, Limit, Rate, Overhead);

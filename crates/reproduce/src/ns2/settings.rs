@@ -68,6 +68,7 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
         netem_access_up,
         netem_access_down,
         header,
+        overhead,
         window,
         udp,
         probe,
@@ -147,6 +148,9 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
     }
     accept(*header == 40, "header", || {
         (Some(header.to_string()), "ns-2's headers have 40 bytes")
+    })?;
+    accept(overhead.is_none(), "overhead", || {
+        (None, "ns-2's links count IP bytes")
     })?;
     let RttRange { min, max } = rtt;
     accept(*min >= FIXED_RTT, "rtt", || {

@@ -36,7 +36,7 @@ struct Epoch {
 
 impl Cubic {
     /// The window of a connection that has sent nothing. With `byte_counting` an ACK counts for all
-    /// that it acknowledges.
+    /// that it acknowledges in slow start too.
     pub(crate) const fn new(byte_counting: bool) -> Self {
         Self {
             reno: Reno::new(),
@@ -80,17 +80,18 @@ impl CongestionControl for Cubic {
     }
 
     fn on_ack(&mut self, acked: u64, now: u64, srtt: u64) {
-        let acked = if self.byte_counting { acked } else { 1 };
         let cwnd = self.reno.cwnd;
         if cwnd < self.reno.ssthresh {
-            self.reno.cwnd += acked.min(2) as f64;
+            // RFC 3465, section 2.2, with L = 2.
+            let counted = if self.byte_counting { acked.min(2) } else { 1 };
+            self.reno.cwnd += counted as f64;
             return;
         }
         let mut epoch = match self.epoch {
             Some(epoch) => epoch,
             None => self.begin(now),
         };
-        // Eq. 4.
+        // Eq. 4 counts segments, not ACKs; so do Linux and ns-3 in the concave region.
         let alpha = if epoch.w_est >= self.cwnd_prior {
             1.0
         } else {
@@ -168,6 +169,22 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
     const RTT: u64 = SECOND / 10;
+
+    #[test]
+    fn an_ack_of_ten_segments_grows_the_window_as_ten_acks_do() {
+        // RFC 9438, eq. 4: segments acknowledged, not ACKs.
+        let after = |each: u64| {
+            let mut cubic = reduced();
+            for round in 0..20 {
+                for _ in 0..70 / each {
+                    cubic.on_ack(each, round * RTT, RTT);
+                }
+            }
+            cubic.window()
+        };
+        let (one, ten) = (after(1), after(10));
+        assert!(one > 80.0 && (ten / one - 1.0).abs() < 0.02, "{one} {ten}");
+    }
 
     /// A window of 100 that was reduced, in congestion avoidance.
     fn reduced() -> Cubic {

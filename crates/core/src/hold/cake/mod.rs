@@ -61,7 +61,10 @@ pub struct BulkLimit {
 const NEW: u32 = 0;
 const OLD: u32 = 1;
 const DECAYING: u32 = 2;
-const LISTS: u32 = 3;
+/// New flows whose first packet is within their quantum, where long-lived ones have a
+/// [limit](BulkLimit): a call does not wait for full packets of uploads that paused.
+const SMALL: u32 = 3;
+const LISTS: u32 = 4;
 
 /// Flows that may pass their turn on for one packet. Beyond, rounds are not gone through but
 /// computed: a thousand flows of a host get a third of a byte in each.
@@ -174,12 +177,14 @@ impl<P: Packet> Cake<P> {
     }
 
     /// A flow with a packet is in a round: a new one, or one that was empty, is sparse at first.
-    fn join(&mut self, number: u32) -> Option<()> {
+    fn join(&mut self, number: u32, len: u32) -> Option<()> {
         match self.flows.get(number)?.round {
             Round::None | Round::Decaying => {
-                self.rounds.move_to_end(number, Self::list(number, NEW));
                 self.tin_mut(number)?.sparse += 1;
                 let deficit = self.quantum(number);
+                let is_small = self.params.bulk_limit.is_some() && i64::from(len) <= deficit;
+                let list = if is_small { SMALL } else { NEW };
+                self.rounds.move_to_end(number, Self::list(number, list));
                 let flow = self.flows.get_mut(number)?;
                 flow.round = Round::Sparse;
                 flow.deficit = deficit;
@@ -218,6 +223,7 @@ impl<P: Packet> Cake<P> {
         let first = |list| self.rounds.first(tin * LISTS + list);
         let decaying = if decays { first(DECAYING) } else { None };
         decaying
+            .or_else(|| first(SMALL))
             .or_else(|| first(NEW))
             .or_else(|| first(OLD))
             .or_else(|| first(DECAYING))
@@ -346,7 +352,7 @@ impl<P: Packet> Cake<P> {
     /// A flow with packets, for who wants to know what comes next.
     fn any_flow(&self) -> Option<u32> {
         let tin = self.tins.iter().rposition(|tin| tin.packets > 0)? as u32;
-        let lists = [NEW, OLD, DECAYING].into_iter();
+        let lists = [SMALL, NEW, OLD, DECAYING].into_iter();
         lists
             .flat_map(|list| self.rounds.of(tin * LISTS + list))
             .find(|number| !self.queues.is_empty(*number))
@@ -364,7 +370,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
     ) {
         let network = self.network(&packet);
         let tin = self.params.diffserv.tin(network.dscp) as u32;
-        let flow = packet.header().flow;
+        let (flow, len) = (packet.header().flow, packet.header().len);
         let pure = self.acks.is_some() && packet.header().is_pure_ack();
         let ack = if pure { packet.ack_info() } else { None };
         let Some(number) = self.flows.queue_of(tin, flow.0, &network) else {
@@ -392,7 +398,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
                 }
             }
         }
-        self.join(number);
+        self.join(number, len);
         while self.is_full(room) && self.queues.has_grown(before) {
             if !self.drop_one(now, sink) {
                 break;
