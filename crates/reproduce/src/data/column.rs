@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn every_metric_has_a_column_of_its_own_with_its_unit() {
         // A new metric has its unit in `metrics::unit`, or is a plain number and named here.
-        const PLAIN: [&str; 16] = [
+        const PLAIN: [&str; 17] = [
             "utilization",
             "data",
             "ack",
@@ -186,6 +186,7 @@ mod tests {
             "drift",
             "unsettled",
             "smallest-flow",
+            "readable-to-opaque",
             "delivered",
             "retransmissions",
             "timeouts",
