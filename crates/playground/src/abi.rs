@@ -15,6 +15,18 @@ struct State {
     player: Option<Player>,
 }
 
+impl State {
+    /// The frames of the latest advance; none without a run.
+    fn frames(&self) -> &[u16] {
+        self.player.as_ref().map_or(&[], |player| &player.frames)
+    }
+
+    /// The same of the samples.
+    fn samples(&self) -> &[f32] {
+        self.player.as_ref().map_or(&[], |player| &player.samples)
+    }
+}
+
 thread_local! {
     static STATE: RefCell<State> = RefCell::default();
 }
@@ -97,39 +109,23 @@ pub extern "C" fn asymq_text_len() -> usize {
 /// Where the frames of the latest advance are.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_frames() -> *const u16 {
-    with(|state| {
-        let player = state.player.as_ref();
-        player.map_or(std::ptr::null(), |player| player.frames.as_ptr())
-    })
+    with(|state| state.frames().as_ptr())
 }
 
 /// How many numbers they have.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_frames_len() -> usize {
-    with(|state| {
-        state
-            .player
-            .as_ref()
-            .map_or(0, |player| player.frames.len())
-    })
+    with(|state| state.frames().len())
 }
 
 /// Where the samples of the latest advance are.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_samples() -> *const f32 {
-    with(|state| {
-        let player = state.player.as_ref();
-        player.map_or(std::ptr::null(), |player| player.samples.as_ptr())
-    })
+    with(|state| state.samples().as_ptr())
 }
 
 /// How many numbers they have.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_samples_len() -> usize {
-    with(|state| {
-        state
-            .player
-            .as_ref()
-            .map_or(0, |player| player.samples.len())
-    })
+    with(|state| state.samples().len())
 }
