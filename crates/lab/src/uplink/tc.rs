@@ -1,5 +1,6 @@
 //! `tc`'s words, and its answers.
 
+use asymq_core::catalog::{Catalog as _, Standard};
 use asymq_core::overhead::Overhead;
 use asymq_scenario::Scenario;
 use serde_json::Value;
@@ -42,11 +43,12 @@ pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Ve
             ];
             // Like docsis.
             let link_word = |word: &&str| word.parse::<Overhead>().is_ok();
-            let is_given = |name: &str| match name {
-                "overhead" => has(name) || given.iter().any(link_word),
-                name => has(name),
+            let is_needed = |name: &str| match name {
+                "down" => !has(name) && given.iter().any(|word| needs_down(word)),
+                "overhead" => !has(name) && !given.iter().any(link_word),
+                name => !has(name),
             };
-            let absent = usual.iter().filter(|(name, _)| !is_given(name));
+            let absent = usual.iter().filter(|(name, _)| is_needed(name));
             let absent = absent.flat_map(|(name, value)| [*name, value]);
             let words: Vec<&str> = given.iter().copied().chain(absent).collect();
             vec![add("root", &words)]
@@ -77,6 +79,22 @@ pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Ve
             ]
         }
     }
+}
+
+/// Whether a word of `tc qdisc add` names a discipline or a part that computes with the downlink's rate:
+/// who does not is not told it, as in the simulator.
+fn needs_down(word: &str) -> bool {
+    let entries = Standard.entries();
+    let needs = |name: &str| {
+        entries
+            .iter()
+            .any(|entry| entry.name == name && entry.needs_reverse)
+    };
+    let itself = entries.iter().filter(|entry| entry.name == word);
+    needs(word)
+        || itself
+            .flat_map(|entry| entry.brings)
+            .any(|(_, part)| needs(part))
 }
 
 /// Runs one of those commands in the calling thread's namespace; what tc says if it refuses.
@@ -141,7 +159,12 @@ mod tests {
             ),
             (
                 "asymq sad up 2mbit buffer 64kb",
-                "asymq sad up 2mbit buffer 64kb down 10mbit overhead 0",
+                "asymq sad up 2mbit buffer 64kb overhead 0",
+            ),
+            ("asymq", "asymq up 1mbit buffer 49p overhead 0"),
+            (
+                "asymq data-queue isolated controller aq",
+                "asymq data-queue isolated controller aq up 1mbit down 10mbit buffer 49p overhead 0",
             ),
             (
                 "asymq aq docsis",
