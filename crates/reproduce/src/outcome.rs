@@ -6,9 +6,9 @@ use crate::expression::{Answer, Comparison, Condition, Expression, Sample};
 use crate::metrics::{self, Metrics};
 use crate::plan;
 use crate::prose::{self, Part};
-use crate::statistics::{Estimate, LOOKS, SHOWN};
+use crate::statistics::{Estimate, LOOKS, SHOWN, runs_needed};
 use crate::store::{Course, Results};
-use crate::verdict::{Check, Finding, Verdict};
+use crate::verdict::{Check, Finding, Undecided, Verdict};
 use std::collections::BTreeMap;
 
 /// The confidence in a verdict: that of all intervals of a claim together, over all looks at them.
@@ -277,7 +277,14 @@ impl Outcome {
                 .and_then(|(_, _, c)| c.difference.runs.as_ref())
                 .map_or(0, Vec::len),
             undecided: undecided
-                .flat_map(|(_, _, comparison)| self.scenarios(condition, comparison))
+                .map(|(_, difference, comparison)| {
+                    let runs = comparison.difference.runs.as_deref().unwrap_or_default();
+                    let distance = comparison.accepted.margin(difference.mean).abs();
+                    Undecided {
+                        scenarios: self.scenarios(condition, comparison),
+                        needs: runs_needed(runs, distance, difference.half_width),
+                    }
+                })
                 .collect(),
         }
     }

@@ -21,19 +21,22 @@ pub fn decide(
     loop {
         let results = run(&extended)?;
         let outcomes = judge(&extended, &results)?;
-        if look >= looks.min(LOOKS) || !extend(experiments, &mut extended, &outcomes, 1 << look) {
+        let further = looks.min(LOOKS).saturating_sub(look);
+        if further == 0 || !extend(experiments, &mut extended, &outcomes, look, further) {
             return Ok((outcomes, results));
         }
         look += 1;
     }
 }
 
-/// Gives the scenarios of open claims `factor` times their first seeds; whether there are any.
+/// Doubles the seeds of the scenarios of open claims for the `look`th time; whether there are any. What the `further`
+/// looks are not likely to decide stays as it is.
 fn extend(
     first: &[Experiment],
     extended: &mut [Experiment],
     outcomes: &[Outcome],
-    factor: u32,
+    look: u32,
+    further: u32,
 ) -> bool {
     let mut any = false;
     for ((first, experiment), outcome) in first.iter().zip(extended).zip(outcomes) {
@@ -41,11 +44,13 @@ fn extend(
         let open: BTreeSet<(usize, usize)> = findings
             .iter()
             .flat_map(|finding| finding.open())
-            .flat_map(|check| check.undecided.iter().copied())
+            .flat_map(|check| &check.undecided)
+            .filter(|comparison| comparison.needs <= f64::from(1 << further))
+            .flat_map(|comparison| comparison.scenarios.iter().copied())
             .collect();
         for (series, point) in open {
             let runs = first.series[series].scenarios[point].runs;
-            experiment.series[series].scenarios[point].runs = runs.saturating_mul(factor);
+            experiment.series[series].scenarios[point].runs = runs.saturating_mul(1 << look);
             any = true;
         }
     }

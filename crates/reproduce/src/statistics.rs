@@ -9,6 +9,20 @@ pub const LOOKS: u32 = 4;
 /// The confidence of the intervals that tables and charts show.
 pub const SHOWN: f64 = 0.95;
 
+/// Fewer runs do not tell how many a decision needs.
+const ENOUGH_TO_TELL: usize = 20;
+
+/// How many times these runs it takes for an interval of `half_width` to leave the end of a range that is `distance`
+/// away from their mean, in at least one case of ten; 0 where the runs are too few to tell.
+pub(crate) fn runs_needed(values: &[f64], distance: f64, half_width: f64) -> f64 {
+    if values.len() < ENOUGH_TO_TELL {
+        return 0.0;
+    }
+    // The mean of twice the runs moves by half as much as that of further ones differs.
+    let drift = Estimate::around(0.0, values, 0.8).half_width / 2.0;
+    (half_width / (distance + drift)).powi(2)
+}
+
 /// A mean over runs with the half-width of its confidence interval, 95 % unless said.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
@@ -68,6 +82,16 @@ mod tests {
         let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert_eq!(estimate.mean, 3.0);
         assert!((estimate.half_width - 2.776 * (2.5f64 / 5.0).sqrt()).abs() < 1e-3);
+    }
+
+    #[test]
+    fn what_lies_on_the_end_of_its_range_needs_more_runs_than_what_lies_beside_it() {
+        let values: Vec<f64> = (0..20).map(f64::from).collect();
+        let half_width = Estimate::around(9.5, &values, 0.99).half_width;
+        let needed = |distance| runs_needed(&values, distance, half_width);
+        assert!(needed(0.0) > 16.0, "{}", needed(0.0));
+        assert!(needed(0.8 * half_width) < 2.0);
+        assert_eq!(runs_needed(&values[..19], 0.0, half_width), 0.0);
     }
 
     #[test]

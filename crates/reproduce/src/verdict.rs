@@ -125,8 +125,17 @@ pub struct Check<'a> {
     pub at: Option<String>,
     /// Number of seeds of the comparison.
     pub seeds: usize,
-    /// The scenarios of comparisons that are open, by series and point.
-    pub(crate) undecided: Vec<(usize, usize)>,
+    /// The comparisons that are open.
+    pub(crate) undecided: Vec<Undecided>,
+}
+
+/// A comparison that is open.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Undecided {
+    /// The scenarios that take part, by series and point.
+    pub(crate) scenarios: Vec<(usize, usize)>,
+    /// How many times the runs would decide it.
+    pub(crate) needs: f64,
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use asymq_reproduce::experiment::{self, Evidence, Experiment};
 use asymq_reproduce::folder::{self, Plan, Tables};
-use asymq_reproduce::outcome;
+use asymq_reproduce::outcome::{self, Outcome};
 use asymq_reproduce::plan::{self, Extent, Shard};
 use asymq_reproduce::report::{self, About};
 use asymq_reproduce::runner;
@@ -214,38 +214,46 @@ fn a_check_fails_only_for_claims_that_held_and_fail_beyond_doubt() {
     );
 }
 
+/// The sweep's first scenario with `runs` runs and a claim that its downlink carries more than `than`, after up to
+/// `looks` looks.
+fn decided(runs: u32, than: f64, looks: u32, folder: &Path) -> Outcome {
+    let claim = format!("droptail:down@1mbit > {than}");
+    let text = SMALL.replace("aq:down = 30 within 0.1", &claim);
+    let text = text.replace("runs = 3", &format!("runs = {runs}"));
+    let experiment = experiment::read_text("own/small", Path::new("small.toml"), &text).unwrap();
+    let run = |experiments: &[Experiment]| {
+        let jobs = plan::jobs(experiments);
+        Ok(runner::run(&jobs, folder, 2, &quietly)?)
+    };
+    let (mut outcomes, _) = seeds::decide(&[experiment], looks, run).unwrap();
+    outcomes.remove(0)
+}
+
 #[test]
 fn only_what_is_undecided_gets_further_seeds() {
     let folder = tempfile::tempdir().unwrap();
-    let mean = {
-        let experiment = small();
-        let results = runner::run(&plan::jobs(&[experiment]), folder.path(), 2, &quietly).unwrap();
-        let outcomes = outcome::judge(&[small()], &results).unwrap();
-        outcomes[0].estimate(0, 0, 0).unwrap().mean
-    };
-    // A claim about the mean itself is open: no number of seeds separates it from its value.
-    let text = SMALL.replace(
-        "aq:down = 30 within 0.1",
-        &format!("droptail:down@1mbit > {mean}"),
+    let first = decided(3, 0.0, 1, folder.path());
+    let mean = first.estimate(0, 0, 0).unwrap().mean;
+    // A claim about the mean itself is open.
+    let outcome = decided(3, mean, 2, folder.path());
+    assert_eq!(outcome.runs_at(0, 0), 6, "the scenario in question");
+    let others = [(0, 1), (1, 0), (1, 1)];
+    assert_eq!(
+        others.map(|(series, point)| outcome.runs_at(series, point)),
+        [3; 3]
     );
-    assert_ne!(text, SMALL);
-    let experiment = experiment::read_text("own/small", Path::new("small.toml"), &text).unwrap();
-    let decide = || {
-        let run = |experiments: &[Experiment]| {
-            let jobs = plan::jobs(experiments);
-            Ok(runner::run(&jobs, folder.path(), 2, &quietly)?)
-        };
-        seeds::decide(std::slice::from_ref(&experiment), 2, run)
-            .unwrap()
-            .0
-    };
-    let outcomes = decide();
-    let runs = |series, point| outcomes[0].runs_at(series, point);
-    assert!(runs(0, 0) > 3, "the scenario in question");
-    assert_eq!((runs(0, 1), runs(1, 0), runs(1, 1)), (3, 3, 3));
     // Results of further seeds that lie in the folder do not change what is decided.
-    let again = decide();
-    assert_eq!(again[0].runs_at(0, 0), runs(0, 0));
+    assert_eq!(decided(3, mean, 2, folder.path()).runs_at(0, 0), 6);
+}
+
+#[test]
+fn what_further_seeds_are_not_likely_to_decide_gets_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = decided(20, 0.0, 1, folder.path());
+    let mean = first.estimate(0, 0, 0).unwrap().mean;
+    // Ten runs are too few to tell; twenty have the claim's value as their mean.
+    let outcome = decided(10, mean, 4, folder.path());
+    assert_eq!(outcome.runs_at(0, 0), 20);
 }
 
 #[test]
