@@ -52,7 +52,7 @@ const BULK_LIMIT: Parameter = Parameter {
     name: "bulk-limit",
     help: "Time that packets of long-lived flows may wait at the link's rate",
     kind: Kind::Time,
-    default: Default::Text("200ms"),
+    default: Default::Text("250ms"),
 };
 
 const FLOW_LIMIT: Parameter = Parameter {
