@@ -6,7 +6,7 @@ use crate::expression::{Answer, Expression, Relation};
 use crate::outcome::{Outcome, number};
 use crate::statistics::Estimate;
 use crate::verdict::{Check, Finding, Verdict};
-use maud::{Markup, html};
+use horrorshow::{RenderOnce, owned_html};
 
 /// A claim with the values that decided, and why it is not reproduced.
 pub(super) fn claim(
@@ -14,28 +14,32 @@ pub(super) fn claim(
     finding: &Finding<'_>,
     extent: Extent,
     preview: bool,
-) -> Markup {
+) -> impl RenderOnce {
+    let reason = match finding.verdict {
+        Verdict::Reproduced => String::new(),
+        _ => reason(finding, preview),
+    };
+    let changed = match extent {
+        Extent::Whole => finding.claim.changed.as_ref(),
+        Extent::Deciding => None,
+    };
     let shown: Vec<&Check<'_>> = match extent {
         Extent::Whole => finding.checks.iter().collect(),
         Extent::Deciding => deciding(finding),
     };
-    html! {
-        li class=(format!("claim {}", shown_for(finding.verdict))) {
-            div.says {
-                @if extent == Extent::Deciding {
-                    a.place href=(format!("#{}", outcome.experiment.name)) { (outcome.experiment.place()) } " "
+    owned_html! {
+        li(class=format_args!("claim {}", shown_for(finding.verdict))) {
+            div(class="says") {
+                @ if extent == Extent::Deciding {
+                    a(class="place", href=format_args!("#{}", outcome.experiment.name)) : outcome.experiment.place();
+                    : " ";
                 }
-                (finding.claim.says)
-                @if finding.verdict != Verdict::Reproduced {
-                    @let reason = reason(finding, preview);
-                    @if !reason.is_empty() { span.because { (reason) } }
-                }
-                @if let (Extent::Whole, Some(changed)) = (extent, &finding.claim.changed) {
-                    span.because { "Changed: " (changed) }
-                }
+                : &finding.claim.says;
+                @ if !reason.is_empty() { span(class="because") : reason; }
+                @ if let Some(changed) = changed { span(class="because") : format_args!("Changed: {changed}"); }
             }
-            div.checks { @for check in shown { (condition(outcome, check, extent)) } }
-            div.badge { (badge(finding.verdict)) }
+            div(class="checks") { @ for check in shown { : condition(outcome, check, extent); } }
+            div(class="badge") : badge(finding.verdict);
         }
     }
 }
@@ -59,65 +63,83 @@ fn deciding<'a>(finding: &'a Finding<'a>) -> Vec<&'a Check<'a>> {
     }
 }
 
-fn condition(outcome: &Outcome, check: &Check<'_>, extent: Extent) -> Markup {
+fn condition(outcome: &Outcome, check: &Check<'_>, extent: Extent) -> impl RenderOnce {
     let (sign, class) = match check.answer {
         Answer::Yes => ("✓", "holds"),
         Answer::No => ("✗", "fails"),
         Answer::Open => ("?", "undecided"),
     };
-    html! {
-        div.check {
-            @if extent == Extent::Whole {
-                div { code { (check.condition) } @if check.shape { span.faint { " (shape)" } } }
+    let sides = check.found.zip(check.expected);
+    owned_html! {
+        div(class="check") {
+            @ if extent == Extent::Whole {
+                div { code : check.condition.to_string(); @ if check.shape { span(class="faint") : " (shape)"; } }
             }
-            (strip(check))
-            div.numbers { span class=(class) { (sign) } " " (numbers(outcome, check)) }
+            @ if let Some((found, expected)) = sides {
+                : strip(check, found, expected);
+            }
+            div(class="numbers") {
+                span(class=class) : sign; : " ";
+                @ if let Some((found, expected)) = sides {
+                    : numbers(outcome, check, found, expected);
+                } else {
+                    : "no value";
+                }
+            }
         }
     }
 }
 
 /// `AQ 0.965 ± 0.027 > DropTail 0.841 ± 0.010 at 10mbit`.
-fn numbers(outcome: &Outcome, check: &Check<'_>) -> Markup {
+fn numbers(
+    outcome: &Outcome,
+    check: &Check<'_>,
+    found: Estimate,
+    expected: Estimate,
+) -> impl RenderOnce {
     let condition = check.condition;
     let left = name(outcome, &condition.subject);
     let right = condition.object.as_ref().and_then(|o| name(outcome, o));
-    let (Some(found), Some(expected)) = (check.found, check.expected) else {
-        return html! { "no value" };
-    };
     let not = match check.answer {
         Answer::Yes => "",
         Answer::No => "not ",
         Answer::Open => "not surely ",
     };
-    html! {
-        @match condition.relation {
-            Relation::Above | Relation::Below => {
-                (value(left, found)) " " span.wanted {
-                    (not) (if condition.relation == Relation::Above { "> " } else { "< " })
-                }
-                (value(right, expected))
-                @if condition.within() > 0.0 { span.faint { " (" (number(condition.within())) " short of it accepted)" } }
-            }
-            Relation::Equal => {
-                (value(left, found)) " " span.wanted { (not) "= " }
-                (value(right, expected)) span.faint { " ± " (number(condition.within())) " accepted" }
-            }
-            Relation::Rising | Relation::Falling => {
-                (value(left, expected)) " to " (value(None, found)) " "
-                span.wanted { (not) (if condition.relation == Relation::Rising { "rising" } else { "falling" }) }
-            }
+    let relation = match condition.relation {
+        Relation::Above => "> ",
+        Relation::Below => "< ",
+        Relation::Equal => "= ",
+        Relation::Rising => "rising",
+        Relation::Falling => "falling",
+    };
+    let wanted = owned_html! { span(class="wanted") : format_args!("{not}{relation}"); };
+    let within = number(condition.within());
+    let accepted = match condition.relation {
+        Relation::Equal => format!(" ± {within} accepted"),
+        Relation::Above | Relation::Below if condition.within() > 0.0 => {
+            format!(" ({within} short of it accepted)")
         }
-        @if let Some(at) = &check.at { span.faint { " at " (at) } }
-        @if let Some(difference) = check.difference.filter(|_| expected.half_width > 0.0) {
-            span.faint { ", difference " (with_interval(difference)) }
+        _ => String::new(),
+    };
+    let difference = check.difference.filter(|_| expected.half_width > 0.0);
+    owned_html! {
+        @ if matches!(condition.relation, Relation::Rising | Relation::Falling) {
+            : value(left, expected); : " to "; : value(None, found); : " "; : wanted;
+        } else {
+            : value(left, found); : " "; : wanted; : value(right, expected);
+            @ if !accepted.is_empty() { span(class="faint") : accepted; }
+        }
+        @ if let Some(at) = &check.at { span(class="faint") : format_args!(" at {at}"); }
+        @ if let Some(difference) = difference {
+            span(class="faint") : format_args!(", difference {}", with_interval(difference));
         }
     }
 }
 
-fn value(name: Option<&str>, estimate: Estimate) -> Markup {
-    html! {
-        @if let Some(name) = name { (name) " " }
-        span.value { (with_interval(estimate)) }
+fn value(name: Option<&str>, estimate: Estimate) -> impl RenderOnce {
+    owned_html! {
+        @ if let Some(name) = name { : name; : " "; }
+        span(class="value") : with_interval(estimate);
     }
 }
 
@@ -140,11 +162,8 @@ pub(super) fn with_interval(estimate: Estimate) -> String {
 
 /// Both sides on one axis: the accepted range as a band, the left side as a dot and the right side as
 /// a ring with their intervals, or as a diamond if it is a number of the claim.
-fn strip(check: &Check<'_>) -> Markup {
+fn strip(check: &Check<'_>, found: Estimate, expected: Estimate) -> impl RenderOnce {
     const WIDTH: f64 = 200.0;
-    let (Some(found), Some(expected)) = (check.found, check.expected) else {
-        return html! {};
-    };
     let accepted = check
         .accepted
         .map(|range| (expected.mean + range.low, expected.mean + range.high));
@@ -161,7 +180,7 @@ fn strip(check: &Check<'_>) -> Markup {
     let least = ends.clone().fold(f64::INFINITY, f64::min);
     let most = ends.fold(f64::NEG_INFINITY, f64::max);
     let span = if most > least { most - least } else { 1.0 };
-    let x = |value: f64| {
+    let x = move |value: f64| {
         let share = (value - least) / span * 0.8 + 0.1;
         (share.clamp(0.0, 1.0) * WIDTH * 10.0).round() / 10.0
     };
@@ -170,21 +189,22 @@ fn strip(check: &Check<'_>) -> Markup {
         Answer::No => "found fails",
         Answer::Open => "found undecided",
     };
-    html! {
-        svg.strip viewBox="0 0 200 20" width="200" height="20" aria-hidden="true" {
-            rect.accepted x=(x(low)) y="1" width=(x(high) - x(low)) height="18" {}
-            path.axis d="M0 10 H200" {}
-            @if expected.half_width > 0.0 {
-                path.other d=(format!("M{} 14 H{}", x(expected.low()), x(expected.high()))) {}
-                circle.other cx=(x(expected.mean)) cy="14" r="3.5" {}
-            } @else {
-                @let at = x(expected.mean);
-                path.other d=(format!("M{at} 4 L{} 10 L{at} 16 L{} 10 Z", at + 5.0, at - 5.0)) {}
-            }
-            g class=(class) {
-                @let y = if expected.half_width > 0.0 { 6 } else { 10 };
-                path d=(format!("M{} {y} H{}", x(found.low()), x(found.high()))) {}
-                circle cx=(x(found.mean)) cy=(y) r="3.5" {}
+    let has_interval = expected.half_width > 0.0;
+    let at = x(expected.mean);
+    let other = match has_interval {
+        true => format!("M{} 14 H{}", x(expected.low()), x(expected.high())),
+        false => format!("M{at} 4 L{} 10 L{at} 16 L{} 10 Z", at + 5.0, at - 5.0),
+    };
+    let y = if has_interval { 6 } else { 10 };
+    owned_html! {
+        svg(class="strip", viewBox="0 0 200 20", width="200", height="20", aria-hidden="true") {
+            rect(class="accepted", x=x(low), y="1", width=x(high) - x(low), height="18") {}
+            path(class="axis", d="M0 10 H200") {}
+            path(class="other", d=other) {}
+            @ if has_interval { circle(class="other", cx=at, cy="14", r="3.5") {} }
+            g(class=class) {
+                path(d=format_args!("M{} {y} H{}", x(found.low()), x(found.high()))) {}
+                circle(cx=x(found.mean), cy=y, r="3.5") {}
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::verdict::{badge, class, counts, sign};
 use crate::outcome::Outcome;
 use crate::verdict::{Finding, Verdict};
-use maud::{Markup, html};
+use horrorshow::{RenderOnce, owned_html};
 
 /// An outcome with what was found of its claims.
 pub(super) type Found<'a> = (&'a Outcome, Vec<Finding<'a>>);
@@ -27,57 +27,62 @@ pub(super) fn shown_for(verdict: Verdict) -> String {
 }
 
 /// The number of claims of each verdict, with a button that shows these only.
-pub(super) fn filter(findings: &[Found<'_>]) -> Markup {
+pub(super) fn filter(findings: &[Found<'_>]) -> impl RenderOnce {
     let all = findings.iter().flat_map(|(_, findings)| findings);
     let counts = counts(all.clone());
-    html! {
-        fieldset.filter {
-            legend { "Claims by verdict: choose which to show" }
-            div.choices {
-                label.choice {
-                    input type="radio" name="show" id="show-all" checked;
-                    b { (all.count()) } span.verdict { "all" }
+    owned_html! {
+        fieldset(class="filter") {
+            legend : "Claims by verdict: choose which to show";
+            div(class="choices") {
+                label(class="choice") {
+                    input(type="radio", name="show", id="show-all", checked);
+                    b : all.count(); span(class="verdict") : "all";
                 }
-                @for (verdict, count) in &counts {
-                    label.choice {
-                        input type="radio" name="show" id=(format!("show-{}", class(*verdict)));
-                        b { (count) } (badge(*verdict))
+                @ for &(verdict, count) in &counts {
+                    label(class="choice") {
+                        input(type="radio", name="show", id=format_args!("show-{}", class(verdict)));
+                        b : count; : badge(verdict);
                     }
                 }
             }
         }
-        div.bar aria-hidden="true" {
-            @for (verdict, count) in &counts {
-                div class=(class(*verdict)) style=(format!("flex:{count}")) {}
+        div(class="bar", aria-hidden="true") {
+            @ for &(verdict, count) in &counts {
+                div(class=class(verdict), style=format_args!("flex:{count}")) {}
             }
         }
     }
 }
 
 /// Links to every figure and table, with the verdicts of its claims.
-pub(super) fn contents(findings: &[Found<'_>]) -> Markup {
-    let outcomes = || findings.iter().map(|(outcome, _)| *outcome);
-    html! {
-        nav #contents aria-label="Contents" {
-            @for (paper, name, _) in groups(outcomes()) {
-                div.group {
-                    a.name href=(format!("#{paper}")) { (name) }
-                    ul.entries {
-                        @for (outcome, findings) in findings.iter().filter(|(o, _)| o.experiment.paper() == paper) {
-                            li.entry {
-                                a href=(format!("#{}", outcome.experiment.name)) { (outcome.experiment.place()) }
-                                @for (verdict, count) in counts(findings.iter()) {
-                                    " " span class=(format!("dots {} {}", class(verdict), shown_for(verdict)))
-                                        title=(format!("{count} {verdict}")) {
-                                        span aria-hidden="true" { (sign(verdict).repeat(count)) }
-                                        span.unseen { ", " (count) " " (verdict) }
-                                    }
-                                }
+pub(super) fn contents(findings: &[Found<'_>]) -> impl RenderOnce {
+    let outcomes = findings.iter().map(|(outcome, _)| *outcome);
+    owned_html! {
+        nav(id="contents", aria-label="Contents") {
+            @ for (paper, name, _) in groups(outcomes) {
+                div(class="group") {
+                    a(class="name", href=format_args!("#{paper}")) : name;
+                    ul(class="entries") {
+                        @ for (outcome, findings) in of_paper(findings, paper) {
+                            li(class="entry") {
+                                a(href=format_args!("#{}", outcome.experiment.name)) : outcome.experiment.place();
+                                @ for (verdict, count) in counts(findings.iter()) { : " "; : dots(verdict, count); }
                             }
                         }
                     }
                 }
             }
+        }
+    }
+}
+
+/// A sign for each claim of a verdict.
+fn dots(verdict: Verdict, count: usize) -> impl RenderOnce {
+    let classes = format!("dots {} {}", class(verdict), shown_for(verdict));
+    owned_html! {
+        span(class=classes, title=format_args!("{count} {verdict}")) {
+            span(aria-hidden="true") : sign(verdict).repeat(count);
+            span(class="unseen") : format_args!(", {count} {verdict}");
         }
     }
 }

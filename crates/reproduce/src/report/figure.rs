@@ -7,7 +7,7 @@ use crate::outcome::{Outcome, number};
 use crate::statistics::Estimate;
 use crate::store::Course;
 use asymq_charts::{Axis, Colour, MUTED, SERIES};
-use maud::{Markup, PreEscaped, html};
+use horrorshow::{Raw, RenderOnce, owned_html};
 
 /// The most moments of a course that a panel shows: about one per pixel.
 const MOMENTS: usize = 350;
@@ -16,10 +16,10 @@ const MOMENTS: usize = 350;
 ///
 /// # Errors
 /// It cannot be drawn.
-pub(super) fn figure(
-    outcome: &Outcome,
-    chart: &Chart,
-) -> Result<Markup, Box<dyn std::error::Error>> {
+pub(super) fn figure<'a>(
+    outcome: &'a Outcome,
+    chart: &'a Chart,
+) -> Result<impl RenderOnce, Box<dyn std::error::Error>> {
     let figure = Figure { outcome, chart };
     let mut panels = Vec::new();
     for row in 0..figure.rows() {
@@ -27,10 +27,10 @@ pub(super) fn figure(
             panels.push(figure.panel(row, panel)?);
         }
     }
-    Ok(html! {
+    Ok(owned_html! {
         figure {
-            (figure.legend())
-            div.panels { @for panel in panels { (panel) } }
+            : figure.legend();
+            div(class="panels") { @ for panel in panels { : panel; } }
         }
     })
 }
@@ -56,13 +56,14 @@ pub(super) fn published(experiment: &Experiment) -> &'static str {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Figure<'a> {
     outcome: &'a Outcome,
     chart: &'a Chart,
 }
 
-impl Figure<'_> {
-    fn experiment(&self) -> &Experiment {
+impl<'a> Figure<'a> {
+    fn experiment(&self) -> &'a Experiment {
         &self.outcome.experiment
     }
 
@@ -78,7 +79,7 @@ impl Figure<'_> {
         }
     }
 
-    fn legend(&self) -> Markup {
+    fn legend(self) -> impl RenderOnce {
         let curves: Vec<Curve> = (0..self.rows())
             .flat_map(|row| self.chart.panels.iter().map(move |panel| (row, panel)))
             .flat_map(|(row, panel)| self.curves(row, panel))
@@ -89,27 +90,33 @@ impl Figure<'_> {
                 .any(|c| c.marks.iter().any(|(.., m)| *m == mark))
         };
         let is_published = marked(Mark::Paper) || curves.iter().any(|c| c.level.is_some());
-        html! {
-            ul.legend {
-                @if !self.by_series() {
-                    @for &index in &self.chart.series {
-                        @let series = &self.experiment().series[index];
-                        li { (line_sample(colour(self.experiment(), index), series.variant)) (series.title) }
+        let has_ns2 = marked(Mark::Ns2);
+        let lines: &[usize] = match self.by_series() {
+            true => &[],
+            false => &self.chart.series,
+        };
+        let experiment = self.experiment();
+        owned_html! {
+            ul(class="legend") {
+                @ for &index in lines {
+                    li {
+                        : line_sample(colour(experiment, index), experiment.series[index].variant);
+                        : &experiment.series[index].title;
                     }
                 }
-                @if is_published {
-                    li { (mark_sample("M12 1 L17 6 L12 11 L7 6 Z")) (published(self.experiment())) }
+                @ if is_published {
+                    li { : mark_sample("M12 1 L17 6 L12 11 L7 6 Z"); : published(experiment); }
                 }
-                @if marked(Mark::Ns2) { li { (mark_sample("M8 2 L16 10 M8 10 L16 2")) "ns-2.35" } }
+                @ if has_ns2 { li { : mark_sample("M8 2 L16 10 M8 10 L16 2"); : "ns-2.35"; } }
             }
         }
     }
 
     fn panel(
-        &self,
+        self,
         row: usize,
-        shown: &experiment::Panel,
-    ) -> Result<Markup, Box<dyn std::error::Error>> {
+        shown: &'a experiment::Panel,
+    ) -> Result<impl RenderOnce, Box<dyn std::error::Error>> {
         let title = match self.by_series() {
             true => {
                 let series = &self.experiment().series[self.chart.series[row]];
@@ -125,11 +132,14 @@ impl Figure<'_> {
             curves: self.curves(row, shown),
         };
         let svg = panel.svg(&self.alt(&title, row, shown))?;
-        Ok(html! {
-            div.panel {
-                p.title { b { (title) } @if !shown.y_label.is_empty() { " " span.faint { (shown.y_label) } } }
-                (PreEscaped(svg))
-                p.axis { (self.x_label()) }
+        Ok(owned_html! {
+            div(class="panel") {
+                p(class="title") {
+                    b : title;
+                    @ if !shown.y_label.is_empty() { : " "; span(class="faint") : &shown.y_label; }
+                }
+                : Raw(svg);
+                p(class="axis") : self.x_label();
             }
         })
     }
@@ -341,19 +351,19 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     )
 }
 
-fn line_sample(colour: &Colour, dashed: bool) -> Markup {
+fn line_sample(colour: &Colour, dashed: bool) -> impl RenderOnce {
     let dashes = dashed.then_some("5 4");
-    html! {
-        svg.sample viewBox="0 0 24 12" width="24" height="12" aria-hidden="true" {
-            path d="M1 6 L23 6" stroke=(colour.hex()) stroke-width="2.5" stroke-dasharray=[dashes] {}
+    owned_html! {
+        svg(class="sample", viewBox="0 0 24 12", width="24", height="12", aria-hidden="true") {
+            path(d="M1 6 L23 6", stroke=colour.hex(), stroke-width="2.5", stroke-dasharray ?= dashes) {}
         }
     }
 }
 
-fn mark_sample(path: &str) -> Markup {
-    html! {
-        svg.sample viewBox="0 0 24 12" width="24" height="12" aria-hidden="true" {
-            path d=(path) stroke=(MUTED.hex()) stroke-width="1.8" fill="none" {}
+fn mark_sample(path: &str) -> impl RenderOnce {
+    owned_html! {
+        svg(class="sample", viewBox="0 0 24 12", width="24", height="12", aria-hidden="true") {
+            path(d=path, stroke=MUTED.hex(), stroke-width="1.8", fill="none") {}
         }
     }
 }

@@ -3,10 +3,10 @@
 use super::check::{Extent, claim};
 use super::contents::{Found, contents, filter, filter_rules, groups, of_paper};
 use super::section::section;
-use super::verdict::meaning;
+use super::verdict::{badge, counts, meaning};
 use crate::outcome::Outcome;
-use crate::verdict::Verdict;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use horrorshow::helper::doctype;
+use horrorshow::{Raw, RenderOnce, Template, html, owned_html};
 
 /// How the runs were made, for the introduction.
 #[derive(Clone, Debug)]
@@ -39,14 +39,14 @@ pub fn page(outcomes: &[Outcome], about: &About, files: &[String]) -> anyhow::Re
         for (outcome, findings) in of_paper(&findings, paper) {
             parts.push(section(outcome, findings, about.quick)?);
         }
-        sections.push(html! {
-            @if own {
-                @for part in parts { (part) }
-            } @else {
-                section.group #(paper) aria-label=(name) {
-                    h2 { (name) }
-                    p.faint { (authors) }
-                    @for part in parts { (part) }
+        sections.push(owned_html! {
+            @ if own {
+                @ for part in parts { : part; }
+            } else {
+                section(class="group", id=paper, aria-label=name) {
+                    h2 : name;
+                    p(class="faint") : authors;
+                    @ for part in parts { : part; }
                 }
             }
         });
@@ -59,107 +59,109 @@ pub fn page(outcomes: &[Outcome], about: &About, files: &[String]) -> anyhow::Re
         asymq_charts::dark_rules()
     );
     let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
+        : doctype::HTML;
+        html(lang="en") {
             head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) }
-                style { (PreEscaped(style)) }
+                meta(charset="utf-8");
+                meta(name="viewport", content="width=device-width, initial-scale=1");
+                meta(name="color-scheme", content="light dark");
+                title : title;
+                style : Raw(style);
             }
             body {
-                @if !own { a.skip href="#contents" { "Contents" } }
+                @ if !own { a(class="skip", href="#contents") : "Contents"; }
                 main {
-                    h1 { (title) }
-                    (introduction(outcomes, about, has_claims))
-                    @if has_claims {
-                        (filter(&findings))
-                        (meanings(&findings))
+                    h1 : title;
+                    : introduction(outcomes, about, has_claims);
+                    @ if has_claims {
+                        : filter(&findings);
+                        : meanings(&findings);
                     }
-                    (data(files))
-                    @if !own {
-                        (contents(&findings))
-                        (overview(&findings, about.quick))
+                    : data(files);
+                    @ if !own {
+                        : contents(&findings);
+                        : overview(&findings, about.quick);
                     }
-                    @for section in sections { (section) }
+                    @ for section in sections { : section; }
                 }
             }
         }
     };
-    Ok(markup.into_string())
+    Ok(markup.into_string()?)
 }
 
-fn introduction(outcomes: &[Outcome], about: &About, has_claims: bool) -> Markup {
+fn introduction(outcomes: &[Outcome], about: &About, has_claims: bool) -> impl RenderOnce {
     let simulated = || outcomes.iter().filter(|o| !o.experiment.is_arithmetic());
     let least = simulated().map(Outcome::runs).min();
-    html! {
-        p.faint {
-            "asymq " (about.version) ". "
-            @match least {
-                Some(1) => "Every number comes from one run or more. ",
-                Some(least) => {
-                    "Every number is the mean over at least " (least) " seeded runs with its 95 % confidence "
-                    "interval (Student’s t). "
-                }
-                None => "Every number follows from the settings alone. ",
+    let origin = match least {
+        Some(1) => "Every number comes from one run or more. ".to_owned(),
+        Some(least) => format!(
+            "Every number is the mean over at least {least} seeded runs with its 95 % confidence \
+             interval (Student’s t). "
+        ),
+        None => "Every number follows from the settings alone. ".to_owned(),
+    };
+    owned_html! {
+        p(class="faint") {
+            : format_args!("asymq {}. ", about.version);
+            : origin;
+            @ if has_claims {
+                : "A verdict comes from intervals, 95 % for all comparisons of a claim together, and from the \
+                   tolerances in the experiment’s file. ";
             }
-            @if has_claims {
-                "A verdict comes from intervals, 95 % for all comparisons of a claim together, and from the tolerances "
-                "in the experiment’s file. "
+            @ if about.quick {
+                : "This is a "; b : "preview"; : ": fewer seeds, shorter runs, fewer points, and no reasons, which \
+                   were written for the whole runs. ";
             }
-            @if about.quick {
-                "This is a " b { "preview" } ": fewer seeds, shorter runs, fewer points, and no reasons, which "
-                "were written for the whole runs. "
-            }
-            @if let Some(ns2) = &about.ns2 { (ns2) }
+            : &about.ns2;
         }
     }
 }
 
 /// What the verdicts mean, and how to read the strip beside a claim.
-fn meanings(findings: &[Found<'_>]) -> Markup {
+fn meanings(findings: &[Found<'_>]) -> impl RenderOnce {
     let all = findings.iter().flat_map(|(_, findings)| findings);
-    let has = |verdict| all.clone().any(|finding| finding.verdict == verdict);
-    html! {
-        details.meanings {
-            summary { "What the verdicts and the strips mean" }
+    let shown = counts(all).into_iter().map(|(verdict, _)| verdict);
+    owned_html! {
+        details(class="meanings") {
+            summary : "What the verdicts and the strips mean";
             dl {
-                @for verdict in Verdict::ALL.into_iter().filter(|v| has(*v)) {
-                    dt { (super::verdict::badge(verdict)) } dd { (meaning(verdict)) }
-                }
-                dt { "Strips" }
-                dd {
-                    "The band is where the left side of the condition had to lie, the dot with its 95 % interval "
-                    "where it lies; the right side is a ring with its interval, or a diamond if it is a number of the claim."
+                @ for verdict in shown { dt : badge(verdict); dd : meaning(verdict); }
+                dt : "Strips";
+                dd : "The band is where the left side of the condition had to lie, the dot with its 95 % interval \
+                      where it lies; the right side is a ring with its interval, or a diamond if it is a number of \
+                      the claim.";
+            }
+        }
+    }
+}
+
+fn data(files: &[String]) -> impl RenderOnce {
+    owned_html! {
+        @ if !files.is_empty() {
+            p(class="small data") {
+                : "The data: ";
+                @ for (index, file) in files.iter().enumerate() {
+                    @ if index > 0 { : ", "; }
+                    a(href=file) : file;
                 }
             }
         }
     }
 }
 
-fn data(files: &[String]) -> Markup {
-    html! {
-        @if !files.is_empty() {
-            p.small.data { "The data: " @for (index, file) in files.iter().enumerate() {
-                @if index > 0 { ", " } a href=(file) { (file) }
-            } }
-        }
-    }
-}
-
 /// Every claim with the values that decided about it.
-fn overview(findings: &[Found<'_>], preview: bool) -> Markup {
+fn overview(findings: &[Found<'_>], preview: bool) -> impl RenderOnce {
     let outcomes = findings.iter().map(|(outcome, _)| *outcome);
-    html! {
-        section aria-label="All claims" {
-            h2 #claims { "All claims" }
-            @for (paper, name, _) in groups(outcomes) {
-                div.group {
-                    h3 { (name) " " a.up href="#contents" { "Contents" } }
-                    ul.claims {
-                        @for (outcome, findings) in of_paper(findings, paper) {
-                            @for finding in findings { (claim(outcome, finding, Extent::Deciding, preview)) }
+    owned_html! {
+        section(aria-label="All claims") {
+            h2(id="claims") : "All claims";
+            @ for (paper, name, _) in groups(outcomes) {
+                div(class="group") {
+                    h3 { : name; : " "; a(class="up", href="#contents") : "Contents"; }
+                    ul(class="claims") {
+                        @ for (outcome, findings) in of_paper(findings, paper) {
+                            @ for finding in findings { : claim(outcome, finding, Extent::Deciding, preview); }
                         }
                     }
                 }

@@ -5,7 +5,7 @@ use super::{figure, table};
 use crate::outcome::Outcome;
 use crate::prose;
 use crate::verdict::Finding;
-use maud::{Markup, html};
+use horrorshow::{RenderOnce, owned_html};
 
 /// # Errors
 /// A figure cannot be drawn.
@@ -13,7 +13,7 @@ pub(super) fn section(
     outcome: &Outcome,
     findings: &[Finding<'_>],
     preview: bool,
-) -> anyhow::Result<Markup> {
+) -> anyhow::Result<impl RenderOnce> {
     let experiment = &outcome.experiment;
     let own = experiment.is_own();
     let mut figures = Vec::new();
@@ -32,28 +32,30 @@ pub(super) fn section(
         })
         .filter(|text| !text.is_empty())
         .collect();
-    Ok(html! {
-        section.figure #(experiment.name) aria-label=(experiment.place()) {
+    Ok(owned_html! {
+        section(class="figure", id=&experiment.name, aria-label=experiment.place()) {
             // The page of a user's own experiment has this title.
-            @if !own {
-                h3 { (experiment.title) " " a.up href="#contents" { "Contents" } }
+            @ if !own {
+                h3 { : &experiment.title; : " "; a(class="up", href="#contents") : "Contents"; }
             }
-            @if !experiment.says.is_empty() { blockquote { (experiment.says) } }
-            @for figure in figures { (figure) }
-            @if own || experiment.is_table || experiment.charts.is_empty() {
-                (numbers)
-            } @else {
-                details.numbers { summary { "The numbers" } (numbers) }
+            @ if !experiment.says.is_empty() { blockquote : &experiment.says; }
+            @ for figure in figures { : figure; }
+            @ if own || experiment.is_table || experiment.charts.is_empty() {
+                : numbers;
+            } else {
+                details(class="numbers") { summary : "The numbers"; : numbers; }
             }
-            @if !findings.is_empty() {
-                ul.claims { @for finding in findings { (claim(outcome, finding, Extent::Whole, preview)) } }
+            @ if !findings.is_empty() {
+                ul(class="claims") {
+                    @ for finding in findings { : claim(outcome, finding, Extent::Whole, preview); }
+                }
             }
-            @if !assumptions.is_empty() {
-                p.small { (if own { "Assumptions:" } else { "What the text leaves open:" }) }
-                ul.small { @for assumption in assumptions { li { (assumption) } } }
+            @ if !assumptions.is_empty() {
+                p(class="small") : if own { "Assumptions:" } else { "What the text leaves open:" };
+                ul(class="small") { @ for assumption in assumptions { li : assumption; } }
             }
-            p.small.faint { (settings(outcome)) }
-            details.file { summary { "The experiment’s file" } pre tabindex="0" { (experiment.text) } }
+            p(class="small faint") : settings(outcome);
+            details(class="file") { summary : "The experiment’s file"; pre(tabindex="0") : &experiment.text; }
         }
     })
 }

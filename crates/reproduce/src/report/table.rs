@@ -3,7 +3,7 @@
 use super::figure::published;
 use crate::experiment::Series;
 use crate::outcome::Outcome;
-use maud::{Markup, html};
+use horrorshow::{RenderOnce, owned_html};
 
 /// A column: the measure by index, its digits, and whether a published value and ns-2's stand beside it.
 struct Column {
@@ -14,7 +14,7 @@ struct Column {
 }
 
 /// A row per series and point, columns per measure: ours, the published value and ns-2's.
-pub(super) fn table(outcome: &Outcome) -> Markup {
+pub(super) fn table(outcome: &Outcome) -> impl RenderOnce {
     let experiment = &outcome.experiment;
     let swept = experiment.points.len() > 1;
     let columns = columns(outcome);
@@ -23,30 +23,32 @@ pub(super) fn table(outcome: &Outcome) -> Markup {
         .map(|c| 1 + usize::from(c.published) + usize::from(c.ns2))
         .sum::<usize>();
     let settled = settled(outcome);
+    let all = 1 + width + usize::from(settled);
     let label = format!("The numbers of {}", experiment.place());
-    html! {
-        div.wide role="region" aria-label=(label) tabindex="0" { table {
+    owned_html! {
+        div(class="wide", role="region", aria-label=label, tabindex="0") { table {
             thead { tr {
-                th scope="col" { @if swept { (experiment.axis) } @else { "" } }
-                @for column in &columns {
-                                        th.n scope="col" { (experiment.measures[column.measure].label()) }
-                    @if column.published { th.n scope="col" { (published(experiment)) } }
-                    @if column.ns2 { th.n scope="col" { "ns-2" } }
+                th(scope="col") { @ if swept { : &experiment.axis; } }
+                @ for column in &columns {
+                    th(class="n", scope="col") : experiment.measures[column.measure].label();
+                    @ if column.published { th(class="n", scope="col") : published(experiment); }
+                    @ if column.ns2 { th(class="n", scope="col") : "ns-2"; }
                 }
-                @if settled { th.n scope="col" { "settled at, s" } }
+                @ if settled { th(class="n", scope="col") : "settled at, s"; }
             } }
-            @for (index, series) in experiment.series.iter().enumerate() {
+            @ for (index, series) in experiment.series.iter().enumerate() {
                 tbody {
-                    @if swept {
-                        tr { th.series scope="rowgroup" colspan=(1 + width + usize::from(settled)) { (series.title) } }
+                    @ if swept {
+                        tr { th(class="series", scope="rowgroup", colspan=all) : &series.title; }
                     }
-                    @for (point, at) in experiment.points.iter().enumerate() {
+                    @ for (point, at) in experiment.points.iter().enumerate() {
                         tr {
-                            th scope="row" { (if swept { &at.label } else { &series.title }) }
-                            @for column in &columns { (cells(outcome, (index, point), column)) }
-                            @if settled {
-                                td.n { @if let Some(window) = outcome.window(index, point) {
-                                    (digits(window.from_s.mean, 0)) @if !window.converged() { " (not)" }
+                            th(scope="row") : if swept { &at.label } else { &series.title };
+                            @ for column in &columns { : cells(outcome, (index, point), column); }
+                            @ if settled {
+                                td(class="n") { @ if let Some(window) = outcome.window(index, point) {
+                                    : digits(window.from_s.mean, 0);
+                                    @ if !window.converged() { : " (not)"; }
                                 } }
                             }
                         }
@@ -86,7 +88,7 @@ fn columns(outcome: &Outcome) -> Vec<Column> {
         .collect()
 }
 
-fn cells(outcome: &Outcome, (series, point): (usize, usize), column: &Column) -> Markup {
+fn cells(outcome: &Outcome, (series, point): (usize, usize), column: &Column) -> impl RenderOnce {
     let ours = match outcome.estimate(series, point, column.measure) {
         None => "–".to_owned(),
         Some(estimate) if outcome.runs() < 2 => digits(estimate.mean, column.digits),
@@ -100,10 +102,10 @@ fn cells(outcome: &Outcome, (series, point): (usize, usize), column: &Column) ->
     let paper = paper.get(&(column.measure, point)).copied();
     let ns2 = outcome.ns2(series, point, column.measure).map(|e| e.mean);
     let text = |value: Option<f64>| value.map(|value| digits(value, column.digits));
-    html! {
-        td.n { (ours) }
-        @if column.published { td.n.paper { @if let Some(text) = text(paper) { (text) } } }
-        @if column.ns2 { td.n.paper { @if let Some(text) = text(ns2) { (text) } } }
+    owned_html! {
+        td(class="n") : ours;
+        @ if column.published { td(class="n paper") : text(paper); }
+        @ if column.ns2 { td(class="n paper") : text(ns2); }
     }
 }
 

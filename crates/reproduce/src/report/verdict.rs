@@ -2,7 +2,7 @@
 
 use crate::experiment::Evidence;
 use crate::verdict::{Finding, Verdict};
-use maud::{Markup, html};
+use horrorshow::{RenderOnce, owned_html};
 
 /// The class that gives a verdict its colour.
 pub(super) const fn class(verdict: Verdict) -> &'static str {
@@ -37,10 +37,11 @@ pub(super) const fn meaning(verdict: Verdict) -> &'static str {
 }
 
 /// Sign and words.
-pub(super) fn badge(verdict: Verdict) -> Markup {
-    html! {
-        span class=(format!("verdict {}", class(verdict))) {
-            span aria-hidden="true" { (sign(verdict)) " " } (verdict)
+pub(super) fn badge(verdict: Verdict) -> impl RenderOnce {
+    owned_html! {
+        span(class=format_args!("verdict {}", class(verdict))) {
+            span(aria-hidden="true") : format_args!("{} ", sign(verdict));
+            : verdict.to_string();
         }
     }
 }
