@@ -9,17 +9,34 @@ A `Scenario` has the names of the command line's flags; a `Result` has its measu
 base units with the unit at the end of the name (docs/data.md). docs/python.md tells the whole.
 """
 
-from ._asymq import Packet, Place, Scenario, ScenarioError, Sink, Table, __version__, disciplines
+from ._asymq import (
+    AckSample,
+    Connection,
+    LostSegment,
+    Packet,
+    Place,
+    Scenario,
+    ScenarioError,
+    Sink,
+    Table,
+    __version__,
+    disciplines,
+)
 from ._dask import SweepInterrupted
 from ._model import model
+from .congestion import CongestionControl
 from .discipline import Discipline
 from .experiments import Findings, reproduce, sweep
 from .result import Comparison, Result, compare, simulate
 
 __all__ = [
+    "AckSample",
     "Comparison",
+    "CongestionControl",
+    "Connection",
     "Discipline",
     "Findings",
+    "LostSegment",
     "Packet",
     "Place",
     "Result",

@@ -142,6 +142,81 @@ class Sink:
     def mark(self, packet: Packet) -> bool:
         """Sets the congestion mark (CE) if the packet is ECN-capable; whether it is marked now."""
 
+class Connection:
+    """What a congestion control may know of its connection."""
+
+    @property
+    def payload_bytes(self) -> int:
+        """Payload bytes of a full segment."""
+    @property
+    def seed(self) -> int:
+        """Differs from connection to connection and from run to run; all that is random comes from it."""
+
+class AckSample:
+    """What an ACK says of the path. Times in ns, volumes in segments, the rate in segments per second."""
+
+    @property
+    def now(self) -> int:
+        """When it arrived."""
+    @property
+    def ack(self) -> int:
+        """The acknowledgement number."""
+    @property
+    def end(self) -> int:
+        """One past the highest segment sent."""
+    @property
+    def rtt(self) -> int | None:
+        """The round-trip time, if it acknowledges a segment that was sent once."""
+    @property
+    def total(self) -> int:
+        """Delivered in all."""
+    @property
+    def newly(self) -> int:
+        """Delivered newly by this ACK."""
+    @property
+    def prior(self) -> int:
+        """Delivered in all as the newest of those was sent."""
+    @property
+    def delivered(self) -> int:
+        """Delivered since then."""
+    @property
+    def rate(self) -> float:
+        """The rate of that; 0 where there is none to rely on."""
+    @property
+    def lost(self) -> int:
+        """Lost since then."""
+    @property
+    def sent_in_flight(self) -> int:
+        """In flight then."""
+    @property
+    def app_limited(self) -> bool:
+        """Whether the application limited what was sent then."""
+    @property
+    def in_flight(self) -> int:
+        """In flight now."""
+    @property
+    def window_limited(self) -> bool:
+        """Whether the window was full at any time in the last round trip."""
+
+class LostSegment:
+    """A segment that is thought lost. Volumes in segments."""
+
+    @property
+    def number(self) -> int:
+        """Which; 0 is the SYN."""
+    @property
+    def in_flight(self) -> int:
+        """In flight as it was sent, this one included."""
+    @property
+    def lost(self) -> int:
+        """Lost since it was sent, this one included."""
+    @property
+    def delivered(self) -> int:
+        """Delivered by now."""
+    @property
+    def app_limited(self) -> bool:
+        """Whether the application limited what was sent then."""
+
 class Sweep:
     """Experiments, and how much of them."""
 
@@ -179,7 +254,13 @@ def run_task(out: Path, task: str) -> None: ...
 def register(
     name: str, title: str, summary: str, parameters: dict[str, Any], discipline: type, /
 ) -> None: ...
+def register_congestion(
+    name: str, title: str, events: list[str], paces: bool, congestion: type, /
+) -> None: ...
 def check_laws(name: str, cases: int) -> None: ...
+def check_congestion(
+    name: str, events: list[str], paces: bool, congestion: type, cases: int, /
+) -> None: ...
 def main(words: list[str]) -> int: ...
 def model(**keys: Any) -> str: ...
 def disciplines() -> list[tuple[str, str, str, str]]:

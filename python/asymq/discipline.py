@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from . import _asymq
 from ._asymq import Packet, Place, Sink
+from ._naming import name
 
 
 class Discipline:
@@ -33,9 +33,7 @@ class Discipline:
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", cls.__name__)
-        cls.name = cls.__dict__.get("name", "-".join(words).lower())
-        cls.title = cls.__dict__.get("title", cls.__name__)
+        name(cls)
         if cls.enqueue is not Discipline.enqueue and cls.dequeue is not Discipline.dequeue:
             summary = (cls.__doc__ or "Written in Python").strip().split("\n")[0].rstrip(".")
             _asymq.register(cls.name, cls.title, summary, dict(cls.parameters), cls)

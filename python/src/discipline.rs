@@ -152,8 +152,8 @@ impl Sink {
     }
 }
 
-/// An error of a discipline against the contract.
-fn broken(message: String) -> PyErr {
+/// An error against the contract of a class.
+pub(crate) fn broken(message: String) -> PyErr {
     PyRuntimeError::new_err(message)
 }
 
@@ -267,7 +267,7 @@ impl<P: CorePacket> PyQdisc<P> {
 }
 
 /// Ends the run with an error; [`interruptible`](crate::simulate::interruptible) raises it.
-fn raise(error: PyErr) -> ! {
+pub(crate) fn raise(error: PyErr) -> ! {
     resume_unwind(Box::new(error))
 }
 

@@ -1,16 +1,19 @@
-//! asymq's laws on a discipline written in Python.
+//! asymq's laws on disciplines and congestion controls written in Python.
 
 use crate::catalog::WithPython;
+use crate::congestion::tried;
 use crate::errors::bad_input;
 use crate::simulate::interruptible;
 use asymq_core::catalog::{Params, Place, resolve};
 use asymq_laws::{Step, obey, strategy};
+use asymq_sim::congestion::laws;
 use proptest::test_runner::{
     Config as Cases, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner,
 };
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Buffers under which the laws are tried: one packet, some, and a limit in bytes.
@@ -30,7 +33,7 @@ pub(crate) fn check_laws(py: Python<'_>, name: &str, cases: u32) -> PyResult<()>
         let none = Params::new();
         let config = resolve(&WithPython, name, &none, &none, place);
         let config = config.map_err(|error| bad_input(&error))?;
-        let broken = interruptible(py, Some(1), |_| {
+        let broken = interruptible(py, Some(1), |stop| {
             let settings = Cases {
                 cases,
                 failure_persistence: None,
@@ -44,6 +47,7 @@ pub(crate) fn check_laws(py: Python<'_>, name: &str, cases: u32) -> PyResult<()>
             // A broken law is an answer here.
             std::panic::set_hook(Box::new(|_| {}));
             let tried = runner.run(&strategy::steps(), |steps| {
+                stop.check();
                 let tried = catch_unwind(AssertUnwindSafe(|| obey(&WithPython, &config, &steps)));
                 tried.map_err(|payload| TestCaseError::fail(said(&*payload)))
             });
@@ -61,6 +65,49 @@ pub(crate) fn check_laws(py: Python<'_>, name: &str, cases: u32) -> PyResult<()>
         }
     }
     Ok(())
+}
+
+/// Carries out random events on a congestion control; raises what it breaks, with the least events that show
+/// it.
+#[pyfunction]
+pub(crate) fn check_congestion(
+    py: Python<'_>,
+    name: &str,
+    events: Vec<String>,
+    paces: bool,
+    class: Py<PyAny>,
+    cases: u32,
+) -> PyResult<()> {
+    let (make, about) = tried(class, &events, paces);
+    let broken = interruptible(py, Some(1), |stop| {
+        let cause = Cell::new(None);
+        let checked = laws::check(cases, |steps| {
+            stop.check();
+            // What a method raises breaks the contract.
+            let obeyed = catch_unwind(AssertUnwindSafe(|| laws::obey(&make, &about, steps)));
+            obeyed
+                .unwrap_or_else(|payload| Err(said_by(payload, &cause)))
+                .err()
+        });
+        checked
+            .err()
+            .map(|broken| (broken.to_string(), cause.take()))
+    })?;
+    match broken {
+        None => Ok(()),
+        Some((story, cause)) => {
+            let error = PyAssertionError::new_err(format!("{name}: {story}"));
+            error.set_cause(py, cause);
+            Err(error)
+        }
+    }
+}
+
+/// What a method raised, which is kept, or what a panic said.
+fn said_by(payload: Box<dyn Any + Send>, cause: &Cell<Option<PyErr>>) -> String {
+    let text = said(&*payload);
+    cause.set(payload.downcast().ok().map(|error| *error));
+    text
 }
 
 fn story(reason: &str, steps: &[Step]) -> String {

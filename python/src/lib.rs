@@ -1,10 +1,11 @@
 //! asymq as a Python module, `asymq._asymq`: scenarios and results as classes, the simulator without
-//! Python's lock, experiments in tasks, and disciplines written in Python.
+//! Python's lock, experiments in tasks, and disciplines and congestion controls written in Python.
 //!
 //! What is easier said in Python is: plots, Dask and flent's files are in `asymq/`.
 
 mod catalog;
 mod command;
+mod congestion;
 mod discipline;
 mod errors;
 mod laws;
@@ -27,12 +28,17 @@ fn _asymq(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<discipline::Packet>()?;
     module.add_class::<discipline::Place>()?;
     module.add_class::<discipline::Sink>()?;
+    module.add_class::<congestion::Connection>()?;
+    module.add_class::<congestion::AckSample>()?;
+    module.add_class::<congestion::LostSegment>()?;
     module.add_class::<sweep::Sweep>()?;
     module.add_class::<sweep::Findings>()?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::run_task, module)?)?;
     module.add_function(wrap_pyfunction!(catalog::register, module)?)?;
+    module.add_function(wrap_pyfunction!(congestion::register_congestion, module)?)?;
     module.add_function(wrap_pyfunction!(laws::check_laws, module)?)?;
+    module.add_function(wrap_pyfunction!(laws::check_congestion, module)?)?;
     module.add_function(wrap_pyfunction!(command::main, module)?)?;
     module.add_function(wrap_pyfunction!(command::model, module)?)?;
     module.add_function(wrap_pyfunction!(command::disciplines, module)?)?;

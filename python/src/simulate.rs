@@ -1,6 +1,7 @@
 //! Runs without Python's lock.
 
 use crate::catalog::disciplines;
+use crate::discipline::raise;
 use crate::errors::failure;
 use crate::report::Report;
 use crate::scenario::Scenario;
@@ -32,24 +33,27 @@ pub(crate) fn simulate(
 ) -> PyResult<Report> {
     let scenario = &scenario.resolved;
     let disciplines = disciplines(scenario);
-    let one = |seed| {
+    let one = |seed, pulse: &dyn Fn()| {
         let options = RunOptions {
             series,
+            pulse: Some(pulse),
             ..RunOptions::default()
         };
         asymq_sim::run_in(disciplines, scenario, seed, options)
     };
     let seeds: Vec<u64> = scenario.seeds().collect();
     let runs = match seeds[..] {
-        // Nothing can stop a run in its midst: it needs no thread beside this one.
+        // Python's thread looks for Ctrl-C itself.
         [seed] => py.detach(|| {
-            let run = catch_unwind(AssertUnwindSafe(|| one(seed)));
+            let look =
+                || Python::attach(|py| py.check_signals()).unwrap_or_else(|error| raise(error));
+            let run = catch_unwind(AssertUnwindSafe(|| one(seed, &look)));
             run.map(|run| run.map(|run| vec![run])).map_err(raised)
         }),
         _ => interruptible(py, threads, |stop| {
             let one = |seed| {
                 stop.check();
-                one(seed)
+                one(seed, &|| stop.check())
             };
             let runs: Vec<_> = seeds.into_par_iter().with_max_len(1).map(one).collect();
             runs.into_iter().collect::<Result<Vec<Run>, SimError>>()
@@ -111,7 +115,7 @@ pub(crate) fn interruptible<T: Send>(
 }
 
 /// What unwound, as Python raises it.
-fn raised(payload: Box<dyn Any + Send>) -> PyErr {
+pub(crate) fn raised(payload: Box<dyn Any + Send>) -> PyErr {
     if payload.is::<Stopped>() {
         return PyKeyboardInterrupt::new_err(());
     }

@@ -1,7 +1,7 @@
 //! Experiments: on this machine as `asymq sweep` runs them, or as tasks that others run.
 
 use crate::errors::{ScenarioError, bad_input, failure};
-use crate::simulate::interruptible;
+use crate::simulate::{interruptible, raised};
 use crate::table::Table;
 use anyhow::Context as _;
 use asymq_reproduce::data::parts::{self, Columns};
@@ -18,6 +18,7 @@ use asymq_reproduce::{runner, seeds};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::fs::{self, File};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -250,7 +251,7 @@ pub(crate) fn run_task(py: Python<'_>, out: PathBuf, task: &str) -> PyResult<()>
     if path.exists() {
         return Ok(());
     }
-    let written = py.detach(|| -> anyhow::Result<()> {
+    let write = || -> anyhow::Result<()> {
         let work = Work::read(&out)?;
         let Work {
             experiments,
@@ -261,7 +262,8 @@ pub(crate) fn run_task(py: Python<'_>, out: PathBuf, task: &str) -> PyResult<()>
         whole(&path, |file| {
             Ok(columns.write(experiments, &task, &results, origin, file)?)
         })
-    });
+    };
+    let written = py.detach(|| catch_unwind(AssertUnwindSafe(write)).map_err(raised))?;
     written.map_err(|error| failure(&*error))
 }
 

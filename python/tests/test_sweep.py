@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -131,24 +130,69 @@ def test_a_bad_experiment_is_told_as_on_the_command_line(command: Any, tmp_path:
     assert said.stderr == f"{error.value}\n"
 
 
-class Killer(threading.Thread):
-    """Kills workers by their process, at random, and leaves one of them."""
+class Farm:
+    """A scheduler and worker processes of our own, to be killed. A killed worker is replaced."""
 
-    def __init__(self, client: Client, every: float) -> None:
-        super().__init__(daemon=True)
-        self.client, self.every, self.killed = client, every, 0
-        self.over = threading.Event()
+    def __init__(self, folder: Path, workers: int) -> None:
+        self.folder, self.address = folder, folder / f"scheduler-{time.time_ns()}.json"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.killed = 0
         self.random = random.Random(1)
+        self.scheduler = self._start("scheduler", "--port=0", "--host=127.0.0.1", "--no-dashboard")
+        for _ in range(workers):
+            self._add()
+
+    def _start(self, *words: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "dask", *words, f"--scheduler-file={self.address}"]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+        return process
+
+    def _add(self) -> None:
+        words = ("worker", "--no-nanny", "--nthreads=1", "--no-dashboard", "--death-timeout=20")
+        self.processes.append(self._start(*words, f"--local-directory={self.folder}"))
+
+    def kill_one(self) -> None:
+        """SIGKILL to a worker at random."""
+        process = self.processes.pop(self.random.randrange(len(self.processes)))
+        process.kill()
+        process.wait()
+        self.killed += 1
+        self._add()
+
+    def __enter__(self) -> Farm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in (self.scheduler, *self.processes):
+            process.kill()
+            process.wait()
+
+
+class Killer(threading.Thread):
+    """Kills a worker of a farm now and then, as soon as the sweep has done something since the last."""
+
+    def __init__(self, farm: Farm) -> None:
+        super().__init__(daemon=True)
+        self.farm, self.moved, self.over = farm, threading.Event(), threading.Event()
+
+    def progress(self, done: int, runs: int) -> None:
+        self.moved.set()
 
     def run(self) -> None:
-        while not self.over.wait(self.every):
-            try:
-                pids = self.client.run(os.getpid, on_error="ignore")
-                if len(pids) > 1:
-                    os.kill(self.random.choice(list(pids.values())), signal.SIGKILL)
-                    self.killed += 1
-            except (OSError, RuntimeError, TimeoutError):
-                pass
+        while not self.over.is_set():
+            if self.moved.wait(0.1):
+                # Within a task of a worker, not at its edge.
+                time.sleep(self.farm.random.uniform(0.3, 1.5))
+                self.farm.kill_one()
+                self.moved.clear()
+
+    def __enter__(self) -> Killer:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.join()
 
 
 def left_and_written(calm: Path, rough: Path) -> tuple[set[str], dict[str, int]]:
@@ -164,35 +208,18 @@ def test_a_killed_scheduler_loses_nothing_and_nothing_runs_again(tmp_path: Path)
     with cluster(2) as local, Client(local) as client:
         asymq.sweep(text, client, calm, report=False, task_seconds=0.05)
 
-    # A scheduler and workers of our own, to be killed.
-    address = tmp_path / "scheduler.json"
-    dask = [sys.executable, "-m", "dask"]
-    scheduler = subprocess.Popen(
-        [*dask, "scheduler", "--port=0", "--no-dashboard", "--host=127.0.0.1",
-         f"--scheduler-file={address}"],
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    workers = subprocess.Popen(
-        [*dask, "worker", f"--scheduler-file={address}", "--nworkers=2", "--nthreads=1",
-         "--no-dashboard", "--death-timeout=10", f"--local-directory={tmp_path}"],
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    with Farm(tmp_path, 2) as farm:
 
-    def kill_the_scheduler(done: int, runs: int) -> None:
-        if done >= runs // 3:
-            scheduler.kill()
+        def kill_the_scheduler(done: int, runs: int) -> None:
+            if done >= runs // 3:
+                farm.scheduler.kill()
 
-    try:
-        with Client(scheduler_file=str(address), timeout=60) as client:
+        with Client(scheduler_file=str(farm.address), timeout=60) as client:
             client.wait_for_workers(2, timeout=60)
             with pytest.raises(asymq.SweepInterrupted, match="call again"):
                 asymq.sweep(
                     text, client, rough, report=False, task_seconds=0.05, progress=kill_the_scheduler
                 )
-    finally:
-        for process in (scheduler, workers):
-            process.terminate()
-            process.wait()
     left, written = left_and_written(calm, rough)
     assert left, "interrupted in the midst"
     assert written
@@ -204,20 +231,40 @@ def test_a_killed_scheduler_loses_nothing_and_nothing_runs_again(tmp_path: Path)
         assert (rough / "runs" / name).stat().st_mtime_ns == time_written, "ran again"
 
 
-@pytest.mark.skipif(not os.environ.get("ASYMQ_LONG"), reason="minutes, and only on an idle machine")
-def test_killed_workers_lose_and_repeat_nothing(tmp_path: Path) -> None:
-    text = experiment(RUNS // 6, "120s")
+@pytest.mark.skipif(not os.environ.get("ASYMQ_LONG"), reason="takes minutes")
+def test_workers_killed_at_random_and_the_scheduler_once_change_no_byte(tmp_path: Path) -> None:
+    text, runs = experiment(RUNS // 6 + 1, "60s"), 6 * (RUNS // 6 + 1)
     calm, rough = tmp_path / "calm", tmp_path / "rough"
     with cluster(2) as local, Client(local) as client:
-        asymq.sweep(text, client, calm, report=False, task_seconds=0.05)
-    with cluster(2) as local, Client(local) as client:
-        killer = Killer(client, 1.0)
-        killer.start()
-        asymq.sweep(text, client, rough, report=False, task_seconds=0.05)
-        killer.over.set()
-        killer.join()
-    assert killer.killed > 0
-    assert {name: data for name, data in parts(rough).items() if name[0] != "."} == parts(calm)
+        asymq.sweep(text, client, calm, task_seconds=0.1)
+
+    with Farm(tmp_path, 3) as farm, Killer(farm) as killer:
+
+        def progress(done: int, runs: int) -> None:
+            killer.progress(done, runs)
+            if done >= runs // 2:
+                farm.scheduler.kill()
+
+        with Client(scheduler_file=str(farm.address), timeout=60) as client:
+            with pytest.raises(asymq.SweepInterrupted, match="call again"):
+                asymq.sweep(text, client, rough, task_seconds=0.1, progress=progress)
+    left, written = left_and_written(calm, rough)
+    assert left, "interrupted in the midst"
+    assert len(written) > len(left) / 2
+    killed = farm.killed
+
+    with Farm(tmp_path, 3) as farm, Killer(farm) as killer:
+        with Client(scheduler_file=str(farm.address), timeout=60) as client:
+            asymq.sweep(text, client, rough, task_seconds=0.1, progress=killer.progress)
+    killed += farm.killed
+    assert killed >= 10
+    whole = {name: data for name, data in parts(rough).items() if name[0] != "."}
+    assert whole == parts(calm)
+    assert tables(rough) == tables(calm)
+    assert (rough / "runs.jsonl").read_bytes() == (calm / "runs.jsonl").read_bytes()
+    for name, time_written in written.items():
+        assert (rough / "runs" / name).stat().st_mtime_ns == time_written, "ran again"
+    print(f"{runs} runs in {len(whole)} tasks, {killed} workers and a scheduler killed")
 
 
 @pytest.mark.skipif(not os.environ.get("ASYMQ_LONG"), reason="a minute, and only on an idle machine")

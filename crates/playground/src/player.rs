@@ -37,6 +37,7 @@ const OPTIONS: RunOptions<'static> = RunOptions {
     series: true,
     capture_up: None,
     capture_down: None,
+    pulse: None,
 };
 
 impl Player {

@@ -262,13 +262,13 @@ impl Scenario {
                 "bbr3 measures deliveries by SACK; leave it out",
             ),
             (
-                bbr && self.byte_counting,
+                !self.tcp.counts_bytes() && self.byte_counting,
                 "byte-counting",
                 true,
-                "bbr3 counts deliveries, not ACKs; leave it out",
+                "only reno, newreno, cubic and dctcp count ACKs or bytes; leave it out",
             ),
             (
-                (bbr || dctcp) && self.hystart,
+                !self.tcp.has_hystart() && self.hystart,
                 "hystart",
                 true,
                 "only reno, newreno and cubic have HyStart++; leave it out",

@@ -56,8 +56,8 @@ impl ListedFlow {
                 Tcp::Bbr3 => false,
                 _ => scenario.tcp_ecn && (tcp == scenario.tcp || scenario.tcp != Tcp::Dctcp),
             },
-            hystart: scenario.hystart && !matches!(tcp, Tcp::Dctcp | Tcp::Bbr3),
-            byte_counting: scenario.byte_counting && tcp != Tcp::Bbr3,
+            hystart: scenario.hystart && tcp.has_hystart(),
+            byte_counting: scenario.byte_counting && tcp.counts_bytes(),
             mss: self.mss.unwrap_or(scenario.mss),
             ack_policy: self.ack_policy.unwrap_or(scenario.ack_policy),
             ..scenario.clone()

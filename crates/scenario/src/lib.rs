@@ -33,6 +33,6 @@ pub use report::{
 };
 pub use rtt::RttRange;
 pub use scenario::{AckPolicy, Scenario};
-pub use tcp::Tcp;
+pub use tcp::{OutsideTcp, Tcp};
 pub use traffic::{OnOff, WebLoad};
 pub use udp::{Toward, UdpBurst};

@@ -229,12 +229,12 @@ impl Scenario {
 
     /// Whether its simulated senders pace what they send.
     pub const fn paces(&self) -> bool {
-        self.pacing || matches!(self.tcp, Tcp::Bbr3)
+        self.pacing || self.tcp.paces()
     }
 
     /// Whether its simulated senders measure each segment's delivery.
     pub const fn measures_deliveries(&self) -> bool {
-        self.hystart || self.paces()
+        self.hystart || self.paces() || self.tcp.measures_deliveries()
     }
 
     /// What runs as asked, but hardly as meant: a sentence each.

@@ -1,15 +1,17 @@
 //! Congestion controls, and where each is available.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{PoisonError, RwLock};
 
 /// TCP congestion control.
 ///
 /// A new variant compiles only once this file says where it is available, and the simulator what
 /// it runs for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tcp {
     /// RFC 5681 (simulator and lab).
     Reno,
@@ -23,7 +25,25 @@ pub enum Tcp {
     Bbr,
     /// BBRv3, draft-ietf-ccwg-bbr (simulator).
     Bbr3,
+    /// From outside of asymq, under the name that [`Tcp::register`] was given (simulator).
+    Outside(OutsideTcp),
 }
+
+/// A congestion control from outside of asymq.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OutsideTcp {
+    /// The name in flags, files and results: lower-case letters, digits and '-'.
+    pub name: &'static str,
+    /// The name in tables and charts.
+    pub title: &'static str,
+    /// Whether it sets a pace of its own.
+    pub paces: bool,
+    /// Whether it asks what each ACK says of the path, and which segments are lost.
+    pub measures_deliveries: bool,
+}
+
+/// Those that this process knows.
+static OUTSIDE: RwLock<Vec<OutsideTcp>> = RwLock::new(Vec::new());
 
 /// What there is to say of a congestion control.
 struct Entry {
@@ -40,7 +60,7 @@ struct Entry {
 }
 
 impl Tcp {
-    /// All of them.
+    /// All of asymq's own.
     pub const ALL: [Self; 6] = [
         Self::Reno,
         Self::Newreno,
@@ -98,7 +118,45 @@ impl Tcp {
                 kernel_name: Some("bbr"),
                 with_sack: true,
             },
+            Self::Outside(outside) => Entry {
+                name: outside.name,
+                title: outside.title,
+                simulated: true,
+                kernel_name: None,
+                with_sack: true,
+            },
         }
+    }
+
+    /// Makes a name known to flags, files and results of this process; one from outside that had it gives
+    /// way. The simulator must be told what runs under it: `asymq_sim::congestion::register` does both.
+    ///
+    /// # Errors
+    /// The name is taken by one of asymq's own, or is not one.
+    pub fn register(outside: OutsideTcp) -> Result<Self, String> {
+        let name = outside.name;
+        let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(legal) {
+            return Err(format!(
+                "name {name:?}: use lower-case letters, digits and '-', a letter first"
+            ));
+        }
+        if Self::ALL.iter().any(|tcp| tcp.name() == name) {
+            return Err(format!(
+                "name {name:?}: taken by a congestion control of asymq; use another"
+            ));
+        }
+        let mut known = OUTSIDE.write().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|known| known.name != name);
+        known.push(outside);
+        Ok(Self::Outside(outside))
+    }
+
+    /// All that this process knows: asymq's own, then those from outside.
+    pub fn known() -> impl Iterator<Item = Self> {
+        let outside = OUTSIDE.read().unwrap_or_else(PoisonError::into_inner);
+        let outside: Vec<Self> = outside.iter().copied().map(Self::Outside).collect();
+        Self::ALL.into_iter().chain(outside)
     }
 
     /// The name in flags, files and results.
@@ -127,10 +185,36 @@ impl Tcp {
         self.entry().with_sack
     }
 
+    /// Whether it may start by HyStart++.
+    pub const fn has_hystart(self) -> bool {
+        matches!(self, Self::Reno | Self::Newreno | Self::Cubic)
+    }
+
+    /// Whether it may count bytes in place of ACKs.
+    pub const fn counts_bytes(self) -> bool {
+        self.has_hystart() || matches!(self, Self::Dctcp)
+    }
+
+    /// Whether it sets a pace of its own.
+    pub const fn paces(self) -> bool {
+        match self {
+            Self::Bbr3 => true,
+            Self::Outside(outside) => outside.paces,
+            _ => false,
+        }
+    }
+
+    /// Whether it asks what each ACK says of the path, and which segments are lost.
+    pub const fn measures_deliveries(self) -> bool {
+        match self {
+            Self::Outside(outside) => outside.measures_deliveries,
+            _ => self.paces(),
+        }
+    }
+
     /// All that the simulator implements.
     pub fn simulated() -> impl Iterator<Item = Self> {
-        let all = Self::ALL.into_iter();
-        all.filter(|tcp| tcp.is_simulated())
+        Self::known().filter(|tcp| tcp.is_simulated())
     }
 
     /// All that Linux may have, and so the lab.
@@ -159,9 +243,23 @@ impl FromStr for Tcp {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|tcp| tcp.name() == name)
-            .ok_or_else(|| format!("unknown; use {}", Self::either(Self::ALL.into_iter())))
+        Self::known()
+            .find(|tcp| tcp.name() == name)
+            .ok_or_else(|| format!("unknown; use {}", Self::either(Self::known())))
+    }
+}
+
+impl Serialize for Tcp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Tcp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Cow::<str>::deserialize(deserializer)?;
+        let named: Result<Self, String> = name.parse();
+        named.map_err(|error| D::Error::custom(format_args!("{name}: {error}")))
     }
 }
 

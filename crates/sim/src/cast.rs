@@ -1,9 +1,10 @@
 //! Who talks in a run: the conversations of a scenario at time zero.
 
 use crate::agent::{Agent, Cbr, Echo, Side, TcpFlow};
+use crate::congestion::Connection;
 use crate::conversation::{Conversation, receive_window};
 use crate::packet::Layout;
-use crate::tcp::{CongestionControl, Receiver, RttEstimator, Sender, TcpModel, Variant};
+use crate::tcp::{Prototype as _, Receiver, RttEstimator, Sender, TcpModel, Variant};
 use crate::topology::{Dumbbell, access_rate};
 use crate::traffic::{Application, OnOffApp, Pace, Stream, Web};
 use asymq_core::Duration;
@@ -45,13 +46,13 @@ pub(crate) fn conversations<V: Variant>(
         conversations: Vec::new(),
     };
     for number in 0..scenario.flows_up {
-        cast.add_flow(Source::Upload(number), Toward::Up, models.common);
+        cast.add_flow(Source::Upload(number), Toward::Up, &models.common);
     }
     for number in 0..scenario.flows_down {
-        cast.add_flow(Source::Download(number), Toward::Down, models.common);
+        cast.add_flow(Source::Download(number), Toward::Down, &models.common);
     }
     for ((number, flow), model) in (0..).zip(&scenario.flow).zip(&models.listed) {
-        cast.add_listed(Source::Listed(number), flow, *model);
+        cast.add_listed(Source::Listed(number), flow, model);
     }
     for (number, burst) in (0..).zip(&scenario.udp) {
         let len = burst.packet.0 as u32;
@@ -126,7 +127,7 @@ impl<V: Variant> Cast<'_, V> {
     }
 
     /// Adds a flow like all others of its direction.
-    fn add_flow(&mut self, source: Source, toward: Toward, model: TcpModel<V::Congestion>) {
+    fn add_flow(&mut self, source: Source, toward: Toward, model: &TcpModel<V::Congestion>) {
         let (scenario, seed) = (self.scenario, self.seed);
         let start = scenario.flow_start(seed, source).as_nanos();
         let mut flow = self.flow(scenario, model, source, toward, start);
@@ -140,7 +141,7 @@ impl<V: Variant> Cast<'_, V> {
     }
 
     /// Adds a flow with what it has of its own.
-    fn add_listed(&mut self, source: Source, listed: &ListedFlow, model: TcpModel<V::Congestion>) {
+    fn add_listed(&mut self, source: Source, listed: &ListedFlow, model: &TcpModel<V::Congestion>) {
         let own = listed.own(self.scenario);
         let start = listed.start(&own, self.seed, source);
         let mut flow = self.flow(&own, model, source, listed.toward, start.as_nanos());
@@ -174,7 +175,7 @@ impl<V: Variant> Cast<'_, V> {
     fn flow(
         &self,
         own: &Scenario,
-        model: TcpModel<V::Congestion>,
+        model: &TcpModel<V::Congestion>,
         source: Source,
         toward: Toward,
         start: u64,
@@ -231,11 +232,15 @@ pub(crate) fn impair<V: Variant>(
 /// A sender that has sent nothing, `phase` ns into a tick of its clock.
 pub(crate) fn sender<V: Variant>(
     own: &Scenario,
-    model: TcpModel<V::Congestion>,
+    model: &TcpModel<V::Congestion>,
     phase: u64,
 ) -> Sender<V::Congestion, V::Sending> {
+    let connection = Connection {
+        payload: own.payload(),
+        seed: phase,
+    };
     Sender::new(
-        model.congestion.seeded(phase),
+        model.congestion.of_connection(&connection),
         RttEstimator::new(phase),
         model.recovery,
         receive_window(own),

@@ -11,6 +11,7 @@ mod agent;
 mod capture;
 mod cast;
 mod chain;
+pub mod congestion;
 #[cfg(test)]
 mod conservation;
 mod conversation;

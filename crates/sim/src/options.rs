@@ -13,6 +13,8 @@ pub struct RunOptions<'a> {
     pub capture_up: Option<&'a mut dyn Write>,
     /// The same of the downlink.
     pub capture_down: Option<&'a mut dyn Write>,
+    /// Called after each simulated second. It may unwind: that ends a run that nobody waits for any more.
+    pub pulse: Option<&'a dyn Fn()>,
 }
 
 /// A scenario that the simulator cannot run, or a trace that cannot be written.

@@ -61,7 +61,7 @@ pub(crate) fn begin<'a>(
     options: RunOptions<'a>,
 ) -> Result<Box<dyn Stepping + 'a>, SimError> {
     let models = models(scenario)?;
-    let model = models.common;
+    let model = &models.common;
     let has_options =
         scenario.sack || scenario.timestamps || scenario.tcp_ecn || scenario.measures_deliveries();
     let plain = !has_options && scenario.flow.is_empty();

@@ -40,6 +40,7 @@ struct Stepped<'a, V: Variant> {
     /// The counters there, once it has been reached.
     start: Option<Snapshot>,
     recorder: Option<Recorder>,
+    pulse: Option<&'a dyn Fn()>,
 }
 
 /// A run at its start.
@@ -64,6 +65,7 @@ pub(crate) fn stepping<'a, V: Variant + 'a>(
         end: scenario.duration.as_nanos(),
         start: None,
         recorder: options.series.then(Recorder::new),
+        pulse: options.pulse,
     }))
 }
 
@@ -110,6 +112,12 @@ impl<V: Variant> Stepping for Stepped<'_, V> {
     }
 
     fn finish(mut self: Box<Self>) -> Result<Run, SimError> {
+        if let Some(pulse) = self.pulse {
+            while self.now < self.end {
+                self.advance(self.now + 1_000_000_000);
+                pulse();
+            }
+        }
         self.advance(self.end);
         let end = Snapshot::take(&self.world, self.end);
         // A warm-up as long as the run leaves nothing to measure.

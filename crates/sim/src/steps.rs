@@ -120,6 +120,7 @@ mod tests {
         series: true,
         capture_up: None,
         capture_down: None,
+        pulse: None,
     };
 
     #[test]

@@ -111,12 +111,12 @@ impl<'a, V: Variant> World<'a, V> {
             conversation.arm(Side::Home, &mut events);
             conversation.arm(Side::Server, &mut events);
         }
-        let transfers = || Transfers {
+        let transfers = (!scenario.web.is_empty()).then(|| Transfers {
             past: Past::default(),
             scenario: scenario.clone(),
             model: models.common,
             dumbbell,
-        };
+        });
         Ok(Self {
             dumbbell,
             links,
@@ -125,7 +125,7 @@ impl<'a, V: Variant> World<'a, V> {
             conversations,
             chain,
             regeneration: Regeneration::new(scenario)?,
-            transfers: (!scenario.web.is_empty()).then(|| Box::new(transfers())),
+            transfers: transfers.map(Box::new),
             captures,
             past_losses: Default::default(),
         })
@@ -446,7 +446,7 @@ impl<'a, V: Variant> World<'a, V> {
         };
         let scenario = &transfers.scenario;
         let phase = web.stream.draw() * RttEstimator::TICK as f64;
-        let mut sender = cast::sender::<V>(scenario, transfers.model, phase as u64);
+        let mut sender = cast::sender::<V>(scenario, &transfers.model, phase as u64);
         sender.limit_to(web.segments(scenario.payload()));
         let flow = TcpFlow {
             toward: web.load.toward,
@@ -589,18 +589,18 @@ mod tests {
         summary(&world, &start, &Snapshot::take(&world, end))
     }
 
-    fn check<V: Variant>(scenario: &Scenario, congestion: V::Congestion) {
+    fn check<V: Variant>(scenario: &Scenario, congestion: impl Fn() -> V::Congestion) {
         let end = scenario.duration.as_nanos();
-        let strictly_in_order = run::<V>(scenario, congestion, 777_777, false);
+        let strictly_in_order = run::<V>(scenario, congestion(), 777_777, false);
         assert!(strictly_in_order.down.dropped > 0.0 && strictly_in_order.up.dropped > 0.0);
-        let ahead = run::<V>(scenario, congestion, end, true);
+        let ahead = run::<V>(scenario, congestion(), end, true);
         assert_eq!(ahead, strictly_in_order, "seed {}", scenario.seed);
     }
 
     #[test]
     fn running_ahead_changes_nothing() {
         for seed in 0..5 {
-            check::<Plain>(&scenario("aq", seed), Reno::new());
+            check::<Plain>(&scenario("aq", seed), Reno::new);
         }
     }
 
@@ -615,7 +615,7 @@ mod tests {
                 timestamps: seed > 1,
                 ..scenario("sad", seed)
             };
-            check::<Full>(&scenario, AnyCongestion::Reno(Reno::new()));
+            check::<Full>(&scenario, || AnyCongestion::Reno(Reno::new()));
         }
     }
 
@@ -639,7 +639,7 @@ mod tests {
                 sack: seed > 0,
                 ..scenario("aq", seed)
             };
-            check::<Full>(&scenario, AnyCongestion::Reno(Reno::new()));
+            check::<Full>(&scenario, || AnyCongestion::Reno(Reno::new()));
         }
     }
 

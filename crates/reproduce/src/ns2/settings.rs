@@ -88,7 +88,7 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
     let tcp = match tcp {
         Tcp::Reno => "Reno",
         Tcp::Newreno => "Newreno",
-        Tcp::Cubic | Tcp::Dctcp | Tcp::Bbr | Tcp::Bbr3 => {
+        Tcp::Cubic | Tcp::Dctcp | Tcp::Bbr | Tcp::Bbr3 | Tcp::Outside(_) => {
             return refuse("tcp", Some(tcp.to_string()), "use reno or newreno");
         }
     };

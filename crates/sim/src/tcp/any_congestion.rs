@@ -1,18 +1,20 @@
 //! Any congestion control, where a run's is not known when compiled.
 
 use super::bbr3::Bbr3;
-use super::congestion::{ByteCounting, CongestionControl, Reno};
+use super::congestion::{ByteCounting, CongestionControl, Prototype, Reno};
 use super::cubic::Cubic;
 use super::dctcp::Dctcp;
 use super::delivery::{AckSample, Lost};
 use super::hystart::HyStart;
+use super::outside::Outside;
+use crate::congestion::Connection;
 
 /// Any congestion control.
 #[expect(
     clippy::large_enum_variant,
-    reason = "made once a flow, and a box cannot be copied"
+    reason = "made once a flow, and a box would cost each packet a miss"
 )]
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) enum AnyCongestion {
     Reno(Reno),
     ByteCounting(ByteCounting),
@@ -23,6 +25,7 @@ pub(crate) enum AnyCongestion {
     Dctcp(Dctcp<Reno>),
     DctcpByteCounting(Dctcp<ByteCounting>),
     Bbr3(Bbr3),
+    Outside(Outside),
 }
 
 macro_rules! each {
@@ -37,6 +40,7 @@ macro_rules! each {
             AnyCongestion::Dctcp($inner) => $call,
             AnyCongestion::DctcpByteCounting($inner) => $call,
             AnyCongestion::Bbr3($inner) => $call,
+            AnyCongestion::Outside($inner) => $call,
         }
     };
 }
@@ -53,14 +57,24 @@ macro_rules! delegate {
     };
 }
 
-impl CongestionControl for AnyCongestion {
-    fn seeded(self, seed: u64) -> Self {
+impl Prototype for AnyCongestion {
+    fn of_connection(&self, connection: &Connection) -> Self {
         match self {
-            Self::Bbr3(bbr) => Self::Bbr3(bbr.seeded(seed)),
-            other => other,
+            Self::Reno(window) => Self::Reno(*window),
+            Self::ByteCounting(window) => Self::ByteCounting(*window),
+            Self::Cubic(window) => Self::Cubic(*window),
+            Self::HyStartReno(window) => Self::HyStartReno(*window),
+            Self::HyStartByteCounting(window) => Self::HyStartByteCounting(*window),
+            Self::HyStartCubic(window) => Self::HyStartCubic(*window),
+            Self::Dctcp(window) => Self::Dctcp(*window),
+            Self::DctcpByteCounting(window) => Self::DctcpByteCounting(*window),
+            Self::Bbr3(window) => Self::Bbr3(window.seeded(connection.seed)),
+            Self::Outside(outside) => Self::Outside(outside.of_connection(connection)),
         }
     }
+}
 
+impl CongestionControl for AnyCongestion {
     delegate! {
         answers {
             fn window() -> f64;

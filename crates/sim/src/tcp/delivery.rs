@@ -31,44 +31,52 @@ enum State {
 
 /// A segment that is thought lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Lost {
-    pub(crate) number: u64,
+#[non_exhaustive]
+pub struct Lost {
+    /// Which segment; 0 is the SYN.
+    pub number: u64,
     /// Segments in flight as it was sent, this one included.
-    pub(crate) in_flight: u64,
+    pub in_flight: u64,
     /// Segments lost since it was sent, this one included.
-    pub(crate) lost: u64,
+    pub lost: u64,
     /// Segments delivered by now.
-    pub(crate) delivered: u64,
-    pub(crate) app_limited: bool,
+    pub delivered: u64,
+    /// Whether the application limited what was sent then.
+    pub app_limited: bool,
 }
 
-/// What one ACK says.
+/// What one ACK says. Times in ns, volumes in segments, the rate in segments per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct AckSample {
-    /// When it arrived, in ns.
-    pub(crate) now: u64,
-    /// The acknowledgement number, and one past the highest segment sent.
-    pub(crate) ack: u64,
-    pub(crate) end: u64,
-    /// The round-trip time in ns, if it acknowledges a segment that was sent once.
-    pub(crate) rtt: Option<u64>,
-    /// Segments delivered in all (`C.delivered`), and newly by this ACK.
-    pub(crate) total: u64,
-    pub(crate) newly: u64,
+#[non_exhaustive]
+pub struct AckSample {
+    /// When it arrived.
+    pub now: u64,
+    /// The acknowledgement number.
+    pub ack: u64,
+    /// One past the highest segment sent.
+    pub end: u64,
+    /// The round-trip time, if it acknowledges a segment that was sent once.
+    pub rtt: Option<u64>,
+    /// Segments delivered in all (`C.delivered`).
+    pub total: u64,
+    /// Segments delivered newly by this ACK.
+    pub newly: u64,
     /// `C.delivered` as the newest of those was sent (`RS.prior_delivered`).
-    pub(crate) prior: u64,
-    /// Segments delivered since then, and their rate in segments per second; 0 where there is none
-    /// to rely on.
-    pub(crate) delivered: u64,
-    pub(crate) rate: f64,
-    /// Segments lost since then, and in flight then.
-    pub(crate) lost: u64,
-    pub(crate) sent_in_flight: u64,
-    pub(crate) app_limited: bool,
+    pub prior: u64,
+    /// Segments delivered since then.
+    pub delivered: u64,
+    /// Their rate; 0 where there is none to rely on.
+    pub rate: f64,
+    /// Segments lost since then.
+    pub lost: u64,
+    /// Segments in flight then.
+    pub sent_in_flight: u64,
+    /// Whether the application limited what was sent then.
+    pub app_limited: bool,
     /// Segments in flight now.
-    pub(crate) in_flight: u64,
+    pub in_flight: u64,
     /// Whether the window was full at any time in the last round trip.
-    pub(crate) window_limited: bool,
+    pub window_limited: bool,
 }
 
 /// A sender's record of deliveries.

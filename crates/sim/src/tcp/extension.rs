@@ -2,7 +2,7 @@
 //! it does not use.
 
 use super::any_congestion::AnyCongestion;
-use super::congestion::{CongestionControl, Reno};
+use super::congestion::{Prototype, Reno};
 use super::delivery::Deliveries;
 use super::ecn::{Echo, EcnReceiver, EcnSender};
 use super::options::{Options, TcpOptions};
@@ -127,7 +127,7 @@ impl Receiving for Nothing {
 /// The parts of TCP that all connections of a run use.
 pub(crate) trait Variant: 'static {
     type Options: Options;
-    type Congestion: CongestionControl;
+    type Congestion: Prototype;
     type Sending: Sending<Options = Self::Options>;
     type Receiving: Receiving<Options = Self::Options>;
     /// A new sender's part.

@@ -17,6 +17,7 @@ mod feedback;
 mod hystart;
 mod model;
 mod options;
+mod outside;
 mod pacing;
 mod ranges;
 mod receiver;
@@ -26,7 +27,9 @@ mod selective;
 mod sender;
 
 pub(crate) use any_congestion::AnyCongestion;
-pub(crate) use congestion::CongestionControl;
+pub use congestion::CongestionControl;
+pub(crate) use congestion::Prototype;
+pub use delivery::{AckSample, Lost};
 pub(crate) use extension::{Full, Plain, Variant};
 pub(crate) use model::TcpModel;
 pub(crate) use options::{Options, TcpOptions};

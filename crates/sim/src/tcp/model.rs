@@ -7,12 +7,14 @@ use super::congestion::{ByteCounting, Reno};
 use super::cubic::Cubic;
 use super::dctcp::Dctcp;
 use super::hystart::HyStart;
+use super::outside::Outside;
+use crate::congestion::maker;
 use asymq_scenario::{Scenario, Tcp};
 
 /// How the senders of a run behave.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct TcpModel<C> {
-    /// The window of a connection that has sent nothing.
+    /// What connections get their window from, before they send anything.
     pub(crate) congestion: C,
     /// Loss recovery without SACK; with it, all recover by RFC 6675.
     pub(crate) recovery: Recovery,
@@ -48,6 +50,10 @@ impl TcpModel<AnyCongestion> {
                 (dctcp, Recovery::NewReno)
             }
             Tcp::Bbr3 => (AnyCongestion::Bbr3(Bbr3::new()), Recovery::NewReno),
+            Tcp::Outside(outside) => {
+                let outside = Outside::new(maker(outside.name)?);
+                (AnyCongestion::Outside(outside), Recovery::NewReno)
+            }
             Tcp::Bbr => return None,
         };
         Some(Self {

@@ -146,6 +146,14 @@ pub(crate) struct Bbr3 {
 }
 
 impl Bbr3 {
+    /// The same window with random numbers of its own.
+    pub(crate) const fn seeded(self, seed: u64) -> Self {
+        Self {
+            random: SplitMix64::new(seed),
+            ..self
+        }
+    }
+
     /// A window that has not started (section 5.2.1).
     pub(crate) const fn new() -> Self {
         Self {
@@ -437,11 +445,6 @@ fn is_too_high(lost: u64, in_flight: u64) -> bool {
 impl CongestionControl for Bbr3 {
     fn window(&self) -> f64 {
         self.window
-    }
-
-    fn seeded(mut self, seed: u64) -> Self {
-        self.random = SplitMix64::new(seed);
-        self
     }
 
     fn pacing_rate(&self) -> Option<f64> {

@@ -1,0 +1,542 @@
+//! What holds for every congestion control, tried with random events.
+//!
+//! 1. The window is at least one segment, and no larger than TCP's largest; a pace is above 0.
+//! 2. An ACK opens the window by at most twice what it acknowledges.
+//! 3. Nothing else opens it. In fast recovery a duplicate ACK may stand for the segment that left the
+//!    network, and at its end the window is at most what it was before.
+//! 4. A loss and a timeout take something from a window that has more than a few segments. One that
+//!    measures deliveries may answer losses by them, in its own time.
+//! 5. The same events give the same windows.
+
+use super::{AckSample, CongestionControl, Lost, OutsideTcp};
+use asymq_core::decide::random::SplitMix64;
+use std::fmt;
+
+/// What happens to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// An ACK of so many segments, of which ECN marked some if `marked`.
+    Ack {
+        /// Segments acknowledged.
+        acked: u64,
+        /// Whether it echoes a mark that is not answered.
+        marked: bool,
+    },
+    /// A mark is answered.
+    Mark,
+    /// A loss is found, by SACK or by duplicate ACKs.
+    Loss {
+        /// By SACK.
+        selective: bool,
+    },
+    /// A further duplicate ACK in fast recovery.
+    DuplicateAck,
+    /// A partial ACK of so many segments in fast recovery.
+    PartialAck(u64),
+    /// Fast recovery ends.
+    Recovered,
+    /// The retransmission timer expires.
+    Timeout,
+    /// The application pauses.
+    Idle,
+    /// So many ms pass.
+    Wait(u64),
+}
+
+impl Step {
+    fn of(bits: u64) -> Self {
+        let number = bits >> 32;
+        match bits % 40 {
+            0..=22 => Self::Ack {
+                acked: 1 + number % 4,
+                marked: number & 64 != 0,
+            },
+            23..=24 => Self::Mark,
+            25..=26 => Self::Loss { selective: true },
+            27..=28 => Self::Loss { selective: false },
+            29..=31 => Self::DuplicateAck,
+            32..=33 => Self::PartialAck(1 + number % 4),
+            34..=35 => Self::Recovered,
+            36 => Self::Timeout,
+            37 => Self::Idle,
+            _ => Self::Wait(number % 300),
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ack { acked, marked } => {
+                let mark = if *marked { ", with ECE" } else { "" };
+                write!(f, "ACK of {acked}{mark}")
+            }
+            Self::Mark => f.write_str("mark answered"),
+            Self::Loss { selective: true } => f.write_str("loss, by SACK"),
+            Self::Loss { selective: false } => f.write_str("loss, by duplicate ACKs"),
+            Self::DuplicateAck => f.write_str("duplicate ACK"),
+            Self::PartialAck(acked) => write!(f, "partial ACK of {acked}"),
+            Self::Recovered => f.write_str("recovered"),
+            Self::Timeout => f.write_str("timeout"),
+            Self::Idle => f.write_str("pause"),
+            Self::Wait(ms) => write!(f, "wait {ms} ms"),
+        }
+    }
+}
+
+/// A law that is broken, with the least steps found that show it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{law}\nafter these steps:{}", lines(steps))]
+pub struct Broken {
+    /// Which, and how.
+    pub law: String,
+    /// The connection is established before them.
+    pub steps: Vec<Step>,
+}
+
+fn lines(steps: &[Step]) -> String {
+    steps.iter().map(|step| format!("\n  {step}")).collect()
+}
+
+/// Tries so many cases of random steps, the same ones each time; `breaks` says what law they break.
+///
+/// # Errors
+/// A law that some steps break.
+pub fn check(cases: u32, breaks: impl Fn(&[Step]) -> Option<String>) -> Result<(), Broken> {
+    for case in 0..u64::from(cases) {
+        let mut random = SplitMix64::new(case << 20);
+        let length = 20 + random.next() % 300;
+        let steps: Vec<Step> = (0..length).map(|_| Step::of(random.next())).collect();
+        if let Some(law) = breaks(&steps) {
+            return Err(least(steps, law, breaks));
+        }
+    }
+    Ok(())
+}
+
+/// Leaves out what can be left out.
+fn least(
+    mut steps: Vec<Step>,
+    mut law: String,
+    breaks: impl Fn(&[Step]) -> Option<String>,
+) -> Broken {
+    let mut chunk = steps.len();
+    while chunk > 0 {
+        let mut at = 0;
+        while at < steps.len() {
+            let mut fewer = steps.clone();
+            fewer.drain(at..(at + chunk).min(steps.len()));
+            match breaks(&fewer) {
+                Some(still) => (steps, law) = (fewer, still),
+                None => at += chunk,
+            }
+        }
+        chunk /= 2;
+    }
+    Broken { law, steps }
+}
+
+/// Carries out steps on what `make` makes, twice.
+///
+/// # Errors
+/// The law that is broken.
+pub fn obey(
+    make: impl Fn() -> Box<dyn CongestionControl>,
+    about: &OutsideTcp,
+    steps: &[Step],
+) -> Result<(), String> {
+    let windows = || -> Result<Vec<Shown>, String> {
+        let mut trial = Trial::new(make(), about)?;
+        steps.iter().map(|step| trial.step(*step)).collect()
+    };
+    let (once, again) = (windows()?, windows()?);
+    match once.iter().zip(&again).find(|(one, other)| one != other) {
+        None => Ok(()),
+        Some((one, other)) => Err(format!(
+            "the same events gave a window of {} and then of {}, a pace of {:?} and of {:?}: all that is random \
+             comes from the connection's seed",
+            one.window, other.window, one.pace, other.pace
+        )),
+    }
+}
+
+/// What a congestion control says of itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Shown {
+    window: f64,
+    pace: Option<f64>,
+}
+
+const INITIAL: f64 = 10.0;
+/// A window of more segments has some to give.
+const FEW: f64 = 4.0;
+/// The least that some keep.
+const LEAST: f64 = 2.0;
+/// No window is larger: TCP's largest, in segments of 88 bytes, the least that scenarios have.
+const LARGEST: f64 = ((1u64 << 30) / 88) as f64;
+const RTT: u64 = 50_000_000;
+
+struct Trial {
+    control: Box<dyn CongestionControl>,
+    answers_losses: bool,
+    now: u64,
+    /// Segments acknowledged.
+    una: u64,
+    /// The one that lasts.
+    recovery: Option<Recovery>,
+}
+
+#[derive(Clone, Copy)]
+struct Recovery {
+    selective: bool,
+    /// The window before it.
+    before: f64,
+}
+
+/// What a window may be after an event.
+struct Bounds {
+    most: f64,
+    /// It is less than this, if this is more than a few segments.
+    below: Option<f64>,
+}
+
+impl Bounds {
+    const fn most(most: f64) -> Self {
+        Self { most, below: None }
+    }
+}
+
+impl Trial {
+    fn new(control: Box<dyn CongestionControl>, about: &OutsideTcp) -> Result<Self, String> {
+        let mut trial = Self {
+            control,
+            answers_losses: !about.measures_deliveries,
+            now: RTT,
+            una: 1,
+            recovery: None,
+        };
+        trial.shown("before the connection is established")?;
+        trial.control.on_established(INITIAL);
+        let window = trial.shown("at its establishment")?.window;
+        match window <= 2.0 * INITIAL {
+            true => Ok(trial),
+            false => Err(format!(
+                "the window is {window} at its establishment: it starts from the initial window, {INITIAL}"
+            )),
+        }
+    }
+
+    /// What it says, if that is possible.
+    fn shown(&self, when: &str) -> Result<Shown, String> {
+        let shown = Shown {
+            window: self.control.window(),
+            pace: self.control.pacing_rate(),
+        };
+        if !(1.0..=LARGEST).contains(&shown.window) {
+            return Err(format!(
+                "the window is {} {when}: it is between 1 and {LARGEST} segments",
+                shown.window
+            ));
+        }
+        if shown
+            .pace
+            .is_some_and(|pace| !(pace > 0.0 && pace.is_finite()))
+        {
+            return Err(format!(
+                "the pacing rate is {} {when}: it is above 0 and finite, or None",
+                shown.pace.unwrap_or_default()
+            ));
+        }
+        let threshold = self.control.threshold();
+        match threshold > 0.0 {
+            true => Ok(shown),
+            false => Err(format!(
+                "the slow-start threshold is {threshold} {when}: it is above 0"
+            )),
+        }
+    }
+
+    fn step(&mut self, step: Step) -> Result<Shown, String> {
+        let before = self.control.window();
+        self.now += 1_000_000;
+        let bounds = self.carry_out(step, before);
+        let shown = self.shown(&format!("after: {step}"))?;
+        let after = shown.window;
+        // Whoever computes in floats rounds.
+        if after > bounds.most * (1.0 + 1e-9) {
+            return Err(format!(
+                "the window goes from {before} to {after} at: {step}; {} is the most that may follow",
+                bounds.most
+            ));
+        }
+        match bounds.below {
+            Some(below) if below > FEW && after >= below => Err(format!(
+                "the window was {below} and is {after} after: {step}; a loss takes something from it"
+            )),
+            _ => Ok(shown),
+        }
+    }
+
+    /// Makes it happen; what may follow.
+    fn carry_out(&mut self, step: Step, window: f64) -> Bounds {
+        let flight = window.floor();
+        match (step, self.recovery) {
+            (Step::Ack { acked, marked }, recovery) => {
+                if recovery.is_some_and(|recovery| !recovery.selective) {
+                    return self.carry_out(Step::PartialAck(acked), window);
+                }
+                self.una += acked;
+                let sample = self.sample(acked, flight as u64);
+                let end = sample.end;
+                self.control.on_echo(acked, marked, self.una, end);
+                self.control.on_sample(&sample);
+                if recovery.is_none() {
+                    self.control.on_ack(acked, self.now, RTT);
+                }
+                Bounds::most(window + 2.0 * acked as f64)
+            }
+            (Step::Mark, None) => {
+                self.control.on_mark(flight);
+                Bounds::most(window.max(LEAST))
+            }
+            (Step::Loss { selective }, None) => {
+                let lost = Lost {
+                    number: self.una,
+                    in_flight: flight as u64,
+                    lost: 1,
+                    delivered: self.una,
+                    app_limited: false,
+                };
+                self.control.on_lost(self.now, &lost);
+                self.recovery = Some(Recovery {
+                    selective,
+                    before: window,
+                });
+                if selective {
+                    self.control.on_selective_loss(flight);
+                    self.reduced(window)
+                } else {
+                    self.control.on_fast_retransmit(flight);
+                    // Three segments have left the network.
+                    Bounds::most(window.max(LEAST) + 3.0)
+                }
+            }
+            (Step::DuplicateAck, Some(recovery)) if !recovery.selective => {
+                self.control.on_duplicate_ack();
+                Bounds::most(window + 1.0)
+            }
+            (Step::PartialAck(acked), Some(recovery)) if !recovery.selective => {
+                self.una += acked;
+                self.control.on_partial_ack(acked);
+                Bounds::most(window.max(LEAST))
+            }
+            (Step::Recovered, Some(recovery)) => {
+                self.recovery = None;
+                self.control.on_recovered();
+                self.reduced(recovery.before)
+            }
+            (Step::Timeout, _) => {
+                self.recovery = None;
+                self.control.on_recovered();
+                self.control.on_timeout(flight);
+                Bounds {
+                    below: Some(window),
+                    ..Bounds::most(window.max(LEAST))
+                }
+            }
+            (Step::Idle, None) => {
+                self.control.on_idle(INITIAL);
+                Bounds::most(window)
+            }
+            (Step::Wait(ms), _) => {
+                self.now += ms * 1_000_000;
+                Bounds::most(window)
+            }
+            _ => Bounds::most(window),
+        }
+    }
+
+    /// What may follow where a loss is answered.
+    fn reduced(&self, before: f64) -> Bounds {
+        Bounds {
+            below: self.answers_losses.then_some(before),
+            ..Bounds::most(before.max(LEAST))
+        }
+    }
+
+    /// What an ACK says on a path that delivers a window in a round-trip time.
+    fn sample(&self, acked: u64, flight: u64) -> AckSample {
+        AckSample {
+            now: self.now,
+            ack: self.una,
+            end: self.una + flight,
+            rtt: Some(RTT),
+            total: self.una,
+            newly: acked,
+            prior: self.una.saturating_sub(flight),
+            delivered: flight.min(self.una),
+            rate: flight as f64 * 1e9 / RTT as f64,
+            lost: 0,
+            sent_in_flight: flight,
+            app_limited: false,
+            in_flight: flight,
+            window_limited: true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::TcpModel;
+    use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
+    use asymq_scenario::Tcp;
+
+    fn about(measures_deliveries: bool) -> OutsideTcp {
+        OutsideTcp {
+            name: "tried",
+            title: "Tried",
+            paces: measures_deliveries,
+            measures_deliveries,
+        }
+    }
+
+    #[test]
+    fn all_of_our_own_obey() {
+        for tcp in Tcp::simulated() {
+            for (byte_counting, hystart) in
+                [(false, false), (true, false), (false, true), (true, true)]
+            {
+                if byte_counting && !tcp.counts_bytes() || hystart && !tcp.has_hystart() {
+                    continue;
+                }
+                let args = ScenarioArgs {
+                    tcp: Some(tcp),
+                    simulated: SimulatedArgs {
+                        byte_counting: Some(byte_counting),
+                        hystart: Some(hystart),
+                        ..SimulatedArgs::default()
+                    },
+                    ..ScenarioArgs::default()
+                };
+                let scenario = args.resolve(&Defaults::paper()).unwrap();
+                let make = || -> Box<dyn CongestionControl> {
+                    Box::new(TcpModel::of(&scenario).unwrap().congestion)
+                };
+                let about = about(tcp.measures_deliveries());
+                let tried = check(100, |steps| obey(make, &about, steps).err());
+                assert_eq!(tried, Ok(()), "{tcp}, {byte_counting}, {hystart}");
+            }
+        }
+    }
+
+    /// Reno's window without slow start, wrong in one respect.
+    #[derive(Clone, Copy)]
+    struct Wrong {
+        window: f64,
+        inflation: f64,
+        how: &'static str,
+    }
+
+    impl Wrong {
+        fn is(&self, how: &str) -> bool {
+            self.how == how
+        }
+    }
+
+    impl CongestionControl for Wrong {
+        fn window(&self) -> f64 {
+            self.window + self.inflation
+        }
+        fn threshold(&self) -> f64 {
+            if self.is("threshold") { f64::NAN } else { 2.0 }
+        }
+        fn pacing_rate(&self) -> Option<f64> {
+            self.is("pace").then_some(self.window - 8.0)
+        }
+        fn on_established(&mut self, initial_window: f64) {
+            self.window = initial_window * if self.is("start") { 3.0 } else { 1.0 };
+        }
+        fn on_ack(&mut self, acked: u64, _now: u64, _srtt: u64) {
+            self.window += if self.is("greedy") {
+                3.0 * acked as f64
+            } else {
+                1.0 / self.window
+            };
+        }
+        fn on_sample(&mut self, _sample: &AckSample) {
+            if self.is("random") {
+                use std::hash::{BuildHasher as _, RandomState};
+                self.window += (RandomState::new().hash_one(0) % 2) as f64 / self.window;
+            }
+        }
+        fn on_fast_retransmit(&mut self, flight: f64) {
+            self.inflation = 3.0;
+            if !self.is("deaf") {
+                self.window = (flight / 2.0).max(if self.is("small") { 0.0 } else { 1.0 });
+            }
+        }
+        fn on_duplicate_ack(&mut self) {
+            self.inflation += if self.is("inflates") { 2.0 } else { 1.0 };
+        }
+        fn on_partial_ack(&mut self, acked: u64) {
+            self.inflation = (self.inflation - acked as f64).max(1.0);
+        }
+        fn on_recovered(&mut self) {
+            if !self.is("stays inflated") {
+                self.inflation = 0.0;
+            }
+        }
+        fn on_timeout(&mut self, _flight: f64) {
+            if !self.is("patient") {
+                self.window = 1.0;
+            }
+        }
+        fn on_idle(&mut self, _restart_window: f64) {
+            if self.is("restless") {
+                self.window += 1.0;
+            }
+        }
+        fn on_mark(&mut self, flight: f64) {
+            self.window = if self.is("likes marks") {
+                self.window + 1.0
+            } else {
+                (flight / 2.0).max(1.0)
+            };
+        }
+    }
+
+    fn tried(how: &'static str) -> Result<(), Broken> {
+        let wrong = Wrong {
+            window: 1.0,
+            inflation: 0.0,
+            how,
+        };
+        check(50, |steps| {
+            obey(|| Box::new(wrong), &about(false), steps).err()
+        })
+    }
+
+    #[test]
+    fn what_breaks_a_law_is_told_with_few_steps() {
+        assert_eq!(tried("nothing"), Ok(()));
+        for (how, law, most) in [
+            ("threshold", "threshold is NaN", 0),
+            ("start", "at its establishment", 0),
+            ("greedy", "is the most that may follow", 1),
+            ("pace", "the pacing rate is", 2),
+            ("random", "the same events gave", 2),
+            ("deaf", "a loss takes something from it", 1),
+            ("small", "the window is 0", 4),
+            ("inflates", "at: duplicate ACK", 2),
+            ("stays inflated", "loss", 12),
+            ("patient", "after: timeout", 1),
+            ("restless", "at: pause", 1),
+            ("likes marks", "at: mark answered", 1),
+        ] {
+            let broken = tried(how).expect_err(how);
+            assert!(broken.law.contains(law), "{how}: {broken}");
+            assert!(broken.steps.len() <= most, "{how}: {broken}");
+        }
+    }
+}

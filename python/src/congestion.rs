@@ -1,0 +1,338 @@
+//! A congestion control that is a Python object: it is told what happens, and its window is read after
+//! each event. What breaks the contract ends the run with an error that says so.
+
+use crate::discipline::{broken, leak, raise};
+use asymq_sim::congestion::{self, AckSample as Sample, CongestionControl, Lost, OutsideTcp};
+use pyo3::call::PyCallArgs;
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use std::sync::Arc;
+
+/// What a congestion control may know of its connection.
+#[pyclass(frozen, module = "asymq", get_all)]
+pub(crate) struct Connection {
+    /// Payload bytes of a full segment.
+    payload_bytes: u32,
+    /// Differs from connection to connection and from run to run; all that is random comes from it.
+    seed: u64,
+}
+
+/// What an ACK says of the path. Times in ns, volumes in segments, the rate in segments per second.
+#[pyclass(frozen, module = "asymq", get_all)]
+pub(crate) struct AckSample {
+    /// When it arrived.
+    now: u64,
+    /// The acknowledgement number.
+    ack: u64,
+    /// One past the highest segment sent.
+    end: u64,
+    /// The round-trip time, if it acknowledges a segment that was sent once.
+    rtt: Option<u64>,
+    /// Delivered in all.
+    total: u64,
+    /// Delivered newly by this ACK.
+    newly: u64,
+    /// Delivered in all as the newest of those was sent.
+    prior: u64,
+    /// Delivered since then.
+    delivered: u64,
+    /// The rate of that; 0 where there is none to rely on.
+    rate: f64,
+    /// Lost since then.
+    lost: u64,
+    /// In flight then.
+    sent_in_flight: u64,
+    /// Whether the application limited what was sent then.
+    app_limited: bool,
+    /// In flight now.
+    in_flight: u64,
+    /// Whether the window was full at any time in the last round trip.
+    window_limited: bool,
+}
+
+/// A segment that is thought lost. Volumes in segments.
+#[pyclass(frozen, module = "asymq", get_all)]
+pub(crate) struct LostSegment {
+    /// Which; 0 is the SYN.
+    number: u64,
+    /// In flight as it was sent, this one included.
+    in_flight: u64,
+    /// Lost since it was sent, this one included.
+    lost: u64,
+    /// Delivered by now.
+    delivered: u64,
+    /// Whether the application limited what was sent then.
+    app_limited: bool,
+}
+
+/// Events that a class hears of only if it has a method of its own for them.
+#[derive(Clone, Copy, Default)]
+struct Heard {
+    idle: bool,
+    duplicate_ack: bool,
+    partial_ack: bool,
+    recovered: bool,
+    sample: bool,
+    lost: bool,
+    echo: bool,
+}
+
+/// A class that keeps the contract.
+pub(crate) struct Class {
+    class: Py<PyAny>,
+    heard: Heard,
+    paces: bool,
+}
+
+impl Class {
+    fn new(class: Py<PyAny>, events: &[String], paces: bool) -> Self {
+        let hears = |event: &str| events.iter().any(|heard| heard == event);
+        Self {
+            class,
+            heard: Heard {
+                idle: hears("on_idle"),
+                duplicate_ack: hears("on_duplicate_ack"),
+                partial_ack: hears("on_partial_ack"),
+                recovered: hears("on_recovered"),
+                sample: hears("on_sample"),
+                lost: hears("on_lost"),
+                echo: hears("on_echo"),
+            },
+            paces,
+        }
+    }
+
+    const fn about(&self, name: &'static str, title: &'static str) -> OutsideTcp {
+        OutsideTcp {
+            name,
+            title,
+            paces: self.paces,
+            measures_deliveries: self.heard.sample || self.heard.lost,
+        }
+    }
+
+    /// The object of a connection. A constructor that fails ends the run with its own error.
+    fn make(&self, connection: &congestion::Connection) -> Box<dyn CongestionControl> {
+        let made = Python::attach(|py| {
+            let shown = Connection {
+                payload_bytes: connection.payload,
+                seed: connection.seed,
+            };
+            let object = self.class.bind(py).call1((shown,))?;
+            let mut made = PyCongestion {
+                object: object.unbind(),
+                heard: self.heard,
+                paces: self.paces,
+                largest: f64::from(1 << 30) / f64::from(connection.payload),
+                window: 1.0,
+                threshold: f64::MAX,
+                pacing_rate: None,
+            };
+            made.read(py, "__init__")?;
+            Ok(made)
+        });
+        Box::new(made.unwrap_or_else(|error| raise(error)))
+    }
+}
+
+/// Makes a class known under a name; a class that had it gives way, as a notebook's cell is run again.
+#[pyfunction]
+pub(crate) fn register_congestion(
+    name: &str,
+    title: &str,
+    events: Vec<String>,
+    paces: bool,
+    class: Py<PyAny>,
+) -> PyResult<()> {
+    let class = Class::new(class, &events, paces);
+    let about = class.about(leak(name), leak(title));
+    let registered = congestion::register(about, move |connection| class.make(connection));
+    registered.map(drop).map_err(PyValueError::new_err)
+}
+
+/// What the laws try: how to make one, and what is said of it.
+pub(crate) fn tried(
+    class: Py<PyAny>,
+    events: &[String],
+    paces: bool,
+) -> (
+    impl Fn() -> Box<dyn CongestionControl> + Send + Sync,
+    OutsideTcp,
+) {
+    let class = Arc::new(Class::new(class, events, paces));
+    let about = class.about("tried", "Tried");
+    let connection = congestion::Connection {
+        payload: 1460,
+        seed: 1,
+    };
+    (move || class.make(&connection), about)
+}
+
+/// A Python object as a congestion control.
+struct PyCongestion {
+    object: Py<PyAny>,
+    heard: Heard,
+    paces: bool,
+    /// No window is larger, in segments.
+    largest: f64,
+    // As read after the last event.
+    window: f64,
+    threshold: f64,
+    pacing_rate: Option<f64>,
+}
+
+impl PyCongestion {
+    /// Calls a method, and reads what follows.
+    fn tell(&mut self, event: &'static str, arguments: impl for<'py> PyCallArgs<'py>) {
+        let told = Python::attach(|py| {
+            let object = self.object.bind(py);
+            object.call_method1(PyString::intern(py, event), arguments)?;
+            self.read(py, event)
+        });
+        told.unwrap_or_else(|error| raise(error));
+    }
+
+    fn read(&mut self, py: Python<'_>, event: &str) -> PyResult<()> {
+        let object = self.object.bind(py);
+        let wrong = |what: &str, value: &Bound<'_, PyAny>, right: &str| {
+            let class = object.get_type().name()?;
+            Err(broken(format!(
+                "{class}.{event} left {what} = {}; it is {right}",
+                value.repr()?
+            )))
+        };
+        let number = |value: &Bound<'_, PyAny>| value.extract::<f64>().unwrap_or(f64::NAN);
+        let window = object.getattr(intern!(py, "window"))?;
+        self.window = number(&window);
+        if !(1.0..=self.largest).contains(&self.window) {
+            let right = format!("a number of segments from 1 to {}", self.largest as u64);
+            return wrong("window", &window, &right);
+        }
+        let threshold = object.getattr(intern!(py, "threshold"))?;
+        self.threshold = number(&threshold);
+        if self.threshold.is_nan() || self.threshold <= 0.0 {
+            return wrong("threshold", &threshold, "a number of segments above 0");
+        }
+        if self.paces {
+            let rate = object.getattr(intern!(py, "pacing_rate"))?;
+            self.pacing_rate = if rate.is_none() {
+                None
+            } else {
+                Some(number(&rate))
+            };
+            if self
+                .pacing_rate
+                .is_some_and(|rate| !(rate > 0.0 && rate.is_finite()))
+            {
+                let right = "a number of segments per second above 0, or None";
+                return wrong("pacing_rate", &rate, right);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CongestionControl for PyCongestion {
+    fn window(&self) -> f64 {
+        self.window
+    }
+
+    fn threshold(&self) -> f64 {
+        self.threshold
+    }
+
+    fn pacing_rate(&self) -> Option<f64> {
+        self.pacing_rate
+    }
+
+    fn on_established(&mut self, initial_window: f64) {
+        self.tell("on_established", (initial_window,));
+    }
+
+    fn on_ack(&mut self, acked: u64, now: u64, srtt: u64) {
+        self.tell("on_ack", (acked, now, srtt));
+    }
+
+    fn on_fast_retransmit(&mut self, flight: f64) {
+        self.tell("on_fast_retransmit", (flight,));
+    }
+
+    fn on_selective_loss(&mut self, flight: f64) {
+        self.tell("on_selective_loss", (flight,));
+    }
+
+    fn on_mark(&mut self, flight: f64) {
+        self.tell("on_mark", (flight,));
+    }
+
+    fn on_timeout(&mut self, flight: f64) {
+        self.tell("on_timeout", (flight,));
+    }
+
+    fn on_duplicate_ack(&mut self) {
+        if self.heard.duplicate_ack {
+            self.tell("on_duplicate_ack", ());
+        }
+    }
+
+    fn on_partial_ack(&mut self, acked: u64) {
+        if self.heard.partial_ack {
+            self.tell("on_partial_ack", (acked,));
+        }
+    }
+
+    fn on_recovered(&mut self) {
+        if self.heard.recovered {
+            self.tell("on_recovered", ());
+        }
+    }
+
+    fn on_idle(&mut self, restart_window: f64) {
+        if self.heard.idle {
+            self.tell("on_idle", (restart_window,));
+        }
+    }
+
+    fn on_echo(&mut self, acked: u64, marked: bool, una: u64, end: u64) {
+        if self.heard.echo {
+            self.tell("on_echo", (acked, marked, una, end));
+        }
+    }
+
+    fn on_sample(&mut self, sample: &Sample) {
+        if self.heard.sample {
+            let sample = AckSample {
+                now: sample.now,
+                ack: sample.ack,
+                end: sample.end,
+                rtt: sample.rtt,
+                total: sample.total,
+                newly: sample.newly,
+                prior: sample.prior,
+                delivered: sample.delivered,
+                rate: sample.rate,
+                lost: sample.lost,
+                sent_in_flight: sample.sent_in_flight,
+                app_limited: sample.app_limited,
+                in_flight: sample.in_flight,
+                window_limited: sample.window_limited,
+            };
+            self.tell("on_sample", (sample,));
+        }
+    }
+
+    fn on_lost(&mut self, now: u64, lost: &Lost) {
+        if self.heard.lost {
+            let lost = LostSegment {
+                number: lost.number,
+                in_flight: lost.in_flight,
+                lost: lost.lost,
+                delivered: lost.delivered,
+                app_limited: lost.app_limited,
+            };
+            self.tell("on_lost", (now, lost));
+        }
+    }
+}
