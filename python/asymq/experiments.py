@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Data packets that a core simulates in a second, on a machine of 2026: what predicted costs are made of.
 PACKETS_PER_SECOND = 4_000_000
+#: Seconds of a task that nobody asked for: a part of the sweep, so that the last one is soon done, in these bounds.
+TASKS, SHORTEST, LONGEST = 128, 0.25, 2.0
 
 
 class Findings:
@@ -97,7 +99,7 @@ def reproduce(
     plan = _asymq.Sweep.of_papers(what, quick, seed)
     if client is None:
         return Findings(plan.run_here(Path(out), threads))
-    return _on_cluster(plan, client, out, 2.0, None)
+    return _on_cluster(plan, client, out, None, None)
 
 
 def sweep(
@@ -108,15 +110,16 @@ def sweep(
     quick: bool = False,
     seed: int | None = None,
     report: bool = True,
-    task_seconds: float = 2.0,
+    task_seconds: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Findings | None:
     """Runs an experiment file (docs/experiments.md), or the text of one, on a Dask cluster.
 
     `out` is a folder that all workers see. Each task writes its runs to `out/runs` as one Parquet file,
     complete or not at all; call again after an interruption, and only missing tasks run. Without a client, a
-    LocalCluster with a worker per core is started and closed. `task_seconds` is the predicted time of a
-    task on one core; it, too, stays the same in a folder. With `report=False` the parts are all that is
+    LocalCluster with a thread per core is started in this process and closed: simulations hold no lock of
+    Python's. `task_seconds` is the predicted time of a task on one core, by default a 128th of the sweep
+    but at least 0.25 and at most 2; it, too, stays the same in a folder. With `report=False` the parts are all that is
     made, for sweeps whose runs do not fit into memory. `progress` is called with the runs done and all.
     """
     text = os.fspath(experiment)
@@ -130,7 +133,9 @@ def sweep(
 
     cores = len(os.sched_getaffinity(0))
     with (
-        LocalCluster(n_workers=cores, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(
+            n_workers=1, threads_per_worker=cores, processes=False, dashboard_address=None
+        ) as cluster,
         Client(cluster) as own,
     ):
         return _on_cluster(plan, own, out, task_seconds, progress, report)
@@ -140,13 +145,15 @@ def _on_cluster(
     plan: _asymq.Sweep,
     client: Any,
     out: str | os.PathLike[str],
-    task_seconds: float,
+    task_seconds: float | None,
     progress: Callable[[int, int], None] | None,
     report: bool = True,
 ) -> Any:
     from ._dask import run
 
     folder = Path(out).absolute()
+    if task_seconds is None:
+        task_seconds = min(max(plan.packets / PACKETS_PER_SECOND / TASKS, SHORTEST), LONGEST)
     packets = max(1, round(task_seconds * PACKETS_PER_SECOND))
 
     def tasks(specs: list[tuple[str, int, int, str]], runs: int) -> None:

@@ -67,6 +67,16 @@ impl Sweep {
         Ok(tasks.iter().map(|task| task.runs).sum())
     }
 
+    /// What those cost, in data packets at full links.
+    #[getter]
+    fn packets(&self) -> PyResult<u64> {
+        let tasks = tasks::tasks(&self.experiments()?, None, 1, u64::MAX);
+        Ok(tasks
+            .iter()
+            .map(|task| task.packets)
+            .fold(0, u64::saturating_add))
+    }
+
     /// Makes the runs that `out` lacks on this machine, and writes its report.
     fn run_here(&self, py: Python<'_>, out: PathBuf, threads: Option<usize>) -> PyResult<Findings> {
         let threads = threads.unwrap_or_else(|| {

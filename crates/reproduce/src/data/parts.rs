@@ -15,6 +15,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use parquet::schema::types::Type;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -41,7 +42,15 @@ pub enum PartError {
 
 /// The columns of all parts: they depend on the experiments alone.
 #[derive(Debug)]
-pub struct Columns(Vec<(String, Kind)>);
+pub struct Columns {
+    columns: Vec<(String, Kind)>,
+    /// Where each is.
+    index: HashMap<String, usize>,
+}
+
+/// The cells of a row, in the order of the columns; the first of a column stays.
+#[derive(Clone)]
+struct Cells(Vec<Option<Option<Cell>>>);
 
 impl Columns {
     /// The columns of these experiments' runs.
@@ -70,7 +79,11 @@ impl Columns {
         rows.push(row);
         let table = Table::new("runs", rows).from_tool(origin);
         let kinds = (0..table.columns.len()).map(|index| table.kind(index));
-        Self(table.columns.iter().cloned().zip(kinds).collect())
+        let index = table.columns.iter().cloned().zip(0..).collect();
+        Self {
+            columns: table.columns.iter().cloned().zip(kinds).collect(),
+            index,
+        }
     }
 
     /// Writes the runs of a task: a row per run and place where it belongs.
@@ -88,16 +101,21 @@ impl Columns {
         let mut rows = Vec::new();
         for block in &task.blocks {
             for place in &block.places {
+                let experiment = &experiments[place.experiment];
+                let mut common = Cells(vec![None; self.columns.len()]);
+                let mut row = identity(experiment, &experiment.series[place.series], place.point);
+                settings(&mut row, place.scenario(experiments));
+                self.add(&mut common, row)?;
                 let of_place = |seed: &u64| place.seeds.contains(seed);
                 for seed in block.seeds.clone().filter(of_place) {
                     let key = plan::key(place.scenario(experiments), seed);
                     let stored = results.get(&key);
                     let stored = stored.ok_or_else(|| PartError::Missing(task.name.clone()))?;
-                    rows.push(self.row(experiments, place, seed, stored, origin)?);
+                    rows.push(self.row(common.clone(), seed, stored, origin)?);
                 }
             }
         }
-        let (columns, kinds) = self.0.iter().cloned().unzip();
+        let (columns, kinds) = self.columns.iter().cloned().unzip();
         let table = Table {
             name: "runs",
             columns,
@@ -108,16 +126,13 @@ impl Columns {
 
     fn row(
         &self,
-        experiments: &[Experiment],
-        place: &Place,
+        mut cells: Cells,
         seed: u64,
         stored: &Stored,
         origin: &Origin,
     ) -> Result<Vec<Option<Cell>>, PartError> {
-        let experiment = &experiments[place.experiment];
-        let mut row = identity(experiment, &experiment.series[place.series], place.point);
+        let mut row = Row::default();
         row.put("seed", Cell::Whole(seed));
-        settings(&mut row, place.scenario(experiments));
         for (name, value) in &stored.metrics {
             row.metric(name, *value);
         }
@@ -126,17 +141,22 @@ impl Columns {
         row.put(RESULT, Cell::Text(result.into()));
         row.text("tool_version", &origin.version);
         row.text("fingerprint", &origin.fingerprint);
-        let mut cells = vec![None; self.0.len()];
+        self.add(&mut cells, row)?;
+        Ok(cells.0.into_iter().map(Option::flatten).collect())
+    }
+
+    fn add(&self, cells: &mut Cells, row: Row) -> Result<(), PartError> {
         for (column, cell) in row.cells {
-            let index = self.0.iter().position(|(known, _)| *known == column);
+            let index = self.index.get(&column).copied();
             let index = index.ok_or(PartError::Column(column))?;
-            cells[index] = match (cell, self.0[index].1) {
+            let cell = match (cell, self.columns[index].1) {
                 // A column that has texts elsewhere.
                 (Some(Cell::Number(number)), Kind::Text) => Some(Cell::from(&*number.to_string())),
                 (cell, _) => cell,
             };
+            cells.0[index].get_or_insert(cell);
         }
-        Ok(cells)
+        Ok(())
     }
 }
 

@@ -33,7 +33,7 @@ pub enum Step {
     DuplicateAck,
     /// A partial ACK of so many segments in fast recovery.
     PartialAck(u64),
-    /// Fast recovery ends.
+    /// The recovery from a loss or a timeout ends.
     Recovered,
     /// The retransmission timer expires.
     Timeout,
@@ -114,7 +114,7 @@ pub fn check(cases: u32, breaks: impl Fn(&[Step]) -> Option<String>) -> Result<(
     Ok(())
 }
 
-/// Leaves out what can be left out.
+/// Leaves out what can be left out, until no single step can.
 fn least(
     mut steps: Vec<Step>,
     mut law: String,
@@ -122,6 +122,7 @@ fn least(
 ) -> Broken {
     let mut chunk = steps.len();
     while chunk > 0 {
+        let before = steps.len();
         let mut at = 0;
         while at < steps.len() {
             let mut fewer = steps.clone();
@@ -131,7 +132,9 @@ fn least(
                 None => at += chunk,
             }
         }
-        chunk /= 2;
+        if chunk > 1 || steps.len() == before {
+            chunk /= 2;
+        }
     }
     Broken { law, steps }
 }
@@ -168,10 +171,9 @@ struct Shown {
 }
 
 const INITIAL: f64 = 10.0;
-/// A window of more segments has some to give.
+/// Windows of more segments are held to the laws that bound changes: so many are the least that some keep
+/// (BBR, section 2.8 of its draft).
 const FEW: f64 = 4.0;
-/// The least that some keep.
-const LEAST: f64 = 2.0;
 /// No window is larger: TCP's largest, in segments of 88 bytes, the least that scenarios have.
 const LARGEST: f64 = ((1u64 << 30) / 88) as f64;
 const RTT: u64 = 50_000_000;
@@ -188,9 +190,17 @@ struct Trial {
 
 #[derive(Clone, Copy)]
 struct Recovery {
-    selective: bool,
+    from: From,
     /// The window before it.
     before: f64,
+}
+
+/// What a sender recovers from.
+#[derive(Clone, Copy, PartialEq)]
+enum From {
+    LossBySack,
+    LossByDuplicates,
+    Timeout,
 }
 
 /// What a window may be after an event.
@@ -282,7 +292,8 @@ impl Trial {
         let flight = window.floor();
         match (step, self.recovery) {
             (Step::Ack { acked, marked }, recovery) => {
-                if recovery.is_some_and(|recovery| !recovery.selective) {
+                let from = recovery.map(|recovery| recovery.from);
+                if from == Some(From::LossByDuplicates) {
                     return self.carry_out(Step::PartialAck(acked), window);
                 }
                 self.una += acked;
@@ -290,14 +301,14 @@ impl Trial {
                 let end = sample.end;
                 self.control.on_echo(acked, marked, self.una, end);
                 self.control.on_sample(&sample);
-                if recovery.is_none() {
+                if from != Some(From::LossBySack) {
                     self.control.on_ack(acked, self.now, RTT);
                 }
-                Bounds::most(window + 2.0 * acked as f64)
+                Bounds::most((window + 2.0 * acked as f64).max(FEW))
             }
             (Step::Mark, None) => {
                 self.control.on_mark(flight);
-                Bounds::most(window.max(LEAST))
+                Bounds::most(window.max(FEW))
             }
             (Step::Loss { selective }, None) => {
                 let lost = Lost {
@@ -309,7 +320,10 @@ impl Trial {
                 };
                 self.control.on_lost(self.now, &lost);
                 self.recovery = Some(Recovery {
-                    selective,
+                    from: match selective {
+                        true => From::LossBySack,
+                        false => From::LossByDuplicates,
+                    },
                     before: window,
                 });
                 if selective {
@@ -318,30 +332,46 @@ impl Trial {
                 } else {
                     self.control.on_fast_retransmit(flight);
                     // Three segments have left the network.
-                    Bounds::most(window.max(LEAST) + 3.0)
+                    Bounds::most(window.max(FEW) + 3.0)
                 }
             }
-            (Step::DuplicateAck, Some(recovery)) if !recovery.selective => {
+            (Step::DuplicateAck, Some(recovery)) if recovery.from == From::LossByDuplicates => {
                 self.control.on_duplicate_ack();
                 Bounds::most(window + 1.0)
             }
-            (Step::PartialAck(acked), Some(recovery)) if !recovery.selective => {
+            (Step::PartialAck(acked), Some(recovery))
+                if recovery.from == From::LossByDuplicates =>
+            {
                 self.una += acked;
                 self.control.on_partial_ack(acked);
-                Bounds::most(window.max(LEAST))
+                Bounds::most(window.max(FEW))
             }
             (Step::Recovered, Some(recovery)) => {
                 self.recovery = None;
                 self.control.on_recovered();
-                self.reduced(recovery.before)
+                let reduced = self.reduced(recovery.before);
+                // ACKs may have opened it since.
+                let opened = Bounds::most(recovery.before.max(window).max(FEW));
+                match recovery.from {
+                    From::LossByDuplicates => reduced,
+                    From::LossBySack => Bounds {
+                        below: reduced.below,
+                        ..opened
+                    },
+                    From::Timeout => opened,
+                }
             }
-            (Step::Timeout, _) => {
-                self.recovery = None;
+            (Step::Timeout, recovery) => {
+                let before = recovery.map_or(0.0, |recovery| recovery.before);
+                self.recovery = Some(Recovery {
+                    from: From::Timeout,
+                    before: before.max(window),
+                });
                 self.control.on_recovered();
                 self.control.on_timeout(flight);
                 Bounds {
                     below: Some(window),
-                    ..Bounds::most(window.max(LEAST))
+                    ..Bounds::most(window.max(FEW))
                 }
             }
             (Step::Idle, None) => {
@@ -360,7 +390,7 @@ impl Trial {
     fn reduced(&self, before: f64) -> Bounds {
         Bounds {
             below: self.answers_losses.then_some(before),
-            ..Bounds::most(before.max(LEAST))
+            ..Bounds::most(before.max(FEW))
         }
     }
 
