@@ -65,6 +65,7 @@ fn looking_changes_nothing() {
         series: true,
         capture_up: Some(&mut up),
         capture_down: Some(&mut down),
+        ..RunOptions::default()
     };
     let seen = run(&scenario, 1, options).unwrap();
     assert_eq!(seen.summary, unseen.summary);
