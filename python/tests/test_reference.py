@@ -35,13 +35,17 @@ def test_a_result_reads_back_from_a_file_of_flents(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("flent") is None, reason="flent is not installed")
-def test_flent_opens_the_file_and_makes_its_table(tmp_path: Path) -> None:
+def test_flent_opens_the_file_and_makes_its_table_and_its_chart(tmp_path: Path) -> None:
     file = tmp_path / "run.flent.gz"
     reference.write_flent(asymq.simulate(SCENARIO), file)
     words = [sys.executable, "-m", "flent", "-i", str(file), "-f", "csv"]
     said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert "TCP download" in said
     assert said.count("\n") >= 40
+    picture = tmp_path / "run.png"
+    words = [sys.executable, "-m", "flent", "-i", str(file), "-p", "totals", "-o", str(picture)]
+    subprocess.run(words, capture_output=True, check=True)
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_columns_and_traces_of_ns2_become_curves(tmp_path: Path) -> None:
