@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _asymq
 from ._asymq import Table
+from .result import _cores
 
 if TYPE_CHECKING:
     import pandas
@@ -98,7 +99,7 @@ def reproduce(
     """
     plan = _asymq.Sweep.of_papers(what, quick, seed)
     if client is None:
-        return Findings(plan.run_here(Path(out), threads))
+        return Findings(plan.run_here(Path(out), _cores(threads)))
     return _on_cluster(plan, client, out, None, None)
 
 

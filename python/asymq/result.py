@@ -34,7 +34,7 @@ def simulate(
     """
     if seeds is not None:
         scenario = _with_seeds(scenario, seeds)
-    return Result(_asymq.simulate(scenario, series, threads))
+    return Result(_asymq.simulate(scenario, series, _cores(threads)))
 
 
 def compare(
@@ -59,6 +59,15 @@ def compare(
     under = [scenario.replace(qdisc=name) for name in only]
     results = (simulate(one, seeds, series=series, threads=threads) for one in under)
     return Comparison({result.qdisc: result for result in results})
+
+
+def _cores(threads: int | None) -> int | None:
+    """That many threads, but no more than there are cores."""
+    if threads is None:
+        return None
+    if threads < 1:
+        raise _asymq.ScenarioError(f"threads {threads}: out of range; use 1 or more, or None for all cores")
+    return min(threads, len(os.sched_getaffinity(0)))
 
 
 def _with_seeds(scenario: Scenario, seeds: Iterable[int]) -> Scenario:

@@ -156,3 +156,11 @@ def test_a_call_costs_little_beside_a_run_of_the_default_scenario() -> None:
 
     # A busy machine disturbs some measurements, never all of them for the better.
     assert any(overhead() < 0.05 for _ in range(5))
+
+
+def test_threads_are_cores_and_at_least_one() -> None:
+    scenario = asymq.Scenario(duration="6s", runs=2)
+    assert asymq.simulate(scenario, threads=10**6).runs == asymq.simulate(scenario, threads=1).runs
+    for threads in (0, -1):
+        with pytest.raises(asymq.ScenarioError, match=f"threads {threads}: out of range"):
+            asymq.simulate(scenario, threads=threads)
