@@ -109,9 +109,9 @@ impl Catalog for Standard {
             }
             "wrr" | "cbq" => {
                 let made_up = match config.text("made-up")? {
-                    "nothing" => MadeUp::Nothing,
+                    "own" => MadeUp::Own,
                     "other" => MadeUp::Other,
-                    _ => MadeUp::Own,
+                    _ => MadeUp::UpTo(config.get("made-up")?),
                 };
                 Box::new(PacedShares::new(config.link, data_share(config)?, made_up))
             }

@@ -129,10 +129,17 @@ const fn borrow(default: &'static str) -> Parameter {
 
 const MADE_UP: Parameter = Parameter {
     name: "made-up",
-    help: "What a class without borrowing makes up after a wait: nothing, a packet's time of its own, or the other's too",
-    kind: Kind::Words(&["nothing", "own", "other"]),
+    help: "What a class without borrowing makes up after a wait: so much time, a packet's time of its own, or the other's too",
+    kind: Kind::Text("TIME|own|other", made_up),
     default: Default::Text("own"),
 };
+
+fn made_up(text: &str) -> Result<String, String> {
+    match text {
+        "own" | "other" => Ok(text.into()),
+        _ => canonical::<Duration>(text).map_err(|error| format!("{error}, own or other")),
+    }
+}
 
 const OUR_MADE_UP: Ours = Ours {
     parameter: "made-up",

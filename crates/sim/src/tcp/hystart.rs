@@ -332,11 +332,21 @@ mod tests {
                 same += u32::from(ours == theirs);
                 let changes = |phases: &[u8]| -> Vec<(usize, u8)> {
                     let pairs = phases.windows(2).enumerate();
-                    pairs.filter(|(_, p)| p[0] != p[1]).map(|(i, p)| (i, p[1])).collect()
+                    pairs
+                        .filter(|(_, p)| p[0] != p[1])
+                        .map(|(i, p)| (i, p[1]))
+                        .collect()
                 };
                 let (a, b) = (changes(&ours), changes(&theirs));
-                close += u32::from(a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.1 == b.1 && a.0.abs_diff(b.0) <= 2));
-                if seed < 20 { println!("{name} {seed}: {a:?} {b:?}"); }
+                close += u32::from(
+                    a.len() == b.len()
+                        && a.iter()
+                            .zip(&b)
+                            .all(|(a, b)| a.1 == b.1 && a.0.abs_diff(b.0) <= 2),
+                );
+                if seed < 20 {
+                    println!("{name} {seed}: {a:?} {b:?}");
+                }
             }
             println!("{name}: {same} {close} of 500");
         }

@@ -13,7 +13,8 @@ pub enum CreditPer {
     Byte(u32),
     /// Every byte acknowledged, without headers.
     Payload,
-    /// Every ACK, one segment of this many bytes: which gives the paper's figures.
+    /// Every ACK that acknowledges anything, one segment of this many bytes: which gives the paper's
+    /// figures. A duplicate acknowledges nothing.
     Segment(u32),
 }
 
@@ -61,7 +62,8 @@ impl AckCredit {
     pub fn earn(&mut self, bytes: u32) {
         let bytes = match self.per {
             CreditPer::Byte(_) | CreditPer::Payload => bytes,
-            CreditPer::Segment(bytes) => bytes,
+            CreditPer::Segment(segment) if bytes > 0 => segment,
+            CreditPer::Segment(_) => 0,
         };
         self.credit = self
             .credit
@@ -182,6 +184,8 @@ mod tests {
         byte.earn(15_000);
         segment.earn(15_000);
         assert_eq!((byte.bytes(), segment.bytes()), (1499, 149));
+        segment.earn(0);
+        assert_eq!(segment.bytes(), 149, "a duplicate");
     }
 
     #[test]

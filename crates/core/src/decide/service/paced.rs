@@ -9,13 +9,14 @@ use crate::units::{Duration, Instant, Rate, Share};
 /// What of the time that a class was served late, while the other was on the link, it makes up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MadeUp {
-    /// Nothing: the next turn counts from when the class was served.
-    Nothing,
     /// A packet of its own: short ACKs behind long data packets get less than their share.
     #[default]
     Own,
     /// A packet of the other class too: each gets its share whatever the sizes.
     Other,
+    /// So much, whatever the packets; nothing if it is zero: the next turn counts from when the class was
+    /// served.
+    UpTo(Duration),
 }
 
 /// Two classes, each never faster than its share, whether or not the other uses its own. Not work
@@ -90,9 +91,9 @@ impl PacedShares {
         *own_time = self.link.tx_time(len);
         let gap = Duration::from_nanos(u64::from(len).saturating_mul(pace) >> 8);
         let owed = match self.made_up {
-            MadeUp::Nothing => Duration::ZERO,
             MadeUp::Own => gap,
             MadeUp::Other => gap.max(other_time),
+            MadeUp::UpTo(time) => time,
         };
         let owed_since = Instant::from_nanos(now.as_nanos().saturating_sub(owed.as_nanos()));
         *next = (*next).max(owed_since) + gap;
