@@ -83,7 +83,9 @@ fn cubic_fills_the_link_and_the_queue_as_a_kernels_does() {
 fn a_reno_that_answers_marks_uses_what_its_sawtooth_leaves() {
     // 83 segments under way and 20 queued at the mark: from 51.5 to 103 by one a round trip. 31.5
     // rounds of 100 ms send 67 of 83 on average, and 20 of about 112 ms fill the link: 0.883. ns-3's
-    // TcpLinuxReno uses 0.762 here, less than halving explains; why was not found.
+    // TcpLinuxReno uses 0.762 here, since it halves twice: its threshold goes to 53.3 and 127 ms later to 26.6,
+    // once every 8.7 s. Its recovery sends the segment with CWR at once, into the queue that was marked, and the
+    // ACK of that ends the first reduction and begins the second. Ours first waits until half has arrived.
     let down = down(
         "10mbit",
         "100ms",
