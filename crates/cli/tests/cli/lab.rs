@@ -18,7 +18,9 @@ fn shape(path: &str, value: &Value, paths: &mut Vec<String>) {
 
 #[test]
 fn the_lab_answers_in_the_shape_of_the_simulator() {
-    const LINE: &str = "--json --duration 2s --warmup 1s --runs 1 --probe 100ms --flows-up 1";
+    // asymq passes a probe at once: some echo arrives, however busy the machine.
+    const LINE: &str =
+        "--json --qdisc asymq --duration 3s --warmup 1s --runs 1 --probe 100ms --flows-up 1";
     let directory = tempfile::tempdir().unwrap();
     let lab = || asymq(directory.path(), &format!("lab {LINE} --flows-down 2"));
     let mut output = lab();

@@ -9,7 +9,7 @@ use crate::experiment::Experiment;
 use crate::metrics;
 use crate::plan;
 use crate::store::{Results, Stored};
-use crate::tasks::{Place, Task};
+use crate::tasks::Task;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
