@@ -6,8 +6,8 @@ use asymq_core::catalog::{Catalog as _, Role, Standard};
 use asymq_core::frame::Parsed;
 use asymq_core::{Header, Network, Packet};
 use asymq_gateway::Frame;
-use asymq_laws::frames::{Arrival, Held, arrivals, same_verdicts};
-use asymq_laws::golden;
+use asymq_laws::frames::{Arrival, Held, arrivals, number, same_verdicts};
+use asymq_laws::{capture, golden};
 
 struct Gateways(Frame);
 
@@ -35,18 +35,29 @@ impl Held for Gateways {
         Self(Frame::new(arrival.at, parsed, parsed.header.len, bytes))
     }
 
-    /// The identification in its IP header.
     fn number(&self) -> u16 {
-        u16::from_be_bytes([self.0.bytes[18], self.0.bytes[19]])
+        number(&self.0.bytes)
+    }
+
+    fn frame(&self) -> Option<Vec<u8>> {
+        Some(self.0.bytes.to_vec())
+    }
+}
+
+fn treated_as_any_others(arrivals: &[Arrival]) {
+    for entry in Standard.of_role(Role::Qdisc) {
+        let config = golden::config(&Standard, entry.name).unwrap();
+        let same = same_verdicts::<Gateways>(&Standard, &config, arrivals);
+        assert_eq!(same, Ok(()), "{}", entry.name);
     }
 }
 
 #[test]
 fn every_discipline_treats_the_gateways_frames_as_any_others() {
-    let arrivals = arrivals();
-    for entry in Standard.of_role(Role::Qdisc) {
-        let config = golden::config(&Standard, entry.name).unwrap();
-        let same = same_verdicts::<Gateways>(&Standard, &config, &arrivals);
-        assert_eq!(same, Ok(()), "{}", entry.name);
-    }
+    treated_as_any_others(&arrivals());
+}
+
+#[test]
+fn a_capture_of_real_tcp_leaves_the_gateway_with_the_same_bytes_as_any_other_holder() {
+    treated_as_any_others(&capture::arrivals(capture::HOME).unwrap());
 }

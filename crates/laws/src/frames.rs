@@ -1,17 +1,19 @@
 //! Frames that arrive at a queue, and what becomes of them: the same for whoever holds packets as frames,
 //! as a kernel's buffers or as facts alone.
 
+use crate::capture::{Capture, EMPTY};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{Catalog, Config};
-use asymq_core::frame::{FlowKey, Parsed, ack_info, hosts_and_dscp, parse};
+use asymq_core::frame::{FlowKey, Parsed, ack_info, hosts_and_dscp, mark_ce, parse};
 use asymq_core::hold::{BuildError, Egress};
 use asymq_core::qdisc::{Reason, Sink};
 use asymq_core::units::{Duration, Instant};
-use asymq_core::{Flow, Header, Network, Packet};
+use asymq_core::{Ecn, Flow, Header, Network, Packet};
 use core::fmt::Write as _;
+use core::ops::Range;
 
 /// A frame, or one that the reverse path shows.
 #[derive(Clone, Debug)]
@@ -22,7 +24,7 @@ pub struct Arrival {
     pub number: Option<u16>,
     /// Which conversation it belongs to.
     pub conversation: u16,
-    /// Ethernet, IPv4 and TCP or UDP, whose identification is the number.
+    /// Ethernet, IP and TCP or UDP, which has its number where [`number`] finds it.
     pub bytes: Vec<u8>,
 }
 
@@ -175,30 +177,84 @@ pub trait Held: Packet + Sized {
     fn hold(arrival: &Arrival, parsed: &Parsed) -> Self;
     /// Its number.
     fn number(&self) -> u16;
+    /// The frame as it leaves, of who has one.
+    fn frame(&self) -> Option<Vec<u8>> {
+        None
+    }
     /// It has left, or never will.
     fn release(self) {}
 }
 
-/// Writes a line for every packet that leaves or is dropped.
+/// The number of a frame: IPv4's identification, or the end of IPv6's flow label, by which nobody decides anything.
+pub fn number(frame: &[u8]) -> u16 {
+    match frame.get(number_at(frame)) {
+        Some(&[high, low]) => u16::from_be_bytes([high, low]),
+        _ => u16::MAX,
+    }
+}
+
+/// Where its number is.
+fn number_at(frame: &[u8]) -> Range<usize> {
+    match frame.get(12..14) {
+        Some([0x86, 0xdd]) => 16..18,
+        _ => 18..20,
+    }
+}
+
+/// Gives a frame, of more than its IP header, a number.
+pub(crate) fn set_number(frame: &mut [u8], number: u16) {
+    let at = number_at(frame);
+    frame[at].copy_from_slice(&number.to_be_bytes());
+    if frame[12..14] == [8, 0] {
+        let ip = &mut frame[ETHERNET..ETHERNET + IPV4];
+        ip[10..12].fill(0);
+        let sum = checksum(ip, 0);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+/// What becomes of the frames.
 #[derive(Default)]
-struct Verdicts(String);
+pub struct Verdicts {
+    /// A line for every packet that leaves or is dropped: nanosecond, verdict, number, and `ce` of one that is marked.
+    pub lines: String,
+    /// What leaves, as a capture; empty of who has no frames.
+    capture: Capture,
+}
 
 impl Verdicts {
-    fn line<P: Held>(&mut self, now: Instant, verdict: &str, packet: P) {
+    fn line<P: Held>(&mut self, now: Instant, verdict: &str, packet: &P) {
+        let mark = match packet.header().ecn {
+            Ecn::Ce => " ce",
+            _ => "",
+        };
+        let number = packet.number();
         // Text grows without errors.
-        let _ = writeln!(self.0, "{} {verdict} #{}", now.as_nanos(), packet.number());
+        let _ = writeln!(self.lines, "{} {verdict} #{number}{mark}", now.as_nanos());
+    }
+
+    fn sent<P: Held>(&mut self, now: Instant, packet: P) {
+        self.line(now, "sent", &packet);
+        if let Some(frame) = packet.frame() {
+            self.capture.push(now, &frame);
+        }
         packet.release();
+    }
+
+    /// What left, as a file.
+    pub fn into_pcap(self) -> Vec<u8> {
+        self.capture.into_bytes()
     }
 }
 
 impl<P: Held> Sink<P> for Verdicts {
     fn dropped(&mut self, now: Instant, packet: P, reason: Reason) {
-        self.line(now, reason.name(), packet);
+        self.line(now, reason.name(), &packet);
+        packet.release();
     }
 }
 
-/// Lets the frames arrive at the discipline's egress, and the link ask for the next when it is free: a line for
-/// every packet that leaves, with nanosecond, verdict and number.
+/// Lets the frames arrive at the discipline's egress, and the link ask for the next when it is free.
 ///
 /// # Errors
 /// The discipline cannot be built.
@@ -206,7 +262,7 @@ pub fn verdicts<P: Held + Send + 'static>(
     catalog: &impl Catalog,
     config: &Config,
     arrivals: &[Arrival],
-) -> Result<String, BuildError> {
+) -> Result<Verdicts, BuildError> {
     const PATIENCE: Duration = Duration::from_secs(60);
     let mut egress = Egress::new(catalog.build::<P>(config)?, config.link);
     let mut verdicts = Verdicts::default();
@@ -227,14 +283,14 @@ pub fn verdicts<P: Held + Send + 'static>(
         }
     }
     serve(&mut egress, &mut verdicts, Instant::ZERO + PATIENCE);
-    Ok(verdicts.0)
+    Ok(verdicts)
 }
 
 /// What leaves before `until`.
 fn serve<P: Held>(egress: &mut Egress<P>, verdicts: &mut Verdicts, until: Instant) {
     while let Some(at) = egress.next().filter(|at| *at < until) {
         if let Some(packet) = egress.dequeue(at, verdicts) {
-            verdicts.line(at, "sent", packet);
+            verdicts.sent(at, packet);
         }
     }
 }
@@ -244,7 +300,6 @@ struct Whole {
     header: Header,
     network: u16,
     transport: u16,
-    number: u16,
     bytes: Vec<u8>,
 }
 
@@ -260,6 +315,14 @@ impl Packet for Whole {
     fn network(&self) -> Network {
         hosts_and_dscp(&self.bytes, self.network)
     }
+
+    fn mark_ce(&mut self) -> bool {
+        let marked = mark_ce(&mut self.bytes, self.network);
+        if marked {
+            self.header.ecn = Ecn::Ce;
+        }
+        marked
+    }
 }
 
 impl Held for Whole {
@@ -268,18 +331,21 @@ impl Held for Whole {
             header: parsed.header,
             network: parsed.network,
             transport: parsed.transport,
-            number: arrival.number.unwrap_or_default(),
             bytes: arrival.bytes.clone(),
         }
     }
 
     fn number(&self) -> u16 {
-        self.number
+        number(&self.bytes)
+    }
+
+    fn frame(&self) -> Option<Vec<u8>> {
+        Some(self.bytes.clone())
     }
 }
 
-/// Checks that packets held as `P` leave in the same order, at the same instants and with the same verdicts as
-/// frames that are held whole.
+/// Checks that packets held as `P` leave in the same order, at the same instants and with the same verdicts and marks
+/// as frames that are held whole; and of who has frames, with the same bytes.
 ///
 /// # Errors
 /// What differs first, or why nothing could be compared.
@@ -291,10 +357,14 @@ pub fn same_verdicts<P: Held + Send + 'static>(
     let failed = |error: BuildError| error.to_string();
     let whole = verdicts::<Whole>(catalog, config, arrivals).map_err(failed)?;
     let held = verdicts::<P>(catalog, config, arrivals).map_err(failed)?;
-    if whole == held {
-        return Ok(());
+    if whole.lines == held.lines {
+        let (whole, held) = (whole.into_pcap(), held.into_pcap());
+        return match held.len() == EMPTY || whole == held {
+            true => Ok(()),
+            false => Err("the same verdicts, but frames with other bytes".to_string()),
+        };
     }
-    let lines = || whole.lines().zip(held.lines());
+    let lines = || whole.lines.lines().zip(held.lines.lines());
     let differing = lines().find(|(whole, held)| whole != held);
     let (whole, held) = differing.unwrap_or(("more or less", "of the same"));
     Err(format!("whole {whole}, held {held}"))
@@ -336,7 +406,9 @@ mod tests {
             ("aq", "sent"),
         ] {
             let config = golden::config(&Standard, name).unwrap();
-            let text = verdicts::<Whole>(&Standard, &config, &arrivals).unwrap();
+            let text = verdicts::<Whole>(&Standard, &config, &arrivals)
+                .unwrap()
+                .lines;
             assert!(text.matches(verdict).count() > 100, "{name}");
             let mut left: Vec<u16> = text
                 .lines()

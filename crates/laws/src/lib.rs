@@ -4,6 +4,7 @@
 //! - [`choice`]: any configuration that a catalog can describe, from a source of numbers.
 //! - [`strategy`]: the same, and steps, for proptest.
 //! - [`fuzz`]: the same from a fuzzer's bytes.
+//! - [`capture`]: frames of real links, and what leaves as a capture.
 //! - [`frames`]: the same frames through every holder of packets, with the same verdicts.
 //! - [`golden`]: what a discipline does with a recorded input, packet by packet.
 //!
@@ -22,6 +23,7 @@
 
 extern crate alloc;
 
+pub mod capture;
 #[cfg(feature = "std")]
 pub mod choice;
 pub mod frames;
