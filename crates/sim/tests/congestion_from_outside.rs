@@ -92,8 +92,11 @@ const fn about(name: &'static str, title: &'static str) -> OutsideTcp {
 }
 
 fn scenario(words: &str) -> Scenario {
-    let words = words.split_whitespace().map(str::to_owned);
-    let args = ScenarioArgs::from_words(words).unwrap();
+    scenario_of(words.split_whitespace())
+}
+
+fn scenario_of<'a>(words: impl Iterator<Item = &'a str>) -> Scenario {
+    let args = ScenarioArgs::from_words(words.map(str::to_owned)).unwrap();
     args.resolve(&Defaults::paper()).unwrap()
 }
 
@@ -107,9 +110,8 @@ fn the_same_rules_written_outside_give_the_same_bytes() {
         "--qdisc=asymq --qdisc-down=red --param-down=ecn=true --tcp-ecn --sack=true --pacing",
     ] {
         let of = |tcp| {
-            scenario(&format!(
-                "{words} --tcp={tcp} --duration=15s --netem-up=loss=0.5%"
-            ))
+            let words = format!("{words} --tcp={tcp} --duration=15s");
+            scenario_of(words.split_whitespace().chain(["--netem-up=loss 0.5%"]))
         };
         let (mine, own) = (of("my-newreno"), of("newreno"));
         let one = |scenario| run(scenario, 1, RunOptions::default()).unwrap();
