@@ -125,7 +125,7 @@ impl Class {
                 object: object.unbind(),
                 heard: self.heard,
                 paces: self.paces,
-                largest: f64::from(1 << 30) / f64::from(connection.payload),
+                largest: connection.largest_window(),
                 window: 1.0,
                 threshold: f64::MAX,
                 pacing_rate: None,

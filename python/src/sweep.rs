@@ -63,18 +63,14 @@ impl Sweep {
     /// How many runs the first round has, before verdicts ask for more.
     #[getter]
     fn runs(&self) -> PyResult<u64> {
-        let tasks = tasks::tasks(&self.experiments()?, None, 1, u64::MAX);
-        Ok(tasks.iter().map(|task| task.runs).sum())
+        Ok(self.first_round()?.iter().map(|task| task.runs).sum())
     }
 
     /// What those cost, in data packets at full links.
     #[getter]
     fn packets(&self) -> PyResult<u64> {
-        let tasks = tasks::tasks(&self.experiments()?, None, 1, u64::MAX);
-        Ok(tasks
-            .iter()
-            .map(|task| task.packets)
-            .fold(0, u64::saturating_add))
+        let packets = self.first_round()?.into_iter().map(|task| task.packets);
+        Ok(packets.fold(0, u64::saturating_add))
     }
 
     /// Makes the runs that `out` lacks on this machine, and writes its report.
@@ -171,6 +167,10 @@ impl Sweep {
 
     fn experiments(&self) -> PyResult<Vec<Experiment>> {
         self.plan.experiments().map_err(|error| bad_input(&error))
+    }
+
+    fn first_round(&self) -> PyResult<Vec<Task>> {
+        Ok(tasks::tasks(&self.experiments()?, None, 1, u64::MAX))
     }
 
     /// Makes `out` this sweep's folder, or finds that it is.

@@ -54,6 +54,13 @@ pub struct Connection {
     pub seed: u64,
 }
 
+impl Connection {
+    /// TCP's largest receive window (RFC 7323, section 2.3) in segments, at least one: no flight exceeds it.
+    pub fn largest_window(&self) -> f64 {
+        (f64::from(1 << 30) / f64::from(self.payload)).max(1.0)
+    }
+}
+
 /// Makes the congestion control of a connection.
 pub(crate) type Make = dyn Fn(&Connection) -> Box<dyn CongestionControl> + Send + Sync;
 

@@ -6,9 +6,6 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// TCP's largest receive window in bytes (RFC 7323, section 2.3): no flight exceeds it.
-const LARGEST_WINDOW: f64 = (1u64 << 30) as f64;
-
 /// What makes the controls of a run's connections, or the one of a connection.
 pub(crate) struct Outside {
     make: Arc<Make>,
@@ -32,7 +29,7 @@ impl Outside {
         Self {
             make: Arc::clone(&self.make),
             own: (self.make)(connection),
-            largest: (LARGEST_WINDOW / f64::from(connection.payload)).max(1.0),
+            largest: connection.largest_window(),
         }
     }
 
