@@ -81,9 +81,10 @@ impl Sweep {
         let plan = &self.plan;
         let outcome = interruptible(py, Some(1), |stop| -> anyhow::Result<_> {
             plan.save(&out)?;
-            let decided = seeds::decide(&plan.experiments()?, plan.looks(), |experiments| {
-                let jobs = plan::jobs(experiments);
-                Ok(runner::run(&jobs, &out, threads, &|_, _| stop.check())?)
+            let (looks, known) = (plan.looks(), Results::load(&out)?);
+            let decided = seeds::decide(&plan.experiments()?, looks, known, |further, known| {
+                let jobs = plan::jobs(further);
+                Ok(runner::run(&jobs, known, &out, threads, &|_, _| stop.check())?)
             })?;
             publish(plan, &out, decided, Tables::Csv)
         })?;
@@ -130,10 +131,10 @@ impl Sweep {
             make(tasks::tasks(&first, None, 1, packets))?;
             return Ok(None);
         }
-        let mut results = Results::default();
         let mut round = 0;
         let mut before: Option<Vec<Experiment>> = None;
-        let decided = seeds::decide(&first, self.plan.looks(), |experiments| {
+        let (looks, known) = (self.plan.looks(), Results::default());
+        let decided = seeds::decide(&first, looks, known, |experiments, mut results| {
             round += 1;
             let tasks = tasks::tasks(experiments, before.as_deref(), round, packets);
             make(tasks.clone())?;
@@ -141,8 +142,7 @@ impl Sweep {
                 parts::read(&part(&out, task), &mut results)?;
             }
             before = Some(experiments.to_vec());
-            // The next round's come on top.
-            Ok(results.clone())
+            Ok(results)
         });
         let decided = decided.map_err(|error| match error.downcast::<PyErr>() {
             Ok(error) => error,

@@ -10,8 +10,8 @@ range. Exits 1 if one does not. A seed gives different random draws in the two s
 the distributions are comparable.
 
 With --speed, compares the CPU time of both processes on the paper's default scenario (5 up, 10 down,
-20 to 300 ms, 1/10 Mbit/s, buffers 50) over 600 simulated seconds: the minimum of five runs each,
-since other load on the machine can only add time.
+20 to 300 ms, 1/10 Mbit/s, buffers 50) over 600 simulated seconds, in 15 rounds: times and ratios are
+medians, as the machine's speed may change from round to round.
 """
 
 import argparse
@@ -36,6 +36,7 @@ SETTINGS = [
     ("5 up + 10 down, 20..300 ms, 1/1", 1, 1, 5, 10, 20, 300, 50),
     ("3 up + 21 down, 20..300 ms, 1/10", 1, 10, 3, 21, 20, 300, 50),
 ]
+SPEED_ROUNDS = 15
 NS2_TCP = {"newreno": "Newreno", "reno": "Reno"}
 
 
@@ -87,28 +88,37 @@ def asymq(command, setting, seeds, tcp, delayed_ack):
 
 
 def cpu_seconds(words):
-    """Minimum CPU time of five runs of a command."""
+    """CPU time of a command."""
 
-    def once():
-        def spent():
-            usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-            return usage.ru_utime + usage.ru_stime
+    def spent():
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
 
-        before = spent()
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-        return spent() - before
-
-    return min(once() for _ in range(5))
+    before = spent()
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    return spent() - before
 
 
 def compare_speed(command):
-    """Prints the CPU time of both simulators on the default scenario."""
-    reference = cpu_seconds(["ns", str(HERE / "dumbbell.tcl"), "duration", "600"])
-    print(f"ns-2.35, DropTail: {reference * 1000:.0f} ms of CPU for 600 s")
-    for qdisc in ["droptail", "aq"]:
-        words = [*command, "--json", "--runs=1", "--duration=600s", f"--qdisc={qdisc}"]
-        ours = cpu_seconds(words)
-        print(f"asymq, {qdisc}: {ours * 1000:.0f} ms, {reference / ours:.1f} times as fast")
+    """Prints the CPU time of both simulators on the default scenario: medians of rounds in which each runs
+    once, so that a machine whose speed changes slows both."""
+    ours = [*command, "--json", "--runs=1", "--duration=600s"]
+    commands = {
+        "ns-2.35, DropTail": ["ns", str(HERE / "dumbbell.tcl"), "duration", "600"],
+        "asymq, droptail": [*ours, "--qdisc=droptail"],
+        "asymq, aq": [*ours, "--qdisc=aq"],
+    }
+    rounds = [[cpu_seconds(words) for words in commands.values()] for _ in range(SPEED_ROUNDS)]
+    reference = [spent[0] for spent in rounds]
+    for place, name in enumerate(commands):
+        spent = [spent[place] for spent in rounds]
+        line = f"{name}: {statistics.median(spent) * 1000:.0f} ms of CPU for 600 s"
+        if place > 0:
+            low, middle, high = statistics.quantiles(
+                [theirs / own for theirs, own in zip(reference, spent)]
+            )
+            line += f", {middle:.1f} times as fast (quartiles {low:.1f} and {high:.1f})"
+        print(line)
 
 
 def find_asymq():

@@ -9,6 +9,7 @@ use crate::statistics::LOOKS;
 use crate::store::Results;
 use crate::verdicts;
 use anyhow::Context;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -145,21 +146,18 @@ pub fn publish(
         fingerprint: plan::FINGERPRINT.into(),
         preview: about.quick,
     };
-    let mut files = Vec::new();
-    for table in [
-        data::runs(&experiments, results),
-        data::flows(&experiments, results),
-        data::time_series(&experiments, results),
-        data::measures(outcomes),
-        data::claims(outcomes),
-    ] {
-        files.extend(write_table(
-            folder,
-            &table.from_tool(&origin),
-            &origin,
-            tables,
-        )?);
-    }
+    let make: [&(dyn Fn() -> Table + Sync); 5] = [
+        &|| data::runs(&experiments, results),
+        &|| data::flows(&experiments, results),
+        &|| data::time_series(&experiments, results),
+        &|| data::measures(outcomes),
+        &|| data::claims(outcomes),
+    ];
+    let write_one = |make: &&(dyn Fn() -> Table + Sync)| {
+        write_table(folder, &make().from_tool(&origin), &origin, tables)
+    };
+    let files: anyhow::Result<Vec<_>> = make.par_iter().map(write_one).collect();
+    let files = files?.concat();
     let page = folder.join("report.html");
     write(&page, report::page(outcomes, about, &files)?.as_bytes())?;
     write(

@@ -41,20 +41,20 @@ pub fn simulate(job: &Job) -> Result<Stored, SimError> {
     })
 }
 
-/// Simulates the jobs whose results `folder` lacks, on `threads` threads, and appends each result
-/// to it. Returns all of its results; they do not depend on the number of threads. `progress` is
-/// called with the number of finished and of missing runs, from any thread.
+/// Simulates the jobs that `known` lacks, the results of `folder`, on `threads` threads, and appends each
+/// result to both. They do not depend on the number of threads. `progress` is called with the number of
+/// finished and of missing runs, from any thread.
 ///
 /// # Errors
 /// A run failed; the results of finished runs are kept.
 pub fn run(
     jobs: &[Job],
+    mut known: Results,
     folder: &Path,
     threads: usize,
     progress: &(impl Fn(usize, usize) + Sync),
 ) -> Result<Results, RunError> {
-    let mut results = Results::load(folder)?;
-    let missing: Vec<&Job> = jobs.iter().filter(|job| !results.has(job)).collect();
+    let missing: Vec<&Job> = jobs.iter().filter(|job| !known.has(job)).collect();
     let log = Mutex::new(Log::open(folder)?);
     let done = AtomicUsize::new(0);
     progress(0, missing.len());
@@ -69,8 +69,8 @@ pub fn run(
     // A bridge hands out the jobs in their order, the longest first; slices would not.
     let new: Result<Vec<Stored>, RunError> =
         pool(threads)?.install(|| missing.iter().par_bridge().map(|job| one(job)).collect());
-    new?.into_iter().for_each(|stored| results.insert(stored));
-    Ok(results)
+    new?.into_iter().for_each(|stored| known.insert(stored));
+    Ok(known)
 }
 
 /// A pool of this many threads.

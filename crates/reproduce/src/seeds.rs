@@ -6,20 +6,23 @@ use crate::statistics::LOOKS;
 use crate::store::Results;
 use std::collections::BTreeSet;
 
-/// Runs the experiments with as many seeds as their claims need, and judges them. `run` makes the
-/// runs of the experiments that it is given, and returns all results; there are at most `looks` rounds. The outcomes' scenarios say how many seeds they got.
+/// Runs the experiments with as many seeds as their claims need, and judges them. `run` makes those runs
+/// of the experiments that it is given whose results are not known, and returns all results; there are at
+/// most `looks` rounds. The outcomes' scenarios say how many seeds they got.
 ///
 /// # Errors
 /// `run` fails, or returns too few results.
 pub fn decide(
     experiments: &[Experiment],
     looks: u32,
-    mut run: impl FnMut(&[Experiment]) -> anyhow::Result<Results>,
+    known: Results,
+    mut run: impl FnMut(&[Experiment], Results) -> anyhow::Result<Results>,
 ) -> anyhow::Result<(Vec<Outcome>, Results)> {
     let mut extended = experiments.to_vec();
+    let mut results = known;
     let mut look = 1;
     loop {
-        let results = run(&extended)?;
+        results = run(&extended, results)?;
         let outcomes = judge(&extended, &results)?;
         let further = looks.min(LOOKS).saturating_sub(look);
         if further == 0 || !extend(experiments, &mut extended, &outcomes, look, further) {

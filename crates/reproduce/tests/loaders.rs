@@ -4,6 +4,7 @@
 
 use asymq_reproduce::folder::{self, Tables};
 use asymq_reproduce::report::About;
+use asymq_reproduce::store::Results;
 use asymq_reproduce::{experiment, outcome, plan, runner};
 use std::path::Path;
 use std::process::Command;
@@ -76,7 +77,7 @@ fn the_lines_that_load_the_tables_run() {
     let experiment = experiment::read_text("own/small", Path::new("small.toml"), SWEEP).unwrap();
     let experiments = [experiment];
     let jobs = plan::jobs(&experiments);
-    let results = runner::run(&jobs, folder.path(), 1, &|_, _| {}).unwrap();
+    let results = runner::run(&jobs, Results::default(), folder.path(), 1, &|_, _| {}).unwrap();
     let outcomes = outcome::judge(&experiments, &results).unwrap();
     let about = About {
         version: "0".into(),

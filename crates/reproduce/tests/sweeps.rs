@@ -3,7 +3,7 @@
 use asymq_reproduce::experiment::{self, Evidence, Experiment};
 use asymq_reproduce::folder::{self, Plan, Tables};
 use asymq_reproduce::outcome::{self, Outcome};
-use asymq_reproduce::plan::{self, Extent, Shard};
+use asymq_reproduce::plan::{self, Extent, Job, Shard};
 use asymq_reproduce::report::{self, About};
 use asymq_reproduce::runner;
 use asymq_reproduce::seeds;
@@ -98,12 +98,18 @@ fn published(results: &Results, folder: &Path) -> Vec<Vec<u8>> {
 
 fn quietly(_: usize, _: usize) {}
 
+/// Makes the runs that a folder lacks; its results.
+fn run(jobs: &[Job], folder: &Path, threads: usize) -> Results {
+    let known = Results::load(folder).unwrap();
+    runner::run(jobs, known, folder, threads, &quietly).unwrap()
+}
+
 #[test]
 fn the_number_of_threads_changes_no_byte() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let [one, three] = [(&folders[0], 1), (&folders[1], 3)].map(|(folder, threads)| {
         let jobs = plan::jobs(&[small()]);
-        let results = runner::run(&jobs, folder.path(), threads, &quietly).unwrap();
+        let results = run(&jobs, folder.path(), threads);
         published(&results, folder.path())
     });
     assert!(one == three);
@@ -113,7 +119,7 @@ fn the_number_of_threads_changes_no_byte() {
 fn an_interrupted_sweep_runs_only_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let jobs = plan::jobs(&[small()]);
-    let whole = runner::run(&jobs, folder.path(), 1, &quietly).unwrap();
+    let whole = run(&jobs, folder.path(), 1);
     let whole = published(&whole, folder.path());
 
     let runs = folder.path().join(RUNS);
@@ -126,7 +132,10 @@ fn an_interrupted_sweep_runs_only_what_is_missing() {
     std::fs::write(&runs, half + "{\"key\":\"cut o").unwrap();
     let asked = AtomicUsize::new(0);
     let progress = |_: usize, all: usize| asked.store(all, Ordering::Relaxed);
-    let resumed = runner::run(&jobs, folder.path(), 1, &progress).unwrap();
+    let resumed = {
+        let known = Results::load(folder.path()).unwrap();
+        runner::run(&jobs, known, folder.path(), 1, &progress).unwrap()
+    };
     assert_eq!(asked.into_inner(), jobs.len() - 3);
     assert!(published(&resumed, folder.path()) == whole);
 }
@@ -135,7 +144,7 @@ fn an_interrupted_sweep_runs_only_what_is_missing() {
 fn shards_together_are_the_whole() {
     let whole = tempfile::tempdir().unwrap();
     let jobs = plan::jobs(&[small()]);
-    let results = runner::run(&jobs, whole.path(), 1, &quietly).unwrap();
+    let results = run(&jobs, whole.path(), 1);
     let expected = published(&results, whole.path());
 
     let mut together = Results::default();
@@ -146,7 +155,7 @@ fn shards_together_are_the_whole() {
         );
         let folder = tempfile::tempdir().unwrap();
         let part = shard.parse::<Shard>().unwrap().part(jobs.clone());
-        runner::run(&part, folder.path(), 1, &quietly).unwrap();
+        run(&part, folder.path(), 1);
         together.extend(Results::load(folder.path()).unwrap());
     }
     let merged = tempfile::tempdir().unwrap();
@@ -169,7 +178,7 @@ fn a_plan_contains_its_experiments() {
 #[test]
 fn claims_get_the_verdict_of_their_runs() {
     let folder = tempfile::tempdir().unwrap();
-    let results = runner::run(&plan::jobs(&[small()]), folder.path(), 1, &quietly).unwrap();
+    let results = run(&plan::jobs(&[small()]), folder.path(), 1);
     let outcomes = outcome::judge(&[small()], &results).unwrap();
     let findings = outcomes[0].findings();
     assert_eq!(findings[0].verdict, Verdict::Reproduced);
@@ -188,7 +197,7 @@ fn claims_get_the_verdict_of_their_runs() {
 #[test]
 fn a_check_fails_only_for_claims_that_held_and_fail_beyond_doubt() {
     let folder = tempfile::tempdir().unwrap();
-    let results = runner::run(&plan::jobs(&[small()]), folder.path(), 1, &quietly).unwrap();
+    let results = run(&plan::jobs(&[small()]), folder.path(), 1);
     let outcomes = outcome::judge(&[small()], &results).unwrap();
     let now = verdicts::of(&outcomes);
     assert_eq!(
@@ -221,11 +230,12 @@ fn decided(runs: u32, than: f64, looks: u32, folder: &Path) -> Outcome {
     let text = SMALL.replace("aq:down = 30 within 0.1", &claim);
     let text = text.replace("runs = 3", &format!("runs = {runs}"));
     let experiment = experiment::read_text("own/small", Path::new("small.toml"), &text).unwrap();
-    let run = |experiments: &[Experiment]| {
+    let known = Results::load(folder).unwrap();
+    let run = |experiments: &[Experiment], known| {
         let jobs = plan::jobs(experiments);
-        Ok(runner::run(&jobs, folder, 2, &quietly)?)
+        Ok(runner::run(&jobs, known, folder, 2, &quietly)?)
     };
-    let (mut outcomes, _) = seeds::decide(&[experiment], looks, run).unwrap();
+    let (mut outcomes, _) = seeds::decide(&[experiment], looks, known, run).unwrap();
     outcomes.remove(0)
 }
 

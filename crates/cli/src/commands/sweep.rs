@@ -171,20 +171,26 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
 /// Makes the runs that `out` does not have, and further seeds of what is undecided.
 fn decide(plan: &Plan, out: &Path, threads: usize) -> anyhow::Result<(Vec<Outcome>, Results)> {
     let mut look = 0;
-    seeds::decide(&plan.experiments()?, plan.looks(), |experiments| {
-        look += 1;
-        let jobs = plan::jobs(experiments);
-        let bar = progress_bar(jobs.len() as u64);
-        if look > 1 {
-            bar.set_message("further seeds of what is undecided");
-        }
-        let results = runner::run(&jobs, out, threads, &|done, all| {
-            bar.set_length(all as u64);
-            bar.set_position(done as u64);
-        })?;
-        bar.finish_and_clear();
-        Ok(results)
-    })
+    let known = Results::load(out)?;
+    seeds::decide(
+        &plan.experiments()?,
+        plan.looks(),
+        known,
+        |experiments, known| {
+            look += 1;
+            let jobs = plan::jobs(experiments);
+            let bar = progress_bar(jobs.len() as u64);
+            if look > 1 {
+                bar.set_message("further seeds of what is undecided");
+            }
+            let results = runner::run(&jobs, known, out, threads, &|done, all| {
+                bar.set_length(all as u64);
+                bar.set_position(done as u64);
+            })?;
+            bar.finish_and_clear();
+            Ok(results)
+        },
+    )
 }
 
 /// Makes the runs of a plan that `out` does not have, and writes its report. Of a shard there is
@@ -202,7 +208,7 @@ pub(crate) fn run_plan(
     if !shard.is_whole() {
         let jobs = shard.part(plan::jobs(&experiments));
         let bar = progress_bar(jobs.len() as u64);
-        runner::run(&jobs, out, threads, &|done, all| {
+        runner::run(&jobs, Results::load(out)?, out, threads, &|done, all| {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
         })?;

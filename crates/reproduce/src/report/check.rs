@@ -100,11 +100,7 @@ fn numbers(
     let condition = check.condition;
     let left = name(outcome, &condition.subject);
     let right = condition.object.as_ref().and_then(|o| name(outcome, o));
-    let not = match check.answer {
-        Answer::Yes => "",
-        Answer::No => "not ",
-        Answer::Open => "not surely ",
-    };
+    let not = not(check.answer);
     let relation = match condition.relation {
         Relation::Above => "> ",
         Relation::Below => "< ",
@@ -133,6 +129,15 @@ fn numbers(
         @ if let Some(difference) = difference {
             span(class="faint") : format_args!(", difference {}", with_interval(difference));
         }
+    }
+}
+
+/// What stands before a relation.
+pub(super) const fn not(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Yes => "",
+        Answer::No => "not ",
+        Answer::Open => "not surely ",
     }
 }
 

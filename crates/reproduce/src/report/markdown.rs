@@ -5,7 +5,7 @@ use crate::experiment::Measure;
 use crate::expression::{Answer, Relation};
 use crate::groups;
 use crate::outcome::{Outcome, number};
-use crate::report::check::with_interval;
+use crate::report::check::{not, with_interval};
 use crate::verdict::{Check, Finding, Verdict};
 use std::fmt::Write as _;
 
@@ -136,18 +136,15 @@ fn found(finding: &Finding<'_>) -> String {
         .or(such(Answer::Yes));
     let sides = |check: &Check<'_>| {
         let (found, expected) = (with_interval(check.found?), with_interval(check.expected?));
-        let not = if check.answer == Answer::Yes {
-            ""
-        } else {
-            "not "
+        let (not, within) = (not(check.answer), check.condition.within());
+        let tolerance = |sign| match within > 0.0 {
+            true => format!(" ({sign} {})", number(within)),
+            false => String::new(),
         };
         let sides = match check.condition.relation {
-            Relation::Above => format!("{found} {not}> {expected}"),
-            Relation::Below => format!("{found} {not}< {expected}"),
-            Relation::Equal => {
-                let within = number(check.condition.within());
-                format!("{found} {not}= {expected} (± {within})")
-            }
+            Relation::Above => format!("{found} {not}> {expected}{}", tolerance('−')),
+            Relation::Below => format!("{found} {not}< {expected}{}", tolerance('+')),
+            Relation::Equal => format!("{found} {not}= {expected}{}", tolerance('±')),
             Relation::Rising => format!("{expected} to {found}: {not}rising"),
             Relation::Falling => format!("{expected} to {found}: {not}falling"),
         };
