@@ -8,7 +8,7 @@ use crate::gateway::{DRAIN, GatewayError};
 use crate::log;
 use crate::net::{Feature, set_feature};
 use crate::stop::{Bell, Stop};
-use crate::sys::{end_process_in, poll};
+use crate::sys::{end_process_in, poll, take_no_signals_for_writes};
 use std::io;
 use std::os::fd::AsFd;
 use std::panic;
@@ -28,7 +28,8 @@ pub(crate) type SwitchedOff = Vec<(String, &'static str)>;
 
 /// Ends this process when its gateway has to end and does not: three seconds after SIGINT or SIGTERM,
 /// half a second after a second one, half a second after a panic of any thread, and a second after this
-/// is dropped. A panic is logged as a line, stops the gateway at once, and ends in `abort`.
+/// is dropped. A panic is logged as a line, stops the gateway at once, and ends in `abort`. What cannot be
+/// written is an error, never a signal: SIGXFSZ and SIGTTOU are ignored from then on.
 #[derive(Debug)]
 pub struct Guard {
     ended: Bell,
@@ -43,6 +44,7 @@ impl Guard {
     /// Signals cannot be handled, or the process has no descriptors or threads left.
     pub fn install(stop: &Stop) -> Result<Self, GatewayError> {
         let system = |action| move |source| GatewayError::System { action, source };
+        take_no_signals_for_writes();
         let bell = || Bell::new().map_err(system("making a pipe"));
         let (asked, broken, ended) = (bell()?, bell()?, bell()?);
         asked

@@ -14,7 +14,9 @@ pub(crate) use interface::Interfaces;
 pub(crate) use netns::{enter_netns, unshare_netns};
 pub(crate) use poll::prefer_this_thread;
 pub use poll::{poll, precise_timers};
-pub(crate) use ready::{Interest, end_process_in, wait_ready, yield_to_forwarding};
+pub(crate) use ready::{
+    Interest, end_process_in, take_no_signals_for_writes, wait_ready, yield_to_forwarding,
+};
 pub(crate) use ring::{Received, RxRing};
 pub(crate) use socket::PacketSocket;
 

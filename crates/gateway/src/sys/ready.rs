@@ -1,4 +1,4 @@
-//! Waiting for many descriptors, and the two calls of a process that is to end whatever it does.
+//! Waiting for many descriptors, and the calls of a process that ends when it has to, and only then.
 
 use super::check;
 use std::io;
@@ -49,6 +49,16 @@ pub(crate) fn end_process_in(seconds: u32) {
     unsafe {
         libc::signal(libc::SIGALRM, libc::SIG_DFL);
         libc::alarm(seconds);
+    }
+}
+
+/// Has what writes for this process get an error instead of a signal that ends or stops all of it: a
+/// file beyond its size limit, and a terminal that is another job's (`stty tostop`) and then takes the
+/// text after all.
+pub(crate) fn take_no_signals_for_writes() {
+    for signal in [libc::SIGXFSZ, libc::SIGTTOU] {
+        // SAFETY: no pointers; to ignore a signal runs nothing.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
 }
 

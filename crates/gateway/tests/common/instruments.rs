@@ -254,6 +254,39 @@ fn json_on_a_full_disk_or_a_dead_or_stalled_pipe_costs_only_lines() {
 }
 
 #[test]
+fn json_beyond_the_size_that_a_file_may_have_costs_only_lines() {
+    let file = tempfile::tempfile().unwrap();
+    let Some(mut gateway) = Subject::start(Start {
+        flags: &["--json"],
+        stdout: file.try_clone().unwrap().into(),
+        // Half a kilobyte: less than a line.
+        limits: "ulimit -f 1;",
+        ..Start::default()
+    }) else {
+        return;
+    };
+    wait_for("a line that is cut off", DEADLINE, || {
+        file.metadata().unwrap().len() == 512
+    });
+    gateway.flows_for(SNAPSHOTS);
+    gateway.stops();
+}
+
+#[test]
+fn a_terminal_of_another_job_does_not_stop_it() {
+    let Some(mut gateway) = Subject::start(Start {
+        flags: &["--watch"],
+        ..Start::default()
+    }) else {
+        return;
+    };
+    // Its default action stops the process.
+    gateway.signal("TTOU");
+    gateway.flows_for(SNAPSHOTS);
+    gateway.stops();
+}
+
+#[test]
 fn a_table_on_a_full_disk_or_a_dead_or_stalled_pipe_costs_only_the_table() {
     let (stalled, _reader) = stalled_pipe();
     for stdout in [full_disk(), dead_pipe(), stalled] {
