@@ -179,6 +179,59 @@ fn what_a_killed_gateway_changed_is_given_back_by_the_next_one_or_by_restore() {
 }
 
 #[test]
+fn a_gateway_of_other_interfaces_gives_back_at_its_start_what_a_killed_one_left() {
+    let Some(place) = Place::new() else { return };
+    place.connect("lan2", 13);
+    place.connect("wan2", 14);
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().to_str().unwrap();
+    let notify = Notify::new(folder.path());
+    let all = || [settings(&place, "lan"), settings(&place, "wan")];
+    let before = all();
+    let start = |flags: &str| {
+        let mut command = gateway(&format!("{flags} --state {state}/state"));
+        let running = place.spawn(command.env("NOTIFY_SOCKET", &notify.path));
+        notify.hear("READY=1");
+        running
+    };
+    let mut killed = start(FLAGS);
+    killed.0.kill().unwrap();
+    killed.0.wait().unwrap();
+    assert_ne!(all(), before, "nobody could give it back");
+
+    let running = start("--lan lan2 --wan wan2 --up 1mbit");
+    assert_eq!(all(), before);
+    assert_eq!(settings(&place, "lan2")[0], "1", "its own stay silent");
+    // Nor does a third take from one that runs.
+    let refused = "--lan lan2 --wan wan --up 1mbit";
+    let third = place.output(&mut gateway(&format!("{refused} --state {state}/state")));
+    assert_eq!(third.status.code(), Some(2));
+    assert_eq!(settings(&place, "lan2")[0], "1");
+    assert_eq!(all(), before);
+    drop(running);
+}
+
+#[test]
+fn one_that_is_refused_gives_back_what_a_killed_one_left() {
+    let Some(place) = Place::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().to_str().unwrap();
+    let notify = Notify::new(folder.path());
+    let start = format!("{FLAGS} --state {state}/state");
+    let before = settings(&place, "lan");
+    let mut command = gateway(&start);
+    let mut killed = place.spawn(command.env("NOTIFY_SOCKET", &notify.path));
+    notify.hear("READY=1");
+    killed.0.kill().unwrap();
+    killed.0.wait().unwrap();
+    // Its owner wants it for something else now, and ARP is off there.
+    place.change(|network| network.add_address(11, [192, 0, 2, 1], 24));
+    let refused = place.output(&mut gateway(&start));
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(settings(&place, "lan"), before);
+}
+
+#[test]
 fn a_gateway_whose_terminal_goes_gives_everything_back() {
     let Some(place) = Place::new() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -279,8 +332,16 @@ fn check_names_every_fault_with_a_remedy() {
         let lines = lines.filter(|line| !line.starts_with("wrong: timers"));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
+    place
+        .middle
+        .run(|| set_feature("wan", Feature::Gro, true))
+        .unwrap();
     let (said, _) = check(FLAGS);
     assert_eq!(wrong(&said), [""; 0], "{said}");
+    assert!(
+        said.contains("note: --wan wan: GRO on, which joins frames; leave it: "),
+        "{said}"
+    );
 
     place.change(|network| {
         network.add_address(11, std::net::Ipv4Addr::new(192, 0, 2, 1), 24)?;
@@ -461,14 +522,13 @@ fn install_writes_a_service_that_starts_and_uninstall_takes_it_back() {
     assert!(said.contains("kept the old one as "), "{said}");
     let old = root.join("etc/asymq.toml.old");
     assert_eq!(fs::read_to_string(&old).unwrap(), edited);
-    fs::remove_file(old).unwrap();
     let (said, code) = run(&format!("install {flags}"));
     assert_eq!(code, Some(0), "{said}");
     assert!(!said.contains("kept"), "the same text again: {said}");
 
     let (said, code) = run("uninstall --keep-settings");
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(tree(root), ["etc/asymq.toml"]);
+    assert_eq!(tree(root), ["etc/asymq.toml", "etc/asymq.toml.old"]);
     let (said, code) = run("uninstall");
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(tree(root), [""; 0]);
@@ -484,6 +544,46 @@ fn install_refuses_a_name_that_would_be_a_line_of_its_own() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "");
+}
+
+#[test]
+fn install_and_check_refuse_one_interface_for_both_sides() {
+    for command in ["install --dry-run", "check"] {
+        let line = format!("{command} --lan eth1 --wan eth1 --up 1mbit");
+        let output = gateway(&line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        assert_eq!(
+            text(&output.stderr),
+            "--wan eth1: the same interface as --lan; a bridge needs two"
+        );
+        assert_eq!(text(&output.stdout), "");
+    }
+}
+
+#[test]
+fn install_leaves_a_program_of_others_alone_and_replaces_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().display();
+    let flags = "--lan eth1 --wan eth0 --up 950kbit";
+    let install = || {
+        let output = gateway(&format!("install --root {root} {flags}")).output();
+        let output = output.unwrap();
+        (text(&output.stderr).to_owned(), output.status.code())
+    };
+    let program = folder.path().join("usr/local/bin/asymq");
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    fs::write(&program, "of the owner's").unwrap();
+    let (said, code) = install();
+    assert_eq!(code, Some(1));
+    assert!(said.contains("usr/local/bin/asymq: is not from 'asymq gateway install', and stays"));
+    assert_eq!(tree(folder.path()), ["usr/local/bin/asymq"]);
+    assert_eq!(fs::read_to_string(&program).unwrap(), "of the owner's");
+
+    fs::remove_file(&program).unwrap();
+    assert_eq!(install(), (String::new(), Some(0)));
+    fs::write(&program, "an older one").unwrap();
+    assert_eq!(install(), (String::new(), Some(0)));
+    assert!(fs::metadata(&program).unwrap().len() > 1000);
 }
 
 #[test]

@@ -463,6 +463,16 @@ fn rows() -> Vec<Row> {
     let tagged = |ack, tag| path(ack, |path| path.vlan = Some(tag));
     let hop_by_hop = |ack, options| path(ack, |path| (path.v6, path.ip_options) = (true, options));
     let tunnel = |ack, host| path(ack, |path| (path.v6, path.tunnel) = (true, Some(host)));
+    let inside = |ack, class| {
+        path(ack, |path| {
+            (path.tunnel, path.traffic_class, path.outer_class) = (Some(1), class, class);
+        })
+    };
+    let outer_options = |ack, v6, options| {
+        path(ack, |path| {
+            (path.v6, path.tunnel, path.outer_options) = (v6, Some(1), options);
+        })
+    };
     let dslite = |ack, wrong: bool| {
         with(ack, |said| {
             (said.path.tunnel, said.ip_checksum_wrong) = (Some(1), wrong)
@@ -480,6 +490,32 @@ fn rows() -> Vec<Row> {
             "another tunnel",
             &[tunnel(1000, 1), tunnel(2000, 2), tunnel(3000, 2)],
             &[0, 2],
+        ),
+        row(
+            "context",
+            "a CE mark inside a tunnel alone",
+            &[inside(1000, 0), inside(2000, 3), inside(3000, 3)],
+            &[0, 2],
+        ),
+        row(
+            "ip-options",
+            "IPv4 options around a tunnel",
+            &[
+                outer_options(1000, true, true),
+                outer_options(2000, true, true),
+                outer_options(3000, true, false),
+            ],
+            &[0, 1, 2],
+        ),
+        row(
+            "ip-options",
+            "IPv6 options around a tunnel",
+            &[
+                outer_options(1000, false, true),
+                outer_options(2000, false, true),
+                outer_options(3000, false, false),
+            ],
+            &[0, 1, 2],
         ),
         row(
             "context",
@@ -521,7 +557,7 @@ fn rows() -> Vec<Row> {
 }
 
 /// The bounds take a run of ACKs to reach.
-fn bounds() -> [Row; 3] {
+fn bounds() -> [Row; 4] {
     let run = |said: &dyn Fn(u32) -> Said, count| (1..=count).map(said).collect::<Vec<_>>();
     let left = |numbers: Vec<usize>| [numbers.clone(), numbers];
     [
@@ -541,6 +577,12 @@ fn bounds() -> [Row; 3] {
             rule: "ace",
             name: "six segments where AE shows AccECN",
             arrivals: run(&|n| flags(n * 1460, AE | ECE), 14),
+            leave: left(vec![6, 12, 13]),
+        },
+        Row {
+            rule: "ace",
+            name: "six segments of ACKs that are ECN-capable",
+            arrivals: run(&|n| path(n * 1460, |path| path.traffic_class = 2), 14),
             leave: left(vec![6, 12, 13]),
         },
     ]

@@ -129,6 +129,15 @@ impl Custody {
         [names(true), names(false)]
     }
 
+    /// Whether nothing that was changed is as the gateway left it: its index is another interface's now.
+    pub(crate) fn is_undone(&self, link: &LinkInfo) -> bool {
+        let is_undone =
+            |setting: Setting| setting.read(link).is_ok_and(|now| now != setting.held());
+        let changes = self.changes.iter().map(|change| change.setting);
+        let mut silent = changes.filter(|setting| *setting != Setting::Up).peekable();
+        silent.peek().is_some() && silent.all(is_undone)
+    }
+
     /// Forgets an interface that is gone: its index may be another's by now.
     pub(crate) fn forget(mut self) {
         self.changes.clear();
@@ -139,6 +148,9 @@ impl Custody {
 
     /// Gives back what nobody else has changed meanwhile; how much that was, and what failed.
     pub(crate) fn give_back(&mut self) -> io::Result<usize> {
+        if self.changes.is_empty() && self.journal.is_none() {
+            return Ok(0);
+        }
         let changes = std::mem::take(&mut self.changes);
         let mut network = Network::open()?;
         let mut given = 0;

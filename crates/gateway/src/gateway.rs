@@ -6,6 +6,7 @@ use crate::forwarder::Forwarder;
 use crate::frame::Frame;
 use crate::host::HostOptions;
 use crate::io::PacketIo;
+use crate::left_behind::give_back;
 use crate::link::Link;
 use crate::log;
 use crate::notify::Notify;
@@ -23,7 +24,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Frames taken or sent before the other direction has its turn.
 const BATCH: usize = 64;
@@ -146,7 +147,8 @@ impl Gateway {
     }
 
     /// The same on a host that goes on after the gateway: what is changed on its interfaces is
-    /// journalled, and interfaces that are absent are waited for, as `host` says.
+    /// journalled, and interfaces that are absent are waited for, as `host` says. What killed gateways
+    /// left changed is given back: at the end on the interfaces that this one holds, at once on others.
     ///
     /// # Errors
     /// As [`open_with`](Self::open_with); an absent interface only if it is not waited for.
@@ -159,20 +161,14 @@ impl Gateway {
         if config.lan == config.wan {
             return Err(GatewayError::SameInterface(config.wan.clone()));
         }
-        let open = |flag, name| {
-            Link::open(name, host).map_err(|source| GatewayError::Port { flag, source })
-        };
-        let lan = open("--lan", &config.lan)?;
-        let wan = match open("--wan", &config.wan) {
-            // One interface has several names.
-            Err(GatewayError::Port {
-                source: PortError::Held { .. },
-                ..
-            }) if lan.is_called(&config.wan) => {
-                return Err(GatewayError::SameInterface(config.wan.clone()));
-            }
-            wan => wan?,
-        };
+        let links = Self::open_links(config, host);
+        let given_back = host.state.as_deref().map(after_killed_ones);
+        // A refusal is one line.
+        let (lan, wan) = links?;
+        given_back
+            .unwrap_or_default()
+            .iter()
+            .for_each(|line| log::line(line));
         // The standard library draws its keys from the system's random source.
         let secret = || RandomState::new().build_hasher().finish();
         let key = FlowKey::new([secret(), secret()]);
@@ -189,6 +185,26 @@ impl Gateway {
             log: Box::new(log::line),
             notify: None,
         })
+    }
+
+    fn open_links(
+        config: &GatewayConfig,
+        host: &HostOptions,
+    ) -> Result<(Link, Link), GatewayError> {
+        let open = |flag, name| {
+            Link::open(name, host).map_err(|source| GatewayError::Port { flag, source })
+        };
+        let lan = open("--lan", &config.lan)?;
+        match open("--wan", &config.wan) {
+            // One interface has several names.
+            Err(GatewayError::Port {
+                source: PortError::Held { .. },
+                ..
+            }) if lan.is_called(&config.wan) => {
+                Err(GatewayError::SameInterface(config.wan.clone()))
+            }
+            wan => Ok((lan, wan?)),
+        }
     }
 
     /// The interface towards home.
@@ -254,6 +270,17 @@ impl Gateway {
         self.changes.close();
         self.shared.end();
         answer.unwrap_or_else(|panic| panic::resume_unwind(panic))
+    }
+
+    /// Gives the interfaces back as they were, once it does not run any more. Dropping it does that,
+    /// too, and closes its sockets, one after the other: the kernel waits for all processors at each, which
+    /// takes seconds on a machine that is busy enough.
+    pub(crate) fn give_back(&mut self) {
+        for side in [Side::Lan, Side::Wan] {
+            if let Some(failed) = self.link(side).give_back() {
+                (self.log)(&format!("{} {failed}", side.flag()));
+            }
+        }
     }
 
     fn forward(&mut self, stop: &Stop) -> Result<(), GatewayError> {
@@ -461,6 +488,18 @@ impl Gateway {
             [Some(lan), Some(wan)] => format!("waiting for {lan} and {wan}"),
             [Some(one), None] | [None, Some(one)] => format!("waiting for {one}"),
         }
+    }
+}
+
+/// Gives back the interfaces of killed gateways that none holds now; what to log.
+fn after_killed_ones(folder: &Path) -> Vec<String> {
+    match give_back(folder) {
+        Err(error) => vec![format!("{}: {error}", folder.display())],
+        Ok(left) => left
+            .iter()
+            .filter(|of| !of.is_held())
+            .map(|of| format!("after a gateway that was killed: {of}"))
+            .collect(),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::custody::is_held;
 use crate::net::{LinkInfo, Network};
 use crate::port::{check_unused, find, is_in_use};
-use crate::setting::{ALL, Setting};
+use crate::setting::{ALL, OFFLOADS, Setting};
 use crate::sys::{Interfaces, poll, precise_timers};
 use asymq_core::units::{Duration, Rate};
 use std::fs;
@@ -83,8 +83,22 @@ pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
             wrong: false,
         });
         findings.extend(changed_back(&link, &subject));
+    } else {
+        findings.extend(offloads(&link, &subject));
     }
     findings
+}
+
+/// Offloads that are on, which a gateway switches off itself.
+fn offloads(link: &LinkInfo, subject: &str) -> Option<Finding> {
+    let on = OFFLOADS.iter().filter(|of| of.read(link).ok() == Some(1));
+    let on: Vec<&str> = on.map(|of| of.name()).collect();
+    (!on.is_empty()).then(|| Finding {
+        subject: subject.into(),
+        problem: format!("{} on, which joins frames", on.join(" and ")),
+        remedy: "leave it: a gateway switches it off until it stops".into(),
+        wrong: false,
+    })
 }
 
 /// The interface's speed, if it has a carrier and its driver knows.

@@ -3,9 +3,12 @@
 use crate::custody::Custody;
 use crate::journal::{Identity, Journal, entry};
 use crate::net::Network;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
+
+const HELD: &str = "a running gateway holds it";
 
 /// An interface that a killed gateway left changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +17,26 @@ pub struct LeftBehind {
     pub interface: String,
     /// How many settings were given back, or why they were not.
     pub given_back: Result<usize, String>,
+}
+
+impl LeftBehind {
+    /// Whether it was left because a gateway holds it now.
+    pub(crate) fn is_held(&self) -> bool {
+        self.given_back
+            .as_ref()
+            .is_err_and(|why| why.as_str() == HELD)
+    }
+}
+
+impl fmt::Display for LeftBehind {
+    /// A line without its end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let interface = &self.interface;
+        match &self.given_back {
+            Ok(settings) => write!(f, "{interface}: {settings} settings given back"),
+            Err(why) => write!(f, "{interface}: left as it is: {why}"),
+        }
+    }
 }
 
 /// Gives back what killed gateways left changed in the calling thread's network namespace, as their
@@ -42,7 +65,7 @@ pub fn give_back(folder: &Path) -> io::Result<Vec<LeftBehind>> {
         let given_back = Custody::left_behind(&link, journal)
             .and_then(|mut custody| custody.give_back())
             .map_err(|error| match error.kind() {
-                io::ErrorKind::AddrInUse => "a running gateway holds it".into(),
+                io::ErrorKind::AddrInUse => HELD.into(),
                 _ => error.to_string(),
             });
         found.push(LeftBehind {

@@ -107,6 +107,15 @@ impl Link {
         off.chain(failed).collect()
     }
 
+    /// Gives the interface back as it was, and goes on with it; what to log if that fails.
+    pub(crate) fn give_back(&mut self) -> Option<String> {
+        let error = self.custody.as_mut()?.give_back().err()?;
+        let name = self.name();
+        Some(format!(
+            "{name} is not as it was before ({error}); 'asymq gateway restore' tries again"
+        ))
+    }
+
     /// What to wait for; nothing while the interface is away.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.port.as_ref().map(AsFd::as_fd)
@@ -145,9 +154,13 @@ impl Link {
                 .link(index)
                 .map_err(PortError::of_system(&self.name, "ask for it"))?,
         };
+        let is_other = |link: &LinkInfo| {
+            let custody = self.custody.as_ref();
+            custody.is_some_and(|custody| custody.is_undone(link))
+        };
         let (found, is_new) = match held {
-            Some(link) => (link, false),
-            None => {
+            Some(link) if !is_other(&link) => (link, false),
+            _ => {
                 if let Some(gone) = self.custody.take() {
                     gone.forget();
                 }

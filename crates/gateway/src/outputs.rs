@@ -16,6 +16,7 @@ use crate::table::table;
 use crate::writer::LineWriter;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IsTerminal};
+use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
 use std::panic::{self, AssertUnwindSafe};
 use std::process;
@@ -56,6 +57,10 @@ impl Outputs {
     /// # Panics
     /// A discipline or something beside the gateway panics, which stops it.
     pub fn run(self, mut gateway: Gateway, stop: &Stop) -> Result<(), GatewayError> {
+        self.run_on(&mut gateway, stop)
+    }
+
+    fn run_on(self, gateway: &mut Gateway, stop: &Stop) -> Result<(), GatewayError> {
         let Self {
             control,
             metrics,
@@ -93,9 +98,13 @@ impl Outputs {
             Show::Table => helpers.start("table", move |_| watch(&screen, &stats))?,
             Show::Json => helpers.start("json", move |_| print_json(&stats))?,
         }
-        let answer = gateway.run(stop);
-        helpers.end();
-        answer
+        let answer = panic::catch_unwind(AssertUnwindSafe(|| gateway.run(stop)));
+        // First: what follows may use up the time that is left.
+        gateway.give_back();
+        if answer.is_ok() {
+            helpers.end();
+        }
+        answer.unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 
     /// As [`run`](Self::run), for a process that does nothing else, under a guard that ends it when
@@ -110,7 +119,11 @@ impl Outputs {
         guard: Guard,
     ) -> Result<(), GatewayError> {
         guard.gives_back(gateway.switched_off());
-        let answer = panic::catch_unwind(AssertUnwindSafe(|| self.run(gateway, stop)));
+        // Its sockets are closed by the end of the process, for which nobody waits.
+        let mut gateway = ManuallyDrop::new(gateway);
+        let answer = panic::catch_unwind(AssertUnwindSafe(|| self.run_on(&mut gateway, stop)));
+        // It may not have come so far as to run.
+        gateway.give_back();
         drop(guard);
         answer.unwrap_or_else(|_| process::abort())
     }

@@ -213,6 +213,44 @@ fn offloads_are_given_back_however_it_ends() {
     }
 }
 
+/// At each the kernel waits for all processors, seconds in all on a busy machine: the guard would end a
+/// gateway that has ended in order.
+#[test]
+fn packet_sockets_are_left_to_the_end_of_the_process() {
+    let Some(mut faulty) = Faulty::start("sockets", Stdio::null()) else {
+        return;
+    };
+    let id = faulty.gateway.child.id();
+    let trace = tempfile::NamedTempFile::new().unwrap();
+    let strace = Command::new("strace")
+        .args(["-f", "-q", "-y", "-e", "trace=close,exit_group", "-p"])
+        .arg(id.to_string())
+        .arg("-o")
+        .arg(trace.path())
+        .spawn();
+    let Ok(mut strace) = strace else {
+        eprintln!("skipped: no strace");
+        return;
+    };
+    wait_for("strace at work", DEADLINE, || {
+        faulty.gateway.status("TracerPid") > 0
+    });
+    // Two for each interface.
+    let sockets = fs::read_to_string(format!("/proc/{id}/net/packet")).unwrap();
+    let inodes = sockets.lines().skip(1).map(|line| {
+        let inode = line.split_whitespace().nth(8).unwrap();
+        format!("[{inode}]")
+    });
+    let inodes: Vec<String> = inodes.collect();
+    assert!(inodes.len() >= 4, "{sockets}");
+    faulty.gateway.stops();
+    strace.wait().unwrap();
+    let trace = fs::read_to_string(trace.path()).unwrap();
+    assert!(trace.contains("exit_group(0)"), "{trace}");
+    let closed = inodes.iter().filter(|inode| trace.contains(*inode));
+    assert_eq!(closed.count(), 0, "{trace}");
+}
+
 #[test]
 fn the_service_manager_hears_from_the_forwarding_loop_until_it_hangs() {
     let id = std::process::id();

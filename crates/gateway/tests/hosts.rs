@@ -487,6 +487,34 @@ fn an_interface_that_comes_later_is_waited_for_and_said_once() {
 }
 
 #[test]
+fn one_that_is_made_again_with_the_same_index_is_made_silent_too() {
+    let Some(place) = Place::new() else { return };
+    let before = settings(&place, "wan", WAN);
+    let gateway = Waiting::start(&place.middle);
+    let carries = || transfer(&place.home, &place.net, NET, 100_000) == 100_000;
+    for _ in 0..2 {
+        wait_until_silent(&place);
+        assert!(carries());
+        place.middle.run(|| Network::open()?.delete(WAN)).unwrap();
+        gateway.hear("--wan wan is down");
+        place.connect("wan", WAN, &place.net, NET).unwrap();
+    }
+    wait_until_silent(&place);
+    assert!(carries());
+    gateway.stop();
+    assert_eq!(settings(&place, "wan", WAN), before);
+}
+
+/// Waits until a gateway has made the interface towards the net what it makes it.
+#[track_caller]
+fn wait_until_silent(place: &Place) {
+    common::wait::wait_for("a silent interface", common::wait::DEADLINE, || {
+        let now = settings(place, "wan", WAN).join(" ");
+        now.contains("disable_ipv6 = 1") && now.contains("arp false")
+    });
+}
+
+#[test]
 fn one_that_comes_later_with_an_address_is_refused_until_that_is_gone() {
     let Some(place) = Place::new() else { return };
     place.middle.run(|| Network::open()?.delete(WAN)).unwrap();

@@ -3,7 +3,8 @@
 use super::args::{InstallArgs, SettingsArgs, UninstallArgs};
 use super::restore::restore;
 use crate::output;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
+use asymq_args::read_flags;
 use asymq_core::catalog::Catalog;
 use asymq_gateway::{GatewayError, STATE, check_interface_name};
 use std::cell::RefCell;
@@ -15,6 +16,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SETTINGS: &str = "/etc/asymq.toml";
+/// Settings that another text took the place of.
+const OLD_SETTINGS: &str = "/etc/asymq.toml.old";
+/// What systemd makes for the service, and leaves for its journals.
+const RUN: &str = "/run/asymq";
 const UNIT: &str = "/etc/systemd/system/asymq.service";
 /// The unit of a package, which brings the user and the binary, too.
 const PACKAGED: &str = "/usr/lib/systemd/system/asymq.service";
@@ -36,13 +41,16 @@ const COPIED: &str = "# The program in /usr/local/bin was copied there by the sa
 /// A flag is missing or wrong, a file cannot be written, or another's file is in its place.
 pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let settings = args.planned.settings()?;
-    settings.config(catalog)?;
+    let config = settings.config(catalog)?;
     for (flag, name) in [
         ("--lan", name(&settings.lan)),
         ("--wan", name(&settings.wan)),
     ] {
         // It goes into files of others, where a line break would be a line of its own.
         check_interface_name(name).map_err(|source| GatewayError::Port { flag, source })?;
+    }
+    if config.lan == config.wan {
+        return Err(GatewayError::SameInterface(config.wan).into());
     }
     let target = Target::new(args.root.as_deref(), args.dry_run);
     let binary = std::env::current_exe().context("finding this program")?;
@@ -59,6 +67,9 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
     // All or nothing: another's file is found before the first is written.
     for (path, _) in &files {
         target.check_ours(path)?;
+    }
+    if installed != binary && target.has(BINARY) && !target.text(UNIT).contains(COPIED) {
+        return Err(target.foreign(BINARY));
     }
     if installed != binary {
         target.copy(&binary, &installed)?;
@@ -89,15 +100,22 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
 /// A file cannot be removed, or a program fails.
 pub(super) fn uninstall(args: &UninstallArgs) -> anyhow::Result<()> {
     let target = Target::new(args.root.as_deref(), args.dry_run);
-    let unit = fs::read_to_string(target.path(UNIT)).unwrap_or_default();
+    let unit = target.text(UNIT);
     let copied = unit.contains(COPIED) && target.has(BINARY);
+    // A file that is wrong by now names none.
+    let state = read_flags::<SettingsArgs>(&target.path(SETTINGS))
+        .ok()
+        .and_then(|settings| settings.state);
     if unit.starts_with(MARK) {
         target.run(&["systemctl", "disable", "--now", "asymq"])?;
     }
-    let settings = (!args.keep_settings).then_some(SETTINGS);
+    let settings = match args.keep_settings {
+        true => &[][..],
+        false => &[SETTINGS, OLD_SETTINGS],
+    };
     let had_user = target.has(USER);
     for path in [UNIT, USER, NETWORKD, NETWORK_MANAGER]
-        .into_iter()
+        .iter()
         .chain(settings)
     {
         target.remove(path)?;
@@ -106,7 +124,10 @@ pub(super) fn uninstall(args: &UninstallArgs) -> anyhow::Result<()> {
         target.remove_file(BINARY)?;
     }
     if target.runs() {
-        restore(Path::new(STATE))?;
+        let state = state.as_deref().unwrap_or(Path::new(STATE));
+        restore(state)?;
+        // Journals that cannot be given back stay, and their folder with them.
+        let _ = fs::remove_dir(state).and_then(|()| fs::remove_dir(RUN));
     }
     if had_user {
         target.run(&["userdel", "asymq"])?;
@@ -207,14 +228,22 @@ impl<'a> Target<'a> {
     }
 
     fn check_ours(&self, path: &str) -> anyhow::Result<()> {
-        let path = self.path(path);
-        match fs::read_to_string(&path) {
-            Ok(text) if !text.starts_with(MARK) => bail!(
-                "{}: is not from 'asymq gateway install', and stays; move it away first",
-                path.display()
-            ),
+        match fs::read_to_string(self.path(path)) {
+            Ok(text) if !text.starts_with(MARK) => Err(self.foreign(path)),
             _ => Ok(()),
         }
+    }
+
+    fn foreign(&self, path: &str) -> anyhow::Error {
+        anyhow!(
+            "{}: is not from 'asymq gateway install', and stays; move it away first",
+            self.path(path).display()
+        )
+    }
+
+    /// Of a file; nothing if it cannot be read.
+    fn text(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap_or_default()
     }
 
     /// Moves a file of another text aside: its owner may have edited it.

@@ -11,11 +11,7 @@ pub(super) fn restore(state: &Path) -> anyhow::Result<()> {
     let left = give_back(state).with_context(|| state.display().to_string())?;
     let mut text = String::new();
     for of in &left {
-        let interface = &of.interface;
-        match &of.given_back {
-            Ok(settings) => writeln!(text, "{interface}: {settings} settings given back")?,
-            Err(why) => writeln!(text, "{interface}: left as it is: {why}")?,
-        }
+        writeln!(text, "{of}")?;
     }
     output::print(&text)
 }

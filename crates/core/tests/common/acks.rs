@@ -38,6 +38,10 @@ pub(crate) struct Path {
     pub(crate) ip_options: bool,
     /// An outer header of the other version, from this host.
     pub(crate) tunnel: Option<u8>,
+    /// Where the outer header's DSCP and ECN field differ from the inner one's.
+    pub(crate) outer_class: u8,
+    /// The same options as `ip_options`, in the outer header.
+    pub(crate) outer_options: bool,
 }
 
 /// What a frame says.
@@ -177,10 +181,18 @@ impl Said {
         let outer = frame.len();
         if let Some(host) = path.tunnel {
             let inner = if path.v6 { 41 } else { 4 };
-            self.ip(frame, outer_v6, inner, false, host.into());
+            let class = path.traffic_class ^ path.outer_class;
+            self.ip(
+                frame,
+                outer_v6,
+                inner,
+                (path.outer_options, class),
+                host.into(),
+            );
         }
         let ip = frame.len();
-        self.ip(frame, path.v6, 6, path.ip_options, self.host);
+        let options = (path.ip_options, path.traffic_class);
+        self.ip(frame, path.v6, 6, options, self.host);
         let tcp = frame.len();
         frame.extend(self.port.to_be_bytes());
         frame.extend(443u16.to_be_bytes());
@@ -207,9 +219,15 @@ impl Said {
         }
     }
 
-    fn ip(&self, frame: &mut Vec<u8>, v6: bool, protocol: u8, options: bool, host: u16) {
+    fn ip(
+        &self,
+        frame: &mut Vec<u8>,
+        v6: bool,
+        protocol: u8,
+        (options, class): (bool, u8),
+        host: u16,
+    ) {
         let [high, low] = host.to_be_bytes();
-        let class = self.path.traffic_class;
         if v6 {
             let first = if options { 0 } else { protocol };
             frame.extend([0x60 | class >> 4, class << 4, 0, 0, 0, 0, first, 64]);
@@ -298,7 +316,9 @@ pub(crate) const RULES: &[Rule] = &[
         old.path == new.path && (old.host, old.port) == (new.host, new.port)
     }),
     rule("ip-options", "RFC 791; RFC 8200, sec. 4", |old, new| {
-        !old.path.ip_options && !new.path.ip_options
+        ![old.path, new.path]
+            .iter()
+            .any(|path| path.ip_options || path.outer_options)
     }),
     rule("number", "RFC 9293, sec. 3.10.7.4", |old, new| {
         let more = |range: &(u32, u32)| !covered(*range, old);

@@ -246,6 +246,12 @@ impl Receiver {
             15 => said.path.vlan = said.path.vlan.map(|tag| tag | 0x6000),
             16 => said.path.ip_options = true,
             17 => said.path.tunnel = said.path.tunnel.map(|host| host + 1),
+            20 => said.path.outer_options = said.path.tunnel.is_some(),
+            // Inside a tunnel alone.
+            21 if said.path.tunnel.is_some() => {
+                said.path.traffic_class ^= 0x28;
+                said.path.outer_class ^= 0x28;
+            }
             18 => said.timestamps = None,
             // The path changes for good.
             19 => self.base.path.source_mac ^= 1,
@@ -272,5 +278,6 @@ impl Said {
         self.flags & (PSH | URG | RESERVED) != 0
             || matches!(self.extra, Some(extra) if extra != Extra::Md5)
             || self.path.ip_options
+            || self.path.outer_options
     }
 }

@@ -1,0 +1,190 @@
+//! The kernel's TCP with data both ways on one connection, through a discipline with and without thinning:
+//! what a survivor says must never be taken for old. Needs root; says so and passes otherwise.
+
+mod common;
+
+use asymq_core::catalog::{Params, Place as Link, Standard, resolve};
+use asymq_core::units::{Limit, Rate};
+use asymq_gateway::net::Netns;
+use asymq_gateway::{GatewayConfig, LinkConfig, Stage};
+use common::disciplines::discipline;
+use common::{NET, Place, Running};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::ops::AddAssign;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a connection is loaded both ways.
+const SPAN: Duration = Duration::from_secs(4);
+/// More of an event than this in a run is no chance of a busy machine.
+const CHANCE: u64 = 12;
+
+/// What the connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    Mptcp,
+    AccEcn,
+}
+
+/// What the kernels of both hosts counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counted {
+    /// Segments refused for an old timestamp (RFC 7323, sec. 5.3).
+    paws: u64,
+    /// Answers to segments beside the window that were withheld (RFC 5961, sec. 7).
+    skipped: u64,
+    timeouts: u64,
+    /// Bytes that arrived, both ways.
+    arrived: u64,
+}
+
+impl AddAssign for Counted {
+    fn add_assign(&mut self, other: Self) {
+        self.paws += other.paws;
+        self.skipped += other.skipped;
+        self.timeouts += other.timeouts;
+        self.arrived += other.arrived;
+    }
+}
+
+/// A counter of `/proc/net/netstat`.
+fn counter(text: &str, name: &str) -> u64 {
+    let lines: Vec<&str> = text.lines().collect();
+    let pairs = lines.chunks_exact(2);
+    let found = pairs.into_iter().find_map(|pair| {
+        let at = pair[0].split(' ').position(|word| word == name)?;
+        pair[1].split(' ').nth(at)?.parse().ok()
+    });
+    found.unwrap_or_else(|| panic!("no counter {name}"))
+}
+
+fn counted(host: &Netns) -> Counted {
+    let read = || fs::read_to_string("/proc/thread-self/net/netstat");
+    let text = host.run(read).unwrap();
+    Counted {
+        paws: counter(&text, "PAWSEstab"),
+        skipped: counter(&text, "TCPACKSkippedSeq"),
+        timeouts: counter(&text, "TCPTimeouts"),
+        arrived: 0,
+    }
+}
+
+/// WRR that gives ACKs a share so small that they queue up, and then overtake data.
+fn wrr(ack_queue: &str) -> GatewayConfig {
+    let (up, down): (Rate, Rate) = ("2mbit".parse().unwrap(), "20mbit".parse().unwrap());
+    let params = Params::new()
+        .with("data-share", "0.98")
+        .with("ack-queue", ack_queue);
+    let place = Link {
+        link: up,
+        reverse: Some(down),
+        limit: Limit::Packets(50),
+    };
+    let uplink = resolve(&Standard, "wrr", &params, &Params::new(), place).unwrap();
+    GatewayConfig {
+        lan: "lan".into(),
+        wan: "wan".into(),
+        link: LinkConfig {
+            up,
+            down: Some(down),
+            overhead: "".parse().unwrap(),
+            uplink: Stage::Queue(uplink),
+            downlink: Stage::Queue(discipline("droptail", down, up, 60)),
+        },
+    }
+}
+
+/// Moves data both ways; answers how much arrived.
+fn load(place: &Place, kind: Kind) -> Option<u64> {
+    let protocol = match kind {
+        Kind::Mptcp => Protocol::MPTCP,
+        Kind::Plain | Kind::AccEcn => Protocol::TCP,
+    };
+    let socket =
+        |host: &Netns| host.run(|| Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)));
+    let (server, client) = (socket(&place.net).ok()?, socket(&place.home).ok()?);
+    let address: SocketAddr = (NET, 5000).into();
+    server.bind(&address.into()).unwrap();
+    server.listen(1).unwrap();
+    client.connect(&address.into()).unwrap();
+    let ends = [client, server.accept().unwrap().0].map(TcpStream::from);
+    let until = Instant::now() + SPAN;
+    let arrived = thread::scope(|scope| {
+        let readers = ends.each_ref().map(|end| {
+            end.set_read_timeout(Some(SPAN / 4)).unwrap();
+            end.set_write_timeout(Some(SPAN / 4)).unwrap();
+            scope.spawn(move || write_until(end, until));
+            scope.spawn(move || read_until(end, until))
+        });
+        readers.map(|reader| reader.join().unwrap())
+    });
+    Some(arrived.iter().sum())
+}
+
+fn write_until(mut end: &TcpStream, until: Instant) {
+    while Instant::now() < until {
+        match end.write(&[7; 1 << 16]) {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => panic!("{error}"),
+            _ => {}
+        }
+    }
+}
+
+fn read_until(mut end: &TcpStream, until: Instant) -> u64 {
+    let (mut buffer, mut sum) = (vec![0; 1 << 16], 0);
+    while Instant::now() < until {
+        match end.read(&mut buffer) {
+            Ok(count) => sum += count as u64,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    sum
+}
+
+/// One connection through this ACK queue.
+fn run(kind: Kind, ack_queue: &str) -> Option<Counted> {
+    let place = Place::new()?;
+    let hosts = [&place.home, &place.net];
+    if kind == Kind::AccEcn {
+        let switch = || {
+            fs::write("/proc/sys/net/ipv4/tcp_ecn_option", "2")?;
+            fs::write("/proc/sys/net/ipv4/tcp_ecn", "3")
+        };
+        hosts
+            .map(|host| host.run(switch))
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()
+            .ok()?;
+    }
+    let gateway = Running::with(&place, wrr(ack_queue));
+    let arrived = load(&place, kind);
+    gateway.stop();
+    let mut sum = Counted {
+        arrived: arrived?,
+        ..Counted::default()
+    };
+    hosts.map(counted).into_iter().for_each(|of| sum += of);
+    Some(sum)
+}
+
+#[test]
+fn thinning_makes_the_kernel_refuse_no_more_and_wait_for_no_more_timeouts() {
+    for kind in [Kind::Plain, Kind::Mptcp, Kind::AccEcn] {
+        let Some(without) = run(kind, "fifo") else {
+            eprintln!("skipped: no namespaces here, or a kernel without {kind:?}");
+            continue;
+        };
+        let with = run(kind, "sad").unwrap();
+        println!("{kind:?}: without thinning {without:?}, with it {with:?}");
+        let no_more = |with: u64, without: u64| with <= without + CHANCE;
+        assert!(no_more(with.paws, without.paws), "{kind:?}: PAWS");
+        assert!(no_more(with.skipped, without.skipped), "{kind:?}: skipped");
+        assert!(with.timeouts <= without.timeouts + 4, "{kind:?}: timeouts");
+        assert!(with.arrived > without.arrived / 2, "{kind:?}: {with:?}");
+    }
+}
