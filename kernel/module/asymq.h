@@ -78,7 +78,9 @@ void asymq_show(const struct asymq_instance *instance, u64 now, void *to);
 #ifdef ASYMQ_TEST
 void asymq_selftest(const char *spoil, void *to);
 void asymq_inject_panic(void);
+void asymq_misread(void);
 struct sk_buff *asymq_host_test_packet(const u8 *bytes, size_t len, size_t split);
+void asymq_host_test_copy(struct sk_buff *skb, u8 *to, size_t len);
 void asymq_host_test_free(struct sk_buff *skb);
 #endif
 

@@ -228,9 +228,15 @@ struct sk_buff *asymq_host_test_packet(const u8 *bytes, size_t len, size_t split
 	skb_store_bits(skb, 0, bytes, len);
 	skb_reset_mac_header(skb);
 	skb_set_network_header(skb, ETH_HLEN);
-	skb->protocol = htons(ETH_P_IP);
+	memcpy(&skb->protocol, bytes + 2 * ETH_ALEN, sizeof(skb->protocol));
 	skb->dev = device;
 	return skb;
+}
+
+void asymq_host_test_copy(struct sk_buff *skb, u8 *to, size_t len)
+{
+	if (skb_copy_bits(skb, 0, to, len))
+		memset(to, 0, len);
 }
 
 void asymq_host_test_free(struct sk_buff *skb)

@@ -9,6 +9,7 @@ is late again the line says `late`.
 import errno
 import json
 import os
+import re
 import socket
 import sys
 import time
@@ -23,6 +24,9 @@ PARAMETERS = "/sys/module/sch_asymq/parameters/"
 # Beyond this a shaper's timers are the guest's, not the qdisc's.
 LATE = float(os.environ.get("ASYMQ_LATE", "4"))
 CHECKS, RESULTS = [], []
+# What the kernel's log has where something is wrong. The first three are what most of a kernel's own checks say.
+REPORTS = "WARNING", "BUG", "Oops", "KASAN", "lockdep", "circular", "ODEBUG", "UBSAN", "INFO: task", "rcu_sched"
+KMEMLEAK = "/sys/kernel/debug/kmemleak"
 
 
 def check(function):
@@ -51,6 +55,10 @@ def load(test=True, *parameters):
 
 def log():
     return run("dmesg").stdout
+
+
+def reported():
+    return [line for line in log().splitlines() if any(sign in line for sign in REPORTS)]
 
 
 def set_parameter(name, value):
@@ -93,7 +101,7 @@ def timed(measure, attempts=3):
 def goldens():
     done = load(True)
     expect(done.returncode == 0, done.stderr)
-    lines = [line for line in log().splitlines() if "asymq: golden" in line and "frames." not in line]
+    lines = [line for line in log().splitlines() if re.search(r"asymq: golden (?!frames\.|capture\.)", line)]
     wrong = [line for line in lines if not line.endswith(": ok")]
     expect(lines and not wrong, f"{len(lines)} traces; {wrong}")
     run("dmesg -C")
@@ -105,20 +113,24 @@ def goldens():
 
 @check
 def same_verdicts():
-    """The frames of crates/laws in the kernel's buffers, some in pieces: the same order, instants and verdicts as
-    held whole. Gateway and simulator have the same test in their crates."""
+    """The frames of crates/laws and those of a capture of real TCP in the kernel's buffers, some in pieces: the
+    same order, instants, verdicts and marks as held whole, and the same capture of what leaves. The gateway has the
+    same test in its crate; the simulator has it for the former."""
     done = load(True)
     expect(done.returncode == 0, done.stderr)
-    lines = [line.split("frames.")[1] for line in log().splitlines() if "asymq: golden frames." in line]
-    wrong = [line for line in lines if not line.endswith(": ok")]
-    expect(lines and not wrong, f"{len(lines)} disciplines; {wrong}")
-    return f"{len(lines)} disciplines"
+    counts = []
+    for kind in ("frames.", "capture."):
+        lines = [line for line in log().splitlines() if f"asymq: golden {kind}" in line]
+        wrong = [line for line in lines if not line.endswith(": ok")]
+        expect(lines and not wrong, f"{len(lines)} disciplines; {wrong}")
+        counts.append(len(lines))
+    return f"{counts[0]} disciplines with made frames, {counts[1]} with a capture of real TCP"
 
 
 @check
 def every_discipline():
     """Each is added, shown, changed to the next with a backlog, and deleted."""
-    load(True)
+    load(True, "selftest=0")
     plain()
     names = run("tc -n home qdisc add dev h0 root asymq no-such", check=False).stderr
     names = names.split("use ")[1].rstrip(".\n").replace(" or ", ", ").split(", ")
@@ -139,7 +151,7 @@ def every_discipline():
 
 @check
 def without_the_plugin():
-    load(True)
+    load(True, "selftest=0")
     run("tc -n home qdisc del dev h0 root", check=False)
     done = run("TC_LIB_DIR=/nowhere tc -n home qdisc add dev h0 root asymq", check=False)
     expect(done.returncode == 0, done.stderr)
@@ -371,10 +383,49 @@ def soak():
     return f"{number} changes in {seconds} s, nothing alive at rmmod"
 
 
+def scan():
+    """What nobody refers to any more, by the kernel's own search; it believes no object younger than five seconds."""
+    for _ in range(2):
+        time.sleep(6)
+        with open(KMEMLEAK, "w") as file:
+            file.write("scan")
+    with open(KMEMLEAK) as file:
+        return file.read()
+
+
+@check
+def leaks():
+    """Of a kernel with kmemleak, after what ran before in this guest."""
+    found = scan()
+    expect("unreferenced" not in found, found)
+    return "nothing that nobody refers to"
+
+
+@check
+def provoked():
+    """A kernel for debugging tells of each kind of error that is made on purpose. The last check, since some of
+    the kernel's own stop after their first report."""
+    load(True, "selftest=0")
+    for kind, sign in (
+        ("order", "possible circular locking"),
+        ("sleep", "sleeping function called from invalid context"),
+        ("freed", "KASAN: slab-use-after-free"),
+        ("rust", "KASAN: slab-out-of-bounds"),
+    ):
+        run("dmesg -C")
+        set_parameter("provoke", kind)
+        expect(any(sign in line for line in reported()), f"nothing is reported of '{kind}'")
+    set_parameter("provoke", "leak")
+    expect("asymq_provoke" in scan(), "nothing is reported of 'leak'")
+    run("dmesg -C")
+    return "a lock's order, a sleep under one, use after free, Rust beyond its memory, a leak: each is reported"
+
+
 def warm_up():
     """Has every file that a check reads while time matters in memory: where the clock counts instructions,
     it leaps while the guest waits for this machine's files."""
-    load(False)
+    # Of a kernel for debugging there is the test build alone, under either name.
+    load(False, "selftest=0")
     leaf()
     for _ in range(2):
         run("tc -n home -s -j qdisc show dev h0; tc -n home -s qdisc show dev h0; ip link show; dmesg | tail -n 1")
@@ -391,6 +442,7 @@ def main():
     for name in ("dummy", "veth", "sch_netem", "sch_htb", "sch_cake", "sch_fq_codel"):
         run(f"modprobe -d {ROOT} {name}", check=False)
     run("mount -t tmpfs none /run; mkdir -p /run/netns")
+    run("mount -t debugfs none /sys/kernel/debug", check=False)
     traffic.build()
     warm_up()
     wanted = sys.argv[3:]
@@ -406,10 +458,10 @@ def main():
             verdict, text = "FAILED", str(wrong)
         except Exception as error:  # whatever it is, the other checks run
             verdict, text = "FAILED", f"{type(error).__name__}: {error}"
-        reports = [line for line in log().splitlines()
-                   if any(sign in line for sign in ("WARNING", "BUG", "Oops", "KASAN", "lockdep", "circular"))]
-        if reports:
-            verdict, text = "FAILED", f"{text}; the kernel reports: {reports[:3]}"
+        found = reported()
+        if found:
+            verdict, text = "FAILED", f"{text}; the kernel reports: {found[:3]}"
+            print(log(), flush=True)
         RESULTS.append(verdict)
         print(f"check: {verdict} {name} ({time.monotonic() - begin:.0f} s): {text}", flush=True)
     failed = RESULTS.count("FAILED")
