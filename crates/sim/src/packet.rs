@@ -364,23 +364,33 @@ impl<O> Outbox<O> for Vec<Segment<O>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::TcpOptions;
     use asymq_core::TrafficClass;
     use asymq_core::catalog::{Catalog as _, Role, Standard};
-    use asymq_core::frame::Parsed;
+    use asymq_core::frame::{Parsed, ack_info, hosts_and_dscp};
     use asymq_laws::frames::{Arrival, Held, arrivals, same_verdicts};
-    use asymq_laws::golden;
+    use asymq_laws::{capture, golden};
 
-    /// The facts of a frame, as the simulator has them; its segment's number is the frame's.
-    impl Held for SimPacket {
+    /// The facts of a frame, as the simulator has them; its segment's number is the frame's. SACK blocks count
+    /// segments, here of a byte.
+    impl Held for SimPacket<TcpOptions> {
         fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
-            let kind = match parsed.header.protocol {
-                Protocol::Tcp if parsed.header.is_pure_ack() => Kind::Ack,
+            let header = parsed.header;
+            let kind = match header.protocol {
+                Protocol::Tcp if header.is_pure_ack() => Kind::Ack,
                 Protocol::Tcp => Kind::Data,
                 _ => Kind::Datagram,
             };
+            let info = ack_info(&arrival.bytes, parsed.transport).unwrap_or_default();
+            let mut options = TcpOptions::new(info.timestamps, 1);
+            for range in &info.sack[..info.sack_ranges.into()] {
+                let beyond = |byte: u32| byte.wrapping_sub(info.ack).into();
+                options.push_sack(beyond(range.start), beyond(range.end));
+            }
+            options.ecn = header.ecn;
             Self {
-                header: parsed.header,
-                segment: Segment::new(kind, arrival.number.unwrap_or_default().into()),
+                header,
+                segment: Segment::with(kind, arrival.number.unwrap_or_default().into(), options),
             }
         }
 
@@ -389,15 +399,70 @@ mod tests {
         }
     }
 
-    /// Gateway and kernel have the same test.
-    #[test]
-    fn every_discipline_treats_simulated_packets_as_the_frames_that_they_stand_for() {
-        let arrivals = arrivals();
+    /// What a simulated packet has, and what only a real one has: a window, hosts, link headers.
+    struct Captured {
+        packet: SimPacket<TcpOptions>,
+        real: AckInfo,
+        network: Network,
+    }
+
+    impl Packet for Captured {
+        fn header(&self) -> &Header {
+            self.packet.header()
+        }
+
+        fn ack_info(&self) -> Option<AckInfo> {
+            let simulated = self.packet.ack_info()?;
+            Some(AckInfo {
+                ack: simulated.ack,
+                flags: simulated.flags,
+                timestamps: simulated.timestamps,
+                sack: simulated.sack,
+                sack_ranges: simulated.sack_ranges,
+                ..self.real
+            })
+        }
+
+        fn network(&self) -> Network {
+            self.network
+        }
+
+        fn mark_ce(&mut self) -> bool {
+            self.packet.mark_ce()
+        }
+    }
+
+    impl Held for Captured {
+        fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
+            Self {
+                packet: SimPacket::hold(arrival, parsed),
+                real: ack_info(&arrival.bytes, parsed.transport).unwrap_or_default(),
+                network: hosts_and_dscp(&arrival.bytes, parsed.network),
+            }
+        }
+
+        fn number(&self) -> u16 {
+            self.packet.number()
+        }
+    }
+
+    fn treated_as_frames<P: Held + Send + 'static>(arrivals: &[Arrival]) {
         for entry in Standard.of_role(Role::Qdisc) {
             let config = golden::config(&Standard, entry.name).unwrap();
-            let same = same_verdicts::<SimPacket>(&Standard, &config, &arrivals);
+            let same = same_verdicts::<P>(&Standard, &config, arrivals);
             assert_eq!(same, Ok(()), "{}", entry.name);
         }
+    }
+
+    /// Gateway and kernel have the same tests.
+    #[test]
+    fn every_discipline_treats_simulated_packets_as_the_frames_that_they_stand_for() {
+        treated_as_frames::<SimPacket<TcpOptions>>(&arrivals());
+    }
+
+    #[test]
+    fn a_capture_of_real_tcp_leaves_the_simulators_queues_as_it_leaves_any_others() {
+        treated_as_frames::<Captured>(&capture::arrivals(capture::HOME).unwrap());
     }
 
     #[test]
