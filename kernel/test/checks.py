@@ -7,9 +7,9 @@ is late again the line says `late`.
 """
 
 import errno
+import functools
 import json
 import os
-import re
 import socket
 import sys
 import time
@@ -97,34 +97,38 @@ def timed(measure, attempts=3):
     raise Wrong(f"late: a sleeper of 20 ms wakes {late:.1f} ms late at p99: not counted")
 
 
-@check
-def goldens():
+@functools.cache
+def selftest():
+    """What the test build says of each trace when it is loaded, without the first two words."""
+    run("dmesg -C")
     done = load(True)
     expect(done.returncode == 0, done.stderr)
-    lines = [line for line in log().splitlines() if re.search(r"asymq: golden (?!frames\.|capture\.)", line)]
+    return [line.split("asymq: golden ")[1] for line in log().splitlines() if "asymq: golden " in line]
+
+
+def all_ok(lines):
     wrong = [line for line in lines if not line.endswith(": ok")]
-    expect(lines and not wrong, f"{len(lines)} traces; {wrong}")
+    expect(lines and not wrong, f"{len(lines)} disciplines; {wrong}")
+    return len(lines)
+
+
+@check
+def goldens():
+    count = all_ok([line for line in selftest() if not line.startswith(("frames.", "capture."))])
     run("dmesg -C")
     load(True, "spoil=aq")
     wrong = [line.split()[-2] for line in log().splitlines() if line.endswith(": differs")]
     expect(wrong == ["aq:"], f"one byte changed in aq's trace: {wrong}")
-    return f"{len(lines)} disciplines; a changed byte fails its own alone"
+    return f"{count} disciplines; a changed byte fails its own alone"
 
 
 @check
 def same_verdicts():
     """The frames of crates/laws and those of a capture of real TCP in the kernel's buffers, some in pieces: the
-    same order, instants, verdicts and marks as held whole, and the same capture of what leaves. The gateway has the
-    same test in its crate; the simulator has it for the former."""
-    done = load(True)
-    expect(done.returncode == 0, done.stderr)
-    counts = []
-    for kind in ("frames.", "capture."):
-        lines = [line for line in log().splitlines() if f"asymq: golden {kind}" in line]
-        wrong = [line for line in lines if not line.endswith(": ok")]
-        expect(lines and not wrong, f"{len(lines)} disciplines; {wrong}")
-        counts.append(len(lines))
-    return f"{counts[0]} disciplines with made frames, {counts[1]} with a capture of real TCP"
+    same order, instants, verdicts and marks as held whole, and the same capture of what leaves. Gateway and
+    simulator have the same test in their crates."""
+    made, captured = (all_ok([line for line in selftest() if line.startswith(kind)]) for kind in ("frames.", "capture."))
+    return f"{made} disciplines with made frames, {captured} with a capture of real TCP"
 
 
 @check
@@ -216,7 +220,10 @@ def injected_panic():
     return f"{before:.0f} kbit/s before, {after:.0f} as a FIFO, {recovered:.0f} after a change"
 
 
-def case(name, setup, good, family=4, seconds=15):
+def case(name, setup, good, family=4, seconds=10):
+    """With the module as it is delivered."""
+    load(False)
+
     def run_case():
         plain()
         setup()
@@ -240,7 +247,6 @@ def aq_is_good(up, down):
 
 @check
 def traffic_droptail():
-    load(True, "selftest=0")
     return case("droptail", lambda: asymq("droptail up 1mbit buffer 50p"), lambda _, down: down < 8500)
 
 
@@ -424,8 +430,7 @@ def provoked():
 def warm_up():
     """Has every file that a check reads while time matters in memory: where the clock counts instructions,
     it leaps while the guest waits for this machine's files."""
-    # Of a kernel for debugging there is the test build alone, under either name.
-    load(False, "selftest=0")
+    load(True, "selftest=0")
     leaf()
     for _ in range(2):
         run("tc -n home -s -j qdisc show dev h0; tc -n home -s qdisc show dev h0; ip link show; dmesg | tail -n 1")

@@ -2,7 +2,7 @@
 """Records crates/laws/src/home.pcap in a guest: `record.py FOLDER KERNEL-ROOT OUT`, started by
 
     OUT=$PWD/target/recorded crates/lab/guest/boot "$(scripts/kernel-fetch)" 300 \\
-        "python3 $PWD/kernel/test/record.py $PWD/target/kernel-test $(scripts/kernel-fetch) /run/out/home.pcap"
+        "python3 $PWD/kernel/test/record.py $PWD/target/kernel-test/* $(scripts/kernel-fetch) /run/out/home.pcap"
 
 The first frames, in both directions, of two-way TCP with ECN, of IPv4 and IPv6 beside each other, and of a call, as a
 router sees them on its side of the home, whose uplink has 1 Mbit/s.
