@@ -357,9 +357,30 @@ def mq_child():
     return f"{sent[0]} and {sent[1]} packets of {sum(sent)}"
 
 
+def churn(say, seconds):
+    """Changes a qdisc, by netlink alone: a process for each change would take the most of the time."""
+    messages, number = netlink.Netlink(), 0
+    names = "aq sad droptail vaq afvq fq red cbq asymq cake".split()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        number += 1
+        words = f"qdisc {names[number % len(names)]}", "up 1mbit", "down 10mbit"
+        answer = messages.qdisc("h0", b"".join(map(netlink.word, words)))
+        shown = messages.show()
+        if number % 5 == 0:
+            answer |= messages.qdisc("h0", None, delete=True)
+        if number % 50 == 0:
+            answer |= messages.link("h0", False) | messages.link("h0", True)
+            traffic.routes("home")
+        if answer or b"asymq" not in shown:
+            return say(f"change {number} to {words}: {answer}, {len(shown)} bytes shown")
+        time.sleep(0.03)
+    say(number)
+
+
 @check
 def soak():
-    """4 + 4 flows while the qdisc is changed, deleted and added."""
+    """4 + 4 flows while the qdisc is changed, shown, deleted and added."""
     load(True, "selftest=0")
     plain()
     seconds = int(os.environ.get("ASYMQ_SOAK", "60"))
@@ -369,24 +390,18 @@ def soak():
         receiver.ready()
     for source, address in (("hosts", SERVER[4]), ("servers", HOME[4])):
         ends.append(traffic.End(source, traffic.send, 4, address, 4, seconds))
-    end, number = time.monotonic() + seconds, 0
-    names = "aq sad droptail vaq afvq fq red cbq".split()
-    while time.monotonic() < end:
-        number += 1
-        asymq(f"{names[number % len(names)]} up 1mbit down 10mbit")
-        if number % 5 == 0:
-            run("tc -n home qdisc del dev h0 root")
-        if number % 7 == 0:
-            run("ip -n home link set h0 down; ip -n home link set h0 up")
-            traffic.routes()
-        run("tc -n home -s qdisc show dev h0")
-    for end in ends:
+    changes = traffic.End("home", churn, seconds).answer()
+    rates = [sum(receiver.answer()) for receiver in ends[:2]]
+    for end in ends[2:]:
         end.kill()
     run("tc -n home qdisc del dev h0 root", check=False)
     run("tc -n path qdisc del dev m0 root", check=False)
+    expect(isinstance(changes, int), changes)
+    expect(all(rates), f"{rates} kbit/s")
     expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
     run("rmmod sch_asymq")
-    return f"{number} changes in {seconds} s, nothing alive at rmmod"
+    rates = " and ".join(f"{rate:.0f}" for rate in rates)
+    return f"{changes} changes in {seconds} s beside {rates} kbit/s up and down, nothing alive at rmmod"
 
 
 def scan():

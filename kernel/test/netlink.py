@@ -8,8 +8,9 @@ import struct
 import subprocess
 import sys
 
-NEW, DELETE = 36, 37
-REQUEST, ACK, REPLACE, CREATE = 1, 4, 0x100, 0x400
+NEW_LINK, NEW, DELETE, GET = 16, 36, 37, 38
+ERROR, DONE = 2, 3
+REQUEST, ACK, REPLACE, DUMP, CREATE = 1, 4, 0x100, 0x300, 0x400
 ROOT = 0xFFFFFFFF
 KIND, OPTIONS = 1, 2
 SET = 1
@@ -33,19 +34,37 @@ class Netlink:
 
     def qdisc(self, device, options, delete=False):
         """Adds, changes or deletes a root qdisc; answers with an error's number, 0 for success."""
-        self.sequence += 1
         body = struct.pack("=BxxxiIII", 0, socket.if_nametoindex(device), 0, ROOT, 0)
         body += attribute(KIND, b"asymq\0")
         if options is not None:
             body += attribute(OPTIONS, options)
-        kind, flags = (DELETE, 0) if delete else (NEW, CREATE | REPLACE)
-        header = struct.pack("=IHHII", 16 + len(body), kind, REQUEST | ACK | flags, self.sequence, 0)
-        self.socket.send(header + body)
+        return self.ask(*(DELETE, 0) if delete else (NEW, CREATE | REPLACE), body)
+
+    def link(self, device, up):
+        """Sets a link up or down."""
+        return self.ask(NEW_LINK, 0, struct.pack("=BxHiII", 0, 0, socket.if_nametoindex(device), up, 1))
+
+    def ask(self, kind, flags, body):
+        self.request(kind, ACK | flags, body)
         while True:
             answer = self.socket.recv(65536)
             length, kind, _, sequence, _ = struct.unpack_from("=IHHII", answer)
-            if kind == 2 and sequence == self.sequence:
+            if kind == ERROR and sequence == self.sequence:
                 return -struct.unpack_from("=i", answer, 16)[0]
+
+    def show(self):
+        """Has the kernel tell of all qdiscs of the namespace, with statistics; answers with the bytes of that."""
+        self.request(GET, DUMP, struct.pack("=BxxxiIII", 0, 0, 0, 0, 0))
+        data = b""
+        while True:
+            answer = self.socket.recv(65536)
+            data += answer
+            if struct.unpack_from("=IH", answer)[1] == DONE:
+                return data
+
+    def request(self, kind, flags, body):
+        self.sequence += 1
+        self.socket.send(struct.pack("=IHHII", 16 + len(body), kind, REQUEST | flags, self.sequence, 0) + body)
 
 
 HOSTILE = [
