@@ -202,8 +202,25 @@ def failed_allocations():
     return f"{total} allocations, each failed once: ENOMEM, nothing left behind"
 
 
+@functools.cache
+def warm_up():
+    """Has every file that a check reads while time matters in memory: where the clock counts instructions,
+    it leaps while the guest waits for this machine's files."""
+    load(True, "selftest=0")
+    leaf()
+    for _ in range(2):
+        run("tc -n home -s -j qdisc show dev h0; tc -n home -s qdisc show dev h0; ip link show; dmesg | tail -n 1")
+        plain()
+        asymq("sad up 1mbit")
+        shown()
+    flows(2, skip=0, family=6)
+    udp("hosts", "servers", SERVER[4], 500, 1)
+    run("tc -n home qdisc del dev h0 root; tc -n path qdisc del dev m0 root")
+
+
 @check
 def injected_panic():
+    warm_up()
     load(True, "selftest=0")
     plain()
     asymq("aq up 1mbit down 10mbit")
@@ -222,6 +239,7 @@ def injected_panic():
 
 def case(name, setup, good, family=4, seconds=10):
     """With the module as it is delivered."""
+    warm_up()
     load(False)
 
     def run_case():
@@ -267,6 +285,7 @@ def traffic_asymq():
 def hosts():
     """CAKE divides the uplink between hosts: one with a flow gets as much as one with six, and a tin of its own
     what is marked for it."""
+    warm_up()
     run("ip -n hosts addr add 10.0.0.9/24 dev a0", check=False)
     plain()
     asymq("cake up 1mbit isolation dual-srchost")
@@ -307,6 +326,7 @@ def traffic_sad():
 def reverse_path():
     """Crossing UDP of half the downlink halves what AQ gives to ACKs, for the data that each is measured to stand
     for, and it returns; a download that comes in aggregates counts as TCP."""
+    warm_up()
     plain()
     # HTB sends what it gets whole: aggregates of many segments come to the uplink's hook.
     run("tc -n path qdisc del dev m0 root")
@@ -442,21 +462,6 @@ def provoked():
     return "a lock's order, a sleep under one, use after free, Rust beyond its memory, a leak: each is reported"
 
 
-def warm_up():
-    """Has every file that a check reads while time matters in memory: where the clock counts instructions,
-    it leaps while the guest waits for this machine's files."""
-    load(True, "selftest=0")
-    leaf()
-    for _ in range(2):
-        run("tc -n home -s -j qdisc show dev h0; tc -n home -s qdisc show dev h0; ip link show; dmesg | tail -n 1")
-        plain()
-        asymq("sad up 1mbit")
-        shown()
-    flows(2, skip=0, family=6)
-    udp("hosts", "servers", SERVER[4], 500, 1)
-    run("tc -n home qdisc del dev h0 root; tc -n path qdisc del dev m0 root")
-
-
 def main():
     os.environ["TC_LIB_DIR"] = FOLDER
     for name in ("dummy", "veth", "sch_netem", "sch_htb", "sch_cake", "sch_fq_codel"):
@@ -464,7 +469,6 @@ def main():
     run("mount -t tmpfs none /run; mkdir -p /run/netns")
     run("mount -t debugfs none /sys/kernel/debug", check=False)
     traffic.build()
-    warm_up()
     wanted = sys.argv[3:]
     for function in CHECKS:
         name = function.__name__
