@@ -44,11 +44,16 @@ static void asymq_provoke_freed(void)
 		READ_ONCE(*place);
 }
 
+/* Many, since what is left of the last one's address on a stack counts as a reference. */
 static void asymq_provoke_leak(void)
 {
-	void *place = kmalloc(64, GFP_KERNEL);
+	void *place;
+	int i;
 
-	OPTIMIZER_HIDE_VAR(place);
+	for (i = 0; i < 32; i++) {
+		place = kmalloc(64, GFP_KERNEL);
+		OPTIMIZER_HIDE_VAR(place);
+	}
 }
 
 /* Rust's, as what packets do. */
