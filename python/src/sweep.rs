@@ -84,7 +84,9 @@ impl Sweep {
             let (looks, known) = (plan.looks(), Results::load(&out)?);
             let decided = seeds::decide(&plan.experiments()?, looks, known, |further, known| {
                 let jobs = plan::jobs(further);
-                Ok(runner::run(&jobs, known, &out, threads, &|_, _| stop.check())?)
+                Ok(runner::run(&jobs, known, &out, threads, &|_, _| {
+                    stop.check()
+                })?)
             })?;
             publish(plan, &out, decided, Tables::Csv)
         })?;
