@@ -237,7 +237,7 @@ def injected_panic():
     return f"{before:.0f} kbit/s before, {after:.0f} as a FIFO, {recovered:.0f} after a change"
 
 
-def case(name, setup, good, family=4, seconds=10):
+def case(name, setup, good, family=4, seconds=15):
     """With the module as it is delivered."""
     warm_up()
     load(False)
