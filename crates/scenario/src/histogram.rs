@@ -8,7 +8,7 @@ use asymq_core::units::Duration;
 /// Range: 0 to 39 hours; longer durations count as 39 hours. Memory: about 40 KiB.
 ///
 /// Buckets are those of an HDR histogram of two digits, which answers. A packet is counted here,
-/// where the shape is a constant: that takes a third of the time.
+/// where the shape is a constant: that takes a third of the instructions.
 #[derive(Clone, Debug)]
 pub struct Histogram(Box<[u64; BUCKETS]>);
 
