@@ -47,6 +47,19 @@ pub struct GatewayConfig {
     pub link: LinkConfig,
 }
 
+impl GatewayConfig {
+    /// Checks that it names two interfaces.
+    ///
+    /// # Errors
+    /// Both names are the same.
+    pub fn check_interfaces(&self) -> Result<(), GatewayError> {
+        if self.lan == self.wan {
+            return Err(GatewayError::SameInterface(self.wan.clone()));
+        }
+        Ok(())
+    }
+}
+
 /// Why a gateway cannot start or go on. Each is one line that names the flag or the direction.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
@@ -158,9 +171,7 @@ impl Gateway {
         host: &HostOptions,
     ) -> Result<Self, GatewayError> {
         let link = config.link.build(catalog)?;
-        if config.lan == config.wan {
-            return Err(GatewayError::SameInterface(config.wan.clone()));
-        }
+        config.check_interfaces()?;
         let links = Self::open_links(config, host);
         let given_back = host.state.as_deref().map(after_killed_ones);
         // A refusal is one line.

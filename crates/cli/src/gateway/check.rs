@@ -5,7 +5,7 @@ use crate::output;
 use anyhow::bail;
 use asymq_core::catalog::Catalog;
 use asymq_core::units::Rate;
-use asymq_gateway::{Finding, GatewayError, inspect_host, inspect_interface, link_speed, mtu};
+use asymq_gateway::{Finding, inspect_host, inspect_interface, link_speed, mtu};
 use std::fmt::Write as _;
 
 /// Prints what it finds.
@@ -15,9 +15,7 @@ use std::fmt::Write as _;
 pub(super) fn run(args: &CheckArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let settings = args.planned.settings()?;
     let config = settings.config(catalog)?;
-    if config.lan == config.wan {
-        return Err(GatewayError::SameInterface(config.wan).into());
-    }
+    config.check_interfaces()?;
     let findings = findings(&settings);
     if args.json {
         output::print(&(serde_json::to_string_pretty(&findings)? + "\n"))?;

@@ -49,9 +49,7 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
         // It goes into files of others, where a line break would be a line of its own.
         check_interface_name(name).map_err(|source| GatewayError::Port { flag, source })?;
     }
-    if config.lan == config.wan {
-        return Err(GatewayError::SameInterface(config.wan).into());
-    }
+    config.check_interfaces()?;
     let target = Target::new(args.root.as_deref(), args.dry_run);
     let binary = std::env::current_exe().context("finding this program")?;
     let is_packaged = target.has(PACKAGED);
