@@ -111,10 +111,13 @@ fn stamped(ack: u32, val: u32, ecr: u32) -> Said {
 }
 
 fn sack(ack: u32, ranges: &[(u32, u32)]) -> Said {
-    with(ack, |said| {
-        said.sack[..ranges.len()].copy_from_slice(ranges);
-        said.sacks = ranges.len();
-    })
+    with_ranges(plain(ack), ranges)
+}
+
+fn with_ranges(mut said: Said, ranges: &[(u32, u32)]) -> Said {
+    said.sack[..ranges.len()].copy_from_slice(ranges);
+    said.sacks = ranges.len();
+    said
 }
 
 fn accecn(ack: u32, kind: u8, counters: &[u32]) -> Said {
@@ -133,6 +136,23 @@ fn path(ack: u32, change: impl FnOnce(&mut Path)) -> Said {
 fn both_ways(rows: &mut Vec<Row>, rule: &'static str, name: &'static str, odd: fn(u32) -> Said) {
     rows.push(row(rule, name, &[odd(1000), plain(2000)], &[0, 1]));
     rows.push(row(rule, name, &[plain(1000), odd(2000)], &[0, 1]));
+}
+
+/// A range of the second ACK that only the first has, which the sender may not take.
+fn untaken(rows: &mut Vec<Row>, name: &'static str, first: Said) {
+    let sacked = |newest| {
+        sack(
+            1000,
+            &[(newest, newest + 500), (newest - 1000, newest - 500)],
+        )
+    };
+    let first = with_ranges(first, &[(5000, 5500)]);
+    rows.push(row(
+        "sack",
+        name,
+        &[first, sacked(6000), sacked(7000)],
+        &[0, 1, 2],
+    ));
 }
 
 fn rows() -> Vec<Row> {
@@ -290,6 +310,31 @@ fn rows() -> Vec<Row> {
             &[0, 1],
         ),
         row(
+            "sack",
+            "ranges of which three fit: what the ACK before said needs no other",
+            &[
+                sack(1000, &[(3000, 4000)]),
+                sack(1000, &[(5000, 6000), (3000, 4000)]),
+                sack(1000, &[(7000, 8000), (5000, 6000), (3000, 4000)]),
+                sack(1000, &[(9000, 9500), (7000, 8000), (5000, 6000)]),
+                sack(1000, &[(10000, 10500), (9000, 9500), (7000, 8000)]),
+                sack(1000, &[(11000, 11500), (10000, 10500), (9000, 9500)]),
+                sack(1000, &[(12000, 12500), (11000, 11500), (10000, 10500)]),
+            ],
+            &[2, 5, 6],
+        ),
+        row(
+            "sack",
+            "ranges that the ACK before has, but the sender refuses it",
+            &[
+                stamped(1000, 10, 10),
+                with_ranges(stamped(1000, 9, 10), &[(5000, 6000), (3000, 4000)]),
+                with_ranges(stamped(1000, 11, 10), &[(7000, 8000), (5000, 6000)]),
+                with_ranges(stamped(1000, 12, 10), &[(9000, 9500), (7000, 8000)]),
+            ],
+            &[0, 1, 2, 3],
+        ),
+        row(
             "dsack",
             "below the number (sch_cake 28b4560)",
             &[sack(3000, &[(1000, 2000)]), plain(9000)],
@@ -415,6 +460,20 @@ fn rows() -> Vec<Row> {
         "a bit of the segment is wrong",
         |ack| with(ack, |said| said.flipped = Some(40)),
     );
+    for (name, first) in [
+        ("a range that only a probe has", seq(1000, 699)),
+        ("one that only a signed ACK has", extra(1000, Extra::Md5)),
+        (
+            "one that only an unknown option's ACK has",
+            extra(1000, Extra::Unknown),
+        ),
+        (
+            "one that only an ACK of another path has",
+            path(1000, |path| path.traffic_class = 8),
+        ),
+    ] {
+        untaken(&mut rows, name, first);
+    }
     both_ways(&mut rows, "checksum", "the IPv4 header's is wrong", |ack| {
         with(ack, |said| said.ip_checksum_wrong = true)
     });
@@ -630,10 +689,10 @@ rows_leave_what_the_rule_says! {
     options "options",
     signature "signature",
     timestamps "timestamps",
-    sack "sack",
     dsack "dsack",
     ecn_echo "ecn-echo",
     accecn "accecn",
+    sack "sack",
     duplicates "duplicates",
     stretch "stretch",
     ace "ace",

@@ -103,15 +103,15 @@ fn run(count: u64) {
                 (info.ack, info.flags),
                 (parsed.header.ack, parsed.header.flags & 0x1ff)
             );
-            assert!(!info.supersedes(&info));
+            assert!(!info.supersedes(&info, None));
             believed += 1;
             let newer = asymq_core::ack::AckInfo {
                 ack: info.ack.wrapping_add(1000),
                 ..info
             };
-            assert!(!info.supersedes(&newer));
+            assert!(!info.supersedes(&newer, None));
             if let Some(previous) = &previous {
-                assert!(!(info.supersedes(previous) && previous.supersedes(&info)));
+                assert!(!(info.supersedes(previous, None) && previous.supersedes(&info, None)));
             }
             rewrite_ack(&mut frame, parsed.transport, &newer);
             let rewritten = ack_info(&frame, parsed.transport);

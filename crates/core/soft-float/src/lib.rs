@@ -151,7 +151,6 @@ fn queue(kind: u8, link: Rate, limit: Limit) -> Built<BoxedQueue> {
             let wait = AckWait {
                 time: Duration::from_millis(20),
                 bytes: 19_200,
-                acks: 4,
                 ready: 8,
                 ramp: 150_000,
             };

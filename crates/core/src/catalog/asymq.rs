@@ -27,13 +27,6 @@ const ACK_SEGMENTS: Parameter = Parameter {
     default: Default::Text("0.64"),
 };
 
-const HELD_ACKS: Parameter = Parameter {
-    name: "held-acks",
-    help: "ACKs of a flow that wait while none of them stands for another",
-    kind: Kind::Number(0.0, 8.0),
-    default: Default::Text("4"),
-};
-
 const READY: Parameter = Parameter {
     name: "ready-acks",
     help: "ACKs of a single download that leave next to each other, each for so many segments",
@@ -127,14 +120,7 @@ pub(super) static PARTS: &[Entry] = &[
     Entry {
         source: "docs/asymq.md",
         brings: &[("max-stretch", "93440b")],
-        parameters: &[
-            ACK_WAIT,
-            ACK_SEGMENTS,
-            HELD_ACKS,
-            READY,
-            RAMP,
-            parts::MAX_STRETCH,
-        ],
+        parameters: &[ACK_WAIT, ACK_SEGMENTS, READY, RAMP, parts::MAX_STRETCH],
         ..Entry::part(
             Role::AckQueue,
             "slots",
@@ -192,11 +178,9 @@ pub(super) fn queue<P: Packet + Send + 'static>(
                 Some(_) => config.get("ack-wait")?,
                 None => FIRST_WAIT,
             };
-            let held: f64 = config.get("held-acks")?;
             let wait = AckWait {
                 time,
                 bytes: (segments * time.as_millis_f64() * 1500.0) as u32,
-                acks: held as u8,
                 ready: config.get::<f64>("ready-acks")? as u32,
                 ramp: bytes(config, "ack-ramp")?,
             };

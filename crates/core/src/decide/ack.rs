@@ -18,7 +18,7 @@
 //! | options | neither has an unknown or malformed option, MPTCP or TCP-AO | RFC 8684, sec. 3; RFC 5925 |
 //! | signature | both are signed (MD5) or neither is | RFC 2385, sec. 2 |
 //! | timestamps | those of `N` are no older | RFC 7323, secs. 4.3, 5.3 |
-//! | sack | `N` covers every SACKed range of `O` | RFC 2018, sec. 4 |
+//! | sack | `N`, or the ACK that leaves before `O`, covers each SACKed range of `O` | RFC 2018, sec. 4 |
 //! | dsack | `O` reports no duplicate segment | RFC 2883, sec. 4; RFC 8985, sec. 6.2 |
 //! | ecn-echo | ECE, CWR and AE are the same | RFC 3168, sec. 6.1.3; RFC 9768, sec. 3.2.2 |
 //! | accecn | the AccECN option is of the same kind and no counter goes back | RFC 9768, sec. 3.2.3 |
@@ -115,14 +115,23 @@ impl AckInfo {
         older.ranges().iter().all(|range| self.covers(*range))
     }
 
-    /// Bytes that a sender learns from it that has heard of `ack` and `ranges`: cumulative, and SACKed
+    /// Whether a sender that takes `other` takes this too, as far as it shows in them.
+    const fn is_taken_like(&self, other: &Self) -> bool {
+        self.seq == other.seq
+            && self.context == other.context
+            && self.signed == other.signed
+            && !self.keep
+    }
+
+    /// Bytes that a sender learns from it that has heard of `previous`: cumulative, and SACKed
     /// beyond.
     ///
-    /// At least so many: a range that an earlier ACK reported counts again, and an older number than
-    /// `ack` counts as very many.
+    /// At least so many: a range that an earlier ACK reported counts again, and a lower number than
+    /// the previous counts as very many.
     #[inline]
-    pub fn bytes_beyond(&self, ack: u32, ranges: &[SackRange]) -> u32 {
-        let cumulative = self.ack.wrapping_sub(ack);
+    pub fn bytes_beyond(&self, previous: &Self) -> u32 {
+        let ranges = previous.ranges();
+        let cumulative = self.ack.wrapping_sub(previous.ack);
         let new = |range: &SackRange| {
             let above = SackRange {
                 start: if before(range.start, self.ack) {
@@ -146,14 +155,20 @@ impl AckInfo {
     /// Whether this later ACK of the same flow says all that `older` says, so that `older` may be
     /// filtered. The module's table names the rules.
     ///
+    /// `previous` is the ACK that leaves before `older`, if the sender takes it: few SACK ranges fit
+    /// an ACK, which repeats what those before it said.
+    ///
     /// An equal number suffices only if more is SACKed: plain duplicates are counted by the sender.
-    pub fn supersedes(&self, older: &Self) -> bool {
+    pub fn supersedes(&self, older: &Self, previous: Option<&Self>) -> bool {
         // An edge of ECE, CWR or AE is information in itself, as is a step of AccECN's counter.
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
         const URGENT: u16 = flags::PSH | flags::URG;
         const RESERVED: u16 = 0x0e00;
         let advances =
             before(older.ack, self.ack) || older.ack == self.ack && !older.covers_ranges_of(self);
+        let previous = previous.filter(|previous| previous.is_taken_like(self));
+        let is_known =
+            |range| self.covers(range) || previous.is_some_and(|previous| previous.covers(range));
         let timestamps_keep_up = match (self.timestamps, older.timestamps) {
             (_, None) => true,
             (None, Some(_)) => false,
@@ -179,7 +194,7 @@ impl AckInfo {
             && timestamps_keep_up
             && accecn_keeps_up
             && !older.is_dsack()
-            && self.covers_ranges_of(older)
+            && older.ranges().iter().all(|range| is_known(*range))
     }
 
     /// Whether it says nothing but number, window and timestamps.
@@ -228,25 +243,25 @@ mod tests {
     #[test]
     fn a_later_number_supersedes_across_the_wrap() {
         let next = AckInfo { ack: 2000, ..PLAIN };
-        assert!(next.supersedes(&PLAIN));
-        assert!(!PLAIN.supersedes(&next));
+        assert!(next.supersedes(&PLAIN, None));
+        assert!(!PLAIN.supersedes(&next, None));
         let high = AckInfo {
             ack: u32::MAX - 10,
             ..PLAIN
         };
-        assert!(AckInfo { ack: 5, ..PLAIN }.supersedes(&high));
-        assert!(!high.supersedes(&AckInfo { ack: 5, ..PLAIN }));
+        assert!(AckInfo { ack: 5, ..PLAIN }.supersedes(&high, None));
+        assert!(!high.supersedes(&AckInfo { ack: 5, ..PLAIN }, None));
     }
 
     #[test]
     fn plain_duplicates_and_window_updates_stay() {
-        assert!(!PLAIN.supersedes(&PLAIN));
+        assert!(!PLAIN.supersedes(&PLAIN, None));
         assert!(
             !AckInfo {
                 window: 600,
                 ..PLAIN
             }
-            .supersedes(&PLAIN)
+            .supersedes(&PLAIN, None)
         );
         assert!(
             !AckInfo {
@@ -254,7 +269,7 @@ mod tests {
                 window: 400,
                 ..PLAIN
             }
-            .supersedes(&PLAIN)
+            .supersedes(&PLAIN, None)
         );
     }
 
@@ -262,27 +277,27 @@ mod tests {
     fn an_equal_number_supersedes_only_with_more_sacked() {
         let one = with_sack(PLAIN, &[(3000, 4000)]);
         let more = with_sack(PLAIN, &[(3000, 5000)]);
-        assert!(more.supersedes(&one) && more.supersedes(&PLAIN));
-        assert!(!one.supersedes(&more) && !one.supersedes(&one));
+        assert!(more.supersedes(&one, None) && more.supersedes(&PLAIN, None));
+        assert!(!one.supersedes(&more, None) && !one.supersedes(&one, None));
         let elsewhere = with_sack(PLAIN, &[(6000, 9000)]);
-        assert!(!elsewhere.supersedes(&one));
+        assert!(!elsewhere.supersedes(&one, None));
         let both = with_sack(PLAIN, &[(6000, 9000), (3000, 4000)]);
-        assert!(both.supersedes(&one) && both.supersedes(&elsewhere));
+        assert!(both.supersedes(&one, None) && both.supersedes(&elsewhere, None));
     }
 
     #[test]
     fn a_number_beyond_a_sacked_range_covers_it() {
         let one = with_sack(PLAIN, &[(3000, 4000)]);
-        assert!(AckInfo { ack: 4000, ..PLAIN }.supersedes(&one));
-        assert!(!AckInfo { ack: 3999, ..PLAIN }.supersedes(&one));
+        assert!(AckInfo { ack: 4000, ..PLAIN }.supersedes(&one, None));
+        assert!(!AckInfo { ack: 3999, ..PLAIN }.supersedes(&one, None));
     }
 
     #[test]
     fn both_forms_of_dsack_stay() {
         let next = AckInfo { ack: 9000, ..PLAIN };
-        assert!(!next.supersedes(&with_sack(PLAIN, &[(500, 1000)])));
-        assert!(!next.supersedes(&with_sack(PLAIN, &[(3000, 4000), (2500, 5000)])));
-        assert!(next.supersedes(&with_sack(PLAIN, &[(3000, 4000), (6000, 7000)])));
+        assert!(!next.supersedes(&with_sack(PLAIN, &[(500, 1000)]), None));
+        assert!(!next.supersedes(&with_sack(PLAIN, &[(3000, 4000), (2500, 5000)]), None));
+        assert!(next.supersedes(&with_sack(PLAIN, &[(3000, 4000), (6000, 7000)]), None));
     }
 
     #[test]
@@ -293,26 +308,29 @@ mod tests {
                 timestamps: Some((49, 40)),
                 ..next
             }
-            .supersedes(&PLAIN)
+            .supersedes(&PLAIN, None)
         );
         assert!(
             !AckInfo {
                 timestamps: Some((50, 39)),
                 ..next
             }
-            .supersedes(&PLAIN)
+            .supersedes(&PLAIN, None)
         );
         assert!(
             !AckInfo {
                 timestamps: None,
                 ..next
             }
-            .supersedes(&PLAIN)
+            .supersedes(&PLAIN, None)
         );
-        assert!(next.supersedes(&AckInfo {
-            timestamps: None,
-            ..PLAIN
-        }));
+        assert!(next.supersedes(
+            &AckInfo {
+                timestamps: None,
+                ..PLAIN
+            },
+            None
+        ));
     }
 
     #[test]
@@ -323,19 +341,22 @@ mod tests {
                 flags: flags::ACK | flag,
                 ..PLAIN
             };
-            assert!(!next.supersedes(&marked), "{flag:#x}");
+            assert!(!next.supersedes(&marked, None), "{flag:#x}");
         }
         assert!(
             !AckInfo {
                 flags: flags::ACK | flags::ECE,
                 ..next
             }
-            .supersedes(&PLAIN)
+            .supersedes(&PLAIN, None)
         );
-        assert!(!next.supersedes(&AckInfo {
-            keep: true,
-            ..PLAIN
-        }));
+        assert!(!next.supersedes(
+            &AckInfo {
+                keep: true,
+                ..PLAIN
+            },
+            None
+        ));
     }
 
     #[test]
@@ -350,7 +371,7 @@ mod tests {
             ..PLAIN
         };
         let older = with(1000, AccEcnOrder::Zero, 2, [0x00ff_fff0, 7, 0]);
-        let supersedes = |newer: AckInfo| newer.supersedes(&older);
+        let supersedes = |newer: AckInfo| newer.supersedes(&older, None);
         assert!(supersedes(with(2000, AccEcnOrder::Zero, 2, [5, 7, 0])));
         assert!(supersedes(with(2000, AccEcnOrder::Zero, 3, [5, 9, 1])));
         assert!(!supersedes(with(2000, AccEcnOrder::One, 3, [5, 9, 1])));
@@ -362,21 +383,18 @@ mod tests {
     #[test]
     fn bytes_beyond_are_cumulative_and_newly_sacked_ones() {
         let known = with_sack(PLAIN, &[(3000, 4000), (6000, 7000)]);
-        assert_eq!(known.bytes_beyond(known.ack, known.ranges()), 0);
+        assert_eq!(known.bytes_beyond(&known), 0);
         let more = with_sack(PLAIN, &[(6500, 8000), (3000, 4000)]);
-        assert_eq!(more.bytes_beyond(known.ack, known.ranges()), 1000);
+        assert_eq!(more.bytes_beyond(&known), 1000);
         let onward = with_sack(AckInfo { ack: 3500, ..PLAIN }, &[(6000, 9000), (500, 900)]);
-        assert_eq!(onward.bytes_beyond(known.ack, known.ranges()), 2500 + 2000);
-        assert_eq!(
-            with_sack(PLAIN, &[(5000, 2000)]).bytes_beyond(PLAIN.ack, &[]),
-            0
-        );
+        assert_eq!(onward.bytes_beyond(&known), 2500 + 2000);
+        assert_eq!(with_sack(PLAIN, &[(5000, 2000)]).bytes_beyond(&PLAIN), 0);
     }
 
     #[test]
     fn a_kept_signed_or_foreign_newer_ack_supersedes_nothing() {
         let next = AckInfo { ack: 2000, ..PLAIN };
-        assert!(next.supersedes(&PLAIN));
+        assert!(next.supersedes(&PLAIN, None));
         let changes: [fn(&mut AckInfo); 5] = [
             |info| info.keep = true,
             |info| info.signed = true,
@@ -387,10 +405,10 @@ mod tests {
         for change in changes {
             let mut changed = next;
             change(&mut changed);
-            assert!(!changed.supersedes(&PLAIN), "{changed:?}");
+            assert!(!changed.supersedes(&PLAIN, None), "{changed:?}");
             let mut changed = PLAIN;
             change(&mut changed);
-            assert!(!next.supersedes(&changed), "{changed:?}");
+            assert!(!next.supersedes(&changed, None), "{changed:?}");
         }
     }
 }

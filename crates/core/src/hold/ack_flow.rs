@@ -1,8 +1,7 @@
 //! What an ACK filter remembers of a flow: what its sender knows, and where its ACKs wait.
 
-use super::ack_wait::Known;
 use super::slab::Place;
-use crate::decide::ack::{AckInfo, MAX_SACK_RANGES, SackRange, before};
+use crate::decide::ack::{AckInfo, before};
 use crate::units::Instant;
 
 /// What a sender compares to count duplicates (RFC 5681, sec. 2).
@@ -38,37 +37,13 @@ impl Newest {
     }
 }
 
-/// What bounds the stretch of the next survivor.
+/// An ACK, as what comes after it is compared with it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
+pub(super) struct Past {
+    pub(super) info: AckInfo,
     pub(super) arrival: Instant,
-    pub(super) ack: u32,
-    sack_ranges: u8,
-    sack: [SackRange; MAX_SACK_RANGES],
-}
-
-impl Sent {
-    const fn new(info: &AckInfo, arrival: Instant) -> Self {
-        Self {
-            arrival,
-            ack: info.ack,
-            sack_ranges: info.sack_ranges,
-            sack: info.sack,
-        }
-    }
-
-    /// Copies what counts.
-    #[inline]
-    fn set(&mut self, info: &AckInfo, arrival: Instant) {
-        (self.arrival, self.ack, self.sack_ranges) = (arrival, info.ack, info.sack_ranges);
-        if info.sack_ranges > 0 {
-            self.sack = info.sack;
-        }
-    }
-
-    pub(super) fn ranges(&self) -> &[SackRange] {
-        self.sack.get(..self.sack_ranges.into()).unwrap_or_default()
-    }
+    /// Whether the sender takes what it says.
+    pub(super) is_taken: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,14 +55,14 @@ pub(super) struct FlowState {
     duplicates: u8,
     /// An ACK of the flow had the marks of AccECN.
     pub(super) accecn: bool,
-    /// Of the last ACK that left; of the flow's first until one has.
-    pub(super) last_sent: Sent,
-    /// Its last places, whose ACKs wait for later ones.
-    pub(super) held: u8,
+    /// The last ACK that left; the flow's first, of which no sender knows, until one has.
+    pub(super) last_sent: Past,
+    /// The ACK at its last place waits for a later one.
+    pub(super) held: bool,
     /// Its places.
     pub(super) waiting: u32,
     /// Bytes acknowledged by what left, as far as they count.
-    acked: u32,
+    pub(super) acked: u32,
 }
 
 impl FlowState {
@@ -98,20 +73,27 @@ impl FlowState {
             newest: None,
             duplicates: 0,
             accecn: false,
-            last_sent: Sent::new(info, arrival),
-            held: 0,
+            last_sent: Past {
+                info: *info,
+                arrival,
+                is_taken: false,
+            },
+            held: false,
             waiting: 0,
             acked: 0,
         }
     }
 
-    /// Remembers an ACK that joins, with its answer of [`duplicates`](Self::duplicates). What a
-    /// sender may pass over is protected like a duplicate, but does not advance the count.
-    pub(super) fn note(&mut self, info: &AckInfo, duplicates: Option<u8>) {
-        if !self.newest.is_some_and(|newest| newest.outdates(info)) {
+    /// Remembers an ACK that joins, with its answer of [`duplicates`](Self::duplicates); answers
+    /// whether the sender takes it. What it may pass over is protected like a duplicate, but does not
+    /// advance the count.
+    pub(super) fn note(&mut self, info: &AckInfo, duplicates: Option<u8>) -> bool {
+        let is_taken = !self.newest.is_some_and(|newest| newest.outdates(info));
+        if is_taken {
             self.newest = Some(Newest::of(info));
             self.duplicates = duplicates.unwrap_or(0);
         }
+        is_taken
     }
 
     /// The place of `info` in a run of duplicates, if it is in one.
@@ -127,22 +109,13 @@ impl FlowState {
         repeats.then_some(place)
     }
 
-    /// What the sender knows by the last ACK that left.
-    pub(super) fn known(&self) -> Known<'_> {
-        Known {
-            ack: self.last_sent.ack,
-            ranges: self.last_sent.ranges(),
-            bytes: self.acked,
-        }
-    }
-
     /// An ACK leaves.
-    pub(super) fn sends(&mut self, info: &AckInfo, arrival: Instant) {
-        let bytes = info.ack.wrapping_sub(self.last_sent.ack);
+    pub(super) fn sends(&mut self, ack: Past) {
+        let bytes = ack.info.ack.wrapping_sub(self.last_sent.info.ack);
         if (bytes as i32) > 0 {
             self.acked = self.acked.saturating_add(bytes);
         }
-        self.last_sent.set(info, arrival);
+        self.last_sent = ack;
     }
 
     /// A flow with ACKs waiting is not forgotten.

@@ -1,6 +1,6 @@
 //! An ACK queue that filters ACKs which a later one makes redundant: AF, SAD, and slots that wait.
 
-use super::ack_flow::FlowState;
+use super::ack_flow::{FlowState, Past};
 use super::ack_wait::AckWait;
 use super::capacity::{BuildError, capacity};
 use super::flow_table::{FlowTable, Slot};
@@ -65,7 +65,7 @@ struct Queued<P> {
     packet: P,
     ticket: u64,
     /// What the packet says; `None` if it is not to be touched.
-    info: Option<AckInfo>,
+    ack: Option<Past>,
     /// Where its flow is remembered, if it is.
     slot: Option<Slot>,
     /// Counted by the sender: the first of a run of duplicates and three of them.
@@ -144,21 +144,20 @@ impl<P: Packet> AckFilter<P> {
         self.flows.find_or_insert(flow, FlowState::last_used, new)
     }
 
+    /// What the flow's ACK at this place says, or at none the last that left.
+    fn ack_at<'a>(&'a self, place: Place, state: &'a FlowState) -> Option<&'a Past> {
+        match self.slab.get(place) {
+            Some(queued) => queued.ack.as_ref(),
+            None => Some(&state.last_sent),
+        }
+    }
+
     /// The flow's last place, if `newer` makes it redundant and filtering may go so far.
     fn redundant_tail(&self, slot: Slot, newer: &AckInfo, arrival: Instant) -> Option<Place> {
         let state = self.flows.get(slot)?;
         let tail = self.slab.get(state.tail)?;
-        let older = tail.info.as_ref()?;
-        let (ack, ranges, at) = match self.slab.get(tail.previous) {
-            Some(queued) => {
-                let info = queued.info.as_ref()?;
-                (info.ack, info.ranges(), queued.packet.header().arrival)
-            }
-            None => {
-                let sent = &state.last_sent;
-                (sent.ack, sent.ranges(), sent.arrival)
-            }
-        };
+        let older = &tail.ack.as_ref()?.info;
+        let previous = self.ack_at(tail.previous, state)?;
         let max_stretch = match state.accecn {
             true => self.bounds.max_stretch.min(ACCECN_STRETCH),
             false => self.bounds.max_stretch,
@@ -166,15 +165,32 @@ impl<P: Packet> AckFilter<P> {
         let is_complete = self.wait.as_ref().is_some_and(|wait| {
             self.backlog.packets == state.waiting
                 && state.waiting <= wait.ready
-                && older.bytes_beyond(ack, ranges) >= wait.bytes
+                && older.bytes_beyond(&previous.info) >= wait.bytes
         });
         let redundant = !tail.protected
             && !is_complete
-            && newer.supersedes(older)
-            && newer.bytes_beyond(ack, ranges) <= max_stretch
+            && newer.supersedes(older, previous.is_taken.then_some(&previous.info))
+            && newer.bytes_beyond(&previous.info) <= max_stretch
             && (self.survivor == Survivor::InSlot
-                || arrival.saturating_since(at) <= self.bounds.max_gap);
+                || arrival.saturating_since(previous.arrival) <= self.bounds.max_gap);
         redundant.then_some(state.tail)
+    }
+
+    /// Remembers an ACK that joins.
+    fn note(
+        &mut self,
+        slot: Slot,
+        info: AckInfo,
+        arrival: Instant,
+        duplicates: Option<u8>,
+    ) -> Past {
+        let state = self.flows.get_mut(slot);
+        let is_taken = state.is_some_and(|state| state.note(&info, duplicates));
+        Past {
+            info,
+            arrival,
+            is_taken,
+        }
     }
 
     /// SAD: the slot keeps its place and the newer packet takes it.
@@ -183,13 +199,13 @@ impl<P: Packet> AckFilter<P> {
         now: Instant,
         place: Place,
         newer: P,
-        (info, protected): (AckInfo, bool),
+        (ack, protected): (Past, bool),
         sink: &mut dyn Sink<P>,
     ) {
         let Some(queued) = self.slab.get_mut(place) else {
             return;
         };
-        queued.info = Some(info);
+        queued.ack = Some(ack);
         queued.protected = protected;
         self.backlog.join(newer.header().len);
         let older = core::mem::replace(&mut queued.packet, newer);
@@ -222,38 +238,33 @@ impl<P: Packet> AckFilter<P> {
     ) -> Option<Instant> {
         let wait = self.wait.as_ref()?;
         let state = self.flows.get(slot?)?;
-        wait.lets_wait(&state.known(), state.held, info?, repeats)
+        let previous = &self.ack_at(state.tail, state)?.info;
+        wait.lets_wait(previous, state.acked, info?, repeats)
             .then_some(now)
     }
 
-    /// Lets a flow's ACKs wait no longer.
+    /// Lets the flow's ACK wait no longer.
     fn release(&mut self, slot: Slot) {
-        let Some(state) = self.flows.get_mut(slot) else {
-            return;
-        };
-        let held = core::mem::take(&mut state.held);
-        let mut place = state.tail;
-        for _ in 1..held {
-            place = self.slab.get(place).map_or(Place::NONE, |q| q.previous);
-        }
-        for _ in 0..held {
-            self.slab.transfer(&mut self.held, &mut self.order, place);
-            let Some(queued) = self.slab.get_mut(place) else {
-                return;
-            };
-            queued.held_since = None;
-            place = queued.following;
+        if let Some(state) = self.flows.get_mut(slot)
+            && core::mem::take(&mut state.held)
+        {
+            self.slab
+                .transfer(&mut self.held, &mut self.order, state.tail);
+            if let Some(queued) = self.slab.get_mut(state.tail) {
+                queued.held_since = None;
+            }
         }
     }
 
     /// The same if the ACK that took its slot may not wait.
     fn release_if_due(&mut self, slot: Slot, info: &AckInfo, repeats: bool) {
-        let (Some(wait), Some(state)) = (&self.wait, self.flows.get(slot)) else {
-            return;
+        let waits = || {
+            let (wait, state) = (self.wait.as_ref()?, self.flows.get(slot)?);
+            let place = self.slab.get(state.tail)?.previous;
+            let previous = &self.ack_at(place, state)?.info;
+            Some(wait.lets_wait(previous, state.acked, info, repeats))
         };
-        if let Some(others) = state.held.checked_sub(1)
-            && !wait.lets_wait(&state.known(), others, info, repeats)
-        {
+        if waits() == Some(false) {
             self.release(slot);
         }
     }
@@ -264,11 +275,12 @@ impl<P: Packet> AckFilter<P> {
         &mut self,
         packet: P,
         ticket: u64,
-        info: Option<AckInfo>,
+        ack: Option<Past>,
         (slot, protected): (Option<Slot>, bool),
         held_since: Option<Instant>,
     ) -> Result<(), P> {
-        if let (None, Some(slot)) = (held_since, slot) {
+        // For that one no later ACK stands now.
+        if let Some(slot) = slot {
             self.release(slot);
         }
         let len = packet.header().len;
@@ -277,7 +289,7 @@ impl<P: Packet> AckFilter<P> {
         let queued = Queued {
             packet,
             ticket,
-            info,
+            ack,
             slot,
             protected,
             held_since,
@@ -295,7 +307,7 @@ impl<P: Packet> AckFilter<P> {
         self.backlog.join(len);
         if let Some(state) = state {
             state.tail = place;
-            state.held += u8::from(held_since.is_some());
+            state.held = held_since.is_some();
             state.waiting += 1;
         }
         if let Some(previous) = self.slab.get_mut(previous) {
@@ -350,10 +362,8 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
                     break;
                 }
                 if self.survivor == Survivor::InSlot {
-                    if let Some(state) = self.flows.get_mut(slot) {
-                        state.note(newer, duplicates);
-                    }
-                    self.replace(now, older, packet, (*newer, protected), sink);
+                    let past = self.note(slot, *newer, arrival, duplicates);
+                    self.replace(now, older, packet, (past, protected), sink);
                     self.release_if_due(slot, newer, duplicates.is_some());
                     return;
                 }
@@ -366,17 +376,15 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
                 && self
                     .limit
                     .admits(self.backlog.packets, self.backlog.bytes, len);
-        if admitted
-            && let (Some(newer), Some(slot)) = (&info, slot)
-            && let Some(state) = self.flows.get_mut(slot)
-        {
-            state.note(newer, duplicates);
-        }
         let repeats = duplicates.is_some();
         let refused = match admitted {
             true => {
                 let held_since = self.held_since(now, slot, info.as_ref(), repeats);
-                self.append(packet, ticket, info, (slot, protected), held_since)
+                let ack = match (info, slot) {
+                    (Some(info), Some(slot)) => Some(self.note(slot, info, arrival, duplicates)),
+                    _ => None,
+                };
+                self.append(packet, ticket, ack, (slot, protected), held_since)
                     .err()
             }
             false => Some(packet),
@@ -403,10 +411,10 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
             if state.tail == head {
                 state.tail = Place::NONE;
             }
-            state.held -= u8::from(is_held);
+            state.held &= !is_held;
             state.waiting -= 1;
-            if let Some(info) = &queued.info {
-                state.sends(info, header.arrival);
+            if let Some(ack) = &queued.ack {
+                state.sends(*ack);
             }
         }
         let following = queued.following;

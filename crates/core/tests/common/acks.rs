@@ -352,9 +352,6 @@ pub(crate) const RULES: &[Rule] = &[
             (Some(_), None) => false,
         },
     ),
-    rule("sack", "RFC 2018, sec. 4", |old, new| {
-        old.ranges().iter().all(|range| covered(*range, new))
-    }),
     rule("dsack", "RFC 2883, sec. 4; RFC 8985, sec. 6.2", |old, _| {
         !old.is_dsack()
     }),
@@ -379,6 +376,7 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// The rules that need what a queue remembers of a flow.
 pub(crate) const FLOW_RULES: &[(&str, &str)] = &[
+    ("sack", "RFC 2018, sec. 4"),
     ("duplicates", "RFC 5681, sec. 3.2"),
     ("stretch", "RFC 3449, sec. 5.2.1"),
     ("ace", "RFC 9768, sec. 3.3.3"),

@@ -430,7 +430,7 @@ mod tests {
         let (hole, closed) = (acks[0].unwrap(), acks[1].unwrap());
         assert_eq!(hole.ranges().len(), 1);
         assert_eq!(hole.ranges()[0].end, closed.ack);
-        assert!(closed.supersedes(&hole));
+        assert!(closed.supersedes(&hole, None));
     }
 
     #[test]
