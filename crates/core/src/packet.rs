@@ -149,28 +149,26 @@ impl Header {
     #[inline]
     pub const fn is_pure_ack(&self) -> bool {
         const CONTROL: u16 = flags::ACK | flags::SYN | flags::FIN | flags::RST;
+        // Here and below without branches, which nobody could predict.
         matches!(self.protocol, Protocol::Tcp)
-            && self.payload == 0
-            && self.flags & CONTROL == flags::ACK
+            & (self.payload == 0)
+            & (self.flags & CONTROL == flags::ACK)
     }
 
     /// TCP with payload.
     #[inline]
     pub const fn is_tcp_data(&self) -> bool {
-        matches!(self.protocol, Protocol::Tcp) && self.payload > 0
+        matches!(self.protocol, Protocol::Tcp) & (self.payload > 0)
     }
 
     /// What it counts as.
     #[inline]
     pub const fn traffic_class(&self) -> TrafficClass {
-        // The most frequent first.
-        if self.is_tcp_data() {
-            TrafficClass::Data
-        } else if self.is_pure_ack() {
-            TrafficClass::Ack
-        } else {
-            TrafficClass::Other
-        }
+        const CLASSES: [TrafficClass; 4] = {
+            use TrafficClass::{Ack, Data, Other};
+            [Other, Data, Ack, Ack]
+        };
+        CLASSES[self.is_tcp_data() as usize + 2 * self.is_pure_ack() as usize]
     }
 }
 

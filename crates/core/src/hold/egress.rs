@@ -19,6 +19,11 @@ pub struct Egress<P> {
     transmitter: Transmitter,
     /// When the discipline can have something to send, by what it said and what came since.
     not_before: Instant,
+    counts: Counts,
+}
+
+/// What is counted: one thing to point to.
+struct Counts {
     /// Packets that wait.
     waiting: u32,
     meters: Meters,
@@ -41,8 +46,10 @@ impl<P: Packet> Egress<P> {
             qdisc,
             transmitter: Transmitter::new(rate),
             not_before: Instant::ZERO,
-            waiting: 0,
-            meters: Meters::default(),
+            counts: Counts {
+                waiting: 0,
+                meters: Meters::default(),
+            },
         }
     }
 
@@ -56,30 +63,30 @@ impl<P: Packet> Egress<P> {
 
     /// Counts on from `meters`, those of what stood here before; nothing waits in either.
     #[must_use]
-    pub fn counting_from(self, meters: Meters) -> Self {
-        Self { meters, ..self }
+    pub fn counting_from(mut self, meters: Meters) -> Self {
+        self.count_from(meters);
+        self
     }
 
     /// The same, of one that stays where it is.
     pub fn count_from(&mut self, meters: Meters) {
-        self.meters = meters;
+        self.counts.meters = meters;
     }
 
     /// Takes a packet that arrives at `now`, which its header says too.
     #[inline]
     pub fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
-        if self.waiting == 0 {
+        if self.counts.waiting == 0 {
             self.transmitter.not_before(now);
         }
         self.not_before = self.not_before.min(now);
         let header = packet.header();
-        self.meters.arrives(header.traffic_class(), header.len);
-        self.waiting = self.waiting.wrapping_add(1);
-        let mut sink = Counting {
-            meters: &mut self.meters,
-            waiting: &mut self.waiting,
-            sink,
-        };
+        self.counts
+            .meters
+            .arrives(header.traffic_class(), header.len);
+        self.counts.waiting = self.counts.waiting.wrapping_add(1);
+        let counts = &mut self.counts;
+        let mut sink = Counting { counts, sink };
         self.qdisc.enqueue(now, packet, &mut sink);
     }
 
@@ -87,7 +94,7 @@ impl<P: Packet> Egress<P> {
     #[inline]
     pub fn next(&self) -> Option<Instant> {
         let next = self.transmitter.free_at().max(self.not_before);
-        (self.waiting > 0).then_some(next)
+        (self.counts.waiting > 0).then_some(next)
     }
 
     /// The packet whose transmission starts now, if one may.
@@ -136,19 +143,16 @@ impl<P: Packet> Egress<P> {
     fn ask(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Dequeue<P> {
         self.transmitter.not_before(self.not_before.min(now));
         self.not_before = Instant::ZERO;
-        let mut sink = Counting {
-            meters: &mut self.meters,
-            waiting: &mut self.waiting,
-            sink,
-        };
+        let counts = &mut self.counts;
+        let mut sink = Counting { counts, sink };
         self.qdisc.dequeue(now, &mut sink)
     }
 
     #[inline]
     fn sends(&mut self, now: Instant, header: &Header) {
         let busy = self.transmitter.start(now, header.len);
-        self.meters.sends(header, busy);
-        self.waiting = self.waiting.wrapping_sub(1);
+        self.counts.meters.sends(header, busy);
+        self.counts.waiting = self.counts.waiting.wrapping_sub(1);
     }
 
     /// The packet that [`dequeue`](Egress::dequeue) has just given leaves at `at`, whatever the rate: for a
@@ -218,8 +222,8 @@ impl<P: Packet> Egress<P> {
     /// never come.
     pub fn drain(&mut self) -> Option<P> {
         let packet = self.qdisc.drain()?;
-        self.meters.hands_over(packet.header());
-        self.waiting = self.waiting.wrapping_sub(1);
+        self.counts.meters.hands_over(packet.header());
+        self.counts.waiting = self.counts.waiting.wrapping_sub(1);
         Some(packet)
     }
 
@@ -236,32 +240,31 @@ impl<P: Packet> Egress<P> {
     /// What came and what became of it.
     #[inline]
     pub const fn meters(&self) -> &Meters {
-        &self.meters
+        &self.counts.meters
     }
 
     /// What waits.
     #[inline]
     pub fn backlog(&self) -> Backlog {
-        self.meters.backlog().total()
+        self.counts.meters.backlog().total()
     }
 }
 
 /// Counts what leaves on its way to the caller's sink.
 struct Counting<'a, P> {
-    meters: &'a mut Meters,
-    waiting: &'a mut u32,
+    counts: &'a mut Counts,
     sink: &'a mut dyn Sink<P>,
 }
 
 impl<P: Packet> Sink<P> for Counting<'_, P> {
     fn dropped(&mut self, now: Instant, packet: P, reason: Reason) {
-        self.meters.leaves(packet.header(), reason);
-        *self.waiting = self.waiting.wrapping_sub(1);
+        self.counts.meters.leaves(packet.header(), reason);
+        self.counts.waiting = self.counts.waiting.wrapping_sub(1);
         self.sink.dropped(now, packet, reason);
     }
 
     fn marked(&mut self, now: Instant, header: &Header) {
-        self.meters.marks(header);
+        self.counts.meters.marks(header);
         self.sink.marked(now, header);
     }
 }

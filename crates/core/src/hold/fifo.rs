@@ -14,7 +14,7 @@ pub struct Fifo<P> {
     /// Each with the ticket that orders it among all classes.
     packets: Ring<(u64, P)>,
     limit: Limit,
-    backlog: Backlog,
+    bytes: u64,
 }
 
 impl<P: Packet> Fifo<P> {
@@ -26,7 +26,7 @@ impl<P: Packet> Fifo<P> {
         Ok(Self {
             packets: Ring::new(capacity(limit)?)?,
             limit,
-            backlog: Backlog::default(),
+            bytes: 0,
         })
     }
 
@@ -37,7 +37,7 @@ impl<P: Packet> Fifo<P> {
         let Some(packet) = self.front() else {
             return Dequeue::Empty;
         };
-        self.backlog.leave(packet.header().len);
+        self.bytes = self.bytes.wrapping_sub(packet.header().len.into());
         self.packets
             .pop_front_or(Dequeue::Empty, |(_, packet)| Dequeue::Packet(packet))
     }
@@ -59,14 +59,12 @@ impl<P: Packet> Queue<P> for Fifo<P> {
         sink: &mut dyn Sink<P>,
     ) {
         let len = packet.header().len;
-        let admitted = room
-            && self
-                .limit
-                .admits(self.backlog.packets, self.backlog.bytes, len);
+        let Backlog { packets, bytes } = self.backlog();
+        let admitted = room && self.limit.admits(packets, bytes, len);
         match self.packets.vacant() {
             Some(place) if admitted => {
                 place.fill((ticket, packet));
-                self.backlog.join(len);
+                self.bytes = self.bytes.wrapping_add(len.into());
             }
             _ => sink.dropped(now, packet, Reason::OverLimit),
         }
@@ -80,7 +78,7 @@ impl<P: Packet> Queue<P> for Fifo<P> {
     #[inline]
     fn drain(&mut self) -> Option<P> {
         let (_, packet) = self.packets.pop_front()?;
-        self.backlog.leave(packet.header().len);
+        self.bytes = self.bytes.wrapping_sub(packet.header().len.into());
         Some(packet)
     }
 
@@ -96,7 +94,10 @@ impl<P: Packet> Queue<P> for Fifo<P> {
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.backlog
+        Backlog {
+            packets: self.packets.len() as u32,
+            bytes: self.bytes,
+        }
     }
 
     fn limit(&self) -> Limit {

@@ -8,14 +8,15 @@ use alloc::boxed::Box;
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
     places: Box<[Room<T>]>,
-    head: usize,
-    len: usize,
+    // As wide as a sum of bytes beside it, `len` would be updated together with that, as a vector: that costs more.
+    head: u32,
+    len: u32,
 }
 
 /// A place at the end of a [`Ring`].
 pub struct Vacant<'a, T> {
     place: &'a mut Room<T>,
-    len: &'a mut usize,
+    len: &'a mut u32,
 }
 
 impl<T> Vacant<'_, T> {
@@ -44,7 +45,7 @@ impl<T> Ring<T> {
     #[inline]
     pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
         let tail = self.wrap(self.head + self.len);
-        let place = self.places.get_mut(tail)?;
+        let place = self.places.get_mut(tail as usize)?;
         let len = &mut self.len;
         place.is_empty().then_some(Vacant { place, len })
     }
@@ -71,7 +72,7 @@ impl<T> Ring<T> {
     /// take the value apart.
     #[inline]
     pub fn pop_front_or<R>(&mut self, empty: R, full: impl FnOnce(T) -> R) -> R {
-        let Some(place) = self.places.get_mut(self.head) else {
+        let Some(place) = self.places.get_mut(self.head as usize) else {
             return empty;
         };
         match core::mem::replace(place, Room::Empty) {
@@ -87,13 +88,13 @@ impl<T> Ring<T> {
     /// The oldest value.
     #[inline]
     pub fn front(&self) -> Option<&T> {
-        self.places.get(self.head)?.get()
+        self.places.get(self.head as usize)?.get()
     }
 
     /// How many values there are.
     #[inline]
     pub const fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     /// Whether there is none.
@@ -103,9 +104,10 @@ impl<T> Ring<T> {
     }
 
     #[inline]
-    fn wrap(&self, index: usize) -> usize {
-        if index >= self.places.len() {
-            index - self.places.len()
+    fn wrap(&self, index: u32) -> u32 {
+        let capacity = self.places.len() as u32;
+        if index >= capacity {
+            index - capacity
         } else {
             index
         }

@@ -40,8 +40,8 @@ impl TxTime {
             return self.rate.tx_time(bytes);
         }
         let bit_nanos = bytes as u64 * BIT_NANOS_PER_BYTE + (self.rate.bits_per_sec() - 1);
-        let nanos = (bit_nanos as u128 * self.reciprocal as u128) >> (63 + self.shift);
-        Duration::from_nanos(nanos as u64)
+        let doubled = (2 * bit_nanos) as u128 * self.reciprocal as u128;
+        Duration::from_nanos((doubled >> 64) as u64 >> self.shift)
     }
 }
 
