@@ -100,34 +100,48 @@ impl Echo {
 }
 
 impl<V: Variant> Agent<V> {
-    /// Takes a segment at `side`. Timers due by then must have run.
-    #[inline]
+    /// Takes a segment at `side`, and says when the next timer is due there. Timers due by then must
+    /// have run.
+    #[inline(always)]
     pub(crate) fn on_segment(
         &mut self,
         now: u64,
         side: Side,
         segment: Segment<V::Options>,
         out: &mut impl Outbox<V::Options>,
-    ) {
+    ) -> u64 {
+        let Self::Tcp(flow) = self else {
+            return self.on_datagram(now, side, segment, out);
+        };
+        if side != sender_of(flow.toward) {
+            flow.receiver.on_segment(now, segment, out);
+            return flow.receiver.deadline();
+        }
+        if segment.kind() == Kind::AckWithin {
+            flow.sender.on_ack_within(now, segment, out);
+        } else {
+            flow.sender.on_ack(now, segment, out);
+        }
+        flow.acts.min(flow.sender.deadline())
+    }
+
+    #[inline(never)]
+    fn on_datagram(
+        &mut self,
+        now: u64,
+        side: Side,
+        segment: Segment<V::Options>,
+        out: &mut impl Outbox<V::Options>,
+    ) -> u64 {
         match self {
-            Self::Tcp(flow) => {
-                if side == sender_of(flow.toward) {
-                    if segment.kind() == Kind::AckWithin {
-                        flow.sender.on_ack_within(now, segment, out);
-                    } else {
-                        flow.sender.on_ack(now, segment, out);
-                    }
-                } else {
-                    flow.receiver.on_segment(now, segment, out);
-                }
-            }
-            Self::Udp(_) | Self::Web(_) => {}
             Self::Echo(echo) if side == Side::Server => {
                 echo.turn(now, segment.number());
                 out.send(segment);
             }
             Self::Echo(echo) => echo.finish(now, segment.number()),
+            Self::Tcp(_) | Self::Udp(_) | Self::Web(_) => {}
         }
+        self.deadline(side)
     }
 
     /// When the next timer is due at `side`.

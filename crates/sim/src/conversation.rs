@@ -181,7 +181,7 @@ impl<V: Variant> Conversation<V> {
         } else {
             Side::Home
         };
-        let Some(at) = self.back[side as usize].pass(at, segment.kind()) else {
+        let Some(at) = self.back[side as usize].pass(at, &segment) else {
             self.back_losses[side as usize].drop(segment.kind());
             return;
         };
@@ -198,8 +198,7 @@ impl<V: Variant> Conversation<V> {
             self.run_timers(at, side, events);
         }
         let mut outbox = Path::new(at, side, self.index, &mut self.out, events);
-        self.agent.on_segment(at, side, segment, &mut outbox);
-        self.deadlines[side as usize] = self.agent.deadline(side);
+        self.deadlines[side as usize] = self.agent.on_segment(at, side, segment, &mut outbox);
         self.arm(side, events);
     }
 
@@ -265,6 +264,13 @@ impl<'a, O> Path<'a, O> {
 }
 
 impl<O: Options> Path<'_, O> {
+    /// The segment is the conversation's first to arrive at the queue, at `at`.
+    // Not inlined: most are not, and need fewer registers.
+    #[inline(never)]
+    fn arrives_first(&mut self, at: u64) {
+        self.arrivals.set(self.source, at);
+    }
+
     /// The hop has refused the segment: its buffer is full, or the path is not perfect.
     #[cold]
     fn pass_impaired(&mut self, segment: Segment<O>) {
@@ -272,7 +278,7 @@ impl<O: Options> Path<'_, O> {
         let Some(impaired) = &mut exit.impaired else {
             return exit.losses.drop(segment.kind());
         };
-        let Some(at) = impaired.hop.pass(self.now, segment.kind()) else {
+        let Some(at) = impaired.hop.pass(self.now, &segment) else {
             return exit.losses.drop(segment.kind());
         };
         match impaired.impairment.pass(at) {
@@ -282,7 +288,7 @@ impl<O: Options> Path<'_, O> {
             }
             Some(at) => {
                 if exit.pipe.insert(at, segment) {
-                    self.arrivals.set(self.source, at);
+                    self.arrives_first(at);
                 }
             }
         }
@@ -290,16 +296,16 @@ impl<O: Options> Path<'_, O> {
 }
 
 impl<O: Options> Outbox<O> for Path<'_, O> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, segment: Segment<O>) {
         #[cfg(test)]
         {
             self.exit.sent += 1;
         }
-        match self.exit.hop.pass(self.now, segment.kind()) {
+        match self.exit.hop.pass(self.now, &segment) {
             Some(at) => {
                 if self.exit.pipe.push(at, segment) {
-                    self.arrivals.set(self.source, at);
+                    self.arrives_first(at);
                 }
             }
             None => self.pass_impaired(segment),

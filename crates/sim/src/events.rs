@@ -52,20 +52,19 @@ impl EventSet {
     /// or later.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, nanos: u64) {
-        let mut winner = if nanos >= NEVER {
-            u64::MAX
-        } else {
-            nanos << SOURCE_BITS | source as u64
-        };
+        let mut winner = nanos.min(NEVER) << SOURCE_BITS | source as u64;
         let mut node = self.leaves + source;
-        while node > 1 {
-            let group = &mut self.groups[node / 4];
+        loop {
             let place = node % 4;
+            node /= 4;
+            let group = &mut self.groups[node];
             group[place] = winner;
             // Reads only the opponents: to read back what was just stored would stall.
             let opponents = group[place ^ 1].min(group[place ^ 2]).min(group[place ^ 3]);
             winner = winner.min(opponents);
-            node /= 4;
+            if node == 1 {
+                break;
+            }
         }
         self.winner = winner;
     }

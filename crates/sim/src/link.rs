@@ -212,6 +212,14 @@ impl<O: Options> Link<O> {
             assert!(now >= self.clock, "{now} ns after {} ns", self.clock);
             self.clock = now;
         }
+        if self.reverse_path.front().is_some_and(|(at, _)| *at <= now) {
+            self.show_packets(now);
+        }
+    }
+
+    // Not inlined, or all packets pay for the registers that it needs.
+    #[inline(never)]
+    fn show_packets(&mut self, now: u64) {
         while let Some(&(at, header)) = self.reverse_path.front()
             && at <= now
         {

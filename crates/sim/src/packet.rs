@@ -41,14 +41,7 @@ impl<O: Options> Segment<O> {
     /// What it is.
     #[inline]
     pub(crate) const fn kind(self) -> Kind {
-        match self.word & 7 {
-            0 => Kind::Syn,
-            1 => Kind::SynAck,
-            2 => Kind::Data,
-            3 => Kind::Ack,
-            4 => Kind::AckWithin,
-            _ => Kind::Datagram,
-        }
+        Kind::of_bits(self.word)
     }
 
     /// Its number.
@@ -71,16 +64,45 @@ pub(crate) enum Kind {
     Datagram,
 }
 
+/// A value for each kind of segment.
+///
+/// Two are never used: three bits tell the kind, and then no index needs a check.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PerKind<T>([T; 8]);
+
+impl<T: Copy> PerKind<T> {
+    pub(crate) fn new(value: impl Fn(Kind) -> T) -> Self {
+        let values = [0, 1, 2, 3, 4, 5, 6, 7];
+        Self(values.map(|bits| value(Kind::of_bits(bits))))
+    }
+
+    fn map(self, change: impl Fn(T) -> T) -> Self {
+        Self(self.0.map(change))
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, kind: Kind) -> T {
+        self.0[kind as usize]
+    }
+
+    #[inline]
+    pub(crate) fn of_segment<O>(&self, segment: &Segment<O>) -> T {
+        self.0[(segment.word & 7) as usize]
+    }
+}
+
 impl Kind {
-    pub(crate) const COUNT: usize = 6;
-    pub(crate) const ALL: [Self; Self::COUNT] = [
-        Self::Syn,
-        Self::SynAck,
-        Self::Data,
-        Self::Ack,
-        Self::AckWithin,
-        Self::Datagram,
-    ];
+    #[inline]
+    const fn of_bits(word: u64) -> Self {
+        match word & 7 {
+            0 => Self::Syn,
+            1 => Self::SynAck,
+            2 => Self::Data,
+            3 => Self::Ack,
+            4 => Self::AckWithin,
+            _ => Self::Datagram,
+        }
+    }
 }
 
 /// A packet in a link's queue.
@@ -168,13 +190,13 @@ impl<O> SimPacket<O> {
 /// How one conversation's segments look on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    /// Upper half: how many conversations had this index before. Lower half: the index, above one
-    /// bit for the direction.
-    flow: u64,
     /// Payload bytes of a data segment.
     mss: u32,
-    /// IP bytes of each kind of segment.
-    lengths: [u32; Kind::COUNT],
+    /// Headers towards the uplink, of segment 0. A flow's upper half: how many conversations had this index
+    /// before. Its lower half: the index, above one bit for the direction.
+    headers: PerKind<Header>,
+    /// What each segment more adds to the acknowledgement number.
+    ack_steps: PerKind<u32>,
     /// What links charge for a packet beside its IP bytes.
     overhead: Option<Overhead>,
     /// Whether no queue can read more of a packet than its length and its flow.
@@ -185,14 +207,35 @@ impl Layout {
     /// The layout of a conversation with data segments of `mss` bytes of payload, `headers` bytes
     /// of TCP and IP headers, and datagrams of `datagram` IP bytes.
     pub(crate) fn new(conversation: usize, mss: u32, headers: u32, datagram: u32) -> Self {
+        let header = |kind| {
+            let (len, payload, flags, protocol) = match kind {
+                Kind::Syn => (headers, 0, flags::SYN, Protocol::Tcp),
+                Kind::SynAck => (headers, 0, flags::SYN | flags::ACK, Protocol::Tcp),
+                Kind::Data => (mss + headers, mss, flags::ACK, Protocol::Tcp),
+                Kind::Ack | Kind::AckWithin => (headers, 0, flags::ACK, Protocol::Tcp),
+                Kind::Datagram => (datagram, 0, 0, Protocol::NonTcp),
+            };
+            Header {
+                flow: Flow((conversation as u64) << 1),
+                len,
+                ip_len: len,
+                payload,
+                ack: match kind {
+                    // The SYN's.
+                    Kind::SynAck | Kind::Data => 1,
+                    // That of segment 1, which is the first to be acknowledged, less a step.
+                    Kind::Ack => 1u32.wrapping_sub(mss),
+                    Kind::Syn | Kind::AckWithin | Kind::Datagram => 0,
+                },
+                flags,
+                protocol,
+                ..Header::default()
+            }
+        };
         Self {
-            flow: (conversation as u64) << 1,
             mss,
-            lengths: Kind::ALL.map(|kind| match kind {
-                Kind::Data => mss + headers,
-                Kind::Datagram => datagram,
-                _ => headers,
-            }),
+            headers: PerKind::new(header),
+            ack_steps: PerKind::new(|kind| if kind == Kind::Ack { mss } else { 0 }),
             overhead: None,
             opaque: false,
         }
@@ -200,20 +243,33 @@ impl Layout {
 
     /// The layout of a conversation of this scenario.
     pub(crate) fn of(conversation: usize, scenario: &Scenario, datagram: u32) -> Self {
+        let payload = scenario.payload();
+        let layout = Self::new(conversation, payload, scenario.ack_len(), datagram);
+        layout.charging(scenario.overhead)
+    }
+
+    fn charging(self, overhead: Option<Overhead>) -> Self {
         Self {
-            overhead: scenario.overhead,
-            ..Self::new(
-                conversation,
-                scenario.payload(),
-                scenario.ack_len(),
-                datagram,
-            )
+            headers: self.headers.map(|header| Header {
+                len: charge(overhead, header.ip_len),
+                ..header
+            }),
+            overhead,
+            ..self
         }
     }
 
     /// The same with packets that no queue can read.
     pub(crate) fn opaque(self) -> Self {
         Self {
+            headers: self.headers.map(|header| Header {
+                flow: header.flow,
+                len: header.len,
+                ip_len: header.ip_len,
+                protocol: Protocol::NonTcp,
+                ..Header::default()
+            }),
+            ack_steps: PerKind::new(|_| 0),
             opaque: true,
             ..self
         }
@@ -222,15 +278,23 @@ impl Layout {
     /// The same layout for the next conversation of the same index.
     pub(crate) fn next_generation(&self) -> Self {
         Self {
-            flow: self.flow.wrapping_add(1 << 32),
+            headers: self.headers.map(|header| Header {
+                flow: Flow(header.flow.0.wrapping_add(1 << 32)),
+                ..header
+            }),
             ..*self
         }
+    }
+
+    #[inline]
+    fn flow(&self) -> u64 {
+        self.headers.of(Kind::Data).flow.0
     }
 
     /// How many conversations had its index before.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
-        (self.flow >> 32) as u32
+        (self.flow() >> 32) as u32
     }
 
     /// Payload bytes of a data segment.
@@ -239,25 +303,18 @@ impl Layout {
     }
 
     /// IP bytes of a segment.
-    #[inline]
     pub(crate) fn len(&self, kind: Kind) -> u32 {
-        self.lengths[kind as usize]
+        self.headers.of(kind).ip_len
     }
 
     /// Bytes that a link spends on a segment without SACK ranges.
     pub(crate) fn charged(&self, kind: Kind) -> u32 {
-        self.charge(self.len(kind))
-    }
-
-    #[inline]
-    fn charge(&self, len: u32) -> u32 {
-        self.overhead
-            .map_or(len, |overhead| overhead.charge_len(len))
+        self.headers.of(kind).len
     }
 
     /// The conversation's index.
     pub(crate) fn conversation(&self) -> usize {
-        (self.flow as u32 >> 1) as usize
+        (self.flow() as u32 >> 1) as usize
     }
 
     /// The TCP sequence number at which segment `number` starts; the initial one is 0.
@@ -293,59 +350,31 @@ impl Layout {
         toward: Toward,
         arrival: Instant,
     ) -> SimPacket<O> {
-        /// By kind: flags, and whether the acknowledgement number is that of the SYN.
-        const FLAGS: [(u16, bool); Kind::COUNT] = [
-            (flags::SYN, false),
-            (flags::SYN | flags::ACK, true),
-            (flags::ACK, true),
-            (flags::ACK, false),
-            (flags::ACK, false),
-            (0, false),
-        ];
-        let kind = segment.kind();
-        let mut len = self.len(kind);
-        let (mut flags, acks_syn) = FLAGS[kind as usize];
-        let mut ecn = Ecn::NotEct;
-        if let Some(options) = segment.options.on_wire() {
-            len += options.sack_bytes();
-            flags |= options.flags;
-            ecn = options.ecn;
-        }
+        let common = self.headers.of_segment(&segment);
         let direction = u64::from(toward == Toward::Down);
-        let bare = Header {
+        let steps = segment.number() as u32;
+        let acked = self.ack_steps.of_segment(&segment).wrapping_mul(steps);
+        let mut header = Header {
             arrival,
-            flow: Flow(self.flow | direction),
-            len: self.charge(len),
-            ip_len: len,
-            protocol: Protocol::NonTcp,
-            ecn,
-            ..Header::default()
+            flow: Flow(common.flow.0 | direction),
+            ack: common.ack.wrapping_add(acked),
+            ..common
         };
-        if self.opaque {
-            return SimPacket {
-                header: bare,
-                segment,
-            };
+        if let Some(options) = segment.options.on_wire() {
+            header.ip_len += options.sack_bytes();
+            header.len = charge(self.overhead, header.ip_len);
+            header.ecn = options.ecn;
+            if !self.opaque {
+                header.flags |= options.flags;
+            }
         }
-        SimPacket {
-            header: Header {
-                payload: if kind == Kind::Data { self.mss } else { 0 },
-                ack: if kind == Kind::Ack {
-                    self.byte(segment.number())
-                } else {
-                    acks_syn.into()
-                },
-                flags,
-                protocol: if kind == Kind::Datagram {
-                    Protocol::NonTcp
-                } else {
-                    Protocol::Tcp
-                },
-                ..bare
-            },
-            segment,
-        }
+        SimPacket { header, segment }
     }
+}
+
+/// Bytes that a link spends on so many IP bytes.
+fn charge(overhead: Option<Overhead>, len: u32) -> u32 {
+    overhead.map_or(len, |overhead| overhead.charge_len(len))
 }
 
 /// Takes the segments that an agent sends.
@@ -519,10 +548,7 @@ mod tests {
 
     #[test]
     fn a_link_charges_cells_for_what_has_ip_bytes() {
-        let layout = Layout {
-            overhead: Some("pppoe-vcmux".parse().unwrap()),
-            ..Layout::new(0, 1460, 40, 0)
-        };
+        let layout = Layout::new(0, 1460, 40, 0).charging(Some("pppoe-vcmux".parse().unwrap()));
         let packet = |kind| {
             let segment = Segment::<()>::new(kind, 1);
             layout.packet(segment, Toward::Up, Instant::ZERO).header

@@ -1,6 +1,6 @@
 //! Hops outside the bottleneck: they delay packets without events.
 
-use crate::packet::{Kind, Layout, Segment};
+use crate::packet::{Layout, PerKind, Segment};
 use asymq_core::Rate;
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ pub(crate) struct Hop {
     /// When its transmitter is free, in ns.
     free: u64,
     /// Transmission time of each kind of segment, in ns.
-    tx: [u64; Kind::COUNT],
+    tx: PerKind<u64>,
 }
 
 impl Hop {
@@ -27,7 +27,7 @@ impl Hop {
         Self {
             delay,
             free: 0,
-            tx: Kind::ALL.map(|kind| rate.tx_time(layout.len(kind)).as_nanos()),
+            tx: PerKind::new(|kind| rate.tx_time(layout.len(kind)).as_nanos()),
         }
     }
 
@@ -45,8 +45,8 @@ impl Hop {
 
     /// When a segment that enters at `now` is out at the other end; `None` if the buffer is full.
     #[inline]
-    pub(crate) fn pass(&mut self, now: u64, kind: Kind) -> Option<u64> {
-        let tx = self.tx[kind as usize];
+    pub(crate) fn pass<O>(&mut self, now: u64, segment: &Segment<O>) -> Option<u64> {
+        let tx = self.tx.of_segment(segment);
         let start = now.max(self.free);
         if start - now > Self::BUFFER * tx {
             return None;
@@ -118,6 +118,11 @@ impl<O> Pipe<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Kind;
+
+    fn of(kind: Kind) -> Segment {
+        Segment::new(kind, 1)
+    }
 
     fn hop(delay: u64) -> Hop {
         let layout = Layout::new(0, 1460, 40, 1000);
@@ -128,9 +133,9 @@ mod tests {
     fn a_hop_serialises_and_delays() {
         // 1500 bytes take 120 us at 100 Mbit/s, 40 bytes 3.2 us.
         let mut hop = hop(1_000_000);
-        assert_eq!(hop.pass(0, Kind::Data), Some(1_120_000));
-        assert_eq!(hop.pass(0, Kind::Ack), Some(1_123_200));
-        assert_eq!(hop.pass(5_000_000, Kind::Data), Some(6_120_000));
+        assert_eq!(hop.pass(0, &of(Kind::Data)), Some(1_120_000));
+        assert_eq!(hop.pass(0, &of(Kind::Ack)), Some(1_123_200));
+        assert_eq!(hop.pass(5_000_000, &of(Kind::Data)), Some(6_120_000));
     }
 
     #[test]
@@ -150,14 +155,14 @@ mod tests {
     fn a_shut_hop_refuses_all_and_the_open_one_is_as_before() {
         let mut hop = hop(1_000_000);
         let mut open = hop.shut();
-        assert_eq!(hop.pass(0, Kind::Ack), None);
-        assert_eq!(open.pass(0, Kind::Data), Some(1_120_000));
+        assert_eq!(hop.pass(0, &of(Kind::Ack)), None);
+        assert_eq!(open.pass(0, &of(Kind::Data)), Some(1_120_000));
     }
 
     #[test]
     fn a_hop_holds_a_thousand_packets_and_the_one_in_transmission() {
         let mut hop = hop(0);
-        let passed = (0..2_000).filter(|_| hop.pass(0, Kind::Data).is_some());
+        let passed = (0..2_000).filter(|_| hop.pass(0, &of(Kind::Data)).is_some());
         assert_eq!(passed.count(), 1_001);
     }
 }

@@ -17,7 +17,7 @@ use crate::chain::{Chain, Step};
 use crate::conversation::{AccessLosses, Conversation, Events};
 use crate::events::EventSet;
 use crate::link::Link;
-use crate::packet::{Layout, SimPacket};
+use crate::packet::{Layout, Segment, SimPacket};
 use crate::path::Hop;
 use crate::regeneration::Regeneration;
 use crate::schedule::Schedule;
@@ -341,55 +341,59 @@ impl<'a, V: Variant> World<'a, V> {
     }
 
     /// The first segment on its way to a queue arrives there.
-    #[inline(always)]
+    // Not inlined, nor is `depart`: together they need more registers than there are.
+    #[inline(never)]
     fn arrive<const TOWARD: usize>(&mut self, now: u64, index: usize) {
-        let conversation = &mut self.conversations[index];
-        let pipe = &mut conversation.out[TOWARD].pipe;
-        let segment = pipe.pop();
-        let next = pipe.first_at();
-        let packet = segment.map(|segment| {
-            let toward = if TOWARD == UP {
-                Toward::Up
-            } else {
-                Toward::Down
-            };
-            let arrival = Instant::from_nanos(now);
-            conversation.layout.packet(segment, toward, arrival)
-        });
-        // Between making and queueing the packet: to copy what was just written would stall.
-        self.events.arrivals[TOWARD].set(index, next);
-        let Some(packet) = packet else { return };
-        self.links[TOWARD].enqueue(now, packet);
+        if let Some(segment) = self.next_arrival::<TOWARD>(index) {
+            let packet = self.packet::<TOWARD>(now, index, segment);
+            self.links[TOWARD].enqueue(now, packet);
+        }
     }
 
-    /// The same in a chain, where it may arrive at a further link.
-    fn arrive_at_chain<const TOWARD: usize>(&mut self, now: u64, index: usize) {
-        let conversation = &mut self.conversations[index];
-        let entry = self.chain.as_mut().and_then(|chain| {
-            let (entry, _) = conversation.span(TOWARD, chain.len() + 1);
-            entry
-                .checked_sub(1)
-                .map(|further| chain.link(TOWARD, further))
-        });
-        let Some(link) = entry else {
-            return self.arrive::<TOWARD>(now, index);
-        };
-        let pipe = &mut conversation.out[TOWARD].pipe;
+    /// Takes the first segment of a conversation on its way to a queue.
+    #[inline(always)]
+    fn next_arrival<const TOWARD: usize>(&mut self, index: usize) -> Option<Segment<V::Options>> {
+        let pipe = &mut self.conversations[index].out[TOWARD].pipe;
         let segment = pipe.pop();
         self.events.arrivals[TOWARD].set(index, pipe.first_at());
+        segment
+    }
+
+    /// The packet of a segment that arrives at a queue.
+    #[inline]
+    fn packet<const TOWARD: usize>(
+        &self,
+        now: u64,
+        index: usize,
+        segment: Segment<V::Options>,
+    ) -> SimPacket<V::Options> {
         let toward = if TOWARD == UP {
             Toward::Up
         } else {
             Toward::Down
         };
-        if let Some(segment) = segment {
-            let arrival = Instant::from_nanos(now);
-            link.enqueue(now, conversation.layout.packet(segment, toward, arrival));
-        }
+        let layout = &self.conversations[index].layout;
+        layout.packet(segment, toward, Instant::from_nanos(now))
+    }
+
+    /// The same in a chain, where it may arrive at a further link.
+    fn arrive_at_chain<const TOWARD: usize>(&mut self, now: u64, index: usize) {
+        let Some(segment) = self.next_arrival::<TOWARD>(index) else {
+            return;
+        };
+        let packet = self.packet::<TOWARD>(now, index, segment);
+        let conversation = &self.conversations[index];
+        let further = self.chain.as_mut().and_then(|chain| {
+            let (entry, _) = conversation.span(TOWARD, chain.len() + 1);
+            let further = entry.checked_sub(1)?;
+            Some(chain.link(TOWARD, further))
+        });
+        let link = further.unwrap_or(&mut self.links[TOWARD]);
+        link.enqueue(now, packet);
     }
 
     /// The link is free for the next packet, or the time has come that the qdisc answered.
-    #[inline]
+    #[inline(never)]
     fn depart<const TOWARD: usize>(&mut self, now: u64) {
         let Self {
             links: [up, down],

@@ -52,7 +52,7 @@ impl<E: Receiving> Receiver<E> {
     }
 
     /// Takes a segment and acknowledges it, at once or later.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_segment(
         &mut self,
         now: u64,
@@ -144,6 +144,7 @@ impl<E: Receiving> Receiver<E> {
     }
 
     /// Marks a segment that came out of order, and moves on over what is now complete.
+    #[inline(never)]
     fn mark(&mut self, number: u64) {
         if number < self.next {
             return;
