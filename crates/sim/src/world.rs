@@ -246,6 +246,9 @@ impl<'a, V: Variant> World<'a, V> {
 
     /// Executes all arrivals at a queue and departures from it up to and including `horizon`. At
     /// equal times departures come first, then arrivals by conversation.
+    // A function for each direction, with all of a packet's way in it: both in one need more registers
+    // than there are, and each further call saves and restores them.
+    #[inline(never)]
     fn advance<const TOWARD: usize>(&mut self, horizon: u64) {
         if self.chain.is_some() {
             return self.advance_chain::<TOWARD>(horizon);
@@ -341,8 +344,7 @@ impl<'a, V: Variant> World<'a, V> {
     }
 
     /// The first segment on its way to a queue arrives there.
-    // Not inlined, nor is `depart`: together they need more registers than there are.
-    #[inline(never)]
+    #[inline(always)]
     fn arrive<const TOWARD: usize>(&mut self, now: u64, index: usize) {
         if let Some(segment) = self.next_arrival::<TOWARD>(index) {
             let packet = self.packet::<TOWARD>(now, index, segment);
@@ -393,7 +395,7 @@ impl<'a, V: Variant> World<'a, V> {
     }
 
     /// The link is free for the next packet, or the time has come that the qdisc answered.
-    #[inline(never)]
+    #[inline(always)]
     fn depart<const TOWARD: usize>(&mut self, now: u64) {
         let Self {
             links: [up, down],
