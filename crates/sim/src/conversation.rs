@@ -224,7 +224,7 @@ impl<V: Variant> Conversation<V> {
     }
 }
 
-impl<O> Exit<O> {
+impl<O: Options> Exit<O> {
     fn new(hop: Hop) -> Self {
         Self {
             hop,

@@ -356,9 +356,9 @@ impl<'a, V: Variant> World<'a, V> {
     #[inline(always)]
     fn next_arrival<const TOWARD: usize>(&mut self, index: usize) -> Option<Segment<V::Options>> {
         let pipe = &mut self.conversations[index].out[TOWARD].pipe;
-        let segment = pipe.pop();
-        self.events.arrivals[TOWARD].set(index, pipe.first_at());
-        segment
+        let (segment, next) = pipe.pop()?;
+        self.events.arrivals[TOWARD].set(index, next);
+        Some(segment)
     }
 
     /// The packet of a segment that arrives at a queue.
