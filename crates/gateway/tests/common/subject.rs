@@ -155,8 +155,10 @@ impl Subject {
         middle.run(|| Network::open()?.set_down(WAN)).unwrap();
         // Longer than the gateway takes to notice.
         std::thread::sleep(Duration::from_millis(300));
-        middle.run(|| Network::open()?.set_up(WAN)).unwrap();
         let (place, tap) = (&self.place, &mut self.tap);
+        // What came before is no sign that it is back.
+        while tap.poll() > 0 {}
+        middle.run(|| Network::open()?.set_up(WAN)).unwrap();
         wait_for("the interface to be back", DEADLINE, || {
             send(&place.home, &[numbered(0, 60)]);
             std::thread::sleep(Duration::from_millis(20));
