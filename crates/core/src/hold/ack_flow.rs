@@ -66,7 +66,7 @@ pub(super) struct FlowState {
 }
 
 impl FlowState {
-    /// A flow whose first ACK is `info`: that is what its sender knows.
+    /// A flow whose first ACK is `info`: what comes after it counts from there.
     pub(super) const fn new(info: &AckInfo, arrival: Instant) -> Self {
         Self {
             tail: Place::NONE,
