@@ -153,8 +153,12 @@ impl Subject {
     pub(crate) fn flap(&mut self) {
         let middle = &self.place.middle;
         middle.run(|| Network::open()?.set_down(WAN)).unwrap();
-        // Longer than the gateway takes to notice.
-        std::thread::sleep(Duration::from_millis(300));
+        // A gateway that notices only when it is up again would lose what was sent since.
+        wait_for("the gateway to notice", DEADLINE, || {
+            let sockets = middle.run(|| std::fs::read_to_string("/proc/thread-self/net/packet"));
+            let bound_to = |line: &str| line.split_whitespace().nth(4) == Some(&WAN.to_string());
+            !sockets.unwrap().lines().any(bound_to)
+        });
         let (place, tap) = (&self.place, &mut self.tap);
         // What came before is no sign that it is back.
         tap.poll();
