@@ -25,6 +25,7 @@
 extern crate alloc;
 
 mod ack_info;
+pub mod asymq;
 #[cfg(feature = "control")]
 pub mod catalog;
 #[cfg(feature = "control")]

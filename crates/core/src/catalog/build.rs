@@ -4,7 +4,8 @@ use super::config::Config;
 use super::entry::{Entry, Role};
 use super::parts::{PARTS, size_of_classifier};
 use super::values::{bytes, max_stretch};
-use super::{BoxedQueue, Catalog, StartedController, asymq, disciplines, peers};
+use super::{BoxedQueue, Catalog, StartedController, disciplines, peers};
+use crate::asymq::{DueFirst, entries as asymq};
 use crate::control::{
     AckLimit, AqController, AqParams, BeyondLimit, DataPerAck, DownloadMeter, Gradient,
     GradientParams, Utility,
@@ -12,7 +13,7 @@ use crate::control::{
 use crate::decide::aqm::{Aqm, Red, RedParams, Step};
 use crate::decide::classify::Classifier;
 use crate::decide::service::{
-    AckCredit, AcksFirst, CreditPer, DueFirst, InOrder, MadeUp, PacedShares, RoundRobin, Service,
+    AckCredit, AcksFirst, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin, Service,
     WeightedBytes,
 };
 use crate::hold::{AckFilter, BuildError, Fifo, FilterBounds, FlowQueues, Survivor};

@@ -4,7 +4,6 @@
 //! here, so that nothing can be forgotten. A discipline from elsewhere joins by a [`Catalog`] of its
 //! own that answers for its names and hands the others to [`Standard`]; `docs/extending.md` shows it.
 
-mod asymq;
 mod build;
 mod compose;
 mod config;
@@ -12,11 +11,11 @@ mod disciplines;
 mod entry;
 mod parameter;
 mod params;
-mod parts;
-mod peers;
+pub(crate) mod parts;
+pub(crate) mod peers;
 mod real;
 mod resolve;
-mod values;
+pub(crate) mod values;
 
 pub use build::Standard;
 pub use compose::compose;

@@ -63,7 +63,7 @@ pub(super) fn size_of_classifier(text: &str) -> Option<u32> {
         .filter(|size| (20..=1500).contains(size))
 }
 
-pub(super) const MAX_STRETCH: Parameter = Parameter {
+pub(crate) const MAX_STRETCH: Parameter = Parameter {
     name: "max-stretch",
     help: "Maximum bytes that filtering may leave between two ACKs of a flow, or none",
     kind: Kind::Text("SIZE|none", or_none::<Bytes>),

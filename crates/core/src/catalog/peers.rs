@@ -105,7 +105,7 @@ const DIFFSERV: Parameter = Parameter {
     default: Default::Text("diffserv3"),
 };
 
-pub(super) const ISOLATION: Parameter = Parameter {
+pub(crate) const ISOLATION: Parameter = Parameter {
     name: "isolation",
     help: "Between whom CAKE divides a tin",
     kind: Kind::Words(&[
@@ -247,7 +247,7 @@ pub(super) static PARTS: &[Entry] = &[
 ];
 
 /// The queue of a name above.
-pub(super) fn queue<P: Packet + Send + 'static>(
+pub(crate) fn queue<P: Packet + Send + 'static>(
     role: Role,
     config: &Config,
     limit: Limit,
@@ -309,7 +309,7 @@ fn cake_params(config: &Config) -> Result<CakeParams, BuildError> {
 }
 
 /// Between whom CAKE's queues are divided.
-pub(super) fn isolation(config: &Config) -> Result<Isolation, BuildError> {
+pub(crate) fn isolation(config: &Config) -> Result<Isolation, BuildError> {
     Ok(match config.text("isolation")? {
         "flowblind" => Isolation::FlowBlind,
         "srchost" => Isolation::SrcHost,

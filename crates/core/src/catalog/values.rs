@@ -5,13 +5,13 @@ use crate::hold::BuildError;
 use crate::units::Bytes;
 
 /// A number of bytes, at most what 32 bits hold.
-pub(super) fn bytes(config: &Config, name: &str) -> Result<u32, BuildError> {
+pub(crate) fn bytes(config: &Config, name: &str) -> Result<u32, BuildError> {
     let Bytes(bytes) = config.get(name)?;
     Ok(bytes.min(u64::from(u32::MAX)) as u32)
 }
 
 /// Bytes that filtering may leave between two ACKs.
-pub(super) fn max_stretch(config: &Config) -> Result<u32, BuildError> {
+pub(crate) fn max_stretch(config: &Config) -> Result<u32, BuildError> {
     match config.text("max-stretch")? {
         "none" => Ok(u32::MAX),
         _ => bytes(config, "max-stretch"),

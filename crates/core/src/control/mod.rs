@@ -5,11 +5,9 @@
 
 pub mod ack_limit;
 pub mod aq;
-pub mod downlink;
 pub mod gradient;
 pub mod model;
 
 pub use ack_limit::AckLimit;
 pub use aq::{AqController, AqParams, BeyondLimit, DataPerAck};
-pub use downlink::{AckNeed, AckNeedParams, FIRST_WAIT};
 pub use gradient::{DownloadMeter, Gradient, GradientParams, Utility};

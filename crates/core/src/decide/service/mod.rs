@@ -2,7 +2,6 @@
 
 mod acks_first;
 mod credit;
-mod due_first;
 mod in_order;
 mod paced;
 mod round_robin;
@@ -10,7 +9,6 @@ mod weighted;
 
 pub use acks_first::AcksFirst;
 pub use credit::{AckCredit, CreditPer};
-pub use due_first::DueFirst;
 pub use in_order::InOrder;
 pub use paced::{MadeUp, PacedShares};
 pub use round_robin::RoundRobin;

@@ -1,11 +1,9 @@
-//! asymq's own discipline and its parts.
+//! Catalog entries: names and parameters of the discipline and its parts, and their construction.
 
-use super::config::Config;
-use super::entry::{Entry, Group, Role};
-use super::parameter::{Default, Kind, Parameter};
-use super::values::{bytes, max_stretch};
-use super::{BoxedQueue, StartedController, parts, peers};
-use crate::control::{AckNeed, AckNeedParams, FIRST_WAIT};
+use super::controller::{AckNeed, AckNeedParams, FIRST_WAIT};
+use crate::catalog::values::{bytes, max_stretch};
+use crate::catalog::{BoxedQueue, StartedController, parts, peers};
+use crate::catalog::{Config, Default, Entry, Group, Kind, Parameter, Role};
 use crate::hold::{
     AckFilter, AckWait, BuildError, BulkLimit, Cake, CakeParams, Diffserv, FilterBounds,
 };
@@ -98,7 +96,7 @@ const EXPONENT: Parameter = Parameter {
 };
 
 /// The discipline.
-pub(super) static DISCIPLINE: Entry = Entry {
+pub(crate) static DISCIPLINE: Entry = Entry {
     title: "asymq",
     group: Group::Other,
     brings: &[
@@ -116,7 +114,7 @@ pub(super) static DISCIPLINE: Entry = Entry {
 };
 
 /// The parts of which it is made.
-pub(super) static PARTS: &[Entry] = &[
+pub(crate) static PARTS: &[Entry] = &[
     Entry {
         source: "docs/asymq.md",
         brings: &[("max-stretch", "93440b")],
@@ -166,7 +164,7 @@ pub(super) static PARTS: &[Entry] = &[
 ];
 
 /// The queue of a name above, or of a peer's.
-pub(super) fn queue<P: Packet + Send + 'static>(
+pub(crate) fn queue<P: Packet + Send + 'static>(
     role: Role,
     config: &Config,
     limit: Limit,
@@ -213,7 +211,7 @@ pub(super) fn queue<P: Packet + Send + 'static>(
 }
 
 /// The controller of the name above.
-pub(super) fn controller(config: &Config) -> Result<StartedController, BuildError> {
+pub(crate) fn controller(config: &Config) -> Result<StartedController, BuildError> {
     let params = AckNeedParams {
         up: config.link,
         down: config.reverse,

@@ -1,7 +1,7 @@
 //! What is due first, data before ACKs, and whatever waits if nothing is due.
 
-use super::{Departure, Heads, Next, Service};
 use crate::decide::classify::Class;
+use crate::decide::service::{Departure, Heads, Next, Service};
 use crate::units::Instant;
 
 /// Bytes of one class in a row while a packet of the other is due: a full packet.
