@@ -31,9 +31,9 @@ pub struct ScenarioArgs {
     /// Downlink capacity [default: 10mbit].
     #[arg(long, value_name = "RATE")]
     pub down: Option<Rate>,
-    /// What the uplink's discipline is told of it, right or wrong [default: the truth if it computes with it, else nothing].
+    /// Downlink rate that the uplink's discipline assumes [default: --down if it computes with it, else none].
     #[arg(long, value_name = "RATE")]
-    pub told_down: Option<Rate>,
+    pub assumed_down: Option<Rate>,
     /// Long-lived uploads, 0 to 1000 [default: 5, or 0 beside --flow].
     #[arg(long, value_name = "N", value_parser = whole(0..=1000))]
     pub flows_up: Option<u32>,
@@ -130,7 +130,7 @@ impl ScenarioArgs {
             file: self.file,
             up: self.up.or(other.up),
             down: self.down.or(other.down),
-            told_down: self.told_down.or(other.told_down),
+            assumed_down: self.assumed_down.or(other.assumed_down),
             flows_up: self.flows_up.or(other.flows_up),
             flows_down: self.flows_down.or(other.flows_down),
             rtt: self.rtt.or(other.rtt),
@@ -253,18 +253,18 @@ impl ScenarioArgs {
         }
         .with("data-per-ack", defaults.data_per_ack);
         let readings = args.readings.unwrap_or_default();
-        // Only who computes with the reverse rate is told it, as in a gateway that one number configures.
+        // A discipline that does not compute with the reverse rate has none, as in a gateway that one number configures.
         let discipline =
             |name: &str, given: &Params, link, reverse: (Rate, Option<Rate>), buffer| {
-                let (reverse, told) = reverse;
+                let (reverse, assumed) = reverse;
                 let place = Place {
                     link,
-                    reverse: Some(told.unwrap_or(reverse)),
+                    reverse: Some(assumed.unwrap_or(reverse)),
                     limit: Scenario::waiting_limit(buffer),
                 };
                 let mut config = resolve_by(readings, catalog, name, given, &surroundings, place)
                     .map_err(|error| ScenarioError::Value(error.into()))?;
-                if told.is_none() && !needs_reverse(catalog, &config) {
+                if assumed.is_none() && !needs_reverse(catalog, &config) {
                     config.reverse = None;
                 }
                 Ok::<Config, ScenarioError>(config)
@@ -272,7 +272,7 @@ impl ScenarioArgs {
         let name = args.qdisc.as_deref().unwrap_or("aq");
         let name_down = args.qdisc_down.as_deref().unwrap_or("droptail");
         let given_down = args.qdisc_params.for_downlink(&args.param_down);
-        let reverse = (down, args.told_down);
+        let reverse = (down, args.assumed_down);
         let uplink = discipline(name, &args.qdisc_params.0, up, reverse, buffer)?;
         let downlink = discipline(name_down, &given_down, down, (up, None), buffer_down)?;
         let regenerates = catalog
@@ -435,21 +435,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_computes_with_the_reverse_rate_is_told_it_unless_asked() {
-        let told = |qdisc: &str, told_down: Option<&str>| {
+    fn only_a_discipline_that_computes_with_the_reverse_rate_has_one_unless_asked() {
+        let assumed = |qdisc: &str, assumed_down: Option<&str>| {
             let args = ScenarioArgs {
                 qdisc: Some(qdisc.into()),
-                told_down: told_down.map(|rate| rate.parse().unwrap()),
+                assumed_down: assumed_down.map(|rate| rate.parse().unwrap()),
                 ..ScenarioArgs::default()
             };
             let scenario = args.resolve(&Defaults::paper()).unwrap();
             assert_eq!(scenario.down.to_string(), "10mbit");
             scenario.uplink.reverse.map(|rate| rate.to_string())
         };
-        assert_eq!(told("asymq", None), None);
-        assert_eq!(told("asymq", Some("5mbit")).as_deref(), Some("5mbit"));
-        assert_eq!(told("aq", None).as_deref(), Some("10mbit"));
-        assert_eq!(told("aq", Some("5mbit")).as_deref(), Some("5mbit"));
+        assert_eq!(assumed("asymq", None), None);
+        assert_eq!(assumed("asymq", Some("5mbit")).as_deref(), Some("5mbit"));
+        assert_eq!(assumed("aq", None).as_deref(), Some("10mbit"));
+        assert_eq!(assumed("aq", Some("5mbit")).as_deref(), Some("5mbit"));
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(crate) fn setting(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Def
     }
     let told = scenario.uplink.reverse;
     if let Some(told) = told.filter(|told| *told != scenario.down) {
-        let _ = write!(text, "; the uplink is told {}", bits(told));
+        let _ = write!(text, "; the uplink assumes {}", bits(told));
     }
     let down = discipline(&scenario.downlink, catalog);
     if down != title("droptail") {
