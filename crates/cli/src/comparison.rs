@@ -5,7 +5,7 @@ use crate::report::{runs, spread};
 use crate::table::Table;
 use asymq_args::Defaults;
 use asymq_core::catalog::{Catalog, Group, Role};
-use asymq_scenario::{Direction, Percentiles, Report, Summary};
+use asymq_scenario::{Direction, Grade, Percentiles, Report, Summary};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -172,7 +172,7 @@ fn p99(direction: &Direction) -> Option<f64> {
 /// `12.4 ms A`.
 fn delay(delay: Option<Percentiles>) -> String {
     delay.map_or("-".into(), |delay| {
-        format!("{:.1} ms {:<2}", delay.p99, delay.grade())
+        format!("{:.1} ms {:<2}", delay.p99, Grade::of(delay))
     })
 }
 
@@ -256,7 +256,7 @@ pub(crate) fn line(report: &Report) -> String {
             text,
             ", a call waits {:.0} ms upwards (grade {})",
             delay.p99,
-            delay.grade()
+            Grade::of(delay)
         );
     }
     if let Some(share) = smallest(mean) {

@@ -6,7 +6,7 @@ use crate::table::Table;
 use crate::words::span;
 use asymq_args::Defaults;
 use asymq_core::catalog::Catalog;
-use asymq_scenario::{Direction, Extent, FlowResult, Report, Scenario, Summary};
+use asymq_scenario::{Direction, Extent, FlowResult, Grade, Report, Scenario, Summary};
 use std::fmt::Write;
 
 /// How long and how often.
@@ -108,7 +108,7 @@ pub(crate) fn full(
                 "sparse {name:<10}  queueing delay {:.1} ms, {:.1} ms (p50, p99), grade {}",
                 delay.p50,
                 delay.p99,
-                delay.grade()
+                Grade::of(delay)
             );
         }
     }

@@ -10,6 +10,11 @@
 //! - [`packet`]: what a discipline may know of a packet.
 //! - [`qdisc`]: what caller and discipline owe each other.
 //!
+//! For drivers, beside the contract: [`Toward`], a direction over the link, and
+#![cfg_attr(feature = "measure", doc = "[`measure`],")]
+#![cfg_attr(not(feature = "measure"), doc = "`measure` (a feature of that name),")]
+//! percentiles of delays.
+//!
 //! Three storeys, each of which knows only those below:
 //!
 //! - [`decide`]: decisions about one packet, in integers, without memory.
@@ -32,11 +37,15 @@ pub mod catalog;
 pub mod control;
 pub mod decide;
 pub mod hold;
+#[cfg(feature = "measure")]
+pub mod measure;
 pub mod packet;
 pub mod qdisc;
+mod toward;
 pub mod units;
 
 pub use decide::{ack, classify, frame, overhead};
 pub use packet::{Ecn, Flow, Header, Network, Packet, Protocol, TrafficClass};
 pub use qdisc::{Backlog, Dequeue, Discard, Fate, Qdisc, Reading, Reason, Sink};
+pub use toward::Toward;
 pub use units::{Duration, Instant, Limit, Rate, Share};

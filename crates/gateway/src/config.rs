@@ -1,11 +1,11 @@
 //! What a gateway does with the link, and how that is built.
 
 use crate::frame::Frame;
+use asymq_core::Toward;
 use asymq_core::catalog::{BoxedQdisc, Build, Config, Standard};
 use asymq_core::hold::{BuildError, Regenerator, RegeneratorParams};
 use asymq_core::overhead::Overhead;
 use asymq_core::units::Rate;
-use asymq_scenario::Toward;
 use std::fmt;
 
 /// The disciplines of [`Standard`], compiled in this crate: whoever turns `&Standard` into a

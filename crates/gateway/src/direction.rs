@@ -3,9 +3,9 @@
 use crate::config::BuiltStage;
 use crate::frame::Frame;
 use asymq_core::hold::{Egress, Handover, Meters, Regenerator};
+use asymq_core::measure::{Histogram, Percentiles};
 use asymq_core::units::{Duration, Instant, Rate};
 use asymq_core::{Backlog, Discard, Fate, Header, Packet as _, Reason, Sink, TrafficClass};
-use asymq_scenario::{Histogram, Percentiles};
 
 /// One direction. A frame is counted once, by the same [`Meters`] whatever the stage.
 pub(crate) struct Direction {

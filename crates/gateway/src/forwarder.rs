@@ -5,12 +5,12 @@ use crate::config::{BuiltLink, BuiltStage, LinkConfig};
 use crate::direction::Direction;
 use crate::frame::Frame;
 use crate::io::PacketIo;
+use asymq_core::Toward;
 use asymq_core::frame::{self, FlowKey, Parsed};
 use asymq_core::hold::{Handover, Meters};
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Duration, Instant};
 use asymq_core::{Backlog, Header};
-use asymq_scenario::Toward;
 
 /// Two directions, each of which sees what the other sent.
 pub struct Forwarder {

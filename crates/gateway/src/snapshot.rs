@@ -2,11 +2,11 @@
 
 use crate::forwarder::Forwarder;
 use crate::io::Losses;
+use asymq_core::Toward;
 use asymq_core::hold::PerClass;
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Instant, Rate};
 use asymq_core::{Fate, Reason, TrafficClass};
-use asymq_scenario::Toward;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -3,11 +3,11 @@
 #[path = "common/disciplines.rs"]
 mod disciplines;
 
+use asymq_core::Toward;
 use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::{Forwarder, LinkConfig, PacketIo, Stage};
-use asymq_scenario::Toward;
 use disciplines::{discipline, names};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -6,12 +6,12 @@ mod disciplines;
 mod fake;
 
 use asymq_core::Fate;
+use asymq_core::Toward;
 use asymq_core::catalog::{Config, Params, Place, Standard, resolve};
 use asymq_core::frame::FlowKey;
 use asymq_core::hold::Transmitter;
 use asymq_core::units::{Duration, Instant, Limit, Rate};
 use asymq_gateway::{Forwarder, LinkConfig, Stage};
-use asymq_scenario::Toward;
 use disciplines::{discipline, names};
 use fake::FakePort;
 

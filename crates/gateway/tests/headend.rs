@@ -4,13 +4,13 @@ mod common;
 #[path = "common/fake.rs"]
 mod fake;
 
+use asymq_core::Toward;
 use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
 use asymq_core::hold::RegeneratorParams;
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::{Network, VethEnd};
 use asymq_gateway::{Forwarder, GatewayConfig, LinkConfig, Stage};
-use asymq_scenario::Toward;
 use common::disciplines::discipline;
 use common::wire::{NOBODY, Tap, send};
 use common::{HOME, NET, Place, Running, transfer};

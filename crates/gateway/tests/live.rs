@@ -4,13 +4,13 @@ mod common;
 #[path = "common/fake.rs"]
 mod fake;
 
+use asymq_core::Toward;
 use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
 use asymq_core::hold::RegeneratorParams;
 use asymq_core::units::{Duration, Instant};
 use asymq_core::{Fate, TrafficClass};
 use asymq_gateway::{ChangeError, Forwarder, GatewayConfig, LinkConfig, Stage};
-use asymq_scenario::Toward;
 use common::disciplines::{discipline, names};
 use common::wire::{Tap, port_and_number, reverse_segment, segment, send};
 use common::{HOME, NET, Place, Running, transfer};

@@ -3,10 +3,11 @@
 use crate::flows::FlowSeen;
 use crate::window::{INTERVAL, Window};
 use asymq_core::hold::{Meters, PerClass};
+use asymq_core::measure::Histogram;
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant, Rate};
 use asymq_core::{Fate, Reason, TrafficClass};
-use asymq_scenario::{Direction, Histogram};
+use asymq_scenario::Direction;
 
 /// What one link carried, read from its meters at the window's instants.
 pub(crate) struct LinkMeter {

@@ -1,5 +1,6 @@
 //! The usual grade of the delay that load adds to a sparse flow.
 
+use asymq_core::measure::Percentiles;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -25,6 +26,11 @@ pub enum Grade {
 }
 
 impl Grade {
+    /// The grade of a delay in ms: that of its 99th percentile.
+    pub fn of(added: Percentiles) -> Self {
+        Self::of_added_ms(added.p99)
+    }
+
     /// The grade of this many ms added.
     pub fn of_added_ms(added: f64) -> Self {
         match added {

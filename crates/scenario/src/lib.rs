@@ -8,7 +8,6 @@ mod check;
 mod draw;
 mod flow;
 mod grade;
-mod histogram;
 mod link_rate;
 mod links;
 mod netem;
@@ -19,20 +18,20 @@ mod tcp;
 mod traffic;
 mod udp;
 
+// Fields of what is here.
+pub use asymq_core::{Toward, measure::Percentiles};
 pub use check::BadValue;
 pub use draw::{Draw, Source, uniform};
 pub use flow::ListedFlow;
 pub use grade::Grade;
-pub use histogram::Histogram;
 pub use link_rate::{RateStep, RateTrace};
 pub use links::Links;
 pub use netem::{Delay, Impairment, Loss, Netem, Percent, Reorder};
 pub use report::{
-    Direction, Extent, FlowResult, Goodput, Percentiles, Report, Run, Series, SojournByClass,
-    Summary, Tool,
+    Direction, Extent, FlowResult, Goodput, Report, Run, Series, SojournByClass, Summary, Tool,
 };
 pub use rtt::RttRange;
 pub use scenario::{AckPolicy, Scenario};
 pub use tcp::{OutsideTcp, Tcp};
 pub use traffic::{OnOff, WebLoad};
-pub use udp::{Toward, UdpBurst};
+pub use udp::UdpBurst;

@@ -1,6 +1,7 @@
 //! What a scenario's runs showed.
 
-use crate::{Grade, Scenario, Toward};
+use crate::{Grade, Scenario};
+use asymq_core::{Toward, measure::Percentiles};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -265,7 +266,7 @@ impl Direction {
     /// Takes what the sparse echo saw in this direction.
     pub fn set_sparse(&mut self, delays: Option<Percentiles>) {
         self.sparse_ms = delays;
-        self.sparse_grade = delays.map(Percentiles::grade);
+        self.sparse_grade = delays.map(Grade::of);
     }
 
     /// Takes what its flows delivered, as a share of the capacity, and from their results the rest:
@@ -285,13 +286,6 @@ impl Direction {
         let acks = acks as f64;
         self.acks_per_s = acks / seconds;
         self.bytes_per_ack = if acks > 0.0 { payload / acks } else { 0.0 };
-    }
-}
-
-impl Percentiles {
-    /// The grade of the 99th, of a delay in ms.
-    pub fn grade(self) -> Grade {
-        Grade::of_added_ms(self.p99)
     }
 }
 
@@ -319,7 +313,7 @@ impl Summary {
     /// Takes what the sparse echo saw in both directions together.
     pub fn set_sparse(&mut self, delays: Option<Percentiles>) {
         self.sparse_ms = delays;
-        self.sparse_grade = delays.map(Percentiles::grade);
+        self.sparse_grade = delays.map(Grade::of);
     }
 
     /// Grades the delays that it has; a deviation of delays has no grade.
@@ -330,17 +324,6 @@ impl Summary {
         self.sparse_grade = self.sparse_ms.and_then(grade);
         self
     }
-}
-
-/// Percentiles of a delay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Percentiles {
-    /// Median.
-    pub p50: f64,
-    /// 95th percentile.
-    pub p95: f64,
-    /// 99th percentile.
-    pub p99: f64,
 }
 
 /// Values at the end of consecutive intervals from the start of the run, warm-up included.
@@ -378,7 +361,7 @@ impl Report {
             format: FORMAT,
             tool,
             scenario,
-            mean: summary(mean).graded(|delays| Some(delays.grade())),
+            mean: summary(mean).graded(|delays| Some(Grade::of(delays))),
             sd: summary(standard_deviation).graded(|_| None),
             runs,
         }

@@ -1,20 +1,11 @@
 //! Constant-rate UDP with a schedule (AQ, secs. 4.7 and 4.8).
 
 use crate::Links;
+use asymq_core::Toward;
 use asymq_core::units::{Bytes, Duration, Rate, UnitError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-
-/// The direction of a flow's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Toward {
-    /// From home to the Internet.
-    Up,
-    /// From the Internet to home.
-    Down,
-}
 
 /// Constant-rate UDP in one direction for a part of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,34 +31,6 @@ pub struct UdpBurst {
 
 fn default_packet() -> Bytes {
     Bytes(1000)
-}
-
-impl Toward {
-    /// The name in flags, files and results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Down => "down",
-        }
-    }
-}
-
-impl fmt::Display for Toward {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Toward {
-    type Err = &'static str;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "up" => Ok(Self::Up),
-            "down" => Ok(Self::Down),
-            _ => Err("unknown; use up or down"),
-        }
-    }
 }
 
 impl FromStr for UdpBurst {

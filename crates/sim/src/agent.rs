@@ -4,7 +4,8 @@ use crate::packet::{Kind, Outbox, Segment};
 use crate::tcp::{Receiver, Sender, Variant};
 use crate::traffic::{Act, Application, Web};
 use asymq_core::Duration;
-use asymq_scenario::{Histogram, Toward};
+use asymq_core::measure::Histogram;
+use asymq_scenario::Toward;
 use std::collections::VecDeque;
 
 /// A side of the access link.

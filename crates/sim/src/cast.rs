@@ -8,9 +8,8 @@ use crate::tcp::{Prototype as _, Receiver, RttEstimator, Sender, TcpModel, Varia
 use crate::topology::{Dumbbell, access_rate};
 use crate::traffic::{Application, OnOffApp, Pace, Stream, Web};
 use asymq_core::Duration;
-use asymq_scenario::{
-    Draw, Histogram, Impairment, Links, ListedFlow, Scenario, Source, Toward, uniform,
-};
+use asymq_core::measure::Histogram;
+use asymq_scenario::{Draw, Impairment, Links, ListedFlow, Scenario, Source, Toward, uniform};
 use std::collections::VecDeque;
 
 /// IP bytes of the sparse echo.

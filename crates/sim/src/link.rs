@@ -7,9 +7,9 @@ use crate::schedule::Schedule;
 use crate::tcp::Options;
 use asymq_core::catalog::BoxedQdisc;
 use asymq_core::hold::{Egress, Meters, TxTime};
+use asymq_core::measure::Histogram;
 use asymq_core::packet::{Header, Packet, TrafficClass};
 use asymq_core::{Instant, Rate};
-use asymq_scenario::Histogram;
 use std::collections::VecDeque;
 
 /// An egress and the propagation behind it. The caller calls [`dequeue`](Link::dequeue) at

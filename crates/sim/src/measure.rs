@@ -6,12 +6,11 @@ use crate::tcp::Variant;
 use crate::transfers::Delivered;
 use crate::world::World;
 use asymq_core::hold::{Meters, PerClass};
+use asymq_core::measure::Histogram;
 use asymq_core::packet::TrafficClass;
 use asymq_core::qdisc::Counter;
 use asymq_core::{Duration, Fate, Reason};
-use asymq_scenario::{
-    Direction, Extent, FlowResult, Histogram, Series, SojournByClass, Summary, Toward,
-};
+use asymq_scenario::{Direction, Extent, FlowResult, Series, SojournByClass, Summary, Toward};
 
 /// Interval of the time series (AQ, sec. 4).
 pub(crate) const INTERVAL: Duration = Duration::from_millis(200);

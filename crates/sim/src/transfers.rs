@@ -5,7 +5,7 @@ use crate::conversation::Conversation;
 use crate::packet::Kind;
 use crate::tcp::Variant;
 use asymq_core::Duration;
-use asymq_scenario::Histogram;
+use asymq_core::measure::Histogram;
 
 /// Bytes delivered in order: payload, and with headers.
 #[derive(Clone, Copy, Debug, Default)]

@@ -28,7 +28,8 @@ use crate::wire::Passage;
 use asymq_core::Instant;
 use asymq_core::catalog::Build;
 use asymq_core::hold::BuildError;
-use asymq_scenario::{Histogram, Scenario, Toward};
+use asymq_core::measure::Histogram;
+use asymq_scenario::{Scenario, Toward};
 
 /// Everything in one run.
 pub(crate) struct World<'a, V: Variant> {

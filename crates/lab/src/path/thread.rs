@@ -6,9 +6,9 @@ use crate::uplink::Tap;
 use crate::window::Window;
 use crate::{Halt, clock, sys};
 use asymq_core::frame::FlowKey;
+use asymq_core::measure::Histogram;
 use asymq_core::units::Duration;
 use asymq_gateway::{Losses, PacketIo as _, Port, poll, precise_timers};
-use asymq_scenario::Histogram;
 use std::os::fd::AsFd as _;
 
 /// The path's two interfaces.

@@ -7,12 +7,13 @@ use crate::window::{INTERVAL, Window};
 use crate::{Halt, clock, sys};
 use asymq_core::Reason;
 use asymq_core::catalog::Build;
+use asymq_core::measure::Histogram;
 use asymq_gateway::net::Netns;
 use asymq_gateway::{
     ClassSnapshot, DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, LinkConfig,
     Losses, Snapshot, Stage, Stop,
 };
-use asymq_scenario::{Histogram, Percentiles, Scenario};
+use asymq_scenario::{Percentiles, Scenario};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
 

@@ -2,9 +2,10 @@
 
 use crate::window::Window;
 use crate::{Halt, clock, sys};
+use asymq_core::measure::Histogram;
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::{PacketIo as _, Port, poll};
-use asymq_scenario::{Histogram, Percentiles};
+use asymq_scenario::Percentiles;
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher as _;

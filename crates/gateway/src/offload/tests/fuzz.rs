@@ -3,12 +3,12 @@
 use super::tunnels::{cases, segment_of, tcp_case};
 use super::*;
 use crate::{Forwarder, LinkConfig, PacketIo, Stage};
+use asymq_core::Toward;
 use asymq_core::catalog::{Params, Place, Standard, resolve};
 use asymq_core::decide::random::SplitMix64;
 use asymq_core::frame::FlowKey;
 use asymq_core::hold::RegeneratorParams;
 use asymq_core::units::{Duration, Instant, Limit};
-use asymq_scenario::Toward;
 use std::io;
 
 /// Counts what it is given to send.

@@ -1,7 +1,19 @@
-//! Percentiles of many durations at constant cost and memory.
+//! Percentiles of many durations at constant cost and memory: what every driver reports of delays.
 
-use crate::Percentiles;
-use asymq_core::units::Duration;
+use crate::units::Duration;
+use alloc::boxed::Box;
+
+/// Percentiles of a delay.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Percentiles {
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}
 
 /// Counts durations and answers with their percentiles, each within 0.4 % of the exact value.
 ///
@@ -38,8 +50,8 @@ fn bucket(nanos: u64) -> usize {
     ((u64::from(octave) << BUCKETS_PER_OCTAVE) + (nanos >> octave)) as usize
 }
 
-/// The least duration of a bucket, in ns.
-fn least(bucket: usize) -> u64 {
+/// The minimum duration of a bucket, in ns.
+fn minimum(bucket: usize) -> u64 {
     let octave = (bucket as u64 >> BUCKETS_PER_OCTAVE).saturating_sub(1);
     (bucket as u64 - (octave << BUCKETS_PER_OCTAVE)) << octave
 }
@@ -91,7 +103,7 @@ impl Histogram {
         let hdr = Hdr::new_with_max(MAX_NANOS, SIGNIFICANT_DIGITS);
         let mut hdr = hdr.expect("a maximum above 1 and at most five digits are valid");
         for (bucket, count) in self.0.iter().enumerate().filter(|(_, count)| **count > 0) {
-            hdr.saturating_record_n(least(bucket), *count);
+            hdr.saturating_record_n(minimum(bucket), *count);
         }
         hdr
     }
@@ -129,7 +141,7 @@ mod tests {
         let hdr = Histogram::default().hdr();
         let mut nanos = 0;
         for bucket in 0..BUCKETS {
-            assert_eq!(least(bucket), nanos);
+            assert_eq!(minimum(bucket), nanos);
             let last = hdr.highest_equivalent(nanos);
             assert_eq!(
                 (super::bucket(nanos), super::bucket(last)),
