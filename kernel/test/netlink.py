@@ -69,6 +69,7 @@ class Netlink:
 
 HOSTILE = [
     "buffer 4000000000p", "buffer 4gb", "buffer 1000000p", "buffer 0p", "up 0bit", "up 0mbit", "up 1bit",
+    "up 2Mbps", "interval 0.1",
     "up 99999999999999999999gbit", "down 0bit", "up 1mbit", "interval 0s", "interval 1000000000s",
     "ack-size 0b", "ack-size 4000000000b", "max-stretch 4gb", "max-gap 0s", "gamma nan", "gamma inf",
     "gamma -1e308", "data-share 0", "data-share 1", "data-share 1e-300", "data-per-ack 0",

@@ -7,7 +7,7 @@ use crate::listing::qdisc_choice;
 use crate::qdisc::{QdiscParams, downlink_parameter};
 use crate::simulated::{self, SimulatedArgs};
 use asymq_core::catalog::{
-    Catalog, Config, Params, Place, Readings, Role, Standard, needs_reverse, resolve_by,
+    Catalog, Config, Params, Place, Readings, Role, Standard, link_rate, needs_reverse, resolve_by,
 };
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use asymq_scenario::{AckPolicy, Netem, RateTrace, RttRange, Scenario, Tcp, UdpBurst};
@@ -26,13 +26,13 @@ pub struct ScenarioArgs {
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Uplink capacity [default: 1mbit].
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = link_rate)]
     pub up: Option<Rate>,
     /// Downlink capacity [default: 10mbit].
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = link_rate)]
     pub down: Option<Rate>,
     /// Downlink rate that the uplink's discipline assumes [default: --down if it computes with it, else none].
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = link_rate)]
     pub assumed_down: Option<Rate>,
     /// Long-lived uploads, 0 to 1000 [default: 5, or 0 beside --flow].
     #[arg(long, value_name = "N", value_parser = whole(0..=1000))]

@@ -102,6 +102,8 @@ pub fn run_words(words: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 fn run(catalogs: Catalogs, words: impl IntoIterator<Item = OsString>) -> u8 {
+    let words = words.into_iter().collect();
+    let words = without_help_for_help(words);
     let parsed = command(catalogs.names)
         .try_get_matches_from(words)
         .and_then(|matches| Cli::from_arg_matches(&matches));
@@ -117,6 +119,14 @@ fn run(catalogs: Catalogs, words: impl IntoIterator<Item = OsString>) -> u8 {
             exit_code(&error)
         }
     }
+}
+
+/// `asymq help --help` as `asymq help`: clap takes the flag for the name of a command.
+fn without_help_for_help(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.retain(|word| word != "--help" && word != "-h");
+    }
+    words
 }
 
 fn exit_code(error: &anyhow::Error) -> u8 {

@@ -39,15 +39,16 @@ impl FromStr for UdpBurst {
     /// Reads `up:500kbit`, `down:3mbit@60s..80s`, `up:64kbit:200b`, `up:1mbit/2..3`.
     fn from_str(text: &str) -> Result<Self, String> {
         const FORM: &str = "write it like up:500kbit, down:3mbit:200b@60s..80s or up:1mbit/2..3";
-        let (text, links) = match text.split_once('/') {
-            Some((text, links)) => {
+        let (text, links) = match text.rsplit_once('/') {
+            // Not the `/s` of a rate.
+            Some((text, links)) if !links.starts_with('s') => {
                 let read: Result<Links, _> = links.parse();
                 (
                     text,
                     Some(read.map_err(|error| format!("{links}: {error}"))?),
                 )
             }
-            None => (text, None),
+            _ => (text, None),
         };
         let (flow, span) = match text.split_once('@') {
             Some((flow, span)) => (flow, Some(span)),
@@ -125,7 +126,7 @@ mod tests {
                 .unwrap_err()
                 .starts_with("0: no links")
         );
-        let burst: UdpBurst = "up:64kbit".parse().unwrap();
+        let burst: UdpBurst = "up:64kbit/s".parse().unwrap();
         assert_eq!((burst.start, burst.stop), (Duration::ZERO, None));
     }
 

@@ -9,6 +9,31 @@ const REFUSALS: &[(&str, &str)] = &[
         "sim --up 1mbitt",
         "--up 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit",
     ),
+    (
+        "sim --up 2Mbps",
+        "--up 2Mbps: megabits are 2mbit, as speed tests print; megabytes are 16mbit",
+    ),
+    (
+        "gateway --lan a --wan b --up 2MB/s",
+        "--up 2MB/s: megabits are 2mbit, as speed tests print; megabytes are 16mbit",
+    ),
+    (
+        "sim --udp up:2M:200b",
+        "--udp up:2M:200b: 2M: megabits are 2mbit, as speed tests print; megabytes are 16mbit",
+    ),
+    (
+        "sim --down 0mbit",
+        "--down 0mbit: out of range; use 8kbit to 100gbit",
+    ),
+    (
+        "sim --up 1bit",
+        "--up 1bit: out of range; use 8kbit to 100gbit",
+    ),
+    (
+        "gateway --lan a --wan b --up 2000gbit",
+        "--up 2000gbit: out of range; use 8kbit to 100gbit",
+    ),
+    ("sim --rtt 0.1", "--rtt 0.1: no unit; use s, ms, us or ns"),
     ("sim --up", "--up: no value given"),
     ("sim --up 1mbit --up 2mbit", "--up: given twice"),
     (
@@ -224,6 +249,8 @@ fn help_and_version_are_answers_not_errors() {
         "sim --help",
         "compare -h",
         "help model",
+        "help --help",
+        "help sim -h",
     ] {
         let output = asymq(directory.path(), line);
         assert_eq!(output.status.code(), Some(0), "asymq {line}");

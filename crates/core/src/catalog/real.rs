@@ -2,7 +2,7 @@
 
 use super::params::Params;
 use crate::decide::overhead::Overhead;
-use crate::units::{Bytes, Limit, Rate};
+use crate::units::{Bytes, Limit, Rate, UnitError};
 use alloc::string::{String, ToString};
 
 /// What real packets suggest: Linux's ACKs carry timestamps, and it delays them.
@@ -27,12 +27,12 @@ pub fn surroundings(overhead: &Overhead) -> Params {
 /// It is no rate, or out of range; the text says what to write instead.
 pub fn link_rate(text: &str) -> Result<Rate, String> {
     const RANGE: core::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
-    let rate: Rate = text
-        .parse()
-        .map_err(|error: crate::units::UnitError| error.to_string())?;
-    match RANGE.contains(&rate.bits_per_sec()) {
-        true => Ok(rate),
-        false => Err("out of range; use 8kbit to 100gbit".into()),
+    match text.parse() {
+        Ok(rate) if RANGE.contains(&Rate::bits_per_sec(rate)) => Ok(rate),
+        Ok(_) | Err(UnitError::OutOfRange { .. }) => {
+            Err("out of range; use 8kbit to 100gbit".into())
+        }
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is wrong with a quantity as typed, and what to write instead.
 
+use super::Rate;
 use alloc::string::{String, ToString};
 use core::fmt;
 
@@ -23,6 +24,15 @@ pub enum UnitError {
         /// The units that would be understood.
         units: &'static str,
     },
+    /// The unit is read as bits by some and as bytes by others.
+    BitsOrBytes {
+        /// What stands before `bits` and `bytes`: `mega`.
+        prefix: &'static str,
+        /// The rate if bits are meant.
+        bits: Rate,
+        /// The rate if bytes are meant.
+        bytes: Rate,
+    },
     /// The value is outside the range of the quantity.
     OutOfRange {
         /// The range, in words.
@@ -36,6 +46,14 @@ impl fmt::Display for UnitError {
             Self::NoNumber { example } => write!(f, "no number; write it like {example}"),
             Self::NoUnit { units } => write!(f, "no unit; use {units}"),
             Self::UnknownUnit { unit, units } => write!(f, "unknown unit '{unit}'; use {units}"),
+            Self::BitsOrBytes {
+                prefix,
+                bits,
+                bytes,
+            } => write!(
+                f,
+                "{prefix}bits are {bits}, as speed tests print; {prefix}bytes are {bytes}"
+            ),
             Self::OutOfRange { range } => write!(f, "out of range; use {range}"),
         }
     }
@@ -75,6 +93,10 @@ impl Decimal {
             digits,
             scale: u32::try_from(fraction.len()).ok()?,
         })
+    }
+
+    pub(super) const fn is_zero(self) -> bool {
+        self.digits == 0
     }
 
     /// The number times `unit`, rounded to nearest; `None` beyond 64 bits.

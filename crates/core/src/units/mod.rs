@@ -1,7 +1,7 @@
 //! Units as types, read and printed in `tc`'s notation.
 //!
-//! Rates are SI and in bits (`1mbit`), or in bytes with `bps` (`125kbps`); sizes are binary as in
-//! `tc` (`64kb` is 65 536 bytes); packets are `50p`; times are `20ms`.
+//! Rates are SI and in bits (`1mbit`, `1Mbit/s`); sizes are binary as in `tc` (`64kb` is 65 536
+//! bytes); packets are `50p`; times are `20ms`. `2Mbps` is refused: 2 Mbit/s for a speed test, 16 for `tc`.
 
 mod error;
 mod limit;

@@ -15,6 +15,20 @@ const BITS: &[(u64, &str)] = &[
     (1, "bit"),
 ];
 
+/// Prefixes of units: symbol, name, factor.
+const PREFIXES: &[(&str, &str, u64)] = &[
+    ("ki", "kibi", 1 << 10),
+    ("mi", "mebi", 1 << 20),
+    ("gi", "gibi", 1 << 30),
+    ("k", "kilo", 1_000),
+    ("m", "mega", 1_000_000),
+    ("g", "giga", 1_000_000_000),
+    ("", "", 1),
+];
+
+/// Words for "per second" after a unit.
+const PER_SECOND: &[&str] = &["/sec", "/s", "ps"];
+
 impl Rate {
     /// 1 Tbit/s.
     pub const MAX: Self = Self(NonZeroU64::new(1_000_000_000_000).unwrap());
@@ -63,31 +77,37 @@ impl Rate {
 impl FromStr for Rate {
     type Err = UnitError;
 
-    /// Reads `1mbit`, `256kbit`, `2.5gbit`, and `tc`'s bytes per second, `125kbps`.
+    /// Reads `1mbit`, `256kbit`, `2.5gbit`, `1Mbit/s`; refuses what may mean bits or bytes: `2Mbps`, `1M`.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         const UNITS: &str = "bit, kbit, mbit or gbit";
         let (number, unit) = split(text, "1mbit")?;
-        let bits = match unit.as_str() {
-            "bit" => 1,
-            "kbit" => 1_000,
-            "mbit" => 1_000_000,
-            "gbit" => 1_000_000_000,
-            "kibit" => 1 << 10,
-            "mibit" => 1 << 20,
-            "gibit" => 1 << 30,
-            "bps" => 8,
-            "kbps" => 8_000,
-            "mbps" => 8_000_000,
-            "gbps" => 8_000_000_000,
-            "" => return Err(UnitError::NoUnit { units: UNITS }),
-            _ => return Err(UnitError::UnknownUnit { unit, units: UNITS }),
-        };
-        number
-            .times(bits)
-            .and_then(Self::from_bits_per_sec)
-            .ok_or(UnitError::OutOfRange {
+        let rate = |factor| {
+            let bits = number.times(factor).and_then(Self::from_bits_per_sec);
+            bits.ok_or(UnitError::OutOfRange {
                 range: "1bit to 1000gbit",
             })
+        };
+        let word = PER_SECOND
+            .iter()
+            .find_map(|suffix| unit.strip_suffix(suffix))
+            .unwrap_or(&unit);
+        if unit.is_empty() {
+            return Err(UnitError::NoUnit { units: UNITS });
+        }
+        for &(symbol, prefix, factor) in PREFIXES {
+            match word.strip_prefix(symbol) {
+                Some("bit" | "bits") => return rate(factor),
+                Some("" | "b") if !word.is_empty() => {
+                    return Err(UnitError::BitsOrBytes {
+                        prefix,
+                        bits: rate(factor)?,
+                        bytes: rate(8 * factor)?,
+                    });
+                }
+                _ => {}
+            }
+        }
+        Err(UnitError::UnknownUnit { unit, units: UNITS })
     }
 }
 
@@ -114,8 +134,9 @@ mod tests {
             assert_eq!(rate.bits_per_sec(), bits);
             assert_eq!(rate.to_string(), text);
         }
-        assert_eq!("125kbps".parse::<Rate>().unwrap().to_string(), "1mbit");
-        assert_eq!("0.256Mbit".parse::<Rate>().unwrap().to_string(), "256kbit");
+        for text in ["0.256Mbit", "256 Kbit/s", "256kbits/sec", "250kibit"] {
+            assert_eq!(text.parse::<Rate>().unwrap().to_string(), "256kbit");
+        }
     }
 
     #[test]
@@ -129,6 +150,36 @@ mod tests {
         assert_eq!(error("10"), "no unit; use bit, kbit, mbit or gbit");
         assert_eq!(error("0mbit"), "out of range; use 1bit to 1000gbit");
         assert_eq!(error("1001gbit"), "out of range; use 1bit to 1000gbit");
+    }
+
+    #[test]
+    fn a_rate_that_may_be_bits_or_bytes_is_refused_with_both() {
+        let error = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
+        let mega = "megabits are 2mbit, as speed tests print; megabytes are 16mbit";
+        for text in [
+            "2Mbps", "2mbps", "2 MBPS", "2MBps", "2Mb/s", "2MB/s", "2M", "2Mb", "2m/s",
+        ] {
+            assert_eq!(error(text), mega, "{text}");
+        }
+        for (text, said) in [
+            (
+                "125kbps",
+                "kilobits are 125kbit, as speed tests print; kilobytes are 1mbit",
+            ),
+            (
+                "1bps",
+                "bits are 1bit, as speed tests print; bytes are 8bit",
+            ),
+            (
+                "1gibps",
+                "gibibits are 1073741.824kbit, as speed tests print; gibibytes are 8589934.592kbit",
+            ),
+            ("0mbps", "out of range; use 1bit to 1000gbit"),
+        ] {
+            assert_eq!(error(text), said, "{text}");
+        }
+        assert!(error("1/s").starts_with("unknown unit '/s'"));
+        assert!(error("1ps").starts_with("unknown unit 'ps'"));
     }
 
     #[test]

@@ -146,7 +146,7 @@ impl FromStr for Duration {
             "ms" | "msec" | "msecs" => 1_000_000,
             "us" | "usec" | "usecs" => 1_000,
             "ns" | "nsec" | "nsecs" => 1,
-            "" if number.times(1) == Some(0) => 0,
+            "" if number.is_zero() => 0,
             "" => return Err(UnitError::NoUnit { units: UNITS }),
             _ => return Err(UnitError::UnknownUnit { unit, units: UNITS }),
         };
@@ -183,15 +183,19 @@ mod tests {
             "20 MSEC".parse::<Duration>().unwrap(),
             Duration::from_millis(20)
         );
-        assert_eq!("0".parse::<Duration>().unwrap(), Duration::ZERO);
+        for zero in ["0", "0.0"] {
+            assert_eq!(zero.parse::<Duration>().unwrap(), Duration::ZERO);
+        }
     }
 
     #[test]
     fn a_duration_without_unit_names_the_units() {
-        assert_eq!(
-            "20".parse::<Duration>().unwrap_err().to_string(),
-            "no unit; use s, ms, us or ns"
-        );
+        for number in ["20", "0.1", "0.49"] {
+            assert_eq!(
+                number.parse::<Duration>().unwrap_err().to_string(),
+                "no unit; use s, ms, us or ns"
+            );
+        }
         assert_eq!(
             "20mz".parse::<Duration>().unwrap_err().to_string(),
             "unknown unit 'mz'; use s, ms, us or ns"
