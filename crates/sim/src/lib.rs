@@ -7,36 +7,16 @@
 
 #![forbid(unsafe_code)]
 
-mod agent;
-mod capture;
-mod cast;
-mod chain;
 pub mod congestion;
-#[cfg(test)]
-mod conservation;
-mod conversation;
-mod disciplines;
-mod events;
-mod link;
-mod losses;
-mod measure;
-mod options;
-mod packet;
-mod path;
-mod regeneration;
-mod runs;
-mod schedule;
-mod stepping;
-mod steps;
-mod tcp;
-mod topology;
+mod links;
+mod measurement;
+mod packets;
+mod receivers;
+mod running;
+mod senders;
 mod traffic;
-mod transfers;
-mod watch;
-mod wire;
-mod world;
+mod variant;
 
-pub use disciplines::{Disciplines, STANDARD};
-pub use options::{RunOptions, SimError};
-pub use runs::{report, run, run_all, run_all_in, run_in};
-pub use steps::Steps;
+pub use running::{
+    Disciplines, RunOptions, STANDARD, SimError, Steps, report, run, run_all, run_all_in, run_in,
+};

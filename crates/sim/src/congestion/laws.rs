@@ -8,7 +8,10 @@
 //!    measures deliveries may answer losses by them, in its own time.
 //! 5. The same events give the same windows.
 
-use super::{AckSample, CongestionControl, Lost, OutsideTcp};
+use super::AckSample;
+use super::CongestionControl;
+use super::Lost;
+use super::OutsideTcp;
 use asymq_core::decide::random::SplitMix64;
 use std::fmt;
 
@@ -418,7 +421,7 @@ impl Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::TcpModel;
+    use crate::congestion::TcpModel;
     use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
     use asymq_scenario::Tcp;
 

@@ -36,10 +36,29 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod any_congestion;
+mod bbr3;
+mod contract;
+mod cubic;
+mod dctcp;
+mod hystart;
 pub mod laws;
+mod model;
+mod outside;
+mod reno;
 
-pub use crate::tcp::{AckSample, CongestionControl, Lost};
+pub use crate::senders::{AckSample, Lost};
+pub(crate) use any_congestion::AnyCongestion;
 pub use asymq_scenario::OutsideTcp;
+pub(crate) use bbr3::Bbr3;
+pub use contract::CongestionControl;
+pub(crate) use contract::{Prototype, WindowBased};
+pub(crate) use cubic::Cubic;
+pub(crate) use dctcp::Dctcp;
+pub(crate) use hystart::HyStart;
+pub(crate) use model::TcpModel;
+pub(crate) use outside::Outside;
+pub(crate) use reno::{ByteCounting, Reno};
 
 use asymq_scenario::Tcp;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,0 +1,267 @@
+//! CUBIC (RFC 9438): the window as a cubic function of the time since the last reduction.
+
+use crate::congestion::{CongestionControl, Reno, WindowBased};
+
+/// `C`, in segments per second cubed (RFC 9438, section 5).
+const C: f64 = 0.4;
+/// The window that is left by a reduction, beta_cubic (section 4.6).
+const BETA: f64 = 0.7;
+/// Growth per round of the Reno-friendly estimate until it reaches the window before the reduction
+/// (section 4.3).
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// CUBIC in segments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cubic {
+    /// Window, threshold and the inflation of fast recovery.
+    reno: Reno,
+    byte_counting: bool,
+    /// `W_max`; 0 after a timeout.
+    w_max: f64,
+    /// The window before the last reduction, `cwnd_prior`.
+    cwnd_prior: f64,
+    epoch: Option<Epoch>,
+}
+
+/// The current stage of congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    /// When it began, in ns.
+    start: u64,
+    /// `K` in seconds.
+    k: f64,
+    /// `W_est`.
+    w_est: f64,
+}
+
+impl Cubic {
+    /// The window of a connection that has sent nothing. With `byte_counting` an ACK counts for all
+    /// that it acknowledges in slow start too.
+    pub(crate) const fn new(byte_counting: bool) -> Self {
+        Self {
+            reno: Reno::new(),
+            byte_counting,
+            w_max: 0.0,
+            cwnd_prior: 0.0,
+            epoch: None,
+        }
+    }
+
+    /// Eq. 1: `W_cubic(t)`, `t` in seconds from the start of the epoch.
+    fn curve(&self, epoch: Epoch, t: f64) -> f64 {
+        let from_plateau = t - epoch.k;
+        C * from_plateau * from_plateau * from_plateau + self.w_max
+    }
+
+    /// Eq. 2, or the start of an epoch that has no plateau to return to.
+    fn begin(&mut self, now: u64) -> Epoch {
+        let cwnd = self.reno.cwnd;
+        let k = if cwnd < self.w_max {
+            libm::cbrt((self.w_max - cwnd) / C)
+        } else {
+            self.w_max = cwnd;
+            0.0
+        };
+        Epoch {
+            start: now,
+            k,
+            w_est: cwnd,
+        }
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn window(&self) -> f64 {
+        self.reno.window()
+    }
+
+    fn on_established(&mut self, initial_window: f64) {
+        self.reno.on_established(initial_window);
+    }
+
+    fn on_ack(&mut self, acked: u64, now: u64, srtt: u64) {
+        let cwnd = self.reno.cwnd;
+        if cwnd < self.reno.ssthresh {
+            // RFC 3465, section 2.2, with L = 2.
+            let counted = if self.byte_counting { acked.min(2) } else { 1 };
+            self.reno.cwnd += counted as f64;
+            return;
+        }
+        let mut epoch = match self.epoch {
+            Some(epoch) => epoch,
+            None => self.begin(now),
+        };
+        // Eq. 4 counts segments, not ACKs; so do Linux and ns-3 in the concave region.
+        let alpha = if epoch.w_est >= self.cwnd_prior {
+            1.0
+        } else {
+            ALPHA
+        };
+        epoch.w_est += alpha * acked as f64 / cwnd;
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let t = seconds(now - epoch.start);
+        if self.curve(epoch, t) < epoch.w_est {
+            self.reno.cwnd = cwnd.max(epoch.w_est);
+        } else {
+            // Sections 4.2, 4.4 and 4.5.
+            let target = self.curve(epoch, t + seconds(srtt)).clamp(cwnd, 1.5 * cwnd);
+            self.reno.cwnd += (target - cwnd) / cwnd * acked as f64;
+        }
+        self.epoch = Some(epoch);
+    }
+
+    /// Time in which nothing is sent does not count (section 5.8): the stage begins anew.
+    fn on_idle(&mut self, restart_window: f64) {
+        self.epoch = None;
+        self.reno.on_idle(restart_window);
+    }
+
+    fn on_fast_retransmit(&mut self, flight: f64) {
+        let cwnd = self.reno.cwnd;
+        self.cwnd_prior = cwnd;
+        // Fast convergence (section 4.7).
+        self.w_max = if cwnd < self.w_max {
+            cwnd * (1.0 + BETA) / 2.0
+        } else {
+            cwnd
+        };
+        self.epoch = None;
+        self.reno.on_fast_retransmit(flight);
+        self.reno.ssthresh = (flight * BETA).max(2.0);
+        self.reno.cwnd = self.reno.ssthresh;
+    }
+
+    fn on_duplicate_ack(&mut self) {
+        self.reno.on_duplicate_ack();
+    }
+
+    fn on_partial_ack(&mut self, acked: u64) {
+        self.reno.on_partial_ack(acked);
+    }
+
+    fn on_recovered(&mut self) {
+        self.reno.on_recovered();
+    }
+
+    /// Section 4.8: as Reno, but for the threshold; the next stage begins on a plateau.
+    fn on_timeout(&mut self, flight: f64) {
+        self.cwnd_prior = self.reno.cwnd;
+        self.reno.on_timeout(flight);
+        self.reno.ssthresh = (flight * BETA).max(2.0);
+        self.w_max = 0.0;
+        self.epoch = None;
+    }
+
+    fn threshold(&self) -> f64 {
+        self.reno.threshold()
+    }
+}
+
+impl WindowBased for Cubic {
+    fn adjust(&mut self, window: f64, threshold: f64) {
+        self.reno.adjust(window, threshold);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+    const RTT: u64 = SECOND / 10;
+
+    #[test]
+    fn an_ack_of_ten_segments_grows_the_window_as_ten_acks_do() {
+        // RFC 9438, eq. 4: segments acknowledged, not ACKs.
+        let after = |each: u64| {
+            let mut cubic = reduced();
+            for round in 0..20 {
+                for _ in 0..70 / each {
+                    cubic.on_ack(each, round * RTT, RTT);
+                }
+            }
+            cubic.window()
+        };
+        let (one, ten) = (after(1), after(10));
+        assert!(one > 80.0 && (ten / one - 1.0).abs() < 0.02, "{one} {ten}");
+    }
+
+    /// A window of 100 that was reduced, in congestion avoidance.
+    fn reduced() -> Cubic {
+        let mut cubic = Cubic::new(false);
+        cubic.on_established(100.0);
+        cubic.on_fast_retransmit(100.0);
+        cubic.on_recovered();
+        cubic
+    }
+
+    /// The windows at the end of each round-trip time.
+    fn rounds(cubic: &mut Cubic, count: u64) -> Vec<f64> {
+        let round = |n: u64| {
+            let acks = cubic.window() as u64;
+            for ack in 0..acks {
+                cubic.on_ack(1, n * RTT + ack * RTT / acks, RTT);
+            }
+            cubic.window()
+        };
+        (0..count).map(round).collect()
+    }
+
+    #[test]
+    fn a_reduction_leaves_seven_tenths() {
+        assert_eq!(reduced().window(), 70.0);
+    }
+
+    #[test]
+    fn the_window_follows_the_cubic_curve_to_its_plateau_and_beyond() {
+        // RFC 9438: W(t) = 0.4 (t - K)^3 + 100, K = cbrt(30 / 0.4) = 4.217 s. Reno's estimate at
+        // 0.53 segments a round, 5.3 a second, is below it for the first two and the late seconds.
+        let mut cubic = reduced();
+        let windows = rounds(&mut cubic, 100);
+        let curve = |t: f64| 0.4 * (t - 75.0f64.cbrt()).powi(3) + 100.0;
+        for round in [5u64, 10, 85, 99] {
+            let t = (round + 1) as f64 / 10.0;
+            let window = windows[round as usize];
+            assert!(
+                (window - curve(t)).abs() < 3.0,
+                "{t} s: {window} of {}",
+                curve(t)
+            );
+        }
+    }
+
+    #[test]
+    fn it_is_never_slower_than_reno_would_be() {
+        // W_est: 0.529 segments a round from 7, 1 a round from 10 on.
+        let mut cubic = Cubic::new(false);
+        cubic.on_established(10.0);
+        cubic.on_fast_retransmit(10.0);
+        cubic.on_recovered();
+        let windows = rounds(&mut cubic, 12);
+        let reno = 10.0 + (12.0 - 3.0 / ALPHA);
+        // A round has as many ACKs as whole segments: a tenth fewer than the window, at most.
+        assert!(
+            windows[11] <= reno && windows[11] - 7.0 >= 0.88 * (reno - 7.0),
+            "{windows:?}"
+        );
+    }
+
+    #[test]
+    fn a_flow_that_gives_way_twice_gives_more() {
+        let mut cubic = reduced();
+        cubic.on_fast_retransmit(70.0);
+        assert!((cubic.w_max - 70.0 * 0.85).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_window_grows_by_half_at_most_in_a_round() {
+        let mut cubic = reduced();
+        cubic.on_ack(1, 0, RTT);
+        // A minute of silence takes the curve far above.
+        let before = cubic.window();
+        for _ in 0..before as u64 {
+            cubic.on_ack(1, 60 * SECOND, RTT);
+        }
+        assert!(cubic.window() <= before * 1.66, "{}", cubic.window());
+    }
+}

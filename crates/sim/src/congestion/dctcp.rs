@@ -1,0 +1,146 @@
+//! DCTCP (RFC 8257): the window is reduced in proportion to the marks of a window.
+
+use crate::congestion::{CongestionControl, WindowBased};
+use crate::senders::AckSample;
+
+/// Weight of a window's marks in the average (RFC 8257, section 4.2).
+const G: f64 = 1.0 / 16.0;
+
+/// DCTCP's reduction over another's growth, and its reaction to loss.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dctcp<C> {
+    inner: C,
+    /// `DCTCP.Alpha`: the share of segments that is marked.
+    alpha: f64,
+    acked: u64,
+    marked: u64,
+    /// The observation window ends when more than this is acknowledged.
+    window_end: u64,
+}
+
+impl<C: WindowBased> Dctcp<C> {
+    /// A window that has not started. Alpha begins at 1, so that the first mark halves (section
+    /// 4.2).
+    pub(crate) const fn new(inner: C) -> Self {
+        Self {
+            inner,
+            alpha: 1.0,
+            acked: 0,
+            marked: 0,
+            window_end: 0,
+        }
+    }
+}
+
+impl<C: WindowBased> CongestionControl for Dctcp<C> {
+    fn window(&self) -> f64 {
+        self.inner.window()
+    }
+
+    fn threshold(&self) -> f64 {
+        self.inner.threshold()
+    }
+
+    fn on_established(&mut self, initial_window: f64) {
+        self.inner.on_established(initial_window);
+    }
+
+    fn on_sample(&mut self, sample: &AckSample) {
+        self.inner.on_sample(sample);
+    }
+
+    /// Section 3.3, steps 1 to 8.
+    fn on_echo(&mut self, acked: u64, marked: bool, una: u64, end: u64) {
+        self.acked += acked;
+        if marked {
+            self.marked += acked;
+        }
+        if una > self.window_end {
+            if self.acked > 0 {
+                let share = self.marked as f64 / self.acked as f64;
+                self.alpha = self.alpha * (1.0 - G) + G * share;
+            }
+            self.window_end = end;
+            (self.acked, self.marked) = (0, 0);
+        }
+    }
+
+    /// Section 3.3, step 9.
+    fn on_mark(&mut self, _flight: f64) {
+        let window = (self.inner.window() * (1.0 - self.alpha / 2.0)).max(2.0);
+        self.inner.adjust(window, window);
+    }
+
+    fn on_ack(&mut self, acked: u64, now: u64, srtt: u64) {
+        self.inner.on_ack(acked, now, srtt);
+    }
+
+    fn on_idle(&mut self, restart_window: f64) {
+        self.inner.on_idle(restart_window);
+    }
+
+    fn on_fast_retransmit(&mut self, flight: f64) {
+        self.inner.on_fast_retransmit(flight);
+    }
+
+    fn on_duplicate_ack(&mut self) {
+        self.inner.on_duplicate_ack();
+    }
+
+    fn on_partial_ack(&mut self, acked: u64) {
+        self.inner.on_partial_ack(acked);
+    }
+
+    fn on_recovered(&mut self) {
+        self.inner.on_recovered();
+    }
+
+    fn on_timeout(&mut self, flight: f64) {
+        self.inner.on_timeout(flight);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Reno;
+
+    fn open() -> Dctcp<Reno> {
+        let mut dctcp = Dctcp::new(Reno::new());
+        dctcp.on_established(100.0);
+        dctcp
+    }
+
+    #[test]
+    fn alpha_averages_the_marked_share_of_each_window_with_a_sixteenth() {
+        // RFC 8257, section 3.3: alpha = alpha * 15/16 + share / 16.
+        let mut dctcp = open();
+        let mut expected = 1.0;
+        for window in 0..20u64 {
+            for ack in 1..=10 {
+                let una = window * 10 + ack;
+                dctcp.on_echo(1, ack <= 3, una, una + 9);
+                if ack == 1 && window > 0 {
+                    // The window before, and this ACK of the next.
+                    expected = expected * 15.0 / 16.0 + 0.3 / 16.0;
+                    assert!((dctcp.alpha - expected).abs() < 0.02, "{window}");
+                }
+            }
+        }
+        assert!((dctcp.alpha - expected).abs() < 0.02);
+    }
+
+    #[test]
+    fn a_mark_takes_half_of_alpha_and_a_loss_takes_half() {
+        let mut dctcp = open();
+        dctcp.alpha = 0.2;
+        dctcp.on_mark(100.0);
+        assert_eq!((dctcp.window(), dctcp.threshold()), (90.0, 90.0));
+        dctcp.on_fast_retransmit(90.0);
+        dctcp.on_recovered();
+        assert_eq!(dctcp.window(), 45.0, "section 3.5");
+        let mut first = open();
+        first.on_mark(100.0);
+        assert_eq!(first.window(), 50.0, "alpha begins at 1");
+    }
+}

@@ -1,0 +1,188 @@
+//! Reno (RFC 5681), and the count of bytes in place of ACKs (RFC 3465).
+
+use crate::congestion::{CongestionControl, Connection, Prototype, WindowBased};
+
+/// Slow start, congestion avoidance and the window of fast recovery (RFC 5681, section 3; RFC 6582,
+/// section 3.2). Basic IEEE 754 operations only, so the same on every platform.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reno {
+    /// The congestion window, without inflation.
+    pub(super) cwnd: f64,
+    pub(super) ssthresh: f64,
+    /// What fast recovery adds to the window: segments known to have left the network.
+    inflation: f64,
+}
+
+impl Reno {
+    /// The window of a connection that has sent nothing: one SYN may go.
+    pub(crate) const fn new() -> Self {
+        Self {
+            cwnd: 1.0,
+            ssthresh: f64::MAX,
+            inflation: 0.0,
+        }
+    }
+
+    /// RFC 5681, eq. 4, in whole segments.
+    fn halve_ssthresh(&mut self, flight: f64) {
+        self.ssthresh = ((flight / 2.0) as u64).max(2) as f64;
+    }
+}
+
+impl CongestionControl for Reno {
+    #[inline]
+    fn window(&self) -> f64 {
+        self.cwnd + self.inflation
+    }
+
+    fn on_established(&mut self, initial_window: f64) {
+        self.cwnd = initial_window;
+    }
+
+    fn on_idle(&mut self, restart_window: f64) {
+        self.cwnd = self.cwnd.min(restart_window);
+    }
+
+    #[inline]
+    fn on_ack(&mut self, _acked: u64, _now: u64, _srtt: u64) {
+        if self.cwnd < self.ssthresh {
+            self.cwnd += 1.0;
+        } else {
+            self.cwnd += 1.0 / self.cwnd;
+        }
+    }
+
+    fn on_fast_retransmit(&mut self, flight: f64) {
+        self.halve_ssthresh(flight);
+        self.cwnd = (flight / 2.0).max(1.0);
+        self.inflation = 3.0;
+    }
+
+    fn on_duplicate_ack(&mut self) {
+        self.inflation += 1.0;
+    }
+
+    /// Deflates the window by what was acknowledged, less the segment that is retransmitted. What
+    /// exceeds the inflation comes off the window itself, so that the end of recovery releases no
+    /// burst (RFC 6582, section 3.2, step 3, and ns-2's reading of it).
+    fn on_partial_ack(&mut self, acked: u64) {
+        let acked = acked as f64;
+        if self.inflation > acked {
+            self.inflation -= acked - 1.0;
+        } else {
+            self.cwnd = (self.cwnd - (acked - self.inflation)).max(1.0);
+            self.inflation = 1.0;
+        }
+    }
+
+    fn on_recovered(&mut self) {
+        self.inflation = 0.0;
+    }
+
+    fn on_timeout(&mut self, flight: f64) {
+        self.halve_ssthresh(flight);
+        self.cwnd = 1.0;
+        self.inflation = 0.0;
+    }
+
+    fn threshold(&self) -> f64 {
+        self.ssthresh
+    }
+}
+
+impl Prototype for Reno {
+    fn of_connection(&self, _connection: &Connection) -> Self {
+        *self
+    }
+}
+
+impl WindowBased for Reno {
+    fn adjust(&mut self, window: f64, threshold: f64) {
+        self.cwnd = window;
+        self.ssthresh = threshold;
+    }
+}
+
+/// Appropriate byte counting (RFC 3465) over Reno's rules, with L = 2.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByteCounting {
+    reno: Reno,
+    /// Segments acknowledged since the window last grew in congestion avoidance.
+    counted: f64,
+    /// Slow start after a timeout counts one segment per ACK (section 2.3).
+    after_timeout: bool,
+}
+
+impl ByteCounting {
+    /// The window of a connection that has sent nothing.
+    pub(crate) const fn new() -> Self {
+        Self {
+            reno: Reno::new(),
+            counted: 0.0,
+            after_timeout: false,
+        }
+    }
+}
+
+impl CongestionControl for ByteCounting {
+    fn window(&self) -> f64 {
+        self.reno.window()
+    }
+
+    fn on_established(&mut self, initial_window: f64) {
+        self.reno.on_established(initial_window);
+    }
+
+    fn on_idle(&mut self, restart_window: f64) {
+        self.reno.on_idle(restart_window);
+    }
+
+    fn on_ack(&mut self, acked: u64, _now: u64, _srtt: u64) {
+        let reno = &mut self.reno;
+        if reno.cwnd < reno.ssthresh {
+            let limit = if self.after_timeout { 1 } else { 2 };
+            reno.cwnd += acked.min(limit) as f64;
+        } else {
+            self.after_timeout = false;
+            self.counted += acked as f64;
+            if self.counted >= reno.cwnd {
+                self.counted -= reno.cwnd;
+                reno.cwnd += 1.0;
+            }
+        }
+    }
+
+    fn on_fast_retransmit(&mut self, flight: f64) {
+        self.counted = 0.0;
+        self.reno.on_fast_retransmit(flight);
+    }
+
+    fn on_duplicate_ack(&mut self) {
+        self.reno.on_duplicate_ack();
+    }
+
+    fn on_partial_ack(&mut self, acked: u64) {
+        self.reno.on_partial_ack(acked);
+    }
+
+    fn on_recovered(&mut self) {
+        self.reno.on_recovered();
+    }
+
+    fn on_timeout(&mut self, flight: f64) {
+        self.counted = 0.0;
+        self.after_timeout = true;
+        self.reno.on_timeout(flight);
+    }
+
+    fn threshold(&self) -> f64 {
+        self.reno.threshold()
+    }
+}
+
+impl WindowBased for ByteCounting {
+    fn adjust(&mut self, window: f64, threshold: f64) {
+        self.counted = 0.0;
+        self.reno.adjust(window, threshold);
+    }
+}

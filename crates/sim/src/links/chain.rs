@@ -1,0 +1,148 @@
+//! Further links in each direction, a chain of asymmetric links (VAQ, Fig. 14), and the path behind
+//! the last of them. A packet pays for them only where a scenario has them.
+
+use crate::links::Link;
+use crate::links::Wire;
+use crate::packets::Options;
+use crate::packets::SimPacket;
+use crate::running::NEVER;
+use asymq_core::Instant;
+use asymq_core::hold::BuildError;
+use asymq_scenario::Impairment;
+use std::collections::VecDeque;
+
+/// What is behind the first link in each direction.
+pub(crate) struct Chain<O> {
+    /// Links in the order in which packets pass them.
+    stages: [Vec<Stage<O>>; 2],
+    /// The paths behind the last links.
+    pub(crate) wires: [Wire<O>; 2],
+}
+
+/// What happens behind the first link.
+pub(crate) enum Step<O> {
+    /// A transmission starts at the further link of this position: when its packet is out at the
+    /// other end, and the packet.
+    Leaves(usize, u64, SimPacket<O>),
+    /// A packet is at the end of the path behind the last link.
+    Arrives(SimPacket<O>),
+}
+
+/// A link and the packets on their way to it from the link before.
+struct Stage<O> {
+    inbox: VecDeque<(u64, SimPacket<O>)>,
+    link: Link<O>,
+}
+
+impl<O: Options> Stage<O> {
+    fn next(&self) -> u64 {
+        let arrival = self.inbox.front().map_or(NEVER, |&(at, _)| at);
+        arrival.min(self.link.next())
+    }
+}
+
+impl<O: Options> Chain<O> {
+    /// `further` links in each direction, each built by `link`, and the paths behind them; `None` if
+    /// there is neither, and no link's rate `varies`.
+    pub(crate) fn new(
+        further: usize,
+        varies: bool,
+        impairments: [Option<Impairment>; 2],
+        link: impl Fn(usize) -> Result<Link<O>, BuildError>,
+    ) -> Result<Option<Box<Self>>, BuildError> {
+        let plain = impairments.iter().all(Option::is_none) && !varies;
+        if further == 0 && plain {
+            return Ok(None);
+        }
+        let stages = |toward| -> Result<Vec<_>, BuildError> {
+            let stage = || {
+                Ok(Stage {
+                    inbox: VecDeque::new(),
+                    link: link(toward)?,
+                })
+            };
+            std::iter::repeat_with(stage).take(further).collect()
+        };
+        let stages = [stages(0)?, stages(1)?];
+        let wires = impairments.map(Wire::new);
+        Ok(Some(Box::new(Self { stages, wires })))
+    }
+
+    /// When something happens next behind the first link, in ns; `NEVER` or later if nothing.
+    pub(crate) fn next(&self, toward: usize) -> u64 {
+        self.next_at_links(toward).min(self.wires[toward].next())
+    }
+
+    fn next_at_links(&self, toward: usize) -> u64 {
+        let stages = self.stages[toward].iter();
+        stages.map(Stage::next).min().unwrap_or(NEVER)
+    }
+
+    /// Sends a packet to the further link at `position`, where it arrives at `at`, later than all
+    /// packets before it.
+    pub(crate) fn push(&mut self, toward: usize, position: usize, at: u64, packet: &SimPacket<O>) {
+        let mut packet = *packet;
+        packet.header.arrival = Instant::from_nanos(at);
+        self.stages[toward][position].inbox.push_back((at, packet));
+    }
+
+    /// The further link at `position`.
+    pub(crate) fn link(&mut self, toward: usize, position: usize) -> &mut Link<O> {
+        &mut self.stages[toward][position].link
+    }
+
+    /// Executes the event at `now`, which is [`next`](Self::next): what of the paths behind the last
+    /// links comes first, then later links first.
+    pub(crate) fn step(&mut self, toward: usize, now: u64) -> Option<Step<O>> {
+        if self.wires[toward].next() == now {
+            return self.wires[toward].pop().map(Step::Arrives);
+        }
+        let (position, at, packet) = self.step_at_links(toward, now)?;
+        Some(Step::Leaves(position, at, packet))
+    }
+
+    fn step_at_links(&mut self, toward: usize, now: u64) -> Option<(usize, u64, SimPacket<O>)> {
+        let stages = &mut self.stages[toward];
+        let position = stages.iter().position(|stage| stage.next() == now)?;
+        let stage = &mut stages[position];
+        // As at the first link: departures before arrivals.
+        if stage.link.next() == now {
+            let mut out = None;
+            stage
+                .link
+                .dequeue_varying(now, |at, packet| out = Some((position, at, *packet)));
+            return out;
+        }
+        if let Some((at, packet)) = stage.inbox.pop_front() {
+            stage.link.enqueue(at, packet);
+        }
+        None
+    }
+
+    /// Data packets of a conversation that were dropped at the further links.
+    pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
+        let stages = self.stages.iter().flatten();
+        let at_links: u64 = stages.map(|stage| stage.link.lost_data(conversation)).sum();
+        let wires = self.wires.iter();
+        at_links + wires.map(|wire| wire.lost_data(conversation)).sum::<u64>()
+    }
+
+    /// Packets that wait at the further links or are under way, and those that their disciplines took
+    /// out.
+    #[cfg(test)]
+    pub(crate) fn held_and_left(&self, toward: usize, now: u64) -> (u64, u64) {
+        let stages = self.stages[toward].iter();
+        stages.fold(
+            (self.wires[toward].under_way(), 0),
+            |(held, left), stage| {
+                let (at_link, gone) = stage.link.held_and_left(now);
+                (held + at_link + stage.inbox.len() as u64, left + gone)
+            },
+        )
+    }
+
+    /// Number of further links in each direction.
+    pub(crate) fn len(&self) -> usize {
+        self.stages[0].len()
+    }
+}

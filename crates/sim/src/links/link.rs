@@ -1,0 +1,417 @@
+//! The bottleneck link in one direction: an egress and a delay.
+
+use crate::links::DataLosses;
+use crate::links::Schedule;
+use crate::packets::Options;
+use crate::packets::SimPacket;
+use crate::running::NEVER;
+use asymq_core::catalog::BoxedQdisc;
+use asymq_core::hold::{Egress, Meters, TxTime};
+use asymq_core::measure::Histogram;
+use asymq_core::packet::{Header, Packet, TrafficClass};
+use asymq_core::{Instant, Rate};
+use std::collections::VecDeque;
+
+/// An egress and the propagation behind it. The caller calls [`dequeue`](Link::dequeue) at
+/// [`next`](Link::next) and [`enqueue`](Link::enqueue) at arrivals, in order of time.
+pub(crate) struct Link<O> {
+    egress: Egress<SimPacket<O>>,
+    rate: Rate,
+    /// Packets on the reverse path with their times, not yet shown to the qdisc.
+    reverse_path: VecDeque<(u64, Header)>,
+    propagation: u64,
+    lookahead: u64,
+    /// When the qdisc is asked next; `NEVER` if its backlog is zero.
+    next: u64,
+    /// The traffic class of the latest transmission.
+    sending: TrafficClass,
+    /// By traffic class.
+    sojourns: [Histogram; TrafficClass::COUNT],
+    losses: DataLosses,
+    /// Absent if the rate is constant.
+    schedule: Option<Box<Varying>>,
+    /// The latest call: time never goes back.
+    #[cfg(debug_assertions)]
+    clock: u64,
+}
+
+/// An IPv4 header alone.
+const MIN_IP_LEN: u32 = 20;
+
+/// A rate that changes, and when the link may go on by what it said.
+struct Varying {
+    schedule: Schedule,
+    /// When the next packet may start, if one has come by then.
+    resumes: Option<u64>,
+}
+
+impl<O: Options> Link<O> {
+    /// An idle link of `rate`, with `propagation` in ns.
+    pub(crate) fn new(qdisc: BoxedQdisc<SimPacket<O>>, rate: Rate, propagation: u64) -> Self {
+        Self {
+            egress: Egress::new(qdisc, rate),
+            rate,
+            reverse_path: VecDeque::new(),
+            propagation,
+            lookahead: TxTime::new(rate).of(MIN_IP_LEN).as_nanos() + propagation,
+            next: NEVER,
+            sending: TrafficClass::Other,
+            sojourns: Default::default(),
+            losses: DataLosses::default(),
+            schedule: None,
+            #[cfg(debug_assertions)]
+            clock: 0,
+        }
+    }
+
+    /// The same link with a rate that changes. It is asked by
+    /// [`dequeue_varying`](Self::dequeue_varying) then.
+    pub(crate) fn with_schedule(mut self, schedule: Schedule) -> Self {
+        let least = schedule.least_tx(MIN_IP_LEN).as_nanos();
+        self.lookahead = (least + self.propagation).max(1);
+        self.schedule = Some(Box::new(Varying {
+            schedule,
+            resumes: None,
+        }));
+        self
+    }
+
+    /// Its rate, where that is constant.
+    pub(crate) fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// Bytes that the link can carry until `now`; `None` if its rate is constant.
+    pub(crate) fn capacity(&self, now: u64) -> Option<f64> {
+        let varying = self.schedule.as_ref()?;
+        Some(varying.schedule.capacity(now))
+    }
+
+    /// [`dequeue`](Self::dequeue) for a link whose rate may change.
+    pub(crate) fn dequeue_varying(&mut self, now: u64, deliver: impl FnOnce(u64, &SimPacket<O>)) {
+        let Some(varying) = &mut self.schedule else {
+            return self.dequeue(now, deliver);
+        };
+        // Later than said, the link has been idle in between.
+        let said = varying.resumes.filter(|at| *at >= now);
+        let start = said.unwrap_or_else(|| varying.schedule.wake(now));
+        varying.resumes = Some(start);
+        if start > now {
+            self.next = start;
+            return;
+        }
+        self.show_reverse_path(now);
+        let now_instant = Instant::from_nanos(now);
+        let packet = self.egress.dequeue(now_instant, &mut self.losses);
+        if let (Some(packet), Some(varying)) = (&packet, &mut self.schedule) {
+            let header = packet.header();
+            self.sending = header.traffic_class();
+            self.sojourns[self.sending as usize]
+                .record(now_instant.saturating_since(header.arrival));
+            let start = match header.arrival < now_instant {
+                true => now,
+                // Too late for what is offered just now.
+                false => varying.schedule.wake(now),
+            };
+            let out = varying.schedule.send(start, header.len);
+            self.egress.busy_until(Instant::from_nanos(out));
+            varying.resumes = Some(varying.schedule.resume(out));
+            deliver(out + self.propagation, packet);
+        }
+        // Asked again at the same time only after it gave a packet.
+        let again = if packet.is_some() { now } else { now + 1 };
+        self.next = self.asked_next().max(again);
+    }
+
+    /// Data packets of a conversation that the qdisc dropped.
+    pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
+        self.losses.of(conversation)
+    }
+
+    /// Packets that wait, and packets that the qdisc took out.
+    #[cfg(test)]
+    pub(crate) fn held_and_left(&self, now: u64) -> (u64, u64) {
+        use asymq_core::Fate;
+        let meters = self.meters(now);
+        let gone = |fate| meters.fate(fate).total().packets;
+        let held = meters.backlog().total().packets.into();
+        (held, gone(Fate::Dropped) + gone(Fate::Filtered))
+    }
+
+    /// Whether the qdisc observes the reverse path.
+    #[inline]
+    pub(crate) fn observes(&self) -> bool {
+        self.egress.observes_reverse()
+    }
+
+    /// Shows the qdisc a packet that passes on the reverse path at `at`, later than any before it.
+    #[inline]
+    pub(crate) fn observe(&mut self, at: u64, header: Header) {
+        self.reverse_path.push_back((at, header));
+    }
+
+    /// A packet has no effect elsewhere sooner than this after its transmission starts, in ns; at
+    /// least 1.
+    #[inline]
+    pub(crate) fn lookahead(&self) -> u64 {
+        self.lookahead
+    }
+
+    /// Reduces the lookahead to its minimum.
+    pub(crate) fn minimize_lookahead(&mut self) {
+        self.lookahead = 1;
+    }
+
+    /// When the qdisc is to be asked next, in ns; [`NEVER`] if its backlog is zero.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Takes a packet that arrives at `now`.
+    // Inlined always, or the packet is copied once more.
+    #[inline(always)]
+    pub(crate) fn enqueue(&mut self, now: u64, packet: SimPacket<O>) {
+        self.show_reverse_path(now);
+        let at = Instant::from_nanos(now);
+        self.egress.enqueue(at, packet, &mut self.losses);
+        // Cheaper than `asked_next`; to ask once though the packet was dropped does no harm.
+        self.next = self.next.min(now.max(self.egress.free_at().as_nanos()));
+    }
+
+    /// Asks the qdisc at `now`, which is [`next`](Link::next). If the transmission of a packet
+    /// starts, `deliver` takes when the packet is out at the other end, and the packet.
+    #[inline]
+    pub(crate) fn dequeue(&mut self, now: u64, deliver: impl FnOnce(u64, &SimPacket<O>)) {
+        self.show_reverse_path(now);
+        let now_instant = Instant::from_nanos(now);
+        let (sojourns, sending, propagation) =
+            (&mut self.sojourns, &mut self.sending, self.propagation);
+        self.egress
+            .dequeue_ref(now_instant, &mut self.losses, |left, packet| {
+                let header = packet.header();
+                *sending = header.traffic_class();
+                let sojourn = now_instant.saturating_since(header.arrival);
+                sojourns[*sending as usize].record(sojourn);
+                deliver(left.as_nanos() + propagation, packet);
+            });
+        // No qdisc is asked twice at one time, whatever it answers.
+        self.next = self.asked_next().max(now + 1);
+    }
+
+    #[inline]
+    fn asked_next(&self) -> u64 {
+        let next = self.egress.next();
+        next.map_or(NEVER, |at| at.as_nanos().min(NEVER))
+    }
+
+    #[inline]
+    fn show_reverse_path(&mut self, now: u64) {
+        #[cfg(debug_assertions)]
+        {
+            assert!(now >= self.clock, "{now} ns after {} ns", self.clock);
+            self.clock = now;
+        }
+        if self.reverse_path.front().is_some_and(|(at, _)| *at <= now) {
+            self.show_packets(now);
+        }
+    }
+
+    // Not inlined, or all packets pay for the registers that it needs.
+    #[inline(never)]
+    fn show_packets(&mut self, now: u64) {
+        while let Some(&(at, header)) = self.reverse_path.front()
+            && at <= now
+        {
+            self.egress.observe(Instant::from_nanos(at), &header);
+            self.reverse_path.pop_front();
+        }
+    }
+
+    /// What came and what became of it up to `now`, to which the link has run.
+    pub(crate) fn meters(&self, now: u64) -> Meters {
+        let mut meters = *self.egress.meters();
+        // A transmission is counted in full when it starts.
+        let left = self.egress.free_at();
+        let left = left.saturating_since(Instant::from_nanos(now));
+        let busy = meters.busy.of_mut(self.sending);
+        *busy = busy.saturating_sub(left);
+        meters
+    }
+
+    /// Whether a packet is being transmitted at `now`.
+    pub(crate) fn transmits(&self, now: u64) -> bool {
+        self.egress.free_at() > Instant::from_nanos(now)
+    }
+
+    /// Sojourn times by traffic class since the last [`clear_sojourns`](Link::clear_sojourns).
+    pub(crate) fn sojourns(&self) -> &[Histogram; TrafficClass::COUNT] {
+        &self.sojourns
+    }
+
+    /// Clears the sojourn times.
+    pub(crate) fn clear_sojourns(&mut self) {
+        self.sojourns.iter_mut().for_each(Histogram::clear);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::{Kind, Layout, Segment};
+    use asymq_core::hold::DropTail;
+    use asymq_core::qdisc::{Backlog, Dequeue, Fate, Qdisc, Sink};
+    use asymq_core::{Duration, Limit};
+    use asymq_scenario::Toward;
+
+    const MS: u64 = 1_000_000;
+
+    fn data(number: u64, now: u64) -> SimPacket {
+        let segment = Segment::new(Kind::Data, number);
+        Layout::new(0, 1460, 40, 0).packet(segment, Toward::Up, Instant::from_nanos(now))
+    }
+
+    fn link(qdisc: BoxedQdisc<SimPacket>) -> Link<()> {
+        Link::new(qdisc, "1mbit".parse().unwrap(), 5 * MS)
+    }
+
+    /// Empties the queue; segments and when they are delivered.
+    fn run(link: &mut Link<()>) -> Vec<(u64, u64)> {
+        let mut delivered = Vec::new();
+        while link.next() < NEVER {
+            link.dequeue(link.next(), |at, packet| {
+                delivered.push((packet.segment.number(), at));
+            });
+        }
+        delivered
+    }
+
+    #[test]
+    fn packets_leave_back_to_back_and_arrive_after_transmission_and_propagation() {
+        let limit = Limit::Packets(2);
+        let mut link = link(Box::new(DropTail::new(limit).unwrap()));
+        for number in 0..4 {
+            link.enqueue(MS, data(number, MS));
+            if number == 0 {
+                // An idle link takes the first at once: it is not part of the backlog.
+                assert_eq!(link.next(), MS);
+                link.dequeue(MS, |at, _| assert_eq!(at, 18 * MS));
+            }
+        }
+        let meters = link.meters(MS);
+        assert_eq!(meters.backlog().total().packets, 2);
+        assert_eq!(meters.fate(Fate::Dropped).total().packets, 1);
+        // 1500 bytes take 12 ms at 1 Mbit/s.
+        assert_eq!(run(&mut link), [(1, 30 * MS), (2, 42 * MS)]);
+        let busy = |link: &Link<()>, at| link.meters(at).busy.of(TrafficClass::Data);
+        assert_eq!(busy(&link, 37 * MS), Duration::from_millis(36));
+        assert_eq!(busy(&link, 20 * MS), Duration::from_millis(19));
+    }
+
+    /// Lets nothing go before a given time.
+    struct Paced(Vec<SimPacket>, u64);
+
+    impl Qdisc<SimPacket> for Paced {
+        fn enqueue(&mut self, _: Instant, packet: SimPacket, _: &mut dyn Sink<SimPacket>) {
+            self.0.push(packet);
+        }
+        fn dequeue(&mut self, now: Instant, _: &mut dyn Sink<SimPacket>) -> Dequeue<SimPacket> {
+            if self.0.is_empty() {
+                Dequeue::Empty
+            } else if now.as_nanos() < self.1 {
+                Dequeue::NotBefore(Instant::from_nanos(self.1))
+            } else {
+                Dequeue::Packet(self.0.remove(0))
+            }
+        }
+        fn drain(&mut self) -> Option<SimPacket> {
+            self.0.pop()
+        }
+        fn backlog(&self) -> Backlog {
+            Backlog::default()
+        }
+    }
+
+    #[test]
+    fn a_qdisc_that_answers_not_before_is_asked_again_then() {
+        let mut link = link(Box::new(Paced(Vec::new(), 100 * MS)));
+        link.enqueue(0, data(0, 0));
+        link.enqueue(0, data(1, 0));
+        assert_eq!(run(&mut link), [(0, 117 * MS), (1, 129 * MS)]);
+    }
+
+    /// Departures by Mahimahi's rules, opportunity by opportunity: (packet, when, in ms).
+    fn by_mahimahis_rules(
+        opportunities: impl Iterator<Item = u64>,
+        arrivals: &[(u64, u32)],
+    ) -> Vec<(u64, u64)> {
+        let mut waiting: VecDeque<(u64, u64, u32)> = (0..)
+            .zip(arrivals)
+            .map(|(number, &(at, bytes))| (number, at, bytes))
+            .collect();
+        let mut departures = Vec::new();
+        for now in opportunities {
+            let mut left = 1500;
+            while let Some((number, arrival, bytes)) = waiting.front_mut()
+                && *arrival < now * MS
+                && left > 0
+            {
+                let carried = left.min(*bytes);
+                (*bytes, left) = (*bytes - carried, left - carried);
+                if *bytes == 0 {
+                    departures.push((*number, now));
+                    waiting.pop_front();
+                }
+            }
+        }
+        departures
+    }
+
+    #[test]
+    fn a_traced_link_delivers_what_mahimahis_rules_say() {
+        let mut random = asymq_core::decide::random::SplitMix64::new(1);
+        let mut below = |limit: u64| random.next() % limit;
+        for _ in 0..50 {
+            let (mut stamp, mut stamps) = (0, Vec::new());
+            for _ in 0..1 + below(20) {
+                stamp += [0, 0, 1, 2, 9][below(5) as usize];
+                stamps.push(stamp);
+            }
+            let period = stamp + 1 + below(10);
+            stamps.push(period);
+            let lines: Vec<String> = stamps.iter().map(u64::to_string).collect();
+            let trace = asymq_scenario::RateTrace::parse_mahimahi(&lines.join("\n")).unwrap();
+            let (mut at, mut arrivals) = (0, Vec::new());
+            for _ in 0..100 {
+                at += [0, MS / 3, MS, 7 * MS, 40 * MS][below(5) as usize];
+                arrivals.push((at, 20 + below(1481) as u32));
+            }
+
+            let qdisc = DropTail::new(Limit::Packets(1000)).unwrap();
+            let mut link = Link::<()>::new(Box::new(qdisc), "1mbit".parse().unwrap(), 0)
+                .with_schedule(Schedule::traced(trace));
+            let mut seen = Vec::new();
+            let mut coming = (0..).zip(&arrivals).peekable();
+            loop {
+                let arrival = coming.peek().map_or(NEVER, |(_, (at, _))| *at);
+                let departure = link.next();
+                if departure == NEVER && arrival == NEVER {
+                    break;
+                }
+                if departure <= arrival {
+                    link.dequeue_varying(departure, |at, packet| {
+                        seen.push((packet.segment.number(), at / MS));
+                    });
+                } else if let Some((number, (at, bytes))) = coming.next() {
+                    let layout = Layout::new(0, 1460, 40, *bytes);
+                    let segment = Segment::new(Kind::Datagram, number);
+                    let packet = layout.packet(segment, Toward::Up, Instant::from_nanos(*at));
+                    link.enqueue(*at, packet);
+                }
+            }
+            let passes =
+                (0..20_000).flat_map(|pass| stamps.iter().map(move |stamp| pass * period + stamp));
+            assert_eq!(seen, by_mahimahis_rules(passes, &arrivals), "{stamps:?}");
+        }
+    }
+}

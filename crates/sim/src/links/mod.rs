@@ -1,0 +1,20 @@
+//! Links: the bottleneck with its discipline, further links behind it, paths that lose, delay and reorder,
+//! and access links.
+
+mod access;
+mod chain;
+mod link;
+mod losses;
+mod regeneration;
+mod schedule;
+mod topology;
+mod wire;
+
+pub(crate) use access::{Hop, Pipe};
+pub(crate) use chain::{Chain, Step};
+pub(crate) use link::Link;
+pub(crate) use losses::DataLosses;
+pub(crate) use regeneration::Regeneration;
+pub(crate) use schedule::Schedule;
+pub(crate) use topology::{Dumbbell, access_rate};
+pub(crate) use wire::{Passage, Wire};

@@ -1,0 +1,57 @@
+//! ACK regeneration (AR, sec. 3) at the ISP side of the uplink.
+
+use crate::packets::Options;
+use crate::packets::SimPacket;
+use asymq_core::hold::{BuildError, Regenerator, RegeneratorParams};
+use asymq_core::{Discard, Instant};
+use asymq_scenario::Scenario;
+
+/// A regenerator that all packets out of the uplink pass through.
+///
+/// It keeps the packets of a flow in order, and their departures depend on earlier packets only. So
+/// all that a packet causes is known on arrival, and nothing needs an event.
+pub(crate) struct Regeneration<O> {
+    regenerator: Regenerator<SimPacket<O>>,
+}
+
+impl<O: Options> Regeneration<O> {
+    /// The scenario's regenerator; `None` if it configures none.
+    pub(crate) fn new(scenario: &Scenario) -> Result<Option<Box<Self>>, BuildError> {
+        if scenario.regenerate == 0 {
+            return Ok(None);
+        }
+        let regenerator = Regenerator::new(RegeneratorParams {
+            factor: scenario.regenerate,
+            segment: scenario.payload(),
+            paced: scenario.regenerate_paced,
+            max_gap: scenario.down.tx_time(scenario.mss + scenario.header)
+                / u64::from(scenario.regenerate),
+            smoothed: scenario.regenerate_smoothed,
+        })?;
+        Ok(Some(Box::new(Self { regenerator })))
+    }
+
+    /// Sees a packet that leaves the downlink at `at`.
+    pub(crate) fn observe(&mut self, at: u64, reverse: &SimPacket<O>) {
+        self.regenerator
+            .observe(Instant::from_nanos(at), &reverse.header);
+    }
+
+    /// Takes a packet that arrives at `at`, and passes it and the ACKs regenerated before it to
+    /// `leave`, each with its departure time.
+    pub(crate) fn pass(
+        &mut self,
+        at: u64,
+        packet: &SimPacket<O>,
+        mut leave: impl FnMut(u64, &SimPacket<O>),
+    ) {
+        // It holds one packet at a time here, and so drops none.
+        let now = Instant::from_nanos(at);
+        self.regenerator.push(now, *packet, &mut Discard);
+        while let Some(due) = self.regenerator.next_at() {
+            if let Some(packet) = self.regenerator.pop(due) {
+                leave(due.as_nanos(), &packet);
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Behind the last link of a direction: packets that are lost, late, or overtake.
+
+use crate::links::DataLosses;
+use crate::packets::Options;
+use crate::packets::SimPacket;
+use crate::running::NEVER;
+use asymq_scenario::Impairment;
+use std::collections::BTreeMap;
+
+/// The path behind the last link, in one direction.
+///
+/// Where no packet overtakes, when a packet arrives is known when it enters, and nothing waits here.
+pub(crate) struct Wire<O> {
+    impairment: Option<Impairment>,
+    /// Where packets may overtake: by their time of arrival, then in the order in which they came.
+    under_way: BTreeMap<(u64, u64), SimPacket<O>>,
+    entered: u64,
+    lost: u64,
+    lost_data: DataLosses,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passage {
+    Lost,
+    /// It is out at this time, later than all before it.
+    Out(u64),
+    /// [`Wire::pop`] will say when it is out.
+    UnderWay,
+}
+
+impl<O: Options> Wire<O> {
+    /// A path that does to packets what `impairment` says.
+    pub(crate) fn new(impairment: Option<Impairment>) -> Self {
+        Self {
+            impairment,
+            under_way: BTreeMap::new(),
+            entered: 0,
+            lost: 0,
+            lost_data: DataLosses::default(),
+        }
+    }
+
+    /// Whether packets may overtake others.
+    pub(crate) fn reorders(&self) -> bool {
+        self.impairment.as_ref().is_some_and(Impairment::reorders)
+    }
+
+    /// Takes a packet that is out of the last link at `at`, later than all before it.
+    pub(crate) fn pass(&mut self, at: u64, packet: &SimPacket<O>) -> Passage {
+        let Some(impairment) = &mut self.impairment else {
+            return Passage::Out(at);
+        };
+        let Some(out) = impairment.pass(at) else {
+            self.lost += 1;
+            self.lost_data.add(packet);
+            return Passage::Lost;
+        };
+        if !impairment.reorders() {
+            return Passage::Out(out);
+        }
+        self.under_way.insert((out, self.entered), *packet);
+        self.entered += 1;
+        Passage::UnderWay
+    }
+
+    /// When the next packet is out; [`NEVER`] if none is under way.
+    pub(crate) fn next(&self) -> u64 {
+        let first = self.under_way.first_key_value();
+        first.map_or(NEVER, |((at, _), _)| *at)
+    }
+
+    /// The packet of [`next`](Self::next).
+    pub(crate) fn pop(&mut self) -> Option<SimPacket<O>> {
+        self.under_way.pop_first().map(|(_, packet)| packet)
+    }
+
+    /// Packets lost.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Data packets of a conversation that were lost.
+    pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
+        self.lost_data.of(conversation)
+    }
+
+    /// Packets under way.
+    #[cfg(test)]
+    pub(crate) fn under_way(&self) -> u64 {
+        self.under_way.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::{Kind, Layout, Segment};
+    use asymq_core::Instant;
+    use asymq_scenario::Toward;
+
+    fn packet(number: u64) -> SimPacket {
+        let segment = Segment::new(Kind::Data, number);
+        Layout::new(3, 1460, 40, 0).packet(segment, Toward::Down, Instant::ZERO)
+    }
+
+    fn wire(netem: &str) -> Wire<()> {
+        Wire::new(Some(Impairment::new(netem.parse().unwrap(), 1)))
+    }
+
+    #[test]
+    fn packets_that_are_not_delayed_overtake_and_the_others_keep_their_order() {
+        let mut wire = wire("delay 10ms reorder 50%");
+        for number in 0..100 {
+            assert_eq!(
+                wire.pass(number * 1_000_000, &packet(number)),
+                Passage::UnderWay
+            );
+        }
+        let mut out = Vec::new();
+        while wire.next() < NEVER {
+            let at = wire.next();
+            let number = wire.pop().unwrap().segment.number();
+            out.push((number, at - number * 1_000_000));
+        }
+        assert_eq!(out.len(), 100);
+        let late = out.iter().filter(|(_, delay)| *delay > 0);
+        let late: Vec<u64> = late.map(|(number, _)| *number).collect();
+        assert!((30..70).contains(&late.len()) && late.is_sorted());
+        assert!(!out.is_sorted(), "some overtake");
+    }
+
+    #[test]
+    fn lost_packets_are_counted_with_their_conversation() {
+        let mut wire = wire("loss 50%");
+        let lost = (0..100).filter(|at| wire.pass(*at, &packet(0)) == Passage::Lost);
+        let lost = lost.count() as u64;
+        assert!((30..70).contains(&lost));
+        assert_eq!(
+            (wire.lost(), wire.lost_data(3), wire.lost_data(2)),
+            (lost, lost, 0)
+        );
+        assert_eq!(wire.next(), NEVER);
+    }
+}

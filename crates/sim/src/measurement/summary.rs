@@ -1,0 +1,326 @@
+//! A run's summary and time series, from the counters of its world.
+
+use crate::packets::Kind;
+use crate::running::World;
+use crate::traffic::Delivered;
+use crate::traffic::{Agent, TcpFlow};
+use crate::variant::Variant;
+use asymq_core::hold::{Meters, PerClass};
+use asymq_core::measure::Histogram;
+use asymq_core::packet::TrafficClass;
+use asymq_core::qdisc::Counter;
+use asymq_core::{Duration, Fate, Reason};
+use asymq_scenario::{Direction, Extent, FlowResult, Series, SojournByClass, Summary, Toward};
+
+/// Interval of the time series (AQ, sec. 4).
+pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
+
+/// Counters at one instant.
+pub(crate) struct Snapshot {
+    at: u64,
+    meters: [Meters; 2],
+    /// Of links whose rate changes, in bytes up to `at`.
+    capacity: [Option<f64>; 2],
+    /// What each conversation's receiver has. Counted when segments leave the bottleneck, which is as
+    /// much ahead of the receiver at the start of an interval as at its end.
+    received: Vec<Received>,
+    /// Packets dropped at access links and packets lost by paths, by direction.
+    access_dropped_and_lost: [(u64, u64); 2],
+    /// What short transfers have delivered.
+    transfers: [Delivered; 2],
+    /// Data packets lost on their way, per conversation.
+    lost: Vec<u64>,
+}
+
+/// Data segments that a receiver has.
+#[derive(Default)]
+struct Received {
+    in_order: u64,
+    /// Numbers of those that wait for an earlier one.
+    out_of_order: Vec<u64>,
+}
+
+impl Received {
+    /// Segments that came after `earlier` and were delivered in order.
+    fn since(&self, earlier: &Self) -> u64 {
+        let early = earlier.out_of_order.iter();
+        let early = early.filter(|number| **number <= self.in_order).count();
+        self.in_order - earlier.in_order - early as u64
+    }
+}
+
+/// What of a link was used up to an instant: of its time, or where its rate changes, of its capacity.
+#[derive(Clone, Copy, Default)]
+struct Used {
+    by_class: [f64; TrafficClass::COUNT],
+    of: f64,
+}
+
+impl Used {
+    /// By what `meters` counted up to `now`, over a link with this capacity in bytes until then, if it
+    /// changes.
+    fn new(meters: &Meters, now: u64, capacity: Option<f64>) -> Self {
+        let amount = |class| match capacity {
+            None => meters.busy.of(class).as_nanos() as f64,
+            Some(_) => meters.sent.of(class).bytes as f64,
+        };
+        Self {
+            by_class: TrafficClass::ALL.map(amount),
+            of: capacity.unwrap_or(now as f64),
+        }
+    }
+
+    /// The share that a class used after `earlier`; 0 where nothing could be carried.
+    fn share_since(&self, earlier: &Self, class: TrafficClass) -> f64 {
+        let span = self.of - earlier.of;
+        let amount = self.by_class[class as usize] - earlier.by_class[class as usize];
+        share(amount, span)
+    }
+
+    fn share_of_all_since(&self, earlier: &Self) -> f64 {
+        let all = |used: &Self| used.by_class.iter().sum::<f64>();
+        share(all(self) - all(earlier), self.of - earlier.of)
+    }
+}
+
+impl Snapshot {
+    fn used(&self) -> [Used; 2] {
+        [0, 1].map(|toward| Used::new(&self.meters[toward], self.at, self.capacity[toward]))
+    }
+
+    /// The counters of a world that has run up to `at`.
+    pub(crate) fn take<V: Variant>(world: &World<'_, V>, at: u64) -> Self {
+        let received = |agent: &Agent<V>| match agent {
+            Agent::Tcp(flow) => Received {
+                in_order: flow.receiver.data_in_order(),
+                out_of_order: flow.receiver.out_of_order().collect(),
+            },
+            Agent::Udp(_) | Agent::Echo(_) | Agent::Web(_) => Received::default(),
+        };
+        Self {
+            at,
+            meters: [0, 1].map(|toward| world.links[toward].meters(at)),
+            capacity: [0, 1].map(|toward| world.links[toward].capacity(at)),
+            received: world
+                .lasting()
+                .iter()
+                .map(|conversation| received(&conversation.agent))
+                .collect(),
+            transfers: world.delivered_by_transfers(),
+            access_dropped_and_lost: [0, 1].map(|toward| world.access_dropped_and_lost(toward)),
+            lost: (0..world.lasting().len())
+                .map(|index| world.lost_data(index))
+                .collect(),
+        }
+    }
+}
+
+/// Clears the delays measured and the counts of senders and receivers up to `now`.
+pub(crate) fn clear_measures<V: Variant>(world: &mut World<'_, V>, now: u64) {
+    world.clear_completions(now);
+    for link in &mut world.links {
+        link.clear_sojourns();
+    }
+    for conversation in &mut world.conversations {
+        match &mut conversation.agent {
+            Agent::Echo(echo) => echo.clear(),
+            Agent::Tcp(flow) => {
+                flow.sender.clear_counts();
+                flow.receiver.clear_silence(now.max(flow.start));
+            }
+            Agent::Udp(_) | Agent::Web(_) => {}
+        }
+    }
+}
+
+/// The summary of the time from `start` to `end`, to which `world` has run.
+pub(crate) fn summary<V: Variant>(
+    world: &World<'_, V>,
+    start: &Snapshot,
+    end: &Snapshot,
+) -> Summary {
+    let span = (end.at - start.at) as f64;
+    let (used_after, used_before) = (end.used(), start.used());
+    let direction = |toward: usize| {
+        let dropped = end.access_dropped_and_lost[toward];
+        let dropped_before = start.access_dropped_and_lost[toward];
+        let (end, start) = (&end.meters[toward], &start.meters[toward]);
+        let share = |class| used_after[toward].share_since(&used_before[toward], class);
+        let (data, ack) = (share(TrafficClass::Data), share(TrafficClass::Ack));
+        let packets = |counter: &dyn Fn(&Meters) -> PerClass<Counter>| {
+            (counter(end).total() - counter(start).total()).packets as f64
+        };
+        let fate = |fate| packets(&|meters| meters.fate(fate));
+        let reason = |reason: &Reason| {
+            let left = packets(&|meters| meters.left(*reason));
+            (reason.name().to_owned(), left)
+        };
+        let sojourns = world.links[toward].sojourns();
+        let sojourn_of = |class: TrafficClass| sojourns[class as usize].percentiles_ms();
+        Direction {
+            utilization: data + ack + share(TrafficClass::Other),
+            data,
+            ack,
+            dropped: fate(Fate::Dropped),
+            access_dropped: (dropped.0 - dropped_before.0) as f64,
+            lost: (dropped.1 - dropped_before.1) as f64,
+            filtered: fate(Fate::Filtered),
+            marked: fate(Fate::Marked),
+            reasons: Reason::ALL.iter().map(reason).collect(),
+            sojourn_ms: Histogram::merged(sojourns).percentiles_ms(),
+            sojourn_by_class_ms: Some(SojournByClass {
+                data: sojourn_of(TrafficClass::Data),
+                ack: sojourn_of(TrafficClass::Ack),
+                other: sojourn_of(TrafficClass::Other),
+            }),
+            ..Direction::default()
+        }
+    };
+    let mut directions = [direction(0), direction(1)];
+    let seconds = span / 1e9;
+    let short = [0, 1].map(|toward| end.transfers[toward].since(start.transfers[toward]));
+    let mut payload = short.map(|short| short.payload as f64);
+    let mut wire = short.map(|short| short.wire as f64);
+    let mut flows = Vec::new();
+    let mut echo = None;
+    for (index, conversation) in world.lasting().iter().enumerate() {
+        match &conversation.agent {
+            Agent::Tcp(flow) => {
+                let segments = end.received[index].since(&start.received[index]);
+                let layout = &conversation.layout;
+                let bytes = |each: u32| (segments * u64::from(each)) as f64;
+                let toward = flow.toward as usize;
+                payload[toward] += bytes(layout.payload());
+                wire[toward] += bytes(layout.charged(Kind::Data));
+                let lost = end.lost[index] - start.lost[index];
+                let rate = bytes(layout.payload()) * 8.0 / seconds;
+                flows.push(FlowResult {
+                    base_rtt_ms: world.base_rtt(index) as f64 / 1e6,
+                    lost: Some(lost as f64),
+                    ..flow_result(flow, rate, end.at)
+                });
+            }
+            Agent::Udp(_) | Agent::Web(_) => {}
+            Agent::Echo(probe) => echo = Some(probe),
+        }
+    }
+    for (toward, way) in [Toward::Up, Toward::Down].into_iter().enumerate() {
+        let direction = &mut directions[toward];
+        let capacity = match (end.capacity[toward], start.capacity[toward]) {
+            (Some(end), Some(start)) => end - start,
+            _ => world.links[toward].rate().bytes_per_sec_f64() * seconds,
+        };
+        let own = flows.iter().filter(|flow| flow.toward == way);
+        direction.set_flows(share(wire[toward], capacity), own);
+        let acks = |at: &Snapshot| at.meters[toward].sent.of(TrafficClass::Ack).packets;
+        direction.set_acks(acks(end) - acks(start), seconds, payload[1 - toward]);
+        direction.set_sparse(echo.map(|echo| echo.delays[toward].percentiles_ms()));
+    }
+    let [up, down] = directions;
+    let mut summary = Summary::of(up, down, flows);
+    summary.set_sparse(echo.map(|echo| echo.round_trips.percentiles_ms()));
+    let completions = world.completions().filter(|times| !times.is_empty());
+    summary.web_ms = completions.map(|times| times.percentiles_ms());
+    summary
+}
+
+/// `part` of `whole`; 0 of nothing.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// What a flow's endpoints know at `now`.
+fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64, now: u64) -> FlowResult {
+    let counts = flow.sender.counts();
+    let rtt = counts.rtt;
+    let ms = |nanos: u64| nanos as f64 / 1e6;
+    let ends = flow.application.as_ref().is_some_and(|app| app.is_over());
+    let done = flow.sender.done_at().filter(|_| ends);
+    let silence = match done {
+        Some(_) => flow.receiver.past_silence(),
+        None => flow.receiver.silence(now),
+    };
+    FlowResult {
+        toward: flow.toward,
+        start_s: flow.start as f64 / 1e9,
+        base_rtt_ms: 0.0,
+        goodput,
+        silence_s: silence as f64 / 1e9,
+        completion_s: done.map(|at| at.saturating_sub(flow.start) as f64 / 1e9),
+        rtt_ms: (rtt.samples > 0).then(|| Extent {
+            min: ms(rtt.min),
+            mean: ms(rtt.sum) / rtt.samples as f64,
+            max: ms(rtt.max),
+        }),
+        lost: None,
+        retransmissions: Some(counts.retransmissions as f64),
+        timeouts: Some(counts.timeouts as f64),
+    }
+}
+
+/// Records a time series.
+pub(crate) struct Recorder {
+    last: [Used; 2],
+    series: Series,
+}
+
+impl Recorder {
+    /// An empty series.
+    pub(crate) fn new() -> Self {
+        Self {
+            last: Default::default(),
+            series: Series {
+                interval_s: INTERVAL.as_secs_f64(),
+                ..Series::default()
+            },
+        }
+    }
+
+    /// Records the interval that ends at `now`, to which the world has run.
+    pub(crate) fn record<V: Variant>(&mut self, world: &World<'_, V>, now: u64) {
+        let meters = [0, 1].map(|toward| world.links[toward].meters(now));
+        let [up, down] = [0, 1].map(|toward| {
+            let capacity = world.links[toward].capacity(now);
+            let used = Used::new(&meters[toward], now, capacity);
+            let last = std::mem::replace(&mut self.last[toward], used);
+            let data = used.share_since(&last, TrafficClass::Data);
+            (used.share_of_all_since(&last), data)
+        });
+        let [backlog_up, backlog_down] = meters.map(|meters| meters.backlog().total().packets);
+        let series = &mut self.series;
+        series.up.push(up.0);
+        series.down.push(down.0);
+        series.data_up.push(up.1);
+        series.data_down.push(down.1);
+        series.backlog_up.push(backlog_up);
+        series.backlog_down.push(backlog_down);
+    }
+
+    /// The series so far.
+    pub(crate) const fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// The series.
+    pub(crate) fn finish(self) -> Series {
+        self.series
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_out_of_order_before_the_window_is_not_of_the_window() {
+        let at = |in_order, out_of_order: &[u64]| Received {
+            in_order,
+            out_of_order: out_of_order.to_vec(),
+        };
+        // Segments 1 to 10 are there, and 12, 13 and 20.
+        let before = at(10, &[12, 13, 20]);
+        assert_eq!(at(10, &[12, 13, 20]).since(&before), 0);
+        assert_eq!(at(13, &[20]).since(&before), 1);
+        assert_eq!(at(25, &[27]).since(&before), 12);
+    }
+}

@@ -1,0 +1,592 @@
+//! Segments as agents exchange them, and packets as links queue them.
+
+use crate::packets::Options;
+use asymq_core::ack::AckInfo;
+use asymq_core::decide::random::mix;
+use asymq_core::overhead::Overhead;
+use asymq_core::packet::{Header, Network, Packet, flags};
+use asymq_core::{Ecn, Flow, Instant, Protocol};
+use asymq_scenario::{Scenario, Toward};
+
+/// What an agent sends: a TCP segment or a UDP datagram.
+///
+/// Every data segment is full, so sequence numbers count segments: 0 is the SYN, 1 the first data
+/// segment. [`Layout`] turns them into bytes.
+///
+/// Number and kind share a word: segments are copied more often than anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment<O = ()> {
+    word: u64,
+    /// Its TCP options.
+    pub(crate) options: O,
+}
+
+impl<O: Options> Segment<O> {
+    /// A segment of `kind`. `number` is, for data, its own number; for an ACK, the next number
+    /// expected; for a datagram, whatever its sender chooses. Below 2^61.
+    #[inline]
+    pub(crate) fn new(kind: Kind, number: u64) -> Self {
+        Self::with(kind, number, O::default())
+    }
+
+    /// The same with options.
+    #[inline]
+    pub(crate) const fn with(kind: Kind, number: u64, options: O) -> Self {
+        Self {
+            word: number << 3 | kind as u64,
+            options,
+        }
+    }
+
+    /// What it is.
+    #[inline]
+    pub(crate) const fn kind(self) -> Kind {
+        Kind::of_bits(self.word)
+    }
+
+    /// Its number.
+    #[inline]
+    pub(crate) const fn number(self) -> u64 {
+        self.word >> 3
+    }
+}
+
+/// The kinds of segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Syn,
+    SynAck,
+    Data,
+    Ack,
+    /// An ACK of a part of segment `number`, and of all before it.
+    AckWithin,
+    Datagram,
+}
+
+/// A value for each kind of segment.
+///
+/// Two are never used: three bits tell the kind, and then no index needs a check.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PerKind<T>([T; 8]);
+
+impl<T: Copy> PerKind<T> {
+    pub(crate) fn new(value: impl Fn(Kind) -> T) -> Self {
+        let values = [0, 1, 2, 3, 4, 5, 6, 7];
+        Self(values.map(|bits| value(Kind::of_bits(bits))))
+    }
+
+    fn map(self, change: impl Fn(T) -> T) -> Self {
+        Self(self.0.map(change))
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, kind: Kind) -> T {
+        self.0[kind as usize]
+    }
+
+    #[inline]
+    pub(crate) fn of_segment<O>(&self, segment: &Segment<O>) -> T {
+        self.0[(segment.word & 7) as usize]
+    }
+}
+
+impl Kind {
+    #[inline]
+    const fn of_bits(word: u64) -> Self {
+        match word & 7 {
+            0 => Self::Syn,
+            1 => Self::SynAck,
+            2 => Self::Data,
+            3 => Self::Ack,
+            4 => Self::AckWithin,
+            _ => Self::Datagram,
+        }
+    }
+}
+
+/// A packet in a link's queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SimPacket<O = ()> {
+    /// What the qdisc sees.
+    pub(crate) header: Header,
+    /// The segment in it.
+    pub(crate) segment: Segment<O>,
+}
+
+impl<O: Options> Packet for SimPacket<O> {
+    #[inline]
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn ack_info(&self) -> Option<AckInfo> {
+        if self.segment.kind() != Kind::Ack || self.header.protocol != Protocol::Tcp {
+            return None;
+        }
+        let mut info = AckInfo {
+            ack: self.header.ack,
+            window: u16::MAX,
+            flags: self.header.flags,
+            ..AckInfo::default()
+        };
+        if let Some(options) = self.segment.options.on_wire() {
+            options.write_to(&mut info);
+        }
+        Some(info)
+    }
+
+    fn mark_ce(&mut self) -> bool {
+        let marked = self.segment.options.mark_ce();
+        if marked {
+            self.header.ecn = Ecn::Ce;
+        }
+        marked
+    }
+
+    /// Home is one host, and each conversation has a server of its own.
+    fn network(&self) -> Network {
+        const HOME: u64 = mix(0);
+        let server = mix(1 + (self.header.flow.0 >> 1));
+        let hosts = match self.toward() {
+            Toward::Up => [HOME, server],
+            Toward::Down => [server, HOME],
+        };
+        Network { hosts, dscp: 0 }
+    }
+
+    /// The header alone carries the number then; [`Layout::as_regenerated`] reads it.
+    fn rewrite_ack(&mut self, info: &AckInfo) {
+        self.header.ack = info.ack;
+        if let Some(timestamps) = info.timestamps {
+            self.segment.options.set_timestamps(timestamps);
+        }
+    }
+}
+
+impl<O> SimPacket<O> {
+    /// The conversation it belongs to.
+    #[inline]
+    pub(crate) fn conversation(&self) -> usize {
+        (self.header.flow.0 as u32 >> 1) as usize
+    }
+
+    /// How many conversations had this index before its own.
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        (self.header.flow.0 >> 32) as u32
+    }
+
+    /// Its direction.
+    pub(crate) fn toward(&self) -> Toward {
+        if self.header.flow.0 & 1 == 0 {
+            Toward::Up
+        } else {
+            Toward::Down
+        }
+    }
+}
+
+/// How one conversation's segments look on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// Payload bytes of a data segment.
+    mss: u32,
+    /// Headers towards the uplink, of segment 0. A flow's upper half: how many conversations had this index
+    /// before. Its lower half: the index, above one bit for the direction.
+    headers: PerKind<Header>,
+    /// What each segment more adds to the acknowledgement number.
+    ack_steps: PerKind<u32>,
+    /// What links charge for a packet beside its IP bytes.
+    overhead: Option<Overhead>,
+    /// Whether no queue can read more of a packet than its length and its flow.
+    opaque: bool,
+}
+
+impl Layout {
+    /// The layout of a conversation with data segments of `mss` bytes of payload, `headers` bytes
+    /// of TCP and IP headers, and datagrams of `datagram` IP bytes.
+    pub(crate) fn new(conversation: usize, mss: u32, headers: u32, datagram: u32) -> Self {
+        let header = |kind| {
+            let (len, payload, flags, protocol) = match kind {
+                Kind::Syn => (headers, 0, flags::SYN, Protocol::Tcp),
+                Kind::SynAck => (headers, 0, flags::SYN | flags::ACK, Protocol::Tcp),
+                Kind::Data => (mss + headers, mss, flags::ACK, Protocol::Tcp),
+                Kind::Ack | Kind::AckWithin => (headers, 0, flags::ACK, Protocol::Tcp),
+                Kind::Datagram => (datagram, 0, 0, Protocol::NonTcp),
+            };
+            Header {
+                flow: Flow((conversation as u64) << 1),
+                len,
+                ip_len: len,
+                payload,
+                ack: match kind {
+                    // The SYN's.
+                    Kind::SynAck | Kind::Data => 1,
+                    // That of segment 1, which is the first to be acknowledged, less a step.
+                    Kind::Ack => 1u32.wrapping_sub(mss),
+                    Kind::Syn | Kind::AckWithin | Kind::Datagram => 0,
+                },
+                flags,
+                protocol,
+                ..Header::default()
+            }
+        };
+        Self {
+            mss,
+            headers: PerKind::new(header),
+            ack_steps: PerKind::new(|kind| if kind == Kind::Ack { mss } else { 0 }),
+            overhead: None,
+            opaque: false,
+        }
+    }
+
+    /// The layout of a conversation of this scenario.
+    pub(crate) fn of(conversation: usize, scenario: &Scenario, datagram: u32) -> Self {
+        let payload = scenario.payload();
+        let layout = Self::new(conversation, payload, scenario.ack_len(), datagram);
+        layout.charging(scenario.overhead)
+    }
+
+    fn charging(self, overhead: Option<Overhead>) -> Self {
+        Self {
+            headers: self.headers.map(|header| Header {
+                len: charge(overhead, header.ip_len),
+                ..header
+            }),
+            overhead,
+            ..self
+        }
+    }
+
+    /// The same with packets that no queue can read.
+    pub(crate) fn opaque(self) -> Self {
+        Self {
+            headers: self.headers.map(|header| Header {
+                flow: header.flow,
+                len: header.len,
+                ip_len: header.ip_len,
+                protocol: Protocol::NonTcp,
+                ..Header::default()
+            }),
+            ack_steps: PerKind::new(|_| 0),
+            opaque: true,
+            ..self
+        }
+    }
+
+    /// The same layout for the next conversation of the same index.
+    pub(crate) fn next_generation(&self) -> Self {
+        Self {
+            headers: self.headers.map(|header| Header {
+                flow: Flow(header.flow.0.wrapping_add(1 << 32)),
+                ..header
+            }),
+            ..*self
+        }
+    }
+
+    #[inline]
+    fn flow(&self) -> u64 {
+        self.headers.of(Kind::Data).flow.0
+    }
+
+    /// How many conversations had its index before.
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        (self.flow() >> 32) as u32
+    }
+
+    /// Payload bytes of a data segment.
+    pub(crate) fn payload(&self) -> u32 {
+        self.mss
+    }
+
+    /// IP bytes of a segment.
+    pub(crate) fn len(&self, kind: Kind) -> u32 {
+        self.headers.of(kind).ip_len
+    }
+
+    /// Bytes that a link spends on a segment without SACK ranges.
+    pub(crate) fn charged(&self, kind: Kind) -> u32 {
+        self.headers.of(kind).len
+    }
+
+    /// The conversation's index.
+    pub(crate) fn conversation(&self) -> usize {
+        (self.flow() as u32 >> 1) as usize
+    }
+
+    /// The TCP sequence number at which segment `number` starts; the initial one is 0.
+    #[inline]
+    pub(crate) fn byte(&self, number: u64) -> u32 {
+        match number.checked_sub(1) {
+            None => 0,
+            Some(data) => (data as u32).wrapping_mul(self.mss).wrapping_add(1),
+        }
+    }
+
+    /// The segment in a packet that has passed a regenerator, which may have rewritten the header.
+    pub(crate) fn as_regenerated<O: Options>(&self, packet: &SimPacket<O>) -> Segment<O> {
+        let segment = packet.segment;
+        if segment.kind() != Kind::Ack || self.opaque {
+            return segment;
+        }
+        let moved = packet.header.ack.wrapping_sub(self.byte(segment.number())) as i32;
+        let mss = self.mss as i32;
+        let number = segment.number() as i64 + i64::from(moved.div_euclid(mss));
+        let kind = match moved.rem_euclid(mss) {
+            0 => Kind::Ack,
+            _ => Kind::AckWithin,
+        };
+        Segment::with(kind, number.max(1) as u64, segment.options)
+    }
+
+    /// The packet of a segment that arrives at a queue.
+    #[inline]
+    pub(crate) fn packet<O: Options>(
+        &self,
+        segment: Segment<O>,
+        toward: Toward,
+        arrival: Instant,
+    ) -> SimPacket<O> {
+        let common = self.headers.of_segment(&segment);
+        let direction = u64::from(toward == Toward::Down);
+        let steps = segment.number() as u32;
+        let acked = self.ack_steps.of_segment(&segment).wrapping_mul(steps);
+        let mut header = Header {
+            arrival,
+            flow: Flow(common.flow.0 | direction),
+            ack: common.ack.wrapping_add(acked),
+            ..common
+        };
+        if let Some(options) = segment.options.on_wire() {
+            header.ip_len += options.sack_bytes();
+            header.len = charge(self.overhead, header.ip_len);
+            header.ecn = options.ecn;
+            if !self.opaque {
+                header.flags |= options.flags;
+            }
+        }
+        SimPacket { header, segment }
+    }
+}
+
+/// Bytes that a link spends on so many IP bytes.
+fn charge(overhead: Option<Overhead>, len: u32) -> u32 {
+    overhead.map_or(len, |overhead| overhead.charge_len(len))
+}
+
+/// Takes the segments that an agent sends.
+pub(crate) trait Outbox<O = ()> {
+    /// Sends one segment now.
+    fn send(&mut self, segment: Segment<O>);
+}
+
+#[cfg(test)]
+impl<O> Outbox<O> for Vec<Segment<O>> {
+    fn send(&mut self, segment: Segment<O>) {
+        self.push(segment);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::TcpOptions;
+    use asymq_core::TrafficClass;
+    use asymq_core::catalog::{Catalog as _, Role, Standard};
+    use asymq_core::frame::{Parsed, ack_info, hosts_and_dscp};
+    use asymq_laws::frames::{Arrival, Held, arrivals, same_verdicts};
+    use asymq_laws::{capture, golden};
+
+    /// The facts of a frame, as the simulator has them; its segment's number is the frame's. SACK blocks count
+    /// segments, here of a byte.
+    impl Held for SimPacket<TcpOptions> {
+        fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
+            let header = parsed.header;
+            let kind = match header.protocol {
+                Protocol::Tcp if header.is_pure_ack() => Kind::Ack,
+                Protocol::Tcp => Kind::Data,
+                _ => Kind::Datagram,
+            };
+            let info = ack_info(&arrival.bytes, parsed.transport).unwrap_or_default();
+            let mut options = TcpOptions::new(info.timestamps, 1);
+            for range in &info.sack[..info.sack_ranges.into()] {
+                let beyond = |byte: u32| byte.wrapping_sub(info.ack).into();
+                options.push_sack(beyond(range.start), beyond(range.end));
+            }
+            options.ecn = header.ecn;
+            Self {
+                header,
+                segment: Segment::with(kind, arrival.number.unwrap_or_default().into(), options),
+            }
+        }
+
+        fn number(&self) -> u16 {
+            self.segment.number() as u16
+        }
+    }
+
+    /// What a simulated packet has, and what only a real one has: a window, hosts, link headers.
+    struct Captured {
+        packet: SimPacket<TcpOptions>,
+        real: AckInfo,
+        network: Network,
+    }
+
+    impl Packet for Captured {
+        fn header(&self) -> &Header {
+            self.packet.header()
+        }
+
+        fn ack_info(&self) -> Option<AckInfo> {
+            let simulated = self.packet.ack_info()?;
+            Some(AckInfo {
+                ack: simulated.ack,
+                flags: simulated.flags,
+                timestamps: simulated.timestamps,
+                sack: simulated.sack,
+                sack_ranges: simulated.sack_ranges,
+                ..self.real
+            })
+        }
+
+        fn network(&self) -> Network {
+            self.network
+        }
+
+        fn mark_ce(&mut self) -> bool {
+            self.packet.mark_ce()
+        }
+    }
+
+    impl Held for Captured {
+        fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
+            Self {
+                packet: SimPacket::hold(arrival, parsed),
+                real: ack_info(&arrival.bytes, parsed.transport).unwrap_or_default(),
+                network: hosts_and_dscp(&arrival.bytes, parsed.network),
+            }
+        }
+
+        fn number(&self) -> u16 {
+            self.packet.number()
+        }
+    }
+
+    fn treated_as_frames<P: Held + Send + 'static>(arrivals: &[Arrival]) {
+        for entry in Standard.of_role(Role::Qdisc) {
+            let config = golden::config(&Standard, entry.name).unwrap();
+            let same = same_verdicts::<P>(&Standard, &config, arrivals);
+            assert_eq!(same, Ok(()), "{}", entry.name);
+        }
+    }
+
+    /// Gateway and kernel have the same tests.
+    #[test]
+    fn every_discipline_treats_simulated_packets_as_the_frames_that_they_stand_for() {
+        treated_as_frames::<SimPacket<TcpOptions>>(&arrivals());
+    }
+
+    #[test]
+    fn a_capture_of_real_tcp_leaves_the_simulators_queues_as_it_leaves_any_others() {
+        treated_as_frames::<Captured>(&capture::arrivals(capture::HOME).unwrap());
+    }
+
+    #[test]
+    fn a_regenerated_ack_is_received_with_the_earlier_number_at_any_distance() {
+        let layout = Layout::new(0, 1000, 40, 0);
+        let ack = |number| {
+            let segment = Segment::<()>::new(Kind::Ack, number);
+            layout.packet(segment, Toward::Up, Instant::ZERO)
+        };
+        // 5 000 000 segments of 1000 bytes are beyond the wrap of sequence numbers.
+        for number in [100, 5_000_000] {
+            let packet = ack(number);
+            assert_eq!(layout.as_regenerated(&packet), packet.segment);
+            let rewritten = |info: &AckInfo| {
+                let mut copy = packet;
+                copy.rewrite_ack(info);
+                copy
+            };
+            for before in [1, 70, 99] {
+                let earlier = ack(number - before);
+                let copy = rewritten(&earlier.ack_info().unwrap());
+                assert_eq!(copy.header, earlier.header);
+                assert_eq!(layout.as_regenerated(&copy), earlier.segment);
+            }
+            let within = AckInfo {
+                ack: layout.byte(number - 70) + 400,
+                ..AckInfo::default()
+            };
+            let received = layout.as_regenerated(&rewritten(&within));
+            assert_eq!(received, Segment::<()>::new(Kind::AckWithin, number - 70));
+        }
+        let data = Segment::<()>::new(Kind::Data, 1);
+        assert!(
+            layout
+                .packet(data, Toward::Up, Instant::ZERO)
+                .ack_info()
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn of_an_opaque_conversation_a_qdisc_sees_flow_and_length_alone() {
+        let layout = Layout::new(7, 1460, 40, 0).opaque();
+        for (kind, len) in [(Kind::Ack, 40), (Kind::Data, 1500), (Kind::Syn, 40)] {
+            let segment = Segment::<()>::new(kind, 9);
+            let packet = layout.packet(segment, Toward::Up, Instant::ZERO);
+            assert_eq!(packet.header.traffic_class(), TrafficClass::Other);
+            assert_eq!((packet.header.len, packet.header.payload), (len, 0));
+            assert!(packet.ack_info().is_none());
+            assert_eq!(packet.conversation(), 7);
+            assert_eq!(layout.as_regenerated(&packet), segment);
+        }
+    }
+
+    #[test]
+    fn a_link_charges_cells_for_what_has_ip_bytes() {
+        let layout = Layout::new(0, 1460, 40, 0).charging(Some("pppoe-vcmux".parse().unwrap()));
+        let packet = |kind| {
+            let segment = Segment::<()>::new(kind, 1);
+            layout.packet(segment, Toward::Up, Instant::ZERO).header
+        };
+        // 40 + 32 bytes fill 2 cells of 53 bytes, 1500 + 32 fill 32.
+        let (ack, data) = (packet(Kind::Ack), packet(Kind::Data));
+        assert_eq!([ack.len, data.len], [2 * 53, 32 * 53]);
+        assert_eq!([ack.ip_len, data.ip_len], [40, 1500]);
+        assert_eq!(layout.charged(Kind::Data), 32 * 53);
+    }
+
+    #[test]
+    fn a_qdisc_sees_segments_as_it_sees_real_ones() {
+        let layout = Layout::new(7, 1460, 40, 1000);
+        let packet = |kind, number| {
+            layout.packet(
+                Segment::<()>::new(kind, number),
+                Toward::Down,
+                Instant::ZERO,
+            )
+        };
+        assert!(packet(Kind::Ack, 3).header.is_pure_ack());
+        assert_eq!(packet(Kind::Ack, 3).header.ack, 1 + 2 * 1460);
+        assert!(packet(Kind::Data, 1).header.is_tcp_data());
+        assert_eq!(packet(Kind::Data, 1).header.len, 1500);
+        assert!(!packet(Kind::SynAck, 1).header.is_pure_ack());
+        assert_eq!(packet(Kind::Datagram, 0).header.protocol, Protocol::NonTcp);
+        for (kind, class) in [
+            (Kind::Syn, TrafficClass::Other),
+            (Kind::SynAck, TrafficClass::Other),
+            (Kind::Data, TrafficClass::Data),
+            (Kind::Ack, TrafficClass::Ack),
+            (Kind::AckWithin, TrafficClass::Ack),
+            (Kind::Datagram, TrafficClass::Other),
+        ] {
+            assert_eq!(packet(kind, 1).header.traffic_class(), class, "{kind:?}");
+        }
+        assert_eq!(packet(Kind::Data, 1).conversation(), 7);
+        assert_eq!(packet(Kind::Data, 1).toward(), Toward::Down);
+    }
+}

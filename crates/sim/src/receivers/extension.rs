@@ -1,0 +1,198 @@
+//! What TCP options and ECN add to a receiver.
+
+use crate::packets::{Options, TcpOptions, clock};
+use crate::receivers::RangeSet;
+use crate::senders::EcnReceiver;
+use asymq_core::ack::MAX_SACK_RANGES;
+
+/// What a receiver adds for its options.
+pub(crate) trait Receiving {
+    type Options: Options;
+
+    /// Whether an ACK that is held back must go before a segment with these options is taken.
+    #[inline]
+    fn changes(&self, _options: &Self::Options) -> bool {
+        false
+    }
+
+    /// Segment `number` has arrived; `acked` is the last acknowledgement number sent, `next` the
+    /// lowest segment missing now.
+    #[inline]
+    fn arrived(&mut self, _number: u64, _acked: u64, _next: u64, _options: &Self::Options) {}
+
+    /// The options of an ACK of all below `next`.
+    #[inline]
+    fn options(&mut self, _now: u64, _next: u64) -> Self::Options {
+        Self::Options::default()
+    }
+}
+
+/// A receiver's part with every option.
+#[derive(Clone, Debug)]
+pub(crate) struct FullReceiving {
+    sack: bool,
+    timestamps: bool,
+    mss: u16,
+    /// What has arrived beyond the lowest missing segment.
+    beyond: RangeSet,
+    /// Where the ranges of `beyond` begin, the latest to have grown first.
+    latest: Vec<u64>,
+    /// TS.Recent (RFC 7323, section 4.3).
+    recent: u32,
+    ecn: Option<EcnReceiver>,
+}
+
+impl FullReceiving {
+    /// A receiver that has received nothing.
+    pub(crate) fn new(sack: bool, timestamps: bool, mss: u16, ecn: Option<EcnReceiver>) -> Self {
+        Self {
+            sack,
+            timestamps,
+            mss,
+            beyond: RangeSet::default(),
+            latest: Vec::new(),
+            recent: 0,
+            ecn,
+        }
+    }
+}
+
+impl Receiving for FullReceiving {
+    type Options = TcpOptions;
+
+    fn changes(&self, options: &TcpOptions) -> bool {
+        self.ecn.is_some_and(|ecn| ecn.changes(options))
+    }
+
+    fn arrived(&mut self, number: u64, acked: u64, next: u64, options: &TcpOptions) {
+        if let Some(ecn) = &mut self.ecn {
+            ecn.arrived(options);
+        }
+        if let Some((value, _)) = options.timestamps
+            && value >= self.recent
+            && number <= acked
+        {
+            self.recent = value;
+        }
+        if !self.sack {
+            return;
+        }
+        self.beyond.remove_below(next);
+        if number > next {
+            let (start, end) = self.beyond.insert(number, number + 1);
+            self.latest.retain(|&other| other < start || other >= end);
+            self.latest.insert(0, start);
+        }
+        self.latest.retain(|&start| start >= next);
+    }
+
+    fn options(&mut self, now: u64, next: u64) -> TcpOptions {
+        let timestamps = self.timestamps.then(|| (clock(now), self.recent));
+        let mut options = TcpOptions::new(timestamps, self.mss);
+        // RFC 2018, section 3: as many blocks as fit, and timestamps leave room for three.
+        if let Some(ecn) = &mut self.ecn {
+            ecn.mark(&mut options);
+        }
+        let room = MAX_SACK_RANGES - usize::from(self.timestamps);
+        for &start in self.latest.iter().take(room) {
+            if let Some((start, end)) = self.beyond.containing(start) {
+                options.push_sack(start - next, end - next);
+            }
+        }
+        options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::{Kind, Layout, Segment};
+    use crate::receivers::Receiver;
+    use crate::variant::{Full, Variant as _};
+    use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
+    use asymq_core::Instant;
+    use asymq_core::packet::Packet;
+    use asymq_scenario::Toward;
+
+    /// The blocks of the ACK after these arrivals, as (start, end) segments.
+    fn blocks(receiving: &mut FullReceiving, arrivals: &[u64], next: u64) -> Vec<(u64, u64)> {
+        for &number in arrivals {
+            receiving.arrived(number, next, next, &TcpOptions::default());
+        }
+        let options = receiving.options(0, next);
+        let absolute =
+            |&(start, end): &(u32, u32)| (next + u64::from(start), next + u64::from(end));
+        options.blocks().iter().map(absolute).collect()
+    }
+
+    #[test]
+    fn the_first_block_holds_the_latest_segment_and_the_others_follow_by_age() {
+        // RFC 2018, section 4.
+        let mut receiving = FullReceiving::new(true, false, 1000, None);
+        assert_eq!(blocks(&mut receiving, &[3], 1), [(3, 4)]);
+        assert_eq!(blocks(&mut receiving, &[5], 1), [(5, 6), (3, 4)]);
+        assert_eq!(
+            blocks(&mut receiving, &[7, 9], 1),
+            [(9, 10), (7, 8), (5, 6), (3, 4)]
+        );
+        assert_eq!(blocks(&mut receiving, &[4], 1), [(3, 6), (9, 10), (7, 8)]);
+        assert_eq!(blocks(&mut receiving, &[11, 13], 1).len(), 4, "what fits");
+        assert_eq!(
+            blocks(&mut receiving, &[2], 8),
+            [(13, 14), (11, 12), (9, 10)]
+        );
+    }
+
+    #[test]
+    fn a_number_that_closes_the_hole_covers_the_block_beyond_it() {
+        // Timestamps shorten segments; blocks and numbers must agree on how long they are.
+        let args = ScenarioArgs {
+            simulated: SimulatedArgs {
+                sack: Some(true),
+                timestamps: Some(true),
+                ..SimulatedArgs::default()
+            },
+            ..ScenarioArgs::default()
+        };
+        let scenario = args.resolve(&Defaults::paper()).unwrap();
+        let layout = Layout::new(0, scenario.payload(), scenario.ack_len(), 0);
+        let mut receiver = Receiver::new(scenario.ack_policy, Full::receiving(&scenario));
+        let mut out: Vec<Segment<TcpOptions>> = Vec::new();
+        for number in [0, 1, 3, 2] {
+            let options = TcpOptions::new(Some((1, 0)), 0);
+            receiver.on_segment(0, Segment::with(Kind::Data, number, options), &mut out);
+        }
+        let acks: Vec<_> = out[2..]
+            .iter()
+            .map(|ack| layout.packet(*ack, Toward::Up, Instant::ZERO).ack_info())
+            .collect();
+        let (hole, closed) = (acks[0].unwrap(), acks[1].unwrap());
+        assert_eq!(hole.ranges().len(), 1);
+        assert_eq!(hole.ranges()[0].end, closed.ack);
+        assert!(closed.supersedes(&hole, None));
+    }
+
+    #[test]
+    fn timestamps_leave_room_for_three_blocks() {
+        let mut receiving = FullReceiving::new(true, true, 1000, None);
+        assert_eq!(blocks(&mut receiving, &[3, 5, 7, 9], 1).len(), 3);
+    }
+
+    #[test]
+    fn the_echo_is_of_the_segment_that_advanced_the_window() {
+        // RFC 7323, section 4.3: of delayed ACKs the first, and nothing newer while a hole is open.
+        let mut receiving = FullReceiving::new(false, true, 1000, None);
+        let mut echo = |number, last_ack, value| {
+            let options = TcpOptions::new(Some((value, 0)), 0);
+            receiving.arrived(number, last_ack, number, &options);
+            receiving
+                .options(0, number)
+                .timestamps
+                .map(|(_, echo)| echo)
+        };
+        assert_eq!(echo(1, 1, 10), Some(10));
+        assert_eq!(echo(2, 1, 20), Some(10));
+        assert_eq!(echo(4, 3, 40), Some(10));
+        assert_eq!(echo(3, 3, 50), Some(50));
+    }
+}

@@ -1,0 +1,249 @@
+//! The receiving side: what has arrived, and when to acknowledge it.
+
+use crate::packets::{Kind, Outbox, Segment};
+use crate::receivers::Receiving;
+use crate::variant::Nothing;
+use asymq_scenario::AckPolicy;
+use std::collections::VecDeque;
+
+/// A receiver. Numbers count segments; 0 is the SYN.
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver<E = Nothing> {
+    extension: E,
+    /// The last acknowledgement number sent.
+    last_ack: u64,
+    /// Packets that one ACK acknowledges, how many are not acknowledged yet, and how long they may
+    /// wait for it, in ns.
+    every: u32,
+    unanswered: u32,
+    timeout: u64,
+    /// The lowest segment not received: the acknowledgement number.
+    next: u64,
+    /// One bit per segment from `window_start` on that has arrived out of order.
+    window: VecDeque<u64>,
+    /// A multiple of 64, at most `next`.
+    window_start: u64,
+    /// One past the highest segment received.
+    end: u64,
+    /// When an ACK that is held back must go, in ns; `u64::MAX` if none is.
+    deadline: u64,
+    /// When data was last delivered in order, and the longest time in which none was, in ns.
+    delivered_at: u64,
+    silence: u64,
+}
+
+impl<E: Receiving> Receiver<E> {
+    /// A receiver that has received nothing.
+    pub(crate) fn new(policy: AckPolicy, extension: E) -> Self {
+        let (every, timeout) = policy.parts();
+        Self {
+            extension,
+            last_ack: 0,
+            every,
+            unanswered: 0,
+            timeout: timeout.as_nanos(),
+            next: 0,
+            window: VecDeque::new(),
+            window_start: 0,
+            end: 0,
+            deadline: u64::MAX,
+            delivered_at: 0,
+            silence: 0,
+        }
+    }
+
+    /// Takes a segment and acknowledges it, at once or later.
+    #[inline(always)]
+    pub(crate) fn on_segment(
+        &mut self,
+        now: u64,
+        segment: Segment<E::Options>,
+        out: &mut impl Outbox<E::Options>,
+    ) {
+        let number = segment.number();
+        if self.unanswered > 0 && self.extension.changes(&segment.options) {
+            self.acknowledge(now, Kind::Ack, out);
+        }
+        let in_order = number == self.next && number == self.end;
+        if in_order {
+            self.next += 1;
+            self.end += 1;
+            self.deliver(now);
+        } else {
+            let next = self.next;
+            self.mark(number);
+            if self.next > next {
+                self.deliver(now);
+            }
+        }
+        self.extension
+            .arrived(number, self.last_ack, self.next, &segment.options);
+        self.unanswered += 1;
+        // RFC 5681, section 4.2: an ACK at once for a segment out of order or filling a gap. The
+        // SYN's never waits.
+        if in_order && number > 0 && self.unanswered < self.every {
+            self.deadline = self.deadline.min(now + self.timeout);
+        } else {
+            let kind = if number == 0 { Kind::SynAck } else { Kind::Ack };
+            self.acknowledge(now, kind, out);
+        }
+    }
+
+    /// The delayed-ACK timer has expired.
+    pub(crate) fn on_timeout(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        self.acknowledge(now, Kind::Ack, out);
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) must be called, in ns; changes with every other call.
+    #[inline]
+    pub(crate) fn deadline(&self) -> u64 {
+        self.deadline
+    }
+
+    /// Data segments received in order.
+    pub(crate) fn data_in_order(&self) -> u64 {
+        self.next.saturating_sub(1)
+    }
+
+    /// Data segments from the next on that have been received out of order.
+    pub(crate) fn out_of_order(&self) -> impl Iterator<Item = u64> {
+        (self.next..self.end).filter(|number| {
+            let bit = number - self.window_start;
+            self.window[(bit >> 6) as usize] >> (bit & 63) & 1 == 1
+        })
+    }
+
+    /// The longest time in ns until `now` in which nothing was delivered in order.
+    pub(crate) fn silence(&self, now: u64) -> u64 {
+        self.silence.max(now.saturating_sub(self.delivered_at))
+    }
+
+    /// The same of silences that were over when the latest data was delivered.
+    pub(crate) fn past_silence(&self) -> u64 {
+        self.silence
+    }
+
+    /// Forgets the silences before `now`.
+    pub(crate) fn clear_silence(&mut self, now: u64) {
+        self.delivered_at = self.delivered_at.max(now);
+        self.silence = 0;
+    }
+
+    #[inline]
+    fn deliver(&mut self, now: u64) {
+        self.silence = self.silence.max(now - self.delivered_at);
+        self.delivered_at = now;
+    }
+
+    #[inline]
+    fn acknowledge(&mut self, now: u64, kind: Kind, out: &mut impl Outbox<E::Options>) {
+        self.deadline = u64::MAX;
+        self.unanswered = 0;
+        self.last_ack = self.next;
+        let options = self.extension.options(now, self.next);
+        out.send(Segment::with(kind, self.next, options));
+    }
+
+    /// Marks a segment that came out of order, and moves on over what is now complete.
+    #[inline(never)]
+    fn mark(&mut self, number: u64) {
+        if number < self.next {
+            return;
+        }
+        if self.next == self.end {
+            self.window.clear();
+            self.window_start = self.next & !63;
+        }
+        self.end = self.end.max(number + 1);
+        let word = ((number - self.window_start) >> 6) as usize;
+        if self.window.len() <= word {
+            self.window.resize(word + 1, 0);
+        }
+        self.window[word] |= 1 << (number & 63);
+        while self.next < self.end {
+            let word = self.window[((self.next - self.window_start) >> 6) as usize];
+            if word >> (self.next & 63) & 1 == 0 {
+                break;
+            }
+            self.next += 1;
+        }
+        while self.window_start + 64 <= self.next && self.window.pop_front().is_some() {
+            self.window_start += 64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asymq_core::Duration;
+
+    const MS: u64 = 1_000_000;
+
+    fn data(number: u64) -> Segment {
+        Segment::new(Kind::Data, number)
+    }
+
+    fn receiver(policy: AckPolicy) -> Receiver {
+        let mut receiver = Receiver::new(policy, Nothing);
+        receiver.on_segment(0, data(0), &mut Vec::new());
+        receiver
+    }
+
+    /// The ACKs that segments 1 to `count`, 1 ms apart, cause.
+    fn acks(policy: AckPolicy, count: u64) -> Vec<u64> {
+        let (mut receiver, mut out) = (receiver(policy), Vec::new());
+        for number in 1..=count {
+            receiver.on_segment(number * MS, data(number), &mut out);
+        }
+        out.iter().map(|ack| ack.number()).collect()
+    }
+
+    #[test]
+    fn an_ack_answers_every_so_many_packets() {
+        let within = Duration::from_millis(100);
+        assert_eq!(acks(AckPolicy::EveryPacket, 4), [2, 3, 4, 5]);
+        assert_eq!(acks(AckPolicy::Delayed(within), 7), [3, 5, 7]);
+        assert_eq!(acks(AckPolicy::Every(4, within), 11), [5, 9]);
+    }
+
+    #[test]
+    fn an_ack_waits_no_longer_than_the_first_packet_it_answers_may() {
+        let policy = AckPolicy::Every(4, Duration::from_millis(100));
+        let (mut receiver, mut out) = (receiver(policy), Vec::new());
+        receiver.on_segment(10 * MS, data(1), &mut out);
+        receiver.on_segment(90 * MS, data(2), &mut out);
+        assert_eq!(receiver.deadline(), 110 * MS);
+        receiver.on_timeout(110 * MS, &mut out);
+        assert_eq!(
+            (out.pop().unwrap().number(), receiver.deadline()),
+            (3, u64::MAX)
+        );
+        receiver.on_segment(200 * MS, data(3), &mut out);
+        assert_eq!((out.len(), receiver.deadline()), (0, 300 * MS));
+    }
+
+    #[test]
+    fn a_silence_lasts_until_the_missing_segment_comes() {
+        let (mut receiver, mut out) = (receiver(AckPolicy::EveryPacket), Vec::new());
+        receiver.on_segment(10 * MS, data(1), &mut out);
+        receiver.clear_silence(20 * MS);
+        receiver.on_segment(30 * MS, data(3), &mut out);
+        receiver.on_segment(40 * MS, data(5), &mut out);
+        assert_eq!(receiver.out_of_order().collect::<Vec<_>>(), [3, 5]);
+        assert_eq!(
+            (receiver.silence(50 * MS), receiver.past_silence()),
+            (30 * MS, 0)
+        );
+        receiver.on_segment(60 * MS, data(2), &mut out);
+        assert_eq!(receiver.out_of_order().collect::<Vec<_>>(), [5]);
+        assert_eq!(receiver.data_in_order(), 3);
+        assert_eq!(receiver.past_silence(), 40 * MS);
+        receiver.on_segment(70 * MS, data(4), &mut out);
+        assert_eq!(
+            (receiver.out_of_order().count(), receiver.data_in_order()),
+            (0, 5)
+        );
+        assert_eq!(receiver.silence(80 * MS), 40 * MS);
+    }
+}

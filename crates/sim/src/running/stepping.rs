@@ -1,0 +1,134 @@
+//! A run's world with all that is recorded of it, from step to step.
+
+use crate::measurement::Capture;
+use crate::measurement::{INTERVAL, Recorder, Snapshot, clear_measures, summary};
+use crate::packets::SimPacket;
+use crate::running::World;
+use crate::running::{RunOptions, SimError};
+use crate::traffic::Models;
+use crate::variant::Variant;
+use asymq_core::catalog::Build;
+use asymq_core::hold::Meters;
+use asymq_scenario::{Run, Scenario, Series};
+
+/// A run between two of its steps. Times are in ns from its start.
+pub(crate) trait Stepping {
+    /// Goes on up to and including `until`, at most to the end.
+    fn advance(&mut self, until: u64);
+
+    /// The counters of a direction.
+    fn meters(&self, toward: usize) -> Meters;
+
+    /// Whether a direction's link transmits.
+    fn transmits(&self, toward: usize) -> bool;
+
+    /// The time series so far, if it was asked for.
+    fn series(&self) -> Option<&Series>;
+
+    /// What the run showed, after the rest of it.
+    fn finish(self: Box<Self>) -> Result<Run, SimError>;
+}
+
+/// A world with what is recorded of it.
+struct Stepped<'a, V: Variant> {
+    world: World<'a, V>,
+    seed: u64,
+    now: u64,
+    /// Where the means begin.
+    warmup: u64,
+    end: u64,
+    /// The counters there, once it has been reached.
+    start: Option<Snapshot>,
+    recorder: Option<Recorder>,
+    pulse: Option<&'a dyn Fn()>,
+}
+
+/// A run at its start.
+pub(crate) fn stepping<'a, V: Variant + 'a>(
+    disciplines: &dyn Build<SimPacket<V::Options>>,
+    scenario: &Scenario,
+    models: impl Into<Models<V::Congestion>>,
+    seed: u64,
+    options: RunOptions<'a>,
+) -> Result<Box<dyn Stepping + 'a>, SimError> {
+    let captures = [
+        options.capture_up.map(|out| Capture::new(out, "uplink")),
+        options
+            .capture_down
+            .map(|out| Capture::new(out, "downlink")),
+    ];
+    Ok(Box::new(Stepped {
+        world: World::<V>::new(disciplines, scenario, models, seed, captures)?,
+        seed,
+        now: 0,
+        warmup: scenario.warmup.as_nanos(),
+        end: scenario.duration.as_nanos(),
+        start: None,
+        recorder: options.series.then(Recorder::new),
+        pulse: options.pulse,
+    }))
+}
+
+impl<V: Variant> Stepped<'_, V> {
+    /// Runs the world up to `until`, and records the intervals that end after `now`.
+    fn run(&mut self, until: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            let interval = INTERVAL.as_nanos();
+            let mut tick = (self.now / interval + 1) * interval;
+            while tick <= until {
+                self.world.run_until(tick);
+                recorder.record(&self.world, tick);
+                tick += interval;
+            }
+        }
+        self.world.run_until(until);
+        self.now = until;
+    }
+}
+
+impl<V: Variant> Stepping for Stepped<'_, V> {
+    fn advance(&mut self, until: u64) {
+        let until = until.min(self.end);
+        if self.start.is_none() && until >= self.warmup {
+            self.run(self.warmup);
+            clear_measures(&mut self.world, self.warmup);
+            self.start = Some(Snapshot::take(&self.world, self.warmup));
+        }
+        if until > self.now {
+            self.run(until);
+        }
+    }
+
+    fn meters(&self, toward: usize) -> Meters {
+        self.world.links[toward].meters(self.now)
+    }
+
+    fn transmits(&self, toward: usize) -> bool {
+        self.world.links[toward].transmits(self.now)
+    }
+
+    fn series(&self) -> Option<&Series> {
+        self.recorder.as_ref().map(Recorder::series)
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Run, SimError> {
+        if let Some(pulse) = self.pulse {
+            while self.now < self.end {
+                self.advance(self.now + 1_000_000_000);
+                pulse();
+            }
+        }
+        self.advance(self.end);
+        let end = Snapshot::take(&self.world, self.end);
+        // A warm-up as long as the run leaves nothing to measure.
+        let start = self.start.as_ref().unwrap_or(&end);
+        let summary = summary(&self.world, start, &end);
+        self.world.finish_captures()?;
+        Ok(Run {
+            seed: self.seed,
+            summary,
+            series: self.recorder.map(Recorder::finish),
+            lateness_ms: None,
+        })
+    }
+}

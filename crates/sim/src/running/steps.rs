@@ -1,0 +1,192 @@
+//! A run in steps, for those who look at it in between.
+
+use crate::measurement::{Watch, Watching, look};
+use crate::running::Stepping;
+use crate::running::begin;
+use crate::running::{Disciplines, STANDARD};
+use crate::running::{RunOptions, SimError};
+use asymq_core::Duration;
+use asymq_core::hold::{Meters, PerClass};
+use asymq_core::packet::Header;
+use asymq_scenario::{Run, Scenario, Series, Toward};
+
+/// A run that goes on when it is told to, and shows between two steps what waits in the first link's
+/// queues. Whatever the steps, it is the same run, byte for byte, as [`run`](crate::run) makes at once.
+///
+/// To keep track of what waits costs some time per packet; [`run`](crate::run) does without.
+pub struct Steps<'a> {
+    run: Box<dyn Stepping + 'a>,
+    watches: [Watch; 2],
+    end: Duration,
+    now: Duration,
+}
+
+impl<'a> Steps<'a> {
+    /// A run of `scenario` with `seed`, at its start.
+    ///
+    /// # Errors
+    /// As [`run`](crate::run).
+    pub fn new(scenario: &Scenario, seed: u64, options: RunOptions<'a>) -> Result<Self, SimError> {
+        let plain = Watching::new(STANDARD.plain);
+        let full = Watching::new(STANDARD.full);
+        let watching = Disciplines {
+            plain: &plain,
+            full: &full,
+        };
+        let run = begin(watching, scenario, seed, options)?;
+        let watches = plain.first_link().or_else(|| full.first_link());
+        Ok(Self {
+            run,
+            watches: watches.expect("a world builds both directions' disciplines"),
+            end: scenario.duration,
+            now: Duration::ZERO,
+        })
+    }
+
+    /// Goes on up to and including `until` after the start, at most to the end of the run.
+    pub fn advance(&mut self, until: Duration) {
+        let until = until.min(self.end);
+        if until > self.now {
+            self.run.advance(until.as_nanos());
+            self.now = until;
+        }
+    }
+
+    /// How far it has come.
+    pub const fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// Whether it has come to its end.
+    pub fn is_over(&self) -> bool {
+        self.now >= self.end
+    }
+
+    /// What came to a direction's queue until now, and what became of it.
+    pub fn meters(&self, toward: Toward) -> Meters {
+        self.run.meters(toward as usize)
+    }
+
+    /// Shows the packets that wait for a direction's link now, in the order of their arrival. A discipline
+    /// may send them in another order.
+    pub fn waiting(&self, toward: Toward, see: impl FnMut(&Header)) {
+        look(&self.watches[toward as usize])
+            .waiting
+            .iter()
+            .for_each(see);
+    }
+
+    /// The packet that a direction's link transmits now.
+    pub fn transmitted(&self, toward: Toward) -> Option<Header> {
+        let sent = look(&self.watches[toward as usize]).sent;
+        sent.filter(|_| self.run.transmits(toward as usize))
+    }
+
+    /// The longest that a packet of each class waited that left a direction's queue since this was asked
+    /// before.
+    pub fn longest_sojourns(&self, toward: Toward) -> PerClass<Duration> {
+        std::mem::take(&mut look(&self.watches[toward as usize]).longest)
+    }
+
+    /// The time series so far; empty unless the options ask for it.
+    pub fn series(&self) -> Option<&Series> {
+        self.run.series()
+    }
+
+    /// What the run showed, after the rest of it.
+    ///
+    /// # Errors
+    /// A trace that the options ask for could not be written.
+    pub fn finish(self) -> Result<Run, SimError> {
+        self.run.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::running::run;
+    use asymq_args::{Defaults, ScenarioArgs};
+    use asymq_core::Instant;
+    use asymq_core::packet::TrafficClass;
+
+    fn scenario(words: &str) -> Scenario {
+        let words = words.split_whitespace().map(str::to_owned);
+        let args = ScenarioArgs::from_words(words).unwrap();
+        args.resolve(&Defaults::paper()).unwrap()
+    }
+
+    const SERIES: RunOptions<'static> = RunOptions {
+        series: true,
+        capture_up: None,
+        capture_down: None,
+        pulse: None,
+    };
+
+    #[test]
+    fn a_watched_run_in_steps_is_the_run_made_at_once() {
+        for words in [
+            "--qdisc=droptail --probe=50ms",
+            "--qdisc=asymq --tcp=cubic --warmup=0s",
+            "--qdisc=cake --qdisc-down=fq_codel --udp=up:50kbit --links=2",
+            "--qdisc=sad --regenerate=2 --web=down:5:30kb:1.3",
+        ] {
+            let scenario = scenario(&format!("{words} --duration=12s"));
+            let mut steps = Steps::new(&scenario, 3, SERIES).unwrap();
+            while !steps.is_over() {
+                steps.advance(steps.now() + Duration::from_millis(77));
+            }
+            let (whole, series) = (run(&scenario, 3, SERIES).unwrap(), steps.series().cloned());
+            assert_eq!(series, whole.series, "{words}");
+            assert_eq!(steps.finish().unwrap(), whole, "{words}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_what_the_counters_say_waits_at_every_discipline() {
+        use asymq_core::catalog::{Catalog, Role, Standard};
+        for entry in Standard.of_role(Role::Qdisc) {
+            let name = entry.name;
+            let words = format!("--qdisc={name} --qdisc-down={name} --probe=50ms --duration=6s");
+            let mut steps = Steps::new(&scenario(&words), 1, RunOptions::default()).unwrap();
+            let mut most = 0;
+            while !steps.is_over() {
+                steps.advance(steps.now() + Duration::from_millis(90));
+                for toward in [Toward::Up, Toward::Down] {
+                    let counted = steps.meters(toward).backlog();
+                    let mut shown = [(0, 0); TrafficClass::COUNT];
+                    let mut last = Instant::ZERO;
+                    steps.waiting(toward, |header| {
+                        assert!(header.arrival >= last, "{name}");
+                        last = header.arrival;
+                        let class = &mut shown[header.traffic_class() as usize];
+                        *class = (class.0 + 1, class.1 + u64::from(header.len));
+                        most = most.max(class.0);
+                    });
+                    for class in TrafficClass::ALL {
+                        let waits = counted.of(class);
+                        assert_eq!(
+                            shown[class as usize],
+                            (waits.packets, waits.bytes),
+                            "{name}"
+                        );
+                    }
+                }
+            }
+            assert!(most > 2, "{name} never had a queue");
+        }
+    }
+
+    #[test]
+    fn the_link_transmits_while_packets_wait_and_sojourns_are_told_once() {
+        let mut steps = Steps::new(&scenario("--qdisc=droptail"), 1, SERIES).unwrap();
+        assert!(steps.transmitted(Toward::Up).is_none());
+        steps.advance(Duration::from_secs(10));
+        assert!(steps.transmitted(Toward::Up).is_some());
+        // 49 packets wait, most of them 12 ms each.
+        let ack = steps.longest_sojourns(Toward::Up).of(TrafficClass::Ack);
+        assert!(ack > Duration::from_millis(200), "{ack}");
+        let none = steps.longest_sojourns(Toward::Up).of(TrafficClass::Ack);
+        assert_eq!(none, Duration::ZERO);
+    }
+}

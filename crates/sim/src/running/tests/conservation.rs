@@ -1,0 +1,194 @@
+//! What holds of every run, whatever its path does.
+
+use crate::congestion::{AnyCongestion, TcpModel};
+use crate::running::World;
+use crate::traffic::Agent;
+use crate::variant::Full;
+use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs, qdisc_names};
+use asymq_core::catalog::Standard;
+use asymq_scenario::{RateStep, Scenario};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Paths: perfect, losing, late, and with packets that overtake.
+const PERFECT: &str = "";
+const IN_ORDER: [&str; 5] = [
+    PERFECT,
+    "loss 3%",
+    "loss gemodel 2% 20% 80% 0.5%",
+    "delay 10ms 10ms",
+    "loss 1% delay 5ms 3ms distribution normal",
+];
+const OVERTAKING: [&str; 2] = [
+    "delay 15ms reorder 20%",
+    "loss 2% delay 20ms 5ms reorder 50% gap 3",
+];
+
+#[derive(Clone, Debug)]
+struct Case {
+    qdisc: &'static str,
+    links: u32,
+    flows: (u32, u32),
+    /// Behind uplink and downlink, and before them.
+    paths: [&'static str; 4],
+    rates: Rates,
+    sack: bool,
+    seed: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Rates {
+    Constant,
+    Steps,
+    Traced,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let path = || select([&IN_ORDER[..], &OVERTAKING].concat());
+    (
+        select(qdisc_names(|_| true)),
+        1u32..4,
+        (0u32..4, 0u32..4),
+        [path(), path(), path(), path()],
+        select(vec![Rates::Constant, Rates::Steps, Rates::Traced]),
+        any::<bool>(),
+        0u64..1000,
+    )
+        .prop_map(|(qdisc, links, flows, paths, rates, sack, seed)| Case {
+            qdisc,
+            links,
+            flows,
+            paths,
+            rates,
+            sack,
+            seed,
+        })
+}
+
+impl Case {
+    fn scenario(&self) -> Scenario {
+        let cross = |toward, first| format!("{toward}:200kbit:200b/{first}..{}", self.links);
+        let args = ScenarioArgs {
+            qdisc: Some(self.qdisc.into()),
+            flows_up: Some(self.flows.0),
+            flows_down: Some(self.flows.1),
+            rtt: Some("20ms..120ms".parse().unwrap()),
+            udp: [
+                "up:300kbit:300b".into(),
+                "down:2mbit".into(),
+                cross("up", self.links),
+                cross("down", 1 + self.links / 3),
+            ]
+            .map(|burst: String| burst.parse().unwrap())
+            .into(),
+            probe: Some("20ms".parse().unwrap()),
+            duration: Some("4s".parse().unwrap()),
+            warmup: Some("1s".parse().unwrap()),
+            buffer: Some("20p".parse().unwrap()),
+            simulated: SimulatedArgs {
+                links: Some(self.links),
+                ..SimulatedArgs::default()
+            },
+            ..ScenarioArgs::default()
+        };
+        let path = |text: &str| (text != PERFECT).then(|| text.parse().unwrap());
+        let [netem_up, netem_down, netem_access_up, netem_access_down] = self.paths.map(path);
+        let (steps, trace) = match self.rates {
+            Rates::Constant => (Vec::new(), None),
+            Rates::Steps => (vec!["1500ms:200kbit", "2s:5mbit"], None),
+            Rates::Traced => (Vec::new(), Some("0 3x5 20 0x9".parse().unwrap())),
+        };
+        let steps: Vec<RateStep> = steps.iter().map(|step| step.parse().unwrap()).collect();
+        Scenario {
+            steps_up: steps.clone(),
+            steps_down: steps,
+            trace_up: trace.clone(),
+            trace_down: trace,
+            sack: self.sack,
+            // It makes packets of its own.
+            regenerate: 0,
+            netem_up,
+            netem_down,
+            netem_access_up,
+            netem_access_down,
+            ..args.resolve(&Defaults::paper()).unwrap()
+        }
+    }
+
+    fn run(&self) -> (World<'static, Full>, u64) {
+        let scenario = self.scenario();
+        let model = TcpModel::<AnyCongestion>::of(&scenario).unwrap();
+        let captures = [None, None];
+        let mut world =
+            World::<Full>::new(&Standard, &scenario, model, self.seed, captures).unwrap();
+        let end = scenario.duration.as_nanos();
+        world.run_until(end);
+        (world, end)
+    }
+}
+
+/// What a direction was given, and what became of it.
+fn account(world: &World<'_, Full>, toward: usize, now: u64) -> (u64, u64) {
+    let (mut sent, mut found) = (0, 0);
+    for conversation in &world.conversations {
+        sent += conversation.out[toward].sent;
+        found += conversation.out[toward].pipe.len() + conversation.received[1 - toward];
+    }
+    let (dropped, lost) = world.access_dropped_and_lost(toward);
+    let (held, left) = world.links[toward].held_and_left(now);
+    let (further_held, further_left) = world.held_and_left_further(toward, now);
+    found += dropped + lost + held + left + further_held + further_left;
+    (sent, found)
+}
+
+/// Datagrams that came after a later one.
+fn overtaken(world: &World<'_, Full>) -> u64 {
+    world.conversations.iter().map(|talk| talk.overtaken).sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn every_packet_sent_is_delivered_dropped_lost_or_under_way(case in case()) {
+        let (world, end) = case.run();
+        for toward in [0, 1] {
+            let (sent, found) = account(&world, toward, end);
+            prop_assert!(sent > 0);
+            prop_assert_eq!(sent, found, "direction {}", toward);
+        }
+    }
+
+    #[test]
+    fn packets_overtake_only_where_that_was_asked_for(case in case()) {
+        let asked = case.paths.iter().any(|path| OVERTAKING.contains(path));
+        let (world, _) = case.run();
+        if !asked {
+            prop_assert_eq!(overtaken(&world), 0);
+        }
+    }
+}
+
+#[test]
+fn packets_overtake_where_that_was_asked_for() {
+    for place in 0..4 {
+        let mut paths = [PERFECT; 4];
+        paths[place] = OVERTAKING[0];
+        let case = Case {
+            qdisc: "droptail",
+            links: 1,
+            flows: (0, 0),
+            paths,
+            rates: Rates::Constant,
+            sack: false,
+            seed: 1,
+        };
+        let (world, _) = case.run();
+        assert!(overtaken(&world) > 10, "{paths:?}: {}", overtaken(&world));
+        let echo = world
+            .conversations
+            .iter()
+            .any(|talk| matches!(talk.agent, Agent::Echo(_)));
+        assert!(echo);
+    }
+}

@@ -1,0 +1,691 @@
+//! One run: conversations, the two directions of the bottleneck link, and the loop over events.
+//!
+//! Two ideas keep events few, and both are exact:
+//!
+//! - What happens between a packet's departure from one bottleneck queue and the arrival of what it
+//!   causes at the other (propagation, access links, the agent's answer) concerns its conversation
+//!   alone, and is computed when the packet departs, at the time it will happen. A side's timers
+//!   that are due before a segment reaches it run first.
+//! - A packet that departs at one queue can reach the other no sooner than the link's propagation
+//!   delay later. So each direction runs ahead by itself until then (conservative lookahead, after
+//!   Chandy and Misra 1979), and only the order of arrivals and departures at one queue is left.
+
+use crate::congestion::TcpModel;
+use crate::links::Hop;
+use crate::links::Link;
+use crate::links::Passage;
+use crate::links::Regeneration;
+use crate::links::Schedule;
+use crate::links::{Chain, Step};
+use crate::links::{Dumbbell, access_rate};
+use crate::measurement::Capture;
+use crate::packets::{Layout, Segment, SimPacket};
+use crate::receivers::Receiver;
+use crate::running::EventSet;
+use crate::senders::RttEstimator;
+use crate::traffic::Models;
+use crate::traffic::cast;
+use crate::traffic::{AccessLosses, Conversation, Events};
+use crate::traffic::{Agent, Side, TcpFlow};
+use crate::traffic::{Delivered, Past};
+use crate::variant::Variant;
+use asymq_core::Instant;
+use asymq_core::catalog::Build;
+use asymq_core::hold::BuildError;
+use asymq_core::measure::Histogram;
+use asymq_scenario::{Scenario, Toward};
+
+/// Everything in one run.
+pub(crate) struct World<'a, V: Variant> {
+    /// Uplink and downlink, the first in each direction if there are several.
+    pub(crate) links: [Link<V::Options>; 2],
+    pub(crate) conversations: Vec<Conversation<V>>,
+    /// How many of the conversations last for the whole run; they come first.
+    lasting: usize,
+    chain: Option<Box<Chain<V::Options>>>,
+    regeneration: Option<Box<Regeneration<V::Options>>>,
+    transfers: Option<Box<Transfers<V::Congestion>>>,
+    captures: [Option<Capture<'a>>; 2],
+    /// Access losses of short transfers whose places others have taken.
+    past_losses: [AccessLosses; 2],
+    dumbbell: Dumbbell,
+    events: Events,
+}
+
+/// What each new short transfer is built from.
+struct Transfers<C> {
+    past: Past,
+    scenario: Scenario,
+    model: TcpModel<C>,
+    dumbbell: Dumbbell,
+}
+
+const UP: usize = Toward::Up as usize;
+const DOWN: usize = Toward::Down as usize;
+
+impl<'a, V: Variant> World<'a, V> {
+    /// The scenario's world at time zero.
+    pub(crate) fn new(
+        disciplines: &dyn Build<SimPacket<V::Options>>,
+        scenario: &Scenario,
+        models: impl Into<Models<V::Congestion>>,
+        seed: u64,
+        captures: [Option<Capture<'a>>; 2],
+    ) -> Result<Self, BuildError> {
+        let models = models.into();
+        let dumbbell = Dumbbell::new(scenario);
+        let link = |toward| {
+            let (config, rate) = match toward {
+                UP => (&scenario.uplink, scenario.up),
+                _ => (&scenario.downlink, scenario.down),
+            };
+            let qdisc = disciplines.qdisc(config)?;
+            let link = Link::new(qdisc, rate, dumbbell.bottleneck);
+            let way = if toward == UP {
+                Toward::Up
+            } else {
+                Toward::Down
+            };
+            Ok(match Schedule::of(scenario, way) {
+                Some(schedule) => link.with_schedule(schedule),
+                None => link,
+            })
+        };
+        let impairments =
+            [Toward::Up, Toward::Down].map(|toward| scenario.impairment(seed, toward));
+        let varies = [Toward::Up, Toward::Down]
+            .iter()
+            .any(|way| Schedule::of(scenario, *way).is_some());
+        let chain = Chain::new(dumbbell.links as usize - 1, varies, impairments, link)?;
+        let mut links = [link(UP)?, link(DOWN)?];
+        if let Some(chain) = &chain {
+            for (link, wire) in links.iter_mut().zip(&chain.wires) {
+                if wire.reorders() {
+                    // A packet at the end of the path is at its host at once.
+                    link.minimize_lookahead();
+                }
+            }
+        }
+        let mut conversations = cast::conversations::<V>(scenario, &dumbbell, &models, seed);
+        let set = || EventSet::new(conversations.len());
+        let mut events = Events {
+            arrivals: [set(), set()],
+            timers: set(),
+        };
+        for conversation in &mut conversations {
+            conversation.arm(Side::Home, &mut events);
+            conversation.arm(Side::Server, &mut events);
+        }
+        let transfers = (!scenario.web.is_empty()).then(|| Transfers {
+            past: Past::default(),
+            scenario: scenario.clone(),
+            model: models.common,
+            dumbbell,
+        });
+        Ok(Self {
+            dumbbell,
+            links,
+            events,
+            lasting: conversations.len(),
+            conversations,
+            chain,
+            regeneration: Regeneration::new(scenario)?,
+            transfers: transfers.map(Box::new),
+            captures,
+            past_losses: Default::default(),
+        })
+    }
+
+    /// The conversations that last for the whole run.
+    pub(crate) fn lasting(&self) -> &[Conversation<V>] {
+        &self.conversations[..self.lasting]
+    }
+
+    /// What short transfers have delivered, by direction.
+    pub(crate) fn delivered_by_transfers(&self) -> [Delivered; 2] {
+        let transfers = self.transfers.as_ref();
+        transfers.map_or(Default::default(), |transfers| {
+            transfers
+                .past
+                .delivered(&self.conversations[self.lasting..])
+        })
+    }
+
+    /// How long the short transfers took that are over since the last
+    /// [`clear_completions`](Self::clear_completions); `None` where there are none.
+    pub(crate) fn completions(&self) -> Option<Histogram> {
+        let transfers = self.transfers.as_ref()?;
+        Some(
+            transfers
+                .past
+                .completions(&self.conversations[self.lasting..]),
+        )
+    }
+
+    /// Forgets the completions of short transfers up to `now`.
+    pub(crate) fn clear_completions(&mut self, now: u64) {
+        if let Some(transfers) = &mut self.transfers {
+            transfers.past.clear(now);
+        }
+    }
+
+    /// Data packets of a lasting conversation that were lost on their way to its receiver.
+    pub(crate) fn lost_data(&self, index: usize) -> u64 {
+        let links = self.links.iter().map(|link| link.lost_data(index));
+        let further = self
+            .chain
+            .as_ref()
+            .map_or(0, |chain| chain.lost_data(index));
+        let conversation = &self.conversations[index];
+        let access = [UP, DOWN].map(|toward| conversation.access_losses(toward).data);
+        links.sum::<u64>() + further + access[UP] + access[DOWN]
+    }
+
+    /// Packets behind the first link, and those that the disciplines of the further ones took out.
+    #[cfg(test)]
+    pub(crate) fn held_and_left_further(&self, toward: usize, now: u64) -> (u64, u64) {
+        let chain = self.chain.as_ref();
+        chain.map_or((0, 0), |chain| chain.held_and_left(toward, now))
+    }
+
+    /// Packets of a direction dropped at access links because their buffers were full, and packets
+    /// that paths lost.
+    pub(crate) fn access_dropped_and_lost(&self, toward: usize) -> (u64, u64) {
+        let conversations = self.conversations.iter();
+        let losses = conversations
+            .map(|conversation| conversation.access_losses(toward))
+            .fold(self.past_losses[toward], AccessLosses::plus);
+        let chain = self.chain.as_ref();
+        let wire = chain.map_or(0, |chain| chain.wires[toward].lost());
+        (losses.dropped, losses.lost + wire)
+    }
+
+    /// The propagation round-trip time of a conversation in ns.
+    pub(crate) fn base_rtt(&self, index: usize) -> u64 {
+        let conversation = &self.conversations[index];
+        let links = conversation
+            .links
+            .map_or(self.dumbbell.links, |links| links.count().into());
+        let hops = conversation.back.iter().map(Hop::delay).sum::<u64>();
+        2 * (hops + links * self.dumbbell.bottleneck)
+    }
+
+    /// Advances time up to and including `until`.
+    ///
+    /// Each direction of the link is advanced by itself up to a horizon: just before anything that
+    /// the other direction or a timer may still cause can reach its queue.
+    pub(crate) fn run_until(&mut self, until: u64) {
+        loop {
+            let timer = self.events.timers.first();
+            let bound = until.min(timer.at());
+            let (up, down) = (self.clock(UP), self.clock(DOWN));
+            let [to_down, to_up] = [UP, DOWN].map(|toward| self.links[toward].lookahead());
+            // What the other queue sends next, or answers to what this one sends next.
+            let round = to_down + to_up;
+            let horizon = (down + to_up).min(up + round).min(bound + 1) - 1;
+            if up <= horizon {
+                self.advance::<UP>(horizon);
+                continue;
+            }
+            let horizon = (up + to_down).min(down + round).min(bound + 1) - 1;
+            if down <= horizon {
+                self.advance::<DOWN>(horizon);
+            } else if timer.at() <= until {
+                self.on_timer(timer.at(), timer.source());
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// When something happens next at a queue.
+    #[inline]
+    fn clock(&self, toward: usize) -> u64 {
+        let arrival = self.events.arrivals[toward].first().at();
+        let first = self.links[toward].next().min(arrival);
+        match &self.chain {
+            None => first,
+            Some(chain) => first.min(chain.next(toward)),
+        }
+    }
+
+    /// Executes all arrivals at a queue and departures from it up to and including `horizon`. At
+    /// equal times departures come first, then arrivals by conversation.
+    // A function for each direction, with all of a packet's way in it: both in one need more registers
+    // than there are, and each further call saves and restores them.
+    #[inline(never)]
+    fn advance<const TOWARD: usize>(&mut self, horizon: u64) {
+        if self.chain.is_some() {
+            return self.advance_chain::<TOWARD>(horizon);
+        }
+        loop {
+            let arrival = self.events.arrivals[TOWARD].first();
+            let departure = self.links[TOWARD].next();
+            if departure <= arrival.at().min(horizon) {
+                self.depart::<TOWARD>(departure);
+            } else if arrival.at() <= horizon {
+                self.arrive::<TOWARD>(arrival.at(), arrival.source());
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// The same for a chain of links; at equal times later links first.
+    #[cold]
+    fn advance_chain<const TOWARD: usize>(&mut self, horizon: u64) {
+        loop {
+            let now = self.clock(TOWARD);
+            if now > horizon {
+                break;
+            }
+            let Some(chain) = &mut self.chain else { break };
+            if chain.next(TOWARD) == now {
+                match chain.step(TOWARD, now) {
+                    Some(Step::Leaves(position, at, packet)) => {
+                        self.pass_on::<TOWARD>(position + 1, at, &packet);
+                    }
+                    Some(Step::Arrives(packet)) => self.arrive_far::<TOWARD>(now, &packet),
+                    None => {}
+                }
+                continue;
+            }
+            let arrival = self.events.arrivals[TOWARD].first();
+            if self.links[TOWARD].next() > now {
+                self.arrive_at_chain::<TOWARD>(now, arrival.source());
+                continue;
+            }
+            let mut out = None;
+            self.links[TOWARD].dequeue_varying(now, |at, packet| out = Some((at, *packet)));
+            if let Some((at, packet)) = out {
+                let layout = &self.conversations[packet.conversation()].layout;
+                if let Some(capture) = &mut self.captures[TOWARD] {
+                    capture.packet(now, &packet, layout);
+                }
+                self.pass_on::<TOWARD>(0, at, &packet);
+            }
+        }
+    }
+
+    /// A packet is out of the link at `position` of a chain at `at`.
+    fn pass_on<const TOWARD: usize>(
+        &mut self,
+        position: usize,
+        at: u64,
+        packet: &SimPacket<V::Options>,
+    ) {
+        let Some(chain) = &mut self.chain else { return };
+        if position < chain.len() {
+            // The last link of one direction and the first of the other connect the same routers.
+            let reverse = chain.link(1 - TOWARD, chain.len() - position - 1);
+            if reverse.observes() {
+                reverse.observe(at, packet.header);
+            }
+            let conversation = &self.conversations[packet.conversation()];
+            if conversation.span(TOWARD, chain.len() + 1).1 > position {
+                chain.push(TOWARD, position, at, packet);
+            } else {
+                let (conversations, events) = (&mut self.conversations, &mut self.events);
+                hand_over::<V, TOWARD>(at, packet, conversations, events);
+            }
+        } else if let Passage::Out(at) = chain.wires[TOWARD].pass(at, packet) {
+            self.arrive_far::<TOWARD>(at, packet);
+        }
+    }
+
+    /// A packet is behind the last link and its path at `at`.
+    fn arrive_far<const TOWARD: usize>(&mut self, at: u64, packet: &SimPacket<V::Options>) {
+        let reverse = &mut self.links[1 - TOWARD];
+        if reverse.observes() {
+            reverse.observe(at, packet.header);
+        }
+        let (conversations, events) = (&mut self.conversations, &mut self.events);
+        match self.regeneration.as_deref_mut() {
+            Some(regeneration) => {
+                hand_over_regenerated::<V, TOWARD>(at, packet, regeneration, conversations, events)
+            }
+            None => hand_over::<V, TOWARD>(at, packet, conversations, events),
+        }
+    }
+
+    /// The first segment on its way to a queue arrives there.
+    #[inline(always)]
+    fn arrive<const TOWARD: usize>(&mut self, now: u64, index: usize) {
+        if let Some(segment) = self.next_arrival::<TOWARD>(index) {
+            let packet = self.packet::<TOWARD>(now, index, segment);
+            self.links[TOWARD].enqueue(now, packet);
+        }
+    }
+
+    /// Takes the first segment of a conversation on its way to a queue.
+    #[inline(always)]
+    fn next_arrival<const TOWARD: usize>(&mut self, index: usize) -> Option<Segment<V::Options>> {
+        let pipe = &mut self.conversations[index].out[TOWARD].pipe;
+        let (segment, next) = pipe.pop()?;
+        self.events.arrivals[TOWARD].set(index, next);
+        Some(segment)
+    }
+
+    /// The packet of a segment that arrives at a queue.
+    #[inline]
+    fn packet<const TOWARD: usize>(
+        &self,
+        now: u64,
+        index: usize,
+        segment: Segment<V::Options>,
+    ) -> SimPacket<V::Options> {
+        let toward = if TOWARD == UP {
+            Toward::Up
+        } else {
+            Toward::Down
+        };
+        let layout = &self.conversations[index].layout;
+        layout.packet(segment, toward, Instant::from_nanos(now))
+    }
+
+    /// The same in a chain, where it may arrive at a further link.
+    fn arrive_at_chain<const TOWARD: usize>(&mut self, now: u64, index: usize) {
+        let Some(segment) = self.next_arrival::<TOWARD>(index) else {
+            return;
+        };
+        let packet = self.packet::<TOWARD>(now, index, segment);
+        let conversation = &self.conversations[index];
+        let further = self.chain.as_mut().and_then(|chain| {
+            let (entry, _) = conversation.span(TOWARD, chain.len() + 1);
+            let further = entry.checked_sub(1)?;
+            Some(chain.link(TOWARD, further))
+        });
+        let link = further.unwrap_or(&mut self.links[TOWARD]);
+        link.enqueue(now, packet);
+    }
+
+    /// The link is free for the next packet, or the time has come that the qdisc answered.
+    #[inline(always)]
+    fn depart<const TOWARD: usize>(&mut self, now: u64) {
+        let Self {
+            links: [up, down],
+            conversations,
+            captures,
+            events,
+            regeneration,
+            ..
+        } = self;
+        let (link, opposite) = if TOWARD == UP { (up, down) } else { (down, up) };
+        let observer = opposite.observes().then_some(opposite);
+        link.dequeue(now, |at, packet| {
+            if let Some(capture) = &mut captures[TOWARD] {
+                capture.packet(now, packet, &conversations[packet.conversation()].layout);
+            }
+            if let Some(observer) = observer {
+                observer.observe(at, packet.header);
+            }
+            match regeneration {
+                Some(regeneration) => {
+                    hand_over_regenerated::<V, TOWARD>(
+                        at,
+                        packet,
+                        regeneration,
+                        conversations,
+                        events,
+                    );
+                }
+                _ => hand_over::<V, TOWARD>(at, packet, conversations, events),
+            }
+        });
+    }
+
+    fn on_timer(&mut self, now: u64, index: usize) {
+        let conversation = &mut self.conversations[index];
+        conversation.run_timers(now, Side::Home, &mut self.events);
+        conversation.run_timers(now, Side::Server, &mut self.events);
+        let [home, server] = conversation.deadlines;
+        conversation.armed = home.min(server);
+        self.events.timers.set(index, conversation.armed);
+        if matches!(conversation.agent, Agent::Web(_)) {
+            self.start_transfer(now, index);
+        }
+    }
+
+    /// Starts a short transfer of the load at `source`, at the index of one that is over if there is
+    /// one. With 65 536 conversations active, the transfer is discarded.
+    #[cold]
+    fn start_transfer(&mut self, now: u64, source: usize) {
+        let (Agent::Web(web), Some(transfers)) =
+            (&mut self.conversations[source].agent, &self.transfers)
+        else {
+            return;
+        };
+        let scenario = &transfers.scenario;
+        let phase = web.stream.draw() * RttEstimator::TICK as f64;
+        let mut sender = cast::sender::<V>(scenario, &transfers.model, phase as u64);
+        sender.limit_to(web.segments(scenario.payload()));
+        let flow = TcpFlow {
+            toward: web.load.toward,
+            start: now,
+            acts: now,
+            application: None,
+            sender,
+            receiver: Receiver::new(scenario.ack_policy, V::receiving(scenario)),
+        };
+        let server = transfers
+            .dumbbell
+            .server(scenario.rtt.at(web.stream.draw()), transfers.dumbbell.links);
+        let agent = Agent::Tcp(Box::new(flow));
+        let (access, delays) = (access_rate(scenario), [transfers.dumbbell.home, server]);
+        let paths = scenario.netem_access_up.or(scenario.netem_access_down);
+        let seeds = paths.map(|_| [0; 2].map(|_| web.stream.draw().to_bits()));
+        let places = self.conversations[self.lasting..].iter();
+        let free = places.clone().position(|place| place.is_over());
+        let index = self.lasting + free.unwrap_or(places.len());
+        let layout = match free {
+            Some(_) => self.conversations[index].layout.next_generation(),
+            None => Layout::of(index, scenario, 0),
+        };
+        let mut conversation = Conversation::new(agent, layout, access, delays);
+        if let Some(seeds) = seeds {
+            cast::impair(&mut conversation, scenario, seeds);
+        }
+        if !self.events.make_room(index + 1) {
+            return;
+        }
+        conversation.arm(Side::Home, &mut self.events);
+        conversation.arm(Side::Server, &mut self.events);
+        match self.conversations.get_mut(index) {
+            Some(place) => {
+                for toward in [UP, DOWN] {
+                    let past = &mut self.past_losses[toward];
+                    *past = past.plus(place.access_losses(toward));
+                }
+                if let Some(transfers) = &mut self.transfers {
+                    transfers.past.add(place);
+                }
+                *place = conversation;
+            }
+            None => self.conversations.push(conversation),
+        }
+    }
+
+    /// Flushes the traces.
+    pub(crate) fn finish_captures(self) -> std::io::Result<()> {
+        self.captures
+            .into_iter()
+            .flatten()
+            .try_for_each(Capture::finish)
+    }
+}
+
+/// Delivers a packet that is out of the last link at `at` to its conversation.
+#[inline(always)]
+fn hand_over<V: Variant, const TOWARD: usize>(
+    at: u64,
+    packet: &SimPacket<V::Options>,
+    conversations: &mut [Conversation<V>],
+    events: &mut Events,
+) {
+    let conversation = &mut conversations[packet.conversation()];
+    if packet.generation() == conversation.layout.generation() {
+        conversation.deliver::<TOWARD>(at, packet.segment, events);
+    }
+}
+
+/// The same through ACK regeneration, which is beyond the uplink and sees the downlink's packets.
+#[cold]
+fn hand_over_regenerated<V: Variant, const TOWARD: usize>(
+    at: u64,
+    packet: &SimPacket<V::Options>,
+    regeneration: &mut Regeneration<V::Options>,
+    conversations: &mut [Conversation<V>],
+    events: &mut Events,
+) {
+    if TOWARD == DOWN {
+        regeneration.observe(at, packet);
+        return hand_over::<V, TOWARD>(at, packet, conversations, events);
+    }
+    regeneration.pass(at, packet, |at, packet| {
+        let layout = &conversations[packet.conversation()].layout;
+        let packet = SimPacket {
+            segment: layout.as_regenerated(packet),
+            ..*packet
+        };
+        hand_over::<V, TOWARD>(at, &packet, conversations, events);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::{AnyCongestion, Reno};
+    use crate::measurement::{Snapshot, summary};
+    use crate::senders::Recovery;
+    use crate::variant::{Full, Plain};
+    use asymq_args::{Defaults, ScenarioArgs};
+    use asymq_core::catalog::Standard;
+    use asymq_scenario::Summary;
+
+    /// The scenario in which timers, losses and every kind of traffic meet.
+    fn scenario(qdisc: &str, seed: u64) -> Scenario {
+        let args = ScenarioArgs {
+            qdisc: Some(qdisc.into()),
+            up: Some("200kbit".parse().unwrap()),
+            udp: vec!["up:50kbit".parse().unwrap(), "down:1mbit".parse().unwrap()],
+            probe: Some("37ms".parse().unwrap()),
+            delayed_ack: Some("60ms".parse().unwrap()),
+            duration: Some("20s".parse().unwrap()),
+            seed: Some(seed),
+            ..ScenarioArgs::default()
+        };
+        args.resolve(&Defaults::paper()).unwrap()
+    }
+
+    fn run<V: Variant>(
+        scenario: &Scenario,
+        congestion: V::Congestion,
+        step: u64,
+        look_ahead: bool,
+    ) -> Summary {
+        let model = TcpModel {
+            congestion,
+            recovery: Recovery::NewReno,
+        };
+        let mut world =
+            World::<V>::new(&Standard, scenario, model, scenario.seed, [None, None]).unwrap();
+        if !look_ahead {
+            world.links.iter_mut().for_each(Link::minimize_lookahead);
+        }
+        let start = Snapshot::take(&world, 0);
+        let end = scenario.duration.as_nanos();
+        let mut now = 0;
+        while now < end {
+            now = (now + step).min(end);
+            world.run_until(now);
+        }
+        summary(&world, &start, &Snapshot::take(&world, end))
+    }
+
+    fn check<V: Variant>(scenario: &Scenario, congestion: impl Fn() -> V::Congestion) {
+        let end = scenario.duration.as_nanos();
+        let strictly_in_order = run::<V>(scenario, congestion(), 777_777, false);
+        assert!(strictly_in_order.down.dropped > 0.0 && strictly_in_order.up.dropped > 0.0);
+        let ahead = run::<V>(scenario, congestion(), end, true);
+        assert_eq!(ahead, strictly_in_order, "seed {}", scenario.seed);
+    }
+
+    #[test]
+    fn running_ahead_changes_nothing() {
+        for seed in 0..5 {
+            check::<Plain>(&scenario("aq", seed), Reno::new);
+        }
+    }
+
+    #[test]
+    fn running_ahead_changes_nothing_where_acks_are_regenerated_at_the_end_of_a_chain() {
+        for seed in 0..3 {
+            let scenario = Scenario {
+                links: 3,
+                regenerate: 2,
+                web: vec!["down:5:30kb:1.3".parse().unwrap()],
+                sack: seed > 0,
+                timestamps: seed > 1,
+                ..scenario("sad", seed)
+            };
+            check::<Full>(&scenario, || AnyCongestion::Reno(Reno::new()));
+        }
+    }
+
+    #[test]
+    fn running_ahead_changes_nothing_where_rates_change_and_paths_lose_delay_and_reorder() {
+        for seed in 0..3 {
+            let netem = |text: &str| Some(text.parse().unwrap());
+            let scenario = Scenario {
+                links: 1 + seed as u32,
+                steps_up: vec![
+                    "7s:100kbit".parse().unwrap(),
+                    "18s:300kbit".parse().unwrap(),
+                ],
+                trace_down: (seed == 1).then(|| "1x3 0x3 20".parse().unwrap()),
+                netem_up: netem("loss 1% delay 10ms 5ms"),
+                netem_down: netem("loss gemodel 1% 20% delay 20ms 5ms reorder 10%"),
+                netem_access_up: netem("delay 5ms reorder 20% gap 3"),
+                netem_access_down: netem("loss 0.5%"),
+                udp: vec!["up:50kbit".parse().unwrap(), "down:9mbit".parse().unwrap()],
+                web: vec!["down:5:30kb:1.3".parse().unwrap()],
+                sack: seed > 0,
+                ..scenario("aq", seed)
+            };
+            check::<Full>(&scenario, || AnyCongestion::Reno(Reno::new()));
+        }
+    }
+
+    #[test]
+    fn another_number_of_uploads_leaves_everything_else_as_it_was() {
+        let drawn = |flows_up| {
+            let scenario = Scenario {
+                flows_up,
+                on_off: Some("200kbit:500ms:500ms".parse().unwrap()),
+                web: vec!["down:5:30kb:1.3".parse().unwrap()],
+                ..scenario("aq", 1)
+            };
+            let model = TcpModel {
+                congestion: Reno::new(),
+                recovery: Recovery::NewReno,
+            };
+            let world = World::<Plain>::new(&Standard, &scenario, model, 1, [None, None]).unwrap();
+            let of = |conversation: &Conversation<Plain>| match &conversation.agent {
+                Agent::Tcp(flow) if flow.toward == Toward::Up => None,
+                Agent::Tcp(flow) => Some(format!("{:?} {:?}", flow.acts, flow.application)),
+                Agent::Udp(_) => Some(String::new()),
+                Agent::Echo(echo) => Some(echo.next.to_string()),
+                Agent::Web(web) => Some(web.next.to_string()),
+            };
+            let conversations = world.conversations.iter();
+            let all = conversations.filter_map(|conversation| {
+                let delays = conversation.back.each_ref().map(|hop| format!("{hop:?}"));
+                of(conversation).map(|own| (own, delays))
+            });
+            all.collect::<Vec<_>>()
+        };
+        let few = drawn(2);
+        assert_eq!(few.len(), 10 + 2 + 1 + 1);
+        assert_eq!(few, drawn(7));
+    }
+}

@@ -1,0 +1,169 @@
+//! Explicit congestion notification: what ends say to each other in flags (RFC 3168, section 6.1;
+//! RFC 8257, section 3.2).
+
+use crate::packets::TcpOptions;
+use asymq_core::Ecn;
+use asymq_core::packet::flags;
+
+/// The sender's part.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct EcnSender {
+    /// The window was reduced: the next new segment says so.
+    reduced: bool,
+    /// Marks of segments below this were answered.
+    answered: u64,
+}
+
+impl EcnSender {
+    /// What segment `number` says; it is ECN-capable unless it was sent before (RFC 3168, section
+    /// 6.1.5), or is the SYN.
+    pub(crate) fn mark(&mut self, options: &mut TcpOptions, number: u64, again: bool) {
+        if number == 0 {
+            options.flags |= flags::ECE | flags::CWR;
+        } else if !again {
+            options.ecn = Ecn::Ect0;
+            if std::mem::take(&mut self.reduced) {
+                options.flags |= flags::CWR;
+            }
+        }
+    }
+
+    /// Whether a mark was answered in the window of segment `una`.
+    pub(crate) fn has_answered(&self, una: u64) -> bool {
+        una < self.answered
+    }
+
+    /// Whether the window must be reduced for a mark that an ACK of all below `una` reports: once for
+    /// all of a window, which ends below `end` (section 6.1.2).
+    pub(crate) fn answers(&mut self, una: u64, end: u64) -> bool {
+        let answers = una > self.answered;
+        if answers {
+            self.answered = end;
+            self.reduced = true;
+        }
+        answers
+    }
+}
+
+/// How a receiver reports marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Echo {
+    /// In every ACK until the sender says that it has reduced its window (RFC 3168, section 6.1.3).
+    Latched,
+    /// In the ACKs of marked segments and in no other (RFC 8257, section 3.2).
+    Exact,
+}
+
+/// The receiver's part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EcnReceiver {
+    echo: Echo,
+    /// What ACKs report now.
+    marked: bool,
+    established: bool,
+}
+
+impl EcnReceiver {
+    /// A receiver that has received nothing.
+    pub(crate) const fn new(echo: Echo) -> Self {
+        Self {
+            echo,
+            marked: false,
+            established: false,
+        }
+    }
+
+    /// Whether an ACK that is held back must go before a segment with these options is taken: so
+    /// that each reports segments of one kind (RFC 8257, section 3.2).
+    pub(crate) fn changes(&self, options: &TcpOptions) -> bool {
+        self.echo == Echo::Exact && self.marked != (options.ecn == Ecn::Ce)
+    }
+
+    /// A segment has arrived.
+    pub(crate) fn arrived(&mut self, options: &TcpOptions) {
+        let marked = options.ecn == Ecn::Ce;
+        self.marked = match self.echo {
+            Echo::Exact => marked,
+            Echo::Latched => marked || (self.marked && options.flags & flags::CWR == 0),
+        };
+    }
+
+    /// What an ACK says. The first is the SYN's, which agrees to ECN.
+    pub(crate) fn mark(&mut self, options: &mut TcpOptions) {
+        let first = !std::mem::replace(&mut self.established, true);
+        if self.marked || first {
+            options.flags |= flags::ECE;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(sender: &mut EcnSender, number: u64, again: bool) -> TcpOptions {
+        let mut options = TcpOptions::default();
+        sender.mark(&mut options, number, again);
+        options
+    }
+
+    /// Whether the ACK of a segment with this field and these flags has ECE.
+    fn echo(receiver: &mut EcnReceiver, ecn: Ecn, flags: u16) -> bool {
+        let mut options = TcpOptions::default();
+        (options.ecn, options.flags) = (ecn, flags);
+        receiver.arrived(&options);
+        let mut ack = TcpOptions::default();
+        receiver.mark(&mut ack);
+        ack.flags & flags::ECE != 0
+    }
+
+    fn established(echo: Echo) -> EcnReceiver {
+        let mut receiver = EcnReceiver::new(echo);
+        let mut syn_ack = TcpOptions::default();
+        receiver.mark(&mut syn_ack);
+        assert_eq!(syn_ack.flags, flags::ECE, "RFC 3168, section 6.1.1");
+        receiver
+    }
+
+    #[test]
+    fn the_syn_asks_for_ecn_and_only_new_data_is_capable() {
+        let mut sender = EcnSender::default();
+        let syn = segment(&mut sender, 0, false);
+        assert_eq!((syn.flags, syn.ecn), (flags::ECE | flags::CWR, Ecn::NotEct));
+        assert_eq!(segment(&mut sender, 1, false).ecn, Ecn::Ect0);
+        assert_eq!(segment(&mut sender, 1, true).ecn, Ecn::NotEct);
+    }
+
+    #[test]
+    fn one_window_is_reduced_once_and_the_next_new_segment_says_so() {
+        let mut sender = EcnSender::default();
+        assert!(sender.answers(5, 20));
+        assert_eq!(segment(&mut sender, 6, true).flags, 0);
+        assert_eq!(segment(&mut sender, 20, false).flags, flags::CWR);
+        assert_eq!(segment(&mut sender, 21, false).flags, 0);
+        assert!(!sender.answers(20, 30));
+        assert!(sender.answers(21, 30));
+    }
+
+    #[test]
+    fn a_mark_is_echoed_until_the_sender_has_reduced() {
+        let mut receiver = established(Echo::Latched);
+        assert!(!echo(&mut receiver, Ecn::Ect0, 0));
+        assert!(echo(&mut receiver, Ecn::Ce, 0));
+        assert!(echo(&mut receiver, Ecn::Ect0, 0));
+        assert!(!echo(&mut receiver, Ecn::Ect0, flags::CWR));
+        assert!(echo(&mut receiver, Ecn::Ce, flags::CWR), "marked again");
+    }
+
+    #[test]
+    fn an_exact_echo_is_of_the_marked_segments_alone() {
+        let mut receiver = established(Echo::Exact);
+        let seen = [Ecn::Ect0, Ecn::Ce, Ecn::Ce, Ecn::Ect0];
+        let echoes = seen.map(|ecn| echo(&mut receiver, ecn, 0));
+        assert_eq!(echoes, [false, true, true, false]);
+        let mut marked = TcpOptions::default();
+        assert!(!receiver.changes(&marked));
+        marked.ecn = Ecn::Ce;
+        assert!(receiver.changes(&marked));
+    }
+}

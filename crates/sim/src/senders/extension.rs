@@ -1,0 +1,170 @@
+//! What TCP options, ECN and pacing add to a sender: nothing in plain TCP, which does not pay for what
+//! it does not use.
+
+use crate::packets::{CLOCK_TICK, clock};
+use crate::packets::{Options, TcpOptions};
+use crate::senders::{Deliveries, EcnSender, Pacer, Scoreboard};
+
+/// What a sender adds for its options.
+pub(crate) trait Sending {
+    type Options: Options;
+
+    /// What is known to have arrived out of order; `None` without SACK.
+    #[inline]
+    fn scoreboard(&mut self) -> Option<&mut Scoreboard> {
+        None
+    }
+
+    /// The options of segment `number`, sent at `now`, and before if it is sent `again`.
+    #[inline]
+    fn options(&mut self, _now: u64, _number: u64, _again: bool) -> Self::Options {
+        Self::Options::default()
+    }
+
+    /// Segment `number` was sent; the window is of `window` segments.
+    #[inline]
+    fn sent(&mut self, _now: u64, _number: u64, _window: f64) {}
+
+    /// Whether anything below takes what an ACK says beside its number.
+    #[inline]
+    fn takes_feedback(&self) -> bool {
+        false
+    }
+
+    /// What was delivered and lost, if the congestion control asks.
+    #[inline]
+    fn deliveries(&mut self) -> Option<&mut Deliveries> {
+        None
+    }
+
+    /// ECN, if both ends have it.
+    #[inline]
+    fn ecn(&mut self) -> Option<&mut EcnSender> {
+        None
+    }
+
+    /// Whether a mark in the window of segment `una` was answered.
+    #[inline]
+    fn has_answered(&self, _una: u64) -> bool {
+        false
+    }
+
+    /// Whether the pacer lets a segment leave at `now`.
+    #[inline]
+    fn may_send(&mut self, _now: u64) -> bool {
+        true
+    }
+
+    /// When the pacer lets the segment leave that it held back; `u64::MAX` if there is none.
+    #[inline]
+    fn wakes(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// That time has come.
+    #[inline]
+    fn wake(&mut self) {}
+
+    /// Sets the pacer's rate, from the smoothed round-trip time in ns.
+    #[inline]
+    fn pace(&mut self, _rate: impl FnOnce(u64) -> Option<f64>) {}
+
+    /// Whether round-trip times are read off timestamps.
+    #[inline]
+    fn has_timestamps(&self) -> bool {
+        false
+    }
+
+    /// When the segment was sent that the ACK of `ack` answers, if an RTT sample is due; `end` is
+    /// one past the highest sent so far.
+    #[inline]
+    fn sent_at(&mut self, _ack: u64, _end: u64, _options: &Self::Options) -> Option<u64> {
+        None
+    }
+}
+
+/// A sender's part with every option.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FullSending {
+    pub(crate) scoreboard: Option<Scoreboard>,
+    pub(crate) timestamps: bool,
+    /// One sample per window, as RFC 6298's constants presume (RFC 7323, appendix G).
+    pub(crate) sample_beyond: u64,
+    pub(crate) ecn: Option<EcnSender>,
+    pub(crate) deliveries: Option<Deliveries>,
+    pub(crate) pacer: Option<Pacer>,
+}
+
+impl Sending for FullSending {
+    type Options = TcpOptions;
+
+    fn scoreboard(&mut self) -> Option<&mut Scoreboard> {
+        self.scoreboard.as_mut()
+    }
+
+    fn options(&mut self, now: u64, number: u64, again: bool) -> TcpOptions {
+        let mut options = TcpOptions::new(self.timestamps.then_some((clock(now), 0)), 0);
+        if let Some(ecn) = &mut self.ecn {
+            ecn.mark(&mut options, number, again);
+        }
+        options
+    }
+
+    fn sent(&mut self, now: u64, number: u64, window: f64) {
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.on_sent(now, number, window);
+        }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_sent(now);
+        }
+    }
+
+    fn takes_feedback(&self) -> bool {
+        self.ecn.is_some() || self.deliveries.is_some()
+    }
+
+    fn deliveries(&mut self) -> Option<&mut Deliveries> {
+        self.deliveries.as_mut()
+    }
+
+    fn ecn(&mut self) -> Option<&mut EcnSender> {
+        self.ecn.as_mut()
+    }
+
+    fn has_answered(&self, una: u64) -> bool {
+        self.ecn.is_some_and(|ecn| ecn.has_answered(una))
+    }
+
+    fn may_send(&mut self, now: u64) -> bool {
+        self.pacer.as_mut().is_none_or(|pacer| pacer.may_send(now))
+    }
+
+    fn wakes(&self) -> u64 {
+        self.pacer.map_or(u64::MAX, |pacer| pacer.wakes())
+    }
+
+    fn wake(&mut self) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.wake();
+        }
+    }
+
+    fn pace(&mut self, rate: impl FnOnce(u64) -> Option<f64>) {
+        let srtt = self.deliveries.as_ref().map_or(0, Deliveries::smoothed);
+        if let Some(pacer) = &mut self.pacer
+            && let Some(rate) = rate(srtt)
+        {
+            pacer.set_rate(rate);
+        }
+    }
+
+    fn has_timestamps(&self) -> bool {
+        self.timestamps
+    }
+
+    fn sent_at(&mut self, ack: u64, end: u64, options: &TcpOptions) -> Option<u64> {
+        let (_, echo) = options.timestamps.filter(|_| ack > self.sample_beyond)?;
+        self.sample_beyond = end;
+        Some(u64::from(echo) * CLOCK_TICK)
+    }
+}

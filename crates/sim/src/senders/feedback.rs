@@ -1,0 +1,282 @@
+//! The sender's part in what ACKs say beside their numbers: marks, losses, delivery rates, pace.
+
+use crate::congestion::CongestionControl;
+use crate::packets::Options;
+use crate::packets::{Outbox, Segment};
+use crate::senders::Sending;
+use crate::senders::rate_of_window;
+use crate::senders::{Phase, Sender};
+use asymq_core::packet::flags;
+
+impl<C: CongestionControl, E: Sending> Sender<C, E> {
+    /// Takes what an ACK says beside its number, of all below `una`; `before` was acknowledged
+    /// before it.
+    #[inline]
+    pub(super) fn take_feedback(
+        &mut self,
+        now: u64,
+        segment: &Segment<E::Options>,
+        before: u64,
+        una: u64,
+    ) {
+        if !self.extension.takes_feedback() {
+            return;
+        }
+        self.take_echo(segment, before, una);
+        self.take_sample(now, segment);
+    }
+
+    /// ECN (RFC 3168, section 6.1.2). A SYN-ACK's ECE agrees to it, and marks nothing.
+    fn take_echo(&mut self, segment: &Segment<E::Options>, before: u64, una: u64) {
+        let Some(ecn) = self.extension.ecn() else {
+            return;
+        };
+        let options = segment.options.on_wire();
+        if before == 0 {
+            return;
+        }
+        let marked = options.is_some_and(|options| options.flags & flags::ECE != 0);
+        let (acked, end) = (una - before, self.end);
+        // A loss of the same window has reduced it already.
+        let answers = marked && una > self.recover && ecn.answers(una, end);
+        self.congestion.on_echo(acked, marked, una, end);
+        if answers {
+            let flight = self.flight();
+            self.congestion.on_mark(flight);
+        }
+    }
+
+    fn take_sample(&mut self, now: u64, segment: &Segment<E::Options>) {
+        let lost_below = self.extension.scoreboard().map_or(0, |b| b.lost_below());
+        let Some(deliveries) = self.extension.deliveries() else {
+            return;
+        };
+        let congestion = &mut self.congestion;
+        let ack = segment.number();
+        let blocks = segment.options.on_wire().map_or(&[][..], |o| o.blocks());
+        let blocks = blocks.iter();
+        let ranges = blocks.map(|&(start, stop)| (ack + u64::from(start), ack + u64::from(stop)));
+        let sample = deliveries.on_ack(now, ack, ranges, lost_below, |lost| {
+            congestion.on_lost(now, &lost);
+        });
+        if self.phase == Phase::AfterTimeout && self.una >= self.recover {
+            self.phase = Phase::Open;
+            congestion.on_recovered();
+        }
+        congestion.on_sample(&sample);
+        if congestion.limits_samples() {
+            deliveries.limit_by_application();
+        }
+    }
+
+    /// A recovery by SACK begins: segment `una` is lost, by RFC 6675's rule or three ACKs that
+    /// report others.
+    pub(super) fn note_first_loss(&mut self, now: u64, una: u64) {
+        if let Some(deliveries) = self.extension.deliveries()
+            && deliveries.is_in_flight_once(una)
+        {
+            let lost = deliveries.lose(una);
+            self.congestion.on_lost(now, &lost);
+        }
+    }
+
+    /// Fills the window by what is known of deliveries: what is lost first, then what is new.
+    pub(super) fn send_by_deliveries(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        loop {
+            let limit = self
+                .limit
+                .min(self.una.saturating_add(self.receive_window as u64));
+            let window = self.congestion.window();
+            let Some(deliveries) = self.extension.deliveries() else {
+                return;
+            };
+            let (lost, in_flight) = (deliveries.first_lost(), deliveries.in_flight());
+            let sends = lost.is_some() || self.next < limit;
+            if !sends || in_flight as f64 + 1.0 > window || !self.extension.may_send(now) {
+                return;
+            }
+            match lost {
+                Some(number) => {
+                    if number == self.una {
+                        self.restart_timer(now);
+                    }
+                    self.send(now, number, out);
+                }
+                None => self.send_next(now, out),
+            }
+        }
+    }
+
+    /// The application has written more, and had left the path idle before.
+    pub(super) fn note_application_limit(&mut self) {
+        let (next, limit, window) = (self.next, self.limit, self.congestion.window());
+        if let Some(deliveries) = self.extension.deliveries()
+            && next >= limit
+            && (deliveries.in_flight() as f64) < window
+        {
+            deliveries.limit_by_application();
+        }
+    }
+
+    /// Sets the pace of what is sent from now on.
+    #[inline]
+    pub(super) fn update_pace(&mut self) {
+        let congestion = &self.congestion;
+        self.extension.pace(|srtt| {
+            let of_window = || rate_of_window(congestion.window(), congestion.threshold(), srtt);
+            let own = congestion.pacing_rate();
+            own.or_else(|| (srtt > 0).then(of_window))
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Reno;
+    use crate::packets::Kind;
+    use crate::packets::TcpOptions;
+    use crate::senders::Deliveries;
+    use crate::senders::EcnSender;
+    use crate::senders::FullSending;
+    use crate::senders::Pacer;
+    use crate::senders::Scoreboard;
+    use crate::senders::{Recovery, RttEstimator};
+
+    const MS: u64 = 1_000_000;
+
+    struct Wire {
+        sender: Sender<Reno, FullSending>,
+        sent: Vec<Segment<TcpOptions>>,
+    }
+
+    impl Wire {
+        /// Established, with `flight` segments out from the returned number on.
+        fn open(extension: FullSending, flight: u64) -> (Self, u64) {
+            let rtt = RttEstimator::new(0);
+            let mut wire = Self {
+                sender: Sender::new(Reno::new(), rtt, Recovery::NewReno, u64::MAX, extension),
+                sent: Vec::new(),
+            };
+            wire.sender.connect(0, &mut wire.sent);
+            let mut una = 0;
+            while wire.sender.next - wire.sender.una < flight {
+                una += 1;
+                wire.ack(100 * MS, una, 0, None);
+            }
+            (wire, una)
+        }
+
+        /// What an ACK with these flags and this block makes the sender send.
+        fn ack(&mut self, now: u64, una: u64, flags: u16, block: Option<(u64, u64)>) -> Vec<u64> {
+            let mut options = TcpOptions::new(None, 1460);
+            options.flags = flags;
+            if let Some((start, end)) = block {
+                options.push_sack(start - una, end - una);
+            }
+            let ack = Segment::with(Kind::Ack, una, options);
+            self.sent.clear();
+            self.sender.on_ack(now, ack, &mut self.sent);
+            self.sent.iter().map(|segment| segment.number()).collect()
+        }
+    }
+
+    fn with_ecn(sack: bool) -> FullSending {
+        FullSending {
+            scoreboard: sack.then(Scoreboard::default),
+            ecn: Some(EcnSender::default()),
+            ..FullSending::default()
+        }
+    }
+
+    #[test]
+    fn marks_halve_the_window_once_a_round_trip_and_the_next_segment_says_so() {
+        // RFC 3168, section 6.1.2.
+        for sack in [false, true] {
+            let (mut wire, una) = Wire::open(with_ecn(sack), 16);
+            wire.ack(200 * MS, una + 1, flags::ECE, None);
+            assert!((wire.sender.congestion.window() - 8.0).abs() < 1.2);
+            let reduced = wire.sender.congestion.window();
+            for ack in 2..=16 {
+                wire.ack(200 * MS, una + ack, flags::ECE, None);
+                let cwr: Vec<bool> = wire
+                    .sent
+                    .iter()
+                    .map(|s| s.options.flags & flags::CWR != 0)
+                    .collect();
+                if let Some((first, rest)) = cwr.split_first() {
+                    let is_first = wire.sent[0].number() == una + 16;
+                    assert_eq!(*first, is_first, "{ack}");
+                    assert!(!rest.contains(&true));
+                }
+            }
+            assert!(wire.sender.congestion.window() < reduced + 2.0);
+            wire.ack(300 * MS, una + 17, flags::ECE, None);
+            assert!(wire.sender.congestion.window() < reduced * 0.7);
+        }
+    }
+
+    #[test]
+    fn a_loss_in_a_window_that_a_mark_has_halved_halves_it_no_further() {
+        let (mut wire, una) = Wire::open(with_ecn(true), 16);
+        wire.ack(200 * MS, una + 1, flags::ECE, None);
+        let reduced = wire.sender.congestion.window();
+        let again = wire.ack(200 * MS, una + 1, 0, Some((una + 2, una + 6)));
+        assert_eq!(again[0], una + 1);
+        assert_eq!(wire.sender.congestion.window(), reduced);
+        let mark = wire.sent[0].options;
+        assert_eq!(
+            (mark.ecn.is_capable(), mark.flags),
+            (false, 0),
+            "section 6.1.5"
+        );
+    }
+
+    #[test]
+    fn a_mark_in_a_window_that_a_loss_has_halved_halves_it_no_further() {
+        let (mut wire, una) = Wire::open(with_ecn(true), 16);
+        wire.ack(200 * MS, una, 0, Some((una + 1, una + 5)));
+        let reduced = wire.sender.congestion.window();
+        wire.ack(200 * MS, una, flags::ECE, Some((una + 1, una + 7)));
+        assert_eq!(wire.sender.congestion.window(), reduced);
+    }
+
+    #[test]
+    fn a_paced_window_leaves_segment_by_segment_and_ends_with_the_timer_off() {
+        let extension = FullSending {
+            deliveries: Some(Deliveries::default()),
+            pacer: Some(Pacer::default()),
+            ..FullSending::default()
+        };
+        let mut sender = Sender::new(
+            Reno::new(),
+            RttEstimator::new(0),
+            Recovery::NewReno,
+            u64::MAX,
+            extension,
+        );
+        sender.limit_to(200);
+        let mut out: Vec<Segment<TcpOptions>> = Vec::new();
+        sender.connect(0, &mut out);
+        let (mut now, mut una, mut times) = (0, 0, Vec::new());
+        while !sender.is_done() {
+            now += 100 * MS;
+            while sender.deadline() < now {
+                let at = sender.deadline();
+                let before = out.len();
+                sender.on_timeout(at, &mut out);
+                times.extend(out[before..].iter().map(|_| at));
+            }
+            // All that was sent is acknowledged at once, as after ACK filtering.
+            una += std::mem::take(&mut out).len() as u64;
+            let ack = Segment::with(Kind::Ack, una, TcpOptions::default());
+            sender.on_ack(now, ack, &mut out);
+            assert!(una < 15 || out.len() <= 1, "{} at once", out.len());
+        }
+        assert_eq!(sender.deadline(), u64::MAX);
+        // Slow start: twice the window per round-trip time.
+        let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.iter().all(|gap| *gap > 0), "{gaps:?}");
+        assert!(gaps.len() > 80, "{}", gaps.len());
+    }
+}

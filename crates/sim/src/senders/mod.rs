@@ -1,0 +1,29 @@
+//! TCP senders, sans-I/O: when to send what, and when to send it again. A [`Sender`] takes ACKs and a clock,
+//! and sends segments into an [`Outbox`](crate::packets::Outbox); a
+//! [`CongestionControl`](crate::congestion::CongestionControl) says how many.
+//!
+//! Where RFCs leave a choice, the choice is ns-2.35's, which the papers and our comparison use:
+//! initial window of 2, limited transmit, one RTT sample per window, a clock of 10 ms, and a
+//! retransmission timeout of at least 0.2 s.
+
+mod delivery;
+mod ecn;
+mod extension;
+mod feedback;
+mod pacing;
+mod rtt;
+mod scoreboard;
+mod selective;
+mod sender;
+
+pub(crate) use delivery::Deliveries;
+pub use delivery::{AckSample, Lost};
+pub(crate) use ecn::{Echo, EcnReceiver, EcnSender};
+pub(crate) use extension::{FullSending, Sending};
+pub(crate) use pacing::{Pacer, rate_of_window};
+pub(crate) use rtt::{RttEstimator, RttExtent};
+pub(crate) use scoreboard::Scoreboard;
+pub(crate) use sender::{Phase, Recovery, Sender, THRESHOLD};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,444 @@
+//! The sending side of a connection.
+
+use crate::congestion::CongestionControl;
+use crate::packets::{Kind, Outbox, Segment};
+use crate::senders::Sending;
+use crate::senders::{RttEstimator, RttExtent};
+use crate::variant::Nothing;
+
+/// How lost segments are found and sent again once three duplicate ACKs have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recovery {
+    /// The first new ACK ends fast recovery (RFC 5681, section 3.2).
+    Reno,
+    /// A partial ACK sends the next hole; recovery ends when all is acknowledged that was sent
+    /// before it (RFC 6582).
+    NewReno,
+}
+
+/// What last reduced the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing, or a recovery or timeout that is over.
+    Open,
+    /// Fast recovery, in force.
+    FastRecovery,
+    /// A timeout; what was sent before it is sent again as the window opens.
+    AfterTimeout,
+}
+
+/// A sender. Numbers count segments; 0 is the SYN.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender<C, E = Nothing> {
+    pub(crate) congestion: C,
+    pub(crate) extension: E,
+    rtt: RttEstimator,
+    recovery: Recovery,
+    pub(super) phase: Phase,
+    /// The lowest segment not acknowledged.
+    pub(super) una: u64,
+    /// The segment to send next; falls back to `una` on a timeout.
+    pub(super) next: u64,
+    /// One past the highest segment ever sent.
+    pub(super) end: u64,
+    /// `end` at the last reduction: fast retransmit waits until this is passed (RFC 6582, 3.2, 2).
+    pub(super) recover: u64,
+    pub(super) duplicate_acks: u32,
+    /// Whether this recovery has seen a partial ACK: only the first restarts the timer (RFC 6582,
+    /// the "impatient" variant).
+    partial_ack_seen: bool,
+    /// The segment that is timed, and when it was sent. Karn: never one sent twice.
+    pub(super) timed: Option<(u64, u64)>,
+    /// When the retransmission timer expires, in ns; `u64::MAX` if it is off.
+    pub(super) deadline: u64,
+    pub(super) receive_window: f64,
+    /// One past the last segment that the application has written; greedy ones write them all.
+    pub(super) limit: u64,
+    /// Since when all that was sent is acknowledged, in ns.
+    pub(super) idle_since: u64,
+    initial_window: f64,
+    counts: SenderCounts,
+}
+
+/// What a sender counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SenderCounts {
+    /// Segments sent again.
+    pub(crate) retransmissions: u64,
+    /// Retransmission timeouts.
+    pub(crate) timeouts: u64,
+    /// The round-trip times measured.
+    pub(crate) rtt: RttExtent,
+}
+
+/// Duplicate ACKs that mean a loss.
+pub(crate) const THRESHOLD: u32 = 3;
+/// New segments per ACK in NewReno's recovery: a partial ACK may open the window widely.
+const RECOVERY_BURST: u64 = 2;
+
+impl<C: CongestionControl, E: Sending> Sender<C, E> {
+    /// A sender that has sent nothing. `receive_window` in segments, at least 1.
+    pub(crate) fn new(
+        congestion: C,
+        rtt: RttEstimator,
+        recovery: Recovery,
+        receive_window: u64,
+        extension: E,
+    ) -> Self {
+        Self {
+            congestion,
+            extension,
+            rtt,
+            recovery,
+            phase: Phase::Open,
+            una: 0,
+            next: 0,
+            end: 0,
+            recover: 0,
+            duplicate_acks: 0,
+            partial_ack_seen: false,
+            timed: None,
+            deadline: u64::MAX,
+            receive_window: receive_window.max(1) as f64,
+            limit: u64::MAX,
+            idle_since: 0,
+            initial_window: 2.0,
+            counts: SenderCounts::default(),
+        }
+    }
+
+    /// Bounds what the application has written to `segments`; more come by
+    /// [`write`](Self::write).
+    pub(crate) fn limit_to(&mut self, segments: u64) {
+        self.limit = segments.saturating_add(1);
+    }
+
+    /// The application closes: what was not sent by now never is.
+    pub(crate) fn close(&mut self) {
+        self.limit = self.limit.min(self.end.max(1));
+    }
+
+    /// The application writes `segments` more.
+    pub(crate) fn write(&mut self, now: u64, segments: u64, out: &mut impl Outbox<E::Options>) {
+        let idle = self.una == self.end && self.una > 0;
+        self.note_application_limit();
+        if idle && now.saturating_sub(self.idle_since) > self.rtt.timeout() {
+            self.congestion.on_idle(self.initial_window);
+        }
+        self.limit = self.limit.saturating_add(segments);
+        if self.una > 0 && self.duplicate_acks == 0 {
+            self.send_allowed(now, out);
+        }
+    }
+
+    /// Whether the SYN was sent.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.end > 0
+    }
+
+    /// Whether all that was written is acknowledged.
+    pub(crate) fn is_done(&self) -> bool {
+        self.una >= self.limit
+    }
+
+    /// When that was, in ns; `None` if it is not.
+    pub(crate) fn done_at(&self) -> Option<u64> {
+        self.is_done().then_some(self.idle_since)
+    }
+
+    /// What it has counted.
+    pub(crate) fn counts(&self) -> SenderCounts {
+        SenderCounts {
+            rtt: self.rtt.extent(),
+            ..self.counts
+        }
+    }
+
+    /// Counts anew.
+    pub(crate) fn clear_counts(&mut self) {
+        self.counts = SenderCounts::default();
+        self.rtt.clear_extent();
+    }
+
+    /// Sends the SYN.
+    pub(crate) fn connect(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        self.send_window(now, u64::MAX, out);
+    }
+
+    /// Takes an acknowledgement of all below `ack`.
+    #[inline(always)]
+    pub(crate) fn on_ack(
+        &mut self,
+        now: u64,
+        segment: Segment<E::Options>,
+        out: &mut impl Outbox<E::Options>,
+    ) {
+        if self.extension.scoreboard().is_some() {
+            self.on_selective_ack(now, &segment, out);
+            return;
+        }
+        let ack = segment.number();
+        self.take_feedback(now, &segment, self.una, self.una.max(ack));
+        if ack > self.una {
+            let partial = self.phase == Phase::FastRecovery
+                && self.recovery == Recovery::NewReno
+                && ack < self.recover;
+            if partial {
+                self.on_partial_ack(now, ack, &segment.options, out);
+            } else {
+                self.on_new_ack(now, ack, &segment.options);
+            }
+        } else if ack == self.una && ack < self.end {
+            self.on_duplicate_ack(now, out);
+        }
+        self.update_pace();
+        if self.duplicate_acks == 0 {
+            self.send_window(now, u64::MAX, out);
+        } else if self.duplicate_acks >= THRESHOLD {
+            let burst = match self.recovery {
+                Recovery::Reno => u64::MAX,
+                Recovery::NewReno => RECOVERY_BURST,
+            };
+            self.send_window(now, burst, out);
+        }
+    }
+
+    /// The pacer lets another segment go.
+    #[cold]
+    fn on_pace(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        self.extension.wake();
+        if self.extension.scoreboard().is_some() {
+            self.send_by_pipe(now, out);
+        } else if self.duplicate_acks == 0 || self.duplicate_acks >= THRESHOLD {
+            self.send_window(now, 1, out);
+        }
+    }
+
+    /// Takes an acknowledgement of a part of segment `number` and of all below it. It counts as new:
+    /// only regeneration splits ACKs, to open the window sooner (AR's factor `R`).
+    #[cold]
+    pub(crate) fn on_ack_within(
+        &mut self,
+        now: u64,
+        segment: Segment<E::Options>,
+        out: &mut impl Outbox<E::Options>,
+    ) {
+        if segment.number() > self.una {
+            self.on_ack(now, segment, out);
+        } else if segment.number() == self.una && self.duplicate_acks == 0 {
+            self.congestion.on_ack(0, now, self.rtt.smoothed());
+            self.send_allowed(now, out);
+        }
+    }
+
+    /// Sends what the window allows, outside recovery.
+    fn send_allowed(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        if self.extension.scoreboard().is_some() {
+            self.send_by_pipe(now, out);
+        } else {
+            self.send_window(now, u64::MAX, out);
+        }
+    }
+
+    pub(super) fn on_new_ack(&mut self, now: u64, ack: u64, options: &E::Options) {
+        if self.phase == Phase::FastRecovery {
+            self.congestion.on_recovered();
+            self.phase = Phase::Open;
+        }
+        self.partial_ack_seen = false;
+        self.duplicate_acks = 0;
+        let established = self.una == 0;
+        let window_used =
+            self.next < self.limit || (self.next - self.una) as f64 + 1.0 > self.effective_window();
+        let acked = ack - self.una;
+        self.una = ack;
+        self.next = self.next.max(ack);
+        self.sample_rtt(now, ack, options);
+        if ack < self.end {
+            self.restart_timer(now);
+        } else {
+            self.deadline = u64::MAX;
+            self.idle_since = now;
+        }
+        if established {
+            self.congestion.on_established(self.initial_window);
+        } else if window_used {
+            self.congestion.on_ack(acked, now, self.rtt.smoothed());
+        }
+    }
+
+    #[inline]
+    pub(super) fn sample_rtt(&mut self, now: u64, ack: u64, options: &E::Options) {
+        if let Some(sent) = self.extension.sent_at(ack, self.end, options) {
+            self.rtt.sample(sent, now);
+        }
+        if let Some((number, sent)) = self.timed
+            && ack > number
+        {
+            self.rtt.sample(sent, now);
+            self.timed = None;
+        }
+    }
+
+    fn on_partial_ack(
+        &mut self,
+        now: u64,
+        ack: u64,
+        options: &E::Options,
+        out: &mut impl Outbox<E::Options>,
+    ) {
+        if !self.partial_ack_seen {
+            self.partial_ack_seen = true;
+            self.restart_timer(now);
+        }
+        self.congestion.on_partial_ack(ack - self.una);
+        self.una = ack;
+        self.next = self.next.max(ack);
+        if self.timed.is_some_and(|(number, _)| ack > number) {
+            self.timed = None;
+            self.rtt.end_backoff();
+        }
+        if let Some(sent) = self.extension.sent_at(ack, self.end, options) {
+            self.rtt.sample(sent, now);
+        }
+        self.send(now, self.una, out);
+    }
+
+    fn on_duplicate_ack(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        self.duplicate_acks += 1;
+        if self.duplicate_acks > THRESHOLD {
+            if self.phase == Phase::FastRecovery {
+                self.congestion.on_duplicate_ack();
+            }
+        } else if self.duplicate_acks == THRESHOLD {
+            if self.una > self.recover {
+                self.fast_retransmit(now, out);
+            }
+        } else {
+            self.limited_transmit(now, out);
+        }
+    }
+
+    /// RFC 5681, section 3.2, steps 2 and 3.
+    fn fast_retransmit(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        self.recover = self.end;
+        self.phase = Phase::FastRecovery;
+        let flight = self.flight();
+        self.congestion.on_fast_retransmit(flight);
+        self.restart_timer(now);
+        self.timed = None;
+        self.send(now, self.una, out);
+    }
+
+    /// RFC 3042: each of the first two duplicate ACKs may send a new segment.
+    fn limited_transmit(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        let beyond = self.congestion.window() + f64::from(self.duplicate_acks);
+        let room = self.next - self.una < beyond.min(self.receive_window) as u64;
+        if room && self.next < self.limit {
+            self.send_next(now, out);
+        }
+    }
+
+    /// The pacer's time has come, or the retransmission timer has expired (RFC 6298, 5.4 to 5.6; RFC 5681, section 3.1).
+    pub(crate) fn on_timeout(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        if now < self.deadline && self.extension.wakes() <= now {
+            return self.on_pace(now, out);
+        }
+        if self.una == 0 {
+            // A lost SYN (RFC 5681, section 3.1).
+            self.initial_window = 1.0;
+        }
+        self.counts.timeouts += 1;
+        self.congestion.on_recovered();
+        let flight = self.flight();
+        self.congestion.on_timeout(flight);
+        self.phase = Phase::AfterTimeout;
+        self.duplicate_acks = 0;
+        self.recover = self.end;
+        self.rtt.back_off();
+        self.restart_timer(now);
+        self.timed = None;
+        self.next = self.una;
+        if let Some(board) = self.extension.scoreboard() {
+            board.clear();
+        }
+        if let Some(deliveries) = self.extension.deliveries() {
+            deliveries.lose_all();
+            if deliveries.repairs() {
+                self.next = self.end;
+                return self.send_by_deliveries(now, out);
+            }
+        }
+        self.send_window(now, u64::MAX, out);
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) must be called, in ns; changes with every other call.
+    #[inline]
+    pub(crate) fn deadline(&self) -> u64 {
+        self.deadline.min(self.extension.wakes())
+    }
+
+    /// The congestion window, or the receiver's if that is less.
+    #[inline]
+    fn effective_window(&self) -> f64 {
+        let window = self.congestion.window();
+        // Not `f64::min`, which looks for NaNs.
+        if window < self.receive_window {
+            window
+        } else {
+            self.receive_window
+        }
+    }
+
+    /// What RFC 5681 calls FlightSize: a sender that has data keeps its window full.
+    pub(super) fn flight(&self) -> f64 {
+        let window = self.effective_window();
+        if self.end < self.limit {
+            window
+        } else {
+            window.min((self.end - self.una) as f64)
+        }
+    }
+
+    /// Sends what the window allows, at most `burst` segments.
+    #[inline]
+    fn send_window(&mut self, now: u64, burst: u64, out: &mut impl Outbox<E::Options>) {
+        // Of 32 bits: to convert to 64 takes twice the instructions.
+        let edge = self.una + u64::from(self.effective_window() as u32);
+        let edge = edge.min(self.limit).min(self.next.saturating_add(burst));
+        while self.next < edge && self.extension.may_send(now) {
+            self.send_next(now, out);
+        }
+    }
+
+    #[inline]
+    pub(super) fn send_next(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        let number = self.next;
+        self.next += 1;
+        self.send(now, number, out);
+    }
+
+    #[inline]
+    pub(super) fn send(&mut self, now: u64, number: u64, out: &mut impl Outbox<E::Options>) {
+        let kind = if number == 0 { Kind::Syn } else { Kind::Data };
+        let options = self.extension.options(now, number, number < self.end);
+        out.send(Segment::with(kind, number, options));
+        self.extension.sent(now, number, self.congestion.window());
+        if number >= self.end {
+            self.end = number + 1;
+            if self.timed.is_none() && !self.extension.has_timestamps() {
+                self.timed = Some((number, now));
+            }
+        } else {
+            self.counts.retransmissions += 1;
+        }
+        if self.deadline == u64::MAX {
+            self.restart_timer(now);
+        }
+    }
+
+    #[inline]
+    pub(super) fn restart_timer(&mut self, now: u64) {
+        self.deadline = now + self.rtt.timeout();
+    }
+}

@@ -1,0 +1,221 @@
+//! The endpoints of a conversation: TCP, constant-rate UDP, the echo, a source of short transfers.
+
+use super::applications::{Act, Application, Web};
+use crate::packets::{Kind, Outbox, Segment};
+use crate::receivers::Receiver;
+use crate::senders::Sender;
+use crate::variant::Variant;
+use asymq_core::Duration;
+use asymq_core::measure::Histogram;
+use asymq_scenario::Toward;
+use std::collections::VecDeque;
+
+/// A side of the access link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Home,
+    Server,
+}
+
+/// The side that sends `toward`.
+pub(crate) const fn sender_of(toward: Toward) -> Side {
+    match toward {
+        Toward::Up => Side::Home,
+        Toward::Down => Side::Server,
+    }
+}
+
+/// Both endpoints of a conversation. Times are in ns; `u64::MAX` is never.
+pub(crate) enum Agent<V: Variant> {
+    /// A TCP flow.
+    Tcp(Box<TcpFlow<V>>),
+    /// Constant-rate UDP in one direction.
+    Udp(Cbr),
+    /// A sparse echo from home.
+    Echo(Box<Echo>),
+    /// A source of short transfers, each of which is a conversation of its own.
+    Web(Box<Web>),
+}
+
+/// Sender and receiver of a TCP flow.
+pub(crate) struct TcpFlow<V: Variant> {
+    pub(crate) toward: Toward,
+    /// When the application connects.
+    pub(crate) start: u64,
+    /// When it connects, and then when it next writes.
+    pub(crate) acts: u64,
+    /// The application; absent if it writes without end at the start.
+    pub(crate) application: Option<Box<Application>>,
+    pub(crate) sender: Sender<V::Congestion, V::Sending>,
+    pub(crate) receiver: Receiver<V::Receiving>,
+}
+
+/// Constant-rate UDP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cbr {
+    pub(crate) toward: Toward,
+    pub(crate) next: u64,
+    pub(crate) stop: u64,
+    pub(crate) interval: u64,
+}
+
+/// Datagrams that the server echoes, and their queueing delays.
+pub(crate) struct Echo {
+    pub(crate) next: u64,
+    pub(crate) interval: u64,
+    /// Time over empty queues by direction, in ns.
+    pub(crate) base: [u64; 2],
+    /// The queueing delays of those on their way back, by number.
+    pub(crate) returning: VecDeque<(u64, u64)>,
+    /// Queueing delays by direction.
+    pub(crate) delays: [Histogram; 2],
+    /// Both directions together.
+    pub(crate) round_trips: Histogram,
+}
+
+impl Echo {
+    /// The datagram is at the server. Its number is the time at which it left home.
+    fn turn(&mut self, now: u64, number: u64) {
+        let up = (now - number).saturating_sub(self.base[0]);
+        self.delays[0].record(Duration::from_nanos(up));
+        self.returning.push_back((number, up));
+    }
+
+    /// The datagram is home again.
+    fn finish(&mut self, now: u64, number: u64) {
+        let both = (now - number).saturating_sub(self.base[0] + self.base[1]);
+        self.round_trips.record(Duration::from_nanos(both));
+        // Those that are lost on the way back, or overtaken, are forgotten.
+        while let Some((returned, up)) = self.returning.pop_front() {
+            if returned == number {
+                let down = both.saturating_sub(up);
+                self.delays[1].record(Duration::from_nanos(down));
+                break;
+            }
+        }
+    }
+
+    /// Forgets the delays so far.
+    pub(crate) fn clear(&mut self) {
+        self.delays.iter_mut().for_each(Histogram::clear);
+        self.round_trips.clear();
+    }
+}
+
+impl<V: Variant> Agent<V> {
+    /// Takes a segment at `side`, and says when the next timer is due there. Timers due by then must
+    /// have run.
+    #[inline(always)]
+    pub(crate) fn on_segment(
+        &mut self,
+        now: u64,
+        side: Side,
+        segment: Segment<V::Options>,
+        out: &mut impl Outbox<V::Options>,
+    ) -> u64 {
+        let Self::Tcp(flow) = self else {
+            return self.on_datagram(now, side, segment, out);
+        };
+        if side != sender_of(flow.toward) {
+            flow.receiver.on_segment(now, segment, out);
+            return flow.receiver.deadline();
+        }
+        if segment.kind() == Kind::AckWithin {
+            flow.sender.on_ack_within(now, segment, out);
+        } else {
+            flow.sender.on_ack(now, segment, out);
+        }
+        flow.acts.min(flow.sender.deadline())
+    }
+
+    #[inline(never)]
+    fn on_datagram(
+        &mut self,
+        now: u64,
+        side: Side,
+        segment: Segment<V::Options>,
+        out: &mut impl Outbox<V::Options>,
+    ) -> u64 {
+        match self {
+            Self::Echo(echo) if side == Side::Server => {
+                echo.turn(now, segment.number());
+                out.send(segment);
+            }
+            Self::Echo(echo) => echo.finish(now, segment.number()),
+            Self::Tcp(_) | Self::Udp(_) | Self::Web(_) => {}
+        }
+        self.deadline(side)
+    }
+
+    /// When the next timer is due at `side`.
+    #[inline]
+    pub(crate) fn deadline(&self, side: Side) -> u64 {
+        match self {
+            Self::Tcp(flow) if side == sender_of(flow.toward) => {
+                flow.acts.min(flow.sender.deadline())
+            }
+            Self::Tcp(flow) => flow.receiver.deadline(),
+            Self::Udp(cbr) if side == sender_of(cbr.toward) => cbr.next,
+            Self::Echo(echo) if side == Side::Home => echo.next,
+            Self::Web(web) if side == Side::Home => web.next,
+            Self::Udp(_) | Self::Echo(_) | Self::Web(_) => u64::MAX,
+        }
+    }
+
+    /// Runs the timer of [`deadline`](Self::deadline), at that time.
+    pub(crate) fn on_timeout(&mut self, now: u64, side: Side, out: &mut impl Outbox<V::Options>) {
+        match self {
+            Self::Tcp(flow) => {
+                if side != sender_of(flow.toward) {
+                    flow.receiver.on_timeout(now, out);
+                } else if now == flow.acts {
+                    flow.act(now, out);
+                } else {
+                    flow.sender.on_timeout(now, out);
+                }
+            }
+            Self::Udp(cbr) => {
+                out.send(Segment::new(Kind::Datagram, now));
+                cbr.next = match cbr.next + cbr.interval {
+                    next if next < cbr.stop => next,
+                    _ => u64::MAX,
+                };
+            }
+            Self::Echo(echo) => {
+                out.send(Segment::new(Kind::Datagram, now));
+                echo.next += echo.interval;
+            }
+            Self::Web(web) => web.wait(),
+        }
+    }
+}
+
+impl<V: Variant> TcpFlow<V> {
+    /// The application connects, or writes a segment.
+    fn act(&mut self, now: u64, out: &mut impl Outbox<V::Options>) {
+        if !self.sender.is_connected() {
+            self.sender.connect(now, out);
+        }
+        self.acts = match self
+            .application
+            .as_mut()
+            .map(|application| application.act(now))
+        {
+            None => u64::MAX,
+            Some(Act::Write(segments, next)) => {
+                self.sender.write(now, segments, out);
+                next
+            }
+            Some(Act::Close) => {
+                self.sender.close();
+                u64::MAX
+            }
+        };
+    }
+
+    /// Lets an application write to the connection, instead of having written without end.
+    pub(crate) fn run_application(&mut self, application: Application) {
+        self.sender.limit_to(0);
+        self.application = Some(Box::new(application));
+    }
+}

@@ -1,0 +1,251 @@
+//! Who talks in a run: the conversations of a scenario at time zero.
+
+use super::agent::{Agent, Cbr, Echo, Side, TcpFlow};
+use super::applications::{Application, OnOffApp, Pace, Stream, Web};
+use super::conversation::{Conversation, receive_window};
+use crate::congestion::Connection;
+use crate::congestion::{Prototype as _, TcpModel};
+use crate::links::{Dumbbell, access_rate};
+use crate::packets::Layout;
+use crate::receivers::Receiver;
+use crate::senders::{RttEstimator, Sender};
+use crate::variant::Variant;
+use asymq_core::Duration;
+use asymq_core::measure::Histogram;
+use asymq_scenario::{Draw, Impairment, Links, ListedFlow, Scenario, Source, Toward, uniform};
+use std::collections::VecDeque;
+
+/// IP bytes of the sparse echo.
+const ECHO: u32 = 64;
+
+/// How the senders of a run behave: those of the scenario, and each listed flow's own.
+pub(crate) struct Models<C> {
+    pub(crate) common: TcpModel<C>,
+    pub(crate) listed: Vec<TcpModel<C>>,
+}
+
+impl<C> From<TcpModel<C>> for Models<C> {
+    /// No flow is listed.
+    fn from(common: TcpModel<C>) -> Self {
+        Self {
+            common,
+            listed: Vec::new(),
+        }
+    }
+}
+
+/// The conversations that last for the run: TCP flows, UDP, the echo, the sources of short transfers.
+pub(crate) fn conversations<V: Variant>(
+    scenario: &Scenario,
+    dumbbell: &Dumbbell,
+    models: &Models<V::Congestion>,
+    seed: u64,
+) -> Vec<Conversation<V>> {
+    let mut cast = Cast {
+        scenario,
+        dumbbell,
+        seed,
+        conversations: Vec::new(),
+    };
+    for number in 0..scenario.flows_up {
+        cast.add_flow(Source::Upload(number), Toward::Up, &models.common);
+    }
+    for number in 0..scenario.flows_down {
+        cast.add_flow(Source::Download(number), Toward::Down, &models.common);
+    }
+    for ((number, flow), model) in (0..).zip(&scenario.flow).zip(&models.listed) {
+        cast.add_listed(Source::Listed(number), flow, model);
+    }
+    for (number, burst) in (0..).zip(&scenario.udp) {
+        let len = burst.packet.0 as u32;
+        let cbr = Cbr {
+            toward: burst.toward,
+            next: burst.start.as_nanos(),
+            stop: burst.stop.unwrap_or(scenario.duration).as_nanos(),
+            interval: burst.rate.tx_time(len).as_nanos(),
+        };
+        cast.add(
+            Source::Udp(number),
+            Agent::Udp(cbr),
+            scenario,
+            (scenario.rtt.min, burst.links),
+            len,
+        );
+    }
+    if let Some(interval) = scenario.probe {
+        let echo = cast.echo(interval);
+        cast.add(
+            Source::Probe,
+            Agent::Echo(Box::new(echo)),
+            scenario,
+            (scenario.rtt.min, None),
+            ECHO,
+        );
+    }
+    for (nth, load) in (0..).zip(&scenario.web) {
+        let source = Source::Web(nth);
+        let web = Web::new(load.clone(), Stream::new(seed, source));
+        cast.add(
+            source,
+            Agent::Web(Box::new(web)),
+            scenario,
+            (scenario.rtt.min, None),
+            0,
+        );
+    }
+    cast.conversations
+}
+
+/// The conversations so far.
+struct Cast<'a, V: Variant> {
+    scenario: &'a Scenario,
+    dumbbell: &'a Dumbbell,
+    seed: u64,
+    conversations: Vec<Conversation<V>>,
+}
+
+impl<V: Variant> Cast<'_, V> {
+    /// Adds a conversation of this propagation round-trip time, over these links or all. `own` is the scenario as it sees it;
+    /// its datagrams, if it sends any, have `datagram` IP bytes.
+    fn add(
+        &mut self,
+        source: Source,
+        agent: Agent<V>,
+        own: &Scenario,
+        (rtt, links): (Duration, Option<Links>),
+        datagram: u32,
+    ) {
+        let index = self.conversations.len();
+        let layout = Layout::of(index, own, datagram);
+        let passed = links.map_or(self.dumbbell.links, |links| links.count().into());
+        let delays = [self.dumbbell.home, self.dumbbell.server(rtt, passed)];
+        let access = access_rate(self.scenario);
+        let mut conversation = Conversation::new(agent, layout, access, delays);
+        conversation.links = links;
+        let seeds =
+            [Draw::PathUp, Draw::PathDown].map(|draw| uniform(self.seed, source, draw).to_bits());
+        impair(&mut conversation, self.scenario, seeds);
+        self.conversations.push(conversation);
+    }
+
+    /// Adds a flow like all others of its direction.
+    fn add_flow(&mut self, source: Source, toward: Toward, model: &TcpModel<V::Congestion>) {
+        let (scenario, seed) = (self.scenario, self.seed);
+        let start = scenario.flow_start(seed, source).as_nanos();
+        let mut flow = self.flow(scenario, model, source, toward, start);
+        if let Some(pattern) = &scenario.on_off {
+            let stream = Stream::new(seed, source);
+            let pace = Pace::OnOff(OnOffApp::new(pattern, scenario.payload(), start, stream));
+            flow.run_application(Application::new(pace, start, None, None));
+        }
+        let rtt = scenario.flow_rtt(seed, source);
+        self.add(source, Agent::Tcp(Box::new(flow)), scenario, (rtt, None), 0);
+    }
+
+    /// Adds a flow with what it has of its own.
+    fn add_listed(&mut self, source: Source, listed: &ListedFlow, model: &TcpModel<V::Congestion>) {
+        let own = listed.own(self.scenario);
+        let start = listed.start(&own, self.seed, source);
+        let mut flow = self.flow(&own, model, source, listed.toward, start.as_nanos());
+        let payload = own.payload();
+        let segments = listed
+            .size
+            .map(|size| size.0.div_ceil(u64::from(payload)).max(1));
+        let pace = match listed.rate {
+            None => Pace::AtOnce,
+            Some(rate) => Pace::Steady(rate.tx_time(payload).as_nanos().max(1)),
+        };
+        let stop = listed.stop.map(Duration::as_nanos);
+        if listed.rate.is_some() || listed.ends() {
+            let application = Application::new(pace, start.as_nanos(), segments, stop);
+            flow.run_application(application);
+        }
+        let rtt = own.flow_rtt(self.seed, source);
+        self.add(
+            source,
+            Agent::Tcp(Box::new(flow)),
+            &own,
+            (rtt, listed.links),
+            0,
+        );
+        if let (true, Some(added)) = (listed.opaque, self.conversations.last_mut()) {
+            added.layout = added.layout.opaque();
+        }
+    }
+
+    /// A flow that connects at `start` and writes all at once.
+    fn flow(
+        &self,
+        own: &Scenario,
+        model: &TcpModel<V::Congestion>,
+        source: Source,
+        toward: Toward,
+        start: u64,
+    ) -> TcpFlow<V> {
+        let phase = uniform(self.seed, source, Draw::ClockPhase) * RttEstimator::TICK as f64;
+        TcpFlow {
+            toward,
+            start,
+            acts: start,
+            application: None,
+            sender: sender::<V>(own, model, phase as u64),
+            receiver: Receiver::new(own.ack_policy, V::receiving(own)),
+        }
+    }
+
+    fn echo(&self, interval: Duration) -> Echo {
+        let (scenario, dumbbell) = (self.scenario, self.dumbbell);
+        let interval = interval.as_nanos();
+        let phase = uniform(self.seed, Source::Probe, Draw::Start);
+        let tx = [scenario.up, scenario.down].map(|rate| rate.tx_time(ECHO).as_nanos());
+        let one_way = dumbbell.home
+            + dumbbell.links * dumbbell.bottleneck
+            + dumbbell.server(scenario.rtt.min, dumbbell.links);
+        let access = access_rate(scenario).tx_time(ECHO).as_nanos();
+        Echo {
+            next: (interval as f64 * phase) as u64,
+            interval,
+            base: tx.map(|tx| one_way + 2 * access + dumbbell.links * tx),
+            returning: VecDeque::new(),
+            delays: Default::default(),
+            round_trips: Histogram::default(),
+        }
+    }
+}
+
+/// Makes a conversation's own paths to the bottleneck what the scenario says, with the random numbers
+/// of these seeds for the way up and the way down.
+pub(crate) fn impair<V: Variant>(
+    conversation: &mut Conversation<V>,
+    scenario: &Scenario,
+    seeds: [u64; 2],
+) {
+    let ways = [
+        (Side::Home, scenario.netem_access_up),
+        (Side::Server, scenario.netem_access_down),
+    ];
+    for ((side, netem), seed) in ways.into_iter().zip(seeds) {
+        if let Some(netem) = netem {
+            conversation.impair(side, Impairment::new(netem, seed));
+        }
+    }
+}
+
+/// A sender that has sent nothing, `phase` ns into a tick of its clock.
+pub(crate) fn sender<V: Variant>(
+    own: &Scenario,
+    model: &TcpModel<V::Congestion>,
+    phase: u64,
+) -> Sender<V::Congestion, V::Sending> {
+    let connection = Connection {
+        payload: own.payload(),
+        seed: phase,
+    };
+    Sender::new(
+        model.congestion.of_connection(&connection),
+        RttEstimator::new(phase),
+        model.recovery,
+        receive_window(own),
+        V::sending(own),
+    )
+}

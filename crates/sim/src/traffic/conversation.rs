@@ -1,0 +1,315 @@
+//! Two endpoints, and their paths to and from the bottleneck.
+
+use crate::links::{Hop, Pipe};
+use crate::packets::Options;
+use crate::packets::{Kind, Layout, Outbox, Segment};
+use crate::running::EventSet;
+use crate::traffic::{Agent, Side};
+use crate::variant::Variant;
+use asymq_core::{Limit, Rate};
+use asymq_scenario::{Impairment, Links, Scenario, Toward};
+
+const UP: usize = Toward::Up as usize;
+
+/// Pending events: for each queue the conversation whose segment arrives first, and the
+/// conversation whose timer is due first.
+pub(crate) struct Events {
+    pub(crate) arrivals: [EventSet; 2],
+    pub(crate) timers: EventSet,
+}
+
+/// Two endpoints, and their paths to and from the bottleneck.
+pub(crate) struct Conversation<V: Variant> {
+    pub(crate) agent: Agent<V>,
+    /// When the agent's next timer is due at each side.
+    pub(crate) deadlines: [u64; 2],
+    /// The time of the timer event, never later than the deadlines.
+    pub(crate) armed: u64,
+    pub(crate) index: usize,
+    pub(crate) layout: Layout,
+    /// The links of a chain that it passes; all if absent.
+    pub(crate) links: Option<Links>,
+    /// From each side to its bottleneck queue, and from the bottleneck to each side.
+    pub(crate) out: [Exit<V::Options>; 2],
+    pub(crate) back: [Hop; 2],
+    /// Lost between the bottleneck and each side.
+    pub(crate) back_losses: [AccessLosses; 2],
+    /// Segments that have come to each side.
+    #[cfg(test)]
+    pub(crate) received: [u64; 2],
+    /// The latest datagram that has come to each side, and how many came after a later one.
+    #[cfg(test)]
+    latest_datagram: [u64; 2],
+    #[cfg(test)]
+    pub(crate) overtaken: u64,
+}
+
+/// The path from one side to its bottleneck queue.
+pub(crate) struct Exit<O> {
+    pub(crate) hop: Hop,
+    pub(crate) pipe: Pipe<O>,
+    /// What the path does to segments, if it is not perfect.
+    impaired: Option<Box<Impaired>>,
+    pub(crate) losses: AccessLosses,
+    /// Segments that the side has sent.
+    #[cfg(test)]
+    pub(crate) sent: u64,
+}
+
+/// A path that is not perfect: the access link itself, for the hop of the exit is shut then, and what
+/// happens to segments behind it.
+struct Impaired {
+    hop: Hop,
+    impairment: Impairment,
+}
+
+/// Segments lost on access links.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AccessLosses {
+    /// Because the link's buffer was full.
+    pub(crate) dropped: u64,
+    /// Because the path loses some.
+    pub(crate) lost: u64,
+    /// Those among all of them that carried data.
+    pub(crate) data: u64,
+}
+
+impl AccessLosses {
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            dropped: self.dropped + other.dropped,
+            lost: self.lost + other.lost,
+            data: self.data + other.data,
+        }
+    }
+
+    fn drop(&mut self, kind: Kind) {
+        self.dropped += 1;
+        self.data += u64::from(kind == Kind::Data);
+    }
+}
+
+impl Events {
+    /// Grows to `conversations`; false if that exceeds the maximum of an event set.
+    pub(crate) fn make_room(&mut self, conversations: usize) -> bool {
+        let fits = conversations <= EventSet::MAX_SOURCES;
+        if fits {
+            for arrivals in &mut self.arrivals {
+                arrivals.grow(conversations);
+            }
+            self.timers.grow(conversations);
+        }
+        fits
+    }
+}
+
+/// The scenario's receive window in segments.
+pub(crate) fn receive_window(scenario: &Scenario) -> u64 {
+    match scenario.window {
+        None => u64::MAX,
+        Some(Limit::Packets(packets)) => packets.into(),
+        Some(Limit::Bytes(bytes)) => bytes / u64::from(scenario.payload()),
+    }
+}
+
+impl<V: Variant> Conversation<V> {
+    /// A conversation whose sides are at these distances from the bottleneck, in ns.
+    pub(crate) fn new(agent: Agent<V>, layout: Layout, access: Rate, delays: [u64; 2]) -> Self {
+        Self {
+            deadlines: [Side::Home, Side::Server].map(|side| agent.deadline(side)),
+            agent,
+            armed: u64::MAX,
+            index: layout.conversation(),
+            layout,
+            links: None,
+            out: delays.map(|delay| Exit::new(Hop::new(access, delay, &layout))),
+            back: delays.map(|delay| Hop::new(access, delay, &layout)),
+            back_losses: Default::default(),
+            #[cfg(test)]
+            received: [0; 2],
+            #[cfg(test)]
+            latest_datagram: [0; 2],
+            #[cfg(test)]
+            overtaken: 0,
+        }
+    }
+
+    /// Where the packets of a direction enter a chain of `count` links, and the last of its links that
+    /// they pass, counted from 0 in that direction.
+    pub(crate) fn span(&self, toward: usize, count: usize) -> (usize, usize) {
+        let Some(Links { first, last }) = self.links else {
+            return (0, count - 1);
+        };
+        let (first, last) = (first as usize - 1, last as usize - 1);
+        match toward {
+            UP => (first, last),
+            _ => (count - 1 - last, count - 1 - first),
+        }
+    }
+
+    /// The same over a path that is not perfect from one side to its bottleneck queue.
+    pub(crate) fn impair(&mut self, side: Side, impairment: Impairment) {
+        let exit = &mut self.out[side as usize];
+        let hop = exit.hop.shut();
+        exit.impaired = Some(Box::new(Impaired { hop, impairment }));
+    }
+
+    /// What was lost on the access links of a direction.
+    pub(crate) fn access_losses(&self, toward: usize) -> AccessLosses {
+        self.out[toward].losses.plus(self.back_losses[1 - toward])
+    }
+
+    /// Whether a transfer is over, so that another may take its index. Packets that it left in a
+    /// queue carry an earlier generation then.
+    pub(crate) fn is_over(&self) -> bool {
+        let sent = self.out.iter().all(|exit| exit.pipe.is_empty());
+        let quiet = self.deadlines.iter().all(|deadline| *deadline == u64::MAX);
+        sent && quiet && matches!(&self.agent, Agent::Tcp(flow) if flow.sender.is_done())
+    }
+
+    /// Carries a segment that is out of the bottleneck at `at` to the agent, and what the agent
+    /// answers towards the other bottleneck queue.
+    #[inline(always)]
+    pub(crate) fn deliver<const TOWARD: usize>(
+        &mut self,
+        at: u64,
+        segment: Segment<V::Options>,
+        events: &mut Events,
+    ) {
+        let side = if TOWARD == UP {
+            Side::Server
+        } else {
+            Side::Home
+        };
+        let Some(at) = self.back[side as usize].pass(at, &segment) else {
+            self.back_losses[side as usize].drop(segment.kind());
+            return;
+        };
+        #[cfg(test)]
+        {
+            self.received[side as usize] += 1;
+            if segment.kind() == Kind::Datagram {
+                let latest = &mut self.latest_datagram[side as usize];
+                self.overtaken += u64::from(segment.number() < *latest);
+                *latest = segment.number().max(*latest);
+            }
+        }
+        if self.deadlines[side as usize] <= at {
+            self.run_timers(at, side, events);
+        }
+        let mut outbox = Path::new(at, side, self.index, &mut self.out, events);
+        self.deadlines[side as usize] = self.agent.on_segment(at, side, segment, &mut outbox);
+        self.arm(side, events);
+    }
+
+    /// Runs one side's timers that are due at `now` or before, each at its own time.
+    #[cold]
+    pub(crate) fn run_timers(&mut self, now: u64, side: Side, events: &mut Events) {
+        while self.deadlines[side as usize] <= now {
+            let at = self.deadlines[side as usize];
+            let mut outbox = Path::new(at, side, self.index, &mut self.out, events);
+            self.agent.on_timeout(at, side, &mut outbox);
+            self.deadlines[side as usize] = self.agent.deadline(side);
+        }
+    }
+
+    /// Sets the timer event, unless it comes early enough to look again then.
+    #[inline]
+    pub(crate) fn arm(&mut self, side: Side, events: &mut Events) {
+        let deadline = self.deadlines[side as usize];
+        if deadline < self.armed {
+            self.armed = deadline;
+            events.timers.set(self.index, deadline);
+        }
+    }
+}
+
+impl<O: Options> Exit<O> {
+    fn new(hop: Hop) -> Self {
+        Self {
+            hop,
+            pipe: Pipe::default(),
+            impaired: None,
+            losses: AccessLosses::default(),
+            #[cfg(test)]
+            sent: 0,
+        }
+    }
+}
+
+/// Sends an endpoint's segments along its path to the bottleneck queue.
+struct Path<'a, O> {
+    now: u64,
+    exit: &'a mut Exit<O>,
+    arrivals: &'a mut EventSet,
+    source: usize,
+}
+
+impl<'a, O> Path<'a, O> {
+    #[inline]
+    fn new(
+        now: u64,
+        side: Side,
+        source: usize,
+        exits: &'a mut [Exit<O>; 2],
+        events: &'a mut Events,
+    ) -> Self {
+        Self {
+            now,
+            exit: &mut exits[side as usize],
+            arrivals: &mut events.arrivals[side as usize],
+            source,
+        }
+    }
+}
+
+impl<O: Options> Path<'_, O> {
+    /// The segment is the conversation's first to arrive at the queue, at `at`.
+    // Not inlined: most are not, and need fewer registers.
+    #[inline(never)]
+    fn arrives_first(&mut self, at: u64) {
+        self.arrivals.set(self.source, at);
+    }
+
+    /// The hop has refused the segment: its buffer is full, or the path is not perfect.
+    #[cold]
+    fn pass_impaired(&mut self, segment: Segment<O>) {
+        let exit = &mut *self.exit;
+        let Some(impaired) = &mut exit.impaired else {
+            return exit.losses.drop(segment.kind());
+        };
+        let Some(at) = impaired.hop.pass(self.now, &segment) else {
+            return exit.losses.drop(segment.kind());
+        };
+        match impaired.impairment.pass(at) {
+            None => {
+                exit.losses.lost += 1;
+                exit.losses.data += u64::from(segment.kind() == Kind::Data);
+            }
+            Some(at) => {
+                if exit.pipe.insert(at, segment) {
+                    self.arrives_first(at);
+                }
+            }
+        }
+    }
+}
+
+impl<O: Options> Outbox<O> for Path<'_, O> {
+    #[inline(always)]
+    fn send(&mut self, segment: Segment<O>) {
+        #[cfg(test)]
+        {
+            self.exit.sent += 1;
+        }
+        match self.exit.hop.pass(self.now, &segment) {
+            Some(at) => {
+                if self.exit.pipe.push(at, segment) {
+                    self.arrives_first(at);
+                }
+            }
+            None => self.pass_impaired(segment),
+        }
+    }
+}
