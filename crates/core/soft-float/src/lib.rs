@@ -6,6 +6,7 @@ extern crate alloc;
 
 use alloc::boxed::Box;
 use asymq_core::ack::AckInfo;
+use asymq_core::asymq::{DueFirst, Isolated, IsolatedParams, SlotWait, Slots};
 use asymq_core::classify::Classifier;
 use asymq_core::decide::aqm::{Aqm, CodelParams, Red, RedParams};
 use asymq_core::decide::control::{Controller, Levels, Needs, Settings, Signals, Step};
@@ -15,7 +16,7 @@ use asymq_core::decide::service::{
 };
 use asymq_core::frame::{FlowKey, ack_info, hosts_and_dscp, mark_ce, parse, rewrite_ack};
 use asymq_core::hold::{
-    AckFilter, AckWait, Buffer, BuildError, BulkLimit, Cake, CakeAckFilter, CakeParams, CodelQueue,
+    AckFilter, Buffer, BuildError, Cake, CakeAckFilter, CakeParams, CodelQueue,
     Diffserv, DropTail, Egress, Fifo, FilterBounds, FlowQueues, FqCodel, FqCodelParams, Isolation,
     Machine, Parts, Queue, Regenerator, RegeneratorParams, Survivor, Transmitter,
 };
@@ -117,7 +118,7 @@ type BoxedQueue = Box<dyn Queue<Frame> + Send>;
 fn queue(kind: u8, link: Rate, limit: Limit) -> Built<BoxedQueue> {
     let bounds = FilterBounds::default();
     let rtt = Duration::from_millis(100);
-    Ok(match kind % 8 {
+    Ok(match kind % 9 {
         0 => Box::new(Fifo::new(limit)?),
         1 => Box::new(AckFilter::new(Survivor::AtTail, bounds, limit)?),
         2 => Box::new(AckFilter::new(Survivor::InSlot, bounds, limit)?),
@@ -140,32 +141,39 @@ fn queue(kind: u8, link: Rate, limit: Limit) -> Built<BoxedQueue> {
                 isolation: black_box(Isolation::Triple),
                 ack_filter: black_box(Some(CakeAckFilter::Conservative)),
                 memory_limit: 100_000,
-                bulk_limit: (kind == 5).then_some(black_box(BulkLimit {
-                    bytes: 25_000,
-                    per_flow: 6_000,
-                })),
             };
             Box::new(Cake::new(params, limit)?)
         }
         6 => {
-            let wait = AckWait {
+            let wait = SlotWait {
                 time: Duration::from_millis(20),
                 bytes: 19_200,
                 ready: 8,
                 ramp: 150_000,
+                max_stretch: 93_440,
             };
-            Box::new(AckFilter::waiting(wait, bounds, limit)?)
+            Box::new(Slots::new(wait, limit)?)
+        }
+        7 => {
+            let params = IsolatedParams {
+                link,
+                isolation: black_box(Isolation::Triple),
+                bulk_limit: 25_000,
+                flow_limit: 6_000,
+            };
+            Box::new(Isolated::new(params, limit)?)
         }
         _ => Box::new(FlowQueues::new(limit)?),
     })
 }
 
 fn service(kind: u8, link: Rate) -> Box<dyn Service + Send> {
-    match kind % 6 {
+    match kind % 7 {
         0 => Box::new(InOrder),
         1 => Box::new(AcksFirst),
         2 => Box::new(RoundRobin::new(black_box(Share::HALF))),
         3 => Box::new(WeightedBytes::new(black_box(Share::HALF))),
+        5 => Box::new(DueFirst::default()),
         4 => Box::new(PacedShares::new(
             link,
             black_box(Share::HALF),

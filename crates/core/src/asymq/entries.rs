@@ -1,12 +1,12 @@
 //! Catalog entries: names and parameters of the discipline and its parts, and their construction.
 
 use super::controller::{AckNeed, AckNeedParams, FIRST_WAIT};
+use super::isolated::{Isolated, IsolatedParams};
+use super::slots::{SlotWait, Slots};
 use crate::catalog::values::{bytes, max_stretch};
 use crate::catalog::{BoxedQueue, StartedController, parts, peers};
 use crate::catalog::{Config, Default, Entry, Group, Kind, Parameter, Role};
-use crate::hold::{
-    AckFilter, AckWait, BuildError, BulkLimit, Cake, CakeParams, Diffserv, FilterBounds,
-};
+use crate::hold::BuildError;
 use crate::packet::Packet;
 use crate::units::{Duration, Limit};
 use alloc::boxed::Box;
@@ -176,35 +176,25 @@ pub(crate) fn queue<P: Packet + Send + 'static>(
                 Some(_) => config.get("ack-wait")?,
                 None => FIRST_WAIT,
             };
-            let wait = AckWait {
+            let wait = SlotWait {
                 time,
                 bytes: (segments * time.as_millis_f64() * 1500.0) as u32,
                 ready: config.get::<f64>("ready-acks")? as u32,
                 ramp: bytes(config, "ack-ramp")?,
-            };
-            let bounds = FilterBounds {
                 max_stretch: max_stretch(config)?,
-                max_gap: Duration::MAX,
             };
-            Box::new(AckFilter::waiting(wait, bounds, limit)?)
+            Box::new(Slots::new(wait, limit)?)
         }
         "isolated" => {
             let time: Duration = config.get("bulk-limit")?;
             let rate = config.link.bytes_per_sec_f64();
-            let bulk_limit = BulkLimit {
-                bytes: (time.as_secs_f64() * rate) as u64,
-                per_flow: bytes(config, "flow-limit")?.into(),
-            };
-            let params = CakeParams {
-                diffserv: Diffserv::BestEffort,
-                ack_filter: None,
-                bulk_limit: Some(bulk_limit),
+            let params = IsolatedParams {
                 link: config.link,
-                rtt: Duration::ZERO,
                 isolation: peers::isolation(config)?,
-                memory_limit: u64::MAX,
+                bulk_limit: (time.as_secs_f64() * rate) as u64,
+                flow_limit: bytes(config, "flow-limit")?.into(),
             };
-            Box::new(Cake::new(params, limit)?)
+            Box::new(Isolated::new(params, limit)?)
         }
         _ => return peers::queue(role, config, limit),
     })

@@ -2,6 +2,8 @@
 //!
 //! | part | file | storey |
 //! | --- | --- | --- |
+//! | ACK queue: a slot per flow, in which ACKs wait | `slots` | hold |
+//! | data queue: a queue per flow, with a limit in time | `isolated` | hold |
 //! | service: due packets first, data before ACKs | `service` | decide |
 //! | controller: length of the ACKs' wait | `controller` | control |
 //! | names, parameters and construction | `entries` | catalog |
@@ -10,8 +12,12 @@
 mod controller;
 #[cfg(feature = "control")]
 pub(crate) mod entries;
+mod isolated;
 mod service;
+mod slots;
 
 #[cfg(feature = "control")]
 pub use controller::{AckNeed, AckNeedParams, FIRST_WAIT};
+pub use isolated::{Isolated, IsolatedParams};
 pub use service::DueFirst;
+pub use slots::{SlotWait, Slots};

@@ -304,7 +304,6 @@ fn cake_params(config: &Config) -> Result<CakeParams, BuildError> {
             _ => None,
         },
         memory_limit,
-        bulk_limit: None,
     })
 }
 

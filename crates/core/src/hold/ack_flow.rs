@@ -39,35 +39,33 @@ impl Newest {
 
 /// An ACK, as what comes after it is compared with it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Past {
-    pub(super) info: AckInfo,
-    pub(super) arrival: Instant,
+pub(crate) struct Past {
+    pub(crate) info: AckInfo,
+    pub(crate) arrival: Instant,
     /// Whether the sender takes what it says.
-    pub(super) is_taken: bool,
+    pub(crate) is_taken: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FlowState {
+pub(crate) struct FlowState {
     /// The flow's last place in the queue.
-    pub(super) tail: Place,
+    pub(crate) tail: Place,
     /// The newest ACK that joined, and how often its number was repeated.
     newest: Option<Newest>,
     duplicates: u8,
     /// An ACK of the flow had the marks of AccECN.
-    pub(super) accecn: bool,
+    pub(crate) accecn: bool,
     /// The last ACK that left; the flow's first, of which no sender knows, until one has.
-    pub(super) last_sent: Past,
-    /// The ACK at its last place waits for a later one.
-    pub(super) held: bool,
+    pub(crate) last_sent: Past,
     /// Its places.
-    pub(super) waiting: u32,
+    pub(crate) waiting: u32,
     /// Bytes acknowledged by what left, as far as they count.
-    pub(super) acked: u32,
+    pub(crate) acked: u32,
 }
 
 impl FlowState {
     /// A flow whose first ACK is `info`: what comes after it counts from there.
-    pub(super) const fn new(info: &AckInfo, arrival: Instant) -> Self {
+    pub(crate) const fn new(info: &AckInfo, arrival: Instant) -> Self {
         Self {
             tail: Place::NONE,
             newest: None,
@@ -78,7 +76,6 @@ impl FlowState {
                 arrival,
                 is_taken: false,
             },
-            held: false,
             waiting: 0,
             acked: 0,
         }
@@ -87,7 +84,7 @@ impl FlowState {
     /// Remembers an ACK that joins, with its answer of [`duplicates`](Self::duplicates); answers
     /// whether the sender takes it. What it may pass over is protected like a duplicate, but does not
     /// advance the count.
-    pub(super) fn note(&mut self, info: &AckInfo, duplicates: Option<u8>) -> bool {
+    pub(crate) fn note(&mut self, info: &AckInfo, duplicates: Option<u8>) -> bool {
         let is_taken = !self.newest.is_some_and(|newest| newest.outdates(info));
         if is_taken {
             self.newest = Some(Newest::of(info));
@@ -98,7 +95,7 @@ impl FlowState {
 
     /// The place of `info` in a run of duplicates, if it is in one.
     #[inline]
-    pub(super) fn duplicates(&self, info: &AckInfo) -> Option<u8> {
+    pub(crate) fn duplicates(&self, info: &AckInfo) -> Option<u8> {
         let newest = self.newest?;
         let repeats = newest.ack == info.ack && newest.window == info.window;
         // Those before a step of the sequence number may have been probes, which do not count.
@@ -110,7 +107,7 @@ impl FlowState {
     }
 
     /// An ACK leaves.
-    pub(super) fn sends(&mut self, ack: Past) {
+    pub(crate) fn sends(&mut self, ack: Past) {
         let bytes = ack.info.ack.wrapping_sub(self.last_sent.info.ack);
         if (bytes as i32) > 0 {
             self.acked = self.acked.saturating_add(bytes);
@@ -119,7 +116,7 @@ impl FlowState {
     }
 
     /// A flow with ACKs waiting is not forgotten.
-    pub(super) fn last_used(&self) -> Option<u64> {
+    pub(crate) fn last_used(&self) -> Option<u64> {
         (self.tail == Place::NONE).then_some(self.last_sent.arrival.as_nanos())
     }
 }

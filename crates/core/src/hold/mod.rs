@@ -11,13 +11,14 @@
 //! | a discipline, its transmitter and its counters | [`Egress`] |
 //! | ACK regeneration beyond the slow link | [`Regenerator`] |
 
+pub(crate) mod ack_chains;
 mod ack_flow;
-mod ack_wait;
 mod acked_bytes;
 mod cake;
 mod capacity;
 mod codel;
 mod drop_tail;
+pub(crate) mod drr;
 mod egress;
 mod fifo;
 mod filtered;
@@ -36,12 +37,12 @@ mod rounds;
 mod slab;
 mod transmitter;
 
-pub use ack_wait::AckWait;
 pub use acked_bytes::AckedBytes;
-pub use cake::{BulkLimit, Cake, CakeAckFilter, CakeParams, Diffserv, Isolation};
+pub use cake::{Cake, CakeAckFilter, CakeParams, Diffserv};
 pub use capacity::{BuildError, MAX_PACKETS, capacity};
 pub use codel::CodelQueue;
 pub use drop_tail::DropTail;
+pub use drr::Isolation;
 pub use egress::{Egress, Handover};
 pub use fifo::Fifo;
 pub use filtered::{AckFilter, FilterBounds, Survivor};

@@ -18,7 +18,7 @@ struct Numbered {
 
 /// A fixed number of FIFOs, of which the longest is known.
 #[derive(Clone, Debug)]
-pub(super) struct NumberedQueues<P> {
+pub(crate) struct NumberedQueues<P> {
     slab: Slab<(u64, P)>,
     queues: Box<[Numbered]>,
     longest: Longest,
@@ -27,7 +27,7 @@ pub(super) struct NumberedQueues<P> {
 
 impl<P: Packet> NumberedQueues<P> {
     /// `count` empty queues for at most `packets` packets.
-    pub(super) fn new(count: u32, packets: u32) -> Result<Self, BuildError> {
+    pub(crate) fn new(count: u32, packets: u32) -> Result<Self, BuildError> {
         let empty = Numbered {
             packets: List::EMPTY,
             bytes: 0,
@@ -41,7 +41,7 @@ impl<P: Packet> NumberedQueues<P> {
     }
 
     /// Appends a packet; gives it back if there is no place.
-    pub(super) fn push(&mut self, number: u32, ticket: u64, packet: P) -> Result<Place, P> {
+    pub(crate) fn push(&mut self, number: u32, ticket: u64, packet: P) -> Result<Place, P> {
         let len = packet.header().len;
         let Some(queue) = self.queues.get_mut(number as usize) else {
             return Err(packet);
@@ -55,13 +55,13 @@ impl<P: Packet> NumberedQueues<P> {
     }
 
     /// Takes the oldest packet of a queue.
-    pub(super) fn pop(&mut self, number: u32) -> Option<P> {
+    pub(crate) fn pop(&mut self, number: u32) -> Option<P> {
         let place = self.first(number);
         self.remove(number, place)
     }
 
     /// Takes a packet out of the queue that it is in.
-    pub(super) fn remove(&mut self, number: u32, place: Place) -> Option<P> {
+    pub(crate) fn remove(&mut self, number: u32, place: Place) -> Option<P> {
         let queue = self.queues.get_mut(number as usize)?;
         let (_, packet) = self.slab.remove(&mut queue.packets, place)?;
         let len = packet.header().len;
@@ -72,23 +72,23 @@ impl<P: Packet> NumberedQueues<P> {
     }
 
     /// Where the oldest packet of a queue is.
-    pub(super) fn first(&self, number: u32) -> Place {
+    pub(crate) fn first(&self, number: u32) -> Place {
         self.queues
             .get(number as usize)
             .map_or(Place::NONE, |queue| queue.packets.head())
     }
 
     /// The place behind this one in its queue.
-    pub(super) fn next(&self, place: Place) -> Place {
+    pub(crate) fn next(&self, place: Place) -> Place {
         self.slab.next(place)
     }
 
-    pub(super) fn is_empty(&self, number: u32) -> bool {
+    pub(crate) fn is_empty(&self, number: u32) -> bool {
         self.first(number) == Place::NONE
     }
 
     /// The oldest packet of a queue, as a service sees it.
-    pub(super) fn head(&self, number: u32) -> Option<Head> {
+    pub(crate) fn head(&self, number: u32) -> Option<Head> {
         let (ticket, packet) = self.slab.get(self.first(number))?;
         Some(Head {
             ticket: *ticket,
@@ -98,32 +98,38 @@ impl<P: Packet> NumberedQueues<P> {
     }
 
     /// Bytes in a queue.
-    pub(super) fn bytes(&self, number: u32) -> u64 {
+    pub(crate) fn bytes(&self, number: u32) -> u64 {
         self.queues
             .get(number as usize)
             .map_or(0, |queue| queue.bytes)
     }
 
     /// The queue with the most bytes, the first of equals.
-    pub(super) fn longest(&mut self) -> Option<u32> {
+    pub(crate) fn longest(&mut self) -> Option<u32> {
         let lengths = self.queues.iter().map(|queue| queue.bytes);
         self.longest.top(lengths)
     }
 
+    /// Takes the oldest packet of the longest queue.
+    pub(crate) fn pop_longest(&mut self) -> Option<P> {
+        let number = self.longest()?;
+        self.pop(number)
+    }
+
     /// Whether packets and bytes are beyond what may wait.
-    pub(super) fn exceeds(&self, limit: Limit, memory_limit: u64) -> bool {
+    pub(crate) fn exceeds(&self, limit: Limit, memory_limit: u64) -> bool {
         let Backlog { packets, bytes } = self.backlog;
         bytes > memory_limit || !limit.holds(packets, bytes)
     }
 
     /// Whether more waits than `before`. What waits above a limit that fell stays, so that the work
     /// for one arrival is bounded.
-    pub(super) const fn has_grown(&self, before: Backlog) -> bool {
+    pub(crate) const fn has_grown(&self, before: Backlog) -> bool {
         self.backlog.packets > before.packets || self.backlog.bytes > before.bytes
     }
 
     /// What waits in all queues.
-    pub(super) const fn backlog(&self) -> Backlog {
+    pub(crate) const fn backlog(&self) -> Backlog {
         self.backlog
     }
 }

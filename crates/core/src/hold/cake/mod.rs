@@ -5,83 +5,50 @@
 //! The shaper is the [`Egress`](super::Egress) that it stands at.
 
 mod ack_filter;
-mod flows;
 mod tins;
 
 pub use ack_filter::CakeAckFilter;
-pub use flows::Isolation;
 pub use tins::Diffserv;
 
 use super::capacity::{BuildError, capacity, slots};
 use super::codel::MAX_DROPS;
-use super::numbered::NumberedQueues;
+use super::drr::{FlowRounds, Isolation, NEW, OLD, OWN};
 use super::queue::Queue;
-use super::rounds::Rounds;
-use crate::decide::random::SplitMix64;
+use crate::decide::aqm::{Cobalt, CobaltParams};
 use crate::decide::service::Head;
-use crate::packet::{Network, Packet};
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
+use crate::packet::Packet;
+use crate::qdisc::{Backlog, Probe, Reason, Sink};
 use crate::units::{Duration, Instant, Limit, Rate};
 use ack_filter::WaitingAcks;
 use alloc::boxed::Box;
-use flows::{Flows, QUEUES, Round};
 use tins::Tin;
 
-/// Beside the limit, what CAKE can be told.
+/// Parameters beside the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CakeParams {
     /// Capacity of the link.
     pub link: Rate,
-    /// The round-trip time that CoDel is to expect.
+    /// Round-trip time that CoDel expects.
     pub rtt: Duration,
-    /// Which DSCPs are told apart.
+    /// DSCPs that are told apart.
     pub diffserv: Diffserv,
-    /// Between whom a tin is divided.
+    /// Parties between which a tin is divided.
     pub isolation: Isolation,
-    /// Whether and how ACKs are filtered.
+    /// ACK filter, if there is one.
     pub ack_filter: Option<CakeAckFilter>,
     /// Bytes that may wait in all queues.
     pub memory_limit: u64,
-    /// What bounds the queues instead of COBALT.
-    pub bulk_limit: Option<BulkLimit>,
 }
 
-/// How much of long-lived flows may wait where no AQM shortens their queues. Beyond, the longest
-/// queue drops its oldest packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BulkLimit {
-    /// Bytes for all of them.
-    pub bytes: u64,
-    /// Bytes for each of them, where that is more: of a few packets less is lost and found again
-    /// than sent.
-    pub per_flow: u64,
-}
-
-/// The lists of each tin's flows.
-const NEW: u32 = 0;
-const OLD: u32 = 1;
-const DECAYING: u32 = 2;
-/// New flows whose first packet is within their quantum, where long-lived ones have a
-/// [limit](BulkLimit): a call does not wait for full packets of uploads that paused.
-const SMALL: u32 = 3;
-const LISTS: u32 = 4;
-
-/// Flows that may pass their turn on for one packet. Beyond, rounds are not gone through but
-/// computed: a thousand flows of a host get a third of a byte in each.
-const MAX_PASSES: u32 = 1 << 12;
-
-/// Dithers quanta and draws BLUE's drops: any fixed seed does.
-const SEED: u64 = 1;
+/// The list of empty flows whose COBALT remembers something.
+const DECAYING: u32 = OWN;
 
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Cake<P> {
-    queues: NumberedQueues<P>,
+    flows: FlowRounds<P, Cobalt>,
     acks: Option<WaitingAcks>,
     tins: Box<[Tin]>,
-    flows: Flows,
-    rounds: Rounds,
-    random: SplitMix64,
     params: CakeParams,
     limit: Limit,
 }
@@ -92,115 +59,46 @@ impl<P: Packet> Cake<P> {
     /// # Errors
     /// The limit is too large, or there is not enough memory.
     pub fn new(params: CakeParams, limit: Limit) -> Result<Self, BuildError> {
-        let tins = params.diffserv.tins();
-        let count = tins as u32;
-        // One more, for the arrival that drives others out.
-        let packets = capacity(limit)? + 1;
+        let CakeParams { diffserv, link, .. } = params;
+        let count = diffserv.tins();
+        let quanta = slots(count, |tin| diffserv.quantum(tin, link))?;
         let acks = match params.ack_filter {
-            Some(mode) => Some(WaitingAcks::new(mode, packets)?),
+            Some(mode) => Some(WaitingAcks::new(mode, capacity(limit)? + 1)?),
             None => None,
         };
         Ok(Self {
-            queues: NumberedQueues::new(count * QUEUES, packets)?,
+            flows: FlowRounds::new(&quanta, params.isolation, limit)?,
             acks,
-            tins: slots(tins, |tin| {
-                Tin::new(params.diffserv, tin, params.link, params.rtt)
-            })?,
-            flows: Flows::new(count, params.isolation)?,
-            rounds: Rounds::new(count * QUEUES, count * LISTS)?,
-            random: SplitMix64::new(SEED),
+            tins: slots(count, |tin| Tin::new(diffserv, tin, link, params.rtt))?,
             params,
             limit,
         })
     }
 
-    fn network(&self, packet: &P) -> Network {
-        let by_dscp = self.params.diffserv != Diffserv::BestEffort;
-        match by_dscp || self.params.isolation.needs_hosts() {
-            true => packet.network(),
-            false => Network::default(),
-        }
-    }
-
-    fn tin_of(number: u32) -> u32 {
-        number / QUEUES
-    }
-
     fn tin_mut(&mut self, number: u32) -> Option<&mut Tin> {
-        self.tins.get_mut(Self::tin_of(number) as usize)
+        let tin = FlowRounds::<P, Cobalt>::group_of(number);
+        self.tins.get_mut(tin as usize)
     }
 
-    /// The list of a flow's tin.
-    fn list(number: u32, list: u32) -> u32 {
-        Self::tin_of(number) * LISTS + list
-    }
-
-    fn quantum(&mut self, number: u32) -> i64 {
-        let quantum = self.tin_mut(number).map_or(0, |tin| tin.quantum);
-        let dither = (self.random.next() >> 48) as u16;
-        self.flows.quantum(number, quantum, dither)
+    fn cobalt(&mut self, number: u32) -> Option<(CobaltParams, &mut Cobalt)> {
+        let params = self.tin_mut(number)?.cobalt;
+        Some((params, &mut self.flows.flow_mut(number)?.aqm))
     }
 
     fn take(&mut self, number: u32) -> Option<P> {
-        let packet = self.queues.pop(number)?;
+        let packet = self.flows.queues.pop(number)?;
         self.tin_mut(number)?.packets -= 1;
         Some(packet)
     }
 
-    fn is_full(&self, room: bool) -> bool {
-        let memory_limit = match self.params.bulk_limit {
-            Some(limit) => {
-                // On a very slow link even the first packets are more than the bytes for all.
-                let flows: u64 = self.tins.iter().map(|tin| u64::from(tin.bulk)).sum();
-                let of_flows = limit.per_flow.saturating_mul(flows.max(1));
-                limit.bytes.max(of_flows).min(self.params.memory_limit)
-            }
-            None => self.params.memory_limit,
-        };
-        !room || self.queues.exceeds(self.limit, memory_limit)
-    }
-
-    /// Drops the oldest packet of the longest queue; `false` if nothing waits.
-    fn drop_one(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> bool {
-        let Some(number) = self.queues.longest() else {
-            return false;
-        };
-        let Some(packet) = self.take(number) else {
-            return false;
-        };
-        let cobalt = self.tin_mut(number).map(|tin| tin.cobalt);
-        if let (Some(params), Some(flow)) = (cobalt, self.flows.get_mut(number)) {
-            flow.cobalt.queue_full(&params, now);
+    /// Drops the oldest packet of the longest queue; `None` if nothing waits.
+    fn drop_one(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<()> {
+        let number = self.flows.queues.longest()?;
+        let packet = self.take(number)?;
+        if let Some((params, cobalt)) = self.cobalt(number) {
+            cobalt.queue_full(&params, now);
         }
         sink.dropped(now, packet, Reason::OverLimit);
-        true
-    }
-
-    /// A flow with a packet is in a round: a new one, or one that was empty, is sparse at first.
-    fn join(&mut self, number: u32, len: u32) -> Option<()> {
-        match self.flows.get(number)?.round {
-            Round::None | Round::Decaying => {
-                self.tin_mut(number)?.sparse += 1;
-                let deficit = self.quantum(number);
-                let is_small = self.params.bulk_limit.is_some() && i64::from(len) <= deficit;
-                let list = if is_small { SMALL } else { NEW };
-                self.rounds.move_to_end(number, Self::list(number, list));
-                let flow = self.flows.get_mut(number)?;
-                flow.round = Round::Sparse;
-                flow.deficit = deficit;
-            }
-            Round::SparseInBulk => self.becomes_bulk(number)?,
-            Round::Sparse | Round::Bulk => {}
-        }
-        Some(())
-    }
-
-    fn becomes_bulk(&mut self, number: u32) -> Option<()> {
-        let tin = self.tin_mut(number)?;
-        tin.sparse -= 1;
-        tin.bulk += 1;
-        self.flows.get_mut(number)?.round = Round::Bulk;
-        self.flows.count_bulk(number, true);
         Some(())
     }
 
@@ -208,9 +106,10 @@ impl<P: Packet> Cake<P> {
     /// be first. A rank goes first within its share only, so that none starves.
     fn tin(&self, now: Instant) -> Option<u32> {
         let mut best: Option<(u32, Instant)> = None;
-        for (number, tin) in (0..).zip(self.tins.iter()) {
+        let tins = self.tins.iter().zip(self.flows.groups());
+        for (number, (tin, group)) in (0..).zip(tins) {
             let earlier = best.is_none_or(|(_, at)| tin.free_at <= at.max(now));
-            if tin.is_active() && earlier {
+            if group.sparse + group.bulk > 0 && earlier {
                 best = Some((number, tin.free_at));
             }
         }
@@ -220,117 +119,31 @@ impl<P: Packet> Cake<P> {
     /// The flow whose turn it is in a tin. One of the decaying flows comes before all, once for each
     /// packet, so that they do decay.
     fn flow(&self, tin: u32, decays: bool) -> Option<u32> {
-        let first = |list| self.rounds.first(tin * LISTS + list);
-        let decaying = if decays { first(DECAYING) } else { None };
-        decaying
-            .or_else(|| first(SMALL))
-            .or_else(|| first(NEW))
-            .or_else(|| first(OLD))
-            .or_else(|| first(DECAYING))
-    }
-
-    /// The flow whose turn it is and that may send in it, were something there.
-    fn turn(&mut self, tin: u32, decays: &mut bool, passes: &mut u32) -> Option<u32> {
-        loop {
-            let number = self.flow(tin, *decays)?;
-            *decays = false;
-            if self.flows.get(number)?.deficit > 0 {
-                return Some(number);
-            }
-            *passes += 1;
-            if *passes == MAX_PASSES {
-                self.skip_rounds(tin);
-            }
-            self.passes(number)?;
-        }
-    }
-
-    /// The same of a flow that has something, where no AQM can take it.
-    fn next_flow(&mut self) -> Option<u32> {
-        let (mut decays, mut passes) = (false, 0);
-        loop {
-            if self.queues.backlog().packets == 0 {
-                return None;
-            }
-            let number = self.turn(0, &mut decays, &mut passes)?;
-            if !self.queues.is_empty(number) {
-                return Some(number);
-            }
-            self.pause(Instant::ZERO, number)?;
-        }
-    }
-
-    /// A flow that has sent more than its quantum passes its turn on.
-    fn passes(&mut self, number: u32) -> Option<()> {
-        if self.flows.get(number)?.round == Round::Sparse {
-            if self.queues.is_empty(number) {
-                self.flows.get_mut(number)?.round = Round::SparseInBulk;
-            } else {
-                self.becomes_bulk(number)?;
-            }
-        }
-        let quantum = self.quantum(number);
-        self.flows.get_mut(number)?.deficit += quantum;
-        self.rounds.move_to_end(number, Self::list(number, OLD));
-        Some(())
-    }
-
-    /// Gives the old flows of a tin what they get in all rounds but the last in which none may send.
-    fn skip_rounds(&mut self, tin: u32) -> Option<()> {
-        let quantum = self.tins.get(tin as usize)?.quantum;
-        let old = tin * LISTS + OLD;
-        let rounds = |number| {
-            let missing = 1 - self.flows.get(number)?.deficit;
-            Some((missing.max(0) << 16) / self.flows.part(number, quantum))
+        let lists = match decays {
+            true => [DECAYING, NEW, OLD],
+            false => [NEW, OLD, DECAYING],
         };
-        let rounds = self.rounds.of(old).filter_map(rounds).min()?;
-        for number in self.rounds.of(old) {
-            let part = self.flows.part(number, quantum);
-            self.flows.get_mut(number)?.deficit += (part * rounds) >> 16;
-        }
-        Some(())
+        let first = |list| self.flows.first(tin, list);
+        lists.into_iter().find_map(first)
     }
 
     /// A flow had nothing to send in its turn: it leaves the rounds when its COBALT is at rest.
     fn pause(&mut self, now: Instant, number: u32) -> Option<()> {
-        let params = self.tin_mut(number)?.cobalt;
-        let has_cobalt = self.params.bulk_limit.is_none();
-        let flow = self.flows.get_mut(number)?;
-        flow.cobalt.queue_empty(&params, now);
-        let was = flow.round;
-        if !has_cobalt || flow.cobalt.is_at_rest(now) {
-            flow.round = Round::None;
-            self.rounds.leave(number);
-        } else {
-            flow.round = Round::Decaying;
-            self.rounds
-                .move_to_end(number, Self::list(number, DECAYING));
-        }
-        match was {
-            Round::Bulk => {
-                self.tin_mut(number)?.bulk -= 1;
-                self.flows.count_bulk(number, false);
-            }
-            Round::Sparse | Round::SparseInBulk => self.tin_mut(number)?.sparse -= 1,
-            Round::None | Round::Decaying => {}
-        }
-        Some(())
+        let (params, cobalt) = self.cobalt(number)?;
+        cobalt.queue_empty(&params, now);
+        let decays = !cobalt.is_at_rest(now);
+        self.flows.pause(number, decays)
     }
 
     /// The next packet of a flow that COBALT lets through. The last of a queue is marked at most.
     fn send(&mut self, now: Instant, number: u32, sink: &mut dyn Sink<P>) -> Option<P> {
-        if self.params.bulk_limit.is_some() {
-            let packet = self.take(number)?;
-            self.flows.get_mut(number)?.deficit -= i64::from(packet.header().len);
-            return Some(packet);
-        }
         let params = self.tin_mut(number)?.cobalt;
         for drops in 0.. {
             let mut packet = self.take(number)?;
-            let is_last = self.queues.is_empty(number) || drops >= MAX_DROPS;
+            let is_last = self.flows.queues.is_empty(number) || drops >= MAX_DROPS;
             let sojourn = now.saturating_since(packet.header().arrival);
-            let flow = self.flows.get_mut(number)?;
-            let decision = flow.cobalt.decide(&params, now, sojourn);
+            let (flow, random) = self.flows.drawing(number)?;
+            let decision = flow.aqm.decide(&params, now, sojourn);
             let mut dropped = false;
             if decision.signals {
                 dropped = !packet.mark_ce();
@@ -338,8 +151,8 @@ impl<P: Packet> Cake<P> {
                     sink.marked(now, packet.header());
                 }
             }
-            dropped |= flow.cobalt.blue_drops(&mut self.random);
-            flow.cobalt.decided(&params, now, decision, dropped);
+            dropped |= flow.aqm.blue_drops(random);
+            flow.aqm.decided(&params, now, decision, dropped);
             if !dropped || is_last {
                 flow.deficit -= i64::from(packet.header().len);
                 return Some(packet);
@@ -352,10 +165,10 @@ impl<P: Packet> Cake<P> {
     /// A flow with packets, for who wants to know what comes next.
     fn any_flow(&self) -> Option<u32> {
         let tin = self.tins.iter().rposition(|tin| tin.packets > 0)? as u32;
-        let lists = [SMALL, NEW, OLD, DECAYING].into_iter();
+        let lists = [NEW, OLD, DECAYING].into_iter();
         lists
-            .flat_map(|list| self.rounds.of(tin * LISTS + list))
-            .find(|number| !self.queues.is_empty(*number))
+            .flat_map(|list| self.flows.list(tin, list))
+            .find(|number| !self.flows.queues.is_empty(*number))
     }
 }
 
@@ -368,85 +181,76 @@ impl<P: Packet> Queue<P> for Cake<P> {
         room: bool,
         sink: &mut dyn Sink<P>,
     ) {
-        let network = self.network(&packet);
-        let tin = self.params.diffserv.tin(network.dscp) as u32;
-        let (flow, len) = (packet.header().flow, packet.header().len);
+        let diffserv = self.params.diffserv;
+        let by_dscp = diffserv != Diffserv::BestEffort;
+        let network = self.flows.network(&packet, by_dscp);
+        let tin = diffserv.tin(network.dscp) as u32;
+        let flow = packet.header().flow;
         let pure = self.acks.is_some() && packet.header().is_pure_ack();
         let ack = if pure { packet.ack_info() } else { None };
         let Some(number) = self.flows.queue_of(tin, flow.0, &network) else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
-        let before = self.queues.backlog();
-        let place = match self.queues.push(number, ticket, packet) {
+        let queues = &mut self.flows.queues;
+        let before = queues.backlog();
+        let place = match queues.push(number, ticket, packet) {
             Ok(place) => place,
             Err(packet) => return sink.dropped(now, packet, Reason::OverLimit),
         };
+        let mut joined = 1;
+        if let Some(acks) = &mut self.acks {
+            acks.set(place, ack.map(|ack| (flow, ack)));
+            let first = queues.first(number);
+            let redundant = acks.redundant(first, place, |place| queues.next(place));
+            if let Some(older) = redundant.and_then(|place| queues.remove(number, place)) {
+                sink.dropped(now, older, Reason::AckFiltered);
+                joined = 0;
+            }
+        }
         if let Some(tin) = self.tin_mut(number) {
             if tin.packets == 0 {
                 tin.free_at = tin.free_at.max(now);
             }
-            tin.packets += 1;
+            tin.packets += joined;
         }
-        if let Some(acks) = &mut self.acks {
-            acks.set(place, ack.map(|ack| (flow, ack)));
-            let first = self.queues.first(number);
-            let redundant = acks.redundant(first, place, |place| self.queues.next(place));
-            if let Some(older) = redundant.and_then(|place| self.queues.remove(number, place)) {
-                sink.dropped(now, older, Reason::AckFiltered);
-                if let Some(tin) = self.tin_mut(number) {
-                    tin.packets -= 1;
-                }
-            }
-        }
-        self.join(number, len);
-        while self.is_full(room) && self.queues.has_grown(before) {
-            if !self.drop_one(now, sink) {
-                break;
-            }
-        }
+        self.flows.join(number, |_| NEW);
+        let memory_limit = self.params.memory_limit;
+        while (!room || self.flows.queues.exceeds(self.limit, memory_limit))
+            && self.flows.queues.has_grown(before)
+            && self.drop_one(now, sink).is_some()
+        {}
     }
 
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
-        let mut decays = true;
-        let mut passes = 0;
-        loop {
-            if self.queues.backlog().packets == 0 {
-                return None;
-            }
+        let (mut decays, mut passes) = (true, 0);
+        while self.flows.queues.backlog().packets > 0 {
             let tin = self.tin(now)?;
-            let number = self.turn(tin, &mut decays, &mut passes)?;
+            let number = loop {
+                let number = self.flow(tin, core::mem::take(&mut decays))?;
+                if self.flows.may_send(number, &mut passes)? {
+                    break number;
+                }
+            };
             if let Some(packet) = self.send(now, number, sink) {
                 self.tin_mut(number)?.charge(now, packet.header().len);
                 return Some(packet);
             }
             self.pause(now, number)?;
         }
+        None
     }
 
     fn drain(&mut self) -> Option<P> {
-        let number = match self.params.bulk_limit {
-            Some(_) => self.next_flow()?,
-            None => self.any_flow()?,
-        };
+        let number = self.any_flow()?;
         self.take(number)
     }
 
-    /// Without an AQM it is what leaves next, and a bulk flow's may wait.
     fn head(&mut self) -> Option<Head> {
-        if self.params.bulk_limit.is_none() {
-            return self.queues.head(self.any_flow()?);
-        }
-        let number = self.next_flow()?;
-        let due = match self.flows.get(number)?.round {
-            Round::Sparse => Instant::ZERO,
-            _ => Instant::MAX,
-        };
-        let head = self.queues.head(number)?;
-        Some(Head { due, ..head })
+        self.flows.queues.head(self.any_flow()?)
     }
 
     fn backlog(&self) -> Backlog {
-        self.queues.backlog()
+        self.flows.queues.backlog()
     }
 
     fn limit(&self) -> Limit {
@@ -458,18 +262,14 @@ impl<P: Packet> Queue<P> for Cake<P> {
     }
 
     fn probe(&self, show: &mut Probe<'_>) {
-        let sum = |of: fn(&Tin) -> u32| {
-            Reading::Count(self.tins.iter().map(|tin| u64::from(of(tin))).sum())
-        };
-        show("sparse_flows", sum(|tin| tin.sparse));
-        show("bulk_flows", sum(|tin| tin.bulk));
+        self.flows.probe(show);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Flow, Header};
+    use crate::packet::{Flow, Header, Network};
     use crate::qdisc::Discard;
 
     #[derive(Clone, Copy)]
@@ -502,7 +302,6 @@ mod tests {
             isolation,
             ack_filter: None,
             memory_limit: 1 << 30,
-            bulk_limit: None,
         };
         Cake::new(params, Limit::Packets(20_000)).unwrap()
     }

@@ -1,6 +1,7 @@
 //! CAKE's tins: what a packet's DSCP says, and what a tin gets of the link.
 
 use crate::decide::aqm::CobaltParams;
+use crate::hold::drr::{FULL_PACKET, quantum};
 use crate::hold::transmitter::TxTime;
 use crate::units::{Duration, Instant, Rate};
 
@@ -18,9 +19,6 @@ pub enum Diffserv {
     /// Eight classes.
     Eight,
 }
-
-/// A full Ethernet frame, from which target and quantum follow.
-const FULL_PACKET: u32 = 1514;
 
 /// What CAKE's target is of its interval.
 const TARGET_PART: u64 = 20;
@@ -77,6 +75,11 @@ impl Diffserv {
         }
     }
 
+    /// Bytes that a flow may send in its turn, were it its hosts' only one.
+    pub(super) fn quantum(self, tin: usize, link: Rate) -> u32 {
+        quantum(self.rate(tin, link.bits_per_sec() / 8))
+    }
+
     /// The bytes a second up to which a tin goes before others.
     fn rate(self, tin: usize, link: u64) -> u64 {
         match self {
@@ -94,16 +97,11 @@ impl Diffserv {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tin {
     pub(super) cobalt: CobaltParams,
-    /// Bytes that a flow may send in its turn, were it its hosts' only one.
-    pub(super) quantum: u32,
     time: TxTime,
     /// When the tin's own share of the link is free.
     pub(super) free_at: Instant,
     /// Packets that wait.
     pub(super) packets: u32,
-    /// Flows in the rounds of new and of old ones, by what they count as.
-    pub(super) sparse: u32,
-    pub(super) bulk: u32,
 }
 
 impl Tin {
@@ -120,18 +118,10 @@ impl Tin {
                 interval: (rtt + target.saturating_sub(wanted)).max(target * 2),
                 full_packet,
             },
-            quantum: (bytes >> 12).clamp(300, u64::from(FULL_PACKET)) as u32,
             time,
             free_at: Instant::ZERO,
             packets: 0,
-            sparse: 0,
-            bulk: 0,
         }
-    }
-
-    /// Whether a flow may have packets.
-    pub(super) const fn is_active(&self) -> bool {
-        self.sparse + self.bulk > 0
     }
 
     /// Charges a packet that leaves to the tin's share.

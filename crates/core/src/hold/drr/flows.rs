@@ -1,20 +1,19 @@
-//! Which of a tin's queues a flow has, and how many of a host's flows are bulk.
+//! An eight-way set-associative table of flows in groups, and the number of bulk flows of each host.
 
-use crate::decide::aqm::Cobalt;
 use crate::hold::capacity::{BuildError, slots};
 use crate::packet::Network;
 use alloc::boxed::Box;
 
-/// Queues of a tin.
-pub(super) const QUEUES: u32 = 1024;
+/// Queues of a group.
+pub(crate) const QUEUES: u32 = 1024;
 
 /// Queues that a flow can have, one after the other if others have them already.
 const WAYS: u32 = 8;
 
-/// Between whom a tin is divided, as `tc-cake(8)` names it.
+/// Parties between which a group's share is divided, as `tc-cake(8)` names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// Nobody.
+    /// None: all packets are one flow.
     FlowBlind,
     /// Source hosts.
     SrcHost,
@@ -34,7 +33,7 @@ pub enum Isolation {
 
 impl Isolation {
     /// Whether source and destination hosts share alike, whatever the number of their flows.
-    pub(super) const fn of_hosts(self) -> [bool; 2] {
+    const fn of_hosts(self) -> [bool; 2] {
         match self {
             Self::DualSrcHost => [true, false],
             Self::DualDstHost => [false, true],
@@ -44,12 +43,12 @@ impl Isolation {
     }
 
     /// Whether addresses matter.
-    pub(super) const fn needs_hosts(self) -> bool {
+    pub(crate) const fn needs_hosts(self) -> bool {
         !matches!(self, Self::FlowBlind | Self::Flows)
     }
 
-    /// What is a flow.
-    pub(super) const fn tag(self, flow: u64, network: &Network) -> u64 {
+    /// Identity of a flow.
+    const fn tag(self, flow: u64, network: &Network) -> u64 {
         let [source, destination] = network.hosts;
         match self {
             Self::FlowBlind => 0,
@@ -63,7 +62,7 @@ impl Isolation {
 
 /// The round that a flow is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Round {
+pub(crate) enum Round {
     /// None: it has nothing to send, and its queue can be another's.
     #[default]
     None,
@@ -73,15 +72,16 @@ pub(super) enum Round {
     SparseInBulk,
     /// That of old flows.
     Bulk,
-    /// That of empty flows whose COBALT remembers something.
-    Decaying,
+    /// A list of its owner, which keeps the queue although it is empty.
+    Kept,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flow {
-    pub(super) cobalt: Cobalt,
-    pub(super) deficit: i64,
-    pub(super) round: Round,
+pub(crate) struct Flow<A> {
+    /// AQM of its queue.
+    pub(crate) aqm: A,
+    pub(crate) deficit: i64,
+    pub(crate) round: Round,
     tag: u64,
     /// Source and destination, as numbers of their tables.
     hosts: [u32; 2],
@@ -93,10 +93,10 @@ struct Host {
     bulk_flows: u32,
 }
 
-/// The flows and hosts of all tins.
+/// The flows and hosts of all groups.
 #[derive(Clone, Debug)]
-pub(super) struct Flows {
-    flows: Box<[Flow]>,
+pub(super) struct Flows<A> {
+    flows: Box<[Flow<A>]>,
     hosts: [Box<[Host]>; 2],
     isolation: Isolation,
 }
@@ -108,9 +108,9 @@ fn ways(first: u32, hash: u64) -> impl Iterator<Item = u32> {
     (0..WAYS).map(move |way| first + direct - inner + (inner + way) % WAYS)
 }
 
-impl Flows {
-    pub(super) fn new(tins: u32, isolation: Isolation) -> Result<Self, BuildError> {
-        let count = (tins * QUEUES) as usize;
+impl<A: Copy + Default> Flows<A> {
+    pub(super) fn new(groups: u32, isolation: Isolation) -> Result<Self, BuildError> {
+        let count = (groups * QUEUES) as usize;
         let hosts = || slots(count, |_| Host::default());
         Ok(Self {
             flows: slots(count, |_| Flow::default())?,
@@ -119,19 +119,19 @@ impl Flows {
         })
     }
 
-    pub(super) fn get(&self, number: u32) -> Option<&Flow> {
+    pub(super) fn get(&self, number: u32) -> Option<&Flow<A>> {
         self.flows.get(number as usize)
     }
 
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Flow> {
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Flow<A>> {
         self.flows.get_mut(number as usize)
     }
 
     /// The queue of a flow: its own; a free one of eight; or, where none is free, that of another.
-    pub(super) fn queue_of(&mut self, tin: u32, flow: u64, network: &Network) -> Option<u32> {
-        let first = tin * QUEUES;
+    pub(super) fn queue_of(&mut self, group: u32, flow: u64, network: &Network) -> Option<u32> {
+        let first = group * QUEUES;
         let tag = self.isolation.tag(flow, network);
-        let is = |test: fn(&Flow, u64) -> bool| {
+        let is = |test: fn(&Flow<A>, u64) -> bool| {
             let flow = |number: &u32| self.get(*number).is_some_and(|flow| test(flow, tag));
             ways(first, tag).find(flow)
         };
@@ -189,13 +189,13 @@ impl Flows {
         }
     }
 
-    /// What a flow gets in its turn where a flow alone gets `quantum`. `dither` makes up for what
-    /// rounding takes.
+    /// Bytes that a flow gets in its turn where a flow alone gets `quantum`. `dither` makes up for
+    /// rounding.
     pub(super) fn quantum(&self, number: u32, quantum: u32, dither: u16) -> i64 {
         (self.part(number, quantum) + i64::from(dither)) >> 16
     }
 
-    /// The same in units of 2^-16 bytes: a part for each bulk flow of the host that has more of them.
+    /// [`quantum`](Self::quantum) in units of 2^-16 bytes: a part for each bulk flow of the host that has more of them.
     pub(super) fn part(&self, number: u32, quantum: u32) -> i64 {
         let hosts = self.get(number).map_or([0; 2], |flow| flow.hosts);
         let sides = self.hosts.iter().zip(hosts).zip(self.isolation.of_hosts());

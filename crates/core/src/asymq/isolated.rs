@@ -1,0 +1,150 @@
+//! Data queue: a queue per flow, served by DRR++, with a limit in time instead of an AQM.
+
+use crate::decide::service::Head;
+use crate::hold::drr::{FlowRounds, NEW, OLD, OWN, Round, quantum};
+use crate::hold::{BuildError, Isolation, Queue};
+use crate::packet::Packet;
+use crate::qdisc::{Backlog, Probe, Reason, Sink};
+use crate::units::{Instant, Limit, Rate};
+
+/// New flows whose first packet is within their quantum: a probe does not wait for full packets of
+/// uploads that paused.
+const SMALL: u32 = OWN;
+
+/// Parameters beside the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IsolatedParams {
+    /// Capacity of the link.
+    pub link: Rate,
+    /// Parties between which the link is divided.
+    pub isolation: Isolation,
+    /// Bytes that may wait of all flows. Beyond, the longest queue drops its oldest packet.
+    pub bulk_limit: u64,
+    /// Bytes that may wait of each long-lived flow, where that is more in all: of a few packets less
+    /// is lost and found again than sent.
+    pub flow_limit: u64,
+}
+
+/// Flow queues. A flow with little to send is always new, and due at once; others may wait for ACKs.
+#[derive(Clone, Debug)]
+pub struct Isolated<P> {
+    flows: FlowRounds<P, ()>,
+    params: IsolatedParams,
+    limit: Limit,
+}
+
+impl<P: Packet> Isolated<P> {
+    /// Empty queues that together hold at most `limit`.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
+    pub fn new(params: IsolatedParams, limit: Limit) -> Result<Self, BuildError> {
+        let quantum = quantum(params.link.bits_per_sec() / 8);
+        Ok(Self {
+            flows: FlowRounds::new(&[quantum], params.isolation, limit)?,
+            params,
+            limit,
+        })
+    }
+
+    fn is_full(&self, room: bool) -> bool {
+        // On a very slow link even the first packets are more than the bytes for all.
+        let flows: u64 = self
+            .flows
+            .groups()
+            .iter()
+            .map(|all| u64::from(all.bulk))
+            .sum();
+        let of_flows = self.params.flow_limit.saturating_mul(flows.max(1));
+        let bytes = self.params.bulk_limit.max(of_flows);
+        !room || self.flows.queues.exceeds(self.limit, bytes)
+    }
+
+    /// The flow that sends next; a flow that has run empty leaves the lists.
+    fn next_flow(&mut self) -> Option<u32> {
+        let mut passes = 0;
+        while self.flows.queues.backlog().packets > 0 {
+            let number = [SMALL, NEW, OLD]
+                .into_iter()
+                .find_map(|list| self.flows.first(0, list))?;
+            if self.flows.may_send(number, &mut passes)? {
+                if !self.flows.queues.is_empty(number) {
+                    return Some(number);
+                }
+                self.flows.pause(number, false)?;
+            }
+        }
+        None
+    }
+}
+
+impl<P: Packet> Queue<P> for Isolated<P> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        ticket: u64,
+        packet: P,
+        room: bool,
+        sink: &mut dyn Sink<P>,
+    ) {
+        let network = self.flows.network(&packet, false);
+        let (flow, len) = (packet.header().flow, packet.header().len);
+        let Some(number) = self.flows.queue_of(0, flow.0, &network) else {
+            return sink.dropped(now, packet, Reason::OverLimit);
+        };
+        let before = self.flows.queues.backlog();
+        if let Err(packet) = self.flows.queues.push(number, ticket, packet) {
+            return sink.dropped(now, packet, Reason::OverLimit);
+        }
+        self.flows
+            .join(number, |deficit| match i64::from(len) <= deficit {
+                true => SMALL,
+                false => NEW,
+            });
+        while self.is_full(room) && self.flows.queues.has_grown(before) {
+            let Some(packet) = self.flows.queues.pop_longest() else {
+                break;
+            };
+            sink.dropped(now, packet, Reason::OverLimit);
+        }
+    }
+
+    fn dequeue(&mut self, _now: Instant, _sink: &mut dyn Sink<P>) -> Option<P> {
+        let number = self.next_flow()?;
+        let packet = self.flows.queues.pop(number)?;
+        self.flows.flow_mut(number)?.deficit -= i64::from(packet.header().len);
+        Some(packet)
+    }
+
+    fn drain(&mut self) -> Option<P> {
+        let number = self.next_flow()?;
+        self.flows.queues.pop(number)
+    }
+
+    /// The packet that leaves next; a bulk flow's may wait.
+    fn head(&mut self) -> Option<Head> {
+        let number = self.next_flow()?;
+        let due = match self.flows.flow(number)?.round {
+            Round::Sparse => Instant::ZERO,
+            _ => Instant::MAX,
+        };
+        let head = self.flows.queues.head(number)?;
+        Some(Head { due, ..head })
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.flows.queues.backlog()
+    }
+
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
+    fn probe(&self, show: &mut Probe<'_>) {
+        self.flows.probe(show);
+    }
+}

@@ -1,0 +1,173 @@
+//! ACK queue: a slot per flow, in which an ACK waits for later ones while data goes first.
+
+use crate::decide::ack::{AckInfo, before};
+use crate::decide::control::Settings;
+use crate::decide::service::Head;
+use crate::hold::ack_chains::{AckChains, Arrival};
+use crate::hold::{BuildError, List, Place, Queue};
+use crate::packet::Packet;
+use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
+use crate::units::{Duration, Instant, Limit};
+
+/// Bounds of an ACK's wait. It ends with the first of: so much time, so many acknowledged bytes of
+/// its flow, or a later ACK that does not supersede it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotWait {
+    /// Maximum time.
+    pub time: Duration,
+    /// Maximum bytes, acknowledged and SACKed together, since the flow's ACK before it.
+    pub bytes: u32,
+    /// ACKs of a flow that leave next to each other, each of `bytes`, while no other flow's wait. A
+    /// window that grows by ACKs needs their number; of several flows each has one anyway.
+    pub ready: u32,
+    /// Bytes of a flow that are acknowledged without a wait: a slow start is not slowed.
+    pub ramp: u32,
+    /// Maximum number of bytes that the sender learns of from one ACK.
+    pub max_stretch: u32,
+}
+
+/// A slot per flow: a later ACK takes the place of the one that it supersedes.
+#[derive(Clone, Debug)]
+pub struct Slots<P> {
+    /// Each with the time since when it waits, if it does.
+    acks: AckChains<P, Option<Instant>>,
+    /// ACKs that leave as soon as they can.
+    order: List,
+    /// ACKs that wait for later ones, the oldest wait first. None of a flow's is before it in `order`.
+    held: List,
+    wait: SlotWait,
+}
+
+impl<P: Packet> Slots<P> {
+    /// Empty slots.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
+    pub fn new(wait: SlotWait, limit: Limit) -> Result<Self, BuildError> {
+        Ok(Self {
+            acks: AckChains::new(limit)?,
+            order: List::EMPTY,
+            held: List::EMPTY,
+            wait,
+        })
+    }
+
+    /// The place that an arrival takes over, if there is one. Of a single flow, complete ACKs stay.
+    fn redundant(&self, arrival: &Arrival) -> Option<Place> {
+        let wait = &self.wait;
+        self.acks
+            .redundant_tail(arrival, wait.max_stretch, |flow, older, previous| {
+                let is_complete = self.acks.backlog().packets == flow.waiting
+                    && flow.waiting <= wait.ready
+                    && older.info.bytes_beyond(&previous.info) >= wait.bytes;
+                !is_complete
+            })
+    }
+
+    /// Whether an arrival may wait behind its predecessor. A repeated number (a duplicate, a window
+    /// update, a probe) must not, unless the ACK SACKs.
+    #[inline]
+    fn may_wait(&self, arrival: &Arrival, replaced: bool) -> Option<bool> {
+        let (slot, info) = arrival.filterable()?;
+        let (flow, previous) = self.acks.predecessor(slot, replaced)?;
+        let advances = |previous: &AckInfo| before(previous.ack, info.ack);
+        let is_new = info.sack_ranges > 0 || !arrival.repeats() && advances(previous);
+        let wait = &self.wait;
+        Some(is_new && flow.acked >= wait.ramp && info.bytes_beyond(previous) < wait.bytes)
+    }
+
+    /// Ends the wait of the flow's last ACK.
+    fn release(&mut self, arrival: &Arrival) {
+        if let Some(slot) = arrival.slot() {
+            let lists = (&mut self.held, &mut self.order);
+            let ends_wait = |since: &mut Option<Instant>| since.take().is_some();
+            self.acks.transfer_tail(slot, lists, ends_wait);
+        }
+    }
+}
+
+impl<P: Packet> Queue<P> for Slots<P> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        ticket: u64,
+        packet: P,
+        room: bool,
+        sink: &mut dyn Sink<P>,
+    ) {
+        let arrival = self.acks.read(&packet);
+        if let Some(older) = self.redundant(&arrival)
+            && self.acks.admits_instead_of(older, &arrival, room)
+        {
+            if let Some(older) = self.acks.replace(older, &arrival, packet) {
+                sink.dropped(now, older, Reason::AckFiltered);
+            }
+            if self.may_wait(&arrival, true) == Some(false) {
+                self.release(&arrival);
+            }
+            return;
+        }
+        if !(room && self.acks.admits(&arrival)) {
+            return sink.dropped(now, packet, Reason::OverLimit);
+        }
+        let since = match self.may_wait(&arrival, false) {
+            Some(true) => Some(now),
+            _ => None,
+        };
+        // No later ACK supersedes the flow's last one any more.
+        self.release(&arrival);
+        let list = match since {
+            Some(_) => &mut self.held,
+            None => &mut self.order,
+        };
+        if let Err(packet) = self.acks.append(list, &arrival, (packet, ticket, since)) {
+            sink.dropped(now, packet, Reason::OverLimit);
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, _now: Instant, _sink: &mut dyn Sink<P>) -> Option<P> {
+        self.drain()
+    }
+
+    fn drain(&mut self) -> Option<P> {
+        match self.order.is_empty() {
+            true => self.acks.pop(&mut self.held),
+            false => self.acks.pop(&mut self.order),
+        }
+    }
+
+    #[inline]
+    fn head(&mut self) -> Option<Head> {
+        let ready = self.acks.head(&self.order);
+        let (head, since) = ready.or_else(|| self.acks.head(&self.held))?;
+        Some(Head {
+            due: since.map_or(Instant::ZERO, |since| since + self.wait.time),
+            ..head
+        })
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.acks.backlog()
+    }
+
+    fn limit(&self) -> Limit {
+        self.acks.limit
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.acks.limit = limit;
+    }
+
+    fn tune(&mut self, settings: &Settings) {
+        let wait = &mut self.wait;
+        wait.time = settings.ack_wait.unwrap_or(wait.time);
+        wait.bytes = settings.ack_bytes.unwrap_or(wait.bytes);
+    }
+
+    fn probe(&self, show: &mut Probe<'_>) {
+        show("ack_wait", Reading::Time(self.wait.time));
+        show("ack_bytes", Reading::Count(self.wait.bytes.into()));
+    }
+}

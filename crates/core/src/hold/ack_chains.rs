@@ -1,0 +1,326 @@
+//! ACKs that wait, chained by flow, and the rules by which a later one makes an earlier redundant:
+//! what the papers' ACK filters and asymq's slots share.
+
+use super::ack_flow::{FlowState, Past};
+use super::capacity::{BuildError, capacity};
+use super::flow_table::{FlowTable, Slot};
+use super::slab::{List, Place, Slab};
+use crate::decide::ack::AckInfo;
+use crate::decide::service::Head;
+use crate::packet::Packet;
+use crate::qdisc::Backlog;
+use crate::units::{Instant, Limit};
+
+/// Flows whose ACKs are filtered at once; the ACKs of further ones wait in plain order.
+const MAX_FLOWS: u32 = 8192;
+
+/// Duplicate ACKs that a sender without SACK must see to retransmit (RFC 5681, sec. 3.2).
+const KEPT_DUPLICATES: u8 = 3;
+
+/// Bytes that one survivor may acknowledge where AccECN is in use. A sender that sees more than
+/// seven segments acknowledged at once must reckon with a wrap of the three-bit ACE field, and may
+/// take all of them for marked (RFC 9768, secs. 3.2.2.5.2 and 3.3.3).
+const ACCECN_STRETCH: u32 = 6 * 1460;
+
+#[derive(Clone, Debug)]
+struct Waiting<P, N> {
+    packet: P,
+    ticket: u64,
+    /// Content of the packet; `None` if it is not to be touched.
+    ack: Option<Past>,
+    /// Where its flow is remembered, if it is.
+    slot: Option<Slot>,
+    /// Counted by the sender: the first of a run of duplicates and three of them.
+    protected: bool,
+    /// The owner's own note.
+    note: N,
+    /// The places before and after this one of the same flow.
+    previous: Place,
+    following: Place,
+}
+
+/// An arrival that has not joined yet.
+pub(crate) struct Arrival {
+    len: u32,
+    arrival: Instant,
+    info: Option<AckInfo>,
+    slot: Option<Slot>,
+    /// Place in a run of duplicates, if it is in one.
+    duplicates: Option<u8>,
+    protected: bool,
+}
+
+impl Arrival {
+    /// Slot of its flow and content, if it takes part in filtering.
+    #[inline]
+    pub(crate) const fn filterable(&self) -> Option<(Slot, &AckInfo)> {
+        match (self.slot, &self.info) {
+            (Some(slot), Some(info)) => Some((slot, info)),
+            _ => None,
+        }
+    }
+
+    /// Slot of its flow, if that is remembered.
+    pub(crate) const fn slot(&self) -> Option<Slot> {
+        self.slot
+    }
+
+    /// Whether it repeats the flow's last number: a duplicate, a window update or a probe.
+    pub(crate) const fn repeats(&self) -> bool {
+        self.duplicates.is_some()
+    }
+}
+
+/// Packets in lists of their owner, each with a note of type `N`, and all packets of a flow chained.
+#[derive(Clone, Debug)]
+pub(crate) struct AckChains<P, N> {
+    slab: Slab<Waiting<P, N>>,
+    flows: FlowTable<FlowState>,
+    pub(crate) limit: Limit,
+    backlog: Backlog,
+}
+
+impl<P: Packet, N: Copy> AckChains<P, N> {
+    /// No packets; room for those of `limit`.
+    pub(crate) fn new(limit: Limit) -> Result<Self, BuildError> {
+        Ok(Self {
+            slab: Slab::new(capacity(limit)?)?,
+            flows: FlowTable::new(MAX_FLOWS)?,
+            limit,
+            backlog: Backlog::default(),
+        })
+    }
+
+    /// Compares an arrival with its flow's history.
+    pub(crate) fn read(&mut self, packet: &P) -> Arrival {
+        let header = packet.header();
+        // A class may hold more than ACKs: `size<=40` takes a SYN or RST without options for one.
+        let pure = header.is_pure_ack();
+        let info = if pure { packet.ack_info() } else { None };
+        let slot = match &info {
+            None => self.flows.find(header.flow),
+            Some(info) => {
+                let new = || FlowState::new(info, header.arrival);
+                self.flows
+                    .find_or_insert(header.flow, FlowState::last_used, new)
+            }
+        };
+        let mut arrival = Arrival {
+            len: header.len,
+            arrival: header.arrival,
+            info,
+            slot,
+            duplicates: None,
+            protected: false,
+        };
+        if let Some(newer) = &arrival.info
+            && let Some(state) = slot.and_then(|slot| self.flows.get_mut(slot))
+        {
+            state.accecn |= newer.shows_accecn() || header.ecn.is_capable();
+            arrival.duplicates = state.duplicates(newer);
+            let place = arrival.duplicates.filter(|_| newer.sack_ranges == 0);
+            arrival.protected = place.is_some_and(|place| place <= KEPT_DUPLICATES);
+            // The first of a run counts too.
+            if arrival.protected
+                && let Some(first) = self.slab.get_mut(state.tail)
+            {
+                first.protected = true;
+            }
+        }
+        arrival
+    }
+
+    /// The ACK of the flow at this place, or the last that left where the place is none.
+    fn ack_at<'a>(&'a self, place: Place, state: &'a FlowState) -> Option<&'a Past> {
+        match self.slab.get(place) {
+            Some(waiting) => waiting.ack.as_ref(),
+            None => Some(&state.last_sent),
+        }
+    }
+
+    /// State of a flow and the ACK that leaves before its next arrival, or, with `replaced`, before
+    /// its last place.
+    #[inline]
+    pub(crate) fn predecessor(&self, slot: Slot, replaced: bool) -> Option<(&FlowState, &AckInfo)> {
+        let state = self.flows.get(slot)?;
+        let place = match replaced {
+            true => self.slab.get(state.tail)?.previous,
+            false => state.tail,
+        };
+        Some((state, &self.ack_at(place, state)?.info))
+    }
+
+    /// The flow's last place, if the arrival makes it redundant, the sender learns at most
+    /// `max_stretch` bytes from the survivor, and `permits` agrees. That one gets the flow's state,
+    /// the ACK at that place and the one before.
+    pub(crate) fn redundant_tail(
+        &self,
+        arrival: &Arrival,
+        max_stretch: u32,
+        permits: impl FnOnce(&FlowState, &Past, &Past) -> bool,
+    ) -> Option<Place> {
+        let (slot, newer) = arrival.filterable()?;
+        let state = self.flows.get(slot)?;
+        let tail = self.slab.get(state.tail)?;
+        let older = tail.ack.as_ref()?;
+        let previous = self.ack_at(tail.previous, state)?;
+        let max_stretch = match state.accecn {
+            true => max_stretch.min(ACCECN_STRETCH),
+            false => max_stretch,
+        };
+        let redundant = !tail.protected
+            && permits(state, older, previous)
+            && newer.supersedes(&older.info, previous.is_taken.then_some(&previous.info))
+            && newer.bytes_beyond(&previous.info) <= max_stretch;
+        redundant.then_some(state.tail)
+    }
+
+    /// Whether the buffer has room for an arrival beside all that waits.
+    #[inline]
+    pub(crate) const fn admits(&self, arrival: &Arrival) -> bool {
+        let Backlog { packets, bytes } = self.backlog;
+        self.limit.admits(packets, bytes, arrival.len)
+    }
+
+    /// Whether an arrival may take the place of `older`: else that must stay, or both would be lost.
+    pub(crate) fn admits_instead_of(&self, older: Place, arrival: &Arrival, room: bool) -> bool {
+        let Some(older) = self.slab.get(older) else {
+            return false;
+        };
+        let older = older.packet.header().len;
+        let mut without = self.backlog;
+        without.leave(older);
+        let Backlog { packets, bytes } = without;
+        arrival.len <= older || room && self.limit.admits(packets, bytes, arrival.len)
+    }
+
+    /// Remembers an arrival that joins; `None` if it is not to be touched.
+    fn remember(&mut self, arrival: &Arrival) -> Option<Past> {
+        let (slot, info) = arrival.filterable()?;
+        let state = self.flows.get_mut(slot);
+        let is_taken = state.is_some_and(|state| state.note(info, arrival.duplicates));
+        Some(Past {
+            info: *info,
+            arrival: arrival.arrival,
+            is_taken,
+        })
+    }
+
+    /// Puts an arrival into the place of an older packet, which comes back.
+    pub(crate) fn replace(&mut self, place: Place, arrival: &Arrival, packet: P) -> Option<P> {
+        let past = self.remember(arrival);
+        let waiting = self.slab.get_mut(place)?;
+        waiting.ack = past;
+        waiting.protected = arrival.protected;
+        self.backlog.join(arrival.len);
+        let older = core::mem::replace(&mut waiting.packet, packet);
+        self.backlog.leave(older.header().len);
+        Some(older)
+    }
+
+    /// Takes out the last place of a flow, which is in `list`.
+    pub(crate) fn remove_tail(&mut self, list: &mut List, place: Place) -> Option<P> {
+        let waiting = self.slab.remove(list, place)?;
+        if let Some(state) = waiting.slot.and_then(|slot| self.flows.get_mut(slot)) {
+            state.tail = waiting.previous;
+            state.waiting -= 1;
+        }
+        if let Some(previous) = self.slab.get_mut(waiting.previous) {
+            previous.following = Place::NONE;
+        }
+        self.backlog.leave(waiting.packet.header().len);
+        Some(waiting.packet)
+    }
+
+    /// Appends a packet to `list`; gives it back if there is no place.
+    #[inline]
+    pub(crate) fn append(
+        &mut self,
+        list: &mut List,
+        arrival: &Arrival,
+        (packet, ticket, note): (P, u64, N),
+    ) -> Result<(), P> {
+        let ack = self.remember(arrival);
+        let state = arrival.slot.and_then(|slot| self.flows.get_mut(slot));
+        let previous = state.as_ref().map_or(Place::NONE, |state| state.tail);
+        let waiting = Waiting {
+            packet,
+            ticket,
+            ack,
+            slot: arrival.slot,
+            protected: arrival.protected,
+            note,
+            previous,
+            following: Place::NONE,
+        };
+        let place = match self.slab.push_back(list, waiting) {
+            Ok(place) => place,
+            Err(waiting) => return Err(waiting.packet),
+        };
+        self.backlog.join(arrival.len);
+        if let Some(state) = state {
+            state.tail = place;
+            state.waiting += 1;
+        }
+        if let Some(previous) = self.slab.get_mut(previous) {
+            previous.following = place;
+        }
+        Ok(())
+    }
+
+    /// Takes the first packet of a list.
+    pub(crate) fn pop(&mut self, list: &mut List) -> Option<P> {
+        let head = list.head();
+        // What the flow needs is read in place: the packet alone is moved out.
+        let waiting = self.slab.get(head)?;
+        self.backlog.leave(waiting.packet.header().len);
+        if let Some(state) = waiting.slot.and_then(|slot| self.flows.get_mut(slot)) {
+            if state.tail == head {
+                state.tail = Place::NONE;
+            }
+            state.waiting -= 1;
+            if let Some(ack) = &waiting.ack {
+                state.sends(*ack);
+            }
+        }
+        let following = waiting.following;
+        if let Some(following) = self.slab.get_mut(following) {
+            following.previous = Place::NONE;
+        }
+        Some(self.slab.remove(list, head)?.packet)
+    }
+
+    /// The first packet of a list, as a service sees it, with its note.
+    #[inline]
+    pub(crate) fn head(&self, list: &List) -> Option<(Head, N)> {
+        let waiting = self.slab.get(list.head())?;
+        let head = Head {
+            ticket: waiting.ticket,
+            len: waiting.packet.header().len,
+            due: Instant::ZERO,
+        };
+        Some((head, waiting.note))
+    }
+
+    /// Moves the last place of a flow from one list to another if `moves`, which may change its note,
+    /// agrees.
+    pub(crate) fn transfer_tail(
+        &mut self,
+        slot: Slot,
+        (from, to): (&mut List, &mut List),
+        moves: impl FnOnce(&mut N) -> bool,
+    ) {
+        if let Some(state) = self.flows.get(slot)
+            && let Some(tail) = self.slab.get_mut(state.tail)
+            && moves(&mut tail.note)
+        {
+            self.slab.transfer(from, to, state.tail);
+        }
+    }
+
+    /// What waits.
+    #[inline]
+    pub(crate) const fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}

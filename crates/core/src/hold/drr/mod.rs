@@ -1,0 +1,239 @@
+//! DRR++ (MacGregor and Shi 2000) as `sch_cake` has it: flow queues in groups, new flows before old
+//! ones, and a part of the quantum for each bulk flow of a host. CAKE and asymq's data queue share it.
+
+mod flows;
+
+pub use flows::Isolation;
+pub(crate) use flows::{Flow, QUEUES, Round};
+
+use super::capacity::{BuildError, capacity, slots};
+use super::numbered::NumberedQueues;
+use super::rounds::Rounds;
+use crate::decide::random::SplitMix64;
+use crate::packet::{Network, Packet};
+use crate::qdisc::{Probe, Reading};
+use crate::units::Limit;
+use alloc::boxed::Box;
+use flows::Flows;
+
+/// The lists of each group's flows: new ones, old ones, and one for its owner's use.
+pub(crate) const NEW: u32 = 0;
+pub(crate) const OLD: u32 = 1;
+pub(crate) const OWN: u32 = 2;
+const LISTS: u32 = 3;
+
+/// Flows that may pass their turn on for one packet. Beyond, rounds are not gone through but
+/// computed: a thousand flows of a host get a third of a byte in each.
+const MAX_PASSES: u32 = 1 << 12;
+
+/// Dithers quanta and draws BLUE's drops: any fixed seed does.
+const SEED: u64 = 1;
+
+/// A full Ethernet frame.
+pub(crate) const FULL_PACKET: u32 = 1514;
+
+/// Bytes that a flow may send in its turn where it has `bytes_per_sec` for itself.
+pub(crate) fn quantum(bytes_per_sec: u64) -> u32 {
+    (bytes_per_sec >> 12).clamp(300, u64::from(FULL_PACKET)) as u32
+}
+
+/// A tin of CAKE, or all of a queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Group {
+    /// Bytes that a flow may send in its turn, were it its hosts' only one.
+    pub(crate) quantum: u32,
+    /// Flows in the lists, by what they count as.
+    pub(crate) sparse: u32,
+    pub(crate) bulk: u32,
+}
+
+/// Flow queues and the order of their turns; `A` is the state of a queue's AQM.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowRounds<P, A> {
+    pub(crate) queues: NumberedQueues<P>,
+    flows: Flows<A>,
+    groups: Box<[Group]>,
+    rounds: Rounds,
+    random: SplitMix64,
+    isolation: Isolation,
+}
+
+impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
+    /// Empty queues in groups with these quanta, which together hold `limit` and one packet more: the
+    /// arrival that drives others out.
+    pub(crate) fn new(
+        quanta: &[u32],
+        isolation: Isolation,
+        limit: Limit,
+    ) -> Result<Self, BuildError> {
+        let count = quanta.len() as u32;
+        let group = |index: usize| Group {
+            quantum: quanta.get(index).copied().unwrap_or(FULL_PACKET),
+            ..Group::default()
+        };
+        Ok(Self {
+            queues: NumberedQueues::new(count * QUEUES, capacity(limit)? + 1)?,
+            flows: Flows::new(count, isolation)?,
+            groups: slots(quanta.len(), group)?,
+            rounds: Rounds::new(count * QUEUES, count * LISTS)?,
+            random: SplitMix64::new(SEED),
+            isolation,
+        })
+    }
+
+    /// Hosts and DSCP of a packet, if flows or groups are told apart by them.
+    #[inline]
+    pub(crate) fn network(&self, packet: &P, by_dscp: bool) -> Network {
+        match by_dscp || self.isolation.needs_hosts() {
+            true => packet.network(),
+            false => Network::default(),
+        }
+    }
+
+    /// The queue of a packet's flow in a group.
+    pub(crate) fn queue_of(&mut self, group: u32, flow: u64, network: &Network) -> Option<u32> {
+        self.flows.queue_of(group, flow, network)
+    }
+
+    /// The group of a queue.
+    pub(crate) const fn group_of(number: u32) -> u32 {
+        number / QUEUES
+    }
+
+    pub(crate) const fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    fn group_mut(&mut self, number: u32) -> Option<&mut Group> {
+        self.groups.get_mut(Self::group_of(number) as usize)
+    }
+
+    pub(crate) fn flow(&self, number: u32) -> Option<&Flow<A>> {
+        self.flows.get(number)
+    }
+
+    pub(crate) fn flow_mut(&mut self, number: u32) -> Option<&mut Flow<A>> {
+        self.flows.get_mut(number)
+    }
+
+    /// A flow, and the generator that its AQM draws from.
+    pub(crate) fn drawing(&mut self, number: u32) -> Option<(&mut Flow<A>, &mut SplitMix64)> {
+        Some((self.flows.get_mut(number)?, &mut self.random))
+    }
+
+    /// The first flow of a group's list.
+    pub(crate) fn first(&self, group: u32, list: u32) -> Option<u32> {
+        self.rounds.first(group * LISTS + list)
+    }
+
+    /// All flows of a group's list, from the first.
+    pub(crate) fn list(&self, group: u32, list: u32) -> impl Iterator<Item = u32> {
+        self.rounds.of(group * LISTS + list)
+    }
+
+    fn move_to_end(&mut self, number: u32, list: u32) {
+        let list = Self::group_of(number) * LISTS + list;
+        self.rounds.move_to_end(number, list);
+    }
+
+    fn quantum(&mut self, number: u32) -> i64 {
+        let quantum = self.group_mut(number).map_or(0, |group| group.quantum);
+        let dither = (self.random.next() >> 48) as u16;
+        self.flows.quantum(number, quantum, dither)
+    }
+
+    /// A flow with a packet is in a list. One that was in none is sparse at first, in the list that
+    /// `choose` names for its quantum.
+    pub(crate) fn join(&mut self, number: u32, choose: impl FnOnce(i64) -> u32) -> Option<()> {
+        match self.flows.get(number)?.round {
+            Round::None | Round::Kept => {
+                self.group_mut(number)?.sparse += 1;
+                let deficit = self.quantum(number);
+                self.move_to_end(number, choose(deficit));
+                let flow = self.flows.get_mut(number)?;
+                flow.round = Round::Sparse;
+                flow.deficit = deficit;
+            }
+            Round::SparseInBulk => self.becomes_bulk(number)?,
+            Round::Sparse | Round::Bulk => {}
+        }
+        Some(())
+    }
+
+    fn becomes_bulk(&mut self, number: u32) -> Option<()> {
+        let group = self.group_mut(number)?;
+        group.sparse -= 1;
+        group.bulk += 1;
+        self.flows.get_mut(number)?.round = Round::Bulk;
+        self.flows.count_bulk(number, true);
+        Some(())
+    }
+
+    /// Whether a flow whose turn it is may send in it. One that has sent more than its quantum passes
+    /// the turn on; `passes` counts those for one packet.
+    pub(crate) fn may_send(&mut self, number: u32, passes: &mut u32) -> Option<bool> {
+        let flow = self.flows.get(number)?;
+        if flow.deficit > 0 {
+            return Some(true);
+        }
+        let round = flow.round;
+        *passes += 1;
+        if *passes == MAX_PASSES {
+            self.skip_rounds(Self::group_of(number));
+        }
+        if round == Round::Sparse {
+            if self.queues.is_empty(number) {
+                self.flows.get_mut(number)?.round = Round::SparseInBulk;
+            } else {
+                self.becomes_bulk(number)?;
+            }
+        }
+        let quantum = self.quantum(number);
+        self.flows.get_mut(number)?.deficit += quantum;
+        self.move_to_end(number, OLD);
+        Some(false)
+    }
+
+    /// Gives the old flows of a group what they get in all rounds but the last in which none may send.
+    fn skip_rounds(&mut self, group: u32) -> Option<()> {
+        let quantum = self.groups.get(group as usize)?.quantum;
+        let old = group * LISTS + OLD;
+        let rounds = |number| {
+            let missing = 1 - self.flows.get(number)?.deficit;
+            Some((missing.max(0) << 16) / self.flows.part(number, quantum))
+        };
+        let rounds = self.rounds.of(old).filter_map(rounds).min()?;
+        for number in self.rounds.of(old) {
+            let part = self.flows.part(number, quantum);
+            self.flows.get_mut(number)?.deficit += (part * rounds) >> 16;
+        }
+        Some(())
+    }
+
+    /// A flow had nothing to send in its turn: it leaves the lists, or moves to its owner's if `keeps`.
+    pub(crate) fn pause(&mut self, number: u32, keeps: bool) -> Option<()> {
+        let round = if keeps { Round::Kept } else { Round::None };
+        let flow = self.flows.get_mut(number)?;
+        match core::mem::replace(&mut flow.round, round) {
+            Round::Bulk => {
+                self.group_mut(number)?.bulk -= 1;
+                self.flows.count_bulk(number, false);
+            }
+            Round::Sparse | Round::SparseInBulk => self.group_mut(number)?.sparse -= 1,
+            Round::None | Round::Kept => {}
+        }
+        match keeps {
+            true => self.move_to_end(number, OWN),
+            false => self.rounds.leave(number),
+        }
+        Some(())
+    }
+
+    pub(crate) fn probe(&self, show: &mut Probe<'_>) {
+        let sum = |of: fn(&Group) -> u32| {
+            Reading::Count(self.groups.iter().map(|group| u64::from(of(group))).sum())
+        };
+        show("sparse_flows", sum(|group| group.sparse));
+        show("bulk_flows", sum(|group| group.bulk));
+    }
+}
