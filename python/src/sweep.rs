@@ -179,7 +179,7 @@ impl Sweep {
     fn claim(&self, out: &Path, packets: u64) -> PyResult<()> {
         let path = out.join(TASKS);
         let ours = serde_json::json!({
-            "fingerprint": FINGERPRINT,
+            "fingerprint": *FINGERPRINT,
             "packets": packets,
             "plan": self.plan,
         });
@@ -233,7 +233,7 @@ impl Work {
         }
         let value: serde_json::Value = serde_json::from_str(&text)?;
         anyhow::ensure!(
-            value["fingerprint"] == FINGERPRINT,
+            value["fingerprint"] == *FINGERPRINT,
             "this worker has another version of asymq's simulator; install the same everywhere"
         );
         let plan: Plan = serde_json::from_value(value["plan"].clone())?;
@@ -301,7 +301,7 @@ fn whole(path: &Path, write: impl FnOnce(&mut File) -> anyhow::Result<()>) -> an
 fn origin(preview: bool) -> Origin {
     Origin {
         version: VERSION.into(),
-        fingerprint: FINGERPRINT.into(),
+        fingerprint: FINGERPRINT.clone(),
         preview,
     }
 }

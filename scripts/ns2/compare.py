@@ -27,6 +27,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+SCRIPT = ROOT / "crates/reproduce/src/ns2/dumbbell.tcl"
 
 # Up and down in Mbit/s, flows up and down, round-trip times in ms, buffer in packets.
 SETTINGS = [
@@ -58,7 +59,7 @@ def ns2(setting, seed, tcp, delayed_ack):
     }
     words = [str(word) for pair in keys.items() for word in pair]
     output = subprocess.run(
-        ["ns", str(HERE / "dumbbell.tcl"), *words], check=True, capture_output=True, text=True
+        ["ns", str(SCRIPT), *words], check=True, capture_output=True, text=True
     )
     up, down, *_ = output.stdout.split()
     return float(up), float(down)
@@ -104,7 +105,7 @@ def compare_speed(command):
     once, so that a machine whose speed changes slows both."""
     ours = [*command, "--json", "--runs=1", "--duration=600s"]
     commands = {
-        "ns-2.35, DropTail": ["ns", str(HERE / "dumbbell.tcl"), "duration", "600"],
+        "ns-2.35, DropTail": ["ns", str(SCRIPT), "duration", "600"],
         "asymq, droptail": [*ours, "--qdisc=droptail"],
         "asymq, aq": [*ours, "--qdisc=aq"],
     }

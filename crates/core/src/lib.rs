@@ -49,3 +49,6 @@ pub use packet::{Ecn, Flow, Header, Network, Packet, Protocol, TrafficClass};
 pub use qdisc::{Backlog, Dequeue, Discard, Fate, Qdisc, Reading, Reason, Sink};
 pub use toward::Toward;
 pub use units::{Duration, Instant, Limit, Rate, Share};
+
+/// Fingerprint of this crate's sources: equal in builds of the same sources.
+pub const SOURCES: &str = env!("ASYMQ_SOURCES");

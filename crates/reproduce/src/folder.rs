@@ -143,7 +143,7 @@ pub fn publish(
     let experiments: Vec<Experiment> = outcomes.iter().map(|o| o.experiment.clone()).collect();
     let origin = Origin {
         version: about.version.clone(),
-        fingerprint: plan::FINGERPRINT.into(),
+        fingerprint: plan::FINGERPRINT.clone(),
         preview: about.quick,
     };
     let make: [&(dyn Fn() -> Table + Sync); 5] = [

@@ -6,6 +6,7 @@ use asymq_core::units::Duration;
 use asymq_scenario::Scenario;
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// How much of the experiments to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -167,13 +168,24 @@ pub(crate) fn cost(scenario: &Scenario) -> u64 {
     u64::try_from(packets * u128::from(scenario.links)).unwrap_or(u64::MAX)
 }
 
-/// The fingerprint of the sources that decide what a run shows: simulator and disciplines.
-pub const FINGERPRINT: &str = env!("ASYMQ_FINGERPRINT");
+/// Fingerprint of the sources that decide what a run shows: simulator, scenarios and disciplines.
+pub static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
+    let sources = [
+        asymq_core::SOURCES,
+        asymq_scenario::SOURCES,
+        asymq_sim::SOURCES,
+    ];
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "{:016x}",
+        fnv(sources.concat().bytes().chain(version.bytes()))
+    )
+});
 
 /// The key of a result: a hash of scenario, seed and the sources of simulator and disciplines. Builds
 /// with the same sources give the same key.
 pub fn key(scenario: &Scenario, seed: u64) -> String {
-    let text = format!("{FINGERPRINT} {}", text_of_run(scenario, seed));
+    let text = format!("{} {}", *FINGERPRINT, text_of_run(scenario, seed));
     format!("{:016x}{:016x}", fnv(text.bytes()), fnv(text.bytes().rev()))
 }
 

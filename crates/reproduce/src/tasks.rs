@@ -180,7 +180,11 @@ impl Tasks {
             return;
         }
         let places = serde_json::to_string(&blocks).expect("blocks are plain values");
-        let text = format!("{FINGERPRINT} {places} {}", std::mem::take(&mut self.text));
+        let text = format!(
+            "{} {places} {}",
+            *FINGERPRINT,
+            std::mem::take(&mut self.text)
+        );
         let index = self.done.len();
         self.done.push(Task {
             name: format!("part-{}-{index:06}-{:016x}", self.round, fnv(text.bytes())),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 #[test]
 fn every_experiment_of_a_paper_runs_its_mechanisms_to_the_letter() {
-    let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
     let mut count = 0;
     for folder in std::fs::read_dir(experiments).unwrap() {
         let Ok(files) = std::fs::read_dir(folder.unwrap().path()) else {

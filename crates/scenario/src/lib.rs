@@ -35,3 +35,6 @@ pub use scenario::{AckPolicy, Scenario};
 pub use tcp::{OutsideTcp, Tcp};
 pub use traffic::{OnOff, WebLoad};
 pub use udp::UdpBurst;
+
+/// Fingerprint of this crate's sources: equal in builds of the same sources.
+pub const SOURCES: &str = env!("ASYMQ_SOURCES");

@@ -20,3 +20,6 @@ mod variant;
 pub use running::{
     Disciplines, RunOptions, STANDARD, SimError, Steps, report, run, run_all, run_all_in, run_in,
 };
+
+/// Fingerprint of this crate's sources: equal in builds of the same sources.
+pub const SOURCES: &str = env!("ASYMQ_SOURCES");

@@ -15,7 +15,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The script that runs a scenario in ns-2.
-const SCRIPT: &str = include_str!("../../../../scripts/ns2/dumbbell.tcl");
+const SCRIPT: &str = include_str!("dumbbell.tcl");
 
 /// Runs every case that ns-2 can follow, and adds its points to the outcomes. Returns a note for the
 /// reader: what ran, and what did not for which reason.
