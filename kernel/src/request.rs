@@ -5,7 +5,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use asymq_core::catalog::{
-    Config, Params, Place, Standard, default_buffer, link_rate, resolve, surroundings,
+    Config, DEFAULT_QDISC, Params, Place, RATELESS_QDISC, Standard, default_buffer, link_rate,
+    resolve, surroundings,
 };
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Limit, Rate};
@@ -76,8 +77,8 @@ pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Ref
     let shaped = parse_flag(given, name::SHAPED)?.unwrap_or(up.is_some());
     let buffer: Option<Limit> = parse(given, name::BUFFER)?;
     let usual = match up {
-        Some(_) => "asymq",
-        None => "sad",
+        Some(_) => DEFAULT_QDISC,
+        None => RATELESS_QDISC,
     };
     let qdisc = given.get(name::QDISC).unwrap_or(usual);
     if shaped && up.is_none() {
@@ -105,10 +106,7 @@ pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Ref
                 error.parameter, error.value, error.message
             ))
         })?;
-    // Controllers and credit follow from the link's rate, and so does a share without borrowing.
-    let controlled = config.params.get("controller") != Some("none");
-    let service = config.params.get("service");
-    if up.is_none() && (controlled || matches!(service, Some("vaq" | "cbq"))) {
+    if up.is_none() && config.parts().any(|part| part.needs_link) {
         return Err(missing(name::UP, "1mbit", qdisc));
     }
     let mut shown = Vec::new();

@@ -265,5 +265,8 @@ def check_congestion(
 ) -> None: ...
 def main(words: list[str]) -> int: ...
 def model(**keys: Any) -> str: ...
+def compared() -> list[str]:
+    """The names of the disciplines that a comparison shows where none are chosen."""
+
 def disciplines() -> list[tuple[str, str, str, str]]:
-    """Name, title, group (peer, paper, variant, other, or python) and summary of each discipline."""
+    """Name, title, group (peer, paper, variant, own, other, or python) and summary of each discipline."""

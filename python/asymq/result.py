@@ -51,11 +51,7 @@ def compare(
     disciplines are those of `asymq compare`.
     """
     scenario = Scenario.headline() if scenario is None else scenario
-    if only is None:
-        # As the command: E-DCBQ is DCBQ where every packet is acknowledged.
-        left_out = ("variant", "python")
-        known = _asymq.disciplines()
-        only = [name for name, _, group, _ in known if group not in left_out and name != "e-dcbq"]
+    only = _asymq.compared() if only is None else only
     under = [scenario.replace(qdisc=name) for name in only]
     results = (simulate(one, seeds, series=series, threads=threads) for one in under)
     return Comparison({result.qdisc: result for result in results})

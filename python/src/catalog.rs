@@ -3,10 +3,9 @@
 use crate::discipline::{PyQdisc, leak};
 use asymq_args::ScenarioArgs;
 use asymq_core::catalog::{
-    BoxedQdisc, Build, Catalog, Config, Default as ParameterDefault, Entry, Kind, Parameter, Role,
-    Standard, known_parameters,
+    BoxedQdisc, Build, Catalog, Config, Entry, Kind, Parameter, Role, Standard, Typed,
+    known_parameters,
 };
-use asymq_core::classify::Classifier;
 use asymq_core::hold::BuildError;
 use asymq_core::packet::Packet;
 use asymq_core::units::{Duration, Rate};
@@ -34,10 +33,6 @@ impl Catalog for WithPython {
         let mut entries = Standard.entries();
         entries.extend(registered().iter().map(|registered| registered.entry));
         entries
-    }
-
-    fn classifier(&self, config: &Config) -> Result<Classifier, BuildError> {
-        Standard.classifier(config)
     }
 
     fn build<P: Packet + Send + 'static>(
@@ -140,25 +135,23 @@ pub(crate) fn register(
 fn parameter(name: &str, default: &Bound<'_, PyAny>) -> PyResult<Parameter> {
     const WIDEST: f64 = 1e15;
     let text = default.str()?.to_string();
-    let (kind, text) = if let Ok(truth) = default.cast::<PyBool>() {
-        (Kind::Flag, truth.is_true().to_string())
+    let (name, help) = (leak(name), "Parameter of a discipline written in Python");
+    let parameter = if let Ok(truth) = default.cast::<PyBool>() {
+        let text = if truth.is_true() { "true" } else { "false" };
+        Typed::<bool>::new(name, help, text).parameter
     } else if default.extract::<f64>().is_ok() {
-        (Kind::Number(-WIDEST, WIDEST), text)
+        let number = Typed::<f64>::new(name, help, leak(&text));
+        number.within(Kind::Number(-WIDEST, WIDEST)).parameter
     } else if text.parse::<Duration>().is_ok() {
-        (Kind::Time, text)
+        Typed::<Duration>::new(name, help, leak(&text)).parameter
     } else if text.parse::<Rate>().is_ok() {
-        (Kind::Rate, text)
+        Typed::<Rate>::new(name, help, leak(&text)).parameter
     } else {
         return Err(PyValueError::new_err(format!(
             "parameter {name:?}: {text:?} is no default; use a number, True or False, a time like \"20ms\" or \
              a rate like \"1mbit\""
         )));
     };
-    let text = kind.check(&text).map_err(PyValueError::new_err)?;
-    Ok(Parameter {
-        name: leak(name),
-        help: "Parameter of a discipline written in Python",
-        kind,
-        default: ParameterDefault::Text(leak(&text)),
-    })
+    parameter.check(&text).map_err(PyValueError::new_err)?;
+    Ok(parameter)
 }

@@ -3,7 +3,7 @@
 use crate::catalog::WithPython;
 use crate::errors::bad_input;
 use crate::scenario::words_of;
-use asymq_core::catalog::{Catalog, Role, Standard};
+use asymq_core::catalog::{Catalog, Group, Role, Standard};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ pub(crate) fn model(keys: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
     Ok(answer.to_string())
 }
 
-/// The names of all disciplines, with their titles, groups (peer, paper, variant, other, or python) and
+/// The names of all disciplines, with their titles, groups (peer, paper, variant, own, other, or python) and
 /// summaries.
 #[pyfunction]
 pub(crate) fn disciplines() -> Vec<(&'static str, &'static str, String, &'static str)> {
@@ -37,4 +37,12 @@ pub(crate) fn disciplines() -> Vec<(&'static str, &'static str, String, &'static
             (entry.name, entry.title, group, entry.summary)
         })
         .collect()
+}
+
+/// The names of the disciplines that a comparison shows where none are chosen.
+#[pyfunction]
+pub(crate) fn compared() -> Vec<&'static str> {
+    let entries = Standard.of_role(Role::Qdisc).into_iter();
+    let shown = entries.filter(|entry| entry.group != Group::Variant && !entry.repeats);
+    shown.map(|entry| entry.name).collect()
 }

@@ -41,6 +41,7 @@ fn _asymq(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(laws::check_congestion, module)?)?;
     module.add_function(wrap_pyfunction!(command::main, module)?)?;
     module.add_function(wrap_pyfunction!(command::model, module)?)?;
+    module.add_function(wrap_pyfunction!(command::compared, module)?)?;
     module.add_function(wrap_pyfunction!(command::disciplines, module)?)?;
     Ok(())
 }

@@ -4,13 +4,18 @@ use crate::bad_argument::either;
 use crate::listing::Listing;
 use asymq_core::catalog::{Default as ParameterDefault, Parameter, Params, Role};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// The parameters of disciplines, all optional; each is ignored by disciplines that lack it. The
 /// flags are the catalog's.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QdiscParams(pub Params);
+
+impl Serialize for QdiscParams {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter())
+    }
+}
 
 impl QdiscParams {
     /// These parameters, and `other`'s where these are absent.
@@ -50,7 +55,7 @@ pub fn downlink_parameter(text: &str) -> Result<String, String> {
             return Err(format!("unknown; use {name}= with {}", either(&names)));
         }
     }
-    let value = parameter.kind.check(value)?;
+    let value = parameter.check(value)?;
     Ok(format!("{name}={value}"))
 }
 
@@ -89,7 +94,7 @@ fn flag(listing: &Listing, parameter: Parameter) -> Arg {
         .help(help(listing, &parameter));
     match Role::PARTS.iter().find(|role| role.key() == parameter.name) {
         Some(role) => arg.value_parser(listing.choice(*role, None)),
-        None => arg.value_parser(move |text: &str| parameter.kind.check(text)),
+        None => arg.value_parser(move |text: &str| parameter.check(text)),
     }
 }
 

@@ -74,7 +74,7 @@ impl ScenarioArgs {
         scenario.runs = given.runs.unwrap_or(scenario.runs);
         scenario.duration = given.duration.unwrap_or(scenario.duration);
         scenario.warmup = given.warmup.unwrap_or(scenario.warmup);
-        check(&scenario, catalog, defaults).map_err(|error| match error {
+        check(&mut scenario, catalog, defaults).map_err(|error| match error {
             ScenarioError::Value(bad) if !given.gives(&bad.argument) => {
                 let name = bad.argument.trim_start_matches('-');
                 let key = format!("\"{name}\":");

@@ -284,7 +284,7 @@ impl ScenarioArgs {
             true => defaults.flows,
             false => (0, 0),
         };
-        let scenario = Scenario {
+        let mut scenario = Scenario {
             up,
             down,
             flows_up: args.flows_up.unwrap_or(flows.0),
@@ -333,7 +333,7 @@ impl ScenarioArgs {
             seed: args.seed.unwrap_or(1),
             runs: args.runs.unwrap_or(defaults.runs),
         };
-        check(&scenario, catalog, defaults)?;
+        check(&mut scenario, catalog, defaults)?;
         Ok(scenario)
     }
 }
@@ -361,7 +361,7 @@ fn sizes(ack: u32, data: u32) -> Params {
 
 /// The first thing about `scenario` that this driver, or any, could not run.
 pub(crate) fn check(
-    scenario: &Scenario,
+    scenario: &mut Scenario,
     catalog: &dyn Catalog,
     defaults: &Defaults,
 ) -> Result<(), ScenarioError> {

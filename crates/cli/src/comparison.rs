@@ -29,7 +29,7 @@ impl Camp {
     pub(crate) fn of(qdisc: &str, catalog: &dyn Catalog) -> Self {
         let group = catalog.entry(Role::Qdisc, qdisc).map(|entry| entry.group);
         match group {
-            _ if qdisc == "asymq" => Self::Own,
+            Some(Group::Own) => Self::Own,
             Some(Group::Peer) => Self::Today,
             Some(Group::Paper | Group::Variant) => Self::Papers,
             Some(Group::Other) | None => Self::Others,

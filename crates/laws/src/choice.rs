@@ -1,7 +1,9 @@
 //! Any configuration that a catalog can describe, from a source of numbers: a random generator, a
 //! fuzzer's bytes, or what proptest shrinks.
 
-use asymq_core::catalog::{Catalog, Config, Kind, Params, Place, Role, known_parameters, resolve};
+use asymq_core::catalog::{
+    Catalog, Config, Kind, Parameter, Params, Place, Role, known_parameters, resolve,
+};
 use asymq_core::units::{Limit, Rate};
 
 /// A source of numbers below a bound that is not 0. Where it answers 0, the choice is the first or
@@ -29,7 +31,7 @@ pub fn config(catalog: &impl Catalog, source: &mut Source<'_>) -> Config {
     for parameter in known_parameters(catalog) {
         let is_part = Role::PARTS.iter().any(|role| role.key() == parameter.name);
         if !is_part && source(3) == 2 {
-            given.set(parameter.name, value(&parameter.kind, source));
+            given.set(parameter.name, value(&parameter, source));
         }
     }
     let place = Place {
@@ -41,14 +43,14 @@ pub fn config(catalog: &impl Catalog, source: &mut Source<'_>) -> Config {
     resolved.unwrap_or_else(|error| panic!("{discipline} with {given:?}: {error}"))
 }
 
-/// A value that this kind of parameter can have, sensible or not.
+/// A value that this parameter can have, sensible or not.
 ///
 /// # Panics
-/// None of the texts known here is one.
-pub fn value(kind: &Kind, source: &mut Source<'_>) -> String {
-    match kind {
+/// It refuses all examples of its kind.
+pub fn value(parameter: &Parameter, source: &mut Source<'_>) -> String {
+    match &parameter.kind {
         Kind::Rate => rate(source).to_string(),
-        Kind::Time => pick(TIMES, source).to_string(),
+        Kind::Time | Kind::Period => accepted(parameter, TIMES, source),
         Kind::Size(min, max) => {
             let between = min + source(1 << 16) as u64 % (max - min + 1);
             let size = *pick(&[between, 40, 1500, *min, *max], source);
@@ -63,13 +65,20 @@ pub fn value(kind: &Kind, source: &mut Source<'_>) -> String {
             number.clamp(*min, *max).to_string()
         }
         Kind::Words(words) => pick(words, source).to_string(),
-        Kind::Text(name, check) => {
-            let texts = TEXTS.iter().chain(TIMES).copied();
-            let known: Vec<&str> = texts.filter(|text| check(text).is_ok()).collect();
-            assert!(!known.is_empty(), "no value of {name} is known here");
-            pick(&known, source).to_string()
+        Kind::Count(min, max) => {
+            let between = min + source(1 << 16) as u32 % (max - min + 1);
+            pick(&[between, *min, *max], source).to_string()
         }
+        Kind::Text(_, examples) => accepted(parameter, examples, source),
     }
+}
+
+/// One of the texts that the parameter accepts.
+fn accepted(parameter: &Parameter, texts: &[&str], source: &mut Source<'_>) -> String {
+    let texts = texts.iter().filter(|text| parameter.check(text).is_ok());
+    let texts: Vec<&str> = texts.copied().collect();
+    assert!(!texts.is_empty(), "no value of {} is known", parameter.name);
+    pick(&texts, source).to_string()
 }
 
 const TIMES: &[&str] = &[
@@ -92,25 +101,6 @@ const SHARES: &[&str] = &[
     "0.999",
     "1e-9",
     "0.9999999",
-];
-
-/// Values of parameters that have a syntax of their own.
-const TEXTS: &[&str] = &[
-    "pure-ack",
-    "none",
-    "size<=40",
-    "size<=1500",
-    "auto",
-    "3000b",
-    "50ms",
-    "1",
-    "2.5",
-    "64",
-    "utilization",
-    "proportional",
-    "priority:2",
-    "priority:0",
-    "priority:1000",
 ];
 
 fn pick<'a, T>(choices: &'a [T], source: &mut Source<'_>) -> &'a T {
@@ -156,12 +146,11 @@ mod tests {
             if Role::PARTS.iter().any(|role| role.key() == parameter.name) {
                 continue;
             }
-            let values: BTreeSet<String> = (0..200)
-                .map(|_| value(&parameter.kind, &mut source))
-                .collect();
+            let values: BTreeSet<String> =
+                (0..200).map(|_| value(&parameter, &mut source)).collect();
             assert!(values.len() >= 2, "{}: {values:?}", parameter.name);
             for value in values {
-                let checked = parameter.kind.check(&value);
+                let checked = parameter.check(&value);
                 assert!(checked.is_ok(), "{} {value}: {checked:?}", parameter.name);
             }
         }

@@ -2,6 +2,7 @@
 //! waits is counted here.
 
 use crate::packet::Numbered;
+use asymq_core::catalog::{ACK_LIMIT, BORROW, BUFFER_SPLIT, BufferSplit, DATA_LIMIT};
 use asymq_core::catalog::{BoxedQdisc, Catalog, Config};
 use asymq_core::classify::{Class, Classifier};
 use asymq_core::hold::BuildError;
@@ -46,7 +47,7 @@ pub fn obey(catalog: &impl Catalog, config: &Config, steps: &[Step]) {
         Err(BuildError::LimitTooLarge(_)) => return,
         Err(error) => panic!("{config:?}: {error}"),
     };
-    let classifier = catalog.classifier(config).expect("it was built with one");
+    let classifier = config.classifier().expect("it was built with one");
     let mut bench = Bench::new(config, qdisc, classifier);
     for &step in steps {
         bench.carry_out(step);
@@ -124,14 +125,14 @@ struct Bench {
 
 impl Bench {
     fn new(config: &Config, qdisc: BoxedQdisc<Numbered>, classifier: Classifier) -> Self {
-        let is = |name, value| config.params.get(name) == Some(value);
-        let weighted = is("service", "wrr") || is("service", "cbq");
+        let weighted = config.parts().any(|part| part.shares_bytes);
+        let borrows = config.find(BORROW);
         Self {
             qdisc,
             classifier,
             limits: Limits::new(config),
-            may_idle: is("borrow", "false"),
-            shares_bytes: weighted && is("borrow", "true"),
+            may_idle: borrows == Some(false),
+            shares_bytes: weighted && borrows == Some(true),
             now: Instant::ZERO,
             next_number: 0,
             waiting: HashMap::new(),
@@ -289,26 +290,25 @@ struct Limits {
 
 impl Limits {
     fn new(config: &Config) -> Self {
-        let whole = match config.params.get("buffer-split") {
-            Some("shared") => Some(config.limit),
+        let whole = match config.find(BUFFER_SPLIT) {
+            Some(BufferSplit::Shared) => Some(config.limit),
             // Two classes have room for a packet each, however small the buffer is.
-            Some("in-ratio") => Some(match config.limit {
+            Some(BufferSplit::InRatio) => Some(match config.limit {
                 Limit::Packets(packets) => Limit::Packets(packets.max(2)),
                 Limit::Bytes(bytes) => Limit::Bytes(bytes.max(1514 + 120)),
             }),
-            _ => None,
+            Some(BufferSplit::Separate) | None => None,
         };
-        let own = |name| config.get(name).unwrap_or(whole.unwrap_or(config.limit));
-        let ack = match own("ack-limit") {
-            // AFVQ counts ACKs, of 40 bytes each.
-            Limit::Bytes(bytes) if config.params.get("controller") == Some("afvq") => {
+        let own = |limit| config.find(limit).unwrap_or(whole.unwrap_or(config.limit));
+        let ack = match own(ACK_LIMIT) {
+            Limit::Bytes(bytes) if config.parts().any(|part| part.counts_acks) => {
                 Limit::Packets((bytes / 40).clamp(1, 1 << 20) as u32)
             }
             limit => limit,
         };
         Self {
             whole,
-            of: [ack, own("data-limit")],
+            of: [ack, own(DATA_LIMIT)],
         }
     }
 }

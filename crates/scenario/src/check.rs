@@ -36,7 +36,7 @@ impl Scenario {
     ///
     /// # Errors
     /// The first that no driver could run.
-    pub fn check(&self, catalog: &dyn Catalog) -> Result<(), BadValue> {
+    pub fn check(&mut self, catalog: &dyn Catalog) -> Result<(), BadValue> {
         self.check_path()?;
         self.check_times()?;
         self.check_acks()?;
@@ -45,8 +45,8 @@ impl Scenario {
         self.check_flows()?;
         self.check_rates()?;
         self.check_cross_traffic()?;
-        check_config("uplink", &self.uplink, catalog)?;
-        check_config("downlink", &self.downlink, catalog)?;
+        check_config("uplink", &mut self.uplink, catalog)?;
+        check_config("downlink", &mut self.downlink, catalog)?;
         self.check_places()
     }
 
@@ -304,8 +304,8 @@ impl Scenario {
     }
 }
 
-/// A description that was not resolved here is one that the catalog would answer with.
-fn check_config(name: &str, config: &Config, catalog: &dyn Catalog) -> Result<(), BadValue> {
+/// A description from a file is one that the catalog would answer with, and is that one from here on.
+fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Result<(), BadValue> {
     let bad = |value: &str, message: String| BadValue {
         name: name.into(),
         value: value.into(),
@@ -319,12 +319,13 @@ fn check_config(name: &str, config: &Config, catalog: &dyn Catalog) -> Result<()
     let resolved = resolve(
         catalog,
         &config.qdisc,
-        &config.params,
+        &config.params.to_params(),
         &Params::new(),
         place,
     )
     .map_err(|error| bad(&config.qdisc, error.to_string()))?;
     if resolved == *config {
+        *config = resolved;
         return Ok(());
     }
     let message = "not a complete description; take one from a result's scenario";

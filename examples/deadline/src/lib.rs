@@ -10,33 +10,27 @@ mod feedback;
 pub use deadline::Deadline;
 pub use feedback::Feedback;
 
-use asymq_core::catalog::{
-    BoxedQueue, Catalog, Config, Default as ParameterDefault, Entry, Group, Kind, Parameter, Role,
-    Standard, StartedController,
-};
+use asymq_core::catalog::{BoxedQueue, Catalog, Config, Entry, Maker, Role, Standard, Typed};
 use asymq_core::hold::BuildError;
 use asymq_core::packet::Packet;
-use asymq_core::units::Limit;
+use asymq_core::units::{Duration, Limit};
 
-const DEADLINE: Parameter = Parameter {
-    name: "deadline",
-    help: "Sojourn time beyond which data is dropped or marked, until the controller moves it",
-    kind: Kind::Time,
-    default: ParameterDefault::Text("50ms"),
-};
+const DEADLINE: Typed<Duration> = Typed::new(
+    "deadline",
+    "Sojourn time beyond which data is dropped or marked, until the controller moves it",
+    "50ms",
+);
 
-const ECN: Parameter = Parameter {
-    name: "ecn",
-    help: "Mark ECN-capable packets instead of dropping them early",
-    kind: Kind::Flag,
-    default: ParameterDefault::Text("true"),
-};
+const ECN: Typed<bool> = Typed::new(
+    "ecn",
+    "Mark ECN-capable packets instead of dropping them early",
+    "true",
+);
 
 /// The discipline and its two new parts.
 static ENTRIES: [Entry; 3] = [
     Entry {
         title: "Deadline-slots",
-        group: Group::Other,
         brings: &[
             ("ack-queue", "sad"),
             ("data-queue", "deadline"),
@@ -50,18 +44,21 @@ static ENTRIES: [Entry; 3] = [
         )
     },
     Entry {
-        parameters: &[DEADLINE, ECN],
+        parameters: &[DEADLINE.parameter, ECN.parameter],
         ..Entry::part(
             Role::DataQueue,
             "deadline",
             "Drops or marks data that has waited too long",
         )
     },
-    Entry::part(
-        Role::Controller,
-        "feedback",
-        "Raises the deadline while the link idles, lowers it while it is full",
-    ),
+    Entry {
+        maker: Maker::Controller(|config| Ok((Box::new(Feedback::new(config.link)), None))),
+        ..Entry::part(
+            Role::Controller,
+            "feedback",
+            "Raises the deadline while the link idles, lowers it while it is full",
+        )
+    },
 ];
 
 /// asymq's catalog with `deadline-slots` and its parts.
@@ -81,17 +78,10 @@ impl Catalog for WithDeadline {
         config: &Config,
         limit: Limit,
     ) -> Result<BoxedQueue<P>, BuildError> {
-        if role == Role::DataQueue && config.text(role.key())? == "deadline" {
-            let deadline = Deadline::new(config.get("deadline")?, config.get("ecn")?, limit)?;
+        if config.part(role)?.name == "deadline" {
+            let deadline = Deadline::new(config.get(DEADLINE)?, config.get(ECN)?, limit)?;
             return Ok(Box::new(deadline));
         }
         Standard.queue(role, config, limit)
-    }
-
-    fn controller(&self, config: &Config) -> Result<Option<StartedController>, BuildError> {
-        match config.text("controller")? {
-            "feedback" => Ok(Some((Box::new(Feedback::new(config.link)), None))),
-            _ => Standard.controller(config),
-        }
     }
 }

@@ -4,8 +4,8 @@ use crate::catalogs::Catalogs;
 use crate::driver::{Driver, Tracks};
 use crate::words::{count, path};
 use crate::{chart, comparison, output};
-use asymq_args::{BadArgument, ScenarioArgs, ScenarioError, qdisc_names};
-use asymq_core::catalog::Group;
+use asymq_args::{BadArgument, ScenarioArgs, ScenarioError};
+use asymq_core::catalog::{Entry, Group, Role};
 use asymq_scenario::{Report, Scenario};
 use clap::{Args, Command};
 use serde::Serialize;
@@ -98,14 +98,16 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         (None, false) => Some(PathBuf::from("asymq-compare.svg")),
     };
     let defaults = driver.defaults().headline();
+    let named = |such: &dyn Fn(&Entry) -> bool| {
+        let all = catalogs.names.of_role(Role::Qdisc).into_iter();
+        all.filter(|entry| such(entry))
+            .map(|entry| entry.name)
+            .collect()
+    };
     let names: Vec<&str> = match (args.only.as_slice(), driver) {
-        // E-DCBQ is DCBQ where every packet is acknowledged, as here unless asked otherwise.
-        ([], Driver::Sim) => {
-            let all = qdisc_names(|group| group != Group::Variant).into_iter();
-            all.filter(|name| *name != "e-dcbq").collect()
-        }
+        ([], Driver::Sim) => named(&|entry| entry.group != Group::Variant && !entry.repeats),
         // Real time is dear: a minute for each run.
-        ([], Driver::Lab) => vec!["droptail", "cake+ack-filter", "asymq"],
+        ([], Driver::Lab) => named(&|entry| entry.in_short),
         (only, _) => only.iter().map(String::as_str).collect(),
     };
     let under = |name: &str| {

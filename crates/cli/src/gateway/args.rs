@@ -501,18 +501,19 @@ mod tests {
 
     #[test]
     fn aq_counts_packets_as_the_link_charges_them() {
+        let sized = |ack: &str, data: &str| (ack.to_owned(), data.to_owned());
         let sizes = |flags: &str| match config(&format!("--qdisc aq {flags}")).uplink {
             Stage::Queue(config) => {
-                let size = |name| config.get::<Bytes>(name).unwrap().0;
+                let size = |name| config.params.get(name).unwrap().to_owned();
                 (size("ack-size"), size("data-size"))
             }
             other => panic!("{other:?}"),
         };
-        assert_eq!(sizes(""), (66, 1514));
-        assert_eq!(sizes("--overhead 0"), (52, 1500));
+        assert_eq!(sizes(""), sized("66b", "1514b"));
+        assert_eq!(sizes("--overhead 0"), sized("52b", "1500b"));
         // 52 + 40 bytes fill 2 cells, 1500 + 40 fill 33.
-        assert_eq!(sizes("--overhead pppoe-llcsnap"), (106, 1749));
-        assert_eq!(sizes("--ack-size 80b"), (80, 1514));
+        assert_eq!(sizes("--overhead pppoe-llcsnap"), sized("106b", "1749b"));
+        assert_eq!(sizes("--ack-size 80b"), sized("80b", "1514b"));
     }
 
     #[test]

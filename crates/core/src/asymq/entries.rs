@@ -2,103 +2,104 @@
 
 use super::controller::{AckNeed, AckNeedParams, FIRST_WAIT};
 use super::isolated::{Isolated, IsolatedParams};
+use super::service::DueFirst;
 use super::slots::{SlotWait, Slots};
-use crate::catalog::values::{bytes, max_stretch};
-use crate::catalog::{BoxedQueue, StartedController, parts, peers};
-use crate::catalog::{Config, Default, Entry, Group, Kind, Parameter, Role};
+use crate::catalog::parts::narrow;
+use crate::catalog::peers::ISOLATION;
+use crate::catalog::queues::{MAX_STRETCH, max_stretch};
+use crate::catalog::{
+    BoxedQueue, Config, Entry, Group, Kind, Maker, Role, StandardQueue, StartedController, Typed,
+};
 use crate::hold::BuildError;
 use crate::packet::Packet;
-use crate::units::{Duration, Limit};
+use crate::units::{Bytes, Duration, Limit};
 use alloc::boxed::Box;
 
-const ACK_WAIT: Parameter = Parameter {
-    name: "ack-wait",
-    help: "How long an ACK waits at most for a later one while data goes first",
-    kind: Kind::Time,
-    default: Default::Text("20ms"),
-};
+const ACK_WAIT: Typed<Duration> = Typed::new(
+    "ack-wait",
+    "How long an ACK waits at most for a later one while data goes first",
+    "20ms",
+);
 
-const ACK_SEGMENTS: Parameter = Parameter {
-    name: "ack-segments",
-    help: "Segments that an ACK stands for at most, for each ms of its wait",
-    kind: Kind::Number(0.0, 1000.0),
-    default: Default::Text("0.64"),
-};
+const ACK_SEGMENTS: Typed<f64> = Typed::new(
+    "ack-segments",
+    "Segments that an ACK stands for at most, for each ms of its wait",
+    "0.64",
+)
+.within(Kind::Number(0.0, 1000.0));
 
-const READY: Parameter = Parameter {
-    name: "ready-acks",
-    help: "ACKs of a single download that leave next to each other, each for so many segments",
-    kind: Kind::Number(0.0, 1000.0),
-    default: Default::Text("8"),
-};
+const READY: Typed<f64> = Typed::new(
+    "ready-acks",
+    "ACKs of a single download that leave next to each other, each for so many segments",
+    "8",
+)
+.within(Kind::Number(0.0, 1000.0));
 
-const RAMP: Parameter = Parameter {
-    name: "ack-ramp",
-    help: "Bytes at the start of a download whose ACKs do not wait",
-    kind: Kind::Size(0, 1 << 30),
-    default: Default::Text("150000b"),
-};
+const RAMP: Typed<Bytes> = Typed::new(
+    "ack-ramp",
+    "Bytes at the start of a download whose ACKs do not wait",
+    "150000b",
+)
+.within(Kind::Size(0, 1 << 30));
 
-const BULK_LIMIT: Parameter = Parameter {
-    name: "bulk-limit",
-    help: "Time that packets of long-lived flows may wait at the link's rate",
-    kind: Kind::Time,
-    default: Default::Text("250ms"),
-};
+const BULK_LIMIT: Typed<Duration> = Typed::new(
+    "bulk-limit",
+    "Time that packets of long-lived flows may wait at the link's rate",
+    "250ms",
+);
 
-const FLOW_LIMIT: Parameter = Parameter {
-    name: "flow-limit",
-    help: "Bytes that each long-lived flow may have waiting all the same",
-    kind: Kind::Size(0, 1 << 30),
-    default: Default::Text("6000b"),
-};
+const FLOW_LIMIT: Typed<Bytes> = Typed::new(
+    "flow-limit",
+    "Bytes that each long-lived flow may have waiting all the same",
+    "6000b",
+)
+.within(Kind::Size(0, 1 << 30));
 
-const MIN_WAIT: Parameter = Parameter {
-    name: "min-ack-wait",
-    help: "Least wait that the controller sets",
-    kind: Kind::Time,
-    default: Default::Text("500us"),
-};
+const MIN_WAIT: Typed<Duration> = Typed::new(
+    "min-ack-wait",
+    "Minimum wait that the controller sets",
+    "500us",
+);
 
-const MAX_WAIT: Parameter = Parameter {
-    name: "max-ack-wait",
-    help: "Longest wait that the controller sets",
-    kind: Kind::Time,
-    default: Default::Text("100ms"),
-};
+const MAX_WAIT: Typed<Duration> = Typed::new(
+    "max-ack-wait",
+    "Maximum wait that the controller sets",
+    "100ms",
+);
 
-const FULL: Parameter = Parameter {
-    name: "downlink-full",
-    help: "Use of the downlink from which on ACKs wait longer",
-    kind: Kind::Number(0.0, 1.0),
-    default: Default::Text("0.98"),
-};
+const FULL: Typed<f64> = Typed::new(
+    "downlink-full",
+    "Use of the downlink from which on ACKs wait longer",
+    "0.98",
+)
+.within(Kind::Number(0.0, 1.0));
 
-const MAX_SHARE: Parameter = Parameter {
-    name: "max-ack-share",
-    help: "Share of the uplink that ACKs do not reach, however much of the downlink is unused",
-    kind: Kind::Number(0.0, 1.0),
-    default: Default::Text("0.2"),
-};
+const MAX_SHARE: Typed<f64> = Typed::new(
+    "max-ack-share",
+    "Share of the uplink that ACKs do not reach, however much of the downlink is unused",
+    "0.2",
+)
+.within(Kind::Number(0.0, 1.0));
 
-const GAIN: Parameter = Parameter {
-    name: "ack-gain",
-    help: "How far the wait follows the difference between what ACKs have and may have",
-    kind: Kind::Number(0.0, 40.0),
-    default: Default::Text("2"),
-};
+const GAIN: Typed<f64> = Typed::new(
+    "ack-gain",
+    "How far the wait follows the difference between what ACKs have and may have",
+    "2",
+)
+.within(Kind::Number(0.0, 40.0));
 
-const EXPONENT: Parameter = Parameter {
-    name: "ack-exponent",
-    help: "Share of the uplink that ACKs may have for each share of the downlink that is unused",
-    kind: Kind::Number(0.0, 100.0),
-    default: Default::Text("3"),
-};
+const EXPONENT: Typed<f64> = Typed::new(
+    "ack-exponent",
+    "Share of the uplink that ACKs may have for each share of the downlink that is unused",
+    "3",
+)
+.within(Kind::Number(0.0, 100.0));
 
 /// The discipline.
-pub(crate) static DISCIPLINE: Entry = Entry {
+pub(crate) const DISCIPLINE: Entry = Entry {
     title: "asymq",
-    group: Group::Other,
+    group: Group::Own,
+    in_short: true,
     brings: &[
         ("ack-queue", "slots"),
         ("data-queue", "isolated"),
@@ -113,12 +114,20 @@ pub(crate) static DISCIPLINE: Entry = Entry {
     )
 };
 
-/// The parts of which it is made.
-pub(crate) static PARTS: &[Entry] = &[
+/// The discipline, and the parts of which it is made.
+pub(crate) static ENTRIES: &[Entry] = &[
+    DISCIPLINE,
     Entry {
         source: "docs/asymq.md",
         brings: &[("max-stretch", "93440b")],
-        parameters: &[ACK_WAIT, ACK_SEGMENTS, READY, RAMP, parts::MAX_STRETCH],
+        parameters: &[
+            ACK_WAIT.parameter,
+            ACK_SEGMENTS.parameter,
+            READY.parameter,
+            RAMP.parameter,
+            MAX_STRETCH.parameter,
+        ],
+        maker: Maker::Queue(StandardQueue::Slots),
         ..Entry::part(
             Role::AckQueue,
             "slots",
@@ -128,7 +137,12 @@ pub(crate) static PARTS: &[Entry] = &[
     Entry {
         source: "docs/asymq.md",
         brings: &[("data-limit", "10240p")],
-        parameters: &[BULK_LIMIT, FLOW_LIMIT, peers::ISOLATION],
+        parameters: &[
+            BULK_LIMIT.parameter,
+            FLOW_LIMIT.parameter,
+            ISOLATION.parameter,
+        ],
+        maker: Maker::Queue(StandardQueue::Isolated),
         ..Entry::part(
             Role::DataQueue,
             "isolated",
@@ -137,6 +151,7 @@ pub(crate) static PARTS: &[Entry] = &[
     },
     Entry {
         source: "docs/asymq.md",
+        maker: Maker::Service(|_| Ok(Box::new(DueFirst::default()))),
         ..Entry::part(
             Role::Service,
             "due-first",
@@ -146,14 +161,16 @@ pub(crate) static PARTS: &[Entry] = &[
     Entry {
         source: "docs/asymq.md",
         parameters: &[
-            MIN_WAIT,
-            MAX_WAIT,
-            ACK_SEGMENTS,
-            FULL,
-            GAIN,
-            EXPONENT,
-            MAX_SHARE,
+            MIN_WAIT.parameter,
+            MAX_WAIT.parameter,
+            ACK_SEGMENTS.parameter,
+            FULL.parameter,
+            GAIN.parameter,
+            EXPONENT.parameter,
+            MAX_SHARE.parameter,
         ],
+        maker: Maker::Controller(controller),
+        needs_link: true,
         moves: &["ack-wait"],
         ..Entry::part(
             Role::Controller,
@@ -163,55 +180,49 @@ pub(crate) static PARTS: &[Entry] = &[
     },
 ];
 
-/// The queue of a name above, or of a peer's.
-pub(crate) fn queue<P: Packet + Send + 'static>(
-    role: Role,
+/// Slots in which ACKs wait.
+pub(crate) fn slots<P: Packet + Send + 'static>(
     config: &Config,
     limit: Limit,
 ) -> Result<BoxedQueue<P>, BuildError> {
-    Ok(match config.text(role.key())? {
-        "slots" => {
-            let segments: f64 = config.get("ack-segments")?;
-            let time = match config.params.get("ack-wait") {
-                Some(_) => config.get("ack-wait")?,
-                None => FIRST_WAIT,
-            };
-            let wait = SlotWait {
-                time,
-                bytes: (segments * time.as_millis_f64() * 1500.0) as u32,
-                ready: config.get::<f64>("ready-acks")? as u32,
-                ramp: bytes(config, "ack-ramp")?,
-                max_stretch: max_stretch(config)?,
-            };
-            Box::new(Slots::new(wait, limit)?)
-        }
-        "isolated" => {
-            let time: Duration = config.get("bulk-limit")?;
-            let rate = config.link.bytes_per_sec_f64();
-            let params = IsolatedParams {
-                link: config.link,
-                isolation: peers::isolation(config)?,
-                bulk_limit: (time.as_secs_f64() * rate) as u64,
-                flow_limit: bytes(config, "flow-limit")?.into(),
-            };
-            Box::new(Isolated::new(params, limit)?)
-        }
-        _ => return peers::queue(role, config, limit),
-    })
+    // A controller that moves the wait starts with one of its own.
+    let time = config.find(ACK_WAIT).unwrap_or(FIRST_WAIT);
+    let wait = SlotWait {
+        time,
+        bytes: (config.get(ACK_SEGMENTS)? * time.as_millis_f64() * 1500.0) as u32,
+        ready: config.get(READY)? as u32,
+        ramp: narrow(config.get(RAMP)?),
+        max_stretch: max_stretch(config)?,
+    };
+    Ok(Box::new(Slots::new(wait, limit)?))
 }
 
-/// The controller of the name above.
-pub(crate) fn controller(config: &Config) -> Result<StartedController, BuildError> {
+/// Flow queues with a limit in time.
+pub(crate) fn isolated<P: Packet + Send + 'static>(
+    config: &Config,
+    limit: Limit,
+) -> Result<BoxedQueue<P>, BuildError> {
+    let rate = config.link.bytes_per_sec_f64();
+    let params = IsolatedParams {
+        link: config.link,
+        isolation: config.get(ISOLATION)?,
+        bulk_limit: (config.get(BULK_LIMIT)?.as_secs_f64() * rate) as u64,
+        flow_limit: narrow(config.get(FLOW_LIMIT)?).into(),
+    };
+    Ok(Box::new(Isolated::new(params, limit)?))
+}
+
+fn controller(config: &Config) -> Result<StartedController, BuildError> {
     let params = AckNeedParams {
         up: config.link,
         down: config.reverse,
-        min_wait: config.get("min-ack-wait")?,
-        max_wait: config.get("max-ack-wait")?,
-        segments_per_ms: config.get("ack-segments")?,
-        full: config.get("downlink-full")?,
-        exponent: config.get("ack-exponent")?,
-        max_share: config.get("max-ack-share")?,
-        gain: config.get("ack-gain")?,
+        min_wait: config.get(MIN_WAIT)?,
+        max_wait: config.get(MAX_WAIT)?,
+        segments_per_ms: config.get(ACK_SEGMENTS)?,
+        full: config.get(FULL)?,
+        exponent: config.get(EXPONENT)?,
+        max_share: config.get(MAX_SHARE)?,
+        gain: config.get(GAIN)?,
     };
     Ok((Box::new(AckNeed::new(params)), None))
 }

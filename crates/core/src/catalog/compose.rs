@@ -1,12 +1,12 @@
 //! A discipline from its parts.
 
 use super::config::Config;
-use super::entry::Role;
+use super::entry::{Maker, Role, StandardQueue};
+use super::parts::{ACK_LIMIT, BUFFER_SPLIT, BufferSplit, DATA_LIMIT, DATA_SHARE};
 use super::{BoxedQdisc, Catalog};
 use crate::decide::service::{Service, WeightedBytes};
 use crate::hold::{Buffer, BuildError, DropTail, Fifo, Machine, Parts, Queue};
 use crate::packet::Packet;
-use crate::units::Limit;
 use alloc::boxed::Box;
 use core::any::Any;
 
@@ -18,34 +18,44 @@ pub fn compose<P: Packet + Send + 'static>(
     catalog: &impl Catalog,
     config: &Config,
 ) -> Result<BoxedQdisc<P>, BuildError> {
-    let is = |role: Role, name| config.params.get(role.key()) == Some(name);
-    let fifos = is(Role::AckQueue, "fifo") && is(Role::DataQueue, "fifo");
-    let plain =
-        is(Role::Aqm, "none") && is(Role::Service, "shared") && is(Role::Controller, "none");
-    let buffer = buffer(config)?;
-    if fifos && plain && matches!(buffer, Buffer::Shared(_)) {
+    let buffer = match config.get(BUFFER_SPLIT)? {
+        BufferSplit::Shared => Buffer::Shared(config.limit),
+        BufferSplit::InRatio => Buffer::InRatio(config.limit),
+        BufferSplit::Separate => Buffer::Separate,
+    };
+    let mut all = Role::PARTS.iter().zip(config.parts());
+    let plain = all.all(|(role, part)| part.name == role.default_part());
+    if plain && matches!(buffer, Buffer::Shared(_)) {
         return Ok(Box::new(DropTail::new(config.limit)?));
     }
-    let [ack, data] = limits(config)?;
-    let service = catalog.service(config)?;
+    let limit = |limit| config.find(limit).unwrap_or(config.limit);
+    let [ack, data] = [limit(ACK_LIMIT), limit(DATA_LIMIT)];
+    let service = match config.part(Role::Service)?.maker {
+        Maker::Service(make) => make(config)?,
+        _ => return Err(config.unknown(Role::Service)),
+    };
+    let is_fifo = |role| {
+        let maker = config.part(role).map(|part| part.maker);
+        matches!(maker, Ok(Maker::Queue(StandardQueue::Fifo)))
+    };
+    let fifos = is_fifo(Role::AckQueue) && is_fifo(Role::DataQueue);
     if fifos {
         // The most common queues and service, known when compiled.
         let queues = [Fifo::new(ack)?, Fifo::new(data)?];
         let any: &dyn Any = &*service;
         return match any.downcast_ref::<WeightedBytes>() {
-            Some(weighted) => machine(catalog, config, buffer, queues, *weighted),
-            None => machine(catalog, config, buffer, queues, service),
+            Some(weighted) => machine(config, buffer, queues, *weighted),
+            None => machine(config, buffer, queues, service),
         };
     }
     let queues = [
         catalog.queue(Role::AckQueue, config, ack)?,
         catalog.queue(Role::DataQueue, config, data)?,
     ];
-    machine(catalog, config, buffer, queues, service)
+    machine(config, buffer, queues, service)
 }
 
 fn machine<P, Q, S>(
-    catalog: &impl Catalog,
     config: &Config,
     buffer: Buffer,
     [ack, data]: [Q; 2],
@@ -56,40 +66,26 @@ where
     Q: Queue<P> + Send + 'static,
     S: Service + Send,
 {
-    let (controller, share) = match catalog.controller(config)? {
-        Some((controller, share)) => (Some(controller), share),
-        None => (None, None),
+    let (controller, start) = match config.part(Role::Controller)?.maker {
+        Maker::Controller(make) => make(config).map(|(made, share)| (Some(made), share))?,
+        Maker::Nothing => (None, None),
+        _ => return Err(config.unknown(Role::Controller)),
     };
-    let share = match config.params.get("data-share") {
-        Some(_) => share.or(Some(config.get("data-share")?)),
-        None => share,
+    let aqm = match config.part(Role::Aqm)?.maker {
+        Maker::Aqm(make) => Some(make(config)?),
+        Maker::Nothing => None,
+        _ => return Err(config.unknown(Role::Aqm)),
     };
+    let share = start.or_else(|| config.find(DATA_SHARE));
     let parts = Parts {
-        classifier: catalog.classifier(config)?,
+        classifier: config.classifier()?,
         ack,
         data,
         priority: None,
-        aqm: catalog.aqm(config)?,
+        aqm,
         service,
         controller,
         buffer,
     };
     Ok(Box::new(Machine::new(parts, share)?))
-}
-
-fn buffer(config: &Config) -> Result<Buffer, BuildError> {
-    Ok(match config.text("buffer-split")? {
-        "shared" => Buffer::Shared(config.limit),
-        "in-ratio" => Buffer::InRatio(config.limit),
-        _ => Buffer::Separate,
-    })
-}
-
-/// The limits that the ACK queue and the data queue are built with.
-fn limits(config: &Config) -> Result<[Limit; 2], BuildError> {
-    let limit = |name| match config.params.get(name) {
-        Some(_) => config.get(name),
-        None => Ok(config.limit),
-    };
-    Ok([limit("ack-limit")?, limit("data-limit")?])
 }

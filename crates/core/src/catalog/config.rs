@@ -1,12 +1,15 @@
 //! The resolved description of a discipline.
 
-use super::params::Params;
+use super::entry::{Entry, Role};
+use super::parameter::Typed;
+use super::params::Values;
+use super::parts::CLASSIFIER;
+use super::value::Value;
+use crate::decide::classify::Classifier;
 use crate::hold::BuildError;
 use crate::units::{Limit, Rate};
 use alloc::format;
 use alloc::string::String;
-use core::fmt::Display;
-use core::str::FromStr;
 
 /// A discipline at a link, complete: what flags, files and control sockets lower to by
 /// [`resolve`](fn@super::resolve), and what simulator, lab, gateway and results carry. Two equal
@@ -19,7 +22,7 @@ pub struct Config {
     pub qdisc: String,
     /// Capacity of the link that it stands at.
     pub link: Rate,
-    /// What is told of the reverse direction's capacity; nothing if absent.
+    /// Assumed capacity of the reverse direction; nothing if absent.
     #[cfg_attr(
         feature = "serde",
         serde(default, skip_serializing_if = "Option::is_none")
@@ -27,31 +30,49 @@ pub struct Config {
     pub reverse: Option<Rate>,
     /// How much may wait, in each queue where the discipline has two.
     pub limit: Limit,
-    /// Its parts and every parameter of each, in canonical form.
+    /// Its parts and every parameter of each, read once.
     #[cfg_attr(feature = "serde", serde(flatten))]
-    pub params: Params,
+    pub params: Values,
 }
 
 impl Config {
     /// A parameter.
     ///
     /// # Errors
-    /// It is missing or invalid: this is no resolved description.
-    pub fn get<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T, BuildError> {
-        let text = self.text(name)?;
-        text.parse()
-            .map_err(|error| BuildError::Description(format!("{name} {text}: {error}")))
+    /// It is missing: this is no resolved description.
+    pub fn get<T: Value>(&self, parameter: Typed<T>) -> Result<T, BuildError> {
+        let name = parameter.parameter.name;
+        let value = self.params.stored(name).and_then(|value| value.get());
+        value.ok_or_else(|| self.missing(name))
     }
 
-    /// A parameter as text.
+    /// A parameter that only some disciplines have.
+    pub fn find<T: Value>(&self, parameter: Typed<T>) -> Option<T> {
+        self.params.stored(parameter.parameter.name)?.get()
+    }
+
+    /// The part in a role.
     ///
     /// # Errors
     /// It is missing: this is no resolved description.
-    pub fn text(&self, name: &str) -> Result<&str, BuildError> {
-        self.params.get(name).ok_or_else(|| {
-            let qdisc = &self.qdisc;
-            BuildError::Description(format!("{name}: missing in the description of {qdisc}"))
-        })
+    pub fn part(&self, role: Role) -> Result<&'static Entry, BuildError> {
+        let part = self.params.stored(role.key()).and_then(|part| part.get());
+        part.ok_or_else(|| self.missing(role.key()))
+    }
+
+    /// The parts that a resolved description has.
+    pub fn parts(&self) -> impl Iterator<Item = &'static Entry> {
+        Role::PARTS
+            .into_iter()
+            .filter_map(|role| self.part(role).ok())
+    }
+
+    /// The rule that sends packets to classes.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn classifier(&self) -> Result<Classifier, BuildError> {
+        self.get(CLASSIFIER)
     }
 
     /// The reverse direction's capacity, for a part that [needs](super::Entry::needs_reverse) it.
@@ -59,15 +80,20 @@ impl Config {
     /// # Errors
     /// It is missing: this is no resolved description.
     pub fn needed_reverse(&self) -> Result<Rate, BuildError> {
-        self.reverse.ok_or_else(|| {
-            let qdisc = &self.qdisc;
-            BuildError::Description(format!("reverse: missing in the description of {qdisc}"))
-        })
+        self.reverse.ok_or_else(|| self.missing("reverse"))
     }
 
-    /// What a catalog says of a name that it does not know.
-    pub fn unknown(&self, name: &str) -> BuildError {
-        let text = self.params.get(name).unwrap_or(&self.qdisc);
-        BuildError::Description(format!("{name} {text}: not in this catalog"))
+    fn missing(&self, name: &str) -> BuildError {
+        let qdisc = &self.qdisc;
+        BuildError::Description(format!("{name}: missing in the description of {qdisc}"))
+    }
+
+    /// Error for a part that the catalog lists and does not build.
+    pub fn unknown(&self, role: Role) -> BuildError {
+        let name = self.params.get(role.key()).unwrap_or(&self.qdisc);
+        BuildError::Description(format!(
+            "{} {name}: listed, but not built by this catalog",
+            role.key()
+        ))
     }
 }

@@ -21,6 +21,7 @@ const fn variant(name: &'static str, title: &'static str, summary: &'static str)
 pub(super) static DISCIPLINES: &[Entry] = &[
     Entry {
         group: Group::Peer,
+        in_short: true,
         ..paper(
             "droptail",
             "DropTail",
@@ -136,6 +137,8 @@ pub(super) static DISCIPLINES: &[Entry] = &[
             value: "2",
             why: "A delayed ACK stands for two packets; eq. 3 counts one",
         }],
+        // Where every packet is acknowledged, as in a comparison unless asked otherwise.
+        repeats: true,
         ..paper("e-dcbq", "E-DCBQ", "DCBQ where receivers delay their ACKs")
     },
     Entry {

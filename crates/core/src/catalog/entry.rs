@@ -1,6 +1,9 @@
 //! What the catalog says of a discipline or a part.
 
+use super::config::Config;
 use super::parameter::Parameter;
+use super::{BoxedAqm, BoxedService, StartedController};
+use crate::hold::BuildError;
 
 /// What an entry is the name of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +76,8 @@ pub enum Group {
     Paper,
     /// A mechanism of a paper with a part of ours, under a name of its own.
     Variant,
+    /// asymq's own discipline.
+    Own,
     /// Neither: parts, and disciplines from elsewhere.
     Other,
 }
@@ -87,6 +92,47 @@ pub struct Ours {
     pub value: &'static str,
     /// Why, in a line without a full stop.
     pub why: &'static str,
+}
+
+/// How a part is made from a resolved description.
+#[derive(Clone, Copy, Debug)]
+pub enum Maker {
+    /// By the catalog that lists it: a queue by [`Catalog::queue`](super::Catalog::queue), a discipline
+    /// by [`Catalog::build`](super::Catalog::build), which makes it of its parts unless it is overridden.
+    Catalog,
+    /// Not at all: the part is an absence.
+    Nothing,
+    /// As a queue of this crate.
+    Queue(StandardQueue),
+    /// As an AQM on arrival.
+    Aqm(fn(&Config) -> Result<BoxedAqm, BuildError>),
+    /// As a service.
+    Service(fn(&Config) -> Result<BoxedService, BuildError>),
+    /// As a controller.
+    Controller(fn(&Config) -> Result<StartedController, BuildError>),
+}
+
+/// The queues of this crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandardQueue {
+    /// [`Fifo`](crate::hold::Fifo).
+    Fifo,
+    /// [`AckFilter`](crate::hold::AckFilter) whose later ACK joins the tail.
+    AckFilter,
+    /// [`AckFilter`](crate::hold::AckFilter) whose later ACK takes the earlier one's place.
+    SmartDropper,
+    /// [`FlowQueues`](crate::hold::FlowQueues).
+    FlowQueues,
+    /// [`CodelQueue`](crate::hold::CodelQueue).
+    Codel,
+    /// [`FqCodel`](crate::hold::FqCodel).
+    FqCodel,
+    /// [`Cake`](crate::hold::Cake).
+    Cake,
+    /// [`Slots`](crate::asymq::Slots).
+    Slots,
+    /// [`Isolated`](crate::asymq::Isolated).
+    Isolated,
 }
 
 /// A discipline or a part, as the catalog knows it.
@@ -117,6 +163,18 @@ pub struct Entry {
     pub regenerates: bool,
     /// Whether it computes with the rate of the reverse direction, which then must be given.
     pub needs_reverse: bool,
+    /// Whether it computes with the rate of its own link, which a qdisc that does not shape lacks.
+    pub needs_link: bool,
+    /// Whether, borrowing, it keeps the bytes of ACKs and data in the ratio of the shares.
+    pub shares_bytes: bool,
+    /// Whether it counts ACKs, of 40 bytes each, where the limit of their queue is in bytes.
+    pub counts_acks: bool,
+    /// Whether a comparison in real time shows it, where each discipline takes minutes.
+    pub in_short: bool,
+    /// Whether a comparison of all disciplines leaves it out: it is another of them there.
+    pub repeats: bool,
+    /// How it is made.
+    pub maker: Maker,
 }
 
 impl Entry {
@@ -135,6 +193,12 @@ impl Entry {
             moves: &[],
             regenerates: false,
             needs_reverse: false,
+            needs_link: false,
+            shares_bytes: false,
+            counts_acks: false,
+            in_short: false,
+            repeats: false,
+            maker: Maker::Catalog,
         }
     }
 

@@ -4,32 +4,38 @@
 //! here, so that nothing can be forgotten. A discipline from elsewhere joins by a [`Catalog`] of its
 //! own that answers for its names and hands the others to [`Standard`]; `docs/extending.md` shows it.
 
+mod aqms;
 mod build;
 mod compose;
 mod config;
+mod controllers;
 mod disciplines;
 mod entry;
 mod parameter;
 mod params;
 pub(crate) mod parts;
 pub(crate) mod peers;
+pub(crate) mod queues;
 mod real;
 mod resolve;
-pub(crate) mod values;
+mod services;
+mod value;
 
 pub use build::Standard;
 pub use compose::compose;
 pub use config::Config;
-pub use entry::{Entry, Group, Ours, Role};
-pub use parameter::{Context, Default, Kind, Parameter};
-pub use params::Params;
+pub use entry::{Entry, Group, Maker, Ours, Role, StandardQueue};
+pub use parameter::{Context, Default, Kind, Parameter, Typed};
+pub use params::{Params, Values};
+pub use parts::{ACK_LIMIT, BORROW, BUFFER_SPLIT, BufferSplit, CLASSIFIER, DATA_LIMIT, DATA_SHARE};
 pub use real::{default_buffer, link_rate, surroundings};
 pub use resolve::{
     ConfigError, Place, Readings, known_parameters, needs_reverse, resolve, resolve_by,
 };
+pub use value::Value;
 
+use crate::asymq::entries;
 use crate::decide::aqm::Aqm;
-use crate::decide::classify::Classifier;
 use crate::decide::control::Controller;
 use crate::decide::service::Service;
 use crate::hold::{BuildError, Queue};
@@ -39,10 +45,19 @@ use crate::units::{Limit, Share};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+/// The discipline where none is given.
+pub const DEFAULT_QDISC: &str = entries::DISCIPLINE.name;
+/// The discipline where none is given and the link's rate is not known, which asymq computes with.
+pub const RATELESS_QDISC: &str = "sad";
+
 /// A queue that a discipline can own in any thread.
 pub type BoxedQueue<P> = Box<dyn Queue<P> + Send>;
 /// A discipline that a driver can own in any thread.
 pub type BoxedQdisc<P> = Box<dyn Qdisc<P> + Send>;
+/// An AQM that a discipline can own in any thread.
+pub type BoxedAqm = Box<dyn Aqm + Send>;
+/// A service that a discipline can own in any thread.
+pub type BoxedService = Box<dyn Service + Send>;
 /// A controller, and the data share that it starts with if it moves one.
 pub type StartedController = (Box<dyn Controller + Send>, Option<Share>);
 
@@ -69,38 +84,6 @@ pub trait Catalog: Sync {
         Self: Sized,
     {
         Standard.queue(role, config, limit)
-    }
-
-    /// The rule that sends packets to classes.
-    ///
-    /// # Errors
-    /// See [`BuildError`].
-    fn classifier(&self, config: &Config) -> Result<Classifier, BuildError> {
-        Standard.classifier(config)
-    }
-
-    /// The AQM on arrival, if there is one.
-    ///
-    /// # Errors
-    /// See [`BuildError`].
-    fn aqm(&self, config: &Config) -> Result<Option<Box<dyn Aqm + Send>>, BuildError> {
-        Standard.aqm(config)
-    }
-
-    /// The service.
-    ///
-    /// # Errors
-    /// See [`BuildError`].
-    fn service(&self, config: &Config) -> Result<Box<dyn Service + Send>, BuildError> {
-        Standard.service(config)
-    }
-
-    /// The controller, if there is one.
-    ///
-    /// # Errors
-    /// See [`BuildError`].
-    fn controller(&self, config: &Config) -> Result<Option<StartedController>, BuildError> {
-        Standard.controller(config)
     }
 
     /// The discipline, empty. A catalog whose discipline is not made of parts builds it here, and

@@ -1,23 +1,62 @@
-//! Parameters of disciplines and parts.
+//! Declarations of parameters.
 
-use super::params::Params;
-use crate::units::{Bytes, Duration, Limit, Rate, Share};
-use alloc::format;
+use super::params::Values;
+use super::value::{Stored, Value};
+use crate::units::{Limit, Rate};
 use alloc::string::{String, ToString};
-use core::fmt::Display;
-use core::str::FromStr;
+use core::fmt;
+use core::marker::PhantomData;
 
-/// One parameter.
-#[derive(Clone, Copy, Debug)]
+/// One parameter, declared once: flags, files, `--help`, JSON, the kernel's text and fuzzing follow.
+#[derive(Clone, Copy)]
 pub struct Parameter {
     /// Its flag, key and name in results.
     pub name: &'static str,
-    /// What it is, for `--help`, without its default and without a full stop.
+    /// Line of `--help`, without its default and without a full stop.
     pub help: &'static str,
     /// What may be written.
     pub kind: Kind,
-    /// What it is unless given.
+    /// Value where none is given.
     pub default: Default,
+    read: fn(&str, &Kind) -> Result<Stored, String>,
+}
+
+/// A parameter whose values have the type `T`: [`Config::get`](super::Config::get) takes it.
+#[derive(Debug)]
+pub struct Typed<T> {
+    /// The declaration without its type, as entries list it.
+    pub parameter: Parameter,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Value> Typed<T> {
+    /// A parameter with a default as it could be written.
+    pub const fn new(name: &'static str, help: &'static str, default: &'static str) -> Self {
+        Self {
+            parameter: Parameter {
+                name,
+                help,
+                kind: T::KIND,
+                default: Default::Text(default),
+                read: Stored::read::<T>,
+            },
+            of: PhantomData,
+        }
+    }
+
+    /// This parameter, of which only this may be written.
+    #[must_use]
+    pub const fn within(mut self, kind: Kind) -> Self {
+        self.parameter.kind = kind;
+        self
+    }
+
+    /// This parameter with a default that follows from the link.
+    #[must_use]
+    pub const fn computed(mut self, default: fn(&Context<'_>) -> String) -> Self {
+        self.parameter.default = Default::Computed(self.parameter.default.words(), default);
+        self
+    }
 }
 
 /// What may be written as a parameter's value.
@@ -27,6 +66,8 @@ pub enum Kind {
     Rate,
     /// A time, `20ms`.
     Time,
+    /// A time above 0.
+    Period,
     /// A size from the one number of bytes to the other, `1500b`.
     Size(u64, u64),
     /// A limit, `50p` or `64kb`.
@@ -37,10 +78,12 @@ pub enum Kind {
     Flag,
     /// A number from the one to the other.
     Number(f64, f64),
+    /// A whole number from the one to the other.
+    Count(u32, u32),
     /// One of these words.
     Words(&'static [&'static str]),
-    /// Something else: how it is written, and what makes it canonical or says what is wrong.
-    Text(&'static str, fn(&str) -> Result<String, String>),
+    /// Something else: how it is written, and examples, of which a declaration may refuse some.
+    Text(&'static str, &'static [&'static str]),
 }
 
 /// What a parameter is unless it is given.
@@ -57,12 +100,19 @@ pub enum Default {
 pub struct Context<'a> {
     /// Capacity of the link.
     pub link: Rate,
-    /// What is told of the reverse direction's capacity.
+    /// Assumed capacity of the reverse direction.
     pub reverse: Option<Rate>,
     /// The whole buffer.
     pub limit: Limit,
     /// Parameters that are resolved already.
-    pub params: &'a Params,
+    pub(super) values: &'a Values,
+}
+
+impl Context<'_> {
+    /// A parameter that is resolved already.
+    pub fn get<T: Value>(&self, parameter: Typed<T>) -> Option<T> {
+        self.values.stored(parameter.parameter.name)?.get()
+    }
 }
 
 impl Default {
@@ -74,114 +124,101 @@ impl Default {
     }
 }
 
-/// A value in canonical form: as its own type prints it.
-pub(super) fn canonical<T: FromStr<Err: Display> + Display>(text: &str) -> Result<String, String> {
-    text.parse::<T>()
-        .map(|value| value.to_string())
-        .map_err(|error| error.to_string())
-}
-
-impl Kind {
+impl Parameter {
     /// The value in canonical form.
     ///
     /// # Errors
     /// It is invalid; the text says what to write instead.
     pub fn check(&self, text: &str) -> Result<String, String> {
-        match self {
-            Self::Rate => canonical::<Rate>(text),
-            Self::Time => canonical::<Duration>(text),
-            Self::Size(min, max) => {
-                let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
-                if (*min..=*max).contains(&size.0) {
-                    return Ok(size.to_string());
-                }
-                Err(format!("out of range; use {min}b to {max}b"))
-            }
-            Self::Limit => canonical::<Limit>(text),
-            Self::Share => {
-                text.parse::<Share>().map_err(|error| error.to_string())?;
-                canonical::<f64>(text)
-            }
-            Self::Flag => canonical::<bool>(text).map_err(|_| "use true or false".into()),
-            Self::Number(min, max) => match text.parse::<f64>() {
-                Ok(number) if (*min..=*max).contains(&number) => Ok(number.to_string()),
-                Ok(_) => Err(format!("out of range; use {min} to {max}")),
-                Err(_) => Err("not a number; write it like 2".into()),
-            },
-            Self::Words(words) => match words.contains(&text) {
-                true => Ok(text.into()),
-                false => Err(format!("unknown; use {}", either(words))),
-            },
-            Self::Text(_, check) => check(text),
-        }
+        self.read(text).map(|value| value.text.to_string())
     }
 
+    pub(super) fn read(&self, text: &str) -> Result<Stored, String> {
+        (self.read)(text, &self.kind)
+    }
+}
+
+impl fmt::Debug for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parameter")
+            .field("name", &self.name)
+            .field("kind", &self.kind)
+            .field("default", &self.default)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Kind {
     /// What stands for a value in `--help`.
-    pub fn value_name(&self) -> &'static str {
+    pub const fn value_name(&self) -> &'static str {
         match self {
             Self::Rate => "RATE",
-            Self::Time => "TIME",
+            Self::Time | Self::Period => "TIME",
             Self::Size(..) => "SIZE",
             Self::Limit => "LIMIT",
             Self::Share => "SHARE",
             Self::Flag => "true|false",
-            Self::Number(..) => "NUMBER",
+            Self::Number(..) | Self::Count(..) => "NUMBER",
             Self::Words(_) => "NAME",
             Self::Text(name, _) => name,
         }
     }
 }
 
-/// `fifo or af`, `a, b or c`.
-pub(super) fn either(words: &[&str]) -> String {
-    match words.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        Some((last, _)) => (*last).into(),
-        None => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::BeyondLimit;
+    use crate::units::{Bytes, Duration, Share};
+
+    fn check<T: Value>(kind: Kind, text: &str) -> Result<String, String> {
+        Typed::<T>::new("", "", "")
+            .within(kind)
+            .parameter
+            .check(text)
+    }
 
     #[test]
     fn values_are_brought_to_one_form() {
-        for (kind, text, expected) in [
-            (Kind::Rate, "1000kbit", "1mbit"),
-            (Kind::Time, "0.2s", "200ms"),
-            (Kind::Limit, "65536b", "64kb"),
-            (Kind::Share, "0.50", "0.5"),
-            (Kind::Number(0.0, 10.0), "2.0", "2"),
-            (Kind::Flag, "true", "true"),
+        for (canonical, expected) in [
+            (check::<Rate>(Kind::Rate, "1000kbit"), "1mbit"),
+            (check::<Duration>(Kind::Time, "0.2s"), "200ms"),
+            (check::<Limit>(Kind::Limit, "65536b"), "64kb"),
+            (check::<Share>(Kind::Share, "0.30"), "0.3"),
+            (check::<f64>(Kind::Number(0.0, 10.0), "2.0"), "2"),
+            (check::<bool>(Kind::Flag, "true"), "true"),
+            (check::<Option<Bytes>>(Kind::Rate, "none"), "none"),
         ] {
-            assert_eq!(kind.check(text).as_deref(), Ok(expected));
-            assert_eq!(kind.check(expected).as_deref(), Ok(expected));
+            assert_eq!(canonical.as_deref(), Ok(expected));
         }
     }
 
     #[test]
     fn a_wrong_value_says_what_to_write_instead() {
-        for (kind, text, expected) in [
+        for (refused, expected) in [
             (
-                Kind::Words(&["fifo", "af", "sad"]),
-                "fido",
-                "unknown; use fifo, af or sad",
+                check::<BeyondLimit>(BeyondLimit::KIND, "fido"),
+                "unknown; use starve-acks or equal-shares",
             ),
             (
-                Kind::Size(1, 65_535),
-                "70000b",
+                check::<Bytes>(Kind::Size(1, 65_535), "70000b"),
                 "out of range; use 1b to 65535b",
             ),
-            (Kind::Number(0.0, 4.0), "5", "out of range; use 0 to 4"),
             (
-                Kind::Number(0.0, 4.0),
-                "five",
+                check::<f64>(Kind::Number(0.0, 4.0), "5"),
+                "out of range; use 0 to 4",
+            ),
+            (
+                check::<f64>(Kind::Number(0.0, 4.0), "five"),
                 "not a number; write it like 2",
             ),
-            (Kind::Flag, "yes", "use true or false"),
+            (
+                check::<Duration>(Kind::Period, "0s"),
+                "not above 0; write it like 200ms",
+            ),
+            (check::<bool>(Kind::Flag, "yes"), "use true or false"),
         ] {
-            assert_eq!(kind.check(text), Err(expected.into()));
+            assert_eq!(refused, Err(expected.into()));
         }
     }
 }

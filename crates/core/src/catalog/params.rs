@@ -1,10 +1,12 @@
-//! Parameters by name.
+//! Parameters by name: as they were written, and as they were read.
 
+use super::value::Stored;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use core::fmt;
 
-/// Values by the names of their parameters, as text. In a resolved
-/// [`Config`](super::Config) each is in canonical form.
+/// Text of parameters by their names, as flags, files and requests give it. It is merged with
+/// [`or`](Self::or) before it is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params(BTreeMap<String, String>);
 
@@ -65,20 +67,62 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Params {
     }
 }
 
+/// Values of parameters by their names, each read once: what a resolved [`Config`](super::Config)
+/// holds. A description from JSON holds text alone until it is [resolved](fn@super::resolve).
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Values(BTreeMap<String, Stored>);
+
+impl Values {
+    /// A value in canonical form.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|value| &*value.text)
+    }
+
+    /// All names and values in canonical form, in the order of names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let values = self.0.iter();
+        values.map(|(name, value)| (name.as_str(), &*value.text))
+    }
+
+    /// Takes a value out.
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
+    pub(super) fn stored(&self, name: &str) -> Option<&Stored> {
+        self.0.get(name)
+    }
+
+    pub(super) fn store(&mut self, name: &str, value: Stored) {
+        self.0.insert(name.into(), value);
+    }
+
+    /// These values as text, to be resolved again.
+    pub fn to_params(&self) -> Params {
+        self.iter().collect()
+    }
+}
+
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
 #[cfg(feature = "serde")]
 mod serde_impl {
-    use super::Params;
+    use super::{Stored, Values};
     use alloc::string::{String, ToString};
     use core::fmt;
     use serde::de::{MapAccess, Visitor};
     use serde::ser::SerializeMap;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    impl Serialize for Params {
+    impl Serialize for Values {
         /// Numbers and truths as such, all else as text.
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let mut map = serializer.serialize_map(Some(self.0.len()))?;
-            for (name, value) in &self.0 {
+            for (name, value) in self.iter() {
                 if let Ok(truth) = value.parse::<bool>() {
                     map.serialize_entry(name, &truth)?;
                 } else if let Ok(number) = value.parse::<u64>() {
@@ -97,27 +141,27 @@ mod serde_impl {
         text.parse::<f64>().ok().filter(|number| number.is_finite())
     }
 
-    impl<'de> Deserialize<'de> for Params {
+    impl<'de> Deserialize<'de> for Values {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_map(Values)
+            deserializer.deserialize_map(ByName)
         }
     }
 
-    struct Values;
+    struct ByName;
 
-    impl<'de> Visitor<'de> for Values {
-        type Value = Params;
+    impl<'de> Visitor<'de> for ByName {
+        type Value = Values;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("parameters: text, numbers or truths by name")
         }
 
-        fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Params, M::Error> {
-            let mut params = Params::new();
+        fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Values, M::Error> {
+            let mut values = Values::default();
             while let Some((name, value)) = map.next_entry::<String, Text>()? {
-                params.set(name, value.0);
+                values.store(&name, Stored::unread(value.0));
             }
-            Ok(params)
+            Ok(values)
         }
     }
 

@@ -1,18 +1,13 @@
 //! What people run today: CoDel, FQ-CoDel and CAKE, with the options that `tc` has for them.
 
 use super::config::Config;
-use super::entry::{Entry, Group, Role};
-use super::parameter::{Default, Kind, Parameter};
-use super::values::bytes;
-use super::{BoxedQueue, parts};
+use super::entry::{Entry, Group, Maker, Role, StandardQueue};
+use super::parameter::{Kind, Typed};
+use super::parts::{ECN, narrow};
+use super::value::words;
 use crate::decide::aqm::CodelParams;
-use crate::hold::{
-    BuildError, Cake, CakeAckFilter, CakeParams, CodelQueue, Diffserv, FqCodel, FqCodelParams,
-    Isolation,
-};
-use crate::packet::Packet;
-use crate::units::{Bytes, Duration, Limit};
-use alloc::boxed::Box;
+use crate::hold::{BuildError, CakeAckFilter, CakeParams, Diffserv, FqCodelParams, Isolation};
+use crate::units::{Bytes, Duration};
 use alloc::string::ToString;
 
 const fn peer(name: &'static str, title: &'static str, summary: &'static str) -> Entry {
@@ -23,126 +18,106 @@ const fn peer(name: &'static str, title: &'static str, summary: &'static str) ->
     }
 }
 
-const fn part(name: &'static str, summary: &'static str) -> Entry {
-    Entry::part(Role::DataQueue, name, summary)
+const fn queue(name: &'static str, of: StandardQueue, summary: &'static str) -> Entry {
+    Entry {
+        maker: Maker::Queue(of),
+        ..Entry::part(Role::DataQueue, name, summary)
+    }
 }
 
-const TARGET: Parameter = Parameter {
-    name: "target",
-    help: "Sojourn time that CoDel aims at",
-    kind: Kind::Time,
-    default: Default::Text("5ms"),
-};
+const TARGET: Typed<Duration> = Typed::new("target", "Sojourn time that CoDel aims at", "5ms");
 
-const INTERVAL: Parameter = Parameter {
-    name: "interval",
-    help: "Time above the target before CoDel drops",
-    kind: Kind::Time,
-    default: Default::Text("100ms"),
-};
+const INTERVAL: Typed<Duration> = Typed::new(
+    "interval",
+    "Time above the target before CoDel drops",
+    "100ms",
+);
 
-const CE_THRESHOLD: Parameter = Parameter {
-    name: "ce_threshold",
-    help: "Sojourn time beyond which every ECN-capable packet is marked, or none",
-    kind: Kind::Text("TIME|none", |text| match text {
-        "none" => Ok(text.into()),
-        _ => Kind::Time.check(text),
-    }),
-    default: Default::Text("none"),
-};
+const CE_THRESHOLD: Typed<Option<Duration>> = Typed::new(
+    "ce_threshold",
+    "Sojourn time beyond which every ECN-capable packet is marked, or none",
+    "none",
+);
 
-const FLOWS: Parameter = Parameter {
-    name: "flow-queues",
-    help: "Queues that fq_codel hashes flows to (tc: flows)",
-    kind: Kind::Text("NUMBER", |text| match text.parse::<u32>() {
-        Ok(flows @ 1..=65_536) => Ok(flows.to_string()),
-        _ => Err("use 1 to 65536".into()),
-    }),
-    default: Default::Text("1024"),
-};
+const FLOWS: Typed<u32> = Typed::new(
+    "flow-queues",
+    "Queues that fq_codel hashes flows to (tc: flows)",
+    "1024",
+)
+.within(Kind::Count(1, 65_536));
 
-const QUANTUM: Parameter = Parameter {
-    name: "quantum",
-    help: "Bytes that a flow may send in its turn",
-    kind: Kind::Size(256, 1 << 20),
-    default: Default::Text("1514b"),
-};
+const QUANTUM: Typed<Bytes> =
+    Typed::new("quantum", "Bytes that a flow may send in its turn", "1514b")
+        .within(Kind::Size(256, 1 << 20));
 
-const MEMORY_LIMIT: Parameter = Parameter {
-    name: "memory_limit",
-    help: "Bytes that may wait in all queues of fq_codel, as charged to the link",
-    kind: Kind::Size(1, 1 << 32),
-    default: Default::Text("32mb"),
-};
+const MEMORY_LIMIT: Typed<Bytes> = Typed::new(
+    "memory_limit",
+    "Bytes that may wait in all queues of fq_codel, as charged to the link",
+    "32mb",
+)
+.within(Kind::Size(1, 1 << 32));
 
-const DROP_BATCH: Parameter = Parameter {
-    name: "drop_batch",
-    help: "Packets that fq_codel drops at once when its buffer is full",
-    kind: Kind::Text("NUMBER", |text| match text.parse::<u32>() {
-        Ok(drops @ 1..=64) => Ok(drops.to_string()),
-        _ => Err("use 1 to 64".into()),
-    }),
-    default: Default::Text("64"),
-};
+const DROP_BATCH: Typed<u32> = Typed::new(
+    "drop_batch",
+    "Packets that fq_codel drops at once when its buffer is full",
+    "64",
+)
+.within(Kind::Count(1, 64));
 
-const RTT: Parameter = Parameter {
-    name: "cake-rtt",
-    help: "Round-trip time that CAKE's AQM expects; its target is a twentieth (tc: rtt)",
-    kind: Kind::Time,
-    default: Default::Text("100ms"),
-};
+const RTT: Typed<Duration> = Typed::new(
+    "cake-rtt",
+    "Round-trip time that CAKE's AQM expects; its target is a twentieth (tc: rtt)",
+    "100ms",
+);
 
-const DIFFSERV: Parameter = Parameter {
-    name: "diffserv",
-    help: "CAKE's tins, by DSCP",
-    kind: Kind::Words(&[
-        "besteffort",
-        "precedence",
-        "diffserv3",
-        "diffserv4",
-        "diffserv8",
-    ]),
-    default: Default::Text("diffserv3"),
-};
+const DIFFSERV: Typed<Diffserv> = Typed::new("diffserv", "CAKE's tins, by DSCP", "diffserv3");
 
-pub(crate) const ISOLATION: Parameter = Parameter {
-    name: "isolation",
-    help: "Between whom CAKE divides a tin",
-    kind: Kind::Words(&[
-        "flowblind",
-        "srchost",
-        "dsthost",
-        "hosts",
-        "flows",
-        "dual-srchost",
-        "dual-dsthost",
-        "triple-isolate",
-    ]),
-    default: Default::Text("triple-isolate"),
-};
+pub(crate) const ISOLATION: Typed<Isolation> = Typed::new(
+    "isolation",
+    "Between whom CAKE divides a tin",
+    "triple-isolate",
+);
 
-const ACK_FILTER: Parameter = Parameter {
-    name: "ack-filter",
-    help: "CAKE's ACK filter",
-    kind: Kind::Words(&["no-ack-filter", "ack-filter", "ack-filter-aggressive"]),
-    default: Default::Text("no-ack-filter"),
-};
+const ACK_FILTER: Typed<Option<CakeAckFilter>> =
+    Typed::new("ack-filter", "CAKE's ACK filter", "no-ack-filter");
 
-const MEMLIMIT: Parameter = Parameter {
-    name: "memlimit",
-    help: "Bytes that may wait in all queues of CAKE, as charged to the link",
-    kind: Kind::Size(1, 1 << 32),
-    default: Default::Computed("4mb, or four cake-rtt at the link's rate", |context| {
-        let rtt = context
-            .params
-            .get("cake-rtt")
-            .and_then(|rtt| rtt.parse().ok());
-        let rtt: Duration = rtt.unwrap_or(Duration::from_millis(100));
-        let bits = u128::from(context.link.bits_per_sec()) * u128::from(rtt.as_nanos());
-        let bytes = (bits * 4 / 8_000_000_000).clamp(4 << 20, 1 << 32);
-        Bytes(bytes as u64).to_string()
-    }),
-};
+const MEMLIMIT: Typed<Bytes> = Typed::new(
+    "memlimit",
+    "Bytes that may wait in all queues of CAKE, as charged to the link",
+    "4mb, or four cake-rtt at the link's rate",
+)
+.within(Kind::Size(1, 1 << 32))
+.computed(|context| {
+    let rtt = context.get(RTT).unwrap_or(Duration::from_millis(100));
+    let bits = u128::from(context.link.bits_per_sec()) * u128::from(rtt.as_nanos());
+    let bytes = (bits * 4 / 8_000_000_000).clamp(4 << 20, 1 << 32);
+    Bytes(bytes as u64).to_string()
+});
+
+words!(Diffserv:
+    "besteffort" => (Self::BestEffort),
+    "precedence" => (Self::Precedence),
+    "diffserv3" => (Self::Three),
+    "diffserv4" => (Self::Four),
+    "diffserv8" => (Self::Eight),
+);
+
+words!(Isolation:
+    "flowblind" => (Self::FlowBlind),
+    "srchost" => (Self::SrcHost),
+    "dsthost" => (Self::DstHost),
+    "hosts" => (Self::Hosts),
+    "flows" => (Self::Flows),
+    "dual-srchost" => (Self::DualSrcHost),
+    "dual-dsthost" => (Self::DualDstHost),
+    "triple-isolate" => (Self::Triple),
+);
+
+words!(Option<CakeAckFilter>:
+    "no-ack-filter" => (None),
+    "ack-filter" => (Some(CakeAckFilter::Conservative)),
+    "ack-filter-aggressive" => (Some(CakeAckFilter::Aggressive)),
+);
 
 /// Their limits are their own, whatever the buffer of the modem that they replace.
 const SEPARATE: (&str, &str) = ("buffer-split", "separate");
@@ -184,6 +159,7 @@ pub(super) static DISCIPLINES: &[Entry] = &[
             ("data-queue", "cake"),
             ("ack-filter", "ack-filter"),
         ],
+        in_short: true,
         ..peer(
             "cake+ack-filter",
             "CAKE, ack-filter",
@@ -206,14 +182,20 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     },
 ];
 
-/// The parts of which they are made.
-pub(super) static PARTS: &[Entry] = &[
+/// The queues of which they are made.
+pub(super) static QUEUES: &[Entry] = &[
     Entry {
         source: "RFC 8289",
         brings: &[("data-limit", "1000p")],
-        parameters: &[TARGET, INTERVAL, CE_THRESHOLD, parts::ECN],
-        ..part(
+        parameters: &[
+            TARGET.parameter,
+            INTERVAL.parameter,
+            CE_THRESHOLD.parameter,
+            ECN.parameter,
+        ],
+        ..queue(
             "codel",
+            StandardQueue::Codel,
             "A FIFO that drops or marks while packets wait too long",
         )
     },
@@ -221,103 +203,66 @@ pub(super) static PARTS: &[Entry] = &[
         source: "RFC 8290",
         brings: &[("data-limit", "10240p"), ("ecn", "true")],
         parameters: &[
-            TARGET,
-            INTERVAL,
-            CE_THRESHOLD,
-            parts::ECN,
-            FLOWS,
-            QUANTUM,
-            MEMORY_LIMIT,
-            DROP_BATCH,
+            TARGET.parameter,
+            INTERVAL.parameter,
+            CE_THRESHOLD.parameter,
+            ECN.parameter,
+            FLOWS.parameter,
+            QUANTUM.parameter,
+            MEMORY_LIMIT.parameter,
+            DROP_BATCH.parameter,
         ],
-        ..part(
+        ..queue(
             "fq_codel",
+            StandardQueue::FqCodel,
             "A queue per flow under CoDel, new flows before old ones",
         )
     },
     Entry {
         source: "CAKE",
         brings: &[("data-limit", "10240p")],
-        parameters: &[RTT, DIFFSERV, ISOLATION, ACK_FILTER, MEMLIMIT],
-        ..part(
+        parameters: &[
+            RTT.parameter,
+            DIFFSERV.parameter,
+            ISOLATION.parameter,
+            ACK_FILTER.parameter,
+            MEMLIMIT.parameter,
+        ],
+        ..queue(
             "cake",
+            StandardQueue::Cake,
             "Flow queues under COBALT, shared between hosts and tins",
         )
     },
 ];
 
-/// The queue of a name above.
-pub(crate) fn queue<P: Packet + Send + 'static>(
-    role: Role,
-    config: &Config,
-    limit: Limit,
-) -> Result<BoxedQueue<P>, BuildError> {
-    Ok(match config.text(role.key())? {
-        "codel" => Box::new(CodelQueue::new(codel_params(config)?, limit)?),
-        "fq_codel" => Box::new(FqCodel::new(fq_codel_params(config)?, limit)?),
-        "cake" => Box::new(Cake::new(cake_params(config)?, limit)?),
-        _ => return Err(config.unknown(role.key())),
-    })
-}
-
-fn codel_params(config: &Config) -> Result<CodelParams, BuildError> {
+pub(super) fn codel(config: &Config) -> Result<CodelParams, BuildError> {
     Ok(CodelParams {
-        target: config.get("target")?,
-        interval: config.get("interval")?,
-        ecn: config.get("ecn")?,
-        ce_threshold: match config.text("ce_threshold")? {
-            "none" => None,
-            _ => Some(config.get("ce_threshold")?),
-        },
+        target: config.get(TARGET)?,
+        interval: config.get(INTERVAL)?,
+        ecn: config.get(ECN)?,
+        ce_threshold: config.get(CE_THRESHOLD)?,
         ..CodelParams::new()
     })
 }
 
-fn fq_codel_params(config: &Config) -> Result<FqCodelParams, BuildError> {
-    let Bytes(memory_limit) = config.get("memory_limit")?;
+pub(super) fn fq_codel(config: &Config) -> Result<FqCodelParams, BuildError> {
     Ok(FqCodelParams {
-        codel: codel_params(config)?,
-        flows: config.get("flow-queues")?,
-        quantum: bytes(config, "quantum")?,
-        memory_limit,
-        drop_batch: config.get("drop_batch")?,
+        codel: codel(config)?,
+        flows: config.get(FLOWS)?,
+        quantum: narrow(config.get(QUANTUM)?),
+        memory_limit: config.get(MEMORY_LIMIT)?.0,
+        drop_batch: config.get(DROP_BATCH)?,
     })
 }
 
-fn cake_params(config: &Config) -> Result<CakeParams, BuildError> {
-    let Bytes(memory_limit) = config.get("memlimit")?;
+pub(super) fn cake(config: &Config) -> Result<CakeParams, BuildError> {
     Ok(CakeParams {
         link: config.link,
-        rtt: config.get("cake-rtt")?,
-        diffserv: match config.text("diffserv")? {
-            "besteffort" => Diffserv::BestEffort,
-            "precedence" => Diffserv::Precedence,
-            "diffserv3" => Diffserv::Three,
-            "diffserv4" => Diffserv::Four,
-            "diffserv8" => Diffserv::Eight,
-            _ => return Err(config.unknown("diffserv")),
-        },
-        isolation: isolation(config)?,
-        ack_filter: match config.text("ack-filter")? {
-            "ack-filter" => Some(CakeAckFilter::Conservative),
-            "ack-filter-aggressive" => Some(CakeAckFilter::Aggressive),
-            _ => None,
-        },
-        memory_limit,
-    })
-}
-
-/// Between whom CAKE's queues are divided.
-pub(crate) fn isolation(config: &Config) -> Result<Isolation, BuildError> {
-    Ok(match config.text("isolation")? {
-        "flowblind" => Isolation::FlowBlind,
-        "srchost" => Isolation::SrcHost,
-        "dsthost" => Isolation::DstHost,
-        "hosts" => Isolation::Hosts,
-        "flows" => Isolation::Flows,
-        "dual-srchost" => Isolation::DualSrcHost,
-        "dual-dsthost" => Isolation::DualDstHost,
-        "triple-isolate" => Isolation::Triple,
-        _ => return Err(config.unknown("isolation")),
+        rtt: config.get(RTT)?,
+        diffserv: config.get(DIFFSERV)?,
+        isolation: config.get(ISOLATION)?,
+        ack_filter: config.get(ACK_FILTER)?,
+        memory_limit: config.get(MEMLIMIT)?.0,
     })
 }

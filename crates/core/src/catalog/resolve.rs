@@ -2,8 +2,9 @@
 
 use super::config::Config;
 use super::entry::{Entry, Role};
-use super::parameter::{Context, Default, Kind, Parameter, either};
-use super::params::Params;
+use super::parameter::{Context, Default, Kind, Parameter, Typed};
+use super::params::{Params, Values};
+use super::value::{Stored, Value, either};
 use super::{Catalog, parts};
 use crate::units::{Limit, Rate};
 use alloc::format;
@@ -17,7 +18,7 @@ use core::str::FromStr;
 pub struct Place {
     /// Capacity of the link.
     pub link: Rate,
-    /// What is told of the reverse direction's capacity.
+    /// Assumed capacity of the reverse direction.
     pub reverse: Option<Rate>,
     /// How much may wait.
     pub limit: Limit,
@@ -102,7 +103,7 @@ pub fn resolve(
 ///
 /// # Errors
 /// The name is not in the catalog, a value that was given makes no sense, or the discipline computes
-/// with the rate of the reverse direction, which nobody told.
+/// with the rate of the reverse direction, which is not given.
 pub fn resolve_by(
     readings: Readings,
     catalog: &dyn Catalog,
@@ -123,7 +124,7 @@ pub fn resolve_by(
         surroundings,
         place,
         brings: brings(discipline),
-        params: Params::new(),
+        values: Values::default(),
     };
     let mut chosen = Vec::new();
     for role in Role::PARTS {
@@ -132,7 +133,7 @@ pub fn resolve_by(
             .before_default(key)
             .unwrap_or(role.default_part());
         let part = find(catalog, role, key, part)?;
-        resolution.params.set(key, part.name);
+        resolution.values.store(key, Stored::of(part.name, part));
         chosen.push(part);
     }
     // Of what parts bring the last's goes first: a controller knows more than a queue.
@@ -150,7 +151,8 @@ pub fn resolve_by(
             resolution.add(parameter)?;
         }
     }
-    if resolution.params.get("buffer-split") == Some("separate") {
+    let split = resolution.values.stored(parts::BUFFER_SPLIT.parameter.name);
+    if split.and_then(Stored::get) == Some(parts::BufferSplit::Separate) {
         for parameter in parts::LIMITS {
             resolution.add(parameter)?;
         }
@@ -160,7 +162,7 @@ pub fn resolve_by(
         link: place.link,
         reverse: place.reverse,
         limit: place.limit,
-        params: resolution.params,
+        params: resolution.values,
     };
     if config.reverse.is_none() && needs_reverse(catalog, &config) {
         return Err(ConfigError {
@@ -177,12 +179,9 @@ const REVERSE_MISSING: &str = "computes with the downlink's rate; give that too 
 
 /// Whether the discipline or one of its parts computes with the rate of the reverse direction.
 pub fn needs_reverse(catalog: &dyn Catalog, config: &Config) -> bool {
-    let parts = Role::PARTS.map(|role| (role, config.params.get(role.key()).unwrap_or_default()));
-    let mut names = parts.into_iter().chain([(Role::Qdisc, &*config.qdisc)]);
-    names.any(|(role, name)| {
-        let entry = catalog.entry(role, name);
-        entry.is_some_and(|entry| entry.needs_reverse)
-    })
+    let qdisc = catalog.entry(Role::Qdisc, &config.qdisc);
+    let mut entries = config.parts().chain(qdisc);
+    entries.any(|entry| entry.needs_reverse)
 }
 
 struct Resolution<'a> {
@@ -190,7 +189,7 @@ struct Resolution<'a> {
     surroundings: &'a Params,
     place: Place,
     brings: Vec<(&'static str, &'static str)>,
-    params: Params,
+    values: Values,
 }
 
 impl Resolution<'_> {
@@ -204,34 +203,40 @@ impl Resolution<'_> {
 
     fn add(&mut self, parameter: &Parameter) -> Result<(), ConfigError> {
         let name = parameter.name;
-        if self.params.get(name).is_some() {
+        if self.values.stored(name).is_some() {
             return Ok(());
         }
-        let value = match self.before_default(name) {
-            Some(text) => parameter.kind.check(text).map_err(|message| ConfigError {
-                parameter: name.into(),
-                value: text.into(),
-                message,
-            })?,
-            None => self.suggested(parameter),
+        let wrong = |value: &str, message| ConfigError {
+            parameter: name.into(),
+            value: value.into(),
+            message,
         };
-        self.params.set(name, value);
+        let value = match self.before_default(name) {
+            Some(text) => parameter.read(text).map_err(|error| wrong(text, error)),
+            None => {
+                // What the surroundings suggest, if that is a value of this parameter.
+                let suggestion = self.surroundings.get(name);
+                match suggestion.map(|text| parameter.read(text)) {
+                    Some(Ok(value)) => Ok(value),
+                    _ => {
+                        let text = self.default(parameter);
+                        parameter.read(&text).map_err(|error| wrong(&text, error))
+                    }
+                }
+            }
+        }?;
+        self.values.store(name, value);
         Ok(())
     }
 
-    /// What the surroundings suggest, if that is a value of this parameter, or its default.
-    fn suggested(&self, parameter: &Parameter) -> String {
-        let suggestion = self.surroundings.get(parameter.name);
-        if let Some(Ok(value)) = suggestion.map(|text| parameter.kind.check(text)) {
-            return value;
-        }
+    fn default(&self, parameter: &Parameter) -> String {
         match parameter.default {
             Default::Text(text) => text.into(),
             Default::Computed(_, value) => value(&Context {
                 link: self.place.link,
                 reverse: self.place.reverse,
                 limit: self.place.limit,
-                params: &self.params,
+                values: &self.values,
             }),
         }
     }
@@ -268,14 +273,26 @@ fn check_names(catalog: &dyn Catalog, given: &Params) -> Result<(), ConfigError>
     Ok(())
 }
 
+/// The name of a part, which the catalog looks up.
+#[derive(Clone)]
+struct PartName;
+
+impl Value for PartName {
+    const KIND: Kind = Kind::Text("NAME", &[]);
+
+    fn read(_: &str, _: &Kind) -> Result<Self, String> {
+        Ok(Self)
+    }
+
+    fn canonical(&self, text: &str) -> String {
+        text.into()
+    }
+}
+
 /// Every parameter of the catalog once, parts among them, in the order of `--help`.
 pub fn known_parameters(catalog: &dyn Catalog) -> Vec<Parameter> {
-    const PART: Kind = Kind::Text("NAME", |text| Ok(text.into()));
-    let parts = Role::PARTS.iter().map(|role| Parameter {
-        name: role.key(),
-        help: role.help(),
-        kind: PART,
-        default: Default::Text("the discipline's own"),
+    let parts = Role::PARTS.iter().map(|role| {
+        Typed::<PartName>::new(role.key(), role.help(), "the discipline's own").parameter
     });
     let entries = catalog.entries();
     let own = entries.iter().flat_map(|entry| entry.parameters).copied();

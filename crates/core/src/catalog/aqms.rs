@@ -1,0 +1,70 @@
+//! AQMs on arrival, and their parameters.
+
+use super::BoxedAqm;
+use super::config::Config;
+use super::entry::{Entry, Maker, Role};
+use super::parameter::Typed;
+use super::parts::ECN;
+use crate::decide::aqm::{Red, RedParams, Step};
+use crate::hold::BuildError;
+use crate::units::Limit;
+use alloc::boxed::Box;
+
+const MARK_ABOVE: Typed<Limit> = Typed::new(
+    "mark-above",
+    "Backlog from which on every arrival of data is marked, or dropped if not ECN-capable (DCTCP's K)",
+    "20p",
+);
+
+type Make = fn(&Config) -> Result<BoxedAqm, BuildError>;
+
+const fn aqm(name: &'static str, make: Make, summary: &'static str) -> Entry {
+    Entry {
+        maker: Maker::Aqm(make),
+        ..Entry::part(Role::Aqm, name, summary)
+    }
+}
+
+/// The AQMs, in the order of `--help`.
+pub(super) static AQMS: &[Entry] = &[
+    Entry {
+        maker: Maker::Nothing,
+        ..Entry::part(Role::Aqm, "none", "No early drops")
+    },
+    Entry {
+        source: "Floyd and Jacobson 1993",
+        parameters: &[ECN.parameter],
+        ..aqm("red", |config| red(config, true), "RED on data")
+    },
+    Entry {
+        source: "RFC 3449, sec. 4.3",
+        parameters: &[ECN.parameter],
+        ..aqm(
+            "acc",
+            |config| red(config, false),
+            "RED on data and ACKs alike, the gateway's half of ACC",
+        )
+    },
+    Entry {
+        source: "RFC 8257, sec. 3.1",
+        parameters: &[MARK_ABOVE.parameter],
+        ..aqm(
+            "step",
+            |config| Ok(Box::new(Step::new(config.get(MARK_ABOVE)?))),
+            "Marks at a step of the backlog, for DCTCP",
+        )
+    },
+];
+
+fn red(config: &Config, spares_acks: bool) -> Result<BoxedAqm, BuildError> {
+    const TYPICAL: u32 = 1500;
+    let packets = match config.limit {
+        Limit::Packets(packets) => packets,
+        Limit::Bytes(bytes) => (bytes / u64::from(TYPICAL)).min(1 << 20) as u32,
+    };
+    Ok(Box::new(Red::new(RedParams {
+        spares_acks,
+        ecn: config.get(ECN)?,
+        ..RedParams::for_limit(packets, config.link.tx_time(TYPICAL))
+    })))
+}

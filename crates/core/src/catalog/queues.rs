@@ -1,0 +1,107 @@
+//! The queues of the papers, and their parameters.
+
+use super::BoxedQueue;
+use super::config::Config;
+use super::entry::{Entry, Maker, Ours, Role, StandardQueue};
+use super::parameter::Typed;
+use super::parts::narrow;
+use crate::hold::{AckFilter, BuildError, FilterBounds, Survivor};
+use crate::packet::Packet;
+use crate::units::{Bytes, Duration, Limit};
+use alloc::boxed::Box;
+
+pub(crate) const MAX_STRETCH: Typed<Option<Bytes>> = Typed::new(
+    "max-stretch",
+    "Maximum bytes that filtering may leave between two ACKs of a flow, or none",
+    "none",
+);
+
+const MAX_GAP: Typed<Option<Duration>> = Typed::new(
+    "max-gap",
+    "Maximum time that filtering may leave between two ACKs of a flow, or none",
+    "none",
+);
+
+const OUR_STRETCH: Ours = Ours {
+    parameter: MAX_STRETCH.parameter.name,
+    value: "93440b",
+    why: "64 segments: a sender gets its clock, and answers one ACK with no longer burst",
+};
+
+const OUR_GAP: Ours = Ours {
+    parameter: MAX_GAP.parameter.name,
+    value: "50ms",
+    why: "Each later ACK moves to the tail, and a steady flow's might never leave",
+};
+
+const fn queue(role: Role, name: &'static str, of: StandardQueue, summary: &'static str) -> Entry {
+    Entry {
+        maker: Maker::Queue(of),
+        ..Entry::part(role, name, summary)
+    }
+}
+
+/// The queues, in the order of `--help`.
+pub(super) static QUEUES: &[Entry] = &[
+    queue(
+        Role::AckQueue,
+        "fifo",
+        StandardQueue::Fifo,
+        "All ACKs, in order",
+    ),
+    Entry {
+        source: "RFC 3449, sec. 5.2.1",
+        parameters: &[MAX_STRETCH.parameter, MAX_GAP.parameter],
+        ours: &[OUR_STRETCH, OUR_GAP],
+        ..queue(
+            Role::AckQueue,
+            "af",
+            StandardQueue::AckFilter,
+            "ACK filtering: the later ACK joins the tail, the earlier ones are filtered",
+        )
+    },
+    Entry {
+        source: "SAD, sec. 3",
+        parameters: &[MAX_STRETCH.parameter],
+        ours: &[OUR_STRETCH],
+        ..queue(
+            Role::AckQueue,
+            "sad",
+            StandardQueue::SmartDropper,
+            "Smart ACK dropper: a slot per flow keeps its place, the later ACK takes it over",
+        )
+    },
+    queue(
+        Role::DataQueue,
+        "fifo",
+        StandardQueue::Fifo,
+        "First in, first out",
+    ),
+    Entry {
+        source: "RFC 3449, sec. 5.4.1",
+        ..queue(
+            Role::DataQueue,
+            "fq",
+            StandardQueue::FlowQueues,
+            "A queue per flow, deficit round robin; a full buffer drops from the longest",
+        )
+    },
+];
+
+/// A queue in which the later ACK of a flow replaces the earlier ones.
+pub(super) fn filter<P: Packet + Send + 'static>(
+    survivor: Survivor,
+    config: &Config,
+    limit: Limit,
+) -> Result<BoxedQueue<P>, BuildError> {
+    let bounds = FilterBounds {
+        max_stretch: max_stretch(config)?,
+        max_gap: config.find(MAX_GAP).flatten().unwrap_or(Duration::MAX),
+    };
+    Ok(Box::new(AckFilter::new(survivor, bounds, limit)?))
+}
+
+/// Bytes that filtering may leave between two ACKs.
+pub(crate) fn max_stretch(config: &Config) -> Result<u32, BuildError> {
+    Ok(config.get(MAX_STRETCH)?.map_or(u32::MAX, narrow))
+}

@@ -1,0 +1,173 @@
+//! Services, and their parameters.
+
+use super::BoxedService;
+use super::config::Config;
+use super::entry::{Entry, Maker, Ours, Role};
+use super::parameter::{Kind, Typed};
+use super::parts::{BORROW, DATA_SHARE, DATA_SIZE, narrow};
+use super::value::{Value, words};
+use crate::decide::service::{
+    AckCredit, AcksFirst, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin, WeightedBytes,
+};
+use crate::hold::BuildError;
+use crate::units::{Bytes, Duration, Share};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+
+/// CBQ's default of [`BORROW`].
+const ALONE: Typed<bool> = Typed::new(BORROW.parameter.name, BORROW.parameter.help, "false");
+
+const MADE_UP: Typed<MadeUp> = Typed::new(
+    "made-up",
+    "What a class without borrowing makes up after a wait: so much time, a packet's time of its own, or the other's too",
+    "own",
+);
+
+const OUR_MADE_UP: Ours = Ours {
+    parameter: MADE_UP.parameter.name,
+    value: "other",
+    why: "A class of short packets gets its share whatever the length of the other's",
+};
+
+const MAX_CREDIT: Typed<Option<Bytes>> =
+    Typed::new("max-credit", "Maximum unspent credit, or none", "none");
+
+const OUR_MAX_CREDIT: Ours = Ours {
+    parameter: MAX_CREDIT.parameter.name,
+    value: "150000b",
+    why: "What a full data queue can spend: after a long download an upload would shut ACKs out for minutes",
+};
+
+const CREDIT: Typed<Credit> = Typed::new(
+    "credit",
+    "What earns credit: every byte acknowledged with its packets' headers (the text), without them, or every ACK one segment (the paper's figures)",
+    "byte",
+);
+
+/// What earns VAQ's credit.
+#[derive(Clone, Copy)]
+enum Credit {
+    Byte,
+    Payload,
+    Segment,
+}
+
+words!(Credit:
+    "byte" => (Self::Byte),
+    "payload" => (Self::Payload),
+    "segment" => (Self::Segment),
+);
+
+impl Value for MadeUp {
+    const KIND: Kind = Kind::Text("TIME|own|other", &["own", "other", "50ms"]);
+
+    fn read(text: &str, _: &Kind) -> Result<Self, String> {
+        match text {
+            "own" => Ok(Self::Own),
+            "other" => Ok(Self::Other),
+            _ => Duration::read(text, &Kind::Time)
+                .map(Self::UpTo)
+                .map_err(|error| format!("{error}, own or other")),
+        }
+    }
+
+    fn canonical(&self, _: &str) -> String {
+        match self {
+            Self::Own => "own".into(),
+            Self::Other => "other".into(),
+            Self::UpTo(time) => time.to_string(),
+        }
+    }
+}
+
+type Make = fn(&Config) -> Result<BoxedService, BuildError>;
+
+const fn service(name: &'static str, make: Make, summary: &'static str) -> Entry {
+    Entry {
+        maker: Maker::Service(make),
+        ..Entry::part(Role::Service, name, summary)
+    }
+}
+
+/// The services, in the order of `--help`.
+pub(super) static SERVICES: &[Entry] = &[
+    Entry {
+        brings: &[("buffer-split", "shared")],
+        ..service(
+            "shared",
+            |_| Ok(Box::new(InOrder)),
+            "In the order of arrival, from one shared buffer",
+        )
+    },
+    Entry {
+        source: "RFC 3449, sec. 5.4.2",
+        ..service("acks-first", |_| Ok(Box::new(AcksFirst)), "ACKs first")
+    },
+    Entry {
+        source: "DCBQ, sec. 5.1",
+        parameters: &[DATA_SHARE.parameter],
+        ..service(
+            "prr",
+            |config| Ok(Box::new(RoundRobin::new(data_share(config)))),
+            "Packets in the ratio of the shares, in turn at a half",
+        )
+    },
+    Entry {
+        source: "ACQ, sec. 3; DCBQ, sec. 5",
+        parameters: &[DATA_SHARE.parameter, BORROW.parameter, MADE_UP.parameter],
+        ours: &[OUR_MADE_UP],
+        shares_bytes: true,
+        ..service(
+            "wrr",
+            by_bytes,
+            "Bytes in the ratio of the shares, borrowing",
+        )
+    },
+    Entry {
+        source: "ACQ, sec. 3; SAD, sec. 4.2",
+        parameters: &[DATA_SHARE.parameter, ALONE.parameter, MADE_UP.parameter],
+        ours: &[OUR_MADE_UP],
+        shares_bytes: true,
+        needs_link: true,
+        ..service(
+            "cbq",
+            by_bytes,
+            "Bytes in the ratio of the shares, without borrowing",
+        )
+    },
+    Entry {
+        source: "VAQ, sec. 4",
+        brings: &[("ack-limit", "10p"), ("data-limit", "100p")],
+        parameters: &[CREDIT.parameter, DATA_SIZE.parameter, MAX_CREDIT.parameter],
+        ours: &[OUR_MAX_CREDIT],
+        needs_link: true,
+        needs_reverse: true,
+        ..service("vaq", by_credit, "By credit that ACKs earn")
+    },
+];
+
+/// Data's share. A controller that moves it starts with one of its own.
+fn data_share(config: &Config) -> Share {
+    config.find(DATA_SHARE).unwrap_or(Share::HALF)
+}
+
+fn by_bytes(config: &Config) -> Result<BoxedService, BuildError> {
+    let share = data_share(config);
+    Ok(match config.get(BORROW)? {
+        true => Box::new(WeightedBytes::new(share)),
+        false => Box::new(PacedShares::new(config.link, share, config.get(MADE_UP)?)),
+    })
+}
+
+fn by_credit(config: &Config) -> Result<BoxedService, BuildError> {
+    let segment = narrow(config.get(DATA_SIZE)?);
+    let per = match config.get(CREDIT)? {
+        Credit::Byte => CreditPer::Byte(segment),
+        Credit::Payload => CreditPer::Payload,
+        Credit::Segment => CreditPer::Segment(segment),
+    };
+    let max = config.get(MAX_CREDIT)?.map_or(u64::MAX, |bytes| bytes.0);
+    let reverse = config.needed_reverse()?;
+    Ok(Box::new(AckCredit::new(per, config.link, reverse, max)))
+}
