@@ -45,6 +45,30 @@ struct Varying {
     resumes: Option<u64>,
 }
 
+impl Varying {
+    /// When the link may send, if that is after `now`.
+    fn waits_until(&mut self, now: u64) -> Option<u64> {
+        // Later than said, the link has been idle in between.
+        let said = self.resumes.filter(|at| *at >= now);
+        let start = said.unwrap_or_else(|| self.schedule.wake(now));
+        self.resumes = Some(start);
+        (start > now).then_some(start)
+    }
+
+    /// When a packet is out whose transmission starts at `now`.
+    #[cold]
+    fn send(&mut self, now: u64, header: &Header) -> u64 {
+        let start = match header.arrival < Instant::from_nanos(now) {
+            true => now,
+            // Too late for what is offered just now.
+            false => self.schedule.wake(now),
+        };
+        let out = self.schedule.send(start, header.len);
+        self.resumes = Some(self.schedule.resume(out));
+        out
+    }
+}
+
 impl<O: Options> Link<O> {
     /// An idle link of `rate`, with `propagation` in ns.
     pub(crate) fn new(qdisc: BoxedQdisc<SimPacket<O>>, rate: Rate, propagation: u64) -> Self {
@@ -64,8 +88,7 @@ impl<O: Options> Link<O> {
         }
     }
 
-    /// The same link with a rate that changes. It is asked by
-    /// [`dequeue_varying`](Self::dequeue_varying) then.
+    /// The same link with a rate that changes.
     pub(crate) fn with_schedule(mut self, schedule: Schedule) -> Self {
         let least = schedule.least_tx(MIN_IP_LEN).as_nanos();
         self.lookahead = (least + self.propagation).max(1);
@@ -85,42 +108,6 @@ impl<O: Options> Link<O> {
     pub(crate) fn capacity(&self, now: u64) -> Option<f64> {
         let varying = self.schedule.as_ref()?;
         Some(varying.schedule.capacity(now))
-    }
-
-    /// [`dequeue`](Self::dequeue) for a link whose rate may change.
-    pub(crate) fn dequeue_varying(&mut self, now: u64, deliver: impl FnOnce(u64, &SimPacket<O>)) {
-        let Some(varying) = &mut self.schedule else {
-            return self.dequeue(now, deliver);
-        };
-        // Later than said, the link has been idle in between.
-        let said = varying.resumes.filter(|at| *at >= now);
-        let start = said.unwrap_or_else(|| varying.schedule.wake(now));
-        varying.resumes = Some(start);
-        if start > now {
-            self.next = start;
-            return;
-        }
-        self.show_reverse_path(now);
-        let now_instant = Instant::from_nanos(now);
-        let packet = self.egress.dequeue(now_instant, &mut self.losses);
-        if let (Some(packet), Some(varying)) = (&packet, &mut self.schedule) {
-            let header = packet.header();
-            self.sending = header.traffic_class();
-            self.sojourns[self.sending as usize]
-                .record(now_instant.saturating_since(header.arrival));
-            let start = match header.arrival < now_instant {
-                true => now,
-                // Too late for what is offered just now.
-                false => varying.schedule.wake(now),
-            };
-            let out = varying.schedule.send(start, header.len);
-            self.egress.busy_until(Instant::from_nanos(out));
-            varying.resumes = Some(varying.schedule.resume(out));
-            deliver(out + self.propagation, packet);
-        }
-        // Asked again at the same time only after it gave a packet.
-        let again = if packet.is_some() { now } else { now + 1 };
-        self.next = self.asked_next().max(again);
     }
 
     /// Data packets of a conversation that the qdisc dropped.
@@ -183,20 +170,38 @@ impl<O: Options> Link<O> {
     /// starts, `deliver` takes when the packet is out at the other end, and the packet.
     #[inline]
     pub(crate) fn dequeue(&mut self, now: u64, deliver: impl FnOnce(u64, &SimPacket<O>)) {
+        if let Some(varying) = &mut self.schedule
+            && let Some(later) = varying.waits_until(now)
+        {
+            self.next = later;
+            return;
+        }
         self.show_reverse_path(now);
         let now_instant = Instant::from_nanos(now);
         let (sojourns, sending, propagation) =
             (&mut self.sojourns, &mut self.sending, self.propagation);
+        let schedule = &mut self.schedule;
+        let mut scheduled = None;
         self.egress
             .dequeue_ref(now_instant, &mut self.losses, |left, packet| {
                 let header = packet.header();
                 *sending = header.traffic_class();
                 let sojourn = now_instant.saturating_since(header.arrival);
                 sojourns[*sending as usize].record(sojourn);
-                deliver(left.as_nanos() + propagation, packet);
+                let mut left = left.as_nanos();
+                if let Some(varying) = schedule {
+                    left = varying.send(now, header);
+                    scheduled = Some(left);
+                }
+                deliver(left + propagation, packet);
             });
-        // No qdisc is asked twice at one time, whatever it answers.
-        self.next = self.asked_next().max(now + 1);
+        // A qdisc is asked twice at one time only where opportunities to send come together.
+        let mut again = now + 1;
+        if let Some(left) = scheduled {
+            self.egress.busy_until(Instant::from_nanos(left));
+            again = now;
+        }
+        self.next = self.asked_next().max(again);
     }
 
     #[inline]
@@ -399,7 +404,7 @@ mod tests {
                     break;
                 }
                 if departure <= arrival {
-                    link.dequeue_varying(departure, |at, packet| {
+                    link.dequeue(departure, |at, packet| {
                         seen.push((packet.segment.number(), at / MS));
                     });
                 } else if let Some((number, (at, bytes))) = coming.next() {

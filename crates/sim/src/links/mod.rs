@@ -2,7 +2,7 @@
 //! and access links.
 
 mod access;
-mod chain;
+mod beyond;
 mod link;
 mod losses;
 mod regeneration;
@@ -11,7 +11,7 @@ mod topology;
 mod wire;
 
 pub(crate) use access::{Hop, Pipe};
-pub(crate) use chain::{Chain, Step};
+pub(crate) use beyond::{Beyond, Step};
 pub(crate) use link::Link;
 pub(crate) use losses::DataLosses;
 pub(crate) use regeneration::Regeneration;

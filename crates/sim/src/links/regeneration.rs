@@ -16,7 +16,7 @@ pub(crate) struct Regeneration<O> {
 
 impl<O: Options> Regeneration<O> {
     /// The scenario's regenerator; `None` if it configures none.
-    pub(crate) fn new(scenario: &Scenario) -> Result<Option<Box<Self>>, BuildError> {
+    pub(crate) fn new(scenario: &Scenario) -> Result<Option<Self>, BuildError> {
         if scenario.regenerate == 0 {
             return Ok(None);
         }
@@ -28,7 +28,7 @@ impl<O: Options> Regeneration<O> {
                 / u64::from(scenario.regenerate),
             smoothed: scenario.regenerate_smoothed,
         })?;
-        Ok(Some(Box::new(Self { regenerator })))
+        Ok(Some(Self { regenerator }))
     }
 
     /// Sees a packet that leaves the downlink at `at`.

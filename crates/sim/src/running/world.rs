@@ -16,10 +16,10 @@ use crate::links::Link;
 use crate::links::Passage;
 use crate::links::Regeneration;
 use crate::links::Schedule;
-use crate::links::{Chain, Step};
+use crate::links::{Beyond, Step};
 use crate::links::{Dumbbell, access_rate};
 use crate::measurement::Capture;
-use crate::packets::{Layout, Segment, SimPacket};
+use crate::packets::{Layout, SimPacket};
 use crate::receivers::Receiver;
 use crate::running::EventSet;
 use crate::senders::RttEstimator;
@@ -42,8 +42,7 @@ pub(crate) struct World<'a, V: Variant> {
     pub(crate) conversations: Vec<Conversation<V>>,
     /// How many of the conversations last for the whole run; they come first.
     lasting: usize,
-    chain: Option<Box<Chain<V::Options>>>,
-    regeneration: Option<Box<Regeneration<V::Options>>>,
+    beyond: Option<Box<Beyond<V::Options>>>,
     transfers: Option<Box<Transfers<V::Congestion>>>,
     captures: [Option<Capture<'a>>; 2],
     /// Access losses of short transfers whose places others have taken.
@@ -93,13 +92,12 @@ impl<'a, V: Variant> World<'a, V> {
         };
         let impairments =
             [Toward::Up, Toward::Down].map(|toward| scenario.impairment(seed, toward));
-        let varies = [Toward::Up, Toward::Down]
-            .iter()
-            .any(|way| Schedule::of(scenario, *way).is_some());
-        let chain = Chain::new(dumbbell.links as usize - 1, varies, impairments, link)?;
+        let further = dumbbell.links as usize - 1;
+        let regeneration = Regeneration::new(scenario)?;
+        let beyond = Beyond::new(further, impairments, regeneration, link)?;
         let mut links = [link(UP)?, link(DOWN)?];
-        if let Some(chain) = &chain {
-            for (link, wire) in links.iter_mut().zip(&chain.wires) {
+        if let Some(beyond) = &beyond {
+            for (link, wire) in links.iter_mut().zip(&beyond.wires) {
                 if wire.reorders() {
                     // A packet at the end of the path is at its host at once.
                     link.minimize_lookahead();
@@ -128,8 +126,7 @@ impl<'a, V: Variant> World<'a, V> {
             events,
             lasting: conversations.len(),
             conversations,
-            chain,
-            regeneration: Regeneration::new(scenario)?,
+            beyond,
             transfers: transfers.map(Box::new),
             captures,
             past_losses: Default::default(),
@@ -173,9 +170,9 @@ impl<'a, V: Variant> World<'a, V> {
     pub(crate) fn lost_data(&self, index: usize) -> u64 {
         let links = self.links.iter().map(|link| link.lost_data(index));
         let further = self
-            .chain
+            .beyond
             .as_ref()
-            .map_or(0, |chain| chain.lost_data(index));
+            .map_or(0, |beyond| beyond.lost_data(index));
         let conversation = &self.conversations[index];
         let access = [UP, DOWN].map(|toward| conversation.access_losses(toward).data);
         links.sum::<u64>() + further + access[UP] + access[DOWN]
@@ -184,8 +181,8 @@ impl<'a, V: Variant> World<'a, V> {
     /// Packets behind the first link, and those that the disciplines of the further ones took out.
     #[cfg(test)]
     pub(crate) fn held_and_left_further(&self, toward: usize, now: u64) -> (u64, u64) {
-        let chain = self.chain.as_ref();
-        chain.map_or((0, 0), |chain| chain.held_and_left(toward, now))
+        let beyond = self.beyond.as_ref();
+        beyond.map_or((0, 0), |beyond| beyond.held_and_left(toward, now))
     }
 
     /// Packets of a direction dropped at access links because their buffers were full, and packets
@@ -195,8 +192,8 @@ impl<'a, V: Variant> World<'a, V> {
         let losses = conversations
             .map(|conversation| conversation.access_losses(toward))
             .fold(self.past_losses[toward], AccessLosses::plus);
-        let chain = self.chain.as_ref();
-        let wire = chain.map_or(0, |chain| chain.wires[toward].lost());
+        let beyond = self.beyond.as_ref();
+        let wire = beyond.map_or(0, |beyond| beyond.wires[toward].lost());
         (losses.dropped, losses.lost + wire)
     }
 
@@ -243,25 +240,26 @@ impl<'a, V: Variant> World<'a, V> {
     fn clock(&self, toward: usize) -> u64 {
         let arrival = self.events.arrivals[toward].first().at();
         let first = self.links[toward].next().min(arrival);
-        match &self.chain {
+        match &self.beyond {
             None => first,
-            Some(chain) => first.min(chain.next(toward)),
+            Some(beyond) => first.min(beyond.next(toward)),
         }
     }
 
     /// Executes all arrivals at a queue and departures from it up to and including `horizon`. At
-    /// equal times departures come first, then arrivals by conversation.
+    /// equal times what is beyond comes first, then departures, then arrivals by conversation.
     // A function for each direction, with all of a packet's way in it: both in one need more registers
     // than there are, and each further call saves and restores them.
     #[inline(never)]
     fn advance<const TOWARD: usize>(&mut self, horizon: u64) {
-        if self.chain.is_some() {
-            return self.advance_chain::<TOWARD>(horizon);
-        }
         loop {
             let arrival = self.events.arrivals[TOWARD].first();
             let departure = self.links[TOWARD].next();
-            if departure <= arrival.at().min(horizon) {
+            if let Some(beyond) = &self.beyond
+                && beyond.next(TOWARD) <= departure.min(arrival.at()).min(horizon)
+            {
+                self.step_beyond::<TOWARD>();
+            } else if departure <= arrival.at().min(horizon) {
                 self.depart::<TOWARD>(departure);
             } else if arrival.at() <= horizon {
                 self.arrive::<TOWARD>(arrival.at(), arrival.source());
@@ -271,131 +269,29 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// The same for a chain of links; at equal times later links first.
-    #[cold]
-    fn advance_chain<const TOWARD: usize>(&mut self, horizon: u64) {
-        loop {
-            let now = self.clock(TOWARD);
-            if now > horizon {
-                break;
-            }
-            let Some(chain) = &mut self.chain else { break };
-            if chain.next(TOWARD) == now {
-                match chain.step(TOWARD, now) {
-                    Some(Step::Leaves(position, at, packet)) => {
-                        self.pass_on::<TOWARD>(position + 1, at, &packet);
-                    }
-                    Some(Step::Arrives(packet)) => self.arrive_far::<TOWARD>(now, &packet),
-                    None => {}
-                }
-                continue;
-            }
-            let arrival = self.events.arrivals[TOWARD].first();
-            if self.links[TOWARD].next() > now {
-                self.arrive_at_chain::<TOWARD>(now, arrival.source());
-                continue;
-            }
-            let mut out = None;
-            self.links[TOWARD].dequeue_varying(now, |at, packet| out = Some((at, *packet)));
-            if let Some((at, packet)) = out {
-                let layout = &self.conversations[packet.conversation()].layout;
-                if let Some(capture) = &mut self.captures[TOWARD] {
-                    capture.packet(now, &packet, layout);
-                }
-                self.pass_on::<TOWARD>(0, at, &packet);
-            }
-        }
-    }
-
-    /// A packet is out of the link at `position` of a chain at `at`.
-    fn pass_on<const TOWARD: usize>(
-        &mut self,
-        position: usize,
-        at: u64,
-        packet: &SimPacket<V::Options>,
-    ) {
-        let Some(chain) = &mut self.chain else { return };
-        if position < chain.len() {
-            // The last link of one direction and the first of the other connect the same routers.
-            let reverse = chain.link(1 - TOWARD, chain.len() - position - 1);
-            if reverse.observes() {
-                reverse.observe(at, packet.header);
-            }
-            let conversation = &self.conversations[packet.conversation()];
-            if conversation.span(TOWARD, chain.len() + 1).1 > position {
-                chain.push(TOWARD, position, at, packet);
-            } else {
-                let (conversations, events) = (&mut self.conversations, &mut self.events);
-                hand_over::<V, TOWARD>(at, packet, conversations, events);
-            }
-        } else if let Passage::Out(at) = chain.wires[TOWARD].pass(at, packet) {
-            self.arrive_far::<TOWARD>(at, packet);
-        }
-    }
-
-    /// A packet is behind the last link and its path at `at`.
-    fn arrive_far<const TOWARD: usize>(&mut self, at: u64, packet: &SimPacket<V::Options>) {
-        let reverse = &mut self.links[1 - TOWARD];
-        if reverse.observes() {
-            reverse.observe(at, packet.header);
-        }
-        let (conversations, events) = (&mut self.conversations, &mut self.events);
-        match self.regeneration.as_deref_mut() {
-            Some(regeneration) => {
-                hand_over_regenerated::<V, TOWARD>(at, packet, regeneration, conversations, events)
-            }
-            None => hand_over::<V, TOWARD>(at, packet, conversations, events),
-        }
-    }
-
-    /// The first segment on its way to a queue arrives there.
+    /// The first segment on its way to a queue arrives there, or at a further link where its conversation
+    /// enters a chain there.
     #[inline(always)]
     fn arrive<const TOWARD: usize>(&mut self, now: u64, index: usize) {
-        if let Some(segment) = self.next_arrival::<TOWARD>(index) {
-            let packet = self.packet::<TOWARD>(now, index, segment);
-            self.links[TOWARD].enqueue(now, packet);
-        }
-    }
-
-    /// Takes the first segment of a conversation on its way to a queue.
-    #[inline(always)]
-    fn next_arrival<const TOWARD: usize>(&mut self, index: usize) -> Option<Segment<V::Options>> {
-        let pipe = &mut self.conversations[index].out[TOWARD].pipe;
-        let (segment, next) = pipe.pop()?;
-        self.events.arrivals[TOWARD].set(index, next);
-        Some(segment)
-    }
-
-    /// The packet of a segment that arrives at a queue.
-    #[inline]
-    fn packet<const TOWARD: usize>(
-        &self,
-        now: u64,
-        index: usize,
-        segment: Segment<V::Options>,
-    ) -> SimPacket<V::Options> {
-        let toward = if TOWARD == UP {
-            Toward::Up
-        } else {
-            Toward::Down
-        };
-        let layout = &self.conversations[index].layout;
-        layout.packet(segment, toward, Instant::from_nanos(now))
-    }
-
-    /// The same in a chain, where it may arrive at a further link.
-    fn arrive_at_chain<const TOWARD: usize>(&mut self, now: u64, index: usize) {
-        let Some(segment) = self.next_arrival::<TOWARD>(index) else {
+        let conversation = &mut self.conversations[index];
+        let Some((segment, next)) = conversation.out[TOWARD].pipe.pop() else {
             return;
         };
-        let packet = self.packet::<TOWARD>(now, index, segment);
-        let conversation = &self.conversations[index];
-        let further = self.chain.as_mut().and_then(|chain| {
-            let (entry, _) = conversation.span(TOWARD, chain.len() + 1);
-            let further = entry.checked_sub(1)?;
-            Some(chain.link(TOWARD, further))
-        });
-        let link = further.unwrap_or(&mut self.links[TOWARD]);
+        self.events.arrivals[TOWARD].set(index, next);
+        let now_instant = Instant::from_nanos(now);
+        let packet = conversation
+            .layout
+            .packet(segment, way::<TOWARD>(), now_instant);
+        let entry = match &mut self.beyond {
+            None => None,
+            Some(beyond) => {
+                let (entry, _) = conversation.span(TOWARD, beyond.len() + 1);
+                entry
+                    .checked_sub(1)
+                    .map(|further| beyond.link(TOWARD, further))
+            }
+        };
+        let link = entry.unwrap_or(&mut self.links[TOWARD]);
         link.enqueue(now, packet);
     }
 
@@ -407,31 +303,53 @@ impl<'a, V: Variant> World<'a, V> {
             conversations,
             captures,
             events,
-            regeneration,
+            beyond,
             ..
         } = self;
         let (link, opposite) = if TOWARD == UP { (up, down) } else { (down, up) };
-        let observer = opposite.observes().then_some(opposite);
         link.dequeue(now, |at, packet| {
             if let Some(capture) = &mut captures[TOWARD] {
                 capture.packet(now, packet, &conversations[packet.conversation()].layout);
             }
-            if let Some(observer) = observer {
-                observer.observe(at, packet.header);
-            }
-            match regeneration {
-                Some(regeneration) => {
-                    hand_over_regenerated::<V, TOWARD>(
-                        at,
-                        packet,
-                        regeneration,
-                        conversations,
-                        events,
-                    );
+            match beyond {
+                None => {
+                    if opposite.observes() {
+                        opposite.observe(at, packet.header);
+                    }
+                    hand_over::<V, TOWARD>(at, packet, conversations, events);
                 }
-                _ => hand_over::<V, TOWARD>(at, packet, conversations, events),
+                Some(beyond) => Route {
+                    beyond,
+                    opposite,
+                    conversations,
+                    events,
+                }
+                .pass_on::<TOWARD>(0, at, packet),
             }
         });
+    }
+
+    /// Executes the next event beyond the first link.
+    #[cold]
+    fn step_beyond<const TOWARD: usize>(&mut self) {
+        let Some(beyond) = &mut self.beyond else {
+            return;
+        };
+        let now = beyond.next(TOWARD);
+        let step = beyond.step(TOWARD, now);
+        let mut route = Route {
+            beyond,
+            opposite: &mut self.links[1 - TOWARD],
+            conversations: &mut self.conversations,
+            events: &mut self.events,
+        };
+        match step {
+            Some(Step::Leaves(position, at, packet)) => {
+                route.pass_on::<TOWARD>(position + 1, at, &packet);
+            }
+            Some(Step::Arrives(packet)) => route.arrive::<TOWARD>(now, &packet),
+            None => {}
+        }
     }
 
     fn on_timer(&mut self, now: u64, index: usize) {
@@ -528,27 +446,74 @@ fn hand_over<V: Variant, const TOWARD: usize>(
     }
 }
 
-/// The same through ACK regeneration, which is beyond the uplink and sees the downlink's packets.
-#[cold]
-fn hand_over_regenerated<V: Variant, const TOWARD: usize>(
-    at: u64,
-    packet: &SimPacket<V::Options>,
-    regeneration: &mut Regeneration<V::Options>,
-    conversations: &mut [Conversation<V>],
-    events: &mut Events,
-) {
-    if TOWARD == DOWN {
-        regeneration.observe(at, packet);
-        return hand_over::<V, TOWARD>(at, packet, conversations, events);
+/// The direction at an index.
+const fn way<const TOWARD: usize>() -> Toward {
+    if TOWARD == UP {
+        Toward::Up
+    } else {
+        Toward::Down
     }
-    regeneration.pass(at, packet, |at, packet| {
-        let layout = &conversations[packet.conversation()].layout;
-        let packet = SimPacket {
-            segment: layout.as_regenerated(packet),
-            ..*packet
+}
+
+/// The way of a packet that is out of a link, where a scenario has anything beyond the first one.
+struct Route<'a, V: Variant> {
+    beyond: &'a mut Beyond<V::Options>,
+    /// The first link of the other direction.
+    opposite: &'a mut Link<V::Options>,
+    conversations: &'a mut [Conversation<V>],
+    events: &'a mut Events,
+}
+
+impl<V: Variant> Route<'_, V> {
+    /// A packet is out of the link at `position` of a chain at `at`.
+    #[cold]
+    fn pass_on<const TOWARD: usize>(
+        &mut self,
+        position: usize,
+        at: u64,
+        packet: &SimPacket<V::Options>,
+    ) {
+        let beyond = &mut *self.beyond;
+        if position < beyond.len() {
+            // The last link of one direction and the first of the other connect the same routers.
+            let reverse = beyond.link(1 - TOWARD, beyond.len() - position - 1);
+            if reverse.observes() {
+                reverse.observe(at, packet.header);
+            }
+            let conversation = &self.conversations[packet.conversation()];
+            if conversation.span(TOWARD, beyond.len() + 1).1 > position {
+                beyond.push(TOWARD, position, at, packet);
+            } else {
+                hand_over::<V, TOWARD>(at, packet, self.conversations, self.events);
+            }
+        } else if let Passage::Out(at) = beyond.wires[TOWARD].pass(at, packet) {
+            self.arrive::<TOWARD>(at, packet);
+        }
+    }
+
+    /// A packet is behind the last link and its path at `at`. ACK regeneration is there for the uplink's
+    /// packets, and sees the downlink's.
+    fn arrive<const TOWARD: usize>(&mut self, at: u64, packet: &SimPacket<V::Options>) {
+        if self.opposite.observes() {
+            self.opposite.observe(at, packet.header);
+        }
+        let (conversations, events) = (&mut *self.conversations, &mut *self.events);
+        let Some(regeneration) = &mut self.beyond.regeneration else {
+            return hand_over::<V, TOWARD>(at, packet, conversations, events);
         };
-        hand_over::<V, TOWARD>(at, &packet, conversations, events);
-    });
+        if TOWARD == DOWN {
+            regeneration.observe(at, packet);
+            return hand_over::<V, TOWARD>(at, packet, conversations, events);
+        }
+        regeneration.pass(at, packet, |at, packet| {
+            let layout = &conversations[packet.conversation()].layout;
+            let packet = SimPacket {
+                segment: layout.as_regenerated(packet),
+                ..*packet
+            };
+            hand_over::<V, TOWARD>(at, &packet, conversations, events);
+        });
+    }
 }
 
 #[cfg(test)]

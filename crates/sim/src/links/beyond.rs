@@ -1,8 +1,8 @@
-//! Further links in each direction, a chain of asymmetric links (VAQ, Fig. 14), and the path behind
-//! the last of them. A packet pays for them only where a scenario has them.
+//! What is beyond the first link of each direction: further links, a chain of asymmetric links (VAQ,
+//! Fig. 14), the path behind the last of them, and ACK regeneration. A packet pays for them only where a
+//! scenario has one of them.
 
-use crate::links::Link;
-use crate::links::Wire;
+use crate::links::{Link, Regeneration, Wire};
 use crate::packets::Options;
 use crate::packets::SimPacket;
 use crate::running::NEVER;
@@ -11,15 +11,16 @@ use asymq_core::hold::BuildError;
 use asymq_scenario::Impairment;
 use std::collections::VecDeque;
 
-/// What is behind the first link in each direction.
-pub(crate) struct Chain<O> {
+/// What is beyond the first link of each direction.
+pub(crate) struct Beyond<O> {
     /// Links in the order in which packets pass them.
     stages: [Vec<Stage<O>>; 2],
     /// The paths behind the last links.
     pub(crate) wires: [Wire<O>; 2],
+    pub(crate) regeneration: Option<Regeneration<O>>,
 }
 
-/// What happens behind the first link.
+/// What happens beyond the first link.
 pub(crate) enum Step<O> {
     /// A transmission starts at the further link of this position: when its packet is out at the
     /// other end, and the packet.
@@ -41,17 +42,17 @@ impl<O: Options> Stage<O> {
     }
 }
 
-impl<O: Options> Chain<O> {
-    /// `further` links in each direction, each built by `link`, and the paths behind them; `None` if
-    /// there is neither, and no link's rate `varies`.
+impl<O: Options> Beyond<O> {
+    /// `further` links in each direction, each built by `link`, the paths behind them, and the regenerator;
+    /// `None` if there is nothing of all that.
     pub(crate) fn new(
         further: usize,
-        varies: bool,
         impairments: [Option<Impairment>; 2],
+        regeneration: Option<Regeneration<O>>,
         link: impl Fn(usize) -> Result<Link<O>, BuildError>,
     ) -> Result<Option<Box<Self>>, BuildError> {
-        let plain = impairments.iter().all(Option::is_none) && !varies;
-        if further == 0 && plain {
+        let perfect = impairments.iter().all(Option::is_none);
+        if further == 0 && perfect && regeneration.is_none() {
             return Ok(None);
         }
         let stages = |toward| -> Result<Vec<_>, BuildError> {
@@ -63,12 +64,14 @@ impl<O: Options> Chain<O> {
             };
             std::iter::repeat_with(stage).take(further).collect()
         };
-        let stages = [stages(0)?, stages(1)?];
-        let wires = impairments.map(Wire::new);
-        Ok(Some(Box::new(Self { stages, wires })))
+        Ok(Some(Box::new(Self {
+            stages: [stages(0)?, stages(1)?],
+            wires: impairments.map(Wire::new),
+            regeneration,
+        })))
     }
 
-    /// When something happens next behind the first link, in ns; `NEVER` or later if nothing.
+    /// When something happens next beyond the first link, in ns; `NEVER` or later if nothing.
     pub(crate) fn next(&self, toward: usize) -> u64 {
         self.next_at_links(toward).min(self.wires[toward].next())
     }
@@ -110,7 +113,7 @@ impl<O: Options> Chain<O> {
             let mut out = None;
             stage
                 .link
-                .dequeue_varying(now, |at, packet| out = Some((position, at, *packet)));
+                .dequeue(now, |at, packet| out = Some((position, at, *packet)));
             return out;
         }
         if let Some((at, packet)) = stage.inbox.pop_front() {
