@@ -2,12 +2,12 @@
 //!
 //! One thread serves all of them and waits for none. Where there are too many, the oldest goes.
 
-use crate::sys::{Interest, wait_ready};
+use crate::sys::{Interest, wait_ready, whole};
+use socket2::Socket;
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::Shutdown;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// What clients may cost.
@@ -37,69 +37,18 @@ pub(crate) enum Arrived {
 /// From a request to its answer; `None` to wait for more, or to go without one.
 pub(crate) type Answer<'a> = &'a mut dyn FnMut(&[u8], Arrived) -> Option<Vec<u8>>;
 
-/// A socket that clients come to.
-pub(crate) trait Listener: AsFd {
-    type Stream: Read + Write + AsFd;
-
-    fn never_wait(&self) -> io::Result<()>;
-
-    /// The next client, whose stream never waits either.
-    fn accept_one(&self) -> io::Result<Self::Stream>;
-
-    /// Sends the end of the stream.
-    fn finish(stream: &Self::Stream);
-}
-
-impl Listener for TcpListener {
-    type Stream = TcpStream;
-
-    fn never_wait(&self) -> io::Result<()> {
-        self.set_nonblocking(true)
-    }
-
-    fn accept_one(&self) -> io::Result<TcpStream> {
-        let (stream, _) = self.accept()?;
-        stream.set_nonblocking(true)?;
-        Ok(stream)
-    }
-
-    fn finish(stream: &TcpStream) {
-        // A client that has gone needs no end.
-        let _ = stream.shutdown(Shutdown::Write);
-    }
-}
-
-impl Listener for UnixListener {
-    type Stream = UnixStream;
-
-    fn never_wait(&self) -> io::Result<()> {
-        self.set_nonblocking(true)
-    }
-
-    fn accept_one(&self) -> io::Result<UnixStream> {
-        let (stream, _) = self.accept()?;
-        stream.set_nonblocking(true)?;
-        Ok(stream)
-    }
-
-    fn finish(stream: &UnixStream) {
-        // A client that has gone needs no end.
-        let _ = stream.shutdown(Shutdown::Write);
-    }
-}
-
 /// A listener with its clients.
-pub(crate) struct Clients<L: Listener> {
-    listener: L,
+pub(crate) struct Clients {
+    listener: Socket,
     limits: Limits,
     /// The oldest first.
-    clients: VecDeque<Client<L::Stream>>,
+    clients: VecDeque<Client>,
     /// Not before this, after the system refused one: its descriptors may be used up.
     accept_at: Option<Instant>,
 }
 
-struct Client<S> {
-    stream: S,
+struct Client {
+    stream: Socket,
     until: Instant,
     state: State,
 }
@@ -118,9 +67,10 @@ const MAX_REST: usize = 1 << 18;
 /// How long a listener rests after the system refused a client.
 const REST: Duration = Duration::from_millis(100);
 
-impl<L: Listener> Clients<L> {
-    pub(crate) fn new(listener: L, limits: Limits) -> io::Result<Self> {
-        listener.never_wait()?;
+impl Clients {
+    pub(crate) fn new(listener: impl Into<Socket>, limits: Limits) -> io::Result<Self> {
+        let listener = listener.into();
+        listener.set_nonblocking(true)?;
         Ok(Self {
             listener,
             limits,
@@ -130,7 +80,7 @@ impl<L: Listener> Clients<L> {
     }
 
     #[cfg(test)]
-    pub(crate) const fn listener(&self) -> &L {
+    pub(crate) const fn listener(&self) -> &Socket {
         &self.listener
     }
 
@@ -158,7 +108,10 @@ impl<L: Listener> Clients<L> {
         }
         let deadlines = self.clients.iter().map(|client| client.until);
         let wake = deadlines.chain(self.accept_at).min();
-        let ready = wait_ready(&fds, wake.map(|at| at.saturating_duration_since(now)))?;
+        let ready = wait_ready(
+            &fds,
+            wake.map(|at| whole(at.saturating_duration_since(now))),
+        )?;
 
         let (of_others, of_clients) = ready.split_at(N);
         let mut of_clients = of_clients.iter().copied();
@@ -166,7 +119,7 @@ impl<L: Listener> Clients<L> {
         let limit = self.limits.request;
         self.clients.retain_mut(|client| {
             let ready = of_clients.next().unwrap_or(false);
-            let stays = !ready || client.step::<L>(limit, answer);
+            let stays = !ready || client.step(limit, answer);
             let late = stays && now >= client.until;
             if late {
                 client.last_words(answer);
@@ -183,7 +136,11 @@ impl<L: Listener> Clients<L> {
     /// it waiting can be too many.
     fn accept(&mut self, answer: Answer<'_>) {
         for _ in 0..self.limits.clients {
-            let stream = match self.listener.accept_one() {
+            let accepted = self.listener.accept().and_then(|(stream, _)| {
+                stream.set_nonblocking(true)?;
+                Ok(stream)
+            });
+            let stream = match accepted {
                 Ok(stream) => stream,
                 Err(error) => {
                     let is_no_fault = matches!(
@@ -201,7 +158,7 @@ impl<L: Listener> Clients<L> {
                 until: Instant::now() + self.limits.time,
                 state: State::Asks(Vec::new()),
             };
-            if client.step::<L>(self.limits.request, answer) {
+            if client.step(self.limits.request, answer) {
                 if self.clients.len() >= self.limits.clients {
                     self.clients.pop_front();
                 }
@@ -211,10 +168,10 @@ impl<L: Listener> Clients<L> {
     }
 }
 
-impl<S: Read + Write> Client<S> {
+impl Client {
     /// Does what can be done at once; whether the client stays. One read, so that a client that
-    /// never stops sending delays nobody.
-    fn step<L: Listener<Stream = S>>(&mut self, limit: usize, answer: Answer<'_>) -> bool {
+    /// never stops sending delays no other.
+    fn step(&mut self, limit: usize, answer: Answer<'_>) -> bool {
         let mut chunk = [0; 4096];
         if let State::Ends(rest) = &mut self.state {
             return match self.stream.read(&mut chunk) {
@@ -248,7 +205,8 @@ impl<S: Read + Write> Client<S> {
                     Err(error) => return is_only_early(&error),
                 }
             }
-            L::finish(&self.stream);
+            // A client that has gone needs no end.
+            let _ = self.stream.shutdown(Shutdown::Write);
             self.state = State::Ends(0);
         }
         true

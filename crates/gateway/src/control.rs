@@ -218,7 +218,7 @@ pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayE
 
 /// A socket with a name, which goes with it.
 struct Socket {
-    clients: Clients<UnixListener>,
+    clients: Clients,
     path: PathBuf,
 }
 

@@ -8,7 +8,7 @@ use crate::gateway::{DRAIN, GatewayError};
 use crate::log;
 use crate::net::{Feature, set_feature};
 use crate::stop::{Bell, Stop};
-use crate::sys::{end_process_in, poll, take_no_signals_for_writes};
+use crate::sys::{end_process_in, poll, take_no_signals_for_writes, whole};
 use std::io;
 use std::os::fd::AsFd;
 use std::panic;
@@ -148,10 +148,4 @@ fn watch([asked, broken, ended]: &[Bell; 3], switched_off: &Mutex<SwitchedOff>) 
 /// The list is only ever replaced, so that a panic leaves it whole.
 fn lock(switched_off: &Mutex<SwitchedOff>) -> MutexGuard<'_, SwitchedOff> {
     switched_off.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The wait of `poll`.
-fn whole(span: Duration) -> asymq_core::units::Duration {
-    let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-    asymq_core::units::Duration::from_nanos(nanos)
 }

@@ -4,8 +4,8 @@ use crate::custody::is_held;
 use crate::net::{LinkInfo, Network};
 use crate::port::{check_unused, find, is_in_use};
 use crate::setting::{ALL, OFFLOADS, Setting};
-use crate::sys::{Interfaces, poll, precise_timers};
-use asymq_core::units::{Duration, Rate};
+use crate::sys::{poll, precise_timers};
+use asymq_core::units::Duration;
 use std::fs;
 use std::time::Instant;
 
@@ -101,15 +101,10 @@ fn offloads(link: &LinkInfo, subject: &str) -> Option<Finding> {
     })
 }
 
-/// The interface's speed, if it has a carrier and its driver knows.
-pub fn link_speed(name: &str) -> Option<Rate> {
-    let speed = Interfaces::new().ok()?.speed(name).ok()?;
-    Rate::from_bits_per_sec(u64::from(speed?) * 1_000_000)
-}
-
 /// The largest network packet that the interface carries, if there is one of this name.
 pub fn mtu(name: &str) -> Option<u32> {
-    Interfaces::new().ok()?.mtu(name).ok()
+    let link = Network::open().ok()?.link_named(name).ok()??;
+    Some(link.mtu)
 }
 
 /// What somebody changed back while a gateway holds the interface.

@@ -53,7 +53,7 @@ pub use frame::Frame;
 pub use gateway::{Gateway, GatewayConfig, GatewayError};
 pub use guard::Guard;
 pub use host::{HostOptions, STATE};
-pub use inspect::{Finding, inspect_host, inspect_interface, link_speed, mtu};
+pub use inspect::{Finding, inspect_host, inspect_interface, mtu};
 pub use io::{Losses, PacketIo};
 pub use left_behind::{LeftBehind, give_back};
 pub use notify::Notify;

@@ -19,7 +19,7 @@ const LIMITS: Limits = Limits {
 
 /// Serves `/metrics`.
 pub(crate) struct MetricsServer {
-    clients: Clients<TcpListener>,
+    clients: Clients,
 }
 
 impl MetricsServer {
@@ -80,6 +80,7 @@ mod tests {
         stats.publish(snapshot);
         let server = MetricsServer::open("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = server.clients.listener().local_addr().unwrap();
+        let address = address.as_socket().unwrap();
         let quit = Bell::new().unwrap();
         let serving = thread::spawn({
             let quit = quit.clone();

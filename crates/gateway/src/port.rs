@@ -4,7 +4,7 @@ use crate::custody::Custody;
 use crate::io::{Losses, PacketIo};
 use crate::net::{Address, LinkInfo, Network};
 use crate::offload::{Offload, Refused};
-use crate::sys::{Interfaces, PacketSocket, Received, RxRing, SendBatch};
+use crate::sys::{PacketSocket, Received, RxRing, SendBatch};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -160,9 +160,10 @@ pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortEr
         .link_named(name)
         .map_err(PortError::of_system(name, "ask for it"))?;
     let Some(link) = found else {
+        let there = network.links().unwrap_or_default().into_iter();
         return Err(PortError::NoSuchInterface {
             name: name.into(),
-            there: Interfaces::names(),
+            there: there.map(|link| link.name).collect(),
         });
     };
     match link.hardware {
@@ -231,9 +232,6 @@ impl Port {
     pub(crate) fn open_link(link: &LinkInfo) -> Result<Self, PortError> {
         let (name, index) = (link.name.as_str(), link.index);
         let system = |action| PortError::of_system(name, action);
-        let interfaces = Interfaces::new().map_err(system("ask for interfaces"))?;
-        let mtu = interfaces.mtu(name).map_err(system("ask its MTU"))?;
-
         let socket = PacketSocket::new().map_err(system("open a packet socket"))?;
         let set = |option, value| socket.set(option, value);
         // Everything is in place before the socket is bound and frames come in.
@@ -243,7 +241,7 @@ impl Port {
         socket
             .set_receive_buffer(4 << 20)
             .map_err(system("size the receive buffer"))?;
-        let ring = RxRing::new(&socket, mtu as usize + 22, RING_BYTES)
+        let ring = RxRing::new(&socket, link.mtu as usize + 22, RING_BYTES)
             .map_err(system("make a receive ring"))?;
         socket
             .promiscuous(index)
@@ -258,7 +256,7 @@ impl Port {
         Ok(Self {
             name: name.into(),
             index,
-            mtu,
+            mtu: link.mtu,
             socket,
             ring,
             batch: SendBatch::new(sender),
@@ -361,8 +359,8 @@ fn take(
 ) -> Result<(), Refused> {
     let bytes = if received.queued {
         match socket.receive(superpacket) {
-            Ok(len) => superpacket.get_mut(..len).ok_or(Refused::Malformed)?,
-            Err(_) => return Err(Refused::Malformed),
+            Ok(len) if len < superpacket.len() => &mut superpacket[..len],
+            _ => return Err(Refused::Malformed),
         }
     } else {
         received.bytes

@@ -2,10 +2,10 @@
 //! is blocked there blocks nobody else.
 
 use crate::sys::{Interest, wait_ready};
+use asymq_core::units::Duration;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 /// Writes text whose lines are kept whole: where one was cut off by an error, the next begins afresh.
 #[derive(Debug)]

@@ -5,7 +5,8 @@ use crate::output;
 use anyhow::bail;
 use asymq_core::catalog::Catalog;
 use asymq_core::units::Rate;
-use asymq_gateway::{Finding, inspect_host, inspect_interface, link_speed, mtu};
+use asymq_gateway::net::link_speed;
+use asymq_gateway::{Finding, inspect_host, inspect_interface, mtu};
 use std::fmt::Write as _;
 
 /// Prints what it finds.

@@ -14,6 +14,8 @@ pub struct LinkInfo {
     pub name: String,
     /// Its link layer: 1 (`ARPHRD_ETHER`) for Ethernet.
     pub hardware: u16,
+    /// The largest network packet that it carries.
+    pub mtu: u32,
     /// Its Ethernet address; zero if it has none of six bytes.
     pub mac: [u8; 6],
     /// The kind of a virtual interface, such as `bridge` or `vlan`; empty for hardware.
@@ -55,9 +57,7 @@ impl Network {
     /// # Errors
     /// The kernel does not answer.
     pub fn link(&mut self, index: u32) -> io::Result<Option<LinkInfo>> {
-        let mut request = Message::get(libc::RTM_GETLINK);
-        request.body(&interface(index, 0));
-        self.first(request)
+        self.first(Message::get(libc::RTM_GETLINK).body(&interface(index, 0, 0)))
     }
 
     /// The interface of this name; `None` if there is none.
@@ -69,10 +69,8 @@ impl Network {
         if name.is_empty() || name.len() >= libc::IFNAMSIZ {
             return Ok(None);
         }
-        let mut request = Message::get(libc::RTM_GETLINK);
-        request.body(&interface(0, 0));
-        request.text(libc::IFLA_IFNAME, name);
-        self.first(request)
+        let request = Message::get(libc::RTM_GETLINK).body(&interface(0, 0, 0));
+        self.first(request.text(libc::IFLA_IFNAME, name))
     }
 
     /// All interfaces.
@@ -80,11 +78,10 @@ impl Network {
     /// # Errors
     /// The kernel does not answer.
     pub fn links(&mut self) -> io::Result<Vec<LinkInfo>> {
-        let mut request = Message::dump(libc::RTM_GETLINK);
-        request.body(&interface(0, 0));
-        let mut links = Vec::new();
-        self.0.ask(request, &mut |body| links.extend(link(body)))?;
-        Ok(links)
+        self.all(
+            Message::dump(libc::RTM_GETLINK).body(&interface(0, 0, 0)),
+            link,
+        )
     }
 
     /// All addresses of all interfaces.
@@ -92,34 +89,27 @@ impl Network {
     /// # Errors
     /// The kernel does not answer.
     pub fn addresses(&mut self) -> io::Result<Vec<Address>> {
-        let mut request = Message::dump(libc::RTM_GETADDR);
-        request.body(&[0; 8]);
-        let mut addresses = Vec::new();
-        self.0
-            .ask(request, &mut |body| addresses.extend(address(body)))?;
-        Ok(addresses)
+        self.all(Message::dump(libc::RTM_GETADDR).body(&[0; 8]), address)
+    }
+
+    fn all<T>(&mut self, request: Message, read: fn(&[u8]) -> Option<T>) -> io::Result<Vec<T>> {
+        let mut found = Vec::new();
+        self.0.ask(request, &mut |body| found.extend(read(body)))?;
+        Ok(found)
     }
 
     fn first(&mut self, request: Message) -> io::Result<Option<LinkInfo>> {
-        let mut found = None;
-        match self.0.ask(request, &mut |body| found = link(body)) {
+        match self.all(request, link) {
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
-            answer => answer.map(|()| found),
+            found => found.map(|mut found| found.pop()),
         }
     }
 }
 
 fn link(body: &[u8]) -> Option<LinkInfo> {
-    let word = |at: usize| {
-        body.get(at..)?
-            .first_chunk()
-            .copied()
-            .map(u32::from_ne_bytes)
-    };
-    let number = |value: &[u8]| value.first_chunk().copied().map(u32::from_ne_bytes);
-    let flags = word(8)?.cast_signed();
+    let flags = number(body.get(8..)?)?.cast_signed();
     let mut found = LinkInfo {
-        index: word(4)?,
+        index: number(body.get(4..)?)?,
         hardware: u16::from_ne_bytes([*body.get(2)?, *body.get(3)?]),
         up: flags & libc::IFF_UP != 0,
         carrier: flags & libc::IFF_RUNNING != 0,
@@ -130,6 +120,7 @@ fn link(body: &[u8]) -> Option<LinkInfo> {
         match kind {
             libc::IFLA_IFNAME => found.name = text(value),
             libc::IFLA_ADDRESS => found.mac = value.try_into().unwrap_or_default(),
+            libc::IFLA_MTU => found.mtu = number(value).unwrap_or_default(),
             libc::IFLA_MASTER => found.master = number(value),
             libc::IFLA_LINK => found.below = number(value),
             libc::IFLA_LINKINFO => {
@@ -144,7 +135,7 @@ fn link(body: &[u8]) -> Option<LinkInfo> {
 
 fn address(body: &[u8]) -> Option<Address> {
     let [family, prefix, flags, scope] = *body.first_chunk()?;
-    let index = u32::from_ne_bytes(*body.get(4..)?.first_chunk()?);
+    let index = number(body.get(4..)?)?;
     let (mut ip, mut protocol) = (None, None);
     for (kind, value) in attributes(body.get(8..)?) {
         match kind {
@@ -171,6 +162,10 @@ fn address(body: &[u8]) -> Option<Address> {
             && dynamic
             && protocol.is_none_or(|protocol| protocol == FROM_ANNOUNCEMENT),
     })
+}
+
+fn number(value: &[u8]) -> Option<u32> {
+    value.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
 fn text(value: &[u8]) -> String {

@@ -15,12 +15,7 @@ impl Message {
         Self::new(kind, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
     }
 
-    /// A request to change something that is there.
-    pub(super) fn change(kind: u16) -> Self {
-        Self::new(kind, 0)
-    }
-
-    /// A request for one thing that is there.
+    /// A request for one thing that is there, or to change or remove it.
     pub(super) fn get(kind: u16) -> Self {
         Self::new(kind, 0)
     }
@@ -40,37 +35,38 @@ impl Message {
     }
 
     /// Appends a fixed structure.
-    pub(super) fn body(&mut self, bytes: &[u8]) {
+    pub(super) fn body(mut self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
-        self.align();
+        self.aligned()
     }
 
     /// Appends an attribute.
-    pub(super) fn attribute(&mut self, kind: u16, value: &[u8]) {
-        self.nest(kind, |message| message.0.extend_from_slice(value));
+    pub(super) fn attribute(self, kind: u16, value: &[u8]) -> Self {
+        self.nest(kind, |mut message| {
+            message.0.extend_from_slice(value);
+            message
+        })
     }
 
     /// Appends a text attribute, with its final zero.
-    pub(super) fn text(&mut self, kind: u16, value: &str) {
-        self.nest(kind, |message| {
-            message.0.extend_from_slice(value.as_bytes());
-            message.0.push(0);
-        });
+    pub(super) fn text(self, kind: u16, value: &str) -> Self {
+        self.attribute(kind, &[value.as_bytes(), &[0]].concat())
     }
 
     /// Appends an attribute that holds what `content` appends.
-    pub(super) fn nest(&mut self, kind: u16, content: impl FnOnce(&mut Self)) {
+    pub(super) fn nest(mut self, kind: u16, content: impl FnOnce(Self) -> Self) -> Self {
         let start = self.0.len();
         self.0.extend_from_slice(&[0; 4]);
-        content(self);
+        self = content(self);
         let len = (self.0.len() - start) as u16;
         self.0[start..start + 2].copy_from_slice(&len.to_ne_bytes());
         self.0[start + 2..start + 4].copy_from_slice(&kind.to_ne_bytes());
-        self.align();
+        self.aligned()
     }
 
-    fn align(&mut self) {
+    fn aligned(mut self) -> Self {
         self.0.resize(self.0.len().next_multiple_of(4), 0);
+        self
     }
 
     fn finish(mut self) -> Vec<u8> {

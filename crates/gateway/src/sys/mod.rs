@@ -3,20 +3,17 @@
 mod batch;
 mod interface;
 mod mapping;
-mod netns;
 mod poll;
-mod ready;
 mod ring;
 mod socket;
 
 pub(crate) use batch::SendBatch;
-pub(crate) use interface::Interfaces;
-pub(crate) use netns::{enter_netns, unshare_netns};
-pub(crate) use poll::prefer_this_thread;
-pub use poll::{poll, precise_timers};
-pub(crate) use ready::{
-    Interest, end_process_in, take_no_signals_for_writes, wait_ready, yield_to_forwarding,
+pub(crate) use interface::{enter_netns, ethtool, unshare_netns};
+pub(crate) use poll::{
+    Interest, end_process_in, prefer_this_thread, take_no_signals_for_writes, wait_ready, whole,
+    yield_to_forwarding,
 };
+pub use poll::{poll, precise_timers};
 pub(crate) use ring::{Received, RxRing};
 pub(crate) use socket::PacketSocket;
 

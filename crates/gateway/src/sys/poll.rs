@@ -1,9 +1,16 @@
-//! Waiting.
+//! Waiting, and the calls of a process that ends when it has to, and only then.
 
 use super::check;
 use asymq_core::units::Duration;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// What to wait for at a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interest {
+    Read,
+    Write,
+}
 
 /// Waits until one of `fds` is readable or in error, at most `timeout` if there is one. Returns
 /// which of them are. A signal ends the wait early.
@@ -14,12 +21,35 @@ pub fn poll<const N: usize>(
     fds: [Option<BorrowedFd<'_>>; N],
     timeout: Option<Duration>,
 ) -> io::Result<[bool; N]> {
-    let mut waits = fds.map(|fd| libc::pollfd {
+    let mut waits = fds.map(|fd| entry(fd, Interest::Read));
+    wait(&mut waits, timeout)?;
+    Ok(waits.map(|wait| wait.revents != 0))
+}
+
+/// As [`poll`], for any number of descriptors.
+pub(crate) fn wait_ready(
+    fds: &[(BorrowedFd<'_>, Interest)],
+    timeout: Option<Duration>,
+) -> io::Result<Vec<bool>> {
+    let entries = fds.iter().map(|&(fd, interest)| entry(Some(fd), interest));
+    let mut waits: Vec<_> = entries.collect();
+    wait(&mut waits, timeout)?;
+    Ok(waits.iter().map(|wait| wait.revents != 0).collect())
+}
+
+fn entry(fd: Option<BorrowedFd<'_>>, interest: Interest) -> libc::pollfd {
+    libc::pollfd {
         // A negative descriptor is ignored.
         fd: fd.map_or(-1, |fd| fd.as_raw_fd()),
-        events: libc::POLLIN,
+        events: match interest {
+            Interest::Read => libc::POLLIN,
+            Interest::Write => libc::POLLOUT,
+        },
         revents: 0,
-    });
+    }
+}
+
+fn wait(waits: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
     let timeout = timeout.map(|span| libc::timespec {
         tv_sec: (span.as_nanos() / 1_000_000_000) as libc::time_t,
         tv_nsec: (span.as_nanos() % 1_000_000_000) as libc::c_long,
@@ -27,20 +57,18 @@ pub fn poll<const N: usize>(
     let timeout = timeout
         .as_ref()
         .map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: both pointers are valid for the call, `waits` for N entries; no signal mask is given.
-    let answer = check(unsafe {
-        libc::ppoll(
-            waits.as_mut_ptr(),
-            N as libc::nfds_t,
-            timeout,
-            std::ptr::null(),
-        )
-    });
-    match answer {
-        Ok(_) => Ok(waits.map(|wait| wait.revents != 0)),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
-        Err(error) => Err(error),
+    let count = waits.len() as libc::nfds_t;
+    // SAFETY: both pointers are valid for the call, `waits` for `count` entries; no signal mask.
+    let answer = unsafe { libc::ppoll(waits.as_mut_ptr(), count, timeout, std::ptr::null()) };
+    match check(answer) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
     }
+}
+
+/// A span as `poll` waits for it.
+pub(crate) fn whole(span: std::time::Duration) -> Duration {
+    Duration::from_nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Asks the kernel not to delay this thread's timers: the default slack is 50 us.
@@ -51,7 +79,33 @@ pub fn precise_timers() {
 
 /// Asks the scheduler to let the calling thread run before others of the machine.
 pub(crate) fn prefer_this_thread() {
-    const HIGHEST_PRIORITY: libc::c_int = -20;
-    // SAFETY: no pointers; without CAP_SYS_NICE it is refused, which costs time, no more.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, HIGHEST_PRIORITY) };
+    set_niceness(-20);
+}
+
+/// Asks the scheduler to let the forwarding loop run before the calling thread.
+pub(crate) fn yield_to_forwarding() {
+    set_niceness(5);
+}
+
+fn set_niceness(niceness: libc::c_int) {
+    // SAFETY: no pointers; without CAP_SYS_NICE less than 0 is refused, which costs time, no more.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, niceness) };
+}
+
+/// Has the kernel end this process after so many seconds, whatever its threads do then.
+pub(crate) fn end_process_in(seconds: u32) {
+    // SAFETY: no pointers; the default action of SIGALRM ends the process, and nothing here handles it.
+    unsafe {
+        libc::signal(libc::SIGALRM, libc::SIG_DFL);
+        libc::alarm(seconds);
+    }
+}
+
+/// Turns signals that end or stop a process that writes into errors of the write: a file beyond its
+/// size limit, and a terminal of another job (`stty tostop`), which then takes the text after all.
+pub(crate) fn take_no_signals_for_writes() {
+    for signal in [libc::SIGXFSZ, libc::SIGTTOU] {
+        // SAFETY: no pointers; to ignore a signal runs nothing.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
 }

@@ -1,12 +1,13 @@
 //! AF_PACKET sockets.
 
 use super::check;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use socket2::{Domain, SockAddr, SockAddrStorage, Socket, Type};
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// A raw socket on one interface. It receives and sends whole frames.
+/// A raw socket on one interface. It receives and sends whole frames, and never waits.
 #[derive(Debug)]
-pub(crate) struct PacketSocket(OwnedFd);
+pub(crate) struct PacketSocket(Socket);
 
 impl PacketSocket {
     /// A socket that sends only: no frame is received until [`bind`](Self::bind).
@@ -14,34 +15,22 @@ impl PacketSocket {
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW.
     pub(crate) fn new() -> io::Result<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: no pointers; protocol 0 receives nothing.
-        let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
-        // SAFETY: the descriptor is new and owned by nobody else.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+        // Without a protocol it receives nothing.
+        Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None).map(Self)
     }
 
     /// Attaches the socket to an interface, receiving every frame or none.
     pub(crate) fn bind(&self, ifindex: u32, receive: bool) -> io::Result<()> {
         let protocol = if receive { libc::ETH_P_ALL } else { 0 } as u16;
-        let address = libc::sockaddr_ll {
-            sll_family: libc::AF_PACKET as u16,
-            sll_protocol: protocol.to_be(),
-            sll_ifindex: ifindex.cast_signed(),
-            sll_hatype: 0,
-            sll_pkttype: 0,
-            sll_halen: 0,
-            sll_addr: [0; 8],
-        };
-        // SAFETY: the address is valid for the call and its length is its own.
-        check(unsafe {
-            libc::bind(
-                self.0.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of_val(&address) as u32,
-            )
-        })?;
-        Ok(())
+        let mut storage = SockAddrStorage::zeroed();
+        // SAFETY: a sockaddr_ll consists of integers and is shorter than any storage of addresses.
+        let address = unsafe { storage.view_as::<libc::sockaddr_ll>() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = protocol.to_be();
+        address.sll_ifindex = ifindex.cast_signed();
+        let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        // SAFETY: a sockaddr_ll of this length was just written.
+        self.0.bind(&unsafe { SockAddr::new(storage, len) })
     }
 
     /// Takes every frame that passes the interface, not only those addressed to it.
@@ -62,51 +51,34 @@ impl PacketSocket {
 
     /// Sets an option of the packet level that is a structure of plain integers.
     pub(super) fn set_bytes<T>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
-        set_option(self.as_fd(), libc::SOL_PACKET, option, value)
+        self.set_option(libc::SOL_PACKET, option, value)
+    }
+
+    fn set_option<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+        let len = size_of_val(value) as libc::socklen_t;
+        let value = std::ptr::from_ref(value).cast();
+        // SAFETY: the value is valid for the call and its length is its own; the kernel only reads it.
+        check(unsafe { libc::setsockopt(self.0.as_raw_fd(), level, option, value, len) })?;
+        Ok(())
     }
 
     /// Room for received frames that wait outside the ring.
-    pub(crate) fn set_receive_buffer(&self, bytes: libc::c_int) -> io::Result<()> {
-        let set = |option| set_option(self.as_fd(), libc::SOL_SOCKET, option, &bytes);
+    pub(crate) fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
         // The forced variant is not bound by net.core.rmem_max but wants CAP_NET_ADMIN.
-        set(libc::SO_RCVBUFFORCE).or_else(|_| set(libc::SO_RCVBUF))
+        let forced = self.set_option(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &(bytes as i32));
+        forced.or_else(|_| self.0.set_recv_buffer_size(bytes))
     }
 
-    /// Takes one frame from the queue outside the ring, its virtio_net_hdr before it. Answers its
-    /// length, which is beyond that of `into` if it was cut.
+    /// Takes one frame from the queue outside the ring, its virtio_net_hdr before it, and returns its
+    /// length. A frame that fills `into` may have been cut.
     pub(crate) fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
-        // SAFETY: the buffer is valid for its length during the call.
-        let answer = unsafe {
-            libc::recv(
-                self.0.as_raw_fd(),
-                into.as_mut_ptr().cast(),
-                into.len(),
-                libc::MSG_DONTWAIT | libc::MSG_TRUNC,
-            )
-        };
-        usize::try_from(answer).map_err(|_| io::Error::last_os_error())
+        (&self.0).read(into)
     }
 
     /// The error that waits on the socket, cleared by asking: `NetworkDown` when its interface
     /// went down or away.
     pub(crate) fn take_error(&self) -> Option<io::Error> {
-        let mut code: libc::c_int = 0;
-        let mut len = size_of_val(&code) as libc::socklen_t;
-        // SAFETY: both pointers are valid for the call, and `len` says how much room there is.
-        let answer = unsafe {
-            libc::getsockopt(
-                self.0.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_ERROR,
-                (&raw mut code).cast(),
-                &raw mut len,
-            )
-        };
-        match check(answer) {
-            Ok(_) if code == 0 => None,
-            Ok(_) => Some(io::Error::from_raw_os_error(code)),
-            Err(error) => Some(error),
-        }
+        self.0.take_error().unwrap_or_else(Some)
     }
 
     /// Frames that the kernel dropped because ring and queue were full, since last asked.
@@ -134,24 +106,4 @@ impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
-}
-
-/// Sets a socket option that is a plain integer or a structure of such.
-pub(super) fn set_option<T>(
-    fd: BorrowedFd<'_>,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
-    // SAFETY: the value is valid for the call and its length is its own; the kernel only reads it.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            level,
-            option,
-            std::ptr::from_ref(value).cast(),
-            size_of_val(value) as libc::socklen_t,
-        )
-    })?;
-    Ok(())
 }

@@ -1,6 +1,7 @@
-//! Offloads of an interface, as `ethtool -K` switches them.
+//! What the driver of an interface says, as `ethtool` asks it: offloads and speed.
 
-use crate::sys::Interfaces;
+use crate::sys::ethtool;
+use asymq_core::units::Rate;
 use std::io;
 
 /// An offload.
@@ -24,7 +25,8 @@ pub enum Feature {
 /// No such interface, or it does not have the offload.
 pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
     let (get, _, bit) = feature.commands();
-    Ok(Interfaces::new()?.ethtool(interface, get, 0)? & bit != 0)
+    let [_, now] = ethtool(interface, [get, 0])?;
+    Ok(now & bit != 0)
 }
 
 /// Switches an offload of the interface; returns what it was.
@@ -32,12 +34,11 @@ pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
 /// # Errors
 /// No such interface, or it does not let itself be switched; CAP_NET_ADMIN is missing.
 pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<bool> {
-    let interfaces = Interfaces::new()?;
     let (get, set, bit) = feature.commands();
-    let was = interfaces.ethtool(interface, get, 0)?;
+    let [_, was] = ethtool(interface, [get, 0])?;
     let wanted = if on { was | bit } else { was & !bit };
     if wanted != was {
-        interfaces.ethtool(interface, set, wanted)?;
+        ethtool(interface, [set, wanted])?;
     }
     Ok(was & bit != 0)
 }
@@ -54,4 +55,21 @@ impl Feature {
             Self::Lro => (0x25, 0x26, ETH_FLAG_LRO),
         }
     }
+}
+
+/// The interface's speed, if it has a carrier and its driver knows.
+pub fn link_speed(interface: &str) -> Option<Rate> {
+    const ETHTOOL_GSET: u32 = 1;
+    // `ethtool_cmd`: the halves of the speed in Mbit/s begin the fourth and the eighth word.
+    let mut command = [0; 11];
+    command[0] = ETHTOOL_GSET;
+    let answer = ethtool(interface, command).ok()?;
+    let half = |word: u32| {
+        let [a, b, ..] = word.to_ne_bytes();
+        u32::from(u16::from_ne_bytes([a, b]))
+    };
+    let speed = half(answer[7]) << 16 | half(answer[3]);
+    // Unknown is all ones, in 16 bits for old drivers.
+    let known = speed != u32::MAX && speed != 0xffff;
+    Rate::from_bits_per_sec(u64::from(speed) * 1_000_000).filter(|_| known)
 }
