@@ -1,6 +1,6 @@
 //! Changing what a running gateway does.
 
-use crate::config::{BuiltLink, BuiltStage, LinkConfig, LinkError};
+use crate::config::{BuiltLink, LinkConfig, LinkError};
 use crate::frame::Frame;
 use crate::stop::Bell;
 use asymq_core::catalog::Build;
@@ -9,16 +9,8 @@ use std::fmt;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-/// The stages that a change has replaced, up and down: no longer used, not yet freed.
-pub struct Retired(pub(crate) [BuiltStage; 2]);
-
-impl fmt::Debug for Retired {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retired").finish_non_exhaustive()
-    }
-}
-
-type Request = (BuiltLink, Sender<(Handover, Retired)>);
+/// What to go on with, and where what it replaced goes.
+type Request = (BuiltLink, Sender<(Handover, BuiltLink)>);
 
 /// Hands changes to a gateway, from any thread.
 #[derive(Clone)]
@@ -51,7 +43,7 @@ impl Changer {
         let sent = self.requests.send((link, done));
         sent.map_err(|_| ChangeError::Stopped)?;
         self.bell.ring();
-        let (handover, _retired) = answer.recv().map_err(|_| ChangeError::Stopped)?;
+        let (handover, _replaced) = answer.recv().map_err(|_| ChangeError::Stopped)?;
         Ok(handover)
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::frame::Frame;
 use asymq_core::Toward;
-use asymq_core::catalog::{BoxedQdisc, Build, Config, Standard};
-use asymq_core::hold::{BuildError, Regenerator, RegeneratorParams};
+use asymq_core::catalog::{Build, Config, Standard};
+use asymq_core::hold::{BuildError, Egress, Regenerator, RegeneratorParams};
 use asymq_core::overhead::Overhead;
 use asymq_core::units::Rate;
 use std::fmt;
@@ -28,7 +28,7 @@ pub enum Stage {
 pub struct LinkConfig {
     /// Capacity towards the Internet.
     pub up: Rate,
-    /// Capacity from the Internet, if it is told: a stage that waits for it needs it.
+    /// Capacity from the Internet, if it is known: a stage that shapes to it needs it.
     pub down: Option<Rate>,
     /// What the link charges for a packet.
     pub overhead: Overhead,
@@ -49,10 +49,10 @@ pub struct LinkError {
 }
 
 impl Stage {
-    fn build(&self, catalog: &dyn Build<Frame>) -> Result<BuiltStage, BuildError> {
+    fn build(&self, catalog: &dyn Build<Frame>, rate: Rate) -> Result<BuiltStage, BuildError> {
         Ok(match self {
             Self::AtOnce => BuiltStage::AtOnce,
-            Self::Queue(config) => BuiltStage::Queue(catalog.qdisc(config)?),
+            Self::Queue(config) => BuiltStage::Queue(Egress::new(catalog.qdisc(config)?, rate)),
             Self::Regenerator(params) => {
                 BuiltStage::Regenerator(Box::new(Regenerator::new(*params)?))
             }
@@ -76,13 +76,15 @@ impl LinkConfig {
     /// # Errors
     /// The catalog cannot build a discipline, or there is not enough memory.
     pub fn build(&self, catalog: &dyn Build<Frame>) -> Result<BuiltLink, LinkError> {
-        let build = |direction, stage: &Stage| {
-            let built = stage.build(catalog);
+        let build = |direction, toward| {
+            let built = self.stage(toward).build(catalog, self.rate(toward));
             built.map_err(|source| LinkError { direction, source })
         };
         Ok(BuiltLink {
-            uplink: build("uplink", &self.uplink)?,
-            downlink: build("downlink", &self.downlink)?,
+            stages: [
+                build("uplink", Toward::Up)?,
+                build("downlink", Toward::Down)?,
+            ],
             config: self.clone(),
         })
     }
@@ -95,7 +97,7 @@ impl LinkConfig {
         }
     }
 
-    /// What is told of a direction's capacity.
+    /// A direction's capacity as configured.
     pub(crate) const fn capacity(&self, toward: Toward) -> Option<Rate> {
         match toward {
             Toward::Up => Some(self.up),
@@ -130,8 +132,8 @@ impl fmt::Display for LinkConfig {
 /// A [`LinkConfig`] with all that it needs allocated.
 pub struct BuiltLink {
     pub(crate) config: LinkConfig,
-    pub(crate) uplink: BuiltStage,
-    pub(crate) downlink: BuiltStage,
+    /// Up and down.
+    pub(crate) stages: [BuiltStage; 2],
 }
 
 impl fmt::Debug for BuiltLink {
@@ -140,9 +142,13 @@ impl fmt::Debug for BuiltLink {
     }
 }
 
-/// A stage, empty.
+/// A stage with all that it needs allocated: empty, or at work in a direction.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are two, and every frame asks the egress"
+)]
 pub(crate) enum BuiltStage {
     AtOnce,
-    Queue(BoxedQdisc<Frame>),
+    Queue(Egress<Frame>),
     Regenerator(Box<Regenerator<Frame>>),
 }

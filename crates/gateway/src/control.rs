@@ -67,10 +67,7 @@ impl Control {
             bell.on_signals(&[libc::SIGHUP])?;
             io::Result::Ok(bell)
         };
-        let bell = bell().map_err(|source| GatewayError::System {
-            action: "handling SIGHUP",
-            source,
-        })?;
+        let bell = bell().map_err(GatewayError::during("handling SIGHUP"))?;
         self.hangup = Some((bell, read));
         Ok(())
     }

@@ -116,25 +116,19 @@ impl Custody {
         self.identity.index
     }
 
-    /// What was on and is off while the interface is held: offloads, and what would talk.
-    pub(crate) fn switched_off(&self) -> [Vec<&'static str>; 2] {
-        let names = |offloads| {
-            let changes = self.changes.iter().map(|change| change.setting);
-            let of_this = changes.filter(|setting| setting.feature().is_some() == offloads);
-            of_this
-                .filter(|&setting| setting != Setting::Up)
-                .map(Setting::name)
-                .collect()
-        };
-        [names(true), names(false)]
+    /// What is changed while the interface is held.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = Setting> {
+        self.changes.iter().map(|change| change.setting)
     }
 
     /// Whether nothing that was changed is as the gateway left it: its index is another interface's now.
     pub(crate) fn is_undone(&self, link: &LinkInfo) -> bool {
         let is_undone =
             |setting: Setting| setting.read(link).is_ok_and(|now| now != setting.held());
-        let changes = self.changes.iter().map(|change| change.setting);
-        let mut silent = changes.filter(|setting| *setting != Setting::Up).peekable();
+        let mut silent = self
+            .changed()
+            .filter(|setting| *setting != Setting::Up)
+            .peekable();
         silent.peek().is_some() && silent.all(is_undone)
     }
 

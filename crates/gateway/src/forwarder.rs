@@ -1,6 +1,5 @@
 //! What happens to a frame between the ports, without I/O and without a clock.
 
-use crate::change::Retired;
 use crate::config::{BuiltLink, BuiltStage, LinkConfig};
 use crate::direction::Direction;
 use crate::frame::Frame;
@@ -34,17 +33,9 @@ impl std::fmt::Debug for Forwarder {
 impl Forwarder {
     /// A forwarder with empty queues. `key` is the secret that flows are hashed with.
     pub fn new(link: BuiltLink, key: FlowKey) -> Self {
-        let BuiltLink {
-            config,
-            uplink,
-            downlink,
-        } = link;
         Self {
-            directions: [
-                Direction::new(uplink, config.rate(Toward::Up)),
-                Direction::new(downlink, config.rate(Toward::Down)),
-            ],
-            config,
+            directions: link.stages.map(Direction::new),
+            config: link.config,
             key,
             watch: None,
         }
@@ -110,24 +101,19 @@ impl Forwarder {
     }
 
     /// Goes on as `link` says. What waits moves to the new disciplines in the order in which it
-    /// came, and keeps its time of arrival; a direction that does not change is left alone. What is
-    /// no longer used comes back, to be freed where time does not matter.
+    /// came, and keeps its time of arrival; a direction that does not change is left alone. What was
+    /// replaced comes back, to be freed where time does not matter.
     pub fn change(
         &mut self,
         now: Instant,
         link: BuiltLink,
         lan: &mut impl PacketIo,
         wan: &mut impl PacketIo,
-    ) -> (Handover, Retired) {
-        let BuiltLink {
-            config,
-            uplink,
-            downlink,
-        } = link;
-        let old = std::mem::replace(&mut self.config, config);
+    ) -> (Handover, BuiltLink) {
+        let old = std::mem::replace(&mut self.config, link.config);
         let mut sum = Handover::default();
-        let mut retired = Retired([BuiltStage::AtOnce, BuiltStage::AtOnce]);
-        for (toward, built) in [(Toward::Up, uplink), (Toward::Down, downlink)] {
+        let mut stages = [BuiltStage::AtOnce, BuiltStage::AtOnce];
+        for (toward, built) in Toward::ALL.into_iter().zip(link.stages) {
             let (stage, rate) = (self.config.stage(toward), self.config.rate(toward));
             let overhead = self.config.overhead;
             if (stage, rate) == (old.stage(toward), old.rate(toward)) && overhead == old.overhead {
@@ -149,9 +135,10 @@ impl Forwarder {
             }
             sum.packets += replaced.handover.packets;
             sum.dropped += replaced.handover.dropped;
-            retired.0[toward as usize] = replaced.retired;
+            stages[toward as usize] = replaced.retired;
         }
-        (sum, retired)
+        let config = old;
+        (sum, BuiltLink { config, stages })
     }
 
     /// Whether frames never wait in this direction.

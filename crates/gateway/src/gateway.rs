@@ -4,13 +4,14 @@ use crate::change::{Changer, Changes};
 use crate::config::{LinkConfig, LinkError, STANDARD};
 use crate::forwarder::Forwarder;
 use crate::frame::Frame;
+use crate::guard::SwitchedOff;
 use crate::host::HostOptions;
 use crate::io::PacketIo;
 use crate::left_behind::give_back;
 use crate::link::Link;
 use crate::log;
 use crate::notify::Notify;
-use crate::port::PortError;
+use crate::port::{Obstacle, PortError};
 use crate::snapshot::{Observer, PortLosses, Shared};
 use crate::stop::Stop;
 use crate::sys::{poll, precise_timers, prefer_this_thread};
@@ -107,6 +108,11 @@ pub enum GatewayError {
 }
 
 impl GatewayError {
+    /// The error of a system call while `action` was attempted.
+    pub fn during(action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { action, source }
+    }
+
     /// Whether other flags would help, so that nothing was wrong at run time.
     pub fn is_bad_input(&self) -> bool {
         match self {
@@ -126,14 +132,14 @@ impl GatewayError {
 
 /// A transparent bridge between two interfaces that runs a discipline on the way to one of them.
 pub struct Gateway {
-    lan: Link,
-    wan: Link,
+    /// Where frames leave up and down: WAN and LAN.
+    links: [Link; 2],
     forwarder: Forwarder,
     changes: Changes,
     shared: Shared,
     report_interval: Duration,
     log: Box<dyn FnMut(&str) + Send>,
-    notify: Option<Notify>,
+    notify: Notify,
 }
 
 impl Gateway {
@@ -175,7 +181,7 @@ impl Gateway {
         let links = Self::open_links(config, host);
         let given_back = host.state.as_deref().map(after_killed_ones);
         // A refusal is one line.
-        let (lan, wan) = links?;
+        let links = links?;
         given_back
             .unwrap_or_default()
             .iter()
@@ -184,48 +190,40 @@ impl Gateway {
         let secret = || RandomState::new().build_hasher().finish();
         let key = FlowKey::new([secret(), secret()]);
         Ok(Self {
-            lan,
-            wan,
+            links,
             forwarder: Forwarder::new(link, key),
-            changes: Changes::new(catalog).map_err(|source| GatewayError::System {
-                action: "making a pipe",
-                source,
-            })?,
+            changes: Changes::new(catalog).map_err(GatewayError::during("making a pipe"))?,
             shared: Shared::default(),
             report_interval: REPORT,
             log: Box::new(log::line),
-            notify: None,
+            notify: Notify::default(),
         })
     }
 
-    fn open_links(
-        config: &GatewayConfig,
-        host: &HostOptions,
-    ) -> Result<(Link, Link), GatewayError> {
+    fn open_links(config: &GatewayConfig, host: &HostOptions) -> Result<[Link; 2], GatewayError> {
         let open = |flag, name| {
-            Link::open(name, host).map_err(|source| GatewayError::Port { flag, source })
+            Link::open(flag, name, host).map_err(|source| GatewayError::Port { flag, source })
         };
         let lan = open("--lan", &config.lan)?;
         match open("--wan", &config.wan) {
             // One interface has several names.
-            Err(GatewayError::Port {
-                source: PortError::Held { .. },
-                ..
-            }) if lan.is_called(&config.wan) => {
+            Err(GatewayError::Port { source, .. })
+                if source.is(Obstacle::Held) && lan.is_called(&config.wan) =>
+            {
                 Err(GatewayError::SameInterface(config.wan.clone()))
             }
-            wan => Ok((lan, wan?)),
+            wan => Ok([wan?, lan]),
         }
     }
 
     /// The interface towards home.
     pub fn lan(&self) -> &str {
-        self.lan.name()
+        self.links[Toward::Down as usize].name()
     }
 
     /// The interface towards the Internet.
     pub fn wan(&self) -> &str {
-        self.wan.name()
+        self.links[Toward::Up as usize].name()
     }
 
     /// What it does between them now.
@@ -254,7 +252,7 @@ impl Gateway {
     }
 
     /// Tells a service manager how it goes.
-    pub fn set_notify(&mut self, notify: Option<Notify>) {
+    pub fn set_notify(&mut self, notify: Notify) {
         self.notify = notify;
     }
 
@@ -287,9 +285,9 @@ impl Gateway {
     /// too, and closes its sockets, one after the other: the kernel waits for all processors at each, which
     /// takes seconds on a machine that is busy enough.
     pub(crate) fn give_back(&mut self) {
-        for side in [Side::Lan, Side::Wan] {
-            if let Some(failed) = self.link(side).give_back() {
-                (self.log)(&format!("{} {failed}", side.flag()));
+        for link in &mut self.links {
+            if let Some(failed) = link.give_back() {
+                (self.log)(&failed);
             }
         }
     }
@@ -300,38 +298,30 @@ impl Gateway {
         let mut report_at = clock.now() + self.report_interval;
         let mut drain_until: Option<Instant> = None;
         let mut rest_until = Instant::ZERO;
-        self.log_remarks();
-        let status = self.status();
-        if let Some(notify) = &mut self.notify {
-            notify.ready(clock.now());
-            notify.status(&status);
+        for link in &self.links {
+            link.remarks().iter().for_each(|line| (self.log)(line));
         }
+        self.notify.ready(clock.now());
+        self.notify.status(&self.status());
         loop {
             let now = clock.now();
-            if let Some(notify) = &mut self.notify {
-                notify.beat(now);
+            self.notify.beat(now);
+            let mut next: Option<Instant> = None;
+            for toward in Toward::ALL {
+                let out = &mut self.links[toward as usize];
+                let at = self.forwarder.transmit(now, toward, BATCH, out);
+                next = next.into_iter().chain(at).min();
             }
-            let up = self
-                .forwarder
-                .transmit(now, Toward::Up, BATCH, &mut self.wan);
-            let down = self
-                .forwarder
-                .transmit(now, Toward::Down, BATCH, &mut self.lan);
-            let next = up.into_iter().chain(down).min();
-            self.check(Side::Wan, |link| link.flush());
-            self.check(Side::Lan, |link| link.flush());
+            for toward in Toward::ALL {
+                self.check(toward, Link::flush);
+            }
             if now >= report_at {
                 self.report(now, &mut observer);
                 report_at = now + self.report_interval;
             }
-            for side in [Side::Lan, Side::Wan] {
-                let lines = self.link(side).retry(now);
-                for line in &lines {
-                    (self.log)(&format!("{} {line}", side.flag()));
-                }
-                if !lines.is_empty() {
-                    self.notify_status();
-                }
+            for toward in Toward::ALL {
+                let lines = self.links[toward as usize].retry(now);
+                self.tell(&lines);
             }
             let drained = drain_until.is_some_and(|until| next.is_none() || now >= until);
             if drained {
@@ -342,47 +332,43 @@ impl Gateway {
             if rest > Duration::ZERO && next.is_none_or(|next| next > now) {
                 std::thread::sleep(rest.into());
             }
-            let beat_at = self.notify.as_ref().and_then(Notify::beat_at);
-            let (lan_at, wan_at) = (self.lan.retry_at(), self.wan.retry_at());
-            let wake = [next, lan_at, wan_at, drain_until, beat_at]
+            let [wan_at, lan_at] = self.links.each_ref().map(Link::retry_at);
+            let wake = [next, lan_at, wan_at, drain_until, self.notify.beat_at()]
                 .into_iter()
                 .flatten()
                 .fold(report_at, Instant::min);
             // What passes at once need not stop before the process does.
             let takes = |toward| drain_until.is_none() || self.forwarder.passes_at_once(toward);
-            let lan = self.lan.fd().filter(|_| takes(Toward::Up));
-            let wan = self.wan.fd().filter(|_| takes(Toward::Down));
+            let [wan, lan] = &self.links;
             let waits = [
-                lan,
-                wan,
-                Some(stop.as_fd()),
+                lan.fd().filter(|_| takes(Toward::Up)),
+                wan.fd().filter(|_| takes(Toward::Down)),
+                Some(stop.0.as_fd()),
                 Some(self.changes.bell.as_fd()),
             ];
-            let [lan, wan, stopped, changed] =
-                poll(waits, Some(wake.saturating_since(clock.now()))).map_err(|source| {
-                    GatewayError::System {
-                        action: "waiting for frames",
-                        source,
-                    }
-                })?;
+            let [up, down, stopped, changed] =
+                poll(waits, Some(wake.saturating_since(clock.now())))
+                    .map_err(GatewayError::during("waiting for frames"))?;
             if stopped {
-                let asked = stop.take();
+                let asked = stop.0.take();
                 if asked > 1 || asked > 0 && drain_until.is_some() {
                     break;
                 }
                 if asked > 0 {
                     drain_until = Some(clock.now() + DRAIN);
-                    if let Some(notify) = &mut self.notify {
-                        notify.stopping(clock.now());
-                    }
+                    self.notify.stopping(clock.now());
                 }
             }
             let now = clock.now();
             if changed {
                 self.change(now);
             }
-            let taken_up = if lan { self.take(now, Toward::Up) } else { 0 };
-            let taken_down = if wan { self.take(now, Toward::Down) } else { 0 };
+            let taken_up = if up { self.take(now, Toward::Up) } else { 0 };
+            let taken_down = if down {
+                self.take(now, Toward::Down)
+            } else {
+                0
+            };
             rest_until = match taken_up.max(taken_down) < BATCH {
                 true => now + REST,
                 // More is waiting.
@@ -390,7 +376,7 @@ impl Gateway {
             };
         }
         self.report(clock.now(), &mut observer);
-        let left = [Toward::Up, Toward::Down].map(|toward| self.forwarder.backlog(toward).packets);
+        let left = Toward::ALL.map(|toward| self.forwarder.backlog(toward).packets);
         match left.iter().sum() {
             0u32 => (self.log)("stopped, nothing left behind"),
             left => (self.log)(&format!("stopped with {left} packets left in the queue")),
@@ -400,104 +386,72 @@ impl Gateway {
 
     /// Takes what waits on the way `toward`, and sends what goes on at once.
     fn take(&mut self, now: Instant, toward: Toward) -> usize {
-        let Self {
-            forwarder,
-            lan,
-            wan,
-            ..
-        } = self;
-        let (from, to, from_side, to_side) = match toward {
-            Toward::Up => (lan, wan, Side::Lan, Side::Wan),
-            Toward::Down => (wan, lan, Side::Wan, Side::Lan),
+        let [wan, lan] = &mut self.links;
+        let (from, to, reverse) = match toward {
+            Toward::Up => (lan, wan, Toward::Down),
+            Toward::Down => (wan, lan, Toward::Up),
         };
+        let forwarder = &mut self.forwarder;
         let taken = from.receive(BATCH, &mut |frame| forwarder.take(now, toward, frame, to));
         let count = *taken.as_ref().unwrap_or(&0);
-        self.check(from_side, |_| taken.map(drop));
-        self.check(to_side, |link| link.flush());
+        self.check(reverse, |_| taken.map(drop));
+        self.check(toward, Link::flush);
         count
     }
 
     fn change(&mut self, now: Instant) {
         self.changes.bell.take();
         while let Ok((link, done)) = self.changes.requests.try_recv() {
-            let Self {
-                forwarder,
-                lan,
-                wan,
-                ..
-            } = self;
-            let handover = forwarder.change(now, link, lan, wan);
-            // Whoever asked may have gone.
+            let [wan, lan] = &mut self.links;
+            let handover = self.forwarder.change(now, link, lan, wan);
+            // The client may have gone.
             let _ = done.send(handover);
         }
     }
 
-    /// Closes a side until it is back if `work` on it fails.
-    fn check(&mut self, side: Side, work: impl FnOnce(&mut Link) -> io::Result<()>) {
-        let link = self.link(side);
-        if let Err(error) = work(link)
-            && link.port().is_some()
-        {
-            link.close();
-            let name = link.name().to_owned();
-            (self.log)(&format!(
-                "{} {name} is down ({error}); frames for it are lost until it is back",
-                side.flag()
-            ));
-            self.notify_status();
+    /// Closes an interface until it is back if `work` on it fails.
+    fn check(&mut self, toward: Toward, work: impl FnOnce(&mut Link) -> io::Result<()>) {
+        let link = &mut self.links[toward as usize];
+        if let Err(error) = work(link) {
+            let line = link.close(&error);
+            self.tell(line.as_slice());
         }
     }
 
-    fn link(&mut self, side: Side) -> &mut Link {
-        match side {
-            Side::Lan => &mut self.lan,
-            Side::Wan => &mut self.wan,
+    /// Logs what happened to an interface, and tells the service manager how things are now.
+    fn tell(&mut self, lines: &[String]) {
+        if !lines.is_empty() {
+            lines.iter().for_each(|line| (self.log)(line));
+            self.notify.status(&self.status());
         }
     }
 
     fn report(&mut self, now: Instant, observer: &mut Observer) {
-        let losses = PortLosses {
-            lan: self.lan.losses(),
-            wan: self.wan.losses(),
-        };
+        let [wan, lan] = self.links.each_mut().map(Link::losses);
+        let losses = PortLosses { lan, wan };
         self.shared
             .publish(observer.observe(now, &mut self.forwarder, losses));
     }
 
     /// Offloads that are off while it runs, by interface.
-    pub(crate) fn switched_off(&self) -> Vec<(String, &'static str)> {
-        [&self.lan, &self.wan]
-            .into_iter()
-            .flat_map(|link| {
-                let offloads = link.offloads_off().into_iter();
-                offloads.map(|offload| (link.name().to_owned(), offload))
-            })
-            .collect()
-    }
-
-    /// Tells the service manager what it does now.
-    fn notify_status(&mut self) {
-        let status = self.status();
-        if let Some(notify) = &mut self.notify {
-            notify.status(&status);
-        }
-    }
-
-    fn log_remarks(&mut self) {
-        for side in [Side::Lan, Side::Wan] {
-            for line in self.link(side).remarks() {
-                (self.log)(&format!("{} {line}", side.flag()));
-            }
-        }
+    pub(crate) fn switched_off(&self) -> SwitchedOff {
+        let links = self.links.iter();
+        let offloads =
+            links.flat_map(|link| link.offloads_off().map(|of| (link.name().into(), of)));
+        offloads.collect()
     }
 
     /// For the service manager, in a line.
     fn status(&self) -> String {
-        let away = [&self.lan, &self.wan].map(|link| link.port().is_none().then(|| link.name()));
-        match away {
-            [None, None] => format!("forwarding between {} and {}", self.lan(), self.wan()),
-            [Some(lan), Some(wan)] => format!("waiting for {lan} and {wan}"),
-            [Some(one), None] | [None, Some(one)] => format!("waiting for {one}"),
+        let [wan, lan] = self.links.each_ref();
+        let away: Vec<_> = [lan, wan]
+            .into_iter()
+            .filter(|link| link.is_away())
+            .map(Link::name)
+            .collect();
+        match away.is_empty() {
+            true => format!("forwarding between {} and {}", lan.name(), wan.name()),
+            false => format!("waiting for {}", away.join(" and ")),
         }
     }
 }
@@ -517,25 +471,9 @@ fn after_killed_ones(folder: &Path) -> Vec<String> {
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gateway")
-            .field("lan", &self.lan)
-            .field("wan", &self.wan)
+            .field("links", &self.links)
             .field("forwarder", &self.forwarder)
             .finish_non_exhaustive()
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Side {
-    Lan,
-    Wan,
-}
-
-impl Side {
-    const fn flag(self) -> &'static str {
-        match self {
-            Self::Lan => "--lan",
-            Self::Wan => "--wan",
-        }
     }
 }
 

@@ -9,7 +9,6 @@ use crate::log;
 use crate::net::{Feature, set_feature};
 use crate::stop::{Bell, Stop};
 use crate::sys::{end_process_in, poll, take_no_signals_for_writes, whole};
-use std::io;
 use std::os::fd::AsFd;
 use std::panic;
 use std::process;
@@ -24,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(1);
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Offloads that a gateway has switched off, by interface.
-pub(crate) type SwitchedOff = Vec<(String, &'static str)>;
+pub(crate) type SwitchedOff = Vec<(String, Feature)>;
 
 /// Ends this process when its gateway has to end and does not: three seconds after SIGINT or SIGTERM,
 /// half a second after a second one, half a second after a panic of any thread, and a second after this
@@ -43,7 +42,7 @@ impl Guard {
     /// # Errors
     /// Signals cannot be handled, or the process has no descriptors or threads left.
     pub fn install(stop: &Stop) -> Result<Self, GatewayError> {
-        let system = |action| move |source| GatewayError::System { action, source };
+        let system = GatewayError::during;
         take_no_signals_for_writes();
         let bell = || Bell::new().map_err(system("making a pipe"));
         let (asked, broken, ended) = (bell()?, bell()?, bell()?);
@@ -135,12 +134,8 @@ fn watch([asked, broken, ended]: &[Bell; 3], switched_off: &Mutex<SwitchedOff>) 
     end_process_in(1);
     log::last_words("does not end by itself, and is ended");
     for (interface, offload) in lock(switched_off).iter() {
-        let feature = match *offload {
-            "LRO" => Feature::Lro,
-            _ => Feature::Gro,
-        };
         // An interface that is gone needs nothing back.
-        let _: io::Result<bool> = set_feature(interface, feature, true);
+        let _ = set_feature(interface, *offload, true);
     }
     process::abort();
 }

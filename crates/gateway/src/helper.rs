@@ -2,7 +2,6 @@
 
 use crate::gateway::GatewayError;
 use crate::stop::{Bell, Stop};
-use std::io;
 use std::panic;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -19,12 +18,8 @@ pub(crate) struct Helpers {
 
 impl Helpers {
     pub(crate) fn new(stop: &Stop) -> Result<Self, GatewayError> {
-        let quit = Bell::new().map_err(|source| GatewayError::System {
-            action: "making a pipe",
-            source,
-        })?;
         Ok(Self {
-            quit,
+            quit: Bell::new().map_err(GatewayError::during("making a pipe"))?,
             stop: stop.clone(),
             threads: Vec::new(),
         })
@@ -41,9 +36,8 @@ impl Helpers {
             let _stop = StopOnPanic(stop);
             work(&quit);
         });
-        let action = "starting a thread";
-        let failed = |source: io::Error| GatewayError::System { action, source };
-        self.threads.push(spawned.map_err(failed)?);
+        let thread = spawned.map_err(GatewayError::during("starting a thread"))?;
+        self.threads.push(thread);
         Ok(())
     }
 

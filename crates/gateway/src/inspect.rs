@@ -2,7 +2,7 @@
 
 use crate::custody::is_held;
 use crate::net::{LinkInfo, Network};
-use crate::port::{check_unused, find, is_in_use};
+use crate::port::{PortError, check_unused, find, is_in_use};
 use crate::setting::{ALL, OFFLOADS, Setting};
 use crate::sys::{poll, precise_timers};
 use asymq_core::units::Duration;
@@ -54,18 +54,18 @@ pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
             "allow AF_NETLINK to this process",
         )];
     };
-    let unfit = |error: String| {
-        let text = error.strip_prefix(&format!("{name}: ")).unwrap_or(&error);
+    let unfit = |error: &PortError| {
+        let text = error.text();
         let (problem, remedy) = text.split_once("; ").unwrap_or((text, "see dmesg"));
         Finding::wrong(&subject, problem, remedy)
     };
     let link = match find(&mut network, name) {
         Ok(link) => link,
-        Err(error) => return vec![unfit(error.to_string())],
+        Err(error) => return vec![unfit(&error)],
     };
     let mut findings = Vec::new();
     if let Err(error) = check_unused(&mut network, &link) {
-        findings.push(unfit(error.to_string()));
+        findings.push(unfit(&error));
     }
     findings.extend(stacked(&mut network, &link, &subject));
     if link.up && !link.carrier {

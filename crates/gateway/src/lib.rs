@@ -44,7 +44,7 @@ mod sys;
 mod table;
 mod writer;
 
-pub use change::{ChangeError, Changer, Retired};
+pub use change::{ChangeError, Changer};
 pub use config::{BuiltLink, LinkConfig, LinkError, STANDARD, Stage};
 pub use control::{Control, ReadFile, ReadSettings, request_change};
 pub use exposition::exposition;

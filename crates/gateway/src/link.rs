@@ -3,8 +3,10 @@
 use crate::custody::Custody;
 use crate::host::HostOptions;
 use crate::io::{Losses, PacketIo};
+use crate::net::Feature;
 use crate::net::{LinkInfo, Network};
-use crate::port::{Port, PortError, check_unused, find};
+use crate::port::{Obstacle, Port, PortError, check_unused, find};
+use crate::setting::Setting;
 use crate::sys::PacketSocket;
 use asymq_core::units::{Duration, Instant};
 use std::io;
@@ -18,6 +20,8 @@ const RETRY: Duration = Duration::from_millis(100);
 /// for it are lost as on an unplugged cable; when it is back, it is opened afresh.
 #[derive(Debug)]
 pub(crate) struct Link {
+    /// The flag that names it, for the log.
+    flag: &'static str,
     /// As configured: what is looked for while nothing is held.
     name: String,
     state: Option<PathBuf>,
@@ -35,11 +39,16 @@ pub(crate) struct Link {
 impl Link {
     /// Holds and opens the interface, which may be down; one that is absent is an error or waited
     /// for, as the host's options say.
-    pub(crate) fn open(name: &str, host: &HostOptions) -> Result<Self, PortError> {
+    pub(crate) fn open(
+        flag: &'static str,
+        name: &str,
+        host: &HostOptions,
+    ) -> Result<Self, PortError> {
         let system = |action| PortError::of_system(name, action);
         // A missing privilege is found before the interface is.
         drop(PacketSocket::new().map_err(system("open a packet socket"))?);
         let mut link = Self {
+            flag,
             name: name.into(),
             state: host.state.clone(),
             network: Network::open().map_err(system("ask for interfaces"))?,
@@ -50,7 +59,7 @@ impl Link {
             losses: Losses::default(),
         };
         match link.hold() {
-            Err(error @ PortError::NoSuchInterface { .. }) if host.wait => {
+            Err(error) if error.is(Obstacle::Absent) && host.wait => {
                 link.obstacle = Some(error.to_string());
             }
             Err(error) => return Err(error),
@@ -71,8 +80,9 @@ impl Link {
         matches!(found, Ok(Ok(Some(link))) if Some(link.index) == self.index())
     }
 
-    pub(crate) fn port(&self) -> Option<&Port> {
-        self.port.as_ref()
+    /// Whether frames for it are lost.
+    pub(crate) const fn is_away(&self) -> bool {
+        self.port.is_none()
     }
 
     /// The index of the interface that is held.
@@ -81,29 +91,38 @@ impl Link {
     }
 
     /// Offloads that are off while the interface is held.
-    pub(crate) fn offloads_off(&self) -> Vec<&'static str> {
-        let custody = self.custody.as_ref();
-        custody.map_or_else(Vec::new, |custody| {
-            let [offloads, _] = custody.switched_off();
-            offloads
-        })
+    pub(crate) fn offloads_off(&self) -> impl Iterator<Item = Feature> {
+        let changed = self.custody.iter().flat_map(Custody::changed);
+        changed.filter_map(Setting::feature)
     }
 
     /// What to log about an interface that was just held, or that is waited for.
     pub(crate) fn remarks(&self) -> Vec<String> {
-        let name = self.name();
+        let (flag, name) = (self.flag, self.name());
         let Some(custody) = &self.custody else {
             let obstacle = self.obstacle.iter();
             return obstacle
-                .map(|why| format!("{why}; waiting for it"))
+                .map(|why| format!("{flag} {why}; waiting for it"))
                 .collect();
         };
-        let off = custody.switched_off().into_iter();
-        let off = off.filter(|names| !names.is_empty()).map(|names| {
-            let names = names.join(", ");
-            format!("{name}: switched {names} off until the gateway stops")
+        // What joins frames in a line, what would talk in another.
+        let off = [true, false].map(|offloads| {
+            let changed = custody.changed();
+            let of_this = changed.filter(|of| of.feature().is_some() == offloads);
+            let names: Vec<_> = of_this
+                .filter(|of| *of != Setting::Up)
+                .map(Setting::name)
+                .collect();
+            names.join(", ")
         });
-        let failed = custody.failed.iter().map(|why| format!("{name}: {why}"));
+        let off = off
+            .into_iter()
+            .filter(|names| !names.is_empty())
+            .map(|names| format!("{flag} {name}: switched {names} off until the gateway stops"));
+        let failed = custody
+            .failed
+            .iter()
+            .map(|why| format!("{flag} {name}: {why}"));
         off.chain(failed).collect()
     }
 
@@ -111,8 +130,9 @@ impl Link {
     pub(crate) fn give_back(&mut self) -> Option<String> {
         let error = self.custody.as_mut()?.give_back().err()?;
         let name = self.name();
+        let flag = self.flag;
         Some(format!(
-            "{name} is not as it was before ({error}); 'asymq gateway restore' tries again"
+            "{flag} {name} is not as it was before ({error}); 'asymq gateway restore' tries again"
         ))
     }
 
@@ -134,9 +154,9 @@ impl Link {
         self.retry_at = now + RETRY;
         match self.look() {
             Ok(lines) => lines,
-            Err(PortError::NoSuchInterface { .. }) => Vec::new(),
+            Err(error) if error.is(Obstacle::Absent) => Vec::new(),
             Err(error) => {
-                let error = error.to_string();
+                let error = format!("{} {error}", self.flag);
                 if self.obstacle.as_ref() == Some(&error) {
                     return Vec::new();
                 }
@@ -178,9 +198,10 @@ impl Link {
         }
         self.port = Some(port);
         self.obstacle = None;
+        let back = format!("{} {} is back", self.flag, self.name);
         let mut lines = vec![match found.name == self.name {
-            true => format!("{} is back", self.name),
-            false => format!("{} is back, and is {} now", self.name, found.name),
+            true => back,
+            false => format!("{back}, and is {} now", found.name),
         }];
         if is_new {
             lines.extend(self.remarks());
@@ -194,20 +215,26 @@ impl Link {
         check_unused(&mut self.network, &found)?;
         let custody = Custody::take(&mut self.network, &found, self.state.as_deref());
         self.custody = Some(custody.map_err(|error| match error.kind() {
-            io::ErrorKind::AddrInUse => PortError::Held {
-                name: self.name.clone(),
-            },
+            io::ErrorKind::AddrInUse => PortError::new(
+                &self.name,
+                Obstacle::Held,
+                "another gateway holds it; stop that one first, or choose another interface",
+            ),
             _ => PortError::of_system(&self.name, "hold it")(error),
         })?);
         Ok(found)
     }
 
-    /// Closes the interface until it is back.
-    pub(crate) fn close(&mut self) {
-        if let Some(mut port) = self.port.take() {
-            self.losses += port.losses();
-        }
+    /// Closes the interface, after `error`, until it is back; what to log unless it was closed.
+    pub(crate) fn close(&mut self, error: &io::Error) -> Option<String> {
+        let mut port = self.port.take()?;
+        self.losses += port.losses();
         self.retry_at = Instant::ZERO;
+        Some(format!(
+            "{} {} is down ({error}); frames for it are lost until it is back",
+            self.flag,
+            port.name()
+        ))
     }
 }
 

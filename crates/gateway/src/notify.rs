@@ -12,10 +12,10 @@ const AGAIN: Duration = Duration::from_millis(100);
 
 /// Tells the service manager that the gateway is ready, that it is stopping, and in between that its
 /// forwarding loop turns.
-#[derive(Debug)]
+/// Its default has no service manager to tell.
+#[derive(Debug, Default)]
 pub struct Notify {
-    socket: UnixDatagram,
-    manager: SocketAddr,
+    manager: Option<(UnixDatagram, SocketAddr)>,
     /// How often to show life; half the time that the manager waits for it.
     interval: Option<Duration>,
     beat_at: Option<Instant>,
@@ -23,14 +23,13 @@ pub struct Notify {
 }
 
 impl Notify {
-    /// As the environment asks (`NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`); `None` if it does
-    /// not.
+    /// As the environment asks (`NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`).
     ///
     /// # Errors
     /// The socket's name is not one.
-    pub fn from_environment() -> io::Result<Option<Self>> {
+    pub fn from_environment() -> io::Result<Self> {
         let Some(name) = env::var_os("NOTIFY_SOCKET") else {
-            return Ok(None);
+            return Ok(Self::default());
         };
         let name = name.as_encoded_bytes();
         let manager = match name.strip_prefix(b"@") {
@@ -45,26 +44,27 @@ impl Notify {
         let timeout = number("WATCHDOG_USEC").filter(|micros| is_meant && *micros > 0);
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
-        Ok(Some(Self {
-            socket,
-            manager,
+        Ok(Self {
+            manager: Some((socket, manager)),
             interval: timeout.map(|micros| Duration::from_micros((micros / 2).max(1))),
             beat_at: None,
             pending: None,
-        }))
+        })
     }
 
     /// The gateway forwards.
     pub(crate) fn ready(&mut self, now: Instant) {
-        self.beat_at = Some(now);
-        self.pending = Some("READY=1");
-        self.beat(now);
+        self.insist(now, "READY=1");
     }
 
     /// The gateway has been asked to stop.
     pub(crate) fn stopping(&mut self, now: Instant) {
+        self.insist(now, "STOPPING=1");
+    }
+
+    fn insist(&mut self, now: Instant, words: &'static str) {
         self.beat_at = Some(now);
-        self.pending = Some("STOPPING=1");
+        self.pending = Some(words);
         self.beat(now);
     }
 
@@ -97,7 +97,9 @@ impl Notify {
     }
 
     fn tell(&self, words: &str) -> bool {
-        let sent = self.socket.send_to_addr(words.as_bytes(), &self.manager);
-        sent.is_ok()
+        let tell = |(socket, manager): &(UnixDatagram, SocketAddr)| {
+            socket.send_to_addr(words.as_bytes(), manager).is_ok()
+        };
+        self.manager.as_ref().is_none_or(tell)
     }
 }

@@ -37,111 +37,68 @@ pub struct Port {
 }
 
 /// An interface that cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum PortError {
-    /// There is none of this name.
-    #[error("{name}: no such interface; there are {}", there.join(", "))]
-    NoSuchInterface {
-        /// As asked for.
-        name: String,
-        /// The interfaces of this network namespace.
-        there: Vec<String>,
-    },
-    /// No interface can ever have this name, so that waiting for it is in vain.
-    #[error(
-        "{name:?}: not an interface's name; write 1 to 15 bytes without '/', ':' and blanks, like eth0"
-    )]
-    NotAName {
-        /// As asked for.
-        name: String,
-    },
-    /// It is not Ethernet.
-    #[error("{name}: not an Ethernet interface; a bridge needs whole Ethernet frames")]
-    NotEthernet {
-        /// As asked for.
-        name: String,
-    },
-    /// This host would answer there.
-    #[error(
-        "{name}: has the address {ip}/{prefix}, so that this host answers there; remove it with 'ip address flush \
-         dev {name}', and keep NetworkManager, systemd-networkd and dhcpcd from it"
-    )]
-    Addressed {
-        /// The interface.
-        name: String,
-        /// Its address.
-        ip: IpAddr,
-        /// Bits of its prefix.
-        prefix: u8,
-    },
-    /// A kernel bridge or bond takes its frames.
-    #[error(
-        "{name}: is in the {kind} {master}; the gateway is the bridge: take it out with 'ip link set {name} nomaster'"
-    )]
-    InBridge {
-        /// The interface.
-        name: String,
-        /// `bridge`, `bond`, ...
-        kind: String,
-        /// The name of that.
-        master: String,
-    },
-    /// Two gateways would duplicate every frame.
-    #[error("{name}: another gateway holds it; stop that one first, or choose another interface")]
-    Held {
-        /// The interface.
-        name: String,
-    },
-    /// The privilege is missing.
-    #[error(
-        "{name}: raw frames need CAP_NET_RAW and CAP_NET_ADMIN; run as root, or give the binary both with setcap"
-    )]
-    Privilege {
-        /// As asked for.
-        name: String,
-    },
-    /// A system call failed.
-    #[error("{name}: {action}: {source}")]
-    System {
-        /// As asked for.
-        name: String,
-        /// What was attempted.
-        action: &'static str,
-        /// Why not.
-        source: io::Error,
-    },
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: {text}")]
+pub struct PortError {
+    name: String,
+    kind: Obstacle,
+    text: String,
+}
+
+/// Kinds of a [`PortError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// There is no interface of this name.
+    Absent,
+    /// The interface, or its name, is not fit for a gateway.
+    Unfit,
+    /// Another gateway holds it.
+    Held,
+    /// A privilege is missing, or a system call failed.
+    System,
 }
 
 impl PortError {
-    pub(crate) fn of_system(name: &str, action: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |source: io::Error| match source.kind() {
-            io::ErrorKind::PermissionDenied => Self::Privilege { name: name.into() },
-            _ => Self::System {
-                name: name.into(),
-                action,
-                source,
-            },
+    pub(crate) fn new(name: &str, kind: Obstacle, text: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            text: text.into(),
         }
     }
 
-    /// Whether another interface, or this one set up otherwise, would do.
-    pub const fn is_bad_input(&self) -> bool {
-        match self {
-            Self::NoSuchInterface { .. }
-            | Self::NotAName { .. }
-            | Self::NotEthernet { .. }
-            | Self::Addressed { .. }
-            | Self::InBridge { .. }
-            | Self::Held { .. } => true,
-            Self::Privilege { .. } | Self::System { .. } => false,
+    pub(crate) fn of_system(name: &str, action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source: io::Error| {
+            let text = match source.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "raw frames need CAP_NET_RAW and CAP_NET_ADMIN; run as root, or give the binary both with setcap"
+                        .into()
+                }
+                _ => format!("{action}: {source}"),
+            };
+            Self::new(name, Obstacle::System, text)
         }
+    }
+
+    pub(crate) fn is(&self, kind: Obstacle) -> bool {
+        self.kind == kind
+    }
+
+    /// What is wrong, without the interface's name.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether another interface, or this one set up otherwise, would do.
+    pub fn is_bad_input(&self) -> bool {
+        !self.is(Obstacle::System)
     }
 }
 
 /// Refuses a name that the kernel lets no interface have (`dev_valid_name`).
 ///
 /// # Errors
-/// [`PortError::NotAName`].
+/// A [`PortError`] that says how to write one.
 pub fn check_interface_name(name: &str) -> Result<(), PortError> {
     let banned = |byte: u8| matches!(byte, b'/' | b':' | 0 | 0x0b) || byte.is_ascii_whitespace();
     let is_name = (1..libc::IFNAMSIZ).contains(&name.len())
@@ -149,7 +106,11 @@ pub fn check_interface_name(name: &str) -> Result<(), PortError> {
         && !name.bytes().any(banned);
     match is_name {
         true => Ok(()),
-        false => Err(PortError::NotAName { name: name.into() }),
+        false => Err(PortError::new(
+            &format!("{name:?}"),
+            Obstacle::Unfit,
+            "not an interface's name; write 1 to 15 bytes without '/', ':' and blanks, like eth0",
+        )),
     }
 }
 
@@ -161,14 +122,17 @@ pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortEr
         .map_err(PortError::of_system(name, "ask for it"))?;
     let Some(link) = found else {
         let there = network.links().unwrap_or_default().into_iter();
-        return Err(PortError::NoSuchInterface {
-            name: name.into(),
-            there: there.map(|link| link.name).collect(),
-        });
+        let there: Vec<String> = there.map(|link| link.name).collect();
+        let text = format!("no such interface; there are {}", there.join(", "));
+        return Err(PortError::new(name, Obstacle::Absent, text));
     };
     match link.hardware {
         libc::ARPHRD_ETHER => Ok(link),
-        _ => Err(PortError::NotEthernet { name: name.into() }),
+        _ => Err(PortError::new(
+            name,
+            Obstacle::Unfit,
+            "not an Ethernet interface; a bridge needs whole Ethernet frames",
+        )),
     }
 }
 
@@ -181,27 +145,26 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
     if let Some(index) = link.master {
         let master = network.link(index).map_err(ask("ask for its master"))?;
         let master = master.unwrap_or_default();
-        return Err(PortError::InBridge {
-            name: name.into(),
-            kind: match master.kind.is_empty() {
-                true => "bridge".into(),
-                false => master.kind,
-            },
-            master: master.name,
-        });
+        let kind = match master.kind.as_str() {
+            "" => "bridge",
+            kind => kind,
+        };
+        let text = format!(
+            "is in the {kind} {}; the gateway is the bridge: take it out with 'ip link set {name} nomaster'",
+            master.name
+        );
+        return Err(PortError::new(name, Obstacle::Unfit, text));
     }
     let addresses = network.addresses().map_err(ask("ask for its addresses"))?;
-    match addresses
-        .iter()
-        .find(|of| of.index == link.index && is_in_use(of))
-    {
-        None => Ok(()),
-        Some(&Address { ip, prefix, .. }) => Err(PortError::Addressed {
-            name: name.into(),
-            ip,
-            prefix,
-        }),
-    }
+    let in_use = |of: &&Address| of.index == link.index && is_in_use(of);
+    let Some(Address { ip, prefix, .. }) = addresses.iter().find(in_use) else {
+        return Ok(());
+    };
+    let text = format!(
+        "has the address {ip}/{prefix}, so that this host answers there; remove it with 'ip address flush \
+         dev {name}', and keep NetworkManager, systemd-networkd and dhcpcd from it"
+    );
+    Err(PortError::new(name, Obstacle::Unfit, text))
 }
 
 /// Whether somebody gave an interface this address on purpose.

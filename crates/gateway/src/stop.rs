@@ -43,7 +43,7 @@ impl AsFd for Bell {
 
 /// A request to stop, shared by those who may ask and the gateway that is asked.
 #[derive(Clone, Debug)]
-pub struct Stop(Bell);
+pub struct Stop(pub(crate) Bell);
 
 impl Stop {
     /// Nobody has asked.
@@ -73,17 +73,5 @@ impl Stop {
     /// Asks, from any thread.
     pub fn request(&self) {
         self.0.ring();
-    }
-
-    /// How often was asked since this was last called.
-    pub(crate) fn take(&self) -> usize {
-        self.0.take()
-    }
-}
-
-impl AsFd for Stop {
-    /// Readable when asked.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
     }
 }

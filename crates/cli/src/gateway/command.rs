@@ -33,7 +33,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         None => typed.clone(),
         Some(file) => typed.clone().or(read_flags(file)?),
     };
-    let system = |action| move |source| GatewayError::System { action, source };
+    let system = GatewayError::during;
     let config = settings.config(catalog)?;
     let stop = Stop::new().map_err(system("making a pipe"))?;
     // Before interfaces are changed, which whoever interrupts it wants back.
