@@ -181,28 +181,26 @@ pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayE
         stream.shutdown(Shutdown::Write)?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
-        match answer.ends_with('\n') {
-            true => Ok(answer),
-            // One that ends, or has too many clients.
-            false => Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "the gateway closed it without an answer; ask again",
-            )),
-        }
+        io::Result::Ok(answer)
     };
-    let ask = || {
-        ask().map_err(|error: io::Error| match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("no answer within {PATIENCE:?}"),
-            ),
-            _ => error,
-        })
-    };
-    let answer = ask().map_err(|source| GatewayError::Control {
+    let failed = |source| GatewayError::Control {
         path: control.into(),
         source,
+    };
+    let answer = ask().map_err(|error| {
+        failed(match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                let text = format!("no answer within {PATIENCE:?}");
+                io::Error::new(io::ErrorKind::TimedOut, text)
+            }
+            _ => error,
+        })
     })?;
+    if !answer.ends_with('\n') {
+        // A gateway that ends, or has too many clients.
+        let text = "the gateway closed it without an answer; ask again";
+        return Err(failed(io::Error::new(io::ErrorKind::UnexpectedEof, text)));
+    }
     let answer = answer.trim_end();
     match answer.strip_prefix("ok: ") {
         Some(done) => Ok(done.into()),

@@ -20,15 +20,19 @@ pub(crate) struct Custody {
 }
 
 impl Custody {
-    /// Switches the interface's offloads off, and changes nothing else.
-    pub(crate) fn offloads(network: &mut Network, link: &LinkInfo) -> io::Result<Self> {
-        let mut custody = Self {
+    fn of(link: &LinkInfo, lock: Option<Lock>) -> io::Result<Self> {
+        Ok(Self {
             identity: Identity::of(link)?,
             changes: Vec::new(),
             journal: None,
-            _lock: None,
+            _lock: lock,
             failed: Vec::new(),
-        };
+        })
+    }
+
+    /// Switches the interface's offloads off, and changes nothing else.
+    pub(crate) fn offloads(network: &mut Network, link: &LinkInfo) -> io::Result<Self> {
+        let mut custody = Self::of(link, None)?;
         custody.change(network, link, &OFFLOADS);
         Ok(custody)
     }
@@ -43,30 +47,18 @@ impl Custody {
         link: &LinkInfo,
         state: Option<&Path>,
     ) -> io::Result<Self> {
-        let lock = Lock::take(link.index)?;
-        let identity = Identity::of(link)?;
-        let mut custody = Self {
-            journal: state.map(|folder| Journal::at(folder, &identity)),
-            identity,
-            changes: Vec::new(),
-            _lock: Some(lock),
-            failed: Vec::new(),
-        };
+        let mut custody = Self::of(link, Some(Lock::take(link.index)?))?;
+        custody.journal = state.map(|folder| Journal::at(folder, &custody.identity));
         custody.change(network, link, &ALL);
         Ok(custody)
     }
 
     /// What a killed gateway left changed and its journal tells, to be given back.
     pub(crate) fn left_behind(link: &LinkInfo, journal: Journal) -> io::Result<Self> {
-        let lock = Lock::take(link.index)?;
-        let identity = Identity::of(link)?;
-        Ok(Self {
-            changes: journal.read(&identity),
-            journal: Some(journal),
-            identity,
-            _lock: Some(lock),
-            failed: Vec::new(),
-        })
+        let mut custody = Self::of(link, Some(Lock::take(link.index)?))?;
+        custody.changes = journal.read(&custody.identity);
+        custody.journal = Some(journal);
+        Ok(custody)
     }
 
     fn change(&mut self, network: &mut Network, link: &LinkInfo, settings: &[Setting]) {

@@ -1,147 +1,137 @@
 //! Snapshots for Prometheus, in the text exposition format.
 
 use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Snapshot};
-use asymq_core::Fate;
-use std::fmt::{Display, Write};
+use asymq_core::{Fate, Reason};
+use std::fmt::Write;
+
+/// Metrics of a direction: name, type, help, value.
+const OF_DIRECTIONS: [Metric<DirectionSnapshot>; 3] = [
+    (
+        "capacity_bytes_per_second",
+        GAUGE,
+        "Configured capacity of the link.",
+        |of| of.capacity as f64 / 8.0,
+    ),
+    (
+        "regenerated_acks_total",
+        COUNTER,
+        "ACKs regenerated.",
+        |of| of.regenerated as f64,
+    ),
+    (
+        "data_bytes_per_ack",
+        GAUGE,
+        "Bytes of TCP data sent in the other direction for every ACK sent, over the last interval.",
+        |of| of.data_bytes_per_ack,
+    ),
+];
+
+/// Metrics of a class of traffic in a direction.
+const OF_CLASSES: [Metric<ClassSnapshot>; 5] = [
+    ("packets_total", COUNTER, "Packets sent.", |of| {
+        of.packets as f64
+    }),
+    (
+        "bytes_total",
+        COUNTER,
+        "Bytes sent, as charged to the link.",
+        |of| of.bytes as f64,
+    ),
+    ("backlog_packets", GAUGE, "Packets that wait.", |of| {
+        of.backlog_packets.into()
+    }),
+    ("backlog_bytes", GAUGE, "Bytes that wait.", |of| {
+        of.backlog_bytes as f64
+    }),
+    (
+        "marked_packets_total",
+        COUNTER,
+        "Packets sent with a congestion mark that the discipline set.",
+        |of| of.marked as f64,
+    ),
+];
+
+/// Metrics of a class and a reason, by the fate that the reason has.
+const OF_FATES: [(Fate, &str, &str); 2] = [
+    (
+        Fate::Dropped,
+        "dropped_packets_total",
+        "Packets dropped: senders have to send them again, or feel their loss.",
+    ),
+    (
+        Fate::Filtered,
+        "filtered_packets_total",
+        "ACKs filtered: a later one says all that they say.",
+    ),
+];
+
+const COUNTER: &str = "counter";
+const GAUGE: &str = "gauge";
+
+type Metric<T> = (&'static str, &'static str, &'static str, fn(&T) -> f64);
 
 /// The snapshot in Prometheus' text format, in base units.
 pub fn exposition(snapshot: &Snapshot) -> String {
     let mut page = Page(String::new());
     let directions = [("up", &snapshot.up), ("down", &snapshot.down)];
-
-    let of_directions: [Metric<DirectionSnapshot>; 3] = [
-        gauge(
-            "capacity_bytes_per_second",
-            "Configured capacity of the link.",
-            |of| of.capacity as f64 / 8.0,
-        ),
-        counter("regenerated_acks_total", "ACKs regenerated.", |of| {
-            of.regenerated as f64
-        }),
-        gauge(
-            "data_bytes_per_ack",
-            "Bytes of TCP data sent in the other direction for every ACK sent, over the last interval.",
-            |of| of.data_bytes_per_ack,
-        ),
-    ];
-    for (name, kind, help, value) in of_directions {
+    let classes = || {
+        let of = |(direction, of): (&'static str, &DirectionSnapshot)| {
+            let classes = of.classes().map(|(class, of)| (class, *of));
+            classes.map(|(class, of)| ([("direction", direction), ("class", class.name())], of))
+        };
+        directions.into_iter().flat_map(of)
+    };
+    for (name, kind, help, value) in OF_DIRECTIONS {
         page.metric(name, kind, help);
         for (direction, of) in directions {
             page.sample(name, &[("direction", direction)], value(of));
         }
     }
-
-    let of_classes: [Metric<ClassSnapshot>; 5] = [
-        counter("packets_total", "Packets sent.", |of| of.packets as f64),
-        counter("bytes_total", "Bytes sent, as charged to the link.", |of| {
-            of.bytes as f64
-        }),
-        gauge("backlog_packets", "Packets that wait.", |of| {
-            of.backlog_packets.into()
-        }),
-        gauge("backlog_bytes", "Bytes that wait.", |of| {
-            of.backlog_bytes as f64
-        }),
-        counter(
-            "marked_packets_total",
-            "Packets sent with a congestion mark that the discipline set.",
-            |of| of.marked as f64,
-        ),
-    ];
-    for (name, kind, help, value) in of_classes {
+    for (name, kind, help, value) in OF_CLASSES {
         page.metric(name, kind, help);
-        for (direction, of) in directions {
-            for (class, of) in of.classes() {
-                let labels = [("direction", direction), ("class", class.name())];
-                page.sample(name, &labels, value(of));
+        for (labels, of) in classes() {
+            page.sample(name, &labels, value(&of));
+        }
+    }
+    for (fate, name, help) in OF_FATES {
+        page.metric(name, COUNTER, help);
+        for ([direction, class], of) in classes() {
+            for reason in Reason::ALL.iter().filter(|reason| reason.fate() == fate) {
+                let labels = [direction, class, ("reason", reason.name())];
+                page.sample(name, &labels, of.reasons[*reason as usize] as f64);
             }
         }
     }
-
-    let fates = [
-        (
-            Fate::Dropped,
-            "Packets dropped: senders have to send them again, or feel their loss.",
-        ),
-        (
-            Fate::Filtered,
-            "ACKs filtered: a later one says all that they say.",
-        ),
-    ];
-    for (fate, help) in fates {
-        let name = format!("{}_packets_total", fate.name());
-        page.metric(&name, "counter", help);
-        for (direction, of) in directions {
-            for (class, of) in of.classes() {
-                for (reason, count) in of.reasons.iter().filter(|(of, _)| of.fate() == fate) {
-                    let labels = [
-                        ("direction", direction),
-                        ("class", class.name()),
-                        ("reason", reason.name()),
-                    ];
-                    page.sample(&name, &labels, count);
-                }
-            }
+    let help = "Time in the queue of what left it in the last interval.";
+    page.metric("sojourn_seconds", GAUGE, help);
+    for ([direction, class], of) in classes() {
+        for (quantile, millis) in [
+            ("0.5", of.sojourn_p50_ms),
+            ("0.95", of.sojourn_p95_ms),
+            ("0.99", of.sojourn_p99_ms),
+        ] {
+            let labels = [direction, class, ("quantile", quantile)];
+            page.sample("sojourn_seconds", &labels, millis / 1e3);
         }
     }
-
-    page.metric(
-        "sojourn_seconds",
-        "gauge",
-        "Time in the queue of what left it in the last interval.",
-    );
-    for (direction, of) in directions {
-        for (class, of) in of.classes() {
-            let quantiles = [
-                ("0.5", of.sojourn_p50_ms),
-                ("0.95", of.sojourn_p95_ms),
-                ("0.99", of.sojourn_p99_ms),
-            ];
-            for (quantile, millis) in quantiles {
-                let labels = [
-                    ("direction", direction),
-                    ("class", class.name()),
-                    ("quantile", quantile),
-                ];
-                page.sample("sojourn_seconds", &labels, millis / 1e3);
-            }
-        }
-    }
-
-    page.metric("control", "gauge", "Control variables of the discipline.");
+    page.metric("control", GAUGE, "Control variables of the discipline.");
     for (direction, of) in directions {
         for (name, value) in &of.control {
             page.sample(
                 "control",
                 &[("direction", direction), ("name", name)],
-                value,
+                *value,
             );
         }
     }
-
-    let lost = "Frames lost at an interface.";
-    page.metric("lost_frames_total", "counter", lost);
+    page.metric("lost_frames_total", COUNTER, "Frames lost at an interface.");
     for (port, losses) in [("lan", &snapshot.losses.lan), ("wan", &snapshot.losses.wan)] {
         for (reason, count) in losses.by_name() {
-            page.sample(
-                "lost_frames_total",
-                &[("port", port), ("reason", reason)],
-                count,
-            );
+            let labels = [("port", port), ("reason", reason)];
+            page.sample("lost_frames_total", &labels, count as f64);
         }
     }
     page.0
-}
-
-/// Name, type, help, and the value of a part of the snapshot.
-type Metric<T> = (&'static str, &'static str, &'static str, fn(&T) -> f64);
-
-fn counter<T>(name: &'static str, help: &'static str, value: fn(&T) -> f64) -> Metric<T> {
-    (name, "counter", help, value)
-}
-
-fn gauge<T>(name: &'static str, help: &'static str, value: fn(&T) -> f64) -> Metric<T> {
-    (name, "gauge", help, value)
 }
 
 struct Page(String);
@@ -155,10 +145,10 @@ impl Page {
         );
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        let labels = labels.iter();
         let labels: Vec<String> = labels
-            .iter()
-            .map(|(label, value)| format!("{label}=\"{value}\""))
+            .map(|(label, of)| format!("{label}=\"{of}\""))
             .collect();
         let _ = writeln!(self.0, "asymq_{name}{{{}}} {value}", labels.join(","));
     }
@@ -167,7 +157,6 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use asymq_core::Reason;
     #[test]
     fn every_reason_that_a_packet_can_leave_for_is_a_sample() {
         let page = exposition(&Snapshot::default());

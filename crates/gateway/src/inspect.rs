@@ -23,6 +23,13 @@ pub struct Finding {
 }
 
 impl Finding {
+    fn note(subject: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            wrong: false,
+            ..Self::wrong(subject, problem, remedy)
+        }
+    }
+
     fn wrong(subject: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             subject: subject.into(),
@@ -76,12 +83,8 @@ pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
         ));
     }
     if is_held(link.index) {
-        findings.push(Finding {
-            subject: subject.clone(),
-            problem: "a gateway holds it".into(),
-            remedy: "stop that one before another is started".into(),
-            wrong: false,
-        });
+        let remedy = "stop that one before another is started";
+        findings.push(Finding::note(&subject, "a gateway holds it", remedy));
         findings.extend(changed_back(&link, &subject));
     } else {
         findings.extend(offloads(&link, &subject));
@@ -93,11 +96,10 @@ pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
 fn offloads(link: &LinkInfo, subject: &str) -> Option<Finding> {
     let on = OFFLOADS.iter().filter(|of| of.read(link).ok() == Some(1));
     let on: Vec<&str> = on.map(|of| of.name()).collect();
-    (!on.is_empty()).then(|| Finding {
-        subject: subject.into(),
-        problem: format!("{} on, which joins frames", on.join(" and ")),
-        remedy: "leave it: a gateway switches it off until it stops".into(),
-        wrong: false,
+    (!on.is_empty()).then(|| {
+        let problem = format!("{} on, which joins frames", on.join(" and "));
+        let remedy = "leave it: a gateway switches it off until it stops";
+        Finding::note(subject, problem, remedy)
     })
 }
 
@@ -174,10 +176,12 @@ fn clock() -> Option<Finding> {
     ["jiffies", "acpi_pm", "hpet", "refined-jiffies"]
         .contains(&source)
         .then(|| Finding {
-            subject: "clock".into(),
-            problem: format!("the kernel's clock is {source}, which is slow or coarse"),
-            remedy: "boot with clocksource=tsc if the processor has a stable one".into(),
             wrong: source.ends_with("jiffies"),
+            ..Finding::note(
+                "clock",
+                format!("the kernel's clock is {source}, which is slow or coarse"),
+                "boot with clocksource=tsc if the processor has a stable one",
+            )
         })
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::io;
-use std::ops::{Add, AddAssign};
+use std::ops::Add;
 
 /// Whole Ethernet frames in and out, without waiting.
 ///
@@ -59,8 +59,8 @@ impl Losses {
     }
 
     /// All together.
-    pub const fn total(&self) -> u64 {
-        self.ring_full + self.malformed + self.unsegmentable + self.too_long + self.not_sent
+    pub fn total(&self) -> u64 {
+        self.by_name().iter().map(|(_, count)| count).sum()
     }
 }
 
@@ -75,11 +75,5 @@ impl Add for Losses {
             too_long: self.too_long + other.too_long,
             not_sent: self.not_sent + other.not_sent,
         }
-    }
-}
-
-impl AddAssign for Losses {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
     }
 }

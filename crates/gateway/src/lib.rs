@@ -60,8 +60,7 @@ pub use notify::Notify;
 pub use outputs::{Outputs, Show};
 pub use port::{Port, PortError, check_interface_name};
 pub use snapshot::{
-    ClassSnapshot, DirectionSnapshot, Observer, PortLosses, Reasons, SNAPSHOT_FORMAT, Shared,
-    Snapshot,
+    ClassSnapshot, DirectionSnapshot, Observer, PortLosses, SNAPSHOT_FORMAT, Shared, Snapshot,
 };
 pub use stop::Stop;
 pub use sys::{poll, precise_timers};

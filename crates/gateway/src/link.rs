@@ -228,7 +228,7 @@ impl Link {
     /// Closes the interface, after `error`, until it is back; what to log unless it was closed.
     pub(crate) fn close(&mut self, error: &io::Error) -> Option<String> {
         let mut port = self.port.take()?;
-        self.losses += port.losses();
+        self.losses = self.losses + port.losses();
         self.retry_at = Instant::ZERO;
         Some(format!(
             "{} {} is down ({error}); frames for it are lost until it is back",
@@ -262,9 +262,7 @@ impl PacketIo for Link {
     }
 
     fn losses(&mut self) -> Losses {
-        match &mut self.port {
-            Some(port) => self.losses + port.losses(),
-            None => self.losses,
-        }
+        let port = self.port.as_mut().map(Port::losses).unwrap_or_default();
+        self.losses + port
     }
 }

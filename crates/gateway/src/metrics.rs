@@ -76,7 +76,7 @@ mod tests {
         snapshot.up.ack.bytes = 1234;
         snapshot.up.data.sojourn_p99_ms = 12.5;
         snapshot.up.control.insert("data_share", 0.75);
-        snapshot.down.ack.reasons = [(Reason::AckFiltered, 9)].into_iter().collect();
+        snapshot.down.ack.reasons[Reason::AckFiltered as usize] = 9;
         stats.publish(snapshot);
         let server = MetricsServer::open("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = server.clients.listener().local_addr().unwrap();

@@ -229,7 +229,7 @@ fn print_json(stats: &Shared) {
     };
     let (mut seen, mut lost) = (0, 0u64);
     while let Some(snapshot) = stats.next(&mut seen) {
-        let Ok(line) = serde_json::to_string(&snapshot) else {
+        let Ok(line) = serde_json::to_string(&*snapshot) else {
             continue;
         };
         match out.write(&(line + "\n")) {

@@ -42,59 +42,62 @@ pub(crate) const ALL: [Setting; 8] = [
     Setting::Up,
 ];
 
+/// How a setting is read and written.
+#[derive(Clone, Copy)]
+enum Access {
+    Offload(Feature),
+    Sysctl(&'static str),
+    Arp,
+    Up,
+}
+
 impl Setting {
-    /// What it is while a gateway holds the interface.
+    /// Its name in the log and in `asymq gateway check`, its value while a gateway holds the
+    /// interface, and the access to it.
+    const fn facts(self) -> (&'static str, i32, Access) {
+        use Access::{Offload, Sysctl};
+        match self {
+            Self::Gro => ("GRO", 0, Offload(Feature::Gro)),
+            Self::Lro => ("LRO", 0, Offload(Feature::Lro)),
+            Self::Arp => ("ARP", 0, Access::Arp),
+            Self::DisableIpv6 => ("IPv6", 1, Sysctl("ipv6/conf/{}/disable_ipv6")),
+            Self::AcceptRa => ("router announcements", 0, Sysctl("ipv6/conf/{}/accept_ra")),
+            Self::AddrGenMode => (
+                "IPv6 address generation",
+                1,
+                Sysctl("ipv6/conf/{}/addr_gen_mode"),
+            ),
+            Self::Forwarding => ("IPv4 forwarding", 0, Sysctl("ipv4/conf/{}/forwarding")),
+            Self::Up => ("being down", 1, Access::Up),
+        }
+    }
+
+    /// Its value while a gateway holds the interface.
     pub(crate) const fn held(self) -> i32 {
-        match self {
-            Self::DisableIpv6 | Self::AddrGenMode | Self::Up => 1,
-            Self::Gro | Self::Lro | Self::Arp | Self::AcceptRa | Self::Forwarding => 0,
-        }
+        self.facts().1
     }
 
-    /// What a log line and `asymq gateway check` call it.
+    /// Its name in the log and in `asymq gateway check`.
     pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Gro => "GRO",
-            Self::Lro => "LRO",
-            Self::Arp => "ARP",
-            Self::DisableIpv6 => "IPv6",
-            Self::AcceptRa => "router announcements",
-            Self::AddrGenMode => "IPv6 address generation",
-            Self::Forwarding => "IPv4 forwarding",
-            Self::Up => "being down",
-        }
-    }
-
-    const fn sysctl(self) -> Option<&'static str> {
-        match self {
-            Self::DisableIpv6 => Some("ipv6/conf/{}/disable_ipv6"),
-            Self::AcceptRa => Some("ipv6/conf/{}/accept_ra"),
-            Self::AddrGenMode => Some("ipv6/conf/{}/addr_gen_mode"),
-            Self::Forwarding => Some("ipv4/conf/{}/forwarding"),
-            Self::Gro | Self::Lro | Self::Arp | Self::Up => None,
-        }
+        self.facts().0
     }
 
     pub(crate) const fn feature(self) -> Option<Feature> {
-        match self {
-            Self::Gro => Some(Feature::Gro),
-            Self::Lro => Some(Feature::Lro),
+        match self.facts().2 {
+            Access::Offload(feature) => Some(feature),
             _ => None,
         }
     }
 
     pub(crate) fn read(self, link: &LinkInfo) -> io::Result<i32> {
-        if let Some(path) = self.sysctl() {
-            let text = fs::read_to_string(sysctl_path(path, &link.name))?;
-            return text.trim().parse().map_err(io::Error::other);
-        }
-        match self.feature() {
-            Some(which) => feature(&link.name, which).map(i32::from),
-            None => Ok(i32::from(if self == Self::Arp {
-                link.arp
-            } else {
-                link.up
-            })),
+        match self.facts().2 {
+            Access::Offload(which) => feature(&link.name, which).map(i32::from),
+            Access::Arp => Ok(link.arp.into()),
+            Access::Up => Ok(link.up.into()),
+            Access::Sysctl(path) => {
+                let text = fs::read_to_string(sysctl_path(path, &link.name))?;
+                text.trim().parse().map_err(io::Error::other)
+            }
         }
     }
 
@@ -104,15 +107,13 @@ impl Setting {
         link: &LinkInfo,
         value: i32,
     ) -> io::Result<()> {
-        if let Some(path) = self.sysctl() {
-            return fs::write(sysctl_path(path, &link.name), value.to_string());
-        }
         let on = value != 0;
-        match (self.feature(), self, on) {
-            (Some(feature), ..) => set_feature(&link.name, feature, on).map(drop),
-            (None, Self::Arp, on) => network.set_arp(link.index, on),
-            (None, _, true) => network.set_up(link.index),
-            (None, _, false) => network.set_down(link.index),
+        match self.facts().2 {
+            Access::Offload(feature) => set_feature(&link.name, feature, on).map(drop),
+            Access::Arp => network.set_arp(link.index, on),
+            Access::Up if on => network.set_up(link.index),
+            Access::Up => network.set_down(link.index),
+            Access::Sysctl(path) => fs::write(sysctl_path(path, &link.name), value.to_string()),
         }
     }
 }

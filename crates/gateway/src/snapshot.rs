@@ -7,7 +7,7 @@ use asymq_core::hold::PerClass;
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Instant, Rate};
 use asymq_core::{Fate, Reason, TrafficClass};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serializer;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,9 +17,9 @@ pub const SNAPSHOT_FORMAT: u32 = 2;
 
 /// The state of a gateway at one moment. Bytes are as charged to the link, rates in bit/s over the
 /// last interval, counters since the start.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Snapshot {
-    /// [`SNAPSHOT_FORMAT`].
+    /// [`SNAPSHOT_FORMAT`]; 0 before the first.
     pub format: u32,
     /// Seconds since 1970.
     pub time: f64,
@@ -33,23 +33,10 @@ pub struct Snapshot {
     pub losses: PortLosses,
 }
 
-impl Default for Snapshot {
-    fn default() -> Self {
-        Self {
-            format: SNAPSHOT_FORMAT,
-            time: 0.0,
-            interval: 0.0,
-            up: DirectionSnapshot::default(),
-            down: DirectionSnapshot::default(),
-            losses: PortLosses::default(),
-        }
-    }
-}
-
 /// One direction of the link.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct DirectionSnapshot {
-    /// The capacity that was told, in bit/s; 0 if none was.
+    /// The configured capacity in bit/s; 0 if there is none.
     pub capacity: u64,
     /// All traffic sent, in bit/s.
     pub rate: f64,
@@ -69,15 +56,6 @@ pub struct DirectionSnapshot {
 }
 
 impl DirectionSnapshot {
-    /// One class.
-    pub const fn class(&self, class: TrafficClass) -> &ClassSnapshot {
-        match class {
-            TrafficClass::Ack => &self.ack,
-            TrafficClass::Data => &self.data,
-            TrafficClass::Other => &self.other,
-        }
-    }
-
     /// Packets that wait.
     pub const fn backlog_packets(&self) -> u32 {
         self.ack.backlog_packets + self.data.backlog_packets + self.other.backlog_packets
@@ -113,8 +91,9 @@ pub struct ClassSnapshot {
     pub filtered: u64,
     /// Packets sent with a congestion mark that the discipline set.
     pub marked: u64,
-    /// Packets that were not sent, by the name of the [`Reason`].
-    pub reasons: Reasons,
+    /// Packets that were not sent, by [`Reason`]; in JSON by its name.
+    #[serde(serialize_with = "by_name")]
+    pub reasons: [u64; Reason::COUNT],
     /// Median sojourn time in ms of what left the queue in the last interval; 0 if nothing did.
     pub sojourn_p50_ms: f64,
     /// 95th percentile of the same.
@@ -130,40 +109,8 @@ impl ClassSnapshot {
     }
 }
 
-/// Packets that were not sent, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reasons([u64; Reason::COUNT]);
-
-impl Reasons {
-    /// Packets of one reason.
-    pub const fn of(&self, reason: Reason) -> u64 {
-        self.0[reason as usize]
-    }
-
-    /// All reasons and their packets.
-    pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> {
-        Reason::ALL.iter().copied().zip(self.0)
-    }
-}
-
-impl FromIterator<(Reason, u64)> for Reasons {
-    fn from_iter<I: IntoIterator<Item = (Reason, u64)>>(counts: I) -> Self {
-        let mut reasons = Self::default();
-        for (reason, count) in counts {
-            reasons.0[reason as usize] += count;
-        }
-        reasons
-    }
-}
-
-impl Serialize for Reasons {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(Reason::COUNT))?;
-        for (reason, count) in self.iter() {
-            map.serialize_entry(reason.name(), &count)?;
-        }
-        map.end()
-    }
+fn by_name<S: Serializer>(reasons: &[u64; Reason::COUNT], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(Reason::ALL.iter().map(|reason| reason.name()).zip(reasons))
 }
 
 /// Frames lost at either interface.
@@ -201,26 +148,41 @@ impl Observer {
     ) -> Snapshot {
         let interval = now.saturating_since(self.last).as_secs_f64();
         self.last = now;
-        let both = [Toward::Up, Toward::Down];
-        let sent = both.map(|toward| forwarder.meters(toward).sent);
-        let recent = both.map(|toward| {
+        let sent = Toward::ALL.map(|toward| forwarder.meters(toward).sent);
+        let recent = Toward::ALL.map(|toward| {
             let (now, before) = (sent[toward as usize], self.before[toward as usize]);
             TrafficClass::ALL.map(|class| now.of(class) - before.of(class))
         });
         self.before = sent;
-        let [up, down] = both.map(|toward| {
+        let rate = |bytes: u64| match interval > 0.0 {
+            true => bytes as f64 * 8.0 / interval,
+            false => 0.0,
+        };
+        let [up, down] = Toward::ALL.map(|toward| {
             let (this, other) = (toward as usize, 1 - toward as usize);
             let acks = recent[this][TrafficClass::Ack as usize].packets;
             let data = recent[other][TrafficClass::Data as usize].bytes;
+            let capacity = forwarder.config().capacity(toward);
+            let [ack, data_class, other_class] = TrafficClass::ALL.map(|class| ClassSnapshot {
+                rate: rate(recent[this][class as usize].bytes),
+                ..of_class(forwarder, toward, class)
+            });
             DirectionSnapshot {
+                capacity: capacity.map_or(0, Rate::bits_per_sec),
+                rate: rate(recent[this].iter().map(|counter| counter.bytes).sum()),
+                ack,
+                data: data_class,
+                other: other_class,
+                regenerated: forwarder.direction(toward).regenerated(),
                 data_bytes_per_ack: match acks {
                     0 => 0.0,
                     acks => data as f64 / acks as f64,
                 },
-                ..direction(toward, forwarder, recent[this], interval)
+                control: forwarder.probes(toward).into_iter().collect(),
             }
         });
         Snapshot {
+            format: SNAPSHOT_FORMAT,
             time: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0.0, |time| time.as_secs_f64()),
@@ -228,54 +190,33 @@ impl Observer {
             up,
             down,
             losses,
-            ..Snapshot::default()
         }
     }
 }
 
-fn direction(
-    toward: Toward,
-    forwarder: &mut Forwarder,
-    recent: [Counter; TrafficClass::COUNT],
-    interval: f64,
-) -> DirectionSnapshot {
-    let rate = |bytes: u64| match interval > 0.0 {
-        true => bytes as f64 * 8.0 / interval,
-        false => 0.0,
-    };
-    let capacity = forwarder.config().capacity(toward);
-    let meters = *forwarder.meters(toward);
-    let fate = |fate, class| meters.fate(fate).of(class).packets;
-    let mut class = |class: TrafficClass| {
-        let sojourn = forwarder.direction(toward).take_sojourns(class);
-        let (sent, backlog) = (meters.sent.of(class), meters.backlog().of(class));
-        let reasons = Reason::ALL.iter();
-        ClassSnapshot {
-            rate: rate(recent[class as usize].bytes),
-            packets: sent.packets,
-            bytes: sent.bytes,
-            backlog_packets: backlog.packets,
-            backlog_bytes: backlog.bytes,
-            dropped: fate(Fate::Dropped, class),
-            filtered: fate(Fate::Filtered, class),
-            marked: fate(Fate::Marked, class),
-            reasons: reasons
-                .map(|reason| (*reason, meters.left(*reason).of(class).packets))
-                .collect(),
-            sojourn_p50_ms: sojourn.p50,
-            sojourn_p95_ms: sojourn.p95,
-            sojourn_p99_ms: sojourn.p99,
-        }
-    };
-    DirectionSnapshot {
-        capacity: capacity.map_or(0, Rate::bits_per_sec),
-        rate: rate(recent.iter().map(|counter| counter.bytes).sum()),
-        ack: class(TrafficClass::Ack),
-        data: class(TrafficClass::Data),
-        other: class(TrafficClass::Other),
-        regenerated: forwarder.direction(toward).regenerated(),
-        data_bytes_per_ack: 0.0,
-        control: forwarder.probes(toward).into_iter().collect(),
+/// The counters of a class, and its sojourn times since they were last taken.
+fn of_class(forwarder: &mut Forwarder, toward: Toward, class: TrafficClass) -> ClassSnapshot {
+    let sojourn = forwarder.direction(toward).take_sojourns(class);
+    let meters = forwarder.meters(toward);
+    let (sent, backlog) = (meters.sent.of(class), meters.backlog().of(class));
+    let fate = |fate| meters.fate(fate).of(class).packets;
+    let mut reasons = [0; Reason::COUNT];
+    for &reason in Reason::ALL {
+        reasons[reason as usize] = meters.left(reason).of(class).packets;
+    }
+    ClassSnapshot {
+        rate: 0.0,
+        packets: sent.packets,
+        bytes: sent.bytes,
+        backlog_packets: backlog.packets,
+        backlog_bytes: backlog.bytes,
+        dropped: fate(Fate::Dropped),
+        filtered: fate(Fate::Filtered),
+        marked: fate(Fate::Marked),
+        reasons,
+        sojourn_p50_ms: sojourn.p50,
+        sojourn_p95_ms: sojourn.p95,
+        sojourn_p99_ms: sojourn.p99,
     }
 }
 
@@ -293,6 +234,7 @@ struct State {
 impl Shared {
     /// The latest snapshot; all zero before the first.
     pub fn latest(&self) -> Snapshot {
+        // A pointer, so that the lock is not held for a copy.
         let latest = self.lock().latest.clone();
         Snapshot::clone(&latest)
     }
@@ -304,12 +246,7 @@ impl Shared {
 
     /// Waits for a snapshot after the `seen`-th and counts it there; `None` when the gateway has
     /// stopped and all were seen.
-    pub fn next(&self, seen: &mut u64) -> Option<Snapshot> {
-        self.next_shared(seen)
-            .map(|snapshot| Snapshot::clone(&snapshot))
-    }
-
-    fn next_shared(&self, seen: &mut u64) -> Option<Arc<Snapshot>> {
+    pub fn next(&self, seen: &mut u64) -> Option<Arc<Snapshot>> {
         let mut state = self.lock();
         while state.count == *seen && !state.ended {
             state = self.0.1.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// The snapshot as a table, some ten lines of at most 80 characters.
 pub fn table(title: &str, snapshot: &Snapshot) -> String {
     let mut text = format!("{title}\n\n");
-    let mut line = |name: &str, cells: [&str; 5]| {
+    let mut line = |name: &str, cells: [String; 5]| {
         let _ = write!(text, "{name:<10}");
         for cell in cells {
             let _ = write!(text, "{cell:>14}");
@@ -16,18 +16,19 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
         text.push('\n');
     };
     let directions = [("up", &snapshot.up), ("down", &snapshot.down)];
-    line("", ["rate", "of the link", "ACKs", "data", "other"]);
+    let heads = ["rate", "of the link", "ACKs", "data", "other"];
+    line("", heads.map(String::from));
     for (name, direction) in directions {
-        line(name, traffic(direction).each_ref().map(String::as_str));
+        line(name, traffic(direction));
     }
-    line("", [""; 5]);
-    line("queue", ["backlog", "", "sojourn p50", "p99", "dropped"]);
+    line("", Default::default());
+    let heads = ["backlog", "", "sojourn p50", "p99", "dropped"];
+    line("queue", heads.map(String::from));
     for (name, direction) in directions {
         for (class, of) in direction.classes() {
             // The uplink's ACKs and data always have their lines.
             if holds(of) || name == "up" && class != TrafficClass::Other {
-                let name = format!("{name} {}", class.name());
-                line(&name, queue(of).each_ref().map(String::as_str));
+                line(&format!("{name} {}", class.name()), queue(of));
             }
         }
     }
@@ -92,7 +93,9 @@ fn queue(class: &ClassSnapshot) -> [String; 5] {
 fn losses_of_queue(direction: &DirectionSnapshot) -> String {
     let classes = direction.classes();
     let reasons = asymq_core::Reason::ALL.iter().map(|reason| {
-        let counts = classes.iter().map(|(_, class)| class.reasons.of(*reason));
+        let counts = classes
+            .iter()
+            .map(|(_, class)| class.reasons[*reason as usize]);
         (reason.name(), counts.sum())
     });
     let marked = classes.iter().map(|(_, class)| class.marked).sum();
@@ -206,9 +209,8 @@ lost at wan: 7 too long
     #[test]
     fn every_reason_and_the_marks_are_counted_over_all_classes() {
         let mut snapshot = Snapshot::default();
-        let once = || Reason::ALL.iter().map(|reason| (*reason, 1)).collect();
-        snapshot.up.data.reasons = once();
-        snapshot.up.other.reasons = once();
+        snapshot.up.data.reasons = [1; Reason::COUNT];
+        snapshot.up.other.reasons = [1; Reason::COUNT];
         snapshot.up.data.marked = 5;
         let names = Reason::ALL
             .iter()

@@ -138,7 +138,7 @@ impl QueueMeter {
             marked: count(&|class| class.marked),
             reasons: reasons
                 .map(|reason| {
-                    let packets = count(&|class| class.reasons.of(*reason));
+                    let packets = count(&|class| class.reasons[*reason as usize]);
                     (reason.name().into(), packets)
                 })
                 .collect(),
