@@ -195,7 +195,7 @@ class Comparison(Mapping[str, Result]):
             f'    "{name}": ' + self[name].to_json().rstrip("\n").replace("\n", "\n    ")
             for name in sorted(self)
         )
-        return '{\n  "format": 2,\n  "reports": {\n' + ",\n".join(reports) + "\n  }\n}\n"
+        return '{\n  "format": 3,\n  "reports": {\n' + ",\n".join(reports) + "\n  }\n}\n"
 
     def to_pandas(self) -> pandas.DataFrame:
         """The runs of all disciplines, one table below the other."""
@@ -229,7 +229,7 @@ _SHOWN = [
     ("down_utilization", "download", 1.0, ""),
     ("utility", "utility", 1.0, ""),
     ("up_sojourn_p95_s", "sojourn up, p95", 1e3, " ms"),
-    ("sparse_p95_s", "sparse flow, p95", 1e3, " ms"),
+    ("probe_p95_s", "probe, p95", 1e3, " ms"),
 ]
 
 

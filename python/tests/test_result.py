@@ -48,7 +48,7 @@ def test_tables_have_units_in_their_names_and_the_values_of_the_runs(result: asy
     assert list(frame["seed"]) == [0, 1, 2, 3]
     assert set(frame["up_bit_per_s"]) == {1e6}
     assert set(frame["rtt_min_s"]) == {0.1}
-    assert list(frame["sparse_p95_s"]) == [run["sparse_p95_s"] for run in result.runs]
+    assert list(frame["probe_p95_s"]) == [run["probe_p95_s"] for run in result.runs]
     flows = result.flows.to_pandas()
     assert sorted(set(flows["direction"])) == ["down", "up"]
     assert len(flows) == 8

@@ -24,7 +24,7 @@ pub struct Defaults {
     pub data_per_ack: &'static str,
     /// TCP/IP header bytes of a segment: 40, or 52 with timestamps.
     pub headers: u32,
-    /// The sparse echo.
+    /// Interval of the probe.
     pub probe: Option<Duration>,
     /// Number of runs.
     pub runs: u32,

@@ -86,7 +86,7 @@ pub struct ScenarioArgs {
     /// Constant-rate UDP, like up:500kbit, down:3mbit:200b@60s..80s, or over some links of a chain only up:1mbit/2..3; repeatable.
     #[arg(long, value_name = "FLOW")]
     pub udp: Vec<UdpBurst>,
-    /// Send a sparse UDP echo this often and report its queueing delay; 0 sends none.
+    /// Send a probe, a small UDP echo, this often and report its queueing delay; 0 sends none.
     #[arg(long, value_name = "TIME")]
     pub probe: Option<Duration>,
     /// Length of a run [default: 60s].

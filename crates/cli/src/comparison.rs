@@ -133,18 +133,18 @@ const COLUMNS: [Column; 8] = [
         cell: |report| format!("{:.2} s", silence(&report.mean)),
     },
     Column {
-        key: "sparse_up_p99_ms",
-        head: "call up p99",
+        key: "probe_up_p99_ms",
+        head: "probe up p99",
         value: |summary| p99(&summary.up),
         more: false,
-        cell: |report| delay(report.mean.up.sparse_ms),
+        cell: |report| delay(report.mean.up.probe_ms),
     },
     Column {
-        key: "sparse_down_p99_ms",
-        head: "call down p99",
+        key: "probe_down_p99_ms",
+        head: "probe down p99",
         value: |summary| p99(&summary.down),
         more: false,
-        cell: |report| delay(report.mean.down.sparse_ms),
+        cell: |report| delay(report.mean.down.probe_ms),
     },
 ];
 
@@ -166,7 +166,7 @@ fn silence(summary: &Summary) -> f64 {
 }
 
 fn p99(direction: &Direction) -> Option<f64> {
-    direction.sparse_ms.map(|delay| delay.p99)
+    direction.probe_ms.map(|delay| delay.p99)
 }
 
 /// `12.4 ms A`.
@@ -242,7 +242,7 @@ pub(crate) fn table(reports: &[Report], catalog: &dyn Catalog, defaults: &Defaul
     let _ = write!(text, "{table}");
     text += "\n* best of its column. goodput utility: what is delivered in order, as a share of both links; 2 would be \
              perfect.\nutility: the papers', which counts what is sent twice. up, down: fraction of the link in use. \
-             silence: the longest\ntime in which a flow delivers nothing. call: queueing delay of a sparse flow in \
+             silence: the longest\ntime in which a flow delivers nothing. probe: queueing delay of a small UDP echo in \
              each direction, with its grade\n(A+ below 5 ms, A 30, B 60, C 200, D 400, F).\n";
     text
 }
@@ -251,7 +251,7 @@ pub(crate) fn table(reports: &[Report], catalog: &dyn Catalog, defaults: &Defaul
 pub(crate) fn line(report: &Report) -> String {
     let mean = &report.mean;
     let mut text = format!("goodput utility {:.2}", mean.goodput_utility);
-    if let Some(delay) = mean.up.sparse_ms {
+    if let Some(delay) = mean.up.probe_ms {
         let _ = write!(
             text,
             ", a call waits {:.0} ms upwards (grade {})",
@@ -292,7 +292,7 @@ mod tests {
         let of = |goodput, p99| {
             move |summary: &mut Summary| {
                 summary.goodput_utility = goodput;
-                summary.up.sparse_ms = Some(Percentiles {
+                summary.up.probe_ms = Some(Percentiles {
                     p99,
                     ..Percentiles::default()
                 });
@@ -320,8 +320,8 @@ mod tests {
         let reports = reports();
         let best = best(&reports);
         assert_eq!(best["goodput_utility"], ["aq", "cake"]);
-        assert_eq!(best["sparse_up_p99_ms"], ["cake"]);
-        assert!(best["smallest_flow"].is_empty() && best["sparse_down_p99_ms"].is_empty());
+        assert_eq!(best["probe_up_p99_ms"], ["cake"]);
+        assert!(best["smallest_flow"].is_empty() && best["probe_down_p99_ms"].is_empty());
         let text = table(&reports, &Standard, &Defaults::paper());
         assert!(
             text.contains("1.900*") && text.contains("12.0 ms A *"),

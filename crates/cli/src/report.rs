@@ -98,14 +98,14 @@ pub(crate) fn full(
         }
     }
     for (name, delay) in [
-        ("both ways", mean.sparse_ms),
-        ("up", mean.up.sparse_ms),
-        ("down", mean.down.sparse_ms),
+        ("both ways", mean.probe_ms),
+        ("up", mean.up.probe_ms),
+        ("down", mean.down.probe_ms),
     ] {
         if let Some(delay) = delay {
             let _ = writeln!(
                 text,
-                "sparse {name:<10}  queueing delay {:.1} ms, {:.1} ms (p50, p99), grade {}",
+                "probe {name:<11}  queueing delay {:.1} ms, {:.1} ms (p50, p99), grade {}",
                 delay.p50,
                 delay.p99,
                 Grade::of(delay)
@@ -151,8 +151,8 @@ fn delivery_table(report: &Report, several: bool) -> Table {
             share(smallest),
             share(jain),
             format!("{:.2} s", direction.silence_s),
-            format!("{:.0}", direction.retransmissions),
-            format!("{:.1}", direction.timeouts),
+            counted(direction.retransmissions, 0),
+            counted(direction.timeouts, 1),
             format!("{:.1}", direction.acks_per_s),
             format!("{:.0}", direction.bytes_per_ack),
         ]);
@@ -178,11 +178,7 @@ fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> Strin
     ]);
     let common = (scenario.flows_up + scenario.flows_down) as usize;
     let ms = |value: f64| format!("{value:.1} ms");
-    let count = |value: Option<f64>| match value {
-        None => "-".to_owned(),
-        Some(packets) if several => format!("{packets:.1}"),
-        Some(packets) => format!("{packets:.0}"),
-    };
+    let count = |value| counted(value, usize::from(several));
     for (number, flow) in (1..).zip(flows) {
         let listed = match number > common {
             true => " (listed)",
@@ -209,6 +205,11 @@ fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> Strin
         ]);
     }
     table.to_string()
+}
+
+/// A count, a dash where it was not measured.
+fn counted(value: Option<f64>, decimals: usize) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
 /// A mean, with its standard deviation where there are several runs.

@@ -2,12 +2,12 @@
 
 use crate::flows::FlowSeen;
 use crate::window::{INTERVAL, Window};
+use asymq_core::TrafficClass;
 use asymq_core::hold::{Meters, PerClass};
 use asymq_core::measure::Histogram;
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant, Rate};
-use asymq_core::{Fate, Reason, TrafficClass};
-use asymq_scenario::Direction;
+use asymq_scenario::{Fates, Percentiles};
 
 /// What one link carried, read from its meters at the window's instants.
 pub(crate) struct LinkMeter {
@@ -22,6 +22,15 @@ pub(crate) struct LinkMeter {
     /// All bytes and those of TCP data, in every interval.
     intervals: Vec<[u64; 2]>,
     /// Packets that wait at the end of every interval.
+    backlog: Vec<u32>,
+}
+
+/// A queue after warm-up.
+#[derive(Debug, PartialEq)]
+pub(crate) struct QueueSeen {
+    pub(crate) fates: Fates,
+    pub(crate) sojourn_ms: Percentiles,
+    /// Packets that waited at the end of every interval of the run.
     pub(crate) backlog: Vec<u32>,
 }
 
@@ -66,51 +75,34 @@ impl LinkMeter {
         self.rate.bytes_per_sec_f64() * self.window.seconds()
     }
 
+    /// Packets and bytes of a class sent after warm-up.
+    fn sent(&self, class: TrafficClass) -> Counter {
+        self.after.0.of(class) - self.before.0.of(class)
+    }
+
     /// Pure ACKs sent after warm-up.
     pub(crate) fn acks(&self) -> u64 {
-        let packets = |carried: &PerClass<Counter>| carried.of(TrafficClass::Ack).packets;
-        packets(&self.after.0) - packets(&self.before.0)
+        self.sent(TrafficClass::Ack).packets
+    }
+
+    /// The share of the capacity that a class took after warm-up.
+    pub(crate) fn share(&self, class: TrafficClass) -> f64 {
+        self.sent(class).bytes as f64 / self.capacity()
     }
 
     /// The share of the capacity that what these flows delivered takes. What came out of order before
     /// the window and is delivered in it was carried before, so no more than the link carried counts.
     pub(crate) fn delivered(&self, flows: &[FlowSeen]) -> f64 {
-        let bytes = |carried: &PerClass<Counter>| carried.of(TrafficClass::Data).bytes;
-        let carried = bytes(&self.after.0) - bytes(&self.before.0);
         let wire: f64 = flows.iter().map(|flow| flow.wire).sum();
-        wire.min(carried as f64) / self.capacity()
+        wire.min(self.sent(TrafficClass::Data).bytes as f64) / self.capacity()
     }
 
-    /// Utilizations, drops and sojourn times after warm-up.
-    pub(crate) fn direction(&self) -> Direction {
-        let capacity = self.capacity();
-        let (carried, meters) = &self.after;
-        let (carried_before, before) = &self.before;
-        let share = |class| {
-            let bytes = carried.of(class).bytes - carried_before.of(class).bytes;
-            bytes as f64 / capacity
-        };
-        let fate = |fate| {
-            let packets = |meters: &Meters| meters.fate(fate).total().packets;
-            (packets(meters) - packets(before)) as f64
-        };
-        let left = |reason| {
-            let packets = |meters: &Meters| meters.left(reason).total().packets;
-            (packets(meters) - packets(before)) as f64
-        };
-        let reasons = Reason::ALL.iter();
-        Direction {
-            utilization: TrafficClass::ALL.map(share).iter().sum(),
-            data: share(TrafficClass::Data),
-            ack: share(TrafficClass::Ack),
-            dropped: fate(Fate::Dropped),
-            filtered: fate(Fate::Filtered),
-            marked: fate(Fate::Marked),
-            reasons: reasons
-                .map(|reason| (reason.name().into(), left(*reason)))
-                .collect(),
+    /// The queue before this link.
+    pub(crate) fn queue(&self) -> QueueSeen {
+        QueueSeen {
+            fates: Fates::between(&self.before.1, &self.after.1),
             sojourn_ms: self.sojourns.percentiles_ms(),
-            ..Direction::default()
+            backlog: self.backlog.clone(),
         }
     }
 
@@ -127,6 +119,7 @@ impl LinkMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use asymq_core::Reason;
     use asymq_core::packet::{Header, Protocol, flags};
 
     fn second(seconds: u64) -> Instant {
@@ -196,12 +189,12 @@ mod tests {
         meters.arrives(TrafficClass::Ack, ack.len);
         meters.leaves(&ack, Reason::AckFiltered);
         read_until(&meters, second(12));
-        let direction = meter.direction();
-        assert!((direction.utilization - 0.6).abs() < 1e-9);
-        assert!((direction.data - 0.2).abs() < 1e-9);
-        assert!((direction.ack - 0.2).abs() < 1e-9);
-        assert_eq!((direction.dropped, direction.filtered), (0.0, 1.0));
-        assert_eq!(direction.reasons["ack-filtered"], 1.0);
+        for class in TrafficClass::ALL {
+            assert!((meter.share(class) - 0.2).abs() < 1e-9, "{class:?}");
+        }
+        let fates = meter.queue().fates;
+        assert_eq!((fates.dropped, fates.filtered), (0.0, 1.0));
+        assert_eq!(fates.reasons["ack-filtered"], 1.0);
         let (all, data) = meter.series();
         assert_eq!((all.len(), data.len()), (10, 10));
         assert!((all[0] - 1.0).abs() < 1e-9 && (all[5] - 3.0).abs() < 1e-9);

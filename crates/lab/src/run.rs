@@ -9,10 +9,13 @@ use crate::topology::{ACCESS, INTERNET, Topology};
 use crate::uplink::Uplink;
 use crate::window::{INTERVAL, Window};
 use crate::{Halt, clock};
+use asymq_core::TrafficClass;
 use asymq_core::catalog::Build;
 use asymq_core::units::Duration;
 use asymq_gateway::{Frame, Port};
-use asymq_scenario::{Direction, FlowResult, Run, Scenario, Series, Summary, Toward};
+use asymq_scenario::{
+    Direction, FlowResult, FlowTotals, Grade, Run, Scenario, Series, Summary, Toward,
+};
 use std::{io, thread};
 
 /// Runs a scenario once; `progress` is called ten times a second with how far the run is.
@@ -50,7 +53,7 @@ pub(crate) fn run_once(
         end: start + scenario.duration,
     };
     let emulated = Path::new(catalog, scenario, &plan, window)?;
-    let (seen, uplink, bulk, echo) = thread::scope(|scope| {
+    let (seen, uplink, bulk, probe) = thread::scope(|scope| {
         let path =
             scope.spawn(move || halt.guard(|| path::run(emulated, ports, tap, window, halt)));
         let uplink = scope.spawn(move || halt.guard(|| uplink.run(window, halt)));
@@ -76,30 +79,50 @@ pub(crate) fn run_once(
         return Err(LabError::TooSlow { packets });
     }
 
-    let mut up = Direction {
-        lost: seen.path.lost[0] as f64,
-        ..uplink.direction(seen.path.up.meter.direction())
-    };
-    let mut down = Direction {
-        lost: seen.path.lost[1] as f64,
-        ..seen.path.down.meter.direction()
-    };
     let (uploads, downloads) = bulk.split_at(plan.uploads.len());
     let flows = flow_results(&plan, uploads, downloads, window);
-    let [path_up, path_down] = [&seen.path.up.meter, &seen.path.down.meter];
-    for (direction, own, other, meter, toward) in [
-        (&mut up, uploads, downloads, path_up, Toward::Up),
-        (&mut down, downloads, uploads, path_down, Toward::Down),
-    ] {
-        let results = flows.iter().filter(|flow| flow.toward == toward);
-        direction.set_flows(meter.delivered(own), results);
+    let downlink = seen.path.down.meter.queue();
+    let direction = |toward: Toward| {
+        let (link, queue, own, other) = match toward {
+            Toward::Up => (&seen.path.up.meter, &uplink.queue, uploads, downloads),
+            Toward::Down => (&seen.path.down.meter, &downlink, downloads, uploads),
+        };
+        let of_flows = FlowTotals::of(&flows, toward);
         let payload: u64 = other.iter().map(|flow| flow.payload).sum();
-        direction.set_acks(meter.acks(), window.seconds(), payload as f64);
-        let delays = echo.as_ref().map(|echo| echo.delays[toward as usize]);
-        direction.set_sparse(delays);
-    }
+        let probe_ms = probe.as_ref().map(|probe| probe.delays[toward as usize]);
+        Direction {
+            // Where packets leave the link, behind the queue.
+            utilization: TrafficClass::ALL
+                .map(|class| link.share(class))
+                .iter()
+                .sum(),
+            data: link.share(TrafficClass::Data),
+            ack: link.share(TrafficClass::Ack),
+            acks_per_s: link.acks() as f64 / window.seconds(),
+            delivered: link.delivered(own),
+            bytes_per_ack: Direction::bytes_per_ack(payload as f64, link.acks()),
+            // At the hosts.
+            silence_s: of_flows.silence_s,
+            retransmissions: of_flows.retransmissions,
+            timeouts: of_flows.timeouts,
+            probe_ms,
+            probe_grade: probe_ms.map(Grade::of),
+            // At the queue: the gateway's or the kernel's for the uplink, the path's for the downlink.
+            dropped: queue.fates.dropped,
+            filtered: queue.fates.filtered,
+            marked: queue.fates.marked,
+            reasons: queue.fates.reasons.clone(),
+            sojourn_ms: queue.sojourn_ms,
+            // On the path.
+            lost: seen.path.lost[toward as usize] as f64,
+            // Not measured.
+            access_dropped: None,
+            sojourn_by_class_ms: None,
+        }
+    };
+    let (up, down) = (direction(Toward::Up), direction(Toward::Down));
     let mut summary = Summary::of(up, down, flows);
-    summary.set_sparse(echo.map(|echo| echo.round_trips));
+    summary.set_probe(probe.map(|probe| probe.round_trips));
     let (all_up, data_up) = seen.path.up.meter.series();
     let (all_down, data_down) = seen.path.down.meter.series();
     // An interval that the run's end cuts short ends like the one before.
@@ -116,8 +139,8 @@ pub(crate) fn run_once(
             down: all_down,
             data_up,
             data_down,
-            backlog_up: whole(uplink.backlog),
-            backlog_down: whole(seen.path.down.meter.backlog),
+            backlog_up: whole(uplink.queue.backlog),
+            backlog_down: whole(downlink.backlog),
         }),
         lateness_ms: Some(seen.lateness.percentiles_ms()),
         summary,

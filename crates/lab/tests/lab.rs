@@ -93,7 +93,7 @@ fn aq_carries_both_directions_and_reports_every_quantity() {
     // Payload is less than what the link carried, by 52 bytes of headers in 1500 and what was in flight.
     let sum: f64 = goodput.down.iter().sum();
     assert!((0.6e7..1.0e7).contains(&sum), "{goodput:?}");
-    assert!(run.summary.sparse_ms.is_some());
+    assert!(run.summary.probe_ms.is_some());
     let series = run.series.unwrap();
     assert_eq!((series.up.len(), series.down.len()), (30, 30));
     assert_eq!(
@@ -112,7 +112,7 @@ fn no_flow_in_a_direction_is_a_solo_run() {
     let Some(none) = run(flows(0, 0)) else { return };
     // Only the echo, and nothing that it would have to wait for: its round trip of 20 ms is no delay.
     assert!(none.summary.down.utilization < 0.01);
-    assert!(none.summary.sparse_ms.unwrap().p50 < 20.0, "{none:?}");
+    assert!(none.summary.probe_ms.unwrap().p50 < 20.0, "{none:?}");
 }
 
 #[test]

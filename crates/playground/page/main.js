@@ -105,7 +105,7 @@ function showResult({ run, root, numbers, averages, speed, end }) {
     numbers[name].querySelector('b').textContent = percent(share);
     numbers[name].style.setProperty('--share', Math.min(share, 1));
   }
-  const call = result.up.sparse_ms?.p99;
+  const call = result.up.probe_ms?.p99;
   numbers.call.querySelector('b').textContent = call === undefined ? '–' : msText(call);
   const { duration } = run.head;
   end.textContent = `${duration} s`;
@@ -125,7 +125,7 @@ function showVerdict() {
       const gets = count === '1' ? `the ${flow} gets ` : `the ${flow}s get `;
       parts.push(parts.length ? [gets.replace(/gets? $/, ''), percent(share), ''] : [gets, percent(share), ' of the link']);
     }
-    if (result.up.sparse_ms) parts.push(['a call waits ', msText(result.up.sparse_ms.p99), '']);
+    if (result.up.probe_ms) parts.push(['a call waits ', msText(result.up.probe_ms.p99), '']);
     return [title(state.qdiscs[index]), parts];
   });
   const bold = (text) => Object.assign(document.createElement('b'), { textContent: text });
@@ -180,7 +180,7 @@ function describe({ run, curves, queues }) {
   const { up, down } = run.result;
   curves.down.setAttribute('aria-label', `Downlink over time: ${percent(down.data)} data, ${percent(down.ack)} ACKs on average`);
   curves.up.setAttribute('aria-label', `Uplink over time: ${percent(up.data)} data, ${percent(up.ack)} ACKs on average`);
-  curves.wait.setAttribute('aria-label', `Longest waits for the uplink over time: ACKs ${msText(up.sojourn_by_class_ms.ack.p99)}, a call ${msText(up.sparse_ms?.p99 ?? 0)} (99th percentiles)`);
+  curves.wait.setAttribute('aria-label', `Longest waits for the uplink over time: ACKs ${msText(up.sojourn_by_class_ms.ack.p99)}, a call ${msText(up.probe_ms?.p99 ?? 0)} (99th percentiles)`);
   queues.forEach(({ canvas }, toward) => canvas.setAttribute('aria-label', `Packets that wait for the ${toward ? 'downlink' : 'uplink'}, the oldest first; at most ${run.most[toward]} in this run`));
 }
 

@@ -15,13 +15,16 @@ pub type Metrics = BTreeMap<String, f64>;
 pub fn names() -> Vec<String> {
     let direction = Direction {
         sojourn_by_class_ms: Some(SojournByClass::default()),
-        sparse_ms: Some(Percentiles::default()),
+        probe_ms: Some(Percentiles::default()),
+        access_dropped: Some(0.0),
+        retransmissions: Some(0.0),
+        timeouts: Some(0.0),
         ..Direction::default()
     };
     let summary = Summary {
         up: direction.clone(),
         down: direction,
-        sparse_ms: Some(Percentiles::default()),
+        probe_ms: Some(Percentiles::default()),
         web_ms: Some(Percentiles::default()),
         ..Summary::default()
     };
@@ -76,8 +79,8 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
             silence_s,
             retransmissions,
             timeouts,
-            sparse_ms,
-            sparse_grade: _, // follows from sparse_ms
+            probe_ms,
+            probe_grade: _, // follows from probe_ms
         } = direction;
         let total: f64 = goodput.iter().sum();
         let smallest = match goodput.is_empty() {
@@ -89,7 +92,6 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
             ("data", *data),
             ("ack", *ack),
             ("dropped", *dropped),
-            ("access-dropped", *access_dropped),
             ("lost", *lost),
             ("filtered", *filtered),
             ("marked", *marked),
@@ -103,8 +105,6 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
             ),
             ("delivered", *delivered),
             ("silence", *silence_s),
-            ("retransmissions", *retransmissions),
-            ("timeouts", *timeouts),
             ("acks-per-second", *acks_per_s),
             ("bytes-per-ack", *bytes_per_ack),
             ("sojourn.p50", sojourn_ms.p50),
@@ -113,10 +113,17 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
         ] {
             put(format!("{side}.{name}"), value);
         }
-        if let Some(sparse) = sparse_ms {
-            put(format!("{side}.sparse.p50"), sparse.p50);
-            put(format!("{side}.sparse.p95"), sparse.p95);
-            put(format!("{side}.sparse.p99"), sparse.p99);
+        for (name, value) in [
+            ("access-dropped", access_dropped),
+            ("retransmissions", retransmissions),
+            ("timeouts", timeouts),
+        ] {
+            value.inspect(|value| put(format!("{side}.{name}"), *value));
+        }
+        if let Some(probe) = probe_ms {
+            put(format!("{side}.probe.p50"), probe.p50);
+            put(format!("{side}.probe.p95"), probe.p95);
+            put(format!("{side}.probe.p99"), probe.p99);
         }
         let classes = sojourn_by_class_ms.iter();
         for (class, waits) in classes.flat_map(|by| [("data", by.data), ("ack", by.ack)]) {
@@ -128,10 +135,10 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     put("utility".into(), summary.utility);
     put("goodput-utility".into(), summary.goodput_utility);
     put("least-utilization".into(), summary.least_utilization);
-    if let Some(sparse) = &summary.sparse_ms {
-        put("sparse.p50".into(), sparse.p50);
-        put("sparse.p95".into(), sparse.p95);
-        put("sparse.p99".into(), sparse.p99);
+    if let Some(probe) = &summary.probe_ms {
+        put("probe.p50".into(), probe.p50);
+        put("probe.p95".into(), probe.p95);
+        put("probe.p99".into(), probe.p99);
     }
     if let Some(web) = &summary.web_ms {
         put("web.p50".into(), web.p50);

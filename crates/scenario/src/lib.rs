@@ -7,6 +7,7 @@
 mod check;
 mod draw;
 mod flow;
+mod fold;
 mod grade;
 mod link_rate;
 mod links;
@@ -28,7 +29,8 @@ pub use link_rate::{RateStep, RateTrace};
 pub use links::Links;
 pub use netem::{Delay, Impairment, Loss, Netem, Percent, Reorder};
 pub use report::{
-    Direction, Extent, FlowResult, Goodput, Report, Run, Series, SojournByClass, Summary, Tool,
+    Direction, Extent, Fates, FlowResult, FlowTotals, Goodput, Report, Run, Series, SojournByClass,
+    Summary, Tool,
 };
 pub use rtt::RttRange;
 pub use scenario::{AckPolicy, Scenario};

@@ -1,18 +1,16 @@
 //! What a scenario's runs showed.
 
-use crate::{Grade, Scenario};
-use asymq_core::{Toward, measure::Percentiles};
+use crate::fold::{Fold as _, mean, standard_deviation};
+use crate::{Grade, Percentiles, Scenario, Toward};
+use asymq_core::hold::Meters;
+use asymq_core::{Fate, Reason};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The version of the result format; readers refuse newer ones.
-const FORMAT: u32 = 2;
+use std::collections::BTreeMap;
 
 /// All runs of a scenario, their mean and standard deviation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// Version of this format, 2.
+    /// Version of this format: [`Report::FORMAT`] when written.
     pub format: u32,
     /// What produced the report.
     pub tool: Tool,
@@ -84,71 +82,154 @@ pub struct Summary {
     /// The TCP flows that last for the run or are listed: uploads, downloads, listed ones.
     #[serde(default)]
     pub flows: Vec<FlowResult>,
-    /// Queueing delay that the sparse echo saw, both directions together, in ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sparse_ms: Option<Percentiles>,
+    /// Queueing delay of the probe, both directions together, in ms.
+    #[serde(default, alias = "sparse_ms", skip_serializing_if = "Option::is_none")]
+    pub probe_ms: Option<Percentiles>,
     /// The grade of its 99th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sparse_grade: Option<Grade>,
+    #[serde(
+        default,
+        alias = "sparse_grade",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub probe_grade: Option<Grade>,
     /// Completion times of short transfers from start until all was acknowledged, in ms (simulator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web_ms: Option<Percentiles>,
 }
 
-/// One direction of the access link.
+/// One direction of the access link. A quantity that a driver does not measure is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Direction {
-    /// Fraction of the capacity used by all IP bytes, 0 to 1.
+    /// Link: fraction of the capacity used by all IP bytes, 0 to 1.
     pub utilization: f64,
-    /// The part used by packets that carry TCP payload.
+    /// Link: the part used by packets that carry TCP payload.
     pub data: f64,
-    /// The part used by pure ACKs. The rest is other traffic.
+    /// Link: the part used by pure ACKs. The rest is other traffic.
     pub ack: f64,
-    /// Payload that arrived and was delivered in order, once, with the headers of full segments, as a
-    /// fraction of the capacity.
+    /// Receivers: payload that arrived and was delivered in order, once, with the headers of full
+    /// segments, as a fraction of the capacity.
     #[serde(default)]
     pub delivered: f64,
-    /// Pure ACKs sent there per second.
+    /// Link: pure ACKs sent per second.
     #[serde(default)]
     pub acks_per_s: f64,
     /// Payload bytes delivered in order in the other direction per pure ACK sent in this one; 0
     /// without ACKs.
     #[serde(default)]
     pub bytes_per_ack: f64,
-    /// The longest time in which one of its flows delivered nothing in order, in s.
+    /// Receivers: the longest time in which one of its flows delivered nothing in order, in s.
     #[serde(default)]
     pub silence_s: f64,
-    /// Segments that the senders of its flows sent again.
-    #[serde(default)]
-    pub retransmissions: f64,
-    /// Retransmission timeouts of its flows.
-    #[serde(default)]
-    pub timeouts: f64,
-    /// Queueing delay of the sparse echo in this direction, in ms.
+    /// Senders: segments of its flows that were sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sparse_ms: Option<Percentiles>,
-    /// The grade of its 99th percentile.
+    pub retransmissions: Option<f64>,
+    /// Senders: retransmission timeouts of its flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sparse_grade: Option<Grade>,
-    /// Packets lost at the link's queue.
+    pub timeouts: Option<f64>,
+    /// Probe: queueing delay in this direction, in ms.
+    #[serde(default, alias = "sparse_ms", skip_serializing_if = "Option::is_none")]
+    pub probe_ms: Option<Percentiles>,
+    /// Probe: the grade of its 99th percentile.
+    #[serde(
+        default,
+        alias = "sparse_grade",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub probe_grade: Option<Grade>,
+    /// Queue: packets dropped.
     pub dropped: f64,
-    /// Packets lost at hosts' access links, whose buffers were full.
-    #[serde(default)]
-    pub access_dropped: f64,
-    /// Packets lost by the path, as the scenario says.
+    /// Hosts' access links: packets dropped because a buffer was full (simulator).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access_dropped: Option<f64>,
+    /// Path: packets lost, as the scenario says.
     #[serde(default)]
     pub lost: f64,
-    /// Pure ACKs taken out there because a later one says all that they say.
+    /// Queue: pure ACKs filtered because a later one carries their information.
     pub filtered: f64,
-    /// Packets that got a congestion mark there.
+    /// Queue: packets that got a congestion mark.
     pub marked: f64,
-    /// Packets that were not transmitted, by the name of the reason.
+    /// Queue: packets dropped and filtered, by the name of the reason; empty where it names none.
     pub reasons: BTreeMap<String, f64>,
-    /// Sojourn time in the queue, in ms.
+    /// Queue: sojourn time, in ms.
     pub sojourn_ms: Percentiles,
-    /// The same by class (simulator).
+    /// Queue: sojourn time by class, in ms (simulator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sojourn_by_class_ms: Option<SojournByClass>,
+}
+
+impl Direction {
+    /// Payload bytes per pure ACK; 0 without ACKs.
+    pub fn bytes_per_ack(payload: f64, acks: u64) -> f64 {
+        match acks {
+            0 => 0.0,
+            acks => payload / acks as f64,
+        }
+    }
+}
+
+/// Fates of packets at a queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fates {
+    /// Packets dropped.
+    pub dropped: f64,
+    /// Pure ACKs filtered.
+    pub filtered: f64,
+    /// Packets marked.
+    pub marked: f64,
+    /// Packets dropped and filtered, by the name of the reason.
+    pub reasons: BTreeMap<String, f64>,
+}
+
+impl Fates {
+    /// Fates between two readings of a queue's meters.
+    pub fn between(before: &Meters, after: &Meters) -> Self {
+        let fate = |fate| {
+            let packets = |meters: &Meters| meters.fate(fate).total().packets;
+            (packets(after) - packets(before)) as f64
+        };
+        let left = |reason| {
+            let packets = |meters: &Meters| meters.left(reason).total().packets;
+            (packets(after) - packets(before)) as f64
+        };
+        let reasons = Reason::ALL.iter();
+        Self {
+            dropped: fate(Fate::Dropped),
+            filtered: fate(Fate::Filtered),
+            marked: fate(Fate::Marked),
+            reasons: reasons
+                .map(|reason| (reason.name().into(), left(*reason)))
+                .collect(),
+        }
+    }
+}
+
+/// Totals over the flows of a direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowTotals {
+    /// The longest silence of one of them, in s.
+    pub silence_s: f64,
+    /// Segments sent again; absent if a sender does not count them.
+    pub retransmissions: Option<f64>,
+    /// Retransmission timeouts; absent if a sender does not count them.
+    pub timeouts: Option<f64>,
+}
+
+impl FlowTotals {
+    /// Totals over those of `flows` whose data goes `toward`.
+    pub fn of(flows: &[FlowResult], toward: Toward) -> Self {
+        let none = Self {
+            silence_s: 0.0,
+            retransmissions: Some(0.0),
+            timeouts: Some(0.0),
+        };
+        let sum = |sum: Option<f64>, one: Option<f64>| Some(sum? + one?);
+        let flows = flows.iter().filter(|flow| flow.toward == toward);
+        flows.fold(none, |total, flow| Self {
+            silence_s: total.silence_s.max(flow.silence_s),
+            retransmissions: sum(total.retransmissions, flow.retransmissions),
+            timeouts: sum(total.timeouts, flow.timeouts),
+        })
+    }
 }
 
 /// Sojourn times of packets that carry TCP payload, of pure ACKs, and of all others, in ms.
@@ -262,33 +343,6 @@ impl Goodput {
     }
 }
 
-impl Direction {
-    /// Takes what the sparse echo saw in this direction.
-    pub fn set_sparse(&mut self, delays: Option<Percentiles>) {
-        self.sparse_ms = delays;
-        self.sparse_grade = delays.map(Grade::of);
-    }
-
-    /// Takes what its flows delivered, as a share of the capacity, and from their results the rest:
-    /// those whose data goes this way.
-    pub fn set_flows<'a>(&mut self, delivered: f64, flows: impl Iterator<Item = &'a FlowResult>) {
-        self.delivered = delivered;
-        for flow in flows {
-            self.silence_s = self.silence_s.max(flow.silence_s);
-            self.retransmissions += flow.retransmissions.unwrap_or(0.0);
-            self.timeouts += flow.timeouts.unwrap_or(0.0);
-        }
-    }
-
-    /// Takes how many pure ACKs were sent in `seconds`, and the payload bytes that the flows of the
-    /// other direction delivered.
-    pub fn set_acks(&mut self, acks: u64, seconds: f64, payload: f64) {
-        let acks = acks as f64;
-        self.acks_per_s = acks / seconds;
-        self.bytes_per_ack = if acks > 0.0 { payload / acks } else { 0.0 };
-    }
-}
-
 impl Summary {
     /// Computes what follows from the two directions and the flows.
     pub fn of(up: Direction, down: Direction, flows: Vec<FlowResult>) -> Self {
@@ -304,24 +358,24 @@ impl Summary {
             up,
             down,
             flows,
-            sparse_ms: None,
-            sparse_grade: None,
+            probe_ms: None,
+            probe_grade: None,
             web_ms: None,
         }
     }
 
-    /// Takes what the sparse echo saw in both directions together.
-    pub fn set_sparse(&mut self, delays: Option<Percentiles>) {
-        self.sparse_ms = delays;
-        self.sparse_grade = delays.map(Grade::of);
+    /// Takes the probe's delays, both directions together.
+    pub fn set_probe(&mut self, delays: Option<Percentiles>) {
+        self.probe_ms = delays;
+        self.probe_grade = delays.map(Grade::of);
     }
 
     /// Grades the delays that it has; a deviation of delays has no grade.
     fn graded(mut self, grade: fn(Percentiles) -> Option<Grade>) -> Self {
         for direction in [&mut self.up, &mut self.down] {
-            direction.sparse_grade = direction.sparse_ms.and_then(grade);
+            direction.probe_grade = direction.probe_ms.and_then(grade);
         }
-        self.sparse_grade = self.sparse_ms.and_then(grade);
+        self.probe_grade = self.probe_ms.and_then(grade);
         self
     }
 }
@@ -348,68 +402,21 @@ pub struct Series {
 }
 
 impl Report {
+    /// Version of the result format.
+    pub const FORMAT: u32 = 3;
+
     /// A report of `runs`, with mean and standard deviation computed.
     pub fn new(tool: Tool, scenario: Scenario, runs: Vec<Run>) -> Self {
-        let values: Vec<Value> = runs
-            .iter()
-            .map(|run| serde_json::to_value(&run.summary).expect("a summary is plain numbers"))
-            .collect();
-        let summary = |statistic: fn(&[f64]) -> f64| -> Summary {
-            serde_json::from_value(fold(&values, statistic)).unwrap_or_default()
-        };
+        let summaries: Vec<&Summary> = runs.iter().map(|run| &run.summary).collect();
         Self {
-            format: FORMAT,
+            format: Self::FORMAT,
             tool,
             scenario,
-            mean: summary(mean).graded(|delays| Some(Grade::of(delays))),
-            sd: summary(standard_deviation).graded(|_| None),
+            mean: Summary::fold(&summaries, mean).graded(|delays| Some(Grade::of(delays))),
+            sd: Summary::fold(&summaries, standard_deviation).graded(|_| None),
             runs,
         }
     }
-}
-
-/// Applies `statistic` to each number of equally shaped values; where a part of them is absent, to
-/// the others.
-fn fold(values: &[Value], statistic: fn(&[f64]) -> f64) -> Value {
-    let Some(first) = values.iter().find(|value| !value.is_null()) else {
-        return Value::Null;
-    };
-    match first {
-        Value::Object(_) => {
-            let objects = values.iter().filter_map(Value::as_object);
-            let keys: BTreeSet<&String> = objects.flat_map(|object| object.keys()).collect();
-            keys.into_iter()
-                .map(|key| {
-                    let field: Vec<Value> = values.iter().map(|value| value[key].clone()).collect();
-                    (key.clone(), fold(&field, statistic))
-                })
-                .collect()
-        }
-        Value::Array(items) => (0..items.len())
-            .map(|index| {
-                let item: Vec<Value> = values.iter().map(|value| value[index].clone()).collect();
-                fold(&item, statistic)
-            })
-            .collect(),
-        Value::Number(_) => {
-            let numbers: Vec<f64> = values.iter().filter_map(Value::as_f64).collect();
-            statistic(&numbers).into()
-        }
-        other => other.clone(),
-    }
-}
-
-fn mean(numbers: &[f64]) -> f64 {
-    numbers.iter().sum::<f64>() / numbers.len() as f64
-}
-
-fn standard_deviation(numbers: &[f64]) -> f64 {
-    if numbers.len() < 2 {
-        return 0.0;
-    }
-    let mean = mean(numbers);
-    let squares: f64 = numbers.iter().map(|n| (n - mean) * (n - mean)).sum();
-    (squares / (numbers.len() - 1) as f64).sqrt()
 }
 
 #[cfg(test)]
@@ -437,7 +444,7 @@ mod tests {
                 retransmissions: Some(seed as f64),
                 timeouts: None,
             }];
-            run.summary.sparse_ms = Some(Percentiles {
+            run.summary.probe_ms = Some(Percentiles {
                 p50: utilization,
                 ..Default::default()
             });
@@ -455,7 +462,7 @@ mod tests {
         );
         assert_eq!(report.mean.up.utilization, 0.75);
         assert_eq!(report.mean.goodput.down, [2.0, 2.0]);
-        assert_eq!(report.mean.sparse_ms.unwrap().p50, 0.75);
+        assert_eq!(report.mean.probe_ms.unwrap().p50, 0.75);
         let flow = &report.mean.flows[0];
         assert_eq!(
             (flow.toward, flow.retransmissions),
@@ -490,27 +497,23 @@ mod tests {
             flow(Toward::Down, 1.0, 7.5, None),
             flow(Toward::Up, 1.0, 2.5, Some(2.0)),
         ];
-        let mut up = Direction {
+        let totals = FlowTotals::of(&flows, Toward::Up);
+        assert_eq!(
+            (totals.silence_s, totals.retransmissions, totals.timeouts),
+            (2.5, Some(4.0), Some(3.0))
+        );
+        let up = Direction {
             utilization: 0.9,
             data: 0.8,
+            delivered: 0.75,
             ..Direction::default()
         };
-        let of_up = flows.iter().filter(|flow| flow.toward == Toward::Up);
-        up.set_flows(0.75, of_up);
-        assert_eq!(
-            (up.silence_s, up.retransmissions, up.timeouts),
-            (2.5, 4.0, 3.0)
-        );
-        up.set_acks(50, 10.0, 146_000.0);
-        assert_eq!((up.acks_per_s, up.bytes_per_ack), (5.0, 2920.0));
-        let mut down = Direction {
+        let down = Direction {
             utilization: 0.7,
             data: 0.7,
             delivered: 0.5,
             ..Direction::default()
         };
-        down.set_acks(0, 10.0, 0.0);
-        assert_eq!((down.acks_per_s, down.bytes_per_ack), (0.0, 0.0));
         let summary = Summary::of(up, down, flows);
         assert_eq!((summary.utility, summary.goodput_utility), (1.5, 1.25));
         assert_eq!(summary.least_utilization, 0.7);
@@ -520,16 +523,63 @@ mod tests {
     }
 
     #[test]
+    fn totals_of_flows_are_absent_where_a_sender_does_not_count() {
+        let flow = |retransmissions| FlowResult {
+            toward: Toward::Up,
+            start_s: 0.0,
+            base_rtt_ms: 100.0,
+            goodput: 1.0,
+            silence_s: 0.0,
+            completion_s: None,
+            rtt_ms: None,
+            lost: None,
+            retransmissions,
+            timeouts: Some(1.0),
+        };
+        let totals = FlowTotals::of(&[flow(Some(2.0)), flow(None)], Toward::Up);
+        assert_eq!((totals.retransmissions, totals.timeouts), (None, Some(2.0)));
+        let none = FlowTotals::of(&[flow(None)], Toward::Down);
+        assert_eq!(
+            (none.retransmissions, none.timeouts),
+            (Some(0.0), Some(0.0))
+        );
+    }
+
+    #[test]
+    fn bytes_per_ack_are_zero_without_acks() {
+        assert_eq!(Direction::bytes_per_ack(146_000.0, 50), 2920.0);
+        assert_eq!(Direction::bytes_per_ack(0.0, 0), 0.0);
+    }
+
+    #[test]
+    fn a_summary_of_format_2_reads_with_its_delays() {
+        let delays = Percentiles {
+            p50: 1.0,
+            p95: 2.0,
+            p99: 3.0,
+        };
+        let mut run = Run::default();
+        run.summary.set_probe(Some(delays));
+        run.summary.up.probe_ms = Some(delays);
+        let text = serde_json::to_string(&run).unwrap();
+        let old = text.replace("\"probe_", "\"sparse_");
+        assert_ne!(old, text);
+        assert_eq!(serde_json::from_str::<Run>(&old).unwrap(), run);
+    }
+
+    #[test]
     fn a_mean_delay_has_its_own_grade_and_a_deviation_none() {
         let run = |seed, p99| {
             let mut run = Run {
                 seed,
                 ..Run::default()
             };
-            run.summary.up.set_sparse(Some(Percentiles {
+            let delays = Percentiles {
                 p99,
                 ..Percentiles::default()
-            }));
+            };
+            run.summary.up.probe_ms = Some(delays);
+            run.summary.up.probe_grade = Some(Grade::of(delays));
             run
         };
         let tool = Tool {
@@ -539,11 +589,11 @@ mod tests {
         };
         let runs = vec![run(1, 10.0), run(2, 90.0)];
         let report = Report::new(tool, crate::scenario::tests::scenario(), runs);
-        let grades = report.runs.iter().map(|run| run.summary.up.sparse_grade);
+        let grades = report.runs.iter().map(|run| run.summary.up.probe_grade);
         assert_eq!(grades.collect::<Vec<_>>(), [Some(Grade::A), Some(Grade::C)]);
-        assert_eq!(report.mean.up.sparse_grade, Some(Grade::B));
+        assert_eq!(report.mean.up.probe_grade, Some(Grade::B));
         assert_eq!(
-            (report.sd.up.sparse_grade, report.mean.down.sparse_grade),
+            (report.sd.up.probe_grade, report.mean.down.probe_grade),
             (None, None)
         );
     }

@@ -2,7 +2,7 @@
 //!
 //! [`run`] is a pure function: the same scenario and seed give the same bytes on every platform.
 //! The topology is the dumbbell of AQ, sec. 4: long-lived and short TCP flows in both directions,
-//! constant-rate UDP and a sparse echo share one bottleneck link, or a chain of them, whose uplink
+//! constant-rate UDP and a probe share one bottleneck link, or a chain of them, whose uplink
 //! and downlink run the scenario's qdiscs.
 
 #![forbid(unsafe_code)]

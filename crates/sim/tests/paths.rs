@@ -79,8 +79,8 @@ fn delay_adds_to_the_round_trip_and_reordering_makes_a_flow_send_again() {
     });
     let [before, after] = [&still, &late].map(|summary| summary.flows[0].rtt_ms.unwrap().mean);
     assert!((after - before - 50.0).abs() < 2.0, "{before} {after}");
-    let sparse = late.sparse_ms.unwrap().p50;
-    assert!((sparse - 50.0).abs() < 2.0, "{sparse}");
+    let waited = late.probe_ms.unwrap().p50;
+    assert!((waited - 50.0).abs() < 2.0, "{waited}");
     assert_eq!(
         late.flows[0].retransmissions,
         Some(0.0),

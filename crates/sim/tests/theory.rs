@@ -44,6 +44,14 @@ fn nothing_sent_is_nothing_measured() {
         assert!(reasons.values().all(|packets| *packets == 0.0));
         let by_class = direction.sojourn_by_class_ms.take();
         assert_eq!(by_class, Some(Default::default()));
+        // Measured, and none.
+        for count in [
+            &mut direction.retransmissions,
+            &mut direction.timeouts,
+            &mut direction.access_dropped,
+        ] {
+            assert_eq!(count.take(), Some(0.0));
+        }
     }
     assert_eq!(summary, Default::default());
 }
@@ -190,13 +198,13 @@ fn every_packet_down_is_an_acknowledgement_up_that_is_sent_or_dropped() {
 }
 
 #[test]
-fn the_sparse_echo_sees_the_queues_and_nothing_else() {
+fn the_probe_sees_the_queues_and_nothing_else() {
     let echo = |flow: Option<&str>| {
         let scenario = scenario(|scenario| {
             scenario.probe = Some(Duration::from_millis(100));
             scenario.udp = flow.map(|flow| flow.parse().unwrap()).into_iter().collect();
         });
-        run_with_series(&scenario).summary.sparse_ms.unwrap()
+        run_with_series(&scenario).summary.probe_ms.unwrap()
     };
     assert_eq!(echo(None), Default::default());
     // A buffer of 100 packets of 1000 bytes kept full at 1 Mbit/s: 99 wait and one is sent, 8 ms

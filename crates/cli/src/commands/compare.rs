@@ -74,7 +74,7 @@ pub(crate) fn own_defaults(command: Command) -> Command {
         ),
         (
             "probe",
-            "Send a sparse UDP echo this often and report its delay; 0 sends none [default: 100ms]",
+            "Send a probe, a small UDP echo, this often and report its delay; 0 sends none [default: 100ms]",
         ),
     ]
     .into_iter()
@@ -136,7 +136,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     if args.json {
         drop_series(&mut reports);
         output::print_json(&Comparison {
-            format: 2,
+            format: Report::FORMAT,
             groups: comparison::camps(&reports, catalogs.names),
             best: comparison::best(&reports),
             reports: reports

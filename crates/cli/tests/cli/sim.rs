@@ -23,7 +23,7 @@ fn a_report_has_the_documented_shape() {
         &format!("sim --json --probe 100ms --flows-up 2 --flows-down 3 {SHORT}"),
     );
     let report: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(report["format"], 2);
+    assert_eq!(report["format"], 3);
     assert_eq!(report["tool"]["driver"], "sim");
     assert_eq!(report["scenario"]["up"], "1mbit");
     assert_eq!(report["scenario"]["flows-down"], 3);
@@ -50,7 +50,7 @@ fn a_report_has_the_documented_shape() {
             }
             for percentile in ["p50", "p95", "p99"] {
                 assert!(summary[direction]["sojourn_ms"][percentile].is_number());
-                assert!(summary[direction]["sparse_ms"][percentile].is_number());
+                assert!(summary[direction]["probe_ms"][percentile].is_number());
             }
         }
         assert!(summary["utility"].is_number());
@@ -59,7 +59,7 @@ fn a_report_has_the_documented_shape() {
         assert!(summary["goodput"]["smallest_down"].is_number());
         assert_eq!(summary["goodput"]["up"].as_array().unwrap().len(), 2);
         assert_eq!(summary["goodput"]["down"].as_array().unwrap().len(), 3);
-        assert!(summary["sparse_ms"]["p99"].is_number());
+        assert!(summary["probe_ms"]["p99"].is_number());
     }
 }
 

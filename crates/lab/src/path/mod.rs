@@ -350,7 +350,7 @@ mod tests {
                 left.push((due, side == Side::Home))
             });
             left.sort();
-            (left, path.up.meter.direction(), path.down.meter.series())
+            (left, path.up.meter.queue(), path.down.meter.series())
         };
         assert_eq!(run(1), run(100));
     }

@@ -2,6 +2,7 @@
 
 use super::Seen;
 use crate::error::{Context as _, LabError};
+use crate::measure::QueueSeen;
 use crate::topology::{LAN, WAN};
 use crate::window::{INTERVAL, Window};
 use crate::{Halt, clock, sys};
@@ -13,7 +14,7 @@ use asymq_gateway::{
     ClassSnapshot, DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, LinkConfig,
     Losses, Snapshot, Stage, Stop,
 };
-use asymq_scenario::{Percentiles, Scenario};
+use asymq_scenario::{Fates, Percentiles, Scenario};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
 
@@ -132,7 +133,7 @@ impl QueueMeter {
             (sum(&self.after) - sum(&self.before)) as f64
         };
         let reasons = Reason::ALL.iter();
-        Seen {
+        let fates = Fates {
             dropped: count(&|class| class.dropped),
             filtered: count(&|class| class.filtered),
             marked: count(&|class| class.marked),
@@ -142,8 +143,13 @@ impl QueueMeter {
                     (reason.name().into(), packets)
                 })
                 .collect(),
-            sojourn_ms,
-            backlog: self.backlog,
+        };
+        Seen {
+            queue: QueueSeen {
+                fates,
+                sojourn_ms,
+                backlog: self.backlog,
+            },
             losses: self.losses,
         }
     }

@@ -3,12 +3,13 @@
 use super::tap::Tap;
 use super::{Seen, tc};
 use crate::error::{Context as _, LabError};
+use crate::measure::QueueSeen;
 use crate::topology::{LAN, WAN};
 use crate::window::Window;
 use crate::{Halt, clock};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{Losses, Port};
-use asymq_scenario::Scenario;
+use asymq_scenario::{Fates, Scenario};
 use std::collections::BTreeMap;
 use std::{io, thread};
 
@@ -88,13 +89,19 @@ impl<'a> KernelUplink<'a> {
             }
             let count =
                 |of: fn(&tc::Counters) -> u64| of(&after).saturating_sub(of(&before)) as f64;
-            Ok(Seen {
+            let fates = Fates {
                 dropped: count(|counters| counters.dropped),
                 filtered: count(|counters| counters.filtered),
                 marked: count(|counters| counters.marked),
+                // tc has no reasons.
                 reasons: BTreeMap::new(),
-                sojourn_ms: tap.sojourn_ms(),
-                backlog,
+            };
+            Ok(Seen {
+                queue: QueueSeen {
+                    fates,
+                    sojourn_ms: tap.sojourn_ms(),
+                    backlog,
+                },
                 losses: Losses::default(),
             })
         })

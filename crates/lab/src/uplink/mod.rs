@@ -9,14 +9,14 @@ pub(crate) use tap::Tap;
 
 use crate::Halt;
 use crate::error::LabError;
+use crate::measure::QueueSeen;
 use crate::window::Window;
 use asymq_core::catalog::Build;
 use asymq_gateway::net::Netns;
 use asymq_gateway::{Frame, Losses};
-use asymq_scenario::{Direction, Percentiles, Scenario};
+use asymq_scenario::Scenario;
 use gateway::GatewayUplink;
 use kernel::KernelUplink;
-use std::collections::BTreeMap;
 
 /// The uplink's queue, opened in its namespace.
 pub(crate) enum Uplink<'a> {
@@ -26,30 +26,9 @@ pub(crate) enum Uplink<'a> {
 
 /// What it did with packets after warm-up.
 pub(crate) struct Seen {
-    dropped: f64,
-    filtered: f64,
-    marked: f64,
-    /// Packets by the name of the reason; a qdisc of the kernel's names none.
-    reasons: BTreeMap<String, f64>,
-    sojourn_ms: Percentiles,
-    /// Packets that waited at the end of every interval of the run.
-    pub(crate) backlog: Vec<u32>,
+    pub(crate) queue: QueueSeen,
     /// Frames lost at its interfaces.
     pub(crate) losses: Losses,
-}
-
-impl Seen {
-    /// The uplink: its queue is this; what it carries is counted where it leaves the modem.
-    pub(crate) fn direction(&self, modem: Direction) -> Direction {
-        Direction {
-            dropped: self.dropped,
-            filtered: self.filtered,
-            marked: self.marked,
-            reasons: self.reasons.clone(),
-            sojourn_ms: self.sojourn_ms,
-            ..modem
-        }
-    }
 }
 
 impl<'a> Uplink<'a> {

@@ -238,7 +238,7 @@ set = { qdisc = "sad", probe = "100ms" }
         assert!(schemas.windows(2).all(|pair| pair[0] == pair[1]));
         let names: Vec<&str> = schemas[0].get_fields().iter().map(|f| f.name()).collect();
         assert!(
-            names.contains(&"sparse_p95_s") && names.contains(&"uplink_max_stretch_bytes"),
+            names.contains(&"probe_p95_s") && names.contains(&"uplink_max_stretch_bytes"),
             "{names:?}"
         );
     }

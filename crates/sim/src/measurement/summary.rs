@@ -5,12 +5,14 @@ use crate::running::World;
 use crate::traffic::Delivered;
 use crate::traffic::{Agent, TcpFlow};
 use crate::variant::Variant;
-use asymq_core::hold::{Meters, PerClass};
+use asymq_core::Duration;
+use asymq_core::hold::Meters;
 use asymq_core::measure::Histogram;
 use asymq_core::packet::TrafficClass;
-use asymq_core::qdisc::Counter;
-use asymq_core::{Duration, Fate, Reason};
-use asymq_scenario::{Direction, Extent, FlowResult, Series, SojournByClass, Summary, Toward};
+use asymq_scenario::{
+    Direction, Extent, Fates, FlowResult, FlowTotals, Grade, Series, SojournByClass, Summary,
+    Toward,
+};
 
 /// Interval of the time series (AQ, sec. 4).
 pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
@@ -95,7 +97,7 @@ impl Snapshot {
                 in_order: flow.receiver.data_in_order(),
                 out_of_order: flow.receiver.out_of_order().collect(),
             },
-            Agent::Udp(_) | Agent::Echo(_) | Agent::Web(_) => Received::default(),
+            Agent::Udp(_) | Agent::Probe(_) | Agent::Web(_) => Received::default(),
         };
         Self {
             at,
@@ -123,7 +125,7 @@ pub(crate) fn clear_measures<V: Variant>(world: &mut World<'_, V>, now: u64) {
     }
     for conversation in &mut world.conversations {
         match &mut conversation.agent {
-            Agent::Echo(echo) => echo.clear(),
+            Agent::Probe(probe) => probe.clear(),
             Agent::Tcp(flow) => {
                 flow.sender.clear_counts();
                 flow.receiver.clear_silence(now.max(flow.start));
@@ -141,48 +143,12 @@ pub(crate) fn summary<V: Variant>(
 ) -> Summary {
     let span = (end.at - start.at) as f64;
     let (used_after, used_before) = (end.used(), start.used());
-    let direction = |toward: usize| {
-        let dropped = end.access_dropped_and_lost[toward];
-        let dropped_before = start.access_dropped_and_lost[toward];
-        let (end, start) = (&end.meters[toward], &start.meters[toward]);
-        let share = |class| used_after[toward].share_since(&used_before[toward], class);
-        let (data, ack) = (share(TrafficClass::Data), share(TrafficClass::Ack));
-        let packets = |counter: &dyn Fn(&Meters) -> PerClass<Counter>| {
-            (counter(end).total() - counter(start).total()).packets as f64
-        };
-        let fate = |fate| packets(&|meters| meters.fate(fate));
-        let reason = |reason: &Reason| {
-            let left = packets(&|meters| meters.left(*reason));
-            (reason.name().to_owned(), left)
-        };
-        let sojourns = world.links[toward].sojourns();
-        let sojourn_of = |class: TrafficClass| sojourns[class as usize].percentiles_ms();
-        Direction {
-            utilization: data + ack + share(TrafficClass::Other),
-            data,
-            ack,
-            dropped: fate(Fate::Dropped),
-            access_dropped: (dropped.0 - dropped_before.0) as f64,
-            lost: (dropped.1 - dropped_before.1) as f64,
-            filtered: fate(Fate::Filtered),
-            marked: fate(Fate::Marked),
-            reasons: Reason::ALL.iter().map(reason).collect(),
-            sojourn_ms: Histogram::merged(sojourns).percentiles_ms(),
-            sojourn_by_class_ms: Some(SojournByClass {
-                data: sojourn_of(TrafficClass::Data),
-                ack: sojourn_of(TrafficClass::Ack),
-                other: sojourn_of(TrafficClass::Other),
-            }),
-            ..Direction::default()
-        }
-    };
-    let mut directions = [direction(0), direction(1)];
     let seconds = span / 1e9;
     let short = [0, 1].map(|toward| end.transfers[toward].since(start.transfers[toward]));
     let mut payload = short.map(|short| short.payload as f64);
     let mut wire = short.map(|short| short.wire as f64);
     let mut flows = Vec::new();
-    let mut echo = None;
+    let mut probe = None;
     for (index, conversation) in world.lasting().iter().enumerate() {
         match &conversation.agent {
             Agent::Tcp(flow) => {
@@ -201,24 +167,55 @@ pub(crate) fn summary<V: Variant>(
                 });
             }
             Agent::Udp(_) | Agent::Web(_) => {}
-            Agent::Echo(probe) => echo = Some(probe),
+            Agent::Probe(own) => probe = Some(own),
         }
     }
-    for (toward, way) in [Toward::Up, Toward::Down].into_iter().enumerate() {
-        let direction = &mut directions[toward];
+    let direction = |way: Toward| {
+        let toward = way as usize;
+        let (meters, before) = (&end.meters[toward], &start.meters[toward]);
+        let used = |class| used_after[toward].share_since(&used_before[toward], class);
+        let (data, ack) = (used(TrafficClass::Data), used(TrafficClass::Ack));
         let capacity = match (end.capacity[toward], start.capacity[toward]) {
             (Some(end), Some(start)) => end - start,
             _ => world.links[toward].rate().bytes_per_sec_f64() * seconds,
         };
-        let own = flows.iter().filter(|flow| flow.toward == way);
-        direction.set_flows(share(wire[toward], capacity), own);
-        let acks = |at: &Snapshot| at.meters[toward].sent.of(TrafficClass::Ack).packets;
-        direction.set_acks(acks(end) - acks(start), seconds, payload[1 - toward]);
-        direction.set_sparse(echo.map(|echo| echo.delays[toward].percentiles_ms()));
-    }
-    let [up, down] = directions;
+        let acks = |meters: &Meters| meters.sent.of(TrafficClass::Ack).packets;
+        let acks = acks(meters) - acks(before);
+        let sojourns = world.links[toward].sojourns();
+        let sojourn_of = |class: TrafficClass| sojourns[class as usize].percentiles_ms();
+        let (fates, of_flows) = (Fates::between(before, meters), FlowTotals::of(&flows, way));
+        let probe_ms = probe.map(|probe| probe.delays[toward].percentiles_ms());
+        let (access_dropped, lost) = end.access_dropped_and_lost[toward];
+        let lost_before = start.access_dropped_and_lost[toward];
+        Direction {
+            utilization: data + ack + used(TrafficClass::Other),
+            data,
+            ack,
+            delivered: share(wire[toward], capacity),
+            acks_per_s: acks as f64 / seconds,
+            bytes_per_ack: Direction::bytes_per_ack(payload[1 - toward], acks),
+            silence_s: of_flows.silence_s,
+            retransmissions: of_flows.retransmissions,
+            timeouts: of_flows.timeouts,
+            probe_ms,
+            probe_grade: probe_ms.map(Grade::of),
+            dropped: fates.dropped,
+            access_dropped: Some((access_dropped - lost_before.0) as f64),
+            lost: (lost - lost_before.1) as f64,
+            filtered: fates.filtered,
+            marked: fates.marked,
+            reasons: fates.reasons,
+            sojourn_ms: Histogram::merged(sojourns).percentiles_ms(),
+            sojourn_by_class_ms: Some(SojournByClass {
+                data: sojourn_of(TrafficClass::Data),
+                ack: sojourn_of(TrafficClass::Ack),
+                other: sojourn_of(TrafficClass::Other),
+            }),
+        }
+    };
+    let (up, down) = (direction(Toward::Up), direction(Toward::Down));
     let mut summary = Summary::of(up, down, flows);
-    summary.set_sparse(echo.map(|echo| echo.round_trips.percentiles_ms()));
+    summary.set_probe(probe.map(|probe| probe.round_trips.percentiles_ms()));
     let completions = world.completions().filter(|times| !times.is_empty());
     summary.web_ms = completions.map(|times| times.percentiles_ms());
     summary

@@ -639,7 +639,7 @@ mod tests {
                 Agent::Tcp(flow) if flow.toward == Toward::Up => None,
                 Agent::Tcp(flow) => Some(format!("{:?} {:?}", flow.acts, flow.application)),
                 Agent::Udp(_) => Some(String::new()),
-                Agent::Echo(echo) => Some(echo.next.to_string()),
+                Agent::Probe(probe) => Some(probe.next.to_string()),
                 Agent::Web(web) => Some(web.next.to_string()),
             };
             let conversations = world.conversations.iter();

@@ -1,4 +1,4 @@
-//! The endpoints of a conversation: TCP, constant-rate UDP, the echo, a source of short transfers.
+//! The endpoints of a conversation: TCP, constant-rate UDP, the probe, a source of short transfers.
 
 use super::applications::{Act, Application, Web};
 use crate::packets::{Kind, Outbox, Segment};
@@ -31,8 +31,8 @@ pub(crate) enum Agent<V: Variant> {
     Tcp(Box<TcpFlow<V>>),
     /// Constant-rate UDP in one direction.
     Udp(Cbr),
-    /// A sparse echo from home.
-    Echo(Box<Echo>),
+    /// The probe, from home.
+    Probe(Box<Probe>),
     /// A source of short transfers, each of which is a conversation of its own.
     Web(Box<Web>),
 }
@@ -60,7 +60,7 @@ pub(crate) struct Cbr {
 }
 
 /// Datagrams that the server echoes, and their queueing delays.
-pub(crate) struct Echo {
+pub(crate) struct Probe {
     pub(crate) next: u64,
     pub(crate) interval: u64,
     /// Time over empty queues by direction, in ns.
@@ -73,7 +73,7 @@ pub(crate) struct Echo {
     pub(crate) round_trips: Histogram,
 }
 
-impl Echo {
+impl Probe {
     /// The datagram is at the server. Its number is the time at which it left home.
     fn turn(&mut self, now: u64, number: u64) {
         let up = (now - number).saturating_sub(self.base[0]);
@@ -137,11 +137,11 @@ impl<V: Variant> Agent<V> {
         out: &mut impl Outbox<V::Options>,
     ) -> u64 {
         match self {
-            Self::Echo(echo) if side == Side::Server => {
-                echo.turn(now, segment.number());
+            Self::Probe(probe) if side == Side::Server => {
+                probe.turn(now, segment.number());
                 out.send(segment);
             }
-            Self::Echo(echo) => echo.finish(now, segment.number()),
+            Self::Probe(probe) => probe.finish(now, segment.number()),
             Self::Tcp(_) | Self::Udp(_) | Self::Web(_) => {}
         }
         self.deadline(side)
@@ -156,9 +156,9 @@ impl<V: Variant> Agent<V> {
             }
             Self::Tcp(flow) => flow.receiver.deadline(),
             Self::Udp(cbr) if side == sender_of(cbr.toward) => cbr.next,
-            Self::Echo(echo) if side == Side::Home => echo.next,
+            Self::Probe(probe) if side == Side::Home => probe.next,
             Self::Web(web) if side == Side::Home => web.next,
-            Self::Udp(_) | Self::Echo(_) | Self::Web(_) => u64::MAX,
+            Self::Udp(_) | Self::Probe(_) | Self::Web(_) => u64::MAX,
         }
     }
 
@@ -181,9 +181,9 @@ impl<V: Variant> Agent<V> {
                     _ => u64::MAX,
                 };
             }
-            Self::Echo(echo) => {
+            Self::Probe(probe) => {
                 out.send(Segment::new(Kind::Datagram, now));
-                echo.next += echo.interval;
+                probe.next += probe.interval;
             }
             Self::Web(web) => web.wait(),
         }

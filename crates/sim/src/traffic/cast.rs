@@ -1,6 +1,6 @@
 //! Who talks in a run: the conversations of a scenario at time zero.
 
-use super::agent::{Agent, Cbr, Echo, Side, TcpFlow};
+use super::agent::{Agent, Cbr, Probe, Side, TcpFlow};
 use super::applications::{Application, OnOffApp, Pace, Stream, Web};
 use super::conversation::{Conversation, receive_window};
 use crate::congestion::Connection;
@@ -15,8 +15,8 @@ use asymq_core::measure::Histogram;
 use asymq_scenario::{Draw, Impairment, Links, ListedFlow, Scenario, Source, Toward, uniform};
 use std::collections::VecDeque;
 
-/// IP bytes of the sparse echo.
-const ECHO: u32 = 64;
+/// IP bytes of the probe.
+const PROBE: u32 = 64;
 
 /// How the senders of a run behave: those of the scenario, and each listed flow's own.
 pub(crate) struct Models<C> {
@@ -34,7 +34,7 @@ impl<C> From<TcpModel<C>> for Models<C> {
     }
 }
 
-/// The conversations that last for the run: TCP flows, UDP, the echo, the sources of short transfers.
+/// The conversations that last for the run: TCP flows, UDP, the probe, the sources of short transfers.
 pub(crate) fn conversations<V: Variant>(
     scenario: &Scenario,
     dumbbell: &Dumbbell,
@@ -73,13 +73,13 @@ pub(crate) fn conversations<V: Variant>(
         );
     }
     if let Some(interval) = scenario.probe {
-        let echo = cast.echo(interval);
+        let probe = cast.probe(interval);
         cast.add(
             Source::Probe,
-            Agent::Echo(Box::new(echo)),
+            Agent::Probe(Box::new(probe)),
             scenario,
             (scenario.rtt.min, None),
-            ECHO,
+            PROBE,
         );
     }
     for (nth, load) in (0..).zip(&scenario.web) {
@@ -193,16 +193,16 @@ impl<V: Variant> Cast<'_, V> {
         }
     }
 
-    fn echo(&self, interval: Duration) -> Echo {
+    fn probe(&self, interval: Duration) -> Probe {
         let (scenario, dumbbell) = (self.scenario, self.dumbbell);
         let interval = interval.as_nanos();
         let phase = uniform(self.seed, Source::Probe, Draw::Start);
-        let tx = [scenario.up, scenario.down].map(|rate| rate.tx_time(ECHO).as_nanos());
+        let tx = [scenario.up, scenario.down].map(|rate| rate.tx_time(PROBE).as_nanos());
         let one_way = dumbbell.home
             + dumbbell.links * dumbbell.bottleneck
             + dumbbell.server(scenario.rtt.min, dumbbell.links);
-        let access = access_rate(scenario).tx_time(ECHO).as_nanos();
-        Echo {
+        let access = access_rate(scenario).tx_time(PROBE).as_nanos();
+        Probe {
             next: (interval as f64 * phase) as u64,
             interval,
             base: tx.map(|tx| one_way + 2 * access + dumbbell.links * tx),

@@ -185,10 +185,10 @@ fn packets_overtake_where_that_was_asked_for() {
         };
         let (world, _) = case.run();
         assert!(overtaken(&world) > 10, "{paths:?}: {}", overtaken(&world));
-        let echo = world
+        let probe = world
             .conversations
             .iter()
-            .any(|talk| matches!(talk.agent, Agent::Echo(_)));
-        assert!(echo);
+            .any(|talk| matches!(talk.agent, Agent::Probe(_)));
+        assert!(probe);
     }
 }

@@ -1,0 +1,112 @@
+//! Statistics over runs, field by field.
+
+use crate::report::{Direction, Extent, FlowResult, Goodput, SojournByClass, Summary};
+use crate::{Grade, Percentiles, Toward};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A statistic of numbers, at least one.
+pub(crate) type Statistic = fn(&[f64]) -> f64;
+
+/// A part of a summary.
+pub(crate) trait Fold: Sized {
+    /// `statistic` of each number over `runs`; where a part of a run is absent, over the others.
+    fn fold(runs: &[&Self], statistic: Statistic) -> Self;
+}
+
+/// Implements [`Fold`] for a structure; the compiler names a field that is missing here.
+macro_rules! by_field {
+    ($($type:ident { $($field:ident),* $(,)? })*) => {$(
+        impl Fold for $type {
+            fn fold(runs: &[&Self], statistic: Statistic) -> Self {
+                $(let $field: Vec<_> = runs.iter().map(|run| &run.$field).collect();)*
+                Self { $($field: Fold::fold(&$field, statistic)),* }
+            }
+        }
+    )*};
+}
+
+by_field! {
+    Summary {
+        up, down, utility, goodput_utility, least_utilization, goodput, flows, probe_ms, probe_grade, web_ms,
+    }
+    Direction {
+        utilization, data, ack, delivered, acks_per_s, bytes_per_ack, silence_s, retransmissions, timeouts,
+        probe_ms, probe_grade, dropped, access_dropped, lost, filtered, marked, reasons, sojourn_ms,
+        sojourn_by_class_ms,
+    }
+    SojournByClass { data, ack, other }
+    Goodput { up, down, jain_up, jain_down, smallest_up, smallest_down }
+    FlowResult {
+        toward, start_s, base_rtt_ms, goodput, silence_s, completion_s, rtt_ms, lost, retransmissions, timeouts,
+    }
+    Extent { min, mean, max }
+    Percentiles { p50, p95, p99 }
+}
+
+impl Fold for f64 {
+    fn fold(runs: &[&Self], statistic: Statistic) -> Self {
+        let numbers: Vec<Self> = runs.iter().map(|number| **number).collect();
+        statistic(&numbers)
+    }
+}
+
+impl<T: Fold> Fold for Option<T> {
+    fn fold(runs: &[&Self], statistic: Statistic) -> Self {
+        let present: Vec<&T> = runs.iter().filter_map(|part| part.as_ref()).collect();
+        (!present.is_empty()).then(|| T::fold(&present, statistic))
+    }
+}
+
+impl<T: Fold> Fold for Vec<T> {
+    fn fold(runs: &[&Self], statistic: Statistic) -> Self {
+        let item = |index: usize| {
+            let items: Vec<&T> = runs.iter().filter_map(|list| list.get(index)).collect();
+            T::fold(&items, statistic)
+        };
+        (0..runs.first().map_or(0, |list| list.len()))
+            .map(item)
+            .collect()
+    }
+}
+
+impl Fold for BTreeMap<String, f64> {
+    fn fold(runs: &[&Self], statistic: Statistic) -> Self {
+        let names: BTreeSet<&String> = runs.iter().flat_map(|map| map.keys()).collect();
+        let value = |name: &String| {
+            let values: Vec<&f64> = runs.iter().filter_map(|map| map.get(name)).collect();
+            f64::fold(&values, statistic)
+        };
+        names
+            .into_iter()
+            .map(|name| (name.clone(), value(name)))
+            .collect()
+    }
+}
+
+impl Fold for Toward {
+    /// The direction of all.
+    fn fold(runs: &[&Self], _: Statistic) -> Self {
+        *runs[0]
+    }
+}
+
+impl Fold for Grade {
+    /// That of the first run; a grade of the mean follows from the mean.
+    fn fold(runs: &[&Self], _: Statistic) -> Self {
+        *runs[0]
+    }
+}
+
+pub(crate) fn mean(numbers: &[f64]) -> f64 {
+    numbers.iter().sum::<f64>() / numbers.len() as f64
+}
+
+/// The sample standard deviation; 0 of one number.
+pub(crate) fn standard_deviation(numbers: &[f64]) -> f64 {
+    if numbers.len() < 2 {
+        return 0.0;
+    }
+    let mean = mean(numbers);
+    let squares: f64 = numbers.iter().map(|n| (n - mean) * (n - mean)).sum();
+    (squares / (numbers.len() - 1) as f64).sqrt()
+}
