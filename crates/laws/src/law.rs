@@ -149,7 +149,7 @@ impl Bench {
     fn side(&self, header: &Header) -> Side {
         match self.classifier.class(header) {
             Class::Ack => Side::Ack,
-            Class::Data | Class::Priority => Side::Data,
+            Class::Data => Side::Data,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use asymq_core::decide::control::Settings;
 use asymq_core::decide::service::Head;
-use asymq_core::hold::{BuildError, Fifo, Queue};
+use asymq_core::hold::{Admission, BuildError, Fifo, Queue};
 use asymq_core::packet::Packet;
 use asymq_core::qdisc::{Backlog, Probe, Reading, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
@@ -34,15 +34,8 @@ impl<P: Packet> Deadline<P> {
 }
 
 impl<P: Packet> Queue<P> for Deadline<P> {
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        ticket: u64,
-        packet: P,
-        room: bool,
-        sink: &mut dyn Sink<P>,
-    ) {
-        self.queue.enqueue(now, ticket, packet, room, sink);
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
+        self.queue.enqueue(now, packet, admission, sink);
     }
 
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
@@ -73,14 +66,6 @@ impl<P: Packet> Queue<P> for Deadline<P> {
 
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
-    }
-
-    fn limit(&self) -> Limit {
-        self.queue.limit()
-    }
-
-    fn set_limit(&mut self, limit: Limit) {
-        self.queue.set_limit(limit);
     }
 
     fn tune(&mut self, settings: &Settings) {

@@ -86,9 +86,8 @@ struct Fixed;
 impl Controller for Fixed {
     fn step(&mut self, now: Instant, signals: &Signals) -> Step {
         black_box(signals);
-        let settings = self.follow(&signals.levels);
         Step {
-            settings,
+            settings: Settings::default(),
             next: now + Duration::from_millis(200),
         }
     }
@@ -97,7 +96,6 @@ impl Controller for Fixed {
         Settings {
             data_share: Some(black_box(Share::HALF)),
             ack_limit: Some(black_box(Limit::Packets(10))),
-            data_limit: Some(black_box(Limit::Bytes(10_000))),
             target: Some(black_box(Duration::ZERO)),
             ack_wait: Some(black_box(Duration::from_millis(20))),
             ack_bytes: Some(black_box(19_200)),
@@ -187,14 +185,13 @@ fn machine<Q: Queue<Frame> + Send + 'static>(
     kind: u8,
     link: Rate,
     limit: Limit,
-    [ack, data, priority]: [Q; 3],
+    queues: [Q; 2],
 ) -> Built<Box<dyn Qdisc<Frame> + Send>> {
     let red = Red::new(RedParams::for_limit(u32::from(kind), link.tx_time(1500)));
     let parts = Parts {
         classifier: black_box(Classifier::PureAck),
-        ack,
-        data,
-        priority: Some(priority),
+        queues,
+        limits: [limit; 2],
         aqm: Some(Box::new(red) as Box<dyn Aqm + Send>),
         service: service(kind, link),
         controller: Some(Box::new(Fixed)),
@@ -208,11 +205,11 @@ fn qdisc(kind: u8, link: Rate, limit: Limit) -> Built<Box<dyn Qdisc<Frame> + Sen
         0 => Ok(Box::new(DropTail::new(limit)?)),
         1 => {
             let fifo = || Fifo::new(limit);
-            machine(kind, link, limit, [fifo()?, fifo()?, fifo()?])
+            machine(kind, link, limit, [fifo()?, fifo()?])
         }
         _ => {
             let queue = |shift: u32| queue(kind >> shift, link, limit);
-            machine(kind, link, limit, [queue(2)?, queue(4)?, queue(6)?])
+            machine(kind, link, limit, [queue(2)?, queue(5)?])
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::decide::service::Head;
 use crate::hold::drr::{FlowRounds, NEW, OLD, OWN, Round, quantum};
-use crate::hold::{BuildError, Isolation, Queue};
+use crate::hold::{Admission, BuildError, Isolation, Queue};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reason, Sink};
 use crate::units::{Instant, Limit, Rate};
@@ -30,7 +30,6 @@ pub struct IsolatedParams {
 pub struct Isolated<P> {
     flows: FlowRounds<P, ()>,
     params: IsolatedParams,
-    limit: Limit,
 }
 
 impl<P: Packet> Isolated<P> {
@@ -43,11 +42,10 @@ impl<P: Packet> Isolated<P> {
         Ok(Self {
             flows: FlowRounds::new(&[quantum], params.isolation, limit)?,
             params,
-            limit,
         })
     }
 
-    fn is_full(&self, room: bool) -> bool {
+    fn is_full(&self, admission: &Admission) -> bool {
         // On a very slow link even the first packets are more than the bytes for all.
         let flows: u64 = self
             .flows
@@ -57,7 +55,7 @@ impl<P: Packet> Isolated<P> {
             .sum();
         let of_flows = self.params.flow_limit.saturating_mul(flows.max(1));
         let bytes = self.params.bulk_limit.max(of_flows);
-        !room || self.flows.queues.exceeds(self.limit, bytes)
+        !admission.room || self.flows.queues.exceeds(admission.limit, bytes)
     }
 
     /// The flow that sends next; a flow that has run empty leaves the lists.
@@ -79,21 +77,14 @@ impl<P: Packet> Isolated<P> {
 }
 
 impl<P: Packet> Queue<P> for Isolated<P> {
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        ticket: u64,
-        packet: P,
-        room: bool,
-        sink: &mut dyn Sink<P>,
-    ) {
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let network = self.flows.network(&packet, false);
         let (flow, len) = (packet.header().flow, packet.header().len);
         let Some(number) = self.flows.queue_of(0, flow.0, &network) else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
         let before = self.flows.queues.backlog();
-        if let Err(packet) = self.flows.queues.push(number, ticket, packet) {
+        if let Err(packet) = self.flows.queues.push(number, admission.ticket, packet) {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
         self.flows
@@ -101,7 +92,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
                 true => SMALL,
                 false => NEW,
             });
-        while self.is_full(room) && self.flows.queues.has_grown(before) {
+        while self.is_full(&admission) && self.flows.queues.has_grown(before) {
             let Some(packet) = self.flows.queues.pop_longest() else {
                 break;
             };
@@ -134,14 +125,6 @@ impl<P: Packet> Queue<P> for Isolated<P> {
 
     fn backlog(&self) -> Backlog {
         self.flows.queues.backlog()
-    }
-
-    fn limit(&self) -> Limit {
-        self.limit
-    }
-
-    fn set_limit(&mut self, limit: Limit) {
-        self.limit = limit;
     }
 
     fn probe(&self, show: &mut Probe<'_>) {

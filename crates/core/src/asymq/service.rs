@@ -51,7 +51,7 @@ impl Service for DueFirst {
                     self.ack_run = self.ack_run.saturating_add(departure.len);
                 }
             }
-            Class::Data | Class::Priority => {
+            Class::Data => {
                 if !self.due.1 {
                     self.ack_run = 0;
                 }

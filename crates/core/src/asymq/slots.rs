@@ -4,7 +4,7 @@ use crate::decide::ack::{AckInfo, before};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::ack_chains::{AckChains, Arrival};
-use crate::hold::{BuildError, List, Place, Queue};
+use crate::hold::{Admission, BuildError, List, Place, Queue};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
 use crate::units::{Duration, Instant, Limit};
@@ -87,17 +87,10 @@ impl<P: Packet> Slots<P> {
 }
 
 impl<P: Packet> Queue<P> for Slots<P> {
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        ticket: u64,
-        packet: P,
-        room: bool,
-        sink: &mut dyn Sink<P>,
-    ) {
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let arrival = self.acks.read(&packet);
         if let Some(older) = self.redundant(&arrival)
-            && self.acks.admits_instead_of(older, &arrival, room)
+            && self.acks.admits_instead_of(older, &arrival, &admission)
         {
             if let Some(older) = self.acks.replace(older, &arrival, packet) {
                 sink.dropped(now, older, Reason::AckFiltered);
@@ -107,7 +100,7 @@ impl<P: Packet> Queue<P> for Slots<P> {
             }
             return;
         }
-        if !(room && self.acks.admits(&arrival)) {
+        if !(self.acks.admits(&arrival, &admission)) {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
         let since = match self.may_wait(&arrival, false) {
@@ -120,7 +113,10 @@ impl<P: Packet> Queue<P> for Slots<P> {
             Some(_) => &mut self.held,
             None => &mut self.order,
         };
-        if let Err(packet) = self.acks.append(list, &arrival, (packet, ticket, since)) {
+        if let Err(packet) = self
+            .acks
+            .append(list, &arrival, (packet, admission.ticket, since))
+        {
             sink.dropped(now, packet, Reason::OverLimit);
         }
     }
@@ -150,14 +146,6 @@ impl<P: Packet> Queue<P> for Slots<P> {
     #[inline]
     fn backlog(&self) -> Backlog {
         self.acks.backlog()
-    }
-
-    fn limit(&self) -> Limit {
-        self.acks.limit
-    }
-
-    fn set_limit(&mut self, limit: Limit) {
-        self.acks.limit = limit;
     }
 
     fn tune(&mut self, settings: &Settings) {

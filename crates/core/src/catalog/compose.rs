@@ -4,11 +4,10 @@ use super::config::Config;
 use super::entry::{Maker, Role, StandardQueue};
 use super::parts::{ACK_LIMIT, BUFFER_SPLIT, BufferSplit, DATA_LIMIT, DATA_SHARE};
 use super::{BoxedQdisc, Catalog};
-use crate::decide::service::{Service, WeightedBytes};
 use crate::hold::{Buffer, BuildError, DropTail, Fifo, Machine, Parts, Queue};
 use crate::packet::Packet;
+use crate::units::Limit;
 use alloc::boxed::Box;
-use core::any::Any;
 
 /// The discipline that a resolved description describes, of parts that the catalog builds.
 ///
@@ -29,42 +28,31 @@ pub fn compose<P: Packet + Send + 'static>(
         return Ok(Box::new(DropTail::new(config.limit)?));
     }
     let limit = |limit| config.find(limit).unwrap_or(config.limit);
-    let [ack, data] = [limit(ACK_LIMIT), limit(DATA_LIMIT)];
-    let service = match config.part(Role::Service)?.maker {
-        Maker::Service(make) => make(config)?,
-        _ => return Err(config.unknown(Role::Service)),
-    };
+    let limits @ [ack, data] = [limit(ACK_LIMIT), limit(DATA_LIMIT)];
     let is_fifo = |role| {
         let maker = config.part(role).map(|part| part.maker);
         matches!(maker, Ok(Maker::Queue(StandardQueue::Fifo)))
     };
-    let fifos = is_fifo(Role::AckQueue) && is_fifo(Role::DataQueue);
-    if fifos {
-        // The most common queues and service, known when compiled.
-        let queues = [Fifo::new(ack)?, Fifo::new(data)?];
-        let any: &dyn Any = &*service;
-        return match any.downcast_ref::<WeightedBytes>() {
-            Some(weighted) => machine(config, buffer, queues, *weighted),
-            None => machine(config, buffer, queues, service),
-        };
+    if is_fifo(Role::AckQueue) && is_fifo(Role::DataQueue) {
+        // The most common queues, known when compiled.
+        return machine(config, buffer, limits, [Fifo::new(ack)?, Fifo::new(data)?]);
     }
     let queues = [
         catalog.queue(Role::AckQueue, config, ack)?,
         catalog.queue(Role::DataQueue, config, data)?,
     ];
-    machine(config, buffer, queues, service)
+    machine(config, buffer, limits, queues)
 }
 
-fn machine<P, Q, S>(
+fn machine<P, Q>(
     config: &Config,
     buffer: Buffer,
-    [ack, data]: [Q; 2],
-    service: S,
+    limits: [Limit; 2],
+    queues: [Q; 2],
 ) -> Result<BoxedQdisc<P>, BuildError>
 where
     P: Packet + Send + 'static,
     Q: Queue<P> + Send + 'static,
-    S: Service + Send,
 {
     let (controller, start) = match config.part(Role::Controller)?.maker {
         Maker::Controller(make) => make(config).map(|(made, share)| (Some(made), share))?,
@@ -76,12 +64,15 @@ where
         Maker::Nothing => None,
         _ => return Err(config.unknown(Role::Aqm)),
     };
+    let service = match config.part(Role::Service)?.maker {
+        Maker::Service(make) => make(config)?,
+        _ => return Err(config.unknown(Role::Service)),
+    };
     let share = start.or_else(|| config.find(DATA_SHARE));
     let parts = Parts {
         classifier: config.classifier()?,
-        ack,
-        data,
-        priority: None,
+        queues,
+        limits,
         aqm,
         service,
         controller,

@@ -1,7 +1,6 @@
 //! AFVQ: the ACK queue's limit follows what waits in the data queue (AFVQ, abstract;
 //! `docs/afvq.md` derives the rule).
 
-use crate::decide::classify::Class;
 use crate::decide::control::{Controller, Levels, Needs, Settings, Signals, Step};
 use crate::units::{Instant, Limit};
 
@@ -30,9 +29,7 @@ impl Controller for AckLimit {
     }
 
     fn follow(&mut self, levels: &Levels) -> Settings {
-        let Some(data) = levels.of(Class::Data) else {
-            return Settings::default();
-        };
+        let data = levels.data;
         let (used, limit) = match data.limit {
             Limit::Packets(limit) => (u64::from(data.backlog.packets), u64::from(limit)),
             Limit::Bytes(limit) => (data.backlog.bytes, limit),

@@ -8,17 +8,15 @@ use crate::packet::{Header, Protocol};
 pub enum Class {
     /// Pure acknowledgements.
     Ack,
-    /// Everything that is in no other class.
+    /// Everything else.
     Data,
-    /// Packets that a discipline serves before both, if it has a queue for them; else they are data.
-    Priority,
 }
 
 impl Class {
-    /// The most queues that a discipline can have.
-    pub const COUNT: usize = 3;
+    /// Number of classes.
+    pub const COUNT: usize = 2;
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [Self::Ack, Self::Data, Self::Priority];
+    pub const ALL: [Self; Self::COUNT] = [Self::Ack, Self::Data];
 }
 
 /// The rule that sends a packet to a class.
@@ -32,8 +30,6 @@ pub enum Classifier {
     Size(u32),
     /// Everything is data.
     None,
-    /// A rule from elsewhere.
-    Rule(fn(&Header) -> Class),
 }
 
 impl Classifier {
@@ -48,7 +44,6 @@ impl Classifier {
                     && header.ip_len <= limit
             }
             Self::None => false,
-            Self::Rule(rule) => return rule(header),
         };
         if is_ack { Class::Ack } else { Class::Data }
     }

@@ -1,6 +1,5 @@
 //! The slow loop as the packet path sees it: counters in, settings out.
 
-use crate::decide::classify::Class;
 use crate::packet::{Header, Protocol};
 use crate::qdisc::{Backlog, Counter, Probe};
 use crate::units::{Duration, Instant, Limit, Share};
@@ -58,10 +57,6 @@ pub struct Signals {
     pub reverse: Traffic,
     /// Bytes acknowledged for the first time by the ACKs that were sent.
     pub acked_bytes: u64,
-    /// Packets dropped or filtered.
-    pub lost: u64,
-    /// What waits at this moment, and how much may.
-    pub levels: Levels,
 }
 
 /// Counters of one direction, by what a controller has to tell apart.
@@ -99,31 +94,22 @@ impl Traffic {
     }
 }
 
-/// What waits in each class, and how much may.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Levels([Option<Level>; Class::COUNT]);
+/// Backlog and limit of each class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Levels {
+    /// The ACK queue's.
+    pub ack: Level,
+    /// The data queue's.
+    pub data: Level,
+}
 
-/// What waits in one class, and how much may.
+/// Backlog and limit of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
     /// What waits.
     pub backlog: Backlog,
     /// The limit in force.
     pub limit: Limit,
-}
-
-impl Levels {
-    /// Of one class; `None` if the discipline has no queue for it.
-    #[inline]
-    pub const fn of(&self, class: Class) -> Option<Level> {
-        self.0[class as usize]
-    }
-
-    /// Sets a class's.
-    #[inline]
-    pub const fn set(&mut self, class: Class, level: Level) {
-        self.0[class as usize] = Some(level);
-    }
 }
 
 /// What a controller may set. What is `None` stays as it is; a part without the setting ignores it.
@@ -133,8 +119,6 @@ pub struct Settings {
     pub data_share: Option<Share>,
     /// The ACK queue's limit.
     pub ack_limit: Option<Limit>,
-    /// The data queue's limit.
-    pub data_limit: Option<Limit>,
     /// The sojourn time that an AQM aims at.
     pub target: Option<Duration>,
     /// How long an ACK may wait for a later one.

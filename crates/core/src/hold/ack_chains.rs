@@ -4,6 +4,7 @@
 use super::ack_flow::{FlowState, Past};
 use super::capacity::{BuildError, capacity};
 use super::flow_table::{FlowTable, Slot};
+use super::queue::Admission;
 use super::slab::{List, Place, Slab};
 use crate::decide::ack::AckInfo;
 use crate::decide::service::Head;
@@ -76,7 +77,6 @@ impl Arrival {
 pub(crate) struct AckChains<P, N> {
     slab: Slab<Waiting<P, N>>,
     flows: FlowTable<FlowState>,
-    pub(crate) limit: Limit,
     backlog: Backlog,
 }
 
@@ -86,7 +86,6 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Ok(Self {
             slab: Slab::new(capacity(limit)?)?,
             flows: FlowTable::new(MAX_FLOWS)?,
-            limit,
             backlog: Backlog::default(),
         })
     }
@@ -175,23 +174,26 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         redundant.then_some(state.tail)
     }
 
-    /// Whether the buffer has room for an arrival beside all that waits.
+    /// Whether there is room for an arrival beside all that waits.
     #[inline]
-    pub(crate) const fn admits(&self, arrival: &Arrival) -> bool {
-        let Backlog { packets, bytes } = self.backlog;
-        self.limit.admits(packets, bytes, arrival.len)
+    pub(crate) const fn admits(&self, arrival: &Arrival, admission: &Admission) -> bool {
+        admission.admits(self.backlog, arrival.len)
     }
 
     /// Whether an arrival may take the place of `older`: else that must stay, or both would be lost.
-    pub(crate) fn admits_instead_of(&self, older: Place, arrival: &Arrival, room: bool) -> bool {
+    pub(crate) fn admits_instead_of(
+        &self,
+        older: Place,
+        arrival: &Arrival,
+        admission: &Admission,
+    ) -> bool {
         let Some(older) = self.slab.get(older) else {
             return false;
         };
         let older = older.packet.header().len;
         let mut without = self.backlog;
         without.leave(older);
-        let Backlog { packets, bytes } = without;
-        arrival.len <= older || room && self.limit.admits(packets, bytes, arrival.len)
+        arrival.len <= older || admission.admits(without, arrival.len)
     }
 
     /// Remembers an arrival that joins; `None` if it is not to be touched.

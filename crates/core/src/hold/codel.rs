@@ -2,7 +2,7 @@
 
 use super::capacity::BuildError;
 use super::fifo::Fifo;
-use super::queue::Queue;
+use super::queue::{Admission, Queue};
 use crate::decide::aqm::{Codel, CodelParams, Wait};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
@@ -102,15 +102,8 @@ impl<P: Packet> CodelQueue<P> {
 }
 
 impl<P: Packet> Queue<P> for CodelQueue<P> {
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        ticket: u64,
-        packet: P,
-        room: bool,
-        sink: &mut dyn Sink<P>,
-    ) {
-        self.queue.enqueue(now, ticket, packet, room, sink);
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
+        self.queue.enqueue(now, packet, admission, sink);
     }
 
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
@@ -135,14 +128,6 @@ impl<P: Packet> Queue<P> for CodelQueue<P> {
         self.queue.backlog()
     }
 
-    fn limit(&self) -> Limit {
-        self.queue.limit()
-    }
-
-    fn set_limit(&mut self, limit: Limit) {
-        self.queue.set_limit(limit);
-    }
-
     fn tune(&mut self, settings: &Settings) {
         self.params.target = settings.target.unwrap_or(self.params.target);
     }
@@ -156,9 +141,12 @@ impl<P: Packet> Queue<P> for CodelQueue<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hold::queue::within;
     use crate::packet::{Ecn, Header};
     use crate::qdisc::Discard;
     use crate::units::Duration;
+
+    const LIMIT: Limit = Limit::Packets(1000);
 
     const fn at(millis: u64) -> Instant {
         Instant::from_nanos(millis * 1_000_000)
@@ -180,7 +168,7 @@ mod tests {
     /// Two packets come for each that leaves, of twelve milliseconds each; the longest wait of the
     /// second half, and marks.
     fn overload(params: CodelParams) -> (Duration, u32) {
-        let mut queue = CodelQueue::new(params, Limit::Packets(1000)).unwrap();
+        let mut queue = CodelQueue::new(params, LIMIT).unwrap();
         let (mut longest, mut marks) = (Duration::ZERO, 0);
         for number in 0..2000u64 {
             let now = at(1000 + number * 12);
@@ -190,7 +178,7 @@ mod tests {
                     len: 1500,
                     ..Header::default()
                 };
-                queue.enqueue(now, 0, Marked(header), true, &mut Discard);
+                queue.enqueue(now, Marked(header), within(LIMIT), &mut Discard);
             }
             if let Some(packet) = queue.dequeue(now, &mut Discard) {
                 marks += u32::from(packet.0.ecn == Ecn::Ce);
@@ -233,7 +221,7 @@ mod tests {
             ..Header::default()
         };
         for (wait, expected) in [(900, Ecn::NotEct), (1100, Ecn::Ce)] {
-            queue.enqueue(at(1000), 0, Marked(header), true, &mut Discard);
+            queue.enqueue(at(1000), Marked(header), within(LIMIT), &mut Discard);
             let now = at(1000) + Duration::from_micros(wait);
             let packet = queue.dequeue(now, &mut Discard).unwrap();
             assert_eq!(packet.0.ecn, expected);

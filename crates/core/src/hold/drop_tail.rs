@@ -2,7 +2,7 @@
 
 use super::capacity::BuildError;
 use super::fifo::Fifo;
-use super::queue::Queue;
+use super::queue::{Admission, Queue};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, Dequeue, Qdisc, Sink};
 use crate::units::{Instant, Limit};
@@ -11,6 +11,7 @@ use crate::units::{Instant, Limit};
 #[derive(Clone, Debug)]
 pub struct DropTail<P> {
     queue: Fifo<P>,
+    limit: Limit,
 }
 
 impl<P: Packet> DropTail<P> {
@@ -21,6 +22,7 @@ impl<P: Packet> DropTail<P> {
     pub fn new(limit: Limit) -> Result<Self, BuildError> {
         Ok(Self {
             queue: Fifo::new(limit)?,
+            limit,
         })
     }
 }
@@ -28,7 +30,12 @@ impl<P: Packet> DropTail<P> {
 impl<P: Packet> Qdisc<P> for DropTail<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
-        self.queue.enqueue(now, 0, packet, true, sink);
+        let admission = Admission {
+            ticket: 0,
+            room: true,
+            limit: self.limit,
+        };
+        self.queue.enqueue(now, packet, admission, sink);
     }
 
     #[inline]

@@ -1,31 +1,29 @@
 //! First in, first out.
 
 use super::capacity::{BuildError, capacity};
-use super::queue::Queue;
+use super::queue::{Admission, Queue};
 use super::ring::Ring;
 use crate::decide::service::Head;
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, Dequeue, Reason, Sink};
 use crate::units::{Instant, Limit};
 
-/// A FIFO that drops arrivals over its limit.
+/// A FIFO that drops arrivals over the limit.
 #[derive(Clone, Debug)]
 pub struct Fifo<P> {
     /// Each with the ticket that orders it among all classes.
     packets: Ring<(u64, P)>,
-    limit: Limit,
     bytes: u64,
 }
 
 impl<P: Packet> Fifo<P> {
-    /// An empty queue.
+    /// An empty queue with room for the packets of `limit`.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.
     pub fn new(limit: Limit) -> Result<Self, BuildError> {
         Ok(Self {
             packets: Ring::new(capacity(limit)?)?,
-            limit,
             bytes: 0,
         })
     }
@@ -50,20 +48,12 @@ impl<P: Packet> Fifo<P> {
 
 impl<P: Packet> Queue<P> for Fifo<P> {
     #[inline]
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        ticket: u64,
-        packet: P,
-        room: bool,
-        sink: &mut dyn Sink<P>,
-    ) {
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let len = packet.header().len;
-        let Backlog { packets, bytes } = self.backlog();
-        let admitted = room && self.limit.admits(packets, bytes, len);
+        let admitted = admission.admits(self.backlog(), len);
         match self.packets.vacant() {
             Some(place) if admitted => {
-                place.fill((ticket, packet));
+                place.fill((admission.ticket, packet));
                 self.bytes = self.bytes.wrapping_add(len.into());
             }
             _ => sink.dropped(now, packet, Reason::OverLimit),
@@ -98,13 +88,5 @@ impl<P: Packet> Queue<P> for Fifo<P> {
             packets: self.packets.len() as u32,
             bytes: self.bytes,
         }
-    }
-
-    fn limit(&self) -> Limit {
-        self.limit
-    }
-
-    fn set_limit(&mut self, limit: Limit) {
-        self.limit = limit;
     }
 }

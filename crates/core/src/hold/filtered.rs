@@ -2,7 +2,7 @@
 
 use super::ack_chains::{AckChains, Arrival};
 use super::capacity::BuildError;
-use super::queue::Queue;
+use super::queue::{Admission, Queue};
 use super::slab::{List, Place};
 use crate::decide::service::Head;
 use crate::packet::Packet;
@@ -83,21 +83,14 @@ impl<P: Packet> AckFilter<P> {
 
 impl<P: Packet> Queue<P> for AckFilter<P> {
     /// Filtering first frees places, or makes one unnecessary.
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        ticket: u64,
-        packet: P,
-        room: bool,
-        sink: &mut dyn Sink<P>,
-    ) {
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let at = packet.header().arrival;
         let arrival = self.acks.read(&packet);
         let mut filtered = 0;
         while filtered < MAX_FILTERED
             && let Some(older) = self.redundant(&arrival, at)
         {
-            if filtered == 0 && !self.acks.admits_instead_of(older, &arrival, room) {
+            if filtered == 0 && !self.acks.admits_instead_of(older, &arrival, &admission) {
                 break;
             }
             if self.survivor == Survivor::InSlot {
@@ -111,10 +104,10 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
             }
             filtered += 1;
         }
-        let admitted = filtered > 0 || room && self.acks.admits(&arrival);
+        let admitted = filtered > 0 || self.acks.admits(&arrival, &admission);
         let refused = match admitted {
             true => {
-                let entry = (packet, ticket, ());
+                let entry = (packet, admission.ticket, ());
                 self.acks.append(&mut self.order, &arrival, entry).err()
             }
             false => Some(packet),
@@ -141,13 +134,5 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
     #[inline]
     fn backlog(&self) -> Backlog {
         self.acks.backlog()
-    }
-
-    fn limit(&self) -> Limit {
-        self.acks.limit
-    }
-
-    fn set_limit(&mut self, limit: Limit) {
-        self.acks.limit = limit;
     }
 }

@@ -1,9 +1,9 @@
 //! Flow queues, served by deficit round robin (RFC 3449, sec. 5.4.1; Shreedhar and Varghese 1996).
 
 use super::capacity::{BuildError, capacity, slots};
-use super::longest::Longest;
-use super::queue::Queue;
-use super::slab::{List, Place, Slab};
+use super::numbered::NumberedQueues;
+use super::queue::{Admission, Queue};
+use super::rounds::Rounds;
 use crate::decide::service::Head;
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
@@ -16,15 +16,13 @@ const MIN_QUANTUM: i64 = 1514;
 /// Flows are hashed to this many queues, as by fq_codel.
 const QUEUES: u32 = 1024;
 
-#[derive(Clone, Copy, Debug)]
-struct FlowQueue {
-    packets: List,
-    /// At least one for each packet.
-    bytes: u64,
+/// The only list of [`Rounds`].
+const ROUND: u32 = 0;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
     deficit: i64,
-    /// Its place in the round, if it has packets.
-    place: Place,
-    /// Whether its turn has begun: it has got its quantum.
+    /// Whether it has begun: the queue has got its quantum.
     begun: bool,
 }
 
@@ -32,132 +30,95 @@ struct FlowQueue {
 /// so that a flow of few packets loses none.
 #[derive(Clone, Debug)]
 pub struct FlowQueues<P> {
-    slab: Slab<(u64, P)>,
-    queues: Box<[FlowQueue]>,
+    queues: NumberedQueues<P>,
+    turns: Box<[Turn]>,
     /// Queues with packets, in the order of their turns.
-    turns: Slab<u32>,
-    round: List,
+    round: Rounds,
     flows: u32,
     /// The longest packet seen, so that one round gives every queue enough for its next packet.
     quantum: i64,
-    longest: Longest,
-    limit: Limit,
-    backlog: Backlog,
 }
 
 impl<P: Packet> FlowQueues<P> {
-    /// Empty queues that together hold at most `limit`.
+    /// Empty queues with room for the packets of `limit`.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.
     pub fn new(limit: Limit) -> Result<Self, BuildError> {
-        let empty = FlowQueue {
-            packets: List::EMPTY,
-            bytes: 0,
-            deficit: 0,
-            place: Place::NONE,
-            begun: false,
-        };
         Ok(Self {
             // One more, for the arrival that drives another packet out.
-            slab: Slab::new(capacity(limit)? + 1)?,
-            queues: slots(QUEUES as usize, |_| empty)?,
-            turns: Slab::new(QUEUES)?,
-            round: List::EMPTY,
+            queues: NumberedQueues::new(QUEUES, capacity(limit)? + 1)?,
+            turns: slots(QUEUES as usize, |_| Turn::default())?,
+            round: Rounds::new(QUEUES, 1)?,
             flows: 0,
             quantum: MIN_QUANTUM,
-            longest: Longest::new(QUEUES)?,
-            limit,
-            backlog: Backlog::default(),
         })
     }
 
     /// Takes the oldest packet of a queue; one that runs empty leaves the round.
-    fn take(&mut self, index: u32) -> Option<P> {
-        let queue = self.queues.get_mut(index as usize)?;
-        let (_, packet) = self.slab.pop_front(&mut queue.packets)?;
-        let len = packet.header().len;
-        queue.bytes -= u64::from(len.max(1));
-        self.longest.set(index, queue.bytes);
-        self.backlog.leave(len);
-        if queue.packets.is_empty() {
-            self.turns.remove(&mut self.round, queue.place);
-            queue.place = Place::NONE;
+    fn take(&mut self, number: u32) -> Option<P> {
+        let packet = self.queues.pop(number)?;
+        if self.queues.is_empty(number) {
+            self.round.leave(number);
             self.flows -= 1;
         }
         Some(packet)
     }
 
-    fn is_over_limit(&self) -> bool {
-        !self.limit.holds(self.backlog.packets, self.backlog.bytes)
-    }
-
     /// Whether an arrival makes it hold more than `before`. What waits above a limit that fell stays,
     /// so that the work for one arrival is bounded.
-    const fn has_grown(&self, before: Backlog) -> bool {
-        match self.limit {
-            Limit::Packets(_) => self.backlog.packets > before.packets,
-            Limit::Bytes(_) => self.backlog.bytes > before.bytes,
+    const fn has_grown(&self, before: Backlog, limit: Limit) -> bool {
+        let now = self.queues.backlog();
+        match limit {
+            Limit::Packets(_) => now.packets > before.packets,
+            Limit::Bytes(_) => now.bytes > before.bytes,
         }
     }
 
     /// The queue whose turn it is, which has a packet that its deficit covers. At most one queue is
     /// passed over: the next begins its turn, and a quantum covers any packet.
-    fn turn(&mut self) -> Option<u32> {
+    fn turn(&mut self) -> Option<(u32, Head)> {
         for _ in 0..2 {
-            let index = *self.turns.get(self.round.head())?;
-            let queue = self.queues.get_mut(index as usize)?;
-            let (_, packet) = self.slab.get(queue.packets.head())?;
-            if !queue.begun {
-                queue.begun = true;
-                queue.deficit += self.quantum;
+            let number = self.round.first(ROUND)?;
+            let head = self.queues.head(number)?;
+            let turn = self.turns.get_mut(number as usize)?;
+            if !turn.begun {
+                turn.begun = true;
+                turn.deficit += self.quantum;
             }
-            if queue.deficit >= i64::from(packet.header().len) {
-                return Some(index);
+            if turn.deficit >= i64::from(head.len) {
+                return Some((number, head));
             }
-            queue.begun = false;
-            self.turns.pop_front(&mut self.round);
-            // It has just left a place.
-            queue.place = self.turns.push_back(&mut self.round, index).ok()?;
+            turn.begun = false;
+            self.round.move_to_end(number, ROUND);
         }
         None
     }
 }
 
 impl<P: Packet> Queue<P> for FlowQueues<P> {
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        ticket: u64,
-        packet: P,
-        room: bool,
-        sink: &mut dyn Sink<P>,
-    ) {
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
+        let Admission {
+            ticket,
+            room,
+            limit,
+        } = admission;
         let (flow, len) = (packet.header().flow, packet.header().len);
-        let index = (flow.0 % u64::from(QUEUES)) as u32;
-        let Some(queue) = self.queues.get_mut(index as usize) else {
+        let number = (flow.0 % u64::from(QUEUES)) as u32;
+        let before = self.queues.backlog();
+        if let Err(packet) = self.queues.push(number, ticket, packet) {
             return sink.dropped(now, packet, Reason::OverLimit);
-        };
-        let before = self.backlog;
-        match self.slab.push_back(&mut queue.packets, (ticket, packet)) {
-            Err((_, packet)) => return sink.dropped(now, packet, Reason::OverLimit),
-            Ok(_) => queue.bytes += u64::from(len.max(1)),
         }
-        self.longest.set(index, queue.bytes);
-        self.backlog.join(len);
         self.quantum = self.quantum.max(i64::from(len));
-        // Each queue has a place in the round of its own.
-        if queue.place == Place::NONE
-            && let Ok(place) = self.turns.push_back(&mut self.round, index)
+        if !self.round.has(number)
+            && let Some(turn) = self.turns.get_mut(number as usize)
         {
-            queue.place = place;
-            queue.deficit = 0;
-            queue.begun = false;
+            *turn = Turn::default();
+            self.round.move_to_end(number, ROUND);
             self.flows += 1;
         }
-        while self.has_grown(before) && (!room || self.is_over_limit()) {
-            let lengths = self.queues.iter().map(|queue| queue.bytes);
-            let longest = self.longest.top(lengths);
+        while self.has_grown(before, limit) && (!room || self.queues.exceeds(limit, u64::MAX)) {
+            let longest = self.queues.longest();
             let Some(packet) = longest.and_then(|longest| self.take(longest)) else {
                 break;
             };
@@ -166,39 +127,22 @@ impl<P: Packet> Queue<P> for FlowQueues<P> {
     }
 
     fn dequeue(&mut self, _now: Instant, _sink: &mut dyn Sink<P>) -> Option<P> {
-        let index = self.turn()?;
-        let packet = self.take(index)?;
-        let queue = self.queues.get_mut(index as usize)?;
-        queue.deficit -= i64::from(packet.header().len);
-        Some(packet)
+        let (number, head) = self.turn()?;
+        self.turns.get_mut(number as usize)?.deficit -= i64::from(head.len);
+        self.take(number)
     }
 
     fn drain(&mut self) -> Option<P> {
-        let index = self.turn()?;
-        self.take(index)
+        let (number, _) = self.turn()?;
+        self.take(number)
     }
 
     fn head(&mut self) -> Option<Head> {
-        let index = self.turn()?;
-        let queue = self.queues.get(index as usize)?;
-        let (ticket, packet) = self.slab.get(queue.packets.head())?;
-        Some(Head {
-            ticket: *ticket,
-            len: packet.header().len,
-            due: Instant::ZERO,
-        })
+        self.turn().map(|(_, head)| head)
     }
 
     fn backlog(&self) -> Backlog {
-        self.backlog
-    }
-
-    fn limit(&self) -> Limit {
-        self.limit
-    }
-
-    fn set_limit(&mut self, limit: Limit) {
-        self.limit = limit;
+        self.queues.backlog()
     }
 
     fn probe(&self, show: &mut Probe<'_>) {
@@ -209,6 +153,7 @@ impl<P: Packet> Queue<P> for FlowQueues<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hold::queue::within;
     use crate::packet::{Flow, Header};
     use crate::qdisc::Discard;
 
@@ -223,11 +168,12 @@ mod tests {
 
     #[test]
     fn flows_of_any_packet_size_get_equal_bytes() {
-        let mut queue = FlowQueues::new(Limit::Packets(10_000)).unwrap();
+        const LIMIT: Limit = Limit::Packets(10_000);
+        let mut queue = FlowQueues::new(LIMIT).unwrap();
         for _ in 0..2000 {
-            queue.enqueue(Instant::ZERO, 0, packet(1, 1500), true, &mut Discard);
-            queue.enqueue(Instant::ZERO, 0, packet(2, 300), true, &mut Discard);
-            queue.enqueue(Instant::ZERO, 0, packet(3, 1000), true, &mut Discard);
+            queue.enqueue(Instant::ZERO, packet(1, 1500), within(LIMIT), &mut Discard);
+            queue.enqueue(Instant::ZERO, packet(2, 300), within(LIMIT), &mut Discard);
+            queue.enqueue(Instant::ZERO, packet(3, 1000), within(LIMIT), &mut Discard);
         }
         let mut bytes = [0u64; 4];
         while bytes.iter().sum::<u64>() < 1_500_000 {
@@ -243,19 +189,29 @@ mod tests {
     fn an_arrival_drives_out_no_more_than_itself_where_the_limit_fell() {
         let mut queue = FlowQueues::new(Limit::Packets(100)).unwrap();
         for flow in 0..100 {
-            queue.enqueue(Instant::ZERO, 0, packet(flow, 100), true, &mut Discard);
+            queue.enqueue(
+                Instant::ZERO,
+                packet(flow, 100),
+                within(Limit::Packets(100)),
+                &mut Discard,
+            );
         }
-        queue.set_limit(Limit::Packets(10));
-        queue.enqueue(Instant::ZERO, 0, packet(1, 1500), true, &mut Discard);
+        queue.enqueue(
+            Instant::ZERO,
+            packet(1, 1500),
+            within(Limit::Packets(10)),
+            &mut Discard,
+        );
         assert_eq!(queue.backlog().packets, 100);
     }
 
     #[test]
     fn overflow_takes_from_the_longest_queue() {
-        let mut queue = FlowQueues::new(Limit::Packets(10)).unwrap();
-        queue.enqueue(Instant::ZERO, 0, packet(2, 40), true, &mut Discard);
+        const LIMIT: Limit = Limit::Packets(10);
+        let mut queue = FlowQueues::new(LIMIT).unwrap();
+        queue.enqueue(Instant::ZERO, packet(2, 40), within(LIMIT), &mut Discard);
         for _ in 0..50 {
-            queue.enqueue(Instant::ZERO, 0, packet(1, 1500), true, &mut Discard);
+            queue.enqueue(Instant::ZERO, packet(1, 1500), within(LIMIT), &mut Discard);
         }
         let mut sparse = 0;
         while let Some(p) = queue.dequeue(Instant::ZERO, &mut Discard) {

@@ -3,7 +3,7 @@
 use super::capacity::{BuildError, capacity, slots};
 use super::codel;
 use super::numbered::NumberedQueues;
-use super::queue::Queue;
+use super::queue::{Admission, Queue};
 use super::rounds::Rounds;
 use crate::decide::aqm::{Codel, CodelParams};
 use crate::decide::control::Settings;
@@ -46,7 +46,6 @@ pub struct FqCodel<P> {
     flows: Box<[Flow]>,
     rounds: Rounds,
     params: FqCodelParams,
-    limit: Limit,
 }
 
 impl<P: Packet> FqCodel<P> {
@@ -65,12 +64,14 @@ impl<P: Packet> FqCodel<P> {
                 quantum: params.quantum.max(1),
                 ..params
             },
-            limit,
         })
     }
 
-    fn is_full(&self, room: bool) -> bool {
-        !room || self.queues.exceeds(self.limit, self.params.memory_limit)
+    fn is_full(&self, admission: &Admission) -> bool {
+        !admission.room
+            || self
+                .queues
+                .exceeds(admission.limit, self.params.memory_limit)
     }
 
     /// Drops up to half of the longest queue (RFC 8290, sec. 4.1.2); `false` if nothing waits.
@@ -125,17 +126,10 @@ impl<P: Packet> FqCodel<P> {
 }
 
 impl<P: Packet> Queue<P> for FqCodel<P> {
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        ticket: u64,
-        packet: P,
-        room: bool,
-        sink: &mut dyn Sink<P>,
-    ) {
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let number = (packet.header().flow.0 % u64::from(self.params.flows.max(1))) as u32;
         let before = self.queues.backlog();
-        if let Err(packet) = self.queues.push(number, ticket, packet) {
+        if let Err(packet) = self.queues.push(number, admission.ticket, packet) {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
         if !self.rounds.has(number)
@@ -144,7 +138,7 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
             flow.deficit = i64::from(self.params.quantum);
             self.rounds.move_to_end(number, NEW);
         }
-        while self.is_full(room) && self.queues.has_grown(before) {
+        while self.is_full(&admission) && self.queues.has_grown(before) {
             if !self.drop_batch(now, sink) {
                 break;
             }
@@ -196,14 +190,6 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
         self.queues.backlog()
     }
 
-    fn limit(&self) -> Limit {
-        self.limit
-    }
-
-    fn set_limit(&mut self, limit: Limit) {
-        self.limit = limit;
-    }
-
     fn tune(&mut self, settings: &Settings) {
         let codel = &mut self.params.codel;
         codel.target = settings.target.unwrap_or(codel.target);
@@ -219,10 +205,13 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hold::queue::within;
     use crate::packet::Header;
     use crate::qdisc::Discard;
 
-    fn queue(limit: u32) -> FqCodel<Header> {
+    const LIMIT: Limit = Limit::Packets(100);
+
+    fn queue() -> FqCodel<Header> {
         let params = FqCodelParams {
             codel: CodelParams::new(),
             flows: 1024,
@@ -230,7 +219,7 @@ mod tests {
             memory_limit: 1 << 20,
             drop_batch: 64,
         };
-        FqCodel::new(params, Limit::Packets(limit)).unwrap()
+        FqCodel::new(params, LIMIT).unwrap()
     }
 
     fn packet(flow: u64, len: u32) -> Header {
@@ -243,14 +232,19 @@ mod tests {
 
     #[test]
     fn a_new_flow_goes_before_old_ones_and_those_share_by_bytes() {
-        let mut queue = queue(1000);
+        let mut queue = queue();
         let mut bytes = [0u64; 4];
         for round in 0..300 {
             for (flow, len) in [(1, 1500), (2, 500), (2, 500), (2, 500)] {
-                queue.enqueue(Instant::ZERO, 0, packet(flow, len), true, &mut Discard);
+                queue.enqueue(
+                    Instant::ZERO,
+                    packet(flow, len),
+                    within(LIMIT),
+                    &mut Discard,
+                );
             }
             if round % 10 == 9 {
-                queue.enqueue(Instant::ZERO, 0, packet(3, 100), true, &mut Discard);
+                queue.enqueue(Instant::ZERO, packet(3, 100), within(LIMIT), &mut Discard);
                 let next = queue.dequeue(Instant::ZERO, &mut Discard).unwrap();
                 assert_eq!(next.flow.0, 3, "in round {round}");
             }
@@ -262,10 +256,10 @@ mod tests {
 
     #[test]
     fn a_full_buffer_drops_half_of_the_longest_queue_and_nothing_of_others() {
-        let mut queue = queue(100);
-        queue.enqueue(Instant::ZERO, 0, packet(2, 1500), true, &mut Discard);
+        let mut queue = queue();
+        queue.enqueue(Instant::ZERO, packet(2, 1500), within(LIMIT), &mut Discard);
         for _ in 0..100 {
-            queue.enqueue(Instant::ZERO, 0, packet(1, 100), true, &mut Discard);
+            queue.enqueue(Instant::ZERO, packet(1, 100), within(LIMIT), &mut Discard);
         }
         assert_eq!(queue.backlog().packets, 51);
         let mut others = 0;

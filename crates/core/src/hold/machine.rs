@@ -2,7 +2,7 @@
 
 use super::acked_bytes::AckedBytes;
 use super::capacity::BuildError;
-use super::queue::Queue;
+use super::queue::{Admission, Queue};
 use crate::decide::aqm::{Aqm, Verdict};
 use crate::decide::classify::{Class, Classifier};
 use crate::decide::control::{Controller, Level, Levels, Needs, Settings, Signals};
@@ -12,27 +12,25 @@ use crate::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason, Sink};
 use crate::units::{Instant, Limit, Share};
 use alloc::boxed::Box;
 
-/// What a [`Machine`] is made of.
-pub struct Parts<Q, S = Box<dyn Service + Send>> {
-    /// Which queue a packet joins.
+/// Parts of a [`Machine`].
+pub struct Parts<Q> {
+    /// Rule that sends a packet to a queue.
     pub classifier: Classifier,
-    /// The ACK queue.
-    pub ack: Q,
-    /// The data queue.
-    pub data: Q,
-    /// The queue that is served before both, if there is one.
-    pub priority: Option<Q>,
+    /// The ACK queue and the data queue.
+    pub queues: [Q; Class::COUNT],
+    /// Their limits, until the controller changes them.
+    pub limits: [Limit; Class::COUNT],
     /// Early drops and marks.
     pub aqm: Option<Box<dyn Aqm + Send>>,
-    /// Which queue is served next.
-    pub service: S,
-    /// What moves the settings.
+    /// Choice of the queue that is served next.
+    pub service: Box<dyn Service + Send>,
+    /// Source of new settings.
     pub controller: Option<Box<dyn Controller + Send>>,
-    /// How much may wait in all queues together.
+    /// Limit on all queues together.
     pub buffer: Buffer,
 }
 
-/// What is shared of the buffer.
+/// Division of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
     /// All classes share one limit.
@@ -43,29 +41,13 @@ pub enum Buffer {
     InRatio(Limit),
 }
 
-impl Buffer {
-    const fn shared(self) -> Option<Limit> {
-        match self {
-            Self::Shared(limit) | Self::InRatio(limit) => Some(limit),
-            Self::Separate => None,
-        }
-    }
-}
-
-/// Queues of up to three classes, a service that chooses between ACKs and data, and a controller.
+/// An ACK queue, a data queue, a service that chooses between them, and a controller.
 ///
 /// It knows no part: a new one needs no change here.
-pub struct Machine<Q, S = Box<dyn Service + Send>> {
-    classifier: Classifier,
-    ack: Q,
-    data: Q,
-    priority: Option<Q>,
-    aqm: Option<Box<dyn Aqm + Send>>,
-    service: S,
-    controller: Option<Box<dyn Controller + Send>>,
+pub struct Machine<Q> {
+    parts: Parts<Q>,
     needs: Needs,
     acked: Option<AckedBytes>,
-    buffer: Buffer,
     /// The limit on all classes together, if there is one.
     shared: Option<Limit>,
     signals: Signals,
@@ -74,40 +56,34 @@ pub struct Machine<Q, S = Box<dyn Service + Send>> {
     next_ticket: u64,
 }
 
-impl<Q, S: Service> Machine<Q, S> {
+impl<Q> Machine<Q> {
     /// The machine of these parts, empty. `data_share` is the share that divides a buffer
     /// [in ratio](Buffer::InRatio) until the controller says otherwise.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub fn new<P: Packet>(parts: Parts<Q, S>, data_share: Option<Share>) -> Result<Self, BuildError>
+    pub fn new<P: Packet>(parts: Parts<Q>, data_share: Option<Share>) -> Result<Self, BuildError>
     where
         Q: Queue<P>,
     {
-        let needs = parts
-            .controller
-            .as_ref()
-            .map_or(Needs::default(), |controller| controller.needs());
+        let controller = parts.controller.as_ref();
+        let needs = controller.map_or(Needs::default(), |controller| controller.needs());
         let acked = match needs.acked_bytes || parts.service.needs_acked_bytes() {
             true => Some(AckedBytes::new()?),
             false => None,
         };
         let mut machine = Self {
-            classifier: parts.classifier,
-            ack: parts.ack,
-            data: parts.data,
-            priority: parts.priority,
-            aqm: parts.aqm,
-            service: parts.service,
+            needs,
+            acked,
+            shared: match parts.buffer {
+                Buffer::Shared(limit) | Buffer::InRatio(limit) => Some(limit),
+                Buffer::Separate => None,
+            },
             next_step: match parts.controller {
                 Some(_) => Instant::ZERO,
                 None => Instant::MAX,
             },
-            controller: parts.controller,
-            needs,
-            acked,
-            buffer: parts.buffer,
-            shared: parts.buffer.shared(),
+            parts,
             signals: Signals::default(),
             stepped_at: Instant::ZERO,
             next_ticket: 0,
@@ -118,33 +94,6 @@ impl<Q, S: Service> Machine<Q, S> {
         });
         machine.follow();
         Ok(machine)
-    }
-
-    /// The queues that there are, with their classes.
-    fn queues(&self) -> impl Iterator<Item = (Class, &Q)> {
-        [
-            (Class::Ack, Some(&self.ack)),
-            (Class::Data, Some(&self.data)),
-            (Class::Priority, self.priority.as_ref()),
-        ]
-        .into_iter()
-        .filter_map(|(class, queue)| Some((class, queue?)))
-    }
-
-    fn queues_mut(&mut self) -> impl Iterator<Item = &mut Q> {
-        [&mut self.ack, &mut self.data]
-            .into_iter()
-            .chain(self.priority.as_mut())
-    }
-
-    /// The queue of a class; priority packets without a queue of theirs are data.
-    #[inline]
-    fn queue(&mut self, class: Class) -> &mut Q {
-        match (class, &mut self.priority) {
-            (Class::Ack, _) => &mut self.ack,
-            (Class::Priority, Some(queue)) => queue,
-            (Class::Data | Class::Priority, _) => &mut self.data,
-        }
     }
 
     /// Runs the controller if it is time. Costs a comparison otherwise.
@@ -163,16 +112,14 @@ impl<Q, S: Service> Machine<Q, S> {
     where
         Q: Queue<P>,
     {
-        let levels = self.levels();
-        let Some(controller) = &mut self.controller else {
+        let Some(controller) = &mut self.parts.controller else {
             self.next_step = Instant::MAX;
             return;
         };
-        // The first step only starts the clock: its epoch is the caller's, not ours.
+        // The first step only starts the clock: its epoch is the caller's.
         if self.stepped_at > Instant::ZERO {
             self.signals.elapsed = now.saturating_since(self.stepped_at);
         }
-        self.signals.levels = levels;
         let step = controller.step(now, &self.signals);
         self.signals = Signals::default();
         self.stepped_at = now;
@@ -180,30 +127,24 @@ impl<Q, S: Service> Machine<Q, S> {
         self.apply(&step.settings);
     }
 
-    fn levels<P: Packet>(&self) -> Levels
-    where
-        Q: Queue<P>,
-    {
-        let mut levels = Levels::default();
-        for (class, queue) in self.queues() {
-            let (backlog, limit) = (queue.backlog(), queue.limit());
-            levels.set(class, Level { backlog, limit });
-        }
-        levels
-    }
-
-    /// Settings that follow what waits.
+    /// Applies settings that follow the backlog.
     #[inline]
     fn follow<P: Packet>(&mut self)
     where
         Q: Queue<P>,
     {
-        if self.needs.levels {
-            let levels = self.levels();
-            if let Some(controller) = &mut self.controller {
-                let settings = controller.follow(&levels);
-                self.apply(&settings);
-            }
+        if self.needs.levels
+            && let Some(controller) = &mut self.parts.controller
+        {
+            let level = |class: Class| Level {
+                backlog: self.parts.queues[class as usize].backlog(),
+                limit: self.parts.limits[class as usize],
+            };
+            let settings = controller.follow(&Levels {
+                ack: level(Class::Ack),
+                data: level(Class::Data),
+            });
+            self.apply(&settings);
         }
     }
 
@@ -211,53 +152,49 @@ impl<Q, S: Service> Machine<Q, S> {
     where
         Q: Queue<P>,
     {
-        self.service.tune(settings);
-        for queue in self.queues_mut() {
+        self.parts.service.tune(settings);
+        for queue in &mut self.parts.queues {
             queue.tune(settings);
         }
-        let (mut ack_limit, mut data_limit) = (settings.ack_limit, settings.data_limit);
-        if let (Buffer::InRatio(limit), Some(share)) = (self.buffer, settings.data_share) {
+        if let Some(limit) = settings.ack_limit {
+            self.parts.limits[Class::Ack as usize] = limit;
+        }
+        if let (Buffer::InRatio(limit), Some(share)) = (self.parts.buffer, settings.data_share) {
             let (data, ack) = split_buffer(limit, share);
-            (ack_limit, data_limit) = (Some(ack), Some(data));
+            self.parts.limits = [ack, data];
             // A class over its limit since the ratio moved still fills places of the other.
             self.shared = Some(limit.with_value(data.value() + ack.value()));
         }
-        for (queue, limit) in [(&mut self.ack, ack_limit), (&mut self.data, data_limit)] {
-            if let Some(limit) = limit {
-                queue.set_limit(limit);
-            }
-        }
     }
 
-    /// What waits in all queues.
+    /// Backlog of both queues.
     #[inline]
     fn waiting<P: Packet>(&self) -> Backlog
     where
         Q: Queue<P>,
     {
-        let both = self.ack.backlog() + self.data.backlog();
-        match &self.priority {
-            None => both,
-            Some(queue) => both + queue.backlog(),
-        }
+        let [ack, data] = &self.parts.queues;
+        ack.backlog() + data.backlog()
     }
 
-    /// Lets an arrival into its queue. All that is done to the packet before is done by reference, so
-    /// that it is moved once.
+    /// Lets an arrival into its queue. Before, the packet is only borrowed, so that it moves once.
     #[inline]
     fn admit<P: Packet>(
         &mut self,
         now: Instant,
-        class: Class,
-        room: bool,
+        (class, room): (Class, bool),
         packet: P,
         sink: &mut dyn Sink<P>,
     ) where
         Q: Queue<P>,
     {
-        let ticket = self.next_ticket;
+        let admission = Admission {
+            ticket: self.next_ticket,
+            room,
+            limit: self.parts.limits[class as usize],
+        };
         self.next_ticket += 1;
-        self.queue(class).enqueue(now, ticket, packet, room, sink);
+        self.parts.queues[class as usize].enqueue(now, packet, admission, sink);
         self.follow();
     }
 
@@ -266,15 +203,14 @@ impl<Q, S: Service> Machine<Q, S> {
     fn ask_aqm<P: Packet>(
         &mut self,
         now: Instant,
-        class: Class,
-        room: bool,
+        (class, room): (Class, bool),
         mut packet: P,
         sink: &mut dyn Sink<P>,
     ) where
         Q: Queue<P>,
     {
         let backlog = self.waiting();
-        let verdict = match &mut self.aqm {
+        let verdict = match &mut self.parts.aqm {
             Some(aqm) => aqm.arrives(now, packet.header(), class, backlog),
             None => Verdict::Pass,
         };
@@ -286,7 +222,7 @@ impl<Q, S: Service> Machine<Q, S> {
                 return sink.dropped(now, packet, Reason::Aqm);
             }
         }
-        self.admit(now, class, room, packet, sink);
+        self.admit(now, (class, room), packet, sink);
     }
 }
 
@@ -303,15 +239,12 @@ pub fn split_buffer(limit: Limit, data_share: Share) -> (Limit, Limit) {
     (limit.with_value(data), limit.with_value(ack))
 }
 
-impl<P: Packet, Q: Queue<P>, S: Service> Qdisc<P> for Machine<Q, S> {
+impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<Q> {
     #[inline]
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         self.control(now);
         let header = packet.header();
-        let class = match self.classifier.class(header) {
-            Class::Priority if self.priority.is_none() => Class::Data,
-            class => class,
-        };
+        let class = self.parts.classifier.class(header);
         self.signals.arrived.count(header, class == Class::Ack);
         let room = match self.shared {
             None => true,
@@ -320,9 +253,9 @@ impl<P: Packet, Q: Queue<P>, S: Service> Qdisc<P> for Machine<Q, S> {
                 limit.admits(backlog.packets, backlog.bytes, header.len)
             }
         };
-        match self.aqm {
-            None => self.admit(now, class, room, packet, sink),
-            Some(_) => self.ask_aqm(now, class, room, packet, sink),
+        match self.parts.aqm {
+            None => self.admit(now, (class, room), packet, sink),
+            Some(_) => self.ask_aqm(now, (class, room), packet, sink),
         }
     }
 
@@ -331,19 +264,17 @@ impl<P: Packet, Q: Queue<P>, S: Service> Qdisc<P> for Machine<Q, S> {
         self.control(now);
         // An AQM in a queue may drop all that waits there, once for each queue.
         for _ in 0..=Class::COUNT {
+            let [ack, data] = &mut self.parts.queues;
             let heads = Heads {
-                ack: self.ack.head(),
-                data: self.data.head(),
+                ack: ack.head(),
+                data: data.head(),
             };
-            let class = match self.priority.as_mut().and_then(Queue::head) {
-                Some(_) => Class::Priority,
-                None => match self.service.next(now, heads) {
-                    Next::Serve(class) => class,
-                    Next::NotBefore(at) => return Dequeue::NotBefore(at),
-                    Next::Empty => return Dequeue::Empty,
-                },
+            let class = match self.parts.service.next(now, heads) {
+                Next::Serve(class) => class,
+                Next::NotBefore(at) => return Dequeue::NotBefore(at),
+                Next::Empty => return Dequeue::Empty,
             };
-            let Some(packet) = self.queue(class).dequeue(now, sink) else {
+            let Some(packet) = self.parts.queues[class as usize].dequeue(now, sink) else {
                 continue;
             };
             let header = packet.header();
@@ -354,15 +285,13 @@ impl<P: Packet, Q: Queue<P>, S: Service> Qdisc<P> for Machine<Q, S> {
                 _ => 0,
             };
             self.signals.acked_bytes += u64::from(acked_bytes);
-            if class != Class::Priority {
-                let departure = Departure {
-                    class,
-                    len: header.len,
-                    contended: heads.ack.is_some() && heads.data.is_some(),
-                    acked_bytes,
-                };
-                self.service.sent(now, departure);
-            }
+            let departure = Departure {
+                class,
+                len: header.len,
+                contended: heads.ack.is_some() && heads.data.is_some(),
+                acked_bytes,
+            };
+            self.parts.service.sent(now, departure);
             self.follow();
             return Dequeue::Packet(packet);
         }
@@ -379,13 +308,11 @@ impl<P: Packet, Q: Queue<P>, S: Service> Qdisc<P> for Machine<Q, S> {
         self.needs.reverse
     }
 
-    /// In the order of arrival over all classes, so that a successor sees what this one saw.
+    /// In the order of arrival over both classes, so that a successor sees what this one saw.
     fn drain(&mut self) -> Option<P> {
-        let first = self
-            .queues_mut()
-            .filter_map(|queue| Some((queue.head()?.ticket, queue)))
-            .min_by_key(|(ticket, _)| *ticket);
-        let (_, queue) = first?;
+        let queues = self.parts.queues.iter_mut();
+        let heads = queues.filter_map(|queue| Some((queue.head()?.ticket, queue)));
+        let (_, queue) = heads.min_by_key(|(ticket, _)| *ticket)?;
         queue.drain()
     }
 
@@ -394,21 +321,18 @@ impl<P: Packet, Q: Queue<P>, S: Service> Qdisc<P> for Machine<Q, S> {
     }
 
     fn probe(&self, show: &mut Probe<'_>) {
-        self.service.probe(show);
-        if let Some(controller) = &self.controller {
+        let parts = &self.parts;
+        parts.service.probe(show);
+        if let Some(controller) = &parts.controller {
             controller.probe(show);
         }
-        if let Some(aqm) = &self.aqm {
+        if let Some(aqm) = &parts.aqm {
             aqm.probe(show);
         }
-        for (class, queue) in self.queues() {
+        let names = ["ack_limit", "data_limit"];
+        for ((queue, limit), name) in parts.queues.iter().zip(parts.limits).zip(names) {
             queue.probe(show);
-            let name = match class {
-                Class::Ack => "ack_limit",
-                Class::Data => "data_limit",
-                Class::Priority => "priority_limit",
-            };
-            show(name, Reading::Count(queue.limit().value()));
+            show(name, Reading::Count(limit.value()));
         }
     }
 }

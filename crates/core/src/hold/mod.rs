@@ -51,7 +51,7 @@ pub use flow_table::{FlowTable, Slot};
 pub use fq_codel::{FqCodel, FqCodelParams};
 pub use machine::{Buffer, Machine, Parts, split_buffer};
 pub use meters::{Meters, PerClass};
-pub use queue::Queue;
+pub use queue::{Admission, Queue};
 pub use regenerator::{Regenerator, RegeneratorParams};
 pub use ring::{Ring, Vacant};
 pub use slab::{List, Place, Slab};

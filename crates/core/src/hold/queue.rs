@@ -6,49 +6,54 @@ use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Sink};
 use crate::units::{Instant, Limit};
 
-/// Where the packets of one class wait. Work per call is bounded by a constant.
-pub trait Queue<P: Packet> {
-    /// Takes a packet, or drops it or others into `sink`. `ticket` orders it among all classes;
-    /// `room` says whether the whole buffer has room for it, whatever this queue's own limit says.
-    fn enqueue(&mut self, now: Instant, ticket: u64, packet: P, room: bool, sink: &mut dyn Sink<P>);
+/// Circumstances of an arrival at a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// Place in the order of arrival over all classes.
+    pub ticket: u64,
+    /// Whether the whole buffer has room for it, whatever the queue's own limit says.
+    pub room: bool,
+    /// The queue's own limit: at most the one that it was built with. Packets that wait above a limit
+    /// that fell stay; arrivals are dropped until it holds.
+    pub limit: Limit,
+}
 
-    /// The next packet. An AQM may drop others into `sink` before it, and even all there are.
+impl Admission {
+    /// Whether an arrival of `len` bytes may join this backlog.
+    #[inline]
+    pub const fn admits(&self, backlog: Backlog, len: u32) -> bool {
+        self.room && self.limit.admits(backlog.packets, backlog.bytes, len)
+    }
+}
+
+/// Packets of one class that wait. Work per call is bounded by a constant.
+pub trait Queue<P: Packet> {
+    /// Takes a packet, or drops it or others into `sink`.
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>);
+
+    /// Takes out the next packet. An AQM may drop others into `sink` before it, and even all.
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P>;
 
-    /// The next packet without a word of an AQM, to be handed over to another discipline.
+    /// Takes out the next packet without asking an AQM, to hand it over to another discipline.
     fn drain(&mut self) -> Option<P>;
 
     /// The packet that [`dequeue`](Queue::dequeue) would start with.
     fn head(&mut self) -> Option<Head>;
 
-    /// What waits.
+    /// Packets and bytes that wait.
     fn backlog(&self) -> Backlog;
 
-    /// The limit in force.
-    fn limit(&self) -> Limit;
-
-    /// Changes the limit, at most to the one that the queue was built with. Packets already waiting
-    /// above it stay; arrivals are dropped until it holds.
-    fn set_limit(&mut self, limit: Limit);
-
-    /// Takes what concerns it of new settings; limits come by [`set_limit`](Queue::set_limit).
+    /// Takes the settings that concern it.
     fn tune(&mut self, _settings: &Settings) {}
 
-    /// Names and values of its variables.
+    /// Shows names and values of its variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
 
 impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for alloc::boxed::Box<Q> {
     #[inline]
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        ticket: u64,
-        packet: P,
-        room: bool,
-        sink: &mut dyn Sink<P>,
-    ) {
-        (**self).enqueue(now, ticket, packet, room, sink);
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
+        (**self).enqueue(now, packet, admission, sink);
     }
     #[inline]
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
@@ -65,16 +70,20 @@ impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for alloc::boxed::Box<Q> {
     fn backlog(&self) -> Backlog {
         (**self).backlog()
     }
-    fn limit(&self) -> Limit {
-        (**self).limit()
-    }
-    fn set_limit(&mut self, limit: Limit) {
-        (**self).set_limit(limit);
-    }
     fn tune(&mut self, settings: &Settings) {
         (**self).tune(settings);
     }
     fn probe(&self, show: &mut Probe<'_>) {
         (**self).probe(show);
+    }
+}
+
+/// An admission in any order, with room for all that `limit` admits.
+#[cfg(test)]
+pub(super) const fn within(limit: Limit) -> Admission {
+    Admission {
+        ticket: 0,
+        room: true,
+        limit,
     }
 }

@@ -1,6 +1,6 @@
 //! ACKs first, strictly (RFC 3449, sec. 5.4.2; DCBQ's comparison).
 
-use super::{Departure, Heads, Next, Service};
+use super::{Heads, Next, Service};
 use crate::decide::classify::Class;
 use crate::units::Instant;
 
@@ -17,7 +17,4 @@ impl Service for AcksFirst {
             (None, None) => Next::Empty,
         }
     }
-
-    #[inline]
-    fn sent(&mut self, _now: Instant, _departure: Departure) {}
 }

@@ -105,7 +105,6 @@ impl Service for AckCredit {
         match departure.class {
             Class::Ack => self.earn(departure.acked_bytes),
             Class::Data => self.spend(departure.len),
-            Class::Priority => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! One shared FIFO: in the order of arrival.
 
-use super::{Departure, Heads, Next, Service};
+use super::{Heads, Next, Service};
 use crate::decide::classify::Class;
 use crate::units::Instant;
 
@@ -18,7 +18,4 @@ impl Service for InOrder {
             (None, None) => return Next::Empty,
         })
     }
-
-    #[inline]
-    fn sent(&mut self, _now: Instant, _departure: Departure) {}
 }

@@ -18,17 +18,14 @@ use crate::decide::classify::Class;
 use crate::decide::control::Settings;
 use crate::qdisc::Probe;
 use crate::units::Instant;
-use alloc::boxed::Box;
-use core::any::Any;
 
-/// Chooses between the queues of a discipline. Packets of [`Class::Priority`] never come here: a
-/// discipline serves them before it asks.
-pub trait Service: Any {
+/// Choice between the ACK queue and the data queue.
+pub trait Service {
     /// The class to serve at `now`, given what waits.
     fn next(&mut self, now: Instant, heads: Heads) -> Next;
 
     /// Accounts for a packet that leaves.
-    fn sent(&mut self, now: Instant, departure: Departure);
+    fn sent(&mut self, _now: Instant, _departure: Departure) {}
 
     /// Whether [`Departure::acked_bytes`] is to be measured.
     fn needs_acked_bytes(&self) -> bool {
@@ -40,26 +37,6 @@ pub trait Service: Any {
 
     /// Names and values of its variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
-}
-
-impl<S: Service + ?Sized> Service for Box<S> {
-    #[inline]
-    fn next(&mut self, now: Instant, heads: Heads) -> Next {
-        (**self).next(now, heads)
-    }
-    #[inline]
-    fn sent(&mut self, now: Instant, departure: Departure) {
-        (**self).sent(now, departure);
-    }
-    fn needs_acked_bytes(&self) -> bool {
-        (**self).needs_acked_bytes()
-    }
-    fn tune(&mut self, settings: &Settings) {
-        (**self).tune(settings);
-    }
-    fn probe(&self, show: &mut Probe<'_>) {
-        (**self).probe(show);
-    }
 }
 
 /// The packet that a queue would send next.

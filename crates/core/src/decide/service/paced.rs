@@ -81,7 +81,7 @@ impl PacedShares {
                 &mut self.ack_time,
                 self.data_time,
             ),
-            Class::Data | Class::Priority => (
+            Class::Data => (
                 &mut self.data_next,
                 self.data_pace,
                 &mut self.data_time,

@@ -54,7 +54,7 @@ impl WeightedBytes {
     fn cost(&self, class: Class, len: u32) -> i64 {
         match class {
             Class::Ack => -i64::from(len) * i64::from(self.data_weight),
-            Class::Data | Class::Priority => i64::from(len) * i64::from(self.ack_weight),
+            Class::Data => i64::from(len) * i64::from(self.ack_weight),
         }
     }
 }

@@ -13,7 +13,7 @@ pub use tins::Diffserv;
 use super::capacity::{BuildError, capacity, slots};
 use super::codel::MAX_DROPS;
 use super::drr::{FlowRounds, Isolation, NEW, OLD, OWN};
-use super::queue::Queue;
+use super::queue::{Admission, Queue};
 use crate::decide::aqm::{Cobalt, CobaltParams};
 use crate::decide::service::Head;
 use crate::packet::Packet;
@@ -50,7 +50,6 @@ pub struct Cake<P> {
     acks: Option<WaitingAcks>,
     tins: Box<[Tin]>,
     params: CakeParams,
-    limit: Limit,
 }
 
 impl<P: Packet> Cake<P> {
@@ -71,7 +70,6 @@ impl<P: Packet> Cake<P> {
             acks,
             tins: slots(count, |tin| Tin::new(diffserv, tin, link, params.rtt))?,
             params,
-            limit,
         })
     }
 
@@ -173,14 +171,7 @@ impl<P: Packet> Cake<P> {
 }
 
 impl<P: Packet> Queue<P> for Cake<P> {
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        ticket: u64,
-        packet: P,
-        room: bool,
-        sink: &mut dyn Sink<P>,
-    ) {
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let diffserv = self.params.diffserv;
         let by_dscp = diffserv != Diffserv::BestEffort;
         let network = self.flows.network(&packet, by_dscp);
@@ -193,7 +184,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
         };
         let queues = &mut self.flows.queues;
         let before = queues.backlog();
-        let place = match queues.push(number, ticket, packet) {
+        let place = match queues.push(number, admission.ticket, packet) {
             Ok(place) => place,
             Err(packet) => return sink.dropped(now, packet, Reason::OverLimit),
         };
@@ -215,7 +206,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
         }
         self.flows.join(number, |_| NEW);
         let memory_limit = self.params.memory_limit;
-        while (!room || self.flows.queues.exceeds(self.limit, memory_limit))
+        while (!admission.room || self.flows.queues.exceeds(admission.limit, memory_limit))
             && self.flows.queues.has_grown(before)
             && self.drop_one(now, sink).is_some()
         {}
@@ -253,14 +244,6 @@ impl<P: Packet> Queue<P> for Cake<P> {
         self.flows.queues.backlog()
     }
 
-    fn limit(&self) -> Limit {
-        self.limit
-    }
-
-    fn set_limit(&mut self, limit: Limit) {
-        self.limit = limit;
-    }
-
     fn probe(&self, show: &mut Probe<'_>) {
         self.flows.probe(show);
     }
@@ -269,6 +252,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hold::queue::within;
     use crate::packet::{Flow, Header, Network};
     use crate::qdisc::Discard;
 
@@ -294,6 +278,8 @@ mod tests {
         Sent(header, Network { hosts, dscp })
     }
 
+    const LIMIT: Limit = Limit::Packets(20_000);
+
     fn cake(isolation: Isolation, diffserv: Diffserv) -> Cake<Sent> {
         let params = CakeParams {
             link: Rate::from_bits_per_sec(8_000_000).unwrap(),
@@ -303,7 +289,7 @@ mod tests {
             ack_filter: None,
             memory_limit: 1 << 30,
         };
-        Cake::new(params, Limit::Packets(20_000)).unwrap()
+        Cake::new(params, LIMIT).unwrap()
     }
 
     /// How many of so many packets each of `kinds` gets, all of them always backlogged.
@@ -311,7 +297,7 @@ mod tests {
         let mut sent = alloc::vec![0; kinds.len()];
         for kind in kinds {
             for _ in 0..5 {
-                cake.enqueue(Instant::ZERO, 0, *kind, true, &mut Discard);
+                cake.enqueue(Instant::ZERO, *kind, within(LIMIT), &mut Discard);
             }
         }
         for number in 0..packets {
@@ -322,7 +308,7 @@ mod tests {
             sent[kind.unwrap()] += 1;
             let mut again = kinds[kind.unwrap()];
             again.0.arrival = now;
-            cake.enqueue(now, 0, again, true, &mut Discard);
+            cake.enqueue(now, again, within(LIMIT), &mut Discard);
         }
         sent
     }
