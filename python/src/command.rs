@@ -3,7 +3,7 @@
 use crate::catalog::WithPython;
 use crate::errors::bad_input;
 use crate::scenario::words_of;
-use asymq_core::catalog::{Catalog, Group, Role, Standard};
+use asymq_core::catalog::{Catalog, Role, Shown, Standard};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsString;
@@ -42,7 +42,5 @@ pub(crate) fn disciplines() -> Vec<(&'static str, &'static str, String, &'static
 /// The names of the disciplines that a comparison shows where none are chosen.
 #[pyfunction]
 pub(crate) fn compared() -> Vec<&'static str> {
-    let entries = Standard.of_role(Role::Qdisc).into_iter();
-    let shown = entries.filter(|entry| entry.group != Group::Variant && !entry.repeats);
-    shown.map(|entry| entry.name).collect()
+    Standard.compared(Shown::Usual)
 }

@@ -1,70 +1,46 @@
 //! Several disciplines over one scenario: in groups, with the best of each column.
 
 use crate::heading::setting;
-use crate::report::{runs, spread};
+use crate::output::wrapped;
+use crate::report::{SPREAD, runs, spread};
 use crate::table::Table;
 use asymq_args::Defaults;
 use asymq_core::catalog::{Catalog, Group, Role};
-use asymq_scenario::{Direction, Grade, Percentiles, Report, Summary};
+use asymq_scenario::{Grade, Percentiles, Report, Summary};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Who stands together in a comparison, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Camp {
-    /// What people run today.
-    Today,
-    /// The papers' mechanisms.
-    Papers,
-    /// asymq's own discipline.
-    Own,
-    /// Disciplines from elsewhere, and parts by themselves.
-    Others,
-}
+/// Columns of a terminal that the table and its words fit without `--all` and `--wide`.
+const WIDTH: usize = 80;
 
-impl Camp {
-    const ALL: [Self; 4] = [Self::Today, Self::Papers, Self::Own, Self::Others];
+/// Groups of a comparison, in this order: key in JSON, title.
+const CAMPS: [(&str, &str); 4] = [
+    ("today", "what people run today"),
+    ("papers", "the papers'"),
+    ("asymq", "asymq"),
+    ("others", "others"),
+];
 
-    /// Where a discipline belongs.
-    pub(crate) fn of(qdisc: &str, catalog: &dyn Catalog) -> Self {
-        let group = catalog.entry(Role::Qdisc, qdisc).map(|entry| entry.group);
-        match group {
-            Some(Group::Own) => Self::Own,
-            Some(Group::Peer) => Self::Today,
-            Some(Group::Paper | Group::Variant) => Self::Papers,
-            Some(Group::Other) | None => Self::Others,
-        }
-    }
-
-    /// Its key in JSON.
-    fn key(self) -> &'static str {
-        match self {
-            Self::Today => "today",
-            Self::Papers => "papers",
-            Self::Own => "asymq",
-            Self::Others => "others",
-        }
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Self::Today => "what people run today",
-            Self::Papers => "the papers'",
-            Self::Own => "asymq",
-            Self::Others => "others",
-        }
+/// The key of a report's group.
+fn camp(report: &Report, catalog: &dyn Catalog) -> &'static str {
+    let entry = catalog.entry(Role::Qdisc, name(report));
+    match entry.map(|entry| entry.group) {
+        Some(Group::Own) => "asymq",
+        Some(Group::Peer) => "today",
+        Some(Group::Paper | Group::Variant) => "papers",
+        Some(Group::Other) | None => "others",
     }
 }
 
-/// The names of each camp that is there.
+/// The names in each group that is there.
 pub(crate) fn camps<'a>(
     reports: &'a [Report],
     catalog: &dyn Catalog,
 ) -> BTreeMap<&'static str, Vec<&'a str>> {
     let mut camps = BTreeMap::new();
-    for name in reports.iter().map(name) {
-        let camp = Camp::of(name, catalog).key();
-        camps.entry(camp).or_insert_with(Vec::new).push(name);
+    for report in reports {
+        let names = camps.entry(camp(report, catalog)).or_insert_with(Vec::new);
+        names.push(name(report));
     }
     camps
 }
@@ -77,76 +53,98 @@ fn name(report: &Report) -> &str {
 struct Column {
     /// Its key in JSON.
     key: &'static str,
-    head: &'static str,
-    /// The value by which a column is judged, and whether more of it is better.
+    /// Its head, in two lines.
+    head: [&'static str; 2],
     value: fn(&Summary) -> Option<f64>,
+    /// Whether a larger value is better.
     more: bool,
-    /// What the table shows of a report.
-    cell: fn(&Report) -> String,
+    decimals: usize,
+    /// Whether a grade follows the value.
+    graded: bool,
+    /// Whether only `--wide` shows it.
+    wide: bool,
 }
 
-const COLUMNS: [Column; 8] = [
+impl Column {
+    /// A share of the link, of which more is better.
+    const fn share(
+        key: &'static str,
+        head: [&'static str; 2],
+        value: fn(&Summary) -> Option<f64>,
+    ) -> Self {
+        Self {
+            key,
+            head,
+            value,
+            more: true,
+            decimals: 3,
+            graded: false,
+            wide: false,
+        }
+    }
+
+    /// A time, of which less is better.
+    const fn time(
+        key: &'static str,
+        head: [&'static str; 2],
+        decimals: usize,
+        value: fn(&Summary) -> Option<f64>,
+    ) -> Self {
+        Self {
+            more: false,
+            decimals,
+            ..Self::share(key, head, value)
+        }
+    }
+
+    const fn graded(self) -> Self {
+        Self {
+            graded: true,
+            ..self
+        }
+    }
+
+    const fn wide(self) -> Self {
+        Self { wide: true, ..self }
+    }
+}
+
+const COLUMNS: [Column; 11] = [
+    Column::share("goodput_utility", ["", "utility"], |mean| {
+        Some(mean.goodput_utility)
+    }),
+    Column::share("goodput_up", ["", "up"], |mean| Some(mean.up.delivered)),
+    Column::share("goodput_down", ["", "down"], |mean| {
+        Some(mean.down.delivered)
+    }),
+    Column::share("utility", ["sent", "utility"], |mean| Some(mean.utility)).wide(),
+    Column::share("up", ["sent", "up"], |mean| Some(mean.up.utilization)).wide(),
+    Column::share("down", ["sent", "down"], |mean| Some(mean.down.utilization)).wide(),
     Column {
-        key: "goodput_utility",
-        head: "goodput utility",
-        value: |summary| Some(summary.goodput_utility),
-        more: true,
-        cell: |report| {
-            let several = report.runs.len() > 1;
-            let of = |summary: &Summary| summary.goodput_utility;
-            spread(of(&report.mean), of(&report.sd), 3, several)
-        },
+        decimals: 2,
+        ..Column::share("smallest_flow", ["least", "flow"], smallest)
     },
-    Column {
-        key: "utility",
-        head: "utility",
-        value: |summary| Some(summary.utility),
-        more: true,
-        cell: |report| format!("{:.3}", report.mean.utility),
-    },
-    Column {
-        key: "up",
-        head: "up",
-        value: |summary| Some(summary.up.utilization),
-        more: true,
-        cell: |report| format!("{:.3}", report.mean.up.utilization),
-    },
-    Column {
-        key: "down",
-        head: "down",
-        value: |summary| Some(summary.down.utilization),
-        more: true,
-        cell: |report| format!("{:.3}", report.mean.down.utilization),
-    },
-    Column {
-        key: "smallest_flow",
-        head: "smallest flow",
-        value: smallest,
-        more: true,
-        cell: |report| smallest(&report.mean).map_or("-".into(), |share| format!("{share:.2}")),
-    },
-    Column {
-        key: "silence_s",
-        head: "silence",
-        value: |summary| Some(silence(summary)),
-        more: false,
-        cell: |report| format!("{:.2} s", silence(&report.mean)),
-    },
-    Column {
-        key: "probe_up_p99_ms",
-        head: "probe up p99",
-        value: |summary| p99(&summary.up),
-        more: false,
-        cell: |report| delay(report.mean.up.probe_ms),
-    },
-    Column {
-        key: "probe_down_p99_ms",
-        head: "probe down p99",
-        value: |summary| p99(&summary.down),
-        more: false,
-        cell: |report| delay(report.mean.down.probe_ms),
-    },
+    Column::time("silence_s", ["silence", "s"], 2, |mean| {
+        Some(mean.up.silence_s.max(mean.down.silence_s))
+    }),
+    Column::time("bulk_up_p50_ms", ["bulk", "up ms"], 0, |mean| {
+        let classes = mean.up.sojourn_by_class_ms.as_ref();
+        classes.map(|classes| classes.data.p50)
+    }),
+    Column::time("probe_up_p99_ms", ["probe", "up ms"], 0, |mean| {
+        p99(mean.up.probe_ms)
+    })
+    .graded(),
+    Column::time("probe_down_p99_ms", ["probe", "down ms"], 0, |mean| {
+        p99(mean.down.probe_ms)
+    })
+    .graded(),
 ];
+
+const MEANING: &str = "* best of its column. utility: goodput, which is what is delivered in order, as a share of \
+     both links; 2 would be perfect. up, down: the same of each link. silence: longest time in \
+     which a flow delivers nothing. bulk: median queueing delay of data. probe: 99th percentile of \
+     the queueing delay of a small UDP echo, with its grade (A+ below 5 ms, A 30, B 60, C 200, D 400, F).";
 
 /// The smallest flow's share of its direction's mean, where a direction has several flows.
 fn smallest(summary: &Summary) -> Option<f64> {
@@ -161,42 +159,34 @@ fn smallest(summary: &Summary) -> Option<f64> {
     .reduce(f64::min)
 }
 
-fn silence(summary: &Summary) -> f64 {
-    summary.up.silence_s.max(summary.down.silence_s)
-}
-
-fn p99(direction: &Direction) -> Option<f64> {
-    direction.probe_ms.map(|delay| delay.p99)
-}
-
-/// `12.4 ms A`.
-fn delay(delay: Option<Percentiles>) -> String {
-    delay.map_or("-".into(), |delay| {
-        format!("{:.1} ms {:<2}", delay.p99, Grade::of(delay))
-    })
+fn p99(delay: Option<Percentiles>) -> Option<f64> {
+    delay.map(|delay| delay.p99)
 }
 
 impl Column {
     /// The reports whose value is the best, or is shown as if it were.
     fn best<'a>(&self, reports: &'a [Report]) -> impl Iterator<Item = &'a Report> {
-        let better = |a: &f64, b: &f64| match self.more {
-            true => a.total_cmp(b),
-            false => b.total_cmp(a),
-        };
-        let values = reports
-            .iter()
-            .filter_map(|report| (self.value)(&report.mean));
-        let best = values.max_by(better).map(shown);
-        let value = self.value;
-        reports.iter().filter(move |report| {
-            best.is_some() && reports.len() > 1 && value(&report.mean).map(shown) == best
-        })
+        let (value, sign) = (self.value, if self.more { 1.0 } else { -1.0 });
+        let scale = 10f64.powi(self.decimals as i32);
+        let shown = move |report: &Report| value(&report.mean).map(|v| (v * scale).round() * sign);
+        let best = reports.iter().filter_map(shown).reduce(f64::max);
+        let of_several = best.filter(|_| reports.len() > 1);
+        let is_best = move |report: &&Report| of_several.is_some() && shown(report) == of_several;
+        reports.iter().filter(is_best)
     }
-}
 
-/// A value as far as it is shown.
-fn shown(value: f64) -> i64 {
-    (value * 1000.0).round() as i64
+    /// `12 A`; wide `12 ± 1 A`.
+    fn cell(&self, report: &Report, wide: bool) -> String {
+        let Some(mean) = (self.value)(&report.mean) else {
+            return "-".into();
+        };
+        let sd = (self.value)(&report.sd).filter(|_| wide && report.runs.len() > 1);
+        let mut cell = spread(mean, sd.unwrap_or_default(), self.decimals, sd.is_some());
+        if self.graded {
+            let _ = write!(cell, " {:<2}", Grade::of_added_ms(mean).to_string());
+        }
+        cell
+    }
 }
 
 /// The disciplines that are best by each column, among several.
@@ -207,44 +197,46 @@ pub(crate) fn best(reports: &[Report]) -> BTreeMap<&'static str, Vec<&str>> {
         .collect()
 }
 
-/// The table of several disciplines over one scenario.
-pub(crate) fn table(reports: &[Report], catalog: &dyn Catalog, defaults: &Defaults) -> String {
+/// The table of several disciplines over one scenario; `wide` shows every column with its deviation.
+pub(crate) fn table(
+    reports: &[Report],
+    catalog: &dyn Catalog,
+    defaults: &Defaults,
+    wide: bool,
+) -> String {
     let Some(first) = reports.first() else {
         return String::new();
     };
-    let mut text = format!(
-        "{}\n{}\n\n",
-        setting(&first.scenario, catalog, defaults),
-        runs(&first.scenario)
-    );
-    let has = |column: &&Column| reports.iter().any(|r| (column.value)(&r.mean).is_some());
+    let has = |column: &&Column| {
+        (wide || !column.wide) && reports.iter().any(|r| (column.value)(&r.mean).is_some())
+    };
     let columns: Vec<&Column> = COLUMNS.iter().filter(has).collect();
-    let mut table = Table::default();
-    let heads = columns.iter().map(|column| format!("{} ", column.head));
-    table.row(std::iter::once(String::new()).chain(heads));
-    for camp in Camp::ALL {
-        let of_camp = |report: &&Report| Camp::of(name(report), catalog) == camp;
-        let mut members = reports.iter().filter(of_camp).peekable();
+    let mut table = Table::tight();
+    for line in [0, 1] {
+        let heads = columns.iter().map(|column| column.head[line]);
+        table.row(std::iter::once("").chain(heads));
+    }
+    for (key, title) in CAMPS {
+        let mut members = reports
+            .iter()
+            .filter(|r| camp(r, catalog) == key)
+            .peekable();
         if members.peek().is_some() && reports.len() > 1 {
-            table.row([format!("{}:", camp.title())]);
+            table.row([format!("{title}:")]);
         }
         for report in members {
             let cells = columns.iter().map(|column| {
-                let mark = match column.best(reports).any(|best| std::ptr::eq(best, report)) {
-                    true => '*',
-                    false => ' ',
-                };
-                format!("{}{mark}", (column.cell)(report))
+                let is_best = column.best(reports).any(|best| std::ptr::eq(best, report));
+                let mark = if is_best { '*' } else { ' ' };
+                format!("{}{mark}", column.cell(report, wide))
             });
             table.row(std::iter::once(format!("  {}", name(report))).chain(cells));
         }
     }
-    let _ = write!(text, "{table}");
-    text += "\n* best of its column. goodput utility: what is delivered in order, as a share of both links; 2 would be \
-             perfect.\nutility: the papers', which counts what is sent twice. up, down: fraction of the link in use. \
-             silence: the longest\ntime in which a flow delivers nothing. probe: queueing delay of a small UDP echo in \
-             each direction, with its grade\n(A+ below 5 ms, A 30, B 60, C 200, D 400, F).\n";
-    text
+    let setting = wrapped(&setting(&first.scenario, catalog, defaults), WIDTH);
+    let shown = if wide { SPREAD } else { "means" };
+    let runs = wrapped(&runs(&first.scenario, shown), WIDTH);
+    format!("{setting}{runs}\n{table}\n{}", wrapped(MEANING, WIDTH))
 }
 
 /// A report in a line, for beside its picture.
@@ -254,7 +246,7 @@ pub(crate) fn line(report: &Report) -> String {
     if let Some(delay) = mean.up.probe_ms {
         let _ = write!(
             text,
-            ", a call waits {:.0} ms upwards (grade {})",
+            ", a probe waits {:.0} ms upwards (grade {})",
             delay.p99,
             Grade::of(delay)
         );
@@ -269,7 +261,7 @@ pub(crate) fn line(report: &Report) -> String {
 mod tests {
     use super::*;
     use asymq_args::ScenarioArgs;
-    use asymq_core::catalog::Standard;
+    use asymq_core::catalog::{Shown, Standard};
     use asymq_scenario::{Run, Tool};
 
     fn report(qdisc: &str, change: impl Fn(&mut Summary)) -> Report {
@@ -311,26 +303,46 @@ mod tests {
         let camps = camps(&reports, &Standard);
         assert_eq!(camps["today"], ["droptail", "cake"]);
         assert_eq!(camps["papers"], ["aq"]);
-        assert_eq!(Camp::of("asymq", &Standard), Camp::Own);
-        assert_eq!(Camp::of("deadline-slots", &Standard), Camp::Others);
+        let own = report("asymq", |_| {});
+        assert_eq!(camp(&own, &Standard), "asymq");
     }
 
     #[test]
-    fn the_best_is_the_most_or_the_least_and_what_is_shown_alike() {
+    fn what_is_shown_alike_is_best_alike() {
         let reports = reports();
         let best = best(&reports);
         assert_eq!(best["goodput_utility"], ["aq", "cake"]);
         assert_eq!(best["probe_up_p99_ms"], ["cake"]);
         assert!(best["smallest_flow"].is_empty() && best["probe_down_p99_ms"].is_empty());
-        let text = table(&reports, &Standard, &Defaults::paper());
-        assert!(
-            text.contains("1.900*") && text.contains("12.0 ms A *"),
-            "{text}"
-        );
-        assert!(
-            text.contains("1.500 ") && text.contains("470.0 ms F\n"),
-            "{text}"
-        );
+        let text = table(&reports, &Standard, &Defaults::paper(), false);
+        for cell in ["1.900*", "12 A *", "1.500 ", "470 F\n"] {
+            assert!(text.contains(cell), "{cell}: {text}");
+        }
+    }
+
+    #[test]
+    fn eight_disciplines_fit_a_terminal() {
+        let reports: Vec<Report> = Standard
+            .compared(Shown::Usual)
+            .into_iter()
+            .map(|name| {
+                report(name, |summary| {
+                    summary.goodput_utility = 1.9;
+                    summary.up.silence_s = 12.34;
+                    summary.up.probe_ms = Some(Percentiles {
+                        p99: 1022.0,
+                        ..Percentiles::default()
+                    });
+                    summary.down.probe_ms = summary.up.probe_ms;
+                    summary.up.sojourn_by_class_ms = Some(Default::default());
+                })
+            })
+            .collect();
+        assert_eq!(reports.len(), 8);
+        let text = table(&reports, &Standard, &Defaults::paper(), false);
+        let longest = text.lines().map(|line| line.chars().count()).max();
+        assert!(longest <= Some(WIDTH), "{text}");
+        assert_eq!(text.matches("bulk").count(), 2, "{text}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod comparison;
 mod driver;
 mod gateway;
 mod heading;
+mod help;
 mod output;
 mod report;
 mod table;
@@ -102,10 +103,8 @@ pub fn run_words(words: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 fn run(catalogs: Catalogs, words: impl IntoIterator<Item = OsString>) -> u8 {
-    let words = words.into_iter().collect();
-    let words = without_help_for_help(words);
     let parsed = command(catalogs.names)
-        .try_get_matches_from(words)
+        .try_get_matches_from(help::asked(words.into_iter().collect()))
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
@@ -119,14 +118,6 @@ fn run(catalogs: Catalogs, words: impl IntoIterator<Item = OsString>) -> u8 {
             exit_code(&error)
         }
     }
-}
-
-/// `asymq help --help` as `asymq help`: clap takes the flag for the name of a command.
-fn without_help_for_help(mut words: Vec<OsString>) -> Vec<OsString> {
-    if words.get(1).is_some_and(|word| word == "help") {
-        words.retain(|word| word != "--help" && word != "-h");
-    }
-    words
 }
 
 fn exit_code(error: &anyhow::Error) -> u8 {
@@ -165,9 +156,10 @@ fn command_line() -> clap::Command {
         true => arg.allow_negative_numbers(true),
         false => arg,
     };
-    Cli::command()
+    let command = Cli::command()
         .mut_subcommands(|command| command.mut_args(allow_minus))
-        .mut_subcommand("compare", commands::compare::own_defaults)
+        .mut_subcommand("compare", commands::compare::own_defaults);
+    help::brief(command)
 }
 
 /// Answers an invalid command line, or one that asks for help.

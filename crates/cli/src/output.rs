@@ -24,6 +24,22 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
 }
 
+/// The words of `text` in lines of at most `width` characters.
+pub(crate) fn wrapped(text: &str, width: usize) -> String {
+    let (mut lines, mut line) = (String::new(), String::new());
+    for word in text.split(' ') {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines = lines + &line + "\n";
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    lines + &line + "\n"
+}
+
 /// Writes a file.
 pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
@@ -64,6 +80,12 @@ fn scaled(value: f64, units: &[(f64, &str)], least: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrapped("one two three", 7), "one two\nthree\n");
+        assert_eq!(wrapped("longer than that", 3), "longer\nthan\nthat\n");
+    }
 
     #[test]
     fn quantities_are_printed_in_the_unit_that_suits_them() {

@@ -9,14 +9,14 @@ use asymq_core::catalog::Catalog;
 use asymq_scenario::{Direction, Extent, FlowResult, Grade, Report, Scenario, Summary};
 use std::fmt::Write;
 
-/// How long and how often.
-pub(crate) fn runs(scenario: &Scenario) -> String {
+/// What `spread` shows, in words.
+pub(crate) const SPREAD: &str = "mean ± standard deviation";
+
+/// How long and how often, and what the table shows of several runs.
+pub(crate) fn runs(scenario: &Scenario, shown: &str) -> String {
     let seeds = match scenario.runs {
         1 => format!("seed {}", scenario.seed),
-        runs => format!(
-            "{runs} seeds from {}; mean ± standard deviation",
-            scenario.seed
-        ),
+        runs => format!("{runs} seeds from {}; {shown}", scenario.seed),
     };
     format!(
         "{} a run, the first {} left out, {seeds}",
@@ -38,7 +38,7 @@ pub(crate) fn full(
         "{}\n{} at the uplink; {}\n\n",
         setting(scenario, catalog, defaults),
         uplink(scenario, catalog),
-        runs(scenario)
+        runs(scenario, SPREAD)
     );
 
     let mut table = Table::new([

@@ -1,17 +1,30 @@
 //! Tables for people: columns as wide as what they hold.
 
 /// Rows of cells; the first column is aligned left, the others right.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
+    /// Between two columns.
+    gap: &'static str,
 }
 
 impl Table {
     /// A table with these column heads.
     pub(crate) fn new<const N: usize>(heads: [&str; N]) -> Self {
-        let mut table = Self::default();
+        let mut table = Self {
+            gap: "  ",
+            ..Self::tight()
+        };
         table.row(heads);
         table
+    }
+
+    /// A table without heads, whose columns are one blank apart.
+    pub(crate) fn tight() -> Self {
+        Self {
+            rows: Vec::new(),
+            gap: " ",
+        }
     }
 
     /// Adds a row.
@@ -34,7 +47,7 @@ impl std::fmt::Display for Table {
                 if column == 0 {
                     line += &format!("{cell:<width$}");
                 } else {
-                    line += &format!("  {cell:>width$}");
+                    line += &format!("{}{cell:>width$}", self.gap);
                 }
             }
             writeln!(f, "{}", line.trim_end())?;

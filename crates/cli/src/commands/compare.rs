@@ -1,37 +1,41 @@
-//! `asymq compare`: every discipline over one scenario, as a table and a picture.
+//! `asymq compare`: several disciplines over one scenario, as a table and a picture.
 
 use crate::catalogs::Catalogs;
 use crate::driver::{Driver, Tracks};
 use crate::words::{count, path};
 use crate::{chart, comparison, output};
-use asymq_args::{BadArgument, ScenarioArgs, ScenarioError};
-use asymq_core::catalog::{Entry, Group, Role};
+use asymq_args::{BadArgument, Defaults, ScenarioArgs, ScenarioError};
+use asymq_core::catalog::Shown;
 use asymq_scenario::{Report, Scenario};
 use clap::{Args, Command};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Run one scenario under every discipline; show a table and draw a picture.
+/// Run one scenario under several disciplines and show them in a table.
 ///
 /// Without arguments: one upload and one download share an access link of 1 Mbit/s up and 10 Mbit/s
 /// down with an RTT of 100 ms and buffers of 100 packets, simulated.
 #[derive(Debug, Args)]
+#[command(after_help = "Example: asymq compare --up 512kbit --down 8mbit --chart adsl.svg")]
 pub(crate) struct CompareArgs {
     /// Over real kernel TCP in network namespaces, not simulated.
     #[arg(long)]
     real: bool,
-    /// Only these disciplines, separated by commas [default: what people run today, the papers' and
-    /// asymq; droptail,cake+ack-filter,asymq with --real].
+    /// Only these disciplines, separated by commas [default: eight of them; droptail,
+    /// cake+ack-filter, asymq with --real].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
-    /// Where to write the picture [default: asymq-compare.svg].
-    #[arg(long, value_name = "FILE", conflicts_with = "no_chart")]
+    /// Every discipline of today and of the papers.
+    #[arg(long, conflicts_with = "only")]
+    all: bool,
+    /// Every column, each with its standard deviation.
+    #[arg(long, conflicts_with = "json")]
+    wide: bool,
+    /// Draw the runs over time into this file (SVG).
+    #[arg(long, value_name = "FILE")]
     chart: Option<PathBuf>,
-    /// Write no picture.
-    #[arg(long)]
-    no_chart: bool,
-    /// Print JSON (docs/json.md), and write a picture only where --chart says so.
+    /// Print JSON (docs/json.md).
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -47,38 +51,38 @@ struct Comparison<'a> {
     reports: BTreeMap<&'a str, &'a Report>,
 }
 
-/// Tells this command's defaults where they are not those of `sim` and `lab`.
+/// The help with this command's defaults, where they are not those of `sim` and `lab`.
 pub(crate) fn own_defaults(command: Command) -> Command {
-    let with_help = |command: Command, id: &'static str, help: &'static str| {
-        command.mut_arg(id, |arg| arg.help(help).long_help(None::<&str>))
+    let [sim, lab] = [Driver::Sim, Driver::Lab].map(|driver| driver.defaults().headline());
+    let default = |value: fn(&Defaults) -> String| match (value(&sim), value(&lab)) {
+        (sim, lab) if sim == lab => sim,
+        (sim, lab) => format!("{sim}; {lab} with --real"),
     };
-    let command = command.mut_arg("qdisc", |arg| arg.hide(true));
     [
-        ("flows_up", "Long-lived uploads, 0 to 1000 [default: 1]"),
-        ("flows_down", "Long-lived downloads, 0 to 1000 [default: 1]"),
-        (
-            "rtt",
-            "Propagation round-trip time, one or a range [default: 100ms]",
-        ),
-        (
-            "buffer",
-            "Uplink buffer, in packets or bytes [default: 100p; 50p with --real]",
-        ),
-        (
-            "buffer_down",
-            "Downlink buffer [default: 100p; 50p with --real]",
-        ),
-        (
-            "runs",
-            "Number of runs with consecutive seeds, 1 to 10000 [default: 20; 3 with --real]",
-        ),
+        ("flows_up", default(|d| d.flows.0.to_string())),
+        ("flows_down", default(|d| d.flows.1.to_string())),
+        ("rtt", default(|d| d.rtt.to_string())),
+        ("buffer", default(|d| d.buffer.to_string())),
+        ("buffer_down", default(|d| d.buffer.to_string())),
+        ("runs", default(|d| d.runs.to_string())),
         (
             "probe",
-            "Send a probe, a small UDP echo, this often and report its delay; 0 sends none [default: 100ms]",
+            default(|d| d.probe.unwrap_or_default().to_string()),
         ),
     ]
     .into_iter()
-    .fold(command, |command, (id, help)| with_help(command, id, help))
+    .fold(command, |command, (id, default)| {
+        command.mut_arg(id, |arg| {
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            let help = help
+                .split(" [default")
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            arg.help(format!("{help} [default: {default}]"))
+        })
+    })
+    .mut_arg("qdisc", |arg| arg.hide(true))
 }
 
 /// Runs the command.
@@ -87,28 +91,22 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         return Err(BadArgument {
             argument: "--qdisc".into(),
             value: Some(name),
-            message: "compare runs every discipline; choose with --only, or use sim or lab".into(),
+            message: "compare runs several disciplines; choose with --only, or use sim or lab"
+                .into(),
         }
         .into());
     }
     let driver = if args.real { Driver::Lab } else { Driver::Sim };
-    let picture = match (args.chart, args.no_chart || args.json) {
-        (Some(path), _) => Some(path),
-        (None, true) => None,
-        (None, false) => Some(PathBuf::from("asymq-compare.svg")),
-    };
     let defaults = driver.defaults().headline();
-    let named = |such: &dyn Fn(&Entry) -> bool| {
-        let all = catalogs.names.of_role(Role::Qdisc).into_iter();
-        all.filter(|entry| such(entry))
-            .map(|entry| entry.name)
-            .collect()
-    };
-    let names: Vec<&str> = match (args.only.as_slice(), driver) {
-        ([], Driver::Sim) => named(&|entry| entry.group != Group::Variant && !entry.repeats),
+    let extent = match (args.all, driver) {
+        (true, _) => Shown::All,
+        (false, Driver::Sim) => Shown::Usual,
         // Real time is dear: a minute for each run.
-        ([], Driver::Lab) => named(&|entry| entry.in_short),
-        (only, _) => only.iter().map(String::as_str).collect(),
+        (false, Driver::Lab) => Shown::Short,
+    };
+    let names: Vec<&str> = match args.only.as_slice() {
+        [] => catalogs.names.compared(extent),
+        only => only.iter().map(String::as_str).collect(),
     };
     let under = |name: &str| {
         let args = ScenarioArgs {
@@ -124,15 +122,16 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         return Ok(());
     };
     let tracks = Tracks {
-        series: true,
+        series: args.chart.is_some(),
         ..Tracks::default()
     };
     let mut reports = driver.run(&scenarios, &tracks, catalogs)?;
 
-    let svg = match picture {
-        Some(path) => Some((chart::comparison(&reports, &words(driver, scenario))?, path)),
-        None => None,
-    };
+    if let Some(path) = &args.chart {
+        let svg = chart::comparison(&reports, &words(driver, scenario))?;
+        output::write_file(path, &svg)?;
+        eprintln!("Picture: {}", path.display());
+    }
     if args.json {
         drop_series(&mut reports);
         output::print_json(&Comparison {
@@ -145,11 +144,12 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
                 .collect(),
         })?;
     } else {
-        output::print(&comparison::table(&reports, catalogs.names, &defaults))?;
-    }
-    if let Some((svg, path)) = svg {
-        output::write_file(&path, &svg)?;
-        eprintln!("Picture: {}", path.display());
+        let mut text = comparison::table(&reports, catalogs.names, &defaults, args.wide);
+        if args.chart.is_none() {
+            text += "\n--chart asymq-compare.svg draws them over time.";
+            text += " More: --all, --only NAMES, --wide.\n";
+        }
+        output::print(&text)?;
     }
     Ok(())
 }

@@ -128,7 +128,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "compare --qdisc aq",
-        "--qdisc aq: compare runs every discipline; choose with --only, or use sim or lab",
+        "--qdisc aq: compare runs several disciplines; choose with --only, or use sim or lab",
     ),
     (
         "lab --tcp newreno",
@@ -136,7 +136,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "compare --real --qdisc aq",
-        "--qdisc aq: compare runs every discipline; choose with --only, or use sim or lab",
+        "--qdisc aq: compare runs several disciplines; choose with --only, or use sim or lab",
     ),
     (
         "gateway --lan lo --wan lo --up 1mbit --down 10mbit",

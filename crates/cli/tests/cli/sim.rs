@@ -114,9 +114,15 @@ fn traces_are_written_as_pcapng() {
 }
 
 #[test]
-fn compare_shows_every_discipline_and_draws_the_picture() {
+fn compare_shows_eight_disciplines_in_80_columns_and_draws_where_asked() {
     let directory = tempfile::tempdir().unwrap();
-    let table = answer(directory.path(), &format!("compare {SHORT}"));
+    let table = answer(directory.path(), &format!("compare --chart c.svg {SHORT}"));
+    assert_eq!(
+        table.lines().filter(|line| line.starts_with("  ")).count(),
+        8 + 2
+    );
+    let width = table.lines().map(|line| line.chars().count()).max();
+    assert!(width <= Some(80), "{table}");
     for name in ["droptail", "aq"] {
         let row = table
             .lines()
@@ -130,7 +136,7 @@ fn compare_shows_every_discipline_and_draws_the_picture() {
     ] {
         assert!(table.contains(part), "{table}");
     }
-    let svg = fs::read_to_string(directory.path().join("asymq-compare.svg")).unwrap();
+    let svg = fs::read_to_string(directory.path().join("c.svg")).unwrap();
     assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
     assert!(svg.contains("DropTail") && svg.contains("prefers-color-scheme:dark"));
     assert!(!svg.contains("<script") && !svg.contains("href"));
@@ -159,12 +165,10 @@ fn compare_answers_in_json_with_a_report_per_discipline_and_no_picture() {
 }
 
 #[test]
-fn no_picture_is_drawn_where_none_is_wanted() {
+fn nothing_is_written_unasked() {
     let directory = tempfile::tempdir().unwrap();
-    answer(
-        directory.path(),
-        &format!("compare --only aq --no-chart {SHORT}"),
-    );
+    let table = answer(directory.path(), &format!("compare --only aq {SHORT}"));
+    assert!(table.ends_with("--wide.\n"), "{table}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 

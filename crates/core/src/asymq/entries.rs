@@ -8,7 +8,8 @@ use crate::catalog::parts::narrow;
 use crate::catalog::peers::ISOLATION;
 use crate::catalog::queues::{MAX_STRETCH, max_stretch};
 use crate::catalog::{
-    BoxedQueue, Config, Entry, Group, Kind, Maker, Role, StandardQueue, StartedController, Typed,
+    BoxedQueue, Config, Entry, Group, Kind, Maker, Role, Shown, StandardQueue, StartedController,
+    Typed,
 };
 use crate::hold::BuildError;
 use crate::packet::Packet;
@@ -99,7 +100,7 @@ const EXPONENT: Typed<f64> = Typed::new(
 pub(crate) const DISCIPLINE: Entry = Entry {
     title: "asymq",
     group: Group::Own,
-    in_short: true,
+    shown: Shown::Short,
     brings: &[
         ("ack-queue", "slots"),
         ("data-queue", "isolated"),

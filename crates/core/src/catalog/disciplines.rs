@@ -1,11 +1,12 @@
 //! The disciplines: each a short choice of parts, to be held against its text.
 
-use super::entry::{Entry, Group, Ours, Role};
+use super::entry::{Entry, Group, Ours, Role, Shown};
 
 const fn paper(name: &'static str, title: &'static str, summary: &'static str) -> Entry {
     Entry {
         title,
         group: Group::Paper,
+        shown: Shown::All,
         ..Entry::part(Role::Qdisc, name, summary)
     }
 }
@@ -13,6 +14,7 @@ const fn paper(name: &'static str, title: &'static str, summary: &'static str) -
 const fn variant(name: &'static str, title: &'static str, summary: &'static str) -> Entry {
     Entry {
         group: Group::Variant,
+        shown: Shown::Named,
         ..paper(name, title, summary)
     }
 }
@@ -21,7 +23,7 @@ const fn variant(name: &'static str, title: &'static str, summary: &'static str)
 pub(super) static DISCIPLINES: &[Entry] = &[
     Entry {
         group: Group::Peer,
-        in_short: true,
+        shown: Shown::Short,
         ..paper(
             "droptail",
             "DropTail",
@@ -96,6 +98,7 @@ pub(super) static DISCIPLINES: &[Entry] = &[
             value: "pure-ack",
             why: "ACKs with options are longer than 40 bytes, and other packets shorter",
         }],
+        shown: Shown::Usual,
         ..paper(
             "aq",
             "AQ",
@@ -138,17 +141,19 @@ pub(super) static DISCIPLINES: &[Entry] = &[
             why: "A delayed ACK stands for two packets; eq. 3 counts one",
         }],
         // Where every packet is acknowledged, as in a comparison unless asked otherwise.
-        repeats: true,
+        shown: Shown::Named,
         ..paper("e-dcbq", "E-DCBQ", "DCBQ where receivers delay their ACKs")
     },
     Entry {
         source: "VAQ, sec. 4",
         brings: &[("service", "vaq")],
+        shown: Shown::Usual,
         ..paper("vaq", "VAQ", "Data spends credit that passing ACKs earn")
     },
     Entry {
         source: "SAD, sec. 3",
         brings: &[("ack-queue", "sad"), ("service", "acks-first")],
+        shown: Shown::Usual,
         ..paper(
             "sad",
             "SAD",

@@ -82,6 +82,19 @@ pub enum Group {
     Other,
 }
 
+/// How many disciplines a comparison shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shown {
+    /// A few, where each takes minutes.
+    Short,
+    /// One of each idea.
+    Usual,
+    /// All that people run today or that a paper has.
+    All,
+    /// Those named, variants among them.
+    Named,
+}
+
 /// A value of ours where the paper has another, or none: a safety bound, or a reading that works
 /// better.
 #[derive(Clone, Copy, Debug)]
@@ -169,10 +182,8 @@ pub struct Entry {
     pub shares_bytes: bool,
     /// Whether it counts ACKs, of 40 bytes each, where the limit of their queue is in bytes.
     pub counts_acks: bool,
-    /// Whether a comparison in real time shows it, where each discipline takes minutes.
-    pub in_short: bool,
-    /// Whether a comparison of all disciplines leaves it out: it is another of them there.
-    pub repeats: bool,
+    /// The smallest comparison that shows it.
+    pub shown: Shown,
     /// How it is made.
     pub maker: Maker,
 }
@@ -196,8 +207,7 @@ impl Entry {
             needs_link: false,
             shares_bytes: false,
             counts_acks: false,
-            in_short: false,
-            repeats: false,
+            shown: Shown::Usual,
             maker: Maker::Catalog,
         }
     }

@@ -24,7 +24,7 @@ mod value;
 pub use build::Standard;
 pub use compose::compose;
 pub use config::Config;
-pub use entry::{Entry, Group, Maker, Ours, Role, StandardQueue};
+pub use entry::{Entry, Group, Maker, Ours, Role, Shown, StandardQueue};
 pub use parameter::{Context, Default, Kind, Parameter, Typed};
 pub use params::{Params, Values};
 pub use parts::{ACK_LIMIT, BORROW, BUFFER_SPLIT, BufferSplit, CLASSIFIER, DATA_LIMIT, DATA_SHARE};
@@ -111,6 +111,13 @@ pub trait Catalog: Sync {
     fn of_role(&self, role: Role) -> Vec<&'static Entry> {
         let entries = self.entries().into_iter();
         entries.filter(|entry| entry.role == role).collect()
+    }
+
+    /// The names of the disciplines that a comparison of this extent shows.
+    fn compared(&self, extent: Shown) -> Vec<&'static str> {
+        let entries = self.of_role(Role::Qdisc).into_iter();
+        let shown = entries.filter(|entry| entry.shown <= extent);
+        shown.map(|entry| entry.name).collect()
     }
 }
 

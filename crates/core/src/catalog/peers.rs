@@ -1,7 +1,7 @@
 //! What people run today: CoDel, FQ-CoDel and CAKE, with the options that `tc` has for them.
 
 use super::config::Config;
-use super::entry::{Entry, Group, Maker, Role, StandardQueue};
+use super::entry::{Entry, Group, Maker, Role, Shown, StandardQueue};
 use super::parameter::{Kind, Typed};
 use super::parts::{ECN, narrow};
 use super::value::words;
@@ -14,6 +14,7 @@ const fn peer(name: &'static str, title: &'static str, summary: &'static str) ->
     Entry {
         title,
         group: Group::Peer,
+        shown: Shown::All,
         ..Entry::part(Role::Qdisc, name, summary)
     }
 }
@@ -136,6 +137,7 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     Entry {
         source: "RFC 8290",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "fq_codel")],
+        shown: Shown::Usual,
         ..peer(
             "fq_codel",
             "FQ-CoDel",
@@ -145,6 +147,7 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     Entry {
         source: "CAKE",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "cake")],
+        shown: Shown::Usual,
         ..peer(
             "cake",
             "CAKE",
@@ -159,7 +162,7 @@ pub(super) static DISCIPLINES: &[Entry] = &[
             ("data-queue", "cake"),
             ("ack-filter", "ack-filter"),
         ],
-        in_short: true,
+        shown: Shown::Short,
         ..peer(
             "cake+ack-filter",
             "CAKE, ack-filter",

@@ -1,0 +1,116 @@
+//! `--help` on one screen, `--help-all` with every flag.
+
+use clap::{Arg, ArgAction, Command};
+use std::ffi::OsString;
+
+/// Commands with more flags than this have a brief help.
+const MANY: usize = 40;
+
+/// The flags in a brief help, by their ids.
+const SHOWN: &[&str] = &[
+    // One scenario, simulated or real.
+    "file",
+    "up",
+    "down",
+    "flows_up",
+    "flows_down",
+    "rtt",
+    "buffer",
+    "qdisc",
+    "tcp",
+    "probe",
+    "duration",
+    "runs",
+    "json",
+    "flows",
+    // Several disciplines.
+    "real",
+    "only",
+    "all",
+    "wide",
+    "chart",
+    // A gateway.
+    "config",
+    "lan",
+    "wan",
+    "watch",
+    "metrics",
+    "control",
+    "role",
+];
+
+/// `help sim` as `sim --help`: clap's own command knows the long help only.
+pub(crate) fn asked(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        if !words.iter().any(|word| word == "--help-all") {
+            words.retain(|word| word != "--help" && word != "-h");
+            words.push("--help".into());
+        }
+    }
+    words
+}
+
+/// The command line whose `--help` leaves out what few need, and whose `--help-all` has it all.
+pub(crate) fn brief(command: Command) -> Command {
+    let command = command.mut_subcommands(brief);
+    let flags = command.get_arguments().count();
+    let flag = |name: &'static str, action| {
+        let arg = Arg::new(name).long(name).action(action);
+        arg.help_heading(None::<&str>)
+    };
+    let help = flag("help", ArgAction::HelpShort).short('h');
+    let command = match flags > MANY {
+        false => command,
+        true => command
+            .mut_args(|arg| {
+                let few_need_it = !SHOWN.contains(&arg.get_id().as_str());
+                arg.hide_short_help(few_need_it)
+            })
+            .arg(
+                flag("help-all", ArgAction::HelpLong)
+                    .help(format!("Print all {flags} flags in groups")),
+            ),
+    };
+    command
+        .disable_help_flag(true)
+        .arg(help.help("Print this help"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asymq_core::catalog::Standard;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn the_command_help_is_the_flag() {
+        for (line, expected) in [
+            ("asymq help", "asymq --help"),
+            ("asymq help --help", "asymq --help"),
+            ("asymq help sim -h", "asymq sim --help"),
+            ("asymq help sim --help-all", "asymq sim --help-all"),
+            ("asymq sim --up 1mbit", "asymq sim --up 1mbit"),
+        ] {
+            assert_eq!(asked(words(line)), words(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_help_of_every_command_fits_a_screen_and_shows_known_flags() {
+        let mut command = crate::command(&Standard);
+        command.build();
+        let mut seen = Vec::new();
+        for command in command.get_subcommands_mut() {
+            let help = command.render_help().to_string();
+            assert!(help.lines().count() <= 40, "{help}");
+            seen.extend(command.get_arguments().map(|arg| arg.get_id().to_string()));
+        }
+        for flag in SHOWN {
+            assert!(seen.iter().any(|id| id == flag), "{flag}");
+        }
+    }
+}
