@@ -1,6 +1,6 @@
 //! What of a scenario no driver could run.
 
-use crate::{AckPolicy, Scenario, Tcp};
+use crate::{AckPolicy, Links, Scenario, Tcp};
 use asymq_core::catalog::{Catalog, Config, Params, Place, resolve};
 use asymq_core::units::Duration;
 use std::fmt;
@@ -41,10 +41,9 @@ impl Scenario {
         self.check_times()?;
         self.check_acks()?;
         self.check_tcp()?;
-        self.check_traffic()?;
+        self.check_udp()?;
         self.check_flows()?;
         self.check_rates()?;
-        self.check_cross_traffic()?;
         check_config("uplink", &mut self.uplink, catalog)?;
         check_config("downlink", &mut self.downlink, catalog)?;
         self.check_places()
@@ -52,16 +51,14 @@ impl Scenario {
 
     /// The disciplines stand where the scenario says.
     fn check_places(&self) -> Result<(), BadValue> {
-        let (up, down) = (&self.uplink, &self.downlink);
         for (name, config, link, buffer) in [
-            ("uplink", up, self.up, self.buffer),
-            ("downlink", down, self.down, self.buffer_down),
+            ("uplink", &self.uplink, self.up, self.buffer),
+            ("downlink", &self.downlink, self.down, self.buffer_down),
         ] {
-            let limit = Self::waiting_limit(buffer);
             require(
-                (config.link, config.limit) == (link, limit),
+                (config.link, config.limit) == (link, Self::waiting_limit(buffer)),
                 name,
-                || config.qdisc.clone(),
+                &config.qdisc,
                 "describes a discipline at another link or buffer than the scenario's",
             )?;
         }
@@ -72,54 +69,44 @@ impl Scenario {
     fn check_flows(&self) -> Result<(), BadValue> {
         const MAX: usize = 1000;
         let count = self.flow.len();
-        let message = format!("too many; list at most {MAX} flows");
-        require(count <= MAX, "flow", || count.to_string(), &message)?;
+        require(
+            count <= MAX,
+            "flow",
+            count,
+            format_args!("too many; list at most {MAX} flows"),
+        )?;
         for flow in &self.flow {
             let own = flow.own(self);
-            let of_flow = |bad: BadValue| BadValue {
-                name: "flow".into(),
-                value: flow.to_string(),
-                message: bad.to_string(),
-            };
-            own.check_path().map_err(of_flow)?;
-            own.check_acks().map_err(of_flow)?;
-            own.check_tcp().map_err(of_flow)?;
-            let start = flow.start.unwrap_or_default();
-            require(
-                flow.stop.is_none_or(|stop| stop > start),
-                "flow",
-                || flow.to_string(),
-                &format!("the stop is not later than the start, {start}"),
-            )?;
-            require(
-                flow.size.is_none_or(|size| size.0 > 0),
-                "flow",
-                || flow.to_string(),
-                "a size of nothing; use 1b or more",
-            )?;
+            let checks = [Self::check_path, Self::check_acks, Self::check_tcp];
+            checks
+                .iter()
+                .try_for_each(|check| check(&own))
+                .map_err(|error| bad("flow", flow, error))?;
+            self.check_links("flow", flow, flow.links)?;
+            check_stop("flow", flow, flow.start.unwrap_or_default(), flow.stop)?;
+            let empty = flow.size.is_some_and(|size| size.0 == 0);
+            require(!empty, "flow", flow, "a size of nothing; use 1b or more")?;
         }
         Ok(())
     }
 
-    /// The links that flows pass exist.
-    fn check_cross_traffic(&self) -> Result<(), BadValue> {
-        let udp = self.udp.iter();
-        let udp = udp.filter_map(|burst| Some(("udp", burst.links?, burst.to_string())));
-        let flows = self.flow.iter();
-        let flows = flows.filter_map(|flow| Some(("flow", flow.links?, flow.to_string())));
-        for (name, links, value) in udp.chain(flows) {
-            let (count, plural) = (self.links, if self.links == 1 { "" } else { "s" });
-            require(
-                links.last <= count,
-                name,
-                || value,
-                &format!(
-                    "link {} of a chain of {count} link{plural}; use links up to {count}, or more of them",
-                    links.last
-                ),
-            )?;
-        }
-        Ok(())
+    /// The links that a flow passes exist.
+    fn check_links(
+        &self,
+        name: &str,
+        flow: impl fmt::Display,
+        links: Option<Links>,
+    ) -> Result<(), BadValue> {
+        let (count, plural) = (self.links, if self.links == 1 { "" } else { "s" });
+        let last = links.map_or(1, |links| links.last);
+        require(
+            last <= count,
+            name,
+            flow,
+            format_args!(
+                "link {last} of a chain of {count} link{plural}; use links up to {count}, or more of them"
+            ),
+        )
     }
 
     fn check_rates(&self) -> Result<(), BadValue> {
@@ -127,98 +114,74 @@ impl Scenario {
             ("steps-up", &self.steps_up, &self.trace_up),
             ("steps-down", &self.steps_down, &self.trace_down),
         ] {
-            let falls = steps.windows(2).find(|pair| pair[1].at <= pair[0].at);
-            require(
-                falls.is_none(),
-                name,
-                || falls.map_or(String::new(), |pair| pair[1].to_string()),
-                "not later than the step before; write the steps in the order of their times",
-            )?;
-            require(
-                steps.is_empty() || trace.is_none(),
-                name,
-                || steps[0].to_string(),
-                "beside a trace of the same direction; use one of them",
-            )?;
+            if let Some(pair) = steps.windows(2).find(|pair| pair[1].at <= pair[0].at) {
+                let message =
+                    "not later than the step before; write the steps in the order of their times";
+                return Err(bad(name, pair[1], message));
+            }
+            if let (Some(step), Some(_)) = (steps.first(), trace) {
+                let message = "beside a trace of the same direction; use one of them";
+                return Err(bad(name, step, message));
+            }
         }
         Ok(())
     }
 
     fn check_path(&self) -> Result<(), BadValue> {
+        let (mss, header) = (Octets(self.mss), Octets(self.header));
+        within("mss", mss, Octets(88), Octets(65_495))?;
         require(
-            (88..=65_495).contains(&self.mss),
-            "mss",
-            || format!("{}b", self.mss),
-            "out of range; use 88b to 65495b",
-        )?;
-        let header = self.header;
-        require(
-            (40..=80).contains(&header) && header.is_multiple_of(4),
+            (40..=80).contains(&self.header) && self.header.is_multiple_of(4),
             "header",
-            || format!("{header}b"),
+            header,
             "out of range; use a multiple of 4 from 40b to 80b",
         )?;
         require(
             self.charge(self.header) >= self.header,
             "overhead",
-            || self.overhead.unwrap_or_default().to_string(),
+            self.overhead.unwrap_or_default(),
             "less than the packet; use no negative number",
         )?;
-        let max = MAX_IP_LEN.saturating_sub(header);
+        let max = MAX_IP_LEN.saturating_sub(self.header);
         require(
             self.mss <= max,
             "mss",
-            || format!("{}b", self.mss),
-            &format!("with headers of {header}b, more than {MAX_IP_LEN}b; use at most {max}b"),
+            mss,
+            format_args!("with headers of {header}, more than {MAX_IP_LEN}b; use at most {max}b"),
         )?;
-        for (name, count, max) in [
-            ("flows-up", self.flows_up, 1000),
-            ("flows-down", self.flows_down, 1000),
-            ("regenerate", self.regenerate, 16),
-        ] {
-            let message = format!("out of range; use 0 to {max}");
-            require(count <= max, name, || count.to_string(), &message)?;
-        }
-        for (name, count, max) in [("links", self.links, 32), ("runs", self.runs, 10_000)] {
-            let message = format!("out of range; use 1 to {max}");
-            require(
-                (1..=max).contains(&count),
-                name,
-                || count.to_string(),
-                &message,
-            )?;
-        }
-        Ok(())
+        within("flows-up", self.flows_up, 0, 1000)?;
+        within("flows-down", self.flows_down, 0, 1000)?;
+        within("regenerate", self.regenerate, 0, 16)?;
+        within("links", self.links, 1, 32)?;
+        within("runs", self.runs, 1, 10_000)
     }
 
     fn check_times(&self) -> Result<(), BadValue> {
         let (duration, warmup) = (self.duration, self.warmup);
-        if let Some(within) = self.start_within {
-            let message = format!("more than the duration, {duration}");
-            require(
-                within <= duration,
-                "start-within",
-                || within.to_string(),
-                &message,
-            )?;
-        }
+        let within = self.start_within.unwrap_or_default();
+        require(
+            within <= duration,
+            "start-within",
+            within,
+            format_args!("more than the duration, {duration}"),
+        )?;
         require(
             duration > Duration::ZERO && duration <= MAX_DURATION,
             "duration",
-            || duration.to_string(),
+            duration,
             "out of range; use more than 0s and at most 200000s",
         )?;
         require(
             warmup < duration,
             "warmup",
-            || warmup.to_string(),
-            &format!("not less than the duration, {duration}"),
+            warmup,
+            format_args!("not less than the duration, {duration}"),
         )?;
         let probe = self.probe.unwrap_or(Duration::MILLISECOND);
         require(
             probe >= Duration::MILLISECOND,
             "probe",
-            || probe.to_string(),
+            probe,
             "out of range; use 0, or 1ms and more",
         )
     }
@@ -228,13 +191,13 @@ impl Scenario {
         require(
             (1..=64).contains(&packets),
             "ack-policy",
-            || packets.to_string(),
+            packets,
             "out of range; use an ACK for 1 to 64 packets",
         )?;
         require(
             self.ack_policy == AckPolicy::EveryPacket || timeout > Duration::ZERO,
             "ack-policy",
-            || timeout.to_string(),
+            timeout,
             "out of range; use a time above 0s, or \"every-packet\"",
         )
     }
@@ -274,31 +237,28 @@ impl Scenario {
                 "only reno, newreno and cubic have HyStart++; leave it out",
             ),
         ] {
-            require(!refused, name, || value.to_string(), message)?;
+            require(!refused, name, value, message)?;
         }
         Ok(())
     }
 
-    fn check_traffic(&self) -> Result<(), BadValue> {
+    fn check_udp(&self) -> Result<(), BadValue> {
         for burst in &self.udp {
             require(
                 (28..=1500).contains(&burst.packet.0),
                 "udp",
-                || burst.packet.to_string(),
+                burst.packet,
                 "out of range; use packets of 28b to 1500b",
             )?;
             require(
                 burst.rate.bits_per_sec() / 8 <= burst.packet.0 * UDP_PACKETS_PER_SECOND,
                 "udp",
-                || burst.to_string(),
+                burst,
                 "more than 1000000 packets per second; use a lower rate or larger packets",
             )?;
-            require(
-                burst.stop.is_none_or(|stop| stop > burst.start),
-                "udp",
-                || burst.stop.unwrap_or_default().to_string(),
-                &format!("the stop is not later than the start, {}", burst.start),
-            )?;
+            let stop = burst.stop.unwrap_or_default();
+            check_stop("udp", stop, burst.start, burst.stop)?;
+            self.check_links("udp", burst, burst.links)?;
         }
         Ok(())
     }
@@ -306,11 +266,6 @@ impl Scenario {
 
 /// A description from a file is one that the catalog would answer with, and is that one from here on.
 fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Result<(), BadValue> {
-    let bad = |value: &str, message: String| BadValue {
-        name: name.into(),
-        value: value.into(),
-        message,
-    };
     let place = Place {
         link: config.link,
         reverse: config.reverse,
@@ -323,27 +278,62 @@ fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Resul
         &Params::new(),
         place,
     )
-    .map_err(|error| bad(&config.qdisc, error.to_string()))?;
+    .map_err(|error| bad(name, &config.qdisc, error))?;
     if resolved == *config {
         *config = resolved;
         return Ok(());
     }
     let message = "not a complete description; take one from a result's scenario";
-    Err(bad(&config.qdisc, message.into()))
+    Err(bad(name, &config.qdisc, message))
+}
+
+/// An error about a value.
+fn bad(name: &str, value: impl fmt::Display, message: impl fmt::Display) -> BadValue {
+    BadValue {
+        name: name.into(),
+        value: value.to_string(),
+        message: message.to_string(),
+    }
 }
 
 fn require(
     holds: bool,
     name: &str,
-    value: impl FnOnce() -> String,
-    message: &str,
+    value: impl fmt::Display,
+    message: impl fmt::Display,
 ) -> Result<(), BadValue> {
-    if holds {
-        return Ok(());
+    match holds {
+        true => Ok(()),
+        false => Err(bad(name, value, message)),
     }
-    Err(BadValue {
-        name: name.into(),
-        value: value(),
-        message: message.into(),
-    })
+}
+
+fn within<T: PartialOrd + fmt::Display>(
+    name: &str,
+    value: T,
+    min: T,
+    max: T,
+) -> Result<(), BadValue> {
+    let message = format_args!("out of range; use {min} to {max}");
+    require(value >= min && value <= max, name, &value, message)
+}
+
+fn check_stop(
+    name: &str,
+    value: impl fmt::Display,
+    start: Duration,
+    stop: Option<Duration>,
+) -> Result<(), BadValue> {
+    let message = format_args!("the stop is not later than the start, {start}");
+    require(stop.is_none_or(|stop| stop > start), name, value, message)
+}
+
+/// Bytes as a number, never in kb.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct Octets(u32);
+
+impl fmt::Display for Octets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}b", self.0)
+    }
 }

@@ -3,7 +3,7 @@
 use crate::Toward;
 use asymq_core::decide::random::mix;
 
-/// Whose random quantities they are: a role, and the number within it from 0.
+/// Owner of random quantities: a role, and the number within it from 0.
 ///
 /// A stream depends on nothing else, so that a scenario with another number of uploads, say, deals
 /// every download the round-trip time and start that it had.
@@ -15,13 +15,13 @@ pub enum Source {
     Download(u32),
     /// A flow that is listed by itself.
     Listed(u32),
-    /// The sparse echo.
+    /// The probe.
     Probe,
     /// A source of short transfers.
     Web(u32),
     /// A flow of constant-rate UDP.
     Udp(u32),
-    /// What is behind the link of a direction.
+    /// The path behind the link of a direction.
     Link(Toward),
     /// An element of a sequence of random numbers.
     Sequence(u32),
@@ -31,17 +31,17 @@ pub enum Source {
 /// adding a quantity, or drawing in another order, changes no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
-    /// Where in the scenario's range its round-trip time lies.
+    /// Its round-trip time, within the scenario's range.
     Rtt,
-    /// When it starts.
+    /// Its start time.
     Start,
     /// The phase of a simulated sender's clock.
     ClockPhase,
     /// The seed of its traffic: arrivals, sizes, on and off periods.
     Traffic,
-    /// The seed of what its path does to packets on the way up.
+    /// The seed of its path's loss and delay on the way up.
     PathUp,
-    /// The same on the way down.
+    /// The seed of its path's loss and delay on the way down.
     PathDown,
 }
 
@@ -62,11 +62,15 @@ impl Source {
     }
 }
 
-/// A number in 0..1, with 53 bits.
+/// A number in 0..1 from 53 of these bits.
+pub(crate) const fn fraction(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// A number in 0..1 that is the draw's.
 pub fn uniform(seed: u64, source: Source, draw: Draw) -> f64 {
     let stream = source.number() << 8 | draw as u64;
-    let bits = mix(mix(seed).wrapping_add(mix(!stream)));
-    (bits >> 11) as f64 / (1u64 << 53) as f64
+    fraction(mix(mix(seed).wrapping_add(mix(!stream))))
 }
 
 #[cfg(test)]

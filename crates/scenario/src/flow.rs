@@ -1,5 +1,6 @@
 //! TCP flows listed one by one.
 
+use crate::text::part;
 use crate::{AckPolicy, Links, RttRange, Scenario, Source, Tcp, Toward};
 use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
@@ -25,8 +26,8 @@ pub struct ListedFlow {
     /// SACK recovery; if absent, as its congestion control has it by default where that is not the
     /// scenario's.
     pub sack: Option<bool>,
-    /// Segment payload in bytes.
-    pub mss: Option<u32>,
+    /// Segment payload.
+    pub mss: Option<Bytes>,
     /// When its receiver acknowledges.
     pub ack_policy: Option<AckPolicy>,
     /// The links of a chain that it passes; all if absent.
@@ -37,6 +38,40 @@ pub struct ListedFlow {
 
 const FORM: &str = "write it like down,rtt=40ms,start=2s,size=1mb,tcp=reno (keys: toward, rtt, \
                     start, stop, size, rate, tcp, sack, mss, delayed-ack, ack-every, links, opaque)";
+
+/// Declares the keys that give one field each.
+macro_rules! keys {
+    ($($key:literal: $field:ident by $read:ident),* $(,)?) => {
+        impl ListedFlow {
+            /// Sets the field of a key; whether there is one.
+            fn set(&mut self, key: &str, value: &str) -> Result<bool, String> {
+                match key {
+                    $($key => self.$field = Some($read(value)?),)*
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            }
+
+            /// Keys with the values that are given.
+            fn given(&self) -> impl Iterator<Item = (&'static str, String)> {
+                let all = [$(($key, self.$field.as_ref().map(ToString::to_string))),*];
+                all.into_iter().filter_map(|(key, value)| Some((key, value?)))
+            }
+        }
+    };
+}
+
+keys! {
+    "rtt": rtt by part,
+    "start": start by part,
+    "stop": stop by part,
+    "size": size by part,
+    "rate": rate by part,
+    "tcp": tcp by part,
+    "sack": sack by truth,
+    "mss": mss by part,
+    "links": links by part,
+}
 
 impl ListedFlow {
     /// The scenario as this flow sees it: with its own values in place of the others'.
@@ -58,7 +93,9 @@ impl ListedFlow {
             },
             hystart: scenario.hystart && tcp.has_hystart(),
             byte_counting: scenario.byte_counting && tcp.counts_bytes(),
-            mss: self.mss.unwrap_or(scenario.mss),
+            mss: self
+                .mss
+                .map_or(scenario.mss, |mss| mss.0.try_into().unwrap_or(u32::MAX)),
             ack_policy: self.ack_policy.unwrap_or(scenario.ack_policy),
             ..scenario.clone()
         }
@@ -97,40 +134,35 @@ impl FromStr for ListedFlow {
             opaque: false,
         };
         let (mut every, mut delay) = (None, None);
-        for part in text.split(',').map(str::trim) {
-            let (key, value) = match part {
-                "up" | "down" => ("toward", part),
-                _ => part
+        for item in text.split(',').map(str::trim) {
+            let (key, value) = match item {
+                "up" | "down" => ("toward", item),
+                _ => item
                     .split_once('=')
-                    .ok_or_else(|| format!("'{part}' is no key with a value; {FORM}"))?,
+                    .ok_or_else(|| format!("'{item}' is no key with a value; {FORM}"))?,
             };
             let (key, value) = (key.trim(), value.trim());
             if seen.contains(&key) {
                 return Err(format!("{key} stands twice; {FORM}"));
             }
             seen.push(key);
-            match key {
-                "toward" => toward = Some(value.parse::<Toward>().map_err(in_part(part))?),
-                "rtt" => flow.rtt = Some(value.parse().map_err(in_part(part))?),
-                "start" => flow.start = Some(value.parse().map_err(in_part(part))?),
-                "stop" => flow.stop = Some(value.parse().map_err(in_part(part))?),
-                "size" => flow.size = Some(value.parse().map_err(in_part(part))?),
-                "rate" => flow.rate = Some(value.parse().map_err(in_part(part))?),
-                "tcp" => flow.tcp = Some(value.parse().map_err(in_part(part))?),
-                "links" => flow.links = Some(value.parse().map_err(in_part(part))?),
-                "sack" => flow.sack = Some(truth(part, value)?),
-                "opaque" => flow.opaque = truth(part, value)?,
-                "mss" => {
-                    let size: Bytes = value.parse().map_err(in_part(part))?;
-                    flow.mss = Some(u32::try_from(size.0).unwrap_or(u32::MAX));
-                }
-                "delayed-ack" => delay = Some(value.parse::<Duration>().map_err(in_part(part))?),
-                "ack-every" => {
-                    let packets = value.parse::<u32>();
-                    every = Some(packets.map_err(|_| format!("{part}: not a whole number"))?);
-                }
-                other => return Err(format!("unknown key '{other}'; {FORM}")),
-            }
+            let read = match key {
+                "toward" => part(value).map(|value| toward = Some(value)),
+                "opaque" => truth(value).map(|value| flow.opaque = value),
+                "delayed-ack" => part(value).map(|value| delay = Some(value)),
+                "ack-every" => match value.parse::<u32>() {
+                    Ok(packets) => {
+                        every = Some(packets);
+                        Ok(())
+                    }
+                    Err(_) => Err(format!("{value}: not a whole number")),
+                },
+                key => match flow.set(key, value) {
+                    Ok(false) => return Err(format!("unknown key '{key}'; {FORM}")),
+                    read => read.map(drop),
+                },
+            };
+            read.map_err(|error| format!("{key}={error}"))?;
         }
         if every.is_some() || delay.is_some() {
             flow.ack_policy = Some(AckPolicy::of(every, delay));
@@ -140,48 +172,33 @@ impl FromStr for ListedFlow {
     }
 }
 
-fn truth(part: &str, value: &str) -> Result<bool, String> {
-    let truth = value.parse::<bool>();
-    truth.map_err(|_| format!("{part}: unknown; use true or false"))
-}
-
-fn in_part<E: fmt::Display>(part: &str) -> impl FnOnce(E) -> String + '_ {
-    move |error| format!("{part}: {error}")
+fn truth(text: &str) -> Result<bool, String> {
+    text.parse()
+        .map_err(|_| format!("{text}: unknown; use true or false"))
 }
 
 impl fmt::Display for ListedFlow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.toward)?;
-        let mut put = |key, value: Option<&dyn fmt::Display>| match value {
-            Some(value) => write!(f, ",{key}={value}"),
-            None => Ok(()),
+        for (key, value) in self.given() {
+            write!(f, ",{key}={value}")?;
+        }
+        if self.opaque {
+            write!(f, ",opaque=true")?;
+        }
+        let Some(policy) = self.ack_policy else {
+            return Ok(());
         };
-        put("rtt", self.rtt.as_ref().map(|v| v as _))?;
-        put("start", self.start.as_ref().map(|v| v as _))?;
-        put("stop", self.stop.as_ref().map(|v| v as _))?;
-        put("size", self.size.as_ref().map(|v| v as _))?;
-        put("rate", self.rate.as_ref().map(|v| v as _))?;
-        put("tcp", self.tcp.as_ref().map(|v| v as _))?;
-        put("sack", self.sack.as_ref().map(|v| v as _))?;
-        let mss = self.mss.map(|mss| Bytes(mss.into()));
-        put("mss", mss.as_ref().map(|v| v as _))?;
-        put("links", self.links.as_ref().map(|v| v as _))?;
-        put("opaque", self.opaque.then_some(&true as _))?;
-        match self.ack_policy {
-            None => Ok(()),
-            Some(policy) => {
-                let (packets, timeout) = policy.parts();
-                put("ack-every", Some(&packets))?;
-                match policy {
-                    AckPolicy::EveryPacket => Ok(()),
-                    _ => put("delayed-ack", Some(&timeout)),
-                }
-            }
+        let (packets, timeout) = policy.parts();
+        write!(f, ",ack-every={packets}")?;
+        match policy {
+            AckPolicy::EveryPacket => Ok(()),
+            _ => write!(f, ",delayed-ack={timeout}"),
         }
     }
 }
 
-crate::scenario::serde_as_string!(ListedFlow);
+crate::text::serde_as_string!(ListedFlow);
 
 #[cfg(test)]
 mod tests {

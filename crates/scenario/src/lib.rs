@@ -16,6 +16,7 @@ mod report;
 mod rtt;
 mod scenario;
 mod tcp;
+mod text;
 mod traffic;
 mod udp;
 

@@ -1,5 +1,6 @@
 //! Rates of a link that change: steps in time, and traces of delivery opportunities.
 
+use crate::text::part;
 use asymq_core::units::{Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
@@ -22,8 +23,8 @@ impl FromStr for RateStep {
         let form = "write it like 10s:2mbit (from when on, rate)";
         let (at, rate) = text.split_once(':').ok_or(form)?;
         Ok(Self {
-            at: at.parse().map_err(|error| format!("{at}: {error}"))?,
-            rate: rate.parse().map_err(|error| format!("{rate}: {error}"))?,
+            at: part(at)?,
+            rate: part(rate)?,
         })
     }
 }
@@ -34,7 +35,7 @@ impl fmt::Display for RateStep {
     }
 }
 
-crate::scenario::serde_as_string!(RateStep);
+crate::text::serde_as_string!(RateStep);
 
 /// Delivery opportunities of a link, as Mahimahi records them (Netravali et al. 2015): at each it
 /// carries up to 1500 bytes, of one packet or of several, and what it does not carry then is lost.
@@ -169,7 +170,7 @@ impl FromStr for RateTrace {
     }
 }
 
-crate::scenario::serde_as_string!(RateTrace);
+crate::text::serde_as_string!(RateTrace);
 
 #[cfg(test)]
 mod tests {

@@ -42,7 +42,7 @@ impl fmt::Display for Links {
     }
 }
 
-crate::scenario::serde_as_string!(Links);
+crate::text::serde_as_string!(Links);
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,15 @@
 //! Loss, delay, jitter and reordering of a path, in netem's words.
 
+use crate::draw::fraction;
+use crate::text::part;
 use asymq_core::decide::random::SplitMix64;
 use asymq_core::units::Duration;
 use std::fmt;
-use std::str::FromStr;
+use std::iter::Peekable;
+use std::str::{FromStr, SplitWhitespace};
 
 /// What a path does to packets; parameters and defaults are those of `tc-netem(8)`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Netem {
     /// Which packets are lost.
     pub loss: Option<Loss>,
@@ -60,9 +63,6 @@ pub struct Reorder {
 pub struct Percent(f64);
 
 impl Percent {
-    const ALL: Self = Self(100.0);
-    const NONE: Self = Self(0.0);
-
     /// As a fraction.
     pub const fn fraction(self) -> f64 {
         self.0 / 100.0
@@ -91,73 +91,28 @@ impl fmt::Display for Percent {
 const FORM: &str = "write it like loss 1%, loss gemodel 1% 10% 70% 0.1%, delay 10ms 5ms, \
                     delay 10ms 5ms distribution normal, or delay 10ms reorder 25% gap 5";
 
+type Words<'a> = Peekable<SplitWhitespace<'a>>;
+
 impl FromStr for Netem {
     type Err = String;
 
     /// Reads what stands after `netem` in a line of `tc`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut netem = Self {
-            loss: None,
-            delay: None,
-            reorder: None,
-        };
+        let mut netem = Self::default();
         let mut words = text.split_whitespace().peekable();
         while let Some(word) = words.next() {
-            match word {
-                "loss" if netem.loss.is_none() => {
-                    netem.loss = Some(match words.next() {
-                        Some("gemodel") => {
-                            let mut given = Vec::new();
-                            while let Some(value) = words.next_if(|word| word.ends_with('%')) {
-                                given.push(percent(value)?);
-                            }
-                            gemodel(&given)?
-                        }
-                        Some("random") => Loss::Random(percent(words.next().unwrap_or_default())?),
-                        first => Loss::Random(percent(first.unwrap_or_default())?),
-                    });
-                }
-                "delay" if netem.delay.is_none() => {
-                    let mut span = || {
-                        let digit = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
-                        let word = words.next_if(|word| digit(word) && !word.ends_with('%'))?;
-                        Some(word.parse().map_err(|error| format!("{word}: {error}")))
-                    };
-                    let mean = span().ok_or_else(|| format!("delay without a time; {FORM}"))??;
-                    let jitter = span().transpose()?.unwrap_or(Duration::ZERO);
-                    let mut normal = false;
-                    if words.next_if_eq(&"distribution").is_some() {
-                        normal = match words.next() {
-                            Some("normal") => true,
-                            Some("uniform") => false,
-                            other => {
-                                let other = other.unwrap_or_default();
-                                return Err(format!(
-                                    "distribution {other}: unknown; use uniform or normal"
-                                ));
-                            }
-                        };
-                    }
-                    netem.delay = Some(Delay {
-                        mean,
-                        jitter,
-                        normal,
-                    });
-                }
-                "reorder" if netem.reorder.is_none() => {
-                    let probability = percent(words.next().unwrap_or_default())?;
-                    let gap = match words.next_if_eq(&"gap") {
-                        None => 1,
-                        Some(_) => match words.next().unwrap_or_default().parse() {
-                            Ok(gap @ 1..) => gap,
-                            _ => return Err(format!("gap without a number from 1; {FORM}")),
-                        },
-                    };
-                    netem.reorder = Some(Reorder { probability, gap });
-                }
-                "loss" | "delay" | "reorder" => return Err(format!("{word} stands twice; {FORM}")),
+            let stood = match word {
+                "loss" => netem.loss.replace(loss(&mut words)?).is_some(),
+                "delay" => netem.delay.replace(delay(&mut words)?).is_some(),
+                "reorder" => netem.reorder.replace(reorder(&mut words)?).is_some(),
                 other => return Err(format!("unknown word '{other}'; {FORM}")),
+            };
+            if stood {
+                return Err(format!("{word} stands twice; {FORM}"));
             }
+        }
+        if netem == Self::default() {
+            return Err(format!("nothing is asked for; {FORM}"));
         }
         let delays = |delay: Delay| delay.mean > Duration::ZERO;
         if netem.reorder.is_some() && !netem.delay.is_some_and(delays) {
@@ -169,41 +124,67 @@ impl FromStr for Netem {
         if netem.delay.map(longest).unwrap_or_default() > Duration::from_secs(60) {
             return Err("delay out of range; use at most 60s".into());
         }
-        if netem
-            == (Self {
-                loss: None,
-                delay: None,
-                reorder: None,
-            })
-        {
-            return Err(format!("nothing is asked for; {FORM}"));
-        }
         Ok(netem)
     }
 }
 
-fn percent(word: &str) -> Result<Percent, String> {
-    word.parse().map_err(|error| format!("{word}: {error}"))
+/// Absent parameters of gemodel are netem's: `r` is `100% - p`, everything is lost in the bad state, and
+/// nothing in the good one.
+fn loss(words: &mut Words<'_>) -> Result<Loss, String> {
+    if words.next_if_eq(&"gemodel").is_none() {
+        words.next_if_eq(&"random");
+        return part(words.next().unwrap_or_default()).map(Loss::Random);
+    }
+    let given = std::iter::from_fn(|| words.next_if(|word| word.ends_with('%')));
+    let given: Vec<Percent> = given.map(part).collect::<Result<_, _>>()?;
+    let nth = |index: usize, absent| given.get(index).copied().unwrap_or(Percent(absent));
+    match given[..] {
+        [] => Err(format!("gemodel without a probability; {FORM}")),
+        [p, ..] if given.len() <= 4 => Ok(Loss::Gemodel {
+            p,
+            r: nth(1, 100.0 - p.0),
+            bad: nth(2, 100.0),
+            good: nth(3, 0.0),
+        }),
+        _ => Err(format!(
+            "gemodel has four probabilities, p r 1-h 1-k; {FORM}"
+        )),
+    }
 }
 
-/// Absent parameters are netem's: `r` is `100% - p`, everything is lost in the bad state, and
-/// nothing in the good one.
-fn gemodel(given: &[Percent]) -> Result<Loss, String> {
-    let &[p, ..] = given else {
-        return Err(format!("gemodel without a probability; {FORM}"));
+fn delay(words: &mut Words<'_>) -> Result<Delay, String> {
+    let mut span = || {
+        let digit = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+        let word = words.next_if(|word| digit(word) && !word.ends_with('%'));
+        word.map(part).transpose()
     };
-    if given.len() > 4 {
-        return Err(format!(
-            "gemodel has four probabilities, p r 1-h 1-k; {FORM}"
-        ));
-    }
-    let nth = |index: usize, absent| given.get(index).copied().unwrap_or(absent);
-    Ok(Loss::Gemodel {
-        p,
-        r: nth(1, Percent(100.0 - p.0)),
-        bad: nth(2, Percent::ALL),
-        good: nth(3, Percent::NONE),
+    let mean = span()?.ok_or_else(|| format!("delay without a time; {FORM}"))?;
+    let jitter = span()?.unwrap_or(Duration::ZERO);
+    let named = words.next_if_eq(&"distribution");
+    let normal = match named.map(|_| words.next().unwrap_or_default()) {
+        None | Some("uniform") => false,
+        Some("normal") => true,
+        Some(other) => {
+            return Err(format!(
+                "distribution {other}: unknown; use uniform or normal"
+            ));
+        }
+    };
+    Ok(Delay {
+        mean,
+        jitter,
+        normal,
     })
+}
+
+fn reorder(words: &mut Words<'_>) -> Result<Reorder, String> {
+    let probability = part(words.next().unwrap_or_default())?;
+    let named = words.next_if_eq(&"gap");
+    let gap = named.map_or(Ok(1), |_| words.next().unwrap_or_default().parse());
+    match gap {
+        Ok(gap @ 1..) => Ok(Reorder { probability, gap }),
+        _ => Err(format!("gap without a number from 1; {FORM}")),
+    }
 }
 
 impl fmt::Display for Netem {
@@ -237,7 +218,7 @@ impl fmt::Display for Netem {
     }
 }
 
-crate::scenario::serde_as_string!(Netem);
+crate::text::serde_as_string!(Netem);
 
 /// A path that does so, with the random numbers of one run.
 #[derive(Clone, Debug)]
@@ -327,9 +308,9 @@ impl Impairment {
         self.uniform() < probability.fraction()
     }
 
-    /// In 0..1, with 53 bits.
+    /// In 0..1.
     fn uniform(&mut self) -> f64 {
-        (self.random.next() >> 11) as f64 / (1u64 << 53) as f64
+        fraction(self.random.next())
     }
 }
 

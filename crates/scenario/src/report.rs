@@ -45,10 +45,10 @@ pub struct Run {
     #[serde(flatten)]
     pub summary: Summary,
     /// Time series, if asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
     /// How late packets left on the lab's emulated path, in ms; see [`is_late`](Self::is_late).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_ms: Option<Percentiles>,
 }
 
@@ -72,18 +72,15 @@ pub struct Summary {
     pub utility: f64,
     /// Payload delivered in order as a share of the link, sum of both directions; 2 would be perfect.
     /// Unlike `utility` it counts nothing twice.
-    #[serde(default)]
     pub goodput_utility: f64,
     /// The smaller of both directions' utilizations.
-    #[serde(default)]
     pub least_utilization: f64,
     /// Per-flow goodput.
     pub goodput: Goodput,
     /// The TCP flows that last for the run or are listed: uploads, downloads, listed ones.
-    #[serde(default)]
     pub flows: Vec<FlowResult>,
     /// Queueing delay of the probe, both directions together, in ms.
-    #[serde(default, alias = "sparse_ms", skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "sparse_ms", skip_serializing_if = "Option::is_none")]
     pub probe_ms: Option<Percentiles>,
     /// The grade of its 99th percentile.
     #[serde(
@@ -93,7 +90,7 @@ pub struct Summary {
     )]
     pub probe_grade: Option<Grade>,
     /// Completion times of short transfers from start until all was acknowledged, in ms (simulator).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub web_ms: Option<Percentiles>,
 }
 
@@ -108,26 +105,22 @@ pub struct Direction {
     pub ack: f64,
     /// Receivers: payload that arrived and was delivered in order, once, with the headers of full
     /// segments, as a fraction of the capacity.
-    #[serde(default)]
     pub delivered: f64,
     /// Link: pure ACKs sent per second.
-    #[serde(default)]
     pub acks_per_s: f64,
     /// Payload bytes delivered in order in the other direction per pure ACK sent in this one; 0
     /// without ACKs.
-    #[serde(default)]
     pub bytes_per_ack: f64,
     /// Receivers: the longest time in which one of its flows delivered nothing in order, in s.
-    #[serde(default)]
     pub silence_s: f64,
     /// Senders: segments of its flows that were sent again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmissions: Option<f64>,
     /// Senders: retransmission timeouts of its flows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<f64>,
     /// Probe: queueing delay in this direction, in ms.
-    #[serde(default, alias = "sparse_ms", skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "sparse_ms", skip_serializing_if = "Option::is_none")]
     pub probe_ms: Option<Percentiles>,
     /// Probe: the grade of its 99th percentile.
     #[serde(
@@ -139,10 +132,9 @@ pub struct Direction {
     /// Queue: packets dropped.
     pub dropped: f64,
     /// Hosts' access links: packets dropped because a buffer was full (simulator).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub access_dropped: Option<f64>,
     /// Path: packets lost, as the scenario says.
-    #[serde(default)]
     pub lost: f64,
     /// Queue: pure ACKs filtered because a later one carries their information.
     pub filtered: f64,
@@ -153,7 +145,7 @@ pub struct Direction {
     /// Queue: sojourn time, in ms.
     pub sojourn_ms: Percentiles,
     /// Queue: sojourn time by class, in ms (simulator).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sojourn_by_class_ms: Option<SojournByClass>,
 }
 
@@ -251,16 +243,16 @@ pub struct Goodput {
     /// Downloads.
     pub down: Vec<f64>,
     /// Jain's index of the uploads; absent without uploads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub jain_up: Option<f64>,
     /// Jain's index of the downloads; absent without downloads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub jain_down: Option<f64>,
     /// The smallest upload's goodput as a share of the uploads' mean; absent without uploads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub smallest_up: Option<f64>,
-    /// The same of the downloads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The smallest download's goodput as a share of the downloads' mean; absent without downloads.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub smallest_down: Option<f64>,
 }
 
@@ -276,23 +268,22 @@ pub struct FlowResult {
     /// Payload bytes delivered in order, in bit/s.
     pub goodput: f64,
     /// The longest time in which it delivered nothing in order, in s; pauses of its application count.
-    #[serde(default)]
     pub silence_s: f64,
     /// Seconds from its start until all that it wrote was acknowledged; absent if it was not, or if
     /// it writes without end. A mean is over the runs in which it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_s: Option<f64>,
     /// The round-trip times that its sender measured, in ms (simulator).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt_ms: Option<Extent>,
     /// Its data packets that were lost on the way (simulator).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
     /// Segments that its sender sent again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmissions: Option<f64>,
     /// Retransmission timeouts of its sender.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<f64>,
 }
 
@@ -390,10 +381,8 @@ pub struct Series {
     /// Downlink utilization, 0 to 1.
     pub down: Vec<f64>,
     /// The part of the uplink's utilization that is TCP data.
-    #[serde(default)]
     pub data_up: Vec<f64>,
     /// The part of the downlink's utilization that is TCP data.
-    #[serde(default)]
     pub data_down: Vec<f64>,
     /// Packets waiting at the uplink.
     pub backlog_up: Vec<u32>,

@@ -55,7 +55,7 @@ impl fmt::Display for RttRange {
     }
 }
 
-crate::scenario::serde_as_string!(RttRange);
+crate::text::serde_as_string!(RttRange);
 
 #[cfg(test)]
 mod tests {

@@ -57,20 +57,12 @@ fn is_yes(value: &bool) -> bool {
     *value
 }
 
-const fn one() -> u32 {
-    1
+const fn number<const N: u32>() -> u32 {
+    N
 }
 
-fn is_one(value: &u32) -> bool {
-    *value == one()
-}
-
-const fn forty() -> u32 {
-    40
-}
-
-fn is_forty(value: &u32) -> bool {
-    *value == forty()
+fn is_number<const N: u32>(value: &u32) -> bool {
+    *value == N
 }
 
 /// An experiment, checked and complete: what drivers run and what reports carry. A report's scenario,
@@ -93,7 +85,7 @@ pub struct Scenario {
     pub rtt: RttRange,
     /// Long-lived flows start uniformly within this time; if absent, within the first second, or the
     /// first tenth of a shorter run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub start_within: Option<Duration>,
     /// Buffer at the uplink. A packet limit counts the packet being transmitted, as in ns-2.
     pub buffer: Limit,
@@ -104,7 +96,7 @@ pub struct Scenario {
     /// The discipline at the downlink, complete.
     pub downlink: Config,
     /// A qdisc of the kernel's at the uplink in place of `uplink`, in tc's words (lab).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tc: Option<String>,
     /// Congestion control of all flows.
     pub tcp: Tcp,
@@ -142,10 +134,10 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub web: Vec<WebLoad>,
     /// How the applications of long-lived flows write; greedily if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub on_off: Option<OnOff>,
     /// Equal asymmetric links in a chain (VAQ, Fig. 14).
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "number::<1>", skip_serializing_if = "is_number::<1>")]
     pub links: u32,
     /// Changes of the uplink's rate; disciplines are told the first rate only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -154,28 +146,28 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps_down: Vec<RateStep>,
     /// What the uplink carries when, in place of a rate; disciplines are told `up`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_up: Option<RateTrace>,
     /// What the downlink carries when.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_down: Option<RateTrace>,
     /// Loss and delay behind the (last) uplink.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_up: Option<Netem>,
     /// Loss and delay behind the (last) downlink.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_down: Option<Netem>,
     /// Loss and delay on each conversation's own path to the uplink.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_access_up: Option<Netem>,
     /// Loss and delay on each conversation's own path to the downlink.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_access_down: Option<Netem>,
     /// Bytes of TCP and IP headers without timestamps and SACK ranges.
-    #[serde(default = "forty", skip_serializing_if = "is_forty")]
+    #[serde(default = "number::<40>", skip_serializing_if = "is_number::<40>")]
     pub header: u32,
     /// What the links charge for a packet, which their disciplines count too; its IP bytes if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Overhead>,
     /// Receive window; unlimited if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -279,24 +271,6 @@ impl Scenario {
         (0..u64::from(self.runs)).map(move |run| first.wrapping_add(run))
     }
 }
-
-macro_rules! serde_as_string {
-    ($type:ty) => {
-        impl serde::Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-        impl<'de> serde::Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(deserializer)?;
-                text.parse()
-                    .map_err(|error| serde::de::Error::custom(format!("{text}: {error}")))
-            }
-        }
-    };
-}
-pub(crate) use serde_as_string;
 
 #[cfg(test)]
 pub(crate) mod tests {

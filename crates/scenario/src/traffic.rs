@@ -1,6 +1,7 @@
 //! Simulated traffic that comes and goes: web transfers, and applications that pause.
 
 use crate::Toward;
+use crate::text::{direction, part};
 use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
@@ -43,21 +44,18 @@ impl FromStr for WebLoad {
         let &[toward, per_second, mean_size, shape] = &parts[..] else {
             return Err(WEB_FORM.into());
         };
-        let toward = toward
-            .parse()
-            .map_err(|_| format!("unknown direction '{toward}'; {WEB_FORM}"))?;
-        let number = |part: &str, from: f64, to: f64| match part.parse::<f64>() {
+        let number = |text: &str, from: f64, to: f64| match text.parse::<f64>() {
             Ok(value) if value > from && value <= to => Ok(value),
             _ => Err(format!(
-                "{part}: not a number above {from} and up to {to}; {WEB_FORM}"
+                "{text}: not a number above {from} and up to {to}; {WEB_FORM}"
             )),
         };
-        let size: Bytes = in_part(mean_size)?;
+        let size: Bytes = part(mean_size)?;
         if !(1..=1 << 30).contains(&size.0) {
             return Err(format!("{mean_size}: out of range; use 1b to 1gb"));
         }
         Ok(Self {
-            toward,
+            toward: direction(toward, WEB_FORM)?,
             per_second: number(per_second, 0.0, 10_000.0)?,
             mean_size: size,
             shape: number(shape, 1.0, 100.0)?,
@@ -108,14 +106,14 @@ impl FromStr for OnOff {
         let &[rate, on, off] = &parts[..] else {
             return Err(ON_OFF_FORM.into());
         };
-        let span = |part: &str| -> Result<Duration, String> {
-            let span: Duration = in_part(part)?;
+        let span = |text: &str| -> Result<Duration, String> {
+            let span: Duration = part(text)?;
             let fits = (Duration::from_millis(1)..=Duration::from_secs(36_000)).contains(&span);
             fits.then_some(span)
-                .ok_or_else(|| format!("{part}: out of range; use 1ms to 36000s"))
+                .ok_or_else(|| format!("{text}: out of range; use 1ms to 36000s"))
         };
         Ok(Self {
-            rate: in_part(rate)?,
+            rate: part(rate)?,
             on: span(on)?,
             off: span(off)?,
         })
@@ -128,16 +126,8 @@ impl fmt::Display for OnOff {
     }
 }
 
-/// A part of the text as a quantity, and which part it is if it is wrong.
-fn in_part<T: FromStr>(part: &str) -> Result<T, String>
-where
-    T::Err: fmt::Display,
-{
-    part.parse().map_err(|error| format!("{part}: {error}"))
-}
-
-crate::scenario::serde_as_string!(WebLoad);
-crate::scenario::serde_as_string!(OnOff);
+crate::text::serde_as_string!(WebLoad);
+crate::text::serde_as_string!(OnOff);
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,9 @@
 //! Constant-rate UDP with a schedule (AQ, secs. 4.7 and 4.8).
 
 use crate::Links;
+use crate::text::{direction, part};
 use asymq_core::Toward;
-use asymq_core::units::{Bytes, Duration, Rate, UnitError};
+use asymq_core::units::{Bytes, Duration, Rate};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -19,10 +20,10 @@ pub struct UdpBurst {
     #[serde(default)]
     pub start: Duration,
     /// No packet from this time on; the run's end if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
     /// The links of a chain that it passes; all if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<Links>,
     /// IP packet size, 28 to 1500 bytes.
     #[serde(default = "default_packet")]
@@ -41,36 +42,23 @@ impl FromStr for UdpBurst {
         const FORM: &str = "write it like up:500kbit, down:3mbit:200b@60s..80s or up:1mbit/2..3";
         let (text, links) = match text.rsplit_once('/') {
             // Not the `/s` of a rate.
-            Some((text, links)) if !links.starts_with('s') => {
-                let read: Result<Links, _> = links.parse();
-                (
-                    text,
-                    Some(read.map_err(|error| format!("{links}: {error}"))?),
-                )
-            }
+            Some((text, links)) if !links.starts_with('s') => (text, Some(part(links)?)),
             _ => (text, None),
         };
-        let (flow, span) = match text.split_once('@') {
-            Some((flow, span)) => (flow, Some(span)),
-            None => (text, None),
+        let (flow, start, stop) = match text.split_once('@') {
+            Some((flow, span)) => {
+                let (start, stop) = span.split_once("..").ok_or(FORM)?;
+                (flow, part(start)?, Some(part(stop)?))
+            }
+            None => (text, Duration::ZERO, None),
         };
         let mut parts = flow.split(':');
-        let toward = parts.next().unwrap_or_default();
-        let toward = toward
-            .parse()
-            .map_err(|_| format!("unknown direction '{toward}'; {FORM}"))?;
-        let rate = in_part(parts.next().ok_or(FORM)?)?;
-        let packet = parts.next().map_or(Ok(default_packet()), in_part)?;
+        let toward = direction(parts.next().unwrap_or_default(), FORM)?;
+        let rate = part(parts.next().ok_or(FORM)?)?;
+        let packet = parts.next().map_or(Ok(default_packet()), part)?;
         if parts.next().is_some() {
             return Err(FORM.into());
         }
-        let (start, stop) = match span.map(|span| span.split_once("..").ok_or(FORM)) {
-            Some(span) => {
-                let (start, stop) = span?;
-                (in_part(start)?, Some(in_part(stop)?))
-            }
-            None => (Duration::ZERO, None),
-        };
         Ok(Self {
             toward,
             rate,
@@ -96,11 +84,6 @@ impl fmt::Display for UdpBurst {
             None => Ok(()),
         }
     }
-}
-
-/// A part of the text as a quantity, and which part it is if it is wrong.
-fn in_part<T: FromStr<Err = UnitError>>(part: &str) -> Result<T, String> {
-    part.parse().map_err(|error| format!("{part}: {error}"))
 }
 
 #[cfg(test)]
