@@ -56,35 +56,32 @@ impl fmt::Debug for Changer {
 
 /// The gateway's end.
 pub(crate) struct Changes {
-    pub(crate) bell: Bell,
+    changer: Changer,
     pub(crate) requests: Receiver<Request>,
-    requester: Sender<Request>,
-    catalog: &'static dyn Build<Frame>,
 }
 
 impl Changes {
     pub(crate) fn new(catalog: &'static dyn Build<Frame>) -> io::Result<Self> {
         let (requester, requests) = mpsc::channel();
-        Ok(Self {
+        let changer = Changer {
+            requests: requester,
             bell: Bell::new()?,
-            requests,
-            requester,
             catalog,
-        })
+        };
+        Ok(Self { changer, requests })
+    }
+
+    /// Rings for each request.
+    pub(crate) const fn bell(&self) -> &Bell {
+        &self.changer.bell
     }
 
     pub(crate) fn changer(&self) -> Changer {
-        Changer {
-            requests: self.requester.clone(),
-            bell: self.bell.clone(),
-            catalog: self.catalog,
-        }
+        self.changer.clone()
     }
 
-    /// Lets no change wait any more: the gateway has stopped.
+    /// Refuses changes from now on, and those that wait: the gateway has stopped.
     pub(crate) fn close(&mut self) {
-        let (requester, requests) = mpsc::channel();
-        self.requester = requester;
-        self.requests = requests;
+        (self.changer.requests, self.requests) = mpsc::channel();
     }
 }

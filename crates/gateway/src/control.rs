@@ -8,6 +8,7 @@ use crate::change::Changer;
 use crate::clients::{Arrived, Clients, Limits};
 use crate::config::LinkConfig;
 use crate::gateway::GatewayError;
+use crate::log;
 use crate::stop::Bell;
 use crate::sys::{poll, yield_to_forwarding};
 use asymq_core::hold::Handover;
@@ -79,13 +80,7 @@ impl Control {
     }
 
     /// Serves until `quit` rings. `changed` is called with what is in force.
-    pub(crate) fn serve(
-        self,
-        changer: &Changer,
-        quit: &Bell,
-        changed: &dyn Fn(&LinkConfig),
-        log: &dyn Fn(&str),
-    ) {
+    pub(crate) fn serve(self, changer: &Changer, quit: &Bell, changed: &dyn Fn(&LinkConfig)) {
         yield_to_forwarding();
         let Self {
             mut socket,
@@ -120,7 +115,7 @@ impl Control {
             if hung_up && let Some((bell, read)) = &hangup {
                 bell.take();
                 let done = read().and_then(|(link, more)| Ok(apply(link)? + &more));
-                log(&match done {
+                log::line(&match done {
                     Ok(done) => format!("settings read again, {done}"),
                     Err(error) => format!("{error}; the settings stay as they were"),
                 });

@@ -344,7 +344,7 @@ impl Gateway {
                 lan.fd().filter(|_| takes(Toward::Up)),
                 wan.fd().filter(|_| takes(Toward::Down)),
                 Some(stop.0.as_fd()),
-                Some(self.changes.bell.as_fd()),
+                Some(self.changes.bell().as_fd()),
             ];
             let [up, down, stopped, changed] =
                 poll(waits, Some(wake.saturating_since(clock.now())))
@@ -400,7 +400,7 @@ impl Gateway {
     }
 
     fn change(&mut self, now: Instant) {
-        self.changes.bell.take();
+        self.changes.bell().take();
         while let Ok((link, done)) = self.changes.requests.try_recv() {
             let [wan, lan] = &mut self.links;
             let handover = self.forwarder.change(now, link, lan, wan);

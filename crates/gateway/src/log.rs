@@ -1,44 +1,74 @@
-//! The log: lines for standard error, which costs nobody more than the lines if it is full, stalled or
-//! gone.
+//! The log: lines for standard error, or for the table that stands there. A reader that is full, stalled
+//! or gone costs no more than the lines.
 
 use crate::sys::yield_to_forwarding;
 use crate::writer::LineWriter;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Lines that wait for a standard error that takes none.
+/// Lines that wait for a reader that takes none.
 const LINES: usize = 256;
 /// Bytes of a line.
 const MAX_LINE: usize = 2048;
 
-static LOG: OnceLock<Option<SyncSender<Entry>>> = OnceLock::new();
-static LOST: AtomicU64 = AtomicU64::new(0);
+static LOG: Mutex<Log> = Mutex::new(Log {
+    lines: VecDeque::new(),
+    lost: 0,
+    writing: false,
+    in_table: false,
+});
+static CHANGED: Condvar = Condvar::new();
+static WRITER: Once = Once::new();
 
-enum Entry {
-    Line(String),
-    /// Answers when all before it is written.
-    Flush(SyncSender<()>),
+struct Log {
+    lines: VecDeque<String>,
+    /// Lines that found no room, or could not be written.
+    lost: u64,
+    /// A line is on its way to standard error.
+    writing: bool,
+    /// A table shows the lines.
+    in_table: bool,
 }
 
 /// Logs a line, which is lost and counted if too many wait. Never blocks, never fails.
 pub(crate) fn line(text: &str) {
-    let sent = sink().is_some_and(|log| log.try_send(Entry::Line(prefixed(text))).is_ok());
-    if !sent {
-        LOST.fetch_add(1, Ordering::Relaxed);
+    WRITER.call_once(|| {
+        // Without a thread the lines wait, and are counted.
+        let _ = thread::Builder::new().name("log".into()).spawn(write);
+    });
+    let mut log = lock();
+    match log.lines.len() < LINES {
+        true => log.lines.push_back(text.into()),
+        false => log.lost += 1,
     }
+    drop(log);
+    CHANGED.notify_all();
+}
+
+/// Leaves the lines to a table, or writes them to standard error again.
+pub(crate) fn in_table(shown: bool) {
+    lock().in_table = shown;
+    CHANGED.notify_all();
+}
+
+/// What waits for a table.
+pub(crate) fn take() -> String {
+    let mut log = lock();
+    let mut text = match std::mem::take(&mut log.lost) {
+        0 => String::new(),
+        lost => lost_lines(lost) + "\n",
+    };
+    log.lines.drain(..).for_each(|line| text += &(line + "\n"));
+    text
 }
 
 /// Waits until what was logged is written, at most this long.
 pub(crate) fn flush(patience: Duration) {
-    let (done, written) = sync_channel(1);
-    let log = LOG.get().and_then(Option::as_ref);
-    if log.is_some_and(|log| log.try_send(Entry::Flush(done)).is_ok()) {
-        // Nobody reads it; the process ends without its last lines.
-        let _ = written.recv_timeout(patience);
-    }
+    let busy = |log: &mut Log| !log.in_table && (log.writing || !log.lines.is_empty());
+    // Without a reader the process ends without its last lines.
+    let _ = CHANGED.wait_timeout_while(lock(), patience, busy);
 }
 
 /// Writes a line without the log's thread, if standard error takes it at once.
@@ -60,36 +90,39 @@ fn prefixed(text: &str) -> String {
     line
 }
 
-fn sink() -> Option<&'static SyncSender<Entry>> {
-    let start = || {
-        let (log, entries) = sync_channel(LINES);
-        let writer = thread::Builder::new().name("log".into());
-        writer.spawn(move || write(&entries)).ok().map(|_| log)
-    };
-    LOG.get_or_init(start).as_ref()
+fn lost_lines(lost: u64) -> String {
+    format!("{lost} lines of this log were lost")
 }
 
-fn write(entries: &Receiver<Entry>) {
+/// The log is whole between its own statements, so that a panic elsewhere does no harm.
+fn lock() -> MutexGuard<'static, Log> {
+    LOG.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write() {
     yield_to_forwarding();
     let mut stderr = LineWriter::stderr();
-    for entry in entries {
-        match entry {
-            Entry::Line(line) => {
-                let written = stderr.as_mut().is_ok_and(|out| out.write(&line).is_ok());
-                if !written {
-                    LOST.fetch_add(1, Ordering::Relaxed);
-                    continue;
-                }
-                let lost = LOST.swap(0, Ordering::Relaxed);
-                let told = prefixed(&format!("{lost} lines of this log were lost"));
-                if lost > 0 && stderr.as_mut().is_ok_and(|out| out.write(&told).is_err()) {
-                    LOST.fetch_add(lost, Ordering::Relaxed);
-                }
-            }
-            Entry::Flush(done) => {
-                // Whoever asked may have lost patience.
-                let _ = done.send(());
-            }
-        }
+    let mut write = |text: &str| {
+        let written = stderr.as_mut().map(|out| out.write(&prefixed(text)));
+        matches!(written, Ok(Ok(())))
+    };
+    loop {
+        let idle = |log: &mut Log| log.in_table || log.lines.is_empty();
+        let log = CHANGED.wait_while(lock(), idle);
+        let mut log = log.unwrap_or_else(PoisonError::into_inner);
+        let line = log.lines.pop_front().unwrap_or_default();
+        log.writing = true;
+        drop(log);
+        let written = write(&line);
+        let lost = match written {
+            true => std::mem::take(&mut lock().lost),
+            false => 0,
+        };
+        let told = lost == 0 || write(&lost_lines(lost));
+        let mut log = lock();
+        log.writing = false;
+        log.lost += if told { 0 } else { lost } + u64::from(!written);
+        drop(log);
+        CHANGED.notify_all();
     }
 }

@@ -14,16 +14,12 @@ use crate::snapshot::Shared;
 use crate::stop::Stop;
 use crate::table::table;
 use crate::writer::LineWriter;
-use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IsTerminal};
 use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
 use std::panic::{self, AssertUnwindSafe};
 use std::process;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Lines that a table which is not shown keeps.
-const LOG_LINES: usize = 64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What runs beside a gateway.
 #[derive(Debug, Default)]
@@ -70,11 +66,8 @@ impl Outputs {
         let server = metrics.map(MetricsServer::open).transpose()?;
         let (lan, wan) = (gateway.lan().to_owned(), gateway.wan().to_owned());
         let title = move |link: &LinkConfig| format!("asymq gateway: {lan} -> {wan}, {link}");
-        let screen = Arc::new(Screen::new(title(gateway.config())));
-        if show == Show::Table {
-            let screen = screen.clone();
-            gateway.set_log(move |line| screen.log(line));
-        }
+        let heading = Arc::new(Mutex::new(title(gateway.config())));
+        log::in_table(show == Show::Table);
 
         let mut helpers = Helpers::new(stop)?;
         if let Some(server) = server {
@@ -83,19 +76,15 @@ impl Outputs {
         }
         let changer = gateway.changer();
         helpers.start("control", {
-            let screen = screen.clone();
+            let heading = heading.clone();
             move |quit| {
-                let changed = |link: &LinkConfig| *lock(&screen.title) = title(link);
-                let log = |line: &str| match show {
-                    Show::Table => screen.log(line),
-                    Show::Nothing | Show::Json => log::line(line),
-                };
-                control.serve(&changer, quit, &changed, &log);
+                let changed = |link: &LinkConfig| *lock(&heading) = title(link);
+                control.serve(&changer, quit, &changed);
             }
         })?;
         match show {
             Show::Nothing => {}
-            Show::Table => helpers.start("table", move |_| watch(&screen, &stats))?,
+            Show::Table => helpers.start("table", move |_| watch(&heading, &stats))?,
             Show::Json => helpers.start("json", move |_| print_json(&stats))?,
         }
         let answer = panic::catch_unwind(AssertUnwindSafe(|| gateway.run(stop)));
@@ -129,126 +118,72 @@ impl Outputs {
     }
 }
 
-/// What a table shows beside the latest snapshot.
-#[derive(Debug)]
-struct Screen {
-    title: Mutex<String>,
-    log: Mutex<ScreenLog>,
+/// The heading is only ever replaced, so that a panic leaves it whole.
+fn lock(heading: &Mutex<String>) -> MutexGuard<'_, String> {
+    heading.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[derive(Debug, Default)]
-struct ScreenLog {
-    lines: VecDeque<String>,
-    lost: u64,
-    /// Nobody shows it any more.
-    gone: bool,
-}
-
-impl Screen {
-    fn new(title: String) -> Self {
-        Self {
-            title: Mutex::new(title),
-            log: Mutex::default(),
+/// Shows every snapshot and the log: on a terminal in the place of the one before, elsewhere one after
+/// another.
+fn watch(heading: &Mutex<String>, stats: &Shared) {
+    let show = || {
+        let in_place = io::stdout().is_terminal();
+        let mut out = LineWriter::stdout()?;
+        let (mut seen, mut height) = (0, 0);
+        while let Some(snapshot) = stats.next(&mut seen) {
+            let text = table(&lock(heading).clone(), &snapshot);
+            let logged = log::take();
+            match in_place && height > 0 {
+                // Up to where the table began, and clear from there.
+                true => out.write(&format!("\x1b[{height}A\x1b[J{logged}{text}"))?,
+                false => out.write(&format!("{logged}{text}"))?,
+            }
+            height = text.lines().count();
         }
-    }
-
-    /// Keeps a line until it is shown.
-    fn log(&self, line: &str) {
-        let mut log = lock(&self.log);
-        if log.gone {
-            log::line(line);
-            return;
-        }
-        if log.lines.len() == LOG_LINES {
-            log.lines.pop_front();
-            log.lost += 1;
-        }
-        log.lines.push_back(line.into());
-    }
-
-    fn take_log(&self) -> String {
-        let mut log = lock(&self.log);
-        let mut text = match std::mem::take(&mut log.lost) {
-            0 => String::new(),
-            lost => format!("{lost} lines of this log were lost\n"),
-        };
-        for line in log.lines.drain(..) {
-            text.push_str(&line);
-            text.push('\n');
-        }
-        text
-    }
-
-    /// Logs on standard error from now on.
-    fn give_up(&self, why: &io::Error) {
-        lock(&self.log).gone = true;
+        out.write(&log::take())
+    };
+    let shown: io::Result<()> = show();
+    log::in_table(false);
+    if let Err(why) = shown {
         log::line(&format!(
             "--watch: {why}; forwarding goes on without the table"
         ));
-        self.take_log().lines().for_each(log::line);
-    }
-}
-
-/// What is locked here is only ever replaced or appended to, so that a panic leaves it whole.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Shows every snapshot: on a terminal in the place of the one before, elsewhere one after another.
-fn watch(screen: &Screen, stats: &Shared) {
-    let in_place = io::stdout().is_terminal();
-    let mut out = match LineWriter::stdout() {
-        Ok(out) => out,
-        Err(error) => return screen.give_up(&error),
-    };
-    let (mut seen, mut height) = (0, 0);
-    while let Some(snapshot) = stats.next(&mut seen) {
-        let text = table(&lock(&screen.title).clone(), &snapshot);
-        let logged = screen.take_log();
-        let shown = match in_place && height > 0 {
-            // Up to where the table began, and clear from there.
-            true => out.write(&format!("\x1b[{height}A\x1b[J{logged}{text}")),
-            false => out.write(&format!("{logged}{text}")),
-        };
-        if let Err(error) = shown {
-            return screen.give_up(&error);
-        }
-        height = text.lines().count();
-    }
-    if let Err(error) = out.write(&screen.take_log()) {
-        screen.give_up(&error);
     }
 }
 
 /// Prints every snapshot as a line of JSON. Whoever does not read misses some; where they cannot be
 /// written, the next is tried, until nobody is left to read.
 fn print_json(stats: &Shared) {
+    let fails = |error| log::line(&format!("--json: {error}; forwarding goes on without it"));
     let mut out = match LineWriter::stdout() {
         Ok(out) => out,
-        Err(error) => return log::line(&format!("--json: {error}; forwarding goes on without it")),
+        Err(error) => return fails(error),
     };
     let (mut seen, mut lost) = (0, 0u64);
     while let Some(snapshot) = stats.next(&mut seen) {
         let Ok(line) = serde_json::to_string(&*snapshot) else {
             continue;
         };
-        match out.write(&(line + "\n")) {
+        let written = out.write(&(line + "\n"));
+        let gone = written
+            .as_ref()
+            .is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
+        lost = match written {
             Ok(()) if lost > 0 => {
-                log::line(&format!(
-                    "--json: can be written again; {lost} lines were lost"
-                ));
-                lost = 0;
+                let text = format!("--json: can be written again; {lost} lines were lost");
+                log::line(&text);
+                0
             }
-            Ok(()) => {}
+            Ok(()) => 0,
             Err(error) => {
                 if lost == 0 {
-                    log::line(&format!("--json: {error}; forwarding goes on without it"));
+                    fails(error);
                 }
-                lost += 1;
-                if error.kind() == ErrorKind::BrokenPipe {
-                    return;
-                }
+                lost + 1
             }
+        };
+        if gone {
+            return;
         }
     }
 }

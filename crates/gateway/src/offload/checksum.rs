@@ -1,28 +1,12 @@
-//! The Internet checksum (RFC 1071).
+//! Checksums that offloads leave open: the Internet checksum (RFC 1071) and SCTP's.
 
-/// Folds a sum of 16-bit words with end-around carry.
-#[inline]
-pub(super) fn fold(sum: u64) -> u16 {
-    let sum = (sum >> 32) + (sum & 0xffff_ffff);
-    let sum = (sum >> 16) + (sum & 0xffff);
-    let sum = (sum >> 16) + (sum & 0xffff);
-    let sum = (sum >> 16) + (sum & 0xffff);
-    sum as u16
-}
+pub(super) use asymq_core::frame::checksum::fold;
+use asymq_core::frame::checksum::words;
 
 /// One's complement sum of 16-bit big-endian words, the last padded with a zero byte.
 #[inline]
 pub(crate) fn sum(bytes: &[u8]) -> u16 {
-    // RFC 1071, section 2 (B): the sum of words in this machine's order is the sum in this order.
-    let mut words = bytes.chunks_exact(4);
-    let mut total: u64 = words
-        .by_ref()
-        .map(|word| u64::from(u32::from_ne_bytes([word[0], word[1], word[2], word[3]])))
-        .sum();
-    let mut rest = [0; 4];
-    rest[..words.remainder().len()].copy_from_slice(words.remainder());
-    total += u64::from(u32::from_ne_bytes(rest));
-    u16::from_be(fold(total))
+    fold(words(bytes))
 }
 
 /// Completes a checksum over all from `start` on, whose field is at `start + offset`: the Internet

@@ -2,7 +2,6 @@
 
 mod batch;
 mod interface;
-mod mapping;
 mod poll;
 mod ring;
 mod socket;

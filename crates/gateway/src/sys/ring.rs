@@ -3,10 +3,10 @@
 //! V2 and not V3, since V3 hands frames over a block at a time and holds a lone one back for its
 //! timeout of a millisecond or more.
 
-use super::mapping::Mapping;
 use super::socket::PacketSocket;
+use memmap2::{MmapOptions, MmapRaw};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes before the frame in a slot: `tpacket2_hdr`, `sockaddr_ll`, alignment and virtio_net_hdr.
@@ -16,7 +16,7 @@ const BLOCK: usize = 1 << 18;
 /// The receive ring of one socket.
 #[derive(Debug)]
 pub(crate) struct RxRing {
-    memory: Mapping,
+    memory: MmapRaw,
     slot_size: usize,
     slots: usize,
     next: usize,
@@ -57,8 +57,10 @@ impl RxRing {
             tp_frame_nr: slots as u32,
         };
         socket.set_bytes(libc::PACKET_RX_RING, &request)?;
+        let mut memory = MmapOptions::new();
+        memory.len(blocks * BLOCK).populate();
         Ok(Self {
-            memory: Mapping::new(Some(socket.as_fd()), 0, blocks * BLOCK)?,
+            memory: memory.map_raw(socket.as_fd().as_raw_fd())?,
             slot_size,
             slots,
             next: 0,
@@ -68,7 +70,10 @@ impl RxRing {
     /// Shows the next frame to `each` and gives its slot back; returns whether there was one.
     #[inline]
     pub(crate) fn next(&mut self, each: impl FnOnce(Received<'_>)) -> bool {
-        let slot = self.memory.at(self.next * self.slot_size, self.slot_size);
+        let offset = self.next * self.slot_size;
+        assert!(offset + self.slot_size <= self.memory.len());
+        // SAFETY: just checked to lie within the mapping.
+        let slot = unsafe { self.memory.as_mut_ptr().add(offset) };
         let header: *mut libc::tpacket2_hdr = slot.cast();
         // SAFETY: a slot starts with this header, aligned since slot sizes are powers of two; the
         // status word is shared with the kernel and only touched atomically.

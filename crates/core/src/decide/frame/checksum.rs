@@ -30,9 +30,10 @@ pub(super) fn segment_is_right(ip: &Ip<'_>) -> bool {
     fold(sum) == 0xffff
 }
 
-/// The sum of 32-bit words, the last filled up with zeros: the carries fold to the same 16 bits.
+/// The sum of big-endian 32-bit words, the last filled up with zeros: [`fold`] makes of it the sum of
+/// 16-bit words.
 #[inline]
-pub(super) fn words(bytes: &[u8]) -> u64 {
+pub fn words(bytes: &[u8]) -> u64 {
     let (quads, rest) = bytes.as_chunks::<4>();
     let mut last = [0; 4];
     for (slot, byte) in last.iter_mut().zip(rest) {
@@ -44,7 +45,7 @@ pub(super) fn words(bytes: &[u8]) -> u64 {
 
 /// The one's complement sum in 16 bits.
 #[inline]
-pub(super) fn fold(mut sum: u64) -> u16 {
+pub fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }

@@ -7,7 +7,7 @@
 //! pure ACKs.
 
 mod ack;
-mod checksum;
+pub mod checksum;
 mod ecn;
 mod flow;
 mod ip;
