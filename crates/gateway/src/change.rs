@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-/// What to go on with, and where what it replaced goes.
+/// The new link, and the way back for the replaced one.
 type Request = (BuiltLink, Sender<(Handover, BuiltLink)>);
 
 /// Hands changes to a gateway, from any thread.

@@ -10,10 +10,10 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// What clients may cost.
+/// Limits on clients.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// How many there may be at once.
+    /// Maximum number of clients at once.
     pub(crate) clients: usize,
     /// Bytes of a request.
     pub(crate) request: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Limits {
     pub(crate) time: Duration,
 }
 
-/// How much of a request is there.
+/// State of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
     /// More may come.
@@ -64,7 +64,7 @@ enum State {
 
 /// Bytes to throw away of a client that has its answer.
 const MAX_REST: usize = 1 << 18;
-/// How long a listener rests after the system refused a client.
+/// Rest of a listener after the system refused a client.
 const REST: Duration = Duration::from_millis(100);
 
 impl Clients {

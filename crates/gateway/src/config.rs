@@ -1,4 +1,4 @@
-//! What a gateway does with the link, and how that is built.
+//! Configuration of the link, and its disciplines when built.
 
 use crate::frame::Frame;
 use asymq_core::Toward;
@@ -8,11 +8,11 @@ use asymq_core::overhead::Overhead;
 use asymq_core::units::Rate;
 use std::fmt;
 
-/// The disciplines of [`Standard`], compiled in this crate: whoever turns `&Standard` into a
+/// The disciplines of [`Standard`], compiled in this crate: a crate that turns `&Standard` into a
 /// `&dyn Build<Frame>` compiles them once more.
 pub static STANDARD: &dyn Build<Frame> = &Standard;
 
-/// What a direction does with its frames.
+/// Treatment of a direction's frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// They pass at once.
@@ -30,11 +30,11 @@ pub struct LinkConfig {
     pub up: Rate,
     /// Capacity from the Internet, if it is known: a stage that shapes to it needs it.
     pub down: Option<Rate>,
-    /// What the link charges for a packet.
+    /// Bytes that the link charges for a packet.
     pub overhead: Overhead,
-    /// What happens to frames towards the Internet.
+    /// Stage of frames towards the Internet.
     pub uplink: Stage,
-    /// What happens to frames from the Internet.
+    /// Stage of frames from the Internet.
     pub downlink: Stage,
 }
 
@@ -89,7 +89,7 @@ impl LinkConfig {
         })
     }
 
-    /// What a direction does with its frames.
+    /// Treatment of a direction's frames.
     pub(crate) const fn stage(&self, toward: Toward) -> &Stage {
         match toward {
             Toward::Up => &self.uplink,

@@ -26,17 +26,17 @@ const LIMITS: Limits = Limits {
     request: 1 << 16,
     time: Duration::from_secs(2),
 };
-/// How long [`request_change`] waits for a gateway.
+/// Patience of [`request_change`].
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// From a request's text to what the gateway is to run.
+/// Reads the link to run from a request's text.
 pub type ReadSettings = Box<dyn Fn(&str) -> Result<LinkConfig, String> + Send>;
-/// What the settings file says now, and what to add to the log.
+/// Reads the settings file again: the link to run, and words to add to the log.
 pub type ReadFile = Box<dyn Fn() -> Result<(LinkConfig, String), String> + Send>;
 
 type Accepted = Box<dyn Fn(&LinkConfig) + Send>;
 
-/// What takes changes, on a thread of its own. Its default takes none.
+/// Ways to change a running gateway, served by a thread of their own. The default has none.
 #[derive(Default)]
 pub struct Control {
     socket: Option<(Socket, ReadSettings)>,
@@ -50,10 +50,7 @@ impl Control {
     /// # Errors
     /// The socket cannot be made.
     pub fn listen(&mut self, path: &Path, read: ReadSettings) -> Result<(), GatewayError> {
-        let socket = Socket::open(path).map_err(|source| GatewayError::Control {
-            path: path.into(),
-            source,
-        })?;
+        let socket = Socket::open(path).map_err(at(path))?;
         self.socket = Some((socket, read));
         Ok(())
     }
@@ -95,7 +92,7 @@ impl Control {
             }
             Ok(described(handover))
         };
-        // Without SIGHUP, a bell that nobody rings twice.
+        // Without SIGHUP, a bell that ends the loop anyway.
         let hangup_bell = hangup.as_ref().map_or(quit, |(bell, _)| bell);
         loop {
             let ready = match &mut socket {
@@ -166,7 +163,7 @@ fn described(handover: Handover) -> String {
 /// Sends the text of settings to the control socket of a running gateway; what it did, in a line.
 ///
 /// # Errors
-/// Nobody listens at the socket or answers within ten seconds, or the gateway refuses.
+/// No gateway listens at the socket or answers within ten seconds, or it refuses.
 pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayError> {
     let ask = || {
         let mut stream = UnixStream::connect(control)?;
@@ -178,23 +175,21 @@ pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayE
         stream.read_to_string(&mut answer)?;
         io::Result::Ok(answer)
     };
-    let failed = |source| GatewayError::Control {
-        path: control.into(),
-        source,
-    };
-    let answer = ask().map_err(|error| {
-        failed(match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                let text = format!("no answer within {PATIENCE:?}");
-                io::Error::new(io::ErrorKind::TimedOut, text)
-            }
-            _ => error,
-        })
-    })?;
+    let answer = ask().map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            let text = format!("no answer within {PATIENCE:?}");
+            io::Error::new(io::ErrorKind::TimedOut, text)
+        }
+        _ => error,
+    });
+    let answer = answer.map_err(at(control))?;
     if !answer.ends_with('\n') {
         // A gateway that ends, or has too many clients.
         let text = "the gateway closed it without an answer; ask again";
-        return Err(failed(io::Error::new(io::ErrorKind::UnexpectedEof, text)));
+        return Err(at(control)(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            text,
+        )));
     }
     let answer = answer.trim_end();
     match answer.strip_prefix("ok: ") {
@@ -204,6 +199,11 @@ pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayE
             Err(GatewayError::Refused(error.into()))
         }
     }
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> GatewayError {
+    let flag = format!("--control {}", path.display());
+    move |source| GatewayError::Output { flag, source }
 }
 
 /// A socket with a name, which goes with it.
@@ -238,7 +238,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Somebody may have removed it before us.
+        // It may be removed already.
         let _ = fs::remove_file(&self.path);
     }
 }

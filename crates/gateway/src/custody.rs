@@ -53,7 +53,7 @@ impl Custody {
         Ok(custody)
     }
 
-    /// What a killed gateway left changed and its journal tells, to be given back.
+    /// The changes that a killed gateway left, as its journal lists them, to be given back.
     pub(crate) fn left_behind(link: &LinkInfo, journal: Journal) -> io::Result<Self> {
         let mut custody = Self::of(link, Some(Lock::take(link.index)?))?;
         custody.changes = journal.read(&custody.identity);
@@ -108,12 +108,12 @@ impl Custody {
         self.identity.index
     }
 
-    /// What is changed while the interface is held.
+    /// Settings that are changed while the interface is held.
     pub(crate) fn changed(&self) -> impl Iterator<Item = Setting> {
         self.changes.iter().map(|change| change.setting)
     }
 
-    /// Whether nothing that was changed is as the gateway left it: its index is another interface's now.
+    /// True if no setting is as the gateway left it: the index belongs to another interface now.
     pub(crate) fn is_undone(&self, link: &LinkInfo) -> bool {
         let is_undone =
             |setting: Setting| setting.read(link).is_ok_and(|now| now != setting.held());
@@ -132,7 +132,10 @@ impl Custody {
         }
     }
 
-    /// Gives back what nobody else has changed meanwhile; how much that was, and what failed.
+    /// Gives back all settings that are still as the gateway left them; returns how many.
+    ///
+    /// # Errors
+    /// The last setting that could not be given back.
     pub(crate) fn give_back(&mut self) -> io::Result<usize> {
         if self.changes.is_empty() && self.journal.is_none() {
             return Ok(0);
@@ -174,7 +177,7 @@ impl Drop for Custody {
     }
 }
 
-/// Whether a gateway holds the interface of this index.
+/// True if a gateway holds the interface of this index.
 pub(crate) fn is_held(index: u32) -> bool {
     Lock::take(index).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }

@@ -18,7 +18,7 @@ pub(crate) struct Direction {
     regenerated: u64,
 }
 
-/// What a change of stage did.
+/// Result of a change of stage.
 pub(crate) struct Replaced {
     pub(crate) handover: Handover,
     /// Frames that waited and now pass at once, in order.
@@ -37,7 +37,7 @@ impl Direction {
         }
     }
 
-    /// Whether frames never wait here, so that none need be kept.
+    /// True if frames never wait here, so that none need be kept.
     #[inline]
     pub(crate) const fn is_at_once(&self) -> bool {
         matches!(self.stage, BuiltStage::AtOnce)
@@ -86,7 +86,7 @@ impl Direction {
         Some(frame)
     }
 
-    /// When to ask for the next frame; not before one comes in, if none waits.
+    /// Time to ask for the next frame; none before one comes in, if none waits.
     #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
         match &self.stage {
@@ -178,8 +178,8 @@ impl Direction {
         self.meters().fate(Fate::Dropped).total().packets
     }
 
-    /// What came and what became of it since the start, whatever stages there were. What a
-    /// regenerator makes counts as arrived.
+    /// Counters since the start, over all stages that there were. ACKs that a regenerator makes count as
+    /// arrived.
     pub(crate) const fn meters(&self) -> &Meters {
         match &self.stage {
             BuiltStage::Queue(egress) => egress.meters(),

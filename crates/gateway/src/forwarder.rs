@@ -1,4 +1,4 @@
-//! What happens to a frame between the ports, without I/O and without a clock.
+//! The way of a frame between the ports, without I/O and without a clock.
 
 use crate::config::{BuiltLink, BuiltStage, LinkConfig};
 use crate::direction::Direction;
@@ -46,7 +46,7 @@ impl Forwarder {
         self.watch = Some(Box::new(watch));
     }
 
-    /// What it does now.
+    /// The configuration in force.
     pub const fn config(&self) -> &LinkConfig {
         &self.config
     }
@@ -141,12 +141,12 @@ impl Forwarder {
         (sum, BuiltLink { config, stages })
     }
 
-    /// Whether frames never wait in this direction.
+    /// True if frames never wait in this direction.
     pub const fn passes_at_once(&self, toward: Toward) -> bool {
         self.directions[toward as usize].is_at_once()
     }
 
-    /// What waits in a direction.
+    /// Backlog of a direction.
     pub fn backlog(&self, toward: Toward) -> Backlog {
         self.directions[toward as usize].backlog()
     }

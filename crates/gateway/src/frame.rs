@@ -11,7 +11,7 @@ use asymq_core::{Ecn, Header, Network, Packet};
 /// limit bounds how many there are.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// What the discipline may know.
+    /// The facts that a discipline may know.
     pub header: Header,
     /// Offset of the IP header; where it would begin if the frame is not IP.
     pub network: u16,

@@ -22,14 +22,13 @@ use asymq_core::frame::FlowKey;
 use asymq_core::units::{Duration, Instant};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Frames taken or sent before the other direction has its turn.
 const BATCH: usize = 64;
-/// How often a snapshot is published by default.
+/// Default interval of snapshots.
 const REPORT: Duration = Duration::from_secs(1);
 /// A gateway that would wake more often than this rests, so that frames are handled by the dozen:
 /// a wake costs as much as several frames.
@@ -37,14 +36,14 @@ const REST: Duration = Duration::from_micros(100);
 /// The longest that a stopping gateway waits for its queue to leave.
 pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
-/// What a gateway is to do.
+/// Configuration of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayConfig {
     /// Interface towards home.
     pub lan: String,
     /// Interface towards the Internet.
     pub wan: String,
-    /// What it does between them.
+    /// The link between them.
     pub link: LinkConfig,
 }
 
@@ -52,7 +51,7 @@ impl GatewayConfig {
     /// Checks that it names two interfaces.
     ///
     /// # Errors
-    /// Both names are the same.
+    /// Both names are equal.
     pub fn check_interfaces(&self) -> Result<(), GatewayError> {
         if self.lan == self.wan {
             return Err(GatewayError::SameInterface(self.wan.clone()));
@@ -78,29 +77,21 @@ pub enum GatewayError {
     /// A discipline cannot be built.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The control socket cannot be made, or nobody listens there.
-    #[error("--control {}: {source}", path.display())]
-    Control {
-        /// As asked for.
-        path: PathBuf,
+    /// Metrics or the control socket cannot be served, or no gateway listens at the socket.
+    #[error("{flag}: {source}")]
+    Output {
+        /// The flag, with its value.
+        flag: String,
         /// Why not.
         source: io::Error,
     },
     /// The running gateway refused a change.
     #[error("{0}")]
     Refused(String),
-    /// Metrics cannot be served.
-    #[error("--metrics {address}: {source}")]
-    Metrics {
-        /// As asked for.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
     /// A system call failed while forwarding.
     #[error("{action}: {source}")]
     System {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
         /// Why not.
         source: io::Error,
@@ -113,14 +104,12 @@ impl GatewayError {
         move |source| Self::System { action, source }
     }
 
-    /// Whether other flags would help, so that nothing was wrong at run time.
+    /// True if other flags would help: nothing was wrong at run time.
     pub fn is_bad_input(&self) -> bool {
         match self {
-            Self::SameInterface(_) | Self::Link(_) | Self::Refused(_) | Self::Metrics { .. } => {
-                true
-            }
+            Self::SameInterface(_) | Self::Link(_) | Self::Refused(_) => true,
             // A gateway is there, and does not answer.
-            Self::Control { source, .. } => !matches!(
+            Self::Output { source, .. } => !matches!(
                 source.kind(),
                 io::ErrorKind::TimedOut | io::ErrorKind::UnexpectedEof
             ),
@@ -132,7 +121,7 @@ impl GatewayError {
 
 /// A transparent bridge between two interfaces that runs a discipline on the way to one of them.
 pub struct Gateway {
-    /// Where frames leave up and down: WAN and LAN.
+    /// The links on which frames leave up and down: WAN and LAN.
     links: [Link; 2],
     forwarder: Forwarder,
     changes: Changes,
@@ -156,7 +145,7 @@ impl Gateway {
     /// changes are built from the same catalog.
     ///
     /// # Errors
-    /// A discipline cannot be built, an interface is missing or not fit, both are the same, or
+    /// A discipline cannot be built, an interface is missing or not fit, both are one, or
     /// privileges are missing.
     pub fn open_with(
         catalog: &'static dyn Build<Frame>,
@@ -165,8 +154,8 @@ impl Gateway {
         Self::open_on(catalog, config, &HostOptions::default())
     }
 
-    /// The same on a host that goes on after the gateway: what is changed on its interfaces is
-    /// journalled, and interfaces that are absent are waited for, as `host` says. What killed gateways
+    /// As [`open_with`](Self::open_with), on a host that goes on after the gateway: changes of its
+    /// interfaces are journalled, and interfaces that are absent are waited for, as `host` says. What killed gateways
     /// left changed is given back: at the end on the interfaces that this one holds, at once on others.
     ///
     /// # Errors
@@ -226,17 +215,17 @@ impl Gateway {
         self.links[Toward::Up as usize].name()
     }
 
-    /// What it does between them now.
+    /// The configuration in force.
     pub const fn config(&self) -> &LinkConfig {
         self.forwarder.config()
     }
 
-    /// Where snapshots appear while it runs.
+    /// The place of its snapshots while it runs.
     pub fn stats(&self) -> Shared {
         self.shared.clone()
     }
 
-    /// What changes it while it runs. A change waits until it does.
+    /// A handle that changes it while it runs. Before, a change waits.
     pub fn changer(&self) -> Changer {
         self.changes.changer()
     }
@@ -293,18 +282,18 @@ impl Gateway {
     }
 
     fn forward(&mut self, stop: &Stop) -> Result<(), GatewayError> {
-        let clock = Clock::start();
-        let mut observer = Observer::new(clock.now());
-        let mut report_at = clock.now() + self.report_interval;
+        let clock = start_clock();
+        let mut observer = Observer::new(clock());
+        let mut report_at = clock() + self.report_interval;
         let mut drain_until: Option<Instant> = None;
         let mut rest_until = Instant::ZERO;
         for link in &self.links {
             link.remarks().iter().for_each(|line| (self.log)(line));
         }
-        self.notify.ready(clock.now());
+        self.notify.ready(clock());
         self.notify.status(&self.status());
         loop {
-            let now = clock.now();
+            let now = clock();
             self.notify.beat(now);
             let mut next: Option<Instant> = None;
             for toward in Toward::ALL {
@@ -328,7 +317,7 @@ impl Gateway {
                 break;
             }
 
-            let rest = rest_until.saturating_since(clock.now());
+            let rest = rest_until.saturating_since(clock());
             if rest > Duration::ZERO && next.is_none_or(|next| next > now) {
                 std::thread::sleep(rest.into());
             }
@@ -346,20 +335,19 @@ impl Gateway {
                 Some(stop.0.as_fd()),
                 Some(self.changes.bell().as_fd()),
             ];
-            let [up, down, stopped, changed] =
-                poll(waits, Some(wake.saturating_since(clock.now())))
-                    .map_err(GatewayError::during("waiting for frames"))?;
+            let [up, down, stopped, changed] = poll(waits, Some(wake.saturating_since(clock())))
+                .map_err(GatewayError::during("waiting for frames"))?;
             if stopped {
                 let asked = stop.0.take();
                 if asked > 1 || asked > 0 && drain_until.is_some() {
                     break;
                 }
                 if asked > 0 {
-                    drain_until = Some(clock.now() + DRAIN);
-                    self.notify.stopping(clock.now());
+                    drain_until = Some(clock() + DRAIN);
+                    self.notify.stopping(clock());
                 }
             }
-            let now = clock.now();
+            let now = clock();
             if changed {
                 self.change(now);
             }
@@ -375,7 +363,7 @@ impl Gateway {
                 false => now,
             };
         }
-        self.report(clock.now(), &mut observer);
+        self.report(clock(), &mut observer);
         let left = Toward::ALL.map(|toward| self.forwarder.backlog(toward).packets);
         match left.iter().sum() {
             0u32 => (self.log)("stopped, nothing left behind"),
@@ -429,8 +417,8 @@ impl Gateway {
     fn report(&mut self, now: Instant, observer: &mut Observer) {
         let [wan, lan] = self.links.each_mut().map(Link::losses);
         let losses = PortLosses { lan, wan };
-        self.shared
-            .publish(observer.observe(now, &mut self.forwarder, losses));
+        let snapshot = observer.observe(now, &mut self.forwarder, losses);
+        self.shared.publish(snapshot);
     }
 
     /// Offloads that are off while it runs, by interface.
@@ -477,18 +465,12 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
-/// The monotonic clock, from when the gateway started.
-struct Clock(std::time::Instant);
-
-impl Clock {
-    fn start() -> Self {
-        Self(std::time::Instant::now())
-    }
-
-    #[inline]
-    fn now(&self) -> Instant {
+/// A monotonic clock that starts now.
+fn start_clock() -> impl Fn() -> Instant {
+    let start = std::time::Instant::now();
+    move || {
         // Zero is before everything: AQ's first interval starts with its first packet.
-        let nanos = u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Instant::from_nanos(nanos.max(1))
     }
 }

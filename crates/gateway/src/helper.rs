@@ -6,10 +6,10 @@ use std::panic;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long an ending gateway waits for what runs beside it.
+/// Patience of an ending gateway with its helpers.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The threads beside one gateway. They are told to quit when this is dropped, however that happens.
+/// The threads beside one gateway. They are asked to quit when this is dropped.
 pub(crate) struct Helpers {
     quit: Bell,
     stop: Stop,

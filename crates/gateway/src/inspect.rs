@@ -1,4 +1,4 @@
-//! What is wrong on a host for a gateway, found without changing anything.
+//! Faults of a host for a gateway, found without changing anything.
 
 use crate::custody::is_held;
 use crate::net::{LinkInfo, Network};
@@ -9,16 +9,16 @@ use asymq_core::units::Duration;
 use std::fs;
 use std::time::Instant;
 
-/// Something that is wrong, or worth knowing.
+/// A fault, or a fact worth knowing.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
     /// The flag or the part of the host that it is about.
     pub subject: String,
-    /// What it is.
+    /// The fault.
     pub problem: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
-    /// Whether it keeps a gateway from working as it should.
+    /// True if it keeps a gateway from working as it should.
     pub wrong: bool,
 }
 
@@ -109,7 +109,7 @@ pub fn mtu(name: &str) -> Option<u32> {
     Some(link.mtu)
 }
 
-/// What somebody changed back while a gateway holds the interface.
+/// Settings that were switched back while a gateway holds the interface.
 fn changed_back(link: &LinkInfo, subject: &str) -> Vec<Finding> {
     let back = ALL.iter().filter(|setting| {
         let now = setting.read(link).ok();

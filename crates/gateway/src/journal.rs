@@ -1,4 +1,4 @@
-//! What a gateway changed on an interface, kept where the next one finds it.
+//! Journal of the changes on an interface, for the next gateway.
 
 use crate::net::LinkInfo;
 use crate::setting::Change;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Incremented when a key changes its meaning.
 const FORMAT: u32 = 1;
 
-/// An interface, told from one that has its name or its index later.
+/// Identity of an interface, which a later one with its name or index does not share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     /// The kernel's `boot_id`: settings do not survive it.
@@ -34,7 +34,7 @@ impl Identity {
         })
     }
 
-    /// Whether it is of the calling thread's network namespace.
+    /// True in the calling thread's network namespace.
     pub(crate) fn is_here(&self) -> bool {
         namespace().is_ok_and(|here| here == self.namespace)
     }
@@ -67,7 +67,7 @@ impl Journal {
         Self(folder.join(format!("{namespace}-{index}.json")))
     }
 
-    /// What was changed on exactly this interface; nothing if the file is of another.
+    /// Changes of exactly this interface; none if the file is of another.
     pub(crate) fn read(&self, identity: &Identity) -> Vec<Change> {
         match entry(&self.0) {
             Some(entry) if entry.identity == *identity => entry.changes,
@@ -105,7 +105,7 @@ impl Journal {
     }
 }
 
-/// What a file tells; nothing if it is no journal.
+/// The entry in a file; none if it is no journal.
 pub(crate) fn entry(path: &Path) -> Option<Entry> {
     // Anything else, such as a pipe, might never end.
     if !fs::metadata(path).ok()?.is_file() {

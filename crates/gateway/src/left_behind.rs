@@ -1,4 +1,4 @@
-//! What killed gateways left changed, given back.
+//! Settings that killed gateways left changed, given back.
 
 use crate::custody::Custody;
 use crate::journal::{Identity, Journal, entry};
@@ -15,12 +15,12 @@ const HELD: &str = "a running gateway holds it";
 pub struct LeftBehind {
     /// Its name now.
     pub interface: String,
-    /// How many settings were given back, or why they were not.
+    /// Number of settings given back, or the reason why they were not.
     pub given_back: Result<usize, String>,
 }
 
 impl LeftBehind {
-    /// Whether it was left because a gateway holds it now.
+    /// True if it was left because a gateway holds it now.
     pub(crate) fn is_held(&self) -> bool {
         self.given_back
             .as_ref()

@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
-/// How often an interface that is down or gone is looked for.
+/// Interval at which an interface that is down or gone is looked for.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// An interface, found by its name and then followed by its index. When it goes down or away, frames
@@ -73,14 +73,14 @@ impl Link {
         self.port.as_ref().map_or(&self.name, Port::name)
     }
 
-    /// Whether `name` is one of the names of the interface that is held.
+    /// True if `name` is one of the names of the interface that is held.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         let mut network = Network::open();
         let found = network.as_mut().map(|network| network.link_named(name));
         matches!(found, Ok(Ok(Some(link))) if Some(link.index) == self.index())
     }
 
-    /// Whether frames for it are lost.
+    /// True if frames for it are lost.
     pub(crate) const fn is_away(&self) -> bool {
         self.port.is_none()
     }
@@ -96,7 +96,7 @@ impl Link {
         changed.filter_map(Setting::feature)
     }
 
-    /// What to log about an interface that was just held, or that is waited for.
+    /// Log lines about an interface that was just held, or that is waited for.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let (flag, name) = (self.flag, self.name());
         let Some(custody) = &self.custody else {
@@ -136,12 +136,12 @@ impl Link {
         ))
     }
 
-    /// What to wait for; nothing while the interface is away.
+    /// Descriptor to wait for; none while the interface is away.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.port.as_ref().map(AsFd::as_fd)
     }
 
-    /// When [`retry`](Self::retry) wants to be called, if the interface is away.
+    /// Time of the next [`retry`](Self::retry), if the interface is away.
     pub(crate) fn retry_at(&self) -> Option<Instant> {
         self.port.is_none().then_some(self.retry_at)
     }

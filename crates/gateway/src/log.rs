@@ -53,7 +53,7 @@ pub(crate) fn in_table(shown: bool) {
     CHANGED.notify_all();
 }
 
-/// What waits for a table.
+/// All lines that wait for a table.
 pub(crate) fn take() -> String {
     let mut log = lock();
     let mut text = match std::mem::take(&mut log.lost) {

@@ -30,7 +30,10 @@ impl MetricsServer {
     pub(crate) fn open(address: SocketAddr) -> Result<Self, GatewayError> {
         let clients = TcpListener::bind(address)
             .and_then(|listener| Clients::new(listener, LIMITS))
-            .map_err(|source| GatewayError::Metrics { address, source })?;
+            .map_err(|source| GatewayError::Output {
+                flag: format!("--metrics {address}"),
+                source,
+            })?;
         Ok(Self { clients })
     }
 

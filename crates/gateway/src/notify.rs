@@ -1,4 +1,4 @@
-//! What a service manager wants to know: `sd_notify(3)`, a datagram of words to `$NOTIFY_SOCKET`.
+//! Notification of the service manager: `sd_notify(3)`, a datagram of words to `$NOTIFY_SOCKET`.
 
 use asymq_core::units::{Duration, Instant};
 use std::env;
@@ -7,7 +7,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
-/// When words that the service manager did not take are sent again.
+/// Delay before words that the service manager did not take are sent again.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// Tells the service manager that the gateway is ready, that it is stopping, and in between that its
@@ -16,7 +16,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub struct Notify {
     manager: Option<(UnixDatagram, SocketAddr)>,
-    /// How often to show life; half the time that the manager waits for it.
+    /// Interval of signs of life: half the time that the manager waits for one.
     interval: Option<Duration>,
     beat_at: Option<Instant>,
     pending: Option<&'static str>,
@@ -68,12 +68,12 @@ impl Notify {
         self.beat(now);
     }
 
-    /// What it does, in a line for `systemctl status`; lost if the service manager is busy.
+    /// Sets the line of `systemctl status`; lost if the service manager is busy.
     pub(crate) fn status(&self, status: &str) {
         self.tell(&format!("STATUS={status}"));
     }
 
-    /// When to call [`beat`](Self::beat).
+    /// Time of the next [`beat`](Self::beat).
     pub(crate) const fn beat_at(&self) -> Option<Instant> {
         self.beat_at
     }

@@ -22,7 +22,7 @@ pub(crate) enum Refused {
     Unsegmentable,
 }
 
-/// What was left to do, from a `virtio_net_hdr`.
+/// Work that the sender left to the hardware, from a `virtio_net_hdr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offload {
     needs_checksum: bool,
@@ -58,7 +58,7 @@ impl Offload {
         }
     }
 
-    /// The same when `bytes` were put into the link-layer header.
+    /// This work when the link-layer header has become `bytes` longer.
     #[inline]
     pub(crate) fn shifted(self, bytes: usize) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! A gateway with all that shows and changes it.
 //!
-//! What shows it is best effort: the forwarding loop waits for nothing here, and what is stalled or
-//! gone costs what it would have shown.
+//! Displays are best effort: the forwarding loop waits for none of them, and a reader that is stalled or
+//! gone costs what it would have read.
 
 use crate::config::LinkConfig;
 use crate::control::Control;
@@ -21,18 +21,18 @@ use std::panic::{self, AssertUnwindSafe};
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What runs beside a gateway.
+/// Helpers beside a gateway.
 #[derive(Debug, Default)]
 pub struct Outputs {
-    /// Takes changes.
+    /// Ways to change it.
     pub control: Control,
-    /// Where to serve Prometheus metrics.
+    /// Address of Prometheus metrics.
     pub metrics: Option<SocketAddr>,
-    /// What to print of every snapshot.
+    /// Form of every snapshot on standard output.
     pub show: Show,
 }
 
-/// What to print of every snapshot.
+/// Form of a snapshot on standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {
     /// Nothing.
@@ -108,7 +108,7 @@ impl Outputs {
         guard: Guard,
     ) -> Result<(), GatewayError> {
         guard.gives_back(gateway.switched_off());
-        // Its sockets are closed by the end of the process, for which nobody waits.
+        // Its sockets are closed by the end of the process, which waits for nothing.
         let mut gateway = ManuallyDrop::new(gateway);
         let answer = panic::catch_unwind(AssertUnwindSafe(|| self.run_on(&mut gateway, stop)));
         // It may not have come so far as to run.
@@ -151,8 +151,8 @@ fn watch(heading: &Mutex<String>, stats: &Shared) {
     }
 }
 
-/// Prints every snapshot as a line of JSON. Whoever does not read misses some; where they cannot be
-/// written, the next is tried, until nobody is left to read.
+/// Prints every snapshot as a line of JSON. A slow reader misses some; after one that cannot be written
+/// the next is tried, until the reader is gone.
 fn print_json(stats: &Shared) {
     let fails = |error| log::line(&format!("--json: {error}; forwarding goes on without it"));
     let mut out = match LineWriter::stdout() {

@@ -15,8 +15,8 @@ const RING_BYTES: usize = 8 << 20;
 /// is used.
 const MAX_SUPERPACKET: usize = (1 << 19) + 64;
 
-/// An Ethernet interface, opened for whole frames: it receives all that come in, whoever they are
-/// for, but not what this host sends, and sends frames as they are.
+/// An Ethernet interface, opened for whole frames: it receives all that come in, whatever their
+/// destination, but none that this host sends, and sends frames as they are.
 ///
 /// It belongs to the network namespace of the thread that opened it. Readable (in `poll`'s sense)
 /// when frames wait or the interface went down.
@@ -32,7 +32,7 @@ pub struct Port {
     /// A superpacket as taken from the socket's queue.
     superpacket: Vec<u8>,
     segment: Vec<u8>,
-    /// Whoever opened it by its index holds it, too.
+    /// None if the port was opened by index: its opener switches offloads.
     offloads: Option<Custody>,
 }
 
@@ -84,12 +84,12 @@ impl PortError {
         self.kind == kind
     }
 
-    /// What is wrong, without the interface's name.
+    /// The text without the interface's name.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether another interface, or this one set up otherwise, would do.
+    /// True if another interface, or this one set up otherwise, would do.
     pub fn is_bad_input(&self) -> bool {
         !self.is(Obstacle::System)
     }
@@ -136,7 +136,8 @@ pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortEr
     }
 }
 
-/// Refuses an interface that somebody else uses: this host by an address, or a kernel bridge.
+/// Refuses an interface that is in other use: by this host, which has an address there, or by a kernel
+/// bridge.
 ///
 /// Addresses from router announcements are no obstacle: they go when IPv6 is switched off.
 pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(), PortError> {
@@ -167,7 +168,7 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
     Err(PortError::new(name, Obstacle::Unfit, text))
 }
 
-/// Whether somebody gave an interface this address on purpose.
+/// True if the address was configured on purpose.
 pub(crate) const fn is_in_use(address: &Address) -> bool {
     match address.ip {
         IpAddr::V4(_) => true,

@@ -11,7 +11,7 @@ pub(crate) enum Setting {
     /// Received frames merged by the kernel: only for us to split them again, and what it merges
     /// inside a tunnel no `virtio_net_hdr` can tell.
     Gro,
-    /// The same by the hardware.
+    /// Received frames merged by the hardware.
     Lro,
     /// ARP: without an address of its own, an interface still answers for those of others.
     Arp,
@@ -23,7 +23,7 @@ pub(crate) enum Setting {
     AddrGenMode,
     /// IPv4 forwarding of what is addressed to the interface itself.
     Forwarding,
-    /// Whether the interface is up: the last to be changed and the first to be given back, so that
+    /// The interface is up: the last to be changed and the first to be given back, so that
     /// it is never up and talkative.
     Up,
 }
@@ -42,7 +42,7 @@ pub(crate) const ALL: [Setting; 8] = [
     Setting::Up,
 ];
 
-/// How a setting is read and written.
+/// Access to a setting.
 #[derive(Clone, Copy)]
 enum Access {
     Offload(Feature),

@@ -1,4 +1,4 @@
-//! What a running gateway shows.
+//! Snapshots of a running gateway.
 
 use crate::forwarder::Forwarder;
 use crate::io::Losses;
@@ -96,9 +96,9 @@ pub struct ClassSnapshot {
     pub reasons: [u64; Reason::COUNT],
     /// Median sojourn time in ms of what left the queue in the last interval; 0 if nothing did.
     pub sojourn_p50_ms: f64,
-    /// 95th percentile of the same.
+    /// 95th percentile of those sojourn times.
     pub sojourn_p95_ms: f64,
-    /// 99th percentile of the same.
+    /// 99th percentile of those sojourn times.
     pub sojourn_p99_ms: f64,
 }
 
@@ -126,7 +126,7 @@ pub struct PortLosses {
 #[derive(Debug)]
 pub struct Observer {
     last: Instant,
-    /// What had been sent up and down.
+    /// Sent so far, up and down.
     before: [PerClass<Counter>; 2],
 }
 
@@ -220,7 +220,7 @@ fn of_class(forwarder: &mut Forwarder, toward: Toward, class: TrafficClass) -> C
     }
 }
 
-/// Where a gateway leaves its snapshots, once a second, for any number of readers.
+/// The latest snapshot of a gateway, once a second, for any number of readers.
 #[derive(Clone, Debug, Default)]
 pub struct Shared(Arc<(Mutex<State>, Condvar)>);
 
@@ -239,7 +239,7 @@ impl Shared {
         Snapshot::clone(&latest)
     }
 
-    /// How many snapshots there have been.
+    /// Number of snapshots so far.
     pub(crate) fn count(&self) -> u64 {
         self.lock().count
     }

@@ -29,7 +29,7 @@ impl Bell {
         let _ = (&self.0[0]).write(&[1]);
     }
 
-    /// How often it rang since this was last called.
+    /// Number of rings since the last call.
     pub(crate) fn take(&self) -> usize {
         (&self.0[1]).read(&mut [0; 16]).unwrap_or(0)
     }
@@ -46,7 +46,7 @@ impl AsFd for Bell {
 pub struct Stop(pub(crate) Bell);
 
 impl Stop {
-    /// Nobody has asked.
+    /// A request that is not made yet.
     ///
     /// # Errors
     /// The process has no descriptors left.

@@ -59,7 +59,7 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Whether a class has something to show of its queue.
+/// True if the queue of a class has something to show.
 fn holds(class: &ClassSnapshot) -> bool {
     let counts = u64::from(class.backlog_packets) + class.dropped + class.filtered + class.marked;
     counts > 0 || class.sojourn_p99_ms > 0.0
@@ -89,7 +89,7 @@ fn queue(class: &ClassSnapshot) -> [String; 5] {
     ]
 }
 
-/// What was not sent, by reason, and what was marked, in all classes.
+/// Packets of all classes that were not sent, by reason, and those marked.
 fn losses_of_queue(direction: &DirectionSnapshot) -> String {
     let classes = direction.classes();
     let reasons = asymq_core::Reason::ALL.iter().map(|reason| {

@@ -1,5 +1,5 @@
-//! Whole lines to standard output or standard error, without the locks of the standard library: who
-//! is blocked there blocks nobody else.
+//! Whole lines to standard output or standard error, without the locks of the standard library: a
+//! writer that is blocked there blocks no other.
 
 use crate::sys::{Interest, wait_ready};
 use asymq_core::units::Duration;
@@ -30,7 +30,7 @@ impl LineWriter {
         })
     }
 
-    /// Whether it takes some bytes now.
+    /// True if it takes some bytes now.
     pub(crate) fn is_ready(&self) -> bool {
         let fds = [(self.file.as_fd(), Interest::Write)];
         wait_ready(&fds, Some(Duration::ZERO)).is_ok_and(|ready| ready[0])
@@ -53,7 +53,7 @@ impl LineWriter {
                     rest = &rest[count..];
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Somebody else who has the stream made it non-blocking.
+                // Another process with the stream made it non-blocking.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     wait_ready(&[(self.file.as_fd(), Interest::Write)], None)?;
                 }

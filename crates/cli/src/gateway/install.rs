@@ -18,7 +18,7 @@ use std::process::Command;
 const SETTINGS: &str = "/etc/asymq.toml";
 /// Settings that another text took the place of.
 const OLD_SETTINGS: &str = "/etc/asymq.toml.old";
-/// What systemd makes for the service, and leaves for its journals.
+/// Folder that systemd makes for the service, and leaves for its journals.
 const RUN: &str = "/run/asymq";
 const UNIT: &str = "/etc/systemd/system/asymq.service";
 /// The unit of a package, which brings the user and the binary, too.
@@ -26,7 +26,7 @@ const PACKAGED: &str = "/usr/lib/systemd/system/asymq.service";
 const USER: &str = "/etc/sysusers.d/asymq.conf";
 const NETWORKD: &str = "/etc/systemd/network/10-asymq.network";
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/asymq.conf";
-/// Where a binary goes that the service could not see, or that a build would replace.
+/// Place of a copy of a binary that the service could not see, or that a build would replace.
 const BINARY: &str = "/usr/local/bin/asymq";
 
 /// Every file that is written begins so, and no other is overwritten or removed.
@@ -195,7 +195,7 @@ fn name(given: &Option<String>) -> &str {
 struct Target<'a> {
     root: Option<&'a Path>,
     dry: bool,
-    /// Programs that failed; what they would have done is said, and the rest is done all the same.
+    /// Programs that failed, reported at the end; the rest is done nevertheless.
     failed: RefCell<Vec<String>>,
 }
 
@@ -208,7 +208,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Whether programs are run, too.
+    /// True if programs are run, too.
     const fn runs(&self) -> bool {
         self.root.is_none() && !self.dry
     }

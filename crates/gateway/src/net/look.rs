@@ -1,4 +1,4 @@
-//! What interfaces are and which addresses they have, over netlink.
+//! Interfaces and their addresses, over netlink.
 
 use super::message::{Message, attributes};
 use super::{Network, interface};
@@ -24,11 +24,11 @@ pub struct LinkInfo {
     pub master: Option<u32>,
     /// The interface that it stands on, as a VLAN does.
     pub below: Option<u32>,
-    /// Whether it is up administratively.
+    /// Administratively up.
     pub up: bool,
-    /// Whether it has a carrier.
+    /// With a carrier.
     pub carrier: bool,
-    /// Whether it takes part in ARP.
+    /// Takes part in ARP.
     pub arp: bool,
 }
 
@@ -41,9 +41,9 @@ pub struct Address {
     pub ip: IpAddr,
     /// Bits of its prefix.
     pub prefix: u8,
-    /// Whether it is valid beyond its link.
+    /// Valid beyond its link.
     pub global: bool,
-    /// Whether the kernel took it from a router's announcement.
+    /// Taken by the kernel from a router's announcement.
     pub autoconfigured: bool,
 }
 

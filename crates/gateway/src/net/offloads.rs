@@ -1,4 +1,4 @@
-//! What the driver of an interface says, as `ethtool` asks it: offloads and speed.
+//! Offloads and speed of an interface, as `ethtool` reads and switches them.
 
 use crate::sys::ethtool;
 use asymq_core::units::Rate;
@@ -19,7 +19,7 @@ pub enum Feature {
     Lro,
 }
 
-/// Whether an offload of the interface is on.
+/// True if an offload of the interface is on.
 ///
 /// # Errors
 /// No such interface, or it does not have the offload.

@@ -38,7 +38,7 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Where an IPv6 header lies that is followed by eight bytes which say that the packet is longer
+    /// Offset of an IPv6 header that is followed by eight bytes of jumbo option: the packet is longer
     /// than 64 KiB (RFC 2675), as the kernel's superpackets may be, but no segment.
     pub(super) const fn jumbo(&self) -> Option<usize> {
         self.jumbo
@@ -277,7 +277,7 @@ impl Walk<'_> {
         None
     }
 
-    /// Whether an IP packet may begin at `at` that ends with the frame.
+    /// True if an IP packet may begin at `at` that ends with the frame.
     fn is_whole_ip(&self, at: usize) -> bool {
         let len = |field| self.word(at + field).map(usize::from);
         match self.frame.get(at).map(|first| first >> 4) {

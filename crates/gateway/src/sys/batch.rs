@@ -10,10 +10,8 @@ use std::os::fd::{AsFd, AsRawFd};
 pub(crate) struct SendBatch {
     socket: PacketSocket,
     bytes: Vec<u8>,
-    /// Where each frame ends in `bytes`.
+    /// End of each frame in `bytes`.
     ends: Vec<usize>,
-    /// Frames of the batch that are done with.
-    done: usize,
 }
 
 impl SendBatch {
@@ -26,7 +24,6 @@ impl SendBatch {
             socket,
             bytes: Vec::new(),
             ends: Vec::new(),
-            done: 0,
         }
     }
 
@@ -46,11 +43,11 @@ impl SendBatch {
     /// # Errors
     /// The interface is down or away: the rest of the batch is lost.
     pub(crate) fn send(&mut self, losses: &mut Losses) -> io::Result<()> {
-        let mut answer = Ok(());
-        while self.done < self.ends.len() {
-            let error = match self.send_some() {
+        let (mut answer, mut done) = (Ok(()), 0);
+        while done < self.ends.len() {
+            let error = match self.send_after(done) {
                 Ok(count) => {
-                    self.done += count;
+                    done += count;
                     continue;
                 }
                 Err(error) => error,
@@ -59,37 +56,34 @@ impl SendBatch {
                 Some(libc::EINTR) => {}
                 Some(libc::EMSGSIZE) => {
                     losses.too_long += 1;
-                    self.done += 1;
+                    done += 1;
                 }
                 Some(libc::ENOBUFS | libc::EAGAIN) => {
                     losses.not_sent += 1;
-                    self.done += 1;
+                    done += 1;
                 }
                 _ => {
-                    losses.not_sent += (self.ends.len() - self.done) as u64;
-                    self.done = self.ends.len();
+                    losses.not_sent += (self.ends.len() - done) as u64;
+                    done = self.ends.len();
                     answer = Err(error);
                 }
             }
         }
         self.bytes.clear();
         self.ends.clear();
-        self.done = 0;
         answer
     }
 
-    fn send_some(&self) -> io::Result<usize> {
-        let mut start = match self.done {
-            0 => 0,
-            done => self.ends[done - 1],
-        };
+    /// Sends some frames of those after the first `done`; returns how many.
+    fn send_after(&self, done: usize) -> io::Result<usize> {
+        let mut start = done.checked_sub(1).map_or(0, |last| self.ends[last]);
         let mut parts = [libc::iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
         }; Self::FRAMES];
         // SAFETY: all-zero is a valid msghdr: null pointers with zero lengths.
         let mut messages: [libc::mmsghdr; Self::FRAMES] = unsafe { std::mem::zeroed() };
-        let ends = &self.ends[self.done..];
+        let ends = &self.ends[done..];
         for ((part, message), &end) in parts.iter_mut().zip(&mut messages).zip(ends) {
             let frame = &self.bytes[start..end];
             part.iov_base = frame.as_ptr().cast_mut().cast();

@@ -5,7 +5,7 @@ use asymq_core::units::Duration;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// What to wait for at a descriptor.
+/// Event to wait for at a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
     Read,
