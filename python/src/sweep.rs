@@ -7,22 +7,20 @@ use anyhow::Context as _;
 use asymq_reproduce::data::parts::{self, Columns};
 use asymq_reproduce::data::{self, Origin};
 use asymq_reproduce::experiment::{self, Experiment};
+use asymq_reproduce::extent::Extent;
 use asymq_reproduce::folder::{self, Plan, Tables};
 use asymq_reproduce::outcome::Outcome;
-use asymq_reproduce::plan::{self, Extent, FINGERPRINT};
-use asymq_reproduce::report::{self, About};
-use asymq_reproduce::store::{Log, Results};
+use asymq_reproduce::report;
+use asymq_reproduce::seeds::{self, Decided};
+use asymq_reproduce::store::{FINGERPRINT, Log, Results};
 use asymq_reproduce::tasks::{self, Task};
 use asymq_reproduce::verdict::Verdict;
-use asymq_reproduce::{runner, seeds};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The folder of a sweep's parts, in its output folder.
 const PARTS: &str = "runs";
@@ -80,14 +78,7 @@ impl Sweep {
         });
         let plan = &self.plan;
         let outcome = interruptible(py, Some(1), |stop| -> anyhow::Result<_> {
-            plan.save(&out)?;
-            let (looks, known) = (plan.looks(), Results::load(&out)?);
-            let decided = seeds::decide(&plan.experiments()?, looks, known, |further, known| {
-                let jobs = plan::jobs(further);
-                Ok(runner::run(&jobs, known, &out, threads, &|_, _| {
-                    stop.check()
-                })?)
-            })?;
+            let decided = plan.run(&out, threads, &|_, _, _| stop.check())?;
             publish(plan, &out, decided, Tables::Csv)
         })?;
         outcome.map_err(|error| failure(&*error))
@@ -152,7 +143,9 @@ impl Sweep {
         })?;
         let plan = &self.plan;
         let published = py.detach(|| -> anyhow::Result<Findings> {
-            keep(&out, &decided)?;
+            // What `asymq sweep` leaves, so that it goes on where this ended.
+            let known = Results::load(&out)?;
+            Log::open(&out)?.keep(&known, &decided.experiments(), &decided.results)?;
             publish(plan, &out, decided, Tables::CsvAndParquet)
         });
         Ok(Some(published.map_err(|error| failure(&*error))?))
@@ -237,7 +230,7 @@ impl Work {
             "this worker has another version of asymq's simulator; install the same everywhere"
         );
         let plan: Plan = serde_json::from_value(value["plan"].clone())?;
-        let (experiments, origin) = (plan.experiments()?, origin(plan.quick));
+        let (experiments, origin) = (plan.experiments()?, Origin::of_this_build(plan.quick));
         let columns = Columns::of(&experiments, &origin);
         let work = Arc::new(Self {
             experiments,
@@ -270,7 +263,10 @@ pub(crate) fn run_task(py: Python<'_>, out: PathBuf, task: &str) -> PyResult<()>
             origin,
             columns,
         } = &*work;
-        let results = task.simulate(experiments)?;
+        let mut results = Results::default();
+        for job in task.jobs(experiments) {
+            results.insert(job.simulate()?);
+        }
         whole(&path, |file| {
             Ok(columns.write(experiments, &task, &results, origin, file)?)
         })
@@ -298,57 +294,22 @@ fn whole(path: &Path, write: impl FnOnce(&mut File) -> anyhow::Result<()>) -> an
     written
 }
 
-fn origin(preview: bool) -> Origin {
-    Origin {
-        version: VERSION.into(),
-        fingerprint: FINGERPRINT.clone(),
-        preview,
-    }
-}
-
-fn experiments_of(outcomes: &[Outcome]) -> Vec<Experiment> {
-    outcomes.iter().map(|o| o.experiment.clone()).collect()
-}
-
-/// Leaves the results as `asymq sweep` does, so that it goes on where this ended.
-fn keep(out: &Path, (outcomes, results): &(Vec<Outcome>, Results)) -> anyhow::Result<()> {
-    let known = Results::load(out)?;
-    let mut log = Log::open(out)?;
-    for job in plan::jobs(&experiments_of(outcomes)) {
-        if let (false, Some(stored)) = (known.has(&job), results.get(&job.key)) {
-            log.append(stored)?;
-        }
-    }
-    Ok(())
-}
-
-fn publish(
-    plan: &Plan,
-    out: &Path,
-    (outcomes, results): (Vec<Outcome>, Results),
-    tables: Tables,
-) -> anyhow::Result<Findings> {
-    let about = About {
-        version: VERSION.into(),
-        quick: plan.quick,
-        ns2: None,
-    };
-    let page = folder::publish(out, &outcomes, &results, &about, tables)?;
+fn publish(plan: &Plan, out: &Path, decided: Decided, tables: Tables) -> anyhow::Result<Findings> {
+    let origin = Origin::of_this_build(plan.quick);
+    let page = folder::publish(out, &decided, &origin, tables)?;
     Ok(Findings {
-        outcomes,
-        results,
+        decided,
         page,
-        quick: plan.quick,
+        origin,
     })
 }
 
 /// What experiments showed.
 #[pyclass(frozen, module = "asymq._asymq")]
 pub(crate) struct Findings {
-    outcomes: Vec<Outcome>,
-    results: Results,
+    decided: Decided,
     page: PathBuf,
-    quick: bool,
+    origin: Origin,
 }
 
 #[pymethods]
@@ -362,7 +323,7 @@ impl Findings {
     /// The verdict of each claim, with what it says.
     #[getter]
     fn verdicts(&self) -> Vec<(String, String, String)> {
-        let findings = self.outcomes.iter().flat_map(Outcome::findings);
+        let findings = self.decided.outcomes.iter().flat_map(Outcome::findings);
         findings
             .map(|finding| {
                 let claim = &finding.claim;
@@ -378,31 +339,27 @@ impl Findings {
     /// Whether all claims are reproduced, in numbers or in shape.
     #[getter]
     fn reproduced(&self) -> bool {
-        let findings = self.outcomes.iter().flat_map(Outcome::findings);
+        let findings = self.decided.outcomes.iter().flat_map(Outcome::findings);
         let mut verdicts = findings.map(|finding| finding.verdict);
         verdicts.all(|verdict| [Verdict::Reproduced, Verdict::InShape].contains(&verdict))
     }
 
     /// The summary, as Markdown.
     fn summary(&self) -> String {
-        report::summary(&self.outcomes, self.quick)
+        report::summary(&self.decided.outcomes, self.origin.preview)
     }
 
     /// A table of docs/data.md by its name.
     fn table(&self, name: &str) -> PyResult<Table> {
-        let experiments = experiments_of(&self.outcomes);
-        let table = match name {
-            "runs" => data::runs(&experiments, &self.results),
-            "flows" => data::flows(&experiments, &self.results),
-            "time_series" => data::time_series(&experiments, &self.results),
-            "measures" => data::measures(&self.outcomes),
-            "claims" => data::claims(&self.outcomes),
-            _ => {
-                return Err(ScenarioError::new_err(format!(
-                    "table {name:?}: unknown; use runs, flows, time_series, measures or claims"
-                )));
-            }
+        let Some((_, make)) = data::TABLES.iter().find(|(known, _)| *known == name) else {
+            let (last, others) = data::TABLES.split_last().expect("there are tables");
+            let others: Vec<&str> = others.iter().map(|(known, _)| *known).collect();
+            return Err(ScenarioError::new_err(format!(
+                "table {name:?}: unknown; use {} or {}",
+                others.join(", "),
+                last.0
+            )));
         };
-        Table::of(&table.from_tool(&origin(self.quick)))
+        Table::of(&make(&self.decided).from_tool(&self.origin))
     }
 }

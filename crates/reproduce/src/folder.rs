@@ -2,11 +2,13 @@
 
 use crate::data::{self, Origin, Table};
 use crate::experiment::{self, BadExperiment, Experiment};
-use crate::outcome::Outcome;
-use crate::plan::{self, Extent};
-use crate::report::{self, About};
+use crate::extent::Extent;
+use crate::report;
+use crate::runner;
+use crate::seeds::{self, Decided};
 use crate::statistics::LOOKS;
 use crate::store::Results;
+use crate::tasks;
 use crate::verdicts;
 use anyhow::Context;
 use rayon::prelude::*;
@@ -53,21 +55,47 @@ impl Plan {
     /// # Errors
     /// The text of an experiment is wrong.
     pub fn experiments(&self) -> Result<Vec<Experiment>, BadExperiment> {
-        let extent = if self.quick {
-            Extent::Quick
-        } else {
-            Extent::Whole
+        let extent = match self.quick {
+            true => Extent::Quick,
+            false => Extent::Whole,
         };
         let read = |(name, text): &(String, String)| {
             let path = PathBuf::from(format!("{name}.toml"));
             let mut experiment = extent.of(experiment::read_text(name, &path, text)?);
-            let scenarios = experiment.series.iter_mut().flat_map(|s| &mut s.scenarios);
-            for scenario in scenarios {
+            for scenario in experiment.scenarios_mut() {
                 scenario.seed = self.seed.unwrap_or(scenario.seed);
             }
             Ok(experiment)
         };
         self.experiments.iter().map(read).collect()
+    }
+
+    /// Makes the runs that `folder` lacks, and further seeds of what is undecided, on `threads` threads.
+    /// `progress` is called with the look, from 1, and its numbers of finished and of missing runs.
+    ///
+    /// # Errors
+    /// An experiment is wrong, a run fails, or the folder cannot be read or written.
+    pub fn run(
+        &self,
+        folder: &Path,
+        threads: usize,
+        progress: &(impl Fn(u32, usize, usize) + Sync),
+    ) -> anyhow::Result<Decided> {
+        self.save(folder)?;
+        let (known, mut look) = (Results::load(folder)?, 0);
+        seeds::decide(
+            &self.experiments()?,
+            self.looks(),
+            known,
+            |further, known| {
+                look += 1;
+                let tasks = tasks::single_runs(further);
+                let progress = |done, all| progress(look, done, all);
+                Ok(runner::run(
+                    further, &tasks, known, folder, threads, &progress,
+                )?)
+            },
+        )
     }
 
     /// Writes the plan to a folder.
@@ -135,38 +163,25 @@ impl Tables {
 /// A file cannot be written, or a figure cannot be drawn.
 pub fn publish(
     folder: &Path,
-    outcomes: &[Outcome],
-    results: &Results,
-    about: &About,
+    decided: &Decided,
+    origin: &Origin,
     tables: Tables,
 ) -> anyhow::Result<PathBuf> {
-    let experiments: Vec<Experiment> = outcomes.iter().map(|o| o.experiment.clone()).collect();
-    let origin = Origin {
-        version: about.version.clone(),
-        fingerprint: plan::FINGERPRINT.clone(),
-        preview: about.quick,
-    };
-    let make: [&(dyn Fn() -> Table + Sync); 5] = [
-        &|| data::runs(&experiments, results),
-        &|| data::flows(&experiments, results),
-        &|| data::time_series(&experiments, results),
-        &|| data::measures(outcomes),
-        &|| data::claims(outcomes),
-    ];
-    let write_one = |make: &&(dyn Fn() -> Table + Sync)| {
-        write_table(folder, &make().from_tool(&origin), &origin, tables)
-    };
-    let files: anyhow::Result<Vec<_>> = make.par_iter().map(write_one).collect();
-    let files = files?.concat();
-    let page = folder.join("report.html");
-    write(&page, report::page(outcomes, about, &files)?.as_bytes())?;
+    let outcomes = &decided.outcomes;
+    let files: anyhow::Result<Vec<_>> = data::TABLES
+        .par_iter()
+        .map(|(_, make)| write_table(folder, &make(decided).from_tool(origin), origin, tables))
+        .collect();
+    let page = report::page(outcomes, origin, &files?.concat())?;
+    let verdicts = verdicts::write(&verdicts::of(outcomes));
     write(
         &folder.join("summary.md"),
-        report::summary(outcomes, about.quick).as_bytes(),
+        report::summary(outcomes, origin.preview).as_bytes(),
     )?;
-    let verdicts = verdicts::write(&verdicts::of(outcomes));
     write(&folder.join("verdicts.toml"), verdicts.as_bytes())?;
-    Ok(page)
+    let path = folder.join("report.html");
+    write(&path, page.as_bytes())?;
+    Ok(path)
 }
 
 /// Writes a table in the formats asked for, and returns the files' names. One without rows is no file,

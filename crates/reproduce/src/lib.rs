@@ -1,9 +1,9 @@
 //! The papers' evaluations as experiments whose claims get a verdict.
 //!
 //! An [`experiment::Experiment`] is a file beside a paper's figure or table: scenarios, what is
-//! measured, the paper's values, and claims as conditions with a tolerance. [`plan`] says which
-//! runs it needs, [`runner`] simulates them and [`store`] keeps their results, [`outcome`] judges the
-//! claims, and [`report`] and [`data`] write the results.
+//! measured, the paper's values, and claims as conditions with a tolerance. [`tasks`] lists the
+//! runs that it needs, [`runner`] simulates them and [`store`] keeps their results, [`outcome`] holds
+//! them by name, [`findings`] judges the claims, and [`report`] and [`data`] write the results.
 
 #![forbid(unsafe_code)]
 
@@ -11,12 +11,14 @@ pub mod convergence;
 pub mod data;
 pub mod experiment;
 pub mod expression;
+pub mod extent;
+pub mod findings;
 pub mod folder;
 pub mod metrics;
 pub mod ns2;
+mod numbers;
 pub mod outcome;
 mod over_time;
-pub mod plan;
 mod prose;
 pub mod report;
 pub mod runner;
@@ -102,74 +104,76 @@ fn choose(
     files: impl Iterator<Item = (String, String)>,
 ) -> Result<Vec<Experiment>, SelectError> {
     let files: Vec<_> = files.collect();
+    let read = |name: &str, text: &str| {
+        experiment::read_text(name, Path::new(&format!("{folder}/{name}.toml")), text)
+    };
     let mut found = Vec::new();
     for (paper, ..) in groups() {
         let all = select == "all" && paper != BEYOND.0;
         for (name, text) in &files {
-            let of_paper = name.split('/').next() == Some(paper);
-            if of_paper && (all || select == paper || select == name) {
-                let path = format!("{folder}/{name}.toml");
-                found.push(experiment::read_text(name, Path::new(&path), text)?);
+            if paper_of(name) == paper && (all || select == paper || select == name) {
+                found.push(read(name, text)?);
             }
         }
     }
     for experiment in &found {
-        evidence_exists(experiment, folder, &files)?;
-    }
-    if found.is_empty() {
-        let papers: Vec<&str> = groups().map(|(paper, ..)| paper).collect();
-        let names = files.iter().map(|(name, _)| name.as_str());
-        let within: Vec<&str> = names
-            .filter(|name| select.split('/').next() == name.split('/').next())
-            .collect();
-        return Err(SelectError::Unknown {
-            select: select.to_owned(),
-            known: match within.as_slice() {
-                [] => format!("all, {}", papers.join(", ")),
-                names => names.join(", "),
-            },
-        });
-    }
-    Ok(found)
-}
-
-/// Checks that the experiments and claims exist to which the reasons of `experiment` point.
-fn evidence_exists(
-    experiment: &Experiment,
-    folder: &str,
-    files: &[(String, String)],
-) -> Result<(), BadExperiment> {
-    let evidence = experiment.claims.iter().flat_map(|claim| &claim.shown_by);
-    for id in evidence.filter_map(Evidence::experiment) {
-        let named = |(name, _): &&(String, String)| {
-            id.strip_prefix(name.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let exists = match files.iter().find(named) {
-            None => false,
-            Some((name, _)) if name == id => true,
-            Some((name, text)) => {
-                let path = format!("{folder}/{name}.toml");
-                let other = experiment::read_text(name, Path::new(&path), text)?;
-                other.claims.iter().any(|claim| claim.id == id)
+        let evidence = experiment.claims.iter().flat_map(|claim| &claim.shown_by);
+        for id in evidence.filter_map(Evidence::experiment) {
+            if !exists(id, &files, read)? {
+                return Err(no_evidence(experiment, folder, id).into());
             }
-        };
-        if !exists {
-            let before = experiment
-                .text
-                .split(&format!("\"{id}\""))
-                .next()
-                .unwrap_or_default();
-            return Err(BadExperiment::Line {
-                path: format!("{folder}/{}.toml", experiment.name).into(),
-                line: 1 + before.matches('\n').count(),
-                message: format!(
-                    "shown-by {id}: no such experiment or claim; write PAPER/FIGURE or PAPER/FIGURE/CLAIM"
-                ),
-            });
         }
     }
-    Ok(())
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let names = files.iter().map(|(name, _)| name.as_str());
+    let within: Vec<&str> = names
+        .filter(|name| paper_of(select) == paper_of(name))
+        .collect();
+    let papers: Vec<&str> = groups().map(|(paper, ..)| paper).collect();
+    Err(SelectError::Unknown {
+        select: select.to_owned(),
+        known: match within.as_slice() {
+            [] => format!("all, {}", papers.join(", ")),
+            names => names.join(", "),
+        },
+    })
+}
+
+/// The paper of `PAPER/FIGURE`.
+fn paper_of(name: &str) -> &str {
+    name.split('/').next().unwrap_or_default()
+}
+
+/// Whether `id` is one of the experiments in `files`, or a claim of one.
+fn exists(
+    id: &str,
+    files: &[(String, String)],
+    read: impl Fn(&str, &str) -> Result<Experiment, BadExperiment>,
+) -> Result<bool, BadExperiment> {
+    let named = files.iter().find(|(name, _)| {
+        let rest = id.strip_prefix(name.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    });
+    Ok(match named {
+        Some((name, text)) if name != id => {
+            read(name, text)?.claims.iter().any(|claim| claim.id == id)
+        }
+        named => named.is_some(),
+    })
+}
+
+/// The error at the line of `experiment` whose reason points at `id`, which does not exist.
+fn no_evidence(experiment: &Experiment, folder: &str, id: &str) -> BadExperiment {
+    let before = experiment.text.split(&format!("\"{id}\"")).next();
+    BadExperiment::Line {
+        path: format!("{folder}/{}.toml", experiment.name).into(),
+        line: 1 + before.unwrap_or_default().matches('\n').count(),
+        message: format!(
+            "shown-by {id}: no such experiment or claim; write PAPER/FIGURE or PAPER/FIGURE/CLAIM"
+        ),
+    }
 }
 
 /// A selection of experiments that does not exist or cannot be read.

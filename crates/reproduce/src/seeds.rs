@@ -1,10 +1,28 @@
 //! How many seeds: further ones as long as a claim is undecided, up to a cap.
 
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Place};
 use crate::outcome::{Outcome, judge};
 use crate::statistics::LOOKS;
 use crate::store::Results;
+use crate::verdict::Finding;
 use std::collections::BTreeSet;
+
+/// Judged experiments, and the results that they were judged by.
+#[derive(Debug)]
+pub struct Decided {
+    /// The experiments with their results.
+    pub outcomes: Vec<Outcome>,
+    /// The results of all runs.
+    pub results: Results,
+}
+
+impl Decided {
+    /// The experiments, with the number of seeds that each scenario got.
+    pub fn experiments(&self) -> Vec<Experiment> {
+        let experiments = self.outcomes.iter().map(|outcome| &outcome.experiment);
+        experiments.cloned().collect()
+    }
+}
 
 /// Runs the experiments with as many seeds as their claims need, and judges them. `run` makes those runs
 /// of the experiments that it is given whose results are not known, and returns all results; there are at
@@ -17,7 +35,7 @@ pub fn decide(
     looks: u32,
     known: Results,
     mut run: impl FnMut(&[Experiment], Results) -> anyhow::Result<Results>,
-) -> anyhow::Result<(Vec<Outcome>, Results)> {
+) -> anyhow::Result<Decided> {
     let mut extended = experiments.to_vec();
     let mut results = known;
     let mut look = 1;
@@ -26,7 +44,7 @@ pub fn decide(
         let outcomes = judge(&extended, &results)?;
         let further = looks.min(LOOKS).saturating_sub(look);
         if further == 0 || !extend(experiments, &mut extended, &outcomes, look, further) {
-            return Ok((outcomes, results));
+            return Ok(Decided { outcomes, results });
         }
         look += 1;
     }
@@ -44,17 +62,17 @@ fn extend(
     let mut any = false;
     for ((first, experiment), outcome) in first.iter().zip(extended).zip(outcomes) {
         let findings = outcome.findings();
-        let open: BTreeSet<(usize, usize)> = findings
+        let open: BTreeSet<Place> = findings
             .iter()
-            .flat_map(|finding| finding.open())
+            .flat_map(Finding::open)
             .flat_map(|check| &check.undecided)
             .filter(|comparison| comparison.needs <= f64::from(1 << further))
-            .flat_map(|comparison| comparison.scenarios.iter().copied())
+            .flat_map(|comparison| comparison.places.iter().copied())
             .collect();
-        for (series, point) in open {
-            let runs = first.series[series].scenarios[point].runs;
-            experiment.series[series].scenarios[point].runs = runs.saturating_mul(1 << look);
-            any = true;
+        any |= !open.is_empty();
+        for at in open {
+            let runs = first.cell(at).scenario.runs.saturating_mul(1 << look);
+            experiment.series[at.series].cells[at.point].scenario.runs = runs;
         }
     }
     any

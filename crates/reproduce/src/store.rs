@@ -1,21 +1,106 @@
 //! Results on disk: one line of JSON per run, so that an interrupted sweep loses at most one run.
 
-use crate::metrics::Metrics;
-use crate::plan::Job;
-use asymq_scenario::FlowResult;
+use crate::experiment::Experiment;
+use crate::metrics::{self, Metrics};
+use crate::tasks;
+use asymq_scenario::{FlowResult, Scenario};
+use asymq_sim::{RunOptions, SimError};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// The file of results in an output folder.
 pub const RUNS: &str = "runs.jsonl";
 
+/// Fingerprint of the sources that decide what a run shows: simulator, scenarios and disciplines.
+pub static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
+    let sources = [
+        asymq_core::SOURCES,
+        asymq_scenario::SOURCES,
+        asymq_sim::SOURCES,
+    ];
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "{:016x}",
+        fnv(sources.concat().bytes().chain(version.bytes()))
+    )
+});
+
+/// The key of a result: a hash of scenario, seed and the sources of simulator and disciplines. Builds
+/// with the same sources give the same key.
+pub fn key(scenario: &Scenario, seed: u64) -> String {
+    let text = format!("{} {}", *FINGERPRINT, text_of_run(scenario, seed));
+    format!("{:016x}{:016x}", fnv(text.bytes()), fnv(text.bytes().rev()))
+}
+
+/// The scenario of one run as text: the other runs of a scenario do not change this one.
+pub(crate) fn text_of_run(scenario: &Scenario, seed: u64) -> String {
+    let run = Scenario {
+        seed,
+        runs: 1,
+        ..scenario.clone()
+    };
+    serde_json::to_string(&run).expect("a scenario is plain values")
+}
+
+/// FNV-1a, 64 bits.
+pub(crate) fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// One run to be simulated.
+#[derive(Clone, Debug)]
+pub struct Job<'a> {
+    /// The key of its result.
+    pub key: String,
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The seed.
+    pub seed: u64,
+    /// Whether to record the time series of the run.
+    pub course: bool,
+}
+
+impl<'a> Job<'a> {
+    /// The run of `scenario` with `seed`.
+    pub fn new(scenario: &'a Scenario, seed: u64, course: bool) -> Self {
+        Self {
+            key: key(scenario, seed),
+            scenario,
+            seed,
+            course,
+        }
+    }
+
+    /// Simulates it.
+    ///
+    /// # Errors
+    /// The simulator cannot run the scenario.
+    pub fn simulate(&self) -> Result<Stored, SimError> {
+        let options = RunOptions {
+            series: true,
+            ..RunOptions::default()
+        };
+        let run = asymq_sim::run(self.scenario, self.seed, options)?;
+        let series = run.series.as_ref().filter(|_| self.course);
+        Ok(Stored {
+            key: self.key.clone(),
+            metrics: metrics::of_run(&run, self.scenario),
+            course: series.map(Course::of),
+            flows: run.summary.flows,
+        })
+    }
+}
+
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
-    /// The key of the run, see [`crate::plan::key`].
+    /// The key of the run, see [`key`].
     pub key: String,
     /// Its metrics after warm-up.
     pub metrics: Metrics,
@@ -46,6 +131,14 @@ pub struct Course {
 const MAX_INTERVALS: usize = 1000;
 
 impl Course {
+    /// The channels by the names that expressions use.
+    pub const CHANNELS: [&str; 4] = ["up", "down", "up.data", "down.data"];
+
+    /// The values of each of [`Course::CHANNELS`].
+    pub fn channels(&self) -> [&[f64]; 4] {
+        [&self.up, &self.down, &self.data_up, &self.data_down]
+    }
+
     /// The course of a recorded series in at most 1000 intervals.
     pub fn of(series: &asymq_scenario::Series) -> Self {
         let step = series.up.len().div_ceil(MAX_INTERVALS).max(1);
@@ -104,7 +197,7 @@ impl Results {
     }
 
     /// Whether all that a job is to show is here.
-    pub fn has(&self, job: &Job) -> bool {
+    pub fn has(&self, job: &Job<'_>) -> bool {
         let found = self.get(&job.key);
         found.is_some_and(|stored| stored.course.is_some() || !job.course)
     }
@@ -137,6 +230,26 @@ impl Log {
             file.write_all(b"\n")?;
         }
         Ok(Self { file, path })
+    }
+
+    /// Appends those results of experiments that the folder `known` was loaded from lacks.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn keep(
+        &mut self,
+        known: &Results,
+        experiments: &[Experiment],
+        results: &Results,
+    ) -> io::Result<()> {
+        for task in tasks::single_runs(experiments) {
+            for job in task.jobs(experiments).filter(|job| !known.has(job)) {
+                results
+                    .get(&job.key)
+                    .map_or(Ok(()), |stored| self.append(stored))?;
+            }
+        }
+        Ok(())
     }
 
     /// Appends a result.

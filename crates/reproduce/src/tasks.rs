@@ -1,15 +1,13 @@
-//! The runs of experiments as tasks for many machines: blocks of seeds, sized by predicted cost.
+//! The runs of experiments as tasks: blocks of seeds, sized by predicted cost.
 //!
 //! The tasks depend on the experiments and on the size asked for, and on nothing else: neither on how
 //! many machines there are nor on what is done already. So a task has the same name and the same result
-//! wherever and however often it runs.
+//! wherever and however often it runs. One machine runs tasks of a single run each, a shard every Nth of
+//! them, and a cluster larger ones.
 
-use crate::experiment::Experiment;
-use crate::plan::{FINGERPRINT, Job, cost, fnv, text_of_run};
-use crate::runner::simulate;
-use crate::store::Results;
+use crate::experiment::{Experiment, Place};
+use crate::store::{FINGERPRINT, Job, fnv, text_of_run};
 use asymq_scenario::Scenario;
-use asymq_sim::SimError;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -20,9 +18,9 @@ use std::ops::Range;
 pub struct Task {
     /// A name that says which runs these are, for a file.
     pub name: String,
-    /// How many runs.
+    /// Number of runs.
     pub runs: u64,
-    /// What they cost, in data packets at full links.
+    /// Their cost, in data packets at full links.
     pub packets: u64,
     /// Its parts, each of one scenario.
     pub(crate) blocks: Vec<Block>,
@@ -34,31 +32,45 @@ pub(crate) struct Block {
     pub(crate) seeds: Range<u64>,
     /// Whether to keep time series.
     course: bool,
-    /// Where its runs belong.
-    pub(crate) places: Vec<Place>,
+    pub(crate) wanted: Vec<Wanted>,
 }
 
-/// A point of a series, and its seeds.
+/// A place of an experiment, and the seeds that it wants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct Wanted {
     pub(crate) experiment: usize,
-    pub(crate) series: usize,
-    pub(crate) point: usize,
+    pub(crate) at: Place,
     pub(crate) seeds: Range<u64>,
 }
 
-impl Place {
+impl Wanted {
     pub(crate) fn scenario<'a>(&self, experiments: &'a [Experiment]) -> &'a Scenario {
-        &experiments[self.experiment].series[self.series].scenarios[self.point]
+        &experiments[self.experiment].cell(self.at).scenario
     }
 }
 
-/// A scenario, and all that want runs of it.
+impl Task {
+    /// Its runs.
+    pub fn jobs<'a>(&'a self, experiments: &'a [Experiment]) -> impl Iterator<Item = Job<'a>> {
+        self.blocks.iter().flat_map(|block| {
+            let scenario = block.wanted[0].scenario(experiments);
+            let seeds = block.seeds.clone();
+            seeds.map(|seed| Job::new(scenario, seed, block.course))
+        })
+    }
+}
+
+/// A scenario, and all places that want runs of it.
 struct Group {
-    text: String,
+    hash: u64,
     cost: u64,
     course: bool,
-    places: Vec<Place>,
+    wanted: Vec<Wanted>,
+}
+
+/// The runs of `experiments` without duplicates, each a task, the longest first.
+pub fn single_runs(experiments: &[Experiment]) -> Vec<Task> {
+    tasks(experiments, None, 1, 0)
 }
 
 /// The runs of `experiments` as tasks of about `packets` each, or of a single run where that costs more;
@@ -72,74 +84,74 @@ pub fn tasks(
 ) -> Vec<Task> {
     let mut groups = groups(experiments, before);
     groups.sort_by_key(|group| Reverse(group.cost));
-    let mut tasks = Tasks {
-        round,
-        done: Vec::new(),
-        open: Vec::new(),
-        text: String::new(),
-        packets: 0,
-    };
+    let (mut done, mut open) = (Vec::new(), Open::default());
     for group in &groups {
-        for seeds in union(&group.places) {
+        for seeds in union(&group.wanted) {
             let mut first = seeds.start;
             while first < seeds.end {
-                let room = packets.saturating_sub(tasks.packets) / group.cost.max(1);
+                let room = packets.saturating_sub(open.packets) / group.cost;
                 let end = seeds.end.min(first + room.max(1));
-                tasks.add(group, first..end);
+                open.add(group, first..end);
                 first = end;
-                if tasks.packets.saturating_add(group.cost) > packets {
-                    tasks.close();
+                if open.packets.saturating_add(group.cost) > packets {
+                    let whole = std::mem::take(&mut open);
+                    done.push(whole.close(round, done.len()));
                 }
             }
         }
     }
-    tasks.close();
-    tasks.done
+    if !open.blocks.is_empty() {
+        done.push(open.close(round, done.len()));
+    }
+    done
 }
 
 fn groups(experiments: &[Experiment], before: Option<&[Experiment]>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
-    for (number, experiment) in experiments.iter().enumerate() {
-        if experiment.is_arithmetic() {
+    let simulated = experiments
+        .iter()
+        .enumerate()
+        .filter(|(_, e)| !e.is_arithmetic());
+    let places = simulated.flat_map(|(index, e)| e.places().map(move |at| (index, at)));
+    for (experiment, at) in places {
+        let scenario = &experiments[experiment].cell(at).scenario;
+        let done = before.map_or(0, |before| before[experiment].cell(at).scenario.runs);
+        let seeds = scenario.seed + u64::from(done)..scenario.seed + u64::from(scenario.runs);
+        if seeds.is_empty() {
             continue;
         }
-        for (series, of_series) in experiment.series.iter().enumerate() {
-            for (point, scenario) in of_series.scenarios.iter().enumerate() {
-                let done = before.map_or(0, |before| {
-                    before[number].series[series].scenarios[point].runs
-                });
-                let seeds =
-                    scenario.seed + u64::from(done)..scenario.seed + u64::from(scenario.runs);
-                if seeds.is_empty() {
-                    continue;
-                }
-                let text = text_of_run(scenario, 0);
-                let index = *known.entry(text.clone()).or_insert_with(|| {
-                    groups.push(Group {
-                        text,
-                        cost: cost(scenario).max(1),
-                        course: false,
-                        places: Vec::new(),
-                    });
-                    groups.len() - 1
-                });
-                groups[index].course |= experiment.wants_course();
-                groups[index].places.push(Place {
-                    experiment: number,
-                    series,
-                    point,
-                    seeds,
-                });
-            }
-        }
+        let text = text_of_run(scenario, 0);
+        let index = *known.entry(text).or_insert_with_key(|text| {
+            groups.push(Group {
+                hash: fnv(text.bytes()),
+                cost: cost(scenario).max(1),
+                course: false,
+                wanted: Vec::new(),
+            });
+            groups.len() - 1
+        });
+        groups[index].course |= experiments[experiment].wants_course();
+        groups[index].wanted.push(Wanted {
+            experiment,
+            at,
+            seeds,
+        });
     }
     groups
 }
 
+/// Approximate cost of a run in data packets at full links.
+fn cost(scenario: &Scenario) -> u64 {
+    let bits = u128::from(scenario.up.bits_per_sec()) + u128::from(scenario.down.bits_per_sec());
+    let bits_per_packet = 8 * (u128::from(scenario.mss) + 40);
+    let packets = bits * u128::from(scenario.duration.as_nanos()) / 1_000_000_000 / bits_per_packet;
+    u64::try_from(packets * u128::from(scenario.links)).unwrap_or(u64::MAX)
+}
+
 /// The seeds of all places, in order and without overlap.
-fn union(places: &[Place]) -> Vec<Range<u64>> {
-    let mut ranges: Vec<Range<u64>> = places.iter().map(|place| place.seeds.clone()).collect();
+fn union(wanted: &[Wanted]) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = wanted.iter().map(|wanted| wanted.seeds.clone()).collect();
     ranges.sort_by_key(|range| range.start);
     let mut union: Vec<Range<u64>> = Vec::new();
     for range in ranges {
@@ -151,64 +163,86 @@ fn union(places: &[Place]) -> Vec<Range<u64>> {
     union
 }
 
-struct Tasks {
-    round: u32,
-    done: Vec<Task>,
-    /// Of the task that is being filled.
-    open: Vec<Block>,
-    text: String,
+/// A task that is being filled.
+#[derive(Default)]
+struct Open {
+    blocks: Vec<Block>,
+    scenarios: String,
     packets: u64,
 }
 
-impl Tasks {
+impl Open {
     fn add(&mut self, group: &Group, seeds: Range<u64>) {
-        let overlaps =
-            |place: &&Place| place.seeds.start < seeds.end && seeds.start < place.seeds.end;
-        self.text += &format!("{} {seeds:?}\n", group.text);
+        let overlaps = |w: &&Wanted| w.seeds.start < seeds.end && seeds.start < w.seeds.end;
+        self.scenarios += &format!("{:x} ", group.hash);
         let cost = group.cost.saturating_mul(seeds.end - seeds.start);
         self.packets = self.packets.saturating_add(cost);
-        self.open.push(Block {
+        self.blocks.push(Block {
             course: group.course,
-            places: group.places.iter().filter(overlaps).cloned().collect(),
+            wanted: group.wanted.iter().filter(overlaps).cloned().collect(),
             seeds,
         });
     }
 
-    fn close(&mut self) {
-        let blocks = std::mem::take(&mut self.open);
-        if blocks.is_empty() {
-            return;
+    fn close(self, round: u32, index: usize) -> Task {
+        let blocks = serde_json::to_string(&self.blocks).expect("blocks are plain values");
+        let text = format!("{} {blocks} {}", *FINGERPRINT, self.scenarios);
+        Task {
+            name: format!("part-{round}-{index:06}-{:016x}", fnv(text.bytes())),
+            runs: self
+                .blocks
+                .iter()
+                .map(|b| b.seeds.end - b.seeds.start)
+                .sum(),
+            packets: self.packets,
+            blocks: self.blocks,
         }
-        let places = serde_json::to_string(&blocks).expect("blocks are plain values");
-        let text = format!(
-            "{} {places} {}",
-            *FINGERPRINT,
-            std::mem::take(&mut self.text)
-        );
-        let index = self.done.len();
-        self.done.push(Task {
-            name: format!("part-{}-{index:06}-{:016x}", self.round, fnv(text.bytes())),
-            runs: blocks.iter().map(|b| b.seeds.end - b.seeds.start).sum(),
-            packets: std::mem::take(&mut self.packets),
-            blocks,
-        });
     }
 }
 
-impl Task {
-    /// Simulates its runs.
-    ///
-    /// # Errors
-    /// The simulator cannot run a scenario.
-    pub fn simulate(&self, experiments: &[Experiment]) -> Result<Results, SimError> {
-        let mut results = Results::default();
-        for block in &self.blocks {
-            let scenario = block.places[0].scenario(experiments);
-            for seed in block.seeds.clone() {
-                results.insert(simulate(&Job::new(scenario, seed, block.course))?);
-            }
-        }
-        Ok(results)
+/// A part of the tasks, for one of several machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    number: usize,
+    of: usize,
+}
+
+impl Default for Shard {
+    /// All tasks.
+    fn default() -> Self {
+        Self { number: 1, of: 1 }
+    }
+}
+
+impl Shard {
+    /// Whether the shard is all of the tasks.
+    pub const fn is_whole(self) -> bool {
+        self.of == 1
+    }
+
+    /// The shard's part of the tasks.
+    pub fn part(self, tasks: Vec<Task>) -> Vec<Task> {
+        let mine = tasks.into_iter().skip(self.number - 1);
+        mine.step_by(self.of).collect()
+    }
+}
+
+impl std::fmt::Display for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.number, self.of)
+    }
+}
+
+impl std::str::FromStr for Shard {
+    type Err = String;
+
+    /// Parses `3/16`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.split_once('/')
+            .and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)))
+            .filter(|&(number, of)| (1..=of).contains(&number))
+            .map(|(number, of)| Self { number, of })
+            .ok_or_else(|| "not a shard; write it like 3/16, from 1/16 to 16/16".into())
     }
 }
 
@@ -216,7 +250,6 @@ impl Task {
 mod tests {
     use super::*;
     use crate::experiment;
-    use crate::plan;
     use std::collections::BTreeSet;
     use std::path::Path;
 
@@ -246,25 +279,16 @@ set = { qdisc = "sad" }
     }
 
     fn keys(experiments: &[Experiment], tasks: &[Task]) -> Vec<String> {
-        let blocks = tasks.iter().flat_map(|task| &task.blocks);
-        let of_block = |block: &Block| {
-            let scenario = block.places[0].scenario(experiments).clone();
-            let keys = block
-                .seeds
-                .clone()
-                .map(move |seed| plan::key(&scenario, seed));
-            keys.collect::<Vec<_>>()
-        };
-        blocks.flat_map(of_block).collect()
+        let jobs = tasks.iter().flat_map(|task| task.jobs(experiments));
+        jobs.map(|job| job.key).collect()
     }
 
     #[test]
     fn the_tasks_are_the_runs_of_the_experiment_each_once() {
         let experiments = read();
-        let jobs: BTreeSet<String> = plan::jobs(&experiments)
-            .into_iter()
-            .map(|j| j.key)
-            .collect();
+        let single = single_runs(&experiments);
+        assert!(single.iter().all(|task| task.runs == 1));
+        let jobs: BTreeSet<String> = keys(&experiments, &single).into_iter().collect();
         for packets in [1, 5_000, 1_000_000] {
             let tasks = tasks(&experiments, None, 1, packets);
             let keys = keys(&experiments, &tasks);
@@ -289,7 +313,7 @@ set = { qdisc = "sad" }
     fn a_later_round_has_the_further_seeds_only() {
         let first = read();
         let mut second = first.clone();
-        second[0].series[2].scenarios[1].runs = 14;
+        second[0].series[2].cells[1].scenario.runs = 14;
         let tasks = tasks(&second, Some(&first), 2, 10_000_000);
         assert_eq!(tasks.iter().map(|task| task.runs).sum::<u64>(), 7);
         assert_eq!(tasks[0].blocks[0].seeds, 8..15);

@@ -1,6 +1,6 @@
 //! Verdicts, and the intervals that they come from.
 
-use crate::experiment::Claim;
+use crate::experiment::{Claim, Place};
 use crate::expression::{Answer, Condition, Range};
 use crate::statistics::Estimate;
 use std::fmt;
@@ -84,7 +84,7 @@ impl Finding<'_> {
     pub fn seeds(&self) -> usize {
         self.checks
             .iter()
-            .map(|check| check.seeds)
+            .map(|check| check.deciding.as_ref().map_or(0, |deciding| deciding.seeds))
             .min()
             .unwrap_or(0)
     }
@@ -112,28 +112,35 @@ pub struct Check<'a> {
     pub shape: bool,
     /// Whether it holds.
     pub answer: Answer,
-    /// The left-hand side there, with its 95 % interval; of a trend, the later point.
-    pub found: Option<Estimate>,
-    /// The right-hand side there; of a trend, the earlier point.
-    pub expected: Option<Estimate>,
-    /// Their difference, seed by seed, with the interval that was judged: simultaneous for all
-    /// comparisons of the claim.
-    pub difference: Option<Estimate>,
-    /// Where the difference must lie.
-    pub accepted: Option<Range>,
-    /// The label of that point, if the condition covers several.
-    pub at: Option<String>,
-    /// Number of seeds of the comparison.
-    pub seeds: usize,
+    /// The comparison that decided; `None` if the condition has no value.
+    pub deciding: Option<Deciding>,
     /// The comparisons that are open.
     pub(crate) undecided: Vec<Undecided>,
+}
+
+/// The comparison that decided about a condition.
+#[derive(Clone, Debug)]
+pub struct Deciding {
+    /// The left-hand side, with its 95 % interval; of a trend, the later point.
+    pub found: Estimate,
+    /// The right-hand side; of a trend, the earlier point.
+    pub expected: Estimate,
+    /// Their difference, seed by seed, with the interval that was judged: simultaneous for all
+    /// comparisons of the claim.
+    pub difference: Estimate,
+    /// The accepted range of the difference.
+    pub accepted: Range,
+    /// The label of the point, if the condition covers several.
+    pub at: Option<String>,
+    /// Number of seeds.
+    pub seeds: usize,
 }
 
 /// A comparison that is open.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Undecided {
-    /// The scenarios that take part, by series and point.
-    pub(crate) scenarios: Vec<(usize, usize)>,
+    /// The places that take part.
+    pub(crate) places: Vec<Place>,
     /// How many times the runs would decide it.
     pub(crate) needs: f64,
 }

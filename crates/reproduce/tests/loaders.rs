@@ -2,10 +2,12 @@
 //! has pandas, polars, duckdb and pyarrow: `scripts/loaders` makes one.
 #![cfg(feature = "parquet")]
 
+use asymq_reproduce::data::Origin;
 use asymq_reproduce::folder::{self, Tables};
-use asymq_reproduce::report::About;
+use asymq_reproduce::seeds::Decided;
 use asymq_reproduce::store::Results;
-use asymq_reproduce::{experiment, outcome, plan, runner};
+use asymq_reproduce::tasks::single_runs;
+use asymq_reproduce::{experiment, outcome, runner};
 use std::path::Path;
 use std::process::Command;
 
@@ -76,16 +78,16 @@ fn the_lines_that_load_the_tables_run() {
     let folder = tempfile::tempdir().unwrap();
     let experiment = experiment::read_text("own/small", Path::new("small.toml"), SWEEP).unwrap();
     let experiments = [experiment];
-    let jobs = plan::jobs(&experiments);
-    let results = runner::run(&jobs, Results::default(), folder.path(), 1, &|_, _| {}).unwrap();
-    let outcomes = outcome::judge(&experiments, &results).unwrap();
-    let about = About {
-        version: "0".into(),
-        quick: false,
-        ns2: None,
+    let tasks = single_runs(&experiments);
+    let known = Results::default();
+    let results = runner::run(&experiments, &tasks, known, folder.path(), 1, &|_, _| {}).unwrap();
+    let decided = Decided {
+        outcomes: outcome::judge(&experiments, &results).unwrap(),
+        results,
     };
+    let origin = Origin::of_this_build(false);
     let tables = Tables::with_parquet().unwrap();
-    folder::publish(folder.path(), &outcomes, &results, &about, tables).unwrap();
+    folder::publish(folder.path(), &decided, &origin, tables).unwrap();
 
     let docs = include_str!("../../../docs/data.md");
     let blocks = docs.split("```python\n").skip(1);

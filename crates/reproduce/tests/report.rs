@@ -1,11 +1,12 @@
 //! The report: what a user's sweep and the papers' page say, and that they need no JavaScript.
 
+use asymq_reproduce::data::Origin;
 use asymq_reproduce::experiment::{self, Experiment};
+use asymq_reproduce::metrics;
 use asymq_reproduce::outcome;
 use asymq_reproduce::outcome::Outcome;
-use asymq_reproduce::report::{self, About};
-use asymq_reproduce::store::{Course, Results, Stored};
-use asymq_reproduce::{metrics, plan};
+use asymq_reproduce::report;
+use asymq_reproduce::store::{Course, Results, Stored, key};
 use asymq_scenario::Run;
 use std::path::Path;
 
@@ -74,7 +75,7 @@ fn outcome(name: &str, claims: &str) -> Outcome {
     let mut results = Results::default();
     let levels = [0.9, 0.5];
     for (series, level) in experiment.series.iter().zip(levels) {
-        for scenario in &series.scenarios {
+        for scenario in series.cells.iter().map(|cell| &cell.scenario) {
             for seed in scenario.seeds() {
                 let mut run = Run {
                     seed,
@@ -83,7 +84,7 @@ fn outcome(name: &str, claims: &str) -> Outcome {
                 run.summary.down.utilization = level + 0.001 * seed as f64;
                 run.summary.down.data = level;
                 results.insert(Stored {
-                    key: plan::key(scenario, seed),
+                    key: key(scenario, seed),
                     metrics: metrics::of_run(&run, scenario),
                     course: Some(Course {
                         interval_s: 1.0,
@@ -100,16 +101,13 @@ fn outcome(name: &str, claims: &str) -> Outcome {
     outcome::judge(&[experiment], &results).unwrap().remove(0)
 }
 
-fn about(quick: bool) -> About {
-    About {
-        version: "0".into(),
-        quick,
-        ns2: None,
-    }
-}
-
 fn page(outcome: Outcome, quick: bool) -> String {
-    report::page(&[outcome], &about(quick), &["runs.csv".into()]).unwrap()
+    report::page(
+        &[outcome],
+        &Origin::of_this_build(quick),
+        &["runs.csv".into()],
+    )
+    .unwrap()
 }
 
 /// What a reader sees: no style, no drawings, no file, no tags.

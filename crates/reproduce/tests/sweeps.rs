@@ -1,13 +1,15 @@
 //! Sweeps: resuming, determinism, shards, and errors with their line.
 
-use asymq_reproduce::experiment::{self, Evidence, Experiment};
+use asymq_reproduce::data::Origin;
+use asymq_reproduce::experiment::{self, Evidence, Experiment, Place};
+use asymq_reproduce::extent::Extent;
 use asymq_reproduce::folder::{self, Plan, Tables};
 use asymq_reproduce::outcome::{self, Outcome};
-use asymq_reproduce::plan::{self, Extent, Job, Shard};
-use asymq_reproduce::report::{self, About};
+use asymq_reproduce::report;
 use asymq_reproduce::runner;
-use asymq_reproduce::seeds;
+use asymq_reproduce::seeds::{self, Decided};
 use asymq_reproduce::store::{RUNS, Results};
+use asymq_reproduce::tasks::{Shard, Task, single_runs};
 use asymq_reproduce::verdict::Verdict;
 use asymq_reproduce::verdicts;
 use std::path::Path;
@@ -75,23 +77,15 @@ fn small() -> Experiment {
 
 /// All files that a sweep writes, Parquet among them where it is built in.
 fn published(results: &Results, folder: &Path) -> Vec<Vec<u8>> {
-    let outcomes = outcome::judge(&[small()], results).unwrap();
-    let about = About {
-        version: "0".into(),
-        quick: false,
-        ns2: None,
+    let decided = Decided {
+        outcomes: outcome::judge(&[small()], results).unwrap(),
+        results: results.clone(),
     };
     let tables = Tables::with_parquet();
     let mut files = vec!["report.html", "runs.csv", "verdicts.toml"];
     files.extend(tables.is_ok().then_some("runs.parquet"));
-    folder::publish(
-        folder,
-        &outcomes,
-        results,
-        &about,
-        tables.unwrap_or_default(),
-    )
-    .unwrap();
+    let origin = Origin::of_this_build(false);
+    folder::publish(folder, &decided, &origin, tables.unwrap_or_default()).unwrap();
     let read = |file| std::fs::read(folder.join(file)).unwrap();
     files.into_iter().map(read).collect()
 }
@@ -99,17 +93,17 @@ fn published(results: &Results, folder: &Path) -> Vec<Vec<u8>> {
 fn quietly(_: usize, _: usize) {}
 
 /// Makes the runs that a folder lacks; its results.
-fn run(jobs: &[Job], folder: &Path, threads: usize) -> Results {
+fn run(tasks: &[Task], folder: &Path, threads: usize) -> Results {
     let known = Results::load(folder).unwrap();
-    runner::run(jobs, known, folder, threads, &quietly).unwrap()
+    runner::run(&[small()], tasks, known, folder, threads, &quietly).unwrap()
 }
 
 #[test]
 fn the_number_of_threads_changes_no_byte() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let [one, three] = [(&folders[0], 1), (&folders[1], 3)].map(|(folder, threads)| {
-        let jobs = plan::jobs(&[small()]);
-        let results = run(&jobs, folder.path(), threads);
+        let tasks = single_runs(&[small()]);
+        let results = run(&tasks, folder.path(), threads);
         published(&results, folder.path())
     });
     assert!(one == three);
@@ -118,8 +112,8 @@ fn the_number_of_threads_changes_no_byte() {
 #[test]
 fn an_interrupted_sweep_runs_only_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
-    let jobs = plan::jobs(&[small()]);
-    let whole = run(&jobs, folder.path(), 1);
+    let tasks = single_runs(&[small()]);
+    let whole = run(&tasks, folder.path(), 1);
     let whole = published(&whole, folder.path());
 
     let runs = folder.path().join(RUNS);
@@ -134,17 +128,17 @@ fn an_interrupted_sweep_runs_only_what_is_missing() {
     let progress = |_: usize, all: usize| asked.store(all, Ordering::Relaxed);
     let resumed = {
         let known = Results::load(folder.path()).unwrap();
-        runner::run(&jobs, known, folder.path(), 1, &progress).unwrap()
+        runner::run(&[small()], &tasks, known, folder.path(), 1, &progress).unwrap()
     };
-    assert_eq!(asked.into_inner(), jobs.len() - 3);
+    assert_eq!(asked.into_inner(), tasks.len() - 3);
     assert!(published(&resumed, folder.path()) == whole);
 }
 
 #[test]
 fn shards_together_are_the_whole() {
     let whole = tempfile::tempdir().unwrap();
-    let jobs = plan::jobs(&[small()]);
-    let results = run(&jobs, whole.path(), 1);
+    let tasks = single_runs(&[small()]);
+    let results = run(&tasks, whole.path(), 1);
     let expected = published(&results, whole.path());
 
     let mut together = Results::default();
@@ -154,7 +148,7 @@ fn shards_together_are_the_whole() {
             "before {shard}"
         );
         let folder = tempfile::tempdir().unwrap();
-        let part = shard.parse::<Shard>().unwrap().part(jobs.clone());
+        let part = shard.parse::<Shard>().unwrap().part(tasks.clone());
         run(&part, folder.path(), 1);
         together.extend(Results::load(folder.path()).unwrap());
     }
@@ -171,14 +165,14 @@ fn a_plan_contains_its_experiments() {
     assert_eq!(loaded, plan);
     let experiments = loaded.experiments().unwrap();
     assert_eq!(experiments[0].text, SMALL);
-    assert_eq!(experiments[0].series[0].scenarios[0].seed, 1001);
+    assert_eq!(experiments[0].series[0].cells[0].scenario.seed, 1001);
     assert!(Plan::load(&folder.path().join("none")).is_err());
 }
 
 #[test]
 fn claims_get_the_verdict_of_their_runs() {
     let folder = tempfile::tempdir().unwrap();
-    let results = run(&plan::jobs(&[small()]), folder.path(), 1);
+    let results = run(&single_runs(&[small()]), folder.path(), 1);
     let outcomes = outcome::judge(&[small()], &results).unwrap();
     let findings = outcomes[0].findings();
     assert_eq!(findings[0].verdict, Verdict::Reproduced);
@@ -197,7 +191,7 @@ fn claims_get_the_verdict_of_their_runs() {
 #[test]
 fn a_check_fails_only_for_claims_that_held_and_fail_beyond_doubt() {
     let folder = tempfile::tempdir().unwrap();
-    let results = run(&plan::jobs(&[small()]), folder.path(), 1);
+    let results = run(&single_runs(&[small()]), folder.path(), 1);
     let outcomes = outcome::judge(&[small()], &results).unwrap();
     let now = verdicts::of(&outcomes);
     assert_eq!(
@@ -232,38 +226,49 @@ fn decided(runs: u32, than: f64, looks: u32, folder: &Path) -> Outcome {
     let experiment = experiment::read_text("own/small", Path::new("small.toml"), &text).unwrap();
     let known = Results::load(folder).unwrap();
     let run = |experiments: &[Experiment], known| {
-        let jobs = plan::jobs(experiments);
-        Ok(runner::run(&jobs, known, folder, 2, &quietly)?)
+        let tasks = single_runs(experiments);
+        Ok(runner::run(
+            experiments,
+            &tasks,
+            known,
+            folder,
+            2,
+            &quietly,
+        )?)
     };
-    let (mut outcomes, _) = seeds::decide(&[experiment], looks, known, run).unwrap();
-    outcomes.remove(0)
+    let decided = seeds::decide(&[experiment], looks, known, run).unwrap();
+    decided.outcomes.into_iter().next().unwrap()
+}
+
+fn at(series: usize, point: usize) -> Place {
+    Place { series, point }
 }
 
 #[test]
 fn only_what_is_undecided_gets_further_seeds() {
     let folder = tempfile::tempdir().unwrap();
     let first = decided(3, 0.0, 1, folder.path());
-    let mean = first.estimate(0, 0, 0).unwrap().mean;
+    let mean = first.at(at(0, 0)).estimate(0).unwrap().mean;
     // A claim about the mean itself is open.
     let outcome = decided(3, mean, 2, folder.path());
-    assert_eq!(outcome.runs_at(0, 0), 6, "the scenario in question");
+    assert_eq!(outcome.at(at(0, 0)).count(), 6, "the scenario in question");
     let others = [(0, 1), (1, 0), (1, 1)];
     assert_eq!(
-        others.map(|(series, point)| outcome.runs_at(series, point)),
+        others.map(|(series, point)| outcome.at(at(series, point)).count()),
         [3; 3]
     );
     // Results of further seeds that lie in the folder do not change what is decided.
-    assert_eq!(decided(3, mean, 2, folder.path()).runs_at(0, 0), 6);
+    assert_eq!(decided(3, mean, 2, folder.path()).at(at(0, 0)).count(), 6);
 }
 
 #[test]
 fn what_further_seeds_are_not_likely_to_decide_gets_none() {
     let folder = tempfile::tempdir().unwrap();
     let first = decided(20, 0.0, 1, folder.path());
-    let mean = first.estimate(0, 0, 0).unwrap().mean;
+    let mean = first.at(at(0, 0)).estimate(0).unwrap().mean;
     // Ten runs are too few to tell; twenty have the claim's value as their mean.
     let outcome = decided(10, mean, 4, folder.path());
-    assert_eq!(outcome.runs_at(0, 0), 20);
+    assert_eq!(outcome.at(at(0, 0)).count(), 20);
 }
 
 #[test]
@@ -282,8 +287,8 @@ fn a_preview_keeps_the_points_that_claims_name() {
         .map(|point| point.label.as_str())
         .collect();
     assert_eq!(labels, ["1mbit", "3mbit", "5mbit", "6mbit"]);
-    assert_eq!(quick.series[0].scenarios.len(), 4);
-    assert_eq!(quick.series[0].paper.get(&(0, 0)), Some(&0.26));
+    assert_eq!(quick.series[0].cells.len(), 4);
+    assert_eq!(quick.series[0].cells[0].paper[0], Some(0.26));
 }
 
 #[test]
@@ -304,7 +309,7 @@ fn a_point_may_set_several_keys_under_a_name() {
         .collect();
     assert_eq!(labels, ["1/5", "4/5"]);
     let set = |point: usize| {
-        let scenario = &experiment.series[0].scenarios[point];
+        let scenario = &experiment.series[0].cells[point].scenario;
         (
             scenario.up.to_string(),
             scenario.down.to_string(),
@@ -429,7 +434,7 @@ fn every_experiment_can_be_run_and_judged() {
     for experiment in papers.iter().chain(&ours) {
         assert!(experiment.title.contains(':'), "{}", experiment.name);
         for series in &experiment.series {
-            let seeds = series.scenarios.iter().map(|s| s.runs).min();
+            let seeds = series.cells.iter().map(|c| c.scenario.runs).min();
             assert!(seeds >= Some(5), "{} {}", experiment.name, series.id);
         }
         // What claims name must also be there in a preview.

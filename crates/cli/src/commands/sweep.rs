@@ -4,16 +4,16 @@ use crate::driver::progress_bar;
 use crate::output;
 use anyhow::Context;
 use asymq_args::BadArgument;
+use asymq_reproduce::data::Origin;
 use asymq_reproduce::experiment::Experiment;
+use asymq_reproduce::extent::Extent;
 use asymq_reproduce::folder::{self, Plan, Tables};
 use asymq_reproduce::ns2;
-use asymq_reproduce::outcome;
-use asymq_reproduce::outcome::Outcome;
-use asymq_reproduce::plan::{self, Extent, Shard};
-use asymq_reproduce::report::About;
+use asymq_reproduce::outcome::{self, Outcome};
 use asymq_reproduce::runner;
-use asymq_reproduce::seeds;
+use asymq_reproduce::seeds::Decided;
 use asymq_reproduce::store::{Log, Results};
+use asymq_reproduce::tasks::{self, Shard};
 use asymq_reproduce::verdict::Verdict;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -155,42 +155,29 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
     let experiments = plan.experiments()?;
     // What a shard missed is an error; what undecided claims need beyond the shards runs here.
     outcome::judge(&experiments, &results)?;
-    plan.save(&args.out)?;
     let known = Results::load(&args.out)?;
-    let mut log = Log::open(&args.out)?;
-    for job in plan::jobs(&experiments) {
-        if let (false, Some(stored)) = (known.has(&job), results.get(&job.key)) {
-            log.append(stored)?;
-        }
-    }
-    let (outcomes, results) = decide(&plan, &args.out, threads(args.jobs))?;
-    let about = about(plan.quick, None);
-    publish(&args.out, &outcomes, &results, &about, tables)
+    Log::open(&args.out)?.keep(&known, &experiments, &results)?;
+    let decided = decide(&plan, &args.out, threads(args.jobs))?;
+    publish(
+        &args.out,
+        &decided,
+        &Origin::of_this_build(plan.quick),
+        tables,
+    )
 }
 
 /// Makes the runs that `out` does not have, and further seeds of what is undecided.
-fn decide(plan: &Plan, out: &Path, threads: usize) -> anyhow::Result<(Vec<Outcome>, Results)> {
-    let mut look = 0;
-    let known = Results::load(out)?;
-    seeds::decide(
-        &plan.experiments()?,
-        plan.looks(),
-        known,
-        |experiments, known| {
-            look += 1;
-            let jobs = plan::jobs(experiments);
-            let bar = progress_bar(jobs.len() as u64);
-            if look > 1 {
-                bar.set_message("further seeds of what is undecided");
-            }
-            let results = runner::run(&jobs, known, out, threads, &|done, all| {
-                bar.set_length(all as u64);
-                bar.set_position(done as u64);
-            })?;
-            bar.finish_and_clear();
-            Ok(results)
-        },
-    )
+fn decide(plan: &Plan, out: &Path, threads: usize) -> anyhow::Result<Decided> {
+    let bar = progress_bar(1);
+    let decided = plan.run(out, threads, &|look, done, all| {
+        if look > 1 {
+            bar.set_message("further seeds of what is undecided");
+        }
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    decided
 }
 
 /// Makes the runs of a plan that `out` does not have, and writes its report. Of a shard there is
@@ -201,56 +188,50 @@ pub(crate) fn run_plan(
     options: &SweepOptions,
 ) -> anyhow::Result<Option<Vec<Outcome>>> {
     let tables = options.format.tables()?;
-    let experiments = plan.experiments()?;
-    let shard = options.shard.unwrap_or_default();
     let threads = threads(options.jobs);
-    plan.save(out)?;
-    if !shard.is_whole() {
-        let jobs = shard.part(plan::jobs(&experiments));
-        let bar = progress_bar(jobs.len() as u64);
-        runner::run(&jobs, Results::load(out)?, out, threads, &|done, all| {
-            bar.set_length(all as u64);
-            bar.set_position(done as u64);
-        })?;
-        bar.finish_and_clear();
-        eprintln!("Shard {shard}: {} runs in {}", jobs.len(), out.display());
+    if let Some(shard) = options.shard.filter(|shard| !shard.is_whole()) {
+        plan.save(out)?;
+        run_shard(&plan.experiments()?, shard, out, threads)?;
         return Ok(None);
     }
-    let (mut outcomes, results) = decide(plan, out, threads)?;
-    let beside = options.against.map(|Against::Ns2| {
+    let mut decided = decide(plan, out, threads)?;
+    let mut origin = Origin::of_this_build(plan.quick);
+    if let Some(Against::Ns2) = options.against {
         let bar = progress_bar(1).with_message("ns-2");
-        let said = ns2::run_beside(&mut outcomes, out, threads, &|done, all| {
+        let said = ns2::run_beside(&mut decided.outcomes, out, threads, &|done, all| {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
         });
         bar.finish_and_clear();
-        said
-    });
-    let beside = beside.transpose()?;
-    if let Some(said) = &beside {
+        let said = said?;
         eprintln!("{said}");
+        origin.ns2 = Some(said);
     }
-    publish(out, &outcomes, &results, &about(plan.quick, beside), tables)?;
-    Ok(Some(outcomes))
+    publish(out, &decided, &origin, tables)?;
+    Ok(Some(decided.outcomes))
 }
 
-fn about(quick: bool, ns2: Option<String>) -> About {
-    About {
-        version: env!("CARGO_PKG_VERSION").into(),
-        quick,
-        ns2,
-    }
-}
-
-fn publish(
+fn run_shard(
+    experiments: &[Experiment],
+    shard: Shard,
     out: &Path,
-    outcomes: &[Outcome],
-    results: &Results,
-    about: &About,
-    tables: Tables,
+    threads: usize,
 ) -> anyhow::Result<()> {
-    let page = folder::publish(out, outcomes, results, about, tables)?;
-    output::print(&verdict_lines(outcomes))?;
+    let part = shard.part(tasks::single_runs(experiments));
+    let bar = progress_bar(part.len() as u64);
+    let known = Results::load(out)?;
+    runner::run(experiments, &part, known, out, threads, &|done, all| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    })?;
+    bar.finish_and_clear();
+    eprintln!("Shard {shard}: {} runs in {}", part.len(), out.display());
+    Ok(())
+}
+
+fn publish(out: &Path, decided: &Decided, origin: &Origin, tables: Tables) -> anyhow::Result<()> {
+    let page = folder::publish(out, decided, origin, tables)?;
+    output::print(&verdict_lines(&decided.outcomes))?;
     eprintln!("Report: {}", page.display());
     Ok(())
 }

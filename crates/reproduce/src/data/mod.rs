@@ -15,14 +15,13 @@ mod column;
 mod parquet;
 #[cfg(feature = "parquet")]
 pub mod parts;
-mod report;
 mod results;
 mod runs;
 
-pub use report::{flows_of, measures_of, runs_of, time_series_of};
-pub use results::{claims, measures};
-pub use runs::{flows, runs, time_series};
+pub use runs::{flows_of, measures_of, runs_of, time_series_of};
 
+use crate::seeds::Decided;
+use crate::store::FINGERPRINT;
 use column::Row;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -48,15 +47,41 @@ impl From<&str> for Cell {
     }
 }
 
-/// Which build made the results, and how far the runs went.
+/// A function that makes a table of experiments.
+pub type Make = fn(&Decided) -> Table;
+
+/// Every table of experiments by its name.
+pub const TABLES: [(&str, Make); 5] = [
+    ("runs", runs::runs),
+    ("flows", runs::flows),
+    ("time_series", runs::time_series),
+    ("measures", results::measures),
+    ("claims", results::claims),
+];
+
+/// The origin of results: the build, how far the runs went, and what ran beside them.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// The tool's version.
     pub version: String,
-    /// Of the sources of simulator and disciplines.
+    /// Fingerprint of the sources of simulator and disciplines.
     pub fingerprint: String,
     /// Whether it is a preview.
     pub preview: bool,
+    /// The note on ns-2, if it was requested.
+    pub ns2: Option<String>,
+}
+
+impl Origin {
+    /// Results of this build.
+    pub fn of_this_build(preview: bool) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            fingerprint: FINGERPRINT.clone(),
+            preview,
+            ns2: None,
+        }
+    }
 }
 
 /// Rows of named cells.

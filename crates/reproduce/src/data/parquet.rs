@@ -174,7 +174,7 @@ mod tests {
         let origin = Origin {
             version: "1.2.3".into(),
             fingerprint: "f00".into(),
-            preview: false,
+            ..Origin::of_this_build(false)
         };
         let mut file = tempfile::tempfile().unwrap();
         sample().write_parquet(&mut file, &origin).unwrap();

@@ -7,8 +7,7 @@ use super::runs::{identity, settings};
 use super::{Cell, Origin, Table};
 use crate::experiment::Experiment;
 use crate::metrics;
-use crate::plan;
-use crate::store::{Results, Stored};
+use crate::store::{Results, Stored, key};
 use crate::tasks::Task;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -57,13 +56,11 @@ impl Columns {
     pub fn of(experiments: &[Experiment], origin: &Origin) -> Self {
         let mut rows = Vec::new();
         for experiment in experiments {
-            for series in &experiment.series {
-                for (point, scenario) in series.scenarios.iter().enumerate() {
-                    let mut row = identity(experiment, series, point);
-                    row.put("seed", Cell::Whole(0));
-                    settings(&mut row, scenario);
-                    rows.push(row);
-                }
+            for at in experiment.places() {
+                let mut row = identity(experiment, at);
+                row.put("seed", Cell::Whole(0));
+                settings(&mut row, &experiment.cell(at).scenario);
+                rows.push(row);
             }
         }
         // Every metric that a run can have, after the settings.
@@ -100,16 +97,18 @@ impl Columns {
     ) -> Result<(), PartError> {
         let mut rows = Vec::new();
         for block in &task.blocks {
-            for place in &block.places {
-                let experiment = &experiments[place.experiment];
+            for wanted in &block.wanted {
+                let scenario = wanted.scenario(experiments);
                 let mut common = Cells(vec![None; self.columns.len()]);
-                let mut row = identity(experiment, &experiment.series[place.series], place.point);
-                settings(&mut row, place.scenario(experiments));
+                let mut row = identity(&experiments[wanted.experiment], wanted.at);
+                settings(&mut row, scenario);
                 self.add(&mut common, row)?;
-                let of_place = |seed: &u64| place.seeds.contains(seed);
-                for seed in block.seeds.clone().filter(of_place) {
-                    let key = plan::key(place.scenario(experiments), seed);
-                    let stored = results.get(&key);
+                for seed in block
+                    .seeds
+                    .clone()
+                    .filter(|seed| wanted.seeds.contains(seed))
+                {
+                    let stored = results.get(&key(scenario, seed));
                     let stored = stored.ok_or_else(|| PartError::Missing(task.name.clone()))?;
                     rows.push(self.row(common.clone(), seed, stored, origin)?);
                 }
@@ -187,7 +186,7 @@ pub fn read(path: &Path, results: &mut Results) -> Result<(), ParquetError> {
 mod tests {
     use super::*;
     use crate::experiment;
-    use crate::tasks::tasks;
+    use crate::tasks::{single_runs, tasks};
 
     const FILE: &str = r#"
 title = "Fig. 1: one"
@@ -207,11 +206,7 @@ set = { qdisc = "sad", probe = "100ms" }
     fn parts_read_back_and_have_the_same_columns_whatever_is_in_them() {
         let experiments =
             vec![experiment::read_text("own/one", Path::new("one.toml"), FILE).unwrap()];
-        let origin = Origin {
-            version: "1".into(),
-            fingerprint: "f".into(),
-            preview: false,
-        };
+        let origin = Origin::of_this_build(false);
         let columns = Columns::of(&experiments, &origin);
         let tasks = tasks(&experiments, None, 1, 1);
         assert_eq!(tasks.len(), 4);
@@ -219,7 +214,10 @@ set = { qdisc = "sad", probe = "100ms" }
         let mut back = Results::default();
         let mut schemas = Vec::new();
         for task in &tasks {
-            let results = task.simulate(&experiments).unwrap();
+            let mut results = Results::default();
+            for job in task.jobs(&experiments) {
+                results.insert(job.simulate().unwrap());
+            }
             let path = folder.path().join(&task.name);
             let file = File::create(&path).unwrap();
             columns
@@ -228,13 +226,13 @@ set = { qdisc = "sad", probe = "100ms" }
             read(&path, &mut back).unwrap();
             let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
             schemas.push(reader.metadata().file_metadata().schema().clone());
-            for job in plan::jobs(&experiments) {
-                if let Some(stored) = results.get(&job.key) {
-                    assert_eq!(back.get(&job.key), Some(stored));
-                }
+            for job in task.jobs(&experiments) {
+                assert_eq!(back.get(&job.key), results.get(&job.key));
             }
         }
-        assert!(plan::jobs(&experiments).iter().all(|job| back.has(job)));
+        let single = single_runs(&experiments);
+        let mut jobs = single.iter().flat_map(|task| task.jobs(&experiments));
+        assert!(jobs.all(|job| back.has(&job)));
         assert!(schemas.windows(2).all(|pair| pair[0] == pair[1]));
         let names: Vec<&str> = schemas[0].get_fields().iter().map(|f| f.name()).collect();
         assert!(

@@ -4,32 +4,31 @@ use super::column::Row;
 use super::runs::identity;
 use super::{Cell, Table};
 use crate::expression::Answer;
-use crate::outcome::Outcome;
+use crate::seeds::Decided;
 use crate::statistics::Estimate;
 
 /// One row per series, point and measure: the mean over the runs with its 95 % confidence interval,
 /// and the published value and ns-2's mean where there are any.
-pub fn measures(outcomes: &[Outcome]) -> Table {
+pub(super) fn measures(decided: &Decided) -> Table {
     let mut rows = Vec::new();
-    for outcome in outcomes {
+    for outcome in &decided.outcomes {
         let experiment = &outcome.experiment;
-        for (index, series) in experiment.series.iter().enumerate() {
-            for point in 0..experiment.points.len() {
-                for (measure, about) in experiment.measures.iter().enumerate() {
-                    let mut row = identity(experiment, series, point);
-                    row.text("measure", &about.id);
-                    row.text("title", &about.title);
-                    row.text("unit", &about.unit);
-                    put(&mut row, "value", outcome.estimate(index, point, measure));
-                    let window = outcome.window(index, point);
-                    row.number("settled_from_s", window.map(|window| window.from_s.mean));
-                    row.put("runs", Cell::Whole(outcome.runs_at(index, point) as u64));
-                    let published = series.paper.get(&(measure, point));
-                    row.number("paper", published.copied());
-                    let ns2 = outcome.ns2(index, point, measure);
-                    row.number("ns2", ns2.map(|estimate| estimate.mean));
-                    rows.push(row);
-                }
+        for at in experiment.places() {
+            let runs = outcome.at(at);
+            for (measure, about) in experiment.measures.iter().enumerate() {
+                let mut row = identity(experiment, at);
+                row.text("measure", &about.id);
+                row.text("title", &about.title);
+                row.text("unit", &about.unit);
+                put(&mut row, "value", runs.estimate(measure));
+                row.number(
+                    "settled_from_s",
+                    runs.window.map(|window| window.from_s.mean),
+                );
+                row.put("runs", Cell::Whole(runs.count() as u64));
+                row.number("paper", experiment.cell(at).paper[measure]);
+                row.number("ns2", runs.ns2(measure).map(|estimate| estimate.mean));
+                rows.push(row);
             }
         }
     }
@@ -38,11 +37,12 @@ pub fn measures(outcomes: &[Outcome]) -> Table {
 
 /// One row per condition of each claim: both sides and their difference with the intervals, where
 /// the difference must lie, and the claim's verdict.
-pub fn claims(outcomes: &[Outcome]) -> Table {
+pub(super) fn claims(decided: &Decided) -> Table {
     let mut rows = Vec::new();
-    for outcome in outcomes {
+    for outcome in &decided.outcomes {
         for finding in outcome.findings() {
             for check in &finding.checks {
+                let deciding = check.deciding.as_ref();
                 let mut row = Row::default();
                 row.text("experiment", &outcome.experiment.name);
                 row.text("claim", &finding.claim.id);
@@ -51,13 +51,16 @@ pub fn claims(outcomes: &[Outcome]) -> Table {
                 row.text("condition", &check.condition.to_string());
                 row.put("shape_only", Cell::Truth(check.shape));
                 row.text("answer", answer(check.answer));
-                row.text("point", check.at.as_deref().unwrap_or_default());
-                row.put("seeds", Cell::Whole(check.seeds as u64));
-                put(&mut row, "found", check.found);
-                put(&mut row, "expected", check.expected);
-                put(&mut row, "difference", check.difference);
-                row.number("accepted_low", check.accepted.map(|range| range.low));
-                row.number("accepted_high", check.accepted.map(|range| range.high));
+                row.text(
+                    "point",
+                    deciding.and_then(|d| d.at.as_deref()).unwrap_or_default(),
+                );
+                row.put("seeds", Cell::Whole(deciding.map_or(0, |d| d.seeds as u64)));
+                put(&mut row, "found", deciding.map(|d| d.found));
+                put(&mut row, "expected", deciding.map(|d| d.expected));
+                put(&mut row, "difference", deciding.map(|d| d.difference));
+                row.number("accepted_low", deciding.map(|d| d.accepted.low));
+                row.number("accepted_high", deciding.map(|d| d.accepted.high));
                 rows.push(row);
             }
         }

@@ -2,63 +2,123 @@
 
 use super::column::Row;
 use super::{Cell, Table};
-use crate::experiment::{Experiment, Series};
-use crate::plan;
-use crate::store::{Results, Stored};
-use asymq_scenario::{FlowResult, Scenario, Toward};
+use crate::experiment::{Experiment, Place};
+use crate::metrics::{self, Metrics};
+use crate::seeds::Decided;
+use crate::store::{Stored, key};
+use asymq_scenario::{FlowResult, Report, Run, Scenario, Series, Toward};
 
-/// One row per run: where it belongs, the swept values, the scenario's settings, and every metric.
-pub fn runs(experiments: &[Experiment], results: &Results) -> Table {
-    let row = |place: &Place<'_>| {
-        let mut row = place.row();
-        settings(&mut row, &place.series.scenarios[place.point]);
-        for (name, value) in &place.stored.metrics {
-            row.metric(name, *value);
-        }
+/// One row per run: its place, the swept values, the scenario's settings, and every metric.
+pub(super) fn runs(decided: &Decided) -> Table {
+    let rows = of_runs(decided).map(|(experiment, at, mut row, stored)| {
+        settings(&mut row, &experiment.cell(at).scenario);
+        add_metrics(&mut row, &stored.metrics);
         row
-    };
-    let places = places(experiments, results);
-    Table::new("runs", places.iter().map(row).collect())
+    });
+    Table::new("runs", rows.collect())
 }
 
 /// One row per flow of each run that lasts for the run or is listed.
-pub fn flows(experiments: &[Experiment], results: &Results) -> Table {
-    let mut rows = Vec::new();
-    for place in places(experiments, results) {
-        for (index, flow) in place.stored.flows.iter().enumerate() {
-            let mut row = place.row();
-            of_flow(&mut row, index, flow);
-            rows.push(row);
-        }
-    }
-    Table::new("flows", rows)
+pub(super) fn flows(decided: &Decided) -> Table {
+    let rows = of_runs(decided).flat_map(|(.., row, stored)| of_flows(row, &stored.flows));
+    Table::new("flows", rows.collect())
 }
 
 /// One row per interval of each run of an experiment with a chart over time, warm-up included.
-pub fn time_series(experiments: &[Experiment], results: &Results) -> Table {
-    let mut rows = Vec::new();
-    for place in places(experiments, results) {
-        let course = place.stored.course.as_ref();
-        let Some(course) = course.filter(|_| place.experiment.wants_course()) else {
-            continue;
-        };
-        let identity = place.row();
-        for index in 0..course.up.len() {
-            let mut row = identity.clone();
-            row.number("time_s", index as f64 * course.interval_s);
-            row.number("length_s", course.interval_s);
-            for (column, values) in [
-                ("up_utilization", &course.up),
-                ("up_data", &course.data_up),
-                ("down_utilization", &course.down),
-                ("down_data", &course.data_down),
-            ] {
-                row.number(column, values.get(index).copied());
-            }
-            rows.push(row);
-        }
+pub(super) fn time_series(decided: &Decided) -> Table {
+    let drawn = of_runs(decided).filter(|(experiment, ..)| experiment.wants_course());
+    let rows = drawn.filter_map(|(.., row, stored)| {
+        let course = stored.course.as_ref()?;
+        Some(intervals(row, course.interval_s, course.channels()))
+    });
+    Table::new("time_series", rows.flatten().collect())
+}
+
+/// The measures of a run by column, in base units, in alphabetical order of the metrics.
+pub fn measures_of(run: &Run, scenario: &Scenario) -> Vec<(String, f64)> {
+    let mut row = Row::default();
+    add_metrics(&mut row, &metrics::of_run(run, scenario));
+    let number = |(column, cell)| match cell {
+        Some(Cell::Number(number)) => Some((column, number)),
+        _ => None,
+    };
+    row.cells.into_iter().filter_map(number).collect()
+}
+
+/// One row per run of a report without an experiment: its seed, the scenario's settings, every metric.
+pub fn runs_of(report: &Report) -> Table {
+    let rows = report.runs.iter().map(|run| {
+        let mut row = seeded(Row::default(), run.seed);
+        settings(&mut row, &report.scenario);
+        add_metrics(&mut row, &metrics::of_run(run, &report.scenario));
+        row
+    });
+    Table::new("runs", rows.collect())
+}
+
+/// One row per flow of each run of a report that lasts for the run or is listed.
+pub fn flows_of(report: &Report) -> Table {
+    let rows = report.runs.iter().flat_map(|run| {
+        let row = seeded(Row::default(), run.seed);
+        of_flows(row, &run.summary.flows)
+    });
+    Table::new("flows", rows.collect())
+}
+
+/// One row per interval of each run of a report that recorded its time series, warm-up included.
+pub fn time_series_of(report: &Report) -> Table {
+    let rows = report.runs.iter().filter_map(|run| {
+        let series = run.series.as_ref()?;
+        let channels = [&series.up, &series.down, &series.data_up, &series.data_down];
+        let row = seeded(Row::default(), run.seed);
+        let rows = intervals(row, series.interval_s, channels.map(Vec::as_slice));
+        Some(
+            rows.enumerate()
+                .map(|(index, row)| with_backlog(row, series, index)),
+        )
+    });
+    Table::new("time_series", rows.flatten().collect())
+}
+
+/// Every run that has a result, in the order of the report, with its place, the columns that name it, and
+/// the result.
+fn of_runs(decided: &Decided) -> impl Iterator<Item = (&Experiment, Place, Row, &Stored)> {
+    let outcomes = decided.outcomes.iter();
+    outcomes.flat_map(move |outcome| {
+        let experiment = &outcome.experiment;
+        experiment.places().flat_map(move |at| {
+            let scenario = &experiment.cell(at).scenario;
+            scenario.seeds().filter_map(move |seed| {
+                let stored = decided.results.get(&key(scenario, seed))?;
+                let row = seeded(identity(experiment, at), seed);
+                Some((experiment, at, row, stored))
+            })
+        })
+    })
+}
+
+/// Experiment, series, point, and the swept values.
+pub(super) fn identity(experiment: &Experiment, at: Place) -> Row {
+    let (series, label) = (
+        &experiment.series[at.series],
+        &experiment.points[at.point].label,
+    );
+    let mut row = Row::default();
+    row.text("experiment", &experiment.name);
+    row.text("series", &series.id);
+    row.text("point", label);
+    for key in &experiment.swept {
+        row.setting(key, label);
     }
-    Table::new("time_series", rows)
+    for (key, value) in &series.swept {
+        row.setting(key, value);
+    }
+    row
+}
+
+fn seeded(mut row: Row, seed: u64) -> Row {
+    row.put("seed", Cell::Whole(seed));
+    row
 }
 
 /// The columns of a scenario's settings.
@@ -74,82 +134,108 @@ pub(super) fn settings(row: &mut Row, scenario: &Scenario) {
     }
 }
 
-/// The columns of a flow, the `index`th from 0.
-pub(super) fn of_flow(row: &mut Row, index: usize, flow: &FlowResult) {
-    let direction = match flow.toward {
-        Toward::Up => "up",
-        Toward::Down => "down",
-    };
-    row.put("flow", Cell::Whole(index as u64 + 1));
-    row.text("direction", direction);
-    row.number("start_s", flow.start_s);
-    row.number("base_rtt_s", flow.base_rtt_ms / 1000.0);
-    row.number("goodput_bit_per_s", flow.goodput);
-    row.number("silence_s", flow.silence_s);
-    row.number("completion_s", flow.completion_s);
-    let rtt = flow.rtt_ms;
-    row.number("sender_rtt_min_s", rtt.map(|rtt| rtt.min / 1000.0));
-    row.number("sender_rtt_mean_s", rtt.map(|rtt| rtt.mean / 1000.0));
-    row.number("sender_rtt_max_s", rtt.map(|rtt| rtt.max / 1000.0));
-    row.number("lost_packets", flow.lost);
-    row.number("retransmissions", flow.retransmissions);
-    row.number("timeouts", flow.timeouts);
+fn add_metrics(row: &mut Row, metrics: &Metrics) {
+    for (name, value) in metrics {
+        row.metric(name, *value);
+    }
 }
 
-/// A run and where it belongs.
-struct Place<'a> {
-    experiment: &'a Experiment,
-    series: &'a Series,
-    point: usize,
-    seed: u64,
-    stored: &'a Stored,
-}
-
-impl Place<'_> {
-    /// The columns that say where it belongs.
-    fn row(&self) -> Row {
-        let mut row = identity(self.experiment, self.series, self.point);
-        row.put("seed", Cell::Whole(self.seed));
+/// A row per flow.
+fn of_flows(run: Row, flows: &[FlowResult]) -> impl Iterator<Item = Row> {
+    flows.iter().enumerate().map(move |(index, flow)| {
+        let mut row = run.clone();
+        let direction = match flow.toward {
+            Toward::Up => "up",
+            Toward::Down => "down",
+        };
+        row.put("flow", Cell::Whole(index as u64 + 1));
+        row.text("direction", direction);
+        row.number("start_s", flow.start_s);
+        row.number("base_rtt_s", flow.base_rtt_ms / 1000.0);
+        row.number("goodput_bit_per_s", flow.goodput);
+        row.number("silence_s", flow.silence_s);
+        row.number("completion_s", flow.completion_s);
+        let rtt = flow.rtt_ms;
+        row.number("sender_rtt_min_s", rtt.map(|rtt| rtt.min / 1000.0));
+        row.number("sender_rtt_mean_s", rtt.map(|rtt| rtt.mean / 1000.0));
+        row.number("sender_rtt_max_s", rtt.map(|rtt| rtt.max / 1000.0));
+        row.number("lost_packets", flow.lost);
+        row.number("retransmissions", flow.retransmissions);
+        row.number("timeouts", flow.timeouts);
         row
-    }
+    })
 }
 
-/// Experiment, series, point, and the swept values.
-pub(super) fn identity(experiment: &Experiment, series: &Series, point: usize) -> Row {
-    let mut row = Row::default();
-    row.text("experiment", &experiment.name);
-    row.text("series", &series.id);
-    let label = experiment.points[point].label.as_str();
-    row.text("point", label);
-    for key in &experiment.swept {
-        row.setting(key, label);
-    }
-    for (key, value) in &series.swept {
-        row.setting(key, value);
+/// A row per interval with the values of [`crate::store::Course::CHANNELS`].
+fn intervals(
+    run: Row,
+    interval_s: f64,
+    [up, down, data_up, data_down]: [&[f64]; 4],
+) -> impl Iterator<Item = Row> {
+    (0..up.len()).map(move |index| {
+        let mut row = run.clone();
+        row.number("time_s", index as f64 * interval_s);
+        row.number("length_s", interval_s);
+        row.number("up_utilization", up.get(index).copied());
+        row.number("up_data", data_up.get(index).copied());
+        row.number("down_utilization", down.get(index).copied());
+        row.number("down_data", data_down.get(index).copied());
+        row
+    })
+}
+
+fn with_backlog(mut row: Row, series: &Series, index: usize) -> Row {
+    for (column, values) in [
+        ("up_backlog_packets", &series.backlog_up),
+        ("down_backlog_packets", &series.backlog_down),
+    ] {
+        let backlog = values.get(index).copied();
+        row.put(column, backlog.map(|packets| Cell::Whole(packets.into())));
     }
     row
 }
 
-/// Every run that has a result, in the order of the report.
-fn places<'a>(experiments: &'a [Experiment], results: &'a Results) -> Vec<Place<'a>> {
-    let mut places = Vec::new();
-    for experiment in experiments {
-        for series in &experiment.series {
-            for (point, scenario) in series.scenarios.iter().enumerate() {
-                for seed in scenario.seeds() {
-                    let key = plan::key(scenario, seed);
-                    if let Some(stored) = results.get(&key) {
-                        places.push(Place {
-                            experiment,
-                            series,
-                            point,
-                            seed,
-                            stored,
-                        });
-                    }
-                }
-            }
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asymq_args::{Defaults, ScenarioArgs};
+    use asymq_core::Duration;
+
+    #[test]
+    fn a_report_has_the_rows_and_columns_that_an_experiment_has() {
+        let args = ScenarioArgs {
+            duration: Some(Duration::from_secs(6)),
+            runs: Some(2),
+            ..ScenarioArgs::default()
+        };
+        let scenario = args.resolve(&Defaults::paper()).unwrap();
+        let report = asymq_sim::run_all(&scenario, true, |_| ()).unwrap();
+        let runs = runs_of(&report);
+        let column = |table: &Table, name: &str| {
+            let index = table.columns.iter().position(|column| column == name);
+            let index = index.unwrap_or_else(|| panic!("{name}: {:?}", table.columns));
+            let cells = table.rows.iter().map(|row| row[index].clone());
+            cells.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            column(&runs, "seed"),
+            [Some(Cell::Whole(1)), Some(Cell::Whole(2))]
+        );
+        assert_eq!(column(&runs, "up_bit_per_s")[0], Some(Cell::Number(1e6)));
+        let share = report.runs[1].summary.down.utilization;
+        assert_eq!(
+            column(&runs, "down_utilization")[1],
+            Some(Cell::Number(share))
+        );
+        let measures = measures_of(&report.runs[1], &scenario);
+        assert!(measures.contains(&("down_utilization".into(), share)));
+        assert_eq!(flows_of(&report).rows.len(), 2 * 15);
+        let series = time_series_of(&report);
+        assert_eq!(series.rows.len(), 2 * 30);
+        assert!(
+            column(&series, "up_backlog_packets")
+                .iter()
+                .all(Option::is_some)
+        );
     }
-    places
 }

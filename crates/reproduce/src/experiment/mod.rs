@@ -5,7 +5,9 @@ mod read;
 pub use read::{BadExperiment, read, read_text};
 
 use crate::expression::{Condition, Expression};
+use crate::prose;
 use asymq_scenario::Scenario;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A figure or table, checked: its claims name existing series, and its scenarios can run.
@@ -65,9 +67,46 @@ pub struct Series {
     /// The keys of further axes, with its values.
     pub swept: Vec<(String, String)>,
     /// One per point.
-    pub scenarios: Vec<Scenario>,
-    /// The paper's values by measure and point.
-    pub paper: BTreeMap<(usize, usize), f64>,
+    pub cells: Vec<Cell>,
+}
+
+/// A series at a point.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The scenario that runs there.
+    pub scenario: Scenario,
+    /// The paper's values, one per measure.
+    pub paper: Vec<Option<f64>>,
+}
+
+/// The place of a [`Cell`]: its series and its point, by index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Place {
+    /// The series.
+    pub series: usize,
+    /// The point.
+    pub point: usize,
+}
+
+/// The values that a name in a claim refers to: a measure of a series at points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named {
+    /// The series, by index.
+    pub series: usize,
+    /// The measure, by index.
+    pub measure: usize,
+    /// The points, by index.
+    pub points: Vec<usize>,
+}
+
+impl Named {
+    /// The place of each value.
+    pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        let series = self.series;
+        self.points
+            .iter()
+            .map(move |&point| Place { series, point })
+    }
 }
 
 /// A number computed from each run.
@@ -99,9 +138,11 @@ pub struct Chart {
 }
 
 /// The horizontal axis of a chart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Over {
     /// The sweep.
+    #[default]
     Sweep,
     /// Time, all series in one panel, the mean over all runs.
     Time,
@@ -134,7 +175,8 @@ pub struct Panel {
 }
 
 /// What is published of a course.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
 pub enum Published {
     /// A level that it keeps.
     Level(f64),
@@ -197,6 +239,14 @@ impl Evidence {
     }
 }
 
+impl Claim {
+    /// All conditions, each with whether it is one of [`Claim::shape`].
+    pub fn conditions(&self) -> impl Iterator<Item = (&Condition, bool)> {
+        let holds = self.holds.iter().map(|condition| (condition, false));
+        holds.chain(self.shape.iter().map(|condition| (condition, true)))
+    }
+}
+
 impl Measure {
     /// The name in the report, with the unit.
     pub fn label(&self) -> String {
@@ -239,13 +289,29 @@ impl Experiment {
         self.title.split(':').next().unwrap_or_default()
     }
 
-    /// The index of the point with this label.
-    pub fn point(&self, label: &str) -> Option<usize> {
-        self.points.iter().position(|point| point.label == label)
+    /// The place of every cell, series by series.
+    pub fn places(&self) -> impl Iterator<Item = Place> + Clone + use<> {
+        let points = self.points.len();
+        (0..self.series.len())
+            .flat_map(move |series| (0..points).map(move |point| Place { series, point }))
     }
 
-    /// The series, measure and points that a name in a claim refers to.
-    pub fn resolve(&self, name: &str) -> Result<(usize, usize, Vec<usize>), String> {
+    /// The cell at a place.
+    pub fn cell(&self, at: Place) -> &Cell {
+        &self.series[at.series].cells[at.point]
+    }
+
+    /// The scenarios of all cells, to be changed.
+    pub fn scenarios_mut(&mut self) -> impl Iterator<Item = &mut Scenario> {
+        let cells = self.series.iter_mut().flat_map(|series| &mut series.cells);
+        cells.map(|cell| &mut cell.scenario)
+    }
+
+    /// The values that a name in a claim refers to.
+    ///
+    /// # Errors
+    /// The experiment has no such series, measure or point, in words for the author of the file.
+    pub fn resolve(&self, name: &str) -> Result<Named, String> {
         let (place, at) = match name.split_once('@') {
             Some((place, at)) => (place, Some(at)),
             None => (name, None),
@@ -253,27 +319,63 @@ impl Experiment {
         let (series, measure) = place
             .split_once(':')
             .ok_or_else(|| format!("{name}: not a series:measure, like aq:down"))?;
-        let find = |kind: &str, id: &str, ids: Vec<&str>| {
-            ids.iter()
-                .position(|known| *known == id)
-                .ok_or_else(|| format!("unknown {kind} {id}; use {}", ids.join(", ")))
-        };
-        let ids = self.series.iter().map(|s| s.id.as_str()).collect();
-        let series = find("series", series, ids)?;
-        let ids = self.measures.iter().map(|m| m.id.as_str()).collect();
-        let measure = find("measure", measure, ids)?;
-        let point = |label: &str| {
-            let labels = self.points.iter().map(|p| p.label.as_str()).collect();
-            find("point", label, labels)
-        };
-        let points = match at {
-            None => (0..self.points.len()).collect(),
-            Some(at) => match at.split_once("..") {
-                Some((from, to)) => (point(from)?..=point(to)?).collect(),
-                None => vec![point(at)?],
+        Ok(Named {
+            series: self.index_of_series(series)?,
+            measure: self.index_of_measure(measure)?,
+            points: match at.map(|at| at.split_once("..").unwrap_or((at, at))) {
+                None => (0..self.points.len()).collect(),
+                Some((from, to)) => {
+                    (self.index_of_point(from)?..=self.index_of_point(to)?).collect()
+                }
             },
-        };
-        Ok((series, measure, points))
+        })
+    }
+
+    pub(crate) fn index_of_series(&self, id: &str) -> Result<usize, String> {
+        index_of("series", id, self.series.iter().map(|series| &*series.id))
+    }
+
+    pub(crate) fn index_of_measure(&self, id: &str) -> Result<usize, String> {
+        index_of(
+            "measure",
+            id,
+            self.measures.iter().map(|measure| &*measure.id),
+        )
+    }
+
+    pub(crate) fn index_of_point(&self, label: &str) -> Result<usize, String> {
+        index_of(
+            "point",
+            label,
+            self.points.iter().map(|point| &*point.label),
+        )
+    }
+
+    /// The names that conditions and the expressions of sentences use.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let conditions = self.claims.iter().flat_map(|claim| {
+            let evidence = claim.shown_by.iter().filter_map(Evidence::condition);
+            claim
+                .conditions()
+                .map(|(condition, _)| condition)
+                .chain(evidence)
+        });
+        let mut names: Vec<String> = conditions
+            .flat_map(Condition::names)
+            .map(str::to_owned)
+            .collect();
+        let reasons = self
+            .claims
+            .iter()
+            .filter_map(|claim| claim.because.as_ref());
+        for sentence in reasons.chain(&self.assumptions) {
+            let expressions =
+                prose::values(sentence).filter_map(|text| Expression::parse(text).ok());
+            for expression in expressions {
+                names.extend(expression.names().into_iter().map(str::to_owned));
+            }
+        }
+        names
     }
 
     /// Whether runs must record their time series.
@@ -291,4 +393,17 @@ impl Experiment {
         let named = self.measures.iter().flat_map(|measure| measure.of.names());
         !self.wants_course() && named.into_iter().all(|name| name.starts_with("scenario."))
     }
+}
+
+/// The index of `id` among the `known` names of this kind.
+fn index_of<'a>(
+    kind: &str,
+    id: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Result<usize, String> {
+    let index = known.clone().position(|known| known == id);
+    index.ok_or_else(|| {
+        let known: Vec<&str> = known.collect();
+        format!("unknown {kind} {id}; use {}", known.join(", "))
+    })
 }

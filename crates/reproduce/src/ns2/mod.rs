@@ -38,9 +38,12 @@ pub fn run_beside(
     let mut cases = BTreeSet::new();
     let mut refused: BTreeMap<Unsupported, usize> = BTreeMap::new();
     let series = outcomes.iter().flat_map(|o| &o.experiment.series);
-    for scenario in series.flat_map(|series| &series.scenarios) {
-        match settings(scenario) {
-            Ok(settings) => cases.extend(scenario.seeds().map(|seed| (settings.clone(), seed))),
+    for cell in series.flat_map(|series| &series.cells) {
+        match settings(&cell.scenario) {
+            Ok(settings) => {
+                let seeds = cell.scenario.seeds();
+                cases.extend(seeds.map(|seed| (settings.clone(), seed)));
+            }
             Err(reason) => *refused.entry(reason).or_default() += 1,
         }
     }
@@ -60,16 +63,14 @@ pub fn run_beside(
 /// Adds the points of ns-2's runs to the outcomes.
 fn add_points(outcomes: &mut [Outcome], found: &BTreeMap<(Settings, u64), Metrics>) {
     for outcome in outcomes {
-        for series in 0..outcome.experiment.series.len() {
-            for point in 0..outcome.experiment.points.len() {
-                let scenario = &outcome.experiment.series[series].scenarios[point];
-                let Ok(settings) = settings(scenario) else {
-                    continue;
-                };
-                let run = |seed| found.get(&(settings.clone(), seed)).cloned();
-                let runs: Vec<Metrics> = scenario.seeds().filter_map(run).collect();
-                outcome.add_ns2(series, point, &runs);
-            }
+        for at in outcome.experiment.places() {
+            let scenario = &outcome.experiment.cell(at).scenario;
+            let Ok(settings) = settings(scenario) else {
+                continue;
+            };
+            let run = |seed| found.get(&(settings.clone(), seed)).cloned();
+            let runs: Vec<Metrics> = scenario.seeds().filter_map(run).collect();
+            outcome.add_ns2(at, &runs);
         }
     }
 }

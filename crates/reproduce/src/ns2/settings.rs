@@ -2,7 +2,7 @@
 
 use asymq_core::catalog::Config;
 use asymq_core::units::{Duration, Limit, Rate};
-use asymq_scenario::{AckPolicy, RttRange, Scenario, Tcp};
+use asymq_scenario::{AckPolicy, Scenario, Tcp};
 
 /// Keys and values of the script's arguments.
 pub type Settings = Vec<(&'static str, String)>;
@@ -78,91 +78,113 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
         runs: _, // the number of processes
     } = scenario;
 
-    accept(is_drop_tail(uplink), "qdisc", || {
-        let name = uplink.qdisc.clone();
-        (Some(name), "use droptail, without other parts")
-    })?;
-    accept(is_drop_tail(downlink), "qdisc-down", || {
-        (Some(downlink.qdisc.clone()), "use droptail")
-    })?;
-    let tcp = match tcp {
+    let sender = match tcp {
         Tcp::Reno => "Reno",
         Tcp::Newreno => "Newreno",
-        Tcp::Cubic | Tcp::Dctcp | Tcp::Bbr | Tcp::Bbr3 | Tcp::Outside(_) => {
-            return refuse("tcp", Some(tcp.to_string()), "use reno or newreno");
-        }
+        Tcp::Cubic | Tcp::Dctcp | Tcp::Bbr | Tcp::Bbr3 | Tcp::Outside(_) => "",
     };
-    accept(!sack, "sack", || (None, "ns-2 runs without SACK"))?;
-    accept(!timestamps, "timestamps", || {
-        (None, "ns-2 runs without timestamps")
-    })?;
-    accept(!byte_counting, "byte-counting", || {
-        (None, "ns-2 counts ACKs")
-    })?;
-    for (on, key, reason) in [
-        (*tcp_ecn, "tcp-ecn", "ns-2 runs without ECN"),
-        (*hystart, "hystart", "ns-2's slow start is the standard one"),
-        (*pacing, "pacing", "ns-2 sends bursts"),
+    let fits = |rate: &Rate| bytes(*rate, *duration) < COUNTER_BYTES;
+    let constant = "ns-2 runs over links of constant rate";
+    let clean = "ns-2 runs over paths without loss and jitter";
+    let long_runs = "ns-2 counts less than 4 GiB per run; shorten the duration";
+    let without_parts = "use droptail, without other parts";
+    for (follows, key, value, reason) in [
+        (is_drop_tail(uplink), "qdisc", &*uplink.qdisc, without_parts),
+        (
+            is_drop_tail(downlink),
+            "qdisc-down",
+            &*downlink.qdisc,
+            "use droptail",
+        ),
+        (
+            !sender.is_empty(),
+            "tcp",
+            &tcp.to_string(),
+            "use reno or newreno",
+        ),
+        (!sack, "sack", "", "ns-2 runs without SACK"),
+        (
+            !timestamps,
+            "timestamps",
+            "",
+            "ns-2 runs without timestamps",
+        ),
+        (!byte_counting, "byte-counting", "", "ns-2 counts ACKs"),
+        (!tcp_ecn, "tcp-ecn", "", "ns-2 runs without ECN"),
+        (
+            !hystart,
+            "hystart",
+            "",
+            "ns-2's slow start is the standard one",
+        ),
+        (!pacing, "pacing", "", "ns-2 sends bursts"),
+        (
+            *regenerate == 0,
+            "regenerate",
+            "",
+            "ns-2 regenerates no ACKs",
+        ),
+        (
+            start_within.is_none(),
+            "start-within",
+            "",
+            "ns-2's flows start within a second",
+        ),
+        (
+            flow.is_empty(),
+            "flow",
+            "",
+            "ns-2 runs flows-up and flows-down only",
+        ),
+        (web.is_empty(), "web", "", "ns-2 runs long-lived flows only"),
+        (
+            on_off.is_none(),
+            "on-off",
+            "",
+            "ns-2 runs greedy flows only",
+        ),
+        (udp.is_empty(), "udp", "", "ns-2 runs TCP only"),
+        (probe.is_none(), "probe", "", "ns-2 runs TCP only"),
+        (
+            *links == 1,
+            "links",
+            &links.to_string(),
+            "ns-2 has one bottleneck",
+        ),
+        (steps_up.is_empty(), "steps-up", "", constant),
+        (steps_down.is_empty(), "steps-down", "", constant),
+        (trace_up.is_none(), "trace-up", "", constant),
+        (trace_down.is_none(), "trace-down", "", constant),
+        (netem_up.is_none(), "netem-up", "", clean),
+        (netem_down.is_none(), "netem-down", "", clean),
+        (netem_access_up.is_none(), "netem-access-up", "", clean),
+        (netem_access_down.is_none(), "netem-access-down", "", clean),
+        (
+            *header == 40,
+            "header",
+            &header.to_string(),
+            "ns-2's headers have 40 bytes",
+        ),
+        (
+            overhead.is_none(),
+            "overhead",
+            "",
+            "ns-2's links count IP bytes",
+        ),
+        (
+            rtt.min >= FIXED_RTT,
+            "rtt",
+            &rtt.to_string(),
+            "ns-2 needs 12ms or more",
+        ),
+        (fits(up), "up", &up.to_string(), long_runs),
+        (fits(down), "down", &down.to_string(), long_runs),
     ] {
-        accept(!on, key, || (None, reason))?;
+        if !follows {
+            let value = Some(value).filter(|value| !value.is_empty());
+            return refuse(key, value.map(str::to_owned), reason);
+        }
     }
-    accept(*regenerate == 0, "regenerate", || {
-        (None, "ns-2 regenerates no ACKs")
-    })?;
-    accept(start_within.is_none(), "start-within", || {
-        (None, "ns-2's flows start within a second")
-    })?;
-    accept(flow.is_empty(), "flow", || {
-        (None, "ns-2 runs flows-up and flows-down only")
-    })?;
-    accept(web.is_empty(), "web", || {
-        (None, "ns-2 runs long-lived flows only")
-    })?;
-    accept(on_off.is_none(), "on-off", || {
-        (None, "ns-2 runs greedy flows only")
-    })?;
-    accept(udp.is_empty(), "udp", || (None, "ns-2 runs TCP only"))?;
-    accept(probe.is_none(), "probe", || (None, "ns-2 runs TCP only"))?;
-    accept(*links == 1, "links", || {
-        (Some(links.to_string()), "ns-2 has one bottleneck")
-    })?;
-    for (key, constant) in [
-        ("steps-up", steps_up.is_empty()),
-        ("steps-down", steps_down.is_empty()),
-        ("trace-up", trace_up.is_none()),
-        ("trace-down", trace_down.is_none()),
-    ] {
-        accept(constant, key, || {
-            (None, "ns-2 runs over links of constant rate")
-        })?;
-    }
-    for (key, netem) in [
-        ("netem-up", netem_up),
-        ("netem-down", netem_down),
-        ("netem-access-up", netem_access_up),
-        ("netem-access-down", netem_access_down),
-    ] {
-        accept(netem.is_none(), key, || {
-            (None, "ns-2 runs over paths without loss and jitter")
-        })?;
-    }
-    accept(*header == 40, "header", || {
-        (Some(header.to_string()), "ns-2's headers have 40 bytes")
-    })?;
-    accept(overhead.is_none(), "overhead", || {
-        (None, "ns-2's links count IP bytes")
-    })?;
-    let RttRange { min, max } = rtt;
-    accept(*min >= FIXED_RTT, "rtt", || {
-        (Some(rtt.to_string()), "ns-2 needs 12ms or more")
-    })?;
-    for (key, rate) in [("up", up), ("down", down)] {
-        accept(bytes(*rate, *duration) < COUNTER_BYTES, key, || {
-            let reason = "ns-2 counts less than 4 GiB per run; shorten the duration";
-            (Some(rate.to_string()), reason)
-        })?;
-    }
-
     let packets = |key, limit: &Limit| match limit {
         Limit::Packets(packets) => Ok(packets.to_string()),
         Limit::Bytes(_) => refuse(key, Some(limit.to_string()), "ns-2 counts packets"),
@@ -187,12 +209,12 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
         ("down", down.bits_per_sec().to_string()),
         ("flows-up", flows_up.to_string()),
         ("flows-down", flows_down.to_string()),
-        ("rtt-least", seconds(min)),
-        ("rtt-most", seconds(max)),
+        ("rtt-least", seconds(&rtt.min)),
+        ("rtt-most", seconds(&rtt.max)),
         ("buffer", packets("buffer", buffer)?),
         ("buffer-down", packets("buffer-down", buffer_down)?),
         ("mss", mss.to_string()),
-        ("tcp", tcp.to_owned()),
+        ("tcp", sender.to_owned()),
         ("sink", sink.to_owned()),
         ("window", window),
         ("duration", seconds(duration)),
@@ -217,19 +239,6 @@ fn is_drop_tail(config: &Config) -> bool {
 /// Bytes that a link carries in this time at most.
 fn bytes(rate: Rate, time: Duration) -> u128 {
     u128::from(rate.bits_per_sec()) * u128::from(time.as_nanos()) / 8_000_000_000
-}
-
-/// Nothing if it `holds`, else the error with the value and the reason.
-fn accept(
-    holds: bool,
-    key: &'static str,
-    why: impl FnOnce() -> (Option<String>, &'static str),
-) -> Result<(), Unsupported> {
-    if holds {
-        return Ok(());
-    }
-    let (value, reason) = why();
-    refuse(key, value, reason)
 }
 
 const fn refuse<T>(

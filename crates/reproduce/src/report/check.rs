@@ -3,9 +3,10 @@
 use super::contents::shown_for;
 use super::verdict::{badge, reason};
 use crate::expression::{Answer, Expression, Relation};
-use crate::outcome::{Outcome, number};
+use crate::numbers::{number, with_interval};
+use crate::outcome::Outcome;
 use crate::statistics::Estimate;
-use crate::verdict::{Check, Finding, Verdict};
+use crate::verdict::{Check, Deciding, Finding, Verdict};
 use horrorshow::{RenderOnce, owned_html};
 
 /// A claim with the values that decided, and why it is not reproduced.
@@ -69,19 +70,16 @@ fn condition(outcome: &Outcome, check: &Check<'_>, extent: Extent) -> impl Rende
         Answer::No => ("✗", "fails"),
         Answer::Open => ("?", "undecided"),
     };
-    let sides = check.found.zip(check.expected);
     owned_html! {
         div(class="check") {
             @ if extent == Extent::Whole {
                 div { code : check.condition.to_string(); @ if check.shape { span(class="faint") : " (shape)"; } }
             }
-            @ if let Some((found, expected)) = sides {
-                : strip(check, found, expected);
-            }
+            @ if let Some(deciding) = &check.deciding { : strip(class, deciding); }
             div(class="numbers") {
                 span(class=class) : sign; : " ";
-                @ if let Some((found, expected)) = sides {
-                    : numbers(outcome, check, found, expected);
+                @ if let Some(deciding) = &check.deciding {
+                    : numbers(outcome, check, deciding);
                 } else {
                     : "no value";
                 }
@@ -91,12 +89,8 @@ fn condition(outcome: &Outcome, check: &Check<'_>, extent: Extent) -> impl Rende
 }
 
 /// `AQ 0.965 ± 0.027 > DropTail 0.841 ± 0.010 at 10mbit`.
-fn numbers(
-    outcome: &Outcome,
-    check: &Check<'_>,
-    found: Estimate,
-    expected: Estimate,
-) -> impl RenderOnce {
+fn numbers(outcome: &Outcome, check: &Check<'_>, deciding: &Deciding) -> impl RenderOnce {
+    let (found, expected) = (deciding.found, deciding.expected);
     let condition = check.condition;
     let left = name(outcome, &condition.subject);
     let right = condition.object.as_ref().and_then(|o| name(outcome, o));
@@ -117,7 +111,7 @@ fn numbers(
         }
         _ => String::new(),
     };
-    let difference = check.difference.filter(|_| expected.half_width > 0.0);
+    let difference = Some(deciding.difference).filter(|_| expected.half_width > 0.0);
     owned_html! {
         @ if matches!(condition.relation, Relation::Rising | Relation::Falling) {
             : value(left, expected); : " to "; : value(None, found); : " "; : wanted;
@@ -125,7 +119,7 @@ fn numbers(
             : value(left, found); : " "; : wanted; : value(right, expected);
             @ if !accepted.is_empty() { span(class="faint") : accepted; }
         }
-        @ if let Some(at) = &check.at { span(class="faint") : format_args!(" at {at}"); }
+        @ if let Some(at) = &deciding.at { span(class="faint") : format_args!(" at {at}"); }
         @ if let Some(difference) = difference {
             span(class="faint") : format_args!(", difference {}", with_interval(difference));
         }
@@ -150,49 +144,32 @@ fn value(name: Option<&str>, estimate: Estimate) -> impl RenderOnce {
 
 /// The title of the series, if an expression is a measure of one.
 fn name<'a>(outcome: &'a Outcome, expression: &Expression) -> Option<&'a str> {
-    let (series, ..) = outcome.experiment.resolve(expression.as_name()?).ok()?;
-    Some(&outcome.experiment.series[series].title)
-}
-
-pub(super) fn with_interval(estimate: Estimate) -> String {
-    match estimate.half_width > 0.0 {
-        true => format!(
-            "{} ± {}",
-            number(estimate.mean),
-            number(estimate.half_width)
-        ),
-        false => number(estimate.mean),
-    }
+    let named = outcome.experiment.resolve(expression.as_name()?).ok()?;
+    Some(&outcome.experiment.series[named.series].title)
 }
 
 /// Both sides on one axis: the accepted range as a band, the left side as a dot and the right side as
 /// a ring with their intervals, or as a diamond if it is a number of the claim.
-fn strip(check: &Check<'_>, found: Estimate, expected: Estimate) -> impl RenderOnce {
+fn strip(class: &'static str, deciding: &Deciding) -> impl RenderOnce + use<> {
     const WIDTH: f64 = 200.0;
-    let accepted = check
-        .accepted
-        .map(|range| (expected.mean + range.low, expected.mean + range.high));
-    let (low, high) = accepted.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
-    let ends = [
-        found.low(),
-        found.high(),
-        expected.low(),
-        expected.high(),
-        low,
-        high,
-    ];
-    let ends = ends.into_iter().filter(|end| end.is_finite());
-    let least = ends.clone().fold(f64::INFINITY, f64::min);
-    let most = ends.fold(f64::NEG_INFINITY, f64::max);
-    let span = if most > least { most - least } else { 1.0 };
-    let x = move |value: f64| {
-        let share = (value - least) / span * 0.8 + 0.1;
-        (share.clamp(0.0, 1.0) * WIDTH * 10.0).round() / 10.0
+    let (found, expected) = (deciding.found, deciding.expected);
+    let low = expected.mean + deciding.accepted.low;
+    let high = expected.mean + deciding.accepted.high;
+    let intervals = [found.low(), found.high(), expected.low(), expected.high()];
+    let ends = intervals
+        .into_iter()
+        .chain([low, high])
+        .filter(|end| end.is_finite());
+    let minimum = ends.clone().fold(f64::INFINITY, f64::min);
+    let maximum = ends.fold(f64::NEG_INFINITY, f64::max);
+    let span = if maximum > minimum {
+        maximum - minimum
+    } else {
+        1.0
     };
-    let class = match check.answer {
-        Answer::Yes => "found holds",
-        Answer::No => "found fails",
-        Answer::Open => "found undecided",
+    let x = move |value: f64| {
+        let share = (value - minimum) / span * 0.8 + 0.1;
+        (share.clamp(0.0, 1.0) * WIDTH * 10.0).round() / 10.0
     };
     let has_interval = expected.half_width > 0.0;
     let at = x(expected.mean);
@@ -207,7 +184,7 @@ fn strip(check: &Check<'_>, found: Estimate, expected: Estimate) -> impl RenderO
             path(class="axis", d="M0 10 H200") {}
             path(class="other", d=other) {}
             @ if has_interval { circle(class="other", cx=at, cy="14", r="3.5") {} }
-            g(class=class) {
+            g(class=format_args!("found {class}")) {
                 path(d=format_args!("M{} {y} H{}", x(found.low()), x(found.high()))) {}
                 circle(cx=x(found.mean), cy=y, r="3.5") {}
             }

@@ -1,15 +1,16 @@
 //! A figure as the paper draws it: simulated curves with the published values.
 
-use super::panel::{Curve, Mark, Panel, short};
-use crate::experiment::{self, Chart, Experiment, Over, PanelOf, Published};
+use super::panel::{Curve, Mark, Panel};
+use crate::experiment::{self, Chart, Experiment, Over, PanelOf, Place, Published};
 use crate::expression::Expression;
-use crate::outcome::{Outcome, number};
+use crate::numbers::{number, short};
+use crate::outcome::Outcome;
 use crate::statistics::Estimate;
 use crate::store::Course;
 use asymq_charts::{Axis, Colour, MUTED, SERIES};
 use horrorshow::{Raw, RenderOnce, owned_html};
 
-/// The most moments of a course that a panel shows: about one per pixel.
+/// Maximum number of moments of a course that a panel shows: about one per pixel.
 const MOMENTS: usize = 350;
 
 /// The chart: a legend, and a drawing for each panel, which stand beside each other or below.
@@ -21,15 +22,14 @@ pub(super) fn figure<'a>(
     chart: &'a Chart,
 ) -> Result<impl RenderOnce, Box<dyn std::error::Error>> {
     let figure = Figure { outcome, chart };
-    let mut panels = Vec::new();
-    for row in 0..figure.rows() {
-        for panel in &chart.panels {
-            panels.push(figure.panel(row, panel)?);
-        }
-    }
+    let drawings = figure.drawings();
+    let panels = drawings
+        .iter()
+        .map(|drawing| figure.panel(drawing, &drawings));
+    let panels = panels.collect::<Result<Vec<_>, _>>()?;
     Ok(owned_html! {
         figure {
-            : figure.legend();
+            : figure.legend(&drawings);
             div(class="panels") { @ for panel in panels { : panel; } }
         }
     })
@@ -37,18 +37,18 @@ pub(super) fn figure<'a>(
 
 /// The colour of a series; the only DropTail series is the baseline and muted.
 pub(super) fn colour(experiment: &Experiment, series: usize) -> &'static Colour {
-    let plain = |index: usize| {
-        let scenario = &experiment.series[index].scenarios[0];
-        scenario.uplink.qdisc == "droptail" && !experiment.series[index].variant
+    let plain = |index: &usize| {
+        let series = &experiment.series[*index];
+        series.cells[0].scenario.uplink.qdisc == "droptail" && !series.variant
     };
-    if plain(series) && (0..experiment.series.len()).filter(|&i| plain(i)).count() == 1 {
+    if plain(&series) && (0..experiment.series.len()).filter(plain).count() == 1 {
         return &MUTED;
     }
-    let before = (0..series).filter(|&index| !plain(index)).count();
+    let before = (0..series).filter(|index| !plain(index)).count();
     &SERIES[before % SERIES.len()]
 }
 
-/// What a published value is called.
+/// The name of a published value.
 pub(super) fn published(experiment: &Experiment) -> &'static str {
     match experiment.is_own() {
         true => "published",
@@ -62,6 +62,17 @@ struct Figure<'a> {
     chart: &'a Chart,
 }
 
+/// A panel with its curves, of one series where each has a row of panels.
+struct Drawing<'a> {
+    title: String,
+    /// The panel's index in the chart.
+    index: usize,
+    panel: &'a experiment::Panel,
+    /// The series of each curve.
+    series: Vec<usize>,
+    curves: Vec<Curve>,
+}
+
 impl<'a> Figure<'a> {
     fn experiment(&self) -> &'a Experiment {
         &self.outcome.experiment
@@ -71,25 +82,40 @@ impl<'a> Figure<'a> {
         self.chart.over == Over::TimeBySeries
     }
 
-    /// Rows of panels: one, or one per series.
-    fn rows(&self) -> usize {
-        match self.by_series() {
-            true => self.chart.series.len(),
-            false => 1,
-        }
+    /// All panels, row by row: one row, or one per series.
+    fn drawings(&self) -> Vec<Drawing<'a>> {
+        let all = &self.experiment().series;
+        let mut together = self.chart.series.clone();
+        // The variants first: they lie below the other curves.
+        together.sort_by_key(|&index| !all[index].variant);
+        let rows = match self.by_series() {
+            true => self.chart.series.iter().map(|&index| vec![index]).collect(),
+            false => vec![together],
+        };
+        let panels = || self.chart.panels.iter().enumerate();
+        let in_row = |series: Vec<usize>| {
+            let drawing = move |(index, panel): (usize, &'a experiment::Panel)| Drawing {
+                title: match self.by_series() {
+                    true => format!("{}: {}", all[series[0]].title, panel.title),
+                    false => panel.title.clone(),
+                },
+                index,
+                panel,
+                curves: series
+                    .iter()
+                    .map(|&series| self.curve(series, panel))
+                    .collect(),
+                series: series.clone(),
+            };
+            panels().map(drawing).collect::<Vec<_>>()
+        };
+        rows.into_iter().flat_map(in_row).collect()
     }
 
-    fn legend(self) -> impl RenderOnce {
-        let curves: Vec<Curve> = (0..self.rows())
-            .flat_map(|row| self.chart.panels.iter().map(move |panel| (row, panel)))
-            .flat_map(|(row, panel)| self.curves(row, panel))
-            .collect();
-        let marked = |mark| {
-            curves
-                .iter()
-                .any(|c| c.marks.iter().any(|(.., m)| *m == mark))
-        };
-        let is_published = marked(Mark::Paper) || curves.iter().any(|c| c.level.is_some());
+    fn legend(self, drawings: &[Drawing<'_>]) -> impl RenderOnce + use<'a> {
+        let curves = || drawings.iter().flat_map(|drawing| &drawing.curves);
+        let marked = |mark| curves().any(|c| c.marks.iter().any(|(.., m)| *m == mark));
+        let is_published = marked(Mark::Paper) || curves().any(|c| c.level.is_some());
         let has_ns2 = marked(Mark::Ns2);
         let lines: &[usize] = match self.by_series() {
             true => &[],
@@ -114,29 +140,23 @@ impl<'a> Figure<'a> {
 
     fn panel(
         self,
-        row: usize,
-        shown: &'a experiment::Panel,
-    ) -> Result<impl RenderOnce, Box<dyn std::error::Error>> {
-        let title = match self.by_series() {
-            true => {
-                let series = &self.experiment().series[self.chart.series[row]];
-                format!("{}: {}", series.title, shown.title)
-            }
-            false => shown.title.clone(),
-        };
+        drawing: &Drawing<'a>,
+        all: &[Drawing<'_>],
+    ) -> Result<impl RenderOnce + use<'a>, Box<dyn std::error::Error>> {
         let panel = Panel {
             height: if self.by_series() { 90 } else { 200 },
             x: self.x_axis(),
-            y: self.y_axis(shown),
+            y: y_axis(drawing, all),
             x_ticks: self.x_ticks(),
-            curves: self.curves(row, shown),
+            curves: &drawing.curves,
         };
-        let svg = panel.svg(&self.alt(&title, row, shown))?;
+        let svg = panel.svg(&self.alt(drawing))?;
+        let (title, y_label) = (drawing.title.clone(), &drawing.panel.y_label);
         Ok(owned_html! {
             div(class="panel") {
                 p(class="title") {
                     b : title;
-                    @ if !shown.y_label.is_empty() { : " "; span(class="faint") : &shown.y_label; }
+                    @ if !y_label.is_empty() { : " "; span(class="faint") : y_label; }
                 }
                 : Raw(svg);
                 p(class="axis") : self.x_label();
@@ -145,13 +165,10 @@ impl<'a> Figure<'a> {
     }
 
     /// The drawing in words: where each curve begins and ends.
-    fn alt(&self, title: &str, row: usize, shown: &experiment::Panel) -> String {
-        let mut words = format!(
-            "{title}, {}, over {}",
-            shown.y_label,
-            self.x_label().replace(", s", "")
-        );
-        for (index, curve) in self.shown(row).into_iter().zip(self.curves(row, shown)) {
+    fn alt(&self, drawing: &Drawing<'_>) -> String {
+        let over = self.x_label().replace(", s", "");
+        let mut words = format!("{}, {}, over {over}", drawing.title, drawing.panel.y_label);
+        for (&index, curve) in drawing.series.iter().zip(&drawing.curves) {
             if let [(_, first), .., (_, last)] = curve.points.as_slice() {
                 let series = &self.experiment().series[index].title;
                 let (first, last) = (number(first.mean), number(last.mean));
@@ -161,17 +178,17 @@ impl<'a> Figure<'a> {
         words
     }
 
-    fn x_label(&self) -> String {
+    fn x_label(&self) -> &'a str {
         match self.chart.over {
-            Over::Sweep => self.experiment().axis.clone(),
-            _ => "time, s".into(),
+            Over::Sweep => &self.experiment().axis,
+            _ => "time, s",
         }
     }
 
     fn x_axis(&self) -> Axis {
         if self.chart.over.is_time() {
-            let scenario = &self.experiment().series[self.chart.series[0]].scenarios[0];
-            return Axis::linear(0.0, scenario.duration.as_secs_f64());
+            let cell = &self.experiment().series[self.chart.series[0]].cells[0];
+            return Axis::linear(0.0, cell.scenario.duration.as_secs_f64());
         }
         let positions = self.experiment().points.iter().map(|point| point.position);
         let (from, to) = ends(positions);
@@ -186,106 +203,61 @@ impl<'a> Figure<'a> {
         let points = &self.experiment().points;
         let named = points.iter().any(|point| point.named);
         if self.chart.over == Over::Sweep && (named || (self.chart.log_x && points.len() <= 8)) {
-            let label = |text: &str, position| match named {
-                true => text.to_owned(),
-                false => short(position),
+            let tick = |point: &experiment::Point| match named {
+                true => (point.position, point.label.clone()),
+                false => (point.position, short(point.position)),
             };
-            return points
-                .iter()
-                .map(|p| (p.position, label(&p.label, p.position)))
-                .collect();
+            return points.iter().map(tick).collect();
         }
         let ticks = self.x_axis().ticks(6).into_iter();
         ticks.map(|value| (value, short(value))).collect()
     }
 
-    /// The panel's own axis, the same in all rows.
-    fn y_axis(&self, panel: &experiment::Panel) -> Axis {
-        if let Some((from, to)) = panel.y_range {
-            return Axis::linear(from, to);
-        }
-        let mut values: Vec<f64> = Vec::new();
-        for curve in (0..self.rows()).flat_map(|row| self.curves(row, panel)) {
-            values.extend(curve.points.iter().map(|(_, estimate)| estimate.mean));
-            values.extend(curve.marks.iter().map(|(_, value, _)| *value));
-            values.extend(curve.level);
-        }
-        let (least, most) = ends(values.into_iter());
-        let most = most.max(0.0);
-        let to = if most <= 1.12 && most > 0.5 {
-            1.05
-        } else {
-            most * 1.08
+    fn curve(&self, series: usize, panel: &experiment::Panel) -> Curve {
+        let mut curve = Curve {
+            colour: colour(self.experiment(), series),
+            dashed: self.experiment().series[series].variant,
+            dots: self.chart.over == Over::Sweep,
+            filled: self.by_series(),
+            points: Vec::new(),
+            marks: Vec::new(),
+            level: None,
         };
-        let from = if least < 0.0 { least * 1.08 } else { 0.0 };
-        Axis::linear(from, if to > from { to } else { from + 1.0 })
-    }
-
-    /// The series in a row, the variants first: they lie below the other curves.
-    fn shown(&self, row: usize) -> Vec<usize> {
-        if self.by_series() {
-            return vec![self.chart.series[row]];
+        match &panel.of {
+            PanelOf::Measure(measure) => self.over_sweep(&mut curve, series, *measure),
+            PanelOf::Course(expression) => curve.points = self.over_time(series, expression),
         }
-        let mut shown = self.chart.series.clone();
-        shown.sort_by_key(|&index| !self.experiment().series[index].variant);
-        shown
-    }
-
-    fn curves(&self, row: usize, panel: &experiment::Panel) -> Vec<Curve> {
-        let curve = |index: usize| {
-            let (points, mut marks) = match &panel.of {
-                PanelOf::Measure(measure) => (
-                    self.sweep_points(index, *measure),
-                    self.marks(index, *measure),
-                ),
-                PanelOf::Course(expression) => (self.course_points(index, expression), Vec::new()),
-            };
-            let mut level = None;
-            match panel.paper.get(&index) {
-                Some(Published::Level(value)) => level = Some(*value),
-                Some(Published::Moments(moments)) => {
-                    marks.extend(moments.iter().map(|&(time, v)| (time, v, Mark::Paper)));
-                }
-                None => {}
+        match panel.paper.get(&series) {
+            Some(Published::Level(value)) => curve.level = Some(*value),
+            Some(Published::Moments(moments)) => {
+                let mark = |&(time, value)| (time, value, Mark::Paper);
+                curve.marks.extend(moments.iter().map(mark));
             }
-            Curve {
-                colour: colour(self.experiment(), index),
-                dashed: self.experiment().series[index].variant,
-                dots: self.chart.over == Over::Sweep,
-                filled: self.by_series(),
-                points,
-                marks,
-                level,
-            }
-        };
-        self.shown(row).into_iter().map(curve).collect()
-    }
-
-    fn sweep_points(&self, series: usize, measure: usize) -> Vec<(f64, Estimate)> {
-        let points = self.experiment().points.iter().enumerate();
-        points
-            .filter_map(|(point, at)| {
-                Some((at.position, self.outcome.estimate(series, point, measure)?))
-            })
-            .collect()
-    }
-
-    fn marks(&self, series: usize, measure: usize) -> Vec<(f64, f64, Mark)> {
-        let mut marks = Vec::new();
-        for (point, at) in self.experiment().points.iter().enumerate() {
-            let paper = &self.experiment().series[series].paper;
-            if let Some(&value) = paper.get(&(measure, point)) {
-                marks.push((at.position, value, Mark::Paper));
-            }
-            if let Some(estimate) = self.outcome.ns2(series, point, measure) {
-                marks.push((at.position, estimate.mean, Mark::Ns2));
-            }
+            None => {}
         }
-        marks
+        curve
     }
 
-    fn course_points(&self, series: usize, expression: &Expression) -> Vec<(f64, Estimate)> {
-        let mut courses = self.outcome.courses(series, 0);
+    /// Adds the points and marks of a measure.
+    fn over_sweep(&self, curve: &mut Curve, series: usize, measure: usize) {
+        for (point, about) in self.experiment().points.iter().enumerate() {
+            let at = Place { series, point };
+            let runs = self.outcome.at(at);
+            let here = |estimate| (about.position, estimate);
+            curve.points.extend(runs.estimate(measure).map(here));
+            let paper = self.experiment().cell(at).paper[measure];
+            let ns2 = runs.ns2(measure).map(|estimate| estimate.mean);
+            curve
+                .marks
+                .extend(paper.map(|value| (about.position, value, Mark::Paper)));
+            curve
+                .marks
+                .extend(ns2.map(|value| (about.position, value, Mark::Ns2)));
+        }
+    }
+
+    fn over_time(&self, series: usize, expression: &Expression) -> Vec<(f64, Estimate)> {
+        let mut courses = &self.outcome.at(Place { series, point: 0 }).courses[..];
         if self.by_series() {
             courses = &courses[..courses.len().min(1)];
         }
@@ -294,49 +266,60 @@ impl<'a> Figure<'a> {
         };
         let together = first.up.len().div_ceil(MOMENTS).max(1);
         let average = self.chart.over == Over::Average;
-        let values: Vec<Vec<f64>> = courses
-            .iter()
-            .map(|course| {
-                let all = along(course, expression, average);
-                let parts = all.chunks(together);
-                parts
-                    .map(|part| part.iter().sum::<f64>() / part.len() as f64)
-                    .collect()
-            })
-            .collect();
+        let reduced = |course: &Course| -> Vec<f64> {
+            let all = along(course, expression, average);
+            let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+            all.chunks(together).map(mean).collect()
+        };
+        let runs: Vec<Vec<f64>> = courses.iter().map(reduced).collect();
         let step = together as f64 * first.interval_s;
-        (0..values[0].len())
-            .filter_map(|index| {
-                let now: Vec<f64> = values
-                    .iter()
-                    .filter_map(|v| v.get(index).copied())
-                    .collect();
-                Some(((index as f64 + 0.5) * step, Estimate::of(&now)?))
-            })
-            .collect()
+        let moment = |index: usize| {
+            let now: Vec<f64> = runs
+                .iter()
+                .filter_map(|run| run.get(index).copied())
+                .collect();
+            Some(((index as f64 + 0.5) * step, Estimate::of(&now)?))
+        };
+        (0..runs[0].len()).filter_map(moment).collect()
     }
+}
+
+/// The panel's own axis, equal in all rows.
+fn y_axis(drawing: &Drawing<'_>, all: &[Drawing<'_>]) -> Axis {
+    if let Some((from, to)) = drawing.panel.y_range {
+        return Axis::linear(from, to);
+    }
+    let same = all.iter().filter(|other| other.index == drawing.index);
+    let values = same.flat_map(|other| &other.curves).flat_map(|curve| {
+        let means = curve.points.iter().map(|(_, estimate)| estimate.mean);
+        let marks = curve.marks.iter().map(|(_, value, _)| *value);
+        means.chain(marks).chain(curve.level)
+    });
+    let (minimum, maximum) = ends(values);
+    let maximum = maximum.max(0.0);
+    let to = match maximum <= 1.12 && maximum > 0.5 {
+        true => 1.05,
+        false => maximum * 1.08,
+    };
+    let from = if minimum < 0.0 { minimum * 1.08 } else { 0.0 };
+    Axis::linear(from, if to > from { to } else { from + 1.0 })
 }
 
 /// An expression's value at each moment of a run, or its mean up to that moment.
 fn along(course: &Course, expression: &Expression, average: bool) -> Vec<f64> {
     let lookup = |name: &str| {
-        Some(match name {
-            "up" => course.up.clone(),
-            "down" => course.down.clone(),
-            "up.data" => course.data_up.clone(),
-            _ => course.data_down.clone(),
-        })
+        let place = Course::CHANNELS.iter().position(|known| *known == name)?;
+        Some(course.channels()[place].to_vec())
     };
     let mut values = expression.value(&lookup).unwrap_or_default();
-    // 0 / 0: an idle link.
-    values
-        .iter_mut()
-        .filter(|v| !v.is_finite())
-        .for_each(|v| *v = 0.0);
-    if average {
-        let mut sum = 0.0;
-        for (index, value) in values.iter_mut().enumerate() {
-            sum += *value;
+    let mut sum = 0.0;
+    for (index, value) in values.iter_mut().enumerate() {
+        // 0 / 0: an idle link.
+        if !value.is_finite() {
+            *value = 0.0;
+        }
+        sum += *value;
+        if average {
             *value = sum / (index + 1) as f64;
         }
     }
@@ -351,11 +334,11 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     )
 }
 
-fn line_sample(colour: &Colour, dashed: bool) -> impl RenderOnce {
-    let dashes = dashed.then_some("5 4");
+fn line_sample(colour: &Colour, dashed: bool) -> impl RenderOnce + use<> {
+    let (colour, dashes) = (colour.hex(), dashed.then_some("5 4"));
     owned_html! {
         svg(class="sample", viewBox="0 0 24 12", width="24", height="12", aria-hidden="true") {
-            path(d="M1 6 L23 6", stroke=colour.hex(), stroke-width="2.5", stroke-dasharray ?= dashes) {}
+            path(d="M1 6 L23 6", stroke=colour, stroke-width="2.5", stroke-dasharray ?= dashes) {}
         }
     }
 }

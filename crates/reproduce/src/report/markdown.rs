@@ -4,8 +4,9 @@ use super::verdict::{counts, reason};
 use crate::experiment::Measure;
 use crate::expression::{Answer, Relation};
 use crate::groups;
-use crate::outcome::{Outcome, number};
-use crate::report::check::{not, with_interval};
+use crate::numbers::{number, with_interval};
+use crate::outcome::Outcome;
+use crate::report::check::not;
 use crate::verdict::{Check, Finding, Verdict};
 use std::fmt::Write as _;
 
@@ -109,20 +110,15 @@ impl Text {
             experiment.axis,
             titles.join(" | ")
         ));
-        for (index, series) in experiment.series.iter().enumerate() {
-            for (point, at) in experiment.points.iter().enumerate() {
-                let cells = (0..titles.len()).map(|measure| {
-                    let estimate = outcome.estimate(index, point, measure);
-                    estimate.map_or("–".to_owned(), with_interval)
-                });
-                let cells: Vec<String> = cells.collect();
-                self.line(&format!(
-                    "| {} | {} | {} |",
-                    series.title,
-                    at.label,
-                    cells.join(" | ")
-                ));
-            }
+        for at in experiment.places() {
+            let cell = |measure| outcome.at(at).estimate(measure).map(with_interval);
+            let cells = (0..titles.len()).map(|measure| cell(measure).unwrap_or("–".to_owned()));
+            self.line(&format!(
+                "| {} | {} | {} |",
+                experiment.series[at.series].title,
+                experiment.points[at.point].label,
+                cells.collect::<Vec<_>>().join(" | ")
+            ));
         }
     }
 }
@@ -135,21 +131,30 @@ fn found(finding: &Finding<'_>) -> String {
         .or(such(Answer::Open))
         .or(such(Answer::Yes));
     let sides = |check: &Check<'_>| {
-        let (found, expected) = (with_interval(check.found?), with_interval(check.expected?));
+        let deciding = check.deciding.as_ref()?;
+        let (found, expected) = (
+            with_interval(deciding.found),
+            with_interval(deciding.expected),
+        );
         let (not, within) = (not(check.answer), check.condition.within());
-        let tolerance = |sign| match within > 0.0 {
-            true => format!(" ({sign} {})", number(within)),
-            false => String::new(),
+        let compared = |relation, sign| match within > 0.0 {
+            true => format!(
+                "{found} {not}{relation} {expected} ({sign} {})",
+                number(within)
+            ),
+            false => format!("{found} {not}{relation} {expected}"),
         };
         let sides = match check.condition.relation {
-            Relation::Above => format!("{found} {not}> {expected}{}", tolerance('−')),
-            Relation::Below => format!("{found} {not}< {expected}{}", tolerance('+')),
-            Relation::Equal => format!("{found} {not}= {expected}{}", tolerance('±')),
+            Relation::Above => compared(">", '−'),
+            Relation::Below => compared("<", '+'),
+            Relation::Equal => compared("=", '±'),
             Relation::Rising => format!("{expected} to {found}: {not}rising"),
             Relation::Falling => format!("{expected} to {found}: {not}falling"),
         };
-        let at = check.at.as_ref();
-        Some(at.map_or(sides.clone(), |at| format!("{sides} at {at}")))
+        Some(match &deciding.at {
+            Some(at) => format!("{sides} at {at}"),
+            None => sides,
+        })
     };
     check.and_then(sides).unwrap_or_default()
 }

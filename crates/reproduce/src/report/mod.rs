@@ -11,4 +11,4 @@ mod table;
 mod verdict;
 
 pub use markdown::summary;
-pub use page::{About, page};
+pub use page::page;

@@ -4,26 +4,16 @@ use super::check::{Extent, claim};
 use super::contents::{Found, contents, filter, filter_rules, groups, of_paper};
 use super::section::section;
 use super::verdict::{badge, counts, meaning};
+use crate::data::Origin;
 use crate::outcome::Outcome;
 use horrorshow::helper::doctype;
 use horrorshow::{Raw, RenderOnce, Template, html, owned_html};
-
-/// How the runs were made, for the introduction.
-#[derive(Clone, Debug)]
-pub struct About {
-    /// The tool's version.
-    pub version: String,
-    /// Whether it is a preview.
-    pub quick: bool,
-    /// The note on ns-2, if it was requested.
-    pub ns2: Option<String>,
-}
 
 /// The report of experiments, as HTML, with links to the `files` of data beside it.
 ///
 /// # Errors
 /// A figure cannot be drawn.
-pub fn page(outcomes: &[Outcome], about: &About, files: &[String]) -> anyhow::Result<String> {
+pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::Result<String> {
     let findings: Vec<Found<'_>> = outcomes
         .iter()
         .map(|outcome| (outcome, outcome.findings()))
@@ -37,7 +27,7 @@ pub fn page(outcomes: &[Outcome], about: &About, files: &[String]) -> anyhow::Re
     for (paper, name, authors) in groups(outcomes.iter()) {
         let mut parts = Vec::new();
         for (outcome, findings) in of_paper(&findings, paper) {
-            parts.push(section(outcome, findings, about.quick)?);
+            parts.push(section(outcome, findings, origin.preview)?);
         }
         sections.push(owned_html! {
             @ if own {
@@ -72,7 +62,7 @@ pub fn page(outcomes: &[Outcome], about: &About, files: &[String]) -> anyhow::Re
                 @ if !own { a(class="skip", href="#contents") : "Contents"; }
                 main {
                     h1 : title;
-                    : introduction(outcomes, about, has_claims);
+                    : introduction(outcomes, origin, has_claims);
                     @ if has_claims {
                         : filter(&findings);
                         : meanings(&findings);
@@ -80,7 +70,7 @@ pub fn page(outcomes: &[Outcome], about: &About, files: &[String]) -> anyhow::Re
                     : data(files);
                     @ if !own {
                         : contents(&findings);
-                        : overview(&findings, about.quick);
+                        : overview(&findings, origin.preview);
                     }
                     @ for section in sections { : section; }
                 }
@@ -90,30 +80,30 @@ pub fn page(outcomes: &[Outcome], about: &About, files: &[String]) -> anyhow::Re
     Ok(markup.into_string()?)
 }
 
-fn introduction(outcomes: &[Outcome], about: &About, has_claims: bool) -> impl RenderOnce {
+fn introduction(outcomes: &[Outcome], origin: &Origin, has_claims: bool) -> impl RenderOnce {
     let simulated = || outcomes.iter().filter(|o| !o.experiment.is_arithmetic());
-    let least = simulated().map(Outcome::runs).min();
-    let origin = match least {
+    let minimum = simulated().map(Outcome::runs).min();
+    let source = match minimum {
         Some(1) => "Every number comes from one run or more. ".to_owned(),
-        Some(least) => format!(
-            "Every number is the mean over at least {least} seeded runs with its 95 % confidence \
+        Some(minimum) => format!(
+            "Every number is the mean over at least {minimum} seeded runs with its 95 % confidence \
              interval (Student’s t). "
         ),
         None => "Every number follows from the settings alone. ".to_owned(),
     };
     owned_html! {
         p(class="faint") {
-            : format_args!("asymq {}. ", about.version);
-            : origin;
+            : format_args!("asymq {}. ", origin.version);
+            : source;
             @ if has_claims {
                 : "A verdict comes from intervals, 95 % for all comparisons of a claim together, and from the \
                    tolerances in the experiment’s file. ";
             }
-            @ if about.quick {
+            @ if origin.preview {
                 : "This is a "; b : "preview"; : ": fewer seeds, shorter runs, fewer points, and no reasons, which \
                    were written for the whole runs. ";
             }
-            : &about.ns2;
+            : &origin.ns2;
         }
     }
 }

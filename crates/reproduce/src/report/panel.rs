@@ -1,5 +1,6 @@
 //! A panel: axes with their curves.
 
+use crate::numbers::short;
 use crate::statistics::Estimate;
 use asymq_charts::{
     Area, Axis, BACKGROUND, Colour, Drawn, Frame, GRID, LabelStyle, MUTED, dashed, stroke,
@@ -31,13 +32,13 @@ pub(super) struct Curve {
 }
 
 /// Two axes with curves, in CSS pixels. It is as wide as a phone, so that it stays legible there.
-pub(super) struct Panel {
+pub(super) struct Panel<'a> {
     /// Height of the plot without its labels.
     pub(super) height: i32,
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) x_ticks: Vec<(f64, String)>,
-    pub(super) curves: Vec<Curve>,
+    pub(super) curves: &'a [Curve],
 }
 
 /// Width of a panel with its labels.
@@ -47,7 +48,7 @@ const RIGHT: i32 = 14;
 const BOTTOM: i32 = 22;
 const TICK: LabelStyle = LabelStyle::new(12, &MUTED);
 
-impl Panel {
+impl Panel<'_> {
     /// The panel as SVG.
     ///
     /// # Errors
@@ -191,16 +192,5 @@ fn mark(root: &Area<'_>, (x, y): (f64, f64), mark: Mark, colour: &Colour) -> Dra
             }
             Ok(())
         }
-    }
-}
-
-/// A round number as an axis shows it.
-pub(super) fn short(value: f64) -> String {
-    let text = format!("{value:.4}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    match text.strip_prefix('-') {
-        _ if text.is_empty() || text == "-0" => "0".into(),
-        Some(size) => format!("−{size}"),
-        None => text.into(),
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn section(
 /// The first scenario in one line; tables show what is swept or differs between series.
 fn settings(outcome: &Outcome) -> String {
     let experiment = &outcome.experiment;
-    let scenario = &experiment.series[0].scenarios[0];
+    let scenario = &experiment.series[0].cells[0].scenario;
     let window = scenario
         .window
         .map_or(String::new(), |window| format!(", window {window}"));

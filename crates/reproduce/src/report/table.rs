@@ -1,7 +1,8 @@
 //! The results of an experiment as a table beside the published values.
 
 use super::figure::published;
-use crate::experiment::Series;
+use crate::experiment::Place;
+use crate::numbers::with_digits;
 use crate::outcome::Outcome;
 use horrorshow::{RenderOnce, owned_html};
 
@@ -22,7 +23,7 @@ pub(super) fn table(outcome: &Outcome) -> impl RenderOnce {
         .iter()
         .map(|c| 1 + usize::from(c.published) + usize::from(c.ns2))
         .sum::<usize>();
-    let settled = settled(outcome);
+    let settled = outcome.all().any(|runs| runs.window.is_some());
     let all = 1 + width + usize::from(settled);
     let label = format!("The numbers of {}", experiment.place());
     owned_html! {
@@ -44,10 +45,10 @@ pub(super) fn table(outcome: &Outcome) -> impl RenderOnce {
                     @ for (point, at) in experiment.points.iter().enumerate() {
                         tr {
                             th(scope="row") : if swept { &at.label } else { &series.title };
-                            @ for column in &columns { : cells(outcome, (index, point), column); }
+                            @ for column in &columns { : cells(outcome, Place { series: index, point }, column); }
                             @ if settled {
-                                td(class="n") { @ if let Some(window) = outcome.window(index, point) {
-                                    : digits(window.from_s.mean, 0);
+                                td(class="n") { @ if let Some(window) = outcome.at(Place { series: index, point }).window {
+                                    : with_digits(window.from_s.mean, 0);
                                     @ if !window.converged() { : " (not)"; }
                                 } }
                             }
@@ -59,56 +60,33 @@ pub(super) fn table(outcome: &Outcome) -> impl RenderOnce {
     }
 }
 
-/// Whether the results say when runs settled.
-fn settled(outcome: &Outcome) -> bool {
-    let experiment = &outcome.experiment;
-    (0..experiment.series.len())
-        .any(|s| (0..experiment.points.len()).any(|point| outcome.window(s, point).is_some()))
-}
-
 fn columns(outcome: &Outcome) -> Vec<Column> {
     let experiment = &outcome.experiment;
-    let in_paper = |measure: usize| {
-        let has = |series: &Series| series.paper.keys().any(|&(m, _)| m == measure);
-        experiment.series.iter().any(has)
-    };
-    let in_ns2 = |measure: usize| {
-        (0..experiment.series.len()).any(|series| {
-            (0..experiment.points.len()).any(|point| outcome.ns2(series, point, measure).is_some())
-        })
-    };
+    let cells = experiment.series.iter().flat_map(|series| &series.cells);
     let measures = experiment.measures.iter().enumerate();
     measures
         .map(|(measure, about)| Column {
             measure,
             digits: about.digits,
-            published: in_paper(measure),
-            ns2: in_ns2(measure),
+            published: cells.clone().any(|cell| cell.paper[measure].is_some()),
+            ns2: outcome.all().any(|runs| runs.ns2(measure).is_some()),
         })
         .collect()
 }
 
-fn cells(outcome: &Outcome, (series, point): (usize, usize), column: &Column) -> impl RenderOnce {
-    let ours = match outcome.estimate(series, point, column.measure) {
+fn cells(outcome: &Outcome, at: Place, column: &Column) -> impl RenderOnce {
+    let text = |value: f64| with_digits(value, column.digits);
+    let ours = match outcome.at(at).estimate(column.measure) {
         None => "–".to_owned(),
-        Some(estimate) if outcome.runs() < 2 => digits(estimate.mean, column.digits),
-        Some(estimate) => format!(
-            "{} ± {}",
-            digits(estimate.mean, column.digits),
-            digits(estimate.half_width, column.digits)
-        ),
+        Some(estimate) if outcome.runs() < 2 => text(estimate.mean),
+        Some(estimate) => format!("{} ± {}", text(estimate.mean), text(estimate.half_width)),
     };
-    let paper = &outcome.experiment.series[series].paper;
-    let paper = paper.get(&(column.measure, point)).copied();
-    let ns2 = outcome.ns2(series, point, column.measure).map(|e| e.mean);
-    let text = |value: Option<f64>| value.map(|value| digits(value, column.digits));
+    let paper = outcome.experiment.cell(at).paper[column.measure].map(text);
+    let ns2 = outcome.at(at).ns2(column.measure).map(|e| text(e.mean));
+    let (has_paper, has_ns2) = (column.published, column.ns2);
     owned_html! {
         td(class="n") : ours;
-        @ if column.published { td(class="n paper") : text(paper); }
-        @ if column.ns2 { td(class="n paper") : text(ns2); }
+        @ if has_paper { td(class="n paper") : paper; }
+        @ if has_ns2 { td(class="n paper") : ns2; }
     }
-}
-
-fn digits(value: f64, digits: usize) -> String {
-    format!("{value:.digits$}").replace('-', "−")
 }

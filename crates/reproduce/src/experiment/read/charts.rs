@@ -1,121 +1,104 @@
 //! The charts of an experiment.
 
-use super::file::{ChartEntry, File, OverName, PaperCourse, PerPanel};
+use super::file::{ChartEntry, File, PanelEntry, PerPanel};
 use super::{Read, Reader};
-use crate::experiment::{Chart, Experiment, Over, Panel, PanelOf, Published};
-use crate::expression::Expression;
+use crate::experiment::{Chart, Experiment, Panel, PanelOf, Published};
+use crate::store::Course;
 use std::collections::BTreeMap;
 use toml::Spanned;
 
 impl Reader<'_> {
-    pub(super) fn charts(&self, file: &File, experiment: &mut Experiment) -> Read<()> {
-        for entry in &file.chart {
-            let over = match entry.over {
-                OverName::Sweep => Over::Sweep,
-                OverName::Time => Over::Time,
-                OverName::TimeBySeries => Over::TimeBySeries,
-                OverName::Average => Over::Average,
-            };
-            let find = |id: &Spanned<String>| {
-                let known = experiment.series.iter().map(|s| s.id.as_str());
-                self.index("series", id, known)
-            };
-            let mut panels = Vec::new();
-            for id in &entry.measures {
-                let known = experiment.measures.iter().map(|m| m.id.as_str());
-                let measure = self.index("measure", id, known)?;
-                panels.push(Panel {
+    pub(super) fn charts(&self, file: &File, experiment: &Experiment) -> Read<Vec<Chart>> {
+        let chart = |entry: &ChartEntry| {
+            let of_measures = entry.measures.iter().map(|id| {
+                let measure = self.found(id, |id| experiment.index_of_measure(id))?;
+                Ok(Panel {
                     title: experiment.measures[measure].title.clone(),
                     of: PanelOf::Measure(measure),
                     y_label: experiment.measures[measure].unit.clone(),
                     y_range: None,
                     paper: BTreeMap::new(),
-                });
-            }
-            for panel in &entry.panels {
-                let offset = panel.of.span().start;
-                let of = Expression::parse(panel.of.get_ref())
-                    .map_err(|message| self.at(offset, message))?;
-                let known = ["up", "down", "up.data", "down.data"];
-                if let Some(name) = of.names().into_iter().find(|name| !known.contains(name)) {
-                    let message = format!("unknown channel {name}; use {}", known.join(", "));
-                    return Err(self.at(offset, message));
-                }
-                let mut paper = BTreeMap::new();
-                if let Some(id) = &panel.measure {
-                    let known = experiment.measures.iter().map(|m| m.id.as_str());
-                    let measure = self.index("measure", id, known)?;
-                    let values = experiment.series.iter().enumerate();
-                    paper.extend(values.filter_map(|(index, series)| {
-                        let level = series.paper.get(&(measure, 0))?;
-                        Some((index, Published::Level(*level)))
-                    }));
-                }
-                for (series, published) in &panel.paper {
-                    let published = match published {
-                        PaperCourse::Level(level) => Published::Level(*level),
-                        PaperCourse::Moments(moments) => Published::Moments(moments.clone()),
-                    };
-                    paper.insert(find(series)?, published);
-                }
-                panels.push(Panel {
-                    title: panel.title.clone(),
-                    of: PanelOf::Course(of),
-                    y_label: String::new(),
-                    y_range: None,
-                    paper,
-                });
-            }
-            self.vertical_axes(entry, &mut panels)?;
-            let series = match &entry.series[..] {
-                [] => (0..experiment.series.len()).collect(),
-                some => some.iter().map(find).collect::<Result<_, _>>()?,
-            };
-            experiment.charts.push(Chart {
-                over,
-                panels,
-                series,
-                log_x: entry.log_x,
+                })
             });
-        }
-        Ok(())
+            let over_time = entry
+                .panels
+                .iter()
+                .map(|panel| self.panel(panel, experiment));
+            let mut panels = of_measures.chain(over_time).collect::<Read<Vec<_>>>()?;
+            if let Some(labels) = &entry.y_label {
+                self.each("y-label", labels, &mut panels, |panel, label| {
+                    panel.y_label = label
+                })?;
+            }
+            if let Some(ranges) = &entry.y_range {
+                self.each("y-range", ranges, &mut panels, |panel, range| {
+                    panel.y_range = Some(range);
+                })?;
+            }
+            let series = entry.series.iter();
+            let series = series.map(|id| self.found(id, |id| experiment.index_of_series(id)));
+            Ok(Chart {
+                over: entry.over,
+                panels,
+                series: match entry.series.is_empty() {
+                    true => (0..experiment.series.len()).collect(),
+                    false => series.collect::<Read<_>>()?,
+                },
+                log_x: entry.log_x,
+            })
+        };
+        file.chart.iter().map(chart).collect()
     }
 
-    /// Labels and ranges of the vertical axes, for all panels or one for each.
-    fn vertical_axes(&self, entry: &ChartEntry, panels: &mut [Panel]) -> Read<()> {
-        let count = panels.len();
-        if let Some(labels) = &entry.y_label {
-            let labels = self.per_panel("y-label", labels, count)?;
-            for (panel, label) in panels.iter_mut().zip(labels) {
-                panel.y_label = label;
-            }
+    /// A panel over time.
+    fn panel(&self, entry: &PanelEntry, experiment: &Experiment) -> Read<Panel> {
+        let of = self.expression(&entry.of, "channel", &Course::CHANNELS)?;
+        let mut paper = BTreeMap::new();
+        if let Some(id) = &entry.measure {
+            let measure = self.found(id, |id| experiment.index_of_measure(id))?;
+            let levels = experiment.series.iter().enumerate();
+            paper.extend(levels.filter_map(|(index, series)| {
+                let level = series.cells[0].paper[measure]?;
+                Some((index, Published::Level(level)))
+            }));
         }
-        if let Some(ranges) = &entry.y_range {
-            let ranges = self.per_panel("y-range", ranges, count)?;
-            for (panel, range) in panels.iter_mut().zip(ranges) {
-                panel.y_range = Some(range);
-            }
+        for (id, published) in &entry.paper {
+            let series = self.found(id, |id| experiment.index_of_series(id))?;
+            paper.insert(series, published.clone());
         }
-        Ok(())
+        Ok(Panel {
+            title: entry.title.clone(),
+            of: PanelOf::Course(of),
+            y_label: String::new(),
+            y_range: None,
+            paper,
+        })
     }
 
-    /// One value for each of `count` panels.
-    fn per_panel<T: Clone>(
+    /// Sets one value for all panels, or one for each.
+    fn each<T: Clone>(
         &self,
         key: &str,
         given: &Spanned<PerPanel<T>>,
-        count: usize,
-    ) -> Read<Vec<T>> {
-        match given.get_ref() {
-            PerPanel::All(value) => Ok(vec![value.clone(); count]),
-            PerPanel::Each(values) if values.len() == count => Ok(values.clone()),
+        panels: &mut [Panel],
+        set: impl Fn(&mut Panel, T),
+    ) -> Read<()> {
+        let count = panels.len();
+        let values = match given.get_ref() {
+            PerPanel::All(value) => vec![value.clone(); count],
+            PerPanel::Each(values) if values.len() == count => values.clone(),
             PerPanel::Each(values) => {
                 let message = format!(
                     "{key}: {} given for {count} panels; write one for all, or one for each",
                     values.len()
                 );
-                Err(self.at(given.span().start, message))
+                return Err(self.at(given.span().start, message));
             }
-        }
+        };
+        panels
+            .iter_mut()
+            .zip(values)
+            .for_each(|(panel, value)| set(panel, value));
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! An experiment file as TOML has it, before anything is checked.
 
+use crate::experiment::{Over, Published};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;
@@ -37,6 +38,7 @@ pub(super) struct AxisEntry {
     pub(super) label: String,
 }
 
+/// One key, or several that take the same value.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Keys {
@@ -94,7 +96,7 @@ const fn three() -> usize {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct ChartEntry {
     #[serde(default)]
-    pub(super) over: OverName,
+    pub(super) over: Over,
     #[serde(default)]
     pub(super) measures: Vec<Spanned<String>>,
     #[serde(default)]
@@ -117,16 +119,6 @@ pub(super) enum PerPanel<T> {
     Each(Vec<T>),
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum OverName {
-    #[default]
-    Sweep,
-    Time,
-    TimeBySeries,
-    Average,
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PanelEntry {
@@ -135,15 +127,7 @@ pub(super) struct PanelEntry {
     #[serde(default)]
     pub(super) measure: Option<Spanned<String>>,
     #[serde(default)]
-    pub(super) paper: BTreeMap<Spanned<String>, PaperCourse>,
-}
-
-/// A published level, or published values at moments in seconds.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum PaperCourse {
-    Level(f64),
-    Moments(Vec<(f64, f64)>),
+    pub(super) paper: BTreeMap<Spanned<String>, Published>,
 }
 
 #[derive(Deserialize)]

@@ -87,63 +87,79 @@ impl Reader<'_> {
         self.at(offset, error.message().replace('\n', ", "))
     }
 
-    fn key(&self, error: KeyError) -> BadExperiment {
-        self.at(error.offset, error.message)
+    /// Settings, or the error at their key.
+    fn key<T>(&self, read: Result<T, KeyError>) -> Read<T> {
+        read.map_err(|error| self.at(error.offset, error.message))
+    }
+
+    /// What `find` makes of a text, or its error where the text is.
+    fn found<T>(
+        &self,
+        text: &Spanned<String>,
+        find: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Read<T> {
+        find(text.get_ref()).map_err(|message| self.at(text.span().start, message))
+    }
+
+    /// An expression over names of this kind.
+    fn expression(
+        &self,
+        text: &Spanned<String>,
+        kind: &str,
+        known: &[impl AsRef<str>],
+    ) -> Read<Expression> {
+        self.found(text, |text| {
+            let of = Expression::parse(text)?;
+            let is_known = |name: &&str| known.iter().any(|known| known.as_ref() == *name);
+            match of.names().into_iter().find(|name| !is_known(name)) {
+                None => Ok(of),
+                Some(name) => {
+                    let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+                    Err(format!("unknown {kind} {name}; use {}", known.join(", ")))
+                }
+            }
+        })
     }
 
     fn experiment(&self, name: &str) -> Read<Experiment> {
         let file: File = toml::from_str(self.text).map_err(|error| self.toml(&error))?;
         let table = DeTable::parse(self.text).map_err(|error| self.toml(&error))?;
         let table = table.get_ref();
-        let base = match table.get("scenario").map(Spanned::get_ref) {
-            Some(DeValue::Table(keys)) => ScenarioArgs::from_table(keys),
-            _ => Ok(ScenarioArgs::default()),
-        }
-        .map_err(|error| self.key(error))?;
+        let base = self.key(keys(table, "scenario"))?;
         let axes = self.axes(&file, table)?;
-        let points = match file.sweep.first() {
-            Some(axis) => axis
-                .get_ref()
-                .values
-                .iter()
-                .enumerate()
-                .map(point)
-                .collect(),
-            None => vec![Point {
-                label: String::new(),
-                position: 0.0,
-                named: true,
-            }],
-        };
-        let measures = self.measures(&file)?;
         let mut experiment = Experiment {
             name: name.to_owned(),
             text: self.text.to_owned(),
             title: file.title.clone(),
             says: file.says.clone(),
             assumptions: Vec::new(),
-            points,
-            axis: file.sweep.first().map_or(String::new(), |axis| {
-                let axis = axis.get_ref();
-                match axis.label.as_str() {
-                    "" => axis.key.list().join(", "),
-                    label => label.to_owned(),
-                }
-            }),
-            swept: file
-                .sweep
-                .first()
-                .map_or(Vec::new(), |axis| axis.get_ref().key.list().to_vec()),
+            points: vec![Point {
+                label: String::new(),
+                position: 0.0,
+                named: true,
+            }],
+            axis: String::new(),
+            swept: Vec::new(),
             series: Vec::new(),
-            measures,
+            measures: self.measures(&file)?,
             charts: Vec::new(),
             is_table: file.table,
             claims: Vec::new(),
             cut: 1.0,
         };
+        if let Some(axis) = file.sweep.first().map(Spanned::get_ref) {
+            experiment.points = axis.values.iter().enumerate().map(point).collect();
+            experiment.swept = axis.key.list().to_vec();
+            experiment.axis = match axis.label.as_str() {
+                "" => experiment.swept.join(", "),
+                label => label.to_owned(),
+            };
+        }
         experiment.series = self.series(&file, table, &base, &axes, &experiment)?;
-        self.charts(&file, &mut experiment)?;
-        self.claims(&file, &mut experiment)?;
+        experiment.charts = self.charts(&file, &experiment)?;
+        experiment.claims = self.claims(&file, &experiment)?;
+        let assumptions = file.assumptions.into_iter();
+        experiment.assumptions = assumptions.map(Spanned::into_inner).collect();
         Ok(experiment)
     }
 
@@ -152,73 +168,61 @@ impl Reader<'_> {
         let mut ids = HashSet::new();
         let read = |entry: &MeasureEntry| {
             let id = self.id(&entry.id, &mut ids)?;
-            let of = Expression::parse(entry.of.get_ref())
-                .map_err(|message| self.at(entry.of.span().start, message))?;
-            if let Some(name) = of
-                .names()
-                .into_iter()
-                .find(|n| !known.iter().any(|k| k == n))
-            {
-                let message = format!("unknown metric {name}; use {}", known.join(", "));
-                return Err(self.at(entry.of.span().start, message));
-            }
+            let of = self.expression(&entry.of, "metric", &known)?;
+            let unit = || of.as_name().map_or("", metrics::unit).to_owned();
             Ok(Measure {
                 id,
                 title: entry.title.clone(),
-                unit: entry
-                    .unit
-                    .clone()
-                    .unwrap_or_else(|| of.as_name().map_or("", metrics::unit).to_owned()),
+                unit: entry.unit.clone().unwrap_or_else(unit),
                 of,
                 digits: entry.digits,
             })
         };
-        let measures: Vec<Measure> = file.measure.iter().map(read).collect::<Result<_, _>>()?;
-        if measures.is_empty() {
-            return Err(self.line(1, "no [[measure]]; add one with id, title and of".into()));
+        let measures = file.measure.iter().map(read).collect::<Read<Vec<_>>>()?;
+        match measures.is_empty() {
+            true => Err(self.line(1, "no [[measure]]; add one with id, title and of".into())),
+            false => Ok(measures),
         }
-        Ok(measures)
-    }
-
-    /// The index of `id` among the `known` ids of this kind.
-    fn index<'a>(
-        &self,
-        kind: &str,
-        id: &Spanned<String>,
-        known: impl Iterator<Item = &'a str> + Clone,
-    ) -> Read<usize> {
-        let index = known.clone().position(|known| known == id.get_ref());
-        index.ok_or_else(|| {
-            let known = known.collect::<Vec<_>>().join(", ");
-            let message = format!("unknown {kind} {}; use {known}", id.get_ref());
-            self.at(id.span().start, message)
-        })
     }
 
     /// A valid name that is not in `taken`.
     fn id(&self, id: &Spanned<String>, taken: &mut HashSet<String>) -> Read<String> {
-        let text = id.get_ref();
-        let fits = |c: char| c.is_ascii_alphanumeric() || "-./".contains(c);
-        if !text.starts_with(|c: char| c.is_ascii_alphabetic()) || !text.chars().all(fits) {
-            let message = format!("id {text}: use letters, digits, - and .; a letter first");
-            return Err(self.at(id.span().start, message));
-        }
-        if !taken.insert(text.clone()) {
-            return Err(self.at(id.span().start, format!("id {text}: used twice")));
-        }
-        Ok(text.clone())
+        self.found(id, |text| {
+            let fits = |c: char| c.is_ascii_alphanumeric() || "-./".contains(c);
+            if !text.starts_with(|c: char| c.is_ascii_alphabetic()) || !text.chars().all(fits) {
+                return Err(format!(
+                    "id {text}: use letters, digits, - and .; a letter first"
+                ));
+            }
+            match taken.insert(text.to_owned()) {
+                true => Ok(text.to_owned()),
+                false => Err(format!("id {text}: used twice")),
+            }
+        })
+    }
+}
+
+/// The scenario's keys in a table's section; none if it has no such section.
+fn keys(table: &DeTable<'_>, section: &str) -> Result<ScenarioArgs, KeyError> {
+    match table.get(section).map(Spanned::get_ref) {
+        Some(DeValue::Table(keys)) => ScenarioArgs::from_table(keys),
+        _ => Ok(ScenarioArgs::default()),
     }
 }
 
 /// The tables of an array of tables, like `[[series]]`.
-fn sections<'a, 'i>(table: &'a DeTable<'i>, name: &str) -> Vec<&'a DeTable<'i>> {
+fn sections<'a, 'i>(
+    table: &'a DeTable<'i>,
+    name: &str,
+) -> impl Iterator<Item = &'a DeTable<'i>> + use<'a, 'i> {
     let sections = match table.get(name).map(Spanned::get_ref) {
         Some(DeValue::Array(sections)) => &sections[..],
         _ => &[],
     };
-    let as_table = |section: &'a Spanned<DeValue<'i>>| match section.get_ref() {
-        DeValue::Table(table) => Some(table),
-        _ => None,
-    };
-    sections.iter().filter_map(as_table).collect()
+    sections
+        .iter()
+        .filter_map(|section| match section.get_ref() {
+            DeValue::Table(table) => Some(table),
+            _ => None,
+        })
 }

@@ -14,8 +14,8 @@ const UNNAMED: &str = "a point without a name; write { name = \"1/10\", up = \"1
 impl Reader<'_> {
     /// The settings of each value, per axis.
     pub(super) fn axes(&self, file: &File, table: &DeTable<'_>) -> Read<Vec<Vec<ScenarioArgs>>> {
-        let sections = sections(table, "sweep");
-        let read = |(axis, section): (&Spanned<AxisEntry>, &DeTable<'_>)| {
+        let axes = file.sweep.iter().zip(sections(table, "sweep"));
+        axes.map(|(axis, section)| {
             let Some(DeValue::Array(values)) = section.get("values").map(Spanned::get_ref) else {
                 return Ok(Vec::new());
             };
@@ -23,46 +23,46 @@ impl Reader<'_> {
                 return Err(self.at(axis.span().start, "values: none given; list one or more"));
             }
             let mut seen = HashSet::new();
-            let setting = |(value, label): (&Spanned<DeValue<'_>>, &toml::Value)| {
-                let wrong = |message| Err(self.at(value.span().start, message));
-                let name = match label {
-                    toml::Value::Table(settings) => match settings.get("name") {
-                        Some(toml::Value::String(name)) => format!("{name:?}"),
-                        _ => return wrong(UNNAMED.into()),
-                    },
-                    label => label.to_string(),
-                };
-                if !seen.insert(name.clone()) {
-                    return wrong(format!("{name}: listed twice"));
-                }
-                let mut args = ScenarioArgs::default();
-                let mut set = |key: &str, value: &Spanned<DeValue<'_>>| {
-                    let one = ScenarioArgs::from_entry(key, value).map_err(|e| self.key(e))?;
-                    args = one.or(std::mem::take(&mut args));
-                    Ok(())
-                };
-                match value.get_ref() {
-                    DeValue::Table(settings) => {
-                        let keys = settings.iter().filter(|(key, _)| key.get_ref() != "name");
-                        for (key, value) in keys {
-                            set(key.get_ref(), value)?;
-                        }
-                    }
-                    _ => {
-                        for key in axis.get_ref().key.list() {
-                            set(key, value)?;
-                        }
-                    }
-                }
-                Ok(args)
-            };
-            values
-                .iter()
-                .zip(&axis.get_ref().values)
-                .map(setting)
+            let axis = axis.get_ref();
+            let labelled = values.iter().zip(&axis.values);
+            labelled
+                .map(|(value, label)| {
+                    let name = value_name(label).ok_or(UNNAMED.to_owned());
+                    let name = name.and_then(|name| match seen.insert(name.clone()) {
+                        true => Ok(()),
+                        false => Err(format!("{name}: listed twice")),
+                    });
+                    name.map_err(|message| self.at(value.span().start, message))?;
+                    self.setting(axis, value)
+                })
                 .collect()
+        })
+        .collect()
+    }
+
+    /// What a value of an axis sets.
+    fn setting(&self, axis: &AxisEntry, value: &Spanned<DeValue<'_>>) -> Read<ScenarioArgs> {
+        let entries: Vec<(&str, &Spanned<DeValue<'_>>)> = match value.get_ref() {
+            DeValue::Table(settings) => {
+                let settings = settings
+                    .iter()
+                    .map(|(key, value)| (&**key.get_ref(), value));
+                settings.filter(|(key, _)| *key != "name").collect()
+            }
+            _ => axis.key.list().iter().map(|key| (&**key, value)).collect(),
         };
-        file.sweep.iter().zip(sections).map(read).collect()
+        let set = |args, (key, value): (&str, _)| {
+            Ok(self.key(ScenarioArgs::from_entry(key, value))?.or(args))
+        };
+        entries.into_iter().try_fold(ScenarioArgs::default(), set)
+    }
+}
+
+/// The value as the file has it, or the name of one that sets several keys.
+fn value_name(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::Table(settings) => Some(format!("{:?}", settings.get("name")?.as_str()?)),
+        value => Some(value.to_string()),
     }
 }
 
@@ -76,25 +76,17 @@ fn text_of(value: &toml::Value) -> String {
 
 pub(super) fn point((index, value): (usize, &toml::Value)) -> Point {
     let label: String = text_of(value).split_whitespace().collect();
-    let rate = |text: &str| {
-        text.parse::<Rate>()
-            .ok()
-            .map(|r| r.bits_per_sec() as f64 / 1e6)
-    };
-    let limit = |text: &str| match text.parse::<Limit>() {
-        Ok(Limit::Packets(packets)) => Some(f64::from(packets)),
-        _ => None,
-    };
-    let bytes = |text: &str| text.parse::<Bytes>().ok().map(|bytes| bytes.0 as f64);
-    let time = |text: &str| text.parse::<Duration>().ok().map(Duration::as_secs_f64);
     // `down:3mbit` is a rate.
     let quantity = label.rsplit(':').next().unwrap_or_default();
-    let number = quantity.parse().ok();
-    let position = number
-        .or_else(|| rate(quantity))
-        .or_else(|| limit(quantity))
-        .or_else(|| bytes(quantity))
-        .or_else(|| time(quantity));
+    let position = quantity.parse().ok();
+    let position = position
+        .or_else(|| Some(quantity.parse::<Rate>().ok()?.bits_per_sec() as f64 / 1e6))
+        .or_else(|| match quantity.parse::<Limit>() {
+            Ok(Limit::Packets(packets)) => Some(f64::from(packets)),
+            _ => None,
+        })
+        .or_else(|| Some(quantity.parse::<Bytes>().ok()?.0 as f64))
+        .or_else(|| Some(quantity.parse::<Duration>().ok()?.as_secs_f64()));
     Point {
         position: position.unwrap_or(index as f64),
         named: position.is_none(),
@@ -105,11 +97,11 @@ pub(super) fn point((index, value): (usize, &toml::Value)) -> Point {
 /// The values of the axes after the first that a series has.
 #[derive(Clone, Default)]
 pub(super) struct Combination {
-    /// Named like `/interval=5s`.
+    /// The values in words, like `/interval=5s`.
     pub(super) name: String,
     /// The keys with their values.
     pub(super) swept: Vec<(String, String)>,
-    /// What they set.
+    /// The settings.
     pub(super) args: ScenarioArgs,
 }
 
@@ -120,23 +112,21 @@ pub(super) fn combinations(
 ) -> Vec<Combination> {
     let mut all = vec![Combination::default()];
     for (axis, settings) in sweep.iter().zip(axes).skip(1) {
-        let axis = axis.get_ref();
-        let keys = axis.key.list();
-        let with = |before: &Combination, value: &toml::Value, setting: &ScenarioArgs| {
-            let value = text_of(value);
-            let mut swept = before.swept.clone();
-            swept.extend(keys.iter().map(|key| (key.clone(), value.clone())));
-            Combination {
-                name: format!("{}/{}={value}", before.name, keys.join(",")),
-                swept,
-                args: setting.clone().or(before.args.clone()),
+        let (keys, values) = (axis.get_ref().key.list(), &axis.get_ref().values);
+        let mut longer = Vec::new();
+        for before in all {
+            for (value, setting) in values.iter().zip(settings) {
+                let value = text_of(value);
+                let mut swept = before.swept.clone();
+                swept.extend(keys.iter().map(|key| (key.clone(), value.clone())));
+                longer.push(Combination {
+                    name: format!("{}/{}={value}", before.name, keys.join(",")),
+                    swept,
+                    args: setting.clone().or(before.args.clone()),
+                });
             }
-        };
-        let values = || axis.values.iter().zip(settings);
-        all = all
-            .iter()
-            .flat_map(|before| values().map(move |(value, setting)| with(before, value, setting)))
-            .collect();
+        }
+        all = longer;
     }
     all
 }

@@ -1,0 +1,94 @@
+//! How much of an experiment to run: all of it, or a preview.
+
+use crate::experiment::Experiment;
+use asymq_core::units::Duration;
+
+/// How much of the experiments to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Extent {
+    /// All.
+    #[default]
+    Whole,
+    /// A preview: fewer seeds, shorter runs, only the series that claims name, and only the ends of a
+    /// sweep and the points that claims need.
+    Quick,
+}
+
+/// Maximum number of runs per scenario in a preview.
+const QUICK_RUNS: u32 = 5;
+/// Maximum duration of a run in a preview, unless warm-up needs more.
+const QUICK_DURATION: Duration = Duration::from_secs(500);
+
+impl Extent {
+    /// The experiment reduced to this extent.
+    #[must_use]
+    pub fn of(self, mut experiment: Experiment) -> Experiment {
+        if self == Self::Whole {
+            return experiment;
+        }
+        keep_series(&mut experiment);
+        let keep = points_needed(&experiment);
+        experiment.points = kept(&experiment.points, &keep);
+        for series in &mut experiment.series {
+            series.cells = kept(&series.cells, &keep);
+        }
+        let mut cut: f64 = 1.0;
+        for scenario in experiment.scenarios_mut() {
+            scenario.runs = scenario.runs.min(QUICK_RUNS);
+            if scenario.duration > QUICK_DURATION {
+                let whole = scenario.duration.as_secs_f64();
+                scenario.duration = QUICK_DURATION.max(scenario.warmup + scenario.warmup);
+                cut = cut.max(whole / scenario.duration.as_secs_f64());
+            }
+        }
+        experiment.cut = cut;
+        experiment
+    }
+}
+
+/// The items at these indices.
+fn kept<T: Clone>(all: &[T], keep: &[usize]) -> Vec<T> {
+    keep.iter().map(|&index| all[index].clone()).collect()
+}
+
+/// Drops the series that neither a claim nor a sentence names.
+fn keep_series(experiment: &mut Experiment) {
+    let names = experiment.names();
+    let named = names
+        .iter()
+        .filter_map(|name| experiment.resolve(name).ok());
+    let keep = in_order(named.map(|named| named.series).collect());
+    if keep.is_empty() {
+        return;
+    }
+    experiment.series = kept(&experiment.series, &keep);
+    for chart in &mut experiment.charts {
+        let renumbered = chart
+            .series
+            .iter()
+            .filter_map(|index| keep.binary_search(index).ok());
+        chart.series = renumbered.collect();
+    }
+    experiment.charts.retain(|chart| !chart.series.is_empty());
+}
+
+/// The ends of the sweep, its middle, and the points that claims name, by index.
+fn points_needed(experiment: &Experiment) -> Vec<usize> {
+    let last = experiment.points.len() - 1;
+    let mut keep = vec![0, last / 2, last];
+    for name in experiment.names().iter().filter(|name| name.contains('@')) {
+        // Of a range, its ends.
+        let points = experiment
+            .resolve(name)
+            .map_or(Vec::new(), |named| named.points);
+        keep.extend(points.first());
+        keep.extend(points.last());
+    }
+    in_order(keep)
+}
+
+fn in_order(mut indices: Vec<usize>) -> Vec<usize> {
+    indices.sort_unstable();
+    indices.dedup();
+    indices
+}
