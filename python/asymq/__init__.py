@@ -2,7 +2,7 @@
 
     import asymq
 
-    result = asymq.simulate(asymq.Scenario(up="1mbit", down="10mbit", qdisc="aq"))
+    result = asymq.simulate(asymq.Scenario.headline())
     print(result.mean["down_utilization"], result.interval["down_utilization"])
 
 A `Scenario` has the names of the command line's flags; a `Result` has its measures by column, numbers in

@@ -58,7 +58,7 @@ impl Scenario {
     #[pyo3(signature = (**keys))]
     fn headline(keys: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let typed = words_of(keys)?;
-        let defaults = Defaults::paper().headline();
+        let defaults = Defaults::sim().headline();
         let mut words = vec![
             format!("--rtt={}", defaults.rtt),
             format!("--buffer={}", defaults.buffer),
@@ -88,7 +88,7 @@ impl Scenario {
     #[staticmethod]
     fn from_toml(text: &str) -> PyResult<Self> {
         let path = Path::new("scenario.toml");
-        let defaults = Defaults::paper();
+        let defaults = Defaults::sim();
         let resolved = ScenarioArgs::resolve_text(path, text, &WithPython, &defaults);
         let resolved = resolved.map_err(|error| bad_input(&error))?;
         let words = words_of_text(path, text).map_err(|error| bad_input(&error))?;
@@ -219,7 +219,7 @@ impl Scenario {
 }
 
 fn replay(json: &str, changes: ScenarioArgs) -> PyResult<Scenario> {
-    let (path, defaults) = (Path::new("scenario.json"), Defaults::paper());
+    let (path, defaults) = (Path::new("scenario.json"), Defaults::sim());
     let resolved = changes.replay_text(path, json, &WithPython, &defaults);
     Ok(Scenario::of(resolved.map_err(|error| bad_input(&error))?))
 }
@@ -229,7 +229,7 @@ fn parse(words: &[String]) -> PyResult<ScenarioArgs> {
 }
 
 fn resolve(args: ScenarioArgs) -> PyResult<Resolved> {
-    let resolved = args.resolve_in(&WithPython, &Defaults::paper());
+    let resolved = args.resolve_in(&WithPython, &Defaults::sim());
     resolved.map_err(|error| bad_input(&error))
 }
 

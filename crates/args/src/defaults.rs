@@ -6,6 +6,8 @@ use asymq_scenario::{RttRange, Tcp};
 /// The defaults that differ between commands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Defaults {
+    /// Discipline at the uplink.
+    pub qdisc: &'static str,
     /// Flows up and down.
     pub flows: (u32, u32),
     /// Round-trip times.
@@ -36,6 +38,7 @@ impl Defaults {
     /// AQ section 4, simulated.
     pub const fn paper() -> Self {
         Self {
+            qdisc: "aq",
             flows: (5, 10),
             rtt: RttRange {
                 min: Duration::from_millis(20),
@@ -51,6 +54,14 @@ impl Defaults {
             probe: None,
             runs: 5,
             simulated: true,
+        }
+    }
+
+    /// AQ section 4 under asymq: what the simulator runs where nothing is typed.
+    pub const fn sim() -> Self {
+        Self {
+            qdisc: "asymq",
+            ..Self::paper()
         }
     }
 
@@ -81,7 +92,7 @@ impl Defaults {
             probe: Some(Duration::from_millis(100)),
             runs: 1,
             simulated: false,
-            ..Self::paper()
+            ..Self::sim()
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct ScenarioArgs {
     /// Downlink buffer [default: 50p].
     #[arg(long, value_name = "LIMIT")]
     pub buffer_down: Option<Limit>,
-    /// Discipline at the uplink [default: aq].
+    /// Discipline at the uplink [default: asymq].
     #[arg(long, value_name = "NAME", value_parser = qdisc_choice(None))]
     pub qdisc: Option<String>,
     /// Its parameters.
@@ -269,7 +269,7 @@ impl ScenarioArgs {
                 }
                 Ok::<Config, ScenarioError>(config)
             };
-        let name = args.qdisc.as_deref().unwrap_or("aq");
+        let name = args.qdisc.as_deref().unwrap_or(defaults.qdisc);
         let name_down = args.qdisc_down.as_deref().unwrap_or("droptail");
         let given_down = args.qdisc_params.for_downlink(&args.param_down);
         let reverse = (down, args.assumed_down);

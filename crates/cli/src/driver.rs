@@ -40,7 +40,7 @@ impl Driver {
     /// The defaults of scenarios under this driver.
     pub(crate) const fn defaults(self) -> Defaults {
         match self {
-            Self::Sim => Defaults::paper(),
+            Self::Sim => Defaults::sim(),
             Self::Lab => Defaults::lab(),
         }
     }

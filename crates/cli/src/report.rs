@@ -73,17 +73,17 @@ pub(crate) fn full(
         (
             "utility",
             pair(|s| s.utility),
-            "data of both directions, 2 would be perfect",
+            "data sent in both directions; 2 would be perfect",
         ),
         (
             "goodput utility",
             pair(|s| s.goodput_utility),
-            "the same of what was delivered, nothing twice",
+            "data delivered in order, each byte once",
         ),
         (
-            "least utilization",
+            "min utilization",
             pair(|s| s.least_utilization),
-            "of the direction that was less full",
+            "the direction that was less full",
         ),
     ] {
         let _ = writeln!(text, "{name:<17}  {value}   {meaning}");

@@ -48,7 +48,7 @@ impl Player {
     pub fn new(words: &str) -> Result<Self, String> {
         let args = ScenarioArgs::from_words(words.lines().map(str::to_owned));
         let args = args.map_err(|error| error.to_string())?;
-        let scenario = args.resolve(&Defaults::paper());
+        let scenario = args.resolve(&Defaults::sim());
         let scenario = scenario.map_err(|error| error.to_string())?;
         let steps = Steps::new(&scenario, scenario.seed, OPTIONS);
         Ok(Self {

@@ -12,10 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Run one scenario under several disciplines and show them in a table.
-///
-/// Without arguments: one upload and one download share an access link of 1 Mbit/s up and 10 Mbit/s
-/// down with an RTT of 100 ms and buffers of 100 packets, simulated.
+/// Run one scenario under several disciplines: by default one upload and one download (AQ, Fig. 1).
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq compare --up 512kbit --down 8mbit --chart adsl.svg")]
 pub(crate) struct CompareArgs {

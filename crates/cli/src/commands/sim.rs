@@ -9,9 +9,11 @@ use asymq_scenario::Report;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Simulate a scenario.
+/// Simulate a scenario: by default asymq on the link and flows of AQ's evaluation (sec. 4).
 #[derive(Debug, Args)]
-#[command(after_help = "Example: asymq sim --up 1mbit --down 10mbit --qdisc droptail")]
+#[command(
+    after_help = "Example: asymq sim --flows-up 1 --flows-down 1 --rtt 100ms --qdisc droptail"
+)]
 pub(crate) struct SimArgs {
     #[command(flatten)]
     output: OutputArgs,
@@ -25,7 +27,7 @@ pub(crate) struct SimArgs {
     scenario: ScenarioArgs,
 }
 
-/// Run a scenario over real kernel TCP, in network namespaces on this machine.
+/// Run a scenario over real kernel TCP, in network namespaces on this machine: by default that of sim.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq lab --up 1mbit --down 10mbit --tcp cubic")]
 pub(crate) struct LabArgs {

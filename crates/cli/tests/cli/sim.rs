@@ -250,7 +250,7 @@ fn the_heading_shows_all_that_differs_from_the_defaults() {
         "--header 60b --mss 1440b",
         "--on-off 200kbit:500ms:500ms",
         "--regenerate 2",
-        "--interval 1s",
+        "--max-ack-wait 40ms",
         "--qdisc-down fq",
         "--ack-every 4",
         "--udp up:10kbit",
