@@ -14,8 +14,7 @@ use crate::units::Instant;
 pub struct Flow(pub u64);
 
 impl Flow {
-    /// The other direction of the conversation: whoever makes flows tells the two ends apart by the
-    /// lowest bit.
+    /// The other direction of the conversation: the lowest bit tells which end sends.
     #[must_use]
     pub const fn reverse(self) -> Self {
         Self(self.0 ^ 1)

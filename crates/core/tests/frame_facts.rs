@@ -290,8 +290,8 @@ fn both_directions_of_a_conversation_know_each_other() {
             facts(&ethernet(&answer)).header.flow,
         );
         assert_ne!(there, back);
-        assert_eq!(FlowKey::reverse(there), back);
-        assert_eq!(FlowKey::reverse(back), there);
+        assert_eq!(there.reverse(), back);
+        assert_eq!(back.reverse(), there);
     }
 }
 

@@ -61,14 +61,7 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// Counts on from `meters`, those of what stood here before; nothing waits in either.
-    #[must_use]
-    pub fn counting_from(mut self, meters: Meters) -> Self {
-        self.count_from(meters);
-        self
-    }
-
-    /// The same, of one that stays where it is.
+    /// Counts on from `meters`, those of the egress that stood here before.
     pub fn count_from(&mut self, meters: Meters) {
         self.counts.meters = meters;
     }
@@ -100,24 +93,14 @@ impl<P: Packet> Egress<P> {
     /// The packet whose transmission starts now, if one may.
     #[inline]
     pub fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
-        if self.transmitter.free_at() > now {
-            return None;
-        }
         match self.ask(now, sink) {
-            Dequeue::Packet(packet) => {
-                self.sends(now, packet.header());
-                Some(packet)
-            }
-            Dequeue::NotBefore(then) => {
-                self.not_before = then;
-                None
-            }
-            Dequeue::Empty => None,
+            Dequeue::Packet(packet) => Some(packet),
+            Dequeue::NotBefore(_) | Dequeue::Empty => None,
         }
     }
 
-    /// [`dequeue`](Egress::dequeue) for who only looks at the packet: `see` gets it, and when it has
-    /// left the link, where the discipline wrote it. A copy made at once would stall.
+    /// [`dequeue`](Egress::dequeue) for callers that only look at the packet: `see` gets it where the
+    /// discipline wrote it, and when it has left the link. A copy made at once would stall.
     #[inline]
     pub fn dequeue_ref(
         &mut self,
@@ -125,34 +108,33 @@ impl<P: Packet> Egress<P> {
         sink: &mut dyn Sink<P>,
         see: impl FnOnce(Instant, &P),
     ) {
-        if self.transmitter.free_at() > now {
-            return;
-        }
-        match &self.ask(now, sink) {
-            Dequeue::Packet(packet) => {
-                self.sends(now, packet.header());
-                see(self.free_at(), packet);
-            }
-            Dequeue::NotBefore(then) => self.not_before = *then,
-            Dequeue::Empty => {}
+        if let Dequeue::Packet(packet) = &self.ask(now, sink) {
+            see(self.free_at(), packet);
         }
     }
 
-    /// What the discipline answers when the link is free.
+    /// Asks the discipline if the link is free, and accounts for its answer.
     #[inline]
     fn ask(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Dequeue<P> {
+        if self.transmitter.free_at() > now {
+            return Dequeue::Empty;
+        }
         self.transmitter.not_before(self.not_before.min(now));
         self.not_before = Instant::ZERO;
         let counts = &mut self.counts;
         let mut sink = Counting { counts, sink };
-        self.qdisc.dequeue(now, &mut sink)
-    }
-
-    #[inline]
-    fn sends(&mut self, now: Instant, header: &Header) {
-        let busy = self.transmitter.start(now, header.len);
-        self.counts.meters.sends(header, busy);
-        self.counts.waiting = self.counts.waiting.wrapping_sub(1);
+        let answer = self.qdisc.dequeue(now, &mut sink);
+        match &answer {
+            Dequeue::Packet(packet) => {
+                let header = packet.header();
+                let busy = self.transmitter.start(now, header.len);
+                self.counts.meters.sends(header, busy);
+                self.counts.waiting = self.counts.waiting.wrapping_sub(1);
+            }
+            Dequeue::NotBefore(then) => self.not_before = *then,
+            Dequeue::Empty => {}
+        }
+        answer
     }
 
     /// The packet that [`dequeue`](Egress::dequeue) has just given leaves at `at`, whatever the rate: for a

@@ -11,6 +11,7 @@ use crate::packet::{Header, Packet};
 use crate::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason, Sink};
 use crate::units::{Instant, Limit, Share};
 use alloc::boxed::Box;
+use core::marker::PhantomData;
 
 /// Parts of a [`Machine`].
 pub struct Parts<Q> {
@@ -44,7 +45,7 @@ pub enum Buffer {
 /// An ACK queue, a data queue, a service that chooses between them, and a controller.
 ///
 /// It knows no part: a new one needs no change here.
-pub struct Machine<Q> {
+pub struct Machine<P, Q> {
     parts: Parts<Q>,
     needs: Needs,
     acked: Option<AckedBytes>,
@@ -54,18 +55,16 @@ pub struct Machine<Q> {
     stepped_at: Instant,
     next_step: Instant,
     next_ticket: u64,
+    packets: PhantomData<fn(P)>,
 }
 
-impl<Q> Machine<Q> {
+impl<P: Packet, Q: Queue<P>> Machine<P, Q> {
     /// The machine of these parts, empty. `data_share` is the share that divides a buffer
     /// [in ratio](Buffer::InRatio) until the controller says otherwise.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub fn new<P: Packet>(parts: Parts<Q>, data_share: Option<Share>) -> Result<Self, BuildError>
-    where
-        Q: Queue<P>,
-    {
+    pub fn new(parts: Parts<Q>, data_share: Option<Share>) -> Result<Self, BuildError> {
         let controller = parts.controller.as_ref();
         let needs = controller.map_or(Needs::default(), |controller| controller.needs());
         let acked = match needs.acked_bytes || parts.service.needs_acked_bytes() {
@@ -87,6 +86,7 @@ impl<Q> Machine<Q> {
             signals: Signals::default(),
             stepped_at: Instant::ZERO,
             next_ticket: 0,
+            packets: PhantomData,
         };
         machine.apply(&Settings {
             data_share,
@@ -98,20 +98,14 @@ impl<Q> Machine<Q> {
 
     /// Runs the controller if it is time. Costs a comparison otherwise.
     #[inline]
-    fn control<P: Packet>(&mut self, now: Instant)
-    where
-        Q: Queue<P>,
-    {
+    fn control(&mut self, now: Instant) {
         if now >= self.next_step {
             self.step(now);
         }
     }
 
     #[cold]
-    fn step<P: Packet>(&mut self, now: Instant)
-    where
-        Q: Queue<P>,
-    {
+    fn step(&mut self, now: Instant) {
         let Some(controller) = &mut self.parts.controller else {
             self.next_step = Instant::MAX;
             return;
@@ -129,10 +123,7 @@ impl<Q> Machine<Q> {
 
     /// Applies settings that follow the backlog.
     #[inline]
-    fn follow<P: Packet>(&mut self)
-    where
-        Q: Queue<P>,
-    {
+    fn follow(&mut self) {
         if self.needs.levels
             && let Some(controller) = &mut self.parts.controller
         {
@@ -148,10 +139,7 @@ impl<Q> Machine<Q> {
         }
     }
 
-    fn apply<P: Packet>(&mut self, settings: &Settings)
-    where
-        Q: Queue<P>,
-    {
+    fn apply(&mut self, settings: &Settings) {
         self.parts.service.tune(settings);
         for queue in &mut self.parts.queues {
             queue.tune(settings);
@@ -169,25 +157,20 @@ impl<Q> Machine<Q> {
 
     /// Backlog of both queues.
     #[inline]
-    fn waiting<P: Packet>(&self) -> Backlog
-    where
-        Q: Queue<P>,
-    {
+    fn waiting(&self) -> Backlog {
         let [ack, data] = &self.parts.queues;
         ack.backlog() + data.backlog()
     }
 
     /// Lets an arrival into its queue. Before, the packet is only borrowed, so that it moves once.
     #[inline]
-    fn admit<P: Packet>(
+    fn admit(
         &mut self,
         now: Instant,
         (class, room): (Class, bool),
         packet: P,
         sink: &mut dyn Sink<P>,
-    ) where
-        Q: Queue<P>,
-    {
+    ) {
         let admission = Admission {
             ticket: self.next_ticket,
             room,
@@ -200,15 +183,13 @@ impl<Q> Machine<Q> {
 
     /// Asks the AQM, which may mark the packet, or drop it in the queue's place.
     #[inline(never)]
-    fn ask_aqm<P: Packet>(
+    fn ask_aqm(
         &mut self,
         now: Instant,
         (class, room): (Class, bool),
         mut packet: P,
         sink: &mut dyn Sink<P>,
-    ) where
-        Q: Queue<P>,
-    {
+    ) {
         let backlog = self.waiting();
         let verdict = match &mut self.parts.aqm {
             Some(aqm) => aqm.arrives(now, packet.header(), class, backlog),
@@ -239,7 +220,7 @@ pub fn split_buffer(limit: Limit, data_share: Share) -> (Limit, Limit) {
     (limit.with_value(data), limit.with_value(ack))
 }
 
-impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<Q> {
+impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<P, Q> {
     #[inline]
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         self.control(now);

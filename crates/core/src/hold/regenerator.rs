@@ -1,14 +1,16 @@
 //! AR: on the far side of the slow link, the ACKs that were filtered before it are regenerated
 //! (SAD, sec. 3; RFC 3449, sec. 5.3.1), so that senders get their clock back.
 
-use super::capacity::{BuildError, slots};
+use super::capacity::BuildError;
 use super::flow_table::{FlowTable, Slot};
 use super::slab::{List, Place, Slab};
 use crate::decide::ack::{AckInfo, before};
 use crate::packet::{Flow, Header, Packet};
 use crate::qdisc::{Reason, Sink};
 use crate::units::{Duration, Instant};
-use alloc::boxed::Box;
+use alloc::collections::{BinaryHeap, binary_heap::PeekMut};
+use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 /// Parameters of a regenerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,8 +138,8 @@ struct Held<P> {
     made: u32,
 }
 
-/// When something leaves: the order among equal times is that of arrival.
-type Due = (Instant, u64, Place);
+/// When something leaves, the earliest first; the order among equal times is that of arrival.
+type Due = Reverse<(Instant, u64, Place)>;
 
 /// Passes packets on, ACKs in order and with those between them that it regenerates.
 ///
@@ -155,7 +157,8 @@ pub struct Regenerator<P> {
     flows: FlowTable<FlowState>,
     slab: Slab<Held<P>>,
     list: List,
-    due: DueHeap,
+    /// Never holds more than it was built for.
+    due: BinaryHeap<Due>,
     /// Data segments of all flows that ACKs may be regenerated for.
     credit: u32,
     next_ticket: u64,
@@ -176,12 +179,15 @@ impl<P: Packet + Clone> Regenerator<P> {
     /// # Errors
     /// There is not enough memory.
     pub fn new(params: RegeneratorParams) -> Result<Self, BuildError> {
+        let mut due = Vec::new();
+        due.try_reserve_exact(MAX_HELD as usize)
+            .map_err(|_| BuildError::OutOfMemory)?;
         Ok(Self {
             params,
             flows: FlowTable::new(MAX_FLOWS)?,
             slab: Slab::new(MAX_HELD)?,
             list: List::EMPTY,
-            due: DueHeap::new(MAX_HELD)?,
+            due: due.into(),
             credit: 0,
             next_ticket: 0,
             regenerated: 0,
@@ -242,7 +248,8 @@ impl<P: Packet + Clone> Regenerator<P> {
         };
         match self.slab.push_back(&mut self.list, held) {
             Ok(place) => {
-                self.due.push((plan.start, self.next_ticket, place));
+                self.due
+                    .push(Reverse((plan.start, self.next_ticket, place)));
                 self.next_ticket += 1;
             }
             Err(held) => sink.dropped(now, held.packet, Reason::OverLimit),
@@ -316,14 +323,16 @@ impl<P: Packet + Clone> Regenerator<P> {
 
     /// The next packet that is due at `now`.
     pub fn pop(&mut self, now: Instant) -> Option<P> {
-        let (at, ticket, place) = self.due.first().filter(|(at, ..)| *at <= now)?;
+        let mut first = self.due.peek_mut()?;
+        let Reverse((at, _, place)) = &mut *first;
+        if *at > now {
+            return None;
+        }
+        let place = *place;
         let held = self.slab.get_mut(place)?;
         if held.remaining == 0 {
-            self.due.pop();
-            return self
-                .slab
-                .remove(&mut self.list, place)
-                .map(|held| held.packet);
+            PeekMut::pop(first);
+            return Some(self.slab.remove(&mut self.list, place)?.packet);
         }
         held.remaining -= 1;
         held.made += 1;
@@ -334,104 +343,19 @@ impl<P: Packet + Clone> Regenerator<P> {
                 ..info
             });
         }
-        let next = at + held.gap;
-        self.due.replace_first((next, ticket, place));
+        *at += held.gap;
         self.regenerated += 1;
         Some(copy)
     }
 
     /// When the next packet is due.
     pub fn next_at(&self) -> Option<Instant> {
-        self.due.first().map(|(at, ..)| at)
+        self.due.peek().map(|Reverse((at, ..))| *at)
     }
 
     /// ACKs regenerated so far.
     pub const fn regenerated(&self) -> u64 {
         self.regenerated
-    }
-}
-
-/// A binary heap of fixed size, the earliest first.
-#[derive(Clone, Debug)]
-struct DueHeap {
-    heap: Box<[Due]>,
-    len: usize,
-}
-
-impl DueHeap {
-    fn new(capacity: u32) -> Result<Self, BuildError> {
-        Ok(Self {
-            heap: slots(capacity as usize, |_| (Instant::ZERO, 0, Place::NONE))?,
-            len: 0,
-        })
-    }
-
-    fn first(&self) -> Option<Due> {
-        self.heap.get(..self.len)?.first().copied()
-    }
-
-    /// Its owner never holds more than it was made for.
-    fn push(&mut self, due: Due) {
-        let mut place = self.len;
-        if let Some(slot) = self.heap.get_mut(place) {
-            *slot = due;
-            self.len += 1;
-        }
-        while place > 0 {
-            let parent = (place - 1) / 2;
-            if self.key(parent) <= self.key(place) {
-                break;
-            }
-            self.swap(place, parent);
-            place = parent;
-        }
-    }
-
-    fn pop(&mut self) {
-        if self.len > 0 {
-            self.len -= 1;
-            self.swap(0, self.len);
-            self.sink();
-        }
-    }
-
-    fn replace_first(&mut self, due: Due) {
-        if let Some(first) = self.heap.first_mut() {
-            *first = due;
-            self.sink();
-        }
-    }
-
-    fn sink(&mut self) {
-        let mut place = 0;
-        loop {
-            let (left, right) = (2 * place + 1, 2 * place + 2);
-            let child = if right < self.len && self.key(right) < self.key(left) {
-                right
-            } else {
-                left
-            };
-            if child >= self.len || self.key(place) <= self.key(child) {
-                break;
-            }
-            self.swap(place, child);
-            place = child;
-        }
-    }
-
-    fn key(&self, place: usize) -> Option<(Instant, u64)> {
-        self.heap.get(place).map(|(at, ticket, _)| (*at, *ticket))
-    }
-
-    fn swap(&mut self, a: usize, b: usize) {
-        if let (Some(&at_a), Some(&at_b)) = (self.heap.get(a), self.heap.get(b))
-            && let Some(slot) = self.heap.get_mut(a)
-        {
-            *slot = at_b;
-            if let Some(slot) = self.heap.get_mut(b) {
-                *slot = at_a;
-            }
-        }
     }
 }
 

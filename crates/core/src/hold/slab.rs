@@ -4,8 +4,8 @@ use super::capacity::{BuildError, slots};
 use super::room::Room;
 use alloc::boxed::Box;
 
-/// Where a value is kept: valid until the value leaves, then used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Place of a value: valid until the value leaves, then used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place(u32);
 
 impl Place {

@@ -42,14 +42,6 @@ impl FlowKey {
         Self(SipHasher13::new_with_keys(secret[0], secret[1]))
     }
 
-    /// The other direction of a flow that [`parse`](super::parse) found.
-    ///
-    /// Both directions have one hash; the lowest bit tells which end sends.
-    #[must_use]
-    pub const fn reverse(flow: Flow) -> Flow {
-        Flow(flow.0 ^ 1)
-    }
-
     /// SipHash-1-3 of the two ends in an order that both directions share, and of `scope`.
     #[inline]
     pub(super) fn flow(&self, packet: &Conversation, scope: u64) -> Flow {
