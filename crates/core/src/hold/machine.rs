@@ -255,7 +255,13 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<P, Q> {
                 Next::NotBefore(at) => return Dequeue::NotBefore(at),
                 Next::Empty => return Dequeue::Empty,
             };
-            let Some(packet) = self.parts.queues[class as usize].dequeue(now, sink) else {
+            // Cheaper than an index.
+            let [ack, data] = &mut self.parts.queues;
+            let served = match class {
+                Class::Ack => ack.dequeue(now, sink),
+                Class::Data => data.dequeue(now, sink),
+            };
+            let Some(packet) = served else {
                 continue;
             };
             let header = packet.header();

@@ -55,12 +55,14 @@ impl<P: Packet> NumberedQueues<P> {
     }
 
     /// Takes the oldest packet of a queue.
+    #[inline]
     pub(crate) fn pop(&mut self, number: u32) -> Option<P> {
         let place = self.first(number);
         self.remove(number, place)
     }
 
     /// Takes a packet out of the queue that it is in.
+    #[inline]
     pub(crate) fn remove(&mut self, number: u32, place: Place) -> Option<P> {
         let queue = self.queues.get_mut(number as usize)?;
         let (_, packet) = self.slab.remove(&mut queue.packets, place)?;
@@ -72,6 +74,7 @@ impl<P: Packet> NumberedQueues<P> {
     }
 
     /// Where the oldest packet of a queue is.
+    #[inline]
     pub(crate) fn first(&self, number: u32) -> Place {
         self.queues
             .get(number as usize)
@@ -83,11 +86,13 @@ impl<P: Packet> NumberedQueues<P> {
         self.slab.next(place)
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self, number: u32) -> bool {
         self.first(number) == Place::NONE
     }
 
     /// The oldest packet of a queue, as a service sees it.
+    #[inline]
     pub(crate) fn head(&self, number: u32) -> Option<Head> {
         let (ticket, packet) = self.slab.get(self.first(number))?;
         Some(Head {
@@ -98,6 +103,7 @@ impl<P: Packet> NumberedQueues<P> {
     }
 
     /// Bytes in a queue.
+    #[inline]
     pub(crate) fn bytes(&self, number: u32) -> u64 {
         self.queues
             .get(number as usize)
