@@ -293,6 +293,32 @@ fn a_second_gateway_and_an_interface_in_use_are_refused_with_exit_code_2() {
 }
 
 #[test]
+fn a_wifi_port_is_refused_by_the_gateway_and_by_check_with_the_reason() {
+    let Some(place) = Place::new() else { return };
+    // What sysfs says of a Wi-Fi interface, in a mount namespace of the command's own.
+    let wifi =
+        "mount -t tmpfs none /sys/class/net && mkdir -p /sys/class/net/wan/phy80211 && exec \"$@\"";
+    let run = |line: &str| {
+        let command = gateway(line);
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "sh", "-c", wifi, "sh"]);
+        place.output(unshare.arg(command.get_program()).args(command.get_args()))
+    };
+    let reason = "wan: is Wi-Fi, which carries the frames of one station only";
+    let output = run(FLAGS);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    let said = text(&output.stderr);
+    assert!(said.starts_with(&format!("--wan {reason}")), "{said}");
+    let output = run(&format!("check {FLAGS}"));
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stdout);
+    assert!(
+        said.contains(&reason.replace("wan: ", "wrong: --wan wan: ")),
+        "{said}"
+    );
+}
+
+#[test]
 fn rates_that_no_gateway_keeps_are_refused_at_the_start_in_the_file_and_live() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("asymq.toml");
@@ -490,6 +516,8 @@ fn install_writes_a_service_that_starts_and_uninstall_takes_it_back() {
         unit_text.contains("\nExecStart=/usr/local/bin/asymq gateway --config /etc/asymq.toml\n")
     );
 
+    assert!(unit_text.contains("\nOOMScoreAdjust=-900\n"), "{unit_text}");
+
     // The settings file is one: a wrong one would be exit code 2.
     let settings = root.join("etc/asymq.toml");
     let check = gateway(&format!("check --config {}", settings.display()));
@@ -611,4 +639,23 @@ fn install_leaves_settings_of_others_alone() {
         .unwrap();
     assert!(output.status.success());
     assert_eq!(fs::read_to_string(&settings).unwrap(), "lan = \"mine\"\n");
+}
+
+#[test]
+fn uninstall_names_what_it_leaves_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let theirs = ["etc/systemd/system/asymq.service", "usr/local/bin/asymq"];
+    for path in theirs.map(|path| folder.path().join(path)) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "of the owner's").unwrap();
+    }
+    let root = folder.path().display();
+    let output = gateway(&format!("uninstall --root {root}"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let expected =
+        theirs.map(|path| format!("left {root}/{path}: it is not from 'asymq gateway install'"));
+    assert_eq!(text(&output.stdout), expected.join("\n"));
+    assert_eq!(tree(folder.path()), theirs);
 }

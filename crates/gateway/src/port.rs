@@ -8,6 +8,7 @@ use crate::sys::{PacketSocket, Received, RxRing, SendBatch};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 /// Memory of the receive ring. 4096 frames of Ethernet's usual size.
 const RING_BYTES: usize = 8 << 20;
@@ -127,6 +128,12 @@ pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortEr
         return Err(PortError::new(name, Obstacle::Absent, text));
     };
     match link.hardware {
+        libc::ARPHRD_ETHER if is_wifi(&link.name) => Err(PortError::new(
+            name,
+            Obstacle::Unfit,
+            "is Wi-Fi, which carries the frames of one station only: a bridge there cuts all other hosts off; \
+             connect this side by cable",
+        )),
         libc::ARPHRD_ETHER => Ok(link),
         _ => Err(PortError::new(
             name,
@@ -134,6 +141,11 @@ pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortEr
             "not an Ethernet interface; a bridge needs whole Ethernet frames",
         )),
     }
+}
+
+fn is_wifi(name: &str) -> bool {
+    let device = Path::new("/sys/class/net").join(name);
+    device.join("phy80211").exists()
 }
 
 /// Refuses an interface that is in other use: by this host, which has an address there, or by a kernel

@@ -120,6 +120,8 @@ pub(super) fn uninstall(args: &UninstallArgs) -> anyhow::Result<()> {
     }
     if copied {
         target.remove_file(BINARY)?;
+    } else if target.has(BINARY) {
+        target.stays(BINARY)?;
     }
     if target.runs() {
         let state = state.as_deref().unwrap_or(Path::new(STATE));
@@ -291,12 +293,21 @@ impl<'a> Target<'a> {
         output::print(&format!("wrote {}\n", to.display()))
     }
 
-    /// Removes a file of ours.
+    /// Removes a file of ours; another's stays, and is named.
     fn remove(&self, path: &str) -> anyhow::Result<()> {
-        match fs::read_to_string(self.path(path)) {
-            Ok(text) if text.starts_with(MARK) => self.remove_file(path),
-            _ => Ok(()),
+        match self.text(path).starts_with(MARK) {
+            true => self.remove_file(path),
+            false if self.has(path) => self.stays(path),
+            false => Ok(()),
         }
+    }
+
+    fn stays(&self, path: &str) -> anyhow::Result<()> {
+        let path = self.path(path);
+        output::print(&format!(
+            "left {}: it is not from 'asymq gateway install'\n",
+            path.display()
+        ))
     }
 
     fn remove_file(&self, path: &str) -> anyhow::Result<()> {
