@@ -171,18 +171,40 @@ fn readable_to_opaque(scenario: &Scenario, toward: Toward, goodput: &[f64]) -> f
     }
 }
 
+/// Units by the last part of a metric's name; empty for shares, utilities and indices.
+const UNITS: [(&str, &[&str]); 8] = [
+    ("bit/s", &["throughput", "goodput"]),
+    (
+        "packets",
+        &["dropped", "access-dropped", "lost", "filtered", "marked"],
+    ),
+    ("ms", &["p50", "p95", "p99"]),
+    ("ACKs/s", &["acks-per-second"]),
+    ("bytes", &["bytes-per-ack"]),
+    ("segments", &["retransmissions"]),
+    ("s", &["settling", "silence"]),
+    (
+        "",
+        &[
+            "ack",
+            "data",
+            "delivered",
+            "drift",
+            "fairness",
+            "readable-to-opaque",
+            "sd",
+            "smallest-flow",
+            "timeouts",
+            "utilization",
+        ],
+    ),
+];
+
 /// The unit of a metric of [`of_run`]; empty for shares, utilities and indices.
 pub fn unit(metric: &str) -> &'static str {
-    match metric.rsplit('.').next().unwrap_or_default() {
-        "throughput" | "goodput" => "bit/s",
-        "dropped" | "access-dropped" | "lost" | "filtered" | "marked" => "packets",
-        "p50" | "p95" | "p99" => "ms",
-        "acks-per-second" => "ACKs/s",
-        "bytes-per-ack" => "bytes",
-        "retransmissions" => "segments",
-        "settling" | "silence" => "s",
-        _ => "",
-    }
+    let last = metric.rsplit('.').next().unwrap_or_default();
+    let unit = UNITS.iter().find(|(_, names)| names.contains(&last));
+    unit.map_or("", |(unit, _)| *unit)
 }
 
 /// The parameters of a scenario in bit/s, bytes, packets and seconds.
@@ -201,4 +223,37 @@ pub fn of_scenario(scenario: &Scenario) -> Metrics {
     .into_iter()
     .map(|(name, value)| (format!("scenario.{name}"), value))
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_of_a_direction_has_a_unit_and_is_in_docs_experiments_md() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut missing = Vec::new();
+        for name in names() {
+            // Parts of the time that lie below a share have that share in their name.
+            let Some(rest) = name
+                .strip_prefix("up.")
+                .filter(|rest| !rest.contains("below-"))
+            else {
+                continue;
+            };
+            let last = rest.rsplit('.').next().unwrap_or_default();
+            if !UNITS.iter().any(|(_, names)| names.contains(&last)) {
+                missing.push(format!("{name}: no unit"));
+            }
+            if !rest.contains('.')
+                && ![rest, &name]
+                    .iter()
+                    .any(|name| text.contains(&format!("`{name}`")))
+            {
+                missing.push(format!("{name}: not in docs/experiments.md"));
+            }
+        }
+        assert!(missing.is_empty(), "{missing:#?}");
+    }
 }

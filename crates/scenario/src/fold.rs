@@ -1,7 +1,6 @@
 //! Statistics over runs, field by field.
 
-use crate::report::{Direction, Extent, FlowResult, Goodput, SojournByClass, Summary};
-use crate::{Grade, Percentiles, Toward};
+use crate::{Grade, Toward};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A statistic of numbers, at least one.
@@ -9,14 +8,21 @@ pub(crate) type Statistic = fn(&[f64]) -> f64;
 
 /// A part of a summary.
 pub(crate) trait Fold: Sized {
+    /// Names of a structure's fields.
+    #[cfg(test)]
+    const FIELDS: &[&str] = &[];
+
     /// `statistic` of each number over `runs`; where a part of a run is absent, over the others.
     fn fold(runs: &[&Self], statistic: Statistic) -> Self;
 }
 
-/// Implements [`Fold`] for a structure; the compiler names a field that is missing here.
+/// Implements [`Fold`] for structures; the compiler names a field that is not listed.
 macro_rules! by_field {
     ($($type:ident { $($field:ident),* $(,)? })*) => {$(
         impl Fold for $type {
+            #[cfg(test)]
+            const FIELDS: &[&str] = &[$(stringify!($field)),*];
+
             fn fold(runs: &[&Self], statistic: Statistic) -> Self {
                 $(let $field: Vec<_> = runs.iter().map(|run| &run.$field).collect();)*
                 Self { $($field: Fold::fold(&$field, statistic)),* }
@@ -25,23 +31,7 @@ macro_rules! by_field {
     )*};
 }
 
-by_field! {
-    Summary {
-        up, down, utility, goodput_utility, least_utilization, goodput, flows, probe_ms, probe_grade, web_ms,
-    }
-    Direction {
-        utilization, data, ack, delivered, acks_per_s, bytes_per_ack, silence_s, retransmissions, timeouts,
-        probe_ms, probe_grade, dropped, access_dropped, lost, filtered, marked, reasons, sojourn_ms,
-        sojourn_by_class_ms,
-    }
-    SojournByClass { data, ack, other }
-    Goodput { up, down, jain_up, jain_down, smallest_up, smallest_down }
-    FlowResult {
-        toward, start_s, base_rtt_ms, goodput, silence_s, completion_s, rtt_ms, lost, retransmissions, timeouts,
-    }
-    Extent { min, mean, max }
-    Percentiles { p50, p95, p99 }
-}
+pub(crate) use by_field;
 
 impl Fold for f64 {
     fn fold(runs: &[&Self], statistic: Statistic) -> Self {

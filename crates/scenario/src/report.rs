@@ -1,6 +1,6 @@
 //! What a scenario's runs showed.
 
-use crate::fold::{Fold as _, mean, standard_deviation};
+use crate::fold::{Fold, Statistic, by_field, mean, standard_deviation};
 use crate::{Grade, Percentiles, Scenario, Toward};
 use asymq_core::hold::Meters;
 use asymq_core::{Fate, Reason};
@@ -390,6 +390,24 @@ pub struct Series {
     pub backlog_down: Vec<u32>,
 }
 
+by_field! {
+    Summary {
+        up, down, utility, goodput_utility, least_utilization, goodput, flows, probe_ms, probe_grade, web_ms,
+    }
+    Direction {
+        utilization, data, ack, delivered, acks_per_s, bytes_per_ack, silence_s, retransmissions, timeouts,
+        probe_ms, probe_grade, dropped, access_dropped, lost, filtered, marked, reasons, sojourn_ms,
+        sojourn_by_class_ms,
+    }
+    SojournByClass { data, ack, other }
+    Goodput { up, down, jain_up, jain_down, smallest_up, smallest_down }
+    FlowResult {
+        toward, start_s, base_rtt_ms, goodput, silence_s, completion_s, rtt_ms, lost, retransmissions, timeouts,
+    }
+    Extent { min, mean, max }
+    Percentiles { p50, p95, p99 }
+}
+
 impl Report {
     /// Version of the result format.
     pub const FORMAT: u32 = 3;
@@ -532,6 +550,24 @@ mod tests {
             (none.retransmissions, none.timeouts),
             (Some(0.0), Some(0.0))
         );
+    }
+
+    #[test]
+    fn every_quantity_of_a_report_is_in_docs_json_md() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        for (front, fields) in [
+            ("up.", Direction::FIELDS),
+            ("goodput.", Goodput::FIELDS),
+            ("flows.", FlowResult::FIELDS),
+            ("", Summary::FIELDS),
+        ] {
+            for field in fields {
+                let documented = ["`", "."].map(|end| format!("`{front}{field}{end}"));
+                let is_there = documented.iter().any(|name| text.contains(name));
+                assert!(is_there, "docs/json.md lacks `{front}{field}`");
+            }
+        }
     }
 
     #[test]
