@@ -66,13 +66,17 @@ struct asymq_built {
 
 /* Rust's entry points. Each may end in asymq_host_panicked(): call them under a guard only. */
 void asymq_build(const struct asymq_setup *setup, struct asymq_built *built);
-void asymq_take_over(struct asymq_instance *instance, struct asymq_instance *old);
+/* Counts on where `old` stopped; it is emptied unless it had a fault. */
+void asymq_take_over(struct asymq_instance *instance, struct asymq_instance *old, bool whole);
+/* Takes what waits out of the counters, after a fault. */
+void asymq_settle(struct asymq_instance *instance);
 void asymq_enqueue(struct asymq_instance *instance, void *host, u64 now, u64 arrival,
 		   struct sk_buff *skb, const struct asymq_frame *frame);
 struct sk_buff *asymq_dequeue(struct asymq_instance *instance, void *host, u64 now);
 u64 asymq_next(const struct asymq_instance *instance);
 void asymq_observe(struct asymq_instance *instance, u64 now, const struct asymq_frame *frame);
 void asymq_reset(struct asymq_instance *instance);
+u32 asymq_waiting(const struct asymq_instance *instance);
 void asymq_describe(const struct asymq_instance *instance, void *to);
 void asymq_show(const struct asymq_instance *instance, u64 now, void *to);
 #ifdef ASYMQ_TEST

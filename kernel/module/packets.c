@@ -16,6 +16,7 @@
 /* In the packet's own area. */
 struct asymq_cb {
 	u64 arrival;
+	struct asymq_sched *owner;	/* the qdisc in whose list it is; NULL for none */
 };
 
 static struct asymq_cb *asymq_cb(struct sk_buff *skb)
@@ -50,39 +51,88 @@ static noinline bool asymq_try_reset(struct asymq_sched *q)
 	return asymq_guarded(asymq_reset(q->instance));
 }
 
-/* Rust is not asked again before the next change. Its memory stays until then. */
+static noinline bool asymq_try_settle(struct asymq_sched *q)
+{
+	return asymq_guarded(asymq_settle(q->before));
+}
+
+/*
+ * Rust is not asked again before the next change. Its memory stays until then, with its counters, which count no
+ * waiting packet any more: the list has them.
+ */
 void asymq_fault(struct asymq_sched *q)
 {
 	q->instance = NULL;
+	q->strange = false;
 	q->faults++;
 	q->free_at = ktime_get_ns();
+	asymq_try_settle(q);
 }
 
-/* Packets that leave the list. */
-
-static void asymq_take_out(struct asymq_sched *q, struct sk_buff *skb)
+/* Faults if Rust has named a packet that is not in this list. */
+static void asymq_judge(struct asymq_sched *q)
 {
-	struct Qdisc *sch = q->sch;
+	if (!q->strange)
+		return;
+	pr_err_ratelimited("asymq: fault: a packet of another queue\n");
+	asymq_fault(q);
+}
 
+/* Rust knows of no packet, but the list has some. */
+static void asymq_lost(struct asymq_sched *q)
+{
+	pr_err_ratelimited("asymq: fault: %u packets are lost from sight\n", skb_queue_len(&q->waiting));
+	asymq_fault(q);
+}
+
+/* The list and the counters that tc shows. */
+
+static void asymq_put_in(struct asymq_sched *q, struct sk_buff *skb)
+{
+	asymq_cb(skb)->owner = q;
+	__skb_queue_tail(&q->waiting, skb);
+	q->sch->q.qlen++;
+	qdisc_qstats_backlog_inc(q->sch, skb);
+}
+
+/* False if the packet is not in this list. */
+static bool asymq_take_out(struct asymq_sched *q, struct sk_buff *skb)
+{
+	if (asymq_cb(skb)->owner != q) {
+		q->strange = true;
+		return false;
+	}
+	asymq_cb(skb)->owner = NULL;
 	__skb_unlink(skb, &q->waiting);
-	sch->q.qlen--;
-	qdisc_qstats_backlog_dec(sch, skb);
+	q->sch->q.qlen--;
+	qdisc_qstats_backlog_dec(q->sch, skb);
+	return true;
+}
+
+static void asymq_count(struct asymq_count *count, struct sk_buff *skb)
+{
+	count->packets++;
+	count->bytes += qdisc_pkt_len(skb);
 }
 
 void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered)
 {
 	struct asymq_sched *q = host;
 
-	asymq_take_out(q, skb);
+	if (!asymq_take_out(q, skb))
+		return;
 	if (skb == q->arriving) {
 		q->arriving_gone = true;
 		q->arriving_filtered = filtered;
-	} else {
-		q->gone_packets++;
-		q->gone_bytes += qdisc_pkt_len(skb);
 	}
-	if (!filtered)
+	if (filtered) {
+		asymq_count(&q->filtered, skb);
+	} else {
+		asymq_count(&q->dropped, skb);
 		qdisc_qstats_drop(q->sch);
+		if (!q->instance)
+			asymq_count(&q->fallback_dropped, skb);
+	}
 	if (q->to_free) {
 		__qdisc_drop(skb, q->to_free);
 	} else {
@@ -91,23 +141,54 @@ void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered)
 	}
 }
 
-/* Tells the parents of packets that they have counted and that are gone; without the lock, in theirs. */
-static void asymq_tell_parents(struct asymq_sched *q)
-{
-	unsigned int packets = q->untold_packets + q->gone_packets;
-	unsigned int bytes = q->untold_bytes + q->gone_bytes;
+/* What waited before an operation, as the parents have counted it. */
+struct asymq_before {
+	unsigned int packets;
+	unsigned int bytes;
+};
 
-	q->gone_packets = 0;
-	q->gone_bytes = 0;
-	q->untold_packets = packets;
-	q->untold_bytes = bytes;
-	/* A class that is served now must not be told that it is empty. */
-	if (packets && q->sch->q.qlen) {
-		q->untold_packets = 0;
-		q->untold_bytes = 0;
-		qdisc_tree_reduce_backlog(q->sch, packets, bytes);
-	}
+static struct asymq_before asymq_before(const struct Qdisc *sch)
+{
+	return (struct asymq_before) { sch->q.qlen, sch->qstats.backlog };
 }
+
+/*
+ * Tells the parents what they do not learn from what the operation returns, of which they expect `packets` and
+ * `bytes` more to wait; without the lock, in theirs. They are told of an empty queue, too.
+ */
+static void asymq_tell_parents(struct Qdisc *sch, struct asymq_before before, int packets, int bytes)
+{
+	int less = before.packets + packets - sch->q.qlen;
+	int less_bytes = before.bytes + bytes - sch->qstats.backlog;
+
+	if (less || less_bytes)
+		qdisc_tree_reduce_backlog(sch, less, less_bytes);
+}
+
+/* What must be true after every operation. */
+#ifdef ASYMQ_TEST
+void asymq_examine(struct asymq_sched *q)
+{
+	unsigned int bytes = 0, packets = 0, strange = 0;
+	struct sk_buff *skb;
+
+	skb_queue_walk(&q->waiting, skb) {
+		packets++;
+		bytes += qdisc_pkt_len(skb);
+		strange += asymq_cb(skb)->owner != q;
+	}
+	skb_queue_walk(&q->sch->gso_skb, skb) {
+		packets++;
+		bytes += qdisc_pkt_len(skb);
+	}
+	WARN_ONCE(strange, "asymq: %u packets have no owner", strange);
+	WARN_ONCE(packets != q->sch->q.qlen || bytes != q->sch->qstats.backlog,
+		  "asymq: %u packets of %u bytes wait, %u of %u are counted", packets, bytes, q->sch->q.qlen,
+		  q->sch->qstats.backlog);
+	WARN_ONCE(q->instance && asymq_waiting(q->instance) != skb_queue_len(&q->waiting),
+		  "asymq: %u packets wait, Rust counts %u", skb_queue_len(&q->waiting), asymq_waiting(q->instance));
+}
+#endif
 
 /* The FIFO after a fault. */
 
@@ -143,21 +224,21 @@ void asymq_offer(struct asymq_sched *q, u64 now, struct sk_buff *skb)
 	q->arriving_gone = false;
 	if (!sch->q.qlen)
 		q->free_at = max(q->free_at, now);
-	__skb_queue_tail(&q->waiting, skb);
-	sch->q.qlen++;
-	qdisc_qstats_backlog_inc(sch, skb);
+	asymq_put_in(q, skb);
 	if (q->instance) {
 		asymq_frame(skb, false, q->scratch, sizeof(q->scratch), &frame);
 		frame.charged = qdisc_pkt_len(skb);
 		if (!asymq_try_enqueue(q, now, skb, &frame))
 			asymq_fault(q);
+		asymq_judge(q);
 	}
 	if (!q->instance && !q->arriving_gone)
 		asymq_fifo_enqueue(q, skb);
 	q->arriving = NULL;
 }
 
-static int asymq_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+/* Takes one packet; the caller tells the parents. */
+static int asymq_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
 	u64 now = ktime_get_ns();
@@ -166,54 +247,76 @@ static int asymq_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, struct sk_b
 	asymq_cb(skb)->arrival = now;
 	spin_lock(&q->lock);
 	q->to_free = to_free;
+	asymq_count(&q->arrived, skb);
 	asymq_offer(q, now, skb);
 	q->to_free = NULL;
 	gone = q->arriving_gone;
 	filtered = q->arriving_filtered;
+	asymq_examine(q);
 	spin_unlock(&q->lock);
-	asymq_tell_parents(q);
 	if (!gone)
 		return NET_XMIT_SUCCESS;
 	/* A filtered packet is no loss to its sender, and nothing that a parent should count. */
 	return filtered ? NET_XMIT_SUCCESS | __NET_XMIT_STOLEN : NET_XMIT_DROP;
 }
 
+/* Counts an aggregate that cannot be segmented. */
+static void asymq_refuse(struct asymq_sched *q, struct sk_buff *skb)
+{
+	spin_lock(&q->lock);
+	asymq_count(&q->arrived, skb);
+	asymq_count(&q->dropped, skb);
+	asymq_count(&q->fallback_dropped, skb);
+	spin_unlock(&q->lock);
+}
+
 /* What the hardware would segment is segmented here, as sch_tbf does. */
 static int asymq_segment(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	netdev_features_t features = netif_skb_features(skb);
+	struct asymq_before before = asymq_before(sch);
+	unsigned int whole = qdisc_pkt_len(skb);
+	struct asymq_sched *q = qdisc_priv(sch);
 	struct sk_buff *segs, *nskb;
-	unsigned int bytes = 0, whole = qdisc_pkt_len(skb);
-	int accepted = 0, ret;
+	bool accepted = false;
+	int ret = NET_XMIT_DROP;
 
 	segs = skb_gso_segment(skb, features & ~NETIF_F_GSO_MASK);
-	if (IS_ERR_OR_NULL(segs))
+	if (IS_ERR_OR_NULL(segs)) {
+		asymq_refuse(q, skb);
 		return qdisc_drop(skb, sch, to_free);
-	skb_list_walk_safe(segs, segs, nskb) {
-		unsigned int len = segs->len;
-
-		skb_mark_not_on_list(segs);
-		qdisc_skb_cb(segs)->pkt_len = len;
-		ret = asymq_enqueue_one(segs, sch, to_free);
-		if (ret == NET_XMIT_SUCCESS) {
-			accepted++;
-			bytes += len;
-		}
 	}
-	if (accepted) {
-		qdisc_tree_reduce_backlog(sch, 1 - accepted, whole - bytes);
+	skb_list_walk_safe(segs, segs, nskb) {
+		skb_mark_not_on_list(segs);
+		qdisc_skb_cb(segs)->pkt_len = segs->len;
+		ret = asymq_take(segs, sch, to_free);
+		accepted |= ret == NET_XMIT_SUCCESS;
+	}
+	/* Nobody lets a parent serve an empty queue, though a segment was taken and then dropped for the next. */
+	if (accepted && sch->q.qlen) {
 		consume_skb(skb);
+		asymq_tell_parents(sch, before, 1, whole);
 		return NET_XMIT_SUCCESS;
 	}
 	__qdisc_drop(skb, to_free);
-	return NET_XMIT_DROP;
+	asymq_tell_parents(sch, before, 0, 0);
+	return accepted ? NET_XMIT_DROP : ret;
 }
 
 int asymq_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
+	struct asymq_before before = asymq_before(sch);
+	unsigned int len = qdisc_pkt_len(skb);
+	int ret;
+
 	if (skb_is_gso(skb))
 		return asymq_segment(skb, sch, to_free);
-	return asymq_enqueue_one(skb, sch, to_free);
+	ret = asymq_take(skb, sch, to_free);
+	if (ret == NET_XMIT_SUCCESS)
+		asymq_tell_parents(sch, before, 1, len);
+	else
+		asymq_tell_parents(sch, before, 0, 0);
+	return ret;
 }
 
 /* Frees what went while nobody took it for freeing; outside the lock. */
@@ -231,25 +334,41 @@ void asymq_free_gone(struct sk_buff *gone)
 struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
+	struct asymq_before before = asymq_before(sch);
 	struct sk_buff *skb = NULL, *gone;
 	u64 now = ktime_get_ns(), next = U64_MAX;
 
 	spin_lock(&q->lock);
-	if (q->instance && !asymq_try_dequeue(q, now, &skb, &next))
-		asymq_fault(q);
-	if (!q->instance)
+	if (q->instance) {
+		if (!asymq_try_dequeue(q, now, &skb, &next))
+			asymq_fault(q);
+		else if (!skb && next == U64_MAX && !skb_queue_empty(&q->waiting))
+			asymq_lost(q);
+	}
+	if (skb && !asymq_take_out(q, skb))
+		skb = NULL;
+	asymq_judge(q);
+	if (!skb && !q->instance) {
 		skb = asymq_fifo_dequeue(q, now, &next);
+		if (skb) {
+			asymq_take_out(q, skb);
+			asymq_count(&q->fallback_sent, skb);
+		}
+	}
 	if (skb) {
-		asymq_take_out(q, skb);
 		qdisc_bstats_update(sch, skb);
-	} else if (sch->q.qlen) {
+	} else if (!skb_queue_empty(&q->waiting)) {
 		qdisc_qstats_overlimit(sch);
 		qdisc_watchdog_schedule_ns(&q->watchdog, max(next, now + 1));
 	}
 	gone = q->gone;
 	q->gone = NULL;
+	asymq_examine(q);
 	spin_unlock(&q->lock);
-	asymq_tell_parents(q);
+	if (skb)
+		asymq_tell_parents(sch, before, -1, -(int)qdisc_pkt_len(skb));
+	else
+		asymq_tell_parents(sch, before, 0, 0);
 	asymq_free_gone(gone);
 	return skb;
 }
@@ -257,14 +376,15 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 void asymq_qdisc_reset(struct Qdisc *sch)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
+	struct sk_buff *skb;
 
 	qdisc_watchdog_cancel(&q->watchdog);
 	spin_lock_bh(&q->lock);
 	if (q->instance && !asymq_try_reset(q))
 		asymq_fault(q);
+	skb_queue_walk(&q->waiting, skb)
+		asymq_count(&q->flushed, skb);
 	__skb_queue_purge(&q->waiting);
-	q->untold_packets = 0;
-	q->untold_bytes = 0;
 	sch->q.qlen = 0;
 	sch->qstats.backlog = 0;
 	spin_unlock_bh(&q->lock);

@@ -49,19 +49,19 @@ static noinline bool asymq_try_build(const struct asymq_setup *setup, struct asy
 	return asymq_guarded(asymq_build(setup, built));
 }
 
-static noinline bool asymq_try_take_over(struct asymq_instance *instance, struct asymq_instance *old)
+static noinline bool asymq_try_take_over(struct asymq_instance *instance, struct asymq_sched *q)
 {
-	return asymq_guarded(asymq_take_over(instance, old));
+	return asymq_guarded(asymq_take_over(instance, q->before, q->instance));
 }
 
 static noinline bool asymq_try_describe(struct asymq_sched *q, void *to)
 {
-	return asymq_guarded(asymq_describe(q->instance, to));
+	return asymq_guarded(asymq_describe(q->before, to));
 }
 
 static noinline bool asymq_try_show(struct asymq_sched *q, u64 now, void *to)
 {
-	return asymq_guarded(asymq_show(q->instance, now, to));
+	return asymq_guarded(asymq_show(q->before, now, to));
 }
 
 /* Changes. */
@@ -157,12 +157,11 @@ out:
 static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
-	struct asymq_instance *old;
 	struct asymq_arena arena, old_arena;
 	struct asymq_built *built;
 	struct sk_buff_head waiting;
 	struct sk_buff *skb, *gone;
-	unsigned int dropped, bytes;
+	unsigned int packets, bytes;
 	u64 now;
 	int err;
 
@@ -183,9 +182,9 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	sch_tree_lock(sch);
 	spin_lock(&q->lock);
 	now = ktime_get_ns();
-	old = q->instance;
-	if (old && !asymq_try_take_over(built->instance, old))
-		q->faults++;
+	/* Not even a fault in here takes the counters of C. */
+	if (q->before)
+		asymq_try_take_over(built->instance, q);
 	list_replace_init(&q->arena.places, &old_arena.places);
 	asymq_arena_init(&q->arena);
 	list_replace_init(&arena.places, &q->arena.places);
@@ -198,24 +197,22 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	q->faults = 0;
 	q->free_at = now;
 
-	/* All that waits is offered to the new instance, in the order of arrival. */
+	/* All that waits is offered to the new instance, in the order of arrival; not what a parent has peeked at. */
+	packets = sch->q.qlen;
+	bytes = sch->qstats.backlog;
 	__skb_queue_head_init(&waiting);
 	skb_queue_splice_init(&q->waiting, &waiting);
-	dropped = sch->q.qlen;
-	bytes = sch->qstats.backlog;
-	sch->q.qlen = 0;
-	sch->qstats.backlog = 0;
-	while ((skb = __skb_dequeue(&waiting)))
+	while ((skb = __skb_dequeue(&waiting))) {
+		sch->q.qlen--;
+		qdisc_qstats_backlog_dec(sch, skb);
 		asymq_offer(q, now, skb);
-	q->gone_packets = 0;
-	q->gone_bytes = 0;
-	dropped -= sch->q.qlen;
-	bytes -= sch->qstats.backlog;
+	}
 	gone = q->gone;
 	q->gone = NULL;
+	asymq_examine(q);
 	spin_unlock(&q->lock);
-	if (dropped)
-		qdisc_tree_reduce_backlog(sch, dropped, bytes);
+	if (packets != sch->q.qlen)
+		qdisc_tree_reduce_backlog(sch, packets - sch->q.qlen, bytes - sch->qstats.backlog);
 	if (sch->q.qlen)
 		qdisc_watchdog_schedule_ns(&q->watchdog, now + 1);
 	sch_tree_unlock(sch);
@@ -298,10 +295,40 @@ static int asymq_dump(struct Qdisc *sch, struct sk_buff *skb)
 	if (!nest)
 		return -EMSGSIZE;
 	spin_lock_bh(&q->lock);
-	if (q->instance && !asymq_try_describe(q, skb))
+	if (!asymq_try_describe(q, skb) && q->instance)
 		asymq_fault(q);
 	spin_unlock_bh(&q->lock);
 	return nla_nest_end(skb, nest);
+}
+
+static void asymq_show_count(struct sk_buff *to, const char *name, struct asymq_count count)
+{
+	char text[40];
+	int len;
+
+	len = scnprintf(text, sizeof(text), "queue.%s.packets", name);
+	asymq_host_value(to, text, len, ASYMQ_COUNT, count.packets);
+	len = scnprintf(text, sizeof(text), "queue.%s.bytes", name);
+	asymq_host_value(to, text, len, ASYMQ_COUNT, count.bytes);
+}
+
+/* What tc's own counters lack for their sum. */
+static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
+{
+	struct asymq_count peeked = {};
+	struct sk_buff *skb;
+
+	skb_queue_walk(&q->sch->gso_skb, skb) {
+		peeked.packets++;
+		peeked.bytes += qdisc_pkt_len(skb);
+	}
+	asymq_show_count(to, "arrived", q->arrived);
+	asymq_show_count(to, "dropped", q->dropped);
+	asymq_show_count(to, "filtered", q->filtered);
+	asymq_show_count(to, "flushed", q->flushed);
+	asymq_show_count(to, "peeked", peeked);
+	asymq_show_count(to, "fallback_sent", q->fallback_sent);
+	asymq_show_count(to, "fallback_dropped", q->fallback_dropped);
 }
 
 static int asymq_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
@@ -312,8 +339,9 @@ static int asymq_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
 	if (!nest)
 		return -1;
 	spin_lock_bh(&q->lock);
-	if (q->instance && !asymq_try_show(q, ktime_get_ns(), dump->skb))
+	if (!asymq_try_show(q, ktime_get_ns(), dump->skb) && q->instance)
 		asymq_fault(q);
+	asymq_show_counts(q, dump->skb);
 	if (q->faults)
 		nla_put_u32(dump->skb, TCA_ASYMQ_FAILED, q->faults);
 	spin_unlock_bh(&q->lock);

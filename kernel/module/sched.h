@@ -9,6 +9,11 @@
 
 #define ASYMQ_PREFIX 256
 
+struct asymq_count {
+	u64 packets;
+	u64 bytes;
+};
+
 struct asymq_sched {
 	spinlock_t lock;
 	struct asymq_instance *instance;	/* NULL after a fault */
@@ -30,12 +35,16 @@ struct asymq_sched {
 	struct sk_buff *gone;
 	bool arriving_gone;
 	bool arriving_filtered;
-	unsigned int gone_packets;
-	unsigned int gone_bytes;
+	bool strange;	/* Rust has named a packet that is not in the list */
 
-	/* Gone while nothing waited, so that parents could not be told yet. */
-	unsigned int untold_packets;
-	unsigned int untold_bytes;
+	/* Since the qdisc was made; what was sent, tc counts. Always arrived = sent + dropped + filtered + flushed + waiting. */
+	struct asymq_count arrived;
+	struct asymq_count dropped;
+	struct asymq_count filtered;
+	struct asymq_count flushed;	/* by a reset */
+	/* Of these, without Rust: the FIFO after a fault, and aggregates that cannot be segmented. */
+	struct asymq_count fallback_sent;
+	struct asymq_count fallback_dropped;
 
 	struct nf_hook_ops hook;
 	bool hooked;
@@ -46,6 +55,14 @@ struct asymq_sched {
 
 /* Rust is not asked again before the next change. */
 void asymq_fault(struct asymq_sched *q);
+/* Looks whether the list, the counters and Rust agree, in the test build. */
+#ifdef ASYMQ_TEST
+void asymq_examine(struct asymq_sched *q);
+#else
+static inline void asymq_examine(struct asymq_sched *q)
+{
+}
+#endif
 /* Offers a packet, which joins those that wait. */
 void asymq_offer(struct asymq_sched *q, u64 now, struct sk_buff *skb);
 /* Without the lock: frees what left while nobody took it. */

@@ -91,10 +91,27 @@ unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
     }
 }
 
-/// Goes on where `old` stops, which is empty afterwards.
+/// Counts on where `old` stopped, which is emptied if it is whole: had no fault.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn asymq_take_over(instance: &mut Instance, old: &mut Instance) {
+unsafe extern "C" fn asymq_take_over(instance: &mut Instance, old: &mut Instance, whole: bool) {
+    if whole {
+        old.empty();
+    } else {
+        old.settle();
+    }
     instance.take_over(old);
+}
+
+/// Takes what waits out of the counters, after a fault.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_settle(instance: &mut Instance) {
+    instance.settle();
+}
+
+/// Packets that wait.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_waiting(instance: &Instance) -> u32 {
+    instance.waiting()
 }
 
 /// Takes a packet, which arrived at the qdisc at `arrival`.

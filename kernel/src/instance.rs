@@ -54,11 +54,27 @@ impl Instance {
         })
     }
 
-    /// Counts on where another instance stopped, which is empty afterwards.
+    /// Counts on where another instance stopped, in which nothing waits.
     pub(crate) fn take_over(&mut self, other: &mut Self) {
-        other.empty();
         core::mem::swap(&mut self.windows, &mut other.windows);
         self.egress.count_from(*other.egress.meters());
+    }
+
+    /// Takes what waits out of the counters, as if it had never come.
+    pub(crate) fn settle(&mut self) {
+        let mut meters = *self.egress.meters();
+        let backlog = meters.backlog();
+        for class in TrafficClass::ALL {
+            let (arrived, waits) = (meters.arrived.of_mut(class), backlog.of(class));
+            arrived.packets = arrived.packets.wrapping_sub(waits.packets.into());
+            arrived.bytes = arrived.bytes.wrapping_sub(waits.bytes);
+        }
+        self.egress.count_from(meters);
+    }
+
+    /// Packets that wait.
+    pub(crate) fn waiting(&self) -> u32 {
+        self.egress.backlog().packets
     }
 
     pub(crate) fn observes(&self) -> bool {

@@ -15,6 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import accounting  # noqa: E402
 import netlink  # noqa: E402
 import traffic  # noqa: E402
 from traffic import HOME, SERVER, flows, run, udp  # noqa: E402
@@ -131,13 +132,27 @@ def same_verdicts():
     return f"{made} disciplines with made frames, {captured} with a capture of real TCP"
 
 
+def disciplines():
+    names = run("tc -n home qdisc add dev h0 root asymq no-such", check=False).stderr
+    return names.split("use ")[1].rstrip(".\n").replace(" or ", ", ").split(", ")
+
+
+@check
+def accounts():
+    """The four invariants after every step, every discipline below every parent."""
+    load(True, "selftest=0")
+    count = accounting.walk_all(disciplines(), list(accounting.PARENTS), lambda: set_parameter("inject", 1))
+    run(f"ip link del {accounting.DEVICE}")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{count} trees: what arrived left or waits, ancestors know, no counter decreases, no packet is left"
+
+
 @check
 def every_discipline():
     """Each is added, shown, changed to the next with a backlog, and deleted."""
     load(True, "selftest=0")
     plain()
-    names = run("tc -n home qdisc add dev h0 root asymq no-such", check=False).stderr
-    names = names.split("use ")[1].rstrip(".\n").replace(" or ", ", ").split(", ")
+    names = disciplines()
     sender = traffic.End("hosts", traffic.send_udp, SERVER[4], 3000, 600)
     for name in names:
         asymq(f"{name} up 1mbit down 10mbit")
@@ -468,7 +483,8 @@ def provoked():
 
 def main():
     os.environ["TC_LIB_DIR"] = FOLDER
-    for name in ("dummy", "veth", "sch_netem", "sch_htb", "sch_cake", "sch_fq_codel"):
+    for name in ("dummy", "veth", "sch_netem", "sch_htb", "sch_cake", "sch_fq_codel", "sch_tbf", "sch_hfsc", "sch_qfq",
+                 "sch_drr", "sch_prio"):
         run(f"modprobe -d {ROOT} {name}", check=False)
     run("mount -t tmpfs none /run; mkdir -p /run/netns")
     run("mount -t debugfs none /sys/kernel/debug", check=False)

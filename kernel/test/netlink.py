@@ -13,7 +13,9 @@ ERROR, DONE = 2, 3
 REQUEST, ACK, REPLACE, DUMP, CREATE = 1, 4, 0x100, 0x300, 0x400
 ROOT = 0xFFFFFFFF
 KIND, OPTIONS = 1, 2
-SET = 1
+STATISTICS = 7
+BASIC, QUEUE, OWN = 1, 3, 4
+SET, VALUE, FAILED = 1, 2, 3
 
 
 def attribute(kind, payload, length=None):
@@ -26,15 +28,41 @@ def word(text):
     return attribute(SET, text.encode() + b"\0")
 
 
+def attributes(data):
+    """Kind and payload of each."""
+    at = 0
+    while at + 4 <= len(data):
+        length, kind = struct.unpack_from("=HH", data, at)
+        yield kind & 0x3FFF, data[at + 4:at + length]
+        at += (length + 3) & ~3
+
+
+def qdisc(handle, parent, told):
+    statistics = list(attributes(told[STATISTICS]))
+    first = dict(statistics)
+    byte_count, packets = struct.unpack_from("=QI", first[BASIC])
+    waits, backlog, drops = struct.unpack_from("=III", first[QUEUE])
+    values = {}
+    for kind, payload in attributes(first.get(OWN, b"")):
+        if kind == VALUE:
+            values[payload[9:].decode()] = struct.unpack_from("=Q", payload)[0]
+        elif kind == FAILED:
+            values["failed"] = struct.unpack_from("=I", payload)[0]
+    return {
+        "kind": told[KIND].rstrip(b"\0").decode(), "handle": handle, "parent": parent, "bytes": byte_count,
+        "packets": packets, "qlen": waits, "backlog": backlog, "drops": drops, "values": values,
+    }
+
+
 class Netlink:
     def __init__(self):
         self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
         self.socket.settimeout(10)
         self.sequence = 0
 
-    def qdisc(self, device, options, delete=False):
-        """Adds, changes or deletes a root qdisc; answers with an error's number, 0 for success."""
-        body = struct.pack("=BxxxiIII", 0, socket.if_nametoindex(device), 0, ROOT, 0)
+    def qdisc(self, device, options, delete=False, parent=ROOT, handle=0):
+        """Adds, changes or deletes a qdisc; answers with an error's number, 0 for success."""
+        body = struct.pack("=BxxxiIII", 0, socket.if_nametoindex(device), handle, parent, 0)
         body += attribute(KIND, b"asymq\0")
         if options is not None:
             body += attribute(OPTIONS, options)
@@ -61,6 +89,18 @@ class Netlink:
             data += answer
             if struct.unpack_from("=IH", answer)[1] == DONE:
                 return data
+
+    def qdiscs(self, device):
+        """The qdiscs of a device: kind, handle, parent, tc's counters, and asymq's values by name."""
+        data, found, at = self.show(), [], 0
+        while at + 16 <= len(data):
+            length, kind = struct.unpack_from("=IH", data, at)
+            if kind == NEW:
+                index, handle, parent = struct.unpack_from("=iII", data, at + 20)
+                if index == socket.if_nametoindex(device):
+                    found.append(qdisc(handle, parent, dict(attributes(data[at + 36:at + length]))))
+            at += (length + 3) & ~3
+        return found
 
     def request(self, kind, flags, body):
         self.sequence += 1

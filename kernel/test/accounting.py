@@ -1,0 +1,261 @@
+"""Four invariants of a tree of qdiscs with asymq in it, for a check to ask after each of its steps.
+
+1. What arrived was sent, dropped, filtered, flushed by a reset, or waits: in packets and bytes, in C, in Rust, and in
+   what tc shows.
+2. Every ancestor counts what waits below it: nothing when idle.
+3. No counter decreases, over changes and faults too.
+4. The kernel's slab of packets is what it was.
+"""
+
+import os
+import socket
+import struct
+import time
+
+from cost import frame
+from netlink import ROOT, Netlink, word
+from traffic import run
+
+DEVICE = "acc0"
+QUEUES = 2
+SLAB = "/sys/kernel/slab/skbuff_head_cache/"
+FATES = "dropped", "filtered", "flushed"
+CLASSES = "ack", "data", "other"
+
+# How each is made above asymq, which is at `at`; whether it shapes, so that asymq need not; which class packets ask for.
+PARENTS = {
+    "none": ([], ["root"], False, 0),
+    "htb": (["qdisc add dev acc0 root handle 1: htb default 1",
+             "class add dev acc0 parent 1: classid 1:1 htb rate 1mbit burst 1600 cburst 1600"], ["1:1"], True, 0x10001),
+    "tbf": (["qdisc add dev acc0 root handle 1: tbf rate 1mbit burst 1600 limit 1mb"], ["1:1"], True, 0),
+    "hfsc": (["qdisc add dev acc0 root handle 1: hfsc default 1",
+              "class add dev acc0 parent 1: classid 1:1 hfsc sc rate 1mbit ul rate 1mbit"], ["1:1"], True, 0x10001),
+    "qfq": (["qdisc add dev acc0 root handle 1: tbf rate 1mbit burst 1600 limit 1mb",
+             "qdisc add dev acc0 parent 1:1 handle 2: qfq",
+             "class add dev acc0 parent 2: classid 2:1 qfq weight 1 maxpkt 2048"], ["2:1"], True, 0x20001),
+    "drr": (["qdisc add dev acc0 root handle 1: tbf rate 1mbit burst 1600 limit 1mb",
+             "qdisc add dev acc0 parent 1:1 handle 2: drr",
+             "class add dev acc0 parent 2: classid 2:1 drr quantum 1600"], ["2:1"], True, 0x20001),
+    "prio": (["qdisc add dev acc0 root handle 1: prio"], ["1:1"], False, 0x10001),
+    "mq": (["qdisc add dev acc0 root handle 1: mq"], ["1:1", "1:2"], False, 0),
+}
+
+
+class Broken(Exception):
+    """An invariant that does not hold."""
+
+
+def number(place):
+    """The kernel's number of a class or the root."""
+    if place == "root":
+        return ROOT
+    major, minor = place.split(":")
+    return int(major, 16) << 16 | int(minor, 16)
+
+
+def packets_in_slab():
+    """The kernel's packets that are allocated; its CPUs give back what they keep for later first."""
+    with open(SLAB + "shrink", "w") as file:
+        file.write("1")
+    with open(SLAB + "objects") as file:
+        return int(file.read().split()[0])
+
+
+class Tree:
+    """asymq below a parent at a device of its own, as one check builds it."""
+
+    def __init__(self, parent):
+        self.netlink = Netlink()
+        commands, self.places, self.shaped, self.priority = PARENTS[parent]
+        self.parent = parent
+        self.before = {}
+        self.failed = False
+        if commands:
+            run("tc -batch - <<'END'\n" + "\n".join(commands) + "\nEND")
+        self.sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self.sender.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, self.priority)
+        PACKET_VNET_HDR = 15
+        self.sender.setsockopt(263, PACKET_VNET_HDR, 1)
+        self.sender.bind((DEVICE, 0x0800))
+        self.sent = 0
+
+    def asymq(self, words, rate="1mbit"):
+        """Adds or changes asymq wherever it belongs."""
+        words = [*words, f"up {rate}", "down 10mbit", f"shaped {'false' if self.shaped else 'true'}"]
+        for at, place in enumerate(self.places):
+            # Without a handle of its own the kernel numbers it anew.
+            options = b"".join(map(word, words))
+            error = self.netlink.qdisc(DEVICE, options, parent=number(place), handle=0xA0000 + (at << 16))
+            if error:
+                raise Broken(f"{words}: {os.strerror(error)}")
+
+    def send(self, count):
+        """Every second one an ACK of one of four downloads, the others full segments."""
+        for _ in range(count):
+            data = frame(self.sent)
+            self.sent += 1
+            self.post(bytes(10) + data)
+
+    def send_aggregate(self, segments=3):
+        """A TCP segment that is to become several."""
+        data = frame(1)
+        payload = bytes(1000 * segments)
+        data = data[:16] + struct.pack("!H", 40 + len(payload)) + data[18:54] + payload
+        # struct virtio_net_hdr: checksum needed, TCPv4, of headers of 54 bytes.
+        self.post(struct.pack("=BBHHHH", 1, 1, 54, 1000, 34, 16) + data)
+
+    def post(self, data):
+        try:
+            self.sender.send(data)
+        except OSError:
+            pass  # what is dropped at once is told to its sender
+
+    def see(self, step):
+        """Invariants 1 to 3, after a step. A tree in motion is looked at again, since a dump takes time."""
+        for attempt in range(4):
+            try:
+                return self.look(step)
+            except Broken:
+                if attempt == 3:
+                    raise
+                time.sleep(0.002)
+
+    def look(self, step):
+        found = self.netlink.qdiscs(DEVICE)
+        ours = [qdisc for qdisc in found if qdisc["kind"] == "asymq"]
+        if len(ours) != len(self.places):
+            raise Broken(f"{step}: {len(ours)} of {len(self.places)} qdiscs")
+        wrong = []
+        for qdisc in ours:
+            wrong += sums(qdisc)
+        for qdisc in found:
+            wrong += self.decreased(qdisc)
+            below = [other for other in found if other["parent"] >> 16 == qdisc["handle"] >> 16 and other is not qdisc]
+            more = {what: qdisc[what] - sum(other[what] for other in below) for what in ("qlen", "backlog")}
+            # A parent that is itself peeked at holds that packet.
+            holds = qdisc["parent"] != ROOT and more["qlen"] == 1 and 0 < more["backlog"] < 2000
+            if below and any(more.values()) and not holds:
+                wrong.append(f"ancestors: {qdisc['kind']} counts {more['qlen']} packets of {more['backlog']} bytes more"
+                             " than wait below it")
+        if wrong:
+            raise Broken(f"{step} below {self.parent}: " + "; ".join(wrong))
+        self.before = {(qdisc["kind"], qdisc["parent"]): qdisc for qdisc in found}
+        return ours
+
+    def decreased(self, qdisc):
+        before = self.before.get((qdisc["kind"], qdisc["parent"]))
+        if not before:
+            return []
+        pairs = [(name, before[name], qdisc[name]) for name in ("bytes", "packets", "drops")]
+        for name, value in before["values"].items():
+            if is_counter(name):
+                pairs.append((name, value, qdisc["values"].get(name, -1)))
+        return [f"counters: {name} of {qdisc['kind']} went from {old} to {new}" for name, old, new in pairs if new < old]
+
+    def idle(self, step):
+        """Waits until nothing waits; every ancestor must say so, too."""
+        end = time.monotonic() + 20
+        while any(qdisc["qlen"] for qdisc in self.netlink.qdiscs(DEVICE) if qdisc["kind"] == "asymq"):
+            if time.monotonic() > end:
+                raise Broken(f"{step} below {self.parent}: idle: packets are stranded")
+            time.sleep(0.02)
+        self.see(step)
+        left = [f"{qdisc['kind']} {qdisc['qlen']} of {qdisc['backlog']} bytes"
+                for qdisc in self.netlink.qdiscs(DEVICE) if qdisc["qlen"] or qdisc["backlog"]]
+        if left:
+            raise Broken(f"{step} below {self.parent}: idle: {', '.join(left)}")
+
+    def close(self):
+        self.sender.close()
+        root = "1:" if PARENTS[self.parent][0] else "a:"
+        run(f"tc qdisc del dev {DEVICE} root handle {root}")
+
+
+def is_counter(name):
+    head, *rest = name.split(".")
+    if head in ("dropped", "filtered", "marked"):
+        return True
+    if head == "queue":
+        return rest[0] != "peeked"
+    return head in CLASSES and rest[0] not in ("backlog", "rate", "sojourn")
+
+
+def sums(qdisc):
+    """What is wrong in the sums of one asymq."""
+    values, wrong = qdisc["values"], []
+
+    def same(what, left, right):
+        if left != right:
+            wrong.append(f"sums: {what}: {left} is not {right}")
+
+    for unit, sent, waits in (("packets", "packets", "qlen"), ("bytes", "bytes", "backlog")):
+        counts = {name: values[f"queue.{name}.{unit}"] for name in
+                  ("arrived", *FATES, "peeked", "fallback_sent", "fallback_dropped")}
+        waiting = qdisc[waits] - counts["peeked"]
+        same(f"{unit} that arrived", counts["arrived"], qdisc[sent] + sum(counts[fate] for fate in FATES) + waiting)
+        same(f"{unit} that Rust sent", qdisc[sent],
+             sum(values[f"{name}.sent.{unit}"] for name in CLASSES) + counts["fallback_sent"])
+        same(f"{unit} that wait in Rust", 0 if values.get("failed") else waiting,
+             sum(values[f"{name}.backlog.{unit}"] for name in CLASSES))
+        if unit == "packets":
+            same("packets that tc counts as dropped", qdisc["drops"], counts["dropped"])
+            same("packets that Rust dropped", counts["dropped"], values["dropped"] + counts["fallback_dropped"])
+            same("packets that Rust filtered", counts["filtered"], values["filtered"])
+    return wrong
+
+
+def walk(parent, name, following, inject):
+    """One discipline below one parent: overflow, a change that drops, a fault, a change to another discipline, an aggregate,
+    idleness, a reset."""
+    tree = Tree(parent)
+    try:
+        tree.asymq([f"qdisc {name}", "buffer 20p"])
+        tree.see("when new")
+        tree.send(48)
+        tree.see("overloaded")
+        time.sleep(0.05)
+        tree.asymq(["buffer 8p"])
+        tree.see("changed to fewer packets")
+        tree.send(24)
+        tree.see("overloaded again")
+        time.sleep(0.3)
+        tree.send(4)
+        tree.see("served for 0.3 s")
+        inject()
+        tree.send(1)
+        tree.see("after a fault")
+        tree.send(16)
+        tree.see("overloaded after a fault")
+        tree.asymq([f"qdisc {following}", "buffer 16p"])
+        tree.see(f"changed to {following}")
+        tree.send_aggregate()
+        tree.send_aggregate()
+        tree.see("with an aggregate")
+        tree.asymq([f"qdisc {name}"])
+        tree.idle("drained")
+        if parent == "hfsc":
+            return  # in 6.1 it strands what comes after a reset, whatever the leaf
+        tree.send(12)
+        tree.see("loaded")
+        tree.netlink.link(DEVICE, False)
+        tree.idle("reset")
+        tree.netlink.link(DEVICE, True)
+        tree.send(2)
+        tree.idle("after a reset")
+    finally:
+        tree.close()
+
+
+def walk_all(names, parents, inject):
+    """Every discipline below every parent; the slab after each."""
+    run(f"ip link add {DEVICE} numtxqueues {QUEUES} numrxqueues {QUEUES} type dummy; ip link set {DEVICE} up", check=False)
+    walk("none", names[0], names[-1], inject)
+    before = packets_in_slab()
+    for at, name in enumerate(names):
+        for parent in parents:
+            walk(parent, name, names[(at + 1) % len(names)], inject)
+        time.sleep(1)
+        after = packets_in_slab()
+        if after > before:
+            raise Broken(f"slab: {after - before} packets more than before {name}")
+    return len(names) * len(parents)
