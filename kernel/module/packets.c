@@ -25,16 +25,26 @@ static struct asymq_cb *asymq_cb(struct sk_buff *skb)
 	return (struct asymq_cb *)qdisc_skb_cb(skb)->data;
 }
 
+#ifdef ASYMQ_TEST
+#define asymq_must_live(q) WARN_ONCE((q)->ended, "asymq: a packet is shown to a qdisc that is no more")
+#define asymq_must_hold(q) WARN_ONCE(!spin_is_locked(&(q)->lock), "asymq: a packet passes without the lock")
+#else
+#define asymq_must_live(q) do { } while (0)
+#define asymq_must_hold(q) do { } while (0)
+#endif
+
 /* Guarded calls: each has a frame of its own, to which a panic returns. */
 
 static noinline bool asymq_try_enqueue(struct asymq_sched *q, u64 now, struct sk_buff *skb,
 				       struct asymq_frame *frame)
 {
+	asymq_must_hold(q);
 	return asymq_guarded(asymq_enqueue(q->instance, q, now, asymq_cb(skb)->arrival, skb, frame));
 }
 
 static noinline bool asymq_try_dequeue(struct asymq_sched *q, u64 now, struct sk_buff **skb, u64 *next)
 {
+	asymq_must_hold(q);
 	return asymq_guarded(({
 		*skb = asymq_dequeue(q->instance, q, now);
 		*next = asymq_next(q->instance);
@@ -43,6 +53,7 @@ static noinline bool asymq_try_dequeue(struct asymq_sched *q, u64 now, struct sk
 
 static noinline bool asymq_try_observe(struct asymq_sched *q, u64 now, struct asymq_frame *frame)
 {
+	asymq_must_hold(q);
 	return asymq_guarded(asymq_observe(q->instance, now, frame));
 }
 
@@ -65,7 +76,7 @@ void asymq_fault(struct asymq_sched *q)
 	q->instance = NULL;
 	q->strange = false;
 	q->faults++;
-	q->free_at = ktime_get_ns();
+	q->free_at = q->rate ? ktime_get_ns() : 0;
 	asymq_try_settle(q);
 }
 
@@ -248,6 +259,7 @@ static int asymq_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **t
 	spin_lock(&q->lock);
 	q->to_free = to_free;
 	asymq_count(&q->arrived, skb);
+	asymq_learn(q, skb);
 	asymq_offer(q, now, skb);
 	q->to_free = NULL;
 	gone = q->arriving_gone;
@@ -331,6 +343,31 @@ void asymq_free_gone(struct sk_buff *gone)
 	}
 }
 
+#ifdef ASYMQ_TEST
+enum asymq_misguidance asymq_misguidance;
+
+/* Has Rust forget all that waits, or name a packet of nobody's. */
+static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
+{
+	static struct sk_buff *foreign;
+	enum asymq_misguidance how = asymq_misguidance;
+
+	if (how == ASYMQ_WELL || skb_queue_empty(&q->waiting))
+		return;
+	asymq_misguidance = ASYMQ_WELL;
+	if (how == ASYMQ_FORGETS) {
+		asymq_try_reset(q);
+		return;
+	}
+	kfree_skb(foreign);
+	foreign = *skb = alloc_skb(64, GFP_ATOMIC);
+}
+#else
+static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
+{
+}
+#endif
+
 struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
@@ -339,7 +376,8 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 	u64 now = ktime_get_ns(), next = U64_MAX;
 
 	spin_lock(&q->lock);
-	if (q->instance) {
+	asymq_misguide(q, &skb);
+	if (q->instance && !skb) {
 		if (!asymq_try_dequeue(q, now, &skb, &next))
 			asymq_fault(q);
 		else if (!skb && next == U64_MAX && !skb_queue_empty(&q->waiting))
@@ -392,58 +430,19 @@ void asymq_qdisc_reset(struct Qdisc *sch)
 
 /* The reverse path. */
 
-#ifdef CONFIG_NETFILTER_INGRESS
-static unsigned int asymq_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb)
 {
-	struct asymq_sched *q = priv;
 	struct asymq_frame frame;
 
 	spin_lock(&q->lock);
+	q->reverse.packets++;
+	q->reverse.bytes += skb->len;
 	if (q->instance && q->observes) {
 		asymq_frame(skb, true, q->scratch, sizeof(q->scratch), &frame);
 		frame.charged = skb->len + (skb_mac_header_was_set(skb) ? skb_mac_header_len(skb) : 0);
 		if (!asymq_try_observe(q, ktime_get_ns(), &frame))
 			asymq_fault(q);
 	}
+	asymq_must_live(q);
 	spin_unlock(&q->lock);
-	return NF_ACCEPT;
 }
-
-void asymq_unhook(struct asymq_sched *q)
-{
-	if (!q->hooked)
-		return;
-	nf_unregister_net_hook(dev_net(qdisc_dev(q->sch)), &q->hook);
-	q->hooked = false;
-	/* Who is in the hook may still use the state. */
-	synchronize_net();
-}
-
-int asymq_hook(struct asymq_sched *q)
-{
-	int err;
-
-	if (q->hooked)
-		return 0;
-	q->hook = (struct nf_hook_ops) {
-		.hook = asymq_ingress,
-		.dev = qdisc_dev(q->sch),
-		.priv = q,
-		.pf = NFPROTO_NETDEV,
-		.hooknum = NF_NETDEV_INGRESS,
-		.priority = INT_MIN,
-	};
-	err = nf_register_net_hook(dev_net(qdisc_dev(q->sch)), &q->hook);
-	q->hooked = !err;
-	return err;
-}
-#else
-void asymq_unhook(struct asymq_sched *q)
-{
-}
-
-int asymq_hook(struct asymq_sched *q)
-{
-	return 0;
-}
-#endif

@@ -28,13 +28,18 @@ MODULE_PARM_DESC(defaults, "what a qdisc is where nothing is said, \"name value\
 #ifdef ASYMQ_TEST
 static int inject_set(const char *text, const struct kernel_param *param)
 {
-	asymq_inject_panic();
+	if (sysfs_streq(text, "forgets"))
+		asymq_misguidance = ASYMQ_FORGETS;
+	else if (sysfs_streq(text, "foreign"))
+		asymq_misguidance = ASYMQ_NAMES_FOREIGN;
+	else
+		asymq_inject_panic();
 	return 0;
 }
 
 static const struct kernel_param_ops inject_ops = { .set = inject_set };
 module_param_cb(inject, &inject_ops, NULL, 0200);
-MODULE_PARM_DESC(inject, "the next packet finds a fault");
+MODULE_PARM_DESC(inject, "the next packet finds a fault: 1 a panic, forgets, foreign");
 
 static bool selftest = true;
 module_param(selftest, bool, 0444);
@@ -246,6 +251,7 @@ static void asymq_destroy(struct Qdisc *sch)
 	asymq_unhook(q);
 	qdisc_watchdog_cancel(&q->watchdog);
 	asymq_arena_free(&q->arena);
+	asymq_examine_end(q);
 }
 
 /* What is shown. */
@@ -301,15 +307,19 @@ static int asymq_dump(struct Qdisc *sch, struct sk_buff *skb)
 	return nla_nest_end(skb, nest);
 }
 
+static void asymq_show_number(struct sk_buff *to, const char *name, u64 value)
+{
+	asymq_host_value(to, name, strlen(name), ASYMQ_COUNT, value);
+}
+
 static void asymq_show_count(struct sk_buff *to, const char *name, struct asymq_count count)
 {
 	char text[40];
-	int len;
 
-	len = scnprintf(text, sizeof(text), "queue.%s.packets", name);
-	asymq_host_value(to, text, len, ASYMQ_COUNT, count.packets);
-	len = scnprintf(text, sizeof(text), "queue.%s.bytes", name);
-	asymq_host_value(to, text, len, ASYMQ_COUNT, count.bytes);
+	scnprintf(text, sizeof(text), "queue.%s.packets", name);
+	asymq_show_number(to, text, count.packets);
+	scnprintf(text, sizeof(text), "queue.%s.bytes", name);
+	asymq_show_number(to, text, count.bytes);
 }
 
 /* What tc's own counters lack for their sum. */
@@ -317,6 +327,7 @@ static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
 {
 	struct asymq_count peeked = {};
 	struct sk_buff *skb;
+	u64 packets, unknown;
 
 	skb_queue_walk(&q->sch->gso_skb, skb) {
 		peeked.packets++;
@@ -329,6 +340,12 @@ static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
 	asymq_show_count(to, "peeked", peeked);
 	asymq_show_count(to, "fallback_sent", q->fallback_sent);
 	asymq_show_count(to, "fallback_dropped", q->fallback_dropped);
+	asymq_show_count(to, "reverse", q->reverse);
+	if (!q->device)
+		return;
+	asymq_ingress_counts(q, &packets, &unknown);
+	asymq_show_number(to, "device.packets", packets);
+	asymq_show_number(to, "device.unknown", unknown);
 }
 
 static int asymq_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)

@@ -46,8 +46,13 @@ struct asymq_sched {
 	struct asymq_count fallback_sent;
 	struct asymq_count fallback_dropped;
 
-	struct nf_hook_ops hook;
-	bool hooked;
+	/* observer.c; NULL if it sees no reverse path. */
+	struct asymq_device *device;
+	struct list_head observers;
+	struct asymq_count reverse;	/* what it was shown */
+#ifdef ASYMQ_TEST
+	bool ended;
+#endif
 	u8 scratch[ASYMQ_PREFIX] __aligned(8);
 };
 
@@ -58,21 +63,38 @@ void asymq_fault(struct asymq_sched *q);
 /* Looks whether the list, the counters and Rust agree, in the test build. */
 #ifdef ASYMQ_TEST
 void asymq_examine(struct asymq_sched *q);
+/* What goes wrong in the next dequeue. */
+enum asymq_misguidance { ASYMQ_WELL, ASYMQ_FORGETS, ASYMQ_NAMES_FOREIGN };
+extern enum asymq_misguidance asymq_misguidance;
 #else
 static inline void asymq_examine(struct asymq_sched *q)
 {
 }
 #endif
+static inline void asymq_examine_end(struct asymq_sched *q)
+{
+#ifdef ASYMQ_TEST
+	WARN_ONCE(hrtimer_active(&q->watchdog.timer), "asymq: a timer outlives its qdisc");
+	q->ended = true;
+#endif
+}
 /* Offers a packet, which joins those that wait. */
 void asymq_offer(struct asymq_sched *q, u64 now, struct sk_buff *skb);
 /* Without the lock: frees what left while nobody took it. */
 void asymq_free_gone(struct sk_buff *gone);
-/* Without the lock: the reverse path. */
-int asymq_hook(struct asymq_sched *q);
-void asymq_unhook(struct asymq_sched *q);
+/* Without the lock: a packet of the reverse path. */
+void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb);
 /* Without the lock: the qdisc's operations. */
 int asymq_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free);
 struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch);
 void asymq_qdisc_reset(struct Qdisc *sch);
+
+/* observer.c. Under RTNL: from now on it sees the reverse path, or no longer. */
+int asymq_hook(struct asymq_sched *q);
+void asymq_unhook(struct asymq_sched *q);
+/* With the lock: a packet that is enqueued. */
+void asymq_learn(struct asymq_sched *q, struct sk_buff *skb);
+/* Packets that came in to the device, and those of them whose flow nobody queues. */
+void asymq_ingress_counts(const struct asymq_sched *q, u64 *packets, u64 *unknown);
 
 #endif

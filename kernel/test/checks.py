@@ -16,6 +16,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import accounting  # noqa: E402
+import cost  # noqa: E402
 import netlink  # noqa: E402
 import traffic  # noqa: E402
 from traffic import HOME, SERVER, flows, run, udp  # noqa: E402
@@ -24,6 +25,7 @@ FOLDER, ROOT = sys.argv[1:3]
 PARAMETERS = "/sys/module/sch_asymq/parameters/"
 # Beyond this a shaper's timers are the guest's, not the qdisc's.
 LATE = float(os.environ.get("ASYMQ_LATE", "4"))
+QUICK = os.environ.get("ASYMQ_QUICK")
 CHECKS, RESULTS = [], []
 # What the kernel's log has where something is wrong. The first three are what most of a kernel's own checks say.
 REPORTS = "WARNING", "BUG", "Oops", "KASAN", "lockdep", "circular", "ODEBUG", "UBSAN", "INFO: task", "rcu_sched"
@@ -141,10 +143,92 @@ def disciplines():
 def accounts():
     """The four invariants after every step, every discipline below every parent."""
     load(True, "selftest=0")
-    count = accounting.walk_all(disciplines(), list(accounting.PARENTS), lambda: set_parameter("inject", 1))
+    names, parents = disciplines(), list(accounting.PARENTS)
+    if QUICK:
+        # For the list of mutants: a FIFO, one that filters, one that measures, and a discipline that drops at dequeue.
+        names, parents = ["droptail", "sad", "asymq", "cake"], ["tbf", "htb", "none"]
+    count = accounting.walk_all(names, parents, lambda fault: set_parameter("inject", fault))
     run(f"ip link del {accounting.DEVICE}")
     expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
     return f"{count} trees: what arrived left or waits, ancestors know, no counter decreases, no packet is left"
+
+
+def observers(leaves):
+    """A veth pair: v0 with so many leaves of HTB, each an asymq without a shaper; what v1 sends comes in at v0."""
+    run("ip link del v0; ip link add v0 numtxqueues 1 numrxqueues 1 type veth peer name v1;"
+        "ip link set v0 up; ip link set v1 up", check=False)
+    lines = ["qdisc add dev v0 root handle 1: htb"]
+    for leaf in range(1, leaves + 1):
+        lines += [f"class add dev v0 parent 1: classid 1:{leaf:x} htb rate 1mbit",
+                  f"qdisc add dev v0 parent 1:{leaf:x} handle {leaf + 1:x}: asymq asymq up 1mbit down 10mbit unshaped"]
+    run("tc -batch - <<'END'\n" + "\n".join(lines) + "\nEND")
+
+
+def reversed_frame(data):
+    """The frame of the other direction of its flow."""
+    return data[:26] + data[30:34] + data[26:30] + data[36:38] + data[34:36] + data[38:]
+
+
+def send_frames(device, frames, priority=0):
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, priority)
+        sender.bind((device, 0x0800))
+        for data in frames:
+            sender.send(data)
+
+
+@check
+def own_reverse_only():
+    """Of several qdiscs on a device each sees the reverse of its own flows; one alone sees all."""
+    load(True, "selftest=0")
+    observers(3)
+    # Four flows up: two of the first leaf, one of the second, one of nobody.
+    ups = [cost.frame(2 * flow + 1) for flow in range(4)]
+    for flow, leaf in ((0, 1), (1, 1), (2, 2)):
+        send_frames("v0", [ups[flow]], 0x10000 + leaf)
+    send_frames("v1", [reversed_frame(ups[flow]) for flow in (0, 0, 0, 1, 2, 2, 3)])
+    time.sleep(0.1)
+    qdiscs = [qdisc for qdisc in netlink.Netlink().qdiscs("v0") if qdisc["kind"] == "asymq"]
+    seen = {qdisc["parent"] & 0xFFFF: qdisc["values"]["queue.reverse.packets"] for qdisc in qdiscs}
+    unknown = qdiscs[0]["values"]["device.unknown"]
+    expect(seen == {1: 4, 2: 2, 3: 0}, f"of seven incoming packets the leaves saw {seen}")
+    run("tc qdisc del dev v0 root")
+    observers(1)
+    send_frames("v1", [reversed_frame(data) for data in ups])
+    alone = next(qdisc for qdisc in netlink.Netlink().qdiscs("v0") if qdisc["kind"] == "asymq")
+    expect(alone["values"]["queue.reverse.packets"] >= 4, "one alone does not see all")
+    run("ip link del v0")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"leaves saw {seen} of 7, {unknown} of no flow that is queued; one alone saw all"
+
+
+@check
+def observer_leaves():
+    """A qdisc goes while the hook has it in its hands, on another CPU."""
+    load(True, "selftest=0")
+    observers(0)
+    set_parameter("linger", 3000)
+    sender = traffic.End(None, flood, "v1", 6)
+    count, end = 0, time.monotonic() + 5
+    messages = netlink.Netlink()
+    run("tc qdisc del dev v0 root")
+    while time.monotonic() < end:
+        for words in ("qdisc aq", "up 1mbit", "down 10mbit"), ("qdisc asymq", "up 1mbit", "down 10mbit"):
+            expect(messages.qdisc("v0", b"".join(map(netlink.word, words))) == 0, "not added")
+            time.sleep(0.01)
+        expect(messages.qdisc("v0", None, delete=True) == 0, "not deleted")
+        count += 1
+    sender.kill()
+    set_parameter("linger", 0)
+    run("ip link del v0")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{count} times"
+
+
+def flood(_say, device, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        send_frames(device, [cost.frame(1)] * 16)
 
 
 @check
@@ -486,9 +570,11 @@ def main():
     for name in ("dummy", "veth", "sch_netem", "sch_htb", "sch_cake", "sch_fq_codel", "sch_tbf", "sch_hfsc", "sch_qfq",
                  "sch_drr", "sch_prio"):
         run(f"modprobe -d {ROOT} {name}", check=False)
-    run("mount -t tmpfs none /run; mkdir -p /run/netns")
-    run("mount -t debugfs none /sys/kernel/debug", check=False)
-    traffic.build()
+    if not os.path.exists("/run/netns/home"):
+        run("mount -t tmpfs none /run; mkdir -p /run/netns")
+        run("mount -t debugfs none /sys/kernel/debug", check=False)
+        traffic.build()
+    run("echo 1 >/sys/kernel/debug/clear_warn_once", check=False)
     wanted = sys.argv[3:]
     for function in CHECKS:
         name = function.__name__

@@ -79,7 +79,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class End:
-    """A function in a namespace: a process of its own."""
+    """A function in a namespace, or in this one: a process of its own."""
 
     def __init__(self, namespace, function, *arguments):
         self.output, output = os.pipe()
@@ -89,9 +89,10 @@ class End:
             self.lines = os.fdopen(self.output)
             return
         try:
-            with open(f"/run/netns/{namespace}") as file:
-                if LIBC.setns(file.fileno(), 0):
-                    raise OSError(ctypes.get_errno(), "setns")
+            if namespace:
+                with open(f"/run/netns/{namespace}") as file:
+                    if LIBC.setns(file.fileno(), 0):
+                        raise OSError(ctypes.get_errno(), "setns")
             function(lambda value: os.write(output, (json.dumps(value) + "\n").encode()), *arguments)
         except BaseException:
             traceback.print_exc()

@@ -1,0 +1,78 @@
+"""Defects of the C half, each of which a named check must catch: NAME, FILE, what stands there, what stands there instead,
+the check, and a word of what it then says. `scripts/kernel-mutants` applies each alone."""
+
+import sys
+
+A, O = "accounts", "observer_leaves"
+P, Q, W, H = "packets.c", "qdisc.c", "observer.c", "host.c"
+MUTANTS = [
+    ("reset-leaks", P, "__skb_queue_purge(&q->waiting);", "__skb_queue_head_init(&q->waiting);", A, "slab"),
+    ("reset-keeps-qlen", P, "__skb_queue_purge(&q->waiting);\n\tsch->q.qlen = 0;", "__skb_queue_purge(&q->waiting);", A, ""),
+    ("reset-forgets-count", P, "asymq_count(&q->flushed, skb);", ";", A, "sums"),
+    ("enqueue-untold", P, "asymq_tell_parents(sch, before, 1, len);", ";", A, "ancestors"),
+    ("dequeue-untold", P, "\telse\n\t\tasymq_tell_parents(sch, before, 0, 0);\n\tasymq_free_gone", "\tasymq_free_gone", A, "ancestors"),
+    ("change-untold", Q, "if (packets != sch->q.qlen)", "if (0)", A, "ancestors"),
+    ("told-unless-empty", P, "if (less || less_bytes)", "if ((less || less_bytes) && sch->q.qlen)", A, ""),
+    ("aggregate-leaks", P, "consume_skb(skb);", ";", A, "slab"),
+    ("aggregate-untold", P, "asymq_tell_parents(sch, before, 1, whole);", ";", A, "ancestors"),
+    ("segments-without-length", P, "qdisc_skb_cb(segs)->pkt_len = segs->len;", "qdisc_skb_cb(segs)->pkt_len = 0;", A, ""),
+    ("drops-uncounted", P, "qdisc_qstats_drop(q->sch);", ";", A, "tc counts as dropped"),
+    ("filtered-is-success", P, "return filtered ? NET_XMIT_SUCCESS | __NET_XMIT_STOLEN : NET_XMIT_DROP;",
+     "return filtered ? NET_XMIT_SUCCESS : NET_XMIT_DROP;", A, "ancestors"),
+    ("dropped-is-success", P, "__NET_XMIT_STOLEN : NET_XMIT_DROP;", "__NET_XMIT_STOLEN : NET_XMIT_SUCCESS;", A, "ancestors"),
+    ("taken-is-drop", P, "if (!gone)\n\t\treturn NET_XMIT_SUCCESS;", "if (!gone)\n\t\treturn NET_XMIT_DROP;", A, "ancestors"),
+    ("counters-lost-at-change", Q, "if (q->before)\n\t\tasymq_try_take_over", "if (0)\n\t\tasymq_try_take_over", A, "counters"),
+    ("counters-lost-after-fault", Q, "if (q->before)\n\t\tasymq_try_take_over", "if (q->instance)\n\t\tasymq_try_take_over", A, "counters"),
+    ("counters-unsettled-after-fault", P, "\tasymq_try_settle(q);\n", "", A, "wait in Rust"),
+    ("change-takes-peeked", Q, "\t__skb_queue_head_init(&waiting);", "\tsch->q.qlen = skb_queue_len(&q->waiting);\n\t__skb_queue_head_init(&waiting);", A, ""),
+    ("qlen-not-raised", P, "\tq->sch->q.qlen++;\n", "", A, "are counted"),
+    ("qlen-lowered-twice", P, "\tq->sch->q.qlen--;\n", "\tq->sch->q.qlen -= 2;\n", A, "are counted"),
+    ("backlog-not-lowered", P, "\tqdisc_qstats_backlog_dec(q->sch, skb);\n\treturn true;", "\treturn true;", A, "are counted"),
+    ("no-owner-mark", P, "if (asymq_cb(skb)->owner != q) {", "if (0) {", A, ""),
+    ("owner-stays", P, "\tasymq_cb(skb)->owner = NULL;\n\t__skb_unlink", "\t__skb_unlink", None, ""),
+    ("lost-unseen", P, "else if (!skb && next == U64_MAX && !skb_queue_empty(&q->waiting))", "else if (0)", A, ""),
+    ("gone-leak-at-dequeue", P, "\tasymq_free_gone(gone);\n\treturn skb;", "\treturn skb;", A, "slab"),
+    ("gone-leak-at-change", Q, "\tasymq_free_gone(gone);\n", "", A, "slab"),
+    ("sent-uncounted", P, "qdisc_bstats_update(sch, skb);", ";", A, "sums"),
+    ("arrived-uncounted", P, "\tasymq_count(&q->arrived, skb);\n\tasymq_learn", "\tasymq_learn", A, "sums"),
+    ("fallback-sent-uncounted", P, "asymq_count(&q->fallback_sent, skb);", ";", A, "Rust sent"),
+    ("fallback-without-limit", P, "skb_queue_len(&q->waiting) > q->limit", "0", A, "limit"),
+    ("fallback-without-shaper", P, "if (q->rate) {", "if (0) {", "injected_panic", "kbit/s"),
+    ("no-wake-up", P, "qdisc_watchdog_schedule_ns(&q->watchdog, max(next, now + 1));", ";", A, "stranded"),
+    ("no-watchdog-cancel", P, "\tqdisc_watchdog_cancel(&q->watchdog);\n", "", A, "timer"),
+    ("arena-leaks-at-change", Q, "\tasymq_arena_free(&old_arena);\n", "", A, "allocations"),
+    ("arena-leaks-at-end", Q, "\tasymq_arena_free(&q->arena);\n", "", A, "allocations"),
+    ("no-lock-at-enqueue", P, "\tspin_lock(&q->lock);\n\tq->to_free = to_free;", "\tspin_lock(&q->lock);\n\tspin_unlock(&q->lock);\n\tq->to_free = to_free;", A, "without the lock"),
+    ("no-lock-in-hook", P, "\tspin_lock(&q->lock);\n\tq->reverse.packets++;", "\tq->reverse.packets++;", "own_reverse_only", "without the lock"),
+    ("no-synchronize", W, "\tsynchronize_net();\n", "", O, "no more"),
+    ("hook-stays", W, "\tif (!device->count)\n\t\tnf_unregister_net_hook(dev_net(device->dev), &device->hook);\n", "", O, ""),
+    ("flows-learn-nothing", W, "\tWRITE_ONCE(place->hash, hash);\n", "", "own_reverse_only", "the leaves saw"),
+    ("all-see-all", W, "WRITE_ONCE(device->only, device->count == 1 ? q : NULL);", "WRITE_ONCE(device->only, q);", "own_reverse_only", "the leaves saw"),
+    ("deep-frame", P, "\tstruct asymq_frame frame;\n\n\tq->arriving = skb;", "\tstruct asymq_frame frame;\n\tvolatile u8 deep[6000];\n\n\tdeep[now % 6000] = 1;\n\tq->arriving = skb;", "gate", "frame"),
+]
+# Two lines of one defect.
+ALSO = {"no-watchdog-cancel": [(Q, "\tqdisc_watchdog_cancel(&q->watchdog);\n", "")],
+        "no-lock-in-hook": [(P, "\tasymq_must_live(q);\n\tspin_unlock(&q->lock);\n", "\tasymq_must_live(q);\n")],
+        "no-lock-at-enqueue": [(P, "\tasymq_examine(q);\n\tspin_unlock(&q->lock);\n\tif (!gone)", "\tasymq_examine(q);\n\tif (!gone)")]}
+
+
+def apply(name, folder):
+    """Applies one to a copy of kernel/module."""
+    file, old, new = next((file, old, new) for known, file, old, new, *_ in MUTANTS if known == name)
+    for file, old, new in [(file, old, new), *ALSO.get(name, [])]:
+        path = f"{folder}/{file}"
+        with open(path) as source:
+            text = source.read()
+        if text.count(old) < 1:
+            sys.exit(f"mutants: {name}: {file} does not have: {old}")
+        with open(path, "w") as source:
+            source.write(text.replace(old, new, 1))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        apply(*sys.argv[1:])
+    else:
+        for name, _, _, _, check, says in MUTANTS:
+            if check:
+                print(f"{name}\t{check}\t{says}")
