@@ -10,6 +10,9 @@
 
 struct asymq_instance;	/* Rust's */
 
+/* Bytes of a packet that are copied where they do not lie in one piece: more than all headers of a pure ACK. */
+#define ASYMQ_PREFIX 256
+
 /* Memory of one instance: all that Rust allocates while it is built, freed at once. */
 struct asymq_arena {
 	struct list_head places;
@@ -93,7 +96,7 @@ void *asymq_host_alloc(size_t size);
 void asymq_host_free(void *place);
 void __noreturn asymq_host_panicked(const char *file, size_t len, u32 line);
 void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered);
-void asymq_host_frame(struct sk_buff *skb, u8 *scratch, size_t capacity, struct asymq_frame *frame);
+void asymq_host_frame(struct sk_buff *skb, struct asymq_frame *frame);
 bool asymq_host_mark(struct sk_buff *skb);
 void asymq_host_word(void *to, const char *name, size_t name_len, const char *value, size_t len);
 void asymq_host_value(void *to, const char *name, size_t len, u8 kind, u64 value);

@@ -193,9 +193,20 @@ void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity
 	frame->start.len = header + copy;
 }
 
-void asymq_host_frame(struct sk_buff *skb, u8 *scratch, size_t capacity, struct asymq_frame *frame)
+/* Not on a stack, which is small. */
+struct asymq_scratch {
+	u8 bytes[ASYMQ_PREFIX] __aligned(8);
+};
+
+static DEFINE_PER_CPU(struct asymq_scratch, asymq_packet_scratch);
+static struct asymq_scratch asymq_build_scratch;
+
+void asymq_host_frame(struct sk_buff *skb, struct asymq_frame *frame)
 {
-	asymq_frame(skb, false, scratch, capacity, frame);
+	struct asymq_scratch *scratch = asymq_in_packet_path() ? this_cpu_ptr(&asymq_packet_scratch)
+								: &asymq_build_scratch;
+
+	asymq_frame(skb, false, scratch->bytes, sizeof(scratch->bytes), frame);
 }
 
 bool asymq_host_mark(struct sk_buff *skb)

@@ -7,8 +7,6 @@
 #include <net/pkt_sched.h>
 #include "asymq.h"
 
-#define ASYMQ_PREFIX 256
-
 struct asymq_count {
 	u64 packets;
 	u64 bytes;

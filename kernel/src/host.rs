@@ -6,10 +6,6 @@ use core::ffi::c_void;
 use core::hint::unreachable_unchecked;
 use core::panic::PanicInfo;
 
-/// Bytes of a packet that C copies where they do not lie in one piece: more than all headers of a pure
-/// ACK.
-pub(crate) const PREFIX: usize = 256;
-
 /// How C knows one of its packets.
 pub(crate) type Handle = *mut c_void;
 
@@ -19,7 +15,7 @@ unsafe extern "C" {
     fn asymq_host_free(place: *mut u8);
     fn asymq_host_panicked(file: *const u8, len: usize, line: u32);
     fn asymq_host_gone(host: *mut c_void, packet: Handle, filtered: bool);
-    fn asymq_host_frame(packet: Handle, scratch: *mut u8, capacity: usize, frame: *mut Frame);
+    fn asymq_host_frame(packet: Handle, frame: *mut Frame);
     fn asymq_host_mark(packet: Handle) -> bool;
     fn asymq_host_word(
         to: *mut c_void,
@@ -79,13 +75,12 @@ impl Host {
     }
 }
 
-/// The first bytes of a packet, as a frame on Ethernet; uses `scratch` where they lie scattered.
+/// The first bytes of a packet, as a frame on Ethernet; one at a time.
 pub(crate) fn with_frame<T>(packet: Handle, read: impl FnOnce(&Frame) -> T) -> T {
-    let mut scratch = [0; PREFIX];
     let mut frame = Frame::default();
-    // SAFETY: C writes at most `PREFIX` bytes; `frame` points into them or into the packet, which
-    // stays as it is while C's caller holds the lock.
-    unsafe { asymq_host_frame(packet, scratch.as_mut_ptr(), PREFIX, &mut frame) };
+    // SAFETY: `frame` points into the packet or into memory of this CPU, which both stay as they are while C's
+    // caller holds the lock.
+    unsafe { asymq_host_frame(packet, &mut frame) };
     read(&frame)
 }
 

@@ -62,8 +62,12 @@ impl Params {
 
 impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Params {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(values: I) -> Self {
-        let values = values.into_iter();
-        Self(values.map(|(n, v)| (n.into(), v.into())).collect())
+        // One by one: a map that is collected sorts on the stack, which takes 4 kB of it.
+        let mut params = Self::new();
+        for (name, value) in values {
+            params.set(name, value);
+        }
+        params
     }
 }
 
