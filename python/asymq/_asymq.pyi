@@ -32,7 +32,7 @@ class Scenario:
     def from_json(text: str) -> Scenario:
         """Reads a scenario as a result has it, or the whole result."""
     def replace(self, **keys: Any) -> Scenario:
-        """The same scenario with other values of these keys."""
+        """A copy with other values of these keys."""
     def to_toml(self) -> str:
         """The text of a scenario file."""
     def to_json(self) -> str:
@@ -42,7 +42,7 @@ class Scenario:
         """The seeds of its runs."""
     @property
     def warnings(self) -> list[str]:
-        """What is unusual about it and might be a mistake."""
+        """Warnings about unusual settings that might be mistakes."""
     def __getitem__(self, key: str) -> Any:
         """A key of the complete scenario, in the words of its JSON."""
     def __eq__(self, other: object) -> bool: ...
@@ -85,14 +85,14 @@ class Report:
     def time_series(self) -> Table: ...
 
 class Packet:
-    """What a discipline may know of a packet."""
+    """A packet's facts, as a discipline sees them."""
 
     @property
     def number(self) -> int:
-        """Which packet it is, in the order of arrival at this discipline."""
+        """Number of the packet, in the order of arrival at this discipline."""
     @property
     def arrival(self) -> int:
-        """When it came to the queue, in ns."""
+        """Time of arrival at the queue, in ns."""
     @property
     def flow(self) -> int:
         """The conversation and direction it belongs to."""
@@ -110,16 +110,16 @@ class Packet:
         """TCP flags; 0 unless TCP."""
     @property
     def is_tcp(self) -> bool:
-        """Whether it is a whole TCP segment."""
+        """True for a whole TCP segment."""
     @property
     def is_pure_ack(self) -> bool:
-        """Whether it is a TCP segment with ACK set, no payload, and no SYN, FIN or RST."""
+        """True for a TCP segment with ACK set, no payload, and no SYN, FIN or RST."""
     @property
     def is_ecn_capable(self) -> bool:
-        """Whether its sender understands a congestion mark."""
+        """True if the sender understands a congestion mark."""
 
 class Place:
-    """Where a discipline stands."""
+    """The link and the buffer that a discipline serves."""
 
     @property
     def link_bit_per_s(self) -> int:
@@ -129,10 +129,10 @@ class Place:
         """Capacity of the reverse direction."""
     @property
     def limit_packets(self) -> int | None:
-        """How many packets may wait; None if the buffer is in bytes."""
+        """Maximum backlog in packets; None if the buffer is in bytes."""
     @property
     def limit_bytes(self) -> int | None:
-        """How many bytes may wait; None if the buffer is in packets."""
+        """Maximum backlog in bytes; None if the buffer is in packets."""
 
 class Sink:
     """Takes packets that are not transmitted, and marks."""
@@ -143,7 +143,7 @@ class Sink:
         """Sets the congestion mark (CE) if the packet is ECN-capable; whether it is marked now."""
 
 class Connection:
-    """What a congestion control may know of its connection."""
+    """A connection's facts, as its congestion control sees them."""
 
     @property
     def payload_bytes(self) -> int:
@@ -153,11 +153,11 @@ class Connection:
         """Differs from connection to connection and from run to run; all that is random comes from it."""
 
 class AckSample:
-    """What an ACK says of the path. Times in ns, volumes in segments, the rate in segments per second."""
+    """An ACK's measurements of the path. Times in ns, volumes in segments, the rate in segments per second."""
 
     @property
     def now(self) -> int:
-        """When it arrived."""
+        """Time of its arrival."""
     @property
     def ack(self) -> int:
         """The acknowledgement number."""
@@ -190,20 +190,20 @@ class AckSample:
         """In flight then."""
     @property
     def app_limited(self) -> bool:
-        """Whether the application limited what was sent then."""
+        """True if the application limited what was sent then."""
     @property
     def in_flight(self) -> int:
         """In flight now."""
     @property
     def window_limited(self) -> bool:
-        """Whether the window was full at any time in the last round trip."""
+        """True if the window was full at any time in the last round trip."""
 
 class LostSegment:
     """A segment that is thought lost. Volumes in segments."""
 
     @property
     def number(self) -> int:
-        """Which; 0 is the SYN."""
+        """Number of the segment; 0 is the SYN."""
     @property
     def in_flight(self) -> int:
         """In flight as it was sent, this one included."""
@@ -215,7 +215,7 @@ class LostSegment:
         """Delivered by now."""
     @property
     def app_limited(self) -> bool:
-        """Whether the application limited what was sent then."""
+        """True if the application limited what was sent then."""
 
 class Sweep:
     """Experiments, and how much of them."""
@@ -240,7 +240,7 @@ class Sweep:
     ) -> Findings | None: ...
 
 class Findings:
-    """What experiments showed."""
+    """Results of experiments."""
 
     @property
     def page(self) -> Path: ...

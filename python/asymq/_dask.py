@@ -21,7 +21,7 @@ class SweepInterrupted(RuntimeError):
 
 
 def simulate_task(folder: str, spec: str) -> None:
-    """What a worker does."""
+    """Runs one task on a worker."""
     _asymq.run_task(Path(folder), spec)
 
 

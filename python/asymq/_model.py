@@ -11,7 +11,7 @@ _RATES = {"up", "down", "non_tcp_up", "non_tcp_down", "least_up"}
 
 
 def model(**keys: Any) -> dict[str, Any]:
-    """What `asymq model` computes for a link, by name, in base units.
+    """The answer of `asymq model` for a link, by name, in base units.
 
     The keys are its flags: up, down, ack_size, data_size, data_per_ack, buffer, non_tcp_up, non_tcp_down.
     A quantity that the link does not have, such as the rates where it cannot be filled, is absent.

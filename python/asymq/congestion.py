@@ -70,7 +70,7 @@ class CongestionControl:
         raise NotImplementedError
 
     def on_loss(self, flight: float) -> None:
-        """A loss, or a congestion mark, with `flight` segments in flight; at most one in a window."""
+        """A loss, or a congestion mark, with `flight` segments in flight; once a window."""
         raise NotImplementedError
 
     def on_timeout(self, flight: float) -> None:
@@ -88,10 +88,10 @@ class CongestionControl:
         self.on_loss(flight)
 
     def on_mark(self, flight: float) -> None:
-        """A congestion mark (ECN) must be answered, at most once in a window."""
+        """A congestion mark (ECN) must be answered, once a window."""
         self.on_loss(flight)
 
-    # Those that most do without.
+    # Optional events.
 
     def on_duplicate_ack(self) -> None:
         """A further duplicate ACK in fast recovery, without SACK."""
@@ -109,7 +109,7 @@ class CongestionControl:
         """With ECN: an ACK of `acked` segments, of all below `una` now; all below `end` was sent."""
 
     def on_sample(self, sample: AckSample) -> None:
-        """What an ACK says of the path: before `on_ack` without SACK, and after it with SACK."""
+        """An ACK's measurements of the path: before `on_ack` without SACK, after it with SACK."""
 
     def on_lost(self, now: int, lost: LostSegment) -> None:
         """A segment is judged lost."""

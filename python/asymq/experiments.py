@@ -25,7 +25,7 @@ TASKS, SHORTEST, LONGEST = 128, 0.25, 2.0
 
 
 class Findings:
-    """What experiments showed: verdicts on their claims, and the tables of docs/data.md."""
+    """Results of experiments: verdicts on their claims, and the tables of docs/data.md."""
 
     def __init__(self, findings: _asymq.Findings) -> None:
         self._findings = findings

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Simulated(Protocol):
-    """What a chart shows of a result."""
+    """The curves of a result on a chart."""
 
     @property
     def scenario(self) -> Any: ...

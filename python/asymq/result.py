@@ -76,7 +76,7 @@ def _with_seeds(scenario: Scenario, seeds: Iterable[int]) -> Scenario:
 
 
 class Result:
-    """What the runs of a scenario showed: measures in base units, by column."""
+    """Measures of a scenario's runs, in base units, by column."""
 
     def __init__(self, report: _asymq.Report) -> None:
         self._report = report
@@ -204,7 +204,7 @@ class Comparison(Mapping[str, Result]):
         return pandas.concat([result.to_pandas() for result in self.values()], ignore_index=True)
 
     def to_arrow(self) -> pyarrow.Table:
-        """The same for Arrow."""
+        """The columns of every discipline as Arrow's C stream."""
         import pyarrow
 
         tables = [result.to_arrow() for result in self.values()]

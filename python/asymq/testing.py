@@ -18,7 +18,7 @@ def check(tried: type[Discipline] | type[CongestionControl] | str, cases: int = 
     acknowledges, nothing else opens it, a loss and a timeout take something from it, and the same events
     give the same windows. One that has `on_sample` or `on_lost` may answer losses in its own time.
 
-    Raises an AssertionError that names the law and the least steps that break it.
+    Raises an AssertionError that names the law and the fewest steps that break it.
     """
     if isinstance(tried, type) and issubclass(tried, CongestionControl):
         _asymq.check_congestion(tried.name, tried._events(), tried.paces, tried, cases)

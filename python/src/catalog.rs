@@ -56,7 +56,7 @@ fn registered() -> std::sync::MutexGuard<'static, Vec<Registered>> {
     REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the simulator builds a scenario's disciplines from: the ones compiled with it, unless one is a
+/// Builder of a scenario's disciplines: the simulator's own, unless one is a
 /// Python class.
 pub(crate) fn disciplines(scenario: &asymq_scenario::Scenario) -> Disciplines<'static> {
     let registered = registered();
@@ -118,7 +118,7 @@ pub(crate) fn register(
     let entry = Box::leak(Box::new(Entry {
         title: leak(title),
         parameters: Vec::leak(own),
-        // What a class computes with is not known, so it is told what there is.
+        // A class may compute with any rate, so it gets both.
         needs_reverse: true,
         ..Entry::part(Role::Qdisc, leak(name), leak(summary))
     }));

@@ -14,7 +14,7 @@ pub(crate) fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
     py.detach(|| asymq_cli::run_words(words))
 }
 
-/// What `asymq model --json` prints.
+/// The JSON of `asymq model --json`.
 #[pyfunction]
 #[pyo3(signature = (**keys))]
 pub(crate) fn model(keys: Option<&Bound<'_, PyDict>>) -> PyResult<String> {

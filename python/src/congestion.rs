@@ -1,4 +1,4 @@
-//! A congestion control that is a Python object: it is told what happens, and its window is read after
+//! A congestion control that is a Python object: events are its methods, and its window is read after
 //! each event. What breaks the contract ends the run with an error that says so.
 
 use crate::discipline::{broken, leak, raise};
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::sync::Arc;
 
-/// What a congestion control may know of its connection.
+/// A connection's facts, as its congestion control sees them.
 #[pyclass(frozen, module = "asymq", get_all)]
 pub(crate) struct Connection {
     /// Payload bytes of a full segment.
@@ -19,7 +19,7 @@ pub(crate) struct Connection {
     seed: u64,
 }
 
-/// What an ACK says of the path. Times in ns, volumes in segments, the rate in segments per second.
+/// An ACK's measurements of the path. Times in ns, volumes in segments, the rate in segments per second.
 #[pyclass(frozen, module = "asymq", get_all)]
 pub(crate) struct AckSample {
     /// When it arrived.
@@ -44,11 +44,11 @@ pub(crate) struct AckSample {
     lost: u64,
     /// In flight then.
     sent_in_flight: u64,
-    /// Whether the application limited what was sent then.
+    /// True if the application limited what was sent then.
     app_limited: bool,
     /// In flight now.
     in_flight: u64,
-    /// Whether the window was full at any time in the last round trip.
+    /// True if the window was full at any time in the last round trip.
     window_limited: bool,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct LostSegment {
     lost: u64,
     /// Delivered by now.
     delivered: u64,
-    /// Whether the application limited what was sent then.
+    /// True if the application limited what was sent then.
     app_limited: bool,
 }
 

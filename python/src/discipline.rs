@@ -14,14 +14,14 @@ use std::collections::HashMap;
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 
-/// What a discipline may know of a packet.
+/// A packet's facts, as a discipline sees them.
 #[pyclass(frozen, module = "asymq", eq, hash)]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Packet {
-    /// Which packet it is, in the order of arrival at this discipline.
+    /// Number of the packet, in the order of arrival at this discipline.
     #[pyo3(get)]
     number: u64,
-    /// When it came to the queue, in ns.
+    /// Time of arrival at the queue, in ns.
     #[pyo3(get)]
     arrival: u64,
     /// The conversation and direction it belongs to.
@@ -39,13 +39,13 @@ pub(crate) struct Packet {
     /// TCP flags; 0 unless TCP.
     #[pyo3(get)]
     flags: u16,
-    /// Whether it is a whole TCP segment.
+    /// True for a whole TCP segment.
     #[pyo3(get)]
     is_tcp: bool,
-    /// Whether it is a TCP segment with ACK set, no payload, and no SYN, FIN or RST.
+    /// True for a TCP segment with ACK set, no payload, and no SYN, FIN or RST.
     #[pyo3(get)]
     is_pure_ack: bool,
-    /// Whether its sender understands a congestion mark.
+    /// True if the sender understands a congestion mark.
     #[pyo3(get)]
     is_ecn_capable: bool,
 }
@@ -82,20 +82,20 @@ impl Packet {
     }
 }
 
-/// Where a discipline stands.
+/// The link and the buffer that a discipline serves.
 #[pyclass(frozen, module = "asymq", get_all)]
 pub(crate) struct Place {
     /// Capacity of the link.
     link_bit_per_s: u64,
     /// Capacity of the reverse direction.
     reverse_bit_per_s: u64,
-    /// How many packets may wait; none if the buffer is in bytes.
+    /// Maximum backlog in packets; none if the buffer is in bytes.
     limit_packets: Option<u32>,
-    /// How many bytes may wait; none if the buffer is in packets.
+    /// Maximum backlog in bytes; none if the buffer is in packets.
     limit_bytes: Option<u64>,
 }
 
-/// What a discipline did with packets in a call.
+/// A drop or a mark by a discipline, in one call of its methods.
 enum Act {
     Drop(u64, Reason),
     Mark(u64),

@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Buffers under which the laws are tried: one packet, some, and a limit in bytes.
 const BUFFERS: [&str; 3] = ["20p", "1p", "4000b"];
 
-/// Carries out random steps on a registered discipline; raises what it breaks, with the least steps that
+/// Carries out random steps on a registered discipline; raises what it breaks, with the fewest steps that
 /// show it.
 #[pyfunction]
 pub(crate) fn check_laws(py: Python<'_>, name: &str, cases: u32) -> PyResult<()> {
@@ -67,7 +67,7 @@ pub(crate) fn check_laws(py: Python<'_>, name: &str, cases: u32) -> PyResult<()>
     Ok(())
 }
 
-/// Carries out random events on a congestion control; raises what it breaks, with the least events that show
+/// Carries out random events on a congestion control; raises what it breaks, with the fewest events that show
 /// it.
 #[pyfunction]
 pub(crate) fn check_congestion(
@@ -103,7 +103,7 @@ pub(crate) fn check_congestion(
     }
 }
 
-/// What a method raised, which is kept, or what a panic said.
+/// Text of a method's error, which is kept, or of a panic.
 fn said_by(payload: Box<dyn Any + Send>, cause: &Cell<Option<PyErr>>) -> String {
     let text = said(&*payload);
     cause.set(payload.downcast().ok().map(|error| *error));
@@ -129,7 +129,7 @@ fn story(reason: &str, steps: &[Step]) -> String {
     story
 }
 
-/// What a panic said.
+/// Text of a panic.
 fn said(payload: &(dyn Any + Send)) -> String {
     if let Some(error) = payload.downcast_ref::<PyErr>() {
         return error.to_string();

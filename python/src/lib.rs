@@ -1,7 +1,7 @@
 //! asymq as a Python module, `asymq._asymq`: scenarios and results as classes, the simulator without
 //! Python's lock, experiments in tasks, and disciplines and congestion controls written in Python.
 //!
-//! What is easier said in Python is: plots, Dask and flent's files are in `asymq/`.
+//! Plots, Dask and flent's files are Python, in `asymq/`.
 
 mod catalog;
 mod command;

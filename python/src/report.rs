@@ -33,7 +33,7 @@ impl Report {
         Scenario::of(self.report.scenario.clone())
     }
 
-    /// Whether all runs have their time series.
+    /// True if every run has its time series.
     #[getter]
     fn has_series(&self) -> bool {
         self.report.runs.iter().all(|run| run.series.is_some())

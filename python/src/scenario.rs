@@ -74,7 +74,7 @@ impl Scenario {
         Self::of_words(merged(words, typed))
     }
 
-    /// The same scenario with other values of these keys.
+    /// A copy with other values of these keys.
     #[pyo3(signature = (**keys))]
     fn replace(&self, keys: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let typed = words_of(keys)?;
@@ -128,7 +128,7 @@ impl Scenario {
         range.call1((first, u128::from(first) + u128::from(runs)))
     }
 
-    /// What is unusual about it and might be a mistake.
+    /// Warnings about unusual settings that might be mistakes.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.resolved.warnings().into_iter().collect()
@@ -188,7 +188,7 @@ impl Scenario {
         Ok((restore, state))
     }
 
-    /// What `__reduce__` took apart, as it was resolved: files that it names need not be there.
+    /// Restores a pickle; files that the scenario names need not exist.
     #[staticmethod]
     fn _restore(words: Option<Vec<String>>, json: &str) -> PyResult<Self> {
         let replayed = replay(json, ScenarioArgs::default())?;

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Ends a run between two of its parts, when Python was interrupted.
 struct Stopped;
 
-/// How often a long call looks for Ctrl-C.
+/// Interval at which a long call looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs a scenario with each of its seeds.
@@ -114,7 +114,7 @@ pub(crate) fn interruptible<T: Send>(
     })
 }
 
-/// What unwound, as Python raises it.
+/// The payload of a panic as Python raises it.
 pub(crate) fn raised(payload: Box<dyn Any + Send>) -> PyErr {
     if payload.is::<Stopped>() {
         return PyKeyboardInterrupt::new_err(());

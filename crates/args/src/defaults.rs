@@ -1,4 +1,4 @@
-//! What a scenario is where nothing is typed.
+//! The defaults of a scenario.
 
 use asymq_core::units::{Duration, Limit};
 use asymq_scenario::{RttRange, Tcp};
@@ -30,7 +30,7 @@ pub struct Defaults {
     pub probe: Option<Duration>,
     /// Number of runs.
     pub runs: u32,
-    /// Whether the traffic and the far side are simulated, and their every detail can be chosen.
+    /// True if the traffic and the far side are simulated, so that every detail can be chosen.
     pub simulated: bool,
 }
 
@@ -80,7 +80,7 @@ impl Defaults {
         }
     }
 
-    /// The same over real kernel TCP.
+    /// The defaults over real kernel TCP.
     pub const fn lab() -> Self {
         Self {
             tcp: Tcp::Cubic,

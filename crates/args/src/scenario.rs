@@ -59,7 +59,7 @@ pub struct ScenarioArgs {
     /// A qdisc of the kernel's at the uplink in place of --qdisc, like "cake ack-filter"; what it does not say of rates and overhead is the scenario's (lab).
     #[arg(long, value_name = "QDISC")]
     pub tc: Option<String>,
-    /// Whose values of its parameters are used where none is given: the papers' to the letter, or ours with safety bounds [default: ours].
+    /// Values of parameters that are not given: the papers' to the letter, or ours with safety bounds [default: ours].
     #[arg(long, value_name = "papers|ours")]
     pub readings: Option<Readings>,
     /// Discipline at the downlink [default: droptail].
@@ -101,7 +101,7 @@ pub struct ScenarioArgs {
     /// Number of runs with consecutive seeds, 1 to 10000 [default: 5 simulated, 1 real].
     #[arg(long, value_name = "N", value_parser = whole(1..=10_000))]
     pub runs: Option<u32>,
-    /// What only the simulator can vary.
+    /// Flags of the simulator alone.
     #[command(flatten)]
     #[serde(flatten)]
     pub simulated: SimulatedArgs,
@@ -115,7 +115,7 @@ fn whole(range: RangeInclusive<i64>) -> RangedI64ValueParser<u32> {
 const SIMULATED: [&str; 1] = ["--ack-every"];
 
 impl ScenarioArgs {
-    /// Whether the flag is among these arguments.
+    /// True if the flag is among these arguments.
     pub(crate) fn gives(&self, flag: &str) -> bool {
         let name = flag.trim_start_matches('-');
         let values = serde_json::to_value(self).expect("arguments are plain values");
@@ -172,7 +172,7 @@ impl ScenarioArgs {
         self.resolve_in(&Standard, defaults)
     }
 
-    /// The same with the disciplines of another catalog.
+    /// [`resolve`](Self::resolve) with the disciplines of another catalog.
     ///
     /// # Errors
     /// As [`resolve`](Self::resolve).

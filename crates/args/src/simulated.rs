@@ -1,4 +1,4 @@
-//! What only the simulator can vary, as typed.
+//! Flags of the simulator alone.
 
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Bytes, Duration};
@@ -34,10 +34,10 @@ pub struct SimulatedArgs {
     /// ACKs regenerated beyond the uplink for each filtered (AR's R), 0 to 16 [default: 1 if the discipline's name has ar, else 0].
     #[arg(long, value_name = "R", value_parser = RangedI64ValueParser::<u32>::new().range(0..=16))]
     pub regenerate: Option<u32>,
-    /// Whether those ACKs are spread over the gap they fill [default: true].
+    /// Spread those ACKs over the gap they fill [default: true].
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub regenerate_paced: Option<bool>,
-    /// Whether over the smoothed time between ACKs, as ns-2's AR does, and no further apart than a segment's time otherwise [default: false].
+    /// Spread them over the smoothed time between ACKs, as ns-2's AR does, and not at a segment's time at most [default: false].
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub regenerate_smoothed: Option<bool>,
     /// Long-lived flows start uniformly within this time, 0 to the duration [default: 1s, or a tenth of a shorter run].
@@ -61,28 +61,28 @@ pub struct SimulatedArgs {
     /// A change of the downlink's rate; repeatable.
     #[arg(long, value_name = "STEP")]
     pub steps_down: Vec<RateStep>,
-    /// What the uplink carries when, in Mahimahi's format: a time in ms per opportunity for 1500 bytes, repeated. Disciplines are told --up [default: the trace's mean].
+    /// Opportunities of the uplink in Mahimahi's format: a time in ms for each 1500 bytes, repeated. Disciplines assume --up [default: the trace's mean].
     #[arg(long, value_name = "FILE")]
     pub trace_up: Option<PathBuf>,
-    /// What the downlink carries when.
+    /// Opportunities of the downlink, in the same format.
     #[arg(long, value_name = "FILE")]
     pub trace_down: Option<PathBuf>,
-    /// What the path behind the uplink does, in netem's words, like "loss 1%", "loss gemodel 1% 10% 70% 0.1%", "delay 10ms 5ms" or "delay 10ms reorder 25% gap 5".
+    /// Impairment of the path behind the uplink in netem's words, like "loss 1%", "loss gemodel 1% 10% 70% 0.1%", "delay 10ms 5ms" or "delay 10ms reorder 25% gap 5".
     #[arg(long, value_name = "NETEM")]
     pub netem_up: Option<Netem>,
-    /// The same behind the downlink.
+    /// Impairment of the path behind the downlink.
     #[arg(long, value_name = "NETEM")]
     pub netem_down: Option<Netem>,
-    /// The same on each host's own path to the uplink.
+    /// Impairment of each host's own path to the uplink.
     #[arg(long, value_name = "NETEM")]
     pub netem_access_up: Option<Netem>,
-    /// The same on each host's own path to the downlink.
+    /// Impairment of each host's own path to the downlink.
     #[arg(long, value_name = "NETEM")]
     pub netem_access_down: Option<Netem>,
     /// TCP/IP header bytes of data packets and of ACKs, 40b to 80b [default: 40b].
     #[arg(long, value_name = "SIZE")]
     pub header: Option<Bytes>,
-    /// What both links charge for a packet beside its IP bytes, which their disciplines count too, in tc-cake's words, like pppoe-vcmux, docsis or "overhead 44 atm" [default: nothing].
+    /// Bytes that both links charge for a packet beside its IP bytes, and that disciplines count too, in tc-cake's words, like pppoe-vcmux, docsis or "overhead 44 atm" [default: nothing].
     #[arg(long, value_name = "WORDS")]
     pub overhead: Option<Overhead>,
 }

@@ -158,7 +158,7 @@ fn typical_series(report: &Report) -> Option<&Series> {
     report.runs.iter().min_by(nearest)?.series.as_ref()
 }
 
-/// Where one direction under one discipline is drawn.
+/// The panel of one direction under one discipline.
 struct Panel {
     corner: (i32, i32),
     height: i32,

@@ -56,12 +56,12 @@ struct Column {
     /// Its head, in two lines.
     head: [&'static str; 2],
     value: fn(&Summary) -> Option<f64>,
-    /// Whether a larger value is better.
+    /// True if a larger value is better.
     more: bool,
     decimals: usize,
-    /// Whether a grade follows the value.
+    /// True if a grade follows the value.
     graded: bool,
-    /// Whether only `--wide` shows it.
+    /// True if only `--wide` shows it.
     wide: bool,
 }
 
@@ -122,7 +122,7 @@ const COLUMNS: [Column; 11] = [
     Column::share("down", ["sent", "down"], |mean| Some(mean.down.utilization)).wide(),
     Column {
         decimals: 2,
-        ..Column::share("smallest_flow", ["least", "flow"], smallest)
+        ..Column::share("smallest_flow", ["min", "flow"], smallest)
     },
     Column::time("silence_s", ["silence", "s"], 2, |mean| {
         Some(mean.up.silence_s.max(mean.down.silence_s))

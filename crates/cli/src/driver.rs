@@ -1,4 +1,4 @@
-//! What runs a scenario: the simulator, or the lab.
+//! Drivers of scenarios: the simulator and the lab.
 
 use crate::catalogs::Catalogs;
 use anyhow::Context;
@@ -25,14 +25,14 @@ pub(crate) enum Driver {
     Lab,
 }
 
-/// What to record beside the means.
+/// Recordings beside the means.
 #[derive(Debug, Default)]
 pub(crate) struct Tracks {
     /// Time series in every run.
     pub(crate) series: bool,
-    /// Where to write the uplink's packets, simulator only.
+    /// Trace of the uplink's packets, simulator only.
     pub(crate) pcap_up: Option<PathBuf>,
-    /// Where to write the downlink's packets, simulator only.
+    /// Trace of the downlink's packets, simulator only.
     pub(crate) pcap_down: Option<PathBuf>,
 }
 

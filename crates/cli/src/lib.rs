@@ -68,7 +68,7 @@ impl Command {
     }
 }
 
-/// What `asymq model --json` answers to these flags.
+/// The answer of `asymq model --json` to these flags.
 ///
 /// # Errors
 /// A flag is wrong.

@@ -1,4 +1,4 @@
-//! What goes to standard output and to files.
+//! Standard output and files.
 
 use anyhow::Context;
 use serde::Serialize;
@@ -59,13 +59,13 @@ pub(crate) fn time(seconds: f64) -> String {
     scaled(seconds, &[(1.0, "s"), (1e-3, "ms")], "s")
 }
 
-fn scaled(value: f64, units: &[(f64, &str)], least: &str) -> String {
+fn scaled(value: f64, units: &[(f64, &str)], base: &str) -> String {
     let (unit, name) = units
         .iter()
         .find(|(unit, _)| value >= *unit)
         .or(units.last())
         .filter(|(unit, _)| value >= *unit || *unit < 1.0)
-        .map_or((1.0, least), |&(unit, name)| (unit, name));
+        .map_or((1.0, base), |&(unit, name)| (unit, name));
     let value = value / unit;
     let decimals = match value {
         v if v < 10.0 => 3,

@@ -9,10 +9,10 @@ use asymq_core::catalog::Catalog;
 use asymq_scenario::{Direction, Extent, FlowResult, Grade, Report, Scenario, Summary};
 use std::fmt::Write;
 
-/// What `spread` shows, in words.
+/// The cells of `spread` in words.
 pub(crate) const SPREAD: &str = "mean ± standard deviation";
 
-/// How long and how often, and what the table shows of several runs.
+/// Duration, number and seeds of the runs, and the statistic shown.
 pub(crate) fn runs(scenario: &Scenario, shown: &str) -> String {
     let seeds = match scenario.runs {
         1 => format!("seed {}", scenario.seed),
@@ -125,7 +125,7 @@ pub(crate) fn full(
     text
 }
 
-/// What each direction's flows got, and what its ACKs were worth.
+/// Goodput, silence and ACKs of each direction's flows.
 fn delivery_table(report: &Report, several: bool) -> Table {
     let (mean, sd) = (&report.mean, &report.sd);
     let mut table = Table::new([

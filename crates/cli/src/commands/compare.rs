@@ -39,7 +39,7 @@ pub(crate) struct CompareArgs {
     scenario: ScenarioArgs,
 }
 
-/// What `--json` prints.
+/// The JSON of a comparison.
 #[derive(Debug, Serialize)]
 struct Comparison<'a> {
     format: u32,

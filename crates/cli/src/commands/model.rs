@@ -48,7 +48,7 @@ pub(crate) struct ModelArgs {
 struct Answer {
     format: u32,
     link: Link,
-    /// Whether both directions can be full (eq. 11).
+    /// True if both directions can be full (eq. 11).
     fillable: bool,
     /// Why not, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ struct Link {
     buffer: Limit,
 }
 
-/// What holds where both directions can be full.
+/// Rates, buffers and delays where both directions can be full.
 #[derive(Debug, Serialize)]
 struct Full {
     ratio: f64,
@@ -151,12 +151,12 @@ fn check(args: &ModelArgs) -> Result<Link, BadArgument> {
         value: Some(value),
         message: message.to_owned(),
     };
-    let size = |flag, bytes: Bytes, least: u64| {
+    let size = |flag, bytes: Bytes, min: u64| {
         u32::try_from(bytes.0)
             .ok()
-            .filter(|size| (least..=65_535).contains(&u64::from(*size)))
+            .filter(|size| (min..=65_535).contains(&u64::from(*size)))
             .ok_or_else(|| {
-                let range = format!("out of range; use {least}b to 65535b");
+                let range = format!("out of range; use {min}b to 65535b");
                 refuse(flag, bytes.to_string(), &range)
             })
     };
@@ -240,7 +240,7 @@ fn in_words(answer: &Answer, out_of_reach: Option<OutOfReach>) -> String {
     text
 }
 
-/// The normalized asymmetry and the least uplink, where there is something to share.
+/// The normalized asymmetry and the minimum uplink, where there is something to share.
 fn limits(answer: &Answer) -> (f64, f64) {
     (
         answer.normalized_asymmetry.unwrap_or_default(),
