@@ -25,8 +25,6 @@ class CongestionControl:
 
     #: The name in scenarios and results; the class's, as in my-tcp, unless said.
     name: ClassVar[str]
-    #: The name in tables and charts.
-    title: ClassVar[str]
     #: Whether `pacing_rate` is to be read, and segments leave at that pace.
     paces: ClassVar[bool] = False
 
@@ -46,7 +44,7 @@ class CongestionControl:
         if not (cls._has("on_ack") and cls._has("on_timeout")):
             return
         if cls._has("on_loss") or (cls._has("on_fast_retransmit") and cls._has("on_selective_loss")):
-            _asymq.register_congestion(cls.name, cls.title, cls._events(), cls.paces, cls)
+            _asymq.register_congestion(cls.name, cls._events(), cls.paces, cls)
 
     @classmethod
     def _has(cls, method: str) -> bool:

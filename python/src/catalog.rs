@@ -9,7 +9,7 @@ use asymq_core::catalog::{
 use asymq_core::hold::BuildError;
 use asymq_core::packet::Packet;
 use asymq_core::units::{Duration, Rate};
-use asymq_sim::Disciplines;
+use asymq_sim::Simulator;
 use clap::{Args, Command};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -56,9 +56,8 @@ fn registered() -> std::sync::MutexGuard<'static, Vec<Registered>> {
     REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Builder of a scenario's disciplines: the simulator's own, unless one is a
-/// Python class.
-pub(crate) fn disciplines(scenario: &asymq_scenario::Scenario) -> Disciplines<'static> {
+/// The simulator of a scenario: with the disciplines compiled with it, unless one is a Python class.
+pub(crate) fn simulator(scenario: &asymq_scenario::Scenario) -> Simulator<'static> {
     let registered = registered();
     let of_python = |config: &Config| registered.iter().any(|r| r.entry.name == config.qdisc);
     match of_python(&scenario.uplink) || of_python(&scenario.downlink) {

@@ -1,14 +1,16 @@
 //! A congestion control that is a Python object: events are its methods, and its window is read after
 //! each event. What breaks the contract ends the run with an error that says so.
 
-use crate::discipline::{broken, leak, raise};
-use asymq_sim::congestion::{self, AckSample as Sample, CongestionControl, Lost, OutsideTcp};
+use crate::discipline::{broken, raise};
+use asymq_args::Defaults;
+use asymq_scenario::OutsideTcp;
+use asymq_sim::congestion::{self, About, AckSample as Sample, Catalog, CongestionControl, Lost};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A connection's facts, as its congestion control sees them.
 #[pyclass(frozen, module = "asymq", get_all)]
@@ -104,10 +106,8 @@ impl Class {
         }
     }
 
-    const fn about(&self, name: &'static str, title: &'static str) -> OutsideTcp {
-        OutsideTcp {
-            name,
-            title,
+    const fn about(&self) -> About {
+        About {
             paces: self.paces,
             measures_deliveries: self.heard.sample || self.heard.lost,
         }
@@ -137,19 +137,50 @@ impl Class {
     }
 }
 
-/// Makes a class known under a name; a class that had it gives way, as a notebook's cell is run again.
+/// The classes that Python has registered.
+struct Registered {
+    catalog: Catalog,
+    /// Its names, as scenarios refer to them for as long as the process lives.
+    names: &'static [OutsideTcp],
+}
+
+static REGISTERED: Mutex<Registered> = Mutex::new(Registered {
+    catalog: Catalog::new(),
+    names: &[],
+});
+
+fn registered() -> MutexGuard<'static, Registered> {
+    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The registered classes, for a simulator.
+pub(crate) fn catalog() -> Catalog {
+    registered().catalog.clone()
+}
+
+/// The defaults of scenarios, which may name the registered classes.
+pub(crate) fn defaults() -> Defaults {
+    Defaults::sim().with(registered().names)
+}
+
+/// Registers a class under a name; a class that had it gives way, as a notebook's cell is run again.
 #[pyfunction]
 pub(crate) fn register_congestion(
     name: &str,
-    title: &str,
     events: Vec<String>,
     paces: bool,
     class: Py<PyAny>,
 ) -> PyResult<()> {
     let class = Class::new(class, &events, paces);
-    let about = class.about(leak(name), leak(title));
-    let registered = congestion::register(about, move |connection| class.make(connection));
-    registered.map(drop).map_err(PyValueError::new_err)
+    let mut registered = registered();
+    registered
+        .catalog
+        .add(name, class.about(), move |connection| {
+            class.make(connection)
+        })
+        .map_err(PyValueError::new_err)?;
+    registered.names = registered.catalog.names().leak();
+    Ok(())
 }
 
 /// What the laws try: how to make one, and what is said of it.
@@ -157,12 +188,9 @@ pub(crate) fn tried(
     class: Py<PyAny>,
     events: &[String],
     paces: bool,
-) -> (
-    impl Fn() -> Box<dyn CongestionControl> + Send + Sync,
-    OutsideTcp,
-) {
+) -> (impl Fn() -> Box<dyn CongestionControl> + Send + Sync, About) {
     let class = Arc::new(Class::new(class, events, paces));
-    let about = class.about("tried", "Tried");
+    let about = class.about();
     let connection = congestion::Connection {
         payload: 1460,
         seed: 1,

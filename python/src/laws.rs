@@ -84,7 +84,7 @@ pub(crate) fn check_congestion(
         let checked = laws::check(cases, |steps| {
             stop.check();
             // What a method raises breaks the contract.
-            let obeyed = catch_unwind(AssertUnwindSafe(|| laws::obey(&make, &about, steps)));
+            let obeyed = catch_unwind(AssertUnwindSafe(|| laws::obey(&make, about, steps)));
             obeyed
                 .unwrap_or_else(|payload| Err(said_by(payload, &cause)))
                 .err()

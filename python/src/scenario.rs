@@ -1,8 +1,9 @@
 //! `asymq.Scenario`: immutable, with the names of flags and files.
 
 use crate::catalog::WithPython;
+use crate::congestion::defaults;
 use crate::errors::{ScenarioError, bad_input};
-use asymq_args::{Defaults, ScenarioArgs, text_of_words, words_of_text};
+use asymq_args::{ScenarioArgs, text_of_words, words_of_text};
 use asymq_scenario::Scenario as Resolved;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
@@ -58,7 +59,7 @@ impl Scenario {
     #[pyo3(signature = (**keys))]
     fn headline(keys: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let typed = words_of(keys)?;
-        let defaults = Defaults::sim().headline();
+        let defaults = defaults().headline();
         let mut words = vec![
             format!("--rtt={}", defaults.rtt),
             format!("--buffer={}", defaults.buffer),
@@ -88,7 +89,7 @@ impl Scenario {
     #[staticmethod]
     fn from_toml(text: &str) -> PyResult<Self> {
         let path = Path::new("scenario.toml");
-        let defaults = Defaults::sim();
+        let defaults = defaults();
         let resolved = ScenarioArgs::resolve_text(path, text, &WithPython, &defaults);
         let resolved = resolved.map_err(|error| bad_input(&error))?;
         let words = words_of_text(path, text).map_err(|error| bad_input(&error))?;
@@ -219,7 +220,7 @@ impl Scenario {
 }
 
 fn replay(json: &str, changes: ScenarioArgs) -> PyResult<Scenario> {
-    let (path, defaults) = (Path::new("scenario.json"), Defaults::sim());
+    let (path, defaults) = (Path::new("scenario.json"), defaults());
     let resolved = changes.replay_text(path, json, &WithPython, &defaults);
     Ok(Scenario::of(resolved.map_err(|error| bad_input(&error))?))
 }
@@ -229,7 +230,7 @@ fn parse(words: &[String]) -> PyResult<ScenarioArgs> {
 }
 
 fn resolve(args: ScenarioArgs) -> PyResult<Resolved> {
-    let resolved = args.resolve_in(&WithPython, &Defaults::sim());
+    let resolved = args.resolve_in(&WithPython, &defaults());
     resolved.map_err(|error| bad_input(&error))
 }
 

@@ -1,6 +1,7 @@
 //! Runs without Python's lock.
 
-use crate::catalog::disciplines;
+use crate::catalog::simulator;
+use crate::congestion;
 use crate::discipline::raise;
 use crate::errors::failure;
 use crate::report::Report;
@@ -32,14 +33,15 @@ pub(crate) fn simulate(
     threads: Option<usize>,
 ) -> PyResult<Report> {
     let scenario = &scenario.resolved;
-    let disciplines = disciplines(scenario);
+    let congestion = congestion::catalog();
+    let simulator = simulator(scenario).with(&congestion);
     let one = |seed, pulse: &dyn Fn()| {
         let options = RunOptions {
             series,
             pulse: Some(pulse),
             ..RunOptions::default()
         };
-        asymq_sim::run_in(disciplines, scenario, seed, options)
+        simulator.run(scenario, seed, options)
     };
     let seeds: Vec<u64> = scenario.seeds().collect();
     let runs = match seeds[..] {

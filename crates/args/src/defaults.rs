@@ -1,7 +1,7 @@
 //! The defaults of a scenario.
 
 use asymq_core::units::{Duration, Limit};
-use asymq_scenario::{RttRange, Tcp};
+use asymq_scenario::{OutsideTcp, RttRange, Tcp};
 
 /// The defaults that differ between commands.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Defaults {
     pub headline_runs: u32,
     /// Congestion control.
     pub tcp: Tcp,
+    /// Congestion controls from outside of asymq that the driver runs.
+    pub outside: &'static [OutsideTcp],
     /// The driver in words, for errors: "in the simulator".
     pub place: &'static str,
     /// Data packets per ACK that disciplines assume: a number, or `auto` to measure.
@@ -48,6 +50,7 @@ impl Defaults {
             headline_buffer: Limit::Packets(100),
             headline_runs: 10,
             tcp: Tcp::Newreno,
+            outside: &[],
             place: "in the simulator",
             data_per_ack: "1",
             headers: 40,
@@ -94,5 +97,30 @@ impl Defaults {
             simulated: false,
             ..Self::sim()
         }
+    }
+
+    /// The same for a driver that runs these congestion controls too.
+    #[must_use]
+    pub const fn with(self, outside: &'static [OutsideTcp]) -> Self {
+        Self { outside, ..self }
+    }
+
+    /// Why the driver does not run a congestion control, and which ones it runs.
+    pub(crate) fn refuses(&self, tcp: Tcp) -> Option<String> {
+        let known = || {
+            let outside = self.outside.iter().copied().map(Tcp::Outside);
+            Tcp::ALL.iter().copied().chain(outside)
+        };
+        if !known().any(|known| known == tcp) {
+            return Some(format!("unknown; use {}", Tcp::either(known())));
+        }
+        let runs = |tcp: &Tcp| match self.simulated {
+            true => tcp.is_simulated(),
+            false => tcp.kernel_name().is_some(),
+        };
+        (!runs(&tcp)).then(|| {
+            let choice = Tcp::either(known().filter(runs));
+            format!("not available {}; use {choice}", self.place)
+        })
     }
 }

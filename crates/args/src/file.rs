@@ -353,8 +353,8 @@ mod tests {
                 "s.toml:1: zebra: unknown key; help lists what there is",
             ),
             (
-                "up = \"1mbit\"\ntcp = \"red\"",
-                "s.toml:2: tcp = red: unknown; use reno, newreno, cubic, dctcp, bbr or bbr3",
+                "up = \"1mbit\"\ntcp = \"Red\"",
+                "s.toml:2: tcp = Red: unknown; use reno, newreno, cubic, dctcp, bbr or bbr3",
             ),
             (
                 "flows-up = 2.5",

@@ -2,19 +2,24 @@
 
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Bytes, Duration};
-use asymq_scenario::{ListedFlow, Netem, OnOff, RateStep, WebLoad};
+use asymq_scenario::{ListedFlow, Netem, OnOff, RateStep, Tcp, WebLoad};
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use serde::Serialize;
 use std::path::PathBuf;
+
+/// The help of a flag with the names of the simulated congestion controls that `has` holds for.
+fn of_tcp(help: &str, has: impl Fn(&Tcp) -> bool) -> String {
+    help.replace("{}", &Tcp::joined(Tcp::simulated().filter(has), "and"))
+}
 
 /// Flags of the simulated hosts, their traffic and the path; all optional.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Simulated hosts and path")]
 pub struct SimulatedArgs {
-    /// SACK recovery, RFC 2018 and 6675 [default: true with cubic, dctcp and bbr3, else false].
-    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    /// SACK recovery.
+    #[arg(long, help = of_tcp("SACK recovery, RFC 2018 and 6675 [default: true with {}, else false]", Tcp::has_sack_by_default), value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub sack: Option<bool>,
     /// Timestamps, RFC 7323: 12 bytes of each segment and ACK [default: false].
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -22,14 +27,14 @@ pub struct SimulatedArgs {
     /// Appropriate byte counting, RFC 3465 with L = 2 [default: false].
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub byte_counting: Option<bool>,
-    /// ECN at the hosts, RFC 3168; with dctcp as RFC 8257 says [default: true with dctcp, else false].
-    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    /// ECN at the hosts.
+    #[arg(long, help = of_tcp("ECN at the hosts, RFC 3168; with dctcp as RFC 8257 says [default: true with {}, else false]", Tcp::needs_ecn), value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub tcp_ecn: Option<bool>,
-    /// HyStart++, RFC 9406, with reno, newreno and cubic [default: false].
-    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    /// HyStart++.
+    #[arg(long, help = of_tcp("HyStart++, RFC 9406, with {} [default: false]", Tcp::has_hystart), value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub hystart: Option<bool>,
-    /// Pacing as Linux does it: twice the window per round trip in slow start, then 1.2 times [default: false; bbr3 paces].
-    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    /// Pacing.
+    #[arg(long, help = of_tcp("Pacing as Linux does it: twice the window per round trip in slow start, then 1.2 times [default: false; {} paces]", Tcp::paces), value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub pacing: Option<bool>,
     /// ACKs regenerated beyond the uplink for each filtered (AR's R), 0 to 16 [default: 1 if the discipline's name has ar, else 0].
     #[arg(long, value_name = "R", value_parser = RangedI64ValueParser::<u32>::new().range(0..=16))]

@@ -2,13 +2,16 @@
 
 use asymq_core::catalog::{Build, Catalog, Standard};
 use asymq_gateway::Frame;
-use asymq_sim::Disciplines;
+use asymq_scenario::OutsideTcp;
+use asymq_sim::{Simulator, congestion};
 
 /// The names in a catalog, and what builds its disciplines for simulated packets and for frames.
 #[derive(Clone, Copy)]
 pub(crate) struct Catalogs {
     pub(crate) names: &'static dyn Catalog,
-    pub(crate) sim: Disciplines<'static>,
+    pub(crate) sim: Simulator<'static>,
+    /// Congestion controls from outside of asymq that the simulator runs.
+    pub(crate) outside: &'static [OutsideTcp],
     /// For the lab too, whose frames are the gateway's.
     pub(crate) gateway: &'static dyn Build<Frame>,
 }
@@ -19,6 +22,7 @@ impl Catalogs {
         Self {
             names: &Standard,
             sim: asymq_sim::STANDARD,
+            outside: &[],
             gateway: asymq_gateway::STANDARD,
         }
     }
@@ -28,7 +32,18 @@ impl Catalogs {
         Self {
             names: catalog,
             sim: catalog.into(),
+            outside: &[],
             gateway: catalog,
+        }
+    }
+
+    /// The same catalog with these congestion controls in its simulator.
+    pub(crate) fn with(self, congestion: &'static congestion::Catalog) -> Self {
+        Self {
+            sim: self.sim.with(congestion),
+            // Once in a process.
+            outside: congestion.names().leak(),
+            ..self
         }
     }
 }

@@ -38,9 +38,9 @@ pub(crate) struct Tracks {
 
 impl Driver {
     /// The defaults of scenarios under this driver.
-    pub(crate) const fn defaults(self) -> Defaults {
+    pub(crate) const fn defaults(self, catalogs: Catalogs) -> Defaults {
         match self {
-            Self::Sim => Defaults::sim(),
+            Self::Sim => Defaults::sim().with(catalogs.outside),
             Self::Lab => Defaults::lab(),
         }
     }
@@ -74,14 +74,9 @@ fn simulate(
     for scenario in scenarios {
         bar.set_message(scenario.uplink.qdisc.clone());
         let before = bar.position();
-        reports.push(asymq_sim::run_all_in(
-            catalogs.sim,
-            scenario,
-            tracks.series,
-            |done| {
-                bar.set_position(before + done as u64);
-            },
-        )?);
+        reports.push(catalogs.sim.run_all(scenario, tracks.series, |done| {
+            bar.set_position(before + done as u64);
+        })?);
     }
     bar.finish_and_clear();
     if let Some(scenario) = scenarios.first() {
@@ -102,7 +97,7 @@ fn capture(scenario: &Scenario, tracks: &Tracks, catalogs: Catalogs) -> anyhow::
         capture_down: down.as_mut().map(|file| file as &mut dyn Write),
         ..RunOptions::default()
     };
-    asymq_sim::run_in(catalogs.sim, scenario, scenario.seed, options)?;
+    catalogs.sim.run(scenario, scenario.seed, options)?;
     for mut file in [up, down].into_iter().flatten() {
         file.flush().context("cannot write the trace")?;
     }

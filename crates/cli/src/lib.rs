@@ -97,6 +97,14 @@ pub fn main_with(catalog: &'static impl Catalog) -> ExitCode {
     run(Catalogs::of(catalog), env::args_os()).into()
 }
 
+/// Runs the command line with the disciplines of `catalog`, and these congestion controls in the simulator.
+pub fn main_with_congestion(
+    catalog: &'static impl Catalog,
+    congestion: &'static asymq_sim::congestion::Catalog,
+) -> ExitCode {
+    run(Catalogs::of(catalog).with(congestion), env::args_os()).into()
+}
+
 /// Runs these words, the program's name first, as [`main`] does, and returns the exit code.
 pub fn run_words(words: impl IntoIterator<Item = OsString>) -> u8 {
     run(Catalogs::standard(), words)

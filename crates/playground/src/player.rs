@@ -121,7 +121,7 @@ impl Player {
     /// `asymq sim --json` prints.
     ///
     /// # Errors
-    /// As [`asymq_sim::run`].
+    /// As [`asymq_sim::Simulator::run`].
     pub fn report(self) -> Result<String, String> {
         let Self {
             scenario, steps, ..
@@ -131,7 +131,8 @@ impl Player {
             ..run
         });
         let others = scenario.seeds().skip(1);
-        let others = others.map(|seed| asymq_sim::run(&scenario, seed, RunOptions::default()));
+        let others =
+            others.map(|seed| asymq_sim::STANDARD.run(&scenario, seed, RunOptions::default()));
         let runs: Result<Vec<Run>, _> = std::iter::once(first).chain(others).collect();
         let report = asymq_sim::report(&scenario, runs.map_err(|error| error.to_string())?);
         let json = serde_json::to_string_pretty(&report);
@@ -165,7 +166,9 @@ mod tests {
     fn report_at_once(words: &str) -> String {
         let args = ScenarioArgs::from_words(words.lines().map(str::to_owned)).unwrap();
         let scenario = args.resolve(&Defaults::paper()).unwrap();
-        let report = asymq_sim::run_all(&scenario, false, |_| ()).unwrap();
+        let report = asymq_sim::STANDARD
+            .run_all(&scenario, false, |_| ())
+            .unwrap();
         serde_json::to_string_pretty(&report).unwrap() + "\n"
     }
 

@@ -86,7 +86,7 @@ impl<'a> Job<'a> {
             series: true,
             ..RunOptions::default()
         };
-        let run = asymq_sim::run(self.scenario, self.seed, options)?;
+        let run = asymq_sim::STANDARD.run(self.scenario, self.seed, options)?;
         let series = run.series.as_ref().filter(|_| self.course);
         Ok(Stored {
             key: self.key.clone(),

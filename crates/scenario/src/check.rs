@@ -1,6 +1,6 @@
 //! What of a scenario no driver could run.
 
-use crate::{AckPolicy, Links, Scenario, Tcp};
+use crate::{AckPolicy, Links, Scenario, Tcp, TcpEcn};
 use asymq_core::catalog::{Catalog, Config, Params, Place, resolve};
 use asymq_core::units::Duration;
 use std::fmt;
@@ -204,40 +204,47 @@ impl Scenario {
 
     /// What one congestion control needs and another has not.
     fn check_tcp(&self) -> Result<(), BadValue> {
-        let (dctcp, bbr) = (self.tcp == Tcp::Dctcp, self.tcp == Tcp::Bbr3);
+        let tcp = self.tcp;
+        let only = |has: fn(&Tcp) -> bool| Tcp::joined(Tcp::all_that(has), "and");
         for (refused, name, value, message) in [
             (
-                dctcp && !self.tcp_ecn,
+                tcp.needs_ecn() && !self.tcp_ecn,
                 "tcp-ecn",
                 false,
-                "dctcp needs ECN; leave it out, or use reno",
+                format!("{tcp} needs ECN; leave it out, or use reno"),
             ),
             (
-                bbr && self.tcp_ecn,
+                tcp.ecn() == TcpEcn::Unspecified && self.tcp_ecn,
                 "tcp-ecn",
                 true,
-                "the draft of bbr3 specifies no response to ECN; leave it out",
+                format!("the specification of {tcp} has no response to ECN; leave it out"),
             ),
             (
-                bbr && !self.sack,
+                tcp.paces() && !self.sack,
                 "sack",
                 false,
-                "bbr3 measures deliveries by SACK; leave it out",
+                format!("{tcp} measures deliveries by SACK; leave it out"),
             ),
             (
-                !self.tcp.counts_bytes() && self.byte_counting,
+                !tcp.counts_bytes() && self.byte_counting,
                 "byte-counting",
                 true,
-                "only reno, newreno, cubic and dctcp count ACKs or bytes; leave it out",
+                format!(
+                    "only {} count ACKs or bytes; leave it out",
+                    only(Tcp::counts_bytes)
+                ),
             ),
             (
-                !self.tcp.has_hystart() && self.hystart,
+                !tcp.has_hystart() && self.hystart,
                 "hystart",
                 true,
-                "only reno, newreno and cubic have HyStart++; leave it out",
+                format!(
+                    "only {} have HyStart++; leave it out",
+                    only(Tcp::has_hystart)
+                ),
             ),
         ] {
-            require(!refused, name, value, message)?;
+            require(!refused, name, value, &message)?;
         }
         Ok(())
     }

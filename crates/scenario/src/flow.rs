@@ -1,7 +1,7 @@
 //! TCP flows listed one by one.
 
 use crate::text::part;
-use crate::{AckPolicy, Links, RttRange, Scenario, Source, Tcp, Toward};
+use crate::{AckPolicy, Links, RttRange, Scenario, Source, Tcp, TcpEcn, Toward};
 use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
@@ -86,10 +86,12 @@ impl ListedFlow {
             tcp,
             sack: self.sack.unwrap_or(sack),
             // What the others have, where this one can.
-            tcp_ecn: match tcp {
-                Tcp::Dctcp => true,
-                Tcp::Bbr3 => false,
-                _ => scenario.tcp_ecn && (tcp == scenario.tcp || scenario.tcp != Tcp::Dctcp),
+            tcp_ecn: match tcp.ecn() {
+                TcpEcn::Required => true,
+                TcpEcn::Unspecified => false,
+                TcpEcn::AsLoss => {
+                    scenario.tcp_ecn && (tcp == scenario.tcp || !scenario.tcp.needs_ecn())
+                }
             },
             hystart: scenario.hystart && tcp.has_hystart(),
             byte_counting: scenario.byte_counting && tcp.counts_bytes(),
@@ -232,7 +234,7 @@ mod tests {
         assert!(error("down,up").starts_with("toward stands twice"));
         assert!(error("toward=left").starts_with("toward=left: unknown; use up or down"));
         assert!(error("down,rtt=40").starts_with("rtt=40: no unit; use s"));
-        assert!(error("down,tcp=red").starts_with("tcp=red: unknown; use reno"));
+        assert!(error("down,tcp=Red").starts_with("tcp=Red: unknown; use reno"));
         assert!(error("down,ack-every=x").starts_with("ack-every=x: not a whole number"));
     }
 }

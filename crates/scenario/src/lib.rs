@@ -35,7 +35,7 @@ pub use report::{
 };
 pub use rtt::RttRange;
 pub use scenario::{AckPolicy, Scenario};
-pub use tcp::{OutsideTcp, Tcp};
+pub use tcp::{OutsideTcp, Tcp, TcpEcn};
 pub use traffic::{OnOff, WebLoad};
 pub use udp::UdpBurst;
 

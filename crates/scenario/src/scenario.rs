@@ -226,7 +226,7 @@ impl Scenario {
 
     /// Whether its simulated senders measure each segment's delivery.
     pub const fn measures_deliveries(&self) -> bool {
-        self.hystart || self.paces() || self.tcp.measures_deliveries()
+        self.hystart || self.paces()
     }
 
     /// What runs as asked, but hardly as meant: a sentence each.

@@ -5,229 +5,305 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{PoisonError, RwLock};
 
-/// TCP congestion control.
-///
-/// A new variant compiles only once this file says where it is available, and the simulator what
-/// it runs for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Tcp {
-    /// RFC 5681 (simulator and lab).
-    Reno,
-    /// RFC 6582 (simulator).
-    Newreno,
-    /// RFC 9438 (simulator and lab).
-    Cubic,
-    /// RFC 8257 (simulator).
-    Dctcp,
-    /// BBR (lab); Linux' own is version 1.
-    Bbr,
-    /// BBRv3, draft-ietf-ccwg-bbr (simulator).
-    Bbr3,
-    /// From outside of asymq, under the name that [`Tcp::register`] was given (simulator).
-    Outside(OutsideTcp),
-}
-
-/// A congestion control from outside of asymq.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct OutsideTcp {
-    /// The name in flags, files and results: lower-case letters, digits and '-'.
-    pub name: &'static str,
-    /// The name in tables and charts.
-    pub title: &'static str,
-    /// Whether it sets a pace of its own.
-    pub paces: bool,
-    /// Whether it asks what each ACK says of the path, and which segments are lost.
-    pub measures_deliveries: bool,
-}
-
-/// Those that this process knows.
-static OUTSIDE: RwLock<Vec<OutsideTcp>> = RwLock::new(Vec::new());
-
-/// What there is to say of a congestion control.
+/// Description of a congestion control. Every field must be given: nothing that differs between congestion
+/// controls is decided elsewhere by name.
 struct Entry {
     /// The name in flags, files and results.
     name: &'static str,
     /// The name as its RFC spells it.
     title: &'static str,
-    /// Whether the simulator implements it.
+    /// Availability in the simulator.
     simulated: bool,
-    /// What Linux calls it, if Linux has it.
+    /// Linux's name, if Linux has it.
     kernel_name: Option<&'static str>,
-    /// Whether the simulator runs it with SACK unless told otherwise.
+    /// ns-2's name of its sender, if ns-2 runs it without Linux's code.
+    ns2_name: Option<&'static str>,
+    /// SACK in the simulator unless a scenario says otherwise: for those that fill a window past what one
+    /// retransmission per round-trip time can repair.
     with_sack: bool,
+    ecn: TcpEcn,
+    /// Appropriate byte counting (RFC 3465) in place of ACKs, if asked for.
+    counts_bytes: bool,
+    /// A start by HyStart++ (RFC 9406), if asked for.
+    has_hystart: bool,
+    /// A pace of its own, set by the deliveries that it measures.
+    paces: bool,
 }
 
-impl Tcp {
-    /// All of asymq's own.
-    pub const ALL: [Self; 6] = [
-        Self::Reno,
-        Self::Newreno,
-        Self::Cubic,
-        Self::Dctcp,
-        Self::Bbr,
-        Self::Bbr3,
-    ];
+/// Response of a congestion control to ECN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpEcn {
+    /// A mark counts as a loss (RFC 3168), if a scenario asks for ECN.
+    AsLoss,
+    /// It needs ECN, and a receiver that echoes each mark (RFC 8257, section 3.2).
+    Required,
+    /// Its specification has none.
+    Unspecified,
+}
 
-    const fn entry(self) -> Entry {
-        match self {
-            Self::Reno => Entry {
-                name: "reno",
-                title: "Reno",
-                simulated: true,
-                kernel_name: Some("reno"),
-                // As ns-2's, and the papers'.
-                with_sack: false,
-            },
-            Self::Newreno => Entry {
-                name: "newreno",
-                title: "NewReno",
-                simulated: true,
-                // Linux recovers by SACK or RACK, under any congestion control.
-                kernel_name: None,
-                with_sack: false,
-            },
-            Self::Cubic => Entry {
-                name: "cubic",
-                title: "CUBIC",
-                simulated: true,
-                kernel_name: Some("cubic"),
-                with_sack: true,
-            },
-            Self::Dctcp => Entry {
-                name: "dctcp",
-                title: "DCTCP",
-                simulated: true,
-                // Linux has it, for hosts whose every connection is set to ECN.
-                kernel_name: None,
-                with_sack: true,
-            },
-            Self::Bbr3 => Entry {
-                name: "bbr3",
-                title: "BBRv3",
-                simulated: true,
-                // Linux' "bbr" is version 1.
-                kernel_name: None,
-                with_sack: true,
-            },
-            Self::Bbr => Entry {
-                name: "bbr",
-                title: "BBR",
-                simulated: false,
-                kernel_name: Some("bbr"),
-                with_sack: true,
-            },
-            Self::Outside(outside) => Entry {
-                name: outside.name,
-                title: outside.title,
-                simulated: true,
-                kernel_name: None,
-                with_sack: true,
-            },
+/// Declares the congestion controls of asymq, each with its entry.
+macro_rules! congestion_controls {
+    ($($(#[$doc:meta])* $name:ident: $entry:expr,)*) => {
+        /// TCP congestion control.
+        ///
+        /// A new one is an entry here, and compiles once the simulator says what it runs for it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Tcp {
+            $($(#[$doc])* $name,)*
+            /// From outside of asymq: the simulator's catalog says what runs under its name.
+            Outside(OutsideTcp),
         }
-    }
 
-    /// Makes a name known to flags, files and results of this process; one from outside that had it gives
-    /// way. The simulator must be told what runs under it: `asymq_sim::congestion::register` does both.
+        impl Tcp {
+            /// All of asymq's own.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            const fn entry(&self) -> &'static Entry {
+                match self {
+                    $(Self::$name => { const ENTRY: Entry = $entry; &ENTRY })*
+                    Self::Outside(_) => &OUTSIDE,
+                }
+            }
+        }
+    };
+}
+
+congestion_controls! {
+    /// RFC 5681 (simulator and lab).
+    Reno: Entry {
+        name: "reno",
+        title: "Reno",
+        simulated: true,
+        kernel_name: Some("reno"),
+        ns2_name: Some("Reno"),
+        // As ns-2's, and the papers'.
+        with_sack: false,
+        ecn: TcpEcn::AsLoss,
+        counts_bytes: true,
+        has_hystart: true,
+        paces: false,
+    },
+    /// RFC 6582 (simulator).
+    Newreno: Entry {
+        name: "newreno",
+        title: "NewReno",
+        simulated: true,
+        // Linux recovers by SACK or RACK, under any congestion control.
+        kernel_name: None,
+        ns2_name: Some("Newreno"),
+        with_sack: false,
+        ecn: TcpEcn::AsLoss,
+        counts_bytes: true,
+        has_hystart: true,
+        paces: false,
+    },
+    /// RFC 9438 (simulator and lab).
+    Cubic: Entry {
+        name: "cubic",
+        title: "CUBIC",
+        simulated: true,
+        kernel_name: Some("cubic"),
+        ns2_name: None,
+        with_sack: true,
+        ecn: TcpEcn::AsLoss,
+        counts_bytes: true,
+        has_hystart: true,
+        paces: false,
+    },
+    /// RFC 8257 (simulator).
+    Dctcp: Entry {
+        name: "dctcp",
+        title: "DCTCP",
+        simulated: true,
+        // Linux has it, for hosts whose every connection is set to ECN.
+        kernel_name: None,
+        ns2_name: None,
+        with_sack: true,
+        ecn: TcpEcn::Required,
+        counts_bytes: true,
+        has_hystart: false,
+        paces: false,
+    },
+    /// BBR (lab); Linux' own is version 1.
+    Bbr: Entry {
+        name: "bbr",
+        title: "BBR",
+        simulated: false,
+        kernel_name: Some("bbr"),
+        ns2_name: None,
+        with_sack: true,
+        ecn: TcpEcn::AsLoss,
+        counts_bytes: false,
+        has_hystart: false,
+        paces: false,
+    },
+    /// BBRv3, draft-ietf-ccwg-bbr (simulator).
+    Bbr3: Entry {
+        name: "bbr3",
+        title: "BBRv3",
+        simulated: true,
+        // Linux' "bbr" is version 1.
+        kernel_name: None,
+        ns2_name: None,
+        with_sack: true,
+        ecn: TcpEcn::Unspecified,
+        counts_bytes: false,
+        has_hystart: false,
+        paces: true,
+    },
+}
+
+/// The entry of all from outside; name and pace are their own.
+const OUTSIDE: Entry = Entry {
+    name: "",
+    title: "",
+    simulated: true,
+    kernel_name: None,
+    ns2_name: None,
+    with_sack: true,
+    ecn: TcpEcn::AsLoss,
+    counts_bytes: false,
+    has_hystart: false,
+    paces: false,
+};
+
+/// The name of a congestion control from outside of asymq: lower-case letters, digits and '-', a letter
+/// first, at most 40 in all.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OutsideTcp {
+    letters: [u8; 40],
+    len: u8,
+}
+
+impl OutsideTcp {
+    /// A name that none of asymq's own has.
     ///
     /// # Errors
-    /// The name is taken by one of asymq's own, or is not one.
-    pub fn register(outside: OutsideTcp) -> Result<Self, String> {
-        let name = outside.name;
+    /// It is no such name, or taken.
+    pub fn new(name: &str) -> Result<Self, String> {
         let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(legal) {
             return Err(format!(
                 "name {name:?}: use lower-case letters, digits and '-', a letter first"
             ));
         }
-        if Self::ALL.iter().any(|tcp| tcp.name() == name) {
+        if Tcp::ALL.iter().any(|tcp| tcp.name() == name) {
             return Err(format!(
                 "name {name:?}: taken by a congestion control of asymq; use another"
             ));
         }
-        let mut known = OUTSIDE.write().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|known| known.name != name);
-        known.push(outside);
-        Ok(Self::Outside(outside))
+        let mut letters = [0; 40];
+        let Some(room) = letters.get_mut(..name.len()) else {
+            return Err(format!("name {name:?}: too long; use at most 40 letters"));
+        };
+        room.copy_from_slice(name.as_bytes());
+        let len = name.len() as u8;
+        Ok(Self { letters, len })
     }
 
-    /// All that this process knows: asymq's own, then those from outside.
-    pub fn known() -> impl Iterator<Item = Self> {
-        let outside = OUTSIDE.read().unwrap_or_else(PoisonError::into_inner);
-        let outside: Vec<Self> = outside.iter().copied().map(Self::Outside).collect();
-        Self::ALL.into_iter().chain(outside)
+    /// The name.
+    pub fn name(&self) -> &str {
+        let letters = &self.letters[..self.len.into()];
+        std::str::from_utf8(letters).expect("ASCII by construction")
     }
+}
 
+impl fmt::Debug for OutsideTcp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Tcp {
     /// The name in flags, files and results.
-    pub const fn name(self) -> &'static str {
-        self.entry().name
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Outside(outside) => outside.name(),
+            own => own.entry().name,
+        }
     }
 
-    /// The name as its RFC spells it.
-    pub const fn title(self) -> &'static str {
-        self.entry().title
+    /// The name in tables and charts, as its RFC spells it.
+    pub fn title(&self) -> &str {
+        match self {
+            Self::Outside(outside) => outside.name(),
+            own => own.entry().title,
+        }
     }
 
     /// Whether the simulator implements it.
-    pub const fn is_simulated(self) -> bool {
+    pub const fn is_simulated(&self) -> bool {
         self.entry().simulated
     }
 
-    /// What Linux calls it; `None` if Linux does not have it.
-    pub const fn kernel_name(self) -> Option<&'static str> {
+    /// Linux's name of it; `None` if Linux does not have it.
+    pub const fn kernel_name(&self) -> Option<&'static str> {
         self.entry().kernel_name
     }
 
-    /// Whether the simulator runs it with SACK unless told otherwise: those that fill a window past
-    /// what one retransmission per round-trip time can repair.
-    pub const fn has_sack_by_default(self) -> bool {
+    /// ns-2's name of its sender; `None` if ns-2 has it as Linux's code only, or not.
+    pub const fn ns2_name(&self) -> Option<&'static str> {
+        self.entry().ns2_name
+    }
+
+    /// Whether the simulator runs it with SACK unless a scenario says otherwise.
+    pub const fn has_sack_by_default(&self) -> bool {
         self.entry().with_sack
     }
 
+    /// Its response to ECN.
+    pub const fn ecn(&self) -> TcpEcn {
+        self.entry().ecn
+    }
+
+    /// Whether it needs ECN.
+    pub fn needs_ecn(&self) -> bool {
+        self.ecn() == TcpEcn::Required
+    }
+
     /// Whether it may start by HyStart++.
-    pub const fn has_hystart(self) -> bool {
-        matches!(self, Self::Reno | Self::Newreno | Self::Cubic)
+    pub const fn has_hystart(&self) -> bool {
+        self.entry().has_hystart
     }
 
     /// Whether it may count bytes in place of ACKs.
-    pub const fn counts_bytes(self) -> bool {
-        self.has_hystart() || matches!(self, Self::Dctcp)
+    pub const fn counts_bytes(&self) -> bool {
+        self.entry().counts_bytes
     }
 
-    /// Whether it sets a pace of its own.
-    pub const fn paces(self) -> bool {
-        match self {
-            Self::Bbr3 => true,
-            Self::Outside(outside) => outside.paces,
-            _ => false,
-        }
+    /// Whether one of asymq's own sets a pace of its own, by the deliveries that it measures.
+    pub const fn paces(&self) -> bool {
+        self.entry().paces
     }
 
-    /// Whether it asks what each ACK says of the path, and which segments are lost.
-    pub const fn measures_deliveries(self) -> bool {
-        match self {
-            Self::Outside(outside) => outside.measures_deliveries,
-            _ => self.paces(),
-        }
+    /// Those of asymq's own that `has` holds for.
+    pub fn all_that(has: impl Fn(&Self) -> bool) -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(has)
     }
 
-    /// All that the simulator implements.
+    /// Those of asymq's own that the simulator implements.
     pub fn simulated() -> impl Iterator<Item = Self> {
-        Self::known().filter(|tcp| tcp.is_simulated())
+        Self::all_that(Self::is_simulated)
     }
 
     /// All that Linux may have, and so the lab.
     pub fn real() -> impl Iterator<Item = Self> {
-        let all = Self::ALL.into_iter();
-        all.filter(|tcp| tcp.kernel_name().is_some())
+        Self::all_that(|tcp| tcp.kernel_name().is_some())
     }
 
     /// The names as a choice, for an error: "reno, cubic or bbr".
     pub fn either(choice: impl Iterator<Item = Self>) -> String {
-        let names: Vec<&str> = choice.map(Self::name).collect();
+        Self::joined(choice, "or")
+    }
+
+    /// The names in words: "reno, cubic and bbr".
+    pub fn joined(choice: impl Iterator<Item = Self>, last_by: &str) -> String {
+        let names: Vec<String> = choice.map(|tcp| tcp.to_string()).collect();
         match names.split_last() {
-            Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+            Some((last, rest)) if !rest.is_empty() => {
+                format!("{} {last_by} {last}", rest.join(", "))
+            }
             _ => names.concat(),
         }
     }
@@ -242,10 +318,16 @@ impl fmt::Display for Tcp {
 impl FromStr for Tcp {
     type Err = String;
 
+    /// One of asymq's own, or a name from outside: a driver that does not know that refuses it.
     fn from_str(name: &str) -> Result<Self, String> {
-        Self::known()
-            .find(|tcp| tcp.name() == name)
-            .ok_or_else(|| format!("unknown; use {}", Self::either(Self::known())))
+        let own = Self::ALL.iter().find(|tcp| tcp.name() == name);
+        match own {
+            Some(own) => Ok(*own),
+            None => OutsideTcp::new(name).map(Self::Outside).map_err(|_| {
+                let own = Self::ALL.iter().copied();
+                format!("unknown; use {}", Self::either(own))
+            }),
+        }
     }
 }
 
@@ -276,14 +358,30 @@ mod tests {
 
     #[test]
     fn names_are_those_of_results_and_read_back() {
-        for tcp in Tcp::ALL {
-            assert_eq!(tcp.name().parse(), Ok(tcp));
+        let outside = Tcp::Outside(OutsideTcp::new("my-tcp-2").unwrap());
+        for tcp in Tcp::ALL.iter().chain([&outside]) {
+            assert_eq!(tcp.name().parse(), Ok(*tcp));
             assert_eq!(serde_json::to_value(tcp).unwrap(), tcp.name());
         }
-        let error = "red".parse::<Tcp>().unwrap_err();
+        let error = "Red".parse::<Tcp>().unwrap_err();
         assert_eq!(
             error,
             "unknown; use reno, newreno, cubic, dctcp, bbr or bbr3"
         );
+    }
+
+    #[test]
+    fn names_from_outside_are_words_that_are_free() {
+        let long = "a".repeat(41);
+        for (name, wrong) in [
+            ("cubic", "taken"),
+            ("Mine", "lower-case"),
+            ("", "lower-case"),
+            ("7up", "a letter first"),
+            (&long, "at most 40"),
+        ] {
+            let error = OutsideTcp::new(name).unwrap_err();
+            assert!(error.contains(wrong), "{error}");
+        }
     }
 }

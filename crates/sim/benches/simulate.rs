@@ -3,7 +3,7 @@
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_scenario::Scenario;
-use asymq_sim::{RunOptions, run};
+use asymq_sim::{RunOptions, STANDARD};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 fn scenario(qdisc: &str) -> Scenario {
@@ -17,7 +17,8 @@ fn scenario(qdisc: &str) -> Scenario {
 
 /// Packets through the bottleneck, from the time that data and ACKs kept the links busy.
 fn packets(scenario: &Scenario) -> u64 {
-    let summary = run(scenario, 1, RunOptions::default())
+    let summary = STANDARD
+        .run(scenario, 1, RunOptions::default())
         .expect("a run")
         .summary;
     let seconds = scenario.duration.as_secs_f64();
@@ -40,7 +41,7 @@ fn simulate(criterion: &mut Criterion) {
         let scenario = scenario(qdisc);
         group.throughput(Throughput::Elements(packets(&scenario)));
         group.bench_function(qdisc, |bench| {
-            bench.iter(|| run(&scenario, 1, RunOptions::default()));
+            bench.iter(|| STANDARD.run(&scenario, 1, RunOptions::default()));
         });
     }
     group.finish();

@@ -1,6 +1,6 @@
 //! A deterministic packet-level simulation of an asymmetric access link.
 //!
-//! [`run`] is a pure function: the same scenario and seed give the same bytes on every platform.
+//! [`Simulator::run`] is a pure function: the same scenario and seed give the same bytes on every platform.
 //! The topology is the dumbbell of AQ, sec. 4: long-lived and short TCP flows in both directions,
 //! constant-rate UDP and a probe share one bottleneck link, or a chain of them, whose uplink
 //! and downlink run the scenario's qdiscs.
@@ -17,9 +17,7 @@ mod senders;
 mod traffic;
 mod variant;
 
-pub use running::{
-    Disciplines, RunOptions, STANDARD, SimError, Steps, report, run, run_all, run_all_in, run_in,
-};
+pub use running::{RunOptions, STANDARD, SimError, Simulator, Steps, report};
 
 /// Fingerprint of this crate's sources: equal in builds of the same sources.
 pub const SOURCES: &str = env!("ASYMQ_SOURCES");

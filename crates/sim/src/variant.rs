@@ -1,12 +1,12 @@
 //! TCP with and without options, chosen by type: plain TCP does not pay for what it does not use.
 
-use crate::congestion::{AnyCongestion, Prototype, Reno};
+use crate::congestion::{AnyCongestion, CongestionControl, Connection, Reno, TcpModel};
 use crate::packets::{Options, TcpOptions};
 use crate::receivers::{FullReceiving, Receiving};
 use crate::senders::{
     Deliveries, Echo, EcnReceiver, EcnSender, FullSending, Pacer, Scoreboard, Sending,
 };
-use asymq_scenario::{Scenario, Tcp};
+use asymq_scenario::Scenario;
 
 /// Nothing but acknowledgement numbers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,11 +23,13 @@ impl Receiving for Nothing {
 /// The parts of TCP that all connections of a run use.
 pub(crate) trait Variant: 'static {
     type Options: Options;
-    type Congestion: Prototype;
+    type Congestion: CongestionControl;
     type Sending: Sending<Options = Self::Options>;
     type Receiving: Receiving<Options = Self::Options>;
+    /// The window of a new connection.
+    fn congestion(model: &TcpModel, connection: &Connection) -> Self::Congestion;
     /// A new sender's part.
-    fn sending(scenario: &Scenario) -> Self::Sending;
+    fn sending(scenario: &Scenario, model: &TcpModel) -> Self::Sending;
     /// A new receiver's part.
     fn receiving(scenario: &Scenario) -> Self::Receiving;
 }
@@ -41,7 +43,11 @@ impl Variant for Plain {
     type Sending = Nothing;
     type Receiving = Nothing;
 
-    fn sending(_scenario: &Scenario) -> Nothing {
+    fn congestion(_model: &TcpModel, _connection: &Connection) -> Reno {
+        Reno::new()
+    }
+
+    fn sending(_scenario: &Scenario, _model: &TcpModel) -> Nothing {
         Nothing
     }
 
@@ -59,25 +65,29 @@ impl Variant for Full {
     type Sending = FullSending;
     type Receiving = FullReceiving;
 
-    fn sending(scenario: &Scenario) -> FullSending {
+    fn congestion(model: &TcpModel, connection: &Connection) -> AnyCongestion {
+        AnyCongestion::new(&*model.make, connection)
+    }
+
+    fn sending(scenario: &Scenario, model: &TcpModel) -> FullSending {
         FullSending {
             scoreboard: scenario.sack.then(Scoreboard::default),
             timestamps: scenario.timestamps,
             sample_beyond: 0,
             ecn: scenario.tcp_ecn.then(EcnSender::default),
-            deliveries: match scenario.tcp {
+            deliveries: match scenario.tcp.paces() {
                 // As Linux' RACK repairs for BBR; the others do as RFC 6675 says.
-                Tcp::Bbr3 => Some(Deliveries::with_repairs()),
-                _ => scenario.measures_deliveries().then(Deliveries::default),
+                true => Some(Deliveries::with_repairs()),
+                false => model.measures_deliveries.then(Deliveries::default),
             },
-            pacer: scenario.paces().then(Pacer::default),
+            pacer: model.paces.then(Pacer::default),
         }
     }
 
     fn receiving(scenario: &Scenario) -> FullReceiving {
-        let echo = match scenario.tcp {
-            Tcp::Dctcp => Echo::Exact,
-            _ => Echo::Latched,
+        let echo = match scenario.tcp.needs_ecn() {
+            true => Echo::Exact,
+            false => Echo::Latched,
         };
         FullReceiving::new(
             scenario.sack,

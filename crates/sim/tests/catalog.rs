@@ -5,7 +5,7 @@ use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Entry, Standard};
 use asymq_core::hold::{BuildError, DropTail};
 use asymq_core::{Limit, Packet};
 use asymq_scenario::Scenario;
-use asymq_sim::{RunOptions, SimError, run, run_all_in, run_in};
+use asymq_sim::{RunOptions, STANDARD, SimError, Simulator};
 
 /// Builds a DropTail of its own limit for every description, or fails if it has none.
 struct Own(Option<Limit>);
@@ -40,11 +40,11 @@ fn a_run_has_the_disciplines_that_the_catalog_builds() {
     for sack in [false, true] {
         let scenarios = [few, many].map(|limit| scenario(limit, sack));
         let standard = scenarios.each_ref().map(|scenario| {
-            let run = run(scenario, 1, RunOptions::default());
+            let run = STANDARD.run(scenario, 1, RunOptions::default());
             run.unwrap().summary
         });
         assert_ne!(standard[0], standard[1]);
-        let own = run_in(&Own(Some(few)), &scenarios[1], 1, RunOptions::default());
+        let own = Simulator::from(&Own(Some(few))).run(&scenarios[1], 1, RunOptions::default());
         assert_eq!(own.unwrap().summary, standard[0]);
     }
 }
@@ -52,10 +52,12 @@ fn a_run_has_the_disciplines_that_the_catalog_builds() {
 #[test]
 fn a_discipline_that_cannot_be_built_fails_the_run_with_the_reason() {
     let scenario = scenario(Limit::Packets(49), false);
-    let error = run_all_in(&Own(None), &scenario, false, |_| {}).unwrap_err();
+    let error = Simulator::from(&Own(None))
+        .run_all(&scenario, false, |_| {})
+        .unwrap_err();
     assert!(matches!(error, SimError::Build(BuildError::OutOfMemory)));
     let advice = "not enough memory for its queues; use lower limits";
     assert!(error.to_string().ends_with(advice), "{error}");
     let too_many = self::scenario(Limit::Packets(u32::MAX), false);
-    assert!(run(&too_many, 1, RunOptions::default()).is_err());
+    assert!(STANDARD.run(&too_many, 1, RunOptions::default()).is_err());
 }

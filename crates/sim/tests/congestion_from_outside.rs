@@ -1,9 +1,9 @@
 //! A congestion control from outside of the crate runs as asymq's own do.
 
-use asymq_args::{Defaults, ScenarioArgs};
+use asymq_args::{Defaults, ScenarioArgs, ScenarioError};
 use asymq_scenario::{Report, Scenario};
-use asymq_sim::congestion::{AckSample, CongestionControl, Lost, OutsideTcp, register};
-use asymq_sim::{RunOptions, run, run_all};
+use asymq_sim::congestion::{About, AckSample, Catalog, CongestionControl, Connection, Lost};
+use asymq_sim::{RunOptions, STANDARD};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// RFC 5681 and the window of RFC 6582, written anew.
@@ -82,27 +82,36 @@ impl CongestionControl for Reno {
     }
 }
 
-const fn about(name: &'static str, title: &'static str) -> OutsideTcp {
-    OutsideTcp {
-        name,
-        title,
-        paces: false,
-        measures_deliveries: false,
-    }
+/// A catalog of one.
+fn catalog(
+    name: &str,
+    about: About,
+    make: impl Fn(&Connection) -> Box<dyn CongestionControl> + Send + Sync + 'static,
+) -> Catalog {
+    let mut catalog = Catalog::new();
+    catalog.add(name, about, make).unwrap();
+    catalog
 }
 
-fn scenario(words: &str) -> Scenario {
-    scenario_of(words.split_whitespace())
+fn reno(name: &str) -> Catalog {
+    catalog(name, About::default(), |_| Box::new(Reno::new()))
 }
 
-fn scenario_of<'a>(words: impl Iterator<Item = &'a str>) -> Scenario {
-    let args = ScenarioArgs::from_words(words.map(str::to_owned)).unwrap();
-    args.resolve(&Defaults::paper()).unwrap()
+fn resolve(
+    catalog: &Catalog,
+    words: impl IntoIterator<Item = String>,
+) -> Result<Scenario, ScenarioError> {
+    let args = ScenarioArgs::from_words(words).unwrap();
+    args.resolve(&Defaults::paper().with(catalog.names().leak()))
+}
+
+fn scenario(catalog: &Catalog, words: &str) -> Scenario {
+    resolve(catalog, words.split_whitespace().map(str::to_owned)).unwrap()
 }
 
 #[test]
 fn the_same_rules_written_outside_give_the_same_bytes() {
-    register(about("my-newreno", "Mine"), |_| Box::new(Reno::new())).unwrap();
+    let catalog = reno("my-newreno");
     for words in [
         "--qdisc=droptail --sack=false",
         "--qdisc=aq --sack=true --timestamps --web=down:5:30kb:1.3",
@@ -111,10 +120,12 @@ fn the_same_rules_written_outside_give_the_same_bytes() {
     ] {
         let of = |tcp| {
             let words = format!("{words} --tcp={tcp} --duration=15s");
-            scenario_of(words.split_whitespace().chain(["--netem-up=loss 0.5%"]))
+            let words = words.split_whitespace().chain(["--netem-up=loss 0.5%"]);
+            resolve(&catalog, words.map(str::to_owned)).unwrap()
         };
         let (mine, own) = (of("my-newreno"), of("newreno"));
-        let one = |scenario| run(scenario, 1, RunOptions::default()).unwrap();
+        let simulator = STANDARD.with(&catalog);
+        let one = |scenario| simulator.run(scenario, 1, RunOptions::default()).unwrap();
         let summary = one(&own).summary;
         assert!(summary.goodput.down[0] > 0.0, "{words}");
         assert_eq!(one(&mine).summary, summary, "{words}");
@@ -123,49 +134,46 @@ fn the_same_rules_written_outside_give_the_same_bytes() {
 
 #[test]
 fn results_say_its_name_and_read_back() {
-    register(about("in-results", "In results"), |_| Box::new(Reno::new())).unwrap();
-    let scenario = scenario("--tcp=in-results --duration=6s --runs=2");
+    let catalog = reno("in-results");
+    let scenario = scenario(&catalog, "--tcp=in-results --duration=6s --runs=2");
     assert!(scenario.sack);
-    let report = run_all(&scenario, false, |_| ()).unwrap();
+    let report = STANDARD.with(&catalog).run_all(&scenario, false, |_| ());
+    let report = report.unwrap();
     let json = serde_json::to_string(&report).unwrap();
     assert!(json.contains(r#""tcp":"in-results""#));
     let again: Report = serde_json::from_str(&json).unwrap();
     assert_eq!((again.scenario, again.runs), (report.scenario, report.runs));
-    assert_eq!(scenario.tcp.title(), "In results");
-    let unknown = serde_json::from_str::<Report>(&json.replace("in-results", "not-there"));
-    let error = unknown.unwrap_err().to_string();
-    assert!(
-        error.contains("not-there: unknown; use reno, newreno"),
-        "{error}"
-    );
+}
+
+#[test]
+fn a_name_that_is_not_in_the_catalog_is_refused_by_flags_and_by_the_simulator() {
+    let catalog = reno("known");
+    for words in ["--tcp=nobody", "--flow=down,tcp=nobody"] {
+        let error = resolve(&catalog, [words.to_owned()]).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("nobody: unknown; use reno, newreno, cubic, dctcp, bbr, bbr3 or known"),
+            "{error}"
+        );
+    }
+    let known = scenario(&catalog, "--tcp=known --duration=6s");
+    let error = STANDARD.run(&known, 1, RunOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("--tcp known"), "{error}");
 }
 
 #[test]
 fn a_listed_flow_may_have_it_beside_others() {
-    register(about("listed", "Listed"), |_| Box::new(Reno::new())).unwrap();
+    let catalog = reno("listed");
     let of = |tcp| {
         let words =
             format!("--flow=down,tcp={tcp},sack=true --flows-down=1 --flows-up=1 --duration=10s");
-        run(&scenario(&words), 1, RunOptions::default())
+        STANDARD
+            .with(&catalog)
+            .run(&scenario(&catalog, &words), 1, RunOptions::default())
             .unwrap()
             .summary
     };
     assert_eq!(of("listed"), of("newreno"));
-}
-
-#[test]
-fn names_are_words_that_are_free() {
-    for (name, wrong) in [
-        ("cubic", "taken"),
-        ("Mine", "lower-case"),
-        ("", "lower-case"),
-        ("7up", "a letter first"),
-    ] {
-        let error = register(about(name, "Wrong"), |_| Box::new(Reno::new())).unwrap_err();
-        assert!(error.contains(wrong), "{error}");
-    }
-    let words = ["--tcp=nobody".to_owned()];
-    assert!(ScenarioArgs::from_words(words).is_err());
 }
 
 /// Says what cannot be.
@@ -195,21 +203,23 @@ fn a_window_that_cannot_be_is_bounded() {
         ("negative", -1e9),
         ("endless", f64::INFINITY),
     ] {
-        let garbage = OutsideTcp {
+        let about = About {
             paces: true,
-            ..about(name, "Garbage")
+            ..About::default()
         };
-        register(garbage, move |_| Box::new(Garbage(window))).unwrap();
+        let catalog = catalog(name, about, move |_| Box::new(Garbage(window)));
         let words = format!(
             "--tcp={name} --flows-down=1 --flows-up=0 --duration=6s --pacing=true --mss=9000b"
         );
-        run(&scenario(&words), 1, RunOptions::default()).unwrap();
+        let scenario = scenario(&catalog, &words);
+        let simulator = STANDARD.with(&catalog);
+        simulator.run(&scenario, 1, RunOptions::default()).unwrap();
     }
 }
 
 #[test]
 fn a_run_with_a_pulse_is_the_same_run() {
-    let scenario = scenario("--duration=6500ms --warmup=2100ms");
+    let scenario = scenario(&Catalog::new(), "--duration=6500ms --warmup=2100ms");
     let beats = std::cell::Cell::new(0);
     let pulse = || beats.set(beats.get() + 1);
     let options = |pulse| RunOptions {
@@ -217,8 +227,8 @@ fn a_run_with_a_pulse_is_the_same_run() {
         pulse,
         ..RunOptions::default()
     };
-    let with = run(&scenario, 1, options(Some(&pulse))).unwrap();
-    assert_eq!(with, run(&scenario, 1, options(None)).unwrap());
+    let with = STANDARD.run(&scenario, 1, options(Some(&pulse))).unwrap();
+    assert_eq!(with, STANDARD.run(&scenario, 1, options(None)).unwrap());
     assert_eq!(beats.get(), 7);
 }
 
@@ -249,18 +259,19 @@ impl CongestionControl for Looks {
 
 #[test]
 fn it_is_told_of_deliveries_and_losses_if_it_asks_and_each_connection_has_its_seed() {
-    let looks = OutsideTcp {
+    let looks = About {
         measures_deliveries: true,
-        ..about("looks", "Looks")
+        ..About::default()
     };
-    register(looks, |connection| {
+    let catalog = catalog("looks", looks, |connection| {
         assert_eq!(connection.payload, 1460);
         SEEDS.fetch_xor(connection.seed, Ordering::Relaxed);
         Box::new(Looks)
-    })
-    .unwrap();
-    let scenario = scenario("--tcp=looks --flows-up=1 --flows-down=1 --rtt=100ms --duration=6s");
-    run(&scenario, 1, RunOptions::default()).unwrap();
+    });
+    let words = "--tcp=looks --flows-up=1 --flows-down=1 --rtt=100ms --duration=6s";
+    let scenario = scenario(&catalog, words);
+    let simulator = STANDARD.with(&catalog);
+    simulator.run(&scenario, 1, RunOptions::default()).unwrap();
     let (samples, losses) = (
         SAMPLES.load(Ordering::Relaxed),
         LOSSES.load(Ordering::Relaxed),

@@ -2,7 +2,7 @@
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_scenario::{Report, Scenario, Tool};
-use asymq_sim::{RunOptions, run, run_all};
+use asymq_sim::{RunOptions, STANDARD};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Every kind of traffic there is, on a short run.
@@ -26,9 +26,12 @@ fn json(report: &Report) -> String {
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_seed_does_not() {
     let scenario = scenario();
-    let once = run(&scenario, 7, RunOptions::default()).unwrap();
-    assert_eq!(once, run(&scenario, 7, RunOptions::default()).unwrap());
-    let other = run(&scenario, 8, RunOptions::default()).unwrap();
+    let once = STANDARD.run(&scenario, 7, RunOptions::default()).unwrap();
+    assert_eq!(
+        once,
+        STANDARD.run(&scenario, 7, RunOptions::default()).unwrap()
+    );
+    let other = STANDARD.run(&scenario, 8, RunOptions::default()).unwrap();
     assert_ne!(once.summary, other.summary);
 }
 
@@ -36,17 +39,18 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_does_not() {
 fn runs_on_all_cores_give_the_bytes_of_runs_one_after_the_other() {
     let scenario = scenario();
     let highest = AtomicUsize::new(0);
-    let parallel = run_all(&scenario, true, |done| {
-        highest.fetch_max(done, Ordering::Relaxed);
-    })
-    .unwrap();
+    let parallel = STANDARD
+        .run_all(&scenario, true, |done| {
+            highest.fetch_max(done, Ordering::Relaxed);
+        })
+        .unwrap();
     assert_eq!(highest.into_inner(), 6, "progress counts the runs");
     let runs = scenario.seeds().map(|seed| {
         let options = RunOptions {
             series: true,
             ..RunOptions::default()
         };
-        run(&scenario, seed, options).unwrap()
+        STANDARD.run(&scenario, seed, options).unwrap()
     });
     let tool = Tool {
         ..parallel.tool.clone()
@@ -59,7 +63,7 @@ fn runs_on_all_cores_give_the_bytes_of_runs_one_after_the_other() {
 #[test]
 fn looking_changes_nothing() {
     let scenario = scenario();
-    let unseen = run(&scenario, 1, RunOptions::default()).unwrap();
+    let unseen = STANDARD.run(&scenario, 1, RunOptions::default()).unwrap();
     let (mut up, mut down) = (Vec::new(), Vec::new());
     let options = RunOptions {
         series: true,
@@ -67,7 +71,7 @@ fn looking_changes_nothing() {
         capture_down: Some(&mut down),
         ..RunOptions::default()
     };
-    let seen = run(&scenario, 1, options).unwrap();
+    let seen = STANDARD.run(&scenario, 1, options).unwrap();
     assert_eq!(seen.summary, unseen.summary);
     assert!(up.len() > 100_000 && down.len() > 100_000);
     // Whole intervals of 0.2 s, warm-up included.

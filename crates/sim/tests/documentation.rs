@@ -23,7 +23,9 @@ fn run(path: &Path) {
         serde_json::from_str::<asymq_scenario::Scenario>(&json).unwrap(),
         scenario
     );
-    let run = asymq_sim::run(&scenario, 1, RunOptions::default()).unwrap();
+    let run = asymq_sim::STANDARD
+        .run(&scenario, 1, RunOptions::default())
+        .unwrap();
     assert!(run.summary.up.utilization > 0.0 && run.summary.down.utilization > 0.0);
 }
 

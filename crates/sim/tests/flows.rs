@@ -9,7 +9,8 @@ use flags::scenario;
 
 fn run(flags: &str, seed: u64) -> Summary {
     let scenario = scenario(&format!("--qdisc droptail {flags}"));
-    asymq_sim::run(&scenario, seed, RunOptions::default())
+    asymq_sim::STANDARD
+        .run(&scenario, seed, RunOptions::default())
         .unwrap()
         .summary
 }

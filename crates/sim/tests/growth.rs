@@ -10,7 +10,9 @@ use asymq_sim::RunOptions;
 use flags::scenario;
 
 fn run(flags: &str, seed: u64) -> Run {
-    asymq_sim::run(&scenario(flags), seed, RunOptions::default()).unwrap()
+    asymq_sim::STANDARD
+        .run(&scenario(flags), seed, RunOptions::default())
+        .unwrap()
 }
 
 fn mean(flags: &str, seeds: std::ops::Range<u64>, value: impl Fn(&Run) -> f64) -> f64 {

@@ -4,7 +4,7 @@
 mod flags;
 
 use asymq_scenario::{Grade, Scenario, Summary};
-use asymq_sim::{RunOptions, run};
+use asymq_sim::{RunOptions, STANDARD};
 use flags::scenario;
 
 fn summary(flags: &str) -> Summary {
@@ -14,7 +14,10 @@ fn summary(flags: &str) -> Summary {
 fn with(flags: &str, change: impl FnOnce(&mut Scenario)) -> Summary {
     let mut scenario = scenario(&format!("--qdisc droptail --qdisc-down droptail {flags}"));
     change(&mut scenario);
-    run(&scenario, 1, RunOptions::default()).unwrap().summary
+    STANDARD
+        .run(&scenario, 1, RunOptions::default())
+        .unwrap()
+        .summary
 }
 
 #[track_caller]

@@ -6,7 +6,7 @@
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::Limit;
-use asymq_sim::run_all;
+use asymq_sim::STANDARD;
 
 struct Setting {
     flows: (u32, u32),
@@ -69,7 +69,7 @@ fn mean_utilizations_lie_within_the_range_of_ns2() {
             ..ScenarioArgs::default()
         };
         let scenario = args.resolve(&Defaults::paper()).unwrap();
-        let mean = run_all(&scenario, false, |_| {}).unwrap().mean;
+        let mean = STANDARD.run_all(&scenario, false, |_| {}).unwrap().mean;
         let seen = [mean.up.utilization, mean.down.utilization];
         for (seen, (min, max)) in seen.into_iter().zip(setting.ns2) {
             let setting = (setting.flows, setting.down, setting.buffer);

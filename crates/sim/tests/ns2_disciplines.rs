@@ -23,7 +23,7 @@
 #[path = "common/flags.rs"]
 mod flags;
 
-use asymq_sim::run_all;
+use asymq_sim::STANDARD;
 use flags::scenario;
 
 const POINTS: &str = include_str!("ns2/points.tsv");
@@ -127,7 +127,7 @@ impl Point {
     /// Says what both have; answers whether they agree.
     fn compare(&self) -> bool {
         let scenario = scenario(&format!("--readings papers --runs {RUNS} {}", self.flags));
-        let report = run_all(&scenario, false, |_| {}).unwrap();
+        let report = STANDARD.run_all(&scenario, false, |_| {}).unwrap();
         let (mean, sd) = (&report.mean, &report.sd);
         let ours = [
             (mean.down.utilization, sd.down.utilization),
@@ -198,7 +198,11 @@ fn classes_that_make_up_a_bounded_time_send_what_ns2s_do() {
         let point = point.unwrap();
         let flags = point.flags.replace("--made-up 25ms", made_up);
         let scenario = scenario(&format!("--readings papers --runs 1 {flags}"));
-        let down = run_all(&scenario, false, |_| {}).unwrap().mean.down;
+        let down = STANDARD
+            .run_all(&scenario, false, |_| {})
+            .unwrap()
+            .mean
+            .down;
         (down.utilization - point.ns2[0].0).abs() < 0.002
     };
     let slow = ["nwc_win20_rtt19", "--up 64kbit", "0.9"];
@@ -218,7 +222,10 @@ fn classes_that_make_up_a_bounded_time_send_what_ns2s_do() {
 fn aq_at_equal_capacities_fills_both_directions_as_in_ns2() {
     // AQ, Fig. 5's last point. ns-2: download 0.963, ACKs 0.025 of the uplink.
     let flags = "--readings papers --runs 10 --qdisc aq --up 10mbit --buffer 51p";
-    let mean = run_all(&scenario(flags), false, |_| {}).unwrap().mean;
+    let mean = STANDARD
+        .run_all(&scenario(flags), false, |_| {})
+        .unwrap()
+        .mean;
     let (down, acks) = (mean.down.utilization, mean.up.ack);
     assert!((down - 0.963).abs() <= 0.02, "{down}");
     assert!((acks - 0.025).abs() <= 0.002, "{acks}");

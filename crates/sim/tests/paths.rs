@@ -9,7 +9,8 @@ use asymq_sim::RunOptions;
 use flags::scenario;
 
 fn run(scenario: &Scenario) -> Summary {
-    asymq_sim::run(scenario, 1, RunOptions::default())
+    asymq_sim::STANDARD
+        .run(scenario, 1, RunOptions::default())
         .unwrap()
         .summary
 }
@@ -102,7 +103,11 @@ fn the_same_seed_loses_the_same_packets_and_another_loses_others() {
     let mut scenario = scenario("--flows-up 1 --flows-down 1 --duration 20s");
     scenario.netem_down = Some("loss gemodel 1% 20%".parse().unwrap());
     scenario.netem_access_up = Some("delay 5ms 5ms distribution normal".parse().unwrap());
-    let run = |seed| asymq_sim::run(&scenario, seed, RunOptions::default()).unwrap();
+    let run = |seed| {
+        asymq_sim::STANDARD
+            .run(&scenario, seed, RunOptions::default())
+            .unwrap()
+    };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1).summary, run(2).summary);
 }

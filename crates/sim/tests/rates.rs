@@ -12,7 +12,7 @@ fn run(scenario: &Scenario) -> Run {
         series: true,
         ..RunOptions::default()
     };
-    asymq_sim::run(scenario, 1, options).unwrap()
+    asymq_sim::STANDARD.run(scenario, 1, options).unwrap()
 }
 
 fn trace(text: &str) -> Option<RateTrace> {

@@ -13,7 +13,7 @@ use asymq_sim::RunOptions;
 use flags::scenario;
 
 fn summary(flags: &str) -> Summary {
-    let run = asymq_sim::run(&scenario(flags), 1, RunOptions::default());
+    let run = asymq_sim::STANDARD.run(&scenario(flags), 1, RunOptions::default());
     run.unwrap().summary
 }
 

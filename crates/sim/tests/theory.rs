@@ -3,7 +3,7 @@
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::{Duration, Limit, Reason};
 use asymq_scenario::{Run, Scenario, Tcp};
-use asymq_sim::{RunOptions, run};
+use asymq_sim::{RunOptions, STANDARD};
 
 /// No flows, 100 ms, buffers of 100 packets, DropTail, unless said.
 fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
@@ -32,7 +32,7 @@ fn run_with_series(scenario: &Scenario) -> Run {
         series: true,
         ..RunOptions::default()
     };
-    run(scenario, 1, options).unwrap()
+    STANDARD.run(scenario, 1, options).unwrap()
 }
 
 #[test]
@@ -231,7 +231,9 @@ fn a_packet_limit_counts_the_packet_being_transmitted() {
 #[test]
 fn a_tcp_that_only_kernels_have_is_refused_with_the_names_of_those_there_are() {
     let scenario = scenario(|scenario| scenario.tcp = Tcp::Bbr);
-    let error = run(&scenario, 1, RunOptions::default()).unwrap_err();
+    let error = STANDARD
+        .run(&scenario, 1, RunOptions::default())
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         "--tcp bbr: not available in the simulator; use reno, newreno, cubic, dctcp or bbr3"

@@ -9,7 +9,9 @@ use asymq_sim::RunOptions;
 use flags::scenario;
 
 fn run(flags: &str) -> Run {
-    asymq_sim::run(&scenario(flags), 1, RunOptions::default()).unwrap()
+    asymq_sim::STANDARD
+        .run(&scenario(flags), 1, RunOptions::default())
+        .unwrap()
 }
 
 #[test]

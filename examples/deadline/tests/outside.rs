@@ -11,6 +11,7 @@ use asymq_gateway::{
 };
 use asymq_laws::{fuzz, golden, obey, strategy};
 use asymq_scenario::{Report, Scenario, Toward};
+use asymq_sim::Simulator;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 
@@ -69,8 +70,11 @@ fn scenario(qdisc: &str) -> Scenario {
 
 #[test]
 fn it_runs_in_the_simulator_and_its_result_says_what_ran() {
-    let run =
-        |qdisc| asymq_sim::run_all_in(&WithDeadline, &scenario(qdisc), false, |_| ()).unwrap();
+    let run = |qdisc| {
+        Simulator::from(&WithDeadline)
+            .run_all(&scenario(qdisc), false, |_| ())
+            .unwrap()
+    };
     let report: Report = run("deadline-slots");
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["scenario"]["uplink"]["deadline"], "50ms");

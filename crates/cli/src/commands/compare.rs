@@ -50,7 +50,8 @@ struct Comparison<'a> {
 
 /// The help with this command's defaults, where they are not those of `sim` and `lab`.
 pub(crate) fn own_defaults(command: Command) -> Command {
-    let [sim, lab] = [Driver::Sim, Driver::Lab].map(|driver| driver.defaults().headline());
+    let [sim, lab] =
+        [Driver::Sim, Driver::Lab].map(|driver| driver.defaults(Catalogs::standard()).headline());
     let default = |value: fn(&Defaults) -> String| match (value(&sim), value(&lab)) {
         (sim, lab) if sim == lab => sim,
         (sim, lab) => format!("{sim}; {lab} with --real"),
@@ -94,7 +95,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         .into());
     }
     let driver = if args.real { Driver::Lab } else { Driver::Sim };
-    let defaults = driver.defaults().headline();
+    let defaults = driver.defaults(catalogs).headline();
     let extent = match (args.all, driver) {
         (true, _) => Shown::All,
         (false, Driver::Sim) => Shown::Usual,

@@ -79,7 +79,7 @@ pub(crate) fn lab(args: LabArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         kernel,
         modules: args.insmod,
     };
-    let defaults = Driver::Lab.defaults();
+    let defaults = Driver::Lab.defaults(catalogs);
     let scenario = args.scenario.resolve_in(catalogs.names, &defaults)?;
     let report = asymq_lab::run_in_guest(&guest, &scenario, tracks.series)?;
     print(&report, &args.output, catalogs, &defaults)
@@ -92,7 +92,7 @@ fn run(
     tracks: &Tracks,
     catalogs: Catalogs,
 ) -> anyhow::Result<()> {
-    let defaults = driver.defaults();
+    let defaults = driver.defaults(catalogs);
     let scenario = scenario.resolve_in(catalogs.names, &defaults)?;
     for report in driver.run(&[scenario], tracks, catalogs)? {
         print(&report, output, catalogs, &defaults)?;

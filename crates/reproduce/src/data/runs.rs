@@ -209,7 +209,9 @@ mod tests {
             ..ScenarioArgs::default()
         };
         let scenario = args.resolve(&Defaults::paper()).unwrap();
-        let report = asymq_sim::run_all(&scenario, true, |_| ()).unwrap();
+        let report = asymq_sim::STANDARD
+            .run_all(&scenario, true, |_| ())
+            .unwrap();
         let runs = runs_of(&report);
         let column = |table: &Table, name: &str| {
             let index = table.columns.iter().position(|column| column == name);

@@ -2,7 +2,7 @@
 
 use asymq_core::catalog::Config;
 use asymq_core::units::{Duration, Limit, Rate};
-use asymq_scenario::{AckPolicy, Scenario, Tcp};
+use asymq_scenario::{AckPolicy, Scenario};
 
 /// Keys and values of the script's arguments.
 pub type Settings = Vec<(&'static str, String)>;
@@ -78,11 +78,7 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
         runs: _, // the number of processes
     } = scenario;
 
-    let sender = match tcp {
-        Tcp::Reno => "Reno",
-        Tcp::Newreno => "Newreno",
-        Tcp::Cubic | Tcp::Dctcp | Tcp::Bbr | Tcp::Bbr3 | Tcp::Outside(_) => "",
-    };
+    let sender = tcp.ns2_name().unwrap_or_default();
     let fits = |rate: &Rate| bytes(*rate, *duration) < COUNTER_BYTES;
     let constant = "ns-2 runs over links of constant rate";
     let clean = "ns-2 runs over paths without loss and jitter";

@@ -1,6 +1,5 @@
 //! Congestion control: the size of the window. The sender decides when to retransmit.
 
-use crate::congestion::Connection;
 use crate::senders::{AckSample, Lost};
 
 /// A congestion window and the rules that move it. Windows are in segments, times in ns.
@@ -73,8 +72,37 @@ pub(crate) trait WindowBased: CongestionControl + Copy {
     fn adjust(&mut self, window: f64, threshold: f64);
 }
 
-/// What the connections of a run get theirs from.
-pub(crate) trait Prototype: CongestionControl {
-    /// A new connection's.
-    fn of_connection(&self, connection: &Connection) -> Self;
+/// Methods of a congestion control that are those of the one in its field.
+macro_rules! inherit {
+    ($inner:tt: $($method:ident)*) => { $(inherit!(@$method $inner);)* };
+    (@window $inner:tt) => { inherit!(# $inner window() -> f64); };
+    (@threshold $inner:tt) => { inherit!(# $inner threshold() -> f64); };
+    (@pacing_rate $inner:tt) => { inherit!(# $inner pacing_rate() -> Option<f64>); };
+    (@limits_samples $inner:tt) => { inherit!(# $inner limits_samples() -> bool); };
+    (@on_established $inner:tt) => { inherit!(# $inner on_established(initial_window: f64)); };
+    (@on_ack $inner:tt) => { inherit!(# $inner on_ack(acked: u64, now: u64, srtt: u64)); };
+    (@on_idle $inner:tt) => { inherit!(# $inner on_idle(restart_window: f64)); };
+    (@on_fast_retransmit $inner:tt) => { inherit!(# $inner on_fast_retransmit(flight: f64)); };
+    (@on_selective_loss $inner:tt) => { inherit!(# $inner on_selective_loss(flight: f64)); };
+    (@on_duplicate_ack $inner:tt) => { inherit!(# $inner on_duplicate_ack()); };
+    (@on_partial_ack $inner:tt) => { inherit!(# $inner on_partial_ack(acked: u64)); };
+    (@on_recovered $inner:tt) => { inherit!(# $inner on_recovered()); };
+    (@on_timeout $inner:tt) => { inherit!(# $inner on_timeout(flight: f64)); };
+    (@on_sample $inner:tt) => { inherit!(# $inner on_sample(sample: &AckSample)); };
+    (@on_lost $inner:tt) => { inherit!(# $inner on_lost(now: u64, lost: &Lost)); };
+    (@on_echo $inner:tt) => {
+        inherit!(# $inner on_echo(acked: u64, marked: bool, una: u64, end: u64));
+    };
+    (@on_mark $inner:tt) => { inherit!(# $inner on_mark(flight: f64)); };
+    (# $inner:tt $name:ident() -> $answer:ty) => {
+        fn $name(&self) -> $answer {
+            self.$inner.$name()
+        }
+    };
+    (# $inner:tt $name:ident($($arg:ident: $type:ty),*)) => {
+        fn $name(&mut self, $($arg: $type),*) {
+            self.$inner.$name($($arg),*);
+        }
+    };
 }
+pub(crate) use inherit;

@@ -1,5 +1,6 @@
 //! CUBIC (RFC 9438): the window as a cubic function of the time since the last reduction.
 
+use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, Reno, WindowBased};
 
 /// `C`, in segments per second cubed (RFC 9438, section 5).
@@ -71,13 +72,7 @@ impl Cubic {
 }
 
 impl CongestionControl for Cubic {
-    fn window(&self) -> f64 {
-        self.reno.window()
-    }
-
-    fn on_established(&mut self, initial_window: f64) {
-        self.reno.on_established(initial_window);
-    }
+    inherit!(reno: window threshold on_established on_duplicate_ack on_partial_ack on_recovered);
 
     fn on_ack(&mut self, acked: u64, now: u64, srtt: u64) {
         let cwnd = self.reno.cwnd;
@@ -131,18 +126,6 @@ impl CongestionControl for Cubic {
         self.reno.cwnd = self.reno.ssthresh;
     }
 
-    fn on_duplicate_ack(&mut self) {
-        self.reno.on_duplicate_ack();
-    }
-
-    fn on_partial_ack(&mut self, acked: u64) {
-        self.reno.on_partial_ack(acked);
-    }
-
-    fn on_recovered(&mut self) {
-        self.reno.on_recovered();
-    }
-
     /// Section 4.8: as Reno, but for the threshold; the next stage begins on a plateau.
     fn on_timeout(&mut self, flight: f64) {
         self.cwnd_prior = self.reno.cwnd;
@@ -150,10 +133,6 @@ impl CongestionControl for Cubic {
         self.reno.ssthresh = (flight * BETA).max(2.0);
         self.w_max = 0.0;
         self.epoch = None;
-    }
-
-    fn threshold(&self) -> f64 {
-        self.reno.threshold()
     }
 }
 

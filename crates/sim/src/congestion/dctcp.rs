@@ -1,5 +1,6 @@
 //! DCTCP (RFC 8257): the window is reduced in proportion to the marks of a window.
 
+use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, WindowBased};
 use crate::senders::AckSample;
 
@@ -33,21 +34,7 @@ impl<C: WindowBased> Dctcp<C> {
 }
 
 impl<C: WindowBased> CongestionControl for Dctcp<C> {
-    fn window(&self) -> f64 {
-        self.inner.window()
-    }
-
-    fn threshold(&self) -> f64 {
-        self.inner.threshold()
-    }
-
-    fn on_established(&mut self, initial_window: f64) {
-        self.inner.on_established(initial_window);
-    }
-
-    fn on_sample(&mut self, sample: &AckSample) {
-        self.inner.on_sample(sample);
-    }
+    inherit!(inner: window threshold on_established on_sample on_ack on_idle on_fast_retransmit on_duplicate_ack on_partial_ack on_recovered on_timeout);
 
     /// Section 3.3, steps 1 to 8.
     fn on_echo(&mut self, acked: u64, marked: bool, una: u64, end: u64) {
@@ -69,34 +56,6 @@ impl<C: WindowBased> CongestionControl for Dctcp<C> {
     fn on_mark(&mut self, _flight: f64) {
         let window = (self.inner.window() * (1.0 - self.alpha / 2.0)).max(2.0);
         self.inner.adjust(window, window);
-    }
-
-    fn on_ack(&mut self, acked: u64, now: u64, srtt: u64) {
-        self.inner.on_ack(acked, now, srtt);
-    }
-
-    fn on_idle(&mut self, restart_window: f64) {
-        self.inner.on_idle(restart_window);
-    }
-
-    fn on_fast_retransmit(&mut self, flight: f64) {
-        self.inner.on_fast_retransmit(flight);
-    }
-
-    fn on_duplicate_ack(&mut self) {
-        self.inner.on_duplicate_ack();
-    }
-
-    fn on_partial_ack(&mut self, acked: u64) {
-        self.inner.on_partial_ack(acked);
-    }
-
-    fn on_recovered(&mut self) {
-        self.inner.on_recovered();
-    }
-
-    fn on_timeout(&mut self, flight: f64) {
-        self.inner.on_timeout(flight);
     }
 }
 

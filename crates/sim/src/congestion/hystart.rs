@@ -1,5 +1,6 @@
 //! HyStart++ (RFC 9406): slow start that ends when the round-trip time rises, before loss does.
 
+use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, WindowBased};
 use crate::senders::AckSample;
 
@@ -97,17 +98,7 @@ impl<C: WindowBased> HyStart<C> {
 }
 
 impl<C: WindowBased> CongestionControl for HyStart<C> {
-    fn window(&self) -> f64 {
-        self.inner.window()
-    }
-
-    fn threshold(&self) -> f64 {
-        self.inner.threshold()
-    }
-
-    fn on_established(&mut self, initial_window: f64) {
-        self.inner.on_established(initial_window);
-    }
+    inherit!(inner: window threshold on_established on_idle on_echo on_duplicate_ack on_partial_ack on_recovered);
 
     fn on_sample(&mut self, sample: &AckSample) {
         if self.phase == Phase::Done {
@@ -134,14 +125,6 @@ impl<C: WindowBased> CongestionControl for HyStart<C> {
         }
     }
 
-    fn on_idle(&mut self, restart_window: f64) {
-        self.inner.on_idle(restart_window);
-    }
-
-    fn on_echo(&mut self, acked: u64, marked: bool, una: u64, end: u64) {
-        self.inner.on_echo(acked, marked, una, end);
-    }
-
     fn on_mark(&mut self, flight: f64) {
         self.phase = Phase::Done;
         self.inner.on_mark(flight);
@@ -150,18 +133,6 @@ impl<C: WindowBased> CongestionControl for HyStart<C> {
     fn on_fast_retransmit(&mut self, flight: f64) {
         self.phase = Phase::Done;
         self.inner.on_fast_retransmit(flight);
-    }
-
-    fn on_duplicate_ack(&mut self) {
-        self.inner.on_duplicate_ack();
-    }
-
-    fn on_partial_ack(&mut self, acked: u64) {
-        self.inner.on_partial_ack(acked);
-    }
-
-    fn on_recovered(&mut self) {
-        self.inner.on_recovered();
     }
 
     fn on_timeout(&mut self, flight: f64) {

@@ -8,10 +8,7 @@
 //!    measures deliveries may answer losses by them, in its own time.
 //! 5. The same events give the same windows.
 
-use super::AckSample;
-use super::CongestionControl;
-use super::Lost;
-use super::OutsideTcp;
+use super::{About, AckSample, CongestionControl, Lost};
 use asymq_core::decide::random::SplitMix64;
 use std::fmt;
 
@@ -148,7 +145,7 @@ fn least(
 /// The law that is broken.
 pub fn obey(
     make: impl Fn() -> Box<dyn CongestionControl>,
-    about: &OutsideTcp,
+    about: About,
     steps: &[Step],
 ) -> Result<(), String> {
     let windows = || -> Result<Vec<Shown>, String> {
@@ -220,7 +217,7 @@ impl Bounds {
 }
 
 impl Trial {
-    fn new(control: Box<dyn CongestionControl>, about: &OutsideTcp) -> Result<Self, String> {
+    fn new(control: Box<dyn CongestionControl>, about: About) -> Result<Self, String> {
         let mut trial = Self {
             control,
             answers_losses: !about.measures_deliveries,
@@ -421,14 +418,12 @@ impl Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::TcpModel;
+    use crate::congestion::{Catalog, Connection, TcpModel};
     use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
     use asymq_scenario::Tcp;
 
-    fn about(measures_deliveries: bool) -> OutsideTcp {
-        OutsideTcp {
-            name: "tried",
-            title: "Tried",
+    fn about(measures_deliveries: bool) -> About {
+        About {
             paces: measures_deliveries,
             measures_deliveries,
         }
@@ -453,11 +448,14 @@ mod tests {
                     ..ScenarioArgs::default()
                 };
                 let scenario = args.resolve(&Defaults::paper()).unwrap();
-                let make = || -> Box<dyn CongestionControl> {
-                    Box::new(TcpModel::of(&scenario).unwrap().congestion)
+                let model = TcpModel::of(&Catalog::new(), &scenario).unwrap();
+                let connection = Connection {
+                    payload: scenario.payload(),
+                    seed: 1,
                 };
-                let about = about(tcp.measures_deliveries());
-                let tried = check(100, |steps| obey(make, &about, steps).err());
+                let make = || (model.make)(&connection);
+                let about = about(tcp.paces());
+                let tried = check(100, |steps| obey(make, about, steps).err());
                 assert_eq!(tried, Ok(()), "{tcp}, {byte_counting}, {hystart}");
             }
         }
@@ -499,8 +497,10 @@ mod tests {
         }
         fn on_sample(&mut self, _sample: &AckSample) {
             if self.is("random") {
-                use std::hash::{BuildHasher as _, RandomState};
-                self.window += (RandomState::new().hash_one(0) % 2) as f64 / self.window;
+                use std::sync::atomic::{AtomicU64, Ordering};
+                // Never twice the same.
+                static DRAWN: AtomicU64 = AtomicU64::new(1);
+                self.window += DRAWN.fetch_add(1, Ordering::Relaxed) as f64 * 1e-9;
             }
         }
         fn on_fast_retransmit(&mut self, flight: f64) {
@@ -546,7 +546,7 @@ mod tests {
             how,
         };
         check(50, |steps| {
-            obey(|| Box::new(wrong), &about(false), steps).err()
+            obey(|| Box::new(wrong), about(false), steps).err()
         })
     }
 

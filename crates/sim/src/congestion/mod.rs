@@ -1,7 +1,10 @@
-//! Congestion controls from outside of asymq: the contract, the way in, and laws to hold them to.
+//! Congestion control: the contract, asymq's own, those from outside, and laws to hold all of them to.
+//!
+//! One from outside joins by a [`Catalog`] that a simulator is given:
 //!
 //! ```
-//! use asymq_sim::congestion::{CongestionControl, OutsideTcp, laws, register};
+//! use asymq_sim::STANDARD;
+//! use asymq_sim::congestion::{About, Catalog, CongestionControl, laws};
 //!
 //! /// Opens by a segment a round trip, and gives a fifth away at a loss.
 //! struct Gentle(f64);
@@ -24,15 +27,13 @@
 //!     }
 //! }
 //!
-//! let about = OutsideTcp {
-//!     name: "gentle",
-//!     title: "Gentle",
-//!     paces: false,
-//!     measures_deliveries: false,
-//! };
-//! // From here on, `--tcp gentle`, scenario files and results know it.
-//! register(about, |_connection| Box::new(Gentle(1.0)))?;
-//! laws::check(50, |steps| laws::obey(|| Box::new(Gentle(1.0)), &about, steps).err())?;
+//! let mut catalog = Catalog::new();
+//! let about = About::default();
+//! let gentle = catalog.add("gentle", about, |_connection| Box::new(Gentle(1.0)))?;
+//! // Runs scenarios whose `tcp` is `gentle`; `Defaults::with(&[gentle])` of asymq-args lets flags name it.
+//! let simulator = STANDARD.with(&catalog);
+//! laws::check(50, |steps| laws::obey(|| Box::new(Gentle(1.0)), about, steps).err())?;
+//! # let _ = (gentle, simulator);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -44,26 +45,24 @@ mod dctcp;
 mod hystart;
 pub mod laws;
 mod model;
-mod outside;
 mod reno;
 
 pub use crate::senders::{AckSample, Lost};
 pub(crate) use any_congestion::AnyCongestion;
-pub use asymq_scenario::OutsideTcp;
 pub(crate) use bbr3::Bbr3;
 pub use contract::CongestionControl;
-pub(crate) use contract::{Prototype, WindowBased};
+pub(crate) use contract::WindowBased;
 pub(crate) use cubic::Cubic;
 pub(crate) use dctcp::Dctcp;
 pub(crate) use hystart::HyStart;
 pub(crate) use model::TcpModel;
-pub(crate) use outside::Outside;
 pub(crate) use reno::{ByteCounting, Reno};
 
-use asymq_scenario::Tcp;
-use std::sync::{Arc, PoisonError, RwLock};
+use asymq_scenario::OutsideTcp;
+use std::fmt;
+use std::sync::Arc;
 
-/// What a congestion control may know of its connection.
+/// Facts of a connection that its congestion control may know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Payload bytes of a full segment.
@@ -83,27 +82,55 @@ impl Connection {
 /// Makes the congestion control of a connection.
 pub(crate) type Make = dyn Fn(&Connection) -> Box<dyn CongestionControl> + Send + Sync;
 
-static MAKERS: RwLock<Vec<(&'static str, Arc<Make>)>> = RwLock::new(Vec::new());
-
-/// Makes a congestion control known to this process under a name: to flags, files, results and the simulator,
-/// which calls `make` for each connection, in any thread. One from outside that had the name gives way.
-///
-/// # Errors
-/// The name is taken by one of asymq's own, or is not one.
-pub fn register(
-    about: OutsideTcp,
-    make: impl Fn(&Connection) -> Box<dyn CongestionControl> + Send + Sync + 'static,
-) -> Result<Tcp, String> {
-    let tcp = Tcp::register(about)?;
-    let mut makers = MAKERS.write().unwrap_or_else(PoisonError::into_inner);
-    makers.retain(|(name, _)| *name != about.name);
-    makers.push((about.name, Arc::new(make)));
-    Ok(tcp)
+/// Needs of a congestion control from outside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// A pacer that sends at [`CongestionControl::pacing_rate`].
+    pub paces: bool,
+    /// Calls of [`CongestionControl::on_sample`] and [`CongestionControl::on_lost`].
+    pub measures_deliveries: bool,
 }
 
-/// What makes the congestion controls of this name.
-pub(crate) fn maker(name: &str) -> Option<Arc<Make>> {
-    let makers = MAKERS.read().unwrap_or_else(PoisonError::into_inner);
-    let found = makers.iter().find(|(known, _)| *known == name);
-    found.map(|(_, make)| Arc::clone(make))
+/// Congestion controls from outside of asymq, by name.
+#[derive(Clone, Default)]
+pub struct Catalog(Vec<(OutsideTcp, About, Arc<Make>)>);
+
+impl Catalog {
+    /// An empty catalog.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a congestion control; one that had the name gives way. A run calls `make` for each connection,
+    /// in any thread.
+    ///
+    /// # Errors
+    /// The name is taken by one of asymq's own, or is not one.
+    pub fn add(
+        &mut self,
+        name: &str,
+        about: About,
+        make: impl Fn(&Connection) -> Box<dyn CongestionControl> + Send + Sync + 'static,
+    ) -> Result<OutsideTcp, String> {
+        let name = OutsideTcp::new(name)?;
+        self.0.retain(|(known, ..)| *known != name);
+        self.0.push((name, about, Arc::new(make)));
+        Ok(name)
+    }
+
+    /// The names.
+    pub fn names(&self) -> Vec<OutsideTcp> {
+        self.0.iter().map(|(name, ..)| *name).collect()
+    }
+
+    fn get(&self, name: OutsideTcp) -> Option<(About, Arc<Make>)> {
+        let (_, about, make) = self.0.iter().find(|(known, ..)| *known == name)?;
+        Some((*about, Arc::clone(make)))
+    }
+}
+
+impl fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
 }

@@ -1,78 +1,93 @@
 //! What the simulator runs for each congestion control that a scenario can name.
 
-use crate::congestion::AnyCongestion;
-use crate::congestion::Bbr3;
-use crate::congestion::Cubic;
-use crate::congestion::Dctcp;
-use crate::congestion::HyStart;
-use crate::congestion::Outside;
-use crate::congestion::maker;
-use crate::congestion::{ByteCounting, Reno};
+use super::{
+    Bbr3, ByteCounting, Catalog, CongestionControl, Cubic, Dctcp, HyStart, Make, Reno, WindowBased,
+};
 use crate::senders::Recovery;
 use asymq_scenario::{Scenario, Tcp};
+use std::sync::Arc;
 
-/// How the senders of a run behave.
-#[derive(Debug)]
-pub(crate) struct TcpModel<C> {
-    /// What connections get their window from, before they send anything.
-    pub(crate) congestion: C,
+/// Behaviour of senders: a run's, or a listed flow's.
+#[derive(Clone)]
+pub(crate) struct TcpModel {
+    /// Makes the window of each connection.
+    pub(crate) make: Arc<Make>,
     /// Loss recovery without SACK; with it, all recover by RFC 6675.
     pub(crate) recovery: Recovery,
+    /// Whether the window is [`Reno`] alone.
+    pub(crate) is_reno: bool,
+    /// Whether a pacer sends.
+    pub(crate) paces: bool,
+    /// Whether each segment's delivery is measured.
+    pub(crate) measures_deliveries: bool,
 }
 
-impl TcpModel<AnyCongestion> {
-    /// The scenario's model; `None` if the simulator does not implement its congestion control. Each
+impl TcpModel {
+    /// The scenario's model; `None` if neither the simulator nor `outside` has its congestion control. Each
     /// is named here, so that none runs as another under its own name.
-    pub(crate) fn of(scenario: &Scenario) -> Option<Self> {
-        let counting = scenario.byte_counting;
-        let (reno, counted, cubic) = (Reno::new(), ByteCounting::new(), Cubic::new(counting));
-        let of_reno = match (counting, scenario.hystart) {
-            (false, false) => AnyCongestion::Reno(reno),
-            (true, false) => AnyCongestion::ByteCounting(counted),
-            (false, true) => AnyCongestion::HyStartReno(HyStart::new(reno)),
-            (true, true) => AnyCongestion::HyStartByteCounting(HyStart::new(counted)),
+    pub(crate) fn of(outside: &Catalog, scenario: &Scenario) -> Option<Self> {
+        let (counting, hystart) = (scenario.byte_counting, scenario.hystart);
+        let mut model = Self {
+            make: copies(Reno::new()),
+            recovery: Recovery::NewReno,
+            is_reno: false,
+            paces: scenario.paces(),
+            measures_deliveries: scenario.measures_deliveries(),
         };
-        let (congestion, recovery) = match scenario.tcp {
-            Tcp::Reno => (of_reno, Recovery::Reno),
-            Tcp::Newreno => (of_reno, Recovery::NewReno),
-            Tcp::Cubic => {
-                let cubic = match scenario.hystart {
-                    false => AnyCongestion::Cubic(cubic),
-                    true => AnyCongestion::HyStartCubic(HyStart::new(cubic)),
+        match scenario.tcp {
+            Tcp::Reno | Tcp::Newreno => {
+                model.is_reno = !counting && !hystart;
+                model.make = match counting {
+                    false => starting(Reno::new(), hystart),
+                    true => starting(ByteCounting::new(), hystart),
                 };
-                (cubic, Recovery::NewReno)
+                if scenario.tcp == Tcp::Reno {
+                    model.recovery = Recovery::Reno;
+                }
             }
+            Tcp::Cubic => model.make = starting(Cubic::new(counting), hystart),
             Tcp::Dctcp => {
-                let dctcp = match counting {
-                    false => AnyCongestion::Dctcp(Dctcp::new(reno)),
-                    true => AnyCongestion::DctcpByteCounting(Dctcp::new(counted)),
+                model.make = match counting {
+                    false => copies(Dctcp::new(Reno::new())),
+                    true => copies(Dctcp::new(ByteCounting::new())),
                 };
-                (dctcp, Recovery::NewReno)
             }
-            Tcp::Bbr3 => (AnyCongestion::Bbr3(Bbr3::new()), Recovery::NewReno),
-            Tcp::Outside(outside) => {
-                let outside = Outside::new(maker(outside.name)?);
-                (AnyCongestion::Outside(outside), Recovery::NewReno)
+            Tcp::Bbr3 => {
+                model.make = Arc::new(|connection| Box::new(Bbr3::new().seeded(connection.seed)));
+            }
+            Tcp::Outside(name) => {
+                let (about, make) = outside.get(name)?;
+                model.make = make;
+                model.paces |= about.paces;
+                model.measures_deliveries |= about.paces || about.measures_deliveries;
             }
             Tcp::Bbr => return None,
-        };
-        Some(Self {
-            congestion,
-            recovery,
-        })
+        }
+        Some(model)
+    }
+}
+
+/// Makes copies of a window that has not started.
+fn copies<C: CongestionControl + Copy + Send + Sync + 'static>(window: C) -> Arc<Make> {
+    Arc::new(move |_| Box::new(window))
+}
+
+/// The same, with HyStart++ if asked for.
+fn starting<C: WindowBased + Send + Sync + 'static>(window: C, hystart: bool) -> Arc<Make> {
+    match hystart {
+        false => copies(window),
+        true => copies(HyStart::new(window)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::CongestionControl as _;
-    use crate::packets::Segment;
-    use crate::packets::{Options as _, TcpOptions};
+    use crate::congestion::Connection;
+    use crate::packets::{Options as _, Segment, TcpOptions};
     use crate::receivers::Receiver;
     use crate::senders::{RttEstimator, Sender};
-    use crate::variant::Full;
-    use crate::variant::Variant as _;
+    use crate::variant::{Full, Variant as _};
     use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
     use asymq_core::Duration;
     use asymq_scenario::AckPolicy;
@@ -97,10 +112,20 @@ mod tests {
         /// Bounds the flight of what no loss bounds.
         const WINDOW: u64 = 1000;
         let scenario = scenario(tcp, byte_counting);
-        let model = TcpModel::of(&scenario).unwrap();
+        let model = TcpModel::of(&Catalog::new(), &scenario).unwrap();
         let rtt = RttEstimator::new(0);
-        let sending = Full::sending(&scenario);
-        let mut sender = Sender::new(model.congestion, rtt, model.recovery, WINDOW, sending);
+        let connection = Connection {
+            payload: scenario.payload(),
+            seed: 0,
+        };
+        let sending = Full::sending(&scenario, &model);
+        let mut sender = Sender::new(
+            Full::congestion(&model, &connection),
+            rtt,
+            model.recovery,
+            WINDOW,
+            sending,
+        );
         let policy = AckPolicy::Every(2, Duration::from_millis(1));
         let mut receiver = Receiver::new(policy, Full::receiving(&scenario));
         let mut lost = vec![100, 104, 108, 400, 405];
@@ -145,7 +170,7 @@ mod tests {
                 tcp,
                 ..scenario(Tcp::Newreno, false)
             };
-            let model = TcpModel::of(&scenario);
+            let model = TcpModel::of(&Catalog::new(), &scenario);
             assert_eq!(model.is_some(), tcp.is_simulated(), "{tcp}");
         }
     }
@@ -154,7 +179,7 @@ mod tests {
     fn no_two_congestion_controls_move_their_windows_alike() {
         let named = |counting| Tcp::simulated().map(move |tcp| (tcp, counting));
         // BBR counts what is delivered, not ACKs.
-        let counting = named(true).filter(|(tcp, _)| *tcp != Tcp::Bbr3);
+        let counting = named(true).filter(|(tcp, _)| tcp.counts_bytes());
         let all: Vec<_> = named(false).chain(counting).collect();
         for (index, &one) in all.iter().enumerate() {
             for &other in &all[index + 1..] {

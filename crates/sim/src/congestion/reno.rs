@@ -1,6 +1,7 @@
 //! Reno (RFC 5681), and the count of bytes in place of ACKs (RFC 3465).
 
-use crate::congestion::{CongestionControl, Connection, Prototype, WindowBased};
+use crate::congestion::contract::inherit;
+use crate::congestion::{CongestionControl, WindowBased};
 
 /// Slow start, congestion avoidance and the window of fast recovery (RFC 5681, section 3; RFC 6582,
 /// section 3.2). Basic IEEE 754 operations only, so the same on every platform.
@@ -90,12 +91,6 @@ impl CongestionControl for Reno {
     }
 }
 
-impl Prototype for Reno {
-    fn of_connection(&self, _connection: &Connection) -> Self {
-        *self
-    }
-}
-
 impl WindowBased for Reno {
     fn adjust(&mut self, window: f64, threshold: f64) {
         self.cwnd = window;
@@ -125,17 +120,7 @@ impl ByteCounting {
 }
 
 impl CongestionControl for ByteCounting {
-    fn window(&self) -> f64 {
-        self.reno.window()
-    }
-
-    fn on_established(&mut self, initial_window: f64) {
-        self.reno.on_established(initial_window);
-    }
-
-    fn on_idle(&mut self, restart_window: f64) {
-        self.reno.on_idle(restart_window);
-    }
+    inherit!(reno: window threshold on_established on_idle on_duplicate_ack on_partial_ack on_recovered);
 
     fn on_ack(&mut self, acked: u64, _now: u64, _srtt: u64) {
         let reno = &mut self.reno;
@@ -157,26 +142,10 @@ impl CongestionControl for ByteCounting {
         self.reno.on_fast_retransmit(flight);
     }
 
-    fn on_duplicate_ack(&mut self) {
-        self.reno.on_duplicate_ack();
-    }
-
-    fn on_partial_ack(&mut self, acked: u64) {
-        self.reno.on_partial_ack(acked);
-    }
-
-    fn on_recovered(&mut self) {
-        self.reno.on_recovered();
-    }
-
     fn on_timeout(&mut self, flight: f64) {
         self.counted = 0.0;
         self.after_timeout = true;
         self.reno.on_timeout(flight);
-    }
-
-    fn threshold(&self) -> f64 {
-        self.reno.threshold()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Hops outside the bottleneck: they delay packets without events.
 
-use crate::packets::Options;
-use crate::packets::{Kind, Layout, PerKind, Segment};
+use crate::packets::{Kind, Layout, Options, PerKind, Segment};
 use asymq_core::Rate;
 use std::hint::select_unpredictable;
 

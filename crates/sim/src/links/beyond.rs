@@ -3,8 +3,7 @@
 //! scenario has one of them.
 
 use crate::links::{Link, Regeneration, Wire};
-use crate::packets::Options;
-use crate::packets::SimPacket;
+use crate::packets::{Options, SimPacket};
 use crate::running::NEVER;
 use asymq_core::Instant;
 use asymq_core::hold::BuildError;

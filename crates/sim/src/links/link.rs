@@ -1,9 +1,7 @@
 //! The bottleneck link in one direction: an egress and a delay.
 
-use crate::links::DataLosses;
-use crate::links::Schedule;
-use crate::packets::Options;
-use crate::packets::SimPacket;
+use crate::links::{DataLosses, Schedule};
+use crate::packets::{Options, SimPacket};
 use crate::running::NEVER;
 use asymq_core::catalog::BoxedQdisc;
 use asymq_core::hold::{Egress, Meters, TxTime};

@@ -1,7 +1,6 @@
 //! Data packets that were lost, by conversation.
 
-use crate::packets::Options;
-use crate::packets::{Kind, SimPacket};
+use crate::packets::{Kind, Options, SimPacket};
 use asymq_core::{Fate, Instant, Reason, Sink};
 
 /// Counts of lost data packets. As a sink, it counts what a discipline drops.

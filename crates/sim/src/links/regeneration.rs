@@ -1,7 +1,6 @@
 //! ACK regeneration (AR, sec. 3) at the ISP side of the uplink.
 
-use crate::packets::Options;
-use crate::packets::SimPacket;
+use crate::packets::{Options, SimPacket};
 use asymq_core::hold::{BuildError, Regenerator, RegeneratorParams};
 use asymq_core::{Discard, Instant};
 use asymq_scenario::Scenario;

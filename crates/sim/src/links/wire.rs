@@ -1,8 +1,7 @@
 //! Behind the last link of a direction: packets that are lost, late, or overtake.
 
 use crate::links::DataLosses;
-use crate::packets::Options;
-use crate::packets::SimPacket;
+use crate::packets::{Options, SimPacket};
 use crate::running::NEVER;
 use asymq_scenario::Impairment;
 use std::collections::BTreeMap;

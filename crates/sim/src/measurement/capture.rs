@@ -1,7 +1,6 @@
 //! A trace of a link as pcapng (draft-ietf-opsawg-pcapng): synthetic IPv4, headers only.
 
-use crate::packets::{Kind, Layout, SimPacket};
-use crate::packets::{Options, TcpOptions};
+use crate::packets::{Kind, Layout, Options, SimPacket, TcpOptions};
 use asymq_scenario::Toward;
 use std::io::{self, Write};
 

@@ -2,8 +2,7 @@
 
 use crate::packets::Kind;
 use crate::running::World;
-use crate::traffic::Delivered;
-use crate::traffic::{Agent, TcpFlow};
+use crate::traffic::{Agent, Delivered, TcpFlow};
 use crate::variant::Variant;
 use asymq_core::Duration;
 use asymq_core::hold::Meters;

@@ -1,10 +1,8 @@
 //! A run's world with all that is recorded of it, from step to step.
 
-use crate::measurement::Capture;
-use crate::measurement::{INTERVAL, Recorder, Snapshot, clear_measures, summary};
+use crate::measurement::{Capture, INTERVAL, Recorder, Snapshot, clear_measures, summary};
 use crate::packets::SimPacket;
-use crate::running::World;
-use crate::running::{RunOptions, SimError};
+use crate::running::{RunOptions, SimError, World};
 use crate::traffic::Models;
 use crate::variant::Variant;
 use asymq_core::catalog::Build;
@@ -47,7 +45,7 @@ struct Stepped<'a, V: Variant> {
 pub(crate) fn stepping<'a, V: Variant + 'a>(
     disciplines: &dyn Build<SimPacket<V::Options>>,
     scenario: &Scenario,
-    models: impl Into<Models<V::Congestion>>,
+    models: impl Into<Models>,
     seed: u64,
     options: RunOptions<'a>,
 ) -> Result<Box<dyn Stepping + 'a>, SimError> {

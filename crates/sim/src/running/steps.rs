@@ -1,19 +1,16 @@
 //! A run in steps, for those who look at it in between.
 
 use crate::measurement::{Watch, Watching, look};
-use crate::running::Stepping;
-use crate::running::begin;
-use crate::running::{Disciplines, STANDARD};
-use crate::running::{RunOptions, SimError};
+use crate::running::{RunOptions, STANDARD, SimError, Simulator, Stepping};
 use asymq_core::Duration;
 use asymq_core::hold::{Meters, PerClass};
 use asymq_core::packet::Header;
 use asymq_scenario::{Run, Scenario, Series, Toward};
 
 /// A run that goes on when it is told to, and shows between two steps what waits in the first link's
-/// queues. Whatever the steps, it is the same run, byte for byte, as [`run`](crate::run) makes at once.
+/// queues. Whatever the steps, it is the same run, byte for byte, as [`Simulator::run`] makes at once.
 ///
-/// To keep track of what waits costs some time per packet; [`run`](crate::run) does without.
+/// To keep track of what waits costs some time per packet; [`Simulator::run`] does without.
 pub struct Steps<'a> {
     run: Box<dyn Stepping + 'a>,
     watches: [Watch; 2],
@@ -25,15 +22,16 @@ impl<'a> Steps<'a> {
     /// A run of `scenario` with `seed`, at its start.
     ///
     /// # Errors
-    /// As [`run`](crate::run).
+    /// As [`Simulator::run`].
     pub fn new(scenario: &Scenario, seed: u64, options: RunOptions<'a>) -> Result<Self, SimError> {
         let plain = Watching::new(STANDARD.plain);
         let full = Watching::new(STANDARD.full);
-        let watching = Disciplines {
+        let watching = Simulator {
             plain: &plain,
             full: &full,
+            ..STANDARD
         };
-        let run = begin(watching, scenario, seed, options)?;
+        let run = watching.begin(scenario, seed, options)?;
         let watches = plain.first_link().or_else(|| full.first_link());
         Ok(Self {
             run,
@@ -105,7 +103,6 @@ impl<'a> Steps<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::running::run;
     use asymq_args::{Defaults, ScenarioArgs};
     use asymq_core::Instant;
     use asymq_core::packet::TrafficClass;
@@ -136,7 +133,10 @@ mod tests {
             while !steps.is_over() {
                 steps.advance(steps.now() + Duration::from_millis(77));
             }
-            let (whole, series) = (run(&scenario, 3, SERIES).unwrap(), steps.series().cloned());
+            let (whole, series) = (
+                STANDARD.run(&scenario, 3, SERIES).unwrap(),
+                steps.series().cloned(),
+            );
             assert_eq!(series, whole.series, "{words}");
             assert_eq!(steps.finish().unwrap(), whole, "{words}");
         }

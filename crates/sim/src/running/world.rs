@@ -11,23 +11,17 @@
 //!   Chandy and Misra 1979), and only the order of arrivals and departures at one queue is left.
 
 use crate::congestion::TcpModel;
-use crate::links::Hop;
-use crate::links::Link;
-use crate::links::Passage;
-use crate::links::Regeneration;
-use crate::links::Schedule;
-use crate::links::{Beyond, Step};
-use crate::links::{Dumbbell, access_rate};
+use crate::links::{
+    Beyond, Dumbbell, Hop, Link, Passage, Regeneration, Schedule, Step, access_rate,
+};
 use crate::measurement::Capture;
 use crate::packets::{Layout, SimPacket};
 use crate::receivers::Receiver;
 use crate::running::EventSet;
 use crate::senders::RttEstimator;
-use crate::traffic::Models;
-use crate::traffic::cast;
-use crate::traffic::{AccessLosses, Conversation, Events};
-use crate::traffic::{Agent, Side, TcpFlow};
-use crate::traffic::{Delivered, Past};
+use crate::traffic::{
+    AccessLosses, Agent, Conversation, Delivered, Events, Models, Past, Side, TcpFlow, cast,
+};
 use crate::variant::Variant;
 use asymq_core::Instant;
 use asymq_core::catalog::Build;
@@ -43,7 +37,7 @@ pub(crate) struct World<'a, V: Variant> {
     /// How many of the conversations last for the whole run; they come first.
     lasting: usize,
     beyond: Option<Box<Beyond<V::Options>>>,
-    transfers: Option<Box<Transfers<V::Congestion>>>,
+    transfers: Option<Box<Transfers>>,
     captures: [Option<Capture<'a>>; 2],
     /// Access losses of short transfers whose places others have taken.
     past_losses: [AccessLosses; 2],
@@ -52,10 +46,10 @@ pub(crate) struct World<'a, V: Variant> {
 }
 
 /// What each new short transfer is built from.
-struct Transfers<C> {
+struct Transfers {
     past: Past,
     scenario: Scenario,
-    model: TcpModel<C>,
+    model: TcpModel,
     dumbbell: Dumbbell,
 }
 
@@ -67,7 +61,7 @@ impl<'a, V: Variant> World<'a, V> {
     pub(crate) fn new(
         disciplines: &dyn Build<SimPacket<V::Options>>,
         scenario: &Scenario,
-        models: impl Into<Models<V::Congestion>>,
+        models: impl Into<Models>,
         seed: u64,
         captures: [Option<Capture<'a>>; 2],
     ) -> Result<Self, BuildError> {
@@ -519,9 +513,8 @@ impl<V: Variant> Route<'_, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::{AnyCongestion, Reno};
+    use crate::congestion::Catalog;
     use crate::measurement::{Snapshot, summary};
-    use crate::senders::Recovery;
     use crate::variant::{Full, Plain};
     use asymq_args::{Defaults, ScenarioArgs};
     use asymq_core::catalog::Standard;
@@ -542,16 +535,8 @@ mod tests {
         args.resolve(&Defaults::paper()).unwrap()
     }
 
-    fn run<V: Variant>(
-        scenario: &Scenario,
-        congestion: V::Congestion,
-        step: u64,
-        look_ahead: bool,
-    ) -> Summary {
-        let model = TcpModel {
-            congestion,
-            recovery: Recovery::NewReno,
-        };
+    fn run<V: Variant>(scenario: &Scenario, step: u64, look_ahead: bool) -> Summary {
+        let model = TcpModel::of(&Catalog::new(), scenario).unwrap();
         let mut world =
             World::<V>::new(&Standard, scenario, model, scenario.seed, [None, None]).unwrap();
         if !look_ahead {
@@ -567,18 +552,18 @@ mod tests {
         summary(&world, &start, &Snapshot::take(&world, end))
     }
 
-    fn check<V: Variant>(scenario: &Scenario, congestion: impl Fn() -> V::Congestion) {
+    fn check<V: Variant>(scenario: &Scenario) {
         let end = scenario.duration.as_nanos();
-        let strictly_in_order = run::<V>(scenario, congestion(), 777_777, false);
+        let strictly_in_order = run::<V>(scenario, 777_777, false);
         assert!(strictly_in_order.down.dropped > 0.0 && strictly_in_order.up.dropped > 0.0);
-        let ahead = run::<V>(scenario, congestion(), end, true);
+        let ahead = run::<V>(scenario, end, true);
         assert_eq!(ahead, strictly_in_order, "seed {}", scenario.seed);
     }
 
     #[test]
     fn running_ahead_changes_nothing() {
         for seed in 0..5 {
-            check::<Plain>(&scenario("aq", seed), Reno::new);
+            check::<Plain>(&scenario("aq", seed));
         }
     }
 
@@ -593,7 +578,7 @@ mod tests {
                 timestamps: seed > 1,
                 ..scenario("sad", seed)
             };
-            check::<Full>(&scenario, || AnyCongestion::Reno(Reno::new()));
+            check::<Full>(&scenario);
         }
     }
 
@@ -617,7 +602,7 @@ mod tests {
                 sack: seed > 0,
                 ..scenario("aq", seed)
             };
-            check::<Full>(&scenario, || AnyCongestion::Reno(Reno::new()));
+            check::<Full>(&scenario);
         }
     }
 
@@ -630,10 +615,7 @@ mod tests {
                 web: vec!["down:5:30kb:1.3".parse().unwrap()],
                 ..scenario("aq", 1)
             };
-            let model = TcpModel {
-                congestion: Reno::new(),
-                recovery: Recovery::NewReno,
-            };
+            let model = TcpModel::of(&Catalog::new(), &scenario).unwrap();
             let world = World::<Plain>::new(&Standard, &scenario, model, 1, [None, None]).unwrap();
             let of = |conversation: &Conversation<Plain>| match &conversation.agent {
                 Agent::Tcp(flow) if flow.toward == Toward::Up => None,

@@ -1,8 +1,7 @@
 //! What TCP options, ECN and pacing add to a sender: nothing in plain TCP, which does not pay for what
 //! it does not use.
 
-use crate::packets::{CLOCK_TICK, clock};
-use crate::packets::{Options, TcpOptions};
+use crate::packets::{CLOCK_TICK, Options, TcpOptions, clock};
 use crate::senders::{Deliveries, EcnSender, Pacer, Scoreboard};
 
 /// What a sender adds for its options.

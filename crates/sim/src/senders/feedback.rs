@@ -1,11 +1,8 @@
 //! The sender's part in what ACKs say beside their numbers: marks, losses, delivery rates, pace.
 
 use crate::congestion::CongestionControl;
-use crate::packets::Options;
-use crate::packets::{Outbox, Segment};
-use crate::senders::Sending;
-use crate::senders::rate_of_window;
-use crate::senders::{Phase, Sender};
+use crate::packets::{Options, Outbox, Segment};
+use crate::senders::{Phase, Sender, Sending, rate_of_window};
 use asymq_core::packet::flags;
 
 impl<C: CongestionControl, E: Sending> Sender<C, E> {
@@ -134,14 +131,10 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
 mod tests {
     use super::*;
     use crate::congestion::Reno;
-    use crate::packets::Kind;
-    use crate::packets::TcpOptions;
-    use crate::senders::Deliveries;
-    use crate::senders::EcnSender;
-    use crate::senders::FullSending;
-    use crate::senders::Pacer;
-    use crate::senders::Scoreboard;
-    use crate::senders::{Recovery, RttEstimator};
+    use crate::packets::{Kind, TcpOptions};
+    use crate::senders::{
+        Deliveries, EcnSender, FullSending, Pacer, Recovery, RttEstimator, Scoreboard,
+    };
 
     const MS: u64 = 1_000_000;
 

@@ -1,10 +1,8 @@
 //! The sender's part in RFC 6675: what an ACK with SACK blocks makes it send.
 
 use crate::congestion::CongestionControl;
-use crate::packets::Options;
-use crate::packets::{Outbox, Segment};
-use crate::senders::Sending;
-use crate::senders::{Phase, Sender, THRESHOLD};
+use crate::packets::{Options, Outbox, Segment};
+use crate::senders::{Phase, Sender, Sending, THRESHOLD};
 
 impl<C: CongestionControl, E: Sending> Sender<C, E> {
     /// Takes an acknowledgement (RFC 6675, section 5).
@@ -126,23 +124,19 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::AnyCongestion;
     use crate::congestion::Reno;
-    use crate::packets::Kind;
-    use crate::packets::TcpOptions;
-    use crate::senders::FullSending;
-    use crate::senders::Scoreboard;
-    use crate::senders::{Recovery, RttEstimator};
+    use crate::packets::{Kind, TcpOptions};
+    use crate::senders::{FullSending, Recovery, RttEstimator, Scoreboard};
 
     const RTT: u64 = 100_000_000;
 
     /// A sender with `flight` segments out, the lowest of which is returned.
-    fn open(flight: u64) -> (Sender<AnyCongestion, FullSending>, u64) {
+    fn open(flight: u64) -> (Sender<Reno, FullSending>, u64) {
         let extension = FullSending {
             scoreboard: Some(Scoreboard::default()),
             ..FullSending::default()
         };
-        let congestion = AnyCongestion::Reno(Reno::new());
+        let congestion = Reno::new();
         let rtt = RttEstimator::new(0);
         let mut sender = Sender::new(congestion, rtt, Recovery::NewReno, u64::MAX, extension);
         let mut out = Vec::new();
@@ -156,11 +150,7 @@ mod tests {
     }
 
     /// What an ACK makes the sender send; blocks in segments.
-    fn ack(
-        sender: &mut Sender<AnyCongestion, FullSending>,
-        una: u64,
-        blocks: &[(u64, u64)],
-    ) -> Vec<u64> {
+    fn ack(sender: &mut Sender<Reno, FullSending>, una: u64, blocks: &[(u64, u64)]) -> Vec<u64> {
         let mut options = TcpOptions::new(None, 1460);
         for &(start, end) in blocks {
             options.push_sack(start - una, end - una);

@@ -2,8 +2,7 @@
 
 use crate::congestion::CongestionControl;
 use crate::packets::{Kind, Outbox, Segment};
-use crate::senders::Sending;
-use crate::senders::{RttEstimator, RttExtent};
+use crate::senders::{RttEstimator, RttExtent, Sending};
 use crate::variant::Nothing;
 
 /// How lost segments are found and sent again once three duplicate ACKs have come.

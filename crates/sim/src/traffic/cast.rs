@@ -3,8 +3,7 @@
 use super::agent::{Agent, Cbr, Probe, Side, TcpFlow};
 use super::applications::{Application, OnOffApp, Pace, Stream, Web};
 use super::conversation::{Conversation, receive_window};
-use crate::congestion::Connection;
-use crate::congestion::{Prototype as _, TcpModel};
+use crate::congestion::{Connection, TcpModel};
 use crate::links::{Dumbbell, access_rate};
 use crate::packets::Layout;
 use crate::receivers::Receiver;
@@ -19,14 +18,14 @@ use std::collections::VecDeque;
 const PROBE: u32 = 64;
 
 /// How the senders of a run behave: those of the scenario, and each listed flow's own.
-pub(crate) struct Models<C> {
-    pub(crate) common: TcpModel<C>,
-    pub(crate) listed: Vec<TcpModel<C>>,
+pub(crate) struct Models {
+    pub(crate) common: TcpModel,
+    pub(crate) listed: Vec<TcpModel>,
 }
 
-impl<C> From<TcpModel<C>> for Models<C> {
+impl From<TcpModel> for Models {
     /// No flow is listed.
-    fn from(common: TcpModel<C>) -> Self {
+    fn from(common: TcpModel) -> Self {
         Self {
             common,
             listed: Vec::new(),
@@ -38,7 +37,7 @@ impl<C> From<TcpModel<C>> for Models<C> {
 pub(crate) fn conversations<V: Variant>(
     scenario: &Scenario,
     dumbbell: &Dumbbell,
-    models: &Models<V::Congestion>,
+    models: &Models,
     seed: u64,
 ) -> Vec<Conversation<V>> {
     let mut cast = Cast {
@@ -129,7 +128,7 @@ impl<V: Variant> Cast<'_, V> {
     }
 
     /// Adds a flow like all others of its direction.
-    fn add_flow(&mut self, source: Source, toward: Toward, model: &TcpModel<V::Congestion>) {
+    fn add_flow(&mut self, source: Source, toward: Toward, model: &TcpModel) {
         let (scenario, seed) = (self.scenario, self.seed);
         let start = scenario.flow_start(seed, source).as_nanos();
         let mut flow = self.flow(scenario, model, source, toward, start);
@@ -143,7 +142,7 @@ impl<V: Variant> Cast<'_, V> {
     }
 
     /// Adds a flow with what it has of its own.
-    fn add_listed(&mut self, source: Source, listed: &ListedFlow, model: &TcpModel<V::Congestion>) {
+    fn add_listed(&mut self, source: Source, listed: &ListedFlow, model: &TcpModel) {
         let own = listed.own(self.scenario);
         let start = listed.start(&own, self.seed, source);
         let mut flow = self.flow(&own, model, source, listed.toward, start.as_nanos());
@@ -177,7 +176,7 @@ impl<V: Variant> Cast<'_, V> {
     fn flow(
         &self,
         own: &Scenario,
-        model: &TcpModel<V::Congestion>,
+        model: &TcpModel,
         source: Source,
         toward: Toward,
         start: u64,
@@ -234,7 +233,7 @@ pub(crate) fn impair<V: Variant>(
 /// A sender that has sent nothing, `phase` ns into a tick of its clock.
 pub(crate) fn sender<V: Variant>(
     own: &Scenario,
-    model: &TcpModel<V::Congestion>,
+    model: &TcpModel,
     phase: u64,
 ) -> Sender<V::Congestion, V::Sending> {
     let connection = Connection {
@@ -242,10 +241,10 @@ pub(crate) fn sender<V: Variant>(
         seed: phase,
     };
     Sender::new(
-        model.congestion.of_connection(&connection),
+        V::congestion(model, &connection),
         RttEstimator::new(phase),
         model.recovery,
         receive_window(own),
-        V::sending(own),
+        V::sending(own, model),
     )
 }

@@ -1,8 +1,7 @@
 //! Two endpoints, and their paths to and from the bottleneck.
 
 use crate::links::{Hop, Pipe};
-use crate::packets::Options;
-use crate::packets::{Kind, Layout, Outbox, Segment};
+use crate::packets::{Kind, Layout, Options, Outbox, Segment};
 use crate::running::EventSet;
 use crate::traffic::{Agent, Side};
 use crate::variant::Variant;

@@ -1,8 +1,7 @@
 //! What short transfers have delivered, and how long they took.
 
 use crate::packets::Kind;
-use crate::traffic::Agent;
-use crate::traffic::Conversation;
+use crate::traffic::{Agent, Conversation};
 use crate::variant::Variant;
 use asymq_core::Duration;
 use asymq_core::measure::Histogram;

@@ -1,15 +1,9 @@
 //! BBRv3 over a link, by the draft's example test cases (appendix A).
 
 use super::*;
-use crate::packets::Segment;
-use crate::packets::TcpOptions;
-use crate::receivers::FullReceiving;
-use crate::receivers::Receiver;
-use crate::senders::Deliveries;
-use crate::senders::FullSending;
-use crate::senders::Pacer;
-use crate::senders::Scoreboard;
-use crate::senders::{Recovery, RttEstimator, Sender};
+use crate::packets::{Segment, TcpOptions};
+use crate::receivers::{FullReceiving, Receiver};
+use crate::senders::{Deliveries, FullSending, Pacer, Recovery, RttEstimator, Scoreboard, Sender};
 use asymq_scenario::AckPolicy;
 use std::collections::{BTreeMap, VecDeque};
 

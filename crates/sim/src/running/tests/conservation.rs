@@ -1,6 +1,6 @@
 //! What holds of every run, whatever its path does.
 
-use crate::congestion::{AnyCongestion, TcpModel};
+use crate::congestion::{Catalog, TcpModel};
 use crate::running::World;
 use crate::traffic::Agent;
 use crate::variant::Full;
@@ -117,7 +117,7 @@ impl Case {
 
     fn run(&self) -> (World<'static, Full>, u64) {
         let scenario = self.scenario();
-        let model = TcpModel::<AnyCongestion>::of(&scenario).unwrap();
+        let model = TcpModel::of(&Catalog::new(), &scenario).unwrap();
         let captures = [None, None];
         let mut world =
             World::<Full>::new(&Standard, &scenario, model, self.seed, captures).unwrap();

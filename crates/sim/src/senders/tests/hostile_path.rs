@@ -1,16 +1,12 @@
 //! Under any loss and reordering of data and ACKs, all data arrives, and in time.
 
-use crate::congestion::{AnyCongestion};
-use crate::receivers::{FullReceiving};
-use crate::senders::{FullSending};
+use crate::congestion::{AnyCongestion, Catalog, Connection, TcpModel};
+use crate::receivers::{FullReceiving, Receiver};
+use crate::senders::{FullSending, RttEstimator, Sender};
 use crate::variant::{Full, Variant};
-use crate::congestion::{TcpModel};
-use crate::packets::{TcpOptions};
-use crate::receivers::{Receiver};
-use crate::senders::{RttEstimator, Sender};
-use crate::packets::{Segment};
+use crate::packets::{Segment, TcpOptions};
 use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
-use asymq_scenario::{Scenario, Tcp};
+use asymq_scenario::{Scenario, Tcp, TcpEcn};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -122,28 +118,29 @@ proptest! {
         window in 1u64..60,
     ) {
         // What cannot be combined: BBR needs SACK and has no ECN, DCTCP needs ECN.
-        let (bbr, dctcp) = (tcp == Tcp::Bbr3, tcp == Tcp::Dctcp);
+        let (unspecified, needed) = (tcp.ecn() == TcpEcn::Unspecified, tcp.needs_ecn());
         let scenario = scenario(ScenarioArgs {
             tcp: Some(tcp),
             simulated: SimulatedArgs {
-                sack: Some(sack || bbr),
+                sack: Some(sack || tcp.paces()),
                 timestamps: Some(timestamps),
-                byte_counting: Some(byte_counting && !bbr),
-                tcp_ecn: Some((tcp_ecn || dctcp) && !bbr),
-                hystart: Some(hystart && !bbr && !dctcp),
+                byte_counting: Some(byte_counting && tcp.counts_bytes()),
+                tcp_ecn: Some((tcp_ecn || needed) && !unspecified),
+                hystart: Some(hystart && tcp.has_hystart()),
                 pacing: Some(pacing),
                 ..SimulatedArgs::default()
             },
             ack_every: Some(every),
             ..ScenarioArgs::default()
         });
-        let model = TcpModel::of(&scenario).unwrap();
+        let model = TcpModel::of(&Catalog::new(), &scenario).unwrap();
+        let connection = Connection { payload: scenario.payload(), seed: 0 };
         let mut sender = Sender::new(
-            model.congestion,
+            Full::congestion(&model, &connection),
             RttEstimator::new(0),
             model.recovery,
             window,
-            Full::sending(&scenario),
+            Full::sending(&scenario, &model),
         );
         sender.limit_to(SEGMENTS);
         let mut path = Path {

@@ -1,0 +1,194 @@
+//! A simulator: one run of a scenario, or all of them, with the disciplines and congestion controls that it
+//! was given.
+
+use super::{RunOptions, SimError, Stepping, stepping};
+use crate::congestion::{self, TcpModel};
+use crate::packets::SimPacket;
+use crate::traffic::Models;
+use crate::variant::{Full, Plain, Variant};
+use asymq_core::catalog::{Build, Catalog, Standard};
+use asymq_scenario::{Report, Run, Scenario, Tool};
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+type Builder<'a, V> = &'a dyn Build<SimPacket<<V as Variant>::Options>>;
+
+/// A simulator. A reference to any [`Catalog`] of disciplines turns into one.
+#[derive(Clone, Copy)]
+pub struct Simulator<'a> {
+    pub(crate) plain: Builder<'a, Plain>,
+    pub(crate) full: Builder<'a, Full>,
+    pub(crate) congestion: &'a congestion::Catalog,
+}
+
+static NONE: congestion::Catalog = congestion::Catalog::new();
+
+/// The simulator of [`Standard`]'s disciplines, compiled in this crate: whoever turns `&Standard` into a
+/// [`Simulator`] compiles them once more.
+pub static STANDARD: Simulator<'static> = Simulator {
+    plain: &Standard,
+    full: &Standard,
+    congestion: &NONE,
+};
+
+impl<'a, C: Catalog> From<&'a C> for Simulator<'a> {
+    fn from(catalog: &'a C) -> Self {
+        Self {
+            plain: catalog,
+            full: catalog,
+            congestion: &NONE,
+        }
+    }
+}
+
+impl<'a> Simulator<'a> {
+    /// The same simulator with congestion controls from outside of asymq beside its own.
+    #[must_use]
+    pub const fn with(self, congestion: &'a congestion::Catalog) -> Self {
+        Self { congestion, ..self }
+    }
+
+    /// Runs `scenario` once with `seed`. A pure function but for the traces that `options` asks for.
+    ///
+    /// # Errors
+    /// See [`SimError`].
+    pub fn run(
+        self,
+        scenario: &Scenario,
+        seed: u64,
+        options: RunOptions<'_>,
+    ) -> Result<Run, SimError> {
+        self.begin(scenario, seed, options)?.finish()
+    }
+
+    /// Runs `scenario` with each of its seeds, on all cores. The report does not depend on their
+    /// number. `progress` is called from any thread after each run with the number of runs done.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); if several runs fail, the error of the first seed among them.
+    pub fn run_all(
+        self,
+        scenario: &Scenario,
+        series: bool,
+        progress: impl Fn(usize) + Sync,
+    ) -> Result<Report, SimError> {
+        self.models(scenario)?;
+        let done = AtomicUsize::new(0);
+        let one = |seed| {
+            let options = RunOptions {
+                series,
+                ..RunOptions::default()
+            };
+            let result = self.run(scenario, seed, options);
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+            result
+        };
+        let seeds: Vec<u64> = scenario.seeds().collect();
+        let results: Vec<_> = match seeds[..] {
+            // To start the threads of a pool takes as long as ten simulated seconds.
+            [seed] => vec![one(seed)],
+            // A run takes long enough to be handed out by itself.
+            _ => seeds.into_par_iter().with_max_len(1).map(one).collect(),
+        };
+        let runs: Result<Vec<Run>, SimError> = results.into_iter().collect();
+        Ok(report(scenario, runs?))
+    }
+
+    /// The run at its start, as the variant of TCP that it needs.
+    pub(crate) fn begin<'b>(
+        self,
+        scenario: &Scenario,
+        seed: u64,
+        options: RunOptions<'b>,
+    ) -> Result<Box<dyn Stepping + 'b>, SimError> {
+        let models = self.models(scenario)?;
+        let model = &models.common;
+        let has_options =
+            scenario.sack || scenario.timestamps || scenario.tcp_ecn || model.measures_deliveries;
+        if model.is_reno && !has_options && scenario.flow.is_empty() {
+            return stepping::<Plain>(self.plain, scenario, models, seed, options);
+        }
+        stepping::<Full>(self.full, scenario, models, seed, options)
+    }
+
+    fn models(&self, scenario: &Scenario) -> Result<Models, SimError> {
+        let model = |scenario: &Scenario| {
+            TcpModel::of(self.congestion, scenario).ok_or(SimError::Tcp(scenario.tcp))
+        };
+        let listed = scenario.flow.iter();
+        Ok(Models {
+            common: model(scenario)?,
+            listed: listed
+                .map(|flow| model(&flow.own(scenario)))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// The report of runs of `scenario`, for those that make them one by one.
+pub fn report(scenario: &Scenario, runs: Vec<Run>) -> Report {
+    let tool = Tool {
+        version: env!("CARGO_PKG_VERSION").into(),
+        driver: "sim".into(),
+        kernel: None,
+    };
+    Report::new(tool, scenario.clone(), runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asymq_args::{Defaults, ScenarioArgs};
+    use asymq_core::Duration;
+    use asymq_scenario::Tcp;
+    use std::sync::Mutex;
+
+    /// With a downlink that marks, for those that answer marks.
+    fn scenario(tcp: Tcp) -> Scenario {
+        let args = ScenarioArgs {
+            tcp: Some(tcp),
+            qdisc_down: Some("red".into()),
+            param_down: vec!["ecn=true".into()],
+            duration: Some(Duration::from_secs(20)),
+            ..ScenarioArgs::default()
+        };
+        args.resolve(&Defaults::paper()).unwrap()
+    }
+
+    #[test]
+    fn no_two_congestion_controls_give_the_same_run() {
+        let run = |tcp| {
+            STANDARD
+                .run(&scenario(tcp), 1, RunOptions::default())
+                .unwrap()
+        };
+        let runs: Vec<(Tcp, Run)> = Tcp::simulated().map(|tcp| (tcp, run(tcp))).collect();
+        for (index, (one, run)) in runs.iter().enumerate() {
+            for (other, same) in &runs[index + 1..] {
+                assert_ne!(run.summary.goodput, same.summary.goodput, "{one}, {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_report_has_the_runs_in_order_of_seeds_and_progress_counts_each() {
+        let scenario = Scenario {
+            seed: 7,
+            runs: 5,
+            duration: Duration::from_secs(6),
+            ..scenario(Tcp::Newreno)
+        };
+        let counts = Mutex::new(Vec::new());
+        let report = STANDARD.run_all(&scenario, false, |count| counts.lock().unwrap().push(count));
+        let runs = report.unwrap().runs;
+        for (seed, seen) in (7..12).zip(&runs) {
+            let alone = STANDARD
+                .run(&scenario, seed, RunOptions::default())
+                .unwrap();
+            assert_eq!(*seen, alone);
+        }
+        let mut counts = counts.into_inner().unwrap();
+        counts.sort_unstable();
+        assert_eq!((runs.len(), counts), (5, vec![1, 2, 3, 4, 5]));
+    }
+}
