@@ -1,7 +1,7 @@
-//! UDP: the sparse echo that measures queueing delay, and constant-rate bursts.
+//! UDP: the probe that measures queueing delay, and constant-rate bursts.
 
 use crate::error::{Context as _, LabError};
-use crate::plan::{BURST_PORT, ECHO_PORT, HOME, Plan, SERVER};
+use crate::plan::{BURST_PORT, HOME, PROBE_PORT, Plan, SERVER};
 use crate::window::Window;
 use crate::{Halt, clock, sys};
 use asymq_core::measure::Histogram;
@@ -15,8 +15,8 @@ use std::os::fd::AsFd as _;
 
 /// IP and UDP headers.
 const HEADERS: u32 = 28;
-/// IP bytes of an echo packet.
-pub(crate) const ECHO_PACKET: u32 = 64;
+/// IP bytes of a probe packet.
+pub(crate) const PROBE_PACKET: u32 = 64;
 
 /// The UDP of a run.
 pub(crate) struct Datagrams {
@@ -30,15 +30,15 @@ struct Probe {
     client: UdpSocket,
     server: UdpSocket,
     interval: Duration,
-    /// What the way up and the way down take when nothing is queued.
+    /// Delays of the way up and the way down without a queue.
     base: [Duration; 2],
     sent: u64,
     delays: [Histogram; 2],
     round_trips: Histogram,
 }
 
-/// Queueing delays that the echo saw, in ms.
-pub(crate) struct EchoSeen {
+/// Queueing delays of the probe, in ms.
+pub(crate) struct ProbeSeen {
     /// By direction.
     pub(crate) delays: [Percentiles; 2],
     /// Both together.
@@ -65,13 +65,13 @@ impl Datagrams {
         let probe = match scenario.probe {
             Some(interval) => Some(Probe {
                 client: at_home(plan.probe.home_port)?,
-                server: at_server(ECHO_PORT)?,
+                server: at_server(PROBE_PORT)?,
                 interval,
                 // The path's halves of the round trip.
                 base: [
-                    plan.probe.rtt / 2 + scenario.up.tx_time(ECHO_PACKET),
+                    plan.probe.rtt / 2 + scenario.up.tx_time(PROBE_PACKET),
                     plan.probe.rtt.saturating_sub(plan.probe.rtt / 2)
-                        + scenario.down.tx_time(ECHO_PACKET),
+                        + scenario.down.tx_time(PROBE_PACKET),
                 ],
                 sent: 0,
                 delays: Default::default(),
@@ -109,8 +109,12 @@ impl Datagrams {
         })
     }
 
-    /// Sends until the window ends or the run is halted, and says what the echo saw.
-    pub(crate) fn run(mut self, window: Window, halt: &Halt) -> Result<Option<EchoSeen>, LabError> {
+    /// Sends until the window ends or the run is halted, and returns what the probe saw.
+    pub(crate) fn run(
+        mut self,
+        window: Window,
+        halt: &Halt,
+    ) -> Result<Option<ProbeSeen>, LabError> {
         const LONGEST_WAIT: Duration = Duration::from_millis(50);
         precise_timers();
         sys::go_first();
@@ -122,7 +126,7 @@ impl Datagrams {
             }
             let mut next = now + LONGEST_WAIT;
             if let Some(probe) = &mut self.probe {
-                next = next.min(probe.send(window, now).during("sending an echo")?);
+                next = next.min(probe.send(window, now).during("sending a probe")?);
             }
             for burst in &mut self.bursts {
                 let due = burst
@@ -131,7 +135,7 @@ impl Datagrams {
                 next = due.map_or(next, |due| next.min(due));
             }
             let wait = next.saturating_since(clock::now());
-            let [echo, answer] = match &self.probe {
+            let [turns, returns] = match &self.probe {
                 Some(probe) => poll(
                     [Some(probe.server.as_fd()), Some(probe.client.as_fd())],
                     Some(wait),
@@ -140,18 +144,18 @@ impl Datagrams {
             }
             .during("waiting for UDP")?;
             if let Some(probe) = &mut self.probe {
-                if echo {
-                    probe.echo(window).during("echoing")?;
+                if turns {
+                    probe.turn(window).during("returning a probe")?;
                 }
-                if answer {
-                    probe.receive(window).during("receiving an echo")?;
+                if returns {
+                    probe.receive(window).during("receiving a probe")?;
                 }
             }
         }
         Ok(self
             .probe
             .filter(|probe| !probe.round_trips.is_empty())
-            .map(|probe| EchoSeen {
+            .map(|probe| ProbeSeen {
                 delays: probe.delays.each_ref().map(Histogram::percentiles_ms),
                 round_trips: probe.round_trips.percentiles_ms(),
             }))
@@ -167,16 +171,16 @@ impl Probe {
                 return Ok(due);
             }
             self.sent += 1;
-            let mut payload = [0; (ECHO_PACKET - HEADERS) as usize];
+            let mut payload = [0; (PROBE_PACKET - HEADERS) as usize];
             payload[..8].copy_from_slice(&stamp(clock::now()));
-            let to = SocketAddrV4::new(SERVER, ECHO_PORT);
+            let to = SocketAddrV4::new(SERVER, PROBE_PORT);
             unless_full(self.client.send_to(&payload, to))?;
         }
     }
 
     /// Sends back what has come to the server, with the time at which it left home and the time now.
-    fn echo(&mut self, window: Window) -> io::Result<()> {
-        let mut packet = [0; ECHO_PACKET as usize];
+    fn turn(&mut self, window: Window) -> io::Result<()> {
+        let mut packet = [0; PROBE_PACKET as usize];
         while let Some((len, from)) = unless_full(self.server.recv_from(&mut packet))? {
             let now = clock::now();
             let [sent, _] = stamps(&packet);
@@ -191,7 +195,7 @@ impl Probe {
     }
 
     fn receive(&mut self, window: Window) -> io::Result<()> {
-        let mut packet = [0; ECHO_PACKET as usize];
+        let mut packet = [0; PROBE_PACKET as usize];
         while unless_full(self.client.recv(&mut packet))?.is_some() {
             let now = clock::now();
             let [sent, returned] = stamps(&packet);
@@ -212,8 +216,8 @@ fn stamp(at: Instant) -> [u8; 8] {
     at.saturating_since(Instant::ZERO).as_nanos().to_be_bytes()
 }
 
-/// When an echo left home and, on its way back, the server.
-fn stamps(packet: &[u8; ECHO_PACKET as usize]) -> [Instant; 2] {
+/// Instants at which a probe left home and, on its way back, the server.
+fn stamps(packet: &[u8; PROBE_PACKET as usize]) -> [Instant; 2] {
     [0, 8].map(|at| {
         let nanos = packet[at..at + 8].try_into().expect("eight bytes");
         Instant::ZERO + Duration::from_nanos(u64::from_be_bytes(nanos))

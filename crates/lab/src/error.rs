@@ -14,7 +14,7 @@ pub enum LabError {
         name: String,
         /// Why not.
         why: &'static str,
-        /// What to write instead.
+        /// Values to write instead.
         instead: String,
     },
     /// A discipline of the scenario cannot be built.
@@ -29,7 +29,7 @@ pub enum LabError {
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
-        /// What the lab was doing.
+        /// The lab's activity.
         doing: &'static str,
         /// The system's answer.
         source: io::Error,
@@ -39,7 +39,7 @@ pub enum LabError {
         "this machine could not keep up: {packets} packets were lost between the lab's interfaces; use lower rates or fewer flows"
     )]
     TooSlow {
-        /// How many.
+        /// Their number.
         packets: u64,
     },
     /// tc refuses the uplink's qdisc.
@@ -49,7 +49,7 @@ pub enum LabError {
     Tc {
         /// As given.
         words: String,
-        /// What tc says.
+        /// tc's message.
         message: String,
     },
     /// A run of a qdisc of the kernel's whose clock was late however often it was repeated.
@@ -59,17 +59,17 @@ pub enum LabError {
     Late {
         /// The run's.
         seed: u64,
-        /// How late packets left the emulated path in the last attempt, in ms.
+        /// Lateness of packets on the emulated path in the last attempt, in ms.
         late_ms: f64,
-        /// How often it was tried.
+        /// Number of attempts.
         attempts: u32,
     },
     /// The guest, or the lab in it.
     #[error("--kernel: {message}")]
     Guest {
-        /// What it says.
+        /// The guest's message.
         message: String,
-        /// Whether that is about what the user wrote.
+        /// True if the input is wrong.
         is_bad_input: bool,
     },
     /// The caller asked to stop.
@@ -78,7 +78,7 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// Whether the user wrote something wrong, as opposed to the system having failed.
+    /// True if the input is wrong, false if the system failed.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::CongestionControl { .. } | Self::Link(_) | Self::Tc { .. } => true,

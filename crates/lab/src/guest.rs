@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io, process};
 
-/// What boots the guest, and what runs in it first. scripts/kernel-test uses the same.
+/// Scripts that boot the guest and run in it first. scripts/kernel-test uses them too.
 const BOOT: &str = include_str!("../guest/boot");
 const INIT: &str = include_str!("../guest/init");
 
@@ -82,7 +82,7 @@ pub fn run_in_guest(guest: &Guest, scenario: &Scenario, series: bool) -> Result<
     })
 }
 
-/// What runs in the guest, whose files are this machine's, below `/mnt`, and `/run/out`, which is shared.
+/// Commands of the guest, which has this machine's files below `/mnt` and shares `/run/out`.
 fn command(guest: &Guest, series: bool) -> io::Result<String> {
     let quoted = |path: &Path| -> io::Result<String> {
         let path = fs::canonicalize(path).map_err(|error| {

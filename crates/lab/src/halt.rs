@@ -1,4 +1,4 @@
-//! When to stop before the end.
+//! A stop before the end of a run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! What a run showed, counted where it happens.
+//! Measurements of a run's links and queues.
 
 use crate::flows::FlowSeen;
 use crate::window::{INTERVAL, Window};
@@ -9,11 +9,11 @@ use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant, Rate};
 use asymq_scenario::{Fates, Percentiles};
 
-/// What one link carried, read from its meters at the window's instants.
+/// Traffic of one link, read from its meters at the window's instants.
 pub(crate) struct LinkMeter {
     rate: Rate,
     window: Window,
-    /// What had been carried at the latest interval's end.
+    /// Traffic up to the latest interval's end.
     carried: PerClass<Counter>,
     /// At the end of warm-up and of the run; what was carried, and the meters.
     before: (PerClass<Counter>, Meters),

@@ -1,4 +1,4 @@
-//! Who talks to whom in a run: addresses, ports, round-trip times, start times.
+//! Conversations of a run: addresses, ports, round-trip times, start times.
 
 use asymq_core::units::Duration;
 use asymq_scenario::{Impairment, Scenario, Source, Toward};
@@ -9,13 +9,13 @@ pub(crate) const HOME: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// The servers' address, on the same Ethernet: gateway and path are transparent.
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
-/// Where servers take uploads.
+/// Servers' port for uploads.
 pub(crate) const UPLOAD_PORT: u16 = 5001;
-/// Where servers offer downloads.
+/// Servers' port for downloads.
 pub(crate) const DOWNLOAD_PORT: u16 = 5002;
-/// Where servers echo.
-pub(crate) const ECHO_PORT: u16 = 7;
-/// Where UDP of constant rate goes to and comes from.
+/// Port at which servers return the probe.
+pub(crate) const PROBE_PORT: u16 = 7;
+/// Servers' port for constant-rate UDP.
 pub(crate) const BURST_PORT: u16 = 9;
 
 // Home's ports, which tell the conversations apart. A scenario has at most 1000 flows a direction.
@@ -31,7 +31,7 @@ pub(crate) struct Conversation {
     pub(crate) home_port: u16,
     /// Propagation both ways.
     pub(crate) rtt: Duration,
-    /// When it starts, from the start of the run.
+    /// Its start, from the start of the run.
     pub(crate) start: Duration,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Plan {
     pub(crate) probe: Conversation,
     /// One for each of the scenario's UDP bursts, in order.
     pub(crate) bursts: Vec<Conversation>,
-    /// What the path does behind uplink and downlink.
+    /// Loss and delay behind uplink and downlink.
     pub(crate) impairments: [Option<Impairment>; 2],
 }
 
@@ -80,7 +80,7 @@ impl Plan {
         }
     }
 
-    /// Which upload or download home's port belongs to.
+    /// Upload or download of home's port.
     pub(crate) fn flow_of_port(home_port: u16, toward: Toward) -> Option<usize> {
         let first = match toward {
             Toward::Up => FIRST_UPLOAD,

@@ -12,23 +12,23 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::{fs, slice, thread};
 
-/// How to run scenarios.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// Becomes true when the caller wants the lab to stop.
     pub stop: &'a AtomicBool,
-    /// Whether reports are to hold time series.
+    /// Adds time series to reports.
     pub series: bool,
     /// Maximum number of runs at a time, each in a network of its own. One a core keeps timing clean.
     pub jobs: NonZeroUsize,
 }
 
-/// How far the lab is, in time of runs.
+/// Progress in time of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Done so far.
     pub elapsed: Duration,
-    /// What all runs take.
+    /// Duration of all runs.
     pub total: Duration,
 }
 
@@ -102,14 +102,14 @@ pub fn run_scenarios_in(
         .collect())
 }
 
-/// How often a run whose clock is late is made.
+/// Attempts at a run whose clock is late.
 const ATTEMPTS: u32 = 3;
 
 /// A run to be made.
 struct Task<'a> {
     scenario: &'a Scenario,
     seed: u64,
-    /// How far it is, in ns.
+    /// Its progress, in ns.
     elapsed: AtomicU64,
 }
 

@@ -1,11 +1,11 @@
-//! When the lab measures.
+//! The lab's instants of measurement.
 
 use asymq_core::units::{Duration, Instant};
 
 /// Length of an interval of the time series (AQ, sec. 4: 0.2 s).
 pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
 
-/// When a run starts, when its means begin, and when it ends.
+/// Start of a run, start of its means, and its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     pub(crate) start: Instant,
@@ -14,7 +14,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Whether an event at this instant belongs into a mean.
+    /// True if an event at this instant belongs into a mean.
     pub(crate) fn counts(&self, at: Instant) -> bool {
         self.warm < at && at <= self.end
     }
@@ -35,7 +35,7 @@ impl Window {
         next.filter(|next| *next <= self.end)
     }
 
-    /// Whether an interval ends then, the last one perhaps cut short.
+    /// True if an interval ends then, the last one perhaps cut short.
     pub(crate) fn ends_interval(&self, at: Instant) -> bool {
         let since = at.saturating_since(self.start).as_nanos();
         at == self.end || since > 0 && since.is_multiple_of(INTERVAL.as_nanos())

@@ -110,7 +110,7 @@ fn no_flow_in_a_direction_is_a_solo_run() {
     assert!(solo.summary.up.data < 0.01);
     assert!(solo.summary.goodput.up.is_empty());
     let Some(none) = run(flows(0, 0)) else { return };
-    // Only the echo, and nothing that it would have to wait for: its round trip of 20 ms is no delay.
+    // Only the probe, and nothing that it would have to wait for: its round trip of 20 ms is no delay.
     assert!(none.summary.down.utilization < 0.01);
     assert!(none.summary.probe_ms.unwrap().p50 < 20.0, "{none:?}");
 }
@@ -185,7 +185,7 @@ fn udp_has_its_rate_and_its_schedule() {
     let Some(run) = run(args) else { return };
     let (up, down) = (run.summary.up.utilization, run.summary.down.utilization);
     // 0.012 is a packet; a sender that wakes late moves some over the ends of the interval.
-    assert!((up - 0.205).abs() < 0.05, "{up}"); // the echo adds 0.005
+    assert!((up - 0.205).abs() < 0.05, "{up}"); // the probe adds 0.005
     assert!((down - 0.1).abs() < 0.03, "{down}"); // half of the time after warm-up
     assert_eq!(run.summary.up.dropped, 0.0);
 }

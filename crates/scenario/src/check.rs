@@ -1,4 +1,4 @@
-//! What of a scenario no driver could run.
+//! Values of a scenario that no driver could run.
 
 use crate::{AckPolicy, Links, Scenario, Tcp, TcpEcn};
 use asymq_core::catalog::{Catalog, Config, Params, Place, resolve};
@@ -19,7 +19,7 @@ pub struct BadValue {
     pub name: String,
     /// The value.
     pub value: String,
-    /// What is wrong, and what to write instead.
+    /// The error, and a remedy.
     pub message: String,
 }
 
@@ -202,7 +202,7 @@ impl Scenario {
         )
     }
 
-    /// What one congestion control needs and another has not.
+    /// Options that congestion controls need or lack.
     fn check_tcp(&self) -> Result<(), BadValue> {
         let tcp = self.tcp;
         let only = |has: fn(&Tcp) -> bool| Tcp::joined(Tcp::all_that(has), "and");

@@ -13,11 +13,11 @@ pub struct ListedFlow {
     pub toward: Toward,
     /// Propagation round-trip time, one or a range to draw from.
     pub rtt: Option<RttRange>,
-    /// When it connects, from the start of the run; drawn as for other flows if absent.
+    /// Its start, from the start of the run; drawn as for other flows if absent.
     pub start: Option<Duration>,
-    /// When its application writes no more; never if absent.
+    /// End of its application's writes; none if absent.
     pub stop: Option<Duration>,
-    /// What it writes in all, rounded up to whole segments; no end if absent.
+    /// Size of all its writes, rounded up to whole segments; no end if absent.
     pub size: Option<Bytes>,
     /// The rate at which its application writes payload; all at once if absent.
     pub rate: Option<Rate>,
@@ -28,11 +28,11 @@ pub struct ListedFlow {
     pub sack: Option<bool>,
     /// Segment payload.
     pub mss: Option<Bytes>,
-    /// When its receiver acknowledges.
+    /// ACK policy of its receiver.
     pub ack_policy: Option<AckPolicy>,
     /// The links of a chain that it passes; all if absent.
     pub links: Option<Links>,
-    /// Whether no queue can read its packets: QUIC, a tunnel.
+    /// True if no queue can read its packets: QUIC, a tunnel.
     pub opaque: bool,
 }
 
@@ -103,12 +103,12 @@ impl ListedFlow {
         }
     }
 
-    /// When it connects in the run of `seed`.
+    /// Its start in the run of `seed`.
     pub fn start(&self, own: &Scenario, seed: u64, source: Source) -> Duration {
         self.start.unwrap_or_else(|| own.flow_start(seed, source))
     }
 
-    /// Whether it ends by itself, so that it has a completion time.
+    /// True if it ends by itself, so that it has a completion time.
     pub const fn ends(&self) -> bool {
         self.size.is_some() || self.stop.is_some()
     }

@@ -81,7 +81,7 @@ impl Fold for Toward {
 }
 
 impl Fold for Grade {
-    /// That of the first run; a grade of the mean follows from the mean.
+    /// The first run's; a grade of the mean follows from the mean.
     fn fold(runs: &[&Self], _: Statistic) -> Self {
         *runs[0]
     }

@@ -1,4 +1,4 @@
-//! The usual grade of the delay that load adds to a sparse flow.
+//! The usual grade of the delay that load adds to a probe.
 
 use asymq_core::measure::Percentiles;
 use serde::{Deserialize, Serialize};

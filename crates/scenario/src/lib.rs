@@ -1,4 +1,4 @@
-//! What an experiment is and what it reports.
+//! Experiments and their reports.
 //!
 //! One [`Scenario`] drives the simulator and the lab, and both answer with a [`Report`], so that a
 //! claim can be shown twice: simulated, and over real kernel TCP. A scenario is complete: it says

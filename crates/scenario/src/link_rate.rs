@@ -42,7 +42,7 @@ crate::text::serde_as_string!(RateStep);
 /// After the last one the trace starts again.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RateTrace {
-    /// When the opportunities are, in ms from the start; the last is the trace's length.
+    /// Times of the opportunities, in ms from the start; the last is the trace's length.
     stamps: Arc<[u32]>,
 }
 
@@ -54,7 +54,7 @@ impl RateTrace {
     /// A trace of these opportunities, in ms.
     ///
     /// # Errors
-    /// What is wrong with them, and with which, counted from 0.
+    /// The index of the wrong one, from 0, and the error.
     fn new(stamps: Vec<u32>) -> Result<Self, (usize, String)> {
         let falls = stamps.windows(2).position(|pair| pair[1] < pair[0]);
         if let Some(before) = falls {
@@ -96,7 +96,7 @@ impl RateTrace {
         Self::new(stamps?).map_err(|(index, message)| (index + 1, message))
     }
 
-    /// When the opportunities are, in ms from the start of each pass through the trace.
+    /// Times of the opportunities, in ms from the start of each pass through the trace.
     pub fn stamps(&self) -> &[u32] {
         &self.stamps
     }

@@ -1,4 +1,4 @@
-//! Which links of a chain a flow passes.
+//! Links of a chain that a flow passes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// How many they are.
+    /// Their number.
     pub const fn count(self) -> u32 {
         self.last - self.first + 1
     }

@@ -8,18 +8,18 @@ use std::fmt;
 use std::iter::Peekable;
 use std::str::{FromStr, SplitWhitespace};
 
-/// What a path does to packets; parameters and defaults are those of `tc-netem(8)`.
+/// Loss, delay and reordering of a path; parameters and defaults are those of `tc-netem(8)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Netem {
-    /// Which packets are lost.
+    /// Loss of packets.
     pub loss: Option<Loss>,
-    /// How much later the others arrive.
+    /// Delay of the others.
     pub delay: Option<Delay>,
-    /// Which of them are not delayed, and so overtake.
+    /// Choice of packets that are not delayed, and so overtake.
     pub reorder: Option<Reorder>,
 }
 
-/// Which packets a path loses.
+/// Loss of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
     /// Each with this probability, independently.
@@ -28,7 +28,7 @@ pub enum Loss {
     Gemodel {
         /// Probability, per packet, of going from the good state to the bad one.
         p: Percent,
-        /// The same from the bad state to the good one.
+        /// Probability, per packet, of going from the bad state to the good one.
         r: Percent,
         /// Probability of loss in the bad state.
         bad: Percent,
@@ -45,11 +45,11 @@ pub struct Delay {
     /// Its deviation: half the width of a uniform distribution, or the standard deviation of a
     /// normal one. No delay is below zero.
     pub jitter: Duration,
-    /// Whether it is distributed normally, and not uniformly.
+    /// True if it is distributed normally, and not uniformly.
     pub normal: bool,
 }
 
-/// Which packets are sent on without delay.
+/// Choice of packets that are sent on without delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reorder {
     /// The probability of each that may be.
@@ -225,11 +225,11 @@ crate::text::serde_as_string!(Netem);
 pub struct Impairment {
     netem: Netem,
     random: SplitMix64,
-    /// Whether Gilbert and Elliott's state is the bad one.
+    /// True in Gilbert and Elliott's bad state.
     bad: bool,
     /// Packets delayed since the last that was not.
     delayed: u32,
-    /// When the last delayed packet arrives, in ns.
+    /// Arrival of the last delayed packet, in ns.
     last: u64,
 }
 
@@ -245,7 +245,7 @@ impl Impairment {
         }
     }
 
-    /// When a packet arrives that would without it at `at`, in ns; `None` if it is lost. The calls
+    /// Arrival of a packet that would arrive at `at` without the path, in ns; `None` if it is lost. Calls
     /// are in order of `at`. Only where [`reorders`](Self::reorders) holds may a time be less than
     /// the one before.
     pub fn pass(&mut self, at: u64) -> Option<u64> {
@@ -267,7 +267,7 @@ impl Impairment {
         Some(self.last)
     }
 
-    /// Whether packets may overtake others.
+    /// True if packets may overtake others.
     pub const fn reorders(&self) -> bool {
         self.netem.reorder.is_some()
     }

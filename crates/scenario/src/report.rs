@@ -1,4 +1,4 @@
-//! What a scenario's runs showed.
+//! Results of a scenario's runs.
 
 use crate::fold::{Fold, Statistic, by_field, mean, standard_deviation};
 use crate::{Grade, Percentiles, Scenario, Toward};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct Report {
     /// Version of this format: [`Report::FORMAT`] when written.
     pub format: u32,
-    /// What produced the report.
+    /// Program that produced the report.
     pub tool: Tool,
     /// The scenario, complete.
     pub scenario: Scenario,
@@ -24,7 +24,7 @@ pub struct Report {
     pub sd: Summary,
 }
 
-/// What produced a report.
+/// Program that produced a report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tool {
     /// `asymq`'s version.
@@ -41,19 +41,19 @@ pub struct Tool {
 pub struct Run {
     /// Its seed.
     pub seed: u64,
-    /// What it showed.
+    /// Its results.
     #[serde(flatten)]
     pub summary: Summary,
     /// Time series, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
-    /// How late packets left on the lab's emulated path, in ms; see [`is_late`](Self::is_late).
+    /// Lateness of packets on the lab's emulated path, in ms; see [`is_late`](Self::is_late).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_ms: Option<Percentiles>,
 }
 
 impl Run {
-    /// Whether the machine was too busy for the lab, so that the run is not to be trusted: one in a
+    /// True if the machine was too busy for the lab, so that the run is not to be trusted: one in a
     /// hundred packets left more than 4 ms late.
     pub fn is_late(&self) -> bool {
         const MOST_LATE_MS: f64 = 4.0;
@@ -261,7 +261,7 @@ pub struct Goodput {
 pub struct FlowResult {
     /// Direction of its data.
     pub toward: Toward,
-    /// When it connected, in seconds from the start of the run.
+    /// Its start, in seconds from the start of the run.
     pub start_s: f64,
     /// Its round-trip time over empty queues, without transmission, in ms.
     pub base_rtt_ms: f64,

@@ -9,7 +9,7 @@ use asymq_core::overhead::Overhead;
 use asymq_core::units::{Duration, Limit, Rate};
 use serde::{Deserialize, Serialize};
 
-/// When a simulated receiver acknowledges.
+/// ACK policy of a simulated receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AckPolicy {
@@ -102,7 +102,7 @@ pub struct Scenario {
     pub tcp: Tcp,
     /// TCP segment payload in bytes.
     pub mss: u32,
-    /// When receivers acknowledge (simulator; kernels decide for themselves).
+    /// ACK policy of receivers (simulator; kernels decide for themselves).
     pub ack_policy: AckPolicy,
     /// SACK recovery (RFC 2018, 6675) in the simulator.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -124,31 +124,31 @@ pub struct Scenario {
     pub pacing: bool,
     /// ACKs regenerated beyond the uplink for each that was filtered; 0 is none.
     pub regenerate: u32,
-    /// Whether those are spread over the gap that they fill.
+    /// True if those are spread over the gap that they fill.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub regenerate_paced: bool,
-    /// Whether over the smoothed time between ACKs, as ns-2's AR does.
+    /// True if that gap is the smoothed time between ACKs, as in ns-2's AR.
     #[serde(default, skip_serializing_if = "is_default")]
     pub regenerate_smoothed: bool,
     /// Short TCP transfers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub web: Vec<WebLoad>,
-    /// How the applications of long-lived flows write; greedily if absent.
+    /// On and off periods of long-lived flows' applications; always on if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_off: Option<OnOff>,
     /// Equal asymmetric links in a chain (VAQ, Fig. 14).
     #[serde(default = "number::<1>", skip_serializing_if = "is_number::<1>")]
     pub links: u32,
-    /// Changes of the uplink's rate; disciplines are told the first rate only.
+    /// Changes of the uplink's rate; disciplines assume the first rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps_up: Vec<RateStep>,
     /// Changes of the downlink's rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps_down: Vec<RateStep>,
-    /// What the uplink carries when, in place of a rate; disciplines are told `up`.
+    /// Delivery opportunities of the uplink, in place of a rate; disciplines assume `up`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_up: Option<RateTrace>,
-    /// What the downlink carries when.
+    /// Delivery opportunities of the downlink.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_down: Option<RateTrace>,
     /// Loss and delay behind the (last) uplink.
@@ -166,7 +166,7 @@ pub struct Scenario {
     /// Bytes of TCP and IP headers without timestamps and SACK ranges.
     #[serde(default = "number::<40>", skip_serializing_if = "is_number::<40>")]
     pub header: u32,
-    /// What the links charge for a packet, which their disciplines count too; its IP bytes if absent.
+    /// Bytes that the links charge for a packet, which their disciplines count too; its IP bytes if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Overhead>,
     /// Receive window; unlimited if absent.
@@ -175,7 +175,7 @@ pub struct Scenario {
     /// Constant-rate UDP.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub udp: Vec<UdpBurst>,
-    /// Interval of the sparse UDP echo that measures queueing delay; none if absent.
+    /// Interval of the probe, a UDP echo that measures queueing delay; none if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Duration>,
     /// Length of a run.
@@ -189,7 +189,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// What a discipline may let wait of a buffer of this scenario, whose packet limits count the
+    /// A discipline's limit for a buffer of this scenario, whose packet limits count the
     /// packet being transmitted.
     pub fn waiting_limit(buffer: Limit) -> Limit {
         match buffer {
@@ -219,17 +219,17 @@ impl Scenario {
         if self.timestamps { 12 } else { 0 }
     }
 
-    /// Whether its simulated senders pace what they send.
+    /// True if its simulated senders pace.
     pub const fn paces(&self) -> bool {
         self.pacing || self.tcp.paces()
     }
 
-    /// Whether its simulated senders measure each segment's delivery.
+    /// True if its simulated senders measure each segment's delivery.
     pub const fn measures_deliveries(&self) -> bool {
         self.hystart || self.paces()
     }
 
-    /// What runs as asked, but hardly as meant: a sentence each.
+    /// Warnings about a scenario that runs as asked, but hardly as meant: a sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let without_sack = self.tcp.has_sack_by_default() && !self.sack;
         let warning = without_sack.then(|| {
@@ -247,7 +247,7 @@ impl Scenario {
         self.rtt.at(uniform(seed, flow, Draw::Rtt))
     }
 
-    /// When a long-lived flow starts: uniformly within `start_within`, or in the first second or the
+    /// Start of a long-lived flow: uniform within `start_within`, or in the first second or the
     /// first tenth of a short run, so that flows start apart but all within any sane warm-up.
     pub fn flow_start(&self, seed: u64, flow: Source) -> Duration {
         let usual = (self.duration.as_nanos() / 10).min(1_000_000_000);
@@ -255,7 +255,7 @@ impl Scenario {
         Duration::from_nanos((span as f64 * uniform(seed, flow, Draw::Start)) as u64)
     }
 
-    /// What the path behind the last link of a direction does in the run of `seed`; `None` if nothing.
+    /// Loss and delay behind the last link of a direction in the run of `seed`; `None` if there is none.
     pub fn impairment(&self, seed: u64, toward: Toward) -> Option<Impairment> {
         let (netem, draw) = match toward {
             Toward::Up => (self.netem_up, Draw::PathUp),

@@ -37,13 +37,13 @@ struct Flow {
     server: Option<Socket>,
     received: u64,
     received_at_warmup: u64,
-    /// When data last came to its reader, and the longest time in which none did.
+    /// Instant of the reader's latest data, and its longest time without.
     delivered_at: Instant,
     silence: Duration,
     counts_at_warmup: TcpCounts,
 }
 
-/// What became of a flow after warm-up.
+/// Results of a flow after warm-up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowSeen {
     /// Bytes of payload that its reader got.
@@ -52,7 +52,7 @@ pub(crate) struct FlowSeen {
     pub(crate) wire: f64,
     /// The longest time in which it got nothing.
     pub(crate) silence: Duration,
-    /// What its sender's kernel counted; nothing if the connection has failed.
+    /// Counts of its sender's kernel; none if the connection has failed.
     pub(crate) retransmissions: Option<u32>,
     pub(crate) timeouts: Option<u16>,
 }
@@ -109,7 +109,7 @@ impl Flow {
     }
 }
 
-/// What an epoll event is about: a listener, or one end of a flow.
+/// Subject of an epoll event: a listener, or one end of a flow.
 #[derive(Clone, Copy)]
 enum Token {
     Listener(Toward),

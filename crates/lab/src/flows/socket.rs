@@ -12,7 +12,7 @@ use std::{fs, io};
 /// little enough that a thousand flows fit into memory.
 const UNSENT: u32 = 256 * 1024;
 
-/// Whether this kernel has the congestion control.
+/// Checks that this kernel has the congestion control.
 pub(crate) fn check(tcp: Tcp) -> Result<(), LabError> {
     let Some(name) = tcp.kernel_name() else {
         return Err(LabError::CongestionControl {

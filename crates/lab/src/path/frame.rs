@@ -5,8 +5,7 @@ use asymq_core::Protocol;
 use asymq_core::frame::{self, FlowKey};
 use asymq_core::units::Instant;
 use asymq_gateway::Frame;
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 /// A frame that carries IPv4 with TCP or UDP; `None` for anything else, which is nobody's. Its
 /// `len` is the IP length: the access link counts IP bytes.
@@ -33,59 +32,27 @@ pub(crate) fn home_port(frame: &Frame, from: Side) -> Option<u16> {
 /// Frames on their way, each due at its own instant; equal instants keep their order.
 #[derive(Default)]
 pub(crate) struct DelayLine {
-    frames: BinaryHeap<Due>,
+    frames: BTreeMap<(Instant, u64), Frame>,
     sequence: u64,
-}
-
-struct Due {
-    at: Instant,
-    sequence: u64,
-    frame: Frame,
 }
 
 impl DelayLine {
     /// Lets `frame` arrive `at`.
     pub(crate) fn push(&mut self, at: Instant, frame: Frame) {
-        let sequence = self.sequence;
+        self.frames.insert((at, self.sequence), frame);
         self.sequence += 1;
-        self.frames.push(Due {
-            at,
-            sequence,
-            frame,
-        });
     }
 
     /// The next frame that has arrived by `now`, and when.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<(Instant, Frame)> {
-        if self.next()? > now {
-            return None;
-        }
-        self.frames.pop().map(|due| (due.at, due.frame))
+        let next = self.frames.first_entry()?;
+        let (at, _) = *next.key();
+        (at <= now).then(|| (at, next.remove()))
     }
 
-    /// When the next frame arrives.
+    /// Arrival of the next frame.
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.frames.peek().map(|due| due.at)
+        let ((at, _), _) = self.frames.first_key_value()?;
+        Some(*at)
     }
 }
-
-impl Ord for Due {
-    /// The earliest is the greatest, as the heap wants it.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.sequence).cmp(&(self.at, self.sequence))
-    }
-}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Due {}

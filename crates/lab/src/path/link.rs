@@ -42,7 +42,7 @@ impl Link {
         left.map(|(_, frame)| frame)
     }
 
-    /// When the frame being sent will have left, or what waits may start.
+    /// Instant at which the frame in transmission has left, or a waiting one may start.
     pub(crate) fn next(&self) -> Option<Instant> {
         let end = self.sending.as_ref().map(|(end, _)| *end);
         end.or_else(|| self.egress.next())
@@ -129,7 +129,7 @@ pub(super) mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// When frames of 1500 bytes that arrive at these instants have left: after 12 ms each.
+    /// Departures of frames of 1500 bytes that arrive at these instants: 12 ms each.
     fn ends(link: &mut Link, arrivals: impl IntoIterator<Item = u64>) -> Vec<Instant> {
         let mut ends = Vec::new();
         let mut follow = |link: &mut Link, until: Instant| {

@@ -40,13 +40,13 @@ pub(crate) struct Path {
     to_servers: DelayLine,
     to_downlink: DelayLine,
     to_home: DelayLine,
-    /// What the path does to frames behind the uplink and behind the downlink.
+    /// Loss and delay behind the uplink and behind the downlink.
     impairments: [Option<Impairment>; 2],
     /// Frames that it lost after warm-up, likewise.
     pub(crate) lost: [u64; 2],
     rtt_by_port: Vec<Duration>,
     window: Window,
-    /// When the links' meters are read next.
+    /// Next instant at which the links' meters are read.
     reading_at: Option<Instant>,
 }
 
@@ -177,7 +177,7 @@ impl Path {
         self.regenerator = Some(regenerator);
     }
 
-    /// When a frame that leaves a link `at` is behind its path; `None` if the path loses it.
+    /// End of the path for a frame that leaves a link `at`; `None` if the path loses it.
     fn impair(&mut self, toward: Toward, at: Instant) -> Option<Instant> {
         let Some(impairment) = &mut self.impairments[toward as usize] else {
             return Some(at);
@@ -200,7 +200,7 @@ impl Path {
         rtt.copied().unwrap_or(Duration::ZERO)
     }
 
-    /// When something will leave or move on next.
+    /// Next instant at which a frame leaves or moves on.
     pub(crate) fn next(&self) -> Option<Instant> {
         let events = [
             self.up.next(),

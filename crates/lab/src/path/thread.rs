@@ -19,10 +19,10 @@ pub(crate) struct Ports {
     pub(crate) internet: Port,
 }
 
-/// What the path saw.
+/// Results of the path.
 pub(crate) struct Seen {
     pub(crate) path: Path,
-    /// How late frames left.
+    /// Lateness of frames that left.
     pub(crate) lateness: Histogram,
     /// Frames lost at the path's interfaces.
     pub(crate) losses: Losses,

@@ -5,7 +5,7 @@ use asymq_core::units::Duration;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
-/// What to wait for on a socket.
+/// Readiness to wait for on a socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Interest {
     Read,

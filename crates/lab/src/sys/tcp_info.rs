@@ -1,4 +1,4 @@
-//! What the kernel counts of a TCP connection.
+//! The kernel's counters of a TCP connection.
 
 use super::check;
 use std::io;
@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 pub(crate) struct TcpCounts {
     /// Bytes of payload in a full segment.
     pub(crate) segment: u32,
-    /// Whether segments carry timestamps.
+    /// True if segments carry timestamps.
     pub(crate) timestamps: bool,
     /// Segments sent again.
     pub(crate) retransmissions: u32,

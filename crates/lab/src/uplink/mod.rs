@@ -1,4 +1,4 @@
-//! What queues at the uplink: the gateway, or a qdisc of the kernel's.
+//! The uplink's queue: the gateway, or a qdisc of the kernel's.
 
 mod gateway;
 mod kernel;
@@ -24,7 +24,7 @@ pub(crate) enum Uplink<'a> {
     Kernel(Box<KernelUplink<'a>>),
 }
 
-/// What it did with packets after warm-up.
+/// Its packets after warm-up.
 pub(crate) struct Seen {
     pub(crate) queue: QueueSeen,
     /// Frames lost at its interfaces.
@@ -46,7 +46,7 @@ impl<'a> Uplink<'a> {
         }
     }
 
-    /// What measures how long packets wait there, if it does not itself.
+    /// Meter of its sojourn times, where it has none itself.
     pub(crate) fn tap(&self) -> Option<Tap> {
         match self {
             Self::Gateway(_) => None,

@@ -1,4 +1,4 @@
-//! How long packets wait in a queue that tells nobody: seen before it, and again behind it.
+//! Sojourn times of a queue that does not report them: each packet is seen before and behind it.
 
 use crate::window::Window;
 use crate::{Halt, clock, sys};
@@ -19,7 +19,7 @@ pub(crate) struct Tap(Arc<Mutex<Seen>>);
 
 #[derive(Default)]
 struct Seen {
-    /// When each packet arrived that has not left, by what is said to be the same on both sides.
+    /// Arrivals of packets that have not left, by a hash that is the same on both sides.
     arrived: HashMap<u64, Instant>,
     /// Packets of which the far side was read first.
     left: HashMap<u64, Instant>,
@@ -77,7 +77,7 @@ impl Tap {
     }
 }
 
-/// What a router leaves as it is: an IPv4 packet without hop limit, marks and checksum. The sender's
+/// Hash of the parts that a router does not change: all but hop limit, marks and checksum. The sender's
 /// identification tells packets with the same content apart.
 fn key(frame: &[u8]) -> Option<u64> {
     const ETHERNET: usize = 14;

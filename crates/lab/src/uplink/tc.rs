@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::io;
 use std::process::Command;
 
-/// What a qdisc has counted since it was added.
+/// Counters of a qdisc since it was added.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counters {
     pub(super) dropped: u64,
@@ -17,10 +17,10 @@ pub(super) struct Counters {
     pub(super) backlog: u32,
 }
 
-/// What a shaper of bytes on Ethernet needs to count IP bytes, as the link does.
+/// Words that let a shaper of Ethernet bytes count IP bytes, as the link does.
 const IP_BYTES: [&str; 3] = ["stab", "overhead", "-14"];
 
-/// What puts the qdisc of `words` at a device: words of commands. A qdisc that shapes gets the scenario's
+/// Commands that add the qdisc of `words` to a device. A qdisc that shapes gets the scenario's
 /// rates, buffer and overhead where it names none; any other becomes the leaf of an HTB class of the
 /// uplink's rate. Both count IP bytes, as the link does.
 pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Vec<String>> {
@@ -81,8 +81,8 @@ pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Ve
     }
 }
 
-/// Whether a word of `tc qdisc add` names a discipline or a part that computes with the downlink's rate:
-/// who does not is not told it, as in the simulator.
+/// True if a word of `tc qdisc add` names a discipline or a part that computes with the downlink's rate:
+/// any other assumes none, as in the simulator.
 fn needs_down(word: &str) -> bool {
     let entries = Standard.entries();
     let needs = |name: &str| {
