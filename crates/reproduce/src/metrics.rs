@@ -47,108 +47,116 @@ pub fn names() -> Vec<String> {
 /// the mean goodput of flows whose packets queues can read over that of the others (1 where either lacks).
 pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     let mut metrics = Metrics::new();
-    let mut put = |name: String, value: f64| {
-        metrics.insert(name, value);
-    };
     let summary = &run.summary;
-    for (toward, direction, rate, goodput) in [
-        (Toward::Up, &summary.up, scenario.up, &summary.goodput.up),
-        (
-            Toward::Down,
-            &summary.down,
-            scenario.down,
-            &summary.goodput.down,
-        ),
+    let goodput = &summary.goodput;
+    add_direction(&mut metrics, scenario, Toward::Up, &summary.up, &goodput.up);
+    add_direction(
+        &mut metrics,
+        scenario,
+        Toward::Down,
+        &summary.down,
+        &goodput.down,
+    );
+    for (name, value) in [
+        ("utility", summary.utility),
+        ("goodput-utility", summary.goodput_utility),
+        ("least-utilization", summary.least_utilization),
     ] {
-        let side = toward.to_string();
-        let Direction {
-            utilization,
-            data,
-            ack,
-            dropped,
-            access_dropped,
-            lost,
-            filtered,
-            marked,
-            reasons: _, // dropped and filtered are their sums
-            sojourn_ms,
-            sojourn_by_class_ms,
-            delivered,
-            acks_per_s,
-            bytes_per_ack,
-            silence_s,
-            retransmissions,
-            timeouts,
-            probe_ms,
-            probe_grade: _, // follows from probe_ms
-        } = direction;
-        let total: f64 = goodput.iter().sum();
-        let smallest = match goodput.is_empty() {
-            true => 1.0,
-            false => Goodput::smallest(goodput),
-        };
-        for (name, value) in [
-            ("utilization", *utilization),
-            ("data", *data),
-            ("ack", *ack),
-            ("dropped", *dropped),
-            ("lost", *lost),
-            ("filtered", *filtered),
-            ("marked", *marked),
-            ("throughput", data * rate.bits_per_sec() as f64),
-            ("goodput", total),
-            ("fairness", Goodput::jain(goodput)),
-            ("smallest-flow", smallest),
-            (
-                "readable-to-opaque",
-                readable_to_opaque(scenario, toward, goodput),
-            ),
-            ("delivered", *delivered),
-            ("silence", *silence_s),
-            ("acks-per-second", *acks_per_s),
-            ("bytes-per-ack", *bytes_per_ack),
-            ("sojourn.p50", sojourn_ms.p50),
-            ("sojourn.p95", sojourn_ms.p95),
-            ("sojourn.p99", sojourn_ms.p99),
-        ] {
-            put(format!("{side}.{name}"), value);
-        }
-        for (name, value) in [
-            ("access-dropped", access_dropped),
-            ("retransmissions", retransmissions),
-            ("timeouts", timeouts),
-        ] {
-            value.inspect(|value| put(format!("{side}.{name}"), *value));
-        }
-        if let Some(probe) = probe_ms {
-            put(format!("{side}.probe.p50"), probe.p50);
-            put(format!("{side}.probe.p95"), probe.p95);
-            put(format!("{side}.probe.p99"), probe.p99);
-        }
-        let classes = sojourn_by_class_ms.iter();
-        for (class, waits) in classes.flat_map(|by| [("data", by.data), ("ack", by.ack)]) {
-            put(format!("{side}.sojourn.{class}.p50"), waits.p50);
-            put(format!("{side}.sojourn.{class}.p95"), waits.p95);
-            put(format!("{side}.sojourn.{class}.p99"), waits.p99);
-        }
+        metrics.insert(name.into(), value);
     }
-    put("utility".into(), summary.utility);
-    put("goodput-utility".into(), summary.goodput_utility);
-    put("least-utilization".into(), summary.least_utilization);
-    if let Some(probe) = &summary.probe_ms {
-        put("probe.p50".into(), probe.p50);
-        put("probe.p95".into(), probe.p95);
-        put("probe.p99".into(), probe.p99);
-    }
-    if let Some(web) = &summary.web_ms {
-        put("web.p50".into(), web.p50);
-        put("web.p95".into(), web.p95);
-        put("web.p99".into(), web.p99);
+    for (name, percentiles) in [("probe", summary.probe_ms), ("web", summary.web_ms)] {
+        if let Some(percentiles) = percentiles {
+            put_percentiles(&mut metrics, name, percentiles);
+        }
     }
     if let Some(series) = &run.series {
         over_time::add(&mut metrics, scenario, series);
     }
     metrics
+}
+
+/// Adds the metrics of a direction, whose flows have this `goodput`.
+fn add_direction(
+    metrics: &mut Metrics,
+    scenario: &Scenario,
+    toward: Toward,
+    direction: &Direction,
+    goodput: &[f64],
+) {
+    let side = toward.to_string();
+    let Direction {
+        utilization,
+        data,
+        ack,
+        dropped,
+        access_dropped,
+        lost,
+        filtered,
+        marked,
+        reasons: _, // dropped and filtered are their sums
+        sojourn_ms,
+        sojourn_by_class_ms,
+        delivered,
+        acks_per_s,
+        bytes_per_ack,
+        silence_s,
+        retransmissions,
+        timeouts,
+        probe_ms,
+        probe_grade: _, // follows from probe_ms
+    } = direction;
+    let rate = match toward {
+        Toward::Up => scenario.up,
+        Toward::Down => scenario.down,
+    };
+    let total: f64 = goodput.iter().sum();
+    let smallest = match goodput.is_empty() {
+        true => 1.0,
+        false => Goodput::smallest(goodput),
+    };
+    for (name, value) in [
+        ("utilization", *utilization),
+        ("data", *data),
+        ("ack", *ack),
+        ("dropped", *dropped),
+        ("lost", *lost),
+        ("filtered", *filtered),
+        ("marked", *marked),
+        ("throughput", data * rate.bits_per_sec() as f64),
+        ("goodput", total),
+        ("fairness", Goodput::jain(goodput)),
+        ("smallest-flow", smallest),
+        (
+            "readable-to-opaque",
+            readable_to_opaque(scenario, toward, goodput),
+        ),
+        ("delivered", *delivered),
+        ("silence", *silence_s),
+        ("acks-per-second", *acks_per_s),
+        ("bytes-per-ack", *bytes_per_ack),
+    ] {
+        metrics.insert(format!("{side}.{name}"), value);
+    }
+    for (name, value) in [
+        ("access-dropped", access_dropped),
+        ("retransmissions", retransmissions),
+        ("timeouts", timeouts),
+    ] {
+        metrics.extend(value.map(|value| (format!("{side}.{name}"), value)));
+    }
+    let classes = sojourn_by_class_ms.iter();
+    let by_class = classes.flat_map(|by| [("sojourn.data", by.data), ("sojourn.ack", by.ack)]);
+    let probe = probe_ms.map(|probe| ("probe", probe));
+    for (name, percentiles) in by_class.chain(probe).chain([("sojourn", *sojourn_ms)]) {
+        put_percentiles(metrics, &format!("{side}.{name}"), percentiles);
+    }
+}
+
+fn put_percentiles(metrics: &mut Metrics, name: &str, percentiles: Percentiles) {
+    let Percentiles { p50, p95, p99, .. } = percentiles;
+    for (end, value) in [("p50", p50), ("p95", p95), ("p99", p99)] {
+        metrics.insert(format!("{name}.{end}"), value);
+    }
 }
 
 /// Listed flows stand behind the others.

@@ -91,34 +91,30 @@ pub fn read(text: &str) -> Result<Verdicts, String> {
 pub fn compare(before: &Verdicts, outcomes: &[Outcome], partial: bool) -> Differences {
     let claims: usize = outcomes.iter().map(|o| o.experiment.claims.len()).sum();
     let confidence = 1.0 - RISK / claims.max(1) as f64;
+    let strict = outcomes.iter().flat_map(|o| o.findings_at(confidence));
+    let found = outcomes.iter().flat_map(Outcome::findings).zip(strict);
     let mut differences = Differences::default();
     let mut judged = BTreeSet::new();
-    for outcome in outcomes {
-        let strict = outcome.findings_at(confidence);
-        for (finding, strict) in outcome.findings().iter().zip(&strict) {
-            let claim = &finding.claim.id;
-            judged.insert(claim.clone());
-            let now = entry(finding);
-            let Some(was) = before.get(claim) else {
-                let line = format!("{claim}: is {}, was not in the file", now.verdict);
-                differences.failures.push(line);
-                continue;
-            };
-            let said = finding.claim.changed.as_deref();
-            differences
-                .failures
-                .extend(unexplained(claim, was, &now, said));
-            if let Some(line) = left(claim, was, strict.verdict) {
-                differences.failures.push(line);
-            } else if was.verdict != now.verdict {
-                let line = format!("{claim}: was {}, is {}", was.verdict, now.verdict);
-                differences.notes.push(line);
-            }
+    for (finding, strict) in found {
+        let (claim, now) = (&finding.claim.id, entry(&finding));
+        judged.insert(claim);
+        let Some(was) = before.get(claim) else {
+            let line = format!("{claim}: is {}, was not in the file", now.verdict);
+            differences.failures.push(line);
+            continue;
+        };
+        let said = finding.claim.changed.as_deref();
+        let left = left(claim, was, strict.verdict);
+        if left.is_none() && was.verdict != now.verdict {
+            let line = format!("{claim}: was {}, is {}", was.verdict, now.verdict);
+            differences.notes.push(line);
         }
+        let lines = unexplained(claim, was, &now, said).into_iter().chain(left);
+        differences.failures.extend(lines);
     }
     let missing = before
         .keys()
-        .filter(|claim| !partial && !judged.contains(*claim));
+        .filter(|claim| !partial && !judged.contains(claim));
     let missing = missing.map(|claim| format!("{claim}: has no result"));
     differences.failures.extend(missing);
     differences
@@ -126,12 +122,10 @@ pub fn compare(before: &Verdicts, outcomes: &[Outcome], partial: bool) -> Differ
 
 /// The line about a claim that held and does not hold beyond doubt.
 fn left(claim: &str, was: &Entry, strict: Verdict) -> Option<String> {
-    let (held, in_shape) = (Verdict::Reproduced, Verdict::InShape);
+    let was_one_of = |verdicts: &[Verdict]| verdicts.iter().any(|v| v.to_string() == was.verdict);
     let failed = match strict {
-        Verdict::NotReproduced => {
-            was.verdict == held.to_string() || was.verdict == in_shape.to_string()
-        }
-        Verdict::InShape => was.verdict == held.to_string(),
+        Verdict::NotReproduced => was_one_of(&[Verdict::Reproduced, Verdict::InShape]),
+        Verdict::InShape => was_one_of(&[Verdict::Reproduced]),
         Verdict::Reproduced | Verdict::Undecided | Verdict::DidNotConverge => false,
     };
     failed.then(|| format!("{claim}: was {}, is {strict} beyond doubt", was.verdict))
@@ -139,23 +133,18 @@ fn left(claim: &str, was: &Entry, strict: Verdict) -> Option<String> {
 
 /// The line about tolerances that changed while the file does not name what they were.
 fn unexplained(claim: &str, was: &Entry, now: &Entry, said: Option<&str>) -> Option<String> {
-    if was.within == now.within {
-        return None;
-    }
     let gone = was
         .within
         .iter()
         .filter(|within| !now.within.contains(within));
-    let untold = gone.filter(|within| !said.is_some_and(|said| said.contains(&within.to_string())));
-    let untold: Vec<String> = untold.map(f64::to_string).collect();
-    (!untold.is_empty()).then(|| {
-        format!(
-            "{claim}: a tolerance was {}, is {:?}; say why: changed = \"was {}, because …\"",
-            untold.join(", "),
-            now.within,
-            untold.join(", ")
-        )
-    })
+    let gone = gone.map(f64::to_string);
+    let untold = gone.filter(|within| !said.is_some_and(|said| said.contains(within)));
+    let untold: Vec<String> = untold.collect();
+    let untold = (!untold.is_empty()).then(|| untold.join(", "))?;
+    Some(format!(
+        "{claim}: a tolerance was {untold}, is {:?}; say why: changed = \"was {untold}, because …\"",
+        now.within
+    ))
 }
 
 #[cfg(test)]

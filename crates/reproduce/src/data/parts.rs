@@ -47,10 +47,6 @@ pub struct Columns {
     index: HashMap<String, usize>,
 }
 
-/// The cells of a row, in the order of the columns; the first of a column stays.
-#[derive(Clone)]
-struct Cells(Vec<Option<Option<Cell>>>);
-
 impl Columns {
     /// The columns of these experiments' runs.
     pub fn of(experiments: &[Experiment], origin: &Origin) -> Self {
@@ -99,10 +95,9 @@ impl Columns {
         for block in &task.blocks {
             for wanted in &block.wanted {
                 let scenario = wanted.scenario(experiments);
-                let mut common = Cells(vec![None; self.columns.len()]);
-                let mut row = identity(&experiments[wanted.experiment], wanted.at);
-                settings(&mut row, scenario);
-                self.add(&mut common, row)?;
+                let place = identity(&experiments[wanted.experiment], wanted.at);
+                let mut configured = Row::default();
+                settings(&mut configured, scenario);
                 for seed in block
                     .seeds
                     .clone()
@@ -110,7 +105,10 @@ impl Columns {
                 {
                     let stored = results.get(&key(scenario, seed));
                     let stored = stored.ok_or_else(|| PartError::Missing(task.name.clone()))?;
-                    rows.push(self.row(common.clone(), seed, stored, origin)?);
+                    let mut row = place.clone();
+                    row.put("seed", Cell::Whole(seed));
+                    let found = of_result(stored, origin);
+                    rows.push(self.cells([&row, &configured, &found])?);
                 }
             }
         }
@@ -123,40 +121,35 @@ impl Columns {
         Ok(table.write_parquet_as(out, origin, kinds, Compression::SNAPPY)?)
     }
 
-    fn row(
-        &self,
-        mut cells: Cells,
-        seed: u64,
-        stored: &Stored,
-        origin: &Origin,
-    ) -> Result<Vec<Option<Cell>>, PartError> {
-        let mut row = Row::default();
-        row.put("seed", Cell::Whole(seed));
-        for (name, value) in &stored.metrics {
-            row.metric(name, *value);
-        }
-        row.text(KEY, &stored.key);
-        let result = serde_json::to_string(stored).expect("a result is plain values");
-        row.put(RESULT, Cell::Text(result.into()));
-        row.text("tool_version", &origin.version);
-        row.text("fingerprint", &origin.fingerprint);
-        self.add(&mut cells, row)?;
-        Ok(cells.0.into_iter().map(Option::flatten).collect())
-    }
-
-    fn add(&self, cells: &mut Cells, row: Row) -> Result<(), PartError> {
-        for (column, cell) in row.cells {
-            let index = self.index.get(&column).copied();
-            let index = index.ok_or(PartError::Column(column))?;
+    /// The cells of these rows in one, in the order of the columns; the first of a column stays.
+    fn cells(&self, rows: [&Row; 3]) -> Result<Vec<Option<Cell>>, PartError> {
+        let mut cells = vec![None; self.columns.len()];
+        for (column, cell) in rows.into_iter().flat_map(|row| &row.cells) {
+            let index = self.index.get(column).copied();
+            let index = index.ok_or_else(|| PartError::Column(column.clone()))?;
             let cell = match (cell, self.columns[index].1) {
                 // A column that has texts elsewhere.
                 (Some(Cell::Number(number)), Kind::Text) => Some(Cell::from(&*number.to_string())),
-                (cell, _) => cell,
+                (cell, _) => cell.clone(),
             };
-            cells.0[index].get_or_insert(cell);
+            cells[index].get_or_insert(cell);
         }
-        Ok(())
+        Ok(cells.into_iter().map(Option::flatten).collect())
     }
+}
+
+/// The columns of a run's result.
+fn of_result(stored: &Stored, origin: &Origin) -> Row {
+    let mut row = Row::default();
+    for (name, value) in &stored.metrics {
+        row.metric(name, *value);
+    }
+    row.text(KEY, &stored.key);
+    let result = serde_json::to_string(stored).expect("a result is plain values");
+    row.put(RESULT, Cell::Text(result.into()));
+    row.text("tool_version", &origin.version);
+    row.text("fingerprint", &origin.fingerprint);
+    row
 }
 
 /// Adds the results of a part to `results`.

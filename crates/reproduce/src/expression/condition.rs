@@ -19,6 +19,13 @@ pub enum Relation {
     Falling,
 }
 
+impl Relation {
+    /// Whether the points of the subject are compared with each other.
+    pub fn is_trend(self) -> bool {
+        matches!(self, Self::Rising | Self::Falling)
+    }
+}
+
 /// How far a value may be off, and why that far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
@@ -181,17 +188,12 @@ impl Condition {
     /// differ in length.
     pub fn comparisons(&self, subject: &[Sample], object: &[Sample]) -> Option<Vec<Comparison>> {
         let within = self.within();
-        let infinite = f64::INFINITY;
         let (low, high) = match self.relation {
             Relation::Equal => (-within, within),
-            Relation::Above | Relation::Rising => (-within, infinite),
-            Relation::Below | Relation::Falling => (-infinite, within),
+            Relation::Above | Relation::Rising => (-within, f64::INFINITY),
+            Relation::Below | Relation::Falling => (f64::NEG_INFINITY, within),
         };
-        let accepted = Range {
-            low,
-            high,
-            closed: within > 0.0 || self.relation == Relation::Equal,
-        };
+        let range = |low, high, closed| Range { low, high, closed };
         let compare = |subject: &Sample, object: &Sample, accepted, places| Comparison {
             subject: subject.clone(),
             object: object.clone(),
@@ -199,42 +201,27 @@ impl Condition {
             accepted,
             places,
         };
-        match self.relation {
-            Relation::Equal | Relation::Above | Relation::Below => {
-                // Repeats the shorter list.
-                let left = pairwise(subject, object, |a, _| a)?;
-                let at = |list: &[Sample], place: usize| list.get(place).or(list.first()).cloned();
-                (0..left.len())
-                    .map(|place| {
-                        let (a, b) = (at(subject, place)?, at(object, place)?);
-                        Some(compare(&a, &b, accepted, vec![place]))
-                    })
-                    .collect()
-            }
-            Relation::Rising | Relation::Falling => {
-                let step = |place: usize| {
-                    let (before, after) = (&subject[place - 1], &subject[place]);
-                    let closed = Range {
-                        closed: true,
-                        ..accepted
-                    };
-                    compare(after, before, closed, vec![place - 1, place])
-                };
-                let last = subject.len().checked_sub(1)?;
-                let mut all: Vec<Comparison> = (1..=last).map(step).collect();
-                let whole = match self.relation {
-                    Relation::Rising => (0.0, infinite),
-                    _ => (-infinite, 0.0),
-                };
-                let whole = Range {
-                    low: whole.0,
-                    high: whole.1,
-                    closed: false,
-                };
-                all.push(compare(&subject[last], &subject[0], whole, vec![0, last]));
-                Some(all)
-            }
+        if !self.relation.is_trend() {
+            let closed = within > 0.0 || self.relation == Relation::Equal;
+            // Repeats the shorter list.
+            let count = pairwise(subject, object, |a, _| a)?.len();
+            let at = |list: &[Sample], place: usize| list.get(place).or(list.first()).cloned();
+            let point = |place| {
+                let (a, b) = (at(subject, place)?, at(object, place)?);
+                Some(compare(&a, &b, range(low, high, closed), vec![place]))
+            };
+            return (0..count).map(point).collect();
         }
+        let last = subject.len().checked_sub(1)?;
+        let step = |from: usize, to: usize, accepted| {
+            compare(&subject[to], &subject[from], accepted, vec![from, to])
+        };
+        let steps = (1..=last).map(|place| step(place - 1, place, range(low, high, true)));
+        let whole = match self.relation {
+            Relation::Rising => range(0.0, f64::INFINITY, false),
+            _ => range(f64::NEG_INFINITY, 0.0, false),
+        };
+        Some(steps.chain([step(0, last, whole)]).collect())
     }
 }
 

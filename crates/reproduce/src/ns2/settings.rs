@@ -25,28 +25,82 @@ const COUNTER_BYTES: u128 = 1 << 32;
 /// A window that no flow fills.
 const UNLIMITED_WINDOW: &str = "100000";
 
+/// Refuses a scenario unless ns-2 follows each key: the key with its value where it is short, whether it
+/// follows, and the reason if it does not.
+macro_rules! accept {
+    ($($key:literal $(= $value:expr)?, $follows:expr, $reason:expr;)*) => {
+        $(if !$follows {
+            return refuse($key, None::<String>$(.or(Some($value.to_string())))?, $reason);
+        })*
+    };
+}
+
 /// The script's arguments for a scenario.
 ///
 /// # Errors
 /// The scenario sets something that the script does not have; ns-2 would run another case.
 pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
-    // Without `..`: a new field of a scenario must be decided on here.
+    check(scenario)?;
+    let packets = |key, limit: &Limit| match limit {
+        Limit::Packets(packets) => Ok(packets.to_string()),
+        Limit::Bytes(_) => refuse(key, Some(limit.to_string()), "ns-2 counts packets"),
+    };
+    let sink = match &scenario.ack_policy {
+        AckPolicy::EveryPacket => "TCPSink",
+        AckPolicy::Delayed(time) if *time == DELAYED_ACK => "TCPSink/DelAck",
+        AckPolicy::Delayed(time) => {
+            return refuse("delayed-ack", Some(time.to_string()), "use 0 or 100ms");
+        }
+        AckPolicy::Every(count, _) => {
+            return refuse("ack-every", Some(count.to_string()), "use 1 or 2");
+        }
+    };
+    let window = scenario.window.as_ref();
+    let window = window.map_or(Ok(UNLIMITED_WINDOW.to_owned()), |w| packets("window", w))?;
+    let seconds = |time: Duration| time.as_secs_f64().to_string();
+    Ok(vec![
+        ("up", scenario.up.bits_per_sec().to_string()),
+        ("down", scenario.down.bits_per_sec().to_string()),
+        ("flows-up", scenario.flows_up.to_string()),
+        ("flows-down", scenario.flows_down.to_string()),
+        ("rtt-least", seconds(scenario.rtt.min)),
+        ("rtt-most", seconds(scenario.rtt.max)),
+        ("buffer", packets("buffer", &scenario.buffer)?),
+        (
+            "buffer-down",
+            packets("buffer-down", &scenario.buffer_down)?,
+        ),
+        ("mss", scenario.mss.to_string()),
+        (
+            "tcp",
+            scenario.tcp.ns2_name().unwrap_or_default().to_owned(),
+        ),
+        ("sink", sink.to_owned()),
+        ("window", window),
+        ("duration", seconds(scenario.duration)),
+        ("warmup", seconds(scenario.warmup)),
+    ])
+}
+
+/// Refuses a scenario that ns-2 cannot follow.
+fn check(scenario: &Scenario) -> Result<(), Unsupported> {
+    // Without `..`: a new field of a scenario must be decided on here. `settings` takes the rest.
     let Scenario {
         up,
         down,
-        flows_up,
-        flows_down,
+        flows_up: _,
+        flows_down: _,
         flow,
         rtt,
         start_within,
-        buffer,
-        buffer_down,
+        buffer: _,
+        buffer_down: _,
         uplink,
         downlink,
         tc: _, // the simulator's scenarios have none
         tcp,
-        mss,
-        ack_policy,
+        mss: _,
+        ack_policy: _,
         sack,
         timestamps,
         byte_counting,
@@ -69,153 +123,52 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
         netem_access_down,
         header,
         overhead,
-        window,
+        window: _,
         udp,
         probe,
         duration,
-        warmup,
+        warmup: _,
         seed: _, // an argument of each run
         runs: _, // the number of processes
     } = scenario;
 
-    let sender = tcp.ns2_name().unwrap_or_default();
     let fits = |rate: &Rate| bytes(*rate, *duration) < COUNTER_BYTES;
     let constant = "ns-2 runs over links of constant rate";
     let clean = "ns-2 runs over paths without loss and jitter";
-    let long_runs = "ns-2 counts less than 4 GiB per run; shorten the duration";
-    let without_parts = "use droptail, without other parts";
-    for (follows, key, value, reason) in [
-        (is_drop_tail(uplink), "qdisc", &*uplink.qdisc, without_parts),
-        (
-            is_drop_tail(downlink),
-            "qdisc-down",
-            &*downlink.qdisc,
-            "use droptail",
-        ),
-        (
-            !sender.is_empty(),
-            "tcp",
-            &tcp.to_string(),
-            "use reno or newreno",
-        ),
-        (!sack, "sack", "", "ns-2 runs without SACK"),
-        (
-            !timestamps,
-            "timestamps",
-            "",
-            "ns-2 runs without timestamps",
-        ),
-        (!byte_counting, "byte-counting", "", "ns-2 counts ACKs"),
-        (!tcp_ecn, "tcp-ecn", "", "ns-2 runs without ECN"),
-        (
-            !hystart,
-            "hystart",
-            "",
-            "ns-2's slow start is the standard one",
-        ),
-        (!pacing, "pacing", "", "ns-2 sends bursts"),
-        (
-            *regenerate == 0,
-            "regenerate",
-            "",
-            "ns-2 regenerates no ACKs",
-        ),
-        (
-            start_within.is_none(),
-            "start-within",
-            "",
-            "ns-2's flows start within a second",
-        ),
-        (
-            flow.is_empty(),
-            "flow",
-            "",
-            "ns-2 runs flows-up and flows-down only",
-        ),
-        (web.is_empty(), "web", "", "ns-2 runs long-lived flows only"),
-        (
-            on_off.is_none(),
-            "on-off",
-            "",
-            "ns-2 runs greedy flows only",
-        ),
-        (udp.is_empty(), "udp", "", "ns-2 runs TCP only"),
-        (probe.is_none(), "probe", "", "ns-2 runs TCP only"),
-        (
-            *links == 1,
-            "links",
-            &links.to_string(),
-            "ns-2 has one bottleneck",
-        ),
-        (steps_up.is_empty(), "steps-up", "", constant),
-        (steps_down.is_empty(), "steps-down", "", constant),
-        (trace_up.is_none(), "trace-up", "", constant),
-        (trace_down.is_none(), "trace-down", "", constant),
-        (netem_up.is_none(), "netem-up", "", clean),
-        (netem_down.is_none(), "netem-down", "", clean),
-        (netem_access_up.is_none(), "netem-access-up", "", clean),
-        (netem_access_down.is_none(), "netem-access-down", "", clean),
-        (
-            *header == 40,
-            "header",
-            &header.to_string(),
-            "ns-2's headers have 40 bytes",
-        ),
-        (
-            overhead.is_none(),
-            "overhead",
-            "",
-            "ns-2's links count IP bytes",
-        ),
-        (
-            rtt.min >= FIXED_RTT,
-            "rtt",
-            &rtt.to_string(),
-            "ns-2 needs 12ms or more",
-        ),
-        (fits(up), "up", &up.to_string(), long_runs),
-        (fits(down), "down", &down.to_string(), long_runs),
-    ] {
-        if !follows {
-            let value = Some(value).filter(|value| !value.is_empty());
-            return refuse(key, value.map(str::to_owned), reason);
-        }
+    let too_long = "ns-2 counts less than 4 GiB per run; shorten the duration";
+    accept! {
+        "qdisc" = uplink.qdisc, is_drop_tail(uplink), "use droptail, without other parts";
+        "qdisc-down" = downlink.qdisc, is_drop_tail(downlink), "use droptail";
+        "tcp" = tcp, tcp.ns2_name().is_some(), "use reno or newreno";
+        "sack", !sack, "ns-2 runs without SACK";
+        "timestamps", !timestamps, "ns-2 runs without timestamps";
+        "byte-counting", !byte_counting, "ns-2 counts ACKs";
+        "tcp-ecn", !tcp_ecn, "ns-2 runs without ECN";
+        "hystart", !hystart, "ns-2's slow start is the standard one";
+        "pacing", !pacing, "ns-2 sends bursts";
+        "regenerate", *regenerate == 0, "ns-2 regenerates no ACKs";
+        "start-within", start_within.is_none(), "ns-2's flows start within a second";
+        "flow", flow.is_empty(), "ns-2 runs flows-up and flows-down only";
+        "web", web.is_empty(), "ns-2 runs long-lived flows only";
+        "on-off", on_off.is_none(), "ns-2 runs greedy flows only";
+        "udp", udp.is_empty(), "ns-2 runs TCP only";
+        "probe", probe.is_none(), "ns-2 runs TCP only";
+        "links" = links, *links == 1, "ns-2 has one bottleneck";
+        "steps-up", steps_up.is_empty(), constant;
+        "steps-down", steps_down.is_empty(), constant;
+        "trace-up", trace_up.is_none(), constant;
+        "trace-down", trace_down.is_none(), constant;
+        "netem-up", netem_up.is_none(), clean;
+        "netem-down", netem_down.is_none(), clean;
+        "netem-access-up", netem_access_up.is_none(), clean;
+        "netem-access-down", netem_access_down.is_none(), clean;
+        "header" = header, *header == 40, "ns-2's headers have 40 bytes";
+        "overhead", overhead.is_none(), "ns-2's links count IP bytes";
+        "rtt" = rtt, rtt.min >= FIXED_RTT, "ns-2 needs 12ms or more";
+        "up" = up, fits(up), too_long;
+        "down" = down, fits(down), too_long;
     }
-    let packets = |key, limit: &Limit| match limit {
-        Limit::Packets(packets) => Ok(packets.to_string()),
-        Limit::Bytes(_) => refuse(key, Some(limit.to_string()), "ns-2 counts packets"),
-    };
-    let sink = match ack_policy {
-        AckPolicy::EveryPacket => "TCPSink",
-        AckPolicy::Delayed(time) if *time == DELAYED_ACK => "TCPSink/DelAck",
-        AckPolicy::Delayed(time) => {
-            return refuse("delayed-ack", Some(time.to_string()), "use 0 or 100ms");
-        }
-        AckPolicy::Every(count, _) => {
-            return refuse("ack-every", Some(count.to_string()), "use 1 or 2");
-        }
-    };
-    let window = match window {
-        None => UNLIMITED_WINDOW.to_owned(),
-        Some(window) => packets("window", window)?,
-    };
-    let seconds = |time: &Duration| time.as_secs_f64().to_string();
-    Ok(vec![
-        ("up", up.bits_per_sec().to_string()),
-        ("down", down.bits_per_sec().to_string()),
-        ("flows-up", flows_up.to_string()),
-        ("flows-down", flows_down.to_string()),
-        ("rtt-least", seconds(&rtt.min)),
-        ("rtt-most", seconds(&rtt.max)),
-        ("buffer", packets("buffer", buffer)?),
-        ("buffer-down", packets("buffer-down", buffer_down)?),
-        ("mss", mss.to_string()),
-        ("tcp", sender.to_owned()),
-        ("sink", sink.to_owned()),
-        ("window", window),
-        ("duration", seconds(duration)),
-        ("warmup", seconds(warmup)),
-    ])
+    Ok(())
 }
 
 /// Whether it is one FIFO for all, whatever its name.

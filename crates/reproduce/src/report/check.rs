@@ -113,7 +113,7 @@ fn numbers(outcome: &Outcome, check: &Check<'_>, deciding: &Deciding) -> impl Re
     };
     let difference = Some(deciding.difference).filter(|_| expected.half_width > 0.0);
     owned_html! {
-        @ if matches!(condition.relation, Relation::Rising | Relation::Falling) {
+        @ if condition.relation.is_trend() {
             : value(left, expected); : " to "; : value(None, found); : " "; : wanted;
         } else {
             : value(left, found); : " "; : wanted; : value(right, expected);
