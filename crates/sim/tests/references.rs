@@ -8,7 +8,7 @@
 #[path = "common/flags.rs"]
 mod flags;
 
-use asymq_scenario::{Direction, Summary};
+use asymq_scenario::{Direction, Summary, Tcp};
 use asymq_sim::RunOptions;
 use flags::scenario;
 
@@ -22,6 +22,17 @@ fn down(rate: &str, rtt: &str, buffer: &str, flags: &str) -> Direction {
     let link = format!("--up {rate} --down {rate} --buffer {buffer} --buffer-down {buffer}");
     let flows = "--qdisc droptail --flows-up 0 --flows-down 1 --duration 60s --warmup 5s";
     summary(&format!("{link} --rtt {rtt} {flows} {flags}")).down
+}
+
+/// Names a congestion control that has no test here nor in `theory.rs`.
+#[test]
+fn every_simulated_congestion_control_is_held_to_a_reference() {
+    let tests = [include_str!("references.rs"), include_str!("theory.rs")].concat();
+    for tcp in Tcp::simulated() {
+        let (flag, variant) = (format!("--tcp {tcp}"), format!("Tcp::{tcp:?}"));
+        let held = tests.contains(&flag) || tests.contains(&variant);
+        assert!(held, "{tcp}: no test compares it with a reference");
+    }
 }
 
 #[test]

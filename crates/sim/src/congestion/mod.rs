@@ -39,98 +39,210 @@
 
 mod any_congestion;
 mod bbr3;
+mod catalog;
 mod contract;
 mod cubic;
 mod dctcp;
 mod hystart;
 pub mod laws;
-mod model;
 mod reno;
 
 pub use crate::senders::{AckSample, Lost};
 pub(crate) use any_congestion::AnyCongestion;
-pub(crate) use bbr3::Bbr3;
+pub(crate) use catalog::Make;
+pub use catalog::{About, Catalog, Connection};
 pub use contract::CongestionControl;
 pub(crate) use contract::WindowBased;
-pub(crate) use cubic::Cubic;
-pub(crate) use dctcp::Dctcp;
-pub(crate) use hystart::HyStart;
-pub(crate) use model::TcpModel;
-pub(crate) use reno::{ByteCounting, Reno};
+pub(crate) use reno::Reno;
 
-use asymq_scenario::OutsideTcp;
-use std::fmt;
+use crate::senders::Recovery;
+use asymq_scenario::{Scenario, Tcp};
+use bbr3::Bbr3;
+use cubic::Cubic;
+use dctcp::Dctcp;
+use hystart::HyStart;
+use reno::ByteCounting;
 use std::sync::Arc;
 
-/// Facts of a connection that its congestion control may know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Connection {
-    /// Payload bytes of a full segment.
-    pub payload: u32,
-    /// Differs from connection to connection and from run to run, and is the same in each repetition: all
-    /// that is random must come from it.
-    pub seed: u64,
+/// Behaviour of senders: a run's, or a listed flow's.
+#[derive(Clone)]
+pub(crate) struct TcpModel {
+    /// Makes the window of each connection.
+    pub(crate) make: Arc<Make>,
+    /// Loss recovery without SACK; with it, all recover by RFC 6675.
+    pub(crate) recovery: Recovery,
+    /// Whether the window is [`Reno`] alone.
+    pub(crate) is_reno: bool,
+    /// Whether a pacer sends.
+    pub(crate) paces: bool,
+    /// Whether each segment's delivery is measured.
+    pub(crate) measures_deliveries: bool,
 }
 
-impl Connection {
-    /// TCP's largest receive window (RFC 7323, section 2.3) in segments, at least one: no flight exceeds it.
-    pub fn largest_window(&self) -> f64 {
-        (f64::from(1 << 30) / f64::from(self.payload)).max(1.0)
-    }
-}
-
-/// Makes the congestion control of a connection.
-pub(crate) type Make = dyn Fn(&Connection) -> Box<dyn CongestionControl> + Send + Sync;
-
-/// Needs of a congestion control from outside.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct About {
-    /// A pacer that sends at [`CongestionControl::pacing_rate`].
-    pub paces: bool,
-    /// Calls of [`CongestionControl::on_sample`] and [`CongestionControl::on_lost`].
-    pub measures_deliveries: bool,
-}
-
-/// Congestion controls from outside of asymq, by name.
-#[derive(Clone, Default)]
-pub struct Catalog(Vec<(OutsideTcp, About, Arc<Make>)>);
-
-impl Catalog {
-    /// An empty catalog.
-    pub const fn new() -> Self {
-        Self(Vec::new())
-    }
-
-    /// Adds a congestion control; one that had the name gives way. A run calls `make` for each connection,
-    /// in any thread.
-    ///
-    /// # Errors
-    /// The name is taken by one of asymq's own, or is not one.
-    pub fn add(
-        &mut self,
-        name: &str,
-        about: About,
-        make: impl Fn(&Connection) -> Box<dyn CongestionControl> + Send + Sync + 'static,
-    ) -> Result<OutsideTcp, String> {
-        let name = OutsideTcp::new(name)?;
-        self.0.retain(|(known, ..)| *known != name);
-        self.0.push((name, about, Arc::new(make)));
-        Ok(name)
-    }
-
-    /// The names.
-    pub fn names(&self) -> Vec<OutsideTcp> {
-        self.0.iter().map(|(name, ..)| *name).collect()
-    }
-
-    fn get(&self, name: OutsideTcp) -> Option<(About, Arc<Make>)> {
-        let (_, about, make) = self.0.iter().find(|(known, ..)| *known == name)?;
-        Some((*about, Arc::clone(make)))
+impl TcpModel {
+    /// The scenario's model; `None` if neither the simulator nor `outside` has its congestion control. Each
+    /// is named here, so that none runs as another under its own name.
+    pub(crate) fn of(outside: &Catalog, scenario: &Scenario) -> Option<Self> {
+        let (counting, hystart) = (scenario.byte_counting, scenario.hystart);
+        let mut model = Self {
+            make: copies(Reno::new()),
+            recovery: Recovery::NewReno,
+            is_reno: false,
+            paces: scenario.paces(),
+            measures_deliveries: scenario.measures_deliveries(),
+        };
+        match scenario.tcp {
+            Tcp::Reno | Tcp::Newreno => {
+                model.is_reno = !counting && !hystart;
+                model.make = match counting {
+                    false => starting(Reno::new(), hystart),
+                    true => starting(ByteCounting::new(), hystart),
+                };
+                if scenario.tcp == Tcp::Reno {
+                    model.recovery = Recovery::Reno;
+                }
+            }
+            Tcp::Cubic => model.make = starting(Cubic::new(counting), hystart),
+            Tcp::Dctcp => {
+                model.make = match counting {
+                    false => copies(Dctcp::new(Reno::new())),
+                    true => copies(Dctcp::new(ByteCounting::new())),
+                };
+            }
+            Tcp::Bbr3 => {
+                model.make = Arc::new(|connection| Box::new(Bbr3::new().seeded(connection.seed)));
+            }
+            Tcp::Outside(name) => {
+                let (about, make) = outside.get(name)?;
+                model.make = make;
+                model.paces |= about.paces;
+                model.measures_deliveries |= about.paces || about.measures_deliveries;
+            }
+            Tcp::Bbr => return None,
+        }
+        Some(model)
     }
 }
 
-impl fmt::Debug for Catalog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.names()).finish()
+/// Makes copies of a window that has not started.
+fn copies<C: CongestionControl + Copy + Send + Sync + 'static>(window: C) -> Arc<Make> {
+    Arc::new(move |_| Box::new(window))
+}
+
+/// The same, with HyStart++ if asked for.
+fn starting<C: WindowBased + Send + Sync + 'static>(window: C, hystart: bool) -> Arc<Make> {
+    match hystart {
+        false => copies(window),
+        true => copies(HyStart::new(window)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Connection;
+    use crate::packets::{Options as _, Segment, TcpOptions};
+    use crate::receivers::Receiver;
+    use crate::senders::{RttEstimator, Sender};
+    use crate::variant::{Full, Variant as _};
+    use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
+    use asymq_core::Duration;
+    use asymq_scenario::AckPolicy;
+
+    fn scenario(tcp: Tcp, byte_counting: bool) -> Scenario {
+        let args = ScenarioArgs {
+            tcp: Some(tcp),
+            simulated: SimulatedArgs {
+                byte_counting: Some(byte_counting),
+                ..SimulatedArgs::default()
+            },
+            ..ScenarioArgs::default()
+        };
+        args.resolve(&Defaults::paper()).unwrap()
+    }
+
+    /// The congestion window after each of 100 round-trip times of 100 ms, over a path that loses
+    /// some segments once each, three in one window, and later two in another, and marks one. Every
+    /// second segment is acknowledged.
+    fn windows(tcp: Tcp, byte_counting: bool) -> Vec<f64> {
+        const RTT: u64 = 100_000_000;
+        /// Bounds the flight of what no loss bounds.
+        const WINDOW: u64 = 1000;
+        let scenario = scenario(tcp, byte_counting);
+        let model = TcpModel::of(&Catalog::new(), &scenario).unwrap();
+        let rtt = RttEstimator::new(0);
+        let connection = Connection {
+            payload: scenario.payload(),
+            seed: 0,
+        };
+        let sending = Full::sending(&scenario, &model);
+        let mut sender = Sender::new(
+            Full::congestion(&model, &connection),
+            rtt,
+            model.recovery,
+            WINDOW,
+            sending,
+        );
+        let policy = AckPolicy::Every(2, Duration::from_millis(1));
+        let mut receiver = Receiver::new(policy, Full::receiving(&scenario));
+        let mut lost = vec![100, 104, 108, 400, 405];
+        let mut flight: Vec<Segment<TcpOptions>> = Vec::new();
+        sender.connect(0, &mut flight);
+        let round = |n: u64| {
+            let now = n * RTT;
+            // The pacer's segments of the round, or the timer.
+            while sender.deadline() < now {
+                sender.on_timeout(sender.deadline(), &mut flight);
+            }
+            let mut acks = Vec::new();
+            for mut segment in std::mem::take(&mut flight) {
+                if segment.number() == 200 {
+                    segment.options.mark_ce();
+                }
+                match lost.iter().position(|number| *number == segment.number()) {
+                    Some(index) => drop(lost.remove(index)),
+                    None => receiver.on_segment(now, segment, &mut acks),
+                }
+            }
+            if receiver.deadline() < u64::MAX {
+                receiver.on_timeout(receiver.deadline(), &mut acks);
+            }
+            for ack in acks {
+                sender.on_ack(now, ack, &mut flight);
+            }
+            if sender.deadline() <= now {
+                sender.on_timeout(now, &mut flight);
+            }
+            sender.congestion.window()
+        };
+        let windows = (1..=100).map(round).collect();
+        assert!(lost.is_empty(), "{tcp}: {lost:?} were never sent");
+        windows
+    }
+
+    #[test]
+    fn there_is_a_model_of_every_congestion_control_that_is_said_to_be_simulated() {
+        for tcp in Tcp::simulated().chain(Tcp::real()) {
+            let scenario = Scenario {
+                tcp,
+                ..scenario(Tcp::Newreno, false)
+            };
+            let model = TcpModel::of(&Catalog::new(), &scenario);
+            assert_eq!(model.is_some(), tcp.is_simulated(), "{tcp}");
+        }
+    }
+
+    #[test]
+    fn no_two_congestion_controls_move_their_windows_alike() {
+        let named = |counting| Tcp::simulated().map(move |tcp| (tcp, counting));
+        // BBR counts what is delivered, not ACKs.
+        let counting = named(true).filter(|(tcp, _)| tcp.counts_bytes());
+        let all: Vec<_> = named(false).chain(counting).collect();
+        for (index, &one) in all.iter().enumerate() {
+            for &other in &all[index + 1..] {
+                let same = windows(one.0, one.1) == windows(other.0, other.1);
+                assert!(!same, "{one:?} and {other:?}");
+            }
+        }
     }
 }
