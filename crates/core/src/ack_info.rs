@@ -1,4 +1,4 @@
-//! What a pure ACK says, as its owner reads it off the frame.
+//! Content of a pure ACK, as its owner reads it off the frame.
 
 /// A range of sequence numbers received out of order, `start..end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,15 +28,15 @@ pub enum AccEcnOrder {
 pub struct AccEcn {
     /// In which order the counters stand.
     pub order: AccEcnOrder,
-    /// How many of `counters` are there, 0 to 3.
+    /// Number of `counters` that are there, 0 to 3.
     pub fields: u8,
     /// The counters, in the option's order.
     pub counters: [u32; 3],
 }
 
-/// What a pure ACK says beyond its flow.
+/// Content of a pure ACK beyond its flow.
 ///
-/// The default is a bare ACK with right checksums. Who cannot know a field leaves it as it is: equal
+/// The default is a bare ACK with right checksums. An owner that cannot know a field leaves it as it is: equal
 /// values of `seq` and `context` permit filtering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckInfo {
@@ -52,7 +52,7 @@ pub struct AckInfo {
     pub timestamps: Option<(u32, u32)>,
     /// SACK ranges, in the order of the option; the first `sack_ranges` count.
     pub sack: [SackRange; MAX_SACK_RANGES],
-    /// How many of `sack` count.
+    /// Number of `sack` that count.
     pub sack_ranges: u8,
     /// Carries an option that is unknown, malformed, MPTCP or TCP-AO, a reserved bit, or IP options:
     /// never filtered, and no other for it.

@@ -1,4 +1,4 @@
-//! What a discipline may know of a packet.
+//! Facts of a packet that a discipline may know.
 //!
 //! The simulator fills a [`Header`] from its own segments, the gateway from real frames
 //! ([`decide::frame::parse`](crate::decide::frame::parse)). A discipline never sees a frame's bytes.
@@ -21,7 +21,7 @@ impl Flow {
     }
 }
 
-/// What a packet carries above IP.
+/// Protocol above IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Protocol {
@@ -94,7 +94,7 @@ pub mod flags {
 /// The facts of one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// When the packet came to the queue.
+    /// Time of arrival at the queue.
     pub arrival: Instant,
     /// The conversation and direction it belongs to.
     pub flow: Flow,
@@ -108,13 +108,13 @@ pub struct Header {
     pub ack: u32,
     /// TCP flags; 0 unless TCP.
     pub flags: u16,
-    /// What it carries.
+    /// Protocol above IP.
     pub protocol: Protocol,
     /// The ECN field; of the outer header in a tunnel.
     pub ecn: Ecn,
 }
 
-/// What a packet is to a person, and in every counter: an acknowledgement, TCP data, or anything
+/// Kind of packet in every counter: an acknowledgement, TCP data, or anything
 /// else. Which queue of a discipline it waits in is the discipline's own affair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -128,7 +128,7 @@ pub enum TrafficClass {
 }
 
 impl TrafficClass {
-    /// How many there are.
+    /// Their number.
     pub const COUNT: usize = 3;
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = [Self::Ack, Self::Data, Self::Other];
@@ -148,7 +148,7 @@ impl Header {
     #[inline]
     pub const fn is_pure_ack(&self) -> bool {
         const CONTROL: u16 = flags::ACK | flags::SYN | flags::FIN | flags::RST;
-        // Here and below without branches, which nobody could predict.
+        // Here and below without branches, which no processor could predict.
         matches!(self.protocol, Protocol::Tcp)
             & (self.payload == 0)
             & (self.flags & CONTROL == flags::ACK)
@@ -160,7 +160,7 @@ impl Header {
         matches!(self.protocol, Protocol::Tcp) & (self.payload > 0)
     }
 
-    /// What it counts as.
+    /// Kind that it counts as.
     #[inline]
     pub const fn traffic_class(&self) -> TrafficClass {
         const CLASSES: [TrafficClass; 4] = {
@@ -171,7 +171,7 @@ impl Header {
     }
 }
 
-/// What the network layer says of a packet, beyond its flow.
+/// Facts of the network layer, beyond the flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Network {
     /// Source and destination host, as hashes of their addresses; 0 if there is none.
@@ -185,14 +185,14 @@ pub trait Packet {
     /// Its facts.
     fn header(&self) -> &Header;
 
-    /// What it says, if it is a pure ACK with right checksums; `None` if it is not to be believed:
+    /// Content, if it is a pure ACK with right checksums; `None` if it is not to be believed:
     /// then it neither filters nor is filtered. Only asked of pure ACKs, by queues that filter and
     /// by regenerators.
     fn ack_info(&self) -> Option<AckInfo> {
         None
     }
 
-    /// What the network layer says of it. Only asked by queues that tell hosts or DSCPs apart.
+    /// Facts of the network layer. Only asked by queues that tell hosts or DSCPs apart.
     fn network(&self) -> Network {
         Network::default()
     }

@@ -30,14 +30,14 @@ pub trait Qdisc<P: Packet> {
     /// hand the backlog over to another discipline; counted as neither sent nor dropped.
     fn drain(&mut self) -> Option<P>;
 
-    /// What waits now.
+    /// Packets and bytes that wait now.
     fn backlog(&self) -> Backlog;
 
     /// Names and values of the control variables, for tables and plots.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
 
-/// Who is shown control variables.
+/// Callback that receives names and values of control variables.
 pub type Probe<'a> = dyn FnMut(&'static str, Reading) + 'a;
 
 /// The value of a control variable.
@@ -65,7 +65,7 @@ impl Reading {
     }
 }
 
-/// What [`Qdisc::dequeue`] answers.
+/// Answer of [`Qdisc::dequeue`].
 #[derive(Debug, PartialEq, Eq)]
 // A tag of its own lets the packet be copied whole; hidden in the packet's spare values, it makes
 // every dequeue take the packet apart and put it together again.
@@ -79,7 +79,7 @@ pub enum Dequeue<P> {
     Empty,
 }
 
-/// Where packets go that are not transmitted, and where marks are reported.
+/// Receiver of packets that are not transmitted, and of reports of marks.
 pub trait Sink<P> {
     /// Takes a packet that is not transmitted.
     fn dropped(&mut self, now: Instant, packet: P, reason: Reason);
@@ -107,7 +107,7 @@ macro_rules! reasons {
         impl Reason {
             /// All of them, in the order of their numbers.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
-            /// How many there are.
+            /// Their number.
             pub const COUNT: usize = Self::ALL.len();
 
             /// Its name in tables, JSON and metrics.
@@ -115,7 +115,7 @@ macro_rules! reasons {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// What it counts as.
+            /// Kind that it counts as.
             pub const fn fate(self) -> Fate {
                 match self { $(Self::$name => Fate::$fate,)* }
             }
@@ -132,12 +132,12 @@ reasons! {
     AckFiltered, "ack-filtered", Filtered;
 }
 
-/// What became of a packet that was not transmitted as it came.
+/// Fate of a packet that was not transmitted as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// Lost: a sender has to send it again, or feels its loss.
     Dropped,
-    /// Taken out because another packet says all that it says: nobody misses it.
+    /// Taken out because another packet says all that it says.
     Filtered,
     /// Sent, with a congestion mark.
     Marked,

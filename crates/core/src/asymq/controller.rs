@@ -1,11 +1,11 @@
-//! asymq's controller: ACKs wait for each other as long as that costs the downlink nothing
+//! Controller: ACKs wait for each other as long as that costs the downlink nothing
 //! (`docs/asymq.md`).
 
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate};
 
-/// How often the reverse path is read.
+/// Interval at which the reverse path is read.
 const STEP: Duration = Duration::from_millis(100);
 /// Steps to a decision.
 const DECISION: usize = 5;
@@ -13,14 +13,14 @@ const DECISION: usize = 5;
 const MEMORY: usize = 100;
 /// Steps of a window whose maximum is the rate that the downlink reaches.
 const PEAK: usize = 2;
-/// The same of a rate that it keeps up, which no burst of a radio link does.
+/// Steps of a window whose maximum is the rate that it keeps up, which no burst of a radio link does.
 const KEPT_UP: usize = 10;
 
-/// Use of the uplink below which nobody waits, so that nothing is learnt.
+/// Use of the uplink below which ACKs hardly wait, so that nothing is learnt.
 const BUSY: f64 = 0.9;
-/// The most that one decision changes the wait.
+/// Maximum change of the wait by one decision.
 const MAX_CHANGE: f64 = 0.3;
-/// Where the wait begins.
+/// Initial wait.
 pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 
 /// Parameters of the controller.
@@ -28,7 +28,7 @@ pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 pub struct AckNeedParams {
     /// Capacity of the uplink.
     pub up: Rate,
-    /// What the downlink's capacity is said to be, if anything: an upper bound, until more is seen.
+    /// Assumed capacity of the downlink, if any: an upper bound, until more is seen.
     pub down: Option<Rate>,
     /// The shortest wait.
     pub min_wait: Duration,
@@ -42,7 +42,7 @@ pub struct AckNeedParams {
     pub exponent: f64,
     /// Share of the uplink beyond which ACKs get no more, whatever is unused.
     pub max_share: f64,
-    /// How far a decision follows the difference between the two.
+    /// Gain: change of the wait per difference between the two.
     pub gain: f64,
 }
 
@@ -65,11 +65,11 @@ impl Rates {
         self.0.iter().take(steps).sum::<f64>() / steps as f64
     }
 
-    /// The maximum over windows of so many steps.
+    /// The maximum over windows of `steps`.
     fn max_mean(&self, steps: usize) -> f64 {
         let sum = |window: &[f64]| window.iter().sum::<f64>();
-        let most = self.0.windows(steps.max(1)).map(sum).fold(0.0, f64::max);
-        most / steps as f64
+        let max = self.0.windows(steps.max(1)).map(sum).fold(0.0, f64::max);
+        max / steps as f64
     }
 }
 
@@ -135,9 +135,9 @@ impl AckNeed {
     fn learnt_capacity(&self) -> f64 {
         let excess = self.segment / (STEP.as_secs_f64() * PEAK as f64);
         let reached = self.down.max_mean(PEAK) - excess;
-        let bound = self.params.down.map_or(f64::INFINITY, |told| {
+        let bound = self.params.down.map_or(f64::INFINITY, |assumed| {
             let kept_up = self.down.max_mean(KEPT_UP);
-            told.bytes_per_sec_f64().max(kept_up)
+            assumed.bytes_per_sec_f64().max(kept_up)
         });
         reached.min(bound).max(1.0)
     }
@@ -158,9 +158,9 @@ impl AckNeed {
 
     fn settings(&mut self) -> Settings {
         let params = &self.params;
-        let (least, most) = (params.min_wait, params.max_wait);
-        self.wait = self.wait.min(most.as_millis_f64());
-        self.wait = self.wait.max(least.as_millis_f64());
+        let (min, max) = (params.min_wait, params.max_wait);
+        self.wait = self.wait.min(max.as_millis_f64());
+        self.wait = self.wait.max(min.as_millis_f64());
         let segments = (params.segments_per_ms * self.wait).max(1.0);
         Settings {
             ack_wait: Some(Duration::from_nanos((self.wait * 1e6) as u64)),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     impl Bench {
-        /// A controller at 1/10 Mbit/s, of which the downlink is told to be `down`, or nothing.
+        /// A controller at 1/10 Mbit/s, with `down` as the assumed downlink, or nothing.
         fn new(down: &str) -> Self {
             let controller = AckNeed::new(AckNeedParams {
                 up: "1mbit".parse().unwrap(),
@@ -228,7 +228,7 @@ mod tests {
             Self { controller, now }
         }
 
-        /// So many seconds with these rates in Mbit/s: of ACKs and data up, and of data down.
+        /// A number of seconds with these rates in Mbit/s: of ACKs and data up, and of data down.
         fn run(&mut self, seconds: u64, acks: f64, data: f64, down: f64) -> f64 {
             let bytes = |mbit: f64| mbit * 1e6 / 8.0 / 10.0;
             for _ in 0..seconds * 10 {
@@ -270,7 +270,7 @@ mod tests {
         let mut bench = Bench::new("10mbit");
         bench.run(1, 0.12, 0.88, 10.0);
         let before = bench.controller.wait;
-        // 4 % under full, with an exponent of 3; a packet of 200 ms, .06 Mbit/s, is not believed.
+        // 4 % under full, with an exponent of 3; a packet of 200 ms, 0.06 Mbit/s, does not count.
         let after = bench.run(8, 0.12, 0.88, 0.94 * 9.94);
         assert!((after / before - 1.0).abs() < 0.1, "{before} {after}");
     }
@@ -290,14 +290,14 @@ mod tests {
     }
 
     #[test]
-    fn the_downlink_is_learnt_whatever_was_told_and_bounded_by_it_until_disproved() {
-        for told in ["nothing", "5mbit", "10mbit", "20mbit"] {
-            let mut bench = Bench::new(told);
+    fn the_downlink_is_learnt_whatever_is_assumed_and_bounded_by_it_until_disproved() {
+        for assumed in ["nothing", "5mbit", "10mbit", "20mbit"] {
+            let mut bench = Bench::new(assumed);
             bench.run(15, 0.05, 0.95, 10.0);
             let capacity = bench.capacity();
-            assert!((9.9..=10.0).contains(&capacity), "{told}: {capacity}");
+            assert!((9.9..=10.0).contains(&capacity), "{assumed}: {capacity}");
         }
-        // Bursts of 300 ms at twice the rate do not disprove what was told.
+        // Bursts of 300 ms at twice the rate do not disprove the assumed rate.
         let mut bench = Bench::new("10mbit");
         for _ in 0..10 {
             for (steps, rate) in [(3, 20.0), (7, 5.0)] {

@@ -1,4 +1,4 @@
-//! What is due first, data before ACKs, and whatever waits if nothing is due.
+//! Service: due packets first, data before ACKs, and any packet if none is due.
 
 use crate::decide::classify::Class;
 use crate::decide::service::{Departure, Heads, Next, Service};
@@ -7,7 +7,7 @@ use crate::units::Instant;
 /// Bytes of one class in a row while a packet of the other is due: a full packet.
 const MAX_DATA_RUN: u32 = 1514;
 
-/// The same of ACKs while data waits: data has a quarter of the link at least.
+/// Bytes of ACKs in a row while data waits: data has a quarter of the link at least.
 const MAX_ACK_RUN: u32 = 3 * 1514;
 
 /// Serves data that is due (of sparse flows), then ACKs that are due, then data, then ACKs. The link

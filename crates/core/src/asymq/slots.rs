@@ -9,8 +9,8 @@ use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
 use crate::units::{Duration, Instant, Limit};
 
-/// Bounds of an ACK's wait. It ends with the first of: so much time, so many acknowledged bytes of
-/// its flow, or a later ACK that does not supersede it.
+/// Bounds of an ACK's wait. It ends after a time, after a number of acknowledged bytes of its
+/// flow, or with a later ACK that does not supersede it, whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotWait {
     /// Maximum time.

@@ -5,7 +5,7 @@ use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// What AQ does where the capacities themselves violate eq. 11, so that no ratio would fill both
+/// AQ's behaviour where the capacities themselves violate eq. 11, so that no ratio would fill both
 /// directions. (Where only a *measurement* violates it, the last valid ratio stays in force: the
 /// paper reports full links at UDP rates that no other rule explains, sec. 4.8.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum BeyondLimit {
     StarveAcks,
 }
 
-/// How many data packets one ACK stands for.
+/// Data packets per ACK.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DataPerAck {
     /// As given, at least 1: 1 without delayed ACKs, 2 with RFC 5681's.
@@ -41,9 +41,9 @@ pub struct AqParams {
     pub data_size: u32,
     /// Data packets per ACK.
     pub data_per_ack: DataPerAck,
-    /// How often the ratio is recomputed, `T`.
+    /// Interval at which the ratio is recomputed, `T`.
     pub interval: Duration,
-    /// What to do where eq. 11 fails.
+    /// Behaviour where eq. 11 fails.
     pub beyond_limit: BeyondLimit,
 }
 

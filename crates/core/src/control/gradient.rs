@@ -4,13 +4,13 @@
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// What the user is satisfied by: `U_r(x_r) + U_f(x_f)` of the upload and download rates of data.
+/// The user's utility: `U_r(x_r) + U_f(x_f)` of the upload and download rates of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Utility {
     /// `x_r / C_r + x_f / C_f`: both directions' utilization by data.
     #[default]
     Utilization,
-    /// The same with the upload's part times this weight (0 to 1000): above 1 uploads come first,
+    /// Utilization with the upload's part times this weight (0 to 1000): above 1 uploads come first,
     /// below 1 downloads.
     Priority(f64),
     /// `log x_r + log x_f`: proportional fairness.
@@ -29,13 +29,13 @@ impl Utility {
     }
 }
 
-/// How the download's rate is read off the passing ACKs.
+/// Reading of the download's rate off the passing ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum DownloadMeter {
     /// Bytes they acknowledge (ACQ).
     #[default]
     AckedBytes,
-    /// So many bytes for each ACK that arrives (DCBQ, eq. 3).
+    /// A fixed number of bytes for each ACK that arrives (DCBQ, eq. 3).
     PerAck(f64),
 }
 
@@ -46,13 +46,13 @@ pub struct GradientParams {
     pub up: Rate,
     /// Downlink capacity, `C_f` or `C_dn`.
     pub down: Rate,
-    /// How often the rate is set, `T`; ACQ advises at least two round-trip times.
+    /// Interval at which the rate is set, `T`; ACQ advises at least two round-trip times.
     pub interval: Duration,
     /// Step, `gamma`, in (kbit/s)^2.
     pub gamma: f64,
     /// The utility.
     pub utility: Utility,
-    /// How the download is measured.
+    /// Measure of the download.
     pub meter: DownloadMeter,
     /// Neither class gets less of the link, from 0 (the papers') to a half. A class without service
     /// shows no gradient, and the rule does not give it back.

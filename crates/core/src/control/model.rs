@@ -47,7 +47,7 @@ impl AckDemand {
     }
 }
 
-/// What is left for TCP in each direction, in bit/s (`C_u - R_u^U` and `C_d - R_d^U`, eq. 10).
+/// Capacity left for TCP in each direction, in bit/s (`C_u - R_u^U` and `C_d - R_d^U`, eq. 10).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacities {
     /// Uplink.
@@ -114,7 +114,7 @@ impl Capacities {
         })
     }
 
-    /// The least uplink at which eq. 11 holds for this downlink, in bit/s.
+    /// Minimum uplink at which eq. 11 holds for this downlink, in bit/s.
     pub fn least_uplink(self, download: AckDemand) -> f64 {
         self.down * download.0
     }

@@ -1,4 +1,4 @@
-//! What an acknowledgement says, and when a later one says at least as much.
+//! Rules by which a later acknowledgement makes an earlier one redundant.
 //!
 //! A queued ACK `O` may be filtered for a later ACK `N` of its flow only if every rule holds. The
 //! rows have the names of `docs/ack-rules.md`, which gives the reasons; `tests/ack_rules.rs` runs

@@ -1,4 +1,4 @@
-//! Which queue a packet joins.
+//! Classes of packets, and the rule that sends a packet to one.
 
 use crate::packet::{Header, Protocol};
 

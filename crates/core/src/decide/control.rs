@@ -17,23 +17,23 @@ pub trait Controller {
         Settings::default()
     }
 
-    /// What must be measured for it.
+    /// Signals that must be measured for it.
     fn needs(&self) -> Needs;
 
     /// Names and values of its variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
 
-/// What a controller answers.
+/// Answer of a controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// What to set.
+    /// New settings.
     pub settings: Settings,
-    /// When to call again; [`Instant::MAX`] for never.
+    /// Time of the next call; [`Instant::MAX`] for never.
     pub next: Instant,
 }
 
-/// What a controller wants to be measured, beyond what comes and what leaves.
+/// Measurements that a controller needs, beyond arrivals and departures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The reverse path.
@@ -44,16 +44,16 @@ pub struct Needs {
     pub levels: bool,
 }
 
-/// What was measured since the previous step. Bytes are as charged to the link.
+/// Measurements since the previous step. Bytes are as charged to the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Signals {
     /// Time since the previous step; zero at the first, which only starts the clock.
     pub elapsed: Duration,
-    /// What was offered to the discipline.
+    /// Packets offered to the discipline.
     pub arrived: Traffic,
-    /// What left it to be transmitted.
+    /// Packets that left it to be transmitted.
     pub sent: Traffic,
-    /// What came over the reverse path.
+    /// Packets of the reverse path.
     pub reverse: Traffic,
     /// Bytes acknowledged for the first time by the ACKs that were sent.
     pub acked_bytes: u64,
@@ -106,13 +106,13 @@ pub struct Levels {
 /// Backlog and limit of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// What waits.
+    /// Packets and bytes that wait.
     pub backlog: Backlog,
     /// The limit in force.
     pub limit: Limit,
 }
 
-/// What a controller may set. What is `None` stays as it is; a part without the setting ignores it.
+/// Changes of settings. `None` leaves a setting as it is; a part without the setting ignores it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The data class's share of the link, for services that have shares.
@@ -121,7 +121,7 @@ pub struct Settings {
     pub ack_limit: Option<Limit>,
     /// The sojourn time that an AQM aims at.
     pub target: Option<Duration>,
-    /// How long an ACK may wait for a later one.
+    /// Maximum wait of an ACK for a later one.
     pub ack_wait: Option<Duration>,
     /// Acknowledged bytes of a flow for which it waits no longer.
     pub ack_bytes: Option<u32>,

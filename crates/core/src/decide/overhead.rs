@@ -1,10 +1,10 @@
-//! What the link charges for a packet: the arithmetic and the keywords of `tc-cake(8)`.
+//! Bytes that a link charges for a packet: the arithmetic and the keywords of `tc-cake(8)`.
 
 use crate::decide::frame::Parsed;
 use alloc::string::{String, ToString};
 use core::{fmt, str::FromStr};
 
-/// How the bytes below the packet are packed.
+/// Packing of the bytes below the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Framing {
     /// As they are.
@@ -24,13 +24,13 @@ enum Framing {
 pub struct Overhead {
     /// Bytes added to every packet, -64 to 256.
     bytes: i32,
-    /// The least that any packet is charged before framing, 0 to 256.
+    /// Minimum charge of a packet before framing, 0 to 256 bytes.
     mpu: u32,
     framing: Framing,
     basis: Basis,
 }
 
-/// What the overhead is added to.
+/// Length that the overhead is added to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Basis {
     /// The frame, since no overhead was given.
@@ -144,9 +144,9 @@ pub enum OverheadError {
     NoNumber(&'static str),
     /// A number is outside its range.
     OutOfRange {
-        /// Which number.
+        /// Name of the number.
         name: &'static str,
-        /// The least and the most it may be.
+        /// Minimum and maximum.
         range: (i32, i32),
     },
 }
@@ -192,8 +192,8 @@ impl FromStr for Overhead {
                 word => return Err(OverheadError::UnknownKeyword(word.to_string())),
             }
         }
-        let (least, most) = OVERHEAD_RANGE;
-        if !(least..=most).contains(&overhead.bytes) {
+        let (min, max) = OVERHEAD_RANGE;
+        if !(min..=max).contains(&overhead.bytes) {
             return Err(OverheadError::OutOfRange {
                 name: "overhead",
                 range: OVERHEAD_RANGE,

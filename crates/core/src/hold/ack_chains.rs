@@ -29,7 +29,7 @@ struct Waiting<P, N> {
     ticket: u64,
     /// Content of the packet; `None` if it is not to be touched.
     ack: Option<Past>,
-    /// Where its flow is remembered, if it is.
+    /// Slot of its flow, if that is remembered.
     slot: Option<Slot>,
     /// Counted by the sender: the first of a run of duplicates and three of them.
     protected: bool,
@@ -320,7 +320,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// What waits.
+    /// Packets and bytes that wait.
     #[inline]
     pub(crate) const fn backlog(&self) -> Backlog {
         self.backlog

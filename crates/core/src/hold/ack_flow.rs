@@ -1,10 +1,10 @@
-//! What an ACK filter remembers of a flow: what its sender knows, and where its ACKs wait.
+//! Memory of a flow for ACK filters: its sender's knowledge, and the places of its ACKs.
 
 use super::slab::Place;
 use crate::decide::ack::{AckInfo, before};
 use crate::units::Instant;
 
-/// What a sender compares to count duplicates (RFC 5681, sec. 2).
+/// Fields that a sender compares to count duplicates (RFC 5681, sec. 2).
 #[derive(Clone, Copy, Debug)]
 struct Newest {
     seq: u32,

@@ -1,4 +1,4 @@
-//! How much passing ACKs acknowledge, which is how much was downloaded.
+//! Bytes that passing ACKs acknowledge, which are the bytes downloaded.
 
 use super::capacity::BuildError;
 use super::flow_table::FlowTable;

@@ -5,10 +5,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The most packets that any queue can hold.
+/// Maximum number of packets in any queue.
 pub const MAX_PACKETS: u32 = 1 << 20;
 
-/// The most packets that a queue limited in bytes can hold.
+/// Maximum number of packets in a queue limited in bytes.
 const MAX_PACKETS_OF_BYTES: u64 = 1 << 17;
 
 /// No packet that TCP sends is shorter.
@@ -39,7 +39,7 @@ impl fmt::Display for BuildError {
 
 impl core::error::Error for BuildError {}
 
-/// How many packets a queue with this limit must have room for. A queue limited in bytes holds one
+/// Number of packets for which a queue with this limit has room. A queue limited in bytes holds one
 /// packet for every 40 bytes, at most 131 072: shorter packets fill it sooner.
 ///
 /// # Errors

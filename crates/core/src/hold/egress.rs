@@ -17,24 +17,24 @@ pub struct Egress<P> {
     qdisc: Box<dyn Qdisc<P> + Send>,
     observes: bool,
     transmitter: Transmitter,
-    /// When the discipline can have something to send, by what it said and what came since.
+    /// Time from which the discipline can have something to send, by its last answer and arrivals since.
     not_before: Instant,
     counts: Counts,
 }
 
-/// What is counted: one thing to point to.
+/// All counters: one thing to point to.
 struct Counts {
     /// Packets that wait.
     waiting: u32,
     meters: Meters,
 }
 
-/// What a change of discipline did to the packets that waited.
+/// Effect of a change of discipline on the packets that waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handover {
     /// They were handed over.
     pub packets: u64,
-    /// Of these, what the new discipline dropped: they were more than its limit.
+    /// Packets of these that the new discipline dropped, since they were more than its limit.
     pub dropped: u64,
 }
 
@@ -53,7 +53,7 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// A discipline whose packets somebody else shapes: it may send whenever it is asked.
+    /// A discipline without a shaper: it may send whenever it is asked.
     pub fn unshaped(qdisc: Box<dyn Qdisc<P> + Send>) -> Self {
         Self {
             transmitter: Transmitter::unshaped(),
@@ -83,7 +83,7 @@ impl<P: Packet> Egress<P> {
         self.qdisc.enqueue(now, packet, &mut sink);
     }
 
-    /// When to call [`dequeue`](Egress::dequeue); not before a packet comes, if none waits.
+    /// Time of the next call of [`dequeue`](Egress::dequeue); `None` if no packet waits.
     #[inline]
     pub fn next(&self) -> Option<Instant> {
         let next = self.transmitter.free_at().max(self.not_before);
@@ -143,7 +143,7 @@ impl<P: Packet> Egress<P> {
         self.transmitter.busy_until(at);
     }
 
-    /// When the link is free.
+    /// Time at which the link is free.
     #[inline]
     pub const fn free_at(&self) -> Instant {
         self.transmitter.free_at()
@@ -219,13 +219,13 @@ impl<P: Packet> Egress<P> {
         self.qdisc
     }
 
-    /// What came and what became of it.
+    /// Counters of arrivals and of their fates.
     #[inline]
     pub const fn meters(&self) -> &Meters {
         &self.counts.meters
     }
 
-    /// What waits.
+    /// Packets and bytes that wait.
     #[inline]
     pub fn backlog(&self) -> Backlog {
         self.counts.meters.backlog().total()

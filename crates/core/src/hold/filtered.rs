@@ -9,7 +9,7 @@ use crate::packet::Packet;
 use crate::qdisc::{Backlog, Reason, Sink};
 use crate::units::{Duration, Instant, Limit};
 
-/// Which place in the queue the surviving ACK has. The survivor is always the later packet, whole.
+/// Place of the surviving ACK in the queue. The survivor is always the later packet, whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survivor {
     /// AF, ACK filtering (RFC 3449, sec. 5.2.1): the later ACK joins the tail, the earlier ones of
@@ -20,7 +20,7 @@ pub enum Survivor {
     InSlot,
 }
 
-/// How far filtering may go, so that senders still get a clock and RTT samples.
+/// Bounds of filtering, so that senders still get a clock and RTT samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterBounds {
     /// Maximum number of bytes that the sender learns of from one surviving ACK of a flow, newly

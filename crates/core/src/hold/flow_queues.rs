@@ -65,7 +65,7 @@ impl<P: Packet> FlowQueues<P> {
         Some(packet)
     }
 
-    /// Whether an arrival makes it hold more than `before`. What waits above a limit that fell stays,
+    /// Whether an arrival makes it hold more than `before`. Packets above a limit that fell stay,
     /// so that the work for one arrival is bounded.
     const fn has_grown(&self, before: Backlog, limit: Limit) -> bool {
         let now = self.queues.backlog();

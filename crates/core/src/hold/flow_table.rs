@@ -1,4 +1,4 @@
-//! What is remembered of each flow, in fixed memory and constant time.
+//! Memory of flows of fixed size, with access in constant time.
 
 use super::capacity::{BuildError, slots};
 use crate::packet::Flow;
@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 /// Flows that share a set: as many as CAKE has, whose tags fill a cache line.
 const WAYS: usize = 8;
 
-/// Where a flow's state is kept; valid until the flow is forgotten.
+/// Place of a flow's state; valid until the flow is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(u32);
 
@@ -41,7 +41,7 @@ impl<T> FlowTable<T> {
         (flow.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
-    /// Where the flow's state is.
+    /// Slot of a flow.
     #[inline]
     pub fn find(&self, flow: Flow) -> Option<Slot> {
         let set = self.set(flow);
@@ -54,7 +54,7 @@ impl<T> FlowTable<T> {
         None
     }
 
-    /// Where the flow's state is, made by `new` at first. In a full set the flow for which
+    /// Slot of a flow, whose state `new` makes at first. In a full set the flow for which
     /// `last_used` answers with the least number is forgotten for it; `None` if it answers `None`,
     /// keep it, for all.
     #[inline]

@@ -13,7 +13,7 @@ use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
 use crate::units::{Instant, Limit};
 use alloc::boxed::Box;
 
-/// Beside the limit, what fq_codel can be told.
+/// Parameters beside the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FqCodelParams {
     /// CoDel's, for every flow.

@@ -1,4 +1,4 @@
-//! Which of a fixed number of queues holds the most bytes.
+//! The longest of a fixed number of queues, by bytes.
 
 use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
@@ -10,12 +10,12 @@ const KEPT: u32 = 2048;
 
 /// A binary heap over the numbers of queues, the longest on top, as in CAKE: built when it is asked,
 /// and kept up for a while, in which a change costs at most the logarithm of their number. Of equal
-/// queues the first is on top, so that nobody sees when it was built.
+/// queues the first is on top, whenever it was built.
 #[derive(Clone, Debug)]
 pub(super) struct Longest {
     /// Queues, the longest first.
     heap: Box<[u32]>,
-    /// Where each queue is in the heap, and its bytes.
+    /// Place in the heap and bytes of each queue.
     queues: Box<[(u32, u64)]>,
     /// Changes for which the heap is kept up yet; 0 if it is out of date.
     kept: u32,
@@ -69,7 +69,7 @@ impl Longest {
         }
     }
 
-    /// What orders the queue at a place; `None` beyond the end, which is less than any.
+    /// Rank of the queue at a place; `None` beyond the end, which is less than any.
     fn rank(&self, place: usize) -> Option<(u64, Reverse<u32>)> {
         let queue = *self.heap.get(place)?;
         Some((self.queues.get(queue as usize)?.1, Reverse(queue)))

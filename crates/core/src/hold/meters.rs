@@ -34,7 +34,7 @@ impl<T: Copy + core::ops::Add<Output = T> + Default> PerClass<T> {
     }
 }
 
-/// What came to an egress and what became of it, since it was made, by traffic class. Bytes are as
+/// Counters of an egress since it was made: arrivals and their fates by traffic class. Bytes are as
 /// charged to the link. Always `arrived = sent + all that left by a reason + drained + backlog`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meters {
@@ -55,7 +55,7 @@ impl Meters {
         self.left[reason as usize]
     }
 
-    /// What waits: what arrived and has neither been sent nor left.
+    /// Packets that wait: those that arrived and have neither been sent nor left.
     pub fn backlog(&self) -> PerClass<Backlog> {
         let mut backlog = PerClass::default();
         for class in TrafficClass::ALL {

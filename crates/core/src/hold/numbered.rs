@@ -73,7 +73,7 @@ impl<P: Packet> NumberedQueues<P> {
         Some(packet)
     }
 
-    /// Where the oldest packet of a queue is.
+    /// Place of the oldest packet of a queue.
     #[inline]
     pub(crate) fn first(&self, number: u32) -> Place {
         self.queues
@@ -128,13 +128,13 @@ impl<P: Packet> NumberedQueues<P> {
         bytes > memory_limit || !limit.holds(packets, bytes)
     }
 
-    /// Whether more waits than `before`. What waits above a limit that fell stays, so that the work
+    /// Whether more waits than `before`. Packets above a limit that fell stay, so that the work
     /// for one arrival is bounded.
     pub(crate) const fn has_grown(&self, before: Backlog) -> bool {
         self.backlog.packets > before.packets || self.backlog.bytes > before.bytes
     }
 
-    /// What waits in all queues.
+    /// Packets and bytes in all queues.
     pub(crate) const fn backlog(&self) -> Backlog {
         self.backlog
     }

@@ -66,7 +66,7 @@ struct FlowState {
     interval: Duration,
     /// An ACK has come.
     known: bool,
-    /// When a packet of either direction came last.
+    /// Time of the last packet of either direction.
     used: Instant,
     /// Data that passed the other way and that no ACK has claimed yet.
     credit: Credit,
@@ -138,7 +138,7 @@ struct Held<P> {
     made: u32,
 }
 
-/// When something leaves, the earliest first; the order among equal times is that of arrival.
+/// Departure time, ticket and place, the earliest first; equal times keep the order of arrival.
 type Due = Reverse<(Instant, u64, Place)>;
 
 /// Passes packets on, ACKs in order and with those between them that it regenerates.
@@ -165,7 +165,7 @@ pub struct Regenerator<P> {
     regenerated: u64,
 }
 
-/// How an ACK is prepared for.
+/// Preparation for one ACK.
 struct Plan {
     count: u32,
     start: Instant,
@@ -256,7 +256,7 @@ impl<P: Packet + Clone> Regenerator<P> {
         }
     }
 
-    /// How many ACKs to regenerate before this one, when the first leaves, how far apart, and the
+    /// Number of ACKs to regenerate before this one, the time of the first, the gap between them, and the
     /// number they start from.
     fn plan(&mut self, now: Instant, flow: Flow, info: &AckInfo) -> Plan {
         let params = self.params;
@@ -348,7 +348,7 @@ impl<P: Packet + Clone> Regenerator<P> {
         Some(copy)
     }
 
-    /// When the next packet is due.
+    /// Time at which the next packet is due.
     pub fn next_at(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((at, ..))| *at)
     }
@@ -417,7 +417,7 @@ mod tests {
         }
     }
 
-    /// What leaves, and when, for ACKs 10 ms apart whose data was seen.
+    /// Departures and their times for ACKs 10 ms apart whose data was seen.
     fn pass(params: RegeneratorParams, acks: &[Ack]) -> Vec<(u64, u32)> {
         let mut regenerator = Regenerator::new(params).unwrap();
         let mut left = Vec::new();

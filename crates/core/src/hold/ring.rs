@@ -41,7 +41,7 @@ impl<T> Ring<T> {
         })
     }
 
-    /// The place behind the newest value, if there is one: who asks first need not get a value back.
+    /// The place behind the newest value, if there is one. Asked before a push, it saves giving the value back.
     #[inline]
     pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
         let tail = self.wrap(self.head + self.len);
@@ -68,7 +68,7 @@ impl<T> Ring<T> {
         self.pop_front_or(None, Some)
     }
 
-    /// What `full` makes of the oldest value, or `empty`: without an [`Option`] in between, which would
+    /// Takes the oldest value through `full`, or answers `empty`: an [`Option`] in between would
     /// take the value apart.
     #[inline]
     pub fn pop_front_or<R>(&mut self, empty: R, full: impl FnOnce(T) -> R) -> R {
@@ -91,7 +91,7 @@ impl<T> Ring<T> {
         self.places.get(self.head as usize)?.get()
     }
 
-    /// How many values there are.
+    /// Number of values.
     #[inline]
     pub const fn len(&self) -> usize {
         self.len as usize

@@ -12,7 +12,7 @@ impl Place {
     /// No place.
     pub const NONE: Self = Self(u32::MAX);
 
-    /// Its number, for who keeps more about it than is here.
+    /// Its number, as an index of tables that its owner keeps.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

@@ -1,4 +1,4 @@
-//! When the next packet may start on the link.
+//! The transmitter of a link: the time at which the next packet may start.
 
 use crate::units::{Duration, Instant, Rate};
 
@@ -52,12 +52,12 @@ impl TxTime {
 #[derive(Clone, Copy, Debug)]
 pub struct Transmitter {
     tx: TxTime,
-    /// When the packet before the next has left.
+    /// Time at which the packet before the next has left.
     free_at: Instant,
 }
 
 impl Transmitter {
-    /// The most lost time that is made up. A tick of a kernel with HZ=250 fits in.
+    /// Maximum lost time that is made up. A tick of a kernel with HZ=250 fits in.
     pub const MAX_LATE: Duration = Duration::from_millis(5);
 
     /// A transmitter that is free.
@@ -68,7 +68,7 @@ impl Transmitter {
         }
     }
 
-    /// A transmitter that is always free, because somebody else shapes.
+    /// A transmitter that is always free, because the link is shaped elsewhere.
     pub const fn unshaped() -> Self {
         // A reciprocal of nothing: every packet takes no time.
         let tx = TxTime {
@@ -81,7 +81,7 @@ impl Transmitter {
         }
     }
 
-    /// When the next packet may start.
+    /// Time at which the next packet may start.
     #[inline]
     pub const fn free_at(&self) -> Instant {
         self.free_at

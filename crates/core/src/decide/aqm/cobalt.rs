@@ -5,7 +5,7 @@ use super::inverse_root::root_near;
 use crate::decide::random::SplitMix64;
 use crate::units::{Duration, Instant};
 
-/// What COBALT aims at.
+/// Parameters of COBALT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CobaltParams {
     /// The time that packets may wait.
@@ -16,9 +16,9 @@ pub struct CobaltParams {
     pub full_packet: Duration,
 }
 
-/// How much BLUE's probability of a drop rises when the buffer is full: 1/256.
+/// Rise of BLUE's probability of a drop when the buffer is full: 1/256.
 const RISE: u32 = 1 << 24;
-/// How much it falls when the queue is empty: 1/4096.
+/// Fall of that probability when the queue is empty: 1/4096.
 const FALL: u32 = 1 << 20;
 
 /// Signals that one packet may be taken back for; bounds the work after a long pause.
@@ -33,9 +33,9 @@ pub struct Cobalt {
     root: u32,
     /// BLUE's probability of a drop, in units of 2^-32.
     probability: u32,
-    /// When it last changed.
+    /// Time of the probability's last change.
     blue_at: Instant,
-    /// When the next signal is due; while there is none, until when the queue counts as active.
+    /// Time of the next signal; while there is none, time until which the queue counts as active.
     drop_next: Instant,
 }
 
@@ -63,12 +63,12 @@ impl Cobalt {
         }
     }
 
-    /// Whether nothing is left of what it learnt.
+    /// Whether nothing is left to remember.
     pub fn is_at_rest(&self, now: Instant) -> bool {
         self.probability == 0 && self.count == 0 && now >= self.drop_next
     }
 
-    /// What CoDel says of the packet at the head, which has waited for `sojourn`.
+    /// CoDel's decision about the packet at the head, which has waited for `sojourn`.
     pub fn decide(&mut self, params: &CobaltParams, now: Instant, sojourn: Duration) -> Decision {
         let due = self.count > 0 && now >= self.drop_next;
         let mut last = self.drop_next;
@@ -103,12 +103,12 @@ impl Cobalt {
         }
     }
 
-    /// Whether BLUE drops the packet: it takes no mark for an answer.
+    /// Whether BLUE drops the packet, which no mark averts.
     pub fn blue_drops(&self, random: &mut SplitMix64) -> bool {
         self.probability > 0 && ((random.next() >> 32) as u32) < self.probability
     }
 
-    /// What follows from the fate of the packet that was decided about.
+    /// Accounts for the fate of the packet that was decided about.
     pub fn decided(
         &mut self,
         params: &CobaltParams,
@@ -140,7 +140,7 @@ impl Cobalt {
     }
 }
 
-/// What [`Cobalt::decide`] answers.
+/// Answer of [`Cobalt::decide`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Whether CoDel signals: by a mark if the packet can carry one, else by a drop.

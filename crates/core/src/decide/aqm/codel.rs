@@ -3,7 +3,7 @@
 use super::inverse_root::newton;
 use crate::units::{Duration, Instant};
 
-/// What CoDel aims at.
+/// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodelParams {
     /// The time that packets may wait (RFC 8289, sec. 4.3: TARGET).
@@ -45,7 +45,7 @@ impl Default for CodelParams {
     }
 }
 
-/// What waits, at the moment of a decision.
+/// State of a queue at the moment of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// For how long the packet has waited.
@@ -70,7 +70,7 @@ pub struct Codel {
     count: u32,
     /// The count at which the last dropping state began.
     last_count: u32,
-    /// When packets will have waited too long for an interval.
+    /// Time from which packets have waited too long for an interval.
     first_above: Option<Instant>,
     drop_next: Instant,
 }
@@ -96,7 +96,7 @@ impl Codel {
         }
     }
 
-    /// How long a packet has waited, in CoDel's units.
+    /// Sojourn time of a packet in CoDel's units.
     pub const fn sojourn(now: Instant, arrival: Instant) -> Duration {
         let since = whole_units(now.as_nanos()).saturating_sub(whole_units(arrival.as_nanos()));
         Duration::from_nanos(since)

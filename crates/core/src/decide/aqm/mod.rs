@@ -17,7 +17,7 @@ use crate::packet::Header;
 use crate::qdisc::{Backlog, Probe};
 use crate::units::Instant;
 
-/// What an AQM says of a packet.
+/// Judgement of an AQM about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Let it pass.

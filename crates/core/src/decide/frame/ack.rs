@@ -1,4 +1,4 @@
-//! What a real ACK says, and how a copy of one is made to say something else.
+//! Content of a real ACK, and changes to a copy of one.
 
 use super::checksum::{fold, ip_header_is_right, segment_is_right, words};
 use super::ip::{Addresses, Ip};
@@ -25,7 +25,7 @@ mod kind {
     pub(super) const ACCECN_1: u8 = 174;
 }
 
-/// What the pure ACK in `frame` says, given where its TCP header begins.
+/// Content of the pure ACK in `frame`, whose TCP header begins at an offset.
 ///
 /// `None` if it is no pure ACK, or the checksum of its segment or of an IPv4 header around it is
 /// wrong: what such an ACK says is not to be believed, and not to be lost either, so that it waits in
@@ -34,7 +34,7 @@ pub fn ack_info(frame: &[u8], transport: u16) -> Option<AckInfo> {
     read_ack(frame, transport, false)
 }
 
-/// The same of an ACK whose checksum is not to be verified: this machine made it and leaves the checksum
+/// [`ack_info`] without a check of the TCP checksum: this machine made the ACK and leaves the checksum
 /// to the hardware, or the hardware has verified it.
 pub fn ack_info_of_trusted(frame: &[u8], transport: u16) -> Option<AckInfo> {
     read_ack(frame, transport, true)
@@ -56,7 +56,7 @@ fn read_ack(frame: &[u8], transport: u16, trusted: bool) -> Option<AckInfo> {
         ack: long(header.get(ACK_NUMBER..)?)?,
         window: short(header, WINDOW)?,
         flags: bits & FLAG_BITS,
-        // Reserved bits that somebody sets mean something that we do not know.
+        // A reserved bit that is set has an unknown meaning.
         keep: bits & RESERVED != 0 || around.options,
         context: around.context,
         ..AckInfo::default()
@@ -67,7 +67,7 @@ fn read_ack(frame: &[u8], transport: u16, trusted: bool) -> Option<AckInfo> {
     Some(info)
 }
 
-/// What stands around a TCP segment.
+/// Surroundings of a TCP segment.
 struct Around {
     /// Bytes of the segment.
     payload: usize,

@@ -24,7 +24,7 @@ impl Conversation {
     }
 }
 
-/// The secret that flows are hashed with. Draw it from the system's random source: who knows it can
+/// The secret that flows are hashed with. Draw it from the system's random source: a sender that knows it can
 /// make flows collide.
 #[derive(Clone, Copy)]
 pub struct FlowKey(SipHasher13);

@@ -19,7 +19,7 @@ pub(super) enum Addresses {
 /// A whole IP packet.
 pub(super) struct Ip<'a> {
     pub(super) addresses: Addresses,
-    /// What follows all headers: a number of IANA's protocol numbers.
+    /// Protocol that follows all headers, by IANA's numbers.
     pub(super) protocol: u8,
     /// A fragment of a packet; its payload is not to be interpreted.
     pub(super) fragment: bool,
@@ -30,7 +30,7 @@ pub(super) struct Ip<'a> {
     pub(super) len: u32,
     /// Length of the headers, options and extension headers included.
     pub(super) header_len: usize,
-    /// What follows the headers, as far as it is at hand.
+    /// Bytes that follow the headers, as far as they are at hand.
     pub(super) payload: &'a [u8],
     /// Bytes of the payload that are not at hand.
     pub(super) missing: usize,
@@ -47,7 +47,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// Of a packet that ends after `end` bytes, what is at hand from `start` on, and how much is not.
+    /// Bytes at hand from `start` on of a packet that ends after `end` bytes, and the number of those that are not.
     #[inline]
     fn cut(bytes: &[u8], missing: usize, start: usize, end: usize) -> Option<(&[u8], usize)> {
         let beyond = end.saturating_sub(bytes.len());

@@ -10,14 +10,14 @@ pub(super) struct Link {
     pub(super) scope: u64,
     /// The IP version that it announces, if any.
     pub(super) carries: Option<Version>,
-    /// Where the packet ends at the latest: what is beyond is padding.
+    /// End of the packet at the latest: bytes beyond are padding.
     pub(super) end: usize,
     /// Offset of a length that differs from packet to packet, if there is one.
     pub(super) length_at: Option<usize>,
 }
 
 impl Link {
-    /// What it carries, as far as `frame` has it.
+    /// The packet that it carries, as far as `frame` has it.
     #[inline]
     pub(super) fn packet<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
         let end = self.end.min(frame.len());

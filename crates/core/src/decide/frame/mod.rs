@@ -148,7 +148,7 @@ struct Segment {
 }
 
 impl Segment {
-    /// `None` if the header is not whole or its length is a lie.
+    /// `None` if the header is not whole or its length is wrong.
     #[inline]
     fn read(bytes: &[u8], missing: usize) -> Option<Self> {
         let &[p0, p1, p2, p3, _, _, _, _, a0, a1, a2, a3, f0, f1, ..] =

@@ -1,4 +1,4 @@
-//! What the network layer says: the hosts of a packet and its DSCP.
+//! Facts of the network layer: the hosts of a packet and its DSCP.
 
 use super::ip::{Addresses, Ip, Version};
 use crate::decide::random::mix;
@@ -11,7 +11,7 @@ const CS7: u8 = 56;
 /// [`parse`](super::parse) found it. In a tunnel the hosts are the inner ones, the DSCP the outer
 /// one. All is 0 where there is no IP packet.
 ///
-/// Hosts are hashed without a secret: who chooses addresses can make two collide, which makes them
+/// Hosts are hashed without a secret: a sender that chooses addresses can make two collide, which makes them
 /// one host.
 pub fn hosts_and_dscp(frame: &[u8], offset: u16) -> Network {
     const ARP: [u8; 2] = [0x08, 0x06];

@@ -5,7 +5,7 @@ use crate::decide::classify::Class;
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Instant, Rate};
 
-/// What earns credit.
+/// Source of credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditPer {
     /// Every byte that an ACK acknowledges, as the text says. A later ACK covers a lost one. Credit is

@@ -1,4 +1,4 @@
-//! Which queue is served next.
+//! Services: the choice of the queue that is served next.
 
 mod acks_first;
 mod credit;
@@ -46,12 +46,12 @@ pub struct Head {
     pub ticket: u64,
     /// Its bytes as charged to the link.
     pub len: u32,
-    /// When it should leave at the latest: [`Instant::ZERO`] for at once. A queue that does not say
+    /// Latest time at which it should leave; [`Instant::ZERO`] for at once. A queue that does not say
     /// has no packets that may wait.
     pub due: Instant,
 }
 
-/// What both classes would send next.
+/// The next packets of both classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heads {
     /// The ACK queue's next packet.
@@ -85,7 +85,7 @@ pub struct Departure {
     pub acked_bytes: u32,
 }
 
-/// What a service answers.
+/// Answer of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Serve this class.

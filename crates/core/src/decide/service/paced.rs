@@ -6,7 +6,7 @@ use crate::decide::control::Settings;
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// What of the time that a class was served late, while the other was on the link, it makes up.
+/// Part of a class's lateness that it makes up, where the other class was on the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MadeUp {
     /// A packet of its own: short ACKs behind long data packets get less than their share.
@@ -14,7 +14,7 @@ pub enum MadeUp {
     Own,
     /// A packet of the other class too: each gets its share whatever the sizes.
     Other,
-    /// So much, whatever the packets; nothing if it is zero: the next turn counts from when the class was
+    /// A fixed time, whatever the packets; if it is zero, the next turn counts from when the class was
     /// served.
     UpTo(Duration),
 }
@@ -32,12 +32,12 @@ pub struct PacedShares {
     ack_pace: u64,
     data_next: Instant,
     ack_next: Instant,
-    /// How long the last packet of each class was on the link.
+    /// Time that the last packet of each class was on the link.
     data_time: Duration,
     ack_time: Duration,
 }
 
-/// The least share of a class, so that neither waits for ever: 0.1 %.
+/// Minimum share of a class, so that neither waits for ever: 0.1 %.
 const MIN_SHARE: Share = Share::from_steps(Share::SCALE / 1000);
 
 impl PacedShares {

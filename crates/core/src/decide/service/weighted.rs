@@ -1,4 +1,4 @@
-//! Which of two classes is served next, byte for byte in a given ratio.
+//! Service of two classes in a given ratio of bytes.
 
 use super::{Departure, Heads, Next, Service};
 use crate::decide::classify::Class;
@@ -23,7 +23,7 @@ impl WeightedBytes {
     /// The sum of the two weights.
     pub const SCALE: u32 = Share::SCALE;
 
-    /// What of a lead is rounding: a share is right to half a step, and a thousand packets may have
+    /// Part of a lead that is rounding: a share is right to half a step, and a thousand packets may have
     /// been charged by it. A millionth of a packet, so that it moves no share.
     const ROUNDING: i64 = 1 << 10;
 
@@ -49,7 +49,7 @@ impl WeightedBytes {
         Share::from_steps(self.data_weight)
     }
 
-    /// What `len` bytes of a class add to the data class's lead.
+    /// Lead that `len` bytes of a class add to the data class's.
     #[inline]
     fn cost(&self, class: Class, len: u32) -> i64 {
         match class {

@@ -7,10 +7,10 @@ use crate::hold::slab::Place;
 use crate::packet::{Flow, flags};
 use alloc::boxed::Box;
 
-/// How readily ACKs are filtered.
+/// Readiness to filter ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CakeAckFilter {
-    /// Of a flow, two redundant ACKs must wait; the older one goes.
+    /// The older of two redundant ACKs of a flow goes.
     Conservative,
     /// One suffices if the newer ACK follows it at once.
     Aggressive,
@@ -21,7 +21,7 @@ const MAX_LOOKS: u32 = 64;
 
 const ECN: u16 = flags::ECE | flags::CWR;
 
-/// What the ACKs that wait say.
+/// Content of the ACKs that wait.
 #[derive(Clone, Debug)]
 pub(super) struct WaitingAcks {
     mode: CakeAckFilter,

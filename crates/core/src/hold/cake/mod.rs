@@ -43,7 +43,7 @@ pub struct CakeParams {
 /// The list of empty flows whose COBALT remembers something.
 const DECAYING: u32 = OWN;
 
-/// See the module.
+/// The queue that the module describes.
 #[derive(Clone, Debug)]
 pub struct Cake<P> {
     flows: FlowRounds<P, Cobalt>,
@@ -160,7 +160,7 @@ impl<P: Packet> Cake<P> {
         None
     }
 
-    /// A flow with packets, for who wants to know what comes next.
+    /// A flow with packets: a guess at the next one, since COBALT may drop what it has.
     fn any_flow(&self) -> Option<u32> {
         let tin = self.tins.iter().rposition(|tin| tin.packets > 0)? as u32;
         let lists = [NEW, OLD, DECAYING].into_iter();
@@ -292,7 +292,7 @@ mod tests {
         Cake::new(params, LIMIT).unwrap()
     }
 
-    /// How many of so many packets each of `kinds` gets, all of them always backlogged.
+    /// Packets of each of `kinds` among so many, all of them always backlogged.
     fn shares(cake: &mut Cake<Sent>, kinds: &[Sent], packets: u64) -> alloc::vec::Vec<u64> {
         let mut sent = alloc::vec![0; kinds.len()];
         for kind in kinds {
@@ -340,8 +340,8 @@ mod tests {
             &kinds,
             5000,
         );
-        let (least, most) = (sent.iter().min(), sent.iter().max());
-        assert!(least >= Some(&3) && most <= Some(&7), "{least:?} {most:?}");
+        let (min, max) = (sent.iter().min(), sent.iter().max());
+        assert!(min >= Some(&3) && max <= Some(&7), "{min:?} {max:?}");
     }
 
     #[test]

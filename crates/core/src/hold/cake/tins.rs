@@ -5,7 +5,7 @@ use crate::hold::drr::{FULL_PACKET, quantum};
 use crate::hold::transmitter::TxTime;
 use crate::units::{Duration, Instant, Rate};
 
-/// Which DSCPs are told apart, as `tc-cake(8)` names it.
+/// DSCPs that are told apart, as `tc-cake(8)` names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Diffserv {
     /// None.
@@ -20,11 +20,11 @@ pub enum Diffserv {
     Eight,
 }
 
-/// What CAKE's target is of its interval.
+/// CAKE's interval in targets.
 const TARGET_PART: u64 = 20;
 
 impl Diffserv {
-    /// How many tins there are.
+    /// Number of tins.
     pub(super) const fn tins(self) -> usize {
         match self {
             Self::BestEffort => 1,
@@ -98,7 +98,7 @@ impl Diffserv {
 pub(super) struct Tin {
     pub(super) cobalt: CobaltParams,
     time: TxTime,
-    /// When the tin's own share of the link is free.
+    /// Time at which the tin's own share of the link is free.
     pub(super) free_at: Instant,
     /// Packets that wait.
     pub(super) packets: u32,

@@ -66,11 +66,11 @@ pub(crate) enum Round {
     /// None: it has nothing to send, and its queue can be another's.
     #[default]
     None,
-    /// That of new flows.
+    /// Round of new flows.
     Sparse,
-    /// That of old flows, which it fell into when it was empty already: it counts as sparse.
+    /// Round of old flows, which it fell into when it was empty already: it counts as sparse.
     SparseInBulk,
-    /// That of old flows.
+    /// Round of old flows.
     Bulk,
     /// A list of its owner, which keeps the queue although it is empty.
     Kept,
