@@ -126,7 +126,6 @@ pub(crate) fn register(
         registered.retain(|registered| registered.entry.name != name);
         registered.push(Registered { entry, class });
     }
-    asymq_args::install(&WithPython);
     Ok(())
 }
 

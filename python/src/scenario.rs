@@ -3,7 +3,7 @@
 use crate::catalog::WithPython;
 use crate::congestion::defaults;
 use crate::errors::{ScenarioError, bad_input};
-use asymq_args::{ScenarioArgs, text_of_words, words_of_text};
+use asymq_args::{Flags, ScenarioArgs, ScenarioFlags, Words};
 use asymq_scenario::Scenario as Resolved;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone)]
 pub(crate) struct Scenario {
     /// As given; none if it came from a result.
-    words: Option<Vec<String>>,
+    words: Option<Words>,
     pub(crate) resolved: Resolved,
 }
 
@@ -28,15 +28,17 @@ impl Scenario {
     #[new]
     #[pyo3(signature = (file=None, /, **keys))]
     fn new(file: Option<PathBuf>, keys: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let typed = words_of(keys)?;
+        let typed = parse(words_of(keys)?)?;
         let Some(file) = file else {
             return Self::of_words(typed);
         };
-        let args = ScenarioArgs {
+        let mut flags = ScenarioFlags {
             file: Some(file.clone()),
-            ..parse(&typed)?
+            ..ScenarioFlags::default()
         };
-        let resolved = resolve(args)?;
+        flags.given.words = typed.clone();
+        let resolved = flags.resolve(&WithPython, &defaults());
+        let resolved = resolved.map_err(|error| bad_input(&error))?;
         if file
             .extension()
             .is_some_and(|extension| extension == "json")
@@ -46,10 +48,9 @@ impl Scenario {
                 resolved,
             });
         }
-        let text = std::fs::read_to_string(&file)?;
-        let words = words_of_text(&file, &text).map_err(|error| bad_input(&error))?;
+        let words = flags().file(&file).map_err(|error| bad_input(&error))?;
         Ok(Self {
-            words: Some(merged(words, typed)),
+            words: Some(typed.or(&words)),
             resolved,
         })
     }
@@ -58,7 +59,7 @@ impl Scenario {
     #[staticmethod]
     #[pyo3(signature = (**keys))]
     fn headline(keys: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let typed = words_of(keys)?;
+        let typed = parse(words_of(keys)?)?;
         let defaults = defaults().headline();
         let mut words = vec![
             format!("--rtt={}", defaults.rtt),
@@ -68,31 +69,31 @@ impl Scenario {
         ];
         words.extend(defaults.probe.map(|probe| format!("--probe={probe}")));
         // Flows that are listed are all that there are, unless more are asked for.
-        if !typed.iter().any(|word| key_of(word) == "flow") {
+        if typed.get("flow").is_none() {
             words.push(format!("--flows-up={}", defaults.flows.0));
             words.push(format!("--flows-down={}", defaults.flows.1));
         }
-        Self::of_words(merged(words, typed))
+        Self::of_words(typed.or(&parse(words)?))
     }
 
     /// A copy with other values of these keys.
     #[pyo3(signature = (**keys))]
     fn replace(&self, keys: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let typed = words_of(keys)?;
+        let typed = parse(words_of(keys)?)?;
         match &self.words {
-            Some(words) => Self::of_words(merged(words.clone(), typed)),
-            None => self.rerun(parse(&typed)?),
+            Some(words) => Self::of_words(typed.or(words)),
+            None => replay(&self.to_json(), &typed),
         }
     }
 
     /// Reads the text of a scenario file.
     #[staticmethod]
     fn from_toml(text: &str) -> PyResult<Self> {
-        let path = Path::new("scenario.toml");
-        let defaults = defaults();
-        let resolved = ScenarioArgs::resolve_text(path, text, &WithPython, &defaults);
-        let resolved = resolved.map_err(|error| bad_input(&error))?;
-        let words = words_of_text(path, text).map_err(|error| bad_input(&error))?;
+        let (flags, path) = (flags(), Path::new("scenario.toml"));
+        let words = flags.text(path, text);
+        let words = words.map_err(|error| bad_input(&error))?;
+        let resolved = words.scenario(&flags, &WithPython, &defaults());
+        let resolved = resolved.map_err(|error| bad_input(&words.locate(path, text, error)))?;
         Ok(Self {
             words: Some(words),
             resolved,
@@ -102,7 +103,7 @@ impl Scenario {
     /// Reads a scenario as a result has it, or the whole result.
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Self> {
-        replay(text, ScenarioArgs::default())
+        replay(text, &Words::default())
     }
 
     /// The text of a scenario file.
@@ -113,7 +114,7 @@ impl Scenario {
                  reads it",
             )
         })?;
-        Ok(text_of_words(words))
+        Ok(words.to_toml())
     }
 
     /// The scenario as it runs, complete to the last parameter.
@@ -163,7 +164,8 @@ impl Scenario {
             );
         };
         let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
-        for word in words {
+        let flags = words.to_flags();
+        for word in &flags {
             let (key, text) = split(word);
             match keys.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, texts)) => texts.push(text),
@@ -185,29 +187,28 @@ impl Scenario {
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let restore = py.get_type::<Self>().getattr("_restore")?;
-        let state = (self.words.clone(), self.to_json()).into_pyobject(py)?;
+        let words = self.words.as_ref().map(Words::to_flags);
+        let state = (words, self.to_json()).into_pyobject(py)?;
         Ok((restore, state))
     }
 
     /// Restores a pickle; files that the scenario names need not exist.
     #[staticmethod]
     fn _restore(words: Option<Vec<String>>, json: &str) -> PyResult<Self> {
-        let replayed = replay(json, ScenarioArgs::default())?;
+        let replayed = replay(json, &Words::default())?;
+        let words = words.map(parse).transpose()?;
         Ok(Self { words, ..replayed })
     }
 }
 
 impl Scenario {
-    fn of_words(words: Vec<String>) -> PyResult<Self> {
+    fn of_words(words: Words) -> PyResult<Self> {
+        let args = flags().read(&words).map_err(|error| bad_input(&error))?;
+        let resolved = args.resolve_in(&WithPython, &defaults());
         Ok(Self {
-            resolved: resolve(parse(&words)?)?,
+            resolved: resolved.map_err(|error| bad_input(&error))?,
             words: Some(words),
         })
-    }
-
-    /// This scenario with other seeds, or of another length.
-    fn rerun(&self, changes: ScenarioArgs) -> PyResult<Self> {
-        replay(&self.to_json(), changes)
     }
 
     /// This resolved scenario.
@@ -219,36 +220,25 @@ impl Scenario {
     }
 }
 
-fn replay(json: &str, changes: ScenarioArgs) -> PyResult<Scenario> {
+fn replay(json: &str, changes: &Words) -> PyResult<Scenario> {
     let (path, defaults) = (Path::new("scenario.json"), defaults());
-    let resolved = changes.replay_text(path, json, &WithPython, &defaults);
+    let resolved = changes.replay(path, json, &WithPython, &defaults);
     Ok(Scenario::of(resolved.map_err(|error| bad_input(&error))?))
 }
 
-fn parse(words: &[String]) -> PyResult<ScenarioArgs> {
-    ScenarioArgs::from_words(words.iter().cloned()).map_err(|error| bad_input(&error))
+/// The flags of a scenario, those of Python's disciplines among them.
+fn flags() -> Flags<ScenarioArgs> {
+    Flags::of(&WithPython)
 }
 
-fn resolve(args: ScenarioArgs) -> PyResult<Resolved> {
-    let resolved = args.resolve_in(&WithPython, &defaults());
-    resolved.map_err(|error| bad_input(&error))
+fn parse(words: Vec<String>) -> PyResult<Words> {
+    flags().given(words).map_err(|error| bad_input(&error))
 }
 
 /// `--up=1mbit` as `up` and `1mbit`.
 fn split(word: &str) -> (&str, &str) {
     let word = word.trim_start_matches('-');
     word.split_once('=').unwrap_or((word, ""))
-}
-
-fn key_of(word: &str) -> &str {
-    split(word).0
-}
-
-/// `words`, but for the keys that `typed` has.
-fn merged(mut words: Vec<String>, typed: Vec<String>) -> Vec<String> {
-    words.retain(|word| typed.iter().all(|typed| key_of(typed) != key_of(word)));
-    words.extend(typed);
-    words
 }
 
 /// Keywords as words of the command line. `None` is a key that is not given.

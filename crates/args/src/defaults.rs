@@ -1,5 +1,6 @@
 //! The defaults of a scenario.
 
+use asymq_core::catalog::DEFAULT_QDISC;
 use asymq_core::units::{Duration, Limit};
 use asymq_scenario::{OutsideTcp, RttRange, Tcp};
 
@@ -63,7 +64,7 @@ impl Defaults {
     /// AQ section 4 under asymq: what the simulator runs where nothing is typed.
     pub const fn sim() -> Self {
         Self {
-            qdisc: "asymq",
+            qdisc: DEFAULT_QDISC,
             ..Self::paper()
         }
     }

@@ -1,7 +1,6 @@
 //! A scenario as a TOML file: the flags, without their dashes, as keys.
 
-use crate::{BadArgument, ScenarioArgs};
-use clap::{ArgAction, Args, Command};
+use crate::BadArgument;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -42,29 +41,16 @@ pub enum ScenarioError {
     Value(BadArgument),
 }
 
-impl ScenarioArgs {
-    /// Reads the keys of a scenario from a table of a TOML file.
-    ///
-    /// Each key goes to the parser of the command line, so that both understand the same and say
-    /// the same.
-    ///
-    /// # Errors
-    /// The first key that is invalid.
-    pub fn from_table(table: &DeTable<'_>) -> Result<Self, KeyError> {
-        from_table(table)
+impl KeyError {
+    /// The error as one of this file.
+    pub(crate) fn in_file(self, path: &Path, text: &str) -> ScenarioError {
+        let before = &text[..self.offset.min(text.len())];
+        ScenarioError::File {
+            path: path.to_owned(),
+            line: 1 + before.matches('\n').count(),
+            message: self.message,
+        }
     }
-
-    /// Reads one key of a scenario.
-    ///
-    /// # Errors
-    /// It is invalid.
-    pub fn from_entry(name: &str, value: &Spanned<DeValue<'_>>) -> Result<Self, KeyError> {
-        from_entries(std::iter::once((name, value)))
-    }
-}
-
-fn from_table<A: Args>(table: &DeTable<'_>) -> Result<A, KeyError> {
-    from_entries(in_order(table))
 }
 
 /// The entries of a table as they stand in the file.
@@ -85,147 +71,12 @@ pub(crate) fn items_of<'t, 'i>(value: &'t Spanned<DeValue<'i>>) -> &'t [Spanned<
     }
 }
 
-/// What understands flags without a command before them.
-pub(crate) fn parser<A: Args>() -> Command {
-    A::augment_args(Command::new("asymq"))
-        .no_binary_name(true)
-        .disable_help_flag(true)
-}
-
-fn from_entries<'a, 'i: 'a, A: Args>(
-    entries: impl Iterator<Item = (&'a str, &'a Spanned<DeValue<'i>>)>,
-) -> Result<A, KeyError> {
-    let parser = parser::<A>();
-    let mut flags = Vec::new();
-    let once = |name: &str| {
-        let mut known = parser.get_arguments();
-        let flag = known.find(|flag| flag.get_long() == Some(name));
-        flag.is_some_and(|flag| !matches!(flag.get_action(), ArgAction::Append))
-    };
-    for (name, value) in entries {
-        let items = items_of(value);
-        if items.len() > 1 && once(name) {
-            return Err(KeyError {
-                offset: value.span().start,
-                message: format!("{name}: a list is not allowed here; write one value"),
-            });
-        }
-        for item in items {
-            let offset = item.span().start;
-            let fail = |message| KeyError { offset, message };
-            let flag = as_flag(name, item.get_ref()).map_err(fail)?;
-            parser
-                .clone()
-                .try_get_matches_from([&flag])
-                .map_err(|error| fail(in_file(name, &BadArgument::from(&error))))?;
-            flags.push(flag);
-        }
-    }
-    parser
-        .try_get_matches_from(flags)
-        .and_then(|matches| A::from_arg_matches(&matches))
-        .map_err(|error| KeyError {
-            offset: 0,
-            message: BadArgument::from(&error).to_string(),
-        })
-}
-
-/// Reads a TOML file whose keys are the names of a command's flags.
-///
-/// # Errors
-/// It cannot be read, or a line of it is invalid.
-pub fn read_flags<A: Args>(path: &Path) -> Result<A, ScenarioError> {
-    parse_flags(path, &text_of(path)?)
-}
-
-/// Reads the text of such a file; `path` names it in errors.
-///
-/// # Errors
-/// A line of it is invalid.
-pub fn parse_flags<A: Args>(path: &Path, text: &str) -> Result<A, ScenarioError> {
-    flags_and_lines(path, text).map(|(flags, _)| flags)
-}
-
+/// The text of a file.
 pub(crate) fn text_of(path: &Path) -> Result<String, ScenarioError> {
     std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
         path: path.to_owned(),
         source,
     })
-}
-
-/// The flags, and the line of each key.
-fn flags_and_lines<A: Args>(
-    path: &Path,
-    text: &str,
-) -> Result<(A, Vec<(String, usize)>), ScenarioError> {
-    let line_at = |offset: usize| 1 + text[..offset.min(text.len())].matches('\n').count();
-    let fail = |offset, message| ScenarioError::File {
-        path: path.to_owned(),
-        line: line_at(offset),
-        message,
-    };
-    let table = DeTable::parse(text).map_err(|error| {
-        let offset = error.span().map_or(0, |span| span.start);
-        fail(offset, error.message().replace('\n', ", "))
-    })?;
-    let flags = from_table(table.get_ref()).map_err(|error| fail(error.offset, error.message))?;
-    let lines = table.get_ref().iter();
-    let lines = lines
-        .map(|(key, _)| (key.get_ref().to_string(), line_at(key.span().start)))
-        .collect();
-    Ok((flags, lines))
-}
-
-/// A scenario file as read, and where each key stands.
-#[derive(Debug)]
-pub(crate) struct ScenarioFile {
-    pub(crate) args: ScenarioArgs,
-    path: PathBuf,
-    lines: Vec<(String, usize)>,
-}
-
-impl ScenarioFile {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// It cannot be read, or a line of it is invalid.
-    pub(crate) fn read(path: &Path) -> Result<Self, ScenarioError> {
-        Self::parse(path, &text_of(path)?)
-    }
-
-    /// Reads the text of a file.
-    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, ScenarioError> {
-        let (mut args, lines) = flags_and_lines::<ScenarioArgs>(path, text)?;
-        // Files that it names are beside it.
-        let beside = path.parent().unwrap_or(Path::new(""));
-        let traces = [&mut args.simulated.trace_up, &mut args.simulated.trace_down];
-        for trace in traces.into_iter().flatten() {
-            *trace = beside.join(&*trace);
-        }
-        Ok(Self {
-            args,
-            path: path.to_owned(),
-            lines,
-        })
-    }
-
-    /// The error with the line of its key, if this file has the key.
-    pub(crate) fn locate(&self, error: ScenarioError) -> ScenarioError {
-        match error {
-            ScenarioError::Value(bad) => {
-                let name = bad.argument.trim_start_matches('-');
-                match self.lines.iter().find(|(key, _)| key == name) {
-                    Some(&(_, line)) => ScenarioError::File {
-                        path: self.path.clone(),
-                        line,
-                        message: in_file(name, &bad),
-                    },
-                    None => ScenarioError::Value(bad),
-                }
-            }
-            other => other,
-        }
-    }
 }
 
 /// `up = 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit`.
@@ -244,17 +95,17 @@ const IN_TABLES: [&str; 1] = ["flow"];
 fn list_of_pairs(name: &str, table: &DeTable<'_>) -> Result<String, String> {
     let pairs: Result<Vec<String>, String> = in_order(table)
         .map(|(key, value)| {
-            let flag = as_flag(key, value.get_ref());
-            let flag = flag.map_err(|message| format!("{name}: {message}"))?;
-            Ok(flag.trim_start_matches("--").to_owned())
+            let text = as_text(key, value.get_ref());
+            let text = text.map_err(|message| format!("{name}: {message}"))?;
+            Ok(format!("{key}={text}"))
         })
         .collect();
     Ok(pairs?.join(","))
 }
 
-/// A key and its value as a flag.
-pub(crate) fn as_flag(name: &str, value: &DeValue<'_>) -> Result<String, String> {
-    let text = match value {
+/// A key's value as the text of a flag.
+pub(crate) fn as_text(name: &str, value: &DeValue<'_>) -> Result<String, String> {
+    Ok(match value {
         DeValue::String(text) => text.to_string(),
         DeValue::Integer(number) => number.to_string(),
         DeValue::Float(number) => number.to_string(),
@@ -270,19 +121,26 @@ pub(crate) fn as_flag(name: &str, value: &DeValue<'_>) -> Result<String, String>
                 }
             ));
         }
-    };
-    Ok(format!("--{name}={text}"))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Defaults;
+    use crate::words::{Flags, Words};
+    use crate::{Defaults, ScenarioArgs, ScenarioFlags};
+    use asymq_core::catalog::Standard;
     use asymq_core::units::Duration;
     use asymq_scenario::AckPolicy;
 
-    fn parse(text: &str) -> Result<ScenarioFile, ScenarioError> {
-        ScenarioFile::parse(Path::new("s.toml"), text)
+    fn parse(text: &str) -> Result<Words, ScenarioError> {
+        Flags::<ScenarioArgs>::of(&Standard).text(Path::new("s.toml"), text)
+    }
+
+    fn scenario(text: &str) -> asymq_scenario::Scenario {
+        let flags = Flags::<ScenarioArgs>::of(&Standard);
+        let args = flags.read(&parse(text).unwrap()).unwrap();
+        args.resolve(&Defaults::paper()).unwrap()
     }
 
     #[test]
@@ -298,11 +156,7 @@ mod tests {
             delayed-ack = "100ms"
             udp = ["up:500kbit@60s..80s", "down:64kbit:200b"]
         "#;
-        let scenario = parse(text)
-            .unwrap()
-            .args
-            .resolve(&Defaults::paper())
-            .unwrap();
+        let scenario = scenario(text);
         assert_eq!((scenario.flows_up, scenario.mss), (0, 1000));
         assert_eq!(
             scenario.ack_policy,
@@ -317,10 +171,7 @@ mod tests {
         let text = r#"
             flow = ["down,rtt=40ms"]
         "#;
-        let listed = |text: &str| {
-            let args = parse(text).unwrap().args;
-            args.resolve(&Defaults::paper()).unwrap().flow
-        };
+        let listed = |text: &str| scenario(text).flow;
         assert_eq!(listed(text), ["down,rtt=40ms".parse().unwrap()]);
         let text = r#"
             [[flow]]
@@ -405,14 +256,17 @@ mod tests {
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("short.toml");
         std::fs::write(&path, "up = \"1mbit\"\nduration = \"4s\"\n").unwrap();
-        let resolve = |duration: Option<Duration>| {
-            let args = ScenarioArgs {
+        let resolve = |duration: Option<&str>| {
+            let mut flags = ScenarioFlags {
                 file: Some(path.clone()),
-                duration,
-                warmup: Some(Duration::from_secs(9)),
-                ..ScenarioArgs::default()
+                ..ScenarioFlags::default()
             };
-            args.resolve(&Defaults::paper()).map_err(|e| e.to_string())
+            flags.given.words.set("warmup", "9s");
+            if let Some(duration) = duration {
+                flags.given.words.set("duration", duration);
+            }
+            let scenario = flags.resolve(&Standard, &Defaults::paper());
+            scenario.map_err(|error| error.to_string())
         };
         assert_eq!(
             resolve(None).unwrap_err(),
@@ -426,7 +280,7 @@ mod tests {
                 path.display()
             )
         );
-        assert!(resolve(Some(Duration::from_secs(10))).is_ok());
+        assert!(resolve(Some("10s")).is_ok());
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

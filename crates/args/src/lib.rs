@@ -1,14 +1,13 @@
 //! Flags and files, and the one way from them to what runs.
 //!
-//! [`ScenarioArgs`] is a scenario as typed, on the command line or in a TOML file with the same names
-//! and the same errors, everything optional; [`ScenarioArgs::resolve`] checks it and fills the
-//! defaults. The flags of disciplines are made from the
-//! [`Catalog`](asymq_core::catalog::Catalog) that [`install`] was given.
+//! A command's flags are [`Words`] first ([`Given`]). Those of a TOML file with the same names are merged
+//! with them, and [`Flags`] reads the whole once, with the same errors for both. [`ScenarioArgs`] is a
+//! scenario as read, everything optional; [`ScenarioArgs::resolve`] checks it and fills the defaults.
+//! [`with_disciplines`] makes the flags of disciplines from a [`Catalog`](asymq_core::catalog::Catalog).
 
 mod bad_argument;
 mod defaults;
 mod file;
-mod listing;
 mod qdisc;
 mod replay;
 mod scenario;
@@ -17,9 +16,8 @@ mod words;
 
 pub use bad_argument::BadArgument;
 pub use defaults::Defaults;
-pub use file::{KeyError, ScenarioError, parse_flags, read_flags};
-pub use listing::{install, qdisc_choice, qdisc_names, title};
-pub use qdisc::{QdiscParams, downlink_parameter};
-pub use scenario::ScenarioArgs;
+pub use file::{KeyError, ScenarioError};
+pub use qdisc::{QdiscParams, with_disciplines};
+pub use scenario::{ScenarioArgs, ScenarioFlags};
 pub use simulated::SimulatedArgs;
-pub use words::{text_of_words, words_of_text};
+pub use words::{Flags, Given, Words};

@@ -1,29 +1,25 @@
-//! The parameters of disciplines as typed.
+//! The parameters of disciplines as typed, and their flags.
 
 use crate::bad_argument::either;
-use crate::listing::Listing;
-use asymq_core::catalog::{Default as ParameterDefault, Parameter, Params, Role};
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use serde::{Serialize, Serializer};
+use asymq_core::catalog::{Catalog, Entry, Parameter, Params, Role, known_parameters};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Arg, ArgGroup, ArgMatches, Args, Command, FromArgMatches, Id};
 
-/// The parameters of disciplines, all optional; each is ignored by disciplines that lack it. The
-/// flags are the catalog's.
+/// The parameters of disciplines, all optional; each is ignored by disciplines that lack it. Their flags
+/// are the catalog's, which [`with_disciplines`] adds to a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QdiscParams(pub Params);
 
-impl Serialize for QdiscParams {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter())
-    }
+/// The group of their flags: by it, matches tell them from all others without a catalog.
+const GROUP: &str = "parameters";
+
+/// The parameters of disciplines among the matches.
+pub(crate) fn names(matches: &ArgMatches) -> Vec<&str> {
+    let names = matches.try_get_many::<Id>(GROUP).ok().flatten();
+    names.into_iter().flatten().map(Id::as_str).collect()
 }
 
 impl QdiscParams {
-    /// These parameters, and `other`'s where these are absent.
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
-        Self(self.0.or(other.0))
-    }
-
     /// What of the uplink's parameters holds for the downlink's discipline too: all but its parts,
     /// which are the uplink's own.
     pub fn for_downlink(&self, own: &[String]) -> Params {
@@ -36,29 +32,6 @@ impl QdiscParams {
     }
 }
 
-/// Reads `data-share=0.3`: a parameter of the downlink's discipline.
-///
-/// # Errors
-/// It is no parameter, or not a value of it.
-pub fn downlink_parameter(text: &str) -> Result<String, String> {
-    const FORM: &str = "write it like data-share=0.3";
-    let (name, value) = text.split_once('=').ok_or(FORM)?;
-    let listing = Listing::get();
-    let known = &listing.parameters;
-    let parameter = known.iter().find(|parameter| parameter.name == name);
-    let parameter = parameter.ok_or(format!("unknown parameter '{name}'; {FORM}"))?;
-    if let Some(role) = Role::PARTS.iter().find(|role| role.key() == name) {
-        let entries = listing.entries.iter();
-        let names = entries.filter(|entry| entry.role == *role);
-        let names: Vec<&str> = names.map(|entry| entry.name).collect();
-        if !names.contains(&value) {
-            return Err(format!("unknown; use {name}= with {}", either(&names)));
-        }
-    }
-    let value = parameter.check(value)?;
-    Ok(format!("{name}={value}"))
-}
-
 impl FromArgMatches for QdiscParams {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut params = Self::default();
@@ -67,9 +40,9 @@ impl FromArgMatches for QdiscParams {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        for parameter in &Listing::get().parameters {
-            if let Some(value) = matches.get_one::<String>(parameter.name) {
-                self.0.set(parameter.name, value);
+        for name in names(matches) {
+            if let Some(value) = matches.get_one::<String>(name) {
+                self.0.set(name, value);
             }
         }
         Ok(())
@@ -78,77 +51,160 @@ impl FromArgMatches for QdiscParams {
 
 impl Args for QdiscParams {
     fn augment_args(command: Command) -> Command {
-        command.args(Listing::get().flags(flag))
+        command
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
+        command
     }
 }
 
-fn flag(listing: &Listing, parameter: Parameter) -> Arg {
-    let arg = Arg::new(parameter.name)
-        .long(parameter.name)
-        .value_name(parameter.kind.value_name())
-        .help_heading("Discipline")
-        .help(help(listing, &parameter));
-    match Role::PARTS.iter().find(|role| role.key() == parameter.name) {
-        Some(role) => arg.value_parser(listing.choice(*role, None)),
-        None => arg.value_parser(move |text: &str| parameter.check(text)),
+/// The command, and its subcommands, with the names and parameters of a catalog's disciplines wherever
+/// one can be chosen.
+pub fn with_disciplines(command: Command, catalog: &dyn Catalog) -> Command {
+    Listing {
+        entries: catalog.entries(),
+        parameters: known_parameters(catalog),
     }
+    .add_to(command)
 }
 
-/// The help, and the default of each part that has one of its own.
-fn help(listing: &Listing, parameter: &Parameter) -> String {
-    let mut defaults: Vec<(&str, Vec<&str>)> = Vec::new();
-    let mut add = |default: &'static str, part: &'static str| match defaults
-        .iter_mut()
-        .find(|(other, _)| *other == default)
-    {
-        Some((_, parts)) => parts.push(part),
-        None => defaults.push((default, vec![part])),
-    };
-    for entry in &listing.entries {
-        let own = entry.parameters.iter();
-        for own in own.filter(|own| own.name == parameter.name) {
-            let ours = entry.our(own.name);
-            add(ours.unwrap_or(own.default.words()), entry.name);
+/// What flags are made of.
+#[derive(Clone)]
+struct Listing {
+    entries: Vec<&'static Entry>,
+    parameters: Vec<Parameter>,
+}
+
+impl Listing {
+    fn add_to(&self, command: Command) -> Command {
+        let chooses = command.get_arguments().any(|arg| arg.get_id() == "qdisc");
+        let command = command.mut_subcommands(|command| self.add_to(command));
+        if !chooses {
+            return command;
         }
-        let brought = entry.brings.iter().filter(|_| entry.role != Role::Qdisc);
-        for (_, value) in brought.filter(|(name, _)| *name == parameter.name) {
-            add(value, entry.name);
+        let own = self.clone();
+        let name = |arg: Arg| {
+            let first = arg.get_possible_values();
+            arg.value_parser(self.choice(Role::Qdisc, first))
+        };
+        command
+            .mut_arg("qdisc", name)
+            .mut_arg("qdisc_down", name)
+            .mut_arg("param_down", |arg| {
+                arg.value_parser(move |text: &str| own.downlink_parameter(text))
+            })
+            .args(
+                self.parameters
+                    .iter()
+                    .map(|parameter| self.flag(*parameter)),
+            )
+            .group(
+                ArgGroup::new(GROUP)
+                    .args(self.parameters.iter().map(|parameter| parameter.name))
+                    .multiple(true),
+            )
+    }
+
+    fn flag(&self, parameter: Parameter) -> Arg {
+        let arg = Arg::new(parameter.name)
+            .long(parameter.name)
+            .value_name(parameter.kind.value_name())
+            .help_heading("Discipline")
+            .help(self.help(&parameter));
+        match role(&parameter) {
+            Some(role) => arg.value_parser(self.choice(role, Vec::new())),
+            None => arg.value_parser(move |text: &str| parameter.check(text)),
         }
     }
-    let words = default_words(&parameter.default);
-    let default = match &defaults[..] {
-        [] => words.to_owned(),
-        [(default, _)] if *default == words => words.to_owned(),
-        several => {
-            let each = |(default, parts): &(&str, Vec<&str>)| {
-                format!("{default} for {}", parts.join(", "))
-            };
-            let mut each: Vec<String> = several.iter().map(each).collect();
-            if several.iter().all(|(default, _)| *default != words) {
-                each.push(format!("{words} otherwise"));
+
+    fn of_role(&self, role: Role) -> impl Iterator<Item = &'static Entry> {
+        let entries = self.entries.iter().copied();
+        entries.filter(move |entry| entry.role == role)
+    }
+
+    /// The names in a role, with their summaries as help, after `first`.
+    fn choice(&self, role: Role, first: Vec<PossibleValue>) -> PossibleValuesParser {
+        let named = self
+            .of_role(role)
+            .map(|entry| PossibleValue::new(entry.name).help(entry.summary));
+        PossibleValuesParser::new(first.into_iter().chain(named))
+    }
+
+    /// Reads `data-share=0.3`: a parameter of the downlink's discipline.
+    fn downlink_parameter(&self, text: &str) -> Result<String, String> {
+        const FORM: &str = "write it like data-share=0.3";
+        let (name, value) = text.split_once('=').ok_or(FORM)?;
+        let mut known = self.parameters.iter();
+        let parameter = known.find(|parameter| parameter.name == name);
+        let parameter = parameter.ok_or(format!("unknown parameter '{name}'; {FORM}"))?;
+        if let Some(role) = role(parameter) {
+            let names: Vec<&str> = self.of_role(role).map(|entry| entry.name).collect();
+            if !names.contains(&value) {
+                return Err(format!("unknown; use {name}= with {}", either(&names)));
             }
-            each.join("; ")
         }
-    };
-    format!("{} [default: {default}]", parameter.help)
+        let value = parameter.check(value)?;
+        Ok(format!("{name}={value}"))
+    }
+
+    /// The help, and the default of each part that has one of its own.
+    fn help(&self, parameter: &Parameter) -> String {
+        let mut defaults: Vec<(&str, Vec<&str>)> = Vec::new();
+        let mut add = |default: &'static str, part: &'static str| match defaults
+            .iter_mut()
+            .find(|(other, _)| *other == default)
+        {
+            Some((_, parts)) => parts.push(part),
+            None => defaults.push((default, vec![part])),
+        };
+        for entry in &self.entries {
+            let own = entry.parameters.iter();
+            for own in own.filter(|own| own.name == parameter.name) {
+                let ours = entry.our(own.name);
+                add(ours.unwrap_or(own.default.words()), entry.name);
+            }
+            let brought = entry.brings.iter().filter(|_| entry.role != Role::Qdisc);
+            for (_, value) in brought.filter(|(name, _)| *name == parameter.name) {
+                add(value, entry.name);
+            }
+        }
+        let words = parameter.default.words();
+        let default = match &defaults[..] {
+            [] => words.to_owned(),
+            [(default, _)] if *default == words => words.to_owned(),
+            several => {
+                let each = |(default, parts): &(&str, Vec<&str>)| {
+                    format!("{default} for {}", parts.join(", "))
+                };
+                let mut each: Vec<String> = several.iter().map(each).collect();
+                if several.iter().all(|(default, _)| *default != words) {
+                    each.push(format!("{words} otherwise"));
+                }
+                each.join("; ")
+            }
+        };
+        format!("{} [default: {default}]", parameter.help)
+    }
 }
 
-const fn default_words(default: &ParameterDefault) -> &'static str {
-    default.words()
+/// The role that a parameter chooses the part of.
+fn role(parameter: &Parameter) -> Option<Role> {
+    let mut roles = Role::PARTS.into_iter();
+    roles.find(|role| role.key() == parameter.name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ScenarioArgs;
+    use asymq_core::catalog::Standard;
 
     fn help_of(flag: &str) -> String {
-        let command = QdiscParams::augment_args(Command::new("test"));
+        let command = ScenarioArgs::augment_args(Command::new("test"));
+        let command = with_disciplines(command, &Standard);
         let mut flags = command.get_arguments();
-        let flag = flags.find(|arg| arg.get_id() == flag).unwrap();
+        let flag = flags.find(|arg| arg.get_long() == Some(flag)).unwrap();
         flag.get_help().unwrap().to_string()
     }
 
@@ -170,17 +226,15 @@ mod tests {
 
     #[test]
     fn every_parameter_of_the_catalog_is_a_flag() {
-        let command = QdiscParams::augment_args(Command::new("test").no_binary_name(true));
-        let matches = command
-            .try_get_matches_from([
-                "--ack-queue",
-                "sad",
-                "--interval",
-                "0.1s",
-                "--data-share=0.30",
-            ])
-            .unwrap();
-        let params = QdiscParams::from_arg_matches(&matches).unwrap().0;
+        let words = [
+            "--ack-queue",
+            "sad",
+            "--interval",
+            "0.1s",
+            "--data-share=0.30",
+        ];
+        let args = ScenarioArgs::from_words(words.map(str::to_owned)).unwrap();
+        let params = args.qdisc_params.0;
         let given: Vec<(&str, &str)> = params.iter().collect();
         assert_eq!(
             given,
@@ -199,12 +253,16 @@ mod tests {
         let down = params.for_downlink(&["gamma=9".to_owned()]);
         let down: Vec<(&str, &str)> = down.iter().collect();
         assert_eq!(down, [("gamma", "9"), ("interval", "1s")]);
-        assert_eq!(downlink_parameter("gamma=9.0").as_deref(), Ok("gamma=9"));
+        let read = |text: &str| {
+            let args = ScenarioArgs::from_words([format!("--param-down={text}")]);
+            args.map(|args| args.param_down).map_err(|bad| bad.message)
+        };
+        assert_eq!(read("gamma=9.0"), Ok(vec!["gamma=9".to_owned()]));
         assert_eq!(
-            downlink_parameter("ack-queue=nope").unwrap_err(),
+            read("ack-queue=nope").unwrap_err(),
             "unknown; use ack-queue= with fifo, af, sad or slots"
         );
-        assert!(downlink_parameter("gama=9").is_err());
-        assert!(downlink_parameter("gamma").is_err());
+        assert!(read("gama=9").is_err());
+        assert!(read("gamma").is_err());
     }
 }

@@ -2,34 +2,37 @@
 
 use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
-use crate::file::{ScenarioError, in_file, text_of};
+use crate::file::{ScenarioError, in_file};
 use crate::scenario::check;
-use crate::{QdiscParams, ScenarioArgs};
-use asymq_core::catalog::Catalog;
+use crate::words::{Flags, Words};
+use asymq_core::catalog::{Catalog, known_parameters};
+use asymq_core::units::Duration;
 use asymq_scenario::Scenario;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
 
-impl ScenarioArgs {
-    /// The scenario of a result in JSON, or a scenario alone: complete as it ran. Only what says how
-    /// often and how long it runs may be changed by flags.
-    pub(crate) fn replay(
-        self,
-        path: &Path,
-        catalog: &dyn Catalog,
-        defaults: &Defaults,
-    ) -> Result<Scenario, ScenarioError> {
-        self.replay_text(path, &text_of(path)?, catalog, defaults)
-    }
+/// What may change when a result runs again.
+#[derive(Clone, Debug, Default, clap::Args)]
+struct Again {
+    #[arg(long)]
+    seed: Option<u64>,
+    #[arg(long)]
+    runs: Option<u32>,
+    #[arg(long)]
+    duration: Option<Duration>,
+    #[arg(long)]
+    warmup: Option<Duration>,
+}
 
-    /// Runs the scenario of a result's text again; `path` names it in errors. Only the seed, the number
-    /// of runs, their duration and warm-up may be among these arguments.
+impl Words {
+    /// The scenario of a result in JSON, or a scenario alone, complete as it ran; `path` names it in
+    /// errors. Only the seed, the number of runs, their duration and warm-up may be among these words.
     ///
     /// # Errors
-    /// It is no result, its scenario cannot run, or other arguments are given.
-    pub fn replay_text(
-        self,
+    /// It is no result, its scenario cannot run, or other words are given.
+    pub fn replay(
+        &self,
         path: &Path,
         text: &str,
         catalog: &dyn Catalog,
@@ -56,26 +59,19 @@ impl ScenarioArgs {
             None => serde_json::from_str(text),
         }
         .map_err(bad)?;
-        let given = Self {
-            file: None,
-            ..self.clone()
-        };
-        let changes = Self {
-            seed: given.seed,
-            runs: given.runs,
-            duration: given.duration,
-            warmup: given.warmup,
-            ..Self::default()
-        };
-        if given != changes {
-            return Err(ScenarioError::Value(fixed(&given)));
+        let known = Flags::<Again>::of(catalog);
+        if let Some(other) = self.keys().find(|key| !known.has(key)) {
+            return Err(ScenarioError::Value(fixed(other, catalog)));
         }
+        let given = known.read(self).map_err(ScenarioError::Value)?;
         scenario.seed = given.seed.unwrap_or(scenario.seed);
         scenario.runs = given.runs.unwrap_or(scenario.runs);
         scenario.duration = given.duration.unwrap_or(scenario.duration);
         scenario.warmup = given.warmup.unwrap_or(scenario.warmup);
         check(&mut scenario, catalog, defaults).map_err(|error| match error {
-            ScenarioError::Value(bad) if !given.gives(&bad.argument) => {
+            ScenarioError::Value(bad)
+                if self.get(bad.argument.trim_start_matches('-')).is_none() =>
+            {
                 let name = bad.argument.trim_start_matches('-');
                 let key = format!("\"{name}\":");
                 let line = text.lines().position(|line| line.contains(&key));
@@ -93,8 +89,9 @@ struct OfResult {
     scenario: Scenario,
 }
 
-fn fixed(given: &ScenarioArgs) -> BadArgument {
-    let name = match given.qdisc_params != QdiscParams::default() {
+fn fixed(key: &str, catalog: &dyn Catalog) -> BadArgument {
+    let mut parameters = known_parameters(catalog).into_iter();
+    let name = match parameters.any(|parameter| parameter.name == key) {
         true => "a discipline's parameter",
         false => "a flag of the scenario",
     };
@@ -110,6 +107,7 @@ fn fixed(given: &ScenarioArgs) -> BadArgument {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ScenarioArgs, ScenarioFlags};
     use asymq_core::catalog::Standard;
 
     fn write(text: &str) -> tempfile::NamedTempFile {
@@ -118,13 +116,15 @@ mod tests {
         file
     }
 
-    fn replay(file: &tempfile::NamedTempFile, args: ScenarioArgs) -> Result<Scenario, String> {
-        let args = ScenarioArgs {
+    fn replay(file: &tempfile::NamedTempFile, words: &[&str]) -> Result<Scenario, String> {
+        let words = words.iter().map(|word| (*word).to_owned());
+        let mut flags = ScenarioFlags {
             file: Some(file.path().to_owned()),
-            ..args
+            ..ScenarioFlags::default()
         };
-        args.resolve_in(&Standard, &Defaults::paper())
-            .map_err(|error| error.to_string())
+        flags.given.words = Flags::<ScenarioArgs>::of(&Standard).given(words).unwrap();
+        let scenario = flags.resolve(&Standard, &Defaults::paper());
+        scenario.map_err(|error| error.to_string())
     }
 
     #[test]
@@ -137,29 +137,30 @@ mod tests {
         let scenario = args.resolve(&Defaults::paper()).unwrap();
         let json = serde_json::json!({ "format": 2, "scenario": scenario });
         let file = write(&json.to_string());
-        assert_eq!(replay(&file, ScenarioArgs::default()), Ok(scenario.clone()));
-        let seed = ScenarioArgs {
-            seed: Some(9),
-            ..ScenarioArgs::default()
-        };
+        assert_eq!(replay(&file, &[]), Ok(scenario.clone()));
         assert_eq!(
-            replay(&file, seed),
+            replay(&file, &["--seed=9"]),
             Ok(Scenario {
                 seed: 9,
                 ..scenario
             })
         );
-        let flows = ScenarioArgs {
-            flows_up: Some(9),
-            ..ScenarioArgs::default()
-        };
-        assert!(replay(&file, flows).unwrap_err().contains("cannot change"));
+        for (flag, said) in [
+            ("--flows-up=9", "a flag of"),
+            ("--gamma=9", "a discipline's"),
+        ] {
+            let error = replay(&file, &[flag]).unwrap_err();
+            assert!(
+                error.starts_with(said) && error.contains("cannot change"),
+                "{error}"
+            );
+        }
     }
 
     #[test]
     fn what_is_no_result_is_refused_in_a_line() {
         for text in ["{", "{}", "[1]", r#"{"scenario": {"up": "1mbit"}}"#] {
-            let error = replay(&write(text), ScenarioArgs::default()).unwrap_err();
+            let error = replay(&write(text), &[]).unwrap_err();
             assert!(error.contains("no scenario of a result"), "{error}");
             assert_eq!(error.lines().count(), 1);
         }
@@ -186,7 +187,7 @@ mod tests {
             assert!(text.contains(from));
             let file = write(&text.replacen(from, to, 1));
             let line = 1 + text[..text.find(from).unwrap()].matches('\n').count();
-            let error = replay(&file, ScenarioArgs::default()).unwrap_err();
+            let error = replay(&file, &[]).unwrap_err();
             let (place, message) = error.split_once(": ").unwrap();
             assert!(message.starts_with(expected), "{error}");
             assert!(
@@ -201,10 +202,7 @@ mod tests {
 
     #[test]
     fn a_result_of_several_disciplines_asks_for_one_report() {
-        let error = replay(
-            &write(r#"{"format": 2, "reports": {}}"#),
-            ScenarioArgs::default(),
-        );
+        let error = replay(&write(r#"{"format": 2, "reports": {}}"#), &[]);
         assert!(error.unwrap_err().contains("save one of its reports"));
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
-use crate::file::{ScenarioError, ScenarioFile, text_of};
-use crate::listing::qdisc_choice;
-use crate::qdisc::{QdiscParams, downlink_parameter};
+use crate::file::{ScenarioError, text_of};
+use crate::qdisc::QdiscParams;
 use crate::simulated::{self, SimulatedArgs};
+use crate::words::{Flags, Given, Words};
 use asymq_core::catalog::{
     Catalog, Config, Params, Place, Readings, Role, Standard, link_rate, needs_reverse, resolve_by,
 };
@@ -13,18 +13,13 @@ use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use asymq_scenario::{AckPolicy, Netem, RateTrace, RttRange, Scenario, Tcp, UdpBurst};
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
-use serde::Serialize;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
-#[derive(Clone, Debug, Default, PartialEq, Args, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Scenario")]
 pub struct ScenarioArgs {
-    /// Scenario file (TOML, same names); flags override it.
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
     /// Uplink capacity [default: 1mbit].
     #[arg(long, value_name = "RATE", value_parser = link_rate)]
     pub up: Option<Rate>,
@@ -50,11 +45,10 @@ pub struct ScenarioArgs {
     #[arg(long, value_name = "LIMIT")]
     pub buffer_down: Option<Limit>,
     /// Discipline at the uplink [default: asymq].
-    #[arg(long, value_name = "NAME", value_parser = qdisc_choice(None))]
+    #[arg(long, value_name = "NAME")]
     pub qdisc: Option<String>,
     /// Its parameters.
     #[command(flatten)]
-    #[serde(flatten)]
     pub qdisc_params: QdiscParams,
     /// A qdisc of the kernel's at the uplink in place of --qdisc, like "cake ack-filter"; what it does not say of rates and overhead is the scenario's (lab).
     #[arg(long, value_name = "QDISC")]
@@ -63,10 +57,10 @@ pub struct ScenarioArgs {
     #[arg(long, value_name = "papers|ours")]
     pub readings: Option<Readings>,
     /// Discipline at the downlink [default: droptail].
-    #[arg(long, value_name = "NAME", value_parser = qdisc_choice(None))]
+    #[arg(long, value_name = "NAME")]
     pub qdisc_down: Option<String>,
     /// A parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's, but for its parts].
-    #[arg(long, value_name = "NAME=VALUE", value_parser = downlink_parameter)]
+    #[arg(long, value_name = "NAME=VALUE")]
     pub param_down: Vec<String>,
     /// Congestion control.
     #[arg(long, value_name = "NAME", help = tcp_help())]
@@ -103,7 +97,6 @@ pub struct ScenarioArgs {
     pub runs: Option<u32>,
     /// Flags of the simulator alone.
     #[command(flatten)]
-    #[serde(flatten)]
     pub simulated: SimulatedArgs,
 }
 
@@ -125,63 +118,90 @@ fn whole(range: RangeInclusive<i64>) -> RangedI64ValueParser<u32> {
     RangedI64ValueParser::new().range(range)
 }
 
-/// Flags that only the simulator can follow.
-const SIMULATED: [&str; 1] = ["--ack-every"];
+/// Flags of a scenario on a command line, with the file whose words they override.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Scenario")]
+pub struct ScenarioFlags {
+    /// Scenario file (TOML, same names); flags override it.
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// The flags.
+    #[command(flatten)]
+    pub given: Given<ScenarioArgs>,
+}
 
-impl ScenarioArgs {
-    /// True if the flag is among these arguments.
-    pub(crate) fn gives(&self, flag: &str) -> bool {
-        let name = flag.trim_start_matches('-');
-        let values = serde_json::to_value(self).expect("arguments are plain values");
-        !matches!(values.get(name), None | Some(serde_json::Value::Null))
-            && values[name] != serde_json::json!([])
-    }
-
-    /// These values, and `other`'s where these are absent.
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
-        Self {
-            file: self.file,
-            up: self.up.or(other.up),
-            down: self.down.or(other.down),
-            assumed_down: self.assumed_down.or(other.assumed_down),
-            flows_up: self.flows_up.or(other.flows_up),
-            flows_down: self.flows_down.or(other.flows_down),
-            rtt: self.rtt.or(other.rtt),
-            buffer: self.buffer.or(other.buffer),
-            buffer_down: self.buffer_down.or(other.buffer_down),
-            qdisc: self.qdisc.or(other.qdisc),
-            qdisc_params: self.qdisc_params.or(other.qdisc_params),
-            tc: self.tc.or(other.tc),
-            readings: self.readings.or(other.readings),
-            qdisc_down: self.qdisc_down.or(other.qdisc_down),
-            param_down: match self.param_down.is_empty() {
-                true => other.param_down,
-                false => self.param_down,
-            },
-            tcp: self.tcp.or(other.tcp),
-            mss: self.mss.or(other.mss),
-            delayed_ack: self.delayed_ack.or(other.delayed_ack),
-            ack_every: self.ack_every.or(other.ack_every),
-            window: self.window.or(other.window),
-            udp: if self.udp.is_empty() {
-                other.udp
-            } else {
-                self.udp
-            },
-            probe: self.probe.or(other.probe),
-            duration: self.duration.or(other.duration),
-            warmup: self.warmup.or(other.warmup),
-            seed: self.seed.or(other.seed),
-            runs: self.runs.or(other.runs),
-            simulated: self.simulated.or(other.simulated),
-        }
-    }
-
-    /// Reads the file, if one is named, fills what is absent from `defaults`, and checks the whole.
+impl ScenarioFlags {
+    /// Merges the words of the file, if one is named, reads the whole, fills what is absent from
+    /// `defaults`, and checks it.
     ///
     /// # Errors
     /// The file is wrong, or a value is out of range.
+    pub fn resolve(
+        self,
+        catalog: &dyn Catalog,
+        defaults: &Defaults,
+    ) -> Result<Scenario, ScenarioError> {
+        let (flags, typed) = (Flags::of(catalog), self.given.words);
+        let Some(path) = self.file else {
+            return typed.scenario(&flags, catalog, defaults);
+        };
+        let text = text_of(&path)?;
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
+            return typed.replay(&path, &text, catalog, defaults);
+        }
+        let file = flags.text(&path, &text)?;
+        let words = flags.merge(&typed, &file);
+        let scenario = words.scenario(&flags, catalog, defaults);
+        scenario.map_err(|error| words.locate(&path, &text, error))
+    }
+}
+
+impl Words {
+    /// The scenario of these words, which a driver with these `defaults` can run.
+    ///
+    /// # Errors
+    /// A word is invalid or out of range, or this driver cannot follow it.
+    pub fn scenario(
+        &self,
+        flags: &Flags<ScenarioArgs>,
+        catalog: &dyn Catalog,
+        defaults: &Defaults,
+    ) -> Result<Scenario, ScenarioError> {
+        let unreal = simulated::UNREAL.iter().filter(|_| !defaults.simulated);
+        for (flag, why) in unreal.flat_map(|(flags, why)| flags.iter().map(move |flag| (flag, why)))
+        {
+            if self.get(flag).is_some() {
+                return Err(ScenarioError::Value(BadArgument {
+                    argument: format!("--{flag}"),
+                    value: None,
+                    message: format!(
+                        "not available {}{why}; leave it out, or use sim",
+                        defaults.place
+                    ),
+                }));
+            }
+        }
+        let args = flags.read(self).map_err(ScenarioError::Value)?;
+        args.resolve_in(catalog, defaults)
+    }
+}
+
+impl ScenarioArgs {
+    /// Reads words like `--up=1mbit`, as the command line does.
+    ///
+    /// # Errors
+    /// The first word that is invalid.
+    pub fn from_words(words: impl IntoIterator<Item = String>) -> Result<Self, BadArgument> {
+        Flags::of(&Standard).parse(words)
+    }
+
+    /// Fills what is absent from `defaults`, and checks the whole.
+    ///
+    /// # Errors
+    /// A value is out of range.
     pub fn resolve(self, defaults: &Defaults) -> Result<Scenario, ScenarioError> {
         self.resolve_in(&Standard, defaults)
     }
@@ -195,48 +215,7 @@ impl ScenarioArgs {
         catalog: &dyn Catalog,
         defaults: &Defaults,
     ) -> Result<Scenario, ScenarioError> {
-        let Some(path) = self.file.clone() else {
-            return self.complete(catalog, defaults);
-        };
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "json")
-        {
-            return self.replay(&path, catalog, defaults);
-        }
-        let file = ScenarioFile::read(&path)?;
-        let typed = self.clone();
-        self.or(file.args.clone())
-            .complete(catalog, defaults)
-            .map_err(|error| match error {
-                ScenarioError::Value(bad) if typed.gives(&bad.argument) => {
-                    ScenarioError::Value(bad)
-                }
-                other => file.locate(other),
-            })
-    }
-
-    pub(crate) fn complete(
-        self,
-        catalog: &dyn Catalog,
-        defaults: &Defaults,
-    ) -> Result<Scenario, ScenarioError> {
         let args = self;
-        let unfit = SIMULATED
-            .iter()
-            .chain(&simulated::FLAGS)
-            .find(|flag| !defaults.simulated && args.gives(flag));
-        if let Some(flag) = unfit {
-            return Err(ScenarioError::Value(BadArgument {
-                argument: (*flag).to_owned(),
-                value: None,
-                message: format!(
-                    "not available {}{}; leave it out, or use sim",
-                    defaults.place,
-                    simulated::why_not_real(flag)
-                ),
-            }));
-        }
         let rate = |bits| Rate::from_bits_per_sec(bits).expect("a positive constant");
         let nonzero = |span: Duration| (span > Duration::ZERO).then_some(span);
         let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
@@ -457,18 +436,29 @@ mod tests {
 
     #[test]
     fn the_lab_says_why_it_refuses_a_flag() {
-        for flag in simulated::FLAGS {
-            let why = simulated::why_not_real(flag);
-            assert!(why.starts_with(", where "), "{flag}: {why:?}");
+        let mut command = SimulatedArgs::augment_args(clap::Command::new("test"));
+        let real = ["regenerate", "start-within", "netem-up", "netem-down"];
+        let unreal: Vec<&str> = simulated::UNREAL
+            .iter()
+            .flat_map(|(flags, _)| *flags)
+            .copied()
+            .collect();
+        for flag in command.get_arguments().filter_map(clap::Arg::get_long) {
+            let real = real.iter().any(|real| flag.starts_with(real));
+            assert!(
+                real != unreal.contains(&flag),
+                "{flag}: can the lab follow it?"
+            );
         }
-        let args = ScenarioArgs {
-            simulated: SimulatedArgs {
-                links: Some(2),
-                ..SimulatedArgs::default()
-            },
-            ..ScenarioArgs::default()
-        };
-        let error = args.resolve(&Defaults::lab()).unwrap_err().to_string();
+        command = ScenarioArgs::augment_args(clap::Command::new("test"));
+        for flag in unreal {
+            let mut known = command.get_arguments();
+            assert!(known.any(|arg| arg.get_long() == Some(flag)), "{flag}");
+        }
+        let flags = Flags::of(&Standard);
+        let words = flags.given(["--links=2".to_owned()]).unwrap();
+        let scenario = words.scenario(&flags, &Standard, &Defaults::lab());
+        let error = scenario.unwrap_err().to_string();
         assert!(
             error.contains("not available in the lab, where there is one link; leave it out"),
             "{error}"

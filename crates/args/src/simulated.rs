@@ -5,7 +5,6 @@ use asymq_core::units::{Bytes, Duration};
 use asymq_scenario::{ListedFlow, Netem, OnOff, RateStep, Tcp, WebLoad};
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
-use serde::Serialize;
 use std::path::PathBuf;
 
 /// The help of a flag with the names of the simulated congestion controls that `has` holds for.
@@ -14,8 +13,7 @@ fn of_tcp(help: &str, has: impl Fn(&Tcp) -> bool) -> String {
 }
 
 /// Flags of the simulated hosts, their traffic and the path; all optional.
-#[derive(Clone, Debug, Default, PartialEq, Args, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Simulated hosts and path")]
 pub struct SimulatedArgs {
     /// SACK recovery.
@@ -92,92 +90,33 @@ pub struct SimulatedArgs {
     pub overhead: Option<Overhead>,
 }
 
-/// The flags of [`SimulatedArgs`] that only the simulator can follow.
-pub(crate) const FLAGS: [&str; 18] = [
-    "--sack",
-    "--timestamps",
-    "--byte-counting",
-    "--tcp-ecn",
-    "--hystart",
-    "--pacing",
-    "--flow",
-    "--web",
-    "--on-off",
-    "--links",
-    "--steps-up",
-    "--steps-down",
-    "--trace-up",
-    "--trace-down",
-    "--netem-access-up",
-    "--netem-access-down",
-    "--header",
-    "--overhead",
+/// Flags that only the simulator can follow, and why a real run cannot, to go behind "not available".
+pub(crate) const UNREAL: &[(&[&str], &str)] = &[
+    (
+        &[
+            "sack",
+            "timestamps",
+            "byte-counting",
+            "tcp-ecn",
+            "hystart",
+            "pacing",
+        ],
+        ", where the kernel's settings decide",
+    ),
+    (&["ack-every"], ", where the kernel acknowledges"),
+    (&["header"], ", where the kernel writes the headers"),
+    (&["overhead"], ", where links count IP bytes"),
+    (
+        &["steps-up", "steps-down", "trace-up", "trace-down"],
+        ", where a link has one rate for the whole run",
+    ),
+    (
+        &["netem-access-up", "netem-access-down"],
+        ", where all hosts share one cable and none has a path of its own",
+    ),
+    (
+        &["flow", "web", "on-off"],
+        ", where all flows are long-lived and greedy",
+    ),
+    (&["links"], ", where there is one link"),
 ];
-
-/// Why a real run cannot follow a flag, to go behind "not available".
-pub(crate) fn why_not_real(flag: &str) -> &'static str {
-    match flag {
-        "--sack" | "--timestamps" | "--byte-counting" | "--tcp-ecn" | "--hystart" | "--pacing" => {
-            ", where the kernel's settings decide"
-        }
-        "--header" => ", where the kernel writes the headers",
-        "--overhead" => ", where links count IP bytes",
-        "--steps-up" | "--steps-down" | "--trace-up" | "--trace-down" => {
-            ", where a link has one rate for the whole run"
-        }
-        "--netem-access-up" | "--netem-access-down" => {
-            ", where all hosts share one cable and none has a path of its own"
-        }
-        "--flow" | "--web" | "--on-off" => ", where all flows are long-lived and greedy",
-        "--links" => ", where there is one link",
-        _ => "",
-    }
-}
-
-impl SimulatedArgs {
-    /// These values, and `other`'s where these are absent.
-    pub(crate) fn or(self, other: Self) -> Self {
-        Self {
-            sack: self.sack.or(other.sack),
-            timestamps: self.timestamps.or(other.timestamps),
-            byte_counting: self.byte_counting.or(other.byte_counting),
-            tcp_ecn: self.tcp_ecn.or(other.tcp_ecn),
-            hystart: self.hystart.or(other.hystart),
-            pacing: self.pacing.or(other.pacing),
-            regenerate: self.regenerate.or(other.regenerate),
-            regenerate_paced: self.regenerate_paced.or(other.regenerate_paced),
-            regenerate_smoothed: self.regenerate_smoothed.or(other.regenerate_smoothed),
-            start_within: self.start_within.or(other.start_within),
-            flow: if self.flow.is_empty() {
-                other.flow
-            } else {
-                self.flow
-            },
-            web: if self.web.is_empty() {
-                other.web
-            } else {
-                self.web
-            },
-            on_off: self.on_off.or(other.on_off),
-            links: self.links.or(other.links),
-            steps_up: if self.steps_up.is_empty() {
-                other.steps_up
-            } else {
-                self.steps_up
-            },
-            steps_down: if self.steps_down.is_empty() {
-                other.steps_down
-            } else {
-                self.steps_down
-            },
-            trace_up: self.trace_up.or(other.trace_up),
-            trace_down: self.trace_down.or(other.trace_down),
-            netem_up: self.netem_up.or(other.netem_up),
-            netem_down: self.netem_down.or(other.netem_down),
-            netem_access_up: self.netem_access_up.or(other.netem_access_up),
-            netem_access_down: self.netem_access_down.or(other.netem_access_down),
-            header: self.header.or(other.header),
-            overhead: self.overhead.or(other.overhead),
-        }
-    }
-}

@@ -2,11 +2,13 @@
 //!
 //! A self-contained SVG that follows the reader's light or dark colour scheme.
 
+use crate::heading::title;
 use crate::{comparison, output};
 use anyhow::anyhow;
 use asymq_charts::{
     Area, BACKGROUND, Colour, DOWN, Drawn, Frame, GRID, LabelStyle, MUTED, SCALE, TEXT, UP, write,
 };
+use asymq_core::catalog::Catalog;
 use asymq_scenario::{Report, Run, Series};
 use plotters::prelude::*;
 
@@ -38,27 +40,31 @@ pub(crate) struct Words {
 ///
 /// # Errors
 /// A report has no time series.
-pub(crate) fn comparison(reports: &[Report], words: &Words) -> anyhow::Result<String> {
+pub(crate) fn comparison(
+    reports: &[Report],
+    words: &Words,
+    catalog: &dyn Catalog,
+) -> anyhow::Result<String> {
     let row = ROW_HEAD + panel_height(reports.len());
     let height = HEAD + row * reports.len() as i32 + FOOT;
     let frame = Frame {
         width: WIDTH,
         height,
-        alt: &alt_text(reports),
+        alt: &alt_text(reports, catalog),
         standalone: true,
     };
-    asymq_charts::svg(&frame, |root| draw(root, reports, words))
+    asymq_charts::svg(&frame, |root| draw(root, reports, words, catalog))
         .map_err(|error| anyhow!("cannot draw the chart: {error}"))
 }
 
 /// The alternative text for readers who cannot see the chart.
-fn alt_text(reports: &[Report]) -> String {
+fn alt_text(reports: &[Report], catalog: &dyn Catalog) -> String {
     let rows: Vec<String> = reports
         .iter()
         .map(|report| {
             format!(
                 "{}: download {}, upload {}, {}",
-                asymq_args::title(&report.scenario.uplink.qdisc),
+                title(&report.scenario.uplink.qdisc, catalog),
                 percent(report.mean.down.utilization),
                 percent(report.mean.up.utilization),
                 comparison::line(report)
@@ -72,7 +78,7 @@ fn percent(fraction: f64) -> String {
     format!("{:.0} %", fraction * 100.0)
 }
 
-fn draw(root: &Area<'_>, reports: &[Report], words: &Words) -> Drawn {
+fn draw(root: &Area<'_>, reports: &[Report], words: &Words, catalog: &dyn Catalog) -> Drawn {
     root.fill(&BACKGROUND.0)?;
     write(root, (COLUMNS[0], 34), &words.title, TITLE)?;
     write(root, (COLUMNS[0], 58), &words.setting, SUBTITLE)?;
@@ -85,7 +91,7 @@ fn draw(root: &Area<'_>, reports: &[Report], words: &Words) -> Drawn {
         write(
             root,
             (COLUMNS[0], top + 18),
-            asymq_args::title(&scenario.uplink.qdisc),
+            title(&scenario.uplink.qdisc, catalog),
             NAME,
         )?;
         write(

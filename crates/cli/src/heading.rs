@@ -2,9 +2,9 @@
 
 use crate::output;
 use crate::words::{count, path, span};
-use asymq_args::{Defaults, ScenarioArgs, title};
+use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::Rate;
-use asymq_core::catalog::{Catalog, Config, Params, Place, resolve};
+use asymq_core::catalog::{Catalog, Config, Params, Place, Role, resolve};
 use asymq_scenario::{AckPolicy, Scenario};
 use serde_json::Value;
 use std::fmt::Write;
@@ -59,7 +59,7 @@ pub(crate) fn setting(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Def
         let _ = write!(text, "; the uplink assumes {}", bits(told));
     }
     let down = discipline(&scenario.downlink, catalog);
-    if down != title("droptail") {
+    if down != title(Role::Qdisc.default_part(), catalog) {
         let _ = write!(text, "; {down} at the downlink");
     }
     for burst in &scenario.udp {
@@ -79,6 +79,12 @@ pub(crate) fn setting(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Def
         let _ = write!(text, "; {difference}");
     }
     text
+}
+
+/// A discipline's name as its paper spells it.
+pub(crate) fn title<'a>(qdisc: &'a str, catalog: &dyn Catalog) -> &'a str {
+    let entry = catalog.entry(Role::Qdisc, qdisc);
+    entry.map_or(qdisc, |entry| entry.title)
 }
 
 /// What queues at the uplink.
@@ -102,17 +108,27 @@ pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
         .iter()
         .filter_map(|name| Some((*name, config.params.get(name)?)))
         .collect();
-    let own = resolve(catalog, &config.qdisc, &Params::new(), &surroundings, place);
-    let own = own.map(|own| own.params).unwrap_or_default();
+    let own = |place| resolve(catalog, &config.qdisc, &Params::new(), &surroundings, place);
+    // Another part may do without the reverse rate that the discipline's own computes with.
+    let known = own(place).or_else(|_| {
+        own(Place {
+            reverse: Some(place.link),
+            ..place
+        })
+    });
+    let title = title(&config.qdisc, catalog);
+    let Ok(own) = known else {
+        return title.to_owned();
+    };
     let changed: Vec<String> = config
         .params
         .iter()
-        .filter(|(name, value)| own.get(name) != Some(value))
+        .filter(|(name, value)| own.params.get(name) != Some(value))
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
     match changed.is_empty() {
-        true => title(&config.qdisc).to_owned(),
-        false => format!("{} ({})", title(&config.qdisc), changed.join(", ")),
+        true => title.to_owned(),
+        false => format!("{title} ({})", changed.join(", ")),
     }
 }
 
@@ -138,8 +154,7 @@ fn differences(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Defaults) 
 }
 
 fn catalog_regenerates(scenario: &Scenario, catalog: &dyn Catalog) -> bool {
-    let role = asymq_core::catalog::Role::Qdisc;
-    let entry = catalog.entry(role, &scenario.uplink.qdisc);
+    let entry = catalog.entry(Role::Qdisc, &scenario.uplink.qdisc);
     entry.is_some_and(|entry| entry.regenerates)
 }
 
@@ -217,6 +232,11 @@ mod tests {
         };
         assert_eq!(params(&[], "aq"), "AQ");
         assert_eq!(params(&[], "e-dcbq"), "E-DCBQ");
+        // PRR does without the reverse rate that VAQ's own service needs.
+        assert_eq!(
+            params(&[("service", "prr")], "vaq"),
+            "VAQ (ack-limit 49p, data-limit 49p, data-share 0.5, service prr)"
+        );
         assert_eq!(
             params(&[("interval", "1s"), ("gamma", "7")], "aq"),
             "AQ (interval 1s)"

@@ -82,9 +82,17 @@ const BAD_INPUT: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
 /// The command line with the disciplines of `catalog`, for manual pages and completions.
+///
+/// `--flows-up -1` is a wrong number and not an unknown flag.
 pub fn command(catalog: &dyn Catalog) -> clap::Command {
-    asymq_args::install(catalog);
-    command_line()
+    let allow_minus = |arg: clap::Arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    let command = asymq_args::with_disciplines(Cli::command(), catalog)
+        .mut_subcommands(|command| command.mut_args(allow_minus))
+        .mut_subcommand("compare", commands::compare::own_defaults);
+    help::brief(command)
 }
 
 /// Runs the command line with the disciplines of this project.
@@ -156,18 +164,6 @@ fn in_one_line(error: &anyhow::Error) -> String {
         }
     }
     line
-}
-
-/// The command line, with `--flows-up -1` a wrong number and not an unknown flag.
-fn command_line() -> clap::Command {
-    let allow_minus = |arg: clap::Arg| match arg.get_action().takes_values() {
-        true => arg.allow_negative_numbers(true),
-        false => arg,
-    };
-    let command = Cli::command()
-        .mut_subcommands(|command| command.mut_args(allow_minus))
-        .mut_subcommand("compare", commands::compare::own_defaults);
-    help::brief(command)
 }
 
 /// Answers an invalid command line, or one that asks for help.

@@ -1,7 +1,7 @@
 //! The examples of docs/scenarios.md and of scenarios/ run as they stand.
 
-use asymq_args::{Defaults, ScenarioArgs};
-use asymq_core::Duration;
+use asymq_args::{Defaults, ScenarioFlags};
+use asymq_core::catalog::Standard;
 use asymq_sim::RunOptions;
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,12 @@ fn root() -> PathBuf {
 
 /// Runs a file for 12 s, if it cannot be run says why.
 fn run(path: &Path) {
-    let args = ScenarioArgs {
+    let mut flags = ScenarioFlags {
         file: Some(path.to_owned()),
-        duration: Some(Duration::from_secs(12)),
-        ..ScenarioArgs::default()
+        ..ScenarioFlags::default()
     };
-    let scenario = args.resolve(&Defaults::paper());
+    flags.given.words.set("duration", "12s");
+    let scenario = flags.resolve(&Standard, &Defaults::paper());
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
     let json = serde_json::to_string(&scenario).unwrap();
     assert_eq!(

@@ -3,7 +3,6 @@
 #[path = "common/flags.rs"]
 mod flags;
 
-use asymq_args::qdisc_names;
 use asymq_core::catalog::{Catalog, Role, Standard};
 use asymq_scenario::Run;
 use asymq_sim::RunOptions;
@@ -166,7 +165,7 @@ fn stalls(flags: &str, seed: u64) -> [usize; 2] {
 
 #[test]
 fn no_flow_stalls_under_any_discipline_that_does_not_shut_acks_out() {
-    for qdisc in qdisc_names(|_| true) {
+    for qdisc in Standard.of_role(Role::Qdisc).iter().map(|entry| entry.name) {
         let entry = Standard.entry(Role::Qdisc, qdisc).unwrap();
         let [up, down] = stalls(&format!("--qdisc {qdisc}"), 1);
         // Of 25 and 50. In one FIFO the two classes push each other out (AQ, sec. 1), and

@@ -3,7 +3,7 @@
 #[path = "common/flags.rs"]
 mod flags;
 
-use asymq_args::qdisc_names;
+use asymq_core::catalog::{Catalog as _, Role, Standard};
 use asymq_scenario::Run;
 use asymq_sim::RunOptions;
 use flags::scenario;
@@ -42,7 +42,7 @@ fn the_downlink_runs_the_discipline_that_it_is_given() {
 
 #[test]
 fn every_discipline_runs_at_the_downlink_and_the_uplink_at_once() {
-    for qdisc in qdisc_names(|_| true) {
+    for qdisc in Standard.of_role(Role::Qdisc).iter().map(|entry| entry.name) {
         let both = format!("--qdisc {qdisc} --qdisc-down {qdisc}");
         let flows = "--flows-up 2 --flows-down 2 --rtt 50ms --duration 20s";
         let goodput = run(&format!("{flows} {both}")).summary.goodput;

@@ -57,7 +57,6 @@ fn the_fuzzers_bytes_reach_it_and_break_no_law() {
 }
 
 fn scenario(qdisc: &str) -> Scenario {
-    asymq_args::install(&WithDeadline);
     let args = ScenarioArgs {
         qdisc: Some(qdisc.into()),
         duration: Some(Duration::from_secs(30)),

@@ -4,7 +4,7 @@ use crate::catalogs::Catalogs;
 use crate::driver::{Driver, Tracks};
 use crate::words::{count, path};
 use crate::{chart, comparison, output};
-use asymq_args::{BadArgument, Defaults, ScenarioArgs, ScenarioError};
+use asymq_args::{BadArgument, Defaults, ScenarioError, ScenarioFlags};
 use asymq_core::catalog::Shown;
 use asymq_scenario::{Report, Scenario};
 use clap::{Args, Command};
@@ -36,7 +36,7 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    scenario: ScenarioArgs,
+    scenario: ScenarioFlags,
 }
 
 /// The JSON of a comparison.
@@ -85,10 +85,10 @@ pub(crate) fn own_defaults(command: Command) -> Command {
 
 /// Runs the command.
 pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
-    if let Some(name) = args.scenario.qdisc {
+    if let Some(name) = args.scenario.given.words.get("qdisc") {
         return Err(BadArgument {
             argument: "--qdisc".into(),
-            value: Some(name),
+            value: Some(name.to_owned()),
             message: "compare runs several disciplines; choose with --only, or use sim or lab"
                 .into(),
         }
@@ -107,12 +107,10 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         only => only.iter().map(String::as_str).collect(),
     };
     let under = |name: &str| {
-        let args = ScenarioArgs {
-            qdisc: Some(name.to_owned()),
-            ..args.scenario.clone()
-        };
-        args.resolve_in(catalogs.names, &defaults)
-            .map_err(only_names)
+        let mut flags = args.scenario.clone();
+        flags.given.words.set("qdisc", name);
+        let scenario = flags.resolve(catalogs.names, &defaults);
+        scenario.map_err(only_names)
     };
     let scenarios: Result<Vec<Scenario>, _> = names.into_iter().map(under).collect();
     let scenarios = scenarios?;
@@ -126,7 +124,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let mut reports = driver.run(&scenarios, &tracks, catalogs)?;
 
     if let Some(path) = &args.chart {
-        let svg = chart::comparison(&reports, &words(driver, scenario))?;
+        let svg = chart::comparison(&reports, &words(driver, scenario), catalogs.names)?;
         output::write_file(path, &svg)?;
         eprintln!("Picture: {}", path.display());
     }

@@ -3,7 +3,7 @@
 use crate::catalogs::Catalogs;
 use crate::driver::{Driver, Tracks};
 use crate::{output, report};
-use asymq_args::{Defaults, ScenarioArgs};
+use asymq_args::{Defaults, ScenarioFlags};
 use asymq_lab::Guest;
 use asymq_scenario::Report;
 use clap::Args;
@@ -24,7 +24,7 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "FILE")]
     pcap_down: Option<PathBuf>,
     #[command(flatten)]
-    scenario: ScenarioArgs,
+    scenario: ScenarioFlags,
 }
 
 /// Run a scenario over real kernel TCP, in network namespaces on this machine: by default that of sim.
@@ -40,7 +40,7 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "FILE", requires = "kernel")]
     insmod: Vec<PathBuf>,
     #[command(flatten)]
-    scenario: ScenarioArgs,
+    scenario: ScenarioFlags,
 }
 
 #[derive(Debug, Args)]
@@ -80,20 +80,20 @@ pub(crate) fn lab(args: LabArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         modules: args.insmod,
     };
     let defaults = Driver::Lab.defaults(catalogs);
-    let scenario = args.scenario.resolve_in(catalogs.names, &defaults)?;
+    let scenario = args.scenario.resolve(catalogs.names, &defaults)?;
     let report = asymq_lab::run_in_guest(&guest, &scenario, tracks.series)?;
     print(&report, &args.output, catalogs, &defaults)
 }
 
 fn run(
     driver: Driver,
-    scenario: ScenarioArgs,
+    scenario: ScenarioFlags,
     output: &OutputArgs,
     tracks: &Tracks,
     catalogs: Catalogs,
 ) -> anyhow::Result<()> {
     let defaults = driver.defaults(catalogs);
-    let scenario = scenario.resolve_in(catalogs.names, &defaults)?;
+    let scenario = scenario.resolve(catalogs.names, &defaults)?;
     for report in driver.run(&[scenario], tracks, catalogs)? {
         print(&report, output, catalogs, &defaults)?;
     }

@@ -1,20 +1,17 @@
 //! A gateway as typed.
 
-use asymq_args::{
-    BadArgument, QdiscParams, ScenarioError, downlink_parameter, qdisc_choice, read_flags,
-};
+use asymq_args::{BadArgument, Flags, Given, QdiscParams, ScenarioError, Words};
 use asymq_core::catalog::{
-    Catalog, Params, Place, default_buffer, link_rate, resolve, surroundings,
+    Catalog, DEFAULT_QDISC, Params, Place, default_buffer, link_rate, resolve, surroundings,
 };
 use asymq_core::hold::RegeneratorParams;
 use asymq_core::overhead::{Overhead, OverheadError};
 use asymq_core::units::{Bytes, Limit, Rate};
 use asymq_gateway::{GatewayConfig, LinkConfig, STATE, Stage};
-use clap::builder::PossibleValue;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand, ValueEnum};
-use serde::Serialize;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Flags of `asymq gateway`.
 #[derive(Clone, Debug, Args)]
@@ -28,7 +25,7 @@ pub(crate) struct GatewayArgs {
     pub(crate) config: Option<PathBuf>,
     /// What the file may say too.
     #[command(flatten)]
-    pub(crate) settings: SettingsArgs,
+    pub(crate) settings: Given<SettingsArgs>,
 }
 
 /// What to do with a running gateway.
@@ -61,7 +58,7 @@ pub(crate) struct SetArgs {
     pub(crate) control: PathBuf,
     /// What to change.
     #[command(flatten)]
-    pub(crate) link: LinkArgs,
+    pub(crate) link: Given<LinkArgs>,
 }
 
 /// Settings of a gateway that does not run yet.
@@ -70,18 +67,9 @@ pub(crate) struct PlannedArgs {
     /// Settings file (TOML, same names); flags override it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Interface towards home.
-    #[arg(long, value_name = "IF")]
-    lan: Option<String>,
-    /// Interface towards the Internet.
-    #[arg(long, value_name = "IF")]
-    wan: Option<String>,
-    /// What may change while it runs.
+    /// What the file may say too.
     #[command(flatten)]
-    link: LinkArgs,
-    /// Folder in which changes of interfaces are journalled [default: /run/asymq/state].
-    #[arg(long, value_name = "DIR", help_heading = "Host")]
-    state: Option<PathBuf>,
+    given: Given<HostArgs>,
 }
 
 impl PlannedArgs {
@@ -89,19 +77,28 @@ impl PlannedArgs {
     ///
     /// # Errors
     /// The file cannot be read or is wrong.
-    pub(crate) fn settings(&self) -> Result<SettingsArgs, ScenarioError> {
-        let typed = SettingsArgs {
-            lan: self.lan.clone(),
-            wan: self.wan.clone(),
-            link: self.link.clone(),
-            state: self.state.clone(),
-            ..SettingsArgs::default()
-        };
-        Ok(match &self.config {
-            None => typed,
-            Some(file) => typed.or(read_flags(file)?),
-        })
+    pub(crate) fn settings(
+        &self,
+        catalog: &dyn Catalog,
+    ) -> Result<(SettingsArgs, Words), ScenarioError> {
+        let flags = Flags::of(catalog);
+        let words = merged(&flags, &self.given.words, self.config.as_deref())?;
+        let settings = flags.read(&words).map_err(ScenarioError::Value)?;
+        Ok((settings, words))
     }
+}
+
+/// These words, and those of the file whose keys they lack.
+///
+/// # Errors
+/// The file cannot be read or is wrong.
+pub(crate) fn merged(
+    flags: &Flags<SettingsArgs>,
+    typed: &Words,
+    file: Option<&Path>,
+) -> Result<Words, ScenarioError> {
+    let file = file.map(|file| flags.file(file)).transpose()?;
+    Ok(flags.merge(typed, &file.unwrap_or_default()))
 }
 
 /// Flags of `asymq gateway check`.
@@ -151,9 +148,9 @@ pub(crate) struct RestoreArgs {
     pub(crate) state: PathBuf,
 }
 
-/// All that a settings file may say.
+/// Where a gateway stands, and what it does there.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct SettingsArgs {
+pub(crate) struct HostArgs {
     /// Interface towards home.
     #[arg(long, value_name = "IF")]
     pub(crate) lan: Option<String>,
@@ -166,6 +163,14 @@ pub(crate) struct SettingsArgs {
     /// Folder in which changes of interfaces are journalled [default: /run/asymq/state].
     #[arg(long, value_name = "DIR", help_heading = "Host")]
     pub(crate) state: Option<PathBuf>,
+}
+
+/// All that a settings file may say.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SettingsArgs {
+    /// Where it stands, and what it does there.
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
     /// Take changes at this unix socket, from `asymq gateway set`.
     #[arg(long, value_name = "PATH", help_heading = "Output")]
     pub(crate) control: Option<PathBuf>,
@@ -183,8 +188,7 @@ pub(crate) struct SettingsArgs {
 }
 
 /// The side of the slow link that a gateway stands on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Before the uplink: its discipline is here.
     #[default]
@@ -194,8 +198,7 @@ pub(crate) enum Role {
 }
 
 /// What may change while a gateway runs.
-#[derive(Clone, Debug, Default, Args, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct LinkArgs {
     /// Uplink capacity, which the gateway shapes to; take 95 % of what you measured.
     #[arg(long, value_name = "RATE", value_parser = link_rate)]
@@ -207,24 +210,23 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "SIDE")]
     pub(crate) role: Option<Role>,
     /// Discipline at the uplink [default: asymq].
-    #[arg(long, value_name = "NAME", value_parser = qdisc_choice(None))]
+    #[arg(long, value_name = "NAME")]
     pub(crate) qdisc: Option<String>,
     /// Uplink buffer, in packets or bytes [default: 50p, or 100 ms of full packets if that is more].
     #[arg(long, value_name = "LIMIT")]
     pub(crate) buffer: Option<Limit>,
     /// Discipline at the downlink, which is then shaped too [default: none].
-    #[arg(long, value_name = "NAME", value_parser = qdisc_choice(Some(
-        PossibleValue::new(NONE).help("Frames pass at once"))))]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(
+        [PossibleValue::new(NONE).help("Frames pass at once")]))]
     pub(crate) qdisc_down: Option<String>,
     /// Downlink buffer [default: as for the uplink].
     #[arg(long, value_name = "LIMIT")]
     pub(crate) buffer_down: Option<Limit>,
     /// The disciplines' parameters.
     #[command(flatten)]
-    #[serde(flatten)]
     pub(crate) qdisc_params: QdiscParams,
     /// A parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's, but for its parts].
-    #[arg(long, value_name = "NAME=VALUE", value_parser = downlink_parameter, help_heading = "Discipline")]
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Discipline")]
     pub(crate) param_down: Vec<String>,
     /// ACKs that a headend regenerates for each that was filtered; 0 for none [default: 1].
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32).range(0..=64), help_heading = "Headend")]
@@ -254,22 +256,7 @@ pub(crate) struct LinkArgs {
     pub(crate) ptm: Option<bool>,
 }
 
-impl SettingsArgs {
-    /// These values, and `other`'s where these are absent.
-    #[must_use]
-    pub(crate) fn or(self, other: Self) -> Self {
-        Self {
-            lan: self.lan.or(other.lan),
-            wan: self.wan.or(other.wan),
-            link: self.link.or(other.link),
-            state: self.state.or(other.state),
-            control: self.control.or(other.control),
-            watch: self.watch.or(other.watch),
-            json: self.json.or(other.json),
-            metrics: self.metrics.or(other.metrics),
-        }
-    }
-
+impl HostArgs {
     /// What these flags ask for.
     ///
     /// # Errors
@@ -296,54 +283,6 @@ impl SettingsArgs {
 }
 
 impl LinkArgs {
-    /// What is given, as lines of a settings file.
-    ///
-    /// # Errors
-    /// A value has no form in JSON, which none lacks.
-    pub(crate) fn as_toml(&self) -> serde_json::Result<String> {
-        let settings = serde_json::to_value(self)?;
-        let lines = settings.as_object().into_iter().flatten();
-        // A JSON value is one of TOML.
-        Ok(lines
-            .filter(|(_, value)| !value.is_null() && **value != serde_json::json!([]))
-            .map(|(key, value)| format!("{key} = {value}\n"))
-            .collect())
-    }
-
-    /// These values, and `other`'s where these are absent.
-    #[must_use]
-    pub(crate) fn or(self, other: Self) -> Self {
-        // One code takes the place of the other.
-        let (atm, ptm) = match (self.atm, self.ptm) {
-            (None, None) => (other.atm, other.ptm),
-            given => given,
-        };
-        Self {
-            up: self.up.or(other.up),
-            down: self.down.or(other.down),
-            role: self.role.or(other.role),
-            qdisc: self.qdisc.or(other.qdisc),
-            buffer: self.buffer.or(other.buffer),
-            qdisc_down: self.qdisc_down.or(other.qdisc_down),
-            buffer_down: self.buffer_down.or(other.buffer_down),
-            qdisc_params: self.qdisc_params.or(other.qdisc_params),
-            param_down: match self.param_down.is_empty() {
-                true => other.param_down,
-                false => self.param_down,
-            },
-            regenerate: self.regenerate.or(other.regenerate),
-            at_once: self.at_once.or(other.at_once),
-            mss: self.mss.or(other.mss),
-            overhead: match self.overhead.is_empty() {
-                true => other.overhead,
-                false => self.overhead,
-            },
-            mpu: self.mpu.or(other.mpu),
-            atm,
-            ptm,
-        }
-    }
-
     /// What these flags ask for.
     ///
     /// # Errors
@@ -375,7 +314,7 @@ impl LinkArgs {
         let uplink = match (self.role.unwrap_or_default(), self.regenerate.unwrap_or(1)) {
             (Role::Home, _) => {
                 let buffer = self.buffer.unwrap_or_else(|| default_buffer(up));
-                let name = self.qdisc.as_deref().unwrap_or("asymq");
+                let name = self.qdisc.as_deref().unwrap_or(DEFAULT_QDISC);
                 discipline(name, &self.qdisc_params.0, up, self.down, buffer)?
             }
             (Role::Headend, 0) => Stage::AtOnce,
@@ -454,13 +393,6 @@ fn overhead_words(words: &str) -> Result<String, OverheadError> {
 mod tests {
     use super::*;
     use asymq_core::catalog::Standard;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: GatewayArgs,
-    }
 
     fn config(more: &str) -> LinkConfig {
         untold(&format!("--down 10mbit {more}"))
@@ -468,9 +400,10 @@ mod tests {
 
     /// The same without the downlink's rate.
     fn untold(more: &str) -> LinkConfig {
-        let line = format!("x --lan a --wan b --up 1mbit {more}");
-        let line = Line::try_parse_from(line.split_whitespace()).unwrap();
-        line.args.settings.config(&Standard).unwrap().link
+        let line = format!("--lan a --wan b --up 1mbit {more}");
+        let line = line.split_whitespace().map(str::to_owned);
+        let settings = Flags::<SettingsArgs>::of(&Standard).parse(line).unwrap();
+        settings.host.config(&Standard).unwrap().link
     }
 
     #[test]
@@ -546,5 +479,23 @@ mod tests {
         let down = downlink("--qdisc-down wrr --data-share 0.7 --param-down data-share=0.2");
         assert_eq!(down.params.get("data-share"), Some("0.2"));
         assert_eq!(config("--qdisc-down none").downlink, Stage::AtOnce);
+    }
+
+    #[test]
+    fn a_flag_takes_the_place_of_what_cannot_stand_beside_it_in_the_file() {
+        let flags = Flags::<SettingsArgs>::of(&Standard);
+        let words = |line: &str| {
+            flags
+                .given(line.split_whitespace().map(str::to_owned))
+                .unwrap()
+        };
+        let file = words("--atm --watch --overhead=44 --data-share=0.3");
+        let merged = flags.merge(&words("--ptm --json --overhead 10 ether-vlan"), &file);
+        let settings = flags.read(&merged).unwrap();
+        let link = &settings.host.link;
+        assert_eq!((link.atm, link.ptm), (None, Some(true)));
+        assert_eq!((settings.watch, settings.json), (None, Some(true)));
+        assert_eq!(link.overhead, ["10", "ether-vlan"]);
+        assert_eq!(link.qdisc_params.0.get("data-share"), Some("0.3"));
     }
 }

@@ -1,6 +1,6 @@
 //! `asymq gateway check`: what is wrong on this host, with a remedy per line.
 
-use super::args::{CheckArgs, SettingsArgs};
+use super::args::{CheckArgs, HostArgs};
 use crate::output;
 use anyhow::bail;
 use asymq_core::catalog::Catalog;
@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 /// # Errors
 /// The settings cannot be read; or something is wrong, which the exit code 1 says.
 pub(super) fn run(args: &CheckArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
-    let settings = args.planned.settings()?;
+    let settings = args.planned.settings(catalog)?.0.host;
     let config = settings.config(catalog)?;
     config.check_interfaces()?;
     let findings = findings(&settings);
@@ -42,7 +42,7 @@ pub(super) fn run(args: &CheckArgs, catalog: &dyn Catalog) -> anyhow::Result<()>
     }
 }
 
-fn findings(settings: &SettingsArgs) -> Vec<Finding> {
+fn findings(settings: &HostArgs) -> Vec<Finding> {
     let sides = [("--lan", &settings.lan), ("--wan", &settings.wan)];
     let sides = sides.map(|(flag, name)| (flag, name.as_deref().unwrap_or_default()));
     let mut findings = inspect_host();
@@ -82,7 +82,7 @@ fn faster_than_link(flag: &str, rate: Rate, name: &str) -> Option<Finding> {
 }
 
 /// Per-packet overhead cannot be seen from here: it is asked for.
-fn overhead(settings: &SettingsArgs) -> Option<Finding> {
+fn overhead(settings: &HostArgs) -> Option<Finding> {
     let link = &settings.link;
     if !link.overhead.is_empty() {
         return None;

@@ -1,12 +1,12 @@
 //! `asymq gateway` from flags to the end.
 
-use super::args::{GatewayArgs, GatewayCommand, SetArgs, SettingsArgs};
+use super::args::{GatewayArgs, GatewayCommand, SetArgs, SettingsArgs, merged};
 use super::restore::restore;
 use super::settings::Settings;
 use super::{check, install};
 use crate::catalogs::Catalogs;
 use crate::output;
-use asymq_args::read_flags;
+use asymq_args::{Flags, ScenarioError};
 use asymq_gateway::{
     Control, Gateway, GatewayError, Guard, HostOptions, Notify, Outputs, STATE, Show, Stop,
     request_change,
@@ -24,17 +24,16 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         Some(GatewayCommand::Set(args)) => return set(args),
         Some(GatewayCommand::Check(args)) => return check::run(args, catalog),
         Some(GatewayCommand::Install(args)) => return install::install(args, catalog),
-        Some(GatewayCommand::Uninstall(args)) => return install::uninstall(args),
+        Some(GatewayCommand::Uninstall(args)) => return install::uninstall(args, catalog),
         Some(GatewayCommand::Restore(args)) => return restore(&args.state),
         None => {}
     }
-    let typed = &args.settings;
-    let settings: SettingsArgs = match &args.config {
-        None => typed.clone(),
-        Some(file) => typed.clone().or(read_flags(file)?),
-    };
+    let typed = &args.settings.words;
+    let flags = Flags::<SettingsArgs>::of(catalog);
+    let words = merged(&flags, typed, args.config.as_deref())?;
+    let settings = flags.read(&words).map_err(ScenarioError::Value)?;
     let system = GatewayError::during;
-    let config = settings.config(catalog)?;
+    let config = settings.host.config(catalog)?;
     let stop = Stop::new().map_err(system("making a pipe"))?;
     // Before interfaces are changed, which whoever interrupts it wants back.
     let guard = Guard::install(&stop)?;
@@ -43,13 +42,13 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         stop.on_hangup().map_err(system("handling signals"))?;
     }
     let host = HostOptions {
-        state: Some(settings.state.clone().unwrap_or_else(|| STATE.into())),
+        state: Some(settings.host.state.clone().unwrap_or_else(|| STATE.into())),
         wait: true,
     };
     let mut gateway = Gateway::open_on(catalogs.gateway, &config, &host)?;
     gateway.set_notify(Notify::from_environment().map_err(system("reading NOTIFY_SOCKET"))?);
 
-    let shared = Arc::new(Settings::new(typed.clone(), settings.clone()));
+    let shared = Arc::new(Settings::new(typed.clone(), words));
     let mut control = Control::default();
     if let Some(path) = &settings.control {
         let shared = Arc::clone(&shared);
@@ -60,7 +59,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         let shared = Arc::clone(&shared);
         control.on_hangup(Box::new(move || shared.read_again(&file, catalog)))?;
     }
-    control.on_accepted(move |_| shared.accepted());
+    control.on_accepted(move |_| shared.accepted(catalog));
     let outputs = Outputs {
         control,
         metrics: settings.metrics,
@@ -75,7 +74,6 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
 
 /// Asks the running gateway, and prints what it answers.
 fn set(args: &SetArgs) -> anyhow::Result<()> {
-    let request = args.link.as_toml()?;
-    let done = request_change(&args.control, &request)?;
+    let done = request_change(&args.control, &args.link.words.to_toml())?;
     output::print(&(done + "\n"))
 }

@@ -1,14 +1,13 @@
 //! `asymq gateway install` and `uninstall`: a systemd service, and back.
 
-use super::args::{InstallArgs, SettingsArgs, UninstallArgs};
+use super::args::{HostArgs, InstallArgs, SettingsArgs, UninstallArgs};
 use super::restore::restore;
 use crate::output;
 use anyhow::{Context as _, anyhow, bail};
-use asymq_args::read_flags;
+use asymq_args::{Flags, Words};
 use asymq_core::catalog::Catalog;
 use asymq_gateway::{GatewayError, STATE, check_interface_name};
 use std::cell::RefCell;
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -40,7 +39,8 @@ const COPIED: &str = "# The program in /usr/local/bin was copied there by the sa
 /// # Errors
 /// A flag is missing or wrong, a file cannot be written, or another's file is in its place.
 pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
-    let settings = args.planned.settings()?;
+    let (settings, words) = args.planned.settings(catalog)?;
+    let settings = settings.host;
     let config = settings.config(catalog)?;
     for (flag, name) in [
         ("--lan", name(&settings.lan)),
@@ -58,7 +58,7 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
         true => binary.clone(),
         false => BINARY.into(),
     };
-    let mut files = files(&settings, &installed)?;
+    let mut files = files(&settings, &words, &installed)?;
     if is_packaged {
         files.retain(|(path, _)| ![UNIT, USER].contains(path));
     }
@@ -96,14 +96,15 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
 ///
 /// # Errors
 /// A file cannot be removed, or a program fails.
-pub(super) fn uninstall(args: &UninstallArgs) -> anyhow::Result<()> {
+pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let target = Target::new(args.root.as_deref(), args.dry_run);
     let unit = target.text(UNIT);
     let copied = unit.contains(COPIED) && target.has(BINARY);
     // A file that is wrong by now names none.
-    let state = read_flags::<SettingsArgs>(&target.path(SETTINGS))
+    let words = Flags::<SettingsArgs>::of(catalog).file(&target.path(SETTINGS));
+    let state = words
         .ok()
-        .and_then(|settings| settings.state);
+        .and_then(|words| Some(PathBuf::from(words.get("state")?)));
     if unit.starts_with(MARK) {
         target.run(&["systemctl", "disable", "--now", "asymq"])?;
     }
@@ -137,7 +138,11 @@ pub(super) fn uninstall(args: &UninstallArgs) -> anyhow::Result<()> {
 }
 
 /// Paths and texts of all files.
-fn files(settings: &SettingsArgs, binary: &Path) -> anyhow::Result<Vec<(&'static str, String)>> {
+fn files(
+    settings: &HostArgs,
+    words: &Words,
+    binary: &Path,
+) -> anyhow::Result<Vec<(&'static str, String)>> {
     let (lan, wan) = (name(&settings.lan), name(&settings.wan));
     let unit = include_str!("files/asymq.service");
     Ok(vec![
@@ -160,32 +165,20 @@ fn files(settings: &SettingsArgs, binary: &Path) -> anyhow::Result<Vec<(&'static
                  [keyfile]\nunmanaged-devices+=interface-name:{lan};interface-name:{wan}\n"
             ),
         ),
-        (SETTINGS, settings_file(settings)?),
+        (SETTINGS, settings_file(words)),
     ])
 }
 
 /// The settings that were given, as a settings file.
-fn settings_file(settings: &SettingsArgs) -> anyhow::Result<String> {
-    let mut text = format!("{MARK}; 'systemctl reload asymq' reads it again.\n");
-    for (key, value) in [("lan", name(&settings.lan)), ("wan", name(&settings.wan))] {
-        writeln!(text, "{key} = {}", serde_json::to_string(value)?)?;
+fn settings_file(words: &Words) -> String {
+    const CONTROL: &str = "control";
+    let shown = ["watch", "json"];
+    let mut words = words.clone().filtered(|key| !shown.contains(&key));
+    if words.get(CONTROL).is_none() {
+        words.set(CONTROL, "/run/asymq/control");
     }
-    text.push_str(&settings.link.as_toml()?);
-    let control = settings.control.as_deref();
-    let control = control.unwrap_or(Path::new("/run/asymq/control"));
-    let paths = [
-        ("control", Some(control)),
-        ("state", settings.state.as_deref()),
-    ];
-    for (key, path) in paths {
-        if let Some(path) = path {
-            writeln!(text, "{key} = {}", serde_json::to_string(path)?)?;
-        }
-    }
-    if let Some(address) = settings.metrics {
-        writeln!(text, "metrics = \"{address}\"")?;
-    }
-    Ok(text)
+    let toml = words.to_toml();
+    format!("{MARK}; 'systemctl reload asymq' reads it again.\n{toml}")
 }
 
 /// An interface's name; that there is one was checked before.

@@ -1,29 +1,30 @@
-//! The settings of a running gateway: what is in force, and what a change makes of it.
+//! The settings of a running gateway: those in force, and those that a change asks for.
 
-use super::args::{LinkArgs, SettingsArgs};
-use asymq_args::{parse_flags, read_flags};
+use super::args::{LinkArgs, SettingsArgs, merged};
+use asymq_args::{Flags, Words};
 use asymq_core::catalog::Catalog;
 use asymq_gateway::LinkConfig;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Shared by those who read changes; one change at a time is under way.
 #[derive(Debug)]
 pub(super) struct Settings {
-    /// As on the command line, which overrides the file.
-    typed: SettingsArgs,
+    /// Words of the command line, which override the file's.
+    typed: Words,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    in_force: SettingsArgs,
+    in_force: Words,
     /// Read, and handed to the gateway, which may refuse it.
-    asked: Option<LinkArgs>,
+    asked: Option<Words>,
 }
 
 impl Settings {
-    pub(super) fn new(typed: SettingsArgs, in_force: SettingsArgs) -> Self {
+    pub(super) fn new(typed: Words, in_force: Words) -> Self {
         Self {
             typed,
             state: Mutex::new(State {
@@ -35,10 +36,11 @@ impl Settings {
 
     /// What a request to the control socket asks for; what it does not name stays as it is.
     pub(super) fn request(&self, text: &str, catalog: &dyn Catalog) -> Result<LinkConfig, String> {
-        let asked: LinkArgs =
-            parse_flags(Path::new("request"), text).map_err(|error| error.to_string())?;
-        let link = asked.or(self.lock().in_force.link.clone());
-        self.ask(link, catalog)
+        let link = Flags::<LinkArgs>::of(catalog);
+        let asked = link.text(Path::new("request"), text);
+        let asked = asked.map_err(|error| error.to_string())?;
+        let words = link.merge(&asked, &self.lock().in_force);
+        self.ask(words, catalog)
     }
 
     /// What the settings file asks for now, and what of it takes a restart.
@@ -47,41 +49,39 @@ impl Settings {
         file: &Path,
         catalog: &dyn Catalog,
     ) -> Result<(LinkConfig, String), String> {
-        let in_file: SettingsArgs = read_flags(file).map_err(|error| error.to_string())?;
-        let new = self.typed.clone().or(in_file);
+        let new = merged(&Flags::of(catalog), &self.typed, Some(file));
+        let new = new.map_err(|error| error.to_string())?;
         let old = self.lock().in_force.clone();
-        let config = self.ask(new.link.clone(), catalog)?;
-        let later = [
-            (new.lan != old.lan, "lan"),
-            (new.wan != old.wan, "wan"),
-            (new.state != old.state, "state"),
-            (new.control != old.control, "control"),
-            (new.metrics != old.metrics, "metrics"),
-            (new.watch != old.watch, "watch"),
-            (new.json != old.json, "json"),
-        ];
-        let later: Vec<&str> = later
-            .iter()
-            .filter_map(|(is, key)| is.then_some(*key))
-            .collect();
+        let config = self.ask(new.clone(), catalog)?;
+        let link = Flags::<LinkArgs>::of(catalog);
+        let differs = |key: &&str| !link.has(key) && new.get(key) != old.get(key);
+        let later: BTreeSet<&str> = new.keys().chain(old.keys()).filter(differs).collect();
         let words = match later.is_empty() {
             true => String::new(),
-            false => format!("; restart for: {}", later.join(", ")),
+            false => {
+                let later: Vec<&str> = later.into_iter().collect();
+                format!("; restart for: {}", later.join(", "))
+            }
         };
         Ok((config, words))
     }
 
-    /// The gateway runs what was asked for last.
-    pub(super) fn accepted(&self) {
+    /// The gateway runs what was asked for last; what takes a restart stays as it was.
+    pub(super) fn accepted(&self, catalog: &dyn Catalog) {
+        let link = Flags::<LinkArgs>::of(catalog);
         let mut state = self.lock();
-        if let Some(link) = state.asked.take() {
-            state.in_force.link = link;
+        if let Some(asked) = state.asked.take() {
+            let asked = asked.filtered(|key| link.has(key));
+            let kept = state.in_force.clone().filtered(|key| !link.has(key));
+            state.in_force = asked.or(&kept);
         }
     }
 
-    fn ask(&self, link: LinkArgs, catalog: &dyn Catalog) -> Result<LinkConfig, String> {
-        let config = link.config(catalog).map_err(|error| error.to_string())?;
-        self.lock().asked = Some(link);
+    fn ask(&self, words: Words, catalog: &dyn Catalog) -> Result<LinkConfig, String> {
+        let settings = Flags::<SettingsArgs>::of(catalog).read(&words);
+        let config = settings.and_then(|settings| settings.host.link.config(catalog));
+        let config = config.map_err(|error| error.to_string())?;
+        self.lock().asked = Some(words);
         Ok(config)
     }
 

@@ -201,15 +201,15 @@ const fn refuse<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use asymq_args::{Defaults, ScenarioArgs};
+    use asymq_args::{Defaults, Flags, ScenarioArgs};
 
     /// The paper's scenario under DropTail with these keys changed.
     fn scenario(keys: &str) -> Scenario {
-        let table = toml::de::DeTable::parse(keys).unwrap();
-        let own = ScenarioArgs::from_table(table.get_ref()).unwrap();
-        let plain = toml::de::DeTable::parse("qdisc = \"droptail\"").unwrap();
-        let plain = ScenarioArgs::from_table(plain.get_ref()).unwrap();
-        own.or(plain).resolve(&Defaults::paper()).unwrap()
+        let flags = Flags::<ScenarioArgs>::of(&asymq_core::catalog::Standard);
+        let words = |text| flags.text(std::path::Path::new("s.toml"), text).unwrap();
+        let words = words(keys).or(&words("qdisc = \"droptail\""));
+        let args = flags.read(&words).unwrap();
+        args.resolve(&Defaults::paper()).unwrap()
     }
 
     #[test]

@@ -9,7 +9,8 @@ mod sweep;
 use super::{Experiment, Measure, Point};
 use crate::expression::Expression;
 use crate::metrics;
-use asymq_args::{KeyError, ScenarioArgs};
+use asymq_args::{Flags, KeyError, ScenarioArgs, Words};
+use asymq_core::catalog::Standard;
 use file::{File, MeasureEntry};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -58,12 +59,14 @@ pub fn read(path: &Path) -> Result<Experiment, BadExperiment> {
 /// # Errors
 /// A line is wrong.
 pub fn read_text(name: &str, path: &Path, text: &str) -> Result<Experiment, BadExperiment> {
-    Reader { path, text }.experiment(name)
+    let flags = Flags::of(&Standard);
+    Reader { path, text, flags }.experiment(name)
 }
 
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
+    flags: Flags<ScenarioArgs>,
 }
 
 type Read<T> = Result<T, BadExperiment>;
@@ -90,6 +93,14 @@ impl Reader<'_> {
     /// Settings, or the error at their key.
     fn key<T>(&self, read: Result<T, KeyError>) -> Read<T> {
         read.map_err(|error| self.at(error.offset, error.message))
+    }
+
+    /// The scenario's keys in a table's section; none if it has no such section.
+    fn keys(&self, table: &DeTable<'_>, section: &str) -> Read<Words> {
+        match table.get(section).map(Spanned::get_ref) {
+            Some(DeValue::Table(keys)) => self.key(self.flags.table(keys)),
+            _ => Ok(Words::default()),
+        }
     }
 
     /// What `find` makes of a text, or its error where the text is.
@@ -125,7 +136,7 @@ impl Reader<'_> {
         let file: File = toml::from_str(self.text).map_err(|error| self.toml(&error))?;
         let table = DeTable::parse(self.text).map_err(|error| self.toml(&error))?;
         let table = table.get_ref();
-        let base = self.key(keys(table, "scenario"))?;
+        let base = self.keys(table, "scenario")?;
         let axes = self.axes(&file, table)?;
         let mut experiment = Experiment {
             name: name.to_owned(),
@@ -199,14 +210,6 @@ impl Reader<'_> {
                 false => Err(format!("id {text}: used twice")),
             }
         })
-    }
-}
-
-/// The scenario's keys in a table's section; none if it has no such section.
-fn keys(table: &DeTable<'_>, section: &str) -> Result<ScenarioArgs, KeyError> {
-    match table.get(section).map(Spanned::get_ref) {
-        Some(DeValue::Table(keys)) => ScenarioArgs::from_table(keys),
-        _ => Ok(ScenarioArgs::default()),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::file::{File, PaperValues, SeriesEntry};
 use super::sweep::{Combination, combinations};
-use super::{Read, Reader, keys, sections};
+use super::{Read, Reader, sections};
 use crate::experiment::{Cell, Experiment, Series};
-use asymq_args::{Defaults, ScenarioArgs};
+use asymq_args::{Defaults, ScenarioError, Words};
 use std::collections::HashSet;
 use toml::de::DeTable;
 
@@ -14,30 +14,28 @@ impl Reader<'_> {
         &self,
         file: &File,
         table: &DeTable<'_>,
-        base: &ScenarioArgs,
-        axes: &[Vec<ScenarioArgs>],
+        base: &Words,
+        axes: &[Vec<Words>],
         experiment: &Experiment,
     ) -> Read<Vec<Series>> {
         let mut ids = HashSet::new();
         let mut all = Vec::new();
-        let unchanged = [ScenarioArgs::default()];
+        let unchanged = [Words::default()];
         let along = axes.first().map_or(&unchanged[..], Vec::as_slice);
         if file.series.is_empty() {
             return Err(self.line(1, "no [[series]]; add one with id and set.qdisc".into()));
         }
         for (entry, section) in file.series.iter().zip(sections(table, "series")) {
             let id = self.id(&entry.id, &mut ids)?;
-            let own = self.key(keys(section, "set"))?;
+            let own = self.keys(section, "set")?;
             let title = entry.title.as_ref().unwrap_or(&id);
             let paper = self.paper(entry, experiment)?;
             for Combination { name, swept, args } in combinations(&file.sweep, axes) {
-                let cell = |(point, paper): (&ScenarioArgs, &Vec<Option<f64>>)| {
-                    let args = own
-                        .clone()
-                        .or(args.clone())
-                        .or(point.clone())
-                        .or(base.clone());
-                    let scenario = args.resolve(&Defaults::paper()).map_err(|error| {
+                let cell = |(point, paper): (&Words, &Vec<Option<f64>>)| {
+                    let words = own.or(&args).or(point).or(base);
+                    let args = self.flags.read(&words).map_err(ScenarioError::Value);
+                    let scenario = args.and_then(|args| args.resolve(&Defaults::paper()));
+                    let scenario = scenario.map_err(|error| {
                         let message = error.to_string().replace("--", "");
                         self.at(entry.id.span().start, message)
                     })?;

@@ -3,7 +3,7 @@
 use super::file::{AxisEntry, File};
 use super::{Read, Reader, sections};
 use crate::experiment::Point;
-use asymq_args::ScenarioArgs;
+use asymq_args::Words;
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use std::collections::HashSet;
 use toml::Spanned;
@@ -13,7 +13,7 @@ const UNNAMED: &str = "a point without a name; write { name = \"1/10\", up = \"1
 
 impl Reader<'_> {
     /// The settings of each value, per axis.
-    pub(super) fn axes(&self, file: &File, table: &DeTable<'_>) -> Read<Vec<Vec<ScenarioArgs>>> {
+    pub(super) fn axes(&self, file: &File, table: &DeTable<'_>) -> Read<Vec<Vec<Words>>> {
         let axes = file.sweep.iter().zip(sections(table, "sweep"));
         axes.map(|(axis, section)| {
             let Some(DeValue::Array(values)) = section.get("values").map(Spanned::get_ref) else {
@@ -41,7 +41,7 @@ impl Reader<'_> {
     }
 
     /// What a value of an axis sets.
-    fn setting(&self, axis: &AxisEntry, value: &Spanned<DeValue<'_>>) -> Read<ScenarioArgs> {
+    fn setting(&self, axis: &AxisEntry, value: &Spanned<DeValue<'_>>) -> Read<Words> {
         let entries: Vec<(&str, &Spanned<DeValue<'_>>)> = match value.get_ref() {
             DeValue::Table(settings) => {
                 let settings = settings
@@ -51,10 +51,7 @@ impl Reader<'_> {
             }
             _ => axis.key.list().iter().map(|key| (&**key, value)).collect(),
         };
-        let set = |args, (key, value): (&str, _)| {
-            Ok(self.key(ScenarioArgs::from_entry(key, value))?.or(args))
-        };
-        entries.into_iter().try_fold(ScenarioArgs::default(), set)
+        self.key(self.flags.entries(entries))
     }
 }
 
@@ -102,14 +99,11 @@ pub(super) struct Combination {
     /// The keys with their values.
     pub(super) swept: Vec<(String, String)>,
     /// The settings.
-    pub(super) args: ScenarioArgs,
+    pub(super) args: Words,
 }
 
 /// All combinations of the values of the axes after the first.
-pub(super) fn combinations(
-    sweep: &[Spanned<AxisEntry>],
-    axes: &[Vec<ScenarioArgs>],
-) -> Vec<Combination> {
+pub(super) fn combinations(sweep: &[Spanned<AxisEntry>], axes: &[Vec<Words>]) -> Vec<Combination> {
     let mut all = vec![Combination::default()];
     for (axis, settings) in sweep.iter().zip(axes).skip(1) {
         let (keys, values) = (axis.get_ref().key.list(), &axis.get_ref().values);
@@ -122,7 +116,7 @@ pub(super) fn combinations(
                 longer.push(Combination {
                     name: format!("{}/{}={value}", before.name, keys.join(",")),
                     swept,
-                    args: setting.clone().or(before.args.clone()),
+                    args: setting.or(&before.args),
                 });
             }
         }

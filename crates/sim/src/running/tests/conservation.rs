@@ -4,8 +4,9 @@ use crate::congestion::{Catalog, TcpModel};
 use crate::running::World;
 use crate::traffic::Agent;
 use crate::variant::Full;
-use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs, qdisc_names};
-use asymq_core::catalog::Standard;
+use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
+
+use asymq_core::catalog::{Catalog as _, Role, Standard};
 use asymq_scenario::{RateStep, Scenario};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -46,7 +47,7 @@ enum Rates {
 fn case() -> impl Strategy<Value = Case> {
     let path = || select([&IN_ORDER[..], &OVERTAKING].concat());
     (
-        select(qdisc_names(|_| true)),
+        select(Standard.of_role(Role::Qdisc)).prop_map(|entry| entry.name),
         1u32..4,
         (0u32..4, 0u32..4),
         [path(), path(), path(), path()],
