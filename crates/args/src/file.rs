@@ -132,6 +132,7 @@ mod tests {
     use asymq_core::catalog::Standard;
     use asymq_core::units::Duration;
     use asymq_scenario::AckPolicy;
+    use asymq_scenario::Tcp;
 
     fn parse(text: &str) -> Result<Words, ScenarioError> {
         Flags::<ScenarioArgs>::of(&Standard).text(Path::new("s.toml"), text)
@@ -205,7 +206,7 @@ mod tests {
             ),
             (
                 "up = \"1mbit\"\ntcp = \"Red\"",
-                "s.toml:2: tcp = Red: unknown; use reno, newreno, cubic, dctcp, bbr or bbr3",
+                "s.toml:2: tcp = Red: unknown; use {all}",
             ),
             (
                 "flows-up = 2.5",
@@ -246,6 +247,8 @@ mod tests {
             ),
             ("up = \"1mbit\"\nup = \"2mbit\"", "s.toml:2: duplicate key"),
         ] {
+            let all = Tcp::either(Tcp::ALL.iter().copied());
+            let expected = expected.replace("{all}", &all);
             assert_eq!(parse(text).unwrap_err().to_string(), expected);
         }
     }

@@ -534,7 +534,10 @@ mod tests {
         };
         assert_eq!(
             error(args),
-            "--tcp bbr: not available in the simulator; use reno, newreno, cubic, dctcp or bbr3"
+            format!(
+                "--tcp bbr: not available in the simulator; use {}",
+                Tcp::either(Tcp::simulated())
+            )
         );
     }
 }

@@ -152,7 +152,7 @@ fn a_name_that_is_not_in_the_catalog_is_refused_by_flags_and_by_the_simulator() 
         let error = resolve(&catalog, [words.to_owned()]).unwrap_err();
         let error = error.to_string();
         assert!(
-            error.contains("nobody: unknown; use reno, newreno, cubic, dctcp, bbr, bbr3 or known"),
+            error.contains("nobody: unknown; use reno, newreno, ") && error.ends_with(" or known"),
             "{error}"
         );
     }

@@ -236,6 +236,9 @@ fn a_tcp_that_only_kernels_have_is_refused_with_the_names_of_those_there_are() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "--tcp bbr: not available in the simulator; use reno, newreno, cubic, dctcp or bbr3"
+        format!(
+            "--tcp bbr: not available in the simulator; use {}",
+            Tcp::either(Tcp::simulated())
+        )
     );
 }
