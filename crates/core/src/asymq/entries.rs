@@ -4,6 +4,7 @@ use super::controller::{AckNeed, AckNeedParams, FIRST_WAIT};
 use super::isolated::{Isolated, IsolatedParams};
 use super::service::DueFirst;
 use super::slots::{SlotWait, Slots};
+use crate::catalog::parameter::listed;
 use crate::catalog::parts::narrow;
 use crate::catalog::peers::ISOLATION;
 use crate::catalog::queues::{MAX_STRETCH, max_stretch};
@@ -121,13 +122,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
     Entry {
         source: "docs/asymq.md",
         brings: &[("max-stretch", "93440b")],
-        parameters: &[
-            ACK_WAIT.parameter,
-            ACK_SEGMENTS.parameter,
-            READY.parameter,
-            RAMP.parameter,
-            MAX_STRETCH.parameter,
-        ],
+        parameters: listed![ACK_WAIT, ACK_SEGMENTS, READY, RAMP, MAX_STRETCH],
         maker: Maker::Queue(StandardQueue::Slots),
         ..Entry::part(
             Role::AckQueue,
@@ -138,11 +133,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
     Entry {
         source: "docs/asymq.md",
         brings: &[("data-limit", "10240p")],
-        parameters: &[
-            BULK_LIMIT.parameter,
-            FLOW_LIMIT.parameter,
-            ISOLATION.parameter,
-        ],
+        parameters: listed![BULK_LIMIT, FLOW_LIMIT, ISOLATION],
         maker: Maker::Queue(StandardQueue::Isolated),
         ..Entry::part(
             Role::DataQueue,
@@ -161,14 +152,14 @@ pub(crate) static ENTRIES: &[Entry] = &[
     },
     Entry {
         source: "docs/asymq.md",
-        parameters: &[
-            MIN_WAIT.parameter,
-            MAX_WAIT.parameter,
-            ACK_SEGMENTS.parameter,
-            FULL.parameter,
-            GAIN.parameter,
-            EXPONENT.parameter,
-            MAX_SHARE.parameter,
+        parameters: listed![
+            MIN_WAIT,
+            MAX_WAIT,
+            ACK_SEGMENTS,
+            FULL,
+            GAIN,
+            EXPONENT,
+            MAX_SHARE
         ],
         maker: Maker::Controller(controller),
         needs_link: true,

@@ -3,7 +3,7 @@
 use super::BoxedAqm;
 use super::config::Config;
 use super::entry::{Entry, Maker, Role};
-use super::parameter::Typed;
+use super::parameter::{Typed, listed};
 use super::parts::ECN;
 use crate::decide::aqm::{Red, RedParams, Step};
 use crate::hold::BuildError;
@@ -33,12 +33,12 @@ pub(super) static AQMS: &[Entry] = &[
     },
     Entry {
         source: "Floyd and Jacobson 1993",
-        parameters: &[ECN.parameter],
+        parameters: listed![ECN],
         ..aqm("red", |config| red(config, true), "RED on data")
     },
     Entry {
         source: "RFC 3449, sec. 4.3",
-        parameters: &[ECN.parameter],
+        parameters: listed![ECN],
         ..aqm(
             "acc",
             |config| red(config, false),
@@ -47,7 +47,7 @@ pub(super) static AQMS: &[Entry] = &[
     },
     Entry {
         source: "RFC 8257, sec. 3.1",
-        parameters: &[MARK_ABOVE.parameter],
+        parameters: listed![MARK_ABOVE],
         ..aqm(
             "step",
             |config| Ok(Box::new(Step::new(config.get(MARK_ABOVE)?))),

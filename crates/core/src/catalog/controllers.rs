@@ -3,7 +3,7 @@
 use super::StartedController;
 use super::config::Config;
 use super::entry::{Entry, Maker, Ours, Role};
-use super::parameter::{Context, Kind, Typed};
+use super::parameter::{Context, Kind, Typed, listed};
 use super::parts::{ACK_LIMIT, DATA_SIZE, narrow};
 use super::value::{Value, words};
 use crate::control::{
@@ -199,25 +199,20 @@ pub(super) static CONTROLLERS: &[Entry] = &[
             why: "The download keeps most of its rate, where the paper's stands still",
         }],
         moves: &["data-share"],
-        parameters: &[
-            CONFIGURED_RATE.parameter,
-            ACK_SIZE.parameter,
-            DATA_SIZE.parameter,
-            DATA_PER_ACK.parameter,
-            INTERVAL.parameter,
-            BEYOND_LIMIT.parameter,
+        parameters: listed![
+            CONFIGURED_RATE,
+            ACK_SIZE,
+            DATA_SIZE,
+            DATA_PER_ACK,
+            INTERVAL,
+            BEYOND_LIMIT
         ],
         ..controller("aq", aq, "AQ's equations with measured non-TCP rates")
     },
     Entry {
         source: "ACQ, sec. 3.1",
         moves: &["data-share"],
-        parameters: &[
-            interval("10s").parameter,
-            GAMMA.parameter,
-            UTILITY.parameter,
-            MIN_SHARE.parameter,
-        ],
+        parameters: listed![interval("10s"), GAMMA, UTILITY, MIN_SHARE],
         ours: &[OUR_MIN_SHARE],
         ..controller(
             "acq",
@@ -228,13 +223,13 @@ pub(super) static CONTROLLERS: &[Entry] = &[
     Entry {
         source: "DCBQ, sec. 4.1",
         moves: &["data-share"],
-        parameters: &[
-            interval("5s").parameter,
-            gamma("10").parameter,
-            UTILITY.parameter,
-            MIN_SHARE.parameter,
-            DATA_SIZE.parameter,
-            GIVEN_DATA_PER_ACK.parameter,
+        parameters: listed![
+            interval("5s"),
+            gamma("10"),
+            UTILITY,
+            MIN_SHARE,
+            DATA_SIZE,
+            GIVEN_DATA_PER_ACK
         ],
         ours: &[OUR_MIN_SHARE],
         ..controller(
@@ -245,7 +240,7 @@ pub(super) static CONTROLLERS: &[Entry] = &[
     },
     Entry {
         source: "AFVQ, abstract; docs/afvq.md",
-        parameters: &[GIVEN_DATA_PER_ACK.parameter, MAX_ACKS.parameter],
+        parameters: listed![GIVEN_DATA_PER_ACK, MAX_ACKS],
         counts_acks: true,
         ..controller(
             "afvq",

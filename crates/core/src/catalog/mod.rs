@@ -11,7 +11,7 @@ mod config;
 mod controllers;
 mod disciplines;
 mod entry;
-mod parameter;
+pub(crate) mod parameter;
 mod params;
 pub(crate) mod parts;
 pub(crate) mod peers;

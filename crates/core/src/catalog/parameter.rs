@@ -59,6 +59,14 @@ impl<T: Value> Typed<T> {
     }
 }
 
+/// The declarations of typed parameters, as an entry lists them.
+macro_rules! listed {
+    ($($parameter:expr),+ $(,)?) => {
+        &[$($parameter.parameter),+]
+    };
+}
+pub(crate) use listed;
+
 /// What may be written as a parameter's value.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {

@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::entry::{Entry, Group, Maker, Role, Shown, StandardQueue};
-use super::parameter::{Kind, Typed};
+use super::parameter::{Kind, Typed, listed};
 use super::parts::{ECN, narrow};
 use super::value::words;
 use crate::decide::aqm::CodelParams;
@@ -190,12 +190,7 @@ pub(super) static QUEUES: &[Entry] = &[
     Entry {
         source: "RFC 8289",
         brings: &[("data-limit", "1000p")],
-        parameters: &[
-            TARGET.parameter,
-            INTERVAL.parameter,
-            CE_THRESHOLD.parameter,
-            ECN.parameter,
-        ],
+        parameters: listed![TARGET, INTERVAL, CE_THRESHOLD, ECN],
         ..queue(
             "codel",
             StandardQueue::Codel,
@@ -205,15 +200,15 @@ pub(super) static QUEUES: &[Entry] = &[
     Entry {
         source: "RFC 8290",
         brings: &[("data-limit", "10240p"), ("ecn", "true")],
-        parameters: &[
-            TARGET.parameter,
-            INTERVAL.parameter,
-            CE_THRESHOLD.parameter,
-            ECN.parameter,
-            FLOWS.parameter,
-            QUANTUM.parameter,
-            MEMORY_LIMIT.parameter,
-            DROP_BATCH.parameter,
+        parameters: listed![
+            TARGET,
+            INTERVAL,
+            CE_THRESHOLD,
+            ECN,
+            FLOWS,
+            QUANTUM,
+            MEMORY_LIMIT,
+            DROP_BATCH
         ],
         ..queue(
             "fq_codel",
@@ -224,13 +219,7 @@ pub(super) static QUEUES: &[Entry] = &[
     Entry {
         source: "CAKE",
         brings: &[("data-limit", "10240p")],
-        parameters: &[
-            RTT.parameter,
-            DIFFSERV.parameter,
-            ISOLATION.parameter,
-            ACK_FILTER.parameter,
-            MEMLIMIT.parameter,
-        ],
+        parameters: listed![RTT, DIFFSERV, ISOLATION, ACK_FILTER, MEMLIMIT],
         ..queue(
             "cake",
             StandardQueue::Cake,

@@ -3,7 +3,7 @@
 use super::BoxedQueue;
 use super::config::Config;
 use super::entry::{Entry, Maker, Ours, Role, StandardQueue};
-use super::parameter::Typed;
+use super::parameter::{Typed, listed};
 use super::parts::narrow;
 use crate::hold::{AckFilter, BuildError, FilterBounds, Survivor};
 use crate::packet::Packet;
@@ -51,7 +51,7 @@ pub(super) static QUEUES: &[Entry] = &[
     ),
     Entry {
         source: "RFC 3449, sec. 5.2.1",
-        parameters: &[MAX_STRETCH.parameter, MAX_GAP.parameter],
+        parameters: listed![MAX_STRETCH, MAX_GAP],
         ours: &[OUR_STRETCH, OUR_GAP],
         ..queue(
             Role::AckQueue,
@@ -62,7 +62,7 @@ pub(super) static QUEUES: &[Entry] = &[
     },
     Entry {
         source: "SAD, sec. 3",
-        parameters: &[MAX_STRETCH.parameter],
+        parameters: listed![MAX_STRETCH],
         ours: &[OUR_STRETCH],
         ..queue(
             Role::AckQueue,

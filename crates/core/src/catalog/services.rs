@@ -3,7 +3,7 @@
 use super::BoxedService;
 use super::config::Config;
 use super::entry::{Entry, Maker, Ours, Role};
-use super::parameter::{Kind, Typed};
+use super::parameter::{Kind, Typed, listed};
 use super::parts::{BORROW, DATA_SHARE, DATA_SIZE, narrow};
 use super::value::{Value, words};
 use crate::decide::service::{
@@ -106,7 +106,7 @@ pub(super) static SERVICES: &[Entry] = &[
     },
     Entry {
         source: "DCBQ, sec. 5.1",
-        parameters: &[DATA_SHARE.parameter],
+        parameters: listed![DATA_SHARE],
         ..service(
             "prr",
             |config| Ok(Box::new(RoundRobin::new(data_share(config)))),
@@ -115,7 +115,7 @@ pub(super) static SERVICES: &[Entry] = &[
     },
     Entry {
         source: "ACQ, sec. 3; DCBQ, sec. 5",
-        parameters: &[DATA_SHARE.parameter, BORROW.parameter, MADE_UP.parameter],
+        parameters: listed![DATA_SHARE, BORROW, MADE_UP],
         ours: &[OUR_MADE_UP],
         shares_bytes: true,
         ..service(
@@ -126,7 +126,7 @@ pub(super) static SERVICES: &[Entry] = &[
     },
     Entry {
         source: "ACQ, sec. 3; SAD, sec. 4.2",
-        parameters: &[DATA_SHARE.parameter, ALONE.parameter, MADE_UP.parameter],
+        parameters: listed![DATA_SHARE, ALONE, MADE_UP],
         ours: &[OUR_MADE_UP],
         shares_bytes: true,
         needs_link: true,
@@ -139,7 +139,7 @@ pub(super) static SERVICES: &[Entry] = &[
     Entry {
         source: "VAQ, sec. 4",
         brings: &[("ack-limit", "10p"), ("data-limit", "100p")],
-        parameters: &[CREDIT.parameter, DATA_SIZE.parameter, MAX_CREDIT.parameter],
+        parameters: listed![CREDIT, DATA_SIZE, MAX_CREDIT],
         ours: &[OUR_MAX_CREDIT],
         needs_link: true,
         needs_reverse: true,
