@@ -1,6 +1,8 @@
 //! A scenario as a TOML file: the flags, without their dashes, as keys.
 
 use crate::BadArgument;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -71,9 +73,18 @@ pub(crate) fn items_of<'t, 'i>(value: &'t Spanned<DeValue<'i>>) -> &'t [Spanned<
     }
 }
 
-/// The text of a file.
+/// The text of a file of at most 64 MiB: results with all their series are that long, settings are not.
 pub(crate) fn text_of(path: &Path) -> Result<String, ScenarioError> {
-    std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+    const MAX: u64 = 1 << 26;
+    let read = || {
+        let mut text = String::new();
+        File::open(path)?.take(MAX + 1).read_to_string(&mut text)?;
+        match text.len() as u64 > MAX {
+            true => Err(io::Error::other("it is longer than 64 MiB")),
+            false => Ok(text),
+        }
+    };
+    read().map_err(|source| ScenarioError::Read {
         path: path.to_owned(),
         source,
     })

@@ -642,6 +642,68 @@ fn install_leaves_settings_of_others_alone() {
 }
 
 #[test]
+fn install_writes_where_metrics_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().display();
+    let flags = "--lan eth1 --wan eth0 --up 950kbit --metrics 127.0.0.1:9800";
+    let output = gateway(&format!("install --root {root} {flags}"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let settings = fs::read_to_string(folder.path().join("etc/asymq.toml")).unwrap();
+    assert!(
+        settings.contains("\nmetrics = \"127.0.0.1:9800\"\n"),
+        "{settings}"
+    );
+}
+
+#[test]
+fn settings_that_are_no_file_of_settings_are_refused_unread() {
+    let folder = tempfile::tempdir().unwrap();
+    let huge = folder.path().join("huge.toml");
+    fs::File::create(&huge).unwrap().set_len(300 << 20).unwrap();
+    // Less memory than the file has bytes.
+    let limited = "ulimit -v 262144; exec \"$@\"";
+    let command = gateway(&format!("check --config {}", huge.display()));
+    let output = Command::new("sh")
+        .args(["-c", limited, "sh"])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .output()
+        .unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("it is longer than 64 MiB"), "{said}");
+}
+
+#[test]
+fn every_flag_of_the_gateway_is_in_its_page() {
+    let output = gateway("--help-all").output().unwrap();
+    let page = fs::read_to_string("../../docs/gateway.md").unwrap();
+    let help = text(&output.stdout);
+    // The disciplines' parameters have a page of their own.
+    let (before, discipline) = help.split_once("\nDiscipline:\n").unwrap();
+    let (_, after) = discipline
+        .split_once("\n\n")
+        .map_or(("", ""), |parts| parts);
+    let after = after.split("\n\n").skip_while(|part| part.starts_with(' '));
+    let lines = before.lines().chain(after.flat_map(str::lines));
+    let flags = lines.filter_map(|line| {
+        let flag = line.trim_start().strip_prefix("--")?;
+        flag.split([' ', '[', '=']).next()
+    });
+    let flags: Vec<&str> = flags.filter(|flag| !flag.starts_with("help")).collect();
+    assert!(
+        flags.contains(&"metrics") && flags.contains(&"mss"),
+        "{flags:?}"
+    );
+    let missing = flags
+        .iter()
+        .filter(|flag| !page.contains(&format!("`--{flag}")));
+    assert_eq!(missing.collect::<Vec<_>>(), Vec::<&&str>::new());
+}
+
+#[test]
 fn uninstall_names_what_it_leaves_of_others() {
     let folder = tempfile::tempdir().unwrap();
     let theirs = ["etc/systemd/system/asymq.service", "usr/local/bin/asymq"];

@@ -163,6 +163,12 @@ pub(crate) struct HostArgs {
     /// Folder in which changes of interfaces are journalled [default: /run/asymq/state].
     #[arg(long, value_name = "DIR", help_heading = "Host")]
     pub(crate) state: Option<PathBuf>,
+    /// Take changes at this unix socket, from `asymq gateway set`.
+    #[arg(long, value_name = "PATH", help_heading = "Output")]
+    pub(crate) control: Option<PathBuf>,
+    /// Serve Prometheus metrics at http://ADDR:PORT/metrics.
+    #[arg(long, value_name = "ADDR:PORT", help_heading = "Output")]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// All that a settings file may say.
@@ -171,9 +177,6 @@ pub(crate) struct SettingsArgs {
     /// Where it stands, and what it does there.
     #[command(flatten)]
     pub(crate) host: HostArgs,
-    /// Take changes at this unix socket, from `asymq gateway set`.
-    #[arg(long, value_name = "PATH", help_heading = "Output")]
-    pub(crate) control: Option<PathBuf>,
     /// Show a live table.
     #[arg(long, conflicts_with = "json", help_heading = "Output",
           num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
@@ -182,9 +185,6 @@ pub(crate) struct SettingsArgs {
     #[arg(long, help_heading = "Output",
           num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
     pub(crate) json: Option<bool>,
-    /// Serve Prometheus metrics at http://ADDR:PORT/metrics.
-    #[arg(long, value_name = "ADDR:PORT", help_heading = "Output")]
-    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// The side of the slow link that a gateway stands on.

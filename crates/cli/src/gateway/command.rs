@@ -50,7 +50,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
 
     let shared = Arc::new(Settings::new(typed.clone(), words));
     let mut control = Control::default();
-    if let Some(path) = &settings.control {
+    if let Some(path) = &settings.host.control {
         let shared = Arc::clone(&shared);
         let read = move |text: &str| shared.request(text, catalog);
         control.listen(path, Box::new(read))?;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     control.on_accepted(move |_| shared.accepted(catalog));
     let outputs = Outputs {
         control,
-        metrics: settings.metrics,
+        metrics: settings.host.metrics,
         show: match (settings.watch, settings.json) {
             (Some(true), _) => Show::Table,
             (_, Some(true)) => Show::Json,
