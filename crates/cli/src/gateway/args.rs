@@ -289,17 +289,34 @@ impl LinkArgs {
     /// A rate is missing that something needs, or a number of the overhead or a parameter is out of
     /// range.
     pub(crate) fn config(&self, catalog: &dyn Catalog) -> Result<LinkConfig, BadArgument> {
-        let up = self
-            .up
-            .ok_or_else(|| bad("", "missing: --up <RATE>".into()))?;
+        // All are named, so that the compiler names one that has no effect.
+        let Self {
+            up,
+            down,
+            role,
+            qdisc,
+            buffer,
+            qdisc_down,
+            buffer_down,
+            qdisc_params,
+            param_down,
+            regenerate,
+            at_once,
+            mss,
+            overhead,
+            mpu,
+            atm,
+            ptm,
+        } = self;
+        let (down, at_once) = (*down, *at_once);
+        let up = up.ok_or_else(|| bad("", "missing: --up <RATE>".into()))?;
         let down_for = |flag: &str, value: &str, what: &str| {
-            self.down.ok_or_else(|| BadArgument {
+            down.ok_or_else(|| BadArgument {
                 value: Some(value.into()),
                 ..bad(flag, format!("{what}; add its rate, like --down 10mbit"))
             })
         };
-        let overhead = self
-            .link_overhead()
+        let overhead = link_overhead(overhead, *mpu, *atm, *ptm)
             .map_err(|error| bad("--overhead", error.to_string()))?;
         let surroundings = surroundings(&overhead);
         let discipline = |name: &str, given: &Params, link, reverse, limit| {
@@ -311,55 +328,60 @@ impl LinkArgs {
             let config = resolve(catalog, name, given, &surroundings, place);
             config.map(Stage::Queue).map_err(BadArgument::from)
         };
-        let uplink = match (self.role.unwrap_or_default(), self.regenerate.unwrap_or(1)) {
+        let uplink = match (role.unwrap_or_default(), regenerate.unwrap_or(1)) {
             (Role::Home, _) => {
-                let buffer = self.buffer.unwrap_or_else(|| default_buffer(up));
-                let name = self.qdisc.as_deref().unwrap_or(DEFAULT_QDISC);
-                discipline(name, &self.qdisc_params.0, up, self.down, buffer)?
+                let buffer = buffer.unwrap_or_else(|| default_buffer(up));
+                let name = qdisc.as_deref().unwrap_or(DEFAULT_QDISC);
+                discipline(name, &qdisc_params.0, up, down, buffer)?
             }
             (Role::Headend, 0) => Stage::AtOnce,
             (Role::Headend, factor) => {
-                let segment = self.mss.map_or(1460, |mss| mss.0.clamp(1, 65_535) as u32);
+                let segment = mss.map_or(1460, |mss| mss.0.clamp(1, 65_535) as u32);
                 let down = down_for("--role", "headend", "spaces ACKs by the downlink")?;
                 Stage::Regenerator(RegeneratorParams {
                     factor,
                     segment,
-                    paced: !self.at_once.unwrap_or(false),
+                    paced: !at_once.unwrap_or(false),
                     max_gap: down.tx_time(segment + 40) / u64::from(factor),
                     smoothed: false,
                 })
             }
         };
-        let downlink = match self.qdisc_down.as_deref() {
+        let downlink = match qdisc_down.as_deref() {
             None | Some(NONE) => Stage::AtOnce,
             Some(name) => {
                 let down = down_for("--qdisc-down", name, "shapes the downlink")?;
-                let buffer = self.buffer_down.unwrap_or_else(|| default_buffer(down));
-                let given = self.qdisc_params.for_downlink(&self.param_down);
+                let buffer = buffer_down.unwrap_or_else(|| default_buffer(down));
+                let given = qdisc_params.for_downlink(param_down);
                 discipline(name, &given, down, Some(up), buffer)?
             }
         };
         Ok(LinkConfig {
             up,
-            down: self.down,
+            down,
             overhead,
             uplink,
             downlink,
         })
     }
+}
 
-    fn link_overhead(&self) -> Result<Overhead, OverheadError> {
-        let mut words: Vec<String> = self.overhead.iter().map(|words| keywords(words)).collect();
-        if let Some(mpu) = self.mpu {
-            words.push(format!("mpu {mpu}"));
-        }
-        for (given, word) in [(self.atm, "atm"), (self.ptm, "ptm")] {
-            if given == Some(true) {
-                words.push(word.into());
-            }
-        }
-        words.join(" ").parse()
+fn link_overhead(
+    words: &[String],
+    mpu: Option<u32>,
+    atm: Option<bool>,
+    ptm: Option<bool>,
+) -> Result<Overhead, OverheadError> {
+    let mut words: Vec<String> = words.iter().map(|words| keywords(words)).collect();
+    if let Some(mpu) = mpu {
+        words.push(format!("mpu {mpu}"));
     }
+    for (given, word) in [(atm, "atm"), (ptm, "ptm")] {
+        if given == Some(true) {
+            words.push(word.into());
+        }
+    }
+    words.join(" ").parse()
 }
 
 /// What `--qdisc-down` says where frames pass at once.

@@ -1,6 +1,6 @@
 //! `asymq gateway` from flags to the end.
 
-use super::args::{GatewayArgs, GatewayCommand, SetArgs, SettingsArgs, merged};
+use super::args::{GatewayArgs, GatewayCommand, HostArgs, SetArgs, SettingsArgs, merged};
 use super::restore::restore;
 use super::settings::Settings;
 use super::{check, install};
@@ -34,6 +34,16 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     let settings = flags.read(&words).map_err(ScenarioError::Value)?;
     let system = GatewayError::during;
     let config = settings.host.config(catalog)?;
+    // All are named, so that the compiler names one that has no effect.
+    let SettingsArgs { host, watch, json } = settings;
+    let HostArgs {
+        lan: _,
+        wan: _,
+        link: _,
+        state,
+        control: socket,
+        metrics,
+    } = host;
     let stop = Stop::new().map_err(system("making a pipe"))?;
     // Before interfaces are changed, which whoever interrupts it wants back.
     let guard = Guard::install(&stop)?;
@@ -42,7 +52,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         stop.on_hangup().map_err(system("handling signals"))?;
     }
     let host = HostOptions {
-        state: Some(settings.host.state.clone().unwrap_or_else(|| STATE.into())),
+        state: Some(state.unwrap_or_else(|| STATE.into())),
         wait: true,
     };
     let mut gateway = Gateway::open_on(catalogs.gateway, &config, &host)?;
@@ -50,7 +60,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
 
     let shared = Arc::new(Settings::new(typed.clone(), words));
     let mut control = Control::default();
-    if let Some(path) = &settings.host.control {
+    if let Some(path) = &socket {
         let shared = Arc::clone(&shared);
         let read = move |text: &str| shared.request(text, catalog);
         control.listen(path, Box::new(read))?;
@@ -62,8 +72,8 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     control.on_accepted(move |_| shared.accepted(catalog));
     let outputs = Outputs {
         control,
-        metrics: settings.host.metrics,
-        show: match (settings.watch, settings.json) {
+        metrics,
+        show: match (watch, json) {
             (Some(true), _) => Show::Table,
             (_, Some(true)) => Show::Json,
             _ => Show::Nothing,
