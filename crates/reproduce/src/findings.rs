@@ -1,9 +1,9 @@
 //! Verdicts on claims, from the results of an experiment.
 
-use crate::experiment::{Claim, Evidence, Named, Place};
+use crate::experiment::{Claim, Evidence, Named, Place, Role};
 use crate::expression::{Answer, Comparison, Condition, Expression, Sample};
 use crate::outcome::Outcome;
-use crate::statistics::{Estimate, LOOKS, SHOWN, runs_needed};
+use crate::statistics::{Estimate, LOOKS, runs_needed};
 use crate::verdict::{Check, Deciding, Finding, Undecided, Verdict};
 
 /// The confidence in a verdict: that of all intervals of a claim together, over all looks at them.
@@ -51,9 +51,9 @@ impl Outcome {
         let checks = self.checks(claim.conditions(), confidence);
         let unsettled = self.unsettled(claim);
         let verdict = match unsettled.is_empty() {
-            _ if self.is_too_short_for(claim) => Verdict::Undecided,
+            _ if self.is_too_short_for(claim) => Verdict::NumberOpen,
             false => Verdict::DidNotConverge,
-            true => Verdict::from_answers(checks.iter().map(|check| (check.shape, check.answer))),
+            true => Verdict::from_answers(checks.iter().map(|check| (check.role, check.answer))),
         };
         let because = claim.because.as_deref();
         let because = because.filter(|_| verdict != Verdict::Reproduced && self.is_shown(claim));
@@ -69,26 +69,28 @@ impl Outcome {
     /// Whether the runs show the claim's reason beyond doubt.
     fn is_shown(&self, claim: &Claim) -> bool {
         let conditions = claim.shown_by.iter().filter_map(Evidence::condition);
-        let checks = self.checks(conditions.map(|condition| (condition, false)), CONFIDENCE);
+        let checks = self.checks(
+            conditions.map(|condition| (condition, Role::Number)),
+            CONFIDENCE,
+        );
         checks.iter().all(|check| check.answer == Answer::Yes)
     }
 
-    /// The conditions, each with whether it decides about shape only, checked together: all intervals hold
-    /// at once, at every look (Bonferroni).
+    /// The conditions, checked together: all intervals hold at once, at every look (Bonferroni).
     fn checks<'a>(
         &self,
-        conditions: impl Iterator<Item = (&'a Condition, bool)>,
+        conditions: impl Iterator<Item = (&'a Condition, Role)>,
         confidence: f64,
     ) -> Vec<Check<'a>> {
         let compared: Vec<_> = conditions
-            .map(|(condition, shape)| (condition, shape, self.compare(condition)))
+            .map(|(condition, role)| (condition, role, self.compare(condition)))
             .collect();
         let count: usize = compared.iter().map(|(_, _, list)| list.len()).sum();
         let intervals = count.max(1) as f64 * f64::from(LOOKS);
         let confidence = 1.0 - (1.0 - confidence) / intervals;
         let checked = compared.iter();
         checked
-            .map(|(condition, shape, list)| self.check(condition, *shape, list, confidence))
+            .map(|(condition, role, list)| self.check(condition, *role, list, confidence))
             .collect()
     }
 
@@ -106,7 +108,7 @@ impl Outcome {
     fn check<'a>(
         &self,
         condition: &'a Condition,
-        shape: bool,
+        role: Role,
         compared: &[Comparison],
         confidence: f64,
     ) -> Check<'a> {
@@ -121,8 +123,8 @@ impl Outcome {
         let deciding = worst.map(|judged| {
             let comparison = judged.comparison;
             Deciding {
-                found: estimate(&comparison.subject, SHOWN),
-                expected: estimate(&comparison.object, SHOWN),
+                found: estimate(&comparison.subject, confidence),
+                expected: estimate(&comparison.object, confidence),
                 difference: judged.difference,
                 accepted: comparison.accepted,
                 at: self
@@ -141,7 +143,7 @@ impl Outcome {
         });
         Check {
             condition,
-            shape,
+            role,
             answer: worst.map_or(Answer::No, |judged| judged.answer),
             undecided: undecided.collect(),
             deciding,

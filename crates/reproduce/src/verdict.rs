@@ -1,6 +1,6 @@
 //! Verdicts, and the intervals that they come from.
 
-use crate::experiment::{Claim, Place};
+use crate::experiment::{Claim, Place, Role};
 use crate::expression::{Answer, Condition, Range};
 use crate::statistics::Estimate;
 use std::fmt;
@@ -14,42 +14,62 @@ pub enum Verdict {
     InShape,
     /// An interval that decides lies outside its range.
     NotReproduced,
-    /// An interval contains an end of its range after all seeds that the plan allows.
-    Undecided,
+    /// A condition without which the claim means nothing fails.
+    Vacuous,
+    /// The interval of a number contains an end of its range after all seeds that the plan allows.
+    NumberOpen,
+    /// That of direction, order, trend or precondition does, whatever the numbers are.
+    ShapeOpen,
     /// The mechanism was still changing when the runs ended, so that they have no mean to judge.
     DidNotConverge,
 }
 
 impl Verdict {
     /// All, in the order of a report.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Reproduced,
         Self::InShape,
         Self::NotReproduced,
-        Self::Undecided,
+        Self::Vacuous,
+        Self::NumberOpen,
+        Self::ShapeOpen,
         Self::DidNotConverge,
     ];
 
-    /// The verdict from pairs: whether a condition decides about shape, and the answer to it.
-    pub(crate) fn from_answers(answers: impl Iterator<Item = (bool, Answer)>) -> Self {
-        let (mut has_shape, mut shape, mut numbers) = (false, Answer::Yes, Answer::Yes);
-        for (of_shape, answer) in answers {
-            has_shape |= of_shape;
-            let all = if of_shape { &mut shape } else { &mut numbers };
-            *all = match (*all, answer) {
-                (Answer::No, _) | (_, Answer::No) => Answer::No,
-                (Answer::Open, _) | (_, Answer::Open) => Answer::Open,
-                (Answer::Yes, Answer::Yes) => Answer::Yes,
-            };
-        }
-        match (shape, numbers) {
-            (Answer::Yes, Answer::Yes) => Self::Reproduced,
-            (Answer::No, _) => Self::NotReproduced,
-            (Answer::Yes, Answer::No) if has_shape => Self::InShape,
-            (_, Answer::No) if !has_shape => Self::NotReproduced,
-            _ => Self::Undecided,
+    /// Whether further seeds may decide.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::NumberOpen | Self::ShapeOpen)
+    }
+
+    /// The verdict from the answer to each condition.
+    pub(crate) fn from_answers(answers: impl Iterator<Item = (Role, Answer)> + Clone) -> Self {
+        let of = |role| {
+            answers
+                .clone()
+                .filter(move |(of, _)| *of == role)
+                .map(|(_, a)| a)
+        };
+        let has_shape = of(Role::Shape).next().is_some();
+        let (shape, numbers) = (worst(of(Role::Shape)), worst(of(Role::Number)));
+        match (worst(of(Role::Precondition)), shape, numbers) {
+            (Answer::No, ..) => Self::Vacuous,
+            (_, Answer::No, _) => Self::NotReproduced,
+            (_, _, Answer::No) if !has_shape => Self::NotReproduced,
+            (Answer::Open, ..) | (_, Answer::Open, _) => Self::ShapeOpen,
+            (_, _, Answer::Yes) => Self::Reproduced,
+            (_, _, Answer::No) => Self::InShape,
+            (_, _, Answer::Open) => Self::NumberOpen,
         }
     }
+}
+
+/// The answer to all questions together.
+fn worst(answers: impl Iterator<Item = Answer>) -> Answer {
+    answers.fold(Answer::Yes, |worst, answer| match (worst, answer) {
+        (Answer::No, _) | (_, Answer::No) => Answer::No,
+        (Answer::Open, _) | (_, Answer::Open) => Answer::Open,
+        (Answer::Yes, Answer::Yes) => Answer::Yes,
+    })
 }
 
 impl fmt::Display for Verdict {
@@ -58,7 +78,9 @@ impl fmt::Display for Verdict {
             Self::Reproduced => "reproduced",
             Self::InShape => "reproduced in shape",
             Self::NotReproduced => "not reproduced",
-            Self::Undecided => "undecided",
+            Self::Vacuous => "vacuous",
+            Self::NumberOpen => "undecided in number",
+            Self::ShapeOpen => "undecided in shape",
             Self::DidNotConverge => "did not converge",
         })
     }
@@ -91,13 +113,14 @@ impl Finding<'_> {
 
     /// The checks that further seeds could decide.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Check<'_>> {
+        let is_number = |check: &Check<'_>| check.role == Role::Number;
         let numbers_fail = self
             .checks
             .iter()
-            .any(|c| !c.shape && c.answer == Answer::No);
-        let undecided = self.verdict == Verdict::Undecided;
+            .any(|c| is_number(c) && c.answer == Answer::No);
         self.checks.iter().filter(move |check| {
-            undecided && check.answer == Answer::Open && (check.shape || !numbers_fail)
+            let decides = !is_number(check) || !numbers_fail;
+            self.verdict.is_open() && check.answer == Answer::Open && decides
         })
     }
 }
@@ -108,8 +131,8 @@ impl Finding<'_> {
 pub struct Check<'a> {
     /// The condition.
     pub condition: &'a Condition,
-    /// Whether it decides about shape only.
-    pub shape: bool,
+    /// Its part in the verdict.
+    pub role: Role,
     /// Whether it holds.
     pub answer: Answer,
     /// The comparison that decided; `None` if the condition has no value.
@@ -121,12 +144,12 @@ pub struct Check<'a> {
 /// The comparison that decided about a condition.
 #[derive(Clone, Debug)]
 pub struct Deciding {
-    /// The left-hand side, with its 95 % interval; of a trend, the later point.
+    /// The left-hand side; of a trend, the later point. All intervals are simultaneous for all comparisons
+    /// of the claim.
     pub found: Estimate,
     /// The right-hand side; of a trend, the earlier point.
     pub expected: Estimate,
-    /// Their difference, seed by seed, with the interval that was judged: simultaneous for all
-    /// comparisons of the claim.
+    /// Their difference, seed by seed, with the interval that decided.
     pub difference: Estimate,
     /// The accepted range of the difference.
     pub accepted: Range,
@@ -152,20 +175,28 @@ mod tests {
     #[test]
     fn numbers_and_shape_make_the_verdict() {
         use Answer::{No, Open, Yes};
-        let shape = |answer| (true, answer);
-        let numbers = |answer| (false, answer);
+        let shape = |answer| (Role::Shape, answer);
+        let numbers = |answer| (Role::Number, answer);
+        let only_if = |answer| (Role::Precondition, answer);
         for (checks, expected) in [
             (vec![numbers(Yes)], Verdict::Reproduced),
             (vec![numbers(No)], Verdict::NotReproduced),
-            (vec![numbers(Open)], Verdict::Undecided),
+            (vec![numbers(Open)], Verdict::NumberOpen),
             (vec![numbers(Open), numbers(No)], Verdict::NotReproduced),
             (vec![numbers(Yes), shape(Yes)], Verdict::Reproduced),
             (vec![numbers(No), shape(Yes)], Verdict::InShape),
-            (vec![numbers(No), shape(Open)], Verdict::Undecided),
-            (vec![numbers(Open), shape(Yes)], Verdict::Undecided),
+            (vec![numbers(No), shape(Open)], Verdict::ShapeOpen),
+            (vec![numbers(Open), shape(Open)], Verdict::ShapeOpen),
+            (vec![numbers(Open), shape(Yes)], Verdict::NumberOpen),
             (vec![numbers(Yes), shape(No)], Verdict::NotReproduced),
             (vec![numbers(Open), shape(No)], Verdict::NotReproduced),
             (vec![shape(Yes)], Verdict::Reproduced),
+            (vec![shape(Open)], Verdict::ShapeOpen),
+            (vec![numbers(Yes), only_if(Yes)], Verdict::Reproduced),
+            (vec![numbers(Yes), only_if(No)], Verdict::Vacuous),
+            (vec![numbers(No), only_if(No)], Verdict::Vacuous),
+            (vec![numbers(Yes), only_if(Open)], Verdict::ShapeOpen),
+            (vec![numbers(No), only_if(Open)], Verdict::NotReproduced),
         ] {
             let found = Verdict::from_answers(checks.iter().copied());
             assert_eq!(found, expected, "{checks:?}");

@@ -124,9 +124,14 @@ pub fn compare(before: &Verdicts, outcomes: &[Outcome], partial: bool) -> Differ
 fn left(claim: &str, was: &Entry, strict: Verdict) -> Option<String> {
     let was_one_of = |verdicts: &[Verdict]| verdicts.iter().any(|v| v.to_string() == was.verdict);
     let failed = match strict {
-        Verdict::NotReproduced => was_one_of(&[Verdict::Reproduced, Verdict::InShape]),
+        Verdict::NotReproduced | Verdict::Vacuous => {
+            was_one_of(&[Verdict::Reproduced, Verdict::InShape])
+        }
         Verdict::InShape => was_one_of(&[Verdict::Reproduced]),
-        Verdict::Reproduced | Verdict::Undecided | Verdict::DidNotConverge => false,
+        Verdict::Reproduced
+        | Verdict::NumberOpen
+        | Verdict::ShapeOpen
+        | Verdict::DidNotConverge => false,
     };
     failed.then(|| format!("{claim}: was {}, is {strict} beyond doubt", was.verdict))
 }
@@ -173,9 +178,10 @@ mod tests {
         let fails = |was: &str, strict| left("a", &entry(was, &[]), strict).is_some();
         assert!(fails("reproduced", Verdict::NotReproduced));
         assert!(fails("reproduced", Verdict::InShape));
+        assert!(fails("reproduced", Verdict::Vacuous));
         assert!(fails("reproduced in shape", Verdict::NotReproduced));
-        assert!(!fails("reproduced", Verdict::Undecided));
-        assert!(!fails("undecided", Verdict::NotReproduced));
+        assert!(!fails("reproduced", Verdict::NumberOpen));
+        assert!(!fails("undecided in number", Verdict::NotReproduced));
         assert!(!fails("not reproduced", Verdict::Reproduced));
     }
 

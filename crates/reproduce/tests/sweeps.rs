@@ -189,6 +189,27 @@ fn claims_get_the_verdict_of_their_runs() {
 }
 
 #[test]
+fn a_claim_whose_precondition_fails_is_vacuous() {
+    let holds = "holds = [\"aq:down < 10 within 0.01\", \"droptail:down@2mbit < 10\"]";
+    let with = |condition: &str| {
+        let text = SMALL.replace(holds, &format!("{holds}\nonly-if = [\"{condition}\"]"));
+        experiment::read_text("own/small", Path::new("small.toml"), &text).unwrap()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let results = run(&single_runs(&[small()]), folder.path(), 1);
+    for (condition, expected) in [
+        ("aq:down > 0", Verdict::Reproduced),
+        ("aq:down > 5", Verdict::Vacuous),
+    ] {
+        let outcomes = outcome::judge(&[with(condition)], &results).unwrap();
+        assert_eq!(outcomes[0].findings()[0].verdict, expected, "{condition}");
+        let summary = report::summary(&outcomes, false);
+        let says = summary.contains("It says nothing unless aq:down > 5.");
+        assert_eq!(says, expected == Verdict::Vacuous, "{summary}");
+    }
+}
+
+#[test]
 fn a_check_fails_only_for_claims_that_held_and_fail_beyond_doubt() {
     let folder = tempfile::tempdir().unwrap();
     let results = run(&single_runs(&[small()]), folder.path(), 1);

@@ -3,6 +3,7 @@
 use super::column::Row;
 use super::runs::identity;
 use super::{Cell, Table};
+use crate::experiment::Role;
 use crate::expression::Answer;
 use crate::seeds::Decided;
 use crate::statistics::Estimate;
@@ -49,7 +50,11 @@ pub(super) fn claims(decided: &Decided) -> Table {
                 row.text("says", &finding.claim.says);
                 row.text("verdict", &finding.verdict.to_string());
                 row.text("condition", &check.condition.to_string());
-                row.put("shape_only", Cell::Truth(check.shape));
+                row.put("shape_only", Cell::Truth(check.role == Role::Shape));
+                row.put(
+                    "precondition",
+                    Cell::Truth(check.role == Role::Precondition),
+                );
                 row.text("answer", answer(check.answer));
                 row.text(
                     "point",

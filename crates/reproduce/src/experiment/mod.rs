@@ -204,6 +204,8 @@ pub struct Claim {
     pub holds: Vec<Condition>,
     /// The conditions of a claim that is reproduced in shape.
     pub shape: Vec<Condition>,
+    /// The conditions without which the claim means nothing.
+    pub only_if: Vec<Condition>,
     /// The reason shown where the claim is not reproduced.
     pub because: Option<String>,
     /// What shows the reason. It is given only where the runs bear all conditions out.
@@ -239,11 +241,25 @@ impl Evidence {
     }
 }
 
+/// The part of a condition in the verdict on its claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// One of [`Claim::holds`].
+    Number,
+    /// One of [`Claim::shape`].
+    Shape,
+    /// One of [`Claim::only_if`].
+    Precondition,
+}
+
 impl Claim {
-    /// All conditions, each with whether it is one of [`Claim::shape`].
-    pub fn conditions(&self) -> impl Iterator<Item = (&Condition, bool)> {
-        let holds = self.holds.iter().map(|condition| (condition, false));
-        holds.chain(self.shape.iter().map(|condition| (condition, true)))
+    /// All conditions.
+    pub fn conditions(&self) -> impl Iterator<Item = (&Condition, Role)> {
+        let holds = self.holds.iter().map(|condition| (condition, Role::Number));
+        let shape = self.shape.iter().map(|condition| (condition, Role::Shape));
+        let only_if = self.only_if.iter();
+        let only_if = only_if.map(|condition| (condition, Role::Precondition));
+        holds.chain(shape).chain(only_if)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::contents::shown_for;
 use super::verdict::{badge, reason};
+use crate::experiment::Role;
 use crate::expression::{Answer, Expression, Relation};
 use crate::numbers::{number, with_interval};
 use crate::outcome::Outcome;
@@ -73,7 +74,7 @@ fn condition(outcome: &Outcome, check: &Check<'_>, extent: Extent) -> impl Rende
     owned_html! {
         div(class="check") {
             @ if extent == Extent::Whole {
-                div { code : check.condition.to_string(); @ if check.shape { span(class="faint") : " (shape)"; } }
+                div { code : check.condition.to_string(); @ if let Some(note) = note(check.role) { span(class="faint") : note; } }
             }
             @ if let Some(deciding) = &check.deciding { : strip(class, deciding); }
             div(class="numbers") {
@@ -123,6 +124,15 @@ fn numbers(outcome: &Outcome, check: &Check<'_>, deciding: &Deciding) -> impl Re
         @ if let Some(difference) = difference {
             span(class="faint") : format_args!(", difference {}", with_interval(difference));
         }
+    }
+}
+
+/// The note on a condition's part in the verdict.
+const fn note(role: Role) -> Option<&'static str> {
+    match role {
+        Role::Number => None,
+        Role::Shape => Some(" (shape)"),
+        Role::Precondition => Some(" (only if)"),
     }
 }
 

@@ -118,7 +118,7 @@ fn meanings(findings: &[Found<'_>]) -> impl RenderOnce {
             dl {
                 @ for verdict in shown { dt : badge(verdict); dd : meaning(verdict); }
                 dt : "Strips";
-                dd : "The band is where the left side of the condition had to lie, the dot with its 95 % interval \
+                dd : "The band is where the left side of the condition had to lie, the dot with the interval that decides \
                       where it lies; the right side is a ring with its interval, or a diamond if it is a number of \
                       the claim.";
             }

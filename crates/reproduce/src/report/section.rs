@@ -2,7 +2,7 @@
 
 use super::check::{Extent, claim};
 use super::{figure, table};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Runs};
 use crate::prose;
 use crate::verdict::Finding;
 use horrorshow::{RenderOnce, owned_html};
@@ -72,9 +72,14 @@ fn settings(outcome: &Outcome) -> String {
         (_, 1) => "First series: ",
         _ => "First series at its first point: ",
     };
+    let maximum = outcome.all().map(Runs::count).max().unwrap_or(0);
+    let runs = match outcome.runs() {
+        minimum if minimum < maximum => format!("{minimum} to {maximum}"),
+        all => all.to_string(),
+    };
     format!(
         "{first}{} up, {} down, {} up + {} down flows, RTT {}, buffers {} up and {} down, \
-         {} of {} bytes{window}, {} of which the first {} are warm-up, {} runs or more.",
+         {} of {} bytes{window}, {} of which the first {} are warm-up, {runs} runs.",
         scenario.up,
         scenario.down,
         scenario.flows_up,
@@ -85,7 +90,6 @@ fn settings(outcome: &Outcome) -> String {
         scenario.tcp,
         scenario.mss,
         scenario.duration,
-        scenario.warmup,
-        outcome.runs()
+        scenario.warmup
     )
 }

@@ -1,7 +1,8 @@
 //! How a verdict looks: a sign and a colour, so that neither is needed alone.
 
-use crate::experiment::Evidence;
-use crate::verdict::{Finding, Verdict};
+use crate::experiment::{Evidence, Role};
+use crate::expression::Answer;
+use crate::verdict::{Check, Finding, Verdict};
 use horrorshow::{RenderOnce, owned_html};
 
 /// The class that gives a verdict its colour.
@@ -10,7 +11,9 @@ pub(super) const fn class(verdict: Verdict) -> &'static str {
         Verdict::Reproduced => "good",
         Verdict::InShape => "half",
         Verdict::NotReproduced => "bad",
-        Verdict::Undecided => "open",
+        Verdict::Vacuous => "empty",
+        Verdict::NumberOpen => "open",
+        Verdict::ShapeOpen => "vague",
         Verdict::DidNotConverge => "moving",
     }
 }
@@ -20,7 +23,9 @@ pub(super) const fn sign(verdict: Verdict) -> &'static str {
         Verdict::Reproduced => "●",
         Verdict::InShape => "◐",
         Verdict::NotReproduced => "○",
-        Verdict::Undecided => "?",
+        Verdict::Vacuous => "∅",
+        Verdict::NumberOpen => "?",
+        Verdict::ShapeOpen => "⁇",
         Verdict::DidNotConverge => "~",
     }
 }
@@ -31,7 +36,9 @@ pub(super) const fn meaning(verdict: Verdict) -> &'static str {
         Verdict::Reproduced => "every interval lies within its range.",
         Verdict::InShape => "those of order, direction or trend do, that of a number lies outside.",
         Verdict::NotReproduced => "an interval lies outside its range.",
-        Verdict::Undecided => "an interval contains an end of its range after all seeds.",
+        Verdict::Vacuous => "the runs lack what the claim is about; it counts as not reproduced.",
+        Verdict::NumberOpen => "a number's interval contains an end of its range after all seeds.",
+        Verdict::ShapeOpen => "so does one of order, direction or trend, whatever the numbers are.",
         Verdict::DidNotConverge => "the mechanism was still changing when the runs ended.",
     }
 }
@@ -54,12 +61,12 @@ pub(super) fn reason(finding: &Finding<'_>, preview: bool) -> String {
         let series = finding.unsettled.join(", ");
         reasons.push(format!("Still changing when the runs ended: {series}."));
     }
-    let elsewhere = finding
-        .claim
-        .shown_by
-        .iter()
-        .filter_map(Evidence::experiment);
-    let elsewhere: Vec<&str> = elsewhere.collect();
+    let unmet = |check: &&Check<'_>| check.role == Role::Precondition && check.answer == Answer::No;
+    for check in finding.checks.iter().filter(unmet) {
+        reasons.push(format!("It says nothing unless {}.", check.condition));
+    }
+    let elsewhere = finding.claim.shown_by.iter();
+    let elsewhere: Vec<&str> = elsewhere.filter_map(Evidence::experiment).collect();
     match &finding.because {
         Some(because) if !preview => {
             reasons.push(because.clone());
@@ -67,7 +74,7 @@ pub(super) fn reason(finding: &Finding<'_>, preview: bool) -> String {
                 reasons.push(format!("(Shown by {}.)", elsewhere.join(", ")));
             }
         }
-        _ if finding.verdict == Verdict::Undecided => {
+        _ if finding.verdict.is_open() => {
             reasons.push(format!("{} seeds leave it open.", finding.seeds()));
         }
         None if !preview && reasons.is_empty() => reasons.push("No run shows why.".into()),

@@ -59,11 +59,12 @@ impl Reader<'_> {
             says: entry.says.clone(),
             holds: conditions(&entry.holds)?,
             shape: conditions(&entry.in_shape)?,
+            only_if: conditions(&entry.only_if)?,
             because: entry.because.as_ref().map(|text| text.get_ref().clone()),
             shown_by: entry.shown_by.iter().map(evidence).collect::<Read<_>>()?,
             changed: entry.changed.clone(),
         };
-        if claim.conditions().next().is_none() {
+        if claim.holds.is_empty() && claim.shape.is_empty() {
             let message = "no conditions; write holds = [\"series:measure = 1 within 0.1\"]";
             return Err(self.at(entry.id.span().start, message));
         }

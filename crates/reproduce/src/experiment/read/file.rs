@@ -140,6 +140,8 @@ pub(super) struct ClaimEntry {
     #[serde(default)]
     pub(super) in_shape: Vec<Spanned<String>>,
     #[serde(default)]
+    pub(super) only_if: Vec<Spanned<String>>,
+    #[serde(default)]
     pub(super) because: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) shown_by: Vec<Spanned<String>>,
