@@ -1,6 +1,7 @@
 //! Bytes that a link charges for a packet: the arithmetic and the keywords of `tc-cake(8)`.
 
 use crate::decide::frame::Parsed;
+use Framing::{Atm, Plain, Ptm};
 use alloc::string::{String, ToString};
 use core::{fmt, str::FromStr};
 
@@ -42,6 +43,24 @@ enum Basis {
     Raw,
 }
 
+/// Keywords with the bytes that they add, and the framing and the minimum that they set.
+const KEYWORDS: &[(&str, i32, Option<Framing>, Option<u32>)] = &[
+    ("conservative", 48, Some(Atm), None),
+    ("ipoa-vcmux", 8, Some(Atm), None),
+    ("ipoa-llcsnap", 16, Some(Atm), None),
+    ("bridged-vcmux", 24, Some(Atm), None),
+    ("bridged-llcsnap", 32, Some(Atm), None),
+    ("pppoa-vcmux", 10, Some(Atm), None),
+    ("pppoa-llc", 14, Some(Atm), None),
+    ("pppoe-vcmux", 32, Some(Atm), None),
+    ("pppoe-llcsnap", 40, Some(Atm), None),
+    ("pppoe-ptm", 30, Some(Ptm), None),
+    ("bridged-ptm", 22, Some(Ptm), None),
+    ("ethernet", 38, None, Some(84)),
+    ("docsis", 18, Some(Plain), Some(64)),
+    ("ether-vlan", 4, None, None),
+];
+
 impl Overhead {
     /// The bytes that the link spends on a frame; at least 1.
     #[inline]
@@ -63,9 +82,9 @@ impl Overhead {
         let len = i64::from(len) + i64::from(self.bytes);
         let len = len.max(self.mpu.into()).max(1) as u64;
         let len = match self.framing {
-            Framing::Plain => len,
-            Framing::Atm => len.div_ceil(48) * 53,
-            Framing::Ptm => len + len.div_ceil(64),
+            Plain => len,
+            Atm => len.div_ceil(48) * 53,
+            Ptm => len + len.div_ceil(64),
         };
         u32::try_from(len).unwrap_or(u32::MAX)
     }
@@ -75,55 +94,34 @@ impl Overhead {
         !matches!(self.basis, Basis::Ip)
     }
 
-    /// One of CAKE's keywords: what it adds, what it sets.
+    /// Takes one of CAKE's keywords; `false` if the word is none.
     fn keyword(&mut self, word: &str) -> bool {
-        use Framing::{Atm, Plain, Ptm};
-        let (add, framing) = match word {
+        match word {
             "raw" => {
                 *self = Self {
                     mpu: self.mpu,
                     basis: Basis::Raw,
                     ..Self::default()
-                };
-                return true;
+                }
             }
-            "conservative" => {
-                self.bytes = 0;
-                (48, Some(Atm))
-            }
-            "ipoa-vcmux" => (8, Some(Atm)),
-            "ipoa-llcsnap" => (16, Some(Atm)),
-            "bridged-vcmux" => (24, Some(Atm)),
-            "bridged-llcsnap" => (32, Some(Atm)),
-            "pppoa-vcmux" => (10, Some(Atm)),
-            "pppoa-llc" => (14, Some(Atm)),
-            "pppoe-vcmux" => (32, Some(Atm)),
-            "pppoe-llcsnap" => (40, Some(Atm)),
-            "pppoe-ptm" => (30, Some(Ptm)),
-            "bridged-ptm" => (22, Some(Ptm)),
-            "ethernet" => {
-                self.mpu = 84;
-                (38, None)
-            }
-            "docsis" => {
-                self.mpu = 64;
-                (18, Some(Plain))
-            }
-            "ether-vlan" => (4, None),
             // CAKE ignores it as well: the Ethernet header is never part of the basis.
-            "via-ethernet" => return true,
-            "atm" | "ptm" | "noatm" => {
-                self.framing = match word {
-                    "atm" => Atm,
-                    "ptm" => Ptm,
-                    _ => Plain,
+            "via-ethernet" => {}
+            "atm" => self.framing = Atm,
+            "ptm" => self.framing = Ptm,
+            "noatm" => self.framing = Plain,
+            _ => {
+                let mut known = KEYWORDS.iter();
+                let Some((_, bytes, framing, mpu)) = known.find(|known| known.0 == word) else {
+                    return false;
                 };
-                return true;
+                if word == "conservative" {
+                    self.bytes = 0;
+                }
+                self.add(*bytes);
+                self.framing = framing.unwrap_or(self.framing);
+                self.mpu = mpu.unwrap_or(self.mpu);
             }
-            _ => return false,
-        };
-        self.add(add);
-        self.framing = framing.unwrap_or(self.framing);
+        }
         true
     }
 
@@ -225,9 +223,9 @@ impl fmt::Display for Overhead {
             write!(f, "mpu {} ", self.mpu)?;
         }
         f.write_str(match self.framing {
-            Framing::Plain => "noatm",
-            Framing::Atm => "atm",
-            Framing::Ptm => "ptm",
+            Plain => "noatm",
+            Atm => "atm",
+            Ptm => "ptm",
         })
     }
 }

@@ -180,14 +180,14 @@ impl<P: Packet> Egress<P> {
         let old = core::mem::replace(&mut self.qdisc, qdisc);
         self.not_before = Instant::ZERO;
         self.transmitter.set_rate(now, rate);
-        let mut counting = CountDropped { sink, dropped: 0 };
-        let packets = waiting.len() as u64;
+        let dropped = |counts: &Counts| counts.meters.fate(Fate::Dropped).total().packets;
+        let (packets, before) = (waiting.len() as u64, dropped(&self.counts));
         for packet in waiting {
-            self.enqueue(now, packet, &mut counting);
+            self.enqueue(now, packet, sink);
         }
         let handover = Handover {
             packets,
-            dropped: counting.dropped,
+            dropped: dropped(&self.counts) - before,
         };
         (handover, old)
     }
@@ -247,22 +247,6 @@ impl<P: Packet> Sink<P> for Counting<'_, P> {
 
     fn marked(&mut self, now: Instant, header: &Header) {
         self.counts.meters.marks(header);
-        self.sink.marked(now, header);
-    }
-}
-
-struct CountDropped<'a, P> {
-    sink: &'a mut dyn Sink<P>,
-    dropped: u64,
-}
-
-impl<P> Sink<P> for CountDropped<'_, P> {
-    fn dropped(&mut self, now: Instant, packet: P, reason: Reason) {
-        self.dropped += u64::from(reason.fate() == Fate::Dropped);
-        self.sink.dropped(now, packet, reason);
-    }
-
-    fn marked(&mut self, now: Instant, header: &Header) {
         self.sink.marked(now, header);
     }
 }
