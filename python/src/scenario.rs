@@ -32,12 +32,12 @@ impl Scenario {
         let Some(file) = file else {
             return Self::of_words(typed);
         };
-        let mut flags = ScenarioFlags {
+        let mut given = ScenarioFlags {
             file: Some(file.clone()),
             ..ScenarioFlags::default()
         };
-        flags.given.words = typed.clone();
-        let resolved = flags.resolve(&WithPython, &defaults());
+        given.given.words = typed.clone();
+        let resolved = given.resolve(&WithPython, &defaults());
         let resolved = resolved.map_err(|error| bad_input(&error))?;
         if file
             .extension()
