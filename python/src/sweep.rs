@@ -24,10 +24,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The folder of a sweep's parts, in its output folder.
 const PARTS: &str = "runs";
-/// What the parts are of.
+/// The file that names the experiments of the parts.
 const TASKS: &str = "tasks.json";
 
-/// What to run: experiments, and how much of them.
+/// Experiments and the part of them to run.
 #[pyclass(frozen, module = "asymq._asymq")]
 pub(crate) struct Sweep {
     plan: Plan,
@@ -58,13 +58,13 @@ impl Sweep {
         Ok(Self::of(&experiments, quick, seed))
     }
 
-    /// How many runs the first round has, before verdicts ask for more.
+    /// The number of runs of the first round, before verdicts ask for more.
     #[getter]
     fn runs(&self) -> PyResult<u64> {
         Ok(self.first_round()?.iter().map(|task| task.runs).sum())
     }
 
-    /// What those cost, in data packets at full links.
+    /// The cost of those, in data packets at full links.
     #[getter]
     fn packets(&self) -> PyResult<u64> {
         let packets = self.first_round()?.into_iter().map(|task| task.packets);
@@ -205,7 +205,7 @@ impl Sweep {
     }
 }
 
-/// What a folder's tasks are of, as this process read it last: a worker gets many tasks of one folder.
+/// The experiments of a folder's tasks, as this process read them last: a worker gets many tasks of one folder.
 static READ: Mutex<Option<(String, Arc<Work>)>> = Mutex::new(None);
 
 struct Work {
@@ -304,7 +304,7 @@ fn publish(plan: &Plan, out: &Path, decided: Decided, tables: Tables) -> anyhow:
     })
 }
 
-/// What experiments showed.
+/// The results of experiments.
 #[pyclass(frozen, module = "asymq._asymq")]
 pub(crate) struct Findings {
     decided: Decided,
@@ -336,7 +336,7 @@ impl Findings {
             .collect()
     }
 
-    /// Whether all claims are reproduced, in numbers or in shape.
+    /// True if all claims are reproduced, in numbers or in shape.
     #[getter]
     fn reproduced(&self) -> bool {
         let findings = self.decided.outcomes.iter().flat_map(Outcome::findings);

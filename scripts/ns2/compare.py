@@ -43,14 +43,14 @@ NS2_TCP = {"newreno": "Newreno", "reno": "Reno"}
 
 def ns2(setting, seed, tcp, delayed_ack):
     """Utilizations up and down of one ns-2 run."""
-    _, up, down, flows_up, flows_down, least, most, buffer = setting
+    _, up, down, flows_up, flows_down, shortest, longest, buffer = setting
     keys = {
         "up": up * 1e6,
         "down": down * 1e6,
         "flows-up": flows_up,
         "flows-down": flows_down,
-        "rtt-least": least / 1e3,
-        "rtt-most": most / 1e3,
+        "rtt-min": shortest / 1e3,
+        "rtt-max": longest / 1e3,
         "buffer": buffer,
         "buffer-down": buffer,
         "tcp": NS2_TCP[tcp],
@@ -67,7 +67,7 @@ def ns2(setting, seed, tcp, delayed_ack):
 
 def asymq(command, setting, seeds, tcp, delayed_ack):
     """Utilizations up and down of asymq's runs, one pair per seed."""
-    _, up, down, flows_up, flows_down, least, most, buffer = setting
+    _, up, down, flows_up, flows_down, shortest, longest, buffer = setting
     words = [
         *command,
         "--json",
@@ -76,7 +76,7 @@ def asymq(command, setting, seeds, tcp, delayed_ack):
         f"--down={down}mbit",
         f"--flows-up={flows_up}",
         f"--flows-down={flows_down}",
-        f"--rtt={least}ms..{most}ms",
+        f"--rtt={shortest}ms..{longest}ms",
         f"--buffer={buffer}p",
         f"--buffer-down={buffer}p",
         f"--tcp={tcp}",
@@ -147,7 +147,7 @@ def main():
     if args.speed:
         return compare_speed(command)
 
-    print(f"{args.tcp}, {args.seeds} seeds; utilization: mean (least to most)")
+    print(f"{args.tcp}, {args.seeds} seeds; utilization: mean (minimum to maximum)")
     print(f"{'setting':42} {'':4} {'ns-2.35':>23} {'asymq':>23}")
     outside = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

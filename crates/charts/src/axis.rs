@@ -7,7 +7,7 @@ pub struct Axis {
     pub from: f64,
     /// The value at its end, different from `from`.
     pub to: f64,
-    /// Whether the axis is logarithmic.
+    /// True if the axis is logarithmic.
     pub log: bool,
 }
 

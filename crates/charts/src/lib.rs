@@ -1,4 +1,4 @@
-//! What all charts share: a palette for light and dark pages, text, axes, and the SVG around a drawing.
+//! The parts of all charts: a palette for light and dark pages, text, axes, and the SVG around a drawing.
 //!
 //! Coordinates are in CSS pixels; [`SCALE`] gives them sub-pixel resolution.
 
@@ -33,7 +33,7 @@ pub struct Frame<'a> {
     pub height: i32,
     /// The alternative text for readers who cannot see the chart.
     pub alt: &'a str,
-    /// Whether it is a file of its own, which needs its own CSS rules for dark pages.
+    /// True if it is a file of its own, which needs its own CSS rules for dark pages.
     pub standalone: bool,
 }
 
@@ -89,9 +89,9 @@ pub struct LabelStyle {
     pub size: i32,
     /// Colour.
     pub colour: &'static Colour,
-    /// Whether it is bold.
+    /// True if it is bold.
     pub bold: bool,
-    /// Which edge of the text is at its coordinates.
+    /// The edge of the text at its coordinates.
     side: HPos,
 }
 
@@ -106,13 +106,13 @@ impl LabelStyle {
         }
     }
 
-    /// The same in bold.
+    /// This style in bold.
     #[must_use]
     pub const fn bold(self) -> Self {
         Self { bold: true, ..self }
     }
 
-    /// The same, centred at its coordinates.
+    /// This style, centred at its coordinates.
     #[must_use]
     pub const fn centred(self) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl LabelStyle {
         }
     }
 
-    /// The same, ending at its coordinates.
+    /// This style, ending at its coordinates.
     #[must_use]
     pub const fn ending(self) -> Self {
         Self {
@@ -188,7 +188,7 @@ pub fn stroke(colour: &Colour, width: f64) -> ShapeStyle {
         .stroke_width((width * f64::from(SCALE)).round() as u32)
 }
 
-/// What plotters, whose SVG has no dashes, writes for [`dashed`].
+/// The mark of [`dashed`] in the SVG of plotters, which has no dashes.
 const DASHED_MARK: &str = "opacity=\"0.99\"";
 
 /// A dashed stroke of this width in CSS pixels.

@@ -1,9 +1,9 @@
-//! Whether the runs of a scenario settled, and in which window they were measured.
+//! Convergence: the window in which the runs of a scenario were measured, and whether they settled.
 
 use crate::metrics::Metrics;
 use crate::statistics::Estimate;
 
-/// How far the two halves of the window may be apart, as a share of the link.
+/// Maximum distance of the two halves of the window, as a share of the link.
 const MAX_DRIFT: f64 = 0.05;
 
 /// When the runs of a scenario settled.
@@ -14,7 +14,7 @@ pub struct Window {
     pub from_s: Estimate,
     /// The end of the runs, in s.
     pub to_s: f64,
-    /// How many times longer the runs would be but for the preview.
+    /// Duration of the whole runs over that of these, which a preview cut short.
     pub cut: f64,
     /// The share of the runs that had not settled in their first half, 0 to 1.
     pub unsettled: f64,
@@ -42,7 +42,7 @@ impl Window {
         })
     }
 
-    /// Whether most runs settled in their first half, and did not drift after that. Where a preview cut
+    /// True if most runs settled in their first half, and did not drift after that. Where a preview cut
     /// them short, the drift is what it would come to in the whole run.
     pub fn converged(&self) -> bool {
         let most = MAX_DRIFT / self.cut;

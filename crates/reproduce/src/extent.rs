@@ -1,9 +1,9 @@
-//! How much of an experiment to run: all of it, or a preview.
+//! The extent of an experiment: all of it, or a preview.
 
 use crate::experiment::Experiment;
 use asymq_core::units::Duration;
 
-/// How much of the experiments to run.
+/// The part of the experiments to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Extent {
     /// All.

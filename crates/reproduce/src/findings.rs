@@ -27,7 +27,7 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// How far the mean is inside the accepted range; negative outside.
+    /// The distance of the mean from the nearer end of the accepted range; negative outside.
     fn margin(&self) -> f64 {
         self.comparison.accepted.margin(self.difference.mean)
     }
@@ -66,7 +66,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the runs show the claim's reason beyond doubt.
+    /// True if the runs show the claim's reason beyond doubt.
     fn is_shown(&self, claim: &Claim) -> bool {
         let conditions = claim.shown_by.iter().filter_map(Evidence::condition);
         let checks = self.checks(
@@ -150,7 +150,7 @@ impl Outcome {
         }
     }
 
-    /// What the names of a condition refer to.
+    /// The values that the names of a condition refer to.
     fn named(&self, condition: &Condition) -> impl Iterator<Item = Named> {
         let names = condition.names().into_iter();
         names.filter_map(|name| self.experiment.resolve(name).ok())
@@ -177,7 +177,7 @@ impl Outcome {
         Some(self.experiment.points[point].label.clone())
     }
 
-    /// Whether a preview cut short the runs of a claim about how fast they settle.
+    /// True if a preview cut short the runs of a claim about how fast they settle.
     fn is_too_short_for(&self, claim: &Claim) -> bool {
         let mut named = claim
             .conditions()

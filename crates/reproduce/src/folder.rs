@@ -22,7 +22,7 @@ const PLAN: &str = "plan.json";
 /// The experiments to run: enough to judge the results of a folder, or of the folders of all shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Whether it is a preview.
+    /// True if it is a preview.
     pub quick: bool,
     /// The seed of each scenario's first run, if not that of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ impl Plan {
         }
     }
 
-    /// How often the verdicts are looked at: a preview does without the last, most expensive round.
+    /// The maximum number of looks at the verdicts: a preview does without the last, most expensive round.
     pub const fn looks(&self) -> u32 {
         match self.quick {
             true => LOOKS - 1,

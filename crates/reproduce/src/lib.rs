@@ -146,7 +146,7 @@ fn paper_of(name: &str) -> &str {
     name.split('/').next().unwrap_or_default()
 }
 
-/// Whether `id` is one of the experiments in `files`, or a claim of one.
+/// True if `id` is one of the experiments in `files`, or a claim of one.
 fn exists(
     id: &str,
     files: &[(String, String)],

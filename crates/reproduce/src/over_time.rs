@@ -9,23 +9,23 @@ const LEVELS: [(f64, &str); 3] = [(0.1, "0.1"), (0.5, "0.5"), (0.9, "0.9")];
 /// Number of batches into which a run is divided to find when it has settled. Short batches would
 /// hide a slow climb in their noise.
 const BATCHES: usize = 100;
-/// Intervals of a batch at least (MSER-5).
+/// Minimum number of intervals of a batch (MSER-5).
 const MIN_BATCH: usize = 5;
 
-/// Where a run has settled.
+/// The place where a run has settled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Settled {
     /// The first interval after the transient; the middle of the run if it did not settle before.
     pub(crate) from: usize,
-    /// Whether it settled in the first half of the run.
+    /// True if it settled in the first half of the run.
     pub(crate) settled: bool,
 }
 
-/// How much larger than the smallest the variance of the mean may be: long waves make it flat, and the
+/// The variance of the mean over its smallest that is accepted: long waves make it flat, and the
 /// earliest of equally good truncations keeps most of the run.
 const FLAT: f64 = 1.2;
 
-/// What a transient must add to the mean at least, as a share of the link, to be one: what is cut off
+/// The minimum that a transient adds to the mean, as a share of the link, to be one: what is cut off
 /// and what is kept may differ by less.
 const MATERIAL: f64 = 0.02;
 

@@ -1,4 +1,4 @@
-//! How many seeds: further ones as long as a claim is undecided, up to a cap.
+//! The number of seeds: further ones as long as a claim is undecided, up to a cap.
 
 use crate::experiment::{Experiment, Place};
 use crate::outcome::{Outcome, judge};

@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// How often the verdicts are looked at at most, each time with twice the seeds of what is open: the
+/// Maximum number of looks at the verdicts, each time with twice the seeds of what is open: the
 /// last time with eight times the seeds of the file. An interval's confidence allows for all looks.
 pub const LOOKS: u32 = 4;
 
@@ -12,7 +12,7 @@ pub const SHOWN: f64 = 0.95;
 /// Fewer runs do not tell how many a decision needs.
 const ENOUGH_TO_TELL: usize = 20;
 
-/// How many times these runs it takes for an interval of `half_width` to leave the end of a range that is `distance`
+/// The factor of these runs after which an interval of `half_width` leaves the end of a range that is `distance`
 /// away from their mean, in at least one case of ten; 0 where the runs are too few to tell.
 pub(crate) fn runs_needed(values: &[f64], distance: f64, half_width: f64) -> f64 {
     if values.len() < ENOUGH_TO_TELL {
@@ -66,7 +66,7 @@ impl Estimate {
     }
 }
 
-/// How many standard errors an interval of this confidence reaches to either side.
+/// The standard errors that an interval of this confidence reaches to either side.
 fn student_t(freedom: f64, confidence: f64) -> f64 {
     let distribution = StudentsT::new(0.0, 1.0, freedom).expect("the freedom is 1 or more");
     distribution.inverse_cdf(0.5 + confidence / 2.0)

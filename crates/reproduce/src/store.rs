@@ -62,7 +62,7 @@ pub struct Job<'a> {
     pub scenario: &'a Scenario,
     /// The seed.
     pub seed: u64,
-    /// Whether to record the time series of the run.
+    /// True if to record the time series of the run.
     pub course: bool,
 }
 
@@ -104,7 +104,7 @@ pub struct Stored {
     pub key: String,
     /// Its metrics after warm-up.
     pub metrics: Metrics,
-    /// What each flow got.
+    /// The result of each flow.
     #[serde(default)]
     pub flows: Vec<FlowResult>,
     /// Its time series, if recorded.
@@ -196,7 +196,7 @@ impl Results {
         self.0.extend(other.0);
     }
 
-    /// Whether all that a job is to show is here.
+    /// True if all that a job is to show is here.
     pub fn has(&self, job: &Job<'_>) -> bool {
         let found = self.get(&job.key);
         found.is_some_and(|stored| stored.course.is_some() || !job.course)

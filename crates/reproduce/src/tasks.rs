@@ -30,7 +30,7 @@ pub struct Task {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Block {
     pub(crate) seeds: Range<u64>,
-    /// Whether to keep time series.
+    /// True if to keep time series.
     course: bool,
     pub(crate) wanted: Vec<Wanted>,
 }
@@ -215,7 +215,7 @@ impl Default for Shard {
 }
 
 impl Shard {
-    /// Whether the shard is all of the tasks.
+    /// True if the shard is all of the tasks.
     pub const fn is_whole(self) -> bool {
         self.of == 1
     }

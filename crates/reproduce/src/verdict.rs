@@ -5,7 +5,7 @@ use crate::expression::{Answer, Condition, Range};
 use crate::statistics::Estimate;
 use std::fmt;
 
-/// What the simulated runs say about a claim.
+/// The answer of the simulated runs to a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// All intervals lie within the accepted ranges.
@@ -36,7 +36,7 @@ impl Verdict {
         Self::DidNotConverge,
     ];
 
-    /// Whether further seeds may decide.
+    /// True if further seeds may decide.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::NumberOpen | Self::ShapeOpen)
     }
@@ -95,7 +95,7 @@ pub struct Finding<'a> {
     pub verdict: Verdict,
     /// Each of the claim's conditions.
     pub checks: Vec<Check<'a>>,
-    /// Why it was not reproduced, if it was not and the runs of [`Claim::shown_by`] show it.
+    /// The reason why it was not reproduced, if it was not and the runs of [`Claim::shown_by`] show it.
     pub because: Option<String>,
     /// The series that had not settled, with their point: `ACQ at 5`.
     pub unsettled: Vec<String>,
@@ -133,7 +133,7 @@ pub struct Check<'a> {
     pub condition: &'a Condition,
     /// Its part in the verdict.
     pub role: Role,
-    /// Whether it holds.
+    /// True if it holds.
     pub answer: Answer,
     /// The comparison that decided; `None` if the condition has no value.
     pub deciding: Option<Deciding>,
@@ -164,7 +164,7 @@ pub struct Deciding {
 pub(crate) struct Undecided {
     /// The places that take part.
     pub(crate) places: Vec<Place>,
-    /// How many times the runs would decide it.
+    /// The factor of the runs that would decide it.
     pub(crate) needs: f64,
 }
 

@@ -23,7 +23,7 @@ pub struct Entry {
 /// The risk that a comparison of all claims fails though nothing changed but the seeds.
 const RISK: f64 = 0.01;
 
-/// What a comparison with a file found.
+/// The differences from a file of verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
     /// Claims that no longer hold beyond doubt, tolerances changed without a reason, missing claims.

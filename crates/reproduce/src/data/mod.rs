@@ -66,7 +66,7 @@ pub struct Origin {
     pub version: String,
     /// Fingerprint of the sources of simulator and disciplines.
     pub fingerprint: String,
-    /// Whether it is a preview.
+    /// True if it is a preview.
     pub preview: bool,
     /// The note on ns-2, if it was requested.
     pub ns2: Option<String>,
@@ -121,7 +121,7 @@ impl Table {
         }
     }
 
-    /// The same with the tool's version and fingerprint in each row.
+    /// The table with the tool's version and fingerprint in each row.
     #[must_use]
     pub fn from_tool(mut self, origin: &Origin) -> Self {
         for (column, text) in [

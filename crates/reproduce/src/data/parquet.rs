@@ -74,7 +74,7 @@ impl Table {
         self.write_parquet_as(out, origin, kinds, Compression::UNCOMPRESSED)
     }
 
-    /// The same with columns of these kinds, whatever the rows have, and compressed.
+    /// Writes columns of these kinds, whatever the rows have, compressed.
     pub(super) fn write_parquet_as(
         &self,
         out: impl Write + Send,

@@ -43,7 +43,7 @@ pub enum PartError {
 #[derive(Debug)]
 pub struct Columns {
     columns: Vec<(String, Kind)>,
-    /// Where each is.
+    /// The index of each.
     index: HashMap<String, usize>,
 }
 

@@ -35,11 +35,11 @@ pub struct Experiment {
     pub measures: Vec<Measure>,
     /// The charts of the figure.
     pub charts: Vec<Chart>,
-    /// Whether the paper has a table instead of a figure.
+    /// True if the paper has a table instead of a figure.
     pub is_table: bool,
     /// The claims of the paper.
     pub claims: Vec<Claim>,
-    /// How many times longer the file's runs are than these, which a preview cut short; 1 if it did not.
+    /// Duration of the file's runs over that of these, which a preview cut short; 1 if it did not.
     pub cut: f64,
 }
 
@@ -51,7 +51,7 @@ pub struct Point {
     /// The position on the axis: in Mbit/s, packets, bytes, seconds or the plain number; the index if
     /// the value is no number.
     pub position: f64,
-    /// Whether the value is no number.
+    /// True if the value is no number.
     pub named: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct Series {
     pub id: String,
     /// The name in the report.
     pub title: String,
-    /// Whether it is an alternative reading of the paper, or a variant that the paper does not have.
+    /// True if it is an alternative reading of the paper, or a variant that the paper does not have.
     pub variant: bool,
     /// The keys of further axes, with its values.
     pub swept: Vec<(String, String)>,
@@ -133,7 +133,7 @@ pub struct Chart {
     pub panels: Vec<Panel>,
     /// The series it shows, by index.
     pub series: Vec<usize>,
-    /// Whether the sweep's axis is logarithmic.
+    /// True if the sweep's axis is logarithmic.
     pub log_x: bool,
 }
 
@@ -153,7 +153,7 @@ pub enum Over {
 }
 
 impl Over {
-    /// Whether runs must record their time series.
+    /// True if runs must record their time series.
     pub const fn is_time(self) -> bool {
         !matches!(self, Self::Sweep)
     }
@@ -174,7 +174,7 @@ pub struct Panel {
     pub paper: BTreeMap<usize, Published>,
 }
 
-/// What is published of a course.
+/// Published values of a course.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Published {
@@ -208,13 +208,13 @@ pub struct Claim {
     pub only_if: Vec<Condition>,
     /// The reason shown where the claim is not reproduced.
     pub because: Option<String>,
-    /// What shows the reason. It is given only where the runs bear all conditions out.
+    /// The evidence for the reason, which is given only where the runs bear all conditions out.
     pub shown_by: Vec<Evidence>,
-    /// Which tolerances were changed, from what, and why.
+    /// The tolerances that were changed, with their former values and the reason.
     pub changed: Option<String>,
 }
 
-/// What shows the reason for a verdict.
+/// Evidence for the reason of a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evidence {
     /// A condition that the runs of this experiment bear out.
@@ -273,14 +273,14 @@ impl Measure {
         }
     }
 
-    /// Whether it tells when and whether a run settles, which a run cut short cannot.
+    /// True if it tells when and whether a run settles, which a run cut short cannot.
     pub fn is_about_settling(&self) -> bool {
         let tells =
             |name: &&str| matches!(*name, "settling" | "unsettled") || name.ends_with(".drift");
         self.of.names().iter().any(tells)
     }
 
-    /// Whether it is taken in the window after the transient, which the data shows.
+    /// True if it is taken in the window after the transient, which the data shows.
     pub fn is_settled(&self) -> bool {
         self.of
             .names()
@@ -295,7 +295,7 @@ impl Experiment {
         self.name.split('/').next().unwrap_or_default()
     }
 
-    /// Whether it is a user's, not a paper's.
+    /// True if it is a user's, not a paper's.
     pub fn is_own(&self) -> bool {
         self.paper() == "own"
     }
@@ -394,17 +394,17 @@ impl Experiment {
         names
     }
 
-    /// Whether runs must record their time series.
+    /// True if runs must record their time series.
     pub fn wants_course(&self) -> bool {
         self.charts.iter().any(|chart| chart.over.is_time())
     }
 
-    /// Whether a measure is taken in the window after the transient, which the data shows.
+    /// True if a measure is taken in the window after the transient, which the data shows.
     pub fn is_settled(&self) -> bool {
         self.measures.iter().any(Measure::is_settled)
     }
 
-    /// Whether the scenario alone decides its values, so that no run is needed.
+    /// True if the scenario alone decides its values, so that no run is needed.
     pub fn is_arithmetic(&self) -> bool {
         let named = self.measures.iter().flat_map(|measure| measure.of.names());
         !self.wants_course() && named.into_iter().all(|name| name.starts_with("scenario."))

@@ -4,7 +4,7 @@ use super::grammar::{self, SyntaxError};
 use super::{Expression, Sample, pairwise};
 use std::fmt;
 
-/// How subject and object, or the points of the subject, must compare.
+/// The comparison of subject and object, or of the points of the subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// Equal at every point.
@@ -20,22 +20,22 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Whether the points of the subject are compared with each other.
+    /// True if the points of the subject are compared with each other.
     pub fn is_trend(self) -> bool {
         matches!(self, Self::Rising | Self::Falling)
     }
 }
 
-/// How far a value may be off, and why that far.
+/// The accepted distance of a value, and its origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// In the unit of the values.
     pub within: f64,
-    /// What it is a part of.
+    /// The quantity of which it is a part.
     pub basis: Basis,
 }
 
-/// What a tolerance is derived from.
+/// The origin of a tolerance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Basis {
     /// Nothing is said.
@@ -53,11 +53,11 @@ pub struct Range {
     pub low: f64,
     /// The largest.
     pub high: f64,
-    /// Whether the ends are among them.
+    /// True if the ends are among them.
     pub closed: bool,
 }
 
-/// Whether a condition holds, as far as the runs can tell.
+/// True if a condition holds, as far as the runs can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The interval lies within the accepted range.
@@ -69,7 +69,7 @@ pub enum Answer {
 }
 
 impl Range {
-    /// Whether the values from `low` to `high` lie within, outside, or on an end of the range.
+    /// True if the values from `low` to `high` lie within, outside, or on an end of the range.
     pub fn judge(self, low: f64, high: f64) -> Answer {
         if low.is_nan() || high.is_nan() {
             return Answer::No;
@@ -88,7 +88,7 @@ impl Range {
         }
     }
 
-    /// How far `value` is inside the nearer end; negative outside.
+    /// The distance of `value` from the nearer end; negative outside.
     pub fn margin(self, value: f64) -> f64 {
         (value - self.low).min(self.high - value)
     }
@@ -99,11 +99,11 @@ impl Range {
 pub struct Comparison {
     /// The subject's value.
     pub subject: Sample,
-    /// What it is compared with.
+    /// The value that it is compared with.
     pub object: Sample,
     /// Subject less object, seed by seed.
     pub difference: Sample,
-    /// Where the difference must lie.
+    /// The accepted range of the difference.
     pub accepted: Range,
     /// The places in the subject's list that take part: of a step, both ends.
     pub places: Vec<usize>,
@@ -157,7 +157,7 @@ impl Condition {
         self.tolerance.map_or(0.0, |tolerance| tolerance.within)
     }
 
-    /// Whether the tolerance is no wider than what it is derived from.
+    /// True if the tolerance is no wider than what it is derived from.
     ///
     /// # Errors
     /// It is wider, in words for the author of the file.

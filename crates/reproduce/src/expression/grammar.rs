@@ -16,7 +16,7 @@ use super::{Basis, Function, Node, Operator, Relation, Tolerance};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (character {character} of \"{text}\")")]
 pub struct SyntaxError {
-    /// What is wrong, and what to write instead.
+    /// The mistake, and the text to write instead.
     pub message: String,
     /// The place, in characters from 1.
     pub character: usize,

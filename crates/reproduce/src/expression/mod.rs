@@ -106,7 +106,7 @@ impl Function {
         }
     }
 
-    /// Whether the result is one number whatever the length of the list.
+    /// True if the result is one number whatever the length of the list.
     const fn folds(self) -> bool {
         matches!(
             self,
@@ -162,7 +162,7 @@ impl Expression {
         names
     }
 
-    /// Whether it makes one number of a list of points.
+    /// True if it makes one number of a list of points.
     pub fn folds(&self) -> bool {
         fn folds(node: &Node) -> bool {
             match node {

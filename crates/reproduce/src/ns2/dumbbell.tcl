@@ -8,7 +8,7 @@
 # uniformly in the first second.
 
 array set opt {
-    up 1e6  down 10e6  flows-up 5  flows-down 10  rtt-least 0.020  rtt-most 0.300
+    up 1e6  down 10e6  flows-up 5  flows-down 10  rtt-min 0.020  rtt-max 0.300
     buffer 50  buffer-down 50  mss 1460  tcp Newreno  sink TCPSink  window 100000
     duration 60  warmup 5  seed 1
 }
@@ -44,7 +44,7 @@ set monitor_down [$ns monitor-queue $isp $gateway ""]
 
 proc flow {upload} {
     global ns opt draw gateway isp
-    set rtt [$draw uniform $opt(rtt-least) $opt(rtt-most)]
+    set rtt [$draw uniform $opt(rtt-min) $opt(rtt-max)]
     set home [$ns node]
     set server [$ns node]
     foreach {a b delay} [list $home $gateway 0.001 $isp $server [expr {$rtt / 2 - 0.006}]] {

@@ -63,8 +63,8 @@ pub fn settings(scenario: &Scenario) -> Result<Settings, Unsupported> {
         ("down", scenario.down.bits_per_sec().to_string()),
         ("flows-up", scenario.flows_up.to_string()),
         ("flows-down", scenario.flows_down.to_string()),
-        ("rtt-least", seconds(scenario.rtt.min)),
-        ("rtt-most", seconds(scenario.rtt.max)),
+        ("rtt-min", seconds(scenario.rtt.min)),
+        ("rtt-max", seconds(scenario.rtt.max)),
         ("buffer", packets("buffer", &scenario.buffer)?),
         (
             "buffer-down",
@@ -171,7 +171,7 @@ fn check(scenario: &Scenario) -> Result<(), Unsupported> {
     Ok(())
 }
 
-/// Whether it is one FIFO for all, whatever its name.
+/// True if it is one FIFO for all, whatever its name.
 fn is_drop_tail(config: &Config) -> bool {
     [
         ("ack-queue", "fifo"),
@@ -185,7 +185,7 @@ fn is_drop_tail(config: &Config) -> bool {
     .all(|(name, value)| config.params.get(name) == Some(value))
 }
 
-/// Bytes that a link carries in this time at most.
+/// Maximum of bytes that a link carries in this time.
 fn bytes(rate: Rate, time: Duration) -> u128 {
     u128::from(rate.bits_per_sec()) * u128::from(time.as_nanos()) / 8_000_000_000
 }
@@ -220,8 +220,8 @@ mod tests {
         .unwrap();
         for expected in [
             ("up", "2000000"),
-            ("rtt-least", "0.02"),
-            ("rtt-most", "0.3"),
+            ("rtt-min", "0.02"),
+            ("rtt-max", "0.3"),
             ("tcp", "Reno"),
             ("sink", "TCPSink/DelAck"),
             ("window", "64"),

@@ -46,7 +46,7 @@ pub(super) fn claim(
     }
 }
 
-/// How many conditions of a claim to show.
+/// The conditions of a claim to show.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     /// All, as they are written in the file.
@@ -136,7 +136,7 @@ const fn note(role: Role) -> Option<&'static str> {
     }
 }
 
-/// What stands before a relation.
+/// The words before a relation.
 pub(super) const fn not(answer: Answer) -> &'static str {
     match answer {
         Answer::Yes => "",

@@ -108,7 +108,7 @@ fn introduction(outcomes: &[Outcome], origin: &Origin, has_claims: bool) -> impl
     }
 }
 
-/// What the verdicts mean, and how to read the strip beside a claim.
+/// The meaning of the verdicts and of the strip beside a claim.
 fn meanings(findings: &[Found<'_>]) -> impl RenderOnce {
     let all = findings.iter().flat_map(|(_, findings)| findings);
     let shown = counts(all).into_iter().map(|(verdict, _)| verdict);

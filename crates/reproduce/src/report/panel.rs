@@ -21,9 +21,9 @@ pub(super) enum Mark {
 pub(super) struct Curve {
     pub(super) colour: &'static Colour,
     pub(super) dashed: bool,
-    /// Whether each point has a dot.
+    /// True if each point has a dot.
     pub(super) dots: bool,
-    /// Whether the area below is tinted.
+    /// True if the area below is tinted.
     pub(super) filled: bool,
     pub(super) points: Vec<(f64, Estimate)>,
     pub(super) marks: Vec<(f64, f64, Mark)>,

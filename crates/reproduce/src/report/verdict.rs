@@ -1,4 +1,4 @@
-//! How a verdict looks: a sign and a colour, so that neither is needed alone.
+//! The look of a verdict: a sign and a colour, so that neither is needed alone.
 
 use crate::experiment::{Evidence, Role};
 use crate::expression::Answer;
@@ -30,7 +30,7 @@ pub(super) const fn sign(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What a verdict means.
+/// The meaning of a verdict.
 pub(super) const fn meaning(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Reproduced => "every interval lies within its range.",
@@ -53,7 +53,7 @@ pub(super) fn badge(verdict: Verdict) -> impl RenderOnce {
     }
 }
 
-/// Why a claim was not reproduced, as far as runs show it. A preview gives no reason: it was written
+/// The reason why a claim was not reproduced, as far as runs show it. A preview gives no reason: it was written
 /// for the numbers of whole runs, which the preview's may contradict.
 pub(super) fn reason(finding: &Finding<'_>, preview: bool) -> String {
     let mut reasons = Vec::new();

@@ -36,7 +36,7 @@ pub enum BadExperiment {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong, and what to write instead.
+        /// The mistake, and the text to write instead.
         message: String,
     },
 }
@@ -103,7 +103,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What `find` makes of a text, or its error where the text is.
+    /// The result of `find` for a text, or its error where the text is.
     fn found<T>(
         &self,
         text: &Spanned<String>,

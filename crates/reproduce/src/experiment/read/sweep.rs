@@ -40,7 +40,7 @@ impl Reader<'_> {
         .collect()
     }
 
-    /// What a value of an axis sets.
+    /// The settings of a value of an axis.
     fn setting(&self, axis: &AxisEntry, value: &Spanned<DeValue<'_>>) -> Read<Words> {
         let entries: Vec<(&str, &Spanned<DeValue<'_>>)> = match value.get_ref() {
             DeValue::Table(settings) => {
