@@ -311,6 +311,34 @@ mod tests {
     }
 
     #[test]
+    fn an_ack_waits_for_bytes_of_segments_of_the_size_that_is_seen() {
+        let mut controller = Bench::new("10mbit").controller;
+        let mut now = Instant::from_nanos(1);
+        for size in [1500, 500, 1000] {
+            let signals = Signals {
+                elapsed: STEP,
+                reverse: Traffic {
+                    tcp_data: Counter {
+                        packets: 70,
+                        bytes: 70 * size,
+                    },
+                    ..Traffic::default()
+                },
+                ..Signals::default()
+            };
+            let mut settings = Settings::default();
+            for _ in 0..100 {
+                let step = controller.step(now, &signals);
+                (now, settings) = (step.next, step.settings);
+            }
+            // Half a segment for each of the 20 ms.
+            let expected = 10 * size as u32;
+            let bytes = settings.ack_bytes.unwrap();
+            assert!(bytes.abs_diff(expected) <= 1, "{bytes} of {expected}");
+        }
+    }
+
+    #[test]
     fn half_the_capacity_is_recognised_within_twelve_seconds() {
         let mut bench = Bench::new("10mbit");
         bench.run(30, 0.05, 0.95, 10.0);

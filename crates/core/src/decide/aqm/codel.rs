@@ -206,6 +206,20 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_of_exactly_the_target_is_too_long() {
+        let params = CodelParams::new();
+        let waits = |nanos| {
+            let sojourn = Duration::from_nanos(nanos);
+            let wait = Wait { sojourn, ..LONG };
+            let mut codel = Codel::default();
+            codel.is_bad(&params, at(1000), wait);
+            codel.is_bad(&params, at(1101), wait)
+        };
+        let target = whole_units(params.target.as_nanos());
+        assert!(waits(target) && !waits(target - 1));
+    }
+
+    #[test]
     fn a_backlog_of_one_packet_is_never_bad() {
         let params = CodelParams::new();
         let mut codel = Codel::default();

@@ -173,6 +173,29 @@ mod tests {
     }
 
     #[test]
+    fn an_average_of_exactly_the_upper_threshold_drops_where_less_marks() {
+        let verdict = |max_threshold| {
+            let params = RedParams {
+                min_threshold: 0,
+                max_threshold,
+                weight: 1 << 31,
+                max_probability: u32::MAX,
+                ecn: true,
+                ..RedParams::for_limit(100, Duration::from_millis(1))
+            };
+            let mut red = Red::new(params);
+            let backlog = Backlog {
+                packets: 8,
+                bytes: 8000,
+            };
+            red.arrives(Instant::ZERO, &Header::default(), Class::Data, backlog)
+        };
+        // Half of eight packets.
+        assert_eq!(verdict(4 << 32), Verdict::Drop);
+        assert_ne!(verdict((4 << 32) + 1), Verdict::Drop);
+    }
+
+    #[test]
     fn early_drops_begin_at_the_lower_and_are_certain_at_the_upper_threshold() {
         assert_eq!(share_dropped(24), 0.0);
         assert_eq!(share_dropped(76), 1.0);
