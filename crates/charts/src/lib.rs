@@ -157,24 +157,6 @@ pub fn write(root: &Area<'_>, position: (i32, i32), text: &str, style: LabelStyl
     Ok(())
 }
 
-/// Writes `text` from bottom to top, centred at `position`.
-///
-/// # Errors
-/// The SVG backend fails.
-pub fn write_upwards(
-    root: &Area<'_>,
-    position: (i32, i32),
-    text: &str,
-    style: LabelStyle,
-) -> Drawn {
-    let style = style
-        .centred()
-        .text_style()
-        .transform(FontTransform::Rotate270);
-    root.draw_text(text, &style, (position.0 * SCALE, position.1 * SCALE))?;
-    Ok(())
-}
-
 /// CSS pixels in drawing units.
 pub fn to_units(x: f64, y: f64) -> (i32, i32) {
     let scaled = |v: f64| (v * f64::from(SCALE)).round() as i32;
