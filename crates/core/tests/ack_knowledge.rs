@@ -105,7 +105,7 @@ impl Bench {
                         .with("ack-queue", filter)
                         .with("classifier", classifier)
                         .with("max-stretch", stretch.as_str())
-                        .with("ack-ramp", "0b");
+                        .with("ack-ramp", "0ms");
                     let config = resolve(&Standard, "droptail", &given, &Params::new(), place);
                     let config = config.unwrap_or_else(|error| panic!("{error}"));
                     benches.push(Self {

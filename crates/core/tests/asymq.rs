@@ -60,7 +60,7 @@ impl Bench {
             .with("controller", "none")
             .with("ack-wait", "20ms")
             .with("ack-segments", "0.5")
-            .with("ack-ramp", "0b");
+            .with("ack-ramp", "0ms");
         for (name, value) in given {
             params.set(*name, *value);
         }
@@ -191,7 +191,8 @@ fn the_slots_of_a_single_download_are_complete_and_of_several_are_not() {
 
 #[test]
 fn the_start_of_a_download_is_acknowledged_without_a_wait() {
-    let mut bench = Bench::new(&[("ack-ramp", "15000b")]);
+    // 15 000 bytes at the assumed 10 Mbit/s.
+    let mut bench = Bench::new(&[("ack-ramp", "12ms")]);
     for number in 0..=12 {
         bench.upload(2);
         bench.ack(5, number);
@@ -231,6 +232,30 @@ fn an_ack_leaves_once_no_later_one_can_stand_for_it_and_the_later_one_waits() {
     bench.data(2);
     assert_eq!(bench.next().unwrap().sacked, Some(range(5)));
     assert!(bench.lost.0.is_empty());
+}
+
+#[test]
+fn a_probe_does_not_wait_behind_a_hundred_uploads_of_its_host() {
+    let mut bench = Bench::new(&[("bulk-limit", "10s"), ("isolation", "dual-srchost")]);
+    for round in 0..3 {
+        for flow in 2..102 {
+            bench.data(flow);
+        }
+        if round == 0 {
+            for _ in 0..100 {
+                assert!(bench.next().is_some());
+            }
+        }
+    }
+    for probe in 0..10 {
+        bench.give(501, 120, 80, 0, None);
+        let sent = bench.next_flow();
+        assert_eq!(sent, Some((501, false)), "probe {probe}");
+        for flow in 2..6 {
+            bench.data(flow);
+            assert!(bench.next().is_some());
+        }
+    }
 }
 
 #[test]

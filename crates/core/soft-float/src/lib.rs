@@ -6,7 +6,7 @@ extern crate alloc;
 
 use alloc::boxed::Box;
 use asymq_core::ack::AckInfo;
-use asymq_core::asymq::{DueFirst, Isolated, IsolatedParams, SlotWait, Slots};
+use asymq_core::asymq::{DueFirst, Isolated, IsolatedParams, SlotWait, Slots, TargetParams};
 use asymq_core::classify::Classifier;
 use asymq_core::decide::aqm::{Aqm, CodelParams, Red, RedParams};
 use asymq_core::decide::control::{Controller, Levels, Needs, Settings, Signals, Step};
@@ -16,9 +16,9 @@ use asymq_core::decide::service::{
 };
 use asymq_core::frame::{FlowKey, ack_info, hosts_and_dscp, mark_ce, parse, rewrite_ack};
 use asymq_core::hold::{
-    AckFilter, Buffer, BuildError, Cake, CakeAckFilter, CakeParams, CodelQueue,
-    Diffserv, DropTail, Egress, Fifo, FilterBounds, FlowQueues, FqCodel, FqCodelParams, Isolation,
-    Machine, Parts, Queue, Regenerator, RegeneratorParams, Survivor, Transmitter,
+    AckFilter, Buffer, BuildError, Cake, CakeAckFilter, CakeParams, CodelQueue, Diffserv, DropTail,
+    Egress, Fifo, FilterBounds, FlowQueues, FqCodel, FqCodelParams, Isolation, Machine, Parts,
+    Queue, Regenerator, RegeneratorParams, Survivor, Transmitter,
 };
 use asymq_core::overhead::Overhead;
 use asymq_core::qdisc::{Discard, Reading};
@@ -99,6 +99,7 @@ impl Controller for Fixed {
             target: Some(black_box(Duration::ZERO)),
             ack_wait: Some(black_box(Duration::from_millis(20))),
             ack_bytes: Some(black_box(19_200)),
+            ack_ramp: Some(black_box(300_000)),
         }
     }
     fn needs(&self) -> Needs {
@@ -153,8 +154,17 @@ fn queue(kind: u8, link: Rate, limit: Limit) -> Built<BoxedQueue> {
             Box::new(Slots::new(wait, limit)?)
         }
         7 => {
+            let target = TargetParams {
+                start: Duration::from_millis(40),
+                min: Duration::from_millis(5),
+                max: Duration::from_millis(250),
+                interval: Duration::from_millis(200),
+                floor: 2920,
+                full_packet: link.tx_time(1514),
+            };
             let params = IsolatedParams {
                 link,
+                target,
                 isolation: black_box(Isolation::Triple),
                 bulk_limit: 25_000,
                 flow_limit: 6_000,

@@ -23,6 +23,9 @@ const MAX_CHANGE: f64 = 0.3;
 /// Initial wait.
 pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 
+/// Ramp of a downlink of which nothing is known, and the minimum of any: two hundred segments.
+pub(super) const FIRST_RAMP: u32 = 300_000;
+
 /// Parameters of the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckNeedParams {
@@ -42,6 +45,8 @@ pub struct AckNeedParams {
     pub exponent: f64,
     /// Share of the uplink beyond which ACKs get no more, whatever is unused.
     pub max_share: f64,
+    /// Time at the learnt downlink's rate in which a new download's ACKs do not wait.
+    pub ramp: Duration,
     /// Gain: change of the wait per difference between the two.
     pub gain: f64,
 }
@@ -165,6 +170,7 @@ impl AckNeed {
         Settings {
             ack_wait: Some(Duration::from_nanos((self.wait * 1e6) as u64)),
             ack_bytes: Some((segments * self.segment) as u32),
+            ack_ramp: Some(((self.capacity * params.ramp.as_secs_f64()) as u32).max(FIRST_RAMP)),
             ..Settings::default()
         }
     }
@@ -222,6 +228,7 @@ mod tests {
                 full: 0.98,
                 exponent: 3.0,
                 max_share: 0.2,
+                ramp: Duration::from_millis(500),
                 gain: 2.0,
             });
             let now = Instant::from_nanos(1);

@@ -1,9 +1,10 @@
 //! Catalog entries: names and parameters of the discipline and its parts, and their construction.
 
-use super::controller::{AckNeed, AckNeedParams, FIRST_WAIT};
+use super::controller::{AckNeed, AckNeedParams, FIRST_RAMP, FIRST_WAIT};
 use super::isolated::{Isolated, IsolatedParams};
 use super::service::DueFirst;
 use super::slots::{SlotWait, Slots};
+use super::target::TargetParams;
 use crate::catalog::parameter::listed;
 use crate::catalog::parts::narrow;
 use crate::catalog::peers::ISOLATION;
@@ -37,12 +38,11 @@ const READY: Typed<f64> = Typed::new(
 )
 .within(Kind::Number(0.0, 1000.0));
 
-const RAMP: Typed<Bytes> = Typed::new(
+const RAMP: Typed<Duration> = Typed::new(
     "ack-ramp",
-    "Bytes at the start of a download whose ACKs do not wait",
-    "150000b",
-)
-.within(Kind::Size(0, 1 << 30));
+    "Start of a download whose ACKs do not wait: what the learnt downlink carries in this time",
+    "250ms",
+);
 
 const BULK_LIMIT: Typed<Duration> = Typed::new(
     "bulk-limit",
@@ -54,6 +54,27 @@ const FLOW_LIMIT: Typed<Bytes> = Typed::new(
     "flow-limit",
     "Bytes that each long-lived flow may have waiting all the same",
     "6000b",
+)
+.within(Kind::Size(0, 1 << 30));
+
+const BULK_TARGET: Typed<Duration> = Typed::new(
+    "bulk-target",
+    "Time that packets of a long-lived flow may wait at first; what its sender needs is learnt",
+    "40ms",
+);
+
+const BULK_MIN: Typed<Duration> = Typed::new("bulk-min", "Minimum of what is learnt", "5ms");
+
+const BULK_INTERVAL: Typed<Duration> = Typed::new(
+    "bulk-interval",
+    "Time that a queue stays above its target before a signal",
+    "200ms",
+);
+
+const BULK_FLOOR: Typed<Bytes> = Typed::new(
+    "bulk-floor",
+    "Bytes that must stay behind a packet that is dropped: by them its sender notices the loss",
+    "3100b",
 )
 .within(Kind::Size(0, 1 << 30));
 
@@ -133,7 +154,15 @@ pub(crate) static ENTRIES: &[Entry] = &[
     Entry {
         source: "docs/asymq.md",
         brings: &[("data-limit", "10240p")],
-        parameters: listed![BULK_LIMIT, FLOW_LIMIT, ISOLATION],
+        parameters: listed![
+            BULK_LIMIT,
+            FLOW_LIMIT,
+            BULK_TARGET,
+            BULK_MIN,
+            BULK_INTERVAL,
+            BULK_FLOOR,
+            ISOLATION
+        ],
         maker: Maker::Queue(StandardQueue::Isolated),
         ..Entry::part(
             Role::DataQueue,
@@ -159,7 +188,8 @@ pub(crate) static ENTRIES: &[Entry] = &[
             FULL,
             GAIN,
             EXPONENT,
-            MAX_SHARE
+            MAX_SHARE,
+            RAMP
         ],
         maker: Maker::Controller(controller),
         needs_link: true,
@@ -183,10 +213,18 @@ pub(crate) fn slots<P: Packet + Send + 'static>(
         time,
         bytes: (config.get(ACK_SEGMENTS)? * time.as_millis_f64() * 1500.0) as u32,
         ready: config.get(READY)? as u32,
-        ramp: narrow(config.get(RAMP)?),
+        ramp: first_ramp(config)?,
         max_stretch: max_stretch(config)?,
     };
     Ok(Box::new(Slots::new(wait, limit)?))
+}
+
+/// Bytes of a new download whose ACKs do not wait, before the downlink's rate is learnt.
+fn first_ramp(config: &Config) -> Result<u32, BuildError> {
+    let time = config.get(RAMP)?.as_secs_f64();
+    Ok(config
+        .reverse
+        .map_or(FIRST_RAMP, |down| (down.bytes_per_sec_f64() * time) as u32))
 }
 
 /// Flow queues with a limit in time.
@@ -195,7 +233,16 @@ pub(crate) fn isolated<P: Packet + Send + 'static>(
     limit: Limit,
 ) -> Result<BoxedQueue<P>, BuildError> {
     let rate = config.link.bytes_per_sec_f64();
+    let target = TargetParams {
+        start: config.get(BULK_TARGET)?,
+        min: config.get(BULK_MIN)?,
+        max: config.get(BULK_LIMIT)?,
+        interval: config.get(BULK_INTERVAL)?,
+        floor: config.get(BULK_FLOOR)?.0,
+        full_packet: config.link.tx_time(1514),
+    };
     let params = IsolatedParams {
+        target,
         link: config.link,
         isolation: config.get(ISOLATION)?,
         bulk_limit: (config.get(BULK_LIMIT)?.as_secs_f64() * rate) as u64,
@@ -215,6 +262,7 @@ fn controller(config: &Config) -> Result<StartedController, BuildError> {
         exponent: config.get(EXPONENT)?,
         max_share: config.get(MAX_SHARE)?,
         gain: config.get(GAIN)?,
+        ramp: config.get(RAMP)?,
     };
     Ok((Box::new(AckNeed::new(params)), None))
 }

@@ -1,11 +1,12 @@
-//! Data queue: a queue per flow, served by DRR++, with a limit in time instead of an AQM.
+//! Data queue: a queue per flow, served by DRR++, each with a target that is learnt.
 
+use super::target::{Signal, Target, TargetParams};
 use crate::decide::service::Head;
-use crate::hold::drr::{FlowRounds, NEW, OLD, OWN, Round, quantum};
+use crate::hold::drr::{FirstTurn, FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Isolation, Queue};
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Probe, Reason, Sink};
-use crate::units::{Instant, Limit, Rate};
+use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
+use crate::units::{Duration, Instant, Limit, Rate};
 
 /// New flows whose first packet is within their quantum: a probe does not wait for full packets of
 /// uploads that paused.
@@ -18,6 +19,8 @@ pub struct IsolatedParams {
     pub link: Rate,
     /// Parties between which the link is divided.
     pub isolation: Isolation,
+    /// Parameters of each queue's AQM.
+    pub target: TargetParams,
     /// Bytes that may wait of all flows. Beyond, the longest queue drops its oldest packet.
     pub bulk_limit: u64,
     /// Bytes that may wait of each long-lived flow, where that is more in all: of a few packets less
@@ -25,10 +28,20 @@ pub struct IsolatedParams {
     pub flow_limit: u64,
 }
 
+/// Drops for one packet that leaves; bounds the work.
+const MAX_DROPS: u32 = 8;
+
+/// AQM of a queue, and the flow that it has learnt of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Learnt {
+    flow: u64,
+    target: Target,
+}
+
 /// Flow queues. A flow with little to send is always new, and due at once; others may wait for ACKs.
 #[derive(Clone, Debug)]
 pub struct Isolated<P> {
-    flows: FlowRounds<P, ()>,
+    flows: FlowRounds<P, Learnt>,
     params: IsolatedParams,
 }
 
@@ -43,6 +56,12 @@ impl<P: Packet> Isolated<P> {
             flows: FlowRounds::new(&[quantum], params.isolation, limit)?,
             params,
         })
+    }
+
+    /// Time in which each bulk flow sends a full packet.
+    fn turn(&self) -> Duration {
+        let flows: u32 = self.flows.groups().iter().map(|all| all.bulk).sum();
+        self.params.target.full_packet * u64::from(flows.max(1))
     }
 
     fn is_full(&self, admission: &Admission) -> bool {
@@ -87,24 +106,57 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         if let Err(packet) = self.flows.queues.push(number, admission.ticket, packet) {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
-        self.flows
-            .join(number, |deficit| match i64::from(len) <= deficit {
+        let turn = self.turn();
+        if let Some(state) = self.flows.flow_mut(number) {
+            if state.aqm.flow != flow.0 {
+                state.aqm = Learnt {
+                    flow: flow.0,
+                    ..Learnt::default()
+                };
+            }
+            state.aqm.target.joins(now, turn);
+        }
+        self.flows.join(number, FirstTurn::Whole, |quantum| {
+            match i64::from(len) <= quantum {
                 true => SMALL,
                 false => NEW,
-            });
+            }
+        });
         while self.is_full(&admission) && self.flows.queues.has_grown(before) {
-            let Some(packet) = self.flows.queues.pop_longest() else {
+            let Some((number, packet)) = self.flows.queues.pop_longest() else {
                 break;
             };
+            if let Some(flow) = self.flows.flow_mut(number) {
+                flow.aqm.target.overflows(now);
+            }
             sink.dropped(now, packet, Reason::OverLimit);
         }
     }
 
-    fn dequeue(&mut self, _now: Instant, _sink: &mut dyn Sink<P>) -> Option<P> {
+    fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
         let number = self.next_flow()?;
-        let packet = self.flows.queues.pop(number)?;
-        self.flows.flow_mut(number)?.deficit -= i64::from(packet.header().len);
-        Some(packet)
+        let params = self.params.target;
+        for drops in 0..=MAX_DROPS {
+            let mut packet = self.flows.queues.pop(number)?;
+            let left = self.flows.queues.bytes(number);
+            let flow = self.flows.flow_mut(number)?;
+            let sojourn = now.saturating_since(packet.header().arrival);
+            let signal = flow.aqm.target.leaves(now, sojourn, left, &params);
+            let marked = signal != Signal::None && packet.mark_ce();
+            if marked {
+                sink.marked(now, packet.header());
+            }
+            if marked || signal == Signal::Drop {
+                flow.aqm.target.sent(now, signal);
+            }
+            if signal == Signal::Drop && !marked && left > 0 && drops < MAX_DROPS {
+                sink.dropped(now, packet, Reason::Aqm);
+                continue;
+            }
+            flow.deficit -= i64::from(packet.header().len);
+            return Some(packet);
+        }
+        None
     }
 
     fn drain(&mut self) -> Option<P> {
@@ -129,5 +181,11 @@ impl<P: Packet> Queue<P> for Isolated<P> {
 
     fn probe(&self, show: &mut Probe<'_>) {
         self.flows.probe(show);
+        let bulk = self.flows.list(0, OLD);
+        let targets = bulk.filter_map(|number| Some(self.flows.flow(number)?.aqm.target.target()));
+        show(
+            "bulk_target",
+            Reading::Time(targets.max().unwrap_or_default()),
+        );
     }
 }

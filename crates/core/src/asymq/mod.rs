@@ -3,7 +3,8 @@
 //! | part | file | storey |
 //! | --- | --- | --- |
 //! | ACK queue: a slot per flow, in which ACKs wait | `slots` | hold |
-//! | data queue: a queue per flow, with a limit in time | `isolated` | hold |
+//! | data queue: a queue per flow, with a target that is learnt | `isolated` | hold |
+//! | AQM of a flow queue | `target` | decide |
 //! | service: due packets first, data before ACKs | `service` | decide |
 //! | controller: length of the ACKs' wait | `controller` | control |
 //! | names, parameters and construction | `entries` | catalog |
@@ -15,9 +16,11 @@ pub(crate) mod entries;
 mod isolated;
 mod service;
 mod slots;
+mod target;
 
 #[cfg(feature = "control")]
 pub use controller::{AckNeed, AckNeedParams, FIRST_WAIT};
 pub use isolated::{Isolated, IsolatedParams};
 pub use service::DueFirst;
 pub use slots::{SlotWait, Slots};
+pub use target::TargetParams;

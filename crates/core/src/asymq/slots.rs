@@ -152,6 +152,7 @@ impl<P: Packet> Queue<P> for Slots<P> {
         let wait = &mut self.wait;
         wait.time = settings.ack_wait.unwrap_or(wait.time);
         wait.bytes = settings.ack_bytes.unwrap_or(wait.bytes);
+        wait.ramp = settings.ack_ramp.unwrap_or(wait.ramp);
     }
 
     fn probe(&self, show: &mut Probe<'_>) {

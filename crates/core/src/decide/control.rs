@@ -125,4 +125,6 @@ pub struct Settings {
     pub ack_wait: Option<Duration>,
     /// Acknowledged bytes of a flow for which it waits no longer.
     pub ack_bytes: Option<u32>,
+    /// Bytes at the start of a flow that are acknowledged without a wait.
+    pub ack_ramp: Option<u32>,
 }

@@ -116,10 +116,10 @@ impl<P: Packet> NumberedQueues<P> {
         self.longest.top(lengths)
     }
 
-    /// Takes the oldest packet of the longest queue.
-    pub(crate) fn pop_longest(&mut self) -> Option<P> {
+    /// Takes the oldest packet of the longest queue; with the queue's number.
+    pub(crate) fn pop_longest(&mut self) -> Option<(u32, P)> {
         let number = self.longest()?;
-        self.pop(number)
+        Some((number, self.pop(number)?))
     }
 
     /// Whether packets and bytes are beyond what may wait.

@@ -12,7 +12,7 @@ pub use tins::Diffserv;
 
 use super::capacity::{BuildError, capacity, slots};
 use super::codel::MAX_DROPS;
-use super::drr::{FlowRounds, Isolation, NEW, OLD, OWN};
+use super::drr::{FirstTurn, FlowRounds, Isolation, NEW, OLD, OWN};
 use super::queue::{Admission, Queue};
 use crate::decide::aqm::{Cobalt, CobaltParams};
 use crate::decide::service::Head;
@@ -204,7 +204,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
             }
             tin.packets += joined;
         }
-        self.flows.join(number, |_| NEW);
+        self.flows.join(number, FirstTurn::Divided, |_| NEW);
         let memory_limit = self.params.memory_limit;
         while (!admission.room || self.flows.queues.exceeds(admission.limit, memory_limit))
             && self.flows.queues.has_grown(before)

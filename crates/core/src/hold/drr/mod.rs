@@ -37,6 +37,15 @@ pub(crate) fn quantum(bytes_per_sec: u64) -> u32 {
     (bytes_per_sec >> 12).clamp(300, u64::from(FULL_PACKET)) as u32
 }
 
+/// Quantum of a flow that joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FirstTurn {
+    /// Its part of its host's, as CAKE has it.
+    Divided,
+    /// Undivided: a probe beside a hundred uploads of its host stays small.
+    Whole,
+}
+
 /// A tin of CAKE, or all of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Group {
@@ -144,11 +153,19 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
 
     /// A flow with a packet is in a list. One that was in none is sparse at first, in the list that
     /// `choose` names for its quantum.
-    pub(crate) fn join(&mut self, number: u32, choose: impl FnOnce(i64) -> u32) -> Option<()> {
+    pub(crate) fn join(
+        &mut self,
+        number: u32,
+        turn: FirstTurn,
+        choose: impl FnOnce(i64) -> u32,
+    ) -> Option<()> {
         match self.flows.get(number)?.round {
             Round::None | Round::Kept => {
                 self.group_mut(number)?.sparse += 1;
-                let deficit = self.quantum(number);
+                let deficit = match turn {
+                    FirstTurn::Divided => self.quantum(number),
+                    FirstTurn::Whole => self.group_mut(number)?.quantum.into(),
+                };
                 self.move_to_end(number, choose(deficit));
                 let flow = self.flows.get_mut(number)?;
                 flow.round = Round::Sparse;

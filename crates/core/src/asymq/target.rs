@@ -1,0 +1,309 @@
+//! AQM of one flow queue: a sojourn target that follows from what each signal did to the queue.
+//!
+//! A queue that stays above its target gets one signal, a CE mark or a drop, and time to answer. If
+//! the queue ran dry afterwards, the target was too low, and rises; if some packets always waited,
+//! that much of the delay was in vain, and it falls. So the target comes to what the sender's window
+//! needs, which depends on its round-trip time and its congestion control, without a measurement of either.
+
+use crate::units::{Duration, Instant};
+
+/// Time from a signal until its effect is judged: several round trips of most senders.
+const EPOCH: Duration = Duration::from_millis(1500);
+
+/// Longest pause of a sender that counts as a lack of queue. A longer one is the application's.
+const LONGEST_LACK: Duration = Duration::from_millis(500);
+
+/// Lack in an epoch that is none.
+const NEGLIGIBLE: Duration = Duration::from_millis(3);
+
+/// Halvings of the time between signals to a queue that does not answer.
+const MAX_HALVINGS: u8 = 7;
+
+/// Parameters that all queues share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetParams {
+    /// Target of a new flow.
+    pub start: Duration,
+    /// Range of targets.
+    pub min: Duration,
+    /// See `min`.
+    pub max: Duration,
+    /// Time that a queue must stay above its target before a signal; zero: no signals.
+    pub interval: Duration,
+    /// Bytes that must stay behind a packet that is dropped: by them its sender notices the loss.
+    pub floor: u64,
+    /// Transmission time of a full packet.
+    pub full_packet: Duration,
+}
+
+/// What is to become of a packet that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// It leaves as it is.
+    None,
+    /// It is marked if it is ECN-capable.
+    Mark,
+    /// It is marked, or dropped if it is not ECN-capable.
+    Drop,
+}
+
+/// State of one queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Target {
+    /// The target; zero before the first packet.
+    target: Duration,
+    /// Since when the queue is above it, if it is.
+    above: Option<Instant>,
+    /// When the last signal was sent.
+    signalled: Instant,
+    /// Signals since the queue was last at its target for long.
+    signals: u8,
+    /// When the signal was sent whose effect is being watched.
+    epoch: Option<Instant>,
+    /// Minimum sojourn in the epoch; zero if the queue ran empty.
+    low: Duration,
+    /// Time in the epoch in which the queue was empty for want of packets.
+    lack: Duration,
+    /// When the queue ran empty, if it is.
+    empty_since: Option<Instant>,
+}
+
+impl Target {
+    /// A packet joins a queue that may be empty. `turn` is the time that a packet of this flow waits
+    /// for its turn, during which an empty queue costs nothing.
+    pub(super) fn joins(&mut self, now: Instant, turn: Duration) {
+        if let Some(since) = self.empty_since.take() {
+            let lack = now.saturating_since(since).saturating_sub(turn);
+            if lack <= LONGEST_LACK {
+                self.lack = self.lack + lack;
+            }
+        }
+    }
+
+    /// A packet leaves that has waited for `sojourn`, and `left` bytes stay behind it.
+    pub(super) fn leaves(
+        &mut self,
+        now: Instant,
+        sojourn: Duration,
+        left: u64,
+        params: &TargetParams,
+    ) -> Signal {
+        if params.interval == Duration::ZERO {
+            return Signal::None;
+        }
+        if self.target == Duration::ZERO {
+            self.target = params.start;
+        }
+        self.judge(now, params);
+        self.low = match left {
+            0 => Duration::ZERO,
+            _ => self.low.min(sojourn),
+        };
+        if left == 0 {
+            self.empty_since = Some(now);
+        }
+        let hold = params.interval * 4 + self.target;
+        let is_above = sojourn > self.target.max(params.full_packet * 4) && left >= params.floor;
+        if !is_above {
+            self.above = None;
+            if now.saturating_since(self.signalled) > hold * 2 {
+                self.signals = 0;
+            }
+            return Signal::None;
+        }
+        let since = *self.above.get_or_insert(now);
+        let halvings = self.signals.saturating_sub(1).min(MAX_HALVINGS);
+        if now.saturating_since(since) < params.interval / (1 << halvings) {
+            return Signal::None;
+        }
+        if self.signals > 0 && now.saturating_since(self.signalled) < hold / (1 << halvings) {
+            return Signal::Mark;
+        }
+        Signal::Drop
+    }
+
+    /// The last [`Signal`] was sent.
+    pub(super) fn sent(&mut self, now: Instant, signal: Signal) {
+        if signal == Signal::Drop {
+            self.signalled = now;
+            self.signals = self.signals.saturating_add(1);
+        }
+        self.watch(now);
+    }
+
+    /// A packet was dropped since the buffer is full: a signal that is not the target's.
+    pub(super) fn overflows(&mut self, now: Instant) {
+        self.signalled = now;
+        self.signals = self.signals.max(1);
+        self.watch(now);
+    }
+
+    /// Begins an epoch, unless one lasts.
+    fn watch(&mut self, now: Instant) {
+        if self.epoch.is_none() {
+            self.epoch = Some(now);
+            self.lack = Duration::ZERO;
+            self.low = Duration::MAX;
+        }
+    }
+
+    /// Moves the target when an epoch is over.
+    fn judge(&mut self, now: Instant, params: &TargetParams) {
+        let over = |began: Instant| now.saturating_since(began) >= EPOCH;
+        if !self.epoch.is_some_and(over) {
+            return;
+        }
+        self.epoch = None;
+        let target = match self.lack > NEGLIGIBLE {
+            true => self.target + self.lack.min(self.target),
+            false => self.target.saturating_sub(self.low.min(self.target) / 4),
+        };
+        self.target = target.max(params.min).min(params.max);
+    }
+
+    /// The target.
+    pub(super) const fn target(&self) -> Duration {
+        self.target
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARAMS: TargetParams = TargetParams {
+        start: Duration::from_millis(40),
+        min: Duration::from_millis(5),
+        max: Duration::from_millis(250),
+        interval: Duration::from_millis(200),
+        floor: 2920,
+        full_packet: Duration::from_millis(1),
+    };
+
+    /// A queue from which a packet leaves every 10 ms.
+    struct Bench {
+        target: Target,
+        now: Instant,
+        drops: u32,
+        marks: u32,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            Self {
+                target: Target::default(),
+                now: Instant::from_nanos(1),
+                drops: 0,
+                marks: 0,
+            }
+        }
+
+        /// For so many ms packets leave that have waited for `sojourn` ms.
+        fn run(&mut self, ms: u64, sojourn: u64, left: u64) {
+            let sojourn = Duration::from_millis(sojourn);
+            for _ in 0..ms / 10 {
+                self.now += Duration::from_millis(10);
+                self.target.joins(self.now, Duration::ZERO);
+                let signal = self.target.leaves(self.now, sojourn, left, &PARAMS);
+                match signal {
+                    Signal::None => continue,
+                    Signal::Mark => self.marks += 1,
+                    Signal::Drop => self.drops += 1,
+                }
+                if signal == Signal::Drop {
+                    self.target.sent(self.now, signal);
+                }
+            }
+        }
+
+        fn target_ms(&self) -> u64 {
+            self.target.target().as_nanos() / 1_000_000
+        }
+    }
+
+    #[test]
+    fn a_queue_above_its_target_gets_one_drop_after_an_interval_and_then_peace() {
+        let mut bench = Bench::new();
+        bench.run(200, 60, 10_000);
+        assert_eq!(bench.drops, 0);
+        bench.run(600, 60, 10_000);
+        assert_eq!(bench.drops, 1);
+    }
+
+    #[test]
+    fn a_queue_that_does_not_answer_gets_more_and_more_drops() {
+        let mut bench = Bench::new();
+        bench.run(1_000, 200, 10_000);
+        let first = bench.drops;
+        bench.run(3_000, 200, 10_000);
+        let before = bench.drops;
+        bench.run(1_000, 200, 10_000);
+        assert!(first <= 2, "{first}");
+        assert!(bench.drops - before >= 80, "{before}, {}", bench.drops);
+    }
+
+    #[test]
+    fn a_full_buffer_counts_as_a_signal_but_does_not_speed_up_further_ones() {
+        let mut bench = Bench::new();
+        for _ in 0..20 {
+            bench.target.overflows(bench.now);
+        }
+        bench.run(800, 60, 10_000);
+        assert_eq!(bench.drops, 0);
+        bench.run(400, 60, 10_000);
+        assert_eq!(bench.drops, 1);
+    }
+
+    #[test]
+    fn below_the_target_and_with_few_packets_behind_there_is_no_signal() {
+        for (sojourn, left) in [(39, 100_000), (200, 2_919)] {
+            let mut bench = Bench::new();
+            bench.run(5_000, sojourn, left);
+            assert_eq!((bench.drops, bench.marks), (0, 0), "{sojourn} ms, {left}");
+        }
+    }
+
+    #[test]
+    fn a_delay_that_always_stands_lowers_the_target_and_a_lack_raises_it() {
+        let mut bench = Bench::new();
+        bench.run(300, 60, 10_000);
+        bench.run(1_700, 30, 10_000);
+        assert_eq!(bench.target_ms(), 32, "40 ms less a quarter of 30");
+        bench.run(300, 60, 10_000);
+        bench.target.leaves(bench.now, Duration::ZERO, 0, &PARAMS);
+        bench.now += Duration::from_millis(20);
+        bench.run(2_000, 10, 10_000);
+        let raised = bench.target_ms();
+        assert!(
+            (45..=65).contains(&raised),
+            "{raised}: by the 20 to 30 ms that it lacked"
+        );
+    }
+
+    #[test]
+    fn a_pause_of_the_application_is_no_lack() {
+        let mut bench = Bench::new();
+        bench.run(300, 60, 10_000);
+        bench.target.leaves(bench.now, Duration::ZERO, 0, &PARAMS);
+        bench.now += Duration::from_millis(900);
+        bench.run(2_000, 10, 10_000);
+        assert!(bench.target_ms() <= 40, "{}", bench.target_ms());
+    }
+
+    #[test]
+    fn the_target_stays_within_its_range() {
+        let mut bench = Bench::new();
+        for _ in 0..60 {
+            bench.run(300, 300, 10_000);
+            bench.run(1_300, 35, 10_000);
+        }
+        assert!(bench.target_ms() >= 5);
+        for _ in 0..60 {
+            bench.run(300, 300, 10_000);
+            bench.target.leaves(bench.now, Duration::ZERO, 0, &PARAMS);
+            bench.now += Duration::from_millis(400);
+            bench.run(1_300, 1, 10_000);
+        }
+        assert_eq!(bench.target_ms(), 250);
+    }
+}
