@@ -43,6 +43,7 @@ fn each_part_shows_its_variables() {
                 "downlink_used",
                 "sparse_flows",
                 "bulk_flows",
+                "bulk_target",
             ],
         ),
     ] {
