@@ -5,6 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import Unpack
+
+from ._keys import Keys
+
 if TYPE_CHECKING:
     import pandas
     import pyarrow
@@ -21,9 +25,9 @@ class Scenario:
     Scenario("link.toml", runs=3) reads a file, which keywords override.
     """
 
-    def __new__(cls, file: str | os.PathLike[str] | None = None, /, **keys: Any) -> Scenario: ...
+    def __new__(cls, file: str | os.PathLike[str] | None = None, /, **keys: Unpack[Keys]) -> Scenario: ...
     @staticmethod
-    def headline(**keys: Any) -> Scenario:
+    def headline(**keys: Unpack[Keys]) -> Scenario:
         """The link that `asymq compare` shows: one upload and one download of 100 ms."""
     @staticmethod
     def from_toml(text: str) -> Scenario:
@@ -31,7 +35,7 @@ class Scenario:
     @staticmethod
     def from_json(text: str) -> Scenario:
         """Reads a scenario as a result has it, or the whole result."""
-    def replace(self, **keys: Any) -> Scenario:
+    def replace(self, **keys: Unpack[Keys]) -> Scenario:
         """A copy with other values of these keys."""
     def to_toml(self) -> str:
         """The text of a scenario file."""
@@ -45,6 +49,8 @@ class Scenario:
         """Warnings about unusual settings that might be mistakes."""
     def __getitem__(self, key: str) -> Any:
         """A key of the complete scenario, in the words of its JSON."""
+    def __getattr__(self, key: str) -> Any: ...
+    def _repr_html_(self) -> str: ...
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -67,6 +73,8 @@ class Table:
     def to_pandas(self) -> pandas.DataFrame:
         """As a pandas.DataFrame."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __eq__(self, other: object) -> bool: ...
+    def _repr_html_(self) -> str: ...
 
 class Report:
     """All runs of a scenario."""
@@ -251,7 +259,12 @@ class Findings:
     def summary(self) -> str: ...
     def table(self, name: str) -> Table: ...
 
-def simulate(scenario: Scenario, series: bool, threads: int | None) -> Report: ...
+def simulate(
+    scenario: Scenario,
+    series: bool,
+    threads: int | None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report: ...
 def run_task(out: Path, task: str) -> None: ...
 def register(
     name: str, title: str, summary: str, parameters: dict[str, Any], discipline: type, /

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -25,16 +25,17 @@ def simulate(
     *,
     series: bool = False,
     threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Result:
     """Runs a scenario with each of its seeds, on all cores and without Python's lock.
 
     `seeds` are consecutive numbers, like range(20), instead of the scenario's own. `series` records time
     series in the same pass; they can be had later too, since a run is a pure function of scenario and
-    seed. `threads` bounds the cores.
+    seed. `threads` bounds the cores. `progress` is called with the runs done and all, some times a second.
     """
     if seeds is not None:
         scenario = _with_seeds(scenario, seeds)
-    return Result(_asymq.simulate(scenario, series, _cores(threads)))
+    return Result(_asymq.simulate(scenario, series, _cores(threads), progress))
 
 
 def compare(
@@ -44,17 +45,23 @@ def compare(
     *,
     series: bool = False,
     threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
     """Runs one scenario under several disciplines, with the same seeds.
 
     Without a scenario it is the one of `asymq compare`, `Scenario.headline()`; without `only`, the
-    disciplines are those of `asymq compare`.
+    disciplines are those of `asymq compare`. `progress` is called with the disciplines done and all.
     """
     scenario = Scenario.headline() if scenario is None else scenario
     only = _asymq.compared() if only is None else only
     under = [scenario.replace(qdisc=name) for name in only]
-    results = (simulate(one, seeds, series=series, threads=threads) for one in under)
-    return Comparison({result.qdisc: result for result in results})
+    results: dict[str, Result] = {}
+    for one in under:
+        result = simulate(one, seeds, series=series, threads=threads)
+        results[result.qdisc] = result
+        if progress is not None:
+            progress(len(results), len(under))
+    return Comparison(results)
 
 
 def _cores(threads: int | None) -> int | None:
@@ -169,6 +176,15 @@ class Result:
     def _repr_html_(self) -> str:
         return _html({self.qdisc: self})
 
+    def __str__(self) -> str:
+        return _text({self.qdisc: self})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Result) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Result.from_json, (self.to_json(),)
 
@@ -219,37 +235,68 @@ class Comparison(Mapping[str, Result]):
     def __repr__(self) -> str:
         return "<asymq.Comparison: " + ", ".join(map(repr, self.values())) + ">"
 
+    def __str__(self) -> str:
+        return _text(self._results)
+
     def _repr_html_(self) -> str:
         return _html(self._results)
 
 
-# What a notebook shows of a result: column, heading, factor, unit.
+# Columns of the tables for people: column, heading, factor, decimals.
 _SHOWN = [
-    ("up_utilization", "upload", 1.0, ""),
-    ("down_utilization", "download", 1.0, ""),
-    ("utility", "utility", 1.0, ""),
-    ("up_sojourn_p95_s", "sojourn up, p95", 1e3, " ms"),
-    ("probe_p95_s", "probe, p95", 1e3, " ms"),
+    ("goodput_utility", "utility", 1.0, 3),
+    ("up_delivered", "up", 1.0, 3),
+    ("down_delivered", "down", 1.0, 3),
+    ("up_sojourn_p95_s", "sojourn up p95, ms", 1e3, 1),
+    ("up_probe_p99_s", "probe up p99, ms", 1e3, 1),
+    ("down_probe_p99_s", "probe down p99, ms", 1e3, 1),
 ]
 
 
-def _html(results: Mapping[str, Result]) -> str:
-    """A table with a row per result."""
+def _rows(results: Mapping[str, Result]) -> list[list[str]]:
+    """A row per result under a row of headings; intervals where there are runs enough for them."""
     shown = [column for column in _SHOWN if any(column[0] in r.mean for r in results.values())]
-    head = "".join(f"<th>{heading}</th>" for _, heading, _, _ in shown)
-    rows = []
+    rows = [["", *(heading for _, heading, _, _ in shown)]]
     for name, result in results.items():
-        cells = [f"<th>{html.escape(name)}</th>"]
-        for column, _, factor, unit in shown:
+        row = [name]
+        for column, _, factor, decimals in shown:
             mean = result.mean.get(column, math.nan) * factor
             low, high = result.interval.get(column, (math.nan, math.nan))
-            half = (high - low) / 2 * factor
-            digits = 1 if unit else 3
-            cells.append(f"<td>{mean:.{digits}f} ± {half:.{digits}f}{unit}</td>")
-        rows.append("<tr>" + "".join(cells) + "</tr>")
-    runs = len(next(iter(results.values())).runs)
-    note = f"means of {runs} runs with 95 % intervals" if runs > 1 else "one run"
-    return (
-        f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-        f"<p>{note}</p>"
+            cell = f"{mean:.{decimals}f}"
+            if len(result.runs) >= 3:
+                cell += f" ± {(high - low) / 2 * factor:.{decimals}f}"
+            row.append(cell)
+        rows.append(row)
+    return rows
+
+
+def _note(results: Mapping[str, Result]) -> str:
+    runs = len(next(iter(results.values())).runs) if results else 0
+    intervals = " with 95 % intervals" if runs >= 3 else ""
+    shares = "utility, up and down: data delivered in order as a share of the links"
+    return f"{f'means of {runs} runs{intervals}' if runs > 1 else 'one run'}; {shares}"
+
+
+def _text(results: Mapping[str, Result]) -> str:
+    """A table for a terminal."""
+    rows = _rows(results)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(
+            cell.ljust(width) if index == 0 else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
     )
+    return "\n".join([*(line.rstrip() for line in lines), _note(results)])
+
+
+def _html(results: Mapping[str, Result]) -> str:
+    """A table for a notebook."""
+    head, *rows = _rows(results)
+    heads = "".join(f"<th>{html.escape(heading)}</th>" for heading in head)
+    body = "".join(
+        f"<tr><th>{html.escape(name)}</th>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+        for name, *cells in rows
+    )
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table><p>{_note(results)}</p>"

@@ -10,7 +10,7 @@ from .discipline import Discipline
 def check(tried: type[Discipline] | type[CongestionControl] | str, cases: int = 50) -> None:
     """Holds a class to the laws that asymq's own obey, by random steps; `cases` of them.
 
-    Of a discipline (or the name of one), under each of three buffers: every packet leaves exactly once, while
+    Of a discipline (or the name of one), under each of four buffers: every packet leaves exactly once, while
     packets wait one leaves or the discipline says when, the packets of a class and flow leave in order, limits
     hold, only pure ACKs are filtered, and only ECN-capable packets are marked.
 

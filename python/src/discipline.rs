@@ -10,7 +10,7 @@ use asymq_core::{Ecn, Protocol};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 
@@ -223,39 +223,44 @@ impl<P: CorePacket> PyQdisc<P> {
         })
     }
 
-    /// Carries out what the object did with packets in its last call.
-    fn act(
-        &mut self,
-        now: Instant,
-        acts: Vec<Act>,
-        sink: &mut dyn asymq_core::Sink<P>,
-    ) -> PyResult<()> {
-        for act in acts {
-            match act {
-                Act::Drop(number, reason) => {
-                    let packet = self.release(number, "dropped")?;
-                    sink.dropped(now, packet, reason);
-                }
-                Act::Mark(number) => {
-                    let packet = self.held.get_mut(&number);
-                    let packet = packet.ok_or_else(|| {
-                        broken(format!("packet {number} is marked but does not wait"))
-                    })?;
-                    if packet.header().ecn != Ecn::Ce && packet.mark_ce() {
-                        sink.marked(now, packet.header());
-                    }
-                }
-            }
-        }
-        Ok(())
+    /// Calls the object; what it raises ends the run.
+    fn ask<T>(&self, question: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> T {
+        let answer = Python::attach(|py| question(self.object.bind(py)));
+        answer.unwrap_or_else(|error| raise(error))
     }
 
-    fn release(&mut self, number: u64, what: &str) -> PyResult<P> {
+    /// Carries out the drops and marks of the last call.
+    fn act(&mut self, now: Instant, sink: &mut dyn asymq_core::Sink<P>) {
+        for act in self.sink.get().take() {
+            match act {
+                Act::Drop(number, reason) => {
+                    let packet = self.release(number, "dropped");
+                    sink.dropped(now, packet, reason);
+                }
+                Act::Mark(number) => match self.held.get_mut(&number) {
+                    Some(packet) => {
+                        if packet.header().ecn != Ecn::Ce && packet.mark_ce() {
+                            sink.marked(now, packet.header());
+                        }
+                    }
+                    None => raise(broken(format!(
+                        "packet {number} is marked but does not wait"
+                    ))),
+                },
+            }
+        }
+    }
+
+    /// The packet of this number, which waits no longer.
+    fn release(&mut self, number: u64, what: &str) -> P {
         let packet = self.held.remove(&number);
-        let packet =
-            packet.ok_or_else(|| broken(format!("packet {number} is {what} but does not wait")))?;
+        let packet = packet.unwrap_or_else(|| {
+            raise(broken(format!(
+                "packet {number} is {what} but does not wait"
+            )))
+        });
         self.backlog.leave(packet.header().len);
-        Ok(packet)
+        packet
     }
 
     fn name(&self) -> String {
@@ -278,13 +283,11 @@ impl<P: CorePacket + Send + 'static> Qdisc<P> for PyQdisc<P> {
         let shown = Packet::of(number, packet.header());
         self.backlog.join(packet.header().len);
         self.held.insert(number, packet);
-        let acts = Python::attach(|py| -> PyResult<Vec<Act>> {
-            let arguments = (now.as_nanos(), shown, self.sink.clone_ref(py));
-            self.object.call_method1(py, "enqueue", arguments)?;
-            Ok(self.sink.get().take())
+        self.ask(|object| {
+            let arguments = (now.as_nanos(), shown, self.sink.clone_ref(object.py()));
+            object.call_method1("enqueue", arguments).map(drop)
         });
-        let acted = acts.and_then(|acts| self.act(now, acts, sink));
-        acted.unwrap_or_else(|error| raise(error));
+        self.act(now, sink);
     }
 
     fn dequeue(&mut self, now: Instant, sink: &mut dyn asymq_core::Sink<P>) -> Dequeue<P> {
@@ -293,47 +296,42 @@ impl<P: CorePacket + Send + 'static> Qdisc<P> for PyQdisc<P> {
             NotBefore(u64),
             Nothing,
         }
-        let answer = Python::attach(|py| -> PyResult<(Answer, Vec<Act>)> {
-            let arguments = (now.as_nanos(), self.sink.clone_ref(py));
-            let answer = self.object.bind(py).call_method1("dequeue", arguments)?;
-            let answer = if answer.is_none() {
-                Answer::Nothing
+        let answer = self.ask(|object| {
+            let arguments = (now.as_nanos(), self.sink.clone_ref(object.py()));
+            let answer = object.call_method1("dequeue", arguments)?;
+            if answer.is_none() {
+                Ok(Answer::Nothing)
             } else if let Ok(packet) = answer.cast::<Packet>() {
-                Answer::Packet(packet.get().number)
+                Ok(Answer::Packet(packet.get().number))
             } else if answer.is_instance_of::<PyInt>() {
-                Answer::NotBefore(answer.extract()?)
+                Ok(Answer::NotBefore(answer.extract()?))
             } else {
-                return Err(broken(format!(
+                Err(broken(format!(
                     "{}.dequeue answered {}; a packet, a time in ns before which none may leave, or None",
                     self.name(),
                     answer.repr()?
-                )));
-            };
-            Ok((answer, self.sink.get().take()))
-        });
-        let dequeued = answer.and_then(|(answer, acts)| {
-            self.act(now, acts, sink)?;
-            match answer {
-                Answer::Packet(number) => Ok(Dequeue::Packet(self.release(number, "sent")?)),
-                Answer::NotBefore(at) if at > now.as_nanos() && self.backlog.packets > 0 => {
-                    Ok(Dequeue::NotBefore(Instant::from_nanos(at)))
-                }
-                Answer::NotBefore(at) => Err(broken(format!(
-                    "{}.dequeue answered {at} at {}, with {} packets waiting; a time is in the future, and \
-                     packets wait for it",
-                    self.name(),
-                    now.as_nanos(),
-                    self.backlog.packets
-                ))),
-                Answer::Nothing if self.backlog.packets > 0 => Err(broken(format!(
-                    "{}.dequeue answered None, but {} packets wait and would never leave",
-                    self.name(),
-                    self.backlog.packets
-                ))),
-                Answer::Nothing => Ok(Dequeue::Empty),
+                )))
             }
         });
-        dequeued.unwrap_or_else(|error| raise(error))
+        self.act(now, sink);
+        let waiting = self.backlog.packets;
+        match answer {
+            Answer::Packet(number) => Dequeue::Packet(self.release(number, "sent")),
+            Answer::NotBefore(at) if at > now.as_nanos() && waiting > 0 => {
+                Dequeue::NotBefore(Instant::from_nanos(at))
+            }
+            Answer::NotBefore(at) => raise(broken(format!(
+                "{}.dequeue answered {at} at {}, with {waiting} packets waiting; a time is in the future, \
+                 and packets wait for it",
+                self.name(),
+                now.as_nanos()
+            ))),
+            Answer::Nothing if waiting > 0 => raise(broken(format!(
+                "{}.dequeue answered None, but {waiting} packets wait and would never leave",
+                self.name()
+            ))),
+            Answer::Nothing => Dequeue::Empty,
+        }
     }
 
     fn observe(&mut self, now: Instant, reverse: &Header) {
@@ -341,13 +339,10 @@ impl<P: CorePacket + Send + 'static> Qdisc<P> for PyQdisc<P> {
             return;
         }
         let shown = Packet::of(0, reverse);
-        let seen = Python::attach(|py| {
-            let seen = self
-                .object
-                .call_method1(py, "observe", (now.as_nanos(), shown));
+        self.ask(|object| {
+            let seen = object.call_method1("observe", (now.as_nanos(), shown));
             seen.map(drop)
         });
-        seen.unwrap_or_else(|error| raise(error));
     }
 
     fn observes_reverse(&self) -> bool {
@@ -355,21 +350,19 @@ impl<P: CorePacket + Send + 'static> Qdisc<P> for PyQdisc<P> {
     }
 
     fn drain(&mut self) -> Option<P> {
-        let number = Python::attach(|py| -> PyResult<Option<u64>> {
-            let packet = self.object.bind(py).call_method0("drain")?;
+        let number = self.ask(|object| {
+            let packet = object.call_method0("drain")?;
             let packet = packet.extract::<Option<Py<Packet>>>()?;
             Ok(packet.map(|packet| packet.get().number))
         });
-        let drained = number.and_then(|number| match number {
-            Some(number) => Ok(Some(self.release(number, "drained")?)),
-            None if self.backlog.packets > 0 => Err(broken(format!(
-                "{}.drain answered None, but {} packets wait",
-                self.name(),
-                self.backlog.packets
-            ))),
-            None => Ok(None),
-        });
-        drained.unwrap_or_else(|error| raise(error))
+        let waiting = self.backlog.packets;
+        if number.is_none() && waiting > 0 {
+            raise(broken(format!(
+                "{}.drain answered None, but {waiting} packets wait",
+                self.name()
+            )));
+        }
+        number.map(|number| self.release(number, "drained"))
     }
 
     fn backlog(&self) -> Backlog {
@@ -377,21 +370,16 @@ impl<P: CorePacket + Send + 'static> Qdisc<P> for PyQdisc<P> {
     }
 
     fn probe(&self, show: &mut Probe<'_>) {
-        let shown = Python::attach(|py| -> PyResult<Vec<(&'static str, f64)>> {
-            let object = self.object.bind(py);
+        let shown = self.ask(|object| {
             if !object.hasattr("probe")? {
-                return Ok(Vec::new());
+                return Ok(BTreeMap::new());
             }
-            let values: HashMap<String, f64> = object.call_method0("probe")?.extract()?;
-            let mut values: Vec<_> = values.into_iter().collect();
-            values.sort_by(|one, other| one.0.cmp(&other.0));
-            Ok(values
-                .into_iter()
-                .map(|(name, value)| (interned(&name), value))
-                .collect())
+            object
+                .call_method0("probe")?
+                .extract::<BTreeMap<String, f64>>()
         });
-        for (name, value) in shown.unwrap_or_else(|error| raise(error)) {
-            show(name, Reading::Real(value));
+        for (name, value) in shown {
+            show(interned(&name), Reading::Real(value));
         }
     }
 }

@@ -16,8 +16,8 @@ use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Buffers under which the laws are tried: one packet, some, and a limit in bytes.
-const BUFFERS: [&str; 3] = ["20p", "1p", "4000b"];
+/// Buffers under which the laws are tried: some packets, one, and limits in bytes above and below a full packet.
+const BUFFERS: [&str; 4] = ["20p", "1p", "4000b", "1000b"];
 
 /// Carries out random steps on a registered discipline; raises what it breaks, with the fewest steps that
 /// show it.

@@ -5,7 +5,7 @@ use crate::congestion::defaults;
 use crate::errors::{ScenarioError, bad_input};
 use asymq_args::{Flags, ScenarioArgs, ScenarioFlags, Words};
 use asymq_scenario::Scenario as Resolved;
-use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -145,6 +145,29 @@ impl Scenario {
         all.get_item(&key).map_err(|_| PyKeyError::new_err(key))
     }
 
+    fn __getattr__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
+        let value = self.__getitem__(py, key);
+        value.map_err(|_| PyAttributeError::new_err(format!("a scenario has no key {key:?}")))
+    }
+
+    fn __dir__(slf: &Bound<'_, Self>) -> PyResult<Vec<String>> {
+        let class: Vec<String> = slf.get_type().dir()?.extract()?;
+        let all = serde_json::to_value(&slf.get().resolved).unwrap_or_default();
+        let keys = all.as_object().into_iter().flat_map(|all| all.keys());
+        Ok(class
+            .into_iter()
+            .chain(keys.map(|key| key.replace('-', "_")))
+            .collect())
+    }
+
+    fn _repr_html_(&self) -> String {
+        let text = self.__repr__();
+        format!(
+            "<code>{}</code>",
+            text.replace('&', "&amp;").replace('<', "&lt;")
+        )
+    }
+
     fn __eq__(&self, other: &Self) -> bool {
         self.resolved == other.resolved
     }
@@ -246,7 +269,10 @@ pub(crate) fn words_of(keys: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>
     let mut words = Vec::new();
     for (key, value) in keys.into_iter().flatten() {
         let key = key.extract::<String>()?.replace('_', "-");
-        if let Ok(items) = value.cast::<PyList>() {
+        if let ("parameters", Ok(own)) = (&*key, value.cast::<PyDict>()) {
+            // A discipline's own, which no type checker knows.
+            words.extend(words_of(Some(own))?);
+        } else if let Ok(items) = value.cast::<PyList>() {
             for item in items {
                 words.push(word(&key, &item)?);
             }

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -26,11 +26,13 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs a scenario with each of its seeds.
 #[pyfunction]
+#[pyo3(signature = (scenario, series, threads, progress=None))]
 pub(crate) fn simulate(
     py: Python<'_>,
     scenario: &Scenario,
     series: bool,
     threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Report> {
     let scenario = &scenario.resolved;
     let congestion = congestion::catalog();
@@ -44,6 +46,11 @@ pub(crate) fn simulate(
         simulator.run(scenario, seed, options)
     };
     let seeds: Vec<u64> = scenario.seeds().collect();
+    let all = seeds.len();
+    let show = |py: Python<'_>, done: usize| match &progress {
+        Some(progress) => progress.call1(py, (done, all)).map(drop),
+        None => Ok(()),
+    };
     let runs = match seeds[..] {
         // Python's thread looks for Ctrl-C itself.
         [seed] => py.detach(|| {
@@ -52,28 +59,36 @@ pub(crate) fn simulate(
             let run = catch_unwind(AssertUnwindSafe(|| one(seed, &look)));
             run.map(|run| run.map(|run| vec![run])).map_err(raised)
         }),
-        _ => interruptible(py, threads, |stop| {
+        _ => watched(py, threads, show, |stop| {
             let one = |seed| {
                 stop.check();
-                one(seed, &|| stop.check())
+                let run = one(seed, &|| stop.check());
+                stop.done.fetch_add(1, Ordering::Relaxed);
+                run
             };
             let runs: Vec<_> = seeds.into_par_iter().with_max_len(1).map(one).collect();
             runs.into_iter().collect::<Result<Vec<Run>, SimError>>()
         }),
     }?;
+    show(py, all)?;
     let runs = runs.map_err(|error| failure(&error))?;
     Ok(Report {
         report: asymq_sim::report(scenario, runs),
     })
 }
 
-/// Asked whether to stop.
-pub(crate) struct Stop(AtomicBool);
+/// Shared between Python's thread and those that work for it.
+#[derive(Default)]
+pub(crate) struct Stop {
+    asked: AtomicBool,
+    /// Runs that are done.
+    done: AtomicUsize,
+}
 
 impl Stop {
     /// Unwinds if the caller was interrupted; [`interruptible`] catches it.
     pub(crate) fn check(&self) {
-        if self.0.load(Ordering::Relaxed) {
+        if self.asked.load(Ordering::Relaxed) {
             resume_unwind(Box::new(Stopped));
         }
     }
@@ -86,11 +101,21 @@ pub(crate) fn interruptible<T: Send>(
     threads: Option<usize>,
     work: impl FnOnce(&Stop) -> T + Send,
 ) -> PyResult<T> {
+    watched(py, threads, |_, _| Ok(()), work)
+}
+
+/// [`interruptible`] that shows the number of runs done whenever it has grown.
+fn watched<T: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    mut show: impl FnMut(Python<'_>, usize) -> PyResult<()> + Send,
+    work: impl FnOnce(&Stop) -> T + Send,
+) -> PyResult<T> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads.unwrap_or(0))
         .build()
         .map_err(|error| failure(&error))?;
-    let stop = Stop(AtomicBool::new(false));
+    let stop = Stop::default();
     py.detach(|| {
         thread::scope(|scope| {
             let (done, waits) = mpsc::channel::<()>();
@@ -100,11 +125,17 @@ pub(crate) fn interruptible<T: Send>(
                 let _done = done;
                 pool.install(|| work(stop))
             });
-            let mut interrupted = None;
+            let (mut interrupted, mut shown) = (None, 0);
             while let Err(RecvTimeoutError::Timeout) = waits.recv_timeout(LOOK) {
                 if interrupted.is_none() {
-                    interrupted = Python::attach(|py| py.check_signals()).err();
-                    stop.0.store(interrupted.is_some(), Ordering::Relaxed);
+                    let done = stop.done.load(Ordering::Relaxed);
+                    let looked = Python::attach(|py| match py.check_signals() {
+                        Ok(()) if done > shown => show(py, done),
+                        looked => looked,
+                    });
+                    shown = done;
+                    interrupted = looked.err();
+                    stop.asked.store(interrupted.is_some(), Ordering::Relaxed);
                 }
             }
             match (worker.join(), interrupted) {

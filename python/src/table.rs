@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use asymq_reproduce::data::{self, Cell};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyList};
 use std::sync::Arc;
 
 /// Rows under named columns, numbers in base units with the unit at the end of the name. pyarrow, polars,
@@ -47,28 +47,32 @@ impl Table {
 
 /// A column of one kind; texts where kinds mix.
 fn column<'a>(cells: impl Iterator<Item = Option<&'a Cell>> + Clone) -> ArrayRef {
-    let all = |of_kind: fn(&Cell) -> bool| cells.clone().flatten().all(of_kind);
-    if all(|cell| matches!(cell, Cell::Number(_))) {
-        let number = |cell: &Cell| match cell {
-            Cell::Number(number) => *number,
-            _ => f64::NAN,
-        };
-        let numbers: Float64Array = cells.map(|cell| cell.map(number)).collect();
-        return Arc::new(numbers);
+    fn of_kind<'a, T>(
+        mut cells: impl Iterator<Item = Option<&'a Cell>>,
+        kind: fn(&Cell) -> Option<T>,
+    ) -> Option<Vec<Option<T>>> {
+        // An absent cell fits every kind.
+        cells.try_fold(Vec::new(), |mut column, cell| {
+            column.push(cell.map_or(Some(None), |cell| kind(cell).map(Some))?);
+            Some(column)
+        })
     }
-    if all(|cell| matches!(cell, Cell::Whole(_))) {
-        let whole = |cell: &Cell| match cell {
-            Cell::Whole(number) => *number,
-            _ => 0,
+    macro_rules! kind {
+        ($kind:ident) => {
+            of_kind(cells.clone(), |cell| match cell {
+                Cell::$kind(value) => Some(*value),
+                _ => None,
+            })
         };
-        let numbers: UInt64Array = cells.map(|cell| cell.map(whole)).collect();
-        return Arc::new(numbers);
     }
-    if all(|cell| matches!(cell, Cell::Truth(_))) {
-        let truths: BooleanArray = cells
-            .map(|cell| cell.map(|cell| matches!(cell, Cell::Truth(true))))
-            .collect();
-        return Arc::new(truths);
+    if let Some(numbers) = kind!(Number) {
+        return Arc::new(Float64Array::from(numbers));
+    }
+    if let Some(numbers) = kind!(Whole) {
+        return Arc::new(UInt64Array::from(numbers));
+    }
+    if let Some(truths) = kind!(Truth) {
+        return Arc::new(BooleanArray::from(truths));
     }
     let text = |cell: &Cell| match cell {
         Cell::Text(text) => text.to_string(),
@@ -78,6 +82,21 @@ fn column<'a>(cells: impl Iterator<Item = Option<&'a Cell>> + Clone) -> ArrayRef
     };
     let texts: StringArray = cells.map(|cell| cell.map(text)).collect();
     Arc::new(texts)
+}
+
+/// A cell of a pickled column.
+fn cell(value: &Bound<'_, PyAny>) -> PyResult<Option<Cell>> {
+    Ok(if value.is_none() {
+        None
+    } else if value.is_instance_of::<PyBool>() {
+        Some(Cell::Truth(value.extract()?))
+    } else if value.is_instance_of::<PyInt>() {
+        Some(Cell::Whole(value.extract()?))
+    } else if value.is_instance_of::<PyFloat>() {
+        Some(Cell::Number(value.extract()?))
+    } else {
+        Some(Cell::Text(value.extract::<String>()?.into()))
+    })
 }
 
 #[pymethods]
@@ -98,16 +117,15 @@ impl Table {
         let index = self.schema.index_of(name);
         let index = index.map_err(|_| PyKeyError::new_err(name.to_owned()))?;
         let column = self.columns[index].as_any();
-        if let Some(numbers) = column.downcast_ref::<Float64Array>() {
-            PyList::new(py, numbers.iter().collect::<Vec<_>>())
-        } else if let Some(numbers) = column.downcast_ref::<UInt64Array>() {
-            PyList::new(py, numbers.iter().collect::<Vec<_>>())
-        } else if let Some(truths) = column.downcast_ref::<BooleanArray>() {
-            PyList::new(py, truths.iter().collect::<Vec<_>>())
-        } else {
-            let texts = column.downcast_ref::<StringArray>();
-            PyList::new(py, texts.into_iter().flatten().collect::<Vec<_>>())
+        macro_rules! list {
+            ($($kind:ty),*) => {
+                $(if let Some(values) = column.downcast_ref::<$kind>() {
+                    return PyList::new(py, values.iter().collect::<Vec<_>>());
+                })*
+            };
         }
+        list!(Float64Array, UInt64Array, BooleanArray, StringArray);
+        Ok(PyList::empty(py))
     }
 
     /// The columns as lists, by name.
@@ -149,6 +167,59 @@ impl Table {
         let batches = RecordBatchIterator::new([Ok(batch)], self.schema.clone());
         let stream = FFI_ArrowArrayStream::new(Box::new(batches));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.schema == other.schema && self.columns == other.columns
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyDict>, usize))> {
+        let restore = py.get_type::<Self>().getattr("_restore")?;
+        Ok((restore, (self.to_dict(py)?, self.rows)))
+    }
+
+    #[staticmethod]
+    fn _restore(columns: &Bound<'_, PyDict>, rows: usize) -> PyResult<Self> {
+        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+        for (name, values) in columns {
+            let cells = values.try_iter()?.map(|value| cell(&value?));
+            let cells: Vec<Option<Cell>> = cells.collect::<PyResult<_>>()?;
+            let array = column(cells.iter().map(Option::as_ref));
+            fields.push(Field::new(
+                name.extract::<String>()?,
+                array.data_type().clone(),
+                true,
+            ));
+            arrays.push(array);
+        }
+        Ok(Self {
+            schema: Arc::new(Schema::new(fields)),
+            columns: arrays,
+            rows,
+        })
+    }
+
+    /// The first rows as a table of a notebook.
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        const SHOWN: usize = 20;
+        let html = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;");
+        let mut rows = vec![String::new(); self.rows.min(SHOWN) + 1];
+        for name in self.column_names() {
+            rows[0] += &format!("<th>{}</th>", html(name));
+            let values = self.__getitem__(py, name)?;
+            for (row, value) in rows[1..].iter_mut().zip(values) {
+                *row += &format!("<td>{}</td>", html(value.str()?.to_str()?));
+            }
+        }
+        let rows: Vec<String> = rows.iter().map(|row| format!("<tr>{row}</tr>")).collect();
+        Ok(format!(
+            "<table>{}</table><p>{} rows</p>",
+            rows.concat(),
+            self.rows
+        ))
     }
 
     fn __repr__(&self) -> String {

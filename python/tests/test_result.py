@@ -105,7 +105,40 @@ def test_a_notebook_shows_a_table(result: asymq.Result) -> None:
     text = result._repr_html_()
     assert "<table>" in text
     assert "means of 4 runs with 95 % intervals" in text
-    assert f"{result.mean['down_utilization']:.3f} ±" in text
+    assert f"{result.mean['down_delivered']:.3f} ±" in text
+    assert "<td>8.0</td>" in result.table._repr_html_()
+
+
+def test_printed_results_are_tables_with_intervals_from_three_runs_on(result: asymq.Result) -> None:
+    heads, row, note = str(result).splitlines()
+    assert heads.split()[:3] == ["utility", "up", "down"]
+    assert row.split()[:3] == ["asymq", f"{result.mean['goodput_utility']:.3f}", "±"]
+    assert note.startswith("means of 4 runs with 95 % intervals")
+    assert "±" not in str(asymq.simulate(SCENARIO, seeds=range(2)))
+
+
+def test_equal_results_and_tables_are_equal_after_pickling(result: asymq.Result) -> None:
+    for thing in (result, result.table, result.flows, asymq.compare(SCENARIO, only=["droptail"], seeds=[1])):
+        again = pickle.loads(pickle.dumps(thing))
+        assert again == thing
+        assert type(again) is type(thing)
+    assert asymq.simulate(SCENARIO, seeds=[9]) != result
+    assert result.table != result.flows
+
+
+def test_polars_takes_the_columns(result: asymq.Result) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(result.table)
+    assert frame.shape == (4, len(result.table.column_names))
+
+
+def test_progress_is_shown_to_the_end() -> None:
+    seen: list[tuple[int, int]] = []
+    asymq.simulate(SCENARIO, seeds=range(3), progress=lambda done, runs: seen.append((done, runs)))
+    assert seen[-1] == (3, 3)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    with pytest.raises(ZeroDivisionError):
+        asymq.simulate(SCENARIO, seeds=range(3), progress=lambda done, runs: 1 // 0)
 
 
 def test_other_threads_run_while_a_simulation_does() -> None:

@@ -6,6 +6,7 @@ import json
 import pickle
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 import asymq
@@ -83,6 +84,9 @@ def test_time_series_are_those_of_the_command_line(command: Any) -> None:
     [
         {"up": "1mbitt"},
         {"upp": "1mbit"},
+        {"qdisc": 3},
+        {"rtt": 0.1},
+        {"up": "2Mbps"},
         {"flows_up": -1},
         {"flows_up": "many"},
         {"mss": "20b"},
@@ -153,6 +157,23 @@ def test_a_scenario_of_a_result_runs_again_but_for_its_seeds() -> None:
         again.replace(up="2mbit")
     with pytest.raises(asymq.ScenarioError, match=r"to_json\(\) has all of it"):
         again.to_toml()
+
+
+def test_type_checkers_know_the_keys_of_the_command(command: Any) -> None:
+    source = Path(asymq.__file__).with_name("_keys.pyi").read_text()
+    known = set(re.findall(r"^    (\w+): ", source, re.MULTILINE)) - {"parameters"}
+    shown = command("sim", "--help-all").stdout
+    flags = set(re.findall(r"^ +--([\w-]+)", shown.split("\nScenario:")[1], re.MULTILINE))
+    assert known == {flag.replace("-", "_") for flag in flags}
+
+
+def test_keys_of_a_scenario_are_attributes() -> None:
+    scenario = asymq.Scenario(up="2mbit", flows_up=3)
+    assert (scenario.up, scenario.flows_up) == ("2mbit", 3)
+    assert "flows_up" in dir(scenario)
+    with pytest.raises(AttributeError, match="flows_upp"):
+        scenario.flows_upp
+    assert "2mbit" in scenario._repr_html_()
 
 
 def test_nothing_of_a_scenario_can_be_changed() -> None:

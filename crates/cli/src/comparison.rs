@@ -246,7 +246,7 @@ pub(crate) fn line(report: &Report) -> String {
     if let Some(delay) = mean.up.probe_ms {
         let _ = write!(
             text,
-            ", a probe waits {:.0} ms upwards (grade {})",
+            ", a call waits {:.0} ms upwards (grade {})",
             delay.p99,
             Grade::of(delay)
         );

@@ -3,9 +3,10 @@
 use crate::output::{self, rate, time};
 use crate::table::Table;
 use asymq_args::BadArgument;
+use asymq_core::catalog::link_rate;
 use asymq_core::control::model::{AckDemand, Capacities, FullRates, OutOfReach, worst_delay};
 use asymq_core::hold::split_buffer;
-use asymq_core::units::{Bytes, Limit, Rate, Share};
+use asymq_core::units::{Bytes, Limit, Rate, Share, UnitError};
 use clap::{Args, Command, FromArgMatches};
 use serde::Serialize;
 use std::fmt::Write;
@@ -15,19 +16,19 @@ use std::fmt::Write;
 #[command(after_help = "Example: asymq model --up 1mbit --down 10mbit")]
 pub(crate) struct ModelArgs {
     /// Uplink capacity.
-    #[arg(long, value_name = "RATE", default_value = "1mbit")]
+    #[arg(long, value_name = "RATE", default_value = "1mbit", value_parser = link_rate)]
     up: Rate,
     /// Downlink capacity.
-    #[arg(long, value_name = "RATE", default_value = "10mbit")]
+    #[arg(long, value_name = "RATE", default_value = "10mbit", value_parser = link_rate)]
     down: Rate,
     /// Bytes of an ACK on the link.
-    #[arg(long, value_name = "SIZE", default_value = "40b")]
-    ack_size: Bytes,
+    #[arg(long, value_name = "SIZE", default_value = "40b", value_parser = size(20))]
+    ack_size: u32,
     /// Bytes of a full data packet on the link.
-    #[arg(long, value_name = "SIZE", default_value = "1500b")]
-    data_size: Bytes,
+    #[arg(long, value_name = "SIZE", default_value = "1500b", value_parser = size(41))]
+    data_size: u32,
     /// Data packets that one ACK stands for, 1 to 64; 2 with delayed ACKs.
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = data_per_ack)]
     data_per_ack: f64,
     /// Uplink buffer, in packets or bytes.
     #[arg(long, value_name = "LIMIT", default_value = "50p")]
@@ -101,7 +102,7 @@ struct Split<T> {
 
 /// Runs the command.
 pub(crate) fn run(args: &ModelArgs) -> anyhow::Result<()> {
-    let (answer, out_of_reach) = answer(args)?;
+    let (answer, out_of_reach) = answer(args);
     if args.json {
         return output::print_json(&answer);
     }
@@ -119,12 +120,22 @@ pub(crate) fn answer_words(
         .try_get_matches_from(words)
         .and_then(|matches| ModelArgs::from_arg_matches(&matches))
         .map_err(|error| BadArgument::from(&error))?;
-    let (answer, _) = answer(&args)?;
+    let (answer, _) = answer(&args);
     Ok(serde_json::to_value(answer).expect("an answer is plain values"))
 }
 
-fn answer(args: &ModelArgs) -> Result<(Answer, Option<OutOfReach>), BadArgument> {
-    let link = check(args)?;
+fn answer(args: &ModelArgs) -> (Answer, Option<OutOfReach>) {
+    let bits = |rate: Rate| rate.bits_per_sec() as f64;
+    let link = Link {
+        up: bits(args.up),
+        down: bits(args.down),
+        non_tcp_up: args.non_tcp_up.map_or(0.0, bits),
+        non_tcp_down: args.non_tcp_down.map_or(0.0, bits),
+        ack_size: args.ack_size,
+        data_size: args.data_size,
+        data_per_ack: args.data_per_ack,
+        buffer: args.buffer,
+    };
     let demand = AckDemand::new(link.ack_size, link.data_size, link.data_per_ack);
     let capacities = Capacities {
         up: link.up - link.non_tcp_up,
@@ -142,42 +153,25 @@ fn answer(args: &ModelArgs) -> Result<(Answer, Option<OutOfReach>), BadArgument>
         droptail_delay_ms: 1e3 * worst_delay(volume(link.buffer, link.data_size), link.up),
         link,
     };
-    Ok((answer, solved.err()))
+    (answer, solved.err())
 }
 
-fn check(args: &ModelArgs) -> Result<Link, BadArgument> {
-    let refuse = |flag: &str, value: String, message: &str| BadArgument {
-        argument: flag.to_owned(),
-        value: Some(value),
-        message: message.to_owned(),
-    };
-    let size = |flag, bytes: Bytes, min: u64| {
-        u32::try_from(bytes.0)
-            .ok()
-            .filter(|size| (min..=65_535).contains(&u64::from(*size)))
-            .ok_or_else(|| {
-                let range = format!("out of range; use {min}b to 65535b");
-                refuse(flag, bytes.to_string(), &range)
-            })
-    };
-    if !(1.0..=64.0).contains(&args.data_per_ack) {
-        return Err(refuse(
-            "--data-per-ack",
-            args.data_per_ack.to_string(),
-            "out of range; use a number from 1 to 64",
-        ));
+/// Reads the size of a packet, at least `min` bytes.
+fn size(min: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    move |text| {
+        let bytes: Bytes = text.parse().map_err(|error: UnitError| error.to_string())?;
+        let size = u32::try_from(bytes.0).ok();
+        let size = size.filter(|size| (min..=65_535).contains(size));
+        size.ok_or_else(|| format!("out of range; use {min}b to 65535b"))
     }
-    let bits = |rate: Rate| rate.bits_per_sec() as f64;
-    Ok(Link {
-        up: bits(args.up),
-        down: bits(args.down),
-        non_tcp_up: args.non_tcp_up.map_or(0.0, bits),
-        non_tcp_down: args.non_tcp_down.map_or(0.0, bits),
-        ack_size: size("--ack-size", args.ack_size, 20)?,
-        data_size: size("--data-size", args.data_size, 41)?,
-        data_per_ack: args.data_per_ack,
-        buffer: args.buffer,
-    })
+}
+
+fn data_per_ack(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if (1.0..=64.0).contains(&number) => Ok(number),
+        Ok(_) => Err("out of range; use a number from 1 to 64".to_owned()),
+        Err(_) => Err("not a number; write it like 2".to_owned()),
+    }
 }
 
 fn full(link: &Link, rates: &FullRates) -> Full {
