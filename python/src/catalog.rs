@@ -132,11 +132,14 @@ pub(crate) fn register(
 /// A parameter whose kind is that of its default.
 fn parameter(name: &str, default: &Bound<'_, PyAny>) -> PyResult<Parameter> {
     const WIDEST: f64 = 1e15;
-    let text = default.str()?.to_string();
+    let truth = default.cast::<PyBool>();
+    let text = match &truth {
+        Ok(truth) => truth.is_true().to_string(),
+        Err(_) => default.str()?.to_string(),
+    };
     let (name, help) = (leak(name), "Parameter of a discipline written in Python");
-    let parameter = if let Ok(truth) = default.cast::<PyBool>() {
-        let text = if truth.is_true() { "true" } else { "false" };
-        Typed::<bool>::new(name, help, text).parameter
+    let parameter = if truth.is_ok() {
+        Typed::<bool>::new(name, help, leak(&text)).parameter
     } else if default.extract::<f64>().is_ok() {
         let number = Typed::<f64>::new(name, help, leak(&text));
         number.within(Kind::Number(-WIDEST, WIDEST)).parameter
