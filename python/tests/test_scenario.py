@@ -84,7 +84,6 @@ def test_time_series_are_those_of_the_command_line(command: Any) -> None:
     [
         {"up": "1mbitt"},
         {"upp": "1mbit"},
-        {"qdisc": 3},
         {"rtt": 0.1},
         {"up": "2Mbps"},
         {"flows_up": -1},
@@ -116,6 +115,8 @@ def test_errors_of_a_file_name_its_line(command: Any, tmp_path: Any) -> None:
         asymq.Scenario(file)
     assert said.stderr == f"{error.value}\n"
     assert f"{file}:2: " in said.stderr
+    with pytest.raises(asymq.ScenarioError, match="--qdisc 3: unknown; use droptail"):
+        asymq.Scenario(qdisc=3)
     with pytest.raises(asymq.ScenarioError, match="cannot be read"):
         asymq.Scenario(tmp_path / "none.toml")
 
