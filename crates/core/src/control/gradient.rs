@@ -166,6 +166,14 @@ mod tests {
     }
 
     #[test]
+    fn acknowledged_bytes_are_measured_where_they_are_the_meter() {
+        let mut controller = controller(500.0, Utility::Utilization);
+        assert!(controller.needs().acked_bytes);
+        controller.params.meter = DownloadMeter::PerAck(1000.0);
+        assert!(!controller.needs().acked_bytes);
+    }
+
+    #[test]
     fn a_step_is_acqs_equation_1() {
         let mut acq = controller(500.0, Utility::Utilization);
         acq.climb(50.0, 800.0);
