@@ -31,6 +31,30 @@ class Keys(TypedDict, total=False):
     warmup: str | None
     seed: int | None
     runs: int | None
+    sack: bool | None
+    timestamps: bool | None
+    byte_counting: bool | None
+    tcp_ecn: bool | None
+    hystart: bool | None
+    pacing: bool | None
+    regenerate: int | None
+    regenerate_paced: bool | None
+    regenerate_smoothed: bool | None
+    start_within: str | None
+    flow: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
+    web: str | Sequence[str] | None
+    on_off: str | Sequence[str] | None
+    links: int | None
+    steps_up: str | Sequence[str] | None
+    steps_down: str | Sequence[str] | None
+    trace_up: str | PathLike[str] | None
+    trace_down: str | PathLike[str] | None
+    netem_up: str | None
+    netem_down: str | None
+    netem_access_up: str | None
+    netem_access_down: str | None
+    header: str | int | None
+    overhead: str | None
     ack_queue: str | None
     data_queue: str | None
     aqm: str | None
@@ -72,37 +96,17 @@ class Keys(TypedDict, total=False):
     ack_wait: str | None
     ack_segments: float | None
     ready_acks: float | None
-    ack_ramp: str | int | None
+    ack_ramp: str | None
     bulk_limit: str | None
     flow_limit: str | int | None
+    bulk_target: str | None
+    bulk_min: str | None
+    bulk_interval: str | None
+    bulk_floor: str | int | None
     min_ack_wait: str | None
     max_ack_wait: str | None
     downlink_full: float | None
     ack_gain: float | None
     ack_exponent: float | None
     max_ack_share: float | None
-    sack: bool | None
-    timestamps: bool | None
-    byte_counting: bool | None
-    tcp_ecn: bool | None
-    hystart: bool | None
-    pacing: bool | None
-    regenerate: int | None
-    regenerate_paced: bool | None
-    regenerate_smoothed: bool | None
-    start_within: str | None
-    flow: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
-    web: str | Sequence[str] | None
-    on_off: str | Sequence[str] | None
-    links: int | None
-    steps_up: str | Sequence[str] | None
-    steps_down: str | Sequence[str] | None
-    trace_up: str | PathLike[str] | None
-    trace_down: str | PathLike[str] | None
-    netem_up: str | None
-    netem_down: str | None
-    netem_access_up: str | None
-    netem_access_down: str | None
-    header: str | int | None
-    overhead: str | None
     parameters: Mapping[str, bool | float | str] | None
