@@ -3,7 +3,7 @@
 use asymq_core::catalog::{BoxedQdisc, Catalog, Standard};
 use asymq_core::hold::Egress;
 use asymq_core::packet::{Header, Protocol, flags};
-use asymq_core::qdisc::{Discard, Qdisc};
+use asymq_core::qdisc::Qdisc;
 use asymq_core::units::{Duration, Instant};
 use asymq_laws::{Numbered, golden};
 
