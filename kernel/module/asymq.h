@@ -15,7 +15,8 @@ struct asymq_instance;	/* Rust's */
 
 /* Memory of one instance: all that Rust allocates while it is built, freed at once. */
 struct asymq_arena {
-	struct list_head places;
+	struct hlist_head small;
+	struct hlist_head chunks;
 	size_t bytes;
 	bool exhausted;
 };
@@ -93,7 +94,7 @@ void asymq_host_test_free(struct sk_buff *skb);
 
 /* What Rust calls. */
 void *asymq_host_alloc(size_t size);
-void asymq_host_free(void *place);
+void asymq_host_free(void *place, size_t size);
 void __noreturn asymq_host_panicked(const char *file, size_t len, u32 line);
 void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered);
 void asymq_host_frame(struct sk_buff *skb, struct asymq_frame *frame);
@@ -105,6 +106,8 @@ void asymq_host_value(void *to, const char *name, size_t len, u8 kind, u64 value
 extern struct mutex asymq_building;
 void asymq_arena_init(struct asymq_arena *arena);
 void asymq_arena_free(struct asymq_arena *arena);
+/* All of one into another, which is empty. */
+void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from);
 /* Whatever is allocated by this task until asymq_arena_close() is the arena's. */
 void asymq_arena_open(struct asymq_arena *arena);
 void asymq_arena_close(void);

@@ -5,11 +5,14 @@
 #include <linux/if_ether.h>
 #include <linux/if_vlan.h>
 #include <linux/kernel.h>
+#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/percpu.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
 #include <net/inet_ecn.h>
 #include <net/sch_generic.h>
 #include "asymq.h"
@@ -41,8 +44,19 @@ static const struct kernel_param_ops alive_ops = { .get = alive_get };
 module_param_cb(alive, &alive_ops, NULL, 0444);
 MODULE_PARM_DESC(alive, "allocations that are not freed");
 #define asymq_lives(difference) atomic_add(difference, &alive)
+static atomic_long_t taken = ATOMIC_LONG_INIT(0);
+static int taken_get(char *text, const struct kernel_param *param)
+{
+	return sysfs_emit(text, "%ld\n", atomic_long_read(&taken));
+}
+
+static const struct kernel_param_ops taken_ops = { .get = taken_get };
+module_param_cb(taken, &taken_ops, NULL, 0444);
+MODULE_PARM_DESC(taken, "bytes of the kernel's memory that all instances take");
+#define asymq_weighs(difference) atomic_long_add(difference, &taken)
 #else
 #define asymq_lives(difference) do { } while (0)
+#define asymq_weighs(difference) do { } while (0)
 #endif
 
 /* Packets pass with bottom halves disabled; an instance is built with them enabled. */
@@ -67,25 +81,65 @@ void __noreturn asymq_host_panicked(const char *file, size_t len, u32 line)
 	asymq_longjmp(guard->registers);
 }
 
-struct asymq_place {
-	struct list_head list;
-	size_t size;
+/*
+ * Small places are of the kernel's own sizes; from ASYMQ_LARGE on they lie one behind the other in chunks of whole
+ * pages, since powers of two would waste a third of the memory.
+ */
+#define ASYMQ_LARGE 1024
+#define ASYMQ_CHUNK 4096
+
+/* In front of a small place. */
+struct asymq_small {
+	struct hlist_node list;
 } __aligned(16);
+
+/* In front of the places of a chunk. */
+struct asymq_chunk {
+	struct hlist_node list;
+	size_t size;
+	size_t used;
+} __aligned(16);
+
+#ifdef ASYMQ_TEST
+/* What something takes of the kernel's memory. */
+static size_t asymq_taken(const void *place, size_t size)
+{
+	return is_vmalloc_addr(place) ? PAGE_ALIGN(size) : ksize(place);
+}
+#endif
 
 void asymq_arena_init(struct asymq_arena *arena)
 {
-	INIT_LIST_HEAD(&arena->places);
+	INIT_HLIST_HEAD(&arena->small);
+	INIT_HLIST_HEAD(&arena->chunks);
 	arena->bytes = 0;
 	arena->exhausted = false;
 }
 
+void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from)
+{
+	hlist_move_list(&from->small, &to->small);
+	hlist_move_list(&from->chunks, &to->chunks);
+	to->bytes = from->bytes;
+	to->exhausted = from->exhausted;
+	asymq_arena_init(from);
+}
+
 void asymq_arena_free(struct asymq_arena *arena)
 {
-	struct asymq_place *place, *next;
+	struct asymq_small *small;
+	struct asymq_chunk *chunk;
+	struct hlist_node *next;
 
-	list_for_each_entry_safe(place, next, &arena->places, list) {
+	hlist_for_each_entry_safe(small, next, &arena->small, list) {
 		asymq_lives(-1);
-		kvfree(place);
+		asymq_weighs(-asymq_taken(small, 0));
+		kfree(small);
+	}
+	hlist_for_each_entry_safe(chunk, next, &arena->chunks, list) {
+		asymq_lives(-1);
+		asymq_weighs(-asymq_taken(chunk, chunk->size));
+		kvfree(chunk);
 	}
 	asymq_arena_init(arena);
 }
@@ -101,10 +155,50 @@ void asymq_arena_close(void)
 	asymq_arena = NULL;
 }
 
+static void *asymq_alloc_small(struct asymq_arena *arena, size_t size)
+{
+	struct asymq_small *small = kmalloc(sizeof(*small) + size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+
+	if (!small)
+		return NULL;
+	hlist_add_head(&small->list, &arena->small);
+	asymq_lives(1);
+	asymq_weighs(asymq_taken(small, 0));
+	return small + 1;
+}
+
+static void *asymq_alloc_large(struct asymq_arena *arena, size_t size)
+{
+	gfp_t flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
+	struct asymq_chunk *chunk;
+	void *place;
+
+	size = ALIGN(size, 16);
+	hlist_for_each_entry(chunk, &arena->chunks, list)
+		if (size <= chunk->size - chunk->used)
+			goto found;
+	{
+		size_t whole = max_t(size_t, ASYMQ_CHUNK, PAGE_ALIGN(sizeof(*chunk) + size));
+
+		chunk = is_power_of_2(whole) ? kvmalloc(whole, flags) : __vmalloc(whole, flags);
+		if (!chunk)
+			return NULL;
+		chunk->size = whole;
+		chunk->used = sizeof(*chunk);
+	}
+	hlist_add_head(&chunk->list, &arena->chunks);
+	asymq_lives(1);
+	asymq_weighs(asymq_taken(chunk, chunk->size));
+found:
+	place = (void *)chunk + chunk->used;
+	chunk->used += size;
+	return place;
+}
+
 void *asymq_host_alloc(size_t size)
 {
-	struct asymq_place *place = NULL;
 	struct asymq_arena *arena = asymq_arena;
+	void *place = NULL;
 
 	if (asymq_in_packet_path() || !arena)
 		return NULL;
@@ -116,29 +210,38 @@ void *asymq_host_alloc(size_t size)
 	}
 #endif
 	if (size <= ASYMQ_MAX_BYTES - arena->bytes)
-		place = kvmalloc(sizeof(*place) + size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		place = size < ASYMQ_LARGE ? asymq_alloc_small(arena, size) : asymq_alloc_large(arena, size);
 	if (!place) {
 		arena->exhausted = true;
 		return NULL;
 	}
-	place->size = size;
 	arena->bytes += size;
-	list_add(&place->list, &arena->places);
-	asymq_lives(1);
-	return place + 1;
+	return place;
 }
 
-void asymq_host_free(void *address)
+/* Of a chunk, only the last place is used again before the arena's end. */
+void asymq_host_free(void *place, size_t size)
 {
-	struct asymq_place *place = (struct asymq_place *)address - 1;
+	struct asymq_small *small = (struct asymq_small *)place - 1;
+	struct asymq_chunk *chunk;
 
 	/* Nothing is freed where packets pass: the arena has it until its end. */
 	if (asymq_in_packet_path() || !asymq_arena)
 		return;
-	asymq_arena->bytes -= place->size;
-	list_del(&place->list);
-	asymq_lives(-1);
-	kvfree(place);
+	if (size < ASYMQ_LARGE) {
+		asymq_arena->bytes -= size;
+		hlist_del(&small->list);
+		asymq_lives(-1);
+		asymq_weighs(-asymq_taken(small, 0));
+		kfree(small);
+		return;
+	}
+	hlist_for_each_entry(chunk, &asymq_arena->chunks, list)
+		if ((void *)chunk + chunk->used == place + ALIGN(size, 16)) {
+			asymq_arena->bytes -= size;
+			chunk->used -= ALIGN(size, 16);
+			return;
+		}
 }
 
 /*

@@ -190,10 +190,8 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	/* Not even a fault in here takes the counters of C. */
 	if (q->before)
 		asymq_try_take_over(built->instance, q);
-	list_replace_init(&q->arena.places, &old_arena.places);
-	asymq_arena_init(&q->arena);
-	list_replace_init(&arena.places, &q->arena.places);
-	q->arena.bytes = arena.bytes;
+	asymq_arena_move(&old_arena, &q->arena);
+	asymq_arena_move(&q->arena, &arena);
 	q->instance = built->instance;
 	q->before = built->instance;
 	q->rate = built->rate;

@@ -12,7 +12,7 @@ pub(crate) type Handle = *mut c_void;
 unsafe extern "C" {
     /// Memory of the instance that is being built; null if there is none, or nothing is being built.
     safe fn asymq_host_alloc(size: usize) -> *mut u8;
-    fn asymq_host_free(place: *mut u8);
+    fn asymq_host_free(place: *mut u8, size: usize);
     fn asymq_host_panicked(file: *const u8, len: usize, line: u32);
     fn asymq_host_gone(host: *mut c_void, packet: Handle, filtered: bool);
     fn asymq_host_frame(packet: Handle, frame: *mut Frame);
@@ -39,9 +39,9 @@ unsafe impl GlobalAlloc for Memory {
         asymq_host_alloc(layout.size())
     }
 
-    unsafe fn dealloc(&self, place: *mut u8, _: Layout) {
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         // SAFETY: it came from `asymq_host_alloc`.
-        unsafe { asymq_host_free(place) }
+        unsafe { asymq_host_free(place, layout.size()) }
     }
 }
 

@@ -2,12 +2,13 @@
 
 use crate::frame::Frame;
 use crate::host::{Handle, Host, Kind, Listener};
-use crate::request::{Description, Given};
+use crate::request::{Description, Given, Shown};
 use crate::skb::Skb;
 use crate::window::Windows;
 use asymq_core::catalog::{Catalog as _, Standard};
 use asymq_core::frame::{FlowKey, Parsed, parse_prefix};
 use asymq_core::hold::{BuildError, Egress, Meters};
+use asymq_core::overhead::Overhead;
 use asymq_core::qdisc::{Counter, Reading};
 use asymq_core::units::{Instant, Share};
 use asymq_core::{Fate, Header, Reason, Sink, TrafficClass};
@@ -21,7 +22,8 @@ pub(crate) struct Instance {
     key: FlowKey,
     windows: Windows,
     pub(crate) given: Given,
-    pub(crate) description: Description,
+    shown: Shown,
+    overhead: Overhead,
 }
 
 /// What is dropped goes back to C.
@@ -50,7 +52,8 @@ impl Instance {
             key: FlowKey::new(secret),
             windows: Windows::new(now),
             given,
-            description,
+            shown: description.shown,
+            overhead: description.overhead,
         })
     }
 
@@ -98,7 +101,7 @@ impl Instance {
         let mut parsed = self.parse(frame);
         let (network, transport) = (parsed.network, parsed.transport);
         parsed.network = network.saturating_sub(frame.added);
-        parsed.header.len = self.description.overhead.charge(&parsed, frame.charged);
+        parsed.header.len = self.overhead.charge(&parsed, frame.charged);
         parsed.header.arrival = arrival;
         let packet = Skb {
             header: parsed.header,
@@ -129,7 +132,7 @@ impl Instance {
 
     /// Shows the discipline a packet of the reverse path, or an aggregate of several.
     pub(crate) fn observe(&mut self, now: Instant, frame: &Frame) {
-        let overhead = self.description.overhead;
+        let overhead = self.overhead;
         let mut whole = self.parse(frame);
         whole.network = whole.network.saturating_sub(frame.added);
         let header = whole.header;
@@ -164,7 +167,7 @@ impl Instance {
 
     /// All that was asked for, and all that follows from it.
     pub(crate) fn describe(&self, to: Listener) {
-        self.description.show(to);
+        self.shown.show(to);
     }
 
     /// Counters, recent rates and sojourn times, and the discipline's variables.

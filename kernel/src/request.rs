@@ -3,7 +3,6 @@
 use crate::host::Listener;
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 use asymq_core::catalog::{
     Config, DEFAULT_QDISC, Params, Place, RATELESS_QDISC, Standard, default_buffer, link_rate,
     resolve, surroundings,
@@ -35,7 +34,7 @@ const USUAL_RATE: &str = "1gbit";
 pub(crate) struct Description {
     pub(crate) config: Config,
     /// Every value in force, as it could be given; made when there is memory for it.
-    shown: Vec<(String, String)>,
+    pub(crate) shown: Shown,
     pub(crate) overhead: Overhead,
     /// Whether it shapes to the link's rate; otherwise whoever asks for packets does.
     pub(crate) shaped: bool,
@@ -109,8 +108,8 @@ pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Ref
     if up.is_none() && config.parts().any(|part| part.needs_link) {
         return Err(missing(name::UP, "1mbit", qdisc));
     }
-    let mut shown = Vec::new();
-    let mut show = |name: &str, value: &str| shown.push((name.to_string(), value.to_string()));
+    let mut shown = Shown(String::with_capacity(1000));
+    let mut show = |name: &str, value: &str| shown.add(name, value);
     show(name::QDISC, &config.qdisc);
     show(name::UP, &config.link.to_string());
     if let Some(down) = down {
@@ -157,9 +156,18 @@ fn parse_flag(given: &Given, name: &str) -> Result<Option<bool>, Refusal> {
     }
 }
 
-impl Description {
+/// Names and values, each pair in a line, as one piece of memory.
+pub(crate) struct Shown(String);
+
+impl Shown {
+    fn add(&mut self, name: &str, value: &str) {
+        for text in [name, " ", value, "\n"] {
+            self.0.push_str(text);
+        }
+    }
+
     pub(crate) fn show(&self, to: Listener) {
-        for (name, value) in &self.shown {
+        for (name, value) in self.0.lines().filter_map(|line| line.split_once(' ')) {
             to.word(name, value);
         }
     }

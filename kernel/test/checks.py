@@ -161,7 +161,9 @@ def observers(leaves):
     for leaf in range(1, leaves + 1):
         lines += [f"class add dev v0 parent 1: classid 1:{leaf:x} htb rate 1mbit",
                   f"qdisc add dev v0 parent 1:{leaf:x} handle {leaf + 1:x}: asymq asymq up 1mbit down 10mbit unshaped"]
-    run("tc -batch - <<'END'\n" + "\n".join(lines) + "\nEND")
+    with open("/run/batch", "w") as batch:
+        batch.write("\n".join(lines) + "\n")
+    run("tc -batch /run/batch")
 
 
 def reversed_frame(data):
@@ -200,6 +202,47 @@ def own_reverse_only():
     run("ip link del v0")
     expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
     return f"leaves saw {seen} of 7, {unknown} of no flow that is queued; one alone saw all"
+
+
+@check
+def many_leaves():
+    """A thousand leaves on a device, ASYMQ_LEAVES of them: the time that one batch takes, the memory, a change of one,
+    and what they cost an incoming packet, of nobody's flow and of one that a leaf queues."""
+    warm_up()
+    load(True, "selftest=0")
+    leaves = int(os.environ.get("ASYMQ_LEAVES", "1000"))
+    frames = [reversed_frame(cost.frame(2 * number + 1)) for number in range(4)] * 100
+
+    def incoming():
+        times = []
+        for _ in range(5):
+            begin = time.monotonic_ns()
+            send_frames("v1", frames)
+            times.append((time.monotonic_ns() - begin) / len(frames) / 1e3)
+        return min(times)
+
+    observers(0)
+    none = incoming()
+    begin = time.monotonic()
+    observers(leaves)
+    made = time.monotonic() - begin
+    size = parameter("taken") / 1e6
+    unknown = incoming() - none
+    send_frames("v0", [cost.frame(2 * number + 1) for number in range(4)], 0x10000 + leaves)
+    known = incoming() - none
+    messages = netlink.Netlink()
+    options = b"".join(map(netlink.word, ("up 2mbit", "down 20mbit")))
+    begin = time.monotonic_ns()
+    for leaf in range(1, 21):
+        error = messages.qdisc("v0", options, parent=0x10000 + leaf, handle=(leaf + 1) << 16)
+        expect(error == 0, f"change of leaf {leaf}: {error}")
+    change = (time.monotonic_ns() - begin) / 20 / 1e3
+    run("ip link del v0")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    text = (f"{leaves} leaves in {made:.1f} s, {size:.0f} MB; an incoming packet {none:.1f} us, {unknown:+.1f} us with them, "
+            f"{known:+.1f} us of a leaf's flow; a change {change:.0f} us")
+    expect(unknown < 2, text)
+    return text
 
 
 @check
@@ -277,6 +320,24 @@ def hostile_netlink():
     run("ip link show")
     expect(time.monotonic() - begin < 2, "RTNL is held")
     return f"{done.stdout.strip()} in {seconds:.0f} s"
+
+
+@check
+def memory():
+    """What an instance takes of the kernel's memory follows the line."""
+    load(True, "selftest=0")
+    run("ip link add e1 type dummy", check=False)
+    messages, texts = netlink.Netlink(), []
+    for rate, most in ("1mbit", 110), ("20mbit", 110), ("1gbit", 400):
+        for name in "asymq", "aq":
+            words = f"qdisc {name}", f"up {rate}", f"down {rate}"
+            expect(messages.qdisc("e1", b"".join(map(netlink.word, words))) == 0, f"{words}")
+            size = parameter("taken") / 1000
+            messages.qdisc("e1", None, delete=True)
+            texts.append(f"{name} {rate} {size:.0f} kB")
+            expect(name != "asymq" or size <= most, f"{texts[-1]}, at most {most}")
+    expect(parameter("taken") == 0, "not all is given back")
+    return ", ".join(texts)
 
 
 @check

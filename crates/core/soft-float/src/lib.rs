@@ -163,6 +163,7 @@ fn queue(kind: u8, link: Rate, limit: Limit) -> Built<BoxedQueue> {
                 full_packet: link.tx_time(1514),
             };
             let params = IsolatedParams {
+                queues: 128,
                 link,
                 target,
                 isolation: black_box(Isolation::Triple),

@@ -6,7 +6,7 @@ use super::service::DueFirst;
 use super::slots::{SlotWait, Slots};
 use super::target::TargetParams;
 use crate::catalog::parameter::listed;
-use crate::catalog::parts::narrow;
+use crate::catalog::parts::{ACK_LIMIT, DATA_LIMIT, narrow};
 use crate::catalog::peers::ISOLATION;
 use crate::catalog::queues::{MAX_STRETCH, max_stretch};
 use crate::catalog::{
@@ -15,8 +15,9 @@ use crate::catalog::{
 };
 use crate::hold::BuildError;
 use crate::packet::Packet;
-use crate::units::{Bytes, Duration, Limit};
+use crate::units::{Bytes, Duration, Limit, Rate};
 use alloc::boxed::Box;
+use alloc::format;
 
 const ACK_WAIT: Typed<Duration> = Typed::new(
     "ack-wait",
@@ -118,6 +119,35 @@ const EXPONENT: Typed<f64> = Typed::new(
 )
 .within(Kind::Number(0.0, 100.0));
 
+/// Bits per second up to which a link is one household's: a hundred flows at once are many there.
+const HOUSEHOLD: u64 = 20_000_000;
+
+/// Memory follows the line, so that ten thousand of them fit into a machine: 90 kB on a household's, 360 kB on one of
+/// 1 Gbit/s.
+const MAX_ACKS: Typed<Limit> = Typed::new(
+    ACK_LIMIT.parameter.name,
+    ACK_LIMIT.parameter.help,
+    "80p up to 20mbit, 256p beyond",
+)
+.computed(|context| of_line(context.link, "80p", "256p").into());
+
+const MAX_DATA: Typed<Limit> = Typed::new(
+    DATA_LIMIT.parameter.name,
+    DATA_LIMIT.parameter.help,
+    "250 ms of full packets, from 416p to 2560p",
+)
+.computed(|context| {
+    let full = context.link.bits_per_sec() / (4 * 8 * 1500);
+    format!("{}p", full.clamp(416, 2560))
+});
+
+fn of_line<T>(link: Rate, household: T, beyond: T) -> T {
+    match link.bits_per_sec() > HOUSEHOLD {
+        true => beyond,
+        false => household,
+    }
+}
+
 /// The discipline.
 pub(crate) const DISCIPLINE: Entry = Entry {
     title: "asymq",
@@ -128,8 +158,8 @@ pub(crate) const DISCIPLINE: Entry = Entry {
         ("data-queue", "isolated"),
         ("service", "due-first"),
         ("controller", "ack-need"),
-        ("ack-limit", "8192p"),
     ],
+    parameters: listed![MAX_ACKS],
     ..Entry::part(
         Role::Qdisc,
         "asymq",
@@ -153,8 +183,8 @@ pub(crate) static ENTRIES: &[Entry] = &[
     },
     Entry {
         source: "docs/asymq.md",
-        brings: &[("data-limit", "10240p")],
         parameters: listed![
+            MAX_DATA,
             BULK_LIMIT,
             FLOW_LIMIT,
             BULK_TARGET,
@@ -245,6 +275,7 @@ pub(crate) fn isolated<P: Packet + Send + 'static>(
         target,
         link: config.link,
         isolation: config.get(ISOLATION)?,
+        queues: of_line(config.link, 128, 512),
         bulk_limit: (config.get(BULK_LIMIT)?.as_secs_f64() * rate) as u64,
         flow_limit: narrow(config.get(FLOW_LIMIT)?).into(),
     };

@@ -21,6 +21,8 @@ pub struct IsolatedParams {
     pub isolation: Isolation,
     /// Parameters of each queue's AQM.
     pub target: TargetParams,
+    /// Queues, of which each flow has eight to choose from.
+    pub queues: u32,
     /// Bytes that may wait of all flows. Beyond, the longest queue drops its oldest packet.
     pub bulk_limit: u64,
     /// Bytes that may wait of each long-lived flow, where that is more in all: of a few packets less
@@ -53,7 +55,7 @@ impl<P: Packet> Isolated<P> {
     pub fn new(params: IsolatedParams, limit: Limit) -> Result<Self, BuildError> {
         let quantum = quantum(params.link.bits_per_sec() / 8);
         Ok(Self {
-            flows: FlowRounds::new(&[quantum], params.isolation, limit)?,
+            flows: FlowRounds::new(&[quantum], params.queues, params.isolation, limit)?,
             params,
         })
     }

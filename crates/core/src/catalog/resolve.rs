@@ -146,13 +146,19 @@ pub fn resolve_by(
     };
     let own = discipline.parameters.iter();
     let of_parts = chosen.iter().rev().flat_map(|part| part.parameters);
+    // A limit of a class is in force where each has its own, or where a controller computes with it.
+    let in_force = |parameter: &Parameter, values: &Values| {
+        let is = |other: &Parameter| other.name == parameter.name;
+        let controllers = chosen.iter().filter(|part| part.role == Role::Controller);
+        let mut computed = controllers.flat_map(|part| part.parameters);
+        !parts::LIMITS.iter().any(is) || is_separate(values) || computed.any(is)
+    };
     for parameter in parts::COMMON.iter().chain(own).chain(of_parts) {
-        if !moved(parameter) {
+        if !moved(parameter) && in_force(parameter, &resolution.values) {
             resolution.add(parameter)?;
         }
     }
-    let split = resolution.values.stored(parts::BUFFER_SPLIT.parameter.name);
-    if split.and_then(Stored::get) == Some(parts::BufferSplit::Separate) {
+    if is_separate(&resolution.values) {
         for parameter in parts::LIMITS {
             resolution.add(parameter)?;
         }
@@ -172,6 +178,12 @@ pub fn resolve_by(
         });
     }
     Ok(config)
+}
+
+/// Whether ACKs and data have a limit each.
+fn is_separate(values: &Values) -> bool {
+    let split = values.stored(parts::BUFFER_SPLIT.parameter.name);
+    split.and_then(Stored::get) == Some(parts::BufferSplit::Separate)
 }
 
 const REVERSE_MISSING: &str = "computes with the downlink's rate; give that too (down 10mbit), or use \

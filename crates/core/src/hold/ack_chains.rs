@@ -12,8 +12,9 @@ use crate::packet::Packet;
 use crate::qdisc::Backlog;
 use crate::units::{Instant, Limit};
 
-/// Flows whose ACKs are filtered at once; the ACKs of further ones wait in plain order.
-const MAX_FLOWS: u32 = 8192;
+/// Flows whose ACKs are filtered at once: as many as ACKs may wait, within these. The ACKs of further ones wait in plain
+/// order.
+const FLOWS: core::ops::RangeInclusive<u32> = 128..=8192;
 
 /// Duplicate ACKs that a sender without SACK must see to retransmit (RFC 5681, sec. 3.2).
 const KEPT_DUPLICATES: u8 = 3;
@@ -83,9 +84,10 @@ pub(crate) struct AckChains<P, N> {
 impl<P: Packet, N: Copy> AckChains<P, N> {
     /// No packets; room for those of `limit`.
     pub(crate) fn new(limit: Limit) -> Result<Self, BuildError> {
+        let places = capacity(limit)?;
         Ok(Self {
-            slab: Slab::new(capacity(limit)?)?,
-            flows: FlowTable::new(MAX_FLOWS)?,
+            slab: Slab::new(places)?,
+            flows: FlowTable::new(places.clamp(*FLOWS.start(), *FLOWS.end()))?,
             backlog: Backlog::default(),
         })
     }

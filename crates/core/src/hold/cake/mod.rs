@@ -52,6 +52,9 @@ pub struct Cake<P> {
     params: CakeParams,
 }
 
+/// Queues of a tin, as `sch_cake` has them.
+const QUEUES: u32 = 1024;
+
 impl<P: Packet> Cake<P> {
     /// Empty queues that together hold at most `limit`.
     ///
@@ -66,7 +69,7 @@ impl<P: Packet> Cake<P> {
             None => None,
         };
         Ok(Self {
-            flows: FlowRounds::new(&quanta, params.isolation, limit)?,
+            flows: FlowRounds::new(&quanta, QUEUES, params.isolation, limit)?,
             acks,
             tins: slots(count, |tin| Tin::new(diffserv, tin, link, params.rtt))?,
             params,
@@ -74,7 +77,7 @@ impl<P: Packet> Cake<P> {
     }
 
     fn tin_mut(&mut self, number: u32) -> Option<&mut Tin> {
-        let tin = FlowRounds::<P, Cobalt>::group_of(number);
+        let tin = self.flows.group_of(number);
         self.tins.get_mut(tin as usize)
     }
 

@@ -4,9 +4,6 @@ use crate::hold::capacity::{BuildError, slots};
 use crate::packet::Network;
 use alloc::boxed::Box;
 
-/// Queues of a group.
-pub(crate) const QUEUES: u32 = 1024;
-
 /// Queues that a flow can have, one after the other if others have them already.
 const WAYS: u32 = 8;
 
@@ -98,25 +95,34 @@ struct Host {
 pub(super) struct Flows<A> {
     flows: Box<[Flow<A>]>,
     hosts: [Box<[Host]>; 2],
+    /// Queues of a group, a power of two.
+    queues: u32,
     isolation: Isolation,
 }
 
-/// The places of a set, from the one that the hash says.
-fn ways(first: u32, hash: u64) -> impl Iterator<Item = u32> {
-    let direct = (hash % u64::from(QUEUES)) as u32;
+/// The places of a set, from the one that the hash says, in a group of `queues` from `first` on.
+fn ways(queues: u32, first: u32, hash: u64) -> impl Iterator<Item = u32> {
+    let direct = hash as u32 & (queues - 1);
     let inner = direct % WAYS;
     (0..WAYS).map(move |way| first + direct - inner + (inner + way) % WAYS)
 }
 
 impl<A: Copy + Default> Flows<A> {
-    pub(super) fn new(groups: u32, isolation: Isolation) -> Result<Self, BuildError> {
-        let count = (groups * QUEUES) as usize;
+    pub(super) fn new(groups: u32, queues: u32, isolation: Isolation) -> Result<Self, BuildError> {
+        let queues = queues.next_power_of_two().max(WAYS);
+        let count = (groups * queues) as usize;
         let hosts = || slots(count, |_| Host::default());
         Ok(Self {
             flows: slots(count, |_| Flow::default())?,
             hosts: [hosts()?, hosts()?],
+            queues,
             isolation,
         })
+    }
+
+    /// Queues of a group.
+    pub(super) const fn queues(&self) -> u32 {
+        self.queues
     }
 
     pub(super) fn get(&self, number: u32) -> Option<&Flow<A>> {
@@ -129,15 +135,18 @@ impl<A: Copy + Default> Flows<A> {
 
     /// The queue of a flow: its own; a free one of eight; or, where none is free, that of another.
     pub(super) fn queue_of(&mut self, group: u32, flow: u64, network: &Network) -> Option<u32> {
-        let first = group * QUEUES;
+        let queues = self.queues;
+        let first = group * queues;
         let tag = self.isolation.tag(flow, network);
         let is = |test: fn(&Flow<A>, u64) -> bool| {
             let flow = |number: &u32| self.get(*number).is_some_and(|flow| test(flow, tag));
-            ways(first, tag).find(flow)
+            ways(queues, first, tag).find(flow)
         };
         let own = is(|flow, tag| flow.tag == tag);
         let free = || is(|flow, _| flow.round == Round::None);
-        let number = own.or_else(free).or_else(|| ways(first, tag).next())?;
+        let number = own
+            .or_else(free)
+            .or_else(|| ways(queues, first, tag).next())?;
         let flow = *self.get(number)?;
         if own.is_some() && flow.round != Round::None {
             return Some(number);
@@ -160,15 +169,17 @@ impl<A: Copy + Default> Flows<A> {
     }
 
     fn host_of(&mut self, first: u32, side: usize, network: &Network) -> Option<u32> {
-        let tag = *network.hosts.get(side)?;
+        let (queues, tag) = (self.queues, *network.hosts.get(side)?);
         let hosts = self.hosts.get_mut(side)?;
         let is = |test: fn(&Host, u64) -> bool| {
             let host = |number: &u32| hosts.get(*number as usize).is_some_and(|h| test(h, tag));
-            ways(first, tag).find(host)
+            ways(queues, first, tag).find(host)
         };
         let own = is(|host, tag| host.tag == tag);
         let free = || is(|host, _| host.bulk_flows == 0);
-        let number = own.or_else(free).or_else(|| ways(first, tag).next())?;
+        let number = own
+            .or_else(free)
+            .or_else(|| ways(queues, first, tag).next())?;
         hosts.get_mut(number as usize)?.tag = tag;
         Some(number)
     }
@@ -182,7 +193,7 @@ impl<A: Copy + Default> Flows<A> {
         for ((hosts, host), counts) in sides.zip(self.isolation.of_hosts()) {
             if let Some(host) = hosts.get_mut(host as usize).filter(|_| counts) {
                 host.bulk_flows = match is_bulk {
-                    true => (host.bulk_flows + 1).min(QUEUES),
+                    true => (host.bulk_flows + 1).min(self.queues),
                     false => host.bulk_flows.saturating_sub(1),
                 };
             }

@@ -4,7 +4,7 @@
 mod flows;
 
 pub use flows::Isolation;
-pub(crate) use flows::{Flow, QUEUES, Round};
+pub(crate) use flows::{Flow, Round};
 
 use super::capacity::{BuildError, capacity, slots};
 use super::numbered::NumberedQueues;
@@ -68,10 +68,11 @@ pub(crate) struct FlowRounds<P, A> {
 }
 
 impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
-    /// Empty queues in groups with these quanta, which together hold `limit` and one packet more: the
-    /// arrival that drives others out.
+    /// Empty queues, so many in each of the groups with these quanta, which together hold `limit` and one packet
+    /// more: the arrival that drives others out.
     pub(crate) fn new(
         quanta: &[u32],
+        queues: u32,
         isolation: Isolation,
         limit: Limit,
     ) -> Result<Self, BuildError> {
@@ -80,11 +81,13 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
             quantum: quanta.get(index).copied().unwrap_or(FULL_PACKET),
             ..Group::default()
         };
+        let flows = Flows::new(count, queues, isolation)?;
+        let all = count * flows.queues();
         Ok(Self {
-            queues: NumberedQueues::new(count * QUEUES, capacity(limit)? + 1)?,
-            flows: Flows::new(count, isolation)?,
+            queues: NumberedQueues::new(all, capacity(limit)? + 1)?,
+            flows,
             groups: slots(quanta.len(), group)?,
-            rounds: Rounds::new(count * QUEUES, count * LISTS)?,
+            rounds: Rounds::new(all, count * LISTS)?,
             random: SplitMix64::new(SEED),
             isolation,
         })
@@ -105,8 +108,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     }
 
     /// The group of a queue.
-    pub(crate) const fn group_of(number: u32) -> u32 {
-        number / QUEUES
+    pub(crate) const fn group_of(&self, number: u32) -> u32 {
+        number >> self.flows.queues().trailing_zeros()
     }
 
     pub(crate) const fn groups(&self) -> &[Group] {
@@ -114,7 +117,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     }
 
     fn group_mut(&mut self, number: u32) -> Option<&mut Group> {
-        self.groups.get_mut(Self::group_of(number) as usize)
+        self.groups.get_mut(self.group_of(number) as usize)
     }
 
     pub(crate) fn flow(&self, number: u32) -> Option<&Flow<A>> {
@@ -141,7 +144,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     }
 
     fn move_to_end(&mut self, number: u32, list: u32) {
-        let list = Self::group_of(number) * LISTS + list;
+        let list = self.group_of(number) * LISTS + list;
         self.rounds.move_to_end(number, list);
     }
 
@@ -196,7 +199,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         let round = flow.round;
         *passes += 1;
         if *passes == MAX_PASSES {
-            self.skip_rounds(Self::group_of(number));
+            self.skip_rounds(self.group_of(number));
         }
         if round == Round::Sparse {
             if self.queues.is_empty(number) {
