@@ -98,6 +98,7 @@ struct asymq_chunk {
 	struct hlist_node list;
 	size_t size;
 	size_t used;
+	unsigned int live;	/* places */
 } __aligned(16);
 
 #ifdef ASYMQ_TEST
@@ -185,6 +186,7 @@ static void *asymq_alloc_large(struct asymq_arena *arena, size_t size)
 			return NULL;
 		chunk->size = whole;
 		chunk->used = sizeof(*chunk);
+		chunk->live = 0;
 	}
 	hlist_add_head(&chunk->list, &arena->chunks);
 	asymq_lives(1);
@@ -192,6 +194,7 @@ static void *asymq_alloc_large(struct asymq_arena *arena, size_t size)
 found:
 	place = (void *)chunk + chunk->used;
 	chunk->used += size;
+	chunk->live++;
 	return place;
 }
 
@@ -219,7 +222,7 @@ void *asymq_host_alloc(size_t size)
 	return place;
 }
 
-/* Of a chunk, only the last place is used again before the arena's end. */
+/* Of a chunk, the last place is used again at once, and the others when all are free. */
 void asymq_host_free(void *place, size_t size)
 {
 	struct asymq_small *small = (struct asymq_small *)place - 1;
@@ -228,20 +231,29 @@ void asymq_host_free(void *place, size_t size)
 	/* Nothing is freed where packets pass: the arena has it until its end. */
 	if (asymq_in_packet_path() || !asymq_arena)
 		return;
+	asymq_arena->bytes -= size;
 	if (size < ASYMQ_LARGE) {
-		asymq_arena->bytes -= size;
 		hlist_del(&small->list);
 		asymq_lives(-1);
 		asymq_weighs(-asymq_taken(small, 0));
 		kfree(small);
 		return;
 	}
-	hlist_for_each_entry(chunk, &asymq_arena->chunks, list)
-		if ((void *)chunk + chunk->used == place + ALIGN(size, 16)) {
-			asymq_arena->bytes -= size;
-			chunk->used -= ALIGN(size, 16);
+	size = ALIGN(size, 16);
+	hlist_for_each_entry(chunk, &asymq_arena->chunks, list) {
+		if (place < (void *)chunk || place >= (void *)chunk + chunk->size)
+			continue;
+		chunk->live--;
+		if ((void *)chunk + chunk->used == place + size)
+			chunk->used -= size;
+		if (chunk->live)
 			return;
-		}
+		hlist_del(&chunk->list);
+		asymq_lives(-1);
+		asymq_weighs(-asymq_taken(chunk, chunk->size));
+		kvfree(chunk);
+		return;
+	}
 }
 
 /*

@@ -346,7 +346,7 @@ void asymq_free_gone(struct sk_buff *gone)
 #ifdef ASYMQ_TEST
 enum asymq_misguidance asymq_misguidance;
 
-/* Has Rust forget all that waits, or name a packet of nobody's. */
+/* Has Rust forget all that waits, name a packet of nobody's, or drop all, so that a dequeue ends with nothing. */
 static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
 {
 	static struct sk_buff *foreign;
@@ -357,6 +357,17 @@ static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
 	asymq_misguidance = ASYMQ_WELL;
 	if (how == ASYMQ_FORGETS) {
 		asymq_try_reset(q);
+		return;
+	}
+	if (how == ASYMQ_DROPS_ALL) {
+		struct asymq_instance *instance = q->instance;
+
+		/* Counted as what C drops without Rust, which forgets it. */
+		asymq_try_reset(q);
+		q->instance = NULL;
+		while (!skb_queue_empty(&q->waiting))
+			asymq_host_gone(q, skb_peek(&q->waiting), false);
+		q->instance = instance;
 		return;
 	}
 	kfree_skb(foreign);

@@ -62,7 +62,7 @@ void asymq_fault(struct asymq_sched *q);
 #ifdef ASYMQ_TEST
 void asymq_examine(struct asymq_sched *q);
 /* What goes wrong in the next dequeue. */
-enum asymq_misguidance { ASYMQ_WELL, ASYMQ_FORGETS, ASYMQ_NAMES_FOREIGN };
+enum asymq_misguidance { ASYMQ_WELL, ASYMQ_FORGETS, ASYMQ_NAMES_FOREIGN, ASYMQ_DROPS_ALL };
 extern enum asymq_misguidance asymq_misguidance;
 #else
 static inline void asymq_examine(struct asymq_sched *q)

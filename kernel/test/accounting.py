@@ -69,7 +69,7 @@ class Tree:
         commands, self.places, self.shaped, self.priority = PARENTS[parent]
         self.parent = parent
         self.before = {}
-        self.failed = False
+        self.refused = 0
         if commands:
             run("tc -batch - <<'END'\n" + "\n".join(commands) + "\nEND")
         self.sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -108,7 +108,7 @@ class Tree:
         try:
             self.sender.send(data)
         except OSError:
-            pass  # what is dropped at once is told to its sender
+            self.refused += 1
 
     def see(self, step):
         """Invariants 1 to 3, after a step. A tree in motion is looked at again, since a dump takes time."""
@@ -141,6 +141,11 @@ class Tree:
             raise Broken(f"{step} below {self.parent}: " + "; ".join(wrong))
         self.before = {(qdisc["kind"], qdisc["parent"]): qdisc for qdisc in found}
         return ours
+
+    def told_of_drops(self, step, qdiscs):
+        """Of a FIFO, whose drops are all of arrivals: each is told to its sender, by an error."""
+        if qdiscs[0]["values"]["queue.dropped.packets"] != self.refused and self.is_fifo:
+            raise Broken(f"{step}: {qdiscs[0]['values']['queue.dropped.packets']} drops, {self.refused} told to its sender")
 
     def wait_for_fault(self, fault):
         end = time.monotonic() + 2
@@ -217,11 +222,12 @@ def walk(parent, name, following, inject):
     """One discipline below one parent: overflow, a change that drops, a fault, a change to another discipline, an aggregate,
     idleness, a reset."""
     tree = Tree(parent)
+    tree.is_fifo = name == "droptail" and parent == "none"
     try:
         tree.asymq([f"qdisc {name}", "buffer 20p"])
         tree.see("when new")
         tree.send(48)
-        tree.see("overloaded")
+        tree.told_of_drops("overloaded", tree.see("overloaded"))
         time.sleep(0.2)
         tree.asymq(["buffer 8p"])
         tree.see("changed to fewer packets")
@@ -259,6 +265,12 @@ def walk(parent, name, following, inject):
         tree.netlink.link(DEVICE, True)
         tree.send(2)
         tree.idle("after a reset")
+        tree.asymq([], "100kbit")
+        tree.send(12)
+        inject("drops")
+        tree.idle("with all dropped at once")
+        # Deleted while it waits for its timer.
+        tree.send(12)
     finally:
         tree.close()
 
