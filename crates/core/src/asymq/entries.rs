@@ -119,11 +119,10 @@ const EXPONENT: Typed<f64> = Typed::new(
 )
 .within(Kind::Number(0.0, 100.0));
 
-/// Bits per second up to which a link is one household's: a hundred flows at once are many there.
+/// Bits per second up to which a link is one household's: eighty ACKs that wait are many there.
 const HOUSEHOLD: u64 = 20_000_000;
 
-/// Memory follows the line, so that ten thousand of them fit into a machine: 90 kB on a household's, 360 kB on one of
-/// 1 Gbit/s.
+/// Memory follows the line, but for the queues.
 const MAX_ACKS: Typed<Limit> = Typed::new(
     ACK_LIMIT.parameter.name,
     ACK_LIMIT.parameter.help,
@@ -147,6 +146,9 @@ fn of_line<T>(link: Rate, household: T, beyond: T) -> T {
         false => household,
     }
 }
+
+/// Flow queues: a peer-to-peer client opens hundreds of uploads, and a probe beside them needs one of its own.
+const QUEUES: u32 = 1024;
 
 /// The discipline.
 pub(crate) const DISCIPLINE: Entry = Entry {
@@ -275,7 +277,7 @@ pub(crate) fn isolated<P: Packet + Send + 'static>(
         target,
         link: config.link,
         isolation: config.get(ISOLATION)?,
-        queues: of_line(config.link, 128, 512),
+        queues: QUEUES,
         bulk_limit: (config.get(BULK_LIMIT)?.as_secs_f64() * rate) as u64,
         flow_limit: narrow(config.get(FLOW_LIMIT)?).into(),
     };
