@@ -328,7 +328,7 @@ def memory():
     load(True, "selftest=0")
     run("ip link add e1 type dummy", check=False)
     messages, texts = netlink.Netlink(), []
-    for rate, most in ("1mbit", 130), ("20mbit", 130), ("1gbit", 450):
+    for rate, most in ("1mbit", 350), ("20mbit", 350), ("1gbit", 600):
         for name in "asymq", "aq":
             words = f"qdisc {name}", f"up {rate}", f"down {rate}"
             expect(messages.qdisc("e1", b"".join(map(netlink.word, words))) == 0, f"{words}")
