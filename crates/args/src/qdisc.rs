@@ -220,7 +220,7 @@ mod tests {
         );
         assert_eq!(
             help_of("ack-limit"),
-            "Maximum backlog of the ACK queue [default: 10p for vaq; down/up for afvq; the buffer otherwise]"
+            "Maximum backlog of the ACK queue [default: 10p for vaq; down/up for afvq; 80p up to 20mbit, 256p beyond for asymq; the buffer otherwise]"
         );
     }
 
