@@ -158,9 +158,14 @@ pub(crate) fn catalog() -> Catalog {
     registered().catalog.clone()
 }
 
+/// The names of the registered classes.
+pub(crate) fn names() -> &'static [OutsideTcp] {
+    registered().names
+}
+
 /// The defaults of scenarios, which may name the registered classes.
 pub(crate) fn defaults() -> Defaults {
-    Defaults::sim().with(registered().names)
+    Defaults::sim().with(names())
 }
 
 /// Registers a class under a name; a class that had it gives way, as a notebook's cell is run again.

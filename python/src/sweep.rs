@@ -1,9 +1,11 @@
 //! Experiments: on this machine as `asymq sweep` runs them, or as tasks that others run.
 
+use crate::congestion;
 use crate::errors::{ScenarioError, bad_input, failure};
 use crate::simulate::{interruptible, raised};
 use crate::table::Table;
 use anyhow::Context as _;
+use asymq_args::Defaults;
 use asymq_reproduce::data::parts::{self, Columns};
 use asymq_reproduce::data::{self, Origin};
 use asymq_reproduce::experiment::{self, Experiment};
@@ -38,7 +40,7 @@ impl Sweep {
     /// An experiment file of one's own.
     #[staticmethod]
     fn of_file(path: PathBuf, quick: bool, seed: Option<u64>) -> PyResult<Self> {
-        let experiment = experiment::read(&path).map_err(|error| bad_input(&error))?;
+        let experiment = experiment::read(&path, &defaults()).map_err(|error| bad_input(&error))?;
         Ok(Self::of(&[experiment], quick, seed))
     }
 
@@ -46,7 +48,7 @@ impl Sweep {
     #[staticmethod]
     fn of_text(name: &str, text: &str, quick: bool, seed: Option<u64>) -> PyResult<Self> {
         let path = PathBuf::from(format!("{name}.toml"));
-        let experiment = experiment::read_text(&format!("own/{name}"), &path, text);
+        let experiment = experiment::read_text(&format!("own/{name}"), &path, text, &defaults());
         let experiment = experiment.map_err(|error| bad_input(&error))?;
         Ok(Self::of(&[experiment], quick, seed))
     }
@@ -76,9 +78,12 @@ impl Sweep {
         let threads = threads.unwrap_or_else(|| {
             std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
         });
-        let plan = &self.plan;
+        let (plan, congestion) = (&self.plan, congestion::catalog());
+        let simulator = asymq_sim::STANDARD.with(&congestion);
         let outcome = interruptible(py, Some(1), |stop| -> anyhow::Result<_> {
-            let decided = plan.run(&out, threads, &|_, _, _| stop.check())?;
+            let decided = plan.run(simulator, &defaults(), &out, threads, &|_, _, _| {
+                stop.check()
+            })?;
             publish(plan, &out, decided, Tables::Csv)
         })?;
         outcome.map_err(|error| failure(&*error))
@@ -161,7 +166,9 @@ impl Sweep {
     }
 
     fn experiments(&self) -> PyResult<Vec<Experiment>> {
-        self.plan.experiments().map_err(|error| bad_input(&error))
+        self.plan
+            .experiments(&defaults())
+            .map_err(|error| bad_input(&error))
     }
 
     fn first_round(&self) -> PyResult<Vec<Task>> {
@@ -205,6 +212,11 @@ impl Sweep {
     }
 }
 
+/// The defaults of experiments: the papers', with the congestion controls that Python registered.
+fn defaults() -> Defaults {
+    Defaults::paper().with(congestion::names())
+}
+
 /// The experiments of a folder's tasks, as this process read them last: a worker gets many tasks of one folder.
 static READ: Mutex<Option<(String, Arc<Work>)>> = Mutex::new(None);
 
@@ -230,7 +242,10 @@ impl Work {
             "this worker has another version of asymq's simulator; install the same everywhere"
         );
         let plan: Plan = serde_json::from_value(value["plan"].clone())?;
-        let (experiments, origin) = (plan.experiments()?, Origin::of_this_build(plan.quick));
+        let (experiments, origin) = (
+            plan.experiments(&defaults())?,
+            Origin::of_this_build(plan.quick),
+        );
         let columns = Columns::of(&experiments, &origin);
         let work = Arc::new(Self {
             experiments,
@@ -263,9 +278,11 @@ pub(crate) fn run_task(py: Python<'_>, out: PathBuf, task: &str) -> PyResult<()>
             origin,
             columns,
         } = &*work;
+        let congestion = congestion::catalog();
+        let simulator = asymq_sim::STANDARD.with(&congestion);
         let mut results = Results::default();
         for job in task.jobs(experiments) {
-            results.insert(job.simulate()?);
+            results.insert(job.simulate(simulator)?);
         }
         whole(&path, |file| {
             Ok(columns.write(experiments, &task, &results, origin, file)?)

@@ -6,11 +6,13 @@ import itertools
 import pickle
 import random
 import traceback
+from pathlib import Path
 from typing import Any
 
 import asymq
 import asymq.testing
 import pytest
+from distributed import Client, LocalCluster
 
 SCENARIO = asymq.Scenario(flows_up=1, flows_down=1, rtt="50ms", duration="8s", runs=2)
 
@@ -364,3 +366,32 @@ def test_connections_have_different_seeds_that_repeat() -> None:
     first, again = seeds[:2], seeds[2:]
     assert first == again
     assert all(one != other for one, other in itertools.combinations(first, 2))
+
+
+def test_an_experiment_on_a_cluster_runs_them(tmp_path: Path) -> None:
+    text = """
+title = "Two congestion controls"
+[scenario]
+flows-up = 0
+flows-down = 1
+qdisc = "droptail"
+buffer-down = "10p"
+rtt = "100ms"
+warmup = "2s"
+duration = "20s"
+runs = 1
+[[series]]
+id = "aimd"
+set.tcp = "aimd"
+[[series]]
+id = "gentle"
+set.tcp = "gentle"
+[[measure]]
+id = "down"
+title = "download"
+of = "down.utilization"
+"""
+    with LocalCluster(processes=False, n_workers=1, dashboard_address=None) as local, Client(local) as client:
+        runs = asymq.sweep(text, client, tmp_path).runs.to_pandas()
+    down = dict(zip(runs["series"], runs["down_utilization"], strict=True))
+    assert down["gentle"] > down["aimd"] > 0

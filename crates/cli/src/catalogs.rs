@@ -1,5 +1,6 @@
 //! One catalog, as the parts of the command see it.
 
+use asymq_args::Defaults;
 use asymq_core::catalog::{Build, Catalog, Standard};
 use asymq_gateway::Frame;
 use asymq_scenario::OutsideTcp;
@@ -45,5 +46,10 @@ impl Catalogs {
             outside: congestion.names().leak(),
             ..self
         }
+    }
+
+    /// The defaults of experiments, which are the papers'.
+    pub(crate) const fn of_experiments(self) -> Defaults {
+        Defaults::paper().with(self.outside)
     }
 }

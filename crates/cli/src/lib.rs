@@ -61,9 +61,9 @@ impl Command {
             Self::Lab(args) => commands::sim::lab(*args, catalogs),
             Self::Gateway(args) => Ok(gateway::run(&args, catalogs)?),
             Self::Model(args) => commands::model::run(&args),
-            Self::Reproduce(args) => commands::reproduce::run(&args),
-            Self::Sweep(args) => commands::sweep::sweep(&args),
-            Self::Merge(args) => commands::sweep::merge(&args),
+            Self::Reproduce(args) => commands::reproduce::run(&args, catalogs),
+            Self::Sweep(args) => commands::sweep::sweep(&args, catalogs),
+            Self::Merge(args) => commands::sweep::merge(&args, catalogs),
         }
     }
 }

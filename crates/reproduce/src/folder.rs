@@ -11,6 +11,8 @@ use crate::store::Results;
 use crate::tasks;
 use crate::verdicts;
 use anyhow::Context;
+use asymq_args::Defaults;
+use asymq_sim::Simulator;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -50,18 +52,18 @@ impl Plan {
         }
     }
 
-    /// The experiments, reduced to the extent of the plan.
+    /// The experiments, reduced to the extent of the plan. Scenarios start from `defaults`.
     ///
     /// # Errors
     /// The text of an experiment is wrong.
-    pub fn experiments(&self) -> Result<Vec<Experiment>, BadExperiment> {
+    pub fn experiments(&self, defaults: &Defaults) -> Result<Vec<Experiment>, BadExperiment> {
         let extent = match self.quick {
             true => Extent::Quick,
             false => Extent::Whole,
         };
         let read = |(name, text): &(String, String)| {
             let path = PathBuf::from(format!("{name}.toml"));
-            let mut experiment = extent.of(experiment::read_text(name, &path, text)?);
+            let mut experiment = extent.of(experiment::read_text(name, &path, text, defaults)?);
             for scenario in experiment.scenarios_mut() {
                 scenario.seed = self.seed.unwrap_or(scenario.seed);
             }
@@ -70,13 +72,16 @@ impl Plan {
         self.experiments.iter().map(read).collect()
     }
 
-    /// Makes the runs that `folder` lacks, and further seeds of what is undecided, on `threads` threads.
+    /// Makes the runs that `folder` lacks, and further seeds of what is undecided, with `simulator` on `threads`
+    /// threads. `defaults` names the congestion controls of `simulator`.
     /// `progress` is called with the look, from 1, and its numbers of finished and of missing runs.
     ///
     /// # Errors
     /// An experiment is wrong, a run fails, or the folder cannot be read or written.
     pub fn run(
         &self,
+        simulator: Simulator<'_>,
+        defaults: &Defaults,
         folder: &Path,
         threads: usize,
         progress: &(impl Fn(u32, usize, usize) + Sync),
@@ -84,7 +89,7 @@ impl Plan {
         self.save(folder)?;
         let (known, mut look) = (Results::load(folder)?, 0);
         seeds::decide(
-            &self.experiments()?,
+            &self.experiments(defaults)?,
             self.looks(),
             known,
             |further, known| {
@@ -92,7 +97,7 @@ impl Plan {
                 let tasks = tasks::single_runs(further);
                 let progress = |done, all| progress(look, done, all);
                 Ok(runner::run(
-                    further, &tasks, known, folder, threads, &progress,
+                    simulator, further, &tasks, known, folder, threads, &progress,
                 )?)
             },
         )

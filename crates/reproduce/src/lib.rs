@@ -29,6 +29,7 @@ pub mod tasks;
 pub mod verdict;
 pub mod verdicts;
 
+use asymq_args::Defaults;
 use experiment::{BadExperiment, Evidence, Experiment};
 use std::path::{Path, PathBuf};
 
@@ -105,7 +106,8 @@ fn choose(
 ) -> Result<Vec<Experiment>, SelectError> {
     let files: Vec<_> = files.collect();
     let read = |name: &str, text: &str| {
-        experiment::read_text(name, Path::new(&format!("{folder}/{name}.toml")), text)
+        let path = format!("{folder}/{name}.toml");
+        experiment::read_text(name, Path::new(&path), text, &Defaults::paper())
     };
     let mut found = Vec::new();
     for (paper, ..) in groups() {

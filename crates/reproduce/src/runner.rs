@@ -3,7 +3,7 @@
 use crate::experiment::Experiment;
 use crate::store::{Job, Log, Results, Stored};
 use crate::tasks::Task;
-use asymq_sim::SimError;
+use asymq_sim::{SimError, Simulator};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::io;
@@ -22,13 +22,14 @@ pub enum RunError {
     Io(#[from] io::Error),
 }
 
-/// Simulates the runs of `tasks` that `known` lacks, the results of `folder`, on `threads` threads, and
-/// appends each result to both. They do not depend on the number of threads. `progress` is called with the
+/// Simulates the runs of `tasks` that `known` lacks, the results of `folder`, with `simulator` on `threads`
+/// threads, and appends each result to both. They do not depend on the number of threads. `progress` is called with the
 /// number of finished and of missing runs, from any thread.
 ///
 /// # Errors
 /// A run failed; the results of finished runs are kept.
 pub fn run(
+    simulator: Simulator<'_>,
     experiments: &[Experiment],
     tasks: &[Task],
     mut known: Results,
@@ -42,7 +43,7 @@ pub fn run(
     let done = AtomicUsize::new(0);
     progress(0, missing.len());
     let one = |job: &Job<'_>| -> Result<Stored, RunError> {
-        let stored = job.simulate()?;
+        let stored = job.simulate(simulator)?;
         log.lock()
             .unwrap_or_else(PoisonError::into_inner)
             .append(&stored)?;

@@ -4,7 +4,7 @@ use crate::experiment::Experiment;
 use crate::metrics::{self, Metrics};
 use crate::tasks;
 use asymq_scenario::{FlowResult, Scenario};
-use asymq_sim::{RunOptions, SimError};
+use asymq_sim::{RunOptions, SimError, Simulator};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -77,16 +77,16 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Simulates it.
+    /// Simulates it with `simulator`.
     ///
     /// # Errors
     /// The simulator cannot run the scenario.
-    pub fn simulate(&self) -> Result<Stored, SimError> {
+    pub fn simulate(&self, simulator: Simulator<'_>) -> Result<Stored, SimError> {
         let options = RunOptions {
             series: true,
             ..RunOptions::default()
         };
-        let run = asymq_sim::STANDARD.run(self.scenario, self.seed, options)?;
+        let run = simulator.run(self.scenario, self.seed, options)?;
         let series = run.series.as_ref().filter(|_| self.course);
         Ok(Stored {
             key: self.key.clone(),

@@ -275,7 +275,15 @@ set = { qdisc = "sad" }
 "#;
 
     fn read() -> Vec<Experiment> {
-        vec![experiment::read_text("own/one", Path::new("one.toml"), FILE).unwrap()]
+        vec![
+            experiment::read_text(
+                "own/one",
+                Path::new("one.toml"),
+                FILE,
+                &asymq_args::Defaults::paper(),
+            )
+            .unwrap(),
+        ]
     }
 
     fn keys(experiments: &[Experiment], tasks: &[Task]) -> Vec<String> {

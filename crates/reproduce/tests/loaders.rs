@@ -76,11 +76,26 @@ fn the_lines_that_load_the_tables_run() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let experiment = experiment::read_text("own/small", Path::new("small.toml"), SWEEP).unwrap();
+    let experiment = experiment::read_text(
+        "own/small",
+        Path::new("small.toml"),
+        SWEEP,
+        &asymq_args::Defaults::paper(),
+    )
+    .unwrap();
     let experiments = [experiment];
     let tasks = single_runs(&experiments);
     let known = Results::default();
-    let results = runner::run(&experiments, &tasks, known, folder.path(), 1, &|_, _| {}).unwrap();
+    let results = runner::run(
+        asymq_sim::STANDARD,
+        &experiments,
+        &tasks,
+        known,
+        folder.path(),
+        1,
+        &|_, _| {},
+    )
+    .unwrap();
     let decided = Decided {
         outcomes: outcome::judge(&experiments, &results).unwrap(),
         results,

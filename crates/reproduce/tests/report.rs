@@ -71,7 +71,13 @@ shown-by = ["aq:down < 1.5"]
 /// Results without a simulator: AQ at 0.9, DropTail at 0.5, with a spread over the seeds.
 fn outcome(name: &str, claims: &str) -> Outcome {
     let text = SWEEP.to_owned() + claims;
-    let experiment = experiment::read_text(name, Path::new("sweep.toml"), &text).unwrap();
+    let experiment = experiment::read_text(
+        name,
+        Path::new("sweep.toml"),
+        &text,
+        &asymq_args::Defaults::paper(),
+    )
+    .unwrap();
     let mut results = Results::default();
     let levels = [0.9, 0.5];
     for (series, level) in experiment.series.iter().zip(levels) {

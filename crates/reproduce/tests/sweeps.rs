@@ -1,5 +1,6 @@
 //! Sweeps: resuming, determinism, shards, and errors with their line.
 
+use asymq_args::Defaults;
 use asymq_reproduce::data::Origin;
 use asymq_reproduce::experiment::{self, Evidence, Experiment, Place};
 use asymq_reproduce::extent::Extent;
@@ -8,10 +9,12 @@ use asymq_reproduce::outcome::{self, Outcome};
 use asymq_reproduce::report;
 use asymq_reproduce::runner;
 use asymq_reproduce::seeds::{self, Decided};
-use asymq_reproduce::store::{RUNS, Results};
+use asymq_reproduce::store::{Job, RUNS, Results};
 use asymq_reproduce::tasks::{Shard, Task, single_runs};
 use asymq_reproduce::verdict::Verdict;
 use asymq_reproduce::verdicts;
+use asymq_sim::congestion::{About, Catalog, CongestionControl};
+use asymq_sim::{RunOptions, STANDARD};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -72,7 +75,13 @@ shown-by = ["aq:down < 0"]
 "#;
 
 fn small() -> Experiment {
-    experiment::read_text("own/small", Path::new("small.toml"), SMALL).unwrap()
+    experiment::read_text(
+        "own/small",
+        Path::new("small.toml"),
+        SMALL,
+        &Defaults::paper(),
+    )
+    .unwrap()
 }
 
 /// All files that a sweep writes, Parquet among them where it is built in.
@@ -95,7 +104,16 @@ fn quietly(_: usize, _: usize) {}
 /// Makes the runs that a folder lacks; its results.
 fn run(tasks: &[Task], folder: &Path, threads: usize) -> Results {
     let known = Results::load(folder).unwrap();
-    runner::run(&[small()], tasks, known, folder, threads, &quietly).unwrap()
+    runner::run(
+        STANDARD,
+        &[small()],
+        tasks,
+        known,
+        folder,
+        threads,
+        &quietly,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -128,7 +146,16 @@ fn an_interrupted_sweep_runs_only_what_is_missing() {
     let progress = |_: usize, all: usize| asked.store(all, Ordering::Relaxed);
     let resumed = {
         let known = Results::load(folder.path()).unwrap();
-        runner::run(&[small()], &tasks, known, folder.path(), 1, &progress).unwrap()
+        runner::run(
+            STANDARD,
+            &[small()],
+            &tasks,
+            known,
+            folder.path(),
+            1,
+            &progress,
+        )
+        .unwrap()
     };
     assert_eq!(asked.into_inner(), tasks.len() - 3);
     assert!(published(&resumed, folder.path()) == whole);
@@ -163,7 +190,7 @@ fn a_plan_contains_its_experiments() {
     plan.save(folder.path()).unwrap();
     let loaded = Plan::load(folder.path()).unwrap();
     assert_eq!(loaded, plan);
-    let experiments = loaded.experiments().unwrap();
+    let experiments = loaded.experiments(&Defaults::paper()).unwrap();
     assert_eq!(experiments[0].text, SMALL);
     assert_eq!(experiments[0].series[0].cells[0].scenario.seed, 1001);
     assert!(Plan::load(&folder.path().join("none")).is_err());
@@ -193,7 +220,13 @@ fn a_claim_whose_precondition_fails_is_vacuous() {
     let holds = "holds = [\"aq:down < 10 within 0.01\", \"droptail:down@2mbit < 10\"]";
     let with = |condition: &str| {
         let text = SMALL.replace(holds, &format!("{holds}\nonly-if = [\"{condition}\"]"));
-        experiment::read_text("own/small", Path::new("small.toml"), &text).unwrap()
+        experiment::read_text(
+            "own/small",
+            Path::new("small.toml"),
+            &text,
+            &Defaults::paper(),
+        )
+        .unwrap()
     };
     let folder = tempfile::tempdir().unwrap();
     let results = run(&single_runs(&[small()]), folder.path(), 1);
@@ -244,11 +277,18 @@ fn decided(runs: u32, than: f64, looks: u32, folder: &Path) -> Outcome {
     let claim = format!("droptail:down@1mbit > {than}");
     let text = SMALL.replace("aq:down = 30 within 0.1", &claim);
     let text = text.replace("runs = 3", &format!("runs = {runs}"));
-    let experiment = experiment::read_text("own/small", Path::new("small.toml"), &text).unwrap();
+    let experiment = experiment::read_text(
+        "own/small",
+        Path::new("small.toml"),
+        &text,
+        &Defaults::paper(),
+    )
+    .unwrap();
     let known = Results::load(folder).unwrap();
     let run = |experiments: &[Experiment], known| {
         let tasks = single_runs(experiments);
         Ok(runner::run(
+            STANDARD,
             experiments,
             &tasks,
             known,
@@ -300,7 +340,13 @@ fn a_preview_keeps_the_points_that_claims_name() {
             "[\"1mbit\", \"2mbit\", \"3mbit\", \"4mbit\", \"5mbit\", \"6mbit\"]",
         )
         .replace("droptail:down@2mbit <", "droptail:down@5mbit <");
-    let whole = experiment::read_text("own/small", Path::new("small.toml"), &text).unwrap();
+    let whole = experiment::read_text(
+        "own/small",
+        Path::new("small.toml"),
+        &text,
+        &Defaults::paper(),
+    )
+    .unwrap();
     let quick = Extent::Quick.of(whole);
     let labels: Vec<&str> = quick
         .points
@@ -322,7 +368,13 @@ fn a_point_may_set_several_keys_under_a_name() {
         .replace("\"1mbit\" = 0.26", "\"1/5\" = 0.26")
         .replace("@1mbit", "@1/5")
         .replace("@2mbit", "@4/5");
-    let experiment = experiment::read_text("own/small", Path::new("small.toml"), &text).unwrap();
+    let experiment = experiment::read_text(
+        "own/small",
+        Path::new("small.toml"),
+        &text,
+        &Defaults::paper(),
+    )
+    .unwrap();
     let labels: Vec<&str> = experiment
         .points
         .iter()
@@ -437,7 +489,12 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
     ] {
         assert!(SMALL.contains(from), "{from}");
         let text = SMALL.replacen(from, to, 1);
-        let error = experiment::read_text("own/small", Path::new("small.toml"), &text);
+        let error = experiment::read_text(
+            "own/small",
+            Path::new("small.toml"),
+            &text,
+            &Defaults::paper(),
+        );
         let error = error.unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}\nis not\n{expected}");
     }
@@ -472,4 +529,52 @@ fn every_experiment_can_be_run_and_judged() {
             }
         }
     }
+}
+
+/// A window of four segments, whatever happens.
+struct Four;
+
+impl CongestionControl for Four {
+    fn window(&self) -> f64 {
+        4.0
+    }
+
+    fn on_established(&mut self, _: f64) {}
+    fn on_ack(&mut self, _: u64, _: u64, _: u64) {}
+    fn on_fast_retransmit(&mut self, _: f64) {}
+    fn on_timeout(&mut self, _: f64) {}
+}
+
+#[test]
+fn an_experiment_runs_congestion_controls_from_outside() {
+    let text = SMALL.replacen("[scenario]", "[scenario]\ntcp = \"four\"", 1);
+    let read = |defaults: &Defaults| {
+        experiment::read_text("own/small", Path::new("small.toml"), &text, defaults)
+    };
+    let unknown = read(&Defaults::paper()).unwrap_err().to_string();
+    assert!(unknown.contains("tcp four: unknown"), "{unknown}");
+
+    let mut catalog = Catalog::new();
+    let four = catalog
+        .add("four", About::default(), |_| Box::new(Four))
+        .unwrap();
+    let defaults = Defaults::paper().with(vec![four].leak());
+    let plan = Plan::new(&[read(&defaults).unwrap()], Extent::Quick, None);
+    let run = |simulator, folder: &Path| plan.run(simulator, &defaults, folder, 1, &|_, _, _| {});
+
+    let folder = tempfile::tempdir().unwrap();
+    let refused = run(STANDARD, folder.path()).unwrap_err().to_string();
+    assert!(refused.contains("four"), "{refused}");
+
+    let decided = run(STANDARD.with(&catalog), folder.path()).unwrap();
+    let experiments = decided.experiments();
+    let scenario = &experiments[0].series[0].cells[0].scenario;
+    let job = Job::new(scenario, scenario.seed, false);
+    let alone = STANDARD
+        .with(&catalog)
+        .run(scenario, scenario.seed, RunOptions::default());
+    assert_eq!(
+        decided.results.get(&job.key).unwrap().flows,
+        alone.unwrap().summary.flows
+    );
 }

@@ -1,6 +1,7 @@
 //! `asymq reproduce`: the papers' figures and tables, each claim with its verdict.
 
 use super::sweep::{SweepOptions, run_plan};
+use crate::catalogs::Catalogs;
 use crate::output;
 use anyhow::Context;
 use asymq_args::BadArgument;
@@ -29,7 +30,7 @@ pub(crate) struct ReproduceArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let expected = match &args.check {
         None => None,
         Some(path) => {
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
         Some(folder) => asymq_reproduce::experiments_in(folder, &args.what)?,
     };
     let plan = args.options.plan(&experiments);
-    let Some(outcomes) = run_plan(&plan, &args.out, &args.options)? else {
+    let Some(outcomes) = run_plan(catalogs, &plan, &args.out, &args.options)? else {
         return Ok(());
     };
     if let Some((path, expected)) = expected {

@@ -1,5 +1,6 @@
 //! `asymq sweep` and `asymq merge`: an experiment of one's own, on one machine or on many.
 
+use crate::catalogs::Catalogs;
 use crate::driver::progress_bar;
 use crate::output;
 use anyhow::Context;
@@ -115,15 +116,15 @@ fn threads(jobs: Option<u32>) -> usize {
 }
 
 /// Runs `asymq sweep`.
-pub(crate) fn sweep(args: &SweepArgs) -> anyhow::Result<()> {
-    let experiment = asymq_reproduce::experiment::read(&args.file)?;
+pub(crate) fn sweep(args: &SweepArgs, catalogs: Catalogs) -> anyhow::Result<()> {
+    let experiment = asymq_reproduce::experiment::read(&args.file, &catalogs.of_experiments())?;
     let plan = args.options.plan(&[experiment]);
-    run_plan(&plan, &args.out, &args.options)?;
+    run_plan(catalogs, &plan, &args.out, &args.options)?;
     Ok(())
 }
 
 /// Runs `asymq merge`.
-pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
+pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let tables = args.format.tables()?;
     let load = |folder: &PathBuf| {
         Plan::load(folder).map_err(|error| BadArgument {
@@ -152,12 +153,12 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
     for folder in &args.folders {
         results.extend(Results::load(folder).with_context(|| format!("{}", folder.display()))?);
     }
-    let experiments = plan.experiments()?;
+    let experiments = plan.experiments(&catalogs.of_experiments())?;
     // What a shard missed is an error; what undecided claims need beyond the shards runs here.
     outcome::judge(&experiments, &results)?;
     let known = Results::load(&args.out)?;
     Log::open(&args.out)?.keep(&known, &experiments, &results)?;
-    let decided = decide(&plan, &args.out, threads(args.jobs))?;
+    let decided = decide(catalogs, &plan, &args.out, threads(args.jobs))?;
     publish(
         &args.out,
         &decided,
@@ -167,9 +168,10 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
 }
 
 /// Makes the runs that `out` does not have, and further seeds of what is undecided.
-fn decide(plan: &Plan, out: &Path, threads: usize) -> anyhow::Result<Decided> {
+fn decide(catalogs: Catalogs, plan: &Plan, out: &Path, threads: usize) -> anyhow::Result<Decided> {
     let bar = progress_bar(1);
-    let decided = plan.run(out, threads, &|look, done, all| {
+    let defaults = catalogs.of_experiments();
+    let decided = plan.run(catalogs.sim, &defaults, out, threads, &|look, done, all| {
         if look > 1 {
             bar.set_message("further seeds of what is undecided");
         }
@@ -183,6 +185,7 @@ fn decide(plan: &Plan, out: &Path, threads: usize) -> anyhow::Result<Decided> {
 /// Makes the runs of a plan that `out` does not have, and writes its report. Of a shard there is
 /// nothing to report yet: none.
 pub(crate) fn run_plan(
+    catalogs: Catalogs,
     plan: &Plan,
     out: &Path,
     options: &SweepOptions,
@@ -191,10 +194,16 @@ pub(crate) fn run_plan(
     let threads = threads(options.jobs);
     if let Some(shard) = options.shard.filter(|shard| !shard.is_whole()) {
         plan.save(out)?;
-        run_shard(&plan.experiments()?, shard, out, threads)?;
+        run_shard(
+            catalogs,
+            &plan.experiments(&catalogs.of_experiments())?,
+            shard,
+            out,
+            threads,
+        )?;
         return Ok(None);
     }
-    let mut decided = decide(plan, out, threads)?;
+    let mut decided = decide(catalogs, plan, out, threads)?;
     let mut origin = Origin::of_this_build(plan.quick);
     if let Some(Against::Ns2) = options.against {
         let bar = progress_bar(1).with_message("ns-2");
@@ -212,6 +221,7 @@ pub(crate) fn run_plan(
 }
 
 fn run_shard(
+    catalogs: Catalogs,
     experiments: &[Experiment],
     shard: Shard,
     out: &Path,
@@ -220,10 +230,18 @@ fn run_shard(
     let part = shard.part(tasks::single_runs(experiments));
     let bar = progress_bar(part.len() as u64);
     let known = Results::load(out)?;
-    runner::run(experiments, &part, known, out, threads, &|done, all| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-    })?;
+    runner::run(
+        catalogs.sim,
+        experiments,
+        &part,
+        known,
+        out,
+        threads,
+        &|done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        },
+    )?;
     bar.finish_and_clear();
     eprintln!("Shard {shard}: {} runs in {}", part.len(), out.display());
     Ok(())

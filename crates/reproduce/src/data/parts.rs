@@ -197,8 +197,15 @@ set = { qdisc = "sad", probe = "100ms" }
 
     #[test]
     fn parts_read_back_and_have_the_same_columns_whatever_is_in_them() {
-        let experiments =
-            vec![experiment::read_text("own/one", Path::new("one.toml"), FILE).unwrap()];
+        let experiments = vec![
+            experiment::read_text(
+                "own/one",
+                Path::new("one.toml"),
+                FILE,
+                &asymq_args::Defaults::paper(),
+            )
+            .unwrap(),
+        ];
         let origin = Origin::of_this_build(false);
         let columns = Columns::of(&experiments, &origin);
         let tasks = tasks(&experiments, None, 1, 1);
@@ -209,7 +216,7 @@ set = { qdisc = "sad", probe = "100ms" }
         for task in &tasks {
             let mut results = Results::default();
             for job in task.jobs(&experiments) {
-                results.insert(job.simulate().unwrap());
+                results.insert(job.simulate(asymq_sim::STANDARD).unwrap());
             }
             let path = folder.path().join(&task.name);
             let file = File::create(&path).unwrap();

@@ -9,7 +9,7 @@ mod sweep;
 use super::{Experiment, Measure, Point};
 use crate::expression::Expression;
 use crate::metrics;
-use asymq_args::{Flags, KeyError, ScenarioArgs, Words};
+use asymq_args::{Defaults, Flags, KeyError, ScenarioArgs, Words};
 use asymq_core::catalog::Standard;
 use file::{File, MeasureEntry};
 use std::collections::HashSet;
@@ -41,32 +41,44 @@ pub enum BadExperiment {
     },
 }
 
-/// Reads a user's experiment file.
+/// Reads a user's experiment file. Scenarios start from `defaults` and may name its congestion controls.
 ///
 /// # Errors
 /// The file cannot be read, or a line is wrong.
-pub fn read(path: &Path) -> Result<Experiment, BadExperiment> {
+pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, BadExperiment> {
     let text = std::fs::read_to_string(path).map_err(|source| BadExperiment::Read {
         path: path.to_owned(),
         source,
     })?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    read_text(&format!("own/{name}"), path, &text)
+    read_text(&format!("own/{name}"), path, &text, defaults)
 }
 
-/// Parses the text of an experiment file; `path` only serves error messages.
+/// [`read`] of a text; `path` only serves error messages.
 ///
 /// # Errors
 /// A line is wrong.
-pub fn read_text(name: &str, path: &Path, text: &str) -> Result<Experiment, BadExperiment> {
+pub fn read_text(
+    name: &str,
+    path: &Path,
+    text: &str,
+    defaults: &Defaults,
+) -> Result<Experiment, BadExperiment> {
     let flags = Flags::of(&Standard);
-    Reader { path, text, flags }.experiment(name)
+    Reader {
+        path,
+        text,
+        flags,
+        defaults,
+    }
+    .experiment(name)
 }
 
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
     flags: Flags<ScenarioArgs>,
+    defaults: &'a Defaults,
 }
 
 type Read<T> = Result<T, BadExperiment>;

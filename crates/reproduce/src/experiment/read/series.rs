@@ -4,7 +4,7 @@ use super::file::{File, PaperValues, SeriesEntry};
 use super::sweep::{Combination, combinations};
 use super::{Read, Reader, sections};
 use crate::experiment::{Cell, Experiment, Series};
-use asymq_args::{Defaults, ScenarioError, Words};
+use asymq_args::{ScenarioError, Words};
 use std::collections::HashSet;
 use toml::de::DeTable;
 
@@ -34,7 +34,7 @@ impl Reader<'_> {
                 let cell = |(point, paper): (&Words, &Vec<Option<f64>>)| {
                     let words = own.or(&args).or(point).or(base);
                     let args = self.flags.read(&words).map_err(ScenarioError::Value);
-                    let scenario = args.and_then(|args| args.resolve(&Defaults::paper()));
+                    let scenario = args.and_then(|args| args.resolve(self.defaults));
                     let scenario = scenario.map_err(|error| {
                         let message = error.to_string().replace("--", "");
                         self.at(entry.id.span().start, message)
