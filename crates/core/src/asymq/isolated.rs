@@ -60,21 +60,20 @@ impl<P: Packet> Isolated<P> {
         })
     }
 
+    /// Bulk flows, at least one.
+    fn bulk_flows(&self) -> u64 {
+        let flows: u32 = self.flows.groups().iter().map(|all| all.bulk).sum();
+        u64::from(flows.max(1))
+    }
+
     /// Time in which each bulk flow sends a full packet.
     fn turn(&self) -> Duration {
-        let flows: u32 = self.flows.groups().iter().map(|all| all.bulk).sum();
-        self.params.target.full_packet * u64::from(flows.max(1))
+        self.params.target.full_packet * self.bulk_flows()
     }
 
     fn is_full(&self, admission: &Admission) -> bool {
         // On a very slow link even the first packets are more than the bytes for all.
-        let flows: u64 = self
-            .flows
-            .groups()
-            .iter()
-            .map(|all| u64::from(all.bulk))
-            .sum();
-        let of_flows = self.params.flow_limit.saturating_mul(flows.max(1));
+        let of_flows = self.params.flow_limit.saturating_mul(self.bulk_flows());
         let bytes = self.params.bulk_limit.max(of_flows);
         !admission.room || self.flows.queues.exceeds(admission.limit, bytes)
     }
