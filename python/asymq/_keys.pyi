@@ -38,8 +38,7 @@ class Keys(TypedDict, total=False):
     hystart: bool | None
     pacing: bool | None
     regenerate: int | None
-    regenerate_paced: bool | None
-    regenerate_smoothed: bool | None
+    regenerate_spacing: str | None
     start_within: str | None
     flow: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     web: str | Sequence[str] | None

@@ -1,5 +1,6 @@
 //! Flags of the simulator alone.
 
+use asymq_core::hold::Spacing;
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Bytes, Duration};
 use asymq_scenario::{ListedFlow, Netem, OnOff, RateStep, Tcp, WebLoad};
@@ -37,12 +38,9 @@ pub struct SimulatedArgs {
     /// ACKs regenerated beyond the uplink for each filtered (AR's R), 0 to 16 [default: 1 if the discipline's name has ar, else 0].
     #[arg(long, value_name = "R", value_parser = RangedI64ValueParser::<u32>::new().range(0..=16))]
     pub regenerate: Option<u32>,
-    /// Spread those ACKs over the gap they fill [default: true].
-    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub regenerate_paced: Option<bool>,
-    /// Spread them over the smoothed time between ACKs, as ns-2's AR does, and not at a segment's time at most [default: false].
-    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub regenerate_smoothed: Option<bool>,
+    /// Departure of those ACKs: at-once, paced (over the gap they fill, a segment's time apart at most), smoothed (over the smoothed time between ACKs, as ns-2's AR does) [default: paced].
+    #[arg(long, value_name = "SPACING")]
+    pub regenerate_spacing: Option<Spacing>,
     /// Long-lived flows start uniformly within this time, 0 to the duration [default: 1s, or a tenth of a shorter run].
     #[arg(long, value_name = "TIME")]
     pub start_within: Option<Duration>,

@@ -119,7 +119,7 @@ fn the_control_socket_changes_it_or_says_in_one_line_why_not() {
         "--qdisc-down afvq --up 2mbit --buffer 80p",
         "--qdisc-down none --overhead pppoe-vcmux ether-vlan",
         "--overhead -4 --ptm",
-        "--role headend --regenerate 2 --at-once --mss 1448b",
+        "--role headend --regenerate 2 --regenerate-spacing at-once --mss 1448b",
     ] {
         let answer = set(socket, flags);
         assert_eq!(line(&answer.stderr), "", "{flags}");

@@ -6,7 +6,7 @@ mod traffic;
 use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{Catalog, Config, Role, Standard};
 use asymq_core::decide::random::SplitMix64;
-use asymq_core::hold::{Egress, Regenerator, RegeneratorParams};
+use asymq_core::hold::{Egress, Regenerator, RegeneratorParams, Spacing};
 use asymq_core::qdisc::Discard;
 use asymq_core::units::{Duration, Instant};
 use asymq_core::{Ecn, Header, Network, Packet};
@@ -127,11 +127,15 @@ fn no_choice_of_parts_allocates_after_construction() {
 #[test]
 fn a_regenerator_allocates_nothing_after_construction() {
     // More flows than it remembers, and so few that it regenerates for all.
-    for (paced, flows) in [(false, FLOWS), (true, FLOWS), (true, 1000)] {
+    for (spacing, flows) in [
+        (Spacing::AtOnce, FLOWS),
+        (Spacing::Paced, FLOWS),
+        (Spacing::Paced, 1000),
+    ] {
         let params = RegeneratorParams {
             factor: 2,
             segment: 100,
-            paced,
+            spacing,
             ..RegeneratorParams::default()
         };
         let mut regenerator = Regenerator::new(params).unwrap();

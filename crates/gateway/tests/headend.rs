@@ -7,7 +7,7 @@ mod fake;
 use asymq_core::Toward;
 use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
-use asymq_core::hold::RegeneratorParams;
+use asymq_core::hold::{RegeneratorParams, Spacing};
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::{Network, VethEnd};
 use asymq_gateway::{Forwarder, GatewayConfig, LinkConfig, Stage};
@@ -20,7 +20,7 @@ use std::thread;
 
 const SEGMENT: u32 = 1000;
 
-fn headend(paced: bool) -> LinkConfig {
+fn headend(spacing: Spacing) -> LinkConfig {
     LinkConfig {
         up: "1mbit".parse().unwrap(),
         down: Some("10mbit".parse().unwrap()),
@@ -28,7 +28,7 @@ fn headend(paced: bool) -> LinkConfig {
         uplink: Stage::Regenerator(RegeneratorParams {
             factor: 1,
             segment: SEGMENT,
-            paced,
+            spacing,
             ..RegeneratorParams::default()
         }),
         downlink: Stage::AtOnce,
@@ -214,7 +214,7 @@ fn the_acks_between_two_are_regenerated_in_order_with_right_checksums_on_every_l
             let ack =
                 |segments: u32| shape.ack(first.wrapping_add(segments * SEGMENT), 0x10, options);
             let frames = [ack(0), ack(1), ack(6)];
-            let left = pass(&headend(true), &vec![shape.data(); 20], &frames);
+            let left = pass(&headend(Spacing::Paced), &vec![shape.data(); 20], &frames);
             let numbers: Vec<(u64, u32)> = left
                 .iter()
                 .map(|(at, frame)| (*at, shape.number(frame).wrapping_sub(first) / SEGMENT))
@@ -238,7 +238,7 @@ fn the_acks_between_two_are_regenerated_in_order_with_right_checksums_on_every_l
 fn at_once_means_without_delay() {
     let shape = &SHAPES[0];
     let frames = [shape.ack(0, 0x10, &[]), shape.ack(9000, 0x10, &[])];
-    let left = pass(&headend(false), &vec![shape.data(); 9], &frames);
+    let left = pass(&headend(Spacing::AtOnce), &vec![shape.data(); 9], &frames);
     let times: Vec<u64> = left.iter().map(|(at, _)| *at).collect();
     assert_eq!(times, [10, 20, 20, 20, 20, 20, 20, 20, 20, 20]);
 }
@@ -252,7 +252,7 @@ fn whoever_acknowledges_what_was_not_sent_gets_no_more_acks_than_there_were_data
         .collect();
     for (seen, regenerated) in [(0, 0), (100, 99), (300, 255 + 43)] {
         let data = vec![shape.data(); seen];
-        let left = pass(&headend(true), &data, &leaps);
+        let left = pass(&headend(Spacing::Paced), &data, &leaps);
         assert_eq!(
             left.len(),
             leaps.len() + regenerated,
@@ -287,7 +287,7 @@ fn nothing_is_regenerated_of_acks_that_say_more_than_a_number() {
                 shape.ack(0, flags, options),
                 shape.ack(9000, flags, options),
             ];
-            let left = pass(&headend(true), &vec![shape.data(); 20], &frames);
+            let left = pass(&headend(Spacing::Paced), &vec![shape.data(); 20], &frames);
             let left: Vec<Vec<u8>> = left.into_iter().map(|(_, frame)| frame).collect();
             assert_eq!(left, frames, "{name} over {}", shape.name);
         }
@@ -299,7 +299,7 @@ fn duplicates_pass_and_a_closing_hole_is_no_gap() {
     let shape = &SHAPES[0];
     let numbers = [1000, 1000, 1000, 1000, 9000, 10_000];
     let frames = numbers.map(|number| shape.ack(number, 0x10, &[]));
-    let left = pass(&headend(true), &vec![shape.data(); 20], &frames);
+    let left = pass(&headend(Spacing::Paced), &vec![shape.data(); 20], &frames);
     let left: Vec<u32> = left.iter().map(|(_, frame)| shape.number(frame)).collect();
     assert_eq!(left, numbers);
 }
@@ -307,7 +307,7 @@ fn duplicates_pass_and_a_closing_hole_is_no_gap() {
 #[test]
 fn the_other_direction_passes_at_once_and_unchanged() {
     let mut forwarder = Forwarder::new(
-        headend(true).build(&Standard).unwrap(),
+        headend(Spacing::Paced).build(&Standard).unwrap(),
         FlowKey::new([1, 2]),
     );
     let mut lan = FakePort::default();
@@ -326,7 +326,7 @@ struct Line {
 }
 
 impl Line {
-    fn new(up: &str, name: &str, paced: bool, segment: u32) -> Option<Self> {
+    fn new(up: &str, name: &str, spacing: Spacing, segment: u32) -> Option<Self> {
         let place = Place::new()?;
         let end = |name, index, mac| VethEnd {
             name,
@@ -357,13 +357,13 @@ impl Line {
             downlink: Stage::Queue(discipline("droptail", up, down, 200)),
         };
         let regenerator = RegeneratorParams {
-            paced,
+            spacing,
             segment,
             ..RegeneratorParams::default()
         };
         let fat = LinkConfig {
             uplink: Stage::Regenerator(regenerator),
-            ..headend(paced)
+            ..headend(spacing)
         };
         let home = Running::with(&place, config("lan", "near", thin));
         let headend = Running::with(&place, config("far", "wan", fat));
@@ -375,15 +375,18 @@ impl Line {
     }
 }
 
-const LINES: [(&str, bool); 2] = [("sad+ar+cbq", true), ("fifo+af/ar", false)];
+const LINES: [(&str, Spacing); 2] = [
+    ("sad+ar+cbq", Spacing::Paced),
+    ("fifo+af/ar", Spacing::AtOnce),
+];
 
 #[test]
 fn acks_filtered_before_a_slow_link_are_regenerated_beyond_it_each_once_and_in_order() {
     // Fewer than a regenerator makes for one ACK.
     const ACKS: u32 = 40;
-    for (name, paced) in LINES {
+    for (name, spacing) in LINES {
         // An ACK takes half a second, so most of them meet another that waits.
-        let Some(line) = Line::new("1kbit", name, paced, SEGMENT) else {
+        let Some(line) = Line::new("1kbit", name, spacing, SEGMENT) else {
             return;
         };
         let shape = &SHAPES[0];
@@ -415,8 +418,8 @@ fn acks_filtered_before_a_slow_link_are_regenerated_beyond_it_each_once_and_in_o
 
 #[test]
 fn real_tcp_through_a_filtering_uplink_and_a_headend_arrives_whole() {
-    for (name, paced) in LINES {
-        let Some(line) = Line::new("300kbit", name, paced, 1448) else {
+    for (name, spacing) in LINES {
+        let Some(line) = Line::new("300kbit", name, spacing, 1448) else {
             return;
         };
         let Place { home, net, .. } = &line.place;

@@ -5,6 +5,7 @@ use crate::{
     UdpBurst, WebLoad, uniform,
 };
 use asymq_core::catalog::Config;
+use asymq_core::hold::Spacing;
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Duration, Limit, Rate};
 use serde::{Deserialize, Serialize};
@@ -47,14 +48,6 @@ impl AckPolicy {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-const fn yes() -> bool {
-    true
-}
-
-fn is_yes(value: &bool) -> bool {
-    *value
 }
 
 const fn number<const N: u32>() -> u32 {
@@ -124,12 +117,9 @@ pub struct Scenario {
     pub pacing: bool,
     /// ACKs regenerated beyond the uplink for each that was filtered; 0 is none.
     pub regenerate: u32,
-    /// True if those are spread over the gap that they fill.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
-    pub regenerate_paced: bool,
-    /// True if that gap is the smoothed time between ACKs, as in ns-2's AR.
+    /// Departure times of those.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub regenerate_smoothed: bool,
+    pub regenerate_spacing: Spacing,
     /// Short TCP transfers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub web: Vec<WebLoad>,
@@ -312,8 +302,7 @@ pub(crate) mod tests {
             hystart: false,
             pacing: false,
             regenerate: 0,
-            regenerate_paced: true,
-            regenerate_smoothed: false,
+            regenerate_spacing: Spacing::Paced,
             web: Vec::new(),
             on_off: None,
             links: 1,

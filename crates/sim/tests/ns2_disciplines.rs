@@ -9,8 +9,8 @@
 //! ns-2's AR is known by its effects only. Of the readings tried (over the latest interval, a smoothed
 //! one, a segment's time, a smoothed time per ACK, at once; later ACKs waiting, overtaking, or replacing
 //! what is left) one gives ns-2's figures to 0.003 wherever the classes borrow and nothing is lost, and
-//! at most other settings: `--regenerate-smoothed`. So the settings with AR have that reading; ours, and
-//! that of the experiments, is `--regenerate-paced`.
+//! at most other settings: `--regenerate-spacing smoothed`. So the settings with AR have that reading; ours, and
+//! that of the experiments, is `--regenerate-spacing paced`.
 //!
 //! ns-2's classes without borrowing make up what they were late by, but not all of it: two ACKs follow each
 //! data packet of 12.5 ms at 640 kbit/s, one each of 125 ms at 64 kbit/s, which bounds it between 4 and 36 ms.

@@ -4,7 +4,7 @@ use asymq_args::{BadArgument, Flags, Given, QdiscParams, ScenarioError, Words};
 use asymq_core::catalog::{
     Catalog, DEFAULT_QDISC, Params, Place, default_buffer, link_rate, resolve, surroundings,
 };
-use asymq_core::hold::RegeneratorParams;
+use asymq_core::hold::{RegeneratorParams, Spacing};
 use asymq_core::overhead::{Overhead, OverheadError};
 use asymq_core::units::{Bytes, Limit, Rate};
 use asymq_gateway::{GatewayConfig, LinkConfig, STATE, Stage};
@@ -231,10 +231,10 @@ pub(crate) struct LinkArgs {
     /// ACKs that a headend regenerates for each that was filtered; 0 for none [default: 1].
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32).range(0..=64), help_heading = "Headend")]
     pub(crate) regenerate: Option<u32>,
-    /// Send what is regenerated at once, instead of spread over the time since the ACK before.
-    #[arg(long, help_heading = "Headend",
-          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
-    pub(crate) at_once: Option<bool>,
+    /// Departure of those: at-once, paced (over the time since the ACK before), smoothed (over the
+    /// smoothed time between ACKs) [default: paced].
+    #[arg(long, value_name = "SPACING", help_heading = "Headend")]
+    pub(crate) regenerate_spacing: Option<Spacing>,
     /// Payload of a full segment, for which an ACK stood before it was filtered [default: 1460b].
     #[arg(long, value_name = "SIZE", help_heading = "Headend")]
     pub(crate) mss: Option<Bytes>,
@@ -301,14 +301,14 @@ impl LinkArgs {
             qdisc_params,
             param_down,
             regenerate,
-            at_once,
+            regenerate_spacing,
             mss,
             overhead,
             mpu,
             atm,
             ptm,
         } = self;
-        let (down, at_once) = (*down, *at_once);
+        let (down, regenerate_spacing) = (*down, *regenerate_spacing);
         let up = up.ok_or_else(|| bad("", "missing: --up <RATE>".into()))?;
         let down_for = |flag: &str, value: &str, what: &str| {
             down.ok_or_else(|| BadArgument {
@@ -341,9 +341,8 @@ impl LinkArgs {
                 Stage::Regenerator(RegeneratorParams {
                     factor,
                     segment,
-                    paced: !at_once.unwrap_or(false),
+                    spacing: regenerate_spacing.unwrap_or_default(),
                     max_gap: down.tx_time(segment + 40) / u64::from(factor),
-                    smoothed: false,
                 })
             }
         };

@@ -52,7 +52,7 @@ pub use fq_codel::{FqCodel, FqCodelParams};
 pub use machine::{Buffer, Machine, Parts, split_buffer};
 pub use meters::{Meters, PerClass};
 pub use queue::{Admission, Queue};
-pub use regenerator::{Regenerator, RegeneratorParams};
+pub use regenerator::{Regenerator, RegeneratorParams, Spacing};
 pub use ring::{Ring, Vacant};
 pub use slab::{List, Place, Slab};
 pub use transmitter::{Transmitter, TxTime};

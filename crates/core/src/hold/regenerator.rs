@@ -11,6 +11,8 @@ use crate::units::{Duration, Instant};
 use alloc::collections::{BinaryHeap, binary_heap::PeekMut};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
+use core::fmt;
+use core::str::FromStr;
 
 /// Parameters of a regenerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +22,11 @@ pub struct RegeneratorParams {
     pub factor: u32,
     /// Bytes that one ACK stood for before filtering: a segment's payload.
     pub segment: u32,
-    /// Spread over the time since the flow's previous ACK, rather than all at once.
-    pub paced: bool,
-    /// Where paced, the longest time between two of them. A segment's time on the fast link keeps its
-    /// queue from bursts; what the last ACK is held beyond that costs throughput.
+    /// Departure times of the regenerated ACKs.
+    pub spacing: Spacing,
+    /// Longest time between two of them under [`Spacing::Paced`]. A segment's time on the fast link keeps
+    /// its queue from bursts; what the last ACK is held beyond that costs throughput.
     pub max_gap: Duration,
-    /// Where paced, spread over the smoothed time between the flow's ACKs, a quarter of it new, and not
-    /// over the latest; and regenerated across a hole that closes too: what ns-2's AR does. `max_gap` does
-    /// not bound it then.
-    pub smoothed: bool,
 }
 
 impl Default for RegeneratorParams {
@@ -36,10 +34,53 @@ impl Default for RegeneratorParams {
         Self {
             factor: 1,
             segment: 1460,
-            paced: true,
+            spacing: Spacing::Paced,
             max_gap: Duration::MAX,
-            smoothed: false,
         }
+    }
+}
+
+/// Departure times of regenerated ACKs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum Spacing {
+    /// With the ACK that they precede.
+    AtOnce,
+    /// Spread over the time since the flow's previous ACK.
+    #[default]
+    Paced,
+    /// Spread over the smoothed time between the flow's ACKs, a quarter of it new, and regenerated across
+    /// a hole that closes too, as ns-2's AR does.
+    Smoothed,
+}
+
+impl Spacing {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::AtOnce, Self::Paced, Self::Smoothed];
+
+    /// Name in flags, files and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AtOnce => "at-once",
+            Self::Paced => "paced",
+            Self::Smoothed => "smoothed",
+        }
+    }
+}
+
+impl fmt::Display for Spacing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Spacing {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|spacing| spacing.name() == name);
+        found.ok_or("unknown; use at-once, paced or smoothed")
     }
 }
 
@@ -279,7 +320,8 @@ impl<P: Packet + Clone> Regenerator<P> {
         let previous = state.newest;
         let start = state.busy_until.max(now);
         let advances = before(previous, info.ack);
-        let regular = advances && (!state.hole || params.smoothed) && info.is_plain();
+        let regular =
+            advances && (!state.hole || params.spacing == Spacing::Smoothed) && info.is_plain();
         state.hole = !advances && state.passed < now || info.sack_ranges > 0;
         let since = now.saturating_since(state.passed);
         state.passed = now;
@@ -307,10 +349,10 @@ impl<P: Packet + Clone> Regenerator<P> {
             .min(jump.saturating_sub(1));
         self.credit -= filtered;
         let acks = u64::from(count) + 1;
-        let gap = match (params.paced, params.smoothed) {
-            (true, true) => state.interval.min(MAX_SMOOTHED_HOLD) / acks,
-            (true, false) => (since.min(MAX_HOLD) / acks).min(params.max_gap),
-            (false, _) => Duration::ZERO,
+        let gap = match params.spacing {
+            Spacing::AtOnce => Duration::ZERO,
+            Spacing::Paced => (since.min(MAX_HOLD) / acks).min(params.max_gap),
+            Spacing::Smoothed => state.interval.min(MAX_SMOOTHED_HOLD) / acks,
         };
         state.busy_until = start + gap * u64::from(count);
         Plan {
@@ -443,16 +485,15 @@ mod tests {
     const SEGMENT: RegeneratorParams = RegeneratorParams {
         factor: 1,
         segment: 1000,
-        paced: false,
+        spacing: Spacing::AtOnce,
         max_gap: Duration::MAX,
-        smoothed: false,
     };
 
     #[test]
     fn one_ack_is_regenerated_for_each_filtered_and_spread_over_the_gap() {
         let acks = [ack(0), ack(1000), ack(6000)];
         let paced = RegeneratorParams {
-            paced: true,
+            spacing: Spacing::Paced,
             ..SEGMENT
         };
         assert_eq!(
@@ -473,7 +514,7 @@ mod tests {
     #[test]
     fn the_real_ack_is_held_no_longer_than_the_gaps_need() {
         let paced = RegeneratorParams {
-            paced: true,
+            spacing: Spacing::Paced,
             max_gap: Duration::from_millis(1),
             ..SEGMENT
         };
@@ -486,8 +527,7 @@ mod tests {
     #[test]
     fn a_smoothed_interval_follows_the_last_one_by_a_quarter() {
         let params = RegeneratorParams {
-            paced: true,
-            smoothed: true,
+            spacing: Spacing::Smoothed,
             ..SEGMENT
         };
         let mut regenerator = Regenerator::new(params).unwrap();
@@ -526,7 +566,7 @@ mod tests {
         let acks: Vec<Ack> = (0..50u32).map(|n| ack(n * n * 300)).collect();
         let paced = RegeneratorParams {
             factor: 4,
-            paced: true,
+            spacing: Spacing::Paced,
             ..SEGMENT
         };
         let left = pass(paced, &acks);

@@ -69,10 +69,9 @@ impl Path {
             factor: scenario.regenerate,
             // Kernels spend 12 bytes on timestamps.
             segment: scenario.mss - 12,
-            paced: scenario.regenerate_paced,
+            spacing: scenario.regenerate_spacing,
             max_gap: scenario.down.tx_time(scenario.mss + scenario.header)
                 / u64::from(scenario.regenerate.max(1)),
-            smoothed: scenario.regenerate_smoothed,
         };
         let regenerator = (scenario.regenerate > 0).then(|| Regenerator::new(params));
         let meter = |rate| LinkMeter::new(rate, window);

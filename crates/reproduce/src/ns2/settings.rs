@@ -108,8 +108,7 @@ fn check(scenario: &Scenario) -> Result<(), Unsupported> {
         hystart,
         pacing,
         regenerate,
-        regenerate_paced: _, // nothing is paced where nothing is regenerated
-        regenerate_smoothed: _,
+        regenerate_spacing: _, // nothing is spaced where nothing is regenerated
         web,
         on_off,
         links,

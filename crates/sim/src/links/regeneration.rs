@@ -22,10 +22,9 @@ impl<O: Options> Regeneration<O> {
         let regenerator = Regenerator::new(RegeneratorParams {
             factor: scenario.regenerate,
             segment: scenario.payload(),
-            paced: scenario.regenerate_paced,
+            spacing: scenario.regenerate_spacing,
             max_gap: scenario.down.tx_time(scenario.mss + scenario.header)
                 / u64::from(scenario.regenerate),
-            smoothed: scenario.regenerate_smoothed,
         })?;
         Ok(Some(Self { regenerator }))
     }
