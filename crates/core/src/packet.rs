@@ -214,6 +214,36 @@ impl Packet for Header {
     }
 }
 
+/// A packet for unit tests, with whatever facts they give it.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Facts {
+    pub(crate) header: Header,
+    pub(crate) network: Network,
+    pub(crate) ack: AckInfo,
+}
+
+#[cfg(test)]
+impl Packet for Facts {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+    fn network(&self) -> Network {
+        self.network
+    }
+    fn ack_info(&self) -> Option<AckInfo> {
+        Some(self.ack)
+    }
+    fn mark_ce(&mut self) -> bool {
+        self.header.ecn = Ecn::Ce;
+        true
+    }
+    fn rewrite_ack(&mut self, newer: &AckInfo) {
+        self.header.ack = newer.ack;
+        self.ack = *newer;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,35 +10,16 @@ mod frames;
 #[path = "common/mutate.rs"]
 mod mutate;
 
-use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Role, Standard, resolve};
-use asymq_core::frame::{FlowKey, Parsed, ack_info, mark_ce, parse, rewrite_ack};
+use asymq_core::frame::{FlowKey, Parsed, parse};
 use asymq_core::overhead::Overhead;
-use asymq_core::packet::{Header, Packet, Protocol};
+use asymq_core::packet::Protocol;
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use mutate::{Dice, hostile};
 
-struct Frame {
-    bytes: Vec<u8>,
-    parsed: Parsed,
-}
-
-impl Packet for Frame {
-    fn header(&self) -> &Header {
-        &self.parsed.header
-    }
-    fn ack_info(&self) -> Option<AckInfo> {
-        ack_info(&self.bytes, self.parsed.transport)
-    }
-    fn mark_ce(&mut self) -> bool {
-        mark_ce(&mut self.bytes, self.parsed.network)
-    }
-    fn rewrite_ack(&mut self, newer: &AckInfo) {
-        rewrite_ack(&mut self.bytes, self.parsed.transport, newer);
-    }
-}
+type Frame = asymq_core::frame::Frame<Vec<u8>>;
 
 #[derive(Default)]
 struct Spare {
@@ -133,7 +114,11 @@ fn no_frame_brings_parser_or_disciplines_down() {
         if dice.below(4) == 0 {
             qdisc.observe(now, &parsed.header);
         }
-        qdisc.enqueue(now, Frame { bytes, parsed }, &mut spare);
+        qdisc.enqueue(
+            now,
+            Frame::new(now, &parsed, parsed.header.len, bytes),
+            &mut spare,
+        );
         // A little slower than the arrivals, so that queues fill and limits bite.
         if dice.below(10) < 9
             && let Dequeue::Packet(frame) = qdisc.dequeue(now, &mut spare)

@@ -5,13 +5,12 @@ use crate::capture::{Capture, EMPTY};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
-use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{Catalog, Config};
-use asymq_core::frame::{FlowKey, Parsed, ack_info, hosts_and_dscp, mark_ce, parse};
+use asymq_core::frame::{FlowKey, Frame, Parsed, parse};
 use asymq_core::hold::{BuildError, Egress};
 use asymq_core::qdisc::{Reason, Sink};
 use asymq_core::units::{Duration, Instant};
-use asymq_core::{Ecn, Flow, Header, Network, Packet};
+use asymq_core::{Ecn, Flow, Header, Packet};
 use core::fmt::Write as _;
 use core::ops::Range;
 
@@ -295,44 +294,17 @@ fn serve<P: Held>(egress: &mut Egress<P>, verdicts: &mut Verdicts, until: Instan
     }
 }
 
-/// A packet that has its frame: what other holders are compared with.
-struct Whole {
-    header: Header,
-    network: u16,
-    transport: u16,
-    bytes: Vec<u8>,
-}
-
-impl Packet for Whole {
-    fn header(&self) -> &Header {
-        &self.header
-    }
-
-    fn ack_info(&self) -> Option<AckInfo> {
-        ack_info(&self.bytes, self.transport)
-    }
-
-    fn network(&self) -> Network {
-        hosts_and_dscp(&self.bytes, self.network)
-    }
-
-    fn mark_ce(&mut self) -> bool {
-        let marked = mark_ce(&mut self.bytes, self.network);
-        if marked {
-            self.header.ecn = Ecn::Ce;
-        }
-        marked
-    }
-}
+/// Packet that has its frame, and that other holders are compared with.
+type Whole = Frame<Vec<u8>>;
 
 impl Held for Whole {
     fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
-        Self {
-            header: parsed.header,
-            network: parsed.network,
-            transport: parsed.transport,
-            bytes: arrival.bytes.clone(),
-        }
+        Self::new(
+            parsed.header.arrival,
+            parsed,
+            parsed.header.len,
+            arrival.bytes.clone(),
+        )
     }
 
     fn number(&self) -> u16 {

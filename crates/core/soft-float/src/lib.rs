@@ -5,7 +5,6 @@
 extern crate alloc;
 
 use alloc::boxed::Box;
-use asymq_core::ack::AckInfo;
 use asymq_core::asymq::{DueFirst, Isolated, IsolatedParams, SlotWait, Slots, TargetParams};
 use asymq_core::classify::Classifier;
 use asymq_core::decide::aqm::{Aqm, CodelParams, Red, RedParams};
@@ -14,7 +13,7 @@ use asymq_core::decide::service::{
     AckCredit, AcksFirst, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin, Service,
     WeightedBytes,
 };
-use asymq_core::frame::{FlowKey, ack_info, hosts_and_dscp, mark_ce, parse, rewrite_ack};
+use asymq_core::frame::{self, FlowKey, parse};
 use asymq_core::hold::{
     AckFilter, Buffer, BuildError, Cake, CakeAckFilter, CakeParams, CodelQueue, Diffserv, DropTail,
     Egress, Fifo, FilterBounds, FlowQueues, FqCodel, FqCodelParams, Isolation, Machine, Parts,
@@ -22,7 +21,7 @@ use asymq_core::hold::{
 };
 use asymq_core::overhead::Overhead;
 use asymq_core::qdisc::{Discard, Reading};
-use asymq_core::{Duration, Header, Instant, Limit, Network, Packet, Qdisc, Rate, Share};
+use asymq_core::{Duration, Instant, Limit, Qdisc, Rate, Share};
 use core::alloc::{GlobalAlloc, Layout};
 use core::hint::black_box;
 
@@ -54,31 +53,7 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 }
 
 /// A frame of fixed size with its facts.
-#[derive(Clone)]
-struct Frame {
-    header: Header,
-    network: u16,
-    transport: u16,
-    bytes: [u8; 128],
-}
-
-impl Packet for Frame {
-    fn header(&self) -> &Header {
-        &self.header
-    }
-    fn ack_info(&self) -> Option<AckInfo> {
-        ack_info(&self.bytes, self.transport)
-    }
-    fn network(&self) -> Network {
-        hosts_and_dscp(&self.bytes, self.network)
-    }
-    fn mark_ce(&mut self) -> bool {
-        mark_ce(&mut self.bytes, self.network)
-    }
-    fn rewrite_ack(&mut self, info: &AckInfo) {
-        rewrite_ack(&mut self.bytes, self.transport, info);
-    }
-}
+type Frame = frame::Frame<[u8; 128]>;
 
 /// A controller that answers with what was measured: the real ones use floats, once an interval.
 struct Fixed;

@@ -142,7 +142,7 @@ impl<P: Packet> Queue<P> for CodelQueue<P> {
 mod tests {
     use super::*;
     use crate::hold::queue::within;
-    use crate::packet::{Ecn, Header};
+    use crate::packet::{Ecn, Facts, Header};
     use crate::qdisc::Discard;
     use crate::units::Duration;
 
@@ -150,19 +150,6 @@ mod tests {
 
     const fn at(millis: u64) -> Instant {
         Instant::from_nanos(millis * 1_000_000)
-    }
-
-    #[derive(Clone, Copy)]
-    struct Marked(Header);
-
-    impl Packet for Marked {
-        fn header(&self) -> &Header {
-            &self.0
-        }
-        fn mark_ce(&mut self) -> bool {
-            self.0.ecn = Ecn::Ce;
-            true
-        }
     }
 
     /// Two packets come for each that leaves, of twelve milliseconds each; the longest wait of the
@@ -178,12 +165,20 @@ mod tests {
                     len: 1500,
                     ..Header::default()
                 };
-                queue.enqueue(now, Marked(header), within(LIMIT), &mut Discard);
+                queue.enqueue(
+                    now,
+                    Facts {
+                        header,
+                        ..Facts::default()
+                    },
+                    within(LIMIT),
+                    &mut Discard,
+                );
             }
             if let Some(packet) = queue.dequeue(now, &mut Discard) {
-                marks += u32::from(packet.0.ecn == Ecn::Ce);
+                marks += u32::from(packet.header.ecn == Ecn::Ce);
                 if number > 1000 {
-                    longest = longest.max(now.saturating_since(packet.0.arrival));
+                    longest = longest.max(now.saturating_since(packet.header.arrival));
                 }
             }
         }
@@ -221,10 +216,18 @@ mod tests {
             ..Header::default()
         };
         for (wait, expected) in [(900, Ecn::NotEct), (1100, Ecn::Ce)] {
-            queue.enqueue(at(1000), Marked(header), within(LIMIT), &mut Discard);
+            queue.enqueue(
+                at(1000),
+                Facts {
+                    header,
+                    ..Facts::default()
+                },
+                within(LIMIT),
+                &mut Discard,
+            );
             let now = at(1000) + Duration::from_micros(wait);
             let packet = queue.dequeue(now, &mut Discard).unwrap();
-            assert_eq!(packet.0.ecn, expected);
+            assert_eq!(packet.header.ecn, expected);
         }
     }
 }

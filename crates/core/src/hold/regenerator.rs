@@ -404,27 +404,11 @@ impl<P: Packet + Clone> Regenerator<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Header, Protocol, flags};
+    use crate::packet::{Facts, Header, Protocol, flags};
     use crate::qdisc::Discard;
     use alloc::vec::Vec;
 
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    struct Ack(Header, AckInfo);
-
-    impl Packet for Ack {
-        fn header(&self) -> &Header {
-            &self.0
-        }
-        fn ack_info(&self) -> Option<AckInfo> {
-            Some(self.1)
-        }
-        fn rewrite_ack(&mut self, newer: &AckInfo) {
-            self.0.ack = newer.ack;
-            self.1 = *newer;
-        }
-    }
-
-    fn ack(number: u32) -> Ack {
+    fn ack(number: u32) -> Facts {
         let info = AckInfo {
             ack: number,
             flags: flags::ACK,
@@ -436,7 +420,11 @@ mod tests {
             protocol: Protocol::Tcp,
             ..Header::default()
         };
-        Ack(header, info)
+        Facts {
+            header,
+            ack: info,
+            ..Facts::default()
+        }
     }
 
     fn at(millis: u64) -> Instant {
@@ -446,34 +434,38 @@ mod tests {
     /// A data segment of the other direction.
     fn data(payload: u32) -> Header {
         Header {
-            flow: ack(0).0.flow.reverse(),
+            flow: ack(0).header.flow.reverse(),
             payload,
             protocol: Protocol::Tcp,
             ..Header::default()
         }
     }
 
-    fn see(regenerator: &mut Regenerator<Ack>, now: Instant, segments: u32) {
+    fn see(regenerator: &mut Regenerator<Facts>, now: Instant, segments: u32) {
         for _ in 0..segments {
             regenerator.observe(now, &data(SEGMENT.segment));
         }
     }
 
     /// Departures and their times for ACKs 10 ms apart whose data was seen.
-    fn pass(params: RegeneratorParams, acks: &[Ack]) -> Vec<(u64, u32)> {
+    fn pass(params: RegeneratorParams, acks: &[Facts]) -> Vec<(u64, u32)> {
         let mut regenerator = Regenerator::new(params).unwrap();
         let mut left = Vec::new();
-        let mut drain = |regenerator: &mut Regenerator<Ack>, until: Instant| {
+        let mut drain = |regenerator: &mut Regenerator<Facts>, until: Instant| {
             while let Some(due) = regenerator.next_at().filter(|due| *due <= until) {
                 let ack = regenerator.pop(due).unwrap();
-                left.push((due.as_nanos() / 1_000_000, ack.0.ack));
+                left.push((due.as_nanos() / 1_000_000, ack.header.ack));
             }
         };
         let mut newest = 0;
         for (index, ack) in acks.iter().enumerate() {
             let now = at(10 * index as u64);
             drain(&mut regenerator, now);
-            let segments = ack.0.ack.saturating_sub(newest).div_ceil(SEGMENT.segment);
+            let segments = ack
+                .header
+                .ack
+                .saturating_sub(newest)
+                .div_ceil(SEGMENT.segment);
             see(&mut regenerator, now, segments);
             newest += segments * SEGMENT.segment;
             regenerator.push(now, *ack, &mut Discard);
@@ -563,7 +555,7 @@ mod tests {
 
     #[test]
     fn no_number_is_beyond_one_seen_or_out_of_order() {
-        let acks: Vec<Ack> = (0..50u32).map(|n| ack(n * n * 300)).collect();
+        let acks: Vec<Facts> = (0..50u32).map(|n| ack(n * n * 300)).collect();
         let paced = RegeneratorParams {
             factor: 4,
             spacing: Spacing::Paced,
@@ -574,11 +566,11 @@ mod tests {
             left.windows(2)
                 .all(|pair| pair[0].1 <= pair[1].1 && pair[0].0 <= pair[1].0)
         );
-        let arrived = |when: u64| acks[(when / 10).min(49) as usize].0.ack;
+        let arrived = |when: u64| acks[(when / 10).min(49) as usize].header.ack;
         assert!(left.iter().all(|(when, number)| *number <= arrived(*when)));
         assert!(
             acks.iter()
-                .all(|real| left.iter().any(|(_, number)| *number == real.0.ack))
+                .all(|real| left.iter().any(|(_, number)| *number == real.header.ack))
         );
     }
 
@@ -586,8 +578,8 @@ mod tests {
     fn nothing_is_regenerated_across_a_closing_hole_or_of_what_carries_more() {
         let hole = [ack(0), ack(0), ack(0), ack(9000)];
         assert_eq!(pass(SEGMENT, &hole).len(), 4);
-        let marked = |mut ack: Ack, flag| {
-            ack.1.flags |= flag;
+        let marked = |mut ack: Facts, flag| {
+            ack.ack.flags |= flag;
             ack
         };
         assert_eq!(
@@ -595,10 +587,10 @@ mod tests {
             2
         );
         let mut signed = ack(9000);
-        signed.1.signed = true;
+        signed.ack.signed = true;
         assert_eq!(pass(SEGMENT, &[ack(0), signed]).len(), 2);
         let mut sacked = ack(9000);
-        sacked.1.sack_ranges = 1;
+        sacked.ack.sack_ranges = 1;
         assert_eq!(pass(SEGMENT, &[ack(0), sacked, ack(20_000)]).len(), 3);
     }
 
@@ -662,10 +654,10 @@ mod tests {
         let mut regenerator = Regenerator::new(SEGMENT).unwrap();
         see(&mut regenerator, at(0), 10);
         let mut other = ack(0);
-        other.0.flow = Flow(8);
+        other.header.flow = Flow(8);
         for (number, expected) in [(0, 0), (50_000, 0)] {
-            other.0.ack = number;
-            other.1.ack = number;
+            other.header.ack = number;
+            other.ack.ack = number;
             regenerator.push(at(1), other, &mut Discard);
             while regenerator.pop(Instant::MAX).is_some() {}
             assert_eq!(regenerator.regenerated(), expected);

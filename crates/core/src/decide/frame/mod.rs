@@ -7,6 +7,7 @@
 //! pure ACKs.
 
 mod ack;
+mod buffered;
 pub mod checksum;
 mod ecn;
 mod flow;
@@ -15,6 +16,7 @@ mod link;
 mod network;
 
 pub use ack::{ack_info, ack_info_of_trusted, rewrite_ack};
+pub use buffered::Frame;
 pub use ecn::mark_ce;
 pub use flow::FlowKey;
 pub use network::hosts_and_dscp;

@@ -256,34 +256,27 @@ impl<P: Packet> Queue<P> for Cake<P> {
 mod tests {
     use super::*;
     use crate::hold::queue::within;
-    use crate::packet::{Flow, Header, Network};
+    use crate::packet::{Facts, Flow, Header, Network};
     use crate::qdisc::Discard;
 
-    #[derive(Clone, Copy)]
-    struct Sent(Header, Network);
-
-    impl Packet for Sent {
-        fn header(&self) -> &Header {
-            &self.0
-        }
-        fn network(&self) -> Network {
-            self.1
-        }
-    }
-
-    fn packet(flow: u64, host: u64, dscp: u8) -> Sent {
+    fn packet(flow: u64, host: u64, dscp: u8) -> Facts {
         let header = Header {
             flow: Flow(flow),
             len: 1000,
             ..Header::default()
         };
         let hosts = [host, 1_000_000 + flow];
-        Sent(header, Network { hosts, dscp })
+        let network = Network { hosts, dscp };
+        Facts {
+            header,
+            network,
+            ..Facts::default()
+        }
     }
 
     const LIMIT: Limit = Limit::Packets(20_000);
 
-    fn cake(isolation: Isolation, diffserv: Diffserv) -> Cake<Sent> {
+    fn cake(isolation: Isolation, diffserv: Diffserv) -> Cake<Facts> {
         let params = CakeParams {
             link: Rate::from_bits_per_sec(8_000_000).unwrap(),
             rtt: Duration::from_millis(100),
@@ -296,7 +289,7 @@ mod tests {
     }
 
     /// Packets of each of `kinds` among so many, all of them always backlogged.
-    fn shares(cake: &mut Cake<Sent>, kinds: &[Sent], packets: u64) -> alloc::vec::Vec<u64> {
+    fn shares(cake: &mut Cake<Facts>, kinds: &[Facts], packets: u64) -> alloc::vec::Vec<u64> {
         let mut sent = alloc::vec![0; kinds.len()];
         for kind in kinds {
             for _ in 0..5 {
@@ -307,10 +300,12 @@ mod tests {
             // A millisecond each; nothing has waited, so that COBALT has nothing to say.
             let now = Instant::from_nanos(number * 1_000_000);
             let next = cake.dequeue(now, &mut Discard).unwrap();
-            let kind = kinds.iter().position(|kind| kind.0.flow == next.0.flow);
+            let kind = kinds
+                .iter()
+                .position(|kind| kind.header.flow == next.header.flow);
             sent[kind.unwrap()] += 1;
             let mut again = kinds[kind.unwrap()];
-            again.0.arrival = now;
+            again.header.arrival = now;
             cake.enqueue(now, again, within(LIMIT), &mut Discard);
         }
         sent
@@ -319,7 +314,7 @@ mod tests {
     #[test]
     fn hosts_share_alike_where_they_are_told_apart() {
         // Nine flows of one host, one of another.
-        let kinds: alloc::vec::Vec<Sent> = (1..=10).map(|f| packet(f, f / 10, 0)).collect();
+        let kinds: alloc::vec::Vec<Facts> = (1..=10).map(|f| packet(f, f / 10, 0)).collect();
         let flows = shares(
             &mut cake(Isolation::Flows, Diffserv::BestEffort),
             &kinds,
@@ -337,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_thousand_flows_of_one_host_share_alike() {
-        let kinds: alloc::vec::Vec<Sent> = (0..1000).map(|flow| packet(flow, 1, 0)).collect();
+        let kinds: alloc::vec::Vec<Facts> = (0..1000).map(|flow| packet(flow, 1, 0)).collect();
         let sent = shares(
             &mut cake(Isolation::Triple, Diffserv::BestEffort),
             &kinds,
@@ -357,7 +352,7 @@ mod tests {
 
     #[test]
     fn flows_that_collide_have_queues_of_their_own_up_to_eight() {
-        let kinds: alloc::vec::Vec<Sent> = (0..8).map(|n| packet(1024 * n, n, 0)).collect();
+        let kinds: alloc::vec::Vec<Facts> = (0..8).map(|n| packet(1024 * n, n, 0)).collect();
         let mut cake = cake(Isolation::Flows, Diffserv::BestEffort);
         let sent = shares(&mut cake, &kinds, 1600);
         assert!(sent.iter().all(|sent| sent.abs_diff(200) < 10), "{sent:?}");

@@ -1,0 +1,64 @@
+//! A frame that waits in a discipline.
+
+use super::{Parsed, ack_info, hosts_and_dscp, mark_ce, rewrite_ack};
+use crate::decide::ack::AckInfo;
+use crate::packet::{Ecn, Header, Network, Packet};
+use crate::units::Instant;
+
+/// An Ethernet frame in a buffer of the driver's choice, and its facts.
+#[derive(Clone, Debug)]
+pub struct Frame<B> {
+    /// The facts that a discipline may know.
+    pub header: Header,
+    /// Offset of the IP header; where it would begin if the frame is not IP.
+    pub network: u16,
+    /// Offset of the TCP header; 0 unless TCP.
+    pub transport: u16,
+    /// The frame as received.
+    pub bytes: B,
+}
+
+impl<B> Frame<B> {
+    /// The frame of `bytes` that arrives at `now` and for which the link charges `len` bytes.
+    #[inline]
+    pub fn new(now: Instant, parsed: &Parsed, len: u32, bytes: B) -> Self {
+        Self {
+            header: Header {
+                arrival: now,
+                len,
+                ..parsed.header
+            },
+            network: parsed.network,
+            transport: parsed.transport,
+            bytes,
+        }
+    }
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> Packet for Frame<B> {
+    #[inline]
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn ack_info(&self) -> Option<AckInfo> {
+        ack_info(self.bytes.as_ref(), self.transport)
+    }
+
+    fn network(&self) -> Network {
+        hosts_and_dscp(self.bytes.as_ref(), self.network)
+    }
+
+    fn mark_ce(&mut self) -> bool {
+        let marked = mark_ce(self.bytes.as_mut(), self.network);
+        if marked {
+            self.header.ecn = Ecn::Ce;
+        }
+        marked
+    }
+
+    fn rewrite_ack(&mut self, info: &AckInfo) {
+        rewrite_ack(self.bytes.as_mut(), self.transport, info);
+        self.header.ack = info.ack;
+    }
+}
