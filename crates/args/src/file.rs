@@ -229,7 +229,7 @@ mod tests {
             ),
             (
                 "udp = [\"up:1mbit\",\n \"left:1mbit\"]",
-                "s.toml:2: udp = left:1mbit: unknown direction 'left'; write it like up:500kbit, down:3mbit:200b@60s..80s or up:1mbit/2..3",
+                "s.toml:2: udp = left:1mbit: unknown direction 'left'; write it like up:500kbit, down:3mbit:200b@60s..80s, up:1mbit/2..3 or up:3mbit:60b:syns",
             ),
             (
                 "runs = 2\nup = [\"1mbit\", \"2mbit\"]",

@@ -77,7 +77,7 @@ pub struct ScenarioArgs {
     /// Receive window in packets or bytes [default: unlimited].
     #[arg(long, value_name = "LIMIT")]
     pub window: Option<Limit>,
-    /// Constant-rate UDP, like up:500kbit, down:3mbit:200b@60s..80s, or over some links of a chain only up:1mbit/2..3; repeatable.
+    /// Constant-rate UDP, like up:500kbit, down:3mbit:200b@60s..80s, or over some links of a chain only up:1mbit/2..3; with :udp, :syns, :acks or :40 behind the packet size, a flood of a second host at home, each packet of a new flow or of one of 40 (simulator); repeatable.
     #[arg(long, value_name = "FLOW")]
     pub udp: Vec<UdpBurst>,
     /// Send a probe, a small UDP echo, this often and report its queueing delay; 0 sends none.
@@ -377,6 +377,14 @@ pub(crate) fn check(
             return Err(bad("tc", words.clone(), message));
         }
     }
+    let flood = scenario.udp.iter().find(|burst| burst.flood.is_some());
+    if let (false, Some(flood)) = (defaults.simulated, flood) {
+        let message = format!(
+            "not available {}, where home is one host; leave out its flows, or use sim",
+            defaults.place
+        );
+        return Err(bad("udp", flood.to_string(), message));
+    }
     const ETHERNET: u32 = 1460;
     if !defaults.simulated && scenario.mss > ETHERNET {
         let value = format!("{}b", scenario.mss);
@@ -460,6 +468,21 @@ mod tests {
         let error = scenario.unwrap_err().to_string();
         assert!(
             error.contains("not available in the lab, where there is one link; leave it out"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_lab_refuses_a_flood() {
+        let args = || ScenarioArgs {
+            udp: vec!["up:1mbit:60b:syns".parse().unwrap()],
+            ..ScenarioArgs::default()
+        };
+        let refusal = |defaults| args().resolve(&defaults).err().map(|e| e.to_string());
+        assert_eq!(refusal(Defaults::sim()), None);
+        let error = refusal(Defaults::lab()).unwrap();
+        assert!(
+            error.contains("up:1mbit:60b:syns: not available in the lab"),
             "{error}"
         );
     }

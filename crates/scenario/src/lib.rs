@@ -37,7 +37,7 @@ pub use rtt::RttRange;
 pub use scenario::{AckPolicy, Scenario};
 pub use tcp::{OutsideTcp, Tcp, TcpEcn};
 pub use traffic::{OnOff, WebLoad};
-pub use udp::UdpBurst;
+pub use udp::{Flood, UdpBurst};
 
 /// Fingerprint of this crate's sources: equal in builds of the same sources.
 pub const SOURCES: &str = env!("ASYMQ_SOURCES");

@@ -28,7 +28,57 @@ pub struct UdpBurst {
     /// IP packet size, 28 to 1500 bytes.
     #[serde(default = "default_packet")]
     pub packet: Bytes,
+    /// Flows and kind of the packets of a second host at home; one flow of the first host if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flood: Option<Flood>,
 }
+
+/// Packets of a second host at home, which its neighbours in the house compete with. They expect no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flood {
+    /// UDP of a number of flows, each packet of one at random.
+    Flows(u32),
+    /// UDP, each packet of a new flow.
+    Udp,
+    /// TCP SYNs, each of a new flow.
+    Syns,
+    /// TCP ACKs without data, each of a new flow.
+    Acks,
+}
+
+impl FromStr for Flood {
+    type Err = String;
+
+    /// Reads `udp`, `syns`, `acks` or a number of flows.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "udp" => Ok(Self::Udp),
+            "syns" => Ok(Self::Syns),
+            "acks" => Ok(Self::Acks),
+            _ => match text.parse() {
+                Ok(flows) if (1..=1_000_000).contains(&flows) => Ok(Self::Flows(flows)),
+                _ => Err(
+                    "unknown flows; use udp, syns or acks, of which each packet has a new flow, \
+                     or a number of flows up to 1000000"
+                        .into(),
+                ),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Flood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flows(flows) => write!(f, "{flows}"),
+            Self::Udp => f.write_str("udp"),
+            Self::Syns => f.write_str("syns"),
+            Self::Acks => f.write_str("acks"),
+        }
+    }
+}
+
+crate::text::serde_as_string!(Flood);
 
 fn default_packet() -> Bytes {
     Bytes(1000)
@@ -37,9 +87,9 @@ fn default_packet() -> Bytes {
 impl FromStr for UdpBurst {
     type Err = String;
 
-    /// Reads `up:500kbit`, `down:3mbit@60s..80s`, `up:64kbit:200b`, `up:1mbit/2..3`.
+    /// Reads `up:500kbit`, `down:3mbit@60s..80s`, `up:64kbit:200b`, `up:1mbit/2..3`, `up:3mbit:60b:syns`.
     fn from_str(text: &str) -> Result<Self, String> {
-        const FORM: &str = "write it like up:500kbit, down:3mbit:200b@60s..80s or up:1mbit/2..3";
+        const FORM: &str = "write it like up:500kbit, down:3mbit:200b@60s..80s, up:1mbit/2..3 or up:3mbit:60b:syns";
         let (text, links) = match text.rsplit_once('/') {
             // Not the `/s` of a rate.
             Some((text, links)) if !links.starts_with('s') => (text, Some(part(links)?)),
@@ -56,6 +106,7 @@ impl FromStr for UdpBurst {
         let toward = direction(parts.next().unwrap_or_default(), FORM)?;
         let rate = part(parts.next().ok_or(FORM)?)?;
         let packet = parts.next().map_or(Ok(default_packet()), part)?;
+        let flood = parts.next().map(part).transpose()?;
         if parts.next().is_some() {
             return Err(FORM.into());
         }
@@ -66,6 +117,7 @@ impl FromStr for UdpBurst {
             stop,
             links,
             packet,
+            flood,
         })
     }
 }
@@ -73,8 +125,11 @@ impl FromStr for UdpBurst {
 impl fmt::Display for UdpBurst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.toward, self.rate)?;
-        if self.packet != default_packet() {
+        if self.packet != default_packet() || self.flood.is_some() {
             write!(f, ":{}", self.packet)?;
+        }
+        if let Some(flood) = self.flood {
+            write!(f, ":{flood}")?;
         }
         if let Some(stop) = self.stop {
             write!(f, "@{}..{stop}", self.start)?;
@@ -114,6 +169,22 @@ mod tests {
     }
 
     #[test]
+    fn a_flood_reads_as_it_is_written() {
+        for (text, flood) in [
+            ("up:3mbit:60b:syns", Flood::Syns),
+            ("down:3mbit:1400b:udp@1s..2s", Flood::Udp),
+            ("up:3mbit:1000b:acks", Flood::Acks),
+            ("up:6mbit:1400b:40/1", Flood::Flows(40)),
+        ] {
+            let burst: UdpBurst = text.parse().unwrap();
+            assert_eq!(burst.flood, Some(flood), "{text}");
+            assert_eq!(burst.to_string(), text);
+        }
+        let error = "up:3mbit:60b:0".parse::<UdpBurst>().unwrap_err();
+        assert!(error.starts_with("0: unknown flows; use udp"), "{error}");
+    }
+
+    #[test]
     fn a_wrong_part_of_a_burst_is_named() {
         let error = |text: &str| text.parse::<UdpBurst>().unwrap_err();
         assert_eq!(
@@ -122,9 +193,10 @@ mod tests {
         );
         assert_eq!(
             error("up:5mbit@60"),
-            "write it like up:500kbit, down:3mbit:200b@60s..80s or up:1mbit/2..3"
+            "write it like up:500kbit, down:3mbit:200b@60s..80s, up:1mbit/2..3 or up:3mbit:60b:syns"
         );
         assert!(error("up").starts_with("write it like"));
-        assert!(error("up:1mbit:100b:x").starts_with("write it like"));
+        assert!(error("up:1mbit:100b:x").starts_with("x: unknown flows"));
+        assert!(error("up:1mbit:100b:40:x").starts_with("write it like"));
     }
 }

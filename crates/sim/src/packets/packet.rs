@@ -144,13 +144,18 @@ impl<O: Options> Packet for SimPacket<O> {
         marked
     }
 
-    /// Home is one host, and each conversation has a server of its own.
+    /// Home is one host, but for floods, which are another's. Each flow has a server of its own.
     fn network(&self) -> Network {
         const HOME: u64 = mix(0);
+        const NEIGHBOUR: u64 = mix(1 << 63);
         let server = mix(1 + (self.header.flow.0 >> 1));
+        let home = match self.is_of_flood() {
+            true => NEIGHBOUR,
+            false => HOME,
+        };
         let hosts = match self.toward() {
-            Toward::Up => [HOME, server],
-            Toward::Down => [server, HOME],
+            Toward::Up => [home, server],
+            Toward::Down => [server, home],
         };
         Network { hosts, dscp: 0 }
     }
@@ -168,7 +173,16 @@ impl<O> SimPacket<O> {
     /// The conversation it belongs to.
     #[inline]
     pub(crate) fn conversation(&self) -> usize {
-        (self.header.flow.0 as u32 >> 1) as usize
+        match self.is_of_flood() {
+            true => self.segment.word as usize >> 3 & FLOOD_INDEX,
+            false => (self.header.flow.0 as u32 >> 1) as usize,
+        }
+    }
+
+    /// Whether its flow is one of a flood.
+    #[inline]
+    const fn is_of_flood(&self) -> bool {
+        self.header.flow.0 & FLOOD_FLOW != 0
     }
 
     /// How many conversations had this index before its own.
@@ -187,6 +201,18 @@ impl<O> SimPacket<O> {
     }
 }
 
+/// Bit of a flow that is one of a flood. No generation of a conversation is as high.
+const FLOOD_FLOW: u64 = 1 << 63;
+
+/// Bits of a number, in a flood, which are the conversation's index.
+const FLOOD_INDEX: usize = (1 << FLOOD_INDEX_BITS) - 1;
+const FLOOD_INDEX_BITS: u32 = 16;
+
+/// The number of a flood's packet after `count` others.
+pub(crate) const fn flood_number(index: usize, count: u64) -> u64 {
+    count << FLOOD_INDEX_BITS | (index & FLOOD_INDEX) as u64
+}
+
 /// How one conversation's segments look on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
@@ -201,6 +227,8 @@ pub(crate) struct Layout {
     overhead: Option<Overhead>,
     /// Whether no queue can read more of a packet than its length and its flow.
     opaque: bool,
+    /// Flows of a flood; zero if it is none.
+    flood: u64,
 }
 
 impl Layout {
@@ -238,6 +266,16 @@ impl Layout {
             ack_steps: PerKind::new(|kind| if kind == Kind::Ack { mss } else { 0 }),
             overhead: None,
             opaque: false,
+            flood: 0,
+        }
+    }
+
+    /// The layout of a flood of packets of `len` IP bytes, each of one of so many flows at random.
+    pub(crate) fn flood(conversation: usize, scenario: &Scenario, len: u32, flows: u64) -> Self {
+        let layout = Self::new(conversation, scenario.payload(), len, len);
+        Self {
+            flood: flows.max(1),
+            ..layout.charging(scenario.overhead)
         }
     }
 
@@ -360,6 +398,10 @@ impl Layout {
             ack: common.ack.wrapping_add(acked),
             ..common
         };
+        if self.flood > 0 {
+            let flow = mix(segment.number()) % self.flood;
+            header.flow = Flow(mix(flow ^ common.flow.0) & !1 | direction | FLOOD_FLOW);
+        }
         if let Some(options) = segment.options.on_wire() {
             header.ip_len += options.sack_bytes();
             header.len = charge(self.overhead, header.ip_len);
@@ -543,6 +585,36 @@ mod tests {
             assert!(packet.ack_info().is_none());
             assert_eq!(packet.conversation(), 7);
             assert_eq!(layout.as_regenerated(&packet), segment);
+        }
+    }
+
+    #[test]
+    fn a_floods_packets_are_of_another_host_and_of_as_many_flows_as_it_says() {
+        let scenario = asymq_args::ScenarioArgs::default();
+        let scenario = scenario.resolve(&asymq_args::Defaults::sim()).unwrap();
+        for (flows, expected) in [(3, 3), (u64::MAX, 500)] {
+            let layout = Layout::flood(7, &scenario, 60, flows);
+            let packet = |count| {
+                let segment = Segment::<()>::new(Kind::Syn, flood_number(7, count));
+                layout.packet(segment, Toward::Up, Instant::ZERO)
+            };
+            let packets: Vec<_> = (0..500).map(packet).collect();
+            let distinct = |of: fn(&SimPacket) -> u64| {
+                let all: std::collections::HashSet<u64> = packets.iter().map(of).collect();
+                all.len()
+            };
+            assert_eq!(distinct(|packet| packet.header.flow.0), expected);
+            assert_eq!(distinct(|packet| packet.network().hosts[0]), 1);
+            let other = Layout::new(7, 1460, 40, 0).packet(
+                Segment::<()>::new(Kind::Syn, 0),
+                Toward::Up,
+                Instant::ZERO,
+            );
+            assert_ne!(packets[0].network().hosts[0], other.network().hosts[0]);
+            for packet in &packets {
+                assert_eq!((packet.conversation(), packet.header.len), (7, 60));
+                assert_eq!(packet.toward(), Toward::Up);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The endpoints of a conversation: TCP, constant-rate UDP, the probe, a source of short transfers.
 
 use super::applications::{Act, Application, Web};
-use crate::packets::{Kind, Outbox, Segment};
+use crate::packets::{Kind, Outbox, Segment, flood_number};
 use crate::receivers::Receiver;
 use crate::senders::Sender;
 use crate::variant::Variant;
@@ -57,6 +57,9 @@ pub(crate) struct Cbr {
     pub(crate) next: u64,
     pub(crate) stop: u64,
     pub(crate) interval: u64,
+    pub(crate) kind: Kind,
+    /// The conversation's index and the packets so far, if it is a flood.
+    pub(crate) flood: Option<(usize, u64)>,
 }
 
 /// Datagrams that the server echoes, and their queueing delays.
@@ -175,7 +178,14 @@ impl<V: Variant> Agent<V> {
                 }
             }
             Self::Udp(cbr) => {
-                out.send(Segment::new(Kind::Datagram, now));
+                let number = match &mut cbr.flood {
+                    None => now,
+                    Some((index, count)) => {
+                        *count += 1;
+                        flood_number(*index, *count)
+                    }
+                };
+                out.send(Segment::new(cbr.kind, number));
                 cbr.next = match cbr.next + cbr.interval {
                     next if next < cbr.stop => next,
                     _ => u64::MAX,

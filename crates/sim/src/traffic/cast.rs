@@ -5,13 +5,15 @@ use super::applications::{Application, OnOffApp, Pace, Stream, Web};
 use super::conversation::{Conversation, receive_window};
 use crate::congestion::{Connection, TcpModel};
 use crate::links::{Dumbbell, access_rate};
-use crate::packets::Layout;
+use crate::packets::{Kind, Layout};
 use crate::receivers::Receiver;
 use crate::senders::{RttEstimator, Sender};
 use crate::variant::Variant;
 use asymq_core::Duration;
 use asymq_core::measure::Histogram;
-use asymq_scenario::{Draw, Impairment, Links, ListedFlow, Scenario, Source, Toward, uniform};
+use asymq_scenario::{
+    Draw, Flood, Impairment, Links, ListedFlow, Scenario, Source, Toward, uniform,
+};
 use std::collections::VecDeque;
 
 /// IP bytes of the probe.
@@ -57,11 +59,21 @@ pub(crate) fn conversations<V: Variant>(
     }
     for (number, burst) in (0..).zip(&scenario.udp) {
         let len = burst.packet.0 as u32;
+        let index = cast.conversations.len();
+        let (kind, flows) = match burst.flood {
+            None => (Kind::Datagram, 0),
+            Some(Flood::Flows(flows)) => (Kind::Datagram, flows.into()),
+            Some(Flood::Udp) => (Kind::Datagram, u64::MAX),
+            Some(Flood::Syns) => (Kind::Syn, u64::MAX),
+            Some(Flood::Acks) => (Kind::Ack, u64::MAX),
+        };
         let cbr = Cbr {
             toward: burst.toward,
             next: burst.start.as_nanos(),
             stop: burst.stop.unwrap_or(scenario.duration).as_nanos(),
             interval: burst.rate.tx_time(len).as_nanos(),
+            kind,
+            flood: burst.flood.map(|_| (index, 0)),
         };
         cast.add(
             Source::Udp(number),
@@ -70,6 +82,9 @@ pub(crate) fn conversations<V: Variant>(
             (scenario.rtt.min, burst.links),
             len,
         );
+        if let (Some(_), Some(added)) = (burst.flood, cast.conversations.last_mut()) {
+            added.layout = Layout::flood(index, scenario, len, flows);
+        }
     }
     if let Some(interval) = scenario.probe {
         let probe = cast.probe(interval);
