@@ -48,6 +48,13 @@ class Keys(TypedDict, total=False):
     steps_down: str | Sequence[str] | None
     trace_up: str | PathLike[str] | None
     trace_down: str | PathLike[str] | None
+    modem_up: str | None
+    modem_down: str | None
+    shaper_up: str | None
+    shaper_down: str | None
+    steps_delay: str | Sequence[str] | None
+    clock_drift: int | None
+    clock_tick: str | None
     netem_up: str | None
     netem_down: str | None
     netem_access_up: str | None

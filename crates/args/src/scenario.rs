@@ -228,8 +228,14 @@ impl ScenarioArgs {
         let trace_down = read_trace("trace-down", simulated.trace_down.as_deref())?;
         let mean = |trace: &Option<RateTrace>| trace.as_ref().map(RateTrace::mean_rate);
         let (up, down) = (
-            args.up.or(mean(&trace_up)).unwrap_or(rate(1_000_000)),
-            args.down.or(mean(&trace_down)).unwrap_or(rate(10_000_000)),
+            args.up
+                .or(mean(&trace_up))
+                .or(simulated.modem_up.map(|modem| modem.rate))
+                .unwrap_or(rate(1_000_000)),
+            args.down
+                .or(mean(&trace_down))
+                .or(simulated.modem_down.map(|modem| modem.rate))
+                .unwrap_or(rate(10_000_000)),
         );
         let buffer = args.buffer.unwrap_or(defaults.buffer);
         let buffer_down = args.buffer_down.unwrap_or(defaults.buffer);
@@ -308,6 +314,13 @@ impl ScenarioArgs {
             steps_down: simulated.steps_down,
             trace_up,
             trace_down,
+            modem_up: simulated.modem_up,
+            modem_down: simulated.modem_down,
+            shaper_up: simulated.shaper_up.unwrap_or_default(),
+            shaper_down: simulated.shaper_down.unwrap_or_default(),
+            steps_delay: simulated.steps_delay,
+            clock_drift: simulated.clock_drift,
+            clock_tick: simulated.clock_tick,
             netem_up: simulated.netem_up,
             netem_down: simulated.netem_down,
             netem_access_up: simulated.netem_access_up,

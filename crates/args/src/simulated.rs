@@ -3,7 +3,9 @@
 use asymq_core::hold::Spacing;
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Bytes, Duration};
-use asymq_scenario::{ListedFlow, Netem, OnOff, RateStep, Tcp, WebLoad};
+use asymq_scenario::{
+    DelayStep, ListedFlow, Modem, Netem, OnOff, RateSource, RateStep, Tcp, WebLoad,
+};
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use std::path::PathBuf;
@@ -68,6 +70,27 @@ pub struct SimulatedArgs {
     /// Opportunities of the downlink, in the same format.
     #[arg(long, value_name = "FILE")]
     pub trace_down: Option<PathBuf>,
+    /// A modem behind the uplink's shaper, like 10mbit,buffer=600ms,grant=2ms..6ms: rate, buffer as a time, in packets or bytes, time from request to grant; --up is the shaper's rate then, and --steps-up or --trace-up the modem's [default: none].
+    #[arg(long, value_name = "MODEM")]
+    pub modem_up: Option<Modem>,
+    /// A modem before the downlink's shaper, which is at home then.
+    #[arg(long, value_name = "MODEM")]
+    pub modem_down: Option<Modem>,
+    /// Source of the rate before --modem-up: fixed (--up), auto or auto:1mbit..20mbit (learnt, from --up on), none (no shaper), oracle, oracle-97, oracle-drain, cake-autorate or cake-autorate-owd [default: fixed].
+    #[arg(long, value_name = "SOURCE")]
+    pub shaper_up: Option<RateSource>,
+    /// Source of the rate behind --modem-down.
+    #[arg(long, value_name = "SOURCE")]
+    pub shaper_down: Option<RateSource>,
+    /// A change of the path's delay behind both modems, like 10s:25ms: from when on, extra one-way delay; repeatable.
+    #[arg(long, value_name = "STEP")]
+    pub steps_delay: Vec<DelayStep>,
+    /// Servers' clocks start anywhere and drift by up to this many ppm, 0 to 1000 [default: one clock for all].
+    #[arg(long, value_name = "PPM", value_parser = RangedI64ValueParser::<u32>::new().range(0..=1000))]
+    pub clock_drift: Option<u32>,
+    /// Tick of the servers' timestamps, 1ms to 100ms [default: 1ms].
+    #[arg(long, value_name = "TIME")]
+    pub clock_tick: Option<Duration>,
     /// Impairment of the path behind the uplink in netem's words, like "loss 1%", "loss gemodel 1% 10% 70% 0.1%", "delay 10ms 5ms" or "delay 10ms reorder 25% gap 5".
     #[arg(long, value_name = "NETEM")]
     pub netem_up: Option<Netem>,
@@ -117,4 +140,18 @@ pub(crate) const UNREAL: &[(&[&str], &str)] = &[
         ", where all flows are long-lived and greedy",
     ),
     (&["links"], ", where there is one link"),
+    (
+        &[
+            "modem-up",
+            "modem-down",
+            "shaper-up",
+            "shaper-down",
+            "steps-delay",
+        ],
+        ", where no modem is emulated",
+    ),
+    (
+        &["clock-drift", "clock-tick"],
+        ", where the kernel's clock stamps segments",
+    ),
 ];

@@ -112,6 +112,10 @@ pub(crate) fn full(
             );
         }
     }
+    if let Some(late) = mean.probe_late {
+        let late = 100.0 * late;
+        let _ = writeln!(text, "probe late         {late:.1} % above 50 ms");
+    }
     if let Some(web) = mean.web_ms {
         let _ = writeln!(
             text,

@@ -88,6 +88,14 @@ impl Histogram {
         Duration::from_nanos(quantile_nanos(&self.hdr(), share))
     }
 
+    /// Share of the durations that exceed `limit`, within a bucket's width; 0 if there are none.
+    pub fn share_above(&self, limit: Duration) -> f64 {
+        let first = bucket(limit.as_nanos().min(MAX_NANOS)) + 1;
+        let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
+        let above = self.0.get(first..).map_or(0.0, sum);
+        above / sum(&self.0[..]).max(1.0)
+    }
+
     /// Median, 95th and 99th percentile in ms; zeros if there are no durations.
     pub fn percentiles_ms(&self) -> Percentiles {
         let hdr = self.hdr();

@@ -1,6 +1,6 @@
 //! Values of a scenario that no driver could run.
 
-use crate::{AckPolicy, Links, Scenario, Tcp, TcpEcn};
+use crate::{AckPolicy, Links, RateSource, Scenario, Tcp, TcpEcn};
 use asymq_core::catalog::{Catalog, Config, Params, Place, resolve};
 use asymq_core::units::Duration;
 use std::fmt;
@@ -44,6 +44,7 @@ impl Scenario {
         self.check_udp()?;
         self.check_flows()?;
         self.check_rates()?;
+        self.check_modems()?;
         check_config("uplink", &mut self.uplink, catalog)?;
         check_config("downlink", &mut self.downlink, catalog)?;
         self.check_places()
@@ -125,6 +126,45 @@ impl Scenario {
             }
         }
         Ok(())
+    }
+
+    /// Modems stand alone, and what belongs to a modem has one.
+    fn check_modems(&self) -> Result<(), BadValue> {
+        for (name, modem, flag, source) in [
+            ("modem-up", self.modem_up, "shaper-up", self.shaper_up),
+            (
+                "modem-down",
+                self.modem_down,
+                "shaper-down",
+                self.shaper_down,
+            ),
+        ] {
+            if let Some(modem) = modem {
+                let message = "behind a chain of links; use --links 1";
+                require(self.links == 1, name, modem, message)?;
+            } else {
+                let message = format_args!("no modem whose rate it could be; add --{name}");
+                require(source == RateSource::Fixed, flag, source, message)?;
+            }
+        }
+        let first = self.steps_delay.first().copied();
+        if let (Some(step), None) = (first, self.modem_up.or(self.modem_down)) {
+            let message = "no modem behind which the delay could change; add --modem-up";
+            return Err(bad("steps-delay", step, message));
+        }
+        if let Some(pair) = self
+            .steps_delay
+            .windows(2)
+            .find(|pair| pair[1].at <= pair[0].at)
+        {
+            let message =
+                "not later than the step before; write the steps in the order of their times";
+            return Err(bad("steps-delay", pair[1], message));
+        }
+        within("clock-drift", self.clock_drift.unwrap_or(0), 0, 1000)?;
+        let tick = self.clock_tick.unwrap_or(Duration::MILLISECOND);
+        let (min, max) = (Duration::MILLISECOND, Duration::from_millis(100));
+        within("clock-tick", tick, min, max)
     }
 
     fn check_path(&self) -> Result<(), BadValue> {

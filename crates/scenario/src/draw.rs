@@ -43,6 +43,12 @@ pub enum Draw {
     PathUp,
     /// The seed of its path's loss and delay on the way down.
     PathDown,
+    /// The offset of its server's clock.
+    ClockOffset,
+    /// The drift of its server's clock.
+    ClockDrift,
+    /// The seed of a modem's grants.
+    Grants,
 }
 
 impl Source {

@@ -11,6 +11,7 @@ mod fold;
 mod grade;
 mod link_rate;
 mod links;
+mod modem;
 mod netem;
 mod report;
 mod rtt;
@@ -28,6 +29,7 @@ pub use flow::ListedFlow;
 pub use grade::Grade;
 pub use link_rate::{RateStep, RateTrace};
 pub use links::Links;
+pub use modem::{DelayStep, Modem, ModemBuffer, RateSource};
 pub use netem::{Delay, Impairment, Loss, Netem, Percent, Reorder};
 pub use report::{
     Direction, Extent, Fates, FlowResult, FlowTotals, Goodput, Report, Run, Series, SojournByClass,

@@ -89,6 +89,9 @@ pub struct Summary {
         skip_serializing_if = "Option::is_none"
     )]
     pub probe_grade: Option<Grade>,
+    /// Share of the probe's delays, both directions together, that exceed 50 ms (simulator, beside modems).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe_late: Option<f64>,
     /// Completion times of short transfers from start until all was acknowledged, in ms (simulator).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub web_ms: Option<Percentiles>,
@@ -351,6 +354,7 @@ impl Summary {
             flows,
             probe_ms: None,
             probe_grade: None,
+            probe_late: None,
             web_ms: None,
         }
     }
@@ -392,7 +396,8 @@ pub struct Series {
 
 by_field! {
     Summary {
-        up, down, utility, goodput_utility, least_utilization, goodput, flows, probe_ms, probe_grade, web_ms,
+        up, down, utility, goodput_utility, least_utilization, goodput, flows, probe_ms, probe_grade, probe_late,
+        web_ms,
     }
     Direction {
         utilization, data, ack, delivered, acks_per_s, bytes_per_ack, silence_s, retransmissions, timeouts,

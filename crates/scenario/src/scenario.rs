@@ -1,8 +1,8 @@
 //! A checked experiment.
 
 use crate::{
-    Draw, Impairment, ListedFlow, Netem, OnOff, RateStep, RateTrace, RttRange, Source, Tcp, Toward,
-    UdpBurst, WebLoad, uniform,
+    DelayStep, Draw, Impairment, ListedFlow, Modem, Netem, OnOff, RateSource, RateStep, RateTrace,
+    RttRange, Source, Tcp, Toward, UdpBurst, WebLoad, uniform,
 };
 use asymq_core::catalog::Config;
 use asymq_core::hold::Spacing;
@@ -141,6 +141,27 @@ pub struct Scenario {
     /// Delivery opportunities of the downlink.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_down: Option<RateTrace>,
+    /// A modem behind the uplink's shaper; the steps or the trace of the uplink are its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modem_up: Option<Modem>,
+    /// A modem before the downlink's shaper, which is at the home's end of the link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modem_down: Option<Modem>,
+    /// Source of the rate of the shaper before `modem_up`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub shaper_up: RateSource,
+    /// Source of the rate of the shaper behind `modem_down`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub shaper_down: RateSource,
+    /// Changes of the path's delay behind both modems.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps_delay: Vec<DelayStep>,
+    /// Servers' clocks start anywhere and drift by up to so many ppm; as the home's if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_drift: Option<u32>,
+    /// Tick of the servers' timestamps; 1 ms if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_tick: Option<Duration>,
     /// Loss and delay behind the (last) uplink.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_up: Option<Netem>,
@@ -310,6 +331,13 @@ pub(crate) mod tests {
             steps_down: Vec::new(),
             trace_up: None,
             trace_down: None,
+            modem_up: None,
+            modem_down: None,
+            shaper_up: RateSource::Fixed,
+            shaper_down: RateSource::Fixed,
+            steps_delay: Vec::new(),
+            clock_drift: None,
+            clock_tick: None,
             netem_up: None,
             netem_down: None,
             netem_access_up: None,

@@ -1,7 +1,7 @@
 //! TCP with and without options, chosen by type: plain TCP does not pay for what it does not use.
 
 use crate::congestion::{AnyCongestion, CongestionControl, Connection, Reno, TcpModel};
-use crate::packets::{Options, TcpOptions};
+use crate::packets::{HostClock, Options, TcpOptions};
 use crate::receivers::{FullReceiving, Receiving};
 use crate::senders::{
     Deliveries, Echo, EcnReceiver, EcnSender, FullSending, Pacer, Scoreboard, Sending,
@@ -73,6 +73,8 @@ impl Variant for Full {
         FullSending {
             scoreboard: scenario.sack.then(Scoreboard::default),
             timestamps: scenario.timestamps,
+            clock: HostClock::default(),
+            recent: 0,
             sample_beyond: 0,
             ecn: scenario.tcp_ecn.then(EcnSender::default),
             deliveries: match scenario.tcp.paces() {

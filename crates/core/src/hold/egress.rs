@@ -143,6 +143,11 @@ impl<P: Packet> Egress<P> {
         self.transmitter.busy_until(at);
     }
 
+    /// Goes on at `rate`: what is left of the packet being sent leaves at it, and the discipline follows.
+    pub fn set_rate(&mut self, now: Instant, rate: Rate) {
+        self.transmitter.set_rate(now, rate);
+    }
+
     /// Time at which the link is free.
     #[inline]
     pub const fn free_at(&self) -> Instant {

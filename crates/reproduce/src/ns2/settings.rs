@@ -116,6 +116,13 @@ fn check(scenario: &Scenario) -> Result<(), Unsupported> {
         steps_down,
         trace_up,
         trace_down,
+        modem_up,
+        modem_down,
+        shaper_up: _,   // only beside a modem
+        shaper_down: _, // only beside a modem
+        steps_delay: _, // only beside a modem
+        clock_drift: _, // of timestamps
+        clock_tick: _,  // of timestamps
         netem_up,
         netem_down,
         netem_access_up,
@@ -157,6 +164,8 @@ fn check(scenario: &Scenario) -> Result<(), Unsupported> {
         "steps-down", steps_down.is_empty(), constant;
         "trace-up", trace_up.is_none(), constant;
         "trace-down", trace_down.is_none(), constant;
+        "modem-up", modem_up.is_none(), constant;
+        "modem-down", modem_down.is_none(), constant;
         "netem-up", netem_up.is_none(), clean;
         "netem-down", netem_down.is_none(), clean;
         "netem-access-up", netem_access_up.is_none(), clean;

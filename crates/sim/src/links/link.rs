@@ -97,6 +97,15 @@ impl<O: Options> Link<O> {
         self
     }
 
+    /// Goes on at `rate`.
+    pub(crate) fn set_rate(&mut self, now: u64, rate: Rate) {
+        if rate != self.rate {
+            self.rate = rate;
+            self.egress.set_rate(Instant::from_nanos(now), rate);
+            self.next = self.asked_next().max(now);
+        }
+    }
+
     /// Its rate, where that is constant.
     pub(crate) fn rate(&self) -> Rate {
         self.rate

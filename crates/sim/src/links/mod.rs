@@ -3,8 +3,11 @@
 
 mod access;
 mod beyond;
+mod cake_autorate;
+mod line;
 mod link;
 mod losses;
+mod modem;
 mod regeneration;
 mod schedule;
 mod topology;
@@ -12,8 +15,11 @@ mod wire;
 
 pub(crate) use access::{Hop, Pipe};
 pub(crate) use beyond::{Beyond, Step};
+pub(crate) use cake_autorate::{CakeAutorate, KnownRates};
+pub(crate) use line::Line;
 pub(crate) use link::Link;
 pub(crate) use losses::DataLosses;
+pub(crate) use modem::Modem;
 pub(crate) use regeneration::Regeneration;
 pub(crate) use schedule::Schedule;
 pub(crate) use topology::{Dumbbell, access_rate};

@@ -28,10 +28,21 @@ const BIT_NANOS_PER_BYTE: u128 = 8_000_000_000;
 impl Schedule {
     /// The schedule of a direction; `None` if its rate is constant.
     pub(crate) fn of(scenario: &Scenario, toward: Toward) -> Option<Self> {
-        let (rate, steps, trace) = match toward {
-            Toward::Up => (scenario.up, &scenario.steps_up, &scenario.trace_up),
-            Toward::Down => (scenario.down, &scenario.steps_down, &scenario.trace_down),
+        let (rate, modem, steps, trace) = match toward {
+            Toward::Up => (
+                scenario.up,
+                scenario.modem_up,
+                &scenario.steps_up,
+                &scenario.trace_up,
+            ),
+            Toward::Down => (
+                scenario.down,
+                scenario.modem_down,
+                &scenario.steps_down,
+                &scenario.trace_down,
+            ),
         };
+        let rate = modem.map_or(rate, |modem| modem.rate);
         if let Some(trace) = trace {
             return Some(Self::traced(trace.clone()));
         }
@@ -45,6 +56,11 @@ impl Schedule {
             next: 0,
             left: 0,
         })
+    }
+
+    /// The schedule of a rate that never changes.
+    pub(crate) fn constant(rate: Rate) -> Self {
+        Self::steps(rate, &[])
     }
 
     fn steps(rate: Rate, steps: &[RateStep]) -> Self {

@@ -16,6 +16,9 @@ use asymq_scenario::{
 /// Interval of the time series (AQ, sec. 4).
 pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
 
+/// Queueing delay of the probe beyond which calls suffer.
+const LATE: Duration = Duration::from_millis(50);
+
 /// Counters at one instant.
 pub(crate) struct Snapshot {
     at: u64,
@@ -101,7 +104,7 @@ impl Snapshot {
         Self {
             at,
             meters: [0, 1].map(|toward| world.links[toward].meters(at)),
-            capacity: [0, 1].map(|toward| world.links[toward].capacity(at)),
+            capacity: [0, 1].map(|toward| world.capacity(toward, at)),
             received: world
                 .lasting()
                 .iter()
@@ -215,6 +218,8 @@ pub(crate) fn summary<V: Variant>(
     let (up, down) = (direction(Toward::Up), direction(Toward::Down));
     let mut summary = Summary::of(up, down, flows);
     summary.set_probe(probe.map(|probe| probe.round_trips.percentiles_ms()));
+    let late = probe.filter(|_| world.has_modems());
+    summary.probe_late = late.map(|probe| probe.round_trips.share_above(LATE));
     let completions = world.completions().filter(|times| !times.is_empty());
     summary.web_ms = completions.map(|times| times.percentiles_ms());
     summary
@@ -276,7 +281,7 @@ impl Recorder {
     pub(crate) fn record<V: Variant>(&mut self, world: &World<'_, V>, now: u64) {
         let meters = [0, 1].map(|toward| world.links[toward].meters(now));
         let [up, down] = [0, 1].map(|toward| {
-            let capacity = world.links[toward].capacity(now);
+            let capacity = world.capacity(toward, now);
             let used = Used::new(&meters[toward], now, capacity);
             let last = std::mem::replace(&mut self.last[toward], used);
             let data = used.share_since(&last, TrafficClass::Data);

@@ -3,5 +3,5 @@
 mod options;
 mod packet;
 
-pub(crate) use options::{CLOCK_TICK, Options, TcpOptions, clock};
+pub(crate) use options::{HostClock, Options, TcpOptions};
 pub(crate) use packet::{Kind, Layout, Outbox, PerKind, Segment, SimPacket, flood_number};

@@ -2,6 +2,7 @@
 
 use asymq_core::Ecn;
 use asymq_core::ack::{AckInfo, MAX_SACK_RANGES, SackRange};
+use asymq_scenario::Scenario;
 use std::fmt::Debug;
 
 /// TCP options in a segment.
@@ -108,11 +109,87 @@ impl Options for TcpOptions {
     }
 }
 
-/// The timestamp clock's tick in ns.
-pub(crate) const CLOCK_TICK: u64 = 1_000_000;
+/// The timestamp clock of a host. It wraps after 49 days or more, and the longest run is ten hours from an
+/// offset of a day at most: neither wrapping nor PAWS arises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HostClock {
+    tick: u64,
+    offset: u64,
+    /// Billionths by which it is fast.
+    drift: i64,
+}
 
-/// The timestamp clock. It wraps after 49 days, and the longest run is ten hours: neither wrapping
-/// nor PAWS arises.
-pub(crate) fn clock(now: u64) -> u32 {
-    (now / CLOCK_TICK) as u32
+impl Default for HostClock {
+    fn default() -> Self {
+        Self {
+            tick: 1_000_000,
+            offset: 0,
+            drift: 0,
+        }
+    }
+}
+
+impl HostClock {
+    const DAY: f64 = 86_400e9;
+
+    /// The clock of a server of this scenario, whose offset and drift are at `fractions` of their ranges.
+    pub(crate) fn of_server(scenario: &Scenario, fractions: impl FnOnce() -> [f64; 2]) -> Self {
+        let mut clock = Self::default();
+        if let Some(tick) = scenario.clock_tick {
+            clock.tick = tick.as_nanos();
+        }
+        if let Some(ppm) = scenario.clock_drift {
+            let [offset, drift] = fractions();
+            clock.offset = (offset * Self::DAY) as u64;
+            clock.drift = ((2.0 * drift - 1.0) * f64::from(ppm) * 1e3) as i64;
+        }
+        clock
+    }
+
+    /// What it shows at `now`.
+    pub(crate) fn stamp(&self, now: u64) -> u32 {
+        let mut local = now + self.offset;
+        if self.drift != 0 {
+            let gained = i128::from(now) * i128::from(self.drift) / 1_000_000_000;
+            local = local.saturating_add_signed(gained as i64);
+        }
+        (local / self.tick) as u32
+    }
+
+    /// The time at which it began to show `stamp`, or up to a microsecond before.
+    pub(crate) fn time(&self, stamp: u32) -> u64 {
+        let local = (u64::from(stamp) * self.tick).saturating_sub(self.offset);
+        if self.drift == 0 {
+            return local;
+        }
+        let rate = 1_000_000_000 + i128::from(self.drift);
+        (i128::from(local) * 1_000_000_000 / rate) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_reads_back_what_it_showed() {
+        for (tick, offset, drift) in [
+            (1_000_000, 0, 0),
+            (1_000_000, 86_399_000_000_000, 50_000),
+            (10_000_000, 123_456_789, -50_000),
+        ] {
+            let clock = HostClock {
+                tick,
+                offset,
+                drift,
+            };
+            for now in [0, 20_000_000, 3_600_000_000_000] {
+                let read = clock.time(clock.stamp(now));
+                assert!(
+                    read <= now && now - read <= tick + 1000,
+                    "{clock:?} {now} {read}"
+                );
+            }
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What TCP options and ECN add to a receiver.
 
-use crate::packets::{Options, TcpOptions, clock};
+use crate::packets::{HostClock, Options, TcpOptions};
 use crate::receivers::RangeSet;
 use crate::senders::EcnReceiver;
 use asymq_core::ack::MAX_SACK_RANGES;
@@ -8,6 +8,9 @@ use asymq_core::ack::MAX_SACK_RANGES;
 /// What a receiver adds for its options.
 pub(crate) trait Receiving {
     type Options: Options;
+
+    /// Takes the clock of its host.
+    fn set_clock(&mut self, _clock: HostClock) {}
 
     /// Whether an ACK that is held back must go before a segment with these options is taken.
     #[inline]
@@ -32,6 +35,7 @@ pub(crate) trait Receiving {
 pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
+    clock: HostClock,
     mss: u16,
     /// What has arrived beyond the lowest missing segment.
     beyond: RangeSet,
@@ -48,6 +52,7 @@ impl FullReceiving {
         Self {
             sack,
             timestamps,
+            clock: HostClock::default(),
             mss,
             beyond: RangeSet::default(),
             latest: Vec::new(),
@@ -59,6 +64,10 @@ impl FullReceiving {
 
 impl Receiving for FullReceiving {
     type Options = TcpOptions;
+
+    fn set_clock(&mut self, clock: HostClock) {
+        self.clock = clock;
+    }
 
     fn changes(&self, options: &TcpOptions) -> bool {
         self.ecn.is_some_and(|ecn| ecn.changes(options))
@@ -87,7 +96,9 @@ impl Receiving for FullReceiving {
     }
 
     fn options(&mut self, now: u64, next: u64) -> TcpOptions {
-        let timestamps = self.timestamps.then(|| (clock(now), self.recent));
+        let timestamps = self
+            .timestamps
+            .then(|| (self.clock.stamp(now), self.recent));
         let mut options = TcpOptions::new(timestamps, self.mss);
         // RFC 2018, section 3: as many blocks as fit, and timestamps leave room for three.
         if let Some(ecn) = &mut self.ecn {

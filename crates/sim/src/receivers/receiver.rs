@@ -1,6 +1,6 @@
 //! The receiving side: what has arrived, and when to acknowledge it.
 
-use crate::packets::{Kind, Outbox, Segment};
+use crate::packets::{HostClock, Kind, Outbox, Segment};
 use crate::receivers::Receiving;
 use crate::variant::Nothing;
 use asymq_scenario::AckPolicy;
@@ -33,6 +33,11 @@ pub(crate) struct Receiver<E = Nothing> {
 }
 
 impl<E: Receiving> Receiver<E> {
+    /// Takes the clock of its host.
+    pub(crate) fn set_clock(&mut self, clock: HostClock) {
+        self.extension.set_clock(clock);
+    }
+
     /// A receiver that has received nothing.
     pub(crate) fn new(policy: AckPolicy, extension: E) -> Self {
         let (every, timeout) = policy.parts();

@@ -12,12 +12,12 @@
 
 use crate::congestion::TcpModel;
 use crate::links::{
-    Beyond, Dumbbell, Hop, Link, Passage, Regeneration, Schedule, Step, access_rate,
+    Beyond, Dumbbell, Hop, Line, Link, Passage, Regeneration, Schedule, Step, access_rate,
 };
 use crate::measurement::Capture;
-use crate::packets::{Layout, SimPacket};
+use crate::packets::{HostClock, Layout, SimPacket};
 use crate::receivers::Receiver;
-use crate::running::EventSet;
+use crate::running::{EventSet, NEVER};
 use crate::senders::RttEstimator;
 use crate::traffic::{
     AccessLosses, Agent, Conversation, Delivered, Events, Models, Past, Side, TcpFlow, cast,
@@ -37,6 +37,7 @@ pub(crate) struct World<'a, V: Variant> {
     /// How many of the conversations last for the whole run; they come first.
     lasting: usize,
     beyond: Option<Box<Beyond<V::Options>>>,
+    line: Option<Box<Line<V::Options>>>,
     transfers: Option<Box<Transfers>>,
     captures: [Option<Capture<'a>>; 2],
     /// Access losses of short transfers whose places others have taken.
@@ -67,18 +68,22 @@ impl<'a, V: Variant> World<'a, V> {
     ) -> Result<Self, BuildError> {
         let models = models.into();
         let dumbbell = Dumbbell::new(scenario);
+        let line = Line::new(scenario, seed, dumbbell.bottleneck);
         let link = |toward| {
             let (config, rate) = match toward {
                 UP => (&scenario.uplink, scenario.up),
                 _ => (&scenario.downlink, scenario.down),
             };
             let qdisc = disciplines.qdisc(config)?;
-            let link = Link::new(qdisc, rate, dumbbell.bottleneck);
             let way = if toward == UP {
                 Toward::Up
             } else {
                 Toward::Down
             };
+            if let Some(line) = &line {
+                return Ok(Link::new(qdisc, rate, line.propagation_of_link(toward)));
+            }
+            let link = Link::new(qdisc, rate, dumbbell.bottleneck);
             Ok(match Schedule::of(scenario, way) {
                 Some(schedule) => link.with_schedule(schedule),
                 None => link,
@@ -97,6 +102,10 @@ impl<'a, V: Variant> World<'a, V> {
                     link.minimize_lookahead();
                 }
             }
+        }
+        if line.is_some() {
+            // What each direction does depends on both at once.
+            links.iter_mut().for_each(Link::minimize_lookahead);
         }
         let mut conversations = cast::conversations::<V>(scenario, &dumbbell, &models, seed);
         let set = || EventSet::new(conversations.len());
@@ -121,6 +130,7 @@ impl<'a, V: Variant> World<'a, V> {
             lasting: conversations.len(),
             conversations,
             beyond,
+            line,
             transfers: transfers.map(Box::new),
             captures,
             past_losses: Default::default(),
@@ -169,14 +179,31 @@ impl<'a, V: Variant> World<'a, V> {
             .map_or(0, |beyond| beyond.lost_data(index));
         let conversation = &self.conversations[index];
         let access = [UP, DOWN].map(|toward| conversation.access_losses(toward).data);
-        links.sum::<u64>() + further + access[UP] + access[DOWN]
+        let line = self.line.as_ref().map_or(0, |line| line.lost_data(index));
+        links.sum::<u64>() + further + line + access[UP] + access[DOWN]
+    }
+
+    /// Whether modems hide the line's rate.
+    pub(crate) const fn has_modems(&self) -> bool {
+        self.line.is_some()
+    }
+
+    /// Bytes that a direction can carry until `now`; `None` if its rate is constant.
+    pub(crate) fn capacity(&self, toward: usize, now: u64) -> Option<f64> {
+        let of_modem = self
+            .line
+            .as_ref()
+            .and_then(|line| line.capacity(toward, now));
+        of_modem.or_else(|| self.links[toward].capacity(now))
     }
 
     /// Packets behind the first link, and those that the disciplines of the further ones took out.
     #[cfg(test)]
     pub(crate) fn held_and_left_further(&self, toward: usize, now: u64) -> (u64, u64) {
         let beyond = self.beyond.as_ref();
-        beyond.map_or((0, 0), |beyond| beyond.held_and_left(toward, now))
+        let (held, left) = beyond.map_or((0, 0), |beyond| beyond.held_and_left(toward, now));
+        let line = self.line.as_ref();
+        (held + line.map_or(0, |line| line.held(toward)), left)
     }
 
     /// Packets of a direction dropped at access links because their buffers were full, and packets
@@ -188,7 +215,8 @@ impl<'a, V: Variant> World<'a, V> {
             .fold(self.past_losses[toward], AccessLosses::plus);
         let beyond = self.beyond.as_ref();
         let wire = beyond.map_or(0, |beyond| beyond.wires[toward].lost());
-        (losses.dropped, losses.lost + wire)
+        let line = self.line.as_ref().map_or(0, |line| line.lost(toward));
+        (losses.dropped, losses.lost + wire + line)
     }
 
     /// The propagation round-trip time of a conversation in ns.
@@ -208,7 +236,8 @@ impl<'a, V: Variant> World<'a, V> {
     pub(crate) fn run_until(&mut self, until: u64) {
         loop {
             let timer = self.events.timers.first();
-            let bound = until.min(timer.at());
+            let tick = self.line.as_ref().map_or(NEVER, |line| line.tick());
+            let bound = until.min(timer.at()).min(tick);
             let (up, down) = (self.clock(UP), self.clock(DOWN));
             let [to_down, to_up] = [UP, DOWN].map(|toward| self.links[toward].lookahead());
             // What the other queue sends next, or answers to what this one sends next.
@@ -221,6 +250,8 @@ impl<'a, V: Variant> World<'a, V> {
             let horizon = (up + to_down).min(down + round).min(bound + 1) - 1;
             if down <= horizon {
                 self.advance::<DOWN>(horizon);
+            } else if tick <= bound {
+                self.move_rates(tick);
             } else if timer.at() <= until {
                 self.on_timer(timer.at(), timer.source());
             } else {
@@ -229,11 +260,25 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
+    /// The shapers before modems go on at other rates.
+    #[cold]
+    fn move_rates(&mut self, now: u64) {
+        if let Some(line) = &mut self.line {
+            let rates = line.rates(now);
+            for (link, rate) in self.links.iter_mut().zip(rates) {
+                link.set_rate(now, rate);
+            }
+        }
+    }
+
     /// When something happens next at a queue.
     #[inline]
     fn clock(&self, toward: usize) -> u64 {
         let arrival = self.events.arrivals[toward].first().at();
-        let first = self.links[toward].next().min(arrival);
+        let mut first = self.links[toward].next().min(arrival);
+        if let Some(line) = &self.line {
+            first = first.min(line.next(toward));
+        }
         match &self.beyond {
             None => first,
             Some(beyond) => first.min(beyond.next(toward)),
@@ -253,6 +298,13 @@ impl<'a, V: Variant> World<'a, V> {
                 && beyond.next(TOWARD) <= departure.min(arrival.at()).min(horizon)
             {
                 self.step_beyond::<TOWARD>();
+            } else if let Some(line) = &mut self.line
+                && line.next(TOWARD) <= departure.min(arrival.at()).min(horizon)
+            {
+                let at = line.next(TOWARD);
+                if let Some(packet) = line.comes_home() {
+                    self.links[TOWARD].enqueue(at, packet);
+                }
             } else if departure <= arrival.at().min(horizon) {
                 self.depart::<TOWARD>(departure);
             } else if arrival.at() <= horizon {
@@ -276,6 +328,11 @@ impl<'a, V: Variant> World<'a, V> {
         let packet = conversation
             .layout
             .packet(segment, way::<TOWARD>(), now_instant);
+        if let (Some(line), Toward::Down) = (&mut self.line, way::<TOWARD>())
+            && line.takes(now, &packet)
+        {
+            return;
+        }
         let entry = match &mut self.beyond {
             None => None,
             Some(beyond) => {
@@ -298,6 +355,7 @@ impl<'a, V: Variant> World<'a, V> {
             captures,
             events,
             beyond,
+            line,
             ..
         } = self;
         let (link, opposite) = if TOWARD == UP { (up, down) } else { (down, up) };
@@ -305,6 +363,13 @@ impl<'a, V: Variant> World<'a, V> {
             if let Some(capture) = &mut captures[TOWARD] {
                 capture.packet(now, packet, &conversations[packet.conversation()].layout);
             }
+            let at = match (way::<TOWARD>(), line) {
+                (Toward::Up, Some(line)) => match line.leaves_home(at, packet) {
+                    Some(at) => at,
+                    None => return,
+                },
+                _ => at,
+            };
             match beyond {
                 None => {
                     if opposite.observes() {
@@ -371,7 +436,7 @@ impl<'a, V: Variant> World<'a, V> {
         let phase = web.stream.draw() * RttEstimator::TICK as f64;
         let mut sender = cast::sender::<V>(scenario, &transfers.model, phase as u64);
         sender.limit_to(web.segments(scenario.payload()));
-        let flow = TcpFlow {
+        let mut flow = TcpFlow {
             toward: web.load.toward,
             start: now,
             acts: now,
@@ -379,6 +444,9 @@ impl<'a, V: Variant> World<'a, V> {
             sender,
             receiver: Receiver::new(scenario.ack_policy, V::receiving(scenario)),
         };
+        flow.set_server_clock(HostClock::of_server(scenario, || {
+            [web.stream.draw(), web.stream.draw()]
+        }));
         let server = transfers
             .dumbbell
             .server(scenario.rtt.at(web.stream.draw()), transfers.dumbbell.links);

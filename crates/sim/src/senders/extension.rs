@@ -1,12 +1,19 @@
 //! What TCP options, ECN and pacing add to a sender: nothing in plain TCP, which does not pay for what
 //! it does not use.
 
-use crate::packets::{CLOCK_TICK, Options, TcpOptions, clock};
+use crate::packets::{HostClock, Options, TcpOptions};
 use crate::senders::{Deliveries, EcnSender, Pacer, Scoreboard};
 
 /// What a sender adds for its options.
 pub(crate) trait Sending {
     type Options: Options;
+
+    /// Takes the clock of its host.
+    fn set_clock(&mut self, _clock: HostClock) {}
+
+    /// An ACK with these options has come.
+    #[inline]
+    fn hears(&mut self, _options: &Self::Options) {}
 
     /// What is known to have arrived out of order; `None` without SACK.
     #[inline]
@@ -87,6 +94,9 @@ pub(crate) trait Sending {
 pub(crate) struct FullSending {
     pub(crate) scoreboard: Option<Scoreboard>,
     pub(crate) timestamps: bool,
+    pub(crate) clock: HostClock,
+    /// The latest timestamp of the other end (TS.Recent, RFC 7323).
+    pub(crate) recent: u32,
     /// One sample per window, as RFC 6298's constants presume (RFC 7323, appendix G).
     pub(crate) sample_beyond: u64,
     pub(crate) ecn: Option<EcnSender>,
@@ -97,12 +107,23 @@ pub(crate) struct FullSending {
 impl Sending for FullSending {
     type Options = TcpOptions;
 
+    fn set_clock(&mut self, clock: HostClock) {
+        self.clock = clock;
+    }
+
+    fn hears(&mut self, options: &TcpOptions) {
+        if let Some((value, _)) = options.timestamps {
+            self.recent = self.recent.max(value);
+        }
+    }
+
     fn scoreboard(&mut self) -> Option<&mut Scoreboard> {
         self.scoreboard.as_mut()
     }
 
     fn options(&mut self, now: u64, number: u64, again: bool) -> TcpOptions {
-        let mut options = TcpOptions::new(self.timestamps.then_some((clock(now), 0)), 0);
+        let timestamps = (self.clock.stamp(now), self.recent);
+        let mut options = TcpOptions::new(self.timestamps.then_some(timestamps), 0);
         if let Some(ecn) = &mut self.ecn {
             ecn.mark(&mut options, number, again);
         }
@@ -164,6 +185,6 @@ impl Sending for FullSending {
     fn sent_at(&mut self, ack: u64, end: u64, options: &TcpOptions) -> Option<u64> {
         let (_, echo) = options.timestamps.filter(|_| ack > self.sample_beyond)?;
         self.sample_beyond = end;
-        Some(u64::from(echo) * CLOCK_TICK)
+        Some(self.clock.time(echo))
     }
 }

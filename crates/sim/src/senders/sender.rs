@@ -1,7 +1,7 @@
 //! The sending side of a connection.
 
 use crate::congestion::CongestionControl;
-use crate::packets::{Kind, Outbox, Segment};
+use crate::packets::{HostClock, Kind, Outbox, Segment};
 use crate::senders::{RttEstimator, RttExtent, Sending};
 use crate::variant::Nothing;
 
@@ -106,6 +106,11 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
+    /// Takes the clock of its host.
+    pub(crate) fn set_clock(&mut self, clock: HostClock) {
+        self.extension.set_clock(clock);
+    }
+
     /// Bounds what the application has written to `segments`; more come by
     /// [`write`](Self::write).
     pub(crate) fn limit_to(&mut self, segments: u64) {
@@ -172,6 +177,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         segment: Segment<E::Options>,
         out: &mut impl Outbox<E::Options>,
     ) {
+        self.extension.hears(&segment.options);
         if self.extension.scoreboard().is_some() {
             self.on_selective_ack(now, &segment, out);
             return;

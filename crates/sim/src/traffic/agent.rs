@@ -1,7 +1,7 @@
 //! The endpoints of a conversation: TCP, constant-rate UDP, the probe, a source of short transfers.
 
 use super::applications::{Act, Application, Web};
-use crate::packets::{Kind, Outbox, Segment, flood_number};
+use crate::packets::{HostClock, Kind, Outbox, Segment, flood_number};
 use crate::receivers::Receiver;
 use crate::senders::Sender;
 use crate::variant::Variant;
@@ -201,6 +201,14 @@ impl<V: Variant> Agent<V> {
 }
 
 impl<V: Variant> TcpFlow<V> {
+    /// Its server's clock; the home's is the time of the run.
+    pub(crate) fn set_server_clock(&mut self, clock: HostClock) {
+        match self.toward {
+            Toward::Up => self.receiver.set_clock(clock),
+            Toward::Down => self.sender.set_clock(clock),
+        }
+    }
+
     /// The application connects, or writes a segment.
     fn act(&mut self, now: u64, out: &mut impl Outbox<V::Options>) {
         if !self.sender.is_connected() {

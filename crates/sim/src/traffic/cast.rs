@@ -5,7 +5,7 @@ use super::applications::{Application, OnOffApp, Pace, Stream, Web};
 use super::conversation::{Conversation, receive_window};
 use crate::congestion::{Connection, TcpModel};
 use crate::links::{Dumbbell, access_rate};
-use crate::packets::{Kind, Layout};
+use crate::packets::{HostClock, Kind, Layout};
 use crate::receivers::Receiver;
 use crate::senders::{RttEstimator, Sender};
 use crate::variant::Variant;
@@ -197,21 +197,33 @@ impl<V: Variant> Cast<'_, V> {
         start: u64,
     ) -> TcpFlow<V> {
         let phase = uniform(self.seed, source, Draw::ClockPhase) * RttEstimator::TICK as f64;
-        TcpFlow {
+        let mut flow = TcpFlow {
             toward,
             start,
             acts: start,
             application: None,
             sender: sender::<V>(own, model, phase as u64),
             receiver: Receiver::new(own.ack_policy, V::receiving(own)),
-        }
+        };
+        let drawn = |draw| uniform(self.seed, source, draw);
+        flow.set_server_clock(HostClock::of_server(own, || {
+            [Draw::ClockOffset, Draw::ClockDrift].map(drawn)
+        }));
+        flow
     }
 
     fn probe(&self, interval: Duration) -> Probe {
         let (scenario, dumbbell) = (self.scenario, self.dumbbell);
         let interval = interval.as_nanos();
         let phase = uniform(self.seed, Source::Probe, Draw::Start);
-        let tx = [scenario.up, scenario.down].map(|rate| rate.tx_time(PROBE).as_nanos());
+        let tx = [
+            (scenario.up, scenario.modem_up),
+            (scenario.down, scenario.modem_down),
+        ]
+        .map(|(rate, modem)| {
+            let of_modem = modem.map_or(0, |modem| modem.rate.tx_time(PROBE).as_nanos());
+            rate.tx_time(PROBE).as_nanos() + of_modem
+        });
         let one_way = dumbbell.home
             + dumbbell.links * dumbbell.bottleneck
             + dumbbell.server(scenario.rtt.min, dumbbell.links);

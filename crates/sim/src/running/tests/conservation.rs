@@ -7,7 +7,7 @@ use crate::variant::Full;
 use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
 
 use asymq_core::catalog::{Catalog as _, Role, Standard};
-use asymq_scenario::{RateStep, Scenario};
+use asymq_scenario::{RateSource, RateStep, Scenario};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -37,11 +37,13 @@ struct Case {
     seed: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Rates {
     Constant,
     Steps,
     Traced,
+    /// Behind modems, which stand alone.
+    Modem,
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -51,13 +53,18 @@ fn case() -> impl Strategy<Value = Case> {
         1u32..4,
         (0u32..4, 0u32..4),
         [path(), path(), path(), path()],
-        select(vec![Rates::Constant, Rates::Steps, Rates::Traced]),
+        select(vec![
+            Rates::Constant,
+            Rates::Steps,
+            Rates::Traced,
+            Rates::Modem,
+        ]),
         any::<bool>(),
         0u64..1000,
     )
         .prop_map(|(qdisc, links, flows, paths, rates, sack, seed)| Case {
             qdisc,
-            links,
+            links: if rates == Rates::Modem { 1 } else { links },
             flows,
             paths,
             rates,
@@ -95,12 +102,17 @@ impl Case {
         let path = |text: &str| (text != PERFECT).then(|| text.parse().unwrap());
         let [netem_up, netem_down, netem_access_up, netem_access_down] = self.paths.map(path);
         let (steps, trace) = match self.rates {
-            Rates::Constant => (Vec::new(), None),
+            Rates::Constant | Rates::Modem => (Vec::new(), None),
             Rates::Steps => (vec!["1500ms:200kbit", "2s:5mbit"], None),
             Rates::Traced => (Vec::new(), Some("0 3x5 20 0x9".parse().unwrap())),
         };
         let steps: Vec<RateStep> = steps.iter().map(|step| step.parse().unwrap()).collect();
+        let modem = (self.rates == Rates::Modem).then(|| "1mbit,buffer=20p,grant=2ms..6ms".parse());
+        let modem = modem.map(Result::unwrap);
         Scenario {
+            modem_up: modem,
+            modem_down: modem.filter(|_| self.sack),
+            shaper_up: modem.map_or(RateSource::Fixed, |_| RateSource::OracleDrain),
             steps_up: steps.clone(),
             steps_down: steps,
             trace_up: trace.clone(),

@@ -1,0 +1,68 @@
+//! Range of a learnt rate, as flags write it.
+
+use crate::units::Rate;
+use core::fmt;
+
+/// The range of a learnt rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateRange {
+    /// The lowest rate.
+    pub min: Rate,
+    /// The highest rate.
+    pub max: Rate,
+}
+
+/// What is wrong with a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadRateRange;
+
+impl fmt::Display for BadRateRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no rising range of rates; write auto, or auto:1mbit..20mbit")
+    }
+}
+
+impl core::error::Error for BadRateRange {}
+
+const fn rate(bits: u64) -> Rate {
+    match Rate::from_bits_per_sec(bits) {
+        Some(rate) => rate,
+        None => Rate::MAX,
+    }
+}
+
+impl RateRange {
+    /// Range of a rate of which nothing is said.
+    pub const ANY: Self = Self {
+        min: rate(256_000),
+        max: rate(10_000_000_000),
+    };
+
+    /// Reads `auto` or `auto:1mbit..20mbit`; `None` if the text does not begin with `auto`.
+    pub fn of_auto(text: &str) -> Option<Result<Self, BadRateRange>> {
+        let rest = text.strip_prefix("auto")?;
+        if rest.is_empty() {
+            return Some(Ok(Self::ANY));
+        }
+        let read = || {
+            let (min, max) = rest.strip_prefix(':')?.split_once("..")?;
+            let (min, max): (Rate, Rate) = (min.parse().ok()?, max.parse().ok()?);
+            (min <= max).then_some(Self { min, max })
+        };
+        Some(read().ok_or(BadRateRange))
+    }
+
+    /// The nearest rate within.
+    pub fn clamp(&self, rate: Rate) -> Rate {
+        rate.clamp(self.min, self.max)
+    }
+}
+
+impl fmt::Display for RateRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self == Self::ANY {
+            true => f.write_str("auto"),
+            false => write!(f, "auto:{}..{}", self.min, self.max),
+        }
+    }
+}

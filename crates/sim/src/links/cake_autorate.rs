@@ -1,0 +1,185 @@
+//! The published rule of cake-autorate 3.2 with its default configuration, as a yardstick: six reflectors, one
+//! ping every 50 ms in turn, rates by delays and load. Its pings here load no link and are never lost, and it
+//! knows the modem's rates, which its user has to write down: both are in its favour.
+
+/// Rates that the user of cake-autorate writes down, in bit/s.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownRates {
+    pub(crate) min: f64,
+    pub(crate) base: f64,
+    pub(crate) max: f64,
+}
+
+const MS: u64 = 1_000_000;
+const REFLECTORS: usize = 6;
+const PING_INTERVAL: u64 = 50 * MS;
+/// Round-trip time to a reflector.
+const REFLECTOR_RTT: f64 = 40.0;
+/// Interval at which achieved rates are read.
+const LOAD_INTERVAL: u64 = 200 * MS;
+/// Pings over which delays are judged, and late ones among them that are bufferbloat.
+const WINDOW: usize = 6;
+const LATE: usize = 3;
+/// Delays over the baseline in ms: late, no increase beyond, the largest cut.
+const DELAY: f64 = 30.0;
+const MAX_UP: f64 = 10.0;
+const MAX_DOWN: f64 = 60.0;
+/// Gains of the baseline up and down.
+const RISE: f64 = 0.001;
+const FALL: f64 = 0.9;
+const HIGH_LOAD: f64 = 0.75;
+const REFRACTORY: u64 = 300 * MS;
+const DECAY_REFRACTORY: u64 = 1000 * MS;
+
+/// cake-autorate, both directions.
+#[derive(Debug)]
+pub(crate) struct CakeAutorate {
+    one_way: bool,
+    pings: usize,
+    next_ping: u64,
+    next_load: u64,
+    /// Bytes sent by the shapers when the load was read last.
+    sent: [u64; 2],
+    directions: [Option<Direction>; 2],
+}
+
+#[derive(Debug)]
+struct Direction {
+    known: KnownRates,
+    rate: f64,
+    baselines: [f64; REFLECTORS],
+    deltas: [f64; WINDOW],
+    late: [bool; WINDOW],
+    load: f64,
+    load_is_new: bool,
+    last_bloat: u64,
+    last_decay: u64,
+}
+
+impl CakeAutorate {
+    pub(crate) fn new(one_way: bool, known: [Option<KnownRates>; 2]) -> Self {
+        Self {
+            one_way,
+            pings: 0,
+            next_ping: 0,
+            next_load: LOAD_INTERVAL,
+            sent: [0; 2],
+            directions: known.map(|known| {
+                known.map(|known| Direction {
+                    known,
+                    rate: known.base,
+                    baselines: [100.0; REFLECTORS],
+                    deltas: [0.0; WINDOW],
+                    late: [false; WINDOW],
+                    load: 0.0,
+                    load_is_new: false,
+                    last_bloat: 0,
+                    last_decay: 0,
+                })
+            }),
+        }
+    }
+
+    /// Rate of a direction in bit/s.
+    pub(crate) fn rate(&self, toward: usize) -> f64 {
+        self.directions[toward]
+            .as_ref()
+            .map_or(0.0, |direction| direction.rate)
+    }
+
+    /// Goes on at `now`: `waits` are the modems' queueing delays in ns, `sent` the shapers' bytes until now.
+    pub(crate) fn tick(&mut self, now: u64, waits: [u64; 2], sent: [u64; 2]) {
+        if now >= self.next_load {
+            self.next_load += LOAD_INTERVAL;
+            for (toward, direction) in self.directions.iter_mut().enumerate() {
+                let bytes = sent[toward] - self.sent[toward];
+                if let Some(direction) = direction {
+                    let achieved = bytes as f64 * 8e9 / LOAD_INTERVAL as f64;
+                    direction.load = achieved / direction.rate;
+                    direction.load_is_new = true;
+                }
+            }
+            self.sent = sent;
+        }
+        if now < self.next_ping {
+            return;
+        }
+        self.next_ping += PING_INTERVAL;
+        let [up, down] = waits.map(|wait| wait as f64 / 1e6);
+        let delays = match self.one_way {
+            true => [up, down].map(|wait| REFLECTOR_RTT / 2.0 + wait),
+            false => [(REFLECTOR_RTT + up + down) / 2.0; 2],
+        };
+        for (direction, delay) in self.directions.iter_mut().zip(delays) {
+            if let Some(direction) = direction {
+                direction.ping(now, self.pings, delay);
+            }
+        }
+        self.pings += 1;
+    }
+}
+
+impl Direction {
+    /// A ping has shown `delay` ms.
+    fn ping(&mut self, now: u64, number: usize, delay: f64) {
+        let baseline = &mut self.baselines[number % REFLECTORS];
+        let gain = if delay >= *baseline { RISE } else { FALL };
+        *baseline += gain * (delay - *baseline);
+        let delta = delay - *baseline;
+        // Thresholds are beyond a full packet's time at the shaper.
+        let packet = 1514.0 * 8.0 / self.rate * 1e3;
+        let [late, max_up, max_down] = [DELAY, MAX_UP, MAX_DOWN].map(|of| of + packet);
+        self.deltas[number % WINDOW] = delta;
+        self.late[number % WINDOW] = delta > late;
+        let mean = self.deltas.iter().sum::<f64>() / WINDOW as f64;
+        let rested = now > self.last_bloat + REFRACTORY;
+        if self.late.iter().filter(|late| **late).count() >= LATE {
+            if rested {
+                let share = ((mean - late) / (max_down - late)).clamp(0.0, 1.0);
+                self.rate *= 0.99 - share * (0.99 - 0.75);
+                (self.last_bloat, self.last_decay) = (now, now);
+            }
+        } else if self.load > HIGH_LOAD {
+            if self.load_is_new && rested {
+                let share = ((late - mean) / (late - max_up)).clamp(0.0, 1.0);
+                self.rate *= 1.0 + 0.04 * share;
+                self.load_is_new = false;
+                self.last_decay = now;
+            }
+        } else if now > self.last_decay + DECAY_REFRACTORY {
+            let base = self.known.base;
+            self.rate = match self.rate > base {
+                true => (self.rate * 0.99).max(base),
+                false => (self.rate * 1.01).min(base),
+            };
+            self.last_decay = now;
+        }
+        self.rate = self.rate.clamp(self.known.min, self.known.max);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_falls_while_pings_are_late_and_rises_with_load() {
+        let known = KnownRates {
+            min: 1e6,
+            base: 8e6,
+            max: 12e6,
+        };
+        let mut autorate = CakeAutorate::new(true, [Some(known), None]);
+        let mut sent = 0;
+        let mut run = |autorate: &mut CakeAutorate, from: u64, wait: u64| {
+            for tick in from..from + 1000 {
+                sent += (autorate.rate(0) / 8.0 / 100.0) as u64;
+                autorate.tick(tick * 10 * MS, [wait * MS, 0], [sent, 0]);
+            }
+            autorate.rate(0)
+        };
+        assert_eq!(run(&mut autorate, 0, 0), 12e6);
+        assert_eq!(run(&mut autorate, 1000, 100), 1e6);
+        assert_eq!(autorate.rate(1), 0.0);
+    }
+}

@@ -1,0 +1,210 @@
+//! The line where modems hide its rate: shapers at home, modems in the line, and the sources of the
+//! shapers' rates.
+
+use super::{CakeAutorate, DataLosses, Modem};
+use crate::packets::{Options, SimPacket};
+use crate::running::NEVER;
+use asymq_core::{Instant, Rate, Toward};
+use asymq_scenario::{RateSource, Scenario};
+use std::collections::VecDeque;
+
+const UP: usize = Toward::Up as usize;
+const DOWN: usize = Toward::Down as usize;
+
+/// Modems in the line, and what moves the shapers' rates.
+pub(crate) struct Line<O> {
+    modems: [Option<Modem>; 2],
+    /// Packets on their way from the downlink's modem to its shaper.
+    under_way: VecDeque<(u64, SimPacket<O>)>,
+    shapers: [Shaper; 2],
+    autorate: Option<CakeAutorate>,
+    propagation: u64,
+    tick: u64,
+    lost_data: DataLosses,
+}
+
+/// What a shaper does and measures.
+#[derive(Debug)]
+struct Shaper {
+    source: RateSource,
+    rate: Rate,
+    /// Bytes that it has sent, or at the downlink, that came to it.
+    bytes: u64,
+}
+
+/// A rate that moves no less than this.
+const MIN_RATE: f64 = 64_000.0;
+/// Share of the capacity that an oracle uses.
+const ORACLE_SHARE: f64 = 0.97;
+/// Time in which an oracle empties the modem's queue.
+const DRAIN_NS: f64 = 200e6;
+/// A queue that it leaves there.
+const DRAIN_LEAVES_NS: f64 = 3e6;
+/// Maximum share of the rate that it spends on that.
+const DRAIN_MAX: f64 = 0.4;
+
+fn rate_of(bits: f64) -> Rate {
+    let bits = bits.clamp(MIN_RATE, 10e9) as u64;
+    Rate::from_bits_per_sec(bits).expect("clamped to the range of a rate")
+}
+
+impl<O: Options> Line<O> {
+    /// Time between two changes of rates.
+    pub(crate) const TICK: u64 = 10_000_000;
+
+    /// The line of a scenario; `None` if no modem is in it. `propagation` in ns, from one end to the other.
+    pub(crate) fn new(scenario: &Scenario, seed: u64, propagation: u64) -> Option<Box<Self>> {
+        let modems = Toward::ALL.map(|toward| Modem::of(scenario, seed, toward));
+        if modems.iter().all(Option::is_none) {
+            return None;
+        }
+        let shaper = |source, rate| Shaper {
+            source,
+            rate: match source {
+                RateSource::None => rate_of(f64::INFINITY),
+                _ => rate,
+            },
+            bytes: 0,
+        };
+        let shapers = [
+            shaper(scenario.shaper_up, scenario.up),
+            shaper(scenario.shaper_down, scenario.down),
+        ];
+        let is_autorate = |shaper: &Shaper| {
+            matches!(
+                shaper.source,
+                RateSource::CakeAutorate | RateSource::CakeAutorateOwd
+            )
+        };
+        let autorate = shapers.iter().any(is_autorate).then(|| {
+            let one_way = shapers
+                .iter()
+                .any(|shaper| shaper.source == RateSource::CakeAutorateOwd);
+            let known = [UP, DOWN].map(|toward| {
+                let end = scenario.duration.as_nanos();
+                modems[toward].as_ref().map(|modem| modem.known_rates(end))
+            });
+            CakeAutorate::new(one_way, known)
+        });
+        Some(Box::new(Self {
+            modems,
+            under_way: VecDeque::new(),
+            shapers,
+            autorate,
+            propagation,
+            tick: 0,
+            lost_data: DataLosses::default(),
+        }))
+    }
+
+    /// Propagation of the link at the shaper: none where the line adds it.
+    pub(crate) fn propagation_of_link(&self, toward: usize) -> u64 {
+        match (toward, &self.modems[DOWN]) {
+            (DOWN, None) => self.propagation,
+            _ => 0,
+        }
+    }
+
+    /// A packet is out of the uplink's shaper at `at`; when it is at the other end of the line.
+    pub(crate) fn leaves_home(&mut self, at: u64, packet: &SimPacket<O>) -> Option<u64> {
+        self.shapers[UP].bytes += u64::from(packet.header.len);
+        let Some(modem) = &mut self.modems[UP] else {
+            return Some(at + self.propagation);
+        };
+        let out = modem.pass(at, packet.header.len);
+        if out.is_none() {
+            self.lost_data.add(packet);
+        }
+        Some(out? + self.propagation)
+    }
+
+    /// Takes a packet that comes to the line's far end at `now`, if a modem is there.
+    pub(crate) fn takes(&mut self, now: u64, packet: &SimPacket<O>) -> bool {
+        let Some(modem) = &mut self.modems[DOWN] else {
+            return false;
+        };
+        match modem.pass(now, packet.header.len) {
+            Some(out) => {
+                let at = out + self.propagation;
+                let mut packet = *packet;
+                packet.header.arrival = Instant::from_nanos(at);
+                self.under_way.push_back((at, packet));
+            }
+            None => self.lost_data.add(packet),
+        }
+        true
+    }
+
+    /// When the next packet comes from the line to the downlink's shaper.
+    pub(crate) fn next(&self, toward: usize) -> u64 {
+        let first = self.under_way.front().filter(|_| toward == DOWN);
+        first.map_or(NEVER, |(at, _)| *at)
+    }
+
+    /// The packet of [`next`](Self::next).
+    pub(crate) fn comes_home(&mut self) -> Option<SimPacket<O>> {
+        let (_, packet) = self.under_way.pop_front()?;
+        self.shapers[DOWN].bytes += u64::from(packet.header.len);
+        Some(packet)
+    }
+
+    /// Time of the next change of rates.
+    pub(crate) const fn tick(&self) -> u64 {
+        self.tick
+    }
+
+    /// Rates from `now` on, which is [`tick`](Self::tick).
+    pub(crate) fn rates(&mut self, now: u64) -> [Rate; 2] {
+        self.tick = now + Self::TICK;
+        if let Some(autorate) = &mut self.autorate {
+            let modem = |toward: usize| self.modems[toward].as_ref();
+            let waits = [UP, DOWN].map(|toward| modem(toward).map_or(0, |modem| modem.wait(now)));
+            let sent = [UP, DOWN].map(|toward| self.shapers[toward].bytes);
+            autorate.tick(now, waits, sent);
+        }
+        for toward in [UP, DOWN] {
+            let shaper = &mut self.shapers[toward];
+            let Some(modem) = &self.modems[toward] else {
+                continue;
+            };
+            let rate = 8.0 * modem.rate(now, modem.oracle_span());
+            let drain = (modem.wait(now) as f64 - DRAIN_LEAVES_NS).max(0.0) / DRAIN_NS;
+            shaper.rate = match (shaper.source, &self.autorate) {
+                (RateSource::Oracle, _) => rate_of(rate),
+                (RateSource::Oracle97, _) => rate_of(ORACLE_SHARE * rate),
+                (RateSource::OracleDrain, _) => {
+                    rate_of(ORACLE_SHARE * (1.0 - drain.min(DRAIN_MAX)) * rate)
+                }
+                (RateSource::CakeAutorate | RateSource::CakeAutorateOwd, Some(autorate)) => {
+                    rate_of(autorate.rate(toward))
+                }
+                _ => shaper.rate,
+            };
+        }
+        [UP, DOWN].map(|toward| self.shapers[toward].rate)
+    }
+
+    /// Bytes that the modem of a direction can carry until `now`; `None` if there is none.
+    pub(crate) fn capacity(&self, toward: usize, now: u64) -> Option<f64> {
+        Some(self.modems[toward].as_ref()?.capacity(now))
+    }
+
+    /// Packets that a full modem lost.
+    pub(crate) fn lost(&self, toward: usize) -> u64 {
+        self.modems[toward].as_ref().map_or(0, Modem::lost)
+    }
+
+    /// Data packets of a conversation that full modems lost.
+    pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
+        self.lost_data.of(conversation)
+    }
+
+    /// Packets between the modem and the downlink's shaper.
+    #[cfg(test)]
+    pub(crate) fn held(&self, toward: usize) -> u64 {
+        match toward {
+            DOWN => self.under_way.len() as u64,
+            _ => 0,
+        }
+    }
+}

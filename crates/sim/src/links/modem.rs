@@ -1,0 +1,209 @@
+//! A modem: a FIFO whose rate and buffer its neighbours do not know.
+
+use super::{KnownRates, Schedule};
+use asymq_core::decide::random::SplitMix64;
+use asymq_core::{Limit, Toward};
+use asymq_scenario::{DelayStep, Draw, RttRange, Scenario, Source, uniform};
+use std::collections::VecDeque;
+
+/// A modem in one direction, and the path behind it.
+#[derive(Debug)]
+pub(crate) struct Modem {
+    schedule: Schedule,
+    limit: Limit,
+    grants: Option<Grants>,
+    delays: Vec<DelayStep>,
+    /// Time at which the packet before the next has left.
+    free_at: u64,
+    /// Time at which the latest packet is behind the path.
+    out_at: u64,
+    /// Packets that have not left: when they do, and their bytes.
+    waiting: VecDeque<(u64, u32)>,
+    bytes: u64,
+    lost: u64,
+}
+
+/// Requests and grants: a packet waits for the answer to the request that counts it.
+#[derive(Debug)]
+struct Grants {
+    times: RttRange,
+    random: SplitMix64,
+    /// Times of the latest request and of its grant.
+    requested: u64,
+    granted: u64,
+}
+
+impl Grants {
+    /// Earliest start of a packet that comes at `now`.
+    fn start(&mut self, now: u64) -> u64 {
+        if now > self.requested {
+            // The next request travels with the grant's data, or at once if no grant is due.
+            self.requested = now.max(self.granted);
+            let fraction = (self.random.next() >> 11) as f64 / (1u64 << 53) as f64;
+            self.granted = self.requested + self.times.at(fraction).as_nanos();
+        }
+        self.granted
+    }
+}
+
+impl Modem {
+    /// The modem of a direction, if the scenario has one.
+    pub(crate) fn of(scenario: &Scenario, seed: u64, toward: Toward) -> Option<Self> {
+        let modem = match toward {
+            Toward::Up => scenario.modem_up,
+            Toward::Down => scenario.modem_down,
+        }?;
+        let schedule = Schedule::of(scenario, toward);
+        let seed = uniform(seed, Source::Link(toward), Draw::Grants).to_bits();
+        Some(Self {
+            schedule: schedule.unwrap_or_else(|| Schedule::constant(modem.rate)),
+            limit: modem.limit(),
+            grants: modem.grant.map(|times| Grants {
+                times,
+                random: SplitMix64::new(seed),
+                requested: 0,
+                granted: 0,
+            }),
+            delays: scenario.steps_delay.clone(),
+            free_at: 0,
+            out_at: 0,
+            waiting: VecDeque::new(),
+            bytes: 0,
+            lost: 0,
+        })
+    }
+
+    /// Takes a packet of `len` bytes at `now`, no earlier than those before it. Time at which its last bit has
+    /// left the path behind the modem; `None` if the buffer is full.
+    pub(crate) fn pass(&mut self, now: u64, len: u32) -> Option<u64> {
+        while let Some(&(out, gone)) = self.waiting.front()
+            && out <= now
+        {
+            self.waiting.pop_front();
+            self.bytes -= u64::from(gone);
+        }
+        if !self
+            .limit
+            .admits(self.waiting.len() as u32, self.bytes, len)
+        {
+            self.lost += 1;
+            return None;
+        }
+        let ready = match &mut self.grants {
+            Some(grants) => grants.start(now),
+            None => now,
+        };
+        let start = match self.free_at > ready {
+            true => self.schedule.resume(self.free_at),
+            false => self.schedule.wake(ready),
+        };
+        self.free_at = self.schedule.send(start, len);
+        self.waiting.push_back((self.free_at, len));
+        self.bytes += u64::from(len);
+        let passed = self
+            .delays
+            .partition_point(|step| step.at.as_nanos() <= self.free_at);
+        let extra = passed
+            .checked_sub(1)
+            .map_or(0, |last| self.delays[last].delay.as_nanos());
+        self.out_at = self.out_at.max(self.free_at + extra);
+        Some(self.out_at)
+    }
+
+    /// Time that a packet which comes at `now` waits before its transmission.
+    pub(crate) fn wait(&self, now: u64) -> u64 {
+        self.free_at.saturating_sub(now)
+    }
+
+    /// Bytes per second in the `span` ns from `now` on.
+    pub(crate) fn rate(&self, now: u64, span: u64) -> f64 {
+        let carried = self.schedule.capacity(now + span) - self.schedule.capacity(now);
+        carried * 1e9 / span as f64
+    }
+
+    /// Span over which an oracle reads its rate: the steps of a trace are packets.
+    pub(crate) const fn oracle_span(&self) -> u64 {
+        match self.schedule {
+            Schedule::Steps(_) => 10_000_000,
+            Schedule::Trace(_) => 50_000_000,
+        }
+    }
+
+    /// Bytes that it can carry until `now`.
+    pub(crate) fn capacity(&self, now: u64) -> f64 {
+        self.schedule.capacity(now)
+    }
+
+    /// What a user of cake-autorate knows of its rates until `end`: the extremes over a second, and the mean.
+    pub(crate) fn known_rates(&self, end: u64) -> KnownRates {
+        const SECOND: u64 = 1_000_000_000;
+        let seconds =
+            (0..(end / SECOND).max(1)).map(|second| 8.0 * self.rate(second * SECOND, SECOND));
+        let (min, max) = seconds.fold((f64::INFINITY, 0.0f64), |(min, max), rate| {
+            (min.min(rate), max.max(rate))
+        });
+        KnownRates {
+            min: 0.9 * min,
+            base: 0.95 * 8.0 * self.rate(0, end),
+            max: 1.05 * max,
+        }
+    }
+
+    /// Packets that found its buffer full.
+    pub(crate) const fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asymq_args::{Defaults, ScenarioArgs};
+
+    const MS: u64 = 1_000_000;
+
+    fn modem(words: &str) -> Modem {
+        let words = words.split_whitespace().map(str::to_owned);
+        let args = ScenarioArgs::from_words(words).unwrap();
+        let scenario = args.resolve(&Defaults::paper()).unwrap();
+        Modem::of(&scenario, 1, Toward::Up).unwrap()
+    }
+
+    #[test]
+    fn packets_leave_one_by_one_at_the_rate_of_their_time_and_are_lost_where_the_buffer_is_full() {
+        let mut modem = modem("--modem-up=1mbit,buffer=36ms --steps-up=30ms:2mbit");
+        // 1500 bytes take 12 ms; the buffer has room for three of them.
+        assert_eq!(modem.pass(0, 1500), Some(12 * MS));
+        assert_eq!(modem.pass(0, 1500), Some(24 * MS));
+        // Half of the packet leaves at 1 Mbit/s, the rest in 3 ms.
+        assert_eq!(modem.pass(0, 1500), Some(33 * MS));
+        assert_eq!(modem.wait(0), 33 * MS);
+        assert_eq!((modem.pass(0, 1500), modem.lost()), (None, 1));
+        assert_eq!(modem.pass(12 * MS, 1500), Some(39 * MS));
+        assert_eq!(modem.rate(40 * MS, 10 * MS), 250_000.0);
+    }
+
+    #[test]
+    fn a_longer_path_delays_and_a_shorter_one_does_not_let_packets_overtake() {
+        let mut modem = modem("--modem-up=1mbit --steps-delay=20ms:30ms --steps-delay=40ms:0ms");
+        assert_eq!(modem.pass(0, 1500), Some(12 * MS));
+        assert_eq!(modem.pass(0, 1500), Some(24 * MS + 30 * MS));
+        assert_eq!(modem.pass(0, 1500), Some(36 * MS + 30 * MS));
+        assert_eq!(
+            modem.pass(0, 1500),
+            Some(66 * MS),
+            "48 ms, but for the one before"
+        );
+    }
+
+    #[test]
+    fn a_packet_waits_for_the_grant_of_a_request_that_counts_it() {
+        let mut modem = modem("--modem-up=1gbit,grant=4ms..4ms");
+        let tx = 12_000;
+        assert_eq!(modem.pass(MS, 1500), Some(5 * MS + tx));
+        // Too late for that request: the next goes with the grant at 5 ms.
+        assert_eq!(modem.pass(2 * MS, 1500), Some(9 * MS + tx));
+        assert_eq!(modem.pass(4 * MS, 1500), Some(9 * MS + 2 * tx));
+        assert_eq!(modem.pass(30 * MS, 1500), Some(34 * MS + tx));
+    }
+}

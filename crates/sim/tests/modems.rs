@@ -1,0 +1,93 @@
+//! Modems that hide a line's rate, and the oracles that know it.
+
+#[path = "common/flags.rs"]
+mod flags;
+
+use asymq_args::{Defaults, ScenarioArgs};
+use asymq_scenario::Run;
+use asymq_sim::{RunOptions, STANDARD};
+use flags::scenario;
+
+const HOME: &str = "--modem-up=10mbit --modem-down=50mbit --rtt=20ms..100ms --tcp=cubic --timestamps \
+                    --qdisc=asymq --qdisc-down=cake --buffer=1000p --buffer-down=1000p \
+                    --probe=20ms --duration=20s --warmup=5s";
+
+fn run(words: &str) -> Run {
+    let scenario = scenario(&format!("{HOME} {words}"));
+    STANDARD.run(&scenario, 1, RunOptions::default()).unwrap()
+}
+
+fn p99(run: &Run) -> f64 {
+    run.summary.probe_ms.unwrap().p99
+}
+
+#[test]
+fn a_modem_without_a_shaper_delays_by_its_buffer_and_an_oracle_that_drains_does_not() {
+    let none = run("--shaper-up=none --shaper-down=none");
+    assert!(p99(&none) > 500.0, "{}", p99(&none));
+    let oracle = run("--shaper-up=oracle-drain --shaper-down=oracle-drain");
+    assert!(p99(&oracle) < 40.0, "{}", p99(&oracle));
+    for direction in [&oracle.summary.up, &oracle.summary.down] {
+        assert!(
+            (0.9..0.98).contains(&direction.utilization),
+            "{direction:?}"
+        );
+    }
+    let late = |run: &Run| run.summary.probe_late.unwrap();
+    assert!(late(&none) > 0.9 && late(&oracle) < 0.02);
+}
+
+#[test]
+fn a_rate_that_the_shaper_does_not_follow_fills_the_modem_and_an_oracle_follows_it() {
+    let steps = "--steps-up=10s:5mbit --steps-down=10s:25mbit";
+    let fixed = run(&format!("--up=9500kbit --down=47500kbit {steps}"));
+    assert!(p99(&fixed) > 500.0, "{}", p99(&fixed));
+    let oracle = run(&format!(
+        "--shaper-up=oracle-drain --shaper-down=oracle-drain {steps}"
+    ));
+    assert!(p99(&oracle) < 60.0, "{}", p99(&oracle));
+}
+
+#[test]
+fn clocks_that_start_anywhere_and_drift_change_no_run_that_reads_no_clock_of_others() {
+    let oracle = "--shaper-up=oracle-drain --shaper-down=oracle-drain";
+    let (exact, drifting) = (run(oracle), run(&format!("{oracle} --clock-drift=50")));
+    let (one, other) = (
+        exact.summary.goodput_utility,
+        drifting.summary.goodput_utility,
+    );
+    // Senders read round-trip times of their own clocks, which differ by the phase of a tick.
+    assert!((one - other).abs() < 0.03, "{one} {other}");
+}
+
+#[test]
+fn a_longer_path_delays_the_probe_and_grants_do() {
+    let idle = "--flows-up=0 --flows-down=0 --shaper-up=none --shaper-down=none";
+    let median = |words: &str| {
+        run(&format!("{idle} {words}"))
+            .summary
+            .probe_ms
+            .unwrap()
+            .p50
+    };
+    assert!(median("") < 0.3);
+    let longer = median("--steps-delay=2s:30ms");
+    assert!((59.5..60.5).contains(&longer), "{longer}");
+    let granted = HOME.replace("10mbit", "10mbit,grant=2ms..6ms");
+    let granted = scenario(&format!("{granted} {idle}"));
+    let granted = STANDARD.run(&granted, 1, RunOptions::default()).unwrap();
+    let up = granted.summary.up.probe_ms.unwrap();
+    assert!(up.p50 > 3.5 && up.p99 < 6.5, "{up:?}");
+}
+
+#[test]
+fn what_belongs_to_a_modem_needs_one() {
+    let error = |words: &str| {
+        let words = words.split_whitespace().map(str::to_owned);
+        let args = ScenarioArgs::from_words(words).unwrap();
+        args.resolve(&Defaults::paper()).unwrap_err().to_string()
+    };
+    assert!(error("--shaper-up=auto").contains("add --modem-up"));
+    assert!(error("--steps-delay=1s:5ms").contains("add --modem-up"));
+    assert!(error("--modem-up=1mbit --links=2").contains("use --links 1"));
+}
