@@ -11,6 +11,8 @@
 #[path = "common/acks.rs"]
 #[expect(dead_code, reason = "shared with tests that need the rest")]
 mod acks;
+#[path = "common/marks.rs"]
+mod marks;
 #[path = "common/mutate.rs"]
 #[expect(dead_code, reason = "shared with tests that need the rest")]
 mod mutate;
@@ -32,8 +34,9 @@ use receiver::Receiver;
 use sender::Sender;
 
 const FLOWS: usize = 3;
-/// Bytes that one survivor may stand for; small, so that histories of a few ACKs reach it.
-const MAX_STRETCH: u32 = 6000;
+/// Bytes that one survivor may stand for: so few that histories of a few ACKs reach it, and so many that
+/// ACE cycles three times.
+const MAX_STRETCH: [u32; 2] = [6000, 40_000];
 
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
@@ -52,6 +55,8 @@ struct Run {
     spare: Vec<Vec<u8>>,
     /// Filtered so far, over all histories.
     filtered: u64,
+    /// Survivors of others by which a sender has counted marks.
+    marked: u64,
 }
 
 impl Sink<Frame> for Run {
@@ -78,6 +83,7 @@ impl Sink<Frame> for Run {
 /// A discipline, and the senders of one history behind it.
 struct Bench {
     name: String,
+    max_stretch: u32,
     qdisc: BoxedQdisc<Frame>,
     now: Instant,
     key: FlowKey,
@@ -89,17 +95,18 @@ impl Bench {
         let mut benches = Vec::new();
         for service in Standard.of_role(Role::Service) {
             for filter in ["af", "sad", "slots"] {
-                for (limit, classifier) in [
-                    (Limit::Packets(100), "pure-ack"),
-                    (Limit::Packets(4), "pure-ack"),
-                    (Limit::Bytes(300), "size<=1500"),
+                for (limit, classifier, max_stretch) in [
+                    (Limit::Packets(100), "pure-ack", MAX_STRETCH[0]),
+                    (Limit::Packets(100), "pure-ack", MAX_STRETCH[1]),
+                    (Limit::Packets(4), "pure-ack", MAX_STRETCH[0]),
+                    (Limit::Bytes(300), "size<=1500", MAX_STRETCH[1]),
                 ] {
                     let place = Place {
                         link: "1mbit".parse().unwrap(),
                         reverse: Some("10mbit".parse().unwrap()),
                         limit,
                     };
-                    let stretch = format!("{MAX_STRETCH}b");
+                    let stretch = format!("{max_stretch}b");
                     let given = Params::new()
                         .with("service", service.name)
                         .with("ack-queue", filter)
@@ -109,7 +116,11 @@ impl Bench {
                     let config = resolve(&Standard, "droptail", &given, &Params::new(), place);
                     let config = config.unwrap_or_else(|error| panic!("{error}"));
                     benches.push(Self {
-                        name: format!("{filter}, {}, {limit}, {classifier}", service.name),
+                        name: format!(
+                            "{filter}, {}, {limit}, {classifier}, {max_stretch}",
+                            service.name
+                        ),
+                        max_stretch,
                         qdisc: Standard.build(&config).unwrap(),
                         now: Instant::ZERO,
                         key: FlowKey::new([3, 4]),
@@ -165,7 +176,7 @@ struct Judge {
 }
 
 impl Judge {
-    fn departs(&mut self, run: &Run, index: usize) {
+    fn departs(&mut self, run: &mut Run, index: usize, max_stretch: u32) {
         let (flow, survivor) = run.said[index];
         if survivor.payload > 0 {
             return;
@@ -178,7 +189,10 @@ impl Judge {
                 continue;
             }
             match run.fates[before] {
-                Fate::Refused => continue,
+                Fate::Refused => {
+                    all.misses_one();
+                    continue;
+                }
                 Fate::Filtered => self.behind[flow] = true,
                 Fate::Left => {}
                 Fate::Waits => panic!("ACK {before} of the flow was overtaken by {index}"),
@@ -188,14 +202,8 @@ impl Judge {
         self.read[flow] = index + 1;
         let learned = known.hears(&survivor);
         if std::mem::take(&mut self.behind[flow]) {
-            let bound = match all.uses_accecn {
-                true => 6 * 1460,
-                false => MAX_STRETCH,
-            };
-            assert!(
-                learned <= bound.min(MAX_STRETCH),
-                "learned {learned} at once"
-            );
+            assert!(learned <= max_stretch, "learned {learned} at once");
+            run.marked += u64::from(all.counts_marks());
         }
         known.assert_knows(all);
     }
@@ -210,7 +218,8 @@ fn history(bench: &mut Bench, run: &mut Run, dice: &mut Dice, number: u64) {
         std::array::from_fn(|flow| Receiver::new(dice, number * FLOWS as u64 + flow as u64));
     let flows = 1 + dice.below(FLOWS);
     let eager = 1 + dice.below(10);
-    for _ in 0..4 + dice.below(16) {
+    let length = [16, 16, 16, 80][dice.below(4)];
+    for _ in 0..4 + dice.below(length) {
         bench.now += Duration::from_nanos(dice.next() % 8_000_000);
         let flow = dice.below(flows);
         let said = receivers[flow].next(dice);
@@ -219,11 +228,11 @@ fn history(bench: &mut Bench, run: &mut Run, dice: &mut Dice, number: u64) {
             && dice.below(2) == 0
             && let Some(index) = bench.dequeue(run)
         {
-            judge.departs(run, index);
+            judge.departs(run, index, bench.max_stretch);
         }
     }
     while let Some(index) = bench.dequeue(run) {
-        judge.departs(run, index);
+        judge.departs(run, index, bench.max_stretch);
     }
     assert!(run.fates.iter().all(|fate| *fate != Fate::Waits));
 }
@@ -261,11 +270,12 @@ fn histories(count: u64) {
         }
     }
     println!(
-        "{count} histories from seed {seed}: {acks} packets, {} filtered",
-        run.filtered
+        "{count} histories from seed {seed}: {acks} packets, {} filtered, {} survivors that told of marks",
+        run.filtered, run.marked
     );
     // Histories in which nothing can be filtered would prove nothing.
     assert!(run.filtered * 10 > acks, "only {} filtered", run.filtered);
+    assert!(run.marked * 2000 > acks, "only {} with marks", run.marked);
 }
 
 #[test]

@@ -128,6 +128,18 @@ fn accecn(ack: u32, kind: u8, counters: &[u32]) -> Said {
     })
 }
 
+/// The `n`-th ACK of a receiver that acknowledges segments of 1460 bytes, of which those at `marked` came
+/// with CE and the others with ECT(1). ACE begins at 5, and the option's counters where receivers begin.
+fn counting(n: u32, marked: &[u32]) -> Said {
+    let marks = marked.iter().filter(|at| **at <= n).count() as u32;
+    let mut said = accecn(n * 1460, 174, &[1 + (n - marks) * 1460, marks * 1460, 1]);
+    let ace = (5 + marks) % 8;
+    for (bit, flag) in [(4, AE), (2, CWR), (1, ECE)] {
+        said.flags |= if ace & bit > 0 { flag } else { 0 };
+    }
+    said
+}
+
 fn path(ack: u32, change: impl FnOnce(&mut Path)) -> Said {
     with(ack, |said| change(&mut said.path))
 }
@@ -376,16 +388,35 @@ fn rows() -> Vec<Row> {
             &[0, 1],
         ),
         row(
+            "ecn-echo",
+            "steps of ACE beside the option, up to its cycle",
+            &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13].map(|n| {
+                let mut said = counting(n, &[5]);
+                let ace = (5 + 2 * n.saturating_sub(4)) % 8;
+                said.flags = (ace as u16) << 6;
+                said
+            }),
+            &[0, 1, 2, 4, 7, 10, 12],
+        ),
+        row(
             "accecn",
-            "counters that go on",
-            &[accecn(1000, 172, &[1, 2, 3]), accecn(2000, 172, &[1, 9, 3])],
-            &[1],
+            "counters that go on, after three by which the sender's state is known",
+            &[1, 2, 3, 4, 5, 6].map(|n| accecn(n * 1000, 172, &[1, 2 + n, 3])),
+            &[0, 1, 2, 5],
         ),
         row(
             "accecn",
             "counters that wrap",
-            &[accecn(1000, 174, &[0x00ff_ffff]), accecn(2000, 174, &[4])],
-            &[1],
+            &[1, 2, 3, 4, 5, 6]
+                .map(|n| accecn(n * 1000, 174, &[(0x00ff_ffff - 4 + n) & 0x00ff_ffff])),
+            &[0, 1, 2, 5],
+        ),
+        row(
+            "accecn",
+            "two counters that change in turns leave the sender in another state",
+            &[(1, 0), (2, 0), (3, 0), (4, 1), (5, 1), (6, 1)]
+                .map(|(n, ce)| accecn(n * 1000, 172, &[n, ce, 3])),
+            &[0, 1, 2, 3, 5],
         ),
         row(
             "accecn",
@@ -412,8 +443,12 @@ fn rows() -> Vec<Row> {
         row(
             "accecn",
             "no option",
-            &[accecn(1000, 172, &[1]), plain(2000)],
-            &[0, 1],
+            &[
+                accecn(1000, 172, &[1]),
+                plain(2000),
+                accecn(3000, 172, &[2]),
+            ],
+            &[0, 1, 2],
         ),
         row(
             "duplicates",
@@ -616,7 +651,7 @@ fn rows() -> Vec<Row> {
 }
 
 /// The bounds take a run of ACKs to reach.
-fn bounds() -> [Row; 4] {
+fn bounds() -> [Row; 6] {
     let run = |said: &dyn Fn(u32) -> Said, count| (1..=count).map(said).collect::<Vec<_>>();
     let left = |numbers: Vec<usize>| [numbers.clone(), numbers];
     [
@@ -636,13 +671,25 @@ fn bounds() -> [Row; 4] {
             rule: "ace",
             name: "six segments where AE shows AccECN",
             arrivals: run(&|n| flags(n * 1460, AE | ECE), 14),
-            leave: left(vec![6, 12, 13]),
+            leave: left(vec![0, 6, 12, 13]),
         },
         Row {
             rule: "ace",
             name: "six segments of ACKs that are ECN-capable",
             arrivals: run(&|n| path(n * 1460, |path| path.traffic_class = 2), 14),
-            leave: left(vec![6, 12, 13]),
+            leave: left(vec![0, 6, 12, 13]),
+        },
+        Row {
+            rule: "ace",
+            name: "no such bound where the option tells of no marks",
+            arrivals: run(&|n| counting(n, &[]), 80),
+            leave: left(vec![0, 1, 2, 66, 79]),
+        },
+        Row {
+            rule: "ace",
+            name: "three marks beyond six segments",
+            arrivals: run(&|n| counting(n, &[10, 11, 12, 13]), 60),
+            leave: left(vec![0, 1, 2, 11, 59]),
         },
     ]
 }

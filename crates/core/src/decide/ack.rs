@@ -20,17 +20,18 @@
 //! | timestamps | those of `N` are no older | RFC 7323, secs. 4.3, 5.3 |
 //! | sack | `N`, or the ACK that leaves before `O`, covers each SACKed range of `O` | RFC 2018, sec. 4 |
 //! | dsack | `O` reports no duplicate segment | RFC 2883, sec. 4; RFC 8985, sec. 6.2 |
-//! | ecn-echo | ECE, CWR and AE are the same | RFC 3168, sec. 6.1.3; RFC 9768, sec. 3.2.2 |
-//! | accecn | the AccECN option is of the same kind and no counter goes back | RFC 9768, sec. 3.2.3 |
+//! | ecn-echo | ECE, CWR and AE are the same, or count marks beside AccECN's option | RFC 3168, sec. 6.1.3; RFC 9768, sec. 3.2.2 |
+//! | accecn | both or neither have AccECN's option, of the same kind, and no counter goes back | RFC 9768, sec. 3.2.3 |
 //! | duplicates | `O` is not among the first of a run and its three duplicates | RFC 5681, sec. 3.2 |
 //! | stretch | the sender learns a bounded number of bytes from one survivor | RFC 3449, sec. 5.2.1 |
-//! | ace | and of at most six segments where AccECN is in use | RFC 9768, sec. 3.3.3 |
+//! | ace | and of at most six segments where AccECN is in use, unless its option tells of the marks | RFC 9768, secs. 3.2.2.5.2, 3.3.3 |
 //!
 //! The last three need what a queue remembers of a flow:
 //! [`AckFilter`](crate::hold::AckFilter) has them.
 
 pub use crate::ack_info::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRange};
 
+use super::accecn::ACE_MARKS;
 use crate::packet::flags;
 
 impl SackRange {
@@ -160,7 +161,7 @@ impl AckInfo {
     ///
     /// An equal number suffices only if more is SACKed: plain duplicates are counted by the sender.
     pub fn supersedes(&self, older: &Self, previous: Option<&Self>) -> bool {
-        // An edge of ECE, CWR or AE is information in itself, as is a step of AccECN's counter.
+        // An edge of ECE, CWR or AE is information in itself.
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
         const URGENT: u16 = flags::PSH | flags::URG;
         const RESERVED: u16 = 0x0e00;
@@ -177,9 +178,16 @@ impl AckInfo {
             }
         };
         let accecn_keeps_up = match (&self.accecn, &older.accecn) {
-            (_, None) => true,
-            (None, Some(_)) => false,
+            (None, None) => true,
             (Some(newer), Some(older)) => newer.covers(older),
+            _ => false,
+        };
+        // Beside AccECN's option they are a counter, which may go on until it cycles.
+        let counts = || match (&self.accecn, &older.accecn, previous) {
+            (Some(_), Some(_), Some(previous)) => {
+                older.marks_since(previous) + self.marks_since(older) <= ACE_MARKS
+            }
+            _ => false,
         };
         advances
             && self.seq == older.seq
@@ -189,7 +197,7 @@ impl AckInfo {
             && self.signed == older.signed
             && (self.flags | older.flags) & RESERVED == 0
             && older.flags & URGENT == 0
-            && (self.flags ^ older.flags) & ECN == 0
+            && ((self.flags ^ older.flags) & ECN == 0 || counts())
             && older.window <= self.window
             && timestamps_keep_up
             && accecn_keeps_up
@@ -202,12 +210,6 @@ impl AckInfo {
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
         let bare = !self.signed && !self.keep && self.flags & ECN == 0;
         bare && self.sack_ranges == 0 && self.accecn.is_none()
-    }
-
-    /// Whether it shows that its connection uses AccECN: by AE, which Classic ECN never sets, or by
-    /// the option.
-    pub const fn shows_accecn(&self) -> bool {
-        self.flags & flags::AE != 0 || self.accecn.is_some()
     }
 }
 

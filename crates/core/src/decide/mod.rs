@@ -9,10 +9,12 @@
 //! | what the link charges for it | [`overhead`] |
 //! | which queue it joins | [`classify`] |
 //! | whether a later ACK makes it redundant | [`ack`] |
+//! | what a sender reads off AccECN then | `accecn` |
 //! | whether an arrival is dropped or marked early | [`aqm`] |
 //! | which queue is served next | [`service`] |
 //! | what a controller reads and sets | [`control`] |
 
+pub(crate) mod accecn;
 pub mod ack;
 pub mod aqm;
 pub mod classify;

@@ -6,6 +6,7 @@ use super::capacity::{BuildError, capacity};
 use super::flow_table::{FlowTable, Slot};
 use super::queue::Admission;
 use super::slab::{List, Place, Slab};
+use crate::decide::accecn::{Reader, tells_marks};
 use crate::decide::ack::AckInfo;
 use crate::decide::service::Head;
 use crate::packet::Packet;
@@ -18,11 +19,6 @@ const FLOWS: core::ops::RangeInclusive<u32> = 128..=8192;
 
 /// Duplicate ACKs that a sender without SACK must see to retransmit (RFC 5681, sec. 3.2).
 const KEPT_DUPLICATES: u8 = 3;
-
-/// Bytes that one survivor may acknowledge where AccECN is in use. A sender that sees more than
-/// seven segments acknowledged at once must reckon with a wrap of the three-bit ACE field, and may
-/// take all of them for marked (RFC 9768, secs. 3.2.2.5.2 and 3.3.3).
-const ACCECN_STRETCH: u32 = 6 * 1460;
 
 #[derive(Clone, Debug)]
 struct Waiting<P, N> {
@@ -165,15 +161,34 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         let tail = self.slab.get(state.tail)?;
         let older = tail.ack.as_ref()?;
         let previous = self.ack_at(tail.previous, state)?;
-        let max_stretch = match state.accecn {
-            true => max_stretch.min(ACCECN_STRETCH),
-            false => max_stretch,
-        };
         let redundant = !tail.protected
             && permits(state, older, previous)
             && newer.supersedes(&older.info, previous.is_taken.then_some(&previous.info))
-            && newer.bytes_beyond(&previous.info) <= max_stretch;
+            && Self::is_within(state, newer, (older, previous), max_stretch);
         redundant.then_some(state.tail)
+    }
+
+    /// Whether the sender learns at most `max_stretch` bytes from `newer`, and each mark that was
+    /// counted.
+    fn is_within(
+        state: &FlowState,
+        newer: &AckInfo,
+        (older, previous): (&Past, &Past),
+        max_stretch: u32,
+    ) -> bool {
+        let stretch = newer.bytes_beyond(&previous.info);
+        if stretch > max_stretch || !state.accecn {
+            return stretch <= max_stretch;
+        }
+        // What a sender knows that passes over one of them is unknown.
+        older.is_taken
+            && previous.is_taken
+            && tells_marks(
+                newer,
+                (&older.info, older.reader),
+                (&previous.info, previous.reader),
+                stretch,
+            )
     }
 
     /// Whether there is room for an arrival beside all that waits.
@@ -198,21 +213,38 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         arrival.len <= older || admission.admits(without, arrival.len)
     }
 
-    /// Remembers an arrival that joins; `None` if it is not to be touched.
-    fn remember(&mut self, arrival: &Arrival) -> Option<Past> {
+    /// Remembers an arrival that joins after the flow's ACK at `previous`; `None` if it is not to be
+    /// touched.
+    fn remember(&mut self, arrival: &Arrival, previous: Place) -> Option<Past> {
         let (slot, info) = arrival.filterable()?;
+        let reader = match &info.accecn {
+            Some(_) => self.reader(slot, info, previous),
+            None => Reader::Passed,
+        };
         let state = self.flows.get_mut(slot);
         let is_taken = state.is_some_and(|state| state.note(info, arrival.duplicates));
         Some(Past {
             info: *info,
             arrival: arrival.arrival,
             is_taken,
+            reader,
         })
+    }
+
+    /// State of the sender after `info`, which leaves after the ACK at `previous`.
+    fn reader(&self, slot: Slot, info: &AckInfo, previous: Place) -> Reader {
+        let state = self.flows.get(slot);
+        let previous = state.and_then(|state| self.ack_at(previous, state));
+        match previous.filter(|previous| previous.is_taken) {
+            Some(previous) => previous.reader.after(&previous.info, info),
+            None => Reader::Passed,
+        }
     }
 
     /// Puts an arrival into the place of an older packet, which comes back.
     pub(crate) fn replace(&mut self, place: Place, arrival: &Arrival, packet: P) -> Option<P> {
-        let past = self.remember(arrival);
+        let previous = self.slab.get(place)?.previous;
+        let past = self.remember(arrival, previous);
         let waiting = self.slab.get_mut(place)?;
         waiting.ack = past;
         waiting.protected = arrival.protected;
@@ -244,9 +276,10 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         arrival: &Arrival,
         (packet, ticket, note): (P, u64, N),
     ) -> Result<(), P> {
-        let ack = self.remember(arrival);
+        let tail = |slot| self.flows.get(slot).map(|state| state.tail);
+        let previous = arrival.slot.and_then(tail).unwrap_or(Place::NONE);
+        let ack = self.remember(arrival, previous);
         let state = arrival.slot.and_then(|slot| self.flows.get_mut(slot));
-        let previous = state.as_ref().map_or(Place::NONE, |state| state.tail);
         let waiting = Waiting {
             packet,
             ticket,

@@ -1,6 +1,7 @@
 //! Memory of a flow for ACK filters: its sender's knowledge, and the places of its ACKs.
 
 use super::slab::Place;
+use crate::decide::accecn::Reader;
 use crate::decide::ack::{AckInfo, before};
 use crate::units::Instant;
 
@@ -44,6 +45,8 @@ pub(crate) struct Past {
     pub(crate) arrival: Instant,
     /// Whether the sender takes what it says.
     pub(crate) is_taken: bool,
+    /// State of its sender after it.
+    pub(crate) reader: Reader,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +78,7 @@ impl FlowState {
                 info: *info,
                 arrival,
                 is_taken: false,
+                reader: Reader::Passed,
             },
             waiting: 0,
             acked: 0,

@@ -2,7 +2,7 @@
 //! that know nothing of the product's.
 
 /// Bytes of a segment.
-pub(crate) const SEGMENT: u32 = 1000;
+pub(crate) const SEGMENT: u32 = 1460;
 
 pub(crate) const ACK: u16 = 0x010;
 pub(crate) const PSH: u16 = 0x008;
@@ -61,6 +61,8 @@ pub(crate) struct Said {
     /// Kind 172 or 174, how many counters, and the counters.
     pub(crate) accecn: Option<(u8, usize, [u32; 3])>,
     pub(crate) extra: Option<Extra>,
+    /// Marks that its receiver has counted, which no frame shows.
+    pub(crate) marks: u32,
     /// A bit of the TCP segment that was flipped on the way, counted from its first.
     pub(crate) flipped: Option<usize>,
     /// A wrong IPv4 header checksum.
@@ -358,18 +360,22 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "ecn-echo",
         "RFC 3168, sec. 6.1.3; RFC 9768, sec. 3.2.2",
-        |old, new| (old.flags ^ new.flags) & ECN == 0,
+        |old, new| {
+            let kind = |said: &Said| said.accecn.map(|(kind, ..)| kind);
+            let counts = kind(old).is_some() && kind(old) == kind(new);
+            (old.flags ^ new.flags) & ECN == 0 || counts
+        },
     ),
     rule("accecn", "RFC 9768, sec. 3.2.3", |old, new| {
         let goes_on = |(old, new): (&u32, &u32)| new.wrapping_sub(*old) % (1 << 24) < 1 << 23;
         match (&old.accecn, &new.accecn) {
-            (None, _) => true,
+            (None, None) => true,
             (Some((kind, fields, old)), Some((new_kind, new_fields, new))) => {
                 kind == new_kind
                     && fields <= new_fields
                     && old.iter().zip(new).take(*fields).all(goes_on)
             }
-            (Some(_), None) => false,
+            _ => false,
         }
     }),
 ];
@@ -379,5 +385,5 @@ pub(crate) const FLOW_RULES: &[(&str, &str)] = &[
     ("sack", "RFC 2018, sec. 4"),
     ("duplicates", "RFC 5681, sec. 3.2"),
     ("stretch", "RFC 3449, sec. 5.2.1"),
-    ("ace", "RFC 9768, sec. 3.3.3"),
+    ("ace", "RFC 9768, secs. 3.2.2.5.2, 3.3.3"),
 ];

@@ -7,6 +7,9 @@ use super::mutate::Dice;
 /// First sequence numbers of flows, by host: one wraps in the middle of a history.
 pub(crate) const FIRST: [u32; 4] = [0, 1_000_000, 0x7fff_f000, u32::MAX - 4500];
 
+/// First values of AccECN's counters, of ECT(0), CE and ECT(1): they wrap in the middle of a history.
+pub(crate) const COUNTERS: [u32; 3] = [1, 0x00ff_f000, 0x00ff_ff00];
+
 /// Where a receiver's own sequence numbers begin.
 const OWN: u32 = u32::MAX - 300;
 
@@ -16,9 +19,41 @@ struct Kind {
     sack: bool,
     timestamps: bool,
     classic_ecn: bool,
-    accecn: Option<u8>,
+    accecn: Option<AccEcn>,
     mptcp: bool,
     md5: bool,
+}
+
+/// AccECN as a receiver speaks it, and what the path does to it.
+#[derive(Clone, Copy, Debug)]
+struct AccEcn {
+    /// Of the option, 172 or 174.
+    kind: u8,
+    /// Whether it changes now and then.
+    changes: bool,
+    /// Whether counters that never went on are left out.
+    short: bool,
+    /// Of a hundred: options that the path strips, and packets marked CE.
+    stripped: usize,
+    marked: usize,
+    /// Unmarked packets are ECT(1).
+    ect1: bool,
+    /// Most packets that one ACK answers, unless seven of them are marked.
+    coarse: usize,
+}
+
+impl AccEcn {
+    fn any(dice: &mut Dice) -> Self {
+        Self {
+            kind: [172, 174][dice.below(2)],
+            changes: dice.below(8) == 0,
+            short: dice.below(3) == 0,
+            stripped: [0, 0, 0, 0, 20, 100][dice.below(6)],
+            marked: [0, 1, 5, 10, 10, 30, 100][dice.below(7)],
+            ect1: dice.below(2) == 0,
+            coarse: [2, 2, 4, 12][dice.below(4)],
+        }
+    }
 }
 
 pub(crate) struct Receiver {
@@ -38,7 +73,7 @@ pub(crate) struct Receiver {
     echo: u32,
     window: u16,
     ece: bool,
-    ace: u16,
+    marks: u32,
     counters: [u32; 3],
 }
 
@@ -51,7 +86,7 @@ impl Receiver {
             sack: !one_in(dice, 3),
             timestamps: !one_in(dice, 3),
             classic_ecn: one_in(dice, 4) && !accecn,
-            accecn: accecn.then(|| if one_in(dice, 2) { 172 } else { 174 }),
+            accecn: accecn.then(|| AccEcn::any(dice)),
             mptcp: one_in(dice, 20),
             md5: one_in(dice, 30),
         };
@@ -82,8 +117,8 @@ impl Receiver {
             echo: u32::MAX - 9,
             window: 500,
             ece: false,
-            ace: 5,
-            counters: [1, 0x00ff_f000, 0x00ff_ff00],
+            marks: 0,
+            counters: COUNTERS,
         }
     }
 
@@ -107,32 +142,42 @@ impl Receiver {
         match dice.below(24) {
             0..=9 => {
                 self.echo = self.echo.wrapping_add(dice.below(4) as u32);
-                for _ in 0..1 + dice.below(2) {
-                    self.arrives(self.top.max(self.next));
+                // The first ACKs set AE, by which a filter knows AccECN without the option.
+                let coarse = self.kind.accecn.filter(|_| self.top > 8);
+                let coarse = coarse.map_or(2, |accecn| accecn.coarse);
+                let marks = self.marks;
+                for _ in 0..1 + dice.below(coarse) {
+                    self.arrives(dice, self.top.max(self.next));
+                    if self.marks == marks + 7 {
+                        break;
+                    }
                 }
             }
             // Lost segments, and one beyond them.
-            10..=12 => self.arrives(self.top + 1 + dice.below(3) as u32),
+            10..=12 => {
+                let beyond = self.top + 1 + dice.below(3) as u32;
+                self.arrives(dice, beyond);
+            }
             // A hole is filled at its beginning, or somewhere.
-            13 | 14 => self.arrives(self.next),
-            15 if self.top > 0 => self.arrives(dice.below(self.top as usize) as u32),
+            13 | 14 => self.arrives(dice, self.next),
+            15 if self.top > 0 => {
+                let segment = dice.below(self.top as usize) as u32;
+                self.arrives(dice, segment);
+            }
             // A segment comes twice.
             16 | 17 if self.top > 0 => {
                 let segment = dice.below(self.top as usize) as u32;
                 if self.received >> segment & 1 == 1 {
+                    self.counts(dice);
                     duplicate = Some((segment, segment + 1));
                 } else {
-                    self.arrives(segment);
+                    self.arrives(dice, segment);
                 }
             }
             18 => self.window = [0, 400, 500, 900][dice.below(4)],
             19 => self.own = self.own.wrapping_add([2, 100, 1448][dice.below(3)]),
             20 => probe = true,
             21 if self.kind.classic_ecn => self.ece = !self.ece,
-            21 | 22 if self.kind.accecn.is_some() => {
-                self.ace = (self.ace + 1) % 8;
-                self.counters[dice.below(3)] += 1448;
-            }
             23 if dice.below(2) == 0 => return self.data(dice),
             // The same again: a plain duplicate.
             _ => {}
@@ -152,10 +197,24 @@ impl Receiver {
         said
     }
 
-    fn arrives(&mut self, segment: u32) {
+    /// A packet arrives: ACE counts all that are marked, the option their bytes.
+    fn counts(&mut self, dice: &mut Dice) {
+        let Some(accecn) = self.kind.accecn else {
+            return;
+        };
+        let counter = match dice.below(100) < accecn.marked {
+            true => 1,
+            false => 2 * usize::from(accecn.ect1),
+        };
+        self.marks += u32::from(counter == 1);
+        self.counters[counter] += SEGMENT;
+    }
+
+    fn arrives(&mut self, dice: &mut Dice, segment: u32) {
         if segment > 100 {
             return;
         }
+        self.counts(dice);
         self.received |= 1 << segment;
         self.top = self.top.max(segment + 1);
         self.next = (!self.received).trailing_zeros();
@@ -192,20 +251,14 @@ impl Receiver {
         if self.kind.mptcp && dice.below(3) == 0 && said.extra.is_none() {
             said.extra = Some(Extra::Mptcp);
         }
-        if let Some(kind) = self.kind.accecn {
-            let bits = [(4, AE), (2, CWR), (1, ECE)];
-            for (bit, flag) in bits {
-                said.flags |= if self.ace & bit > 0 { flag } else { 0 };
+        if let Some(accecn) = self.kind.accecn {
+            said.marks = self.marks;
+            let ace = (5 + self.marks) % 8;
+            for (bit, flag) in [(4, AE), (2, CWR), (1, ECE)] {
+                said.flags |= if ace & bit > 0 { flag } else { 0 };
             }
-            if dice.below(3) > 0 && said.room() >= 12 {
-                // Now and then the other kind: a receiver may change.
-                let kind = if dice.below(8) == 0 {
-                    346 - u16::from(kind)
-                } else {
-                    kind.into()
-                };
-                let masked = self.counters.map(|counter| counter & 0x00ff_ffff);
-                said.accecn = Some((kind as u8, 1 + dice.below(3), masked));
+            if dice.below(100) >= accecn.stripped && said.room() >= 12 {
+                said.accecn = Some(self.option(accecn, dice));
             }
         }
         if self.kind.sack {
@@ -217,6 +270,25 @@ impl Receiver {
             }
         }
         said
+    }
+
+    /// Kind, number of counters, and the counters.
+    fn option(&self, accecn: AccEcn, dice: &mut Dice) -> (u8, usize, [u32; 3]) {
+        let kind = match accecn.changes && dice.below(8) == 0 {
+            true => (346 - u16::from(accecn.kind)) as u8,
+            false => accecn.kind,
+        };
+        let (mut counters, mut first) = (self.counters, COUNTERS);
+        if kind == 174 {
+            counters.reverse();
+            first.reverse();
+        }
+        let moved = |place: &usize| counters[*place] != first[*place];
+        let fields = match accecn.short {
+            true => (0..3).rev().find(moved).map_or(0, |last| last + 1),
+            false => 3,
+        };
+        (kind, fields, counters.map(|counter| counter & 0x00ff_ffff))
     }
 
     /// What senders do now and then, and paths do to packets.

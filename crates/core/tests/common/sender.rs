@@ -1,6 +1,7 @@
 //! What a sender knows from the ACKs that it is fed.
 
 use super::acks::{AE, CWR, ECE, SEGMENT, Said, before};
+use super::marks::{self, Learned, Marks};
 use super::receiver::FIRST;
 
 /// Most segments in a history: bits of a scoreboard.
@@ -36,7 +37,9 @@ pub(crate) struct Sender {
     corrupt: u32,
     /// Sequence numbers of the last probes, each of which is answered.
     probes: u64,
-    pub(crate) uses_accecn: bool,
+    /// Marks counted by each rule.
+    marks: [Marks; marks::RULES.len()],
+    last_val: Option<u32>,
 }
 
 impl Sender {
@@ -66,10 +69,9 @@ impl Sender {
         }
         let new = (mask & !self.told).count_ones() * SEGMENT;
         self.told |= mask;
-        self.uses_accecn |=
-            said.flags & AE != 0 || said.accecn.is_some() || said.path.traffic_class & 3 != 0;
         let ecn = said.flags & (ECE | CWR | AE);
-        if ecn != self.last_ecn {
+        // Beside AccECN's option they are a counter, which `marks` reads.
+        if ecn != self.last_ecn && said.accecn.is_none() {
             self.last_ecn = ecn;
             self.edges += 1;
         }
@@ -94,6 +96,7 @@ impl Sender {
             let known = self.recent.map_or(ecr, |(_, known)| known);
             self.recent = Some((val, if before(known, ecr) { ecr } else { known }));
         }
+        let known = self.scoreboard;
         self.scoreboard |= mask;
         let ack = self.offset(said.ack);
         if let Some((kind, fields, counters)) = said.accecn {
@@ -108,6 +111,7 @@ impl Sender {
         if ack < self.una {
             return;
         }
+        self.marks_from(said, mask & !known);
         self.edge = self.edge.max(ack + u32::from(said.window));
         self.sack |= said.sacks > 0;
         if ack == self.una && self.last_window == Some(said.window) && said.sacks == 0 {
@@ -123,6 +127,34 @@ impl Sender {
         (self.una, self.last_window) = (ack, Some(said.window));
     }
 
+    /// Linux takes what has made progress by bytes or by its timestamp.
+    fn marks_from(&mut self, said: &Said, new: u128) {
+        let val = said.timestamps.map(|(val, _)| val);
+        let learned = Learned {
+            packets: new.count_ones(),
+            progress: new > 0 || val.is_some() && val != self.last_val,
+        };
+        self.last_val = val.or(self.last_val);
+        for (marks, rule) in self.marks.iter_mut().zip(marks::RULES) {
+            marks.hears(rule, said, learned);
+        }
+    }
+
+    /// An ACK is lost, after which a sender may mistake marks with and without filtering.
+    pub(crate) fn misses_one(&mut self) {
+        for marks in &mut self.marks {
+            marks.confused = true;
+        }
+    }
+
+    /// Whether it has AccECN's option, and has counted the receiver's marks by all rules that read it.
+    pub(crate) fn counts_marks(&self) -> bool {
+        let mut of_rules = self.marks.iter().zip(marks::RULES);
+        of_rules.all(|(marks, rule)| {
+            rule == marks::Rule::Ace || marks.saw_option && marks.ce > 0 && !marks.confused
+        })
+    }
+
     /// # Panics
     /// `other` knows something that this sender does not.
     pub(crate) fn assert_knows(&self, other: &Self) {
@@ -132,8 +164,17 @@ impl Sender {
         check(self.una >= other.una, "number");
         check(other.scoreboard & !self.scoreboard == 0, "SACK");
         check(self.edge >= other.edge, "window");
-        check(self.edges >= other.edges, "ECN edges");
-        check(self.last_ecn == other.last_ecn, "ECN");
+        for (place, rule) in marks::RULES.iter().enumerate() {
+            let (mine, theirs) = (&self.marks[place], &other.marks[place]);
+            // A sender that does not read the option has no use of it.
+            if theirs.confused || *rule == marks::Rule::Ace && theirs.saw_option {
+                continue;
+            }
+            check(!mine.confused, "marks");
+        }
+        let uses_option = other.marks[0].saw_option;
+        check(uses_option || self.edges >= other.edges, "ECN edges");
+        check(uses_option || self.last_ecn == other.last_ecn, "ECN");
         check(self.dsacks >= other.dsacks, "DSACK");
         check(self.kept >= other.kept, "kept");
         check(self.corrupt >= other.corrupt, "corrupt");

@@ -1,0 +1,198 @@
+//! AccECN (RFC 9768): what a sender reads off an ACK that stands for others, so that it counts the
+//! marks that the receiver counted.
+//!
+//! ACE counts marked packets modulo 8; the option counts marked bytes modulo 2^24. A sender that sees
+//! more than seven packets acknowledged at once must reckon with a cycle of ACE. Without the option it
+//! takes as many for marked as it may (appendix A.2.1); with it, as many as the marked bytes allow
+//! (A.2.2). `docs/ack-rules.md` derives the bounds.
+
+use super::ack::{AckInfo, before};
+use crate::ack_info::AccEcn;
+
+/// Bytes that one survivor may acknowledge to a sender that has ACE alone. It may take all packets
+/// beyond the seventh for marked (RFC 9768, secs. 3.2.2.5.2 and 3.3.3); one is for segments that are
+/// smaller than the others.
+pub(crate) const ACE_STRETCH: u32 = 6 * 1460;
+
+/// Marks that a survivor may report without such a bound, where the option resolves a cycle of ACE.
+///
+/// Linux estimates marked packets as `marked bytes / mean packet` and rounds up. Of three full ones the
+/// estimate stays below eight, the next cycle, while packets are at least 3/7 full on average.
+const OPTION_MARKS: u32 = 3;
+
+/// Marks that ACE reports before it cycles.
+pub(crate) const ACE_MARKS: u32 = 7;
+
+const MASK: u32 = 0x00ff_ffff;
+
+/// State of a sender after an ACK: the counter of the option to which Linux attributes bytes
+/// (`est_ecnfield`), without which it does not use an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// It may have passed over the ACK, or the ACK has no option.
+    Passed,
+    /// It has read the counters, and attributes bytes to none or to an unknown one.
+    Unsettled,
+    /// It has read them, and attributes bytes to the one at this place.
+    Settled(u8),
+}
+
+impl AccEcn {
+    /// Counters that are larger than in `older`, a bit each, if both have the same and none goes back.
+    fn advances(&self, older: &Self) -> Option<u8> {
+        const HALF: u32 = 1 << 23;
+        if self.order != older.order || self.fields != older.fields {
+            return None;
+        }
+        let mut advanced = 0;
+        let pairs = self.counters.iter().zip(&older.counters);
+        for (place, (new, old)) in pairs.take(self.fields.into()).enumerate() {
+            let step = new.wrapping_sub(*old) & MASK;
+            if step >= HALF {
+                return None;
+            }
+            advanced |= u8::from(step > 0) << place;
+        }
+        Some(advanced)
+    }
+}
+
+impl Reader {
+    /// After an ACK that a sender takes after `previous`.
+    ///
+    /// One counter beside the attributed one may change, and is the attributed one then; more are
+    /// ambiguous.
+    pub(crate) fn after(self, previous: &AckInfo, info: &AckInfo) -> Self {
+        let (Some(option), true) = (&info.accecn, info.makes_progress(previous)) else {
+            return Self::Passed;
+        };
+        let advanced = match (self, &previous.accecn) {
+            (Self::Unsettled | Self::Settled(_), Some(older)) => option.advances(older),
+            _ => None,
+        };
+        let Some(advanced) = advanced else {
+            return Self::Unsettled;
+        };
+        let others = match self {
+            Self::Settled(place) => advanced & !(1 << place),
+            _ => advanced,
+        };
+        match others.count_ones() {
+            0 => self,
+            1 => Self::Settled(others.trailing_zeros() as u8),
+            _ => Self::Unsettled,
+        }
+    }
+
+    const fn is_settled(self) -> bool {
+        matches!(self, Self::Settled(_))
+    }
+}
+
+/// An ACK, and the state of a sender that has taken it.
+pub(crate) type Taken<'a> = (&'a AckInfo, Reader);
+
+/// Whether a sender that takes `newer` after `previous` counts the marks that it had counted by `older`
+/// and `newer`, and is in the same state then; it learns of `stretch` bytes at once.
+pub(crate) fn tells_marks(
+    newer: &AckInfo,
+    older: Taken<'_>,
+    previous: Taken<'_>,
+    stretch: u32,
+) -> bool {
+    let short = stretch <= ACE_STRETCH;
+    if newer.accecn.is_none() {
+        return short;
+    }
+    let marks = older.0.marks_since(previous.0) + newer.marks_since(older.0);
+    let state = previous.1.after(previous.0, newer);
+    let is_settled = previous.1.is_settled() && older.1.is_settled() && state.is_settled();
+    is_settled && state == older.1.after(older.0, newer) && (short || marks <= OPTION_MARKS)
+}
+
+impl AckInfo {
+    /// ACE, from AE, CWR and ECE.
+    const fn ace(&self) -> u32 {
+        (self.flags as u32 >> 6) & 7
+    }
+
+    /// Marks that ACE has counted since `older`. A receiver sends an ACK before it has eight (RFC 9768,
+    /// sec. 3.2.2.5.1).
+    pub(crate) const fn marks_since(&self, older: &Self) -> u32 {
+        self.ace().wrapping_sub(older.ace()) & 7
+    }
+
+    /// Whether a sender that has taken `previous` takes what this says of marks: Linux does so if it
+    /// brings something new. SACK ranges may have been known.
+    fn makes_progress(&self, previous: &Self) -> bool {
+        let later = match (self.timestamps, previous.timestamps) {
+            (Some((val, _)), Some((older, _))) => before(older, val),
+            _ => false,
+        };
+        later || before(previous.ack, self.ack)
+    }
+
+    /// Whether it shows that its connection uses AccECN: by AE, which Classic ECN never sets, or by
+    /// the option.
+    pub const fn shows_accecn(&self) -> bool {
+        self.flags & crate::packet::flags::AE != 0 || self.accecn.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ack_info::AccEcnOrder;
+
+    /// Marks that Linux counts of `packets`, 16 or more, of which `marked` full ones have CE.
+    fn linux(marked: u64, packets: u64, bytes: u64) -> u64 {
+        let estimate = (marked * 1460 * packets).div_ceil(bytes);
+        let most = packets - (packets - marked % 8) % 8;
+        most.min(marked % 8 + (estimate & !7))
+    }
+
+    #[test]
+    fn linux_counts_three_marks_among_packets_of_three_sevenths_and_no_fourth() {
+        let mean = (3 * 1460u64).div_ceil(7);
+        for packets in 16..=64 {
+            for marked in 0..=u64::from(OPTION_MARKS) {
+                assert_eq!(linux(marked, packets, packets * mean), marked);
+            }
+            let beyond = u64::from(OPTION_MARKS) + 1;
+            assert_ne!(linux(beyond, packets, packets * mean), beyond);
+        }
+    }
+
+    fn with(ack: u32, counters: [u32; 3]) -> AckInfo {
+        AckInfo {
+            ack,
+            accecn: Some(AccEcn {
+                order: AccEcnOrder::One,
+                fields: 3,
+                counters,
+            }),
+            ..AckInfo::default()
+        }
+    }
+
+    #[test]
+    fn a_reader_settles_on_the_one_counter_that_changes_and_follows_one_other() {
+        let (first, second) = (with(1, [1, 0, 1]), with(2, [9, 0, 1]));
+        let reader = Reader::Passed.after(&with(0, [1, 0, 1]), &first);
+        assert_eq!(reader, Reader::Unsettled);
+        let settled = reader.after(&first, &second);
+        assert_eq!(settled, Reader::Settled(0));
+        let after = |counters| settled.after(&second, &with(3, counters));
+        assert_eq!(after([12, 0, 1]), Reader::Settled(0));
+        assert_eq!(after([12, 4, 1]), Reader::Settled(1));
+        assert_eq!(after([12, 4, 3]), Reader::Unsettled);
+        assert_eq!(after([8, 0, 1]), Reader::Unsettled, "one goes back");
+        let again = settled.after(&second, &with(2, [12, 0, 1]));
+        assert_eq!(again, Reader::Passed, "nothing new");
+        let without = AckInfo {
+            accecn: None,
+            ..with(3, [0; 3])
+        };
+        assert_eq!(settled.after(&second, &without), Reader::Passed);
+    }
+}

@@ -1,0 +1,157 @@
+//! CE marks that senders count from the ACKs that they are fed: Linux' rule and RFC 9768's, written
+//! from the sources and not from the product.
+
+use super::acks::{AE, CWR, ECE, SEGMENT, Said};
+use super::receiver::COUNTERS;
+
+/// Bytes that a sender learns of at once, and how many packets they are.
+#[derive(Clone, Copy)]
+pub(crate) struct Learned {
+    pub(crate) packets: u32,
+    pub(crate) progress: bool,
+}
+
+/// A sender's rule for an ACK that may hide a cycle of ACE.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Rule {
+    /// Linux, `__tcp_accecn_process` and `tcp_accecn_process_option` of `net/ipv4/tcp_input.c`.
+    Linux {
+        /// With SACK, or without loss: the number of packets is known.
+        knows_packets: bool,
+    },
+    /// RFC 9768, appendix A.2.2.
+    Option,
+    /// RFC 9768, appendix A.2.1: the option is not read.
+    Ace,
+}
+
+pub(crate) const RULES: [Rule; 4] = [
+    Rule::Linux {
+        knows_packets: true,
+    },
+    Rule::Linux {
+        knows_packets: false,
+    },
+    Rule::Option,
+    Rule::Ace,
+];
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marks {
+    /// CE-marked packets, `delivered_ce` and `s.cep`.
+    pub(crate) ce: u32,
+    /// Counters of ECT(0), CE and ECT(1), `delivered_ecn_bytes`.
+    bytes: [u32; 3],
+    /// `est_ecnfield`.
+    estimated: Option<usize>,
+    /// It has counted something else than the receiver, once.
+    pub(crate) confused: bool,
+    /// An ACK had the option.
+    pub(crate) saw_option: bool,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self {
+            ce: 0,
+            bytes: COUNTERS,
+            estimated: None,
+            confused: false,
+            saw_option: false,
+        }
+    }
+}
+
+impl Marks {
+    pub(crate) fn hears(&mut self, rule: Rule, said: &Said, learned: Learned) {
+        if !learned.progress {
+            return;
+        }
+        self.saw_option |= said.accecn.is_some();
+        let before = self.bytes[1];
+        let valid = self.reads_option(said, learned.packets);
+        let d_ceb = self.bytes[1].wrapping_sub(before) & 0x00ff_ffff;
+        let bit = |flag, value| if said.flags & flag > 0 { value } else { 0 };
+        let ace = bit(AE, 4) + bit(CWR, 2) + bit(ECE, 1);
+        let delta = (ace + 16 - 5 - self.ce % 8) % 8;
+        let packets = learned.packets;
+        self.ce += match (rule, packets > 7) {
+            (_, false) => delta,
+            (Rule::Linux { knows_packets }, _) => {
+                linux((delta, packets, valid), d_ceb, knows_packets)
+            }
+            (Rule::Option, _) if said.accecn.is_some() => by_option(delta, packets, d_ceb),
+            (Rule::Option | Rule::Ace, _) => safe(delta, packets),
+        };
+        self.confused |= self.ce != said.marks;
+    }
+
+    /// Whether the counters may be used.
+    fn reads_option(&mut self, said: &Said, packets: u32) -> bool {
+        let Some((kind, fields, counters)) = said.accecn else {
+            if let Some(field) = self.estimated {
+                self.bytes[field] = self.bytes[field].wrapping_add(packets * SEGMENT) & 0x00ff_ffff;
+            }
+            return self.estimated.is_some();
+        };
+        let before = self.estimated;
+        let (mut valid, mut changed, mut ambiguous) = (before.is_some(), false, false);
+        for (place, counter) in counters[..fields].iter().enumerate() {
+            let field = if kind == 172 { place } else { 2 - place };
+            let delta = counter.wrapping_sub(self.bytes[field]) & 0x00ff_ffff;
+            self.bytes[field] = *counter;
+            if delta >= 1 << 23 {
+                (valid, ambiguous) = (false, true);
+            }
+            if delta != 0 && before != Some(field) {
+                if changed {
+                    (valid, ambiguous) = (false, true);
+                } else {
+                    (self.estimated, changed) = (Some(field), true);
+                }
+            }
+        }
+        if ambiguous {
+            self.estimated = None;
+        }
+        valid
+    }
+}
+
+fn safe(delta: u32, packets: u32) -> u32 {
+    packets - (packets + 8 - delta) % 8
+}
+
+fn linux((delta, packets, valid): (u32, u32, bool), d_ceb: u32, knows_packets: bool) -> u32 {
+    let safe = safe(delta, packets);
+    if !valid {
+        return safe;
+    }
+    if d_ceb == 0 {
+        return delta;
+    }
+    if packets >= 16 && knows_packets {
+        let bytes = packets * SEGMENT;
+        if bytes <= d_ceb {
+            return safe;
+        }
+        let estimate = (u64::from(d_ceb) * u64::from(packets)).div_ceil(bytes.into()) as u32;
+        return safe.min(delta + (estimate & !7));
+    }
+    if d_ceb > delta * SEGMENT {
+        return safe;
+    }
+    if d_ceb < (safe * SEGMENT) >> 1 {
+        return delta;
+    }
+    safe
+}
+
+fn by_option(delta: u32, packets: u32, d_ceb: u32) -> u32 {
+    let safe = safe(delta, packets);
+    let full = d_ceb <= delta * SEGMENT;
+    match full && (safe == 0 || d_ceb / safe < SEGMENT / 2) {
+        true => delta,
+        false => safe,
+    }
+}
