@@ -4,9 +4,11 @@
 mod wait;
 
 use asymq_gateway::net::{Netns, Network, VethEnd};
+use asymq_gateway::request_status;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -177,6 +179,59 @@ fn the_control_socket_changes_it_or_says_in_one_line_why_not() {
 }
 
 #[test]
+fn a_trial_that_is_interrupted_tells_its_result_and_restores_the_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let socket = socket.to_str().unwrap();
+    let flags = "--lan lan --wan wan --up 1mbit --data-share 0.3 --qdisc wrr --control";
+    let flags: Vec<&str> = flags.split(' ').chain([socket]).collect();
+    let Some(_gateway) = Running::start(&flags) else {
+        return;
+    };
+    let status = || request_status(Path::new(socket)).unwrap_or_default();
+    wait_for("the gateway's status", DEADLINE, || {
+        status().contains("wrr")
+    });
+    let settings = || status().split("\"snapshot\"").next().unwrap().to_owned();
+    let before = settings();
+    for (ends, end) in [
+        ("", "\"interrupted\""),
+        ("--up 2mbit", "\"changed_by_others\""),
+    ] {
+        let trial = asymq()
+            .args(["gateway", "try", "--control", socket, "--hold", "2s"])
+            .args(["--settle", "1s", "--data-share", "0.7", "--gamma", "2"])
+            .arg("--json")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for("the tried setting", DEADLINE, || settings().contains("0.7"));
+        assert!(settings().contains("gamma"), "{}", settings());
+        match ends {
+            "" => {
+                let id = trial.id().to_string();
+                let kill = Command::new("kill").args(["-s", "INT", &id]).status();
+                assert!(kill.unwrap().success());
+            }
+            flags => assert!(set(socket, flags).status.success()),
+        }
+        let answer = trial.wait_with_output().unwrap();
+        assert!(answer.status.success());
+        let answer = String::from_utf8(answer.stdout).unwrap();
+        let answer: String = answer.split_whitespace().collect();
+        assert!(answer.contains(&format!("\"ended\":{end}")), "{answer}");
+        assert!(
+            answer.contains("\"names\":[\"wrrwithdata-share0.3,gammadefault\""),
+            "{answer}"
+        );
+        match ends {
+            "" => assert_eq!(settings(), before),
+            _ => assert!(settings().contains("2mbit"), "another's change stays"),
+        }
+    }
+}
+
+#[test]
 fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (file, socket) = (
@@ -207,7 +262,7 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
         ),
         (
             "qdisc = \"sadd\"\n",
-            "{file}:6: qdisc = sadd: unknown; use droptail, red, acc",
+            "{file}:6: qdisc = sadd: unknown; use none, droptail, red, acc",
         ),
         (
             "\ndata-shar = 0.3\n",

@@ -1,7 +1,8 @@
 //! Changes that reach a running gateway from outside: its control socket, and SIGHUP.
 //!
 //! A request is the text of settings, up to the end of the stream; the answer is one line that
-//! begins with `ok:` or `error:`. What the text means is the caller's affair. Clients are served side
+//! begins with `ok:` or `error:`. What the text means is the caller's affair, but for the word
+//! [`STATUS`], which is answered by a [`Status`]. Clients are served side
 //! by side, so that a slow one delays neither another nor the gateway's end.
 
 use crate::change::Changer;
@@ -9,6 +10,7 @@ use crate::clients::{Arrived, Clients, Limits};
 use crate::config::LinkConfig;
 use crate::gateway::GatewayError;
 use crate::log;
+use crate::snapshot::{Shared, Snapshot};
 use crate::stop::Bell;
 use crate::sys::{poll, yield_to_forwarding};
 use asymq_core::hold::Handover;
@@ -34,6 +36,19 @@ pub type ReadSettings = Box<dyn Fn(&str) -> Result<LinkConfig, String> + Send>;
 /// Reads the settings file again: the link to run, and words to add to the log.
 pub type ReadFile = Box<dyn Fn() -> Result<(LinkConfig, String), String> + Send>;
 
+/// Text of the settings in force.
+pub type InForce = Box<dyn Fn() -> String + Send>;
+
+/// The request that changes nothing.
+const STATUS: &str = "status";
+
+/// The settings in force, and the latest snapshot.
+#[derive(serde::Serialize)]
+struct Status {
+    settings: String,
+    snapshot: Snapshot,
+}
+
 type Accepted = Box<dyn Fn(&LinkConfig) + Send>;
 
 /// Ways to change a running gateway, served by a thread of their own. The default has none.
@@ -42,6 +57,7 @@ pub struct Control {
     socket: Option<(Socket, ReadSettings)>,
     hangup: Option<(Bell, ReadFile)>,
     accepted: Option<Accepted>,
+    in_force: Option<InForce>,
 }
 
 impl Control {
@@ -70,6 +86,11 @@ impl Control {
         Ok(())
     }
 
+    /// Answers requests for the status with the settings that `in_force` gives.
+    pub fn on_status(&mut self, in_force: InForce) {
+        self.in_force = Some(in_force);
+    }
+
     /// Calls `accepted` with what is in force after each change. A change that the gateway refuses was
     /// read, but is not accepted.
     pub fn on_accepted(&mut self, accepted: impl Fn(&LinkConfig) + Send + 'static) {
@@ -77,12 +98,19 @@ impl Control {
     }
 
     /// Serves until `quit` rings. `changed` is called with what is in force.
-    pub(crate) fn serve(self, changer: &Changer, quit: &Bell, changed: &dyn Fn(&LinkConfig)) {
+    pub(crate) fn serve(
+        self,
+        changer: &Changer,
+        stats: &Shared,
+        quit: &Bell,
+        changed: &dyn Fn(&LinkConfig),
+    ) {
         yield_to_forwarding();
         let Self {
             mut socket,
             hangup,
             accepted,
+            in_force,
         } = self;
         let apply = |link: LinkConfig| {
             let handover = changer.change(&link).map_err(|error| error.to_string())?;
@@ -92,6 +120,12 @@ impl Control {
             }
             Ok(described(handover))
         };
+        let status = || {
+            let settings = in_force.as_ref().map_or_else(String::new, |text| text());
+            let snapshot = stats.latest();
+            let status = Status { settings, snapshot };
+            serde_json::to_string(&status).map_err(|error| error.to_string())
+        };
         // Without SIGHUP, a bell that ends the loop anyway.
         let hangup_bell = hangup.as_ref().map_or(quit, |(bell, _)| bell);
         loop {
@@ -99,7 +133,10 @@ impl Control {
                 Some((socket, read)) => {
                     let mut answer = |request: &[u8], arrived| {
                         let text = whole_request(request, arrived)?;
-                        Some(line(text.and_then(&**read).and_then(apply)))
+                        Some(line(match text {
+                            Ok(text) if text.trim() == STATUS => status(),
+                            text => text.and_then(&**read).and_then(apply),
+                        }))
                     };
                     let others = [quit.as_fd(), hangup_bell.as_fd()];
                     socket.clients.turn(others, &mut answer)
@@ -158,6 +195,14 @@ impl std::fmt::Debug for Control {
 fn described(handover: Handover) -> String {
     let Handover { packets, dropped } = handover;
     format!("{packets} packets moved, {dropped} dropped")
+}
+
+/// Asks a running gateway for its status: the settings in force and the latest snapshot, as JSON.
+///
+/// # Errors
+/// As [`request_change`].
+pub fn request_status(control: &Path) -> Result<String, GatewayError> {
+    request_change(control, STATUS)
 }
 
 /// Sends the text of settings to the control socket of a running gateway; what it did, in a line.

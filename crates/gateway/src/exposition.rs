@@ -5,12 +5,18 @@ use asymq_core::{Fate, Reason};
 use std::fmt::Write;
 
 /// Metrics of a direction: name, type, help, value.
-const OF_DIRECTIONS: [Metric<DirectionSnapshot>; 3] = [
+const OF_DIRECTIONS: [Metric<DirectionSnapshot>; 4] = [
     (
         "capacity_bytes_per_second",
         GAUGE,
         "Configured capacity of the link.",
         |of| of.capacity as f64 / 8.0,
+    ),
+    (
+        "acknowledged_bytes_total",
+        COUNTER,
+        "Bytes of TCP payload sent that receivers acknowledged.",
+        |of| of.acknowledged as f64,
     ),
     (
         "regenerated_acks_total",
@@ -114,6 +120,19 @@ pub fn exposition(snapshot: &Snapshot) -> String {
             page.sample("sojourn_seconds", &labels, millis / 1e3);
         }
     }
+    let help = "TCP round trips of packets from home over the last interval.";
+    page.metric("round_trip_seconds", GAUGE, help);
+    for (class, of) in snapshot.up.classes() {
+        for (quantile, millis) in [
+            ("0.5", of.round_trip_p50_ms),
+            ("0.99", of.round_trip_p99_ms),
+        ] {
+            let labels = [("class", class.name()), ("quantile", quantile)];
+            page.sample("round_trip_seconds", &labels, millis / 1e3);
+        }
+    }
+    page.metric("changes_total", COUNTER, "Changes of the settings.");
+    page.sample("changes_total", &[], snapshot.changes as f64);
     page.metric("control", GAUGE, "Control variables of the discipline.");
     for (direction, of) in directions {
         for (name, value) in &of.control {
@@ -150,7 +169,11 @@ impl Page {
         let labels: Vec<String> = labels
             .map(|(label, of)| format!("{label}=\"{of}\""))
             .collect();
-        let _ = writeln!(self.0, "asymq_{name}{{{}}} {value}", labels.join(","));
+        let labels = match labels.is_empty() {
+            true => String::new(),
+            false => format!("{{{}}}", labels.join(",")),
+        };
+        let _ = writeln!(self.0, "asymq_{name}{labels} {value}");
     }
 }
 
@@ -176,7 +199,7 @@ mod tests {
             match line.strip_prefix("# TYPE ") {
                 Some(line) => metric = line.split(' ').next().unwrap(),
                 None if line.starts_with('#') => {}
-                None => assert_eq!(line.split('{').next(), Some(metric), "{line}"),
+                None => assert_eq!(line.split(['{', ' ']).next(), Some(metric), "{line}"),
             }
         }
     }

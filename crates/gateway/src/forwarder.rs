@@ -4,6 +4,7 @@ use crate::config::{BuiltLink, BuiltStage, LinkConfig};
 use crate::direction::Direction;
 use crate::frame::Frame;
 use crate::io::PacketIo;
+use crate::passive::{Passive, Segment};
 use asymq_core::Toward;
 use asymq_core::frame::{self, FlowKey, Parsed};
 use asymq_core::hold::{Handover, Meters};
@@ -17,6 +18,9 @@ pub struct Forwarder {
     directions: [Direction; 2],
     key: FlowKey,
     watch: Option<Watch>,
+    passive: Passive,
+    /// Changes of the link since the start.
+    changes: u64,
 }
 
 type Watch = Box<dyn FnMut(&Header, Duration) + Send>;
@@ -38,6 +42,8 @@ impl Forwarder {
             config: link.config,
             key,
             watch: None,
+            passive: Passive::default(),
+            changes: 0,
         }
     }
 
@@ -56,6 +62,10 @@ impl Forwarder {
     pub fn take(&mut self, now: Instant, toward: Toward, bytes: &[u8], out: &mut impl PacketIo) {
         let parsed = frame::parse(bytes, &self.key);
         let len = charge(&self.config.overhead, &parsed);
+        let segment = Segment::of(&parsed.header, bytes, parsed.transport);
+        if let Some(segment) = &segment {
+            self.passive.came(now, toward, segment);
+        }
         let direction = &mut self.directions[toward as usize];
         if direction.is_at_once() {
             let header = Header {
@@ -64,7 +74,7 @@ impl Forwarder {
                 ..parsed.header
             };
             direction.pass(&header);
-            self.sent(now, toward, &header);
+            self.sent(now, toward, &header, segment);
             out.send(bytes);
             return;
         }
@@ -85,14 +95,23 @@ impl Forwarder {
             let Some(frame) = self.directions[toward as usize].pop(now) else {
                 break;
             };
-            self.sent(now, toward, &frame.header);
+            self.sent(now, toward, &frame.header, segment_of(&frame));
             out.send(&frame.bytes);
         }
         self.directions[toward as usize].next()
     }
 
     #[inline]
-    fn sent(&mut self, now: Instant, toward: Toward, header: &Header) {
+    fn sent(
+        &mut self,
+        now: Instant,
+        toward: Toward,
+        header: &Header,
+        segment: Option<Segment<'_>>,
+    ) {
+        if let (Toward::Down, Some(segment)) = (toward, &segment) {
+            self.passive.leaves_down(now, segment);
+        }
         let reverse = &mut self.directions[1 - toward as usize];
         reverse.observe(now, header);
         if let (Toward::Up, Some(watch)) = (toward, &mut self.watch) {
@@ -110,6 +129,7 @@ impl Forwarder {
         lan: &mut impl PacketIo,
         wan: &mut impl PacketIo,
     ) -> (Handover, BuiltLink) {
+        self.changes += 1;
         let old = std::mem::replace(&mut self.config, link.config);
         let mut sum = Handover::default();
         let mut stages = [BuiltStage::AtOnce, BuiltStage::AtOnce];
@@ -127,7 +147,7 @@ impl Forwarder {
             let replaced = self.directions[toward as usize].replace(now, built, rate, update);
             for frame in replaced.released {
                 self.directions[toward as usize].pass(&frame.header);
-                self.sent(now, toward, &frame.header);
+                self.sent(now, toward, &frame.header, segment_of(&frame));
                 match toward {
                     Toward::Up => wan.send(&frame.bytes),
                     Toward::Down => lan.send(&frame.bytes),
@@ -162,9 +182,23 @@ impl Forwarder {
         self.directions[toward as usize].probes()
     }
 
+    /// Changes of the link since the start.
+    pub(crate) const fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    pub(crate) const fn passive(&mut self) -> &mut Passive {
+        &mut self.passive
+    }
+
     pub(crate) fn direction(&mut self, toward: Toward) -> &mut Direction {
         &mut self.directions[toward as usize]
     }
+}
+
+#[inline]
+fn segment_of(frame: &Frame) -> Option<Segment<'_>> {
+    Segment::of(&frame.header, &frame.bytes, frame.transport)
 }
 
 #[inline]

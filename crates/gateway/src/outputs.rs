@@ -76,10 +76,10 @@ impl Outputs {
         }
         let changer = gateway.changer();
         helpers.start("control", {
-            let heading = heading.clone();
+            let (heading, stats) = (heading.clone(), stats.clone());
             move |quit| {
                 let changed = |link: &LinkConfig| *lock(&heading) = title(link);
-                control.serve(&changer, quit, &changed);
+                control.serve(&changer, &stats, quit, &changed);
             }
         })?;
         match show {

@@ -4,6 +4,7 @@ use crate::forwarder::Forwarder;
 use crate::io::Losses;
 use asymq_core::Toward;
 use asymq_core::hold::PerClass;
+use asymq_core::measure::Percentiles;
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Instant, Rate};
 use asymq_core::{Fate, Reason, TrafficClass};
@@ -31,6 +32,8 @@ pub struct Snapshot {
     pub down: DirectionSnapshot,
     /// Frames lost at the interfaces.
     pub losses: PortLosses,
+    /// Changes of the settings since the start.
+    pub changes: u64,
 }
 
 /// One direction of the link.
@@ -46,6 +49,8 @@ pub struct DirectionSnapshot {
     pub data: ClassSnapshot,
     /// All else.
     pub other: ClassSnapshot,
+    /// Bytes of TCP payload sent in this direction that receivers acknowledged, whatever was sent again.
+    pub acknowledged: u64,
     /// ACKs that a regenerator made; they are among the packets sent.
     pub regenerated: u64,
     /// Bytes of TCP data sent in the other direction for every ACK sent in this one, over the last
@@ -100,6 +105,12 @@ pub struct ClassSnapshot {
     pub sojourn_p95_ms: f64,
     /// 99th percentile of those sojourn times.
     pub sojourn_p99_ms: f64,
+    /// Median round-trip time in ms of TCP segments of this class from home over the last interval, from
+    /// their arrival here to the departure of the echo towards home; 0 if there was none, and for the
+    /// other direction.
+    pub round_trip_p50_ms: f64,
+    /// 99th percentile of those round-trip times.
+    pub round_trip_p99_ms: f64,
 }
 
 impl ClassSnapshot {
@@ -173,6 +184,7 @@ impl Observer {
                 ack,
                 data: data_class,
                 other: other_class,
+                acknowledged: forwarder.passive().acknowledged(toward),
                 regenerated: forwarder.direction(toward).regenerated(),
                 data_bytes_per_ack: match acks {
                     0 => 0.0,
@@ -190,6 +202,7 @@ impl Observer {
             up,
             down,
             losses,
+            changes: forwarder.changes(),
         }
     }
 }
@@ -197,6 +210,10 @@ impl Observer {
 /// The counters of a class, and its sojourn times since they were last taken.
 fn of_class(forwarder: &mut Forwarder, toward: Toward, class: TrafficClass) -> ClassSnapshot {
     let sojourn = forwarder.direction(toward).take_sojourns(class);
+    let round_trip = match toward {
+        Toward::Up => forwarder.passive().take_round_trips(class),
+        Toward::Down => Percentiles::default(),
+    };
     let meters = forwarder.meters(toward);
     let (sent, backlog) = (meters.sent.of(class), meters.backlog().of(class));
     let fate = |fate| meters.fate(fate).of(class).packets;
@@ -217,6 +234,8 @@ fn of_class(forwarder: &mut Forwarder, toward: Toward, class: TrafficClass) -> C
         sojourn_p50_ms: sojourn.p50,
         sojourn_p95_ms: sojourn.p95,
         sojourn_p99_ms: sojourn.p99,
+        round_trip_p50_ms: round_trip.p50,
+        round_trip_p99_ms: round_trip.p99,
     }
 }
 

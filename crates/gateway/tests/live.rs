@@ -10,7 +10,9 @@ use asymq_core::frame::FlowKey;
 use asymq_core::hold::RegeneratorParams;
 use asymq_core::units::{Duration, Instant};
 use asymq_core::{Fate, TrafficClass};
-use asymq_gateway::{ChangeError, Forwarder, GatewayConfig, LinkConfig, Stage};
+use asymq_gateway::{
+    ChangeError, Forwarder, GatewayConfig, LinkConfig, PacketIo as _, Port, Stage,
+};
 use common::disciplines::{discipline, names};
 use common::wire::{Tap, port_and_number, reverse_segment, segment, send};
 use common::{HOME, NET, Place, Running, transfer};
@@ -304,6 +306,37 @@ fn tcp_arrives_whole_while_disciplines_and_rates_change_under_it() {
     gateway.stop();
     let last = stats.latest();
     assert_eq!(last.up.data.dropped + last.up.ack.dropped, 0);
+}
+
+#[test]
+fn a_trial_of_three_hundred_changes_loses_nothing() {
+    const EACH: usize = 4;
+    let Some(place) = Place::new() else { return };
+    let arms = ["asymq", "droptail", "none"].map(|name| LinkConfig {
+        uplink: match name {
+            "none" => Stage::AtOnce,
+            name => link(name, "20mbit", 2_000).uplink,
+        },
+        ..link("droptail", "20mbit", 2_000)
+    });
+    let gateway = Running::with(&place, between_lan_and_wan(arms[0].clone()));
+    let mut tap = Tap::open(&place.net);
+    let sender = place.home.run(|| Ok(Port::open("eth").unwrap()));
+    let mut sender = sender.unwrap();
+    for change in 0..300 {
+        for number in 0..EACH {
+            sender.send(&segment(1, (change * EACH + number) as u32 + 1, 700));
+        }
+        sender.flush().unwrap();
+        let done = gateway.changer.change(&arms[change % 3]).unwrap();
+        assert_eq!(done.dropped, 0);
+    }
+    tap.wait_for(300 * EACH);
+    let numbers = tap.frames.iter().map(|frame| port_and_number(frame).1);
+    assert!(numbers.eq(1..=300 * EACH as u32), "each once, in order");
+    let changes = gateway.wait_for("the last change", |now| now.changes == 300);
+    assert_eq!((changes.losses.lan + changes.losses.wan).total(), 0);
+    gateway.stop();
 }
 
 #[test]

@@ -6,9 +6,9 @@ use asymq_core::catalog::{
 };
 use asymq_core::hold::{RegeneratorParams, Spacing};
 use asymq_core::overhead::{Overhead, OverheadError};
-use asymq_core::units::{Bytes, Limit, Rate};
+use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use asymq_gateway::{GatewayConfig, LinkConfig, STATE, Stage};
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,12 @@ pub(crate) enum GatewayCommand {
         after_help = "Example: asymq gateway set --control /run/asymq.sock --qdisc wrr --data-share 0.7"
     )]
     Set(Box<SetArgs>),
+    /// Try other settings on a running gateway: a randomised trial on the traffic that passes.
+    #[command(
+        after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nWithout a setting \
+                      it compares with no shaping. See docs/gateway.md for what it measures."
+    )]
+    Try(Box<TryArgs>),
     /// Tell what is wrong on this host for a gateway, with a remedy per line.
     #[command(after_help = "Example: asymq gateway check --config /etc/asymq.toml")]
     Check(Box<CheckArgs>),
@@ -59,6 +65,40 @@ pub(crate) struct SetArgs {
     /// What to change.
     #[command(flatten)]
     pub(crate) link: Given<LinkArgs>,
+}
+
+/// Flags of `asymq gateway try`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TryArgs {
+    /// The running gateway's control socket.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) control: PathBuf,
+    /// Settings to try against those in force; none for no shaping.
+    #[command(flatten)]
+    pub(crate) link: Given<LinkArgs>,
+    /// Pairs of intervals under load.
+    #[arg(long, value_name = "N", default_value_t = 30, help_heading = "Trial",
+          value_parser = RangedU64ValueParser::<usize>::new().range(8..=10_000))]
+    pub(crate) pairs: usize,
+    /// Time under one setting.
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5s",
+        help_heading = "Trial"
+    )]
+    pub(crate) hold: Duration,
+    /// Part of it that is not measured, after each change.
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "2s",
+        help_heading = "Trial"
+    )]
+    pub(crate) settle: Duration,
+    /// Print JSON (docs/json.md).
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
 }
 
 /// Settings of a gateway that does not run yet.
@@ -210,7 +250,8 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "SIDE")]
     pub(crate) role: Option<Role>,
     /// Discipline at the uplink [default: asymq].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(
+        [PossibleValue::new(NONE).help("Frames pass at once")]))]
     pub(crate) qdisc: Option<String>,
     /// Uplink buffer, in packets or bytes [default: 50p, or 100 ms of full packets if that is more].
     #[arg(long, value_name = "LIMIT")]
@@ -329,6 +370,7 @@ impl LinkArgs {
             config.map(Stage::Queue).map_err(BadArgument::from)
         };
         let uplink = match (role.unwrap_or_default(), regenerate.unwrap_or(1)) {
+            (Role::Home, _) if qdisc.as_deref() == Some(NONE) => Stage::AtOnce,
             (Role::Home, _) => {
                 let buffer = buffer.unwrap_or_else(|| default_buffer(up));
                 let name = qdisc.as_deref().unwrap_or(DEFAULT_QDISC);
@@ -383,8 +425,8 @@ fn link_overhead(
     words.join(" ").parse()
 }
 
-/// What `--qdisc-down` says where frames pass at once.
-const NONE: &str = "none";
+/// What `--qdisc` and `--qdisc-down` say where frames pass at once.
+pub(super) const NONE: &str = "none";
 
 fn bad(argument: &str, message: String) -> BadArgument {
     BadArgument {

@@ -3,7 +3,7 @@
 use super::args::{GatewayArgs, GatewayCommand, HostArgs, SetArgs, SettingsArgs, merged};
 use super::restore::restore;
 use super::settings::Settings;
-use super::{check, install};
+use super::{check, install, trial};
 use crate::catalogs::Catalogs;
 use crate::output;
 use asymq_args::{Flags, ScenarioError};
@@ -22,6 +22,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     let catalog = catalogs.names;
     match &args.command {
         Some(GatewayCommand::Set(args)) => return set(args),
+        Some(GatewayCommand::Try(args)) => return trial::run(args, catalog),
         Some(GatewayCommand::Check(args)) => return check::run(args, catalog),
         Some(GatewayCommand::Install(args)) => return install::install(args, catalog),
         Some(GatewayCommand::Uninstall(args)) => return install::uninstall(args, catalog),
@@ -61,9 +62,11 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     let shared = Arc::new(Settings::new(typed.clone(), words));
     let mut control = Control::default();
     if let Some(path) = &socket {
-        let shared = Arc::clone(&shared);
-        let read = move |text: &str| shared.request(text, catalog);
+        let of_requests = Arc::clone(&shared);
+        let read = move |text: &str| of_requests.request(text, catalog);
         control.listen(path, Box::new(read))?;
+        let of_status = Arc::clone(&shared);
+        control.on_status(Box::new(move || of_status.in_force(catalog)));
     }
     if let Some(file) = args.config.clone() {
         let shared = Arc::clone(&shared);

@@ -6,6 +6,7 @@ mod command;
 mod install;
 mod restore;
 mod settings;
+mod trial;
 
 pub(crate) use args::GatewayArgs;
 pub(crate) use command::run;

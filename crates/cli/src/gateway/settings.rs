@@ -1,6 +1,7 @@
 //! The settings of a running gateway: those in force, and those that a change asks for.
 
 use super::args::{LinkArgs, SettingsArgs, merged};
+use super::trial::REPLACE;
 use asymq_args::{Flags, Words};
 use asymq_core::catalog::Catalog;
 use asymq_gateway::LinkConfig;
@@ -34,13 +35,23 @@ impl Settings {
         }
     }
 
-    /// What a request to the control socket asks for; what it does not name stays as it is.
+    /// What a request to the control socket asks for; what it does not name stays as it is, unless the
+    /// request begins with [`REPLACE`].
     pub(super) fn request(&self, text: &str, catalog: &dyn Catalog) -> Result<LinkConfig, String> {
         let link = Flags::<LinkArgs>::of(catalog);
-        let asked = link.text(Path::new("request"), text);
+        let whole = text.strip_prefix(REPLACE);
+        let asked = link.text(Path::new("request"), whole.unwrap_or(text));
         let asked = asked.map_err(|error| error.to_string())?;
-        let words = link.merge(&asked, &self.lock().in_force);
-        self.ask(words, catalog)
+        let in_force = self.lock().in_force.clone();
+        let stays = in_force.filtered(|key| whole.is_none() || !link.has(key));
+        self.ask(link.merge(&asked, &stays), catalog)
+    }
+
+    /// The settings in force that may change while the gateway runs, as the text of a file.
+    pub(super) fn in_force(&self, catalog: &dyn Catalog) -> String {
+        let link = Flags::<LinkArgs>::of(catalog);
+        let in_force = self.lock().in_force.clone();
+        in_force.filtered(|key| link.has(key)).to_toml()
     }
 
     /// What the settings file asks for now, and what of it takes a restart.

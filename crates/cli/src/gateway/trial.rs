@@ -1,0 +1,388 @@
+//! `asymq gateway try`: two settings in turn on a running gateway, and what they do to its traffic.
+
+use super::args::{LinkArgs, NONE, TryArgs};
+use crate::output;
+use crate::table::Table;
+use anyhow::{Context as _, bail};
+use asymq_args::{Flags, Words};
+use asymq_core::catalog::{Catalog, DEFAULT_QDISC};
+use asymq_core::decide::random::SplitMix64;
+use asymq_gateway::trial::{Effect, Loaded, Outcome, Pair, Quantity, Verdict, analyse};
+use asymq_gateway::{request_change, request_status};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Pause between two looks for a new snapshot, of which the gateway makes one per second.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
+/// Looks without a new snapshot before the gateway counts as stuck.
+const LOOKS: usize = 50;
+
+/// Runs the trial, restores the settings, and prints the result. Ctrl-C ends it with the pairs so far.
+///
+/// # Errors
+/// No gateway answers at the socket, or it refuses a setting.
+pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
+    }
+    let settle = args.settle.as_secs_f64();
+    let measured = args.hold.saturating_sub(args.settle).as_secs_f64();
+    if measured < 1.0 {
+        bail!(
+            "--hold {}: leaves less than 1s after --settle {}; write a longer one",
+            args.hold,
+            args.settle
+        );
+    }
+    let flags = Flags::<LinkArgs>::of(catalog);
+    let status = status(&args.control)?;
+    let kept = flags.text(Path::new("settings"), &status.settings)?;
+    let mut typed = args.link.words.clone();
+    if typed.keys().next().is_none() {
+        typed.set("qdisc", NONE);
+    }
+    let tried = flags.merge(&typed, &kept);
+    let arms = [kept, tried];
+    let mut trial = Trial {
+        control: &args.control,
+        names: names(&arms, &typed),
+        arms,
+        settle,
+        measured,
+        changes: status.snapshot.changes,
+        stop: &stop,
+        pairs: Vec::new(),
+    };
+    let capacity = [&status.snapshot.up, &status.snapshot.down];
+    let capacity = capacity.map(|way| (way.capacity > 0).then_some(way.capacity as f64));
+    let seed = RandomState::new().build_hasher().finish();
+    let ended = trial.run(args.pairs, capacity, seed);
+    // Before anything else can fail.
+    let restored = match &ended {
+        Ok(End::ChangedByOthers) => Ok(()),
+        _ => trial.change(0),
+    };
+    let result = Answer {
+        format: 1,
+        names: &trial.names,
+        ended: ended.as_ref().ok(),
+        hold_s: args.hold.as_secs_f64(),
+        settle_s: settle,
+        seed,
+        verdict: analyse(&trial.pairs, capacity, seed),
+        pairs: &trial.pairs,
+    };
+    match args.json {
+        true => output::print_json(&result)?,
+        false => output::print(&result.text())?,
+    }
+    restored.context("the settings before the trial are not restored")?;
+    ended.map(drop)
+}
+
+/// A trial under way.
+struct Trial<'a> {
+    control: &'a Path,
+    /// Settings before, and those that are tried.
+    arms: [Words; 2],
+    names: [String; 2],
+    settle: f64,
+    measured: f64,
+    /// Changes that the gateway has counted.
+    changes: u64,
+    stop: &'a AtomicBool,
+    pairs: Vec<Pair>,
+}
+
+/// Reason for the end of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum End {
+    Complete,
+    Interrupted,
+    ChangedByOthers,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    format: u32,
+    names: &'a [String; 2],
+    ended: Option<&'a End>,
+    hold_s: f64,
+    settle_s: f64,
+    seed: u64,
+    verdict: Verdict,
+    pairs: &'a [Pair],
+}
+
+impl Trial<'_> {
+    /// Adds pairs until `wanted` of them were loaded as the busiest direction is.
+    fn run(&mut self, wanted: usize, capacity: [Option<f64>; 2], seed: u64) -> anyhow::Result<End> {
+        let style = ProgressStyle::with_template("{bar:40} {pos} of {len} pairs  {msg}")?;
+        let bar = ProgressBar::new(wanted as u64).with_style(style);
+        let mut random = SplitMix64::new(seed);
+        loop {
+            let loaded = Loaded::of(&self.pairs, capacity);
+            let counted = match loaded.both {
+                0 => loaded.up.max(loaded.down),
+                both => both,
+            };
+            bar.set_position(counted as u64);
+            // No interim result: who stops at a good one has chosen it.
+            bar.set_message(match counted == self.pairs.len() {
+                true => String::new(),
+                false => format!("{} more without enough load", self.pairs.len() - counted),
+            });
+            if counted >= wanted {
+                bar.finish_and_clear();
+                return Ok(End::Complete);
+            }
+            let first = (random.next() >> 63) as usize;
+            let mut pair = [Outcome::default(); 2];
+            for arm in [first, 1 - first] {
+                pair[arm] = match self.interval(arm)? {
+                    Ok(outcome) => outcome,
+                    Err(end) => {
+                        bar.finish_and_clear();
+                        return Ok(end);
+                    }
+                };
+            }
+            self.pairs.push(pair);
+        }
+    }
+
+    fn change(&mut self, arm: usize) -> anyhow::Result<()> {
+        let words = format!("{REPLACE}\n{}", self.arms[arm].to_toml());
+        request_change(self.control, &words)?;
+        self.changes += 1;
+        Ok(())
+    }
+
+    /// The outcome of an interval, or the reason why there is none.
+    fn interval(&mut self, arm: usize) -> anyhow::Result<Result<Outcome, End>> {
+        self.change(arm)?;
+        let (mut settled, mut measured) = (0.0, 0.0);
+        let mut before: Option<Seen> = None;
+        let mut sums = Sums::default();
+        let mut looks = 0;
+        while measured < self.measured {
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(Err(End::Interrupted));
+            }
+            thread::sleep(LOOK);
+            let seen = status(self.control)?.snapshot;
+            if seen.changes > self.changes {
+                return Ok(Err(End::ChangedByOthers));
+            }
+            if seen.changes < self.changes || before.as_ref().is_some_and(|of| of.time == seen.time)
+            {
+                looks += 1;
+                if looks > LOOKS {
+                    bail!("{}: no new snapshot within 10s", self.control.display());
+                }
+                continue;
+            }
+            looks = 0;
+            // A part of the interval passed before the change; it counts as time to settle.
+            if settled < self.settle {
+                settled += seen.interval;
+            } else if let Some(before) = &before {
+                measured += seen.interval;
+                sums.add(before, &seen);
+            }
+            before = Some(seen);
+        }
+        let shapes = self.arms[arm].get("qdisc") != Some(NONE);
+        Ok(Ok(sums.outcome(measured, shapes)))
+    }
+}
+
+/// What the control socket says first, where settings take the place of all others.
+pub(super) const REPLACE: &str = "replace";
+
+#[derive(Deserialize)]
+struct Status {
+    settings: String,
+    snapshot: Seen,
+}
+
+/// The part of a snapshot that a trial reads.
+#[derive(Deserialize)]
+struct Seen {
+    time: f64,
+    interval: f64,
+    changes: u64,
+    up: Way,
+    down: Way,
+}
+
+#[derive(Deserialize)]
+struct Way {
+    capacity: u64,
+    acknowledged: u64,
+    ack: Class,
+    data: Class,
+    other: Class,
+}
+
+#[derive(Deserialize)]
+struct Class {
+    packets: u64,
+    bytes: u64,
+    sojourn_p99_ms: f64,
+    round_trip_p50_ms: f64,
+}
+
+fn status(control: &Path) -> anyhow::Result<Status> {
+    let text = request_status(control)?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("{}: not a gateway of this version", control.display()))
+}
+
+/// Sums over the seconds of an interval.
+#[derive(Default)]
+struct Sums {
+    /// Delivered up and down, in bytes.
+    delivered: [u64; 2],
+    acks: u64,
+    sent: u64,
+    waits: Vec<f64>,
+    round_trips: Vec<f64>,
+}
+
+impl Sums {
+    fn add(&mut self, before: &Seen, seen: &Seen) {
+        for (sum, [before, now]) in self
+            .delivered
+            .iter_mut()
+            .zip([[&before.up, &seen.up], [&before.down, &seen.down]])
+        {
+            // Nobody acknowledges other packets where a gateway could read it.
+            *sum += now.acknowledged - before.acknowledged + now.other.bytes - before.other.bytes;
+        }
+        let (was, is) = (&before.up, &seen.up);
+        let bytes = |way: &Way| way.ack.bytes + way.data.bytes + way.other.bytes;
+        self.acks += is.ack.bytes - was.ack.bytes;
+        self.sent += bytes(is) - bytes(was);
+        if is.other.packets > was.other.packets {
+            self.waits.push(is.other.sojourn_p99_ms);
+        }
+        // Those of ACKs, or of handshakes where no download sends ACKs.
+        let round_trips = [&is.ack, &is.other].map(|class| class.round_trip_p50_ms);
+        self.round_trips
+            .extend(round_trips.into_iter().find(|ms| *ms > 0.0));
+    }
+
+    fn outcome(self, seconds: f64, shapes: bool) -> Outcome {
+        let mean = |of: &[f64]| (!of.is_empty()).then(|| of.iter().sum::<f64>() / of.len() as f64);
+        Outcome {
+            delivered: self.delivered.map(|bytes| bytes as f64 * 8.0 / seconds),
+            wait_ms: mean(&self.waits).filter(|_| shapes),
+            round_trip_ms: mean(&self.round_trips),
+            ack_share: self.acks as f64 / self.sent.max(1) as f64,
+        }
+    }
+}
+
+/// Names of both settings: of their disciplines if they differ, or else of what differs.
+fn names(arms: &[Words; 2], typed: &Words) -> [String; 2] {
+    let qdisc = |words: &Words| match words.get("qdisc").unwrap_or(DEFAULT_QDISC) {
+        NONE => "no shaping".to_owned(),
+        name => name.to_owned(),
+    };
+    let names = [qdisc(&arms[0]), qdisc(&arms[1])];
+    if names[0] != names[1] {
+        return names;
+    }
+    let [_, qdisc] = names;
+    let differing = typed.keys().map(|key| {
+        let value = |words: &Words| words.get(key).map_or("default".to_owned(), str::to_owned);
+        [value(&arms[0]), value(&arms[1])].map(|value| format!("{key} {value}"))
+    });
+    let differing: Vec<[String; 2]> = differing.collect();
+    [0, 1].map(|arm| {
+        let parts: Vec<&str> = differing.iter().map(|of| of[arm].as_str()).collect();
+        format!("{qdisc} with {}", parts.join(", "))
+    })
+}
+
+impl Answer<'_> {
+    fn text(&self) -> String {
+        let [kept, tried] = self.names;
+        let Verdict { loaded, pairs, .. } = &self.verdict;
+        let heading = format!(
+            "{kept} against {tried}: {pairs} pairs of two times {} s; both directions were busy in {}, the uplink in {}, the \
+             downlink in {}",
+            self.hold_s, loaded.both, loaded.up, loaded.down
+        );
+        let mut table = Table::new(["", kept, tried, "difference", "95 % interval", "pairs"]);
+        for effect in &self.verdict.effects {
+            table.row(row(effect));
+        }
+        let share = self
+            .verdict
+            .ack_share
+            .map(|share| format!("{:.1} %", share * 100.0));
+        let [kept_share, tried_share] = share;
+        table.row(["ACK share", &kept_share, &tried_share, "", "", ""]);
+        let end = match self.ended {
+            Some(End::Complete) => "",
+            Some(End::Interrupted) => "Interrupted: the result so far.\n",
+            Some(End::ChangedByOthers) => {
+                "Ended early: another changed the settings, which stay as they are now.\n"
+            }
+            None => "Ended early: the result so far.\n",
+        };
+        let sentence = self.verdict.sentence([kept, tried]);
+        let sentence = output::wrapped(&sentence, 80);
+        format!(
+            "{}\n{table}\n{end}{sentence}",
+            output::wrapped(&heading, 80)
+        )
+    }
+}
+
+fn row(effect: &Effect) -> [String; 6] {
+    let Effect {
+        quantity,
+        pairs,
+        means,
+        estimate,
+        low,
+        high,
+    } = effect;
+    let (name, scale, digits, unit) = match quantity {
+        Quantity::Upload => ("upload", 1e-6, 2, " Mbit/s"),
+        Quantity::Download => ("download", 1e-6, 2, " Mbit/s"),
+        Quantity::Utility => ("utility", 1.0, 3, ""),
+        Quantity::Wait => ("calls wait", 1.0, 1, " ms"),
+        Quantity::RoundTrip => ("round trip", 1.0, 1, " ms"),
+    };
+    let [kept, tried] = means.map(|mean| format!("{:.digits$}{unit}", mean * scale));
+    let (difference, interval) = match quantity {
+        Quantity::Wait | Quantity::RoundTrip => (
+            format!("{estimate:+.1} ms"),
+            format!("{low:+.1} to {high:+.1}"),
+        ),
+        _ => (
+            format!("{:+.1} %", estimate * 100.0),
+            format!("{:+.1} to {:+.1}", low * 100.0, high * 100.0),
+        ),
+    };
+    [
+        name.into(),
+        kept,
+        tried,
+        difference,
+        interval,
+        pairs.to_string(),
+    ]
+}

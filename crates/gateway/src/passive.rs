@@ -1,0 +1,191 @@
+//! Facts that passing TCP segments tell of the path: round-trip times, and bytes that receivers
+//! acknowledged. No probe is sent.
+
+use asymq_core::decide::random::mix;
+use asymq_core::measure::{Histogram, Percentiles};
+use asymq_core::packet::flags;
+use asymq_core::units::{Duration, Instant};
+use asymq_core::{Header, Protocol, Toward, TrafficClass};
+
+/// Segments that are awaited, and flows, at once. Beyond, samples are fewer, not wrong.
+const SLOTS: usize = 4096;
+/// An echo that comes later is an idle sender's, and is not counted.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Round-trip times from the arrival of a segment from home to the departure of its echo towards home,
+/// and acknowledged bytes. Both of the gateway's queues are within the round trip.
+pub(crate) struct Passive {
+    awaited: Box<[Awaited]>,
+    flows: Box<[Acknowledged]>,
+    /// TCP payload sent up and down that receivers acknowledged.
+    bytes: [u64; 2],
+    round_trips: [Histogram; TrafficClass::COUNT],
+}
+
+/// A segment whose echo is awaited; free where the key is 0.
+#[derive(Clone, Copy)]
+struct Awaited {
+    key: u64,
+    since: Instant,
+    class: TrafficClass,
+}
+
+/// The highest acknowledgement number of a flow.
+#[derive(Clone, Copy, Default)]
+struct Acknowledged {
+    flow: u64,
+    number: u32,
+}
+
+/// A parsed TCP segment, with its frame's bytes from the TCP header on.
+pub(crate) struct Segment<'a> {
+    header: &'a Header,
+    tcp: &'a [u8],
+}
+
+impl<'a> Segment<'a> {
+    /// None of a frame that is not TCP, or resets its connection.
+    #[inline]
+    pub(crate) fn of(header: &'a Header, bytes: &'a [u8], transport: u16) -> Option<Self> {
+        let is_tcp = matches!(header.protocol, Protocol::Tcp) && header.flags & flags::RST == 0;
+        let tcp = bytes.get(transport.into()..)?;
+        (is_tcp && transport > 0).then_some(Self { header, tcp })
+    }
+
+    /// The timestamp and its echo (RFC 7323), if the segment has the option.
+    #[inline]
+    fn timestamps(&self) -> Option<[u32; 2]> {
+        const OPTION: u8 = 8;
+        let end = usize::from(*self.tcp.get(12)? >> 4) * 4;
+        let mut options = self.tcp.get(20..end)?;
+        loop {
+            match *options {
+                [1, ref rest @ ..] => options = rest,
+                [OPTION, 10, ref rest @ ..] => {
+                    let word = |at| Some(u32::from_be_bytes(*rest.get(at..)?.first_chunk()?));
+                    return Some([word(0)?, word(4)?]);
+                }
+                [0, ..] => return None,
+                [_, len, ..] => options = options.get(usize::from(len.max(2))..)?,
+                _ => return None,
+            }
+        }
+    }
+
+    /// Key of what its echo will say. Of a segment without timestamps that is its acknowledgement.
+    #[inline]
+    fn awaits(&self) -> Option<u64> {
+        if let Some([stamp, _]) = self.timestamps() {
+            return Some(self.key(stamp, true));
+        }
+        let header = self.header;
+        let control = (header.flags & (flags::SYN | flags::FIN)).count_ones();
+        let length = header.payload + control;
+        let number = u32::from_be_bytes(*self.tcp.get(4..)?.first_chunk()?);
+        (length > 0).then(|| self.key(number.wrapping_add(length), false))
+    }
+
+    /// Key of what it echoes.
+    #[inline]
+    fn echoes(&self) -> Option<u64> {
+        let acknowledges = self.header.flags & flags::ACK != 0;
+        acknowledges.then(|| match self.timestamps() {
+            Some([_, echo]) => self.key(echo, true),
+            None => self.key(self.header.ack, false),
+        })
+    }
+
+    #[inline]
+    fn key(&self, number: u32, is_stamp: bool) -> u64 {
+        // Both directions of a flow differ in the lowest bit.
+        let flow = self.header.flow.0 | 1;
+        mix(flow ^ mix(u64::from(number) << 1 | u64::from(is_stamp))).max(1)
+    }
+}
+
+impl Default for Passive {
+    fn default() -> Self {
+        const FREE: Awaited = Awaited {
+            key: 0,
+            since: Instant::ZERO,
+            class: TrafficClass::Other,
+        };
+        Self {
+            awaited: vec![FREE; SLOTS].into(),
+            flows: vec![Acknowledged::default(); SLOTS].into(),
+            bytes: [0; 2],
+            round_trips: Default::default(),
+        }
+    }
+}
+
+impl Passive {
+    /// Takes notice of a segment that came.
+    #[inline]
+    pub(crate) fn came(&mut self, now: Instant, toward: Toward, segment: &Segment<'_>) {
+        let header = segment.header;
+        if header.flags & (flags::ACK | flags::SYN) == flags::ACK {
+            self.acknowledge(toward, header);
+        }
+        if let (Toward::Up, Some(key)) = (toward, segment.awaits()) {
+            let slot = &mut self.awaited[key as usize % SLOTS];
+            // The first of equal stamps counts. Younger ones give way, so that long round trips are not
+            // counted less often than short ones.
+            if slot.key == 0 || now.saturating_since(slot.since) > PATIENCE {
+                *slot = Awaited {
+                    key,
+                    since: now,
+                    class: header.traffic_class(),
+                };
+            }
+        }
+    }
+
+    /// Takes notice of a segment that leaves towards home.
+    #[inline]
+    pub(crate) fn leaves_down(&mut self, now: Instant, segment: &Segment<'_>) {
+        let Some(key) = segment.echoes() else {
+            return;
+        };
+        let slot = &mut self.awaited[key as usize % SLOTS];
+        if slot.key == key {
+            slot.key = 0;
+            let round_trip = now.saturating_since(slot.since);
+            if round_trip <= PATIENCE {
+                self.round_trips[slot.class as usize].record(round_trip);
+            }
+        }
+    }
+
+    #[inline]
+    fn acknowledge(&mut self, toward: Toward, header: &Header) {
+        /// A larger step is no step, but another connection or an old segment.
+        const LARGEST_STEP: u32 = 1 << 30;
+        let flow = header.flow.0;
+        let slot = &mut self.flows[flow as usize % SLOTS];
+        let step = header.ack.wrapping_sub(slot.number);
+        if slot.flow == flow && step < LARGEST_STEP {
+            self.bytes[1 - toward as usize] += u64::from(step);
+        } else if slot.flow == flow && step > u32::MAX - LARGEST_STEP {
+            return;
+        }
+        *slot = Acknowledged {
+            flow,
+            number: header.ack,
+        };
+    }
+
+    /// Bytes of TCP payload sent `toward` there that receivers acknowledged.
+    pub(crate) const fn acknowledged(&self, toward: Toward) -> u64 {
+        self.bytes[toward as usize]
+    }
+
+    /// Round-trip times of a class of packets from home since this was last called; zeros if there
+    /// were none.
+    pub(crate) fn take_round_trips(&mut self, class: TrafficClass) -> Percentiles {
+        let histogram = &mut self.round_trips[class as usize];
+        let percentiles = histogram.percentiles_ms();
+        histogram.clear();
+        percentiles
+    }
+}

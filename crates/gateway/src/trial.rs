@@ -1,0 +1,402 @@
+//! The analysis of a randomised trial: two settings in turn, on traffic that passes anyway.
+//!
+//! A trial is a row of pairs. Each pair has one interval under either setting, in an order that a coin
+//! chose, and an [`Outcome`] of each. [`analyse`] compares within pairs, so that load that comes and goes
+//! cancels out. Its intervals come from the coin itself: had the settings no effect, either order of each
+//! pair would have been as likely, so the order is drawn anew some thousand times, and an effect is shown
+//! where it exceeds what 95 % of these draws give. All quantities share one limit (Westfall and Young, 1993):
+//! where the settings do not differ, 5 % of trials show anything at all. No distribution is assumed.
+//!
+//! The length of a trial must not depend on interim results; the caller shows none before its end.
+
+use asymq_core::decide::random::SplitMix64;
+use std::fmt;
+
+/// Pairs that a quantity needs at least. With fewer, the coin has too few outcomes.
+pub const MIN_PAIRS: usize = 8;
+/// Confidence of all intervals together.
+pub const CONFIDENCE: f64 = 0.95;
+/// Draws of the coin.
+const DRAWS: usize = 1999;
+/// A direction is loaded if one of the two outcomes reaches this part of its capacity.
+const LOADED: f64 = 0.5;
+/// And the other this part: no transfer ended or began between them.
+const STILL_LOADED: f64 = 0.05;
+
+/// Measurements of one interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Outcome {
+    /// Delivered up and down, in bit/s.
+    pub delivered: [f64; 2],
+    /// 99th percentile of the sojourn time of calls in ms; none where packets do not wait here, or none
+    /// passed.
+    pub wait_ms: Option<f64>,
+    /// 99th percentile of passive round-trip times in ms, if there were any.
+    pub round_trip_ms: Option<f64>,
+    /// Pure ACKs' part of the bytes that were sent up.
+    pub ack_share: f64,
+}
+
+/// Outcomes of a pair: under the first setting and under the second, whichever ran first.
+pub type Pair = [Outcome; 2];
+
+/// Compared quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// Delivered up, as a ratio.
+    Upload,
+    /// Delivered down, as a ratio.
+    Download,
+    /// Sum of both directions' delivered parts of their capacities, as a ratio.
+    Utility,
+    /// Sojourn time of calls.
+    Wait,
+    /// Round-trip time.
+    RoundTrip,
+}
+
+/// Effect of the first setting against the second, with the interval that holds it.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Effect {
+    /// Compared quantity.
+    pub quantity: Quantity,
+    /// Pairs that it rests on.
+    pub pairs: usize,
+    /// Means under either setting: bit/s, a sum of two parts of capacities, or ms.
+    pub means: [f64; 2],
+    /// The estimate: the first less the second in ms, or their ratio less 1.
+    pub estimate: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+impl Effect {
+    /// True if the interval leaves out zero.
+    pub fn is_shown(&self) -> bool {
+        self.low > 0.0 || self.high < 0.0
+    }
+}
+
+/// Result of a trial.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Verdict {
+    /// Pairs of intervals.
+    pub pairs: usize,
+    /// Pairs in which the uplink, the downlink and both were loaded.
+    pub loaded: Loaded,
+    /// Mean ACK share of the uplink under either setting.
+    pub ack_share: [f64; 2],
+    /// One per quantity that has pairs enough.
+    pub effects: Vec<Effect>,
+}
+
+/// Numbers of loaded pairs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Loaded {
+    /// The uplink.
+    pub up: usize,
+    /// The downlink.
+    pub down: usize,
+    /// Both.
+    pub both: usize,
+}
+
+impl Loaded {
+    /// Loaded ones of these pairs, with capacities as [`analyse`] takes them.
+    pub fn of(pairs: &[Pair], capacity: [Option<f64>; 2]) -> Self {
+        Load::of(pairs, capacity).count(pairs)
+    }
+}
+
+/// The rule for load. It treats both settings alike, so that no setting can choose its pairs.
+struct Load {
+    capacity: [f64; 2],
+}
+
+impl Load {
+    fn of(pairs: &[Pair], capacity: [Option<f64>; 2]) -> Self {
+        let highest = |of: usize| {
+            let outcomes = pairs.iter().flatten().map(|outcome| outcome.delivered[of]);
+            outcomes.fold(1.0, f64::max)
+        };
+        Self {
+            capacity: [0, 1].map(|of| capacity[of].unwrap_or_else(|| highest(of))),
+        }
+    }
+
+    /// True for each direction that was loaded.
+    fn is_on(&self, pair: &Pair) -> [bool; 2] {
+        [0, 1].map(|of| {
+            let [one, other] = pair.map(|outcome| outcome.delivered[of] / self.capacity[of]);
+            one.max(other) >= LOADED && one.min(other) >= STILL_LOADED
+        })
+    }
+
+    fn count(&self, pairs: &[Pair]) -> Loaded {
+        let on = pairs.iter().map(|pair| self.is_on(pair));
+        on.fold(Loaded::default(), |sum, [up, down]| Loaded {
+            up: sum.up + usize::from(up),
+            down: sum.down + usize::from(down),
+            both: sum.both + usize::from(up && down),
+        })
+    }
+}
+
+/// Compares the two settings. `capacity` is that of up- and downlink in bit/s; where it is unknown, the
+/// highest outcome takes its place. `seed` chooses the draws.
+pub fn analyse(pairs: &[Pair], capacity: [Option<f64>; 2], seed: u64) -> Verdict {
+    let load = Load::of(pairs, capacity);
+    let values = |quantity: Quantity, pair: &Pair| -> Option<[f64; 2]> {
+        let needs_up = quantity != Quantity::Download;
+        let needs_down = matches!(quantity, Quantity::Download | Quantity::Utility);
+        let [up, down] = load.is_on(pair);
+        if needs_up && !up || needs_down && !down {
+            return None;
+        }
+        let capacity = load.capacity;
+        let [one, other] = pair.map(|outcome| match quantity {
+            Quantity::Upload => Some(outcome.delivered[0]),
+            Quantity::Download => Some(outcome.delivered[1]),
+            Quantity::Utility => Some((0..2).map(|of| outcome.delivered[of] / capacity[of]).sum()),
+            Quantity::Wait => outcome.wait_ms,
+            Quantity::RoundTrip => outcome.round_trip_ms,
+        });
+        Some([one?, other?])
+    };
+    use Quantity::{Download, RoundTrip, Upload, Utility, Wait};
+    let compared = [Upload, Download, Utility, Wait, RoundTrip].map(|quantity| {
+        let values = pairs.iter().map(|pair| values(quantity, pair)).collect();
+        Compared { quantity, values }
+    });
+    let enough: Vec<Compared> = compared
+        .into_iter()
+        .filter(|compared| compared.values().count() >= MIN_PAIRS)
+        .collect();
+    let limit = limit(&enough, pairs.len(), seed);
+    let share = |arm: usize| {
+        let sum: f64 = pairs.iter().map(|pair| pair[arm].ack_share).sum();
+        sum / pairs.len().max(1) as f64
+    };
+    Verdict {
+        pairs: pairs.len(),
+        loaded: load.count(pairs),
+        ack_share: [share(0), share(1)],
+        effects: enough.iter().map(|of| of.effect(limit)).collect(),
+    }
+}
+
+/// A quantity's values under both settings, by pair.
+struct Compared {
+    quantity: Quantity,
+    values: Vec<Option<[f64; 2]>>,
+}
+
+impl Compared {
+    fn values(&self) -> impl Iterator<Item = [f64; 2]> {
+        self.values.iter().flatten().copied()
+    }
+
+    /// Differences of delays in ms, and of the logarithms of all else.
+    fn difference(&self, [one, other]: [f64; 2]) -> f64 {
+        match self.quantity {
+            Quantity::Wait | Quantity::RoundTrip => one - other,
+            // A loaded direction delivers something.
+            _ => (one / other).ln(),
+        }
+    }
+
+    fn effect(&self, limit: f64) -> Effect {
+        let differences: Vec<f64> = self.values().map(|of| self.difference(of)).collect();
+        let Spread { mean, error } = Spread::of(&differences);
+        let scale = |value: f64| match self.quantity {
+            Quantity::Wait | Quantity::RoundTrip => value,
+            _ => value.exp() - 1.0,
+        };
+        let count = differences.len();
+        let mean_of = |arm: usize| self.values().map(|of| of[arm]).sum::<f64>() / count as f64;
+        Effect {
+            quantity: self.quantity,
+            pairs: count,
+            means: [mean_of(0), mean_of(1)],
+            estimate: scale(mean),
+            low: scale(mean - limit * error),
+            high: scale(mean + limit * error),
+        }
+    }
+}
+
+/// Mean of some values, and its standard error.
+struct Spread {
+    mean: f64,
+    error: f64,
+}
+
+impl Spread {
+    fn of(values: &[f64]) -> Self {
+        let squares = values.iter().map(|value| value * value).sum();
+        Self::from_sums(values.iter().sum(), squares, values.len())
+    }
+
+    fn from_sums(sum: f64, squares: f64, count: usize) -> Self {
+        let count = count as f64;
+        let mean = sum / count;
+        let variance = (squares - sum * mean).max(0.0) / (count - 1.0);
+        Self {
+            mean,
+            error: (variance / count).sqrt(),
+        }
+    }
+}
+
+/// Standard errors that no quantity's mean exceeds in 95 % of draws of the coin.
+fn limit(compared: &[Compared], pairs: usize, seed: u64) -> f64 {
+    /// Differences, and what no draw changes: the sum of their squares and their number.
+    type Row = (Vec<f64>, f64, usize);
+    let rows = compared.iter().map(|of| -> Row {
+        let differences = of.values.iter();
+        let differences: Vec<f64> = differences
+            .map(|of_pair| of_pair.map_or(0.0, |values| of.difference(values)))
+            .collect();
+        let squares = differences.iter().map(|value| value * value).sum();
+        (differences, squares, of.values().count())
+    });
+    let rows: Vec<Row> = rows.collect();
+    let mut random = SplitMix64::new(seed);
+    let mut signs = vec![0.0; pairs];
+    let mut largest = Vec::with_capacity(DRAWS);
+    for _ in 0..DRAWS {
+        for chunk in signs.chunks_mut(64) {
+            let mut bits = random.next();
+            for sign in chunk {
+                *sign = if bits & 1 == 0 { 1.0 } else { -1.0 };
+                bits >>= 1;
+            }
+        }
+        let errors = rows.iter().map(|(differences, squares, count)| {
+            let sum: f64 = differences
+                .iter()
+                .zip(&signs)
+                .map(|(of, sign)| of * sign)
+                .sum();
+            let Spread { mean, error } = Spread::from_sums(sum, *squares, *count);
+            match error > 0.0 {
+                true => (mean / error).abs(),
+                false if mean == 0.0 => 0.0,
+                false => f64::INFINITY,
+            }
+        });
+        largest.push(errors.fold(0.0, f64::max));
+    }
+    largest.sort_unstable_by(f64::total_cmp);
+    // The trial itself is one more draw.
+    let rank = (CONFIDENCE * (DRAWS + 1) as f64).ceil() as usize;
+    largest[rank - 1]
+}
+
+impl Verdict {
+    /// The result in words, of settings with these names.
+    pub fn sentence(&self, [one, other]: [&str; 2]) -> String {
+        if self.effects.is_empty() {
+            let Loaded { up, down, both } = self.loaded;
+            return format!(
+                "Not enough load yet: the uplink was busy in {up} of {} pairs, the downlink in {down}, both in \
+                 {both}; {MIN_PAIRS} are needed.",
+                self.pairs
+            );
+        }
+        let (shown, open): (Vec<&Effect>, Vec<&Effect>) =
+            self.effects.iter().partition(|effect| effect.is_shown());
+        let mut text = match shown.is_empty() {
+            true => format!("No difference between {one} and {other} is shown"),
+            false => {
+                let parts: Vec<String> = shown.iter().map(|of| of.to_string()).collect();
+                format!("Compared with {other}, {one} {}", parts.join("; "))
+            }
+        };
+        if !open.is_empty() {
+            let parts: Vec<String> = open.iter().map(|of| of.range()).collect();
+            let so_far = match shown.is_empty() {
+                true => ": ",
+                false => ". No difference is shown in ",
+            };
+            text += so_far;
+            text += &parts.join(", ");
+        }
+        text + "."
+    }
+}
+
+impl Effect {
+    fn range(&self) -> String {
+        let name = match self.quantity {
+            Quantity::Upload => "upload",
+            Quantity::Download => "download",
+            Quantity::Utility => "utility",
+            Quantity::Wait => "the wait of calls",
+            Quantity::RoundTrip => "round trips",
+        };
+        let [low, high] = self.in_units([self.low, self.high]);
+        format!(
+            "{name} ({} to {} {})",
+            number(low),
+            number(high),
+            self.unit()
+        )
+    }
+
+    const fn is_delay(&self) -> bool {
+        matches!(self.quantity, Quantity::Wait | Quantity::RoundTrip)
+    }
+
+    const fn unit(&self) -> &'static str {
+        match self.is_delay() {
+            true => "ms",
+            false => "%",
+        }
+    }
+
+    fn in_units(&self, values: [f64; 2]) -> [f64; 2] {
+        values.map(|value| value * if self.is_delay() { 1.0 } else { 100.0 })
+    }
+}
+
+/// In words: `delivers 11 % more upload (7 to 15)`.
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gain = self.estimate >= 0.0;
+        let ends = match gain {
+            true => [self.low, self.high],
+            false => [-self.high, -self.low],
+        };
+        let [low, high] = self.in_units(ends).map(number);
+        let [by, _] = self.in_units([self.estimate.abs(); 2]).map(number);
+        let (more, longer) = match gain {
+            true => ("more", "longer"),
+            false => ("less", "shorter"),
+        };
+        match self.quantity {
+            Quantity::Upload => write!(f, "delivers {by} % {more} upload ({low} to {high})"),
+            Quantity::Download => write!(f, "delivers {by} % {more} download ({low} to {high})"),
+            Quantity::Utility => write!(f, "uses both directions {by} % {more} ({low} to {high})"),
+            Quantity::Wait => write!(f, "makes calls wait {by} ms {more} ({low} to {high})"),
+            Quantity::RoundTrip => {
+                write!(f, "has round trips {by} ms {longer} ({low} to {high})")
+            }
+        }
+    }
+}
+
+/// Two digits, or all before the point.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 9.95 => format!("{value:.0}"),
+        size if size >= 0.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
