@@ -4,13 +4,17 @@
 #[path = "../../gateway/tests/common/wait.rs"]
 mod wait;
 
-use asymq_gateway::net::{Feature, Netns, Network, VethEnd, feature, set_feature};
+use asymq_gateway::net::{
+    Feature, Netns, Network, VethEnd, Way, bypass, feature, remove_bypass, set_feature,
+};
+use asymq_gateway::{PacketIo as _, Port};
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use wait::{DEADLINE, wait_for};
 
 /// A network namespace with `lan` and `wan`, joined to another.
@@ -133,6 +137,148 @@ fn settings(place: &Place, name: &str) -> [String; 5] {
         ])
     };
     place.middle.run(read).unwrap()
+}
+
+/// Numbers that a host sends and that arrive at the other, twice a millisecond.
+struct Stream {
+    sender: Port,
+    receiver: Port,
+    sent: u32,
+    arrived: Vec<(u32, Instant)>,
+}
+
+impl Stream {
+    fn new(place: &Place, from: &str, to: &str) -> Self {
+        let open = |name| place.far.run(|| Ok(Port::open(name).unwrap())).unwrap();
+        Self {
+            sender: open(from),
+            receiver: open(to),
+            sent: 0,
+            arrived: Vec::new(),
+        }
+    }
+
+    fn step(&mut self) {
+        const TYPE: [u8; 2] = [0x88, 0xb5];
+        let mut frame = [0; 100];
+        // Of nobody, to nobody.
+        frame[..12].copy_from_slice(&[2, 9, 9, 9, 9, 9, 2, 8, 8, 8, 8, 8]);
+        frame[12..14].copy_from_slice(&TYPE);
+        self.sent += 1;
+        frame[14..18].copy_from_slice(&self.sent.to_be_bytes());
+        self.sender.send(&frame);
+        self.sender.flush().unwrap();
+        let arrived = &mut self.arrived;
+        let mut keep = |frame: &[u8]| {
+            if frame[12..14] == TYPE {
+                let number = u32::from_be_bytes(frame[14..18].try_into().unwrap());
+                arrived.push((number, Instant::now()));
+            }
+        };
+        self.receiver.receive(usize::MAX, &mut keep).unwrap();
+    }
+
+    /// The longest time without an arrival since `from`, numbers that are missing among those that
+    /// arrived, and numbers that arrived twice.
+    fn holes(&self, from: Instant) -> (Duration, usize, usize) {
+        let times = self
+            .arrived
+            .iter()
+            .map(|(_, at)| *at)
+            .filter(|at| *at >= from);
+        let (mut last, mut longest) = (from, Duration::ZERO);
+        for at in times {
+            longest = longest.max(at - last);
+            last = at;
+        }
+        longest = longest.max(Instant::now() - last);
+        let mut numbers: Vec<u32> = self.arrived.iter().map(|(number, _)| *number).collect();
+        let all = numbers.len();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let span = numbers.last().map_or(0, |last| last - numbers[0] + 1);
+        (longest, span as usize - numbers.len(), all - numbers.len())
+    }
+}
+
+#[test]
+fn with_fail_open_frames_pass_through_stop_kill_and_start_of_the_gateway() {
+    let Some(place) = Place::new() else { return };
+    if !kernel_can_bridge(&place) {
+        eprintln!("skipped: this kernel has no nf_tables that forward at ingress");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().to_str().unwrap();
+    let before = [settings(&place, "lan"), settings(&place, "wan")];
+    let notify = Notify::new(folder.path());
+    let start = || {
+        let flags = FLAGS.replace("--up 1mbit", "--up 100mbit");
+        let mut command = gateway(&format!("{flags} --fail-open --state {state}"));
+        let gateway = place.spawn(command.env("NOTIFY_SOCKET", &notify.path));
+        notify.hear("READY=1");
+        gateway
+    };
+    let mut running = Some(start());
+    let mut streams =
+        [("eth11", "eth12"), ("eth12", "eth11")].map(|(from, to)| Stream::new(&place, from, to));
+    let flow = |streams: &mut [Stream; 2], time: u64| {
+        let until = Instant::now() + Duration::from_millis(time);
+        while Instant::now() < until {
+            streams.iter_mut().for_each(Stream::step);
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    };
+    flow(&mut streams, 300);
+    let begin = Instant::now();
+    for end in ["KILL", "TERM", "KILL"] {
+        running.take().unwrap().signal(end);
+        // Longer than what may be lost.
+        flow(&mut streams, 1500);
+        let starts = std::thread::scope(|scope| {
+            let starts = scope.spawn(start);
+            while !starts.is_finished() {
+                flow(&mut streams, 5);
+            }
+            starts.join().unwrap()
+        });
+        running = Some(starts);
+        flow(&mut streams, 300);
+    }
+    for stream in &streams {
+        let (silence, lost, twice) = stream.holes(begin);
+        println!(
+            "{} sent: silent for {silence:?}, {lost} lost, {twice} twice",
+            stream.sent
+        );
+        assert!(silence < Duration::from_secs(1), "{silence:?}");
+        assert!(
+            twice < 40,
+            "{twice} twice: the kernel forwards beside the gateway"
+        );
+    }
+    running.take().unwrap().signal("TERM");
+    flow(&mut streams, 500);
+    assert_ne!([settings(&place, "lan"), settings(&place, "wan")], before);
+    let restored = place.output(&mut gateway(&format!("restore --state {state}")));
+    assert!(restored.status.success());
+    assert_eq!([settings(&place, "lan"), settings(&place, "wan")], before);
+    streams.iter_mut().for_each(|stream| stream.arrived.clear());
+    flow(&mut streams, 200);
+    assert!(
+        streams.iter().all(|stream| stream.arrived.len() < 5),
+        "nothing passes after restore"
+    );
+}
+
+fn kernel_can_bridge(place: &Place) -> bool {
+    let way = |from, name, to| Way { from, name, to };
+    let bridge = || {
+        bypass([way(11, "lan", 12), way(12, "wan", 11)])?;
+        remove_bypass(11)?;
+        remove_bypass(12)
+    };
+    place.middle.run(bridge).is_ok()
 }
 
 #[test]

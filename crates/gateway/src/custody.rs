@@ -1,8 +1,8 @@
 //! An interface in a gateway's hands: silent while it is held, given back as it was.
 
 use crate::journal::{Identity, Journal};
-use crate::net::{LinkInfo, Network};
-use crate::setting::{ALL, Change, OFFLOADS, Setting};
+use crate::net::{LinkInfo, Network, has_bypass};
+use crate::setting::{ALL, Change, OFFLOADS, Setting, WITH_BYPASS};
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -14,6 +14,8 @@ pub(crate) struct Custody {
     identity: Identity,
     changes: Vec<Change>,
     journal: Option<Journal>,
+    /// The kernel may forward after this gateway.
+    bypass: bool,
     _lock: Option<Lock>,
     /// Changes that should be there and are not, each with the reason.
     pub(crate) failed: Vec<String>,
@@ -25,6 +27,7 @@ impl Custody {
             identity: Identity::of(link)?,
             changes: Vec::new(),
             journal: None,
+            bypass: false,
             _lock: lock,
             failed: Vec::new(),
         })
@@ -38,7 +41,8 @@ impl Custody {
     }
 
     /// Makes the interface silent. What is changed is in a journal in `state` before; a journal that
-    /// a killed gateway left there says what the interface was before that one.
+    /// a killed gateway left there says what the interface was before that one. `bypass` readies it for
+    /// the kernel's forwarding, too.
     ///
     /// # Errors
     /// `AddrInUse` if another gateway holds it.
@@ -46,10 +50,19 @@ impl Custody {
         network: &mut Network,
         link: &LinkInfo,
         state: Option<&Path>,
+        bypass: bool,
     ) -> io::Result<Self> {
         let mut custody = Self::of(link, Some(Lock::take(link.index)?))?;
         custody.journal = state.map(|folder| Journal::at(folder, &custody.identity));
-        custody.change(network, link, &ALL);
+        custody.bypass = bypass;
+        let journal = custody.journal.as_ref();
+        let left = journal.map_or_else(Vec::new, |journal| journal.read(&custody.identity));
+        let had_bypass = |change: &Change| change.setting == Setting::Promiscuous;
+        let settings = match bypass || left.iter().any(had_bypass) {
+            true => &WITH_BYPASS,
+            false => ALL,
+        };
+        custody.change(network, link, settings);
         Ok(custody)
     }
 
@@ -132,6 +145,19 @@ impl Custody {
         }
     }
 
+    /// Gives the interface back, or leaves it as it is held, with its journal, where the kernel forwards
+    /// until the next gateway.
+    ///
+    /// # Errors
+    /// The last setting that could not be given back.
+    pub(crate) fn end(&mut self) -> io::Result<()> {
+        if self.bypass && has_bypass(self.index()) {
+            self.changes.clear();
+            self.journal = None;
+        }
+        self.give_back().map(drop)
+    }
+
     /// Gives back all settings that are still as the gateway left them; returns how many.
     ///
     /// # Errors
@@ -173,7 +199,7 @@ impl Custody {
 impl Drop for Custody {
     fn drop(&mut self) {
         // Its journal stays if it fails.
-        let _ = self.give_back();
+        let _ = self.end();
     }
 }
 

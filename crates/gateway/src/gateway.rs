@@ -2,6 +2,7 @@
 
 use crate::change::{Changer, Changes};
 use crate::config::{LinkConfig, LinkError, STANDARD};
+use crate::fail_open::FailOpen;
 use crate::forwarder::Forwarder;
 use crate::frame::Frame;
 use crate::guard::SwitchedOff;
@@ -123,6 +124,7 @@ impl GatewayError {
 pub struct Gateway {
     /// The links on which frames leave up and down: WAN and LAN.
     links: [Link; 2],
+    fail_open: FailOpen,
     forwarder: Forwarder,
     changes: Changes,
     shared: Shared,
@@ -180,6 +182,7 @@ impl Gateway {
         let key = FlowKey::new([secret(), secret()]);
         Ok(Self {
             links,
+            fail_open: FailOpen::new(host.fail_open),
             forwarder: Forwarder::new(link, key),
             changes: Changes::new(catalog).map_err(GatewayError::during("making a pipe"))?,
             shared: Shared::default(),
@@ -287,9 +290,11 @@ impl Gateway {
         let mut report_at = clock() + self.report_interval;
         let mut drain_until: Option<Instant> = None;
         let mut rest_until = Instant::ZERO;
+        let mut handed_over = false;
         for link in &self.links {
             link.remarks().iter().for_each(|line| (self.log)(line));
         }
+        self.take_over();
         self.notify.ready(clock());
         self.notify.status(&self.status());
         loop {
@@ -311,6 +316,9 @@ impl Gateway {
             for toward in Toward::ALL {
                 let lines = self.links[toward as usize].retry(now);
                 self.tell(&lines);
+                if !lines.is_empty() && drain_until.is_none() {
+                    self.take_over();
+                }
             }
             let drained = drain_until.is_some_and(|until| next.is_none() || now >= until);
             if drained {
@@ -327,7 +335,9 @@ impl Gateway {
                 .flatten()
                 .fold(report_at, Instant::min);
             // What passes at once need not stop before the process does.
-            let takes = |toward| drain_until.is_none() || self.forwarder.passes_at_once(toward);
+            let takes = |toward| {
+                drain_until.is_none() || !handed_over && self.forwarder.passes_at_once(toward)
+            };
             let [wan, lan] = &self.links;
             let waits = [
                 lan.fd().filter(|_| takes(Toward::Up)),
@@ -345,6 +355,11 @@ impl Gateway {
                 if asked > 0 {
                     drain_until = Some(clock() + DRAIN);
                     self.notify.stopping(clock());
+                    // What the kernel did not forward is here.
+                    for toward in Toward::ALL {
+                        while self.take(clock(), toward) >= BATCH {}
+                    }
+                    handed_over = self.fail_open.hand_over();
                 }
             }
             let now = clock();
@@ -370,6 +385,22 @@ impl Gateway {
             left => (self.log)(&format!("stopped with {left} packets left in the queue")),
         }
         Ok(())
+    }
+
+    /// Takes over from the kernel, which forwarded until now what waits here.
+    fn take_over(&mut self) {
+        const AT_ONCE: usize = 1 << 14;
+        match self.fail_open.take_over(&self.links) {
+            Ok(false) => {}
+            Ok(true) => {
+                for toward in Toward::ALL {
+                    self.check(toward, |link| link.receive(AT_ONCE, &mut |_| {}).map(drop));
+                }
+            }
+            Err(error) => (self.log)(&format!(
+                "--fail-open: the kernel cannot bridge ({error}); nothing passes while the gateway is stopped"
+            )),
+        }
     }
 
     /// Takes what waits on the way `toward`, and sends what goes on at once.

@@ -13,4 +13,7 @@ pub struct HostOptions {
     pub state: Option<PathBuf>,
     /// Waits for interfaces that are absent at the start, instead of an error.
     pub wait: bool,
+    /// Lets the kernel forward between the interfaces whenever no gateway does: before, after, and
+    /// when it is killed. They stay held between gateways, so `state` is needed.
+    pub fail_open: bool,
 }

@@ -2,7 +2,7 @@
 
 use crate::custody::Custody;
 use crate::journal::{Identity, Journal, entry};
-use crate::net::Network;
+use crate::net::{Network, remove_bypass};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -63,7 +63,10 @@ pub fn give_back(folder: &Path) -> io::Result<Vec<LeftBehind>> {
             continue;
         };
         let given_back = Custody::left_behind(&link, journal)
-            .and_then(|mut custody| custody.give_back())
+            .and_then(|mut custody| {
+                remove_bypass(link.index)?;
+                custody.give_back()
+            })
             .map_err(|error| match error.kind() {
                 io::ErrorKind::AddrInUse => HELD.into(),
                 _ => error.to_string(),

@@ -18,6 +18,7 @@ mod control;
 mod custody;
 mod direction;
 mod exposition;
+mod fail_open;
 mod forwarder;
 mod frame;
 mod gateway;

@@ -25,6 +25,8 @@ pub(crate) struct Link {
     /// As configured: what is looked for while nothing is held.
     name: String,
     state: Option<PathBuf>,
+    /// The kernel is to forward without a gateway.
+    bypass: bool,
     network: Network,
     /// Held even while it is down, so that it stays silent when it comes up.
     custody: Option<Custody>,
@@ -51,6 +53,7 @@ impl Link {
             flag,
             name: name.into(),
             state: host.state.clone(),
+            bypass: host.fail_open,
             network: Network::open().map_err(system("ask for interfaces"))?,
             custody: None,
             port: None,
@@ -126,9 +129,10 @@ impl Link {
         off.chain(failed).collect()
     }
 
-    /// Gives the interface back as it was, and goes on with it; what to log if that fails.
+    /// Gives the interface back as it was, unless the kernel forwards there, and goes on with it; what to
+    /// log if that fails.
     pub(crate) fn give_back(&mut self) -> Option<String> {
-        let error = self.custody.as_mut()?.give_back().err()?;
+        let error = self.custody.as_mut()?.end().err()?;
         let name = self.name();
         let flag = self.flag;
         Some(format!(
@@ -213,7 +217,12 @@ impl Link {
     fn hold(&mut self) -> Result<LinkInfo, PortError> {
         let found = find(&mut self.network, &self.name)?;
         check_unused(&mut self.network, &found)?;
-        let custody = Custody::take(&mut self.network, &found, self.state.as_deref());
+        let custody = Custody::take(
+            &mut self.network,
+            &found,
+            self.state.as_deref(),
+            self.bypass,
+        );
         self.custody = Some(custody.map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => PortError::new(
                 &self.name,

@@ -23,6 +23,8 @@ pub(crate) enum Setting {
     AddrGenMode,
     /// IPv4 forwarding of what is addressed to the interface itself.
     Forwarding,
+    /// Reception of frames for any address, which the kernel's bridging needs where no socket asks for it.
+    Promiscuous,
     /// The interface is up: the last to be changed and the first to be given back, so that
     /// it is never up and talkative.
     Up,
@@ -30,8 +32,10 @@ pub(crate) enum Setting {
 
 /// Offloads, which every port switches off.
 pub(crate) const OFFLOADS: [Setting; 2] = [Setting::Gro, Setting::Lro];
-/// All, in the order in which they are changed; they are given back in reverse.
-pub(crate) const ALL: [Setting; 8] = [
+/// All, in the order in which they are changed; they are given back in reverse. The first is changed only
+/// where the kernel is to forward without a gateway.
+pub(crate) const WITH_BYPASS: [Setting; 9] = [
+    Setting::Promiscuous,
     Setting::Gro,
     Setting::Lro,
     Setting::Arp,
@@ -42,12 +46,16 @@ pub(crate) const ALL: [Setting; 8] = [
     Setting::Up,
 ];
 
+/// Without what a bypass needs.
+pub(crate) const ALL: &[Setting] = WITH_BYPASS.split_at(1).1;
+
 /// Access to a setting.
 #[derive(Clone, Copy)]
 enum Access {
     Offload(Feature),
     Sysctl(&'static str),
     Arp,
+    Promiscuous,
     Up,
 }
 
@@ -68,6 +76,7 @@ impl Setting {
                 Sysctl("ipv6/conf/{}/addr_gen_mode"),
             ),
             Self::Forwarding => ("IPv4 forwarding", 0, Sysctl("ipv4/conf/{}/forwarding")),
+            Self::Promiscuous => ("being deaf to others", 1, Access::Promiscuous),
             Self::Up => ("being down", 1, Access::Up),
         }
     }
@@ -93,6 +102,7 @@ impl Setting {
         match self.facts().2 {
             Access::Offload(which) => feature(&link.name, which).map(i32::from),
             Access::Arp => Ok(link.arp.into()),
+            Access::Promiscuous => Ok(link.promiscuous.into()),
             Access::Up => Ok(link.up.into()),
             Access::Sysctl(path) => {
                 let text = fs::read_to_string(sysctl_path(path, &link.name))?;
@@ -111,6 +121,7 @@ impl Setting {
         match self.facts().2 {
             Access::Offload(feature) => set_feature(&link.name, feature, on).map(drop),
             Access::Arp => network.set_arp(link.index, on),
+            Access::Promiscuous => network.set_promiscuous(link.index, on),
             Access::Up if on => network.set_up(link.index),
             Access::Up => network.set_down(link.index),
             Access::Sysctl(path) => fs::write(sysctl_path(path, &link.name), value.to_string()),

@@ -27,6 +27,7 @@ fn options(state: &Path) -> HostOptions {
     HostOptions {
         state: Some(state.into()),
         wait: true,
+        ..HostOptions::default()
     }
 }
 
@@ -443,6 +444,7 @@ impl Waiting {
                 let host = HostOptions {
                     state: None,
                     wait: true,
+                    ..HostOptions::default()
                 };
                 let mut gateway = Gateway::open_on(&Standard, &config(), &host).unwrap();
                 gateway.set_log(move |line| log.lock().unwrap().push(line.into()));

@@ -203,6 +203,11 @@ pub(crate) struct HostArgs {
     /// Folder in which changes of interfaces are journalled [default: /run/asymq/state].
     #[arg(long, value_name = "DIR", help_heading = "Host")]
     pub(crate) state: Option<PathBuf>,
+    /// Let the kernel bridge both interfaces whenever no gateway runs: stopped, killed or updated
+    /// [default: false; of install: true].
+    #[arg(long, help_heading = "Host",
+          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
+    pub(crate) fail_open: Option<bool>,
     /// Take changes at this unix socket, from `asymq gateway set`.
     #[arg(long, value_name = "PATH", help_heading = "Output")]
     pub(crate) control: Option<PathBuf>,

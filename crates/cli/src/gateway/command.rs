@@ -42,6 +42,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         wan: _,
         link: _,
         state,
+        fail_open,
         control: socket,
         metrics,
     } = host;
@@ -55,6 +56,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     let host = HostOptions {
         state: Some(state.unwrap_or_else(|| STATE.into())),
         wait: true,
+        fail_open: fail_open.unwrap_or(false),
     };
     let mut gateway = Gateway::open_on(catalogs.gateway, &config, &host)?;
     gateway.set_notify(Notify::from_environment().map_err(system("reading NOTIFY_SOCKET"))?);

@@ -171,11 +171,13 @@ fn files(
 
 /// The settings that were given, as a settings file.
 fn settings_file(words: &Words) -> String {
-    const CONTROL: &str = "control";
+    let defaults = [("control", "/run/asymq/control"), ("fail-open", "true")];
     let shown = ["watch", "json"];
     let mut words = words.clone().filtered(|key| !shown.contains(&key));
-    if words.get(CONTROL).is_none() {
-        words.set(CONTROL, "/run/asymq/control");
+    for (key, value) in defaults {
+        if words.get(key).is_none() {
+            words.set(key, value);
+        }
     }
     let toml = words.to_toml();
     format!("{MARK}; 'systemctl reload asymq' reads it again.\n{toml}")

@@ -30,6 +30,8 @@ pub struct LinkInfo {
     pub carrier: bool,
     /// Takes part in ARP.
     pub arp: bool,
+    /// Set to receive frames for any address; what sockets ask for is not counted.
+    pub promiscuous: bool,
 }
 
 /// An address of an interface.
@@ -114,6 +116,7 @@ fn link(body: &[u8]) -> Option<LinkInfo> {
         up: flags & libc::IFF_UP != 0,
         carrier: flags & libc::IFF_RUNNING != 0,
         arp: flags & libc::IFF_NOARP == 0,
+        promiscuous: flags & libc::IFF_PROMISC != 0,
         ..LinkInfo::default()
     };
     for (kind, value) in attributes(body.get(16..)?) {

@@ -25,12 +25,20 @@ impl Message {
         Self::new(kind, libc::NLM_F_DUMP)
     }
 
+    /// A request that is answered only where it fails.
+    pub(super) fn silent(kind: u16) -> Self {
+        Self::with_flags(kind, libc::NLM_F_REQUEST)
+    }
+
     fn new(kind: u16, flags: libc::c_int) -> Self {
-        let flags = (flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
+        Self::with_flags(kind, flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK)
+    }
+
+    fn with_flags(kind: u16, flags: libc::c_int) -> Self {
         // nlmsghdr: length, filled last; type, flags, sequence number, port.
         let mut bytes = vec![0; HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
-        bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&(flags as u16).to_ne_bytes());
         Self(bytes)
     }
 
@@ -76,20 +84,47 @@ impl Message {
     }
 }
 
-/// A netlink socket of the routing family.
+/// A netlink socket, of the routing family unless it is opened otherwise.
 #[derive(Debug)]
 pub(super) struct Route(Socket);
 
 impl Route {
     pub(super) fn open() -> io::Result<Self> {
+        Self::open_family(libc::NETLINK_ROUTE)
+    }
+
+    pub(super) fn open_family(family: libc::c_int) -> io::Result<Self> {
+        let protocol = Protocol::from(family);
         let family = Domain::from(libc::AF_NETLINK);
-        let protocol = Protocol::from(libc::NETLINK_ROUTE);
         Socket::new(family, Type::RAW, Some(protocol)).map(Self)
     }
 
     /// Sends a request and waits for the kernel's word on it.
     pub(super) fn request(&mut self, message: Message) -> io::Result<()> {
         self.ask(message, &mut |_| ())
+    }
+
+    /// Sends requests in one piece. The kernel has answered when they are sent; the first error counts.
+    pub(super) fn request_all(
+        &mut self,
+        messages: impl IntoIterator<Item = Message>,
+    ) -> io::Result<()> {
+        let bytes: Vec<u8> = messages.into_iter().flat_map(Message::finish).collect();
+        self.0.write_all(&bytes)?;
+        self.0.set_nonblocking(true)?;
+        let mut answers = vec![0; 1 << 16];
+        let mut failed = None;
+        while let Ok(len) = self.0.read(&mut answers) {
+            let mut rest = &answers[..len];
+            while let Some((kind, body, after)) = split(rest) {
+                if kind == libc::NLMSG_ERROR && code(body) != 0 {
+                    failed.get_or_insert_with(|| io::Error::from_raw_os_error(-code(body)));
+                }
+                rest = after;
+            }
+        }
+        self.0.set_nonblocking(false)?;
+        failed.map_or(Ok(()), Err)
     }
 
     /// Sends a request and shows `each` the body of every answer, up to the kernel's last word.
@@ -105,10 +140,7 @@ impl Route {
             while let Some((kind, body, after)) = split(rest) {
                 // The last word begins with an error number; the request is repeated behind it.
                 if [libc::NLMSG_ERROR, libc::NLMSG_DONE].contains(&kind) {
-                    let error = body
-                        .first_chunk()
-                        .map_or(0, |code| i32::from_ne_bytes(*code));
-                    return match error {
+                    return match code(body) {
                         0 => Ok(()),
                         error => Err(io::Error::from_raw_os_error(-error)),
                     };
@@ -118,6 +150,12 @@ impl Route {
             }
         }
     }
+}
+
+/// The error number of a last word; 0 if all went well.
+fn code(body: &[u8]) -> i32 {
+    let code = body.first_chunk();
+    code.map_or(0, |code| i32::from_ne_bytes(*code))
 }
 
 /// Kind and body of the first message, and those after it.

@@ -1,11 +1,13 @@
 //! Interfaces of the calling thread's network namespace, made and set up over netlink; their
 //! offloads; and network namespaces themselves. No external program is needed.
 
+mod bypass;
 mod look;
 mod message;
 mod netns;
 mod offloads;
 
+pub use bypass::{Hold, Way, bypass, has_bypass, remove_bypass};
 pub use look::{Address, LinkInfo};
 pub use netns::Netns;
 pub use offloads::{Feature, feature, link_speed, set_feature};
@@ -93,6 +95,11 @@ impl Network {
     /// Lets an interface take part in ARP, or not.
     pub fn set_arp(&mut self, index: u32, on: bool) -> io::Result<()> {
         self.set_flag(index, libc::IFF_NOARP, !on)
+    }
+
+    /// Lets an interface receive frames for any address, or not.
+    pub fn set_promiscuous(&mut self, index: u32, on: bool) -> io::Result<()> {
+        self.set_flag(index, libc::IFF_PROMISC, on)
     }
 
     fn set_flag(&mut self, index: u32, flag: libc::c_int, on: bool) -> io::Result<()> {

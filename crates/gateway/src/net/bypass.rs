@@ -1,0 +1,213 @@
+//! A bridge in the kernel that works whenever no gateway does: rules of nf_tables at the ingress of two
+//! interfaces, and chains that keep them from frames while a process lives.
+
+use super::message::{Message, Route};
+use std::io;
+
+/// Forwards frames of one interface to another as long as nothing holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way<'a> {
+    /// Index of the interface where frames arrive.
+    pub from: u32,
+    /// Its name.
+    pub name: &'a str,
+    /// Index of the interface where they leave.
+    pub to: u32,
+}
+
+/// Keeps the kernel from forwarding between two interfaces, until it is dropped or its process ends for
+/// any reason. Frames still reach packet sockets.
+#[derive(Debug)]
+pub struct Hold(#[expect(dead_code, reason = "its tables live as long as the socket")] Route);
+
+/// The hold's chain comes first, and what it drops no later chain sees.
+const BEFORE: i32 = -300;
+const DROP: u32 = 0;
+const ACCEPT: u32 = 1;
+
+impl Hold {
+    /// Holds both interfaces of a bridge, which may be there or not.
+    ///
+    /// # Errors
+    /// The kernel has no nf_tables with owners (Linux 5.12), or another gateway holds an interface.
+    pub fn take(ways: [Way<'_>; 2]) -> io::Result<Self> {
+        const OWNER: u32 = 2;
+        let mut socket = Route::open_netfilter()?;
+        let messages = ways.iter().flat_map(|way| {
+            let table = format!("asymq-hold-{}", way.from);
+            [
+                new_table(&table, OWNER),
+                chain(&table, way.name, BEFORE, DROP),
+            ]
+        });
+        socket.batch(messages)?;
+        Ok(Self(socket))
+    }
+}
+
+/// Makes the kernel forward between the two interfaces whenever nothing holds them, also after this
+/// process. Replaces what was made for them before; returns whether there was something.
+///
+/// # Errors
+/// The kernel has no nf_tables with `fwd`, or a privilege is missing.
+pub fn bypass(ways: [Way<'_>; 2]) -> io::Result<bool> {
+    let mut was = false;
+    for way in ways {
+        was |= remove_bypass(way.from)?;
+    }
+    let messages = ways.iter().flat_map(|way| {
+        let table = table_of(way.from);
+        [
+            new_table(&table, 0),
+            chain(&table, way.name, 0, ACCEPT),
+            forward(&table, way.to),
+        ]
+    });
+    Route::open_netfilter()?.batch(messages)?;
+    Ok(was)
+}
+
+/// Ends the kernel's forwarding of what arrives at an interface; returns whether there was any.
+///
+/// # Errors
+/// A privilege is missing.
+pub fn remove_bypass(from: u32) -> io::Result<bool> {
+    let request = Message::get(kind(NFT_MSG_DELTABLE)).body(&family(0));
+    let request = request.text(NFTA_TABLE_NAME, &table_of(from));
+    match Route::open_netfilter()?.batch([request]) {
+        Ok(()) => Ok(true),
+        // None of this name, or a kernel that can have none.
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// True if the kernel forwards what arrives at an interface whenever nothing holds it.
+pub fn has_bypass(from: u32) -> bool {
+    const NFT_MSG_GETTABLE: u16 = 1;
+    let request = Message::get(kind(NFT_MSG_GETTABLE)).body(&family(0));
+    let request = request.text(NFTA_TABLE_NAME, &table_of(from));
+    let socket = Route::open_netfilter();
+    socket.is_ok_and(|mut socket| socket.request(request).is_ok())
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    let absent = [
+        libc::ENOENT,
+        libc::EOPNOTSUPP,
+        libc::EPROTONOSUPPORT,
+        libc::EINVAL,
+    ];
+    error
+        .raw_os_error()
+        .is_some_and(|code| absent.contains(&code))
+}
+
+fn table_of(from: u32) -> String {
+    format!("asymq-bypass-{from}")
+}
+
+// linux/netfilter/nf_tables.h
+const NFT_MSG_NEWTABLE: u16 = 0;
+const NFT_MSG_DELTABLE: u16 = 2;
+const NFT_MSG_NEWCHAIN: u16 = 3;
+const NFT_MSG_NEWRULE: u16 = 6;
+const NFTA_TABLE_NAME: u16 = 1;
+const NFTA_TABLE_FLAGS: u16 = 2;
+const NFTA_CHAIN_TABLE: u16 = 1;
+const NFTA_CHAIN_NAME: u16 = 3;
+const NFTA_CHAIN_HOOK: u16 = 4;
+const NFTA_CHAIN_POLICY: u16 = 5;
+const NFTA_CHAIN_TYPE: u16 = 7;
+const NFTA_HOOK_HOOKNUM: u16 = 1;
+const NFTA_HOOK_PRIORITY: u16 = 2;
+const NFTA_HOOK_DEV: u16 = 3;
+const NFTA_RULE_TABLE: u16 = 1;
+const NFTA_RULE_CHAIN: u16 = 2;
+const NFTA_RULE_EXPRESSIONS: u16 = 4;
+const NFTA_LIST_ELEM: u16 = 1;
+const NFTA_EXPR_NAME: u16 = 1;
+const NFTA_EXPR_DATA: u16 = 2;
+const NFTA_IMMEDIATE_DREG: u16 = 1;
+const NFTA_IMMEDIATE_DATA: u16 = 2;
+const NFTA_DATA_VALUE: u16 = 1;
+const NFTA_FWD_SREG_DEV: u16 = 1;
+const NFT_REG_1: u32 = 1;
+const NF_NETDEV_INGRESS: u32 = 0;
+
+const CHAIN: &str = "ingress";
+
+fn kind(of: u16) -> u16 {
+    (libc::NFNL_SUBSYS_NFTABLES as u16) << 8 | of
+}
+
+/// An `nfgenmsg`: family, version, resource.
+fn family(resource: u16) -> [u8; 4] {
+    let [high, low] = resource.to_be_bytes();
+    [libc::NFPROTO_NETDEV as u8, 0, high, low]
+}
+
+fn new_table(name: &str, flags: u32) -> Message {
+    let request = Message::create(kind(NFT_MSG_NEWTABLE)).body(&family(0));
+    let request = request.text(NFTA_TABLE_NAME, name);
+    request.attribute(NFTA_TABLE_FLAGS, &flags.to_be_bytes())
+}
+
+fn chain(table: &str, interface: &str, priority: i32, policy: u32) -> Message {
+    let request = Message::create(kind(NFT_MSG_NEWCHAIN)).body(&family(0));
+    request
+        .text(NFTA_CHAIN_TABLE, table)
+        .text(NFTA_CHAIN_NAME, CHAIN)
+        .nest(NFTA_CHAIN_HOOK, |hook| {
+            hook.attribute(NFTA_HOOK_HOOKNUM, &NF_NETDEV_INGRESS.to_be_bytes())
+                .attribute(NFTA_HOOK_PRIORITY, &priority.to_be_bytes())
+                .text(NFTA_HOOK_DEV, interface)
+        })
+        .attribute(NFTA_CHAIN_POLICY, &policy.to_be_bytes())
+        .text(NFTA_CHAIN_TYPE, "filter")
+}
+
+/// `fwd to` the interface of this index.
+fn forward(table: &str, to: u32) -> Message {
+    let register = NFT_REG_1.to_be_bytes();
+    let expression = |list: Message, name: &str, data: &dyn Fn(Message) -> Message| {
+        list.nest(NFTA_LIST_ELEM, |of| {
+            of.text(NFTA_EXPR_NAME, name).nest(NFTA_EXPR_DATA, data)
+        })
+    };
+    let request = Message::create(kind(NFT_MSG_NEWRULE)).body(&family(0));
+    request
+        .text(NFTA_RULE_TABLE, table)
+        .text(NFTA_RULE_CHAIN, CHAIN)
+        .nest(NFTA_RULE_EXPRESSIONS, |list| {
+            let list = expression(list, "immediate", &|data| {
+                data.attribute(NFTA_IMMEDIATE_DREG, &register)
+                    .nest(NFTA_IMMEDIATE_DATA, |value| {
+                        value.attribute(NFTA_DATA_VALUE, &to.to_ne_bytes())
+                    })
+            });
+            expression(list, "fwd", &|data| {
+                data.attribute(NFTA_FWD_SREG_DEV, &register)
+            })
+        })
+}
+
+impl Route {
+    /// A socket of the netfilter family.
+    fn open_netfilter() -> io::Result<Self> {
+        Self::open_family(libc::NETLINK_NETFILTER)
+    }
+
+    /// Sends changes that the kernel makes all or none.
+    fn batch(&mut self, messages: impl IntoIterator<Item = Message>) -> io::Result<()> {
+        let limit = |of: libc::c_int| {
+            let resource = libc::NFNL_SUBSYS_NFTABLES as u16;
+            Message::silent(of as u16).body(&family(resource))
+        };
+        let ends = [limit(libc::NFNL_MSG_BATCH_BEGIN)].into_iter();
+        let all = ends
+            .chain(messages)
+            .chain([limit(libc::NFNL_MSG_BATCH_END)]);
+        self.request_all(all)
+    }
+}
