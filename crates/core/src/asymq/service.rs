@@ -62,3 +62,40 @@ impl Service for DueFirst {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::service::Head;
+    use crate::units::Duration;
+
+    /// Serves `bytes` of ACKs while data waits, then says what is next.
+    fn after_acks(bytes: u32) -> Next {
+        let now = Instant::ZERO + Duration::from_millis(1);
+        let head = |due| Head {
+            ticket: 0,
+            len: 40,
+            due,
+        };
+        let heads = Heads {
+            ack: Some(head(now)),
+            data: Some(head(Instant::MAX)),
+        };
+        let mut service = DueFirst::default();
+        assert_eq!(service.next(now, heads), Next::Serve(Class::Ack));
+        let departure = Departure {
+            class: Class::Ack,
+            len: bytes,
+            contended: true,
+            acked_bytes: 0,
+        };
+        service.sent(now, departure);
+        service.next(now, heads)
+    }
+
+    #[test]
+    fn due_acks_go_before_bulk_data_until_three_full_packets_of_them_went() {
+        assert_eq!(after_acks(MAX_ACK_RUN - 1), Next::Serve(Class::Ack));
+        assert_eq!(after_acks(MAX_ACK_RUN), Next::Serve(Class::Data));
+    }
+}

@@ -281,6 +281,25 @@ mod tests {
     }
 
     #[test]
+    fn a_lack_of_three_milliseconds_is_none() {
+        let after = |lack| {
+            let mut target = Target {
+                target: Duration::from_millis(40),
+                epoch: Some(Instant::ZERO),
+                lack,
+                low: Duration::ZERO,
+                ..Target::default()
+            };
+            target.judge(Instant::ZERO + EPOCH, &PARAMS);
+            target.target()
+        };
+        let three = Duration::from_millis(3);
+        assert_eq!(after(three), Duration::from_millis(40));
+        let more = three + Duration::from_nanos(1);
+        assert_eq!(after(more), Duration::from_millis(40) + more);
+    }
+
+    #[test]
     fn a_pause_of_the_application_is_no_lack() {
         let mut bench = Bench::new();
         bench.run(300, 60, 10_000);
