@@ -22,28 +22,34 @@ const QUICK_DURATION: Duration = Duration::from_secs(500);
 impl Extent {
     /// The experiment reduced to this extent.
     #[must_use]
-    pub fn of(self, mut experiment: Experiment) -> Experiment {
-        if self == Self::Whole {
-            return experiment;
+    pub fn of(self, experiment: Experiment) -> Experiment {
+        match self {
+            Self::Whole => experiment,
+            Self::Quick => reduced(experiment, QUICK_RUNS, QUICK_DURATION),
         }
-        keep_series(&mut experiment);
-        let keep = points_needed(&experiment);
-        experiment.points = kept(&experiment.points, &keep);
-        for series in &mut experiment.series {
-            series.cells = kept(&series.cells, &keep);
-        }
-        let mut cut: f64 = 1.0;
-        for scenario in experiment.scenarios_mut() {
-            scenario.runs = scenario.runs.min(QUICK_RUNS);
-            if scenario.duration > QUICK_DURATION {
-                let whole = scenario.duration.as_secs_f64();
-                scenario.duration = QUICK_DURATION.max(scenario.warmup + scenario.warmup);
-                cut = cut.max(whole / scenario.duration.as_secs_f64());
-            }
-        }
-        experiment.cut = cut;
-        experiment
     }
+}
+
+/// The series and points that claims need, with at most so many runs per scenario of at most this duration,
+/// unless warm-up needs more.
+pub(crate) fn reduced(mut experiment: Experiment, runs: u32, longest: Duration) -> Experiment {
+    keep_series(&mut experiment);
+    let keep = points_needed(&experiment);
+    experiment.points = kept(&experiment.points, &keep);
+    for series in &mut experiment.series {
+        series.cells = kept(&series.cells, &keep);
+    }
+    let mut cut: f64 = 1.0;
+    for scenario in experiment.scenarios_mut() {
+        scenario.runs = scenario.runs.min(runs);
+        if scenario.duration > longest {
+            let whole = scenario.duration.as_secs_f64();
+            scenario.duration = longest.max(scenario.warmup + scenario.warmup);
+            cut = cut.max(whole / scenario.duration.as_secs_f64());
+        }
+    }
+    experiment.cut = cut;
+    experiment
 }
 
 /// The items at these indices.

@@ -95,7 +95,7 @@ impl Outcome {
     }
 
     /// The comparisons of a condition; none if it has no value.
-    fn compare(&self, condition: &Condition) -> Vec<Comparison> {
+    pub(crate) fn compare(&self, condition: &Condition) -> Vec<Comparison> {
         let compared = || {
             let subject = self.samples(&condition.subject)?;
             let object = condition.object.as_ref();
@@ -171,7 +171,7 @@ impl Outcome {
     }
 
     /// The label of a comparison's point.
-    fn label(&self, condition: &Condition, comparison: &Comparison) -> Option<String> {
+    pub(crate) fn label(&self, condition: &Condition, comparison: &Comparison) -> Option<String> {
         let several = self.named(condition).find(|named| named.points.len() > 1)?;
         let point = *several.points.get(*comparison.places.last()?)?;
         Some(self.experiment.points[point].label.clone())
@@ -187,7 +187,7 @@ impl Outcome {
     }
 
     /// The series that a claim rests on and that had not settled, with their point: `ACQ at 5`.
-    fn unsettled(&self, claim: &Claim) -> Vec<String> {
+    pub(crate) fn unsettled(&self, claim: &Claim) -> Vec<String> {
         let named = claim
             .conditions()
             .flat_map(|(condition, _)| self.named(condition));

@@ -13,6 +13,7 @@ pub mod experiment;
 pub mod expression;
 pub mod extent;
 pub mod findings;
+pub mod fit;
 pub mod folder;
 pub mod metrics;
 pub mod ns2;
@@ -31,9 +32,10 @@ pub mod verdicts;
 
 use asymq_args::Defaults;
 use experiment::{BadExperiment, Evidence, Experiment};
+use fit::{BadFree, Chosen, Found, Free};
 use std::path::{Path, PathBuf};
 
-/// The experiment files of the papers, by name, in the order of the report.
+/// The experiment files of this build by name.
 const FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
 
 /// The papers in the order of the report: short name, what it is about, and by whom.
@@ -61,109 +63,179 @@ pub(crate) fn groups() -> impl Iterator<Item = (&'static str, &'static str, &'st
     PAPERS.into_iter().chain([BEYOND])
 }
 
-/// The experiments that `select` names: `all` of the papers, a paper, `beyond`, or `PAPER/FIGURE`.
-///
-/// # Errors
-/// No experiment has this name, or (never in a tested build) a file is wrong.
-pub fn experiments(select: &str) -> Result<Vec<Experiment>, SelectError> {
-    let text = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
-    choose(select, "experiments", FILES.iter().map(text))
+/// Experiment files, with a folder per paper: a file per figure or table, `free.toml` with the settings that
+/// the text leaves open, and `found.toml` with what a search made of them.
+#[derive(Clone, Debug)]
+pub struct Files {
+    folder: String,
+    /// `PAPER/FIGURE` with its text.
+    figures: Vec<(String, String)>,
+    free: Vec<(String, String)>,
+    found: Vec<(String, String)>,
 }
 
-/// The experiments that `select` names in a folder with one subfolder per paper.
-///
-/// # Errors
-/// No experiment has this name, or a file is wrong or cannot be read.
-pub fn experiments_in(folder: &Path, select: &str) -> Result<Vec<Experiment>, SelectError> {
-    let unreadable = |source| SelectError::Unreadable {
-        folder: folder.to_owned(),
-        source,
-    };
-    let mut files = Vec::new();
-    for (paper, ..) in groups() {
-        let Ok(entries) = std::fs::read_dir(folder.join(paper)) else {
-            continue;
+impl Files {
+    /// Those of this build.
+    pub fn built_in() -> Self {
+        let text = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        Self::new("experiments".to_owned(), FILES.iter().map(text).collect())
+    }
+
+    /// Those of a folder with one subfolder per paper.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn of(folder: &Path) -> Result<Self, SelectError> {
+        let unreadable = |source| SelectError::Unreadable {
+            folder: folder.to_owned(),
+            source,
         };
-        for entry in entries {
-            let path = entry.map_err(unreadable)?.path();
-            if let (Some("toml"), Some(stem)) = (
-                path.extension().and_then(|e| e.to_str()),
-                path.file_stem().and_then(|stem| stem.to_str()),
-            ) {
-                let text = std::fs::read_to_string(&path).map_err(unreadable)?;
-                files.push((format!("{paper}/{stem}"), text));
+        let mut files = Vec::new();
+        for (paper, ..) in groups() {
+            let Ok(entries) = std::fs::read_dir(folder.join(paper)) else {
+                continue;
+            };
+            for entry in entries {
+                let path = entry.map_err(unreadable)?.path();
+                if let (Some("toml"), Some(stem)) = (
+                    path.extension().and_then(|e| e.to_str()),
+                    path.file_stem().and_then(|stem| stem.to_str()),
+                ) {
+                    let text = std::fs::read_to_string(&path).map_err(unreadable)?;
+                    files.push((format!("{paper}/{stem}"), text));
+                }
             }
         }
+        files.sort();
+        Ok(Self::new(folder.to_string_lossy().into_owned(), files))
     }
-    files.sort();
-    choose(select, &folder.to_string_lossy(), files.into_iter())
-}
 
-fn choose(
-    select: &str,
-    folder: &str,
-    files: impl Iterator<Item = (String, String)>,
-) -> Result<Vec<Experiment>, SelectError> {
-    let files: Vec<_> = files.collect();
-    let read = |name: &str, text: &str| {
-        let path = format!("{folder}/{name}.toml");
-        experiment::read_text(name, Path::new(&path), text, &Defaults::paper())
-    };
-    let mut found = Vec::new();
-    for (paper, ..) in groups() {
-        let all = select == "all" && paper != BEYOND.0;
-        for (name, text) in &files {
-            if paper_of(name) == paper && (all || select == paper || select == name) {
-                found.push(read(name, text)?);
-            }
+    fn new(folder: String, files: Vec<(String, String)>) -> Self {
+        let named = |(name, _): &(String, String), stem: &str| name.ends_with(&format!("/{stem}"));
+        let (free, figures): (Vec<_>, Vec<_>) = files.into_iter().partition(|f| named(f, "free"));
+        let (found, figures) = figures.into_iter().partition(|f| named(f, "found"));
+        Self {
+            folder,
+            figures,
+            free,
+            found,
         }
     }
-    for experiment in &found {
-        let evidence = experiment.claims.iter().flat_map(|claim| &claim.shown_by);
-        for id in evidence.filter_map(Evidence::experiment) {
-            if !exists(id, &files, read)? {
-                return Err(no_evidence(experiment, folder, id).into());
-            }
+
+    /// The settings that a paper's text leaves open; none if it has no `free.toml`.
+    ///
+    /// # Errors
+    /// The file is wrong.
+    pub fn free(&self, paper: &str) -> Result<Vec<Free>, SelectError> {
+        let text = self.free.iter().find(|(name, _)| paper_of(name) == paper);
+        let free = text.map_or(Ok(Vec::new()), |(_, text)| Free::read_all(text));
+        free.map_err(|error| self.bad_free(paper, "free", &error))
+    }
+
+    /// The result of the search of a paper's settings, if there was one.
+    ///
+    /// # Errors
+    /// The file is wrong.
+    pub fn found(&self, paper: &str) -> Result<Option<Found>, SelectError> {
+        let text = self.found.iter().find(|(name, _)| paper_of(name) == paper);
+        let found = text.map(|(_, text)| Found::read(text)).transpose();
+        found.map_err(|error| self.bad_free(paper, "found", &error))
+    }
+
+    fn bad_free(&self, paper: &str, stem: &str, error: &BadFree) -> SelectError {
+        SelectError::Free {
+            path: format!("{}/{paper}/{stem}.toml", self.folder),
+            message: error.to_string(),
         }
     }
-    if !found.is_empty() {
-        return Ok(found);
+
+    /// The experiments of a paper under other settings.
+    ///
+    /// # Errors
+    /// A file or a setting is wrong.
+    pub fn under(
+        &self,
+        paper: &str,
+        under: &[Chosen],
+        defaults: &Defaults,
+    ) -> Result<Vec<Experiment>, BadExperiment> {
+        let mine = self.figures.iter().filter(|(n, _)| paper_of(n) == paper);
+        mine.map(|(name, text)| self.read(name, text, defaults, under))
+            .collect()
     }
-    let names = files.iter().map(|(name, _)| name.as_str());
-    let within: Vec<&str> = names
-        .filter(|name| paper_of(select) == paper_of(name))
-        .collect();
-    let papers: Vec<&str> = groups().map(|(paper, ..)| paper).collect();
-    Err(SelectError::Unknown {
-        select: select.to_owned(),
-        known: match within.as_slice() {
-            [] => format!("all, {}", papers.join(", ")),
-            names => names.join(", "),
-        },
-    })
+
+    fn read(
+        &self,
+        name: &str,
+        text: &str,
+        defaults: &Defaults,
+        under: &[Chosen],
+    ) -> Result<Experiment, BadExperiment> {
+        let path = format!("{}/{name}.toml", self.folder);
+        let under = under.iter().filter(|chosen| chosen.is_about(name));
+        let under: Vec<Chosen> = under.cloned().collect();
+        experiment::read_under(name, Path::new(&path), text, defaults, &under)
+    }
+
+    /// The experiments that `select` names: `all` of the papers, a paper, `beyond`, or `PAPER/FIGURE`.
+    ///
+    /// # Errors
+    /// No experiment has this name, or a file is wrong.
+    pub fn experiments(&self, select: &str) -> Result<Vec<Experiment>, SelectError> {
+        let defaults = Defaults::paper();
+        let mut experiments = Vec::new();
+        for (paper, ..) in groups() {
+            let all = select == "all" && paper != BEYOND.0;
+            for (name, text) in &self.figures {
+                if paper_of(name) == paper && (all || select == paper || select == name) {
+                    experiments.push(self.read(name, text, &defaults, &[])?);
+                }
+            }
+        }
+        for experiment in &experiments {
+            let evidence = experiment.claims.iter().flat_map(|claim| &claim.shown_by);
+            for id in evidence.filter_map(Evidence::experiment) {
+                if !self.has(id)? {
+                    return Err(no_evidence(experiment, &self.folder, id).into());
+                }
+            }
+        }
+        if !experiments.is_empty() {
+            return Ok(experiments);
+        }
+        let names = self.figures.iter().map(|(name, _)| name.as_str());
+        let within: Vec<&str> = names
+            .filter(|name| paper_of(select) == paper_of(name))
+            .collect();
+        let papers: Vec<&str> = groups().map(|(paper, ..)| paper).collect();
+        Err(SelectError::Unknown {
+            select: select.to_owned(),
+            known: match within.as_slice() {
+                [] => format!("all, {}", papers.join(", ")),
+                names => names.join(", "),
+            },
+        })
+    }
+
+    /// True if `id` is one of the experiments, or a claim of one.
+    fn has(&self, id: &str) -> Result<bool, BadExperiment> {
+        let named = self.figures.iter().find(|(name, _)| {
+            let rest = id.strip_prefix(name.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        Ok(match named {
+            Some((name, text)) if name != id => {
+                let experiment = self.read(name, text, &Defaults::paper(), &[])?;
+                experiment.claims.iter().any(|claim| claim.id == id)
+            }
+            named => named.is_some(),
+        })
+    }
 }
 
 /// The paper of `PAPER/FIGURE`.
 fn paper_of(name: &str) -> &str {
     name.split('/').next().unwrap_or_default()
-}
-
-/// True if `id` is one of the experiments in `files`, or a claim of one.
-fn exists(
-    id: &str,
-    files: &[(String, String)],
-    read: impl Fn(&str, &str) -> Result<Experiment, BadExperiment>,
-) -> Result<bool, BadExperiment> {
-    let named = files.iter().find(|(name, _)| {
-        let rest = id.strip_prefix(name.as_str());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    });
-    Ok(match named {
-        Some((name, text)) if name != id => {
-            read(name, text)?.claims.iter().any(|claim| claim.id == id)
-        }
-        named => named.is_some(),
-    })
 }
 
 /// The error at the line of `experiment` whose reason points at `id`, which does not exist.
@@ -197,6 +269,14 @@ pub enum SelectError {
         /// Why.
         source: std::io::Error,
     },
+    /// A file of free or found settings is wrong.
+    #[error("{path}: {message}")]
+    Free {
+        /// The file.
+        path: String,
+        /// The mistake.
+        message: String,
+    },
     /// A file is wrong.
     #[error(transparent)]
     Bad(#[from] BadExperiment),
@@ -223,7 +303,7 @@ shown-by = ["aq/two/it"]
         let other = FILE.replace("\"it\"", other).replace("aq/two/it", "aq/one");
         let files = [("aq/one", FILE), ("aq/two", &other)];
         let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-        choose("all", "experiments", files.into_iter())
+        Files::new("experiments".into(), files.into()).experiments("all")
     }
 
     #[test]

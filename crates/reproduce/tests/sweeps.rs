@@ -502,8 +502,12 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
 
 #[test]
 fn every_experiment_can_be_run_and_judged() {
-    let papers = asymq_reproduce::experiments("all").unwrap();
-    let ours = asymq_reproduce::experiments("beyond").unwrap();
+    let papers = asymq_reproduce::Files::built_in()
+        .experiments("all")
+        .unwrap();
+    let ours = asymq_reproduce::Files::built_in()
+        .experiments("beyond")
+        .unwrap();
     assert!(
         papers
             .iter()

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod compare;
+mod fit;
 pub(crate) mod model;
 pub(crate) mod reproduce;
 pub(crate) mod sim;

@@ -1,18 +1,24 @@
 //! `asymq reproduce`: the papers' figures and tables, each claim with its verdict.
 
+use super::fit::{self, FitArgs};
 use super::sweep::{SweepOptions, run_plan};
 use crate::catalogs::Catalogs;
 use crate::output;
 use anyhow::Context;
 use asymq_args::BadArgument;
-use asymq_reproduce::verdicts;
-use clap::Args;
+use asymq_reproduce::{Files, verdicts};
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 /// Run the papers' evaluations and write a report in which every claim has its verdict.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: asymq reproduce aq/figure-05 --against ns2")]
+#[command(
+    after_help = "Example: asymq reproduce aq/figure-05 --against ns2",
+    args_conflicts_with_subcommands = true
+)]
 pub(crate) struct ReproduceArgs {
+    #[command(subcommand)]
+    command: Option<ReproduceCommand>,
     /// all (of the papers), a paper (aq, acq-vaq, dcbq, sad, afvq), beyond, or PAPER/FIGURE.
     #[arg(value_name = "WHAT", default_value = "all")]
     what: String,
@@ -29,8 +35,23 @@ pub(crate) struct ReproduceArgs {
     options: SweepOptions,
 }
 
+/// What to do instead of a reproduction.
+#[derive(Debug, Subcommand)]
+enum ReproduceCommand {
+    /// Search the settings that a paper's text leaves open.
+    Fit(FitArgs),
+}
+
+/// The experiment files of a folder, or those built in.
+pub(super) fn files(from: Option<&PathBuf>) -> Result<Files, asymq_reproduce::SelectError> {
+    from.map_or_else(|| Ok(Files::built_in()), |folder| Files::of(folder))
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()> {
+    if let Some(ReproduceCommand::Fit(args)) = &args.command {
+        return fit::run(args, catalogs);
+    }
     let expected = match &args.check {
         None => None,
         Some(path) => {
@@ -44,10 +65,8 @@ pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()
             Some((path, verdicts))
         }
     };
-    let experiments = match &args.from {
-        None => asymq_reproduce::experiments(&args.what)?,
-        Some(folder) => asymq_reproduce::experiments_in(folder, &args.what)?,
-    };
+    let files = files(args.from.as_ref())?;
+    let experiments = files.experiments(&args.what)?;
     let plan = args.options.plan(&experiments);
     let Some(outcomes) = run_plan(catalogs, &plan, &args.out, &args.options)? else {
         return Ok(());

@@ -110,7 +110,7 @@ impl SweepOptions {
     }
 }
 
-fn threads(jobs: Option<u32>) -> usize {
+pub(super) fn threads(jobs: Option<u32>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     jobs.map_or_else(cores, |jobs| jobs as usize)
 }

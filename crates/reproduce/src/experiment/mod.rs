@@ -2,9 +2,10 @@
 
 mod read;
 
-pub use read::{BadExperiment, read, read_text};
+pub use read::{BadExperiment, read, read_text, read_under};
 
 use crate::expression::{Condition, Expression};
+use crate::fit::Chosen;
 use crate::prose;
 use asymq_scenario::Scenario;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,8 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// Duration of the file's runs over that of these, which a preview cut short; 1 if it did not.
     pub cut: f64,
+    /// The settings that replace the file's; none where the experiment runs as the text says.
+    pub under: Vec<Chosen>,
 }
 
 /// A point of the sweep.

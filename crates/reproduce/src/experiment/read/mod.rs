@@ -8,6 +8,7 @@ mod sweep;
 
 use super::{Experiment, Measure, Point};
 use crate::expression::Expression;
+use crate::fit::Chosen;
 use crate::metrics;
 use asymq_args::{Defaults, Flags, KeyError, ScenarioArgs, Words};
 use asymq_core::catalog::Standard;
@@ -64,12 +65,28 @@ pub fn read_text(
     text: &str,
     defaults: &Defaults,
 ) -> Result<Experiment, BadExperiment> {
+    read_under(name, path, text, defaults, &[])
+}
+
+/// [`read_text`] with other settings: they replace what the scenario and the series of the paper say, and
+/// leave the sweep's values and the variants' own as they are.
+///
+/// # Errors
+/// A line or a setting is wrong.
+pub fn read_under(
+    name: &str,
+    path: &Path,
+    text: &str,
+    defaults: &Defaults,
+    under: &[Chosen],
+) -> Result<Experiment, BadExperiment> {
     let flags = Flags::of(&Standard);
     Reader {
         path,
         text,
         flags,
         defaults,
+        under,
     }
     .experiment(name)
 }
@@ -79,6 +96,7 @@ struct Reader<'a> {
     text: &'a str,
     flags: Flags<ScenarioArgs>,
     defaults: &'a Defaults,
+    under: &'a [Chosen],
 }
 
 type Read<T> = Result<T, BadExperiment>;
@@ -169,6 +187,7 @@ impl Reader<'_> {
             is_table: file.table,
             claims: Vec::new(),
             cut: 1.0,
+            under: self.under.to_vec(),
         };
         if let Some(axis) = file.sweep.first().map(Spanned::get_ref) {
             experiment.points = axis.values.iter().enumerate().map(point).collect();

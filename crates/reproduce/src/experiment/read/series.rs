@@ -32,13 +32,25 @@ impl Reader<'_> {
             let paper = self.paper(entry, experiment)?;
             for Combination { name, swept, args } in combinations(&file.sweep, axes) {
                 let cell = |(point, paper): (&Words, &Vec<Option<f64>>)| {
-                    let words = own.or(&args).or(point).or(base);
-                    let args = self.flags.read(&words).map_err(ScenarioError::Value);
-                    let scenario = args.and_then(|args| args.resolve(self.defaults));
-                    let scenario = scenario.map_err(|error| {
-                        let message = error.to_string().replace("--", "");
-                        self.at(entry.id.span().start, message)
-                    })?;
+                    let resolve = |words: &Words| {
+                        let args = self.flags.read(words).map_err(ScenarioError::Value);
+                        let scenario = args.and_then(|args| args.resolve(self.defaults));
+                        scenario.map_err(|error| {
+                            let message = error.to_string().replace("--", "");
+                            self.at(entry.id.span().start, message)
+                        })
+                    };
+                    let swept = args.or(point);
+                    let mut scenario = resolve(&own.or(&swept).or(base))?;
+                    let qdisc = &scenario.uplink.qdisc;
+                    let over = match entry.variant {
+                        true => Words::default(),
+                        false => self.under(qdisc, &swept, true),
+                    };
+                    let under = self.under(qdisc, &swept, false);
+                    if over.keys().chain(under.keys()).next().is_some() {
+                        scenario = resolve(&over.or(&own).or(&swept).or(&under).or(base))?;
+                    }
                     let paper = paper.clone();
                     Ok(Cell { scenario, paper })
                 };
@@ -52,6 +64,20 @@ impl Reader<'_> {
             }
         }
         Ok(all)
+    }
+
+    /// The settings that take the place of the file's for this discipline, without the keys of a sweep: those
+    /// that replace what series set, or the others.
+    fn under(&self, qdisc: &str, swept: &Words, replacing: bool) -> Words {
+        let mut words = Words::default();
+        let chosen = self.under.iter().filter(|chosen| chosen.is_for(qdisc));
+        let chosen = chosen.filter(|chosen| !replacing || chosen.replaces);
+        for (key, text) in chosen.flat_map(|chosen| &chosen.keys) {
+            if swept.get(key).is_none() {
+                words.set(key, text);
+            }
+        }
+        words
     }
 
     /// The published values by point and measure.

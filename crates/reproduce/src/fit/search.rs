@@ -1,0 +1,310 @@
+//! The search: settings that fill the space, fewer and fewer of them at ever larger runs.
+
+use super::evaluation::Evaluation;
+use super::found::{Account, Found, Hits, reaches};
+use super::{Free, Setting, design, held_out};
+use crate::Files;
+use crate::experiment::Experiment;
+use crate::extent::reduced;
+use crate::outcome;
+use crate::runner::pool;
+use crate::store::{FINGERPRINT, Results, fnv};
+use crate::tasks::single_runs;
+use anyhow::Context;
+use asymq_args::Defaults;
+use asymq_core::units::Duration;
+use asymq_sim::Simulator;
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The file of evaluations in an output folder.
+const EVALUATIONS: &str = "evaluations.jsonl";
+
+/// How far a setting runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rung {
+    /// Runs of each scenario.
+    pub runs: u32,
+    /// The seeds before the first.
+    pub skip: u64,
+    /// Maximum duration of a run, unless warm-up needs more or the duration is a free setting.
+    pub longest: Duration,
+}
+
+/// The size of a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Settings in the first rung.
+    pub settings: usize,
+    /// Random settings beside them, for the null.
+    pub random: usize,
+    /// The rungs: the best quarter of each goes on to the next.
+    pub rungs: Vec<Rung>,
+    /// The runs, with seeds of their own, that judge the fit, today's file and the random settings.
+    pub judge: Rung,
+}
+
+impl Effort {
+    /// A whole search of this many settings.
+    pub fn whole(settings: usize, random: usize) -> Self {
+        let rung = |runs, skip, seconds| Rung {
+            runs,
+            skip,
+            longest: Duration::from_secs(seconds),
+        };
+        Self {
+            settings,
+            random,
+            rungs: vec![rung(1, 0, 500), rung(2, 100, 1000), rung(3, 200, 2000)],
+            judge: rung(2, 1000, 1000),
+        }
+    }
+
+    /// A preview under a minute.
+    pub fn quick() -> Self {
+        let rung = |skip| Rung {
+            runs: 1,
+            skip,
+            longest: Duration::from_secs(200),
+        };
+        Self {
+            settings: 16,
+            random: 8,
+            rungs: vec![rung(0)],
+            judge: rung(1000),
+        }
+    }
+}
+
+/// A search for the settings of a paper.
+#[derive(Debug)]
+pub struct Search<'a> {
+    /// The experiments, and the settings that their paper leaves open.
+    pub files: &'a Files,
+    /// The paper's short name.
+    pub paper: &'a str,
+    /// Where scenarios start from.
+    pub defaults: &'a Defaults,
+    /// The folder of its evaluations.
+    pub folder: &'a Path,
+    /// Settings at a time.
+    pub threads: usize,
+    /// Its size.
+    pub effort: Effort,
+}
+
+impl Search<'_> {
+    /// Tries settings with `simulator` and judges the best. Evaluations that the folder has are not repeated. `progress` is called
+    /// with the numbers of finished and of all evaluations of a step and its name, from any thread.
+    ///
+    /// # Errors
+    /// A file or a setting is wrong, a run fails, or the folder cannot be read or written.
+    pub fn run(
+        &self,
+        simulator: Simulator<'_>,
+        progress: &(impl Fn(usize, usize, &str) + Sync),
+    ) -> anyhow::Result<Found> {
+        let free = self.files.free(self.paper)?;
+        if free.is_empty() {
+            let paper = self.paper;
+            anyhow::bail!("{paper}: no free settings; list them in {paper}/free.toml");
+        }
+        let as_filed = self.files.under(self.paper, &[], self.defaults)?;
+        let simulated = as_filed.iter().filter(|e| !e.is_arithmetic());
+        let ids: Vec<String> = simulated
+            .flat_map(|experiment| &experiment.claims)
+            .map(|claim| claim.id.clone())
+            .collect();
+        let judges = held_out(ids.iter().map(String::as_str));
+        let (held_out, used): (Vec<String>, Vec<String>) =
+            ids.iter().cloned().partition(|id| judges.contains(&&**id));
+        let log = Log::open(self.folder)?;
+        let evaluate = |settings: &[Setting], rung, shown: &(dyn Fn(usize, usize) + Sync)| {
+            let one = |setting: &Setting| self.one(simulator, &free, setting, rung, &log);
+            self.each(settings, one, shown)
+        };
+
+        let mut settings = design::halton(&free, self.effort.settings);
+        let mut all: Vec<Evaluation> = Vec::new();
+        for (index, rung) in self.effort.rungs.iter().enumerate() {
+            let step = format!("step {} of {}", index + 1, self.effort.rungs.len());
+            let shown = |done, of| progress(done, of, &step);
+            let tried = evaluate(&settings, *rung, &shown)?;
+            let mut order: Vec<&Evaluation> = tried.iter().collect();
+            order.sort_by(|a, b| a.distance(&used).total_cmp(&b.distance(&used)));
+            let best = order.iter().take(order.len().div_ceil(4));
+            settings = best.map(|evaluation| evaluation.setting.clone()).collect();
+            all.extend(tried);
+        }
+        let best = settings.swap_remove(0);
+
+        // The best, the file as it is, and the null: with seeds that had no part in the choice.
+        let random = design::random(&free, self.paper, self.effort.random);
+        let judged: Vec<Setting> = [best.clone(), Setting::new()]
+            .into_iter()
+            .chain(random)
+            .collect();
+        let shown = |done, of| progress(done, of, "judging");
+        let judged = evaluate(&judged, self.effort.judge, &shown)?;
+        let hits = |evaluation: &Evaluation| Hits {
+            used: evaluation.hits(&used),
+            held_out: evaluation.hits(&held_out),
+        };
+        let null = &judged[2..];
+        let best_random = null
+            .iter()
+            .min_by(|a, b| a.distance(&used).total_cmp(&b.distance(&used)));
+        let account = Account {
+            free: free.len(),
+            used: used.len(),
+            held_out: held_out.len(),
+            tried: self.effort.settings.min(all.len()),
+            random: null.len(),
+            found: hits(&judged[0]),
+            file: hits(&judged[1]),
+            best_random: best_random.map_or(Hits::default(), hits),
+            null: null.iter().map(|one| one.hits(&held_out)).collect(),
+        };
+        all.extend(judged);
+        Ok(Found {
+            paper: self.paper.to_owned(),
+            settings: best,
+            reaches: reaches(&free, &all, &ids),
+            account,
+        })
+    }
+
+    /// The evaluation of each setting, in their order.
+    fn each(
+        &self,
+        settings: &[Setting],
+        one: impl Fn(&Setting) -> anyhow::Result<Evaluation> + Sync,
+        shown: &(dyn Fn(usize, usize) + Sync),
+    ) -> anyhow::Result<Vec<Evaluation>> {
+        let done = AtomicUsize::new(0);
+        shown(0, settings.len());
+        let one = |setting: &Setting| {
+            let evaluation = one(setting)?;
+            shown(1 + done.fetch_add(1, Ordering::Relaxed), settings.len());
+            Ok(evaluation)
+        };
+        pool(self.threads)?.install(|| settings.par_iter().with_max_len(1).map(one).collect())
+    }
+
+    /// The evaluation of a setting; an empty one is the file as it is.
+    fn one(
+        &self,
+        simulator: Simulator<'_>,
+        free: &[Free],
+        setting: &Setting,
+        rung: Rung,
+        log: &Log,
+    ) -> anyhow::Result<Evaluation> {
+        let experiments = self.experiments(free, setting, rung)?;
+        let key = key_of(&experiments);
+        if let Some(known) = log.known.get(&key) {
+            return Ok(known.clone());
+        }
+        let mut results = Results::default();
+        for task in single_runs(&experiments) {
+            for job in task.jobs(&experiments) {
+                results.insert(job.simulate(simulator)?);
+            }
+        }
+        let outcomes = outcome::judge(&experiments, &results)?;
+        let evaluation = Evaluation::of(key, setting.clone(), &outcomes);
+        log.append(&evaluation)?;
+        Ok(evaluation)
+    }
+
+    /// The paper's experiments under a setting, as far as this rung runs them.
+    fn experiments(
+        &self,
+        free: &[Free],
+        setting: &Setting,
+        rung: Rung,
+    ) -> anyhow::Result<Vec<Experiment>> {
+        let under = match setting.is_empty() {
+            true => Vec::new(),
+            false => Free::choose(free, setting)?,
+        };
+        let longest = match free.iter().any(|free| free.sets("duration")) {
+            true => Duration::MAX,
+            false => rung.longest,
+        };
+        let read = self.files.under(self.paper, &under, self.defaults)?;
+        let simulated = read.into_iter().filter(|e| !e.is_arithmetic());
+        let fitted = simulated.map(|mut experiment| {
+            // Only what claims name: reasons and courses play no part.
+            experiment.charts.clear();
+            experiment.assumptions.clear();
+            for claim in &mut experiment.claims {
+                claim.because = None;
+                claim.shown_by.clear();
+            }
+            let mut experiment = reduced(experiment, rung.runs, longest);
+            // A run cut short counts as it is.
+            experiment.cut = 1.0;
+            for scenario in experiment.scenarios_mut() {
+                scenario.seed += rung.skip;
+            }
+            experiment
+        });
+        Ok(fitted.collect())
+    }
+}
+
+/// The hash of what an evaluation runs and of the claims that it is judged by.
+fn key_of(experiments: &[Experiment]) -> String {
+    let mut text = FINGERPRINT.clone();
+    for experiment in experiments {
+        for cell in experiment.series.iter().flat_map(|series| &series.cells) {
+            text += &serde_json::to_string(&cell.scenario).expect("a scenario is plain values");
+        }
+        for (condition, _) in experiment
+            .claims
+            .iter()
+            .flat_map(|claim| claim.conditions())
+        {
+            text += &condition.to_string();
+        }
+    }
+    format!("{:016x}{:016x}", fnv(text.bytes()), fnv(text.bytes().rev()))
+}
+
+/// The evaluations of a folder, one line each: an interrupted search goes on where it was.
+struct Log {
+    known: HashMap<String, Evaluation>,
+    file: Mutex<fs::File>,
+}
+
+impl Log {
+    fn open(folder: &Path) -> anyhow::Result<Self> {
+        let path = folder.join(EVALUATIONS);
+        let failed = || format!("cannot write {}", path.display());
+        fs::create_dir_all(folder).with_context(failed)?;
+        let before = fs::read_to_string(&path).unwrap_or_default();
+        let lines = before.lines();
+        let known = lines.filter_map(|line| serde_json::from_str::<Evaluation>(line).ok());
+        let known = known.map(|evaluation| (evaluation.key.clone(), evaluation));
+        let known = known.collect();
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let mut file = file.with_context(failed)?;
+        if !before.is_empty() && !before.ends_with('\n') {
+            file.write_all(b"\n").with_context(failed)?;
+        }
+        let file = Mutex::new(file);
+        Ok(Self { known, file })
+    }
+
+    fn append(&self, evaluation: &Evaluation) -> anyhow::Result<()> {
+        let line = serde_json::to_string(evaluation)? + "\n";
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(file.write_all(line.as_bytes())?)
+    }
+}
