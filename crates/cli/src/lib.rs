@@ -22,6 +22,7 @@ use asymq_args::{BadArgument, ScenarioError};
 use asymq_core::catalog::Catalog;
 use asymq_gateway::GatewayError;
 use asymq_lab::LabError;
+use asymq_measure::MeasureError;
 use asymq_reproduce::SelectError;
 use asymq_reproduce::experiment::BadExperiment;
 use clap::error::ErrorKind;
@@ -47,6 +48,7 @@ enum Command {
     /// Bridge two interfaces, shape the uplink, and serve ACKs and data as a discipline says.
     #[command(after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --watch")]
     Gateway(Box<gateway::GatewayArgs>),
+    Measure(commands::measure::MeasureArgs),
     Model(commands::model::ModelArgs),
     Reproduce(commands::reproduce::ReproduceArgs),
     Sweep(commands::sweep::SweepArgs),
@@ -60,6 +62,7 @@ impl Command {
             Self::Sim(args) => commands::sim::sim(*args, catalogs),
             Self::Lab(args) => commands::sim::lab(*args, catalogs),
             Self::Gateway(args) => Ok(gateway::run(&args, catalogs)?),
+            Self::Measure(args) => commands::measure::run(&args),
             Self::Model(args) => commands::model::run(&args),
             Self::Reproduce(args) => commands::reproduce::run(&args, catalogs),
             Self::Sweep(args) => commands::sweep::sweep(&args, catalogs),
@@ -146,6 +149,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         || lab.is_some_and(LabError::is_bad_input);
     match lab {
         Some(LabError::Interrupted) => INTERRUPTED,
+        _ if matches!(error.downcast_ref(), Some(MeasureError::Interrupted)) => INTERRUPTED,
         _ if bad_input => BAD_INPUT,
         _ => FAILURE,
     }

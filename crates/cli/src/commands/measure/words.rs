@@ -1,0 +1,94 @@
+//! A measured line in words.
+
+use crate::output::{self, rate, wrapped};
+use crate::table::Table;
+use asymq_measure::{Load, Measured, Progress};
+
+/// The stage, its rates and its latest round trip.
+pub(crate) fn progress(progress: &Progress) -> String {
+    let rate = |name: &str, bits: f64| match bits > 0.0 {
+        true => format!("  {name} {}", rate(bits)),
+        false => String::new(),
+    };
+    let trip = progress.rtt_ms.map(|trip| format!("  {trip:.0} ms"));
+    format!(
+        "{}{}{}{}",
+        progress.stage,
+        rate("up", progress.up),
+        rate("down", progress.down),
+        trip.unwrap_or_default()
+    )
+}
+
+/// The table, the flags to use and what is unsure.
+pub(crate) fn result(measured: &Measured) -> String {
+    let mut table = Table::new([
+        "load",
+        "upload",
+        "download",
+        "added p50",
+        "added p99",
+        "grade",
+        "RPM",
+    ]);
+    for (name, load) in measured.loads() {
+        table.row(row(name, load));
+    }
+    let mut text = format!("{}, {} flows each way\n\n", measured.server, measured.flows);
+    if let Some(idle) = measured.idle_ms {
+        text += &format!(
+            "Idle round trip {}, 99 % below {}.\n",
+            milliseconds(idle.p50),
+            milliseconds(idle.p99)
+        );
+    }
+    text += &format!(
+        "Capacity {} up, {} down (IP packets).\n\n{table}\n",
+        rate(measured.link.up),
+        rate(measured.link.down)
+    );
+    if let Some(both) = &measured.both {
+        text += &wrapped(
+            &format!(
+                "Goodput utility with both at once: {:.2} of 2 (upload {:.0} %, download {:.0} %).",
+                both.goodput_utility,
+                100.0 * both.up.delivered,
+                100.0 * both.down.delivered
+            ),
+            80,
+        );
+    }
+    if let Some(command) = &measured.advice.command {
+        text += &format!("\nUse: {command}\n");
+    }
+    if !measured.advice.unsure.is_empty() {
+        text += "\nNot sure:\n";
+    }
+    for unsure in &measured.advice.unsure {
+        text += &wrapped(&format!("- {unsure}"), 80);
+    }
+    text
+}
+
+fn row(name: &str, load: &Load) -> [String; 7] {
+    let total = |flows: &[f64]| match flows {
+        [] => String::new(),
+        flows => rate(flows.iter().sum()),
+    };
+    let delay = |of: Option<f64>| of.map(milliseconds).unwrap_or_default();
+    [
+        name.into(),
+        total(&load.goodput.up),
+        total(&load.goodput.down),
+        delay(load.probe_ms.map(|delays| delays.p50)),
+        delay(load.probe_ms.map(|delays| delays.p99)),
+        load.probe_grade
+            .map(|grade| grade.to_string())
+            .unwrap_or_default(),
+        load.rpm.map(|rpm| format!("{rpm:.0}")).unwrap_or_default(),
+    ]
+}
+
+fn milliseconds(milliseconds: f64) -> String {
+    output::time(milliseconds / 1e3)
+}

@@ -1,0 +1,50 @@
+//! Reasons why a line could not be measured.
+
+use std::io;
+
+/// Reason why a line could not be measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MeasureError {
+    /// A system call failed.
+    #[error("{doing}: {source}")]
+    System {
+        /// The activity that failed.
+        doing: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The server refuses.
+    #[error("{server}: {message}")]
+    Refused {
+        /// Its address.
+        server: String,
+        /// Its message.
+        message: String,
+    },
+    /// The peer does not speak the protocol.
+    #[error("{server}: {message}")]
+    Protocol {
+        /// Its address.
+        server: String,
+        /// What is wrong, and what to do.
+        message: String,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Adds the activity to an error of the system.
+pub(crate) trait Doing<T> {
+    fn doing(self, what: impl FnOnce() -> String) -> Result<T, MeasureError>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, what: impl FnOnce() -> String) -> Result<T, MeasureError> {
+        self.map_err(|source| MeasureError::System {
+            doing: what(),
+            source,
+        })
+    }
+}

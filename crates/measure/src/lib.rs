@@ -1,0 +1,23 @@
+//! Measures a line: capacity up, down and both at once, and the latency of an idle and a loaded line.
+//!
+//! [`measure`] is the client and [`Server`] its other end. The client also takes the rates from an
+//! `iperf3 -s`. A result has the names that the simulator and the lab use.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+
+mod client;
+mod error;
+mod flows;
+mod iperf3;
+mod load;
+mod prober;
+mod report;
+mod server;
+mod session;
+mod wire;
+
+pub use client::{Options, Progress, measure};
+pub use error::MeasureError;
+pub use report::{Advice, Link, Load, LoadDirection, Measured};
+pub use server::{Limits, Server};
+pub use wire::{MAX_FLOWS, Opening, PORT, Probe, Token};

@@ -1,0 +1,341 @@
+//! Probes over UDP: round trips, and the queueing delay in each direction.
+//!
+//! The clocks of both ends need not agree. The fastest probe of the idle line in a direction defines
+//! zero there, before the loads and after them: a line through both follows clocks that drift.
+
+use crate::error::{Doing as _, MeasureError};
+use crate::wire::{Probe, Token};
+use asymq_core::Toward;
+use asymq_core::measure::{Histogram, Percentiles};
+use asymq_core::units::Duration as Span;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Mean interval of probes.
+pub(crate) const EVERY: Duration = Duration::from_millis(40);
+
+/// A probe that was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Sample {
+    /// Time of sending in seconds.
+    pub(crate) sent: f64,
+    /// Seconds up and down; each has an unknown constant, and their sum is the round trip without the
+    /// server's share. `None` if no answer has come.
+    pub(crate) took: Option<[f64; 2]>,
+}
+
+impl Sample {
+    fn round_trip(&self) -> Option<f64> {
+        self.took.map(|[up, down]| up + down)
+    }
+}
+
+/// Sends probes and takes their answers until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Prober {
+    started: Instant,
+    samples: Arc<Mutex<Vec<Sample>>>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Prober {
+    pub(crate) fn start(
+        server: SocketAddr,
+        session: Token,
+        started: Instant,
+    ) -> Result<Self, MeasureError> {
+        let unspecified: SocketAddr = match server {
+            SocketAddr::V4(_) => ([0; 4], 0).into(),
+            SocketAddr::V6(_) => ([0; 16], 0).into(),
+        };
+        let open = || {
+            let socket = UdpSocket::bind(unspecified)?;
+            socket.connect(server)?;
+            socket.set_read_timeout(Some(Duration::from_millis(200)))?;
+            Ok((socket.try_clone()?, socket))
+        };
+        let (sender, receiver) = open().doing(|| format!("opening a UDP socket to {server}"))?;
+        let mut prober = Self {
+            started,
+            samples: Arc::default(),
+            stop: Arc::default(),
+            threads: Vec::new(),
+        };
+        let sending = prober.thread(move |started, samples, stop| {
+            send(&sender, session, started, samples, stop);
+        });
+        let receiving = prober.thread(move |started, samples, stop| {
+            receive(&receiver, session, started, samples, stop);
+        });
+        prober.threads = vec![sending, receiving];
+        Ok(prober)
+    }
+
+    fn thread(
+        &self,
+        work: impl FnOnce(Instant, &Mutex<Vec<Sample>>, &AtomicBool) + Send + 'static,
+    ) -> JoinHandle<()> {
+        let (started, samples, stop) = (
+            self.started,
+            Arc::clone(&self.samples),
+            Arc::clone(&self.stop),
+        );
+        thread::spawn(move || work(started, &samples, &stop))
+    }
+
+    /// All samples so far.
+    pub(crate) fn samples(&self) -> Vec<Sample> {
+        let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        samples.clone()
+    }
+}
+
+impl Drop for Prober {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn send(
+    socket: &UdpSocket,
+    session: Token,
+    started: Instant,
+    samples: &Mutex<Vec<Sample>>,
+    stop: &AtomicBool,
+) {
+    for number in 0_u64.. {
+        // Intervals of 75 to 125 %, so that nothing periodic on the line keeps step with the probe.
+        let part = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64) >> 54;
+        thread::sleep(EVERY.mul_f64(0.75 + part as f64 / 2048.0));
+        if stop.load(Relaxed) {
+            return;
+        }
+        let sent = started.elapsed().as_secs_f64();
+        let mut samples = samples.lock().unwrap_or_else(PoisonError::into_inner);
+        samples.push(Sample { sent, took: None });
+        drop(samples);
+        let probe = Probe {
+            session,
+            number,
+            arrived: 0,
+            left: 0,
+        };
+        // A refusal counts as a lost probe.
+        let _ = socket.send(&probe.write());
+    }
+}
+
+fn receive(
+    socket: &UdpSocket,
+    session: Token,
+    started: Instant,
+    samples: &Mutex<Vec<Sample>>,
+    stop: &AtomicBool,
+) {
+    let mut bytes = [0; 64];
+    while !stop.load(Relaxed) {
+        let Ok(length) = socket.recv(&mut bytes) else {
+            continue;
+        };
+        let now = started.elapsed().as_secs_f64();
+        let Some(probe) = bytes.get(..length).and_then(Probe::read) else {
+            continue;
+        };
+        let mut samples = samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let sample = usize::try_from(probe.number)
+            .ok()
+            .and_then(|number| samples.get_mut(number));
+        if let Some(sample) = sample.filter(|_| probe.session == session) {
+            let (arrived, left) = (probe.arrived as f64 / 1e6, probe.left as f64 / 1e6);
+            sample.took = sample.took.or(Some([arrived - sample.sent, now - left]));
+        }
+    }
+}
+
+/// A time between two instants, in seconds of the prober's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Window {
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+}
+
+/// Delays of an idle line in each direction, as a function of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Baseline {
+    at: f64,
+    took: [f64; 2],
+    /// Seconds per second.
+    drift: [f64; 2],
+}
+
+/// Delays of the probes in a window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Delays {
+    /// Round trips in ms.
+    pub(crate) rtt_ms: Percentiles,
+    /// Queueing delay up and down in ms.
+    pub(crate) by_direction_ms: [Percentiles; 2],
+    /// Queueing delay of both directions together in ms.
+    pub(crate) added_ms: Percentiles,
+    /// Round trips per minute; the mean is without the slowest 5 %.
+    pub(crate) rpm: f64,
+    /// Probes with an answer.
+    pub(crate) answered: usize,
+    /// Probes without one, as a fraction.
+    pub(crate) lost: f64,
+}
+
+impl Baseline {
+    /// The fastest probes of two idle times. A difference beyond what clocks drift is a queue that
+    /// has not drained, and is left out.
+    pub(crate) fn of(samples: &[Sample], before: Window, after: Option<Window>) -> Option<Self> {
+        const MAX_DRIFT: f64 = 200e-6;
+        let fastest = |window| {
+            let all = took(samples, window);
+            let least = |toward: Toward| {
+                all.iter()
+                    .map(|took| took[toward as usize])
+                    .reduce(f64::min)
+            };
+            Some([least(Toward::Up)?, least(Toward::Down)?])
+        };
+        let first = fastest(before)?;
+        let at = f64::midpoint(before.from, before.to);
+        let mut drift = [0.0; 2];
+        if let Some((window, later)) = after.and_then(|window| Some((window, fastest(window)?))) {
+            let passed = f64::midpoint(window.from, window.to) - at;
+            let rate = |toward: usize| (later[toward] - first[toward]) / passed;
+            if rate(0).abs() < MAX_DRIFT && rate(1).abs() < MAX_DRIFT {
+                // Only the difference of the clocks drifts: what one direction gains, the other loses.
+                let clocks = (rate(0) - rate(1)) / 2.0;
+                drift = [clocks, -clocks];
+            }
+        }
+        Some(Self {
+            at,
+            took: first,
+            drift,
+        })
+    }
+
+    fn added(&self, sample: &Sample) -> Option<[f64; 2]> {
+        let took = sample.took?;
+        let of = |toward: usize| {
+            let idle = self.took[toward] + self.drift[toward] * (sample.sent - self.at);
+            (took[toward] - idle).max(0.0)
+        };
+        Some([of(0), of(1)])
+    }
+
+    /// The delays of the probes sent in a window; `None` if none was answered.
+    pub(crate) fn delays(&self, samples: &[Sample], window: Window) -> Option<Delays> {
+        let sent = || samples.iter().filter(|sample| within(sample, window));
+        let mut trips: Vec<f64> = sent().filter_map(Sample::round_trip).collect();
+        trips.sort_by(f64::total_cmp);
+        let kept = &trips[..trips.len() - trips.len() / 20];
+        let mean = kept.iter().sum::<f64>() / kept.len() as f64;
+        let added: Vec<[f64; 2]> = sent().filter_map(|sample| self.added(sample)).collect();
+        let of = |toward: usize| percentiles(added.iter().map(|added| added[toward]));
+        (!trips.is_empty()).then(|| Delays {
+            rtt_ms: percentiles(trips.iter().copied()),
+            by_direction_ms: [of(0), of(1)],
+            added_ms: percentiles(added.iter().map(|[up, down]| up + down)),
+            rpm: 60.0 / mean,
+            answered: trips.len(),
+            lost: 1.0 - trips.len() as f64 / sent().count() as f64,
+        })
+    }
+
+    /// Time and queueing delay in ms of each probe, both directions together, for charts.
+    pub(crate) fn series(&self, samples: &[Sample], window: Window) -> Vec<(f64, f64)> {
+        let sent = samples.iter().filter(|sample| within(sample, window));
+        let point = |sample: &Sample| {
+            let [up, down] = self.added(sample)?;
+            Some((sample.sent - window.from, 1e3 * (up + down)))
+        };
+        sent.filter_map(point).collect()
+    }
+}
+
+fn within(sample: &Sample, window: Window) -> bool {
+    (window.from..window.to).contains(&sample.sent)
+}
+
+fn took(samples: &[Sample], window: Window) -> Vec<[f64; 2]> {
+    let sent = samples.iter().filter(|sample| within(sample, window));
+    sent.filter_map(|sample| sample.took).collect()
+}
+
+fn percentiles(seconds: impl Iterator<Item = f64>) -> Percentiles {
+    let mut histogram = Histogram::default();
+    for second in seconds {
+        histogram.record(Span::from_nanos((second.max(0.0) * 1e9) as u64));
+    }
+    histogram.percentiles_ms()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A probe every 0.1 s, clocks 5 s apart that drift by 100 ppm, and a queue of 80 ms up from 2 to 8 s.
+    fn samples() -> Vec<Sample> {
+        let sample = |index: u32| {
+            let sent = f64::from(index) * 0.1;
+            let queue = if (2.0..8.0).contains(&sent) {
+                0.08
+            } else {
+                0.0
+            };
+            let clock = 5.0 + sent * 1e-4;
+            Sample {
+                sent,
+                took: (index % 10 != 9).then_some([0.01 + queue + clock, 0.02 - clock]),
+            }
+        };
+        (0..100).map(sample).collect()
+    }
+
+    const fn window(from: f64, to: f64) -> Window {
+        Window { from, to }
+    }
+
+    #[test]
+    fn a_queue_is_seen_in_its_direction_though_the_clocks_disagree_and_drift() {
+        let samples = samples();
+        let baseline = Baseline::of(&samples, window(0.0, 2.0), Some(window(8.0, 10.0))).unwrap();
+        let loaded = baseline.delays(&samples, window(2.0, 8.0)).unwrap();
+        let [up, down] = loaded.by_direction_ms;
+        assert!((up.p50 - 80.0).abs() < 0.5, "{up:?}");
+        assert!(down.p99 < 0.3, "{down:?}");
+        assert!((loaded.added_ms.p99 - 80.0).abs() < 0.5, "{loaded:?}");
+        assert!((loaded.rtt_ms.p50 - 110.0).abs() < 0.6, "{loaded:?}");
+        assert!((loaded.rpm - 60.0 / 0.11).abs() < 2.0, "{loaded:?}");
+        assert!((loaded.lost - 0.1).abs() < 1e-9, "{loaded:?}");
+        let idle = baseline.delays(&samples, window(0.0, 2.0)).unwrap();
+        assert!(idle.added_ms.p99 < 0.5 && (idle.rtt_ms.p50 - 30.0).abs() < 0.2);
+    }
+
+    #[test]
+    fn a_queue_that_has_not_drained_is_no_drift() {
+        let samples = samples();
+        let baseline = Baseline::of(&samples, window(0.0, 2.0), Some(window(4.0, 6.0))).unwrap();
+        assert_eq!(baseline.drift, [0.0; 2]);
+    }
+
+    #[test]
+    fn no_answer_is_no_delay() {
+        let silent = [Sample::default()];
+        assert_eq!(Baseline::of(&silent, window(0.0, 1.0), None), None);
+        let samples = samples();
+        let baseline = Baseline::of(&samples, window(0.0, 2.0), None).unwrap();
+        assert_eq!(baseline.delays(&silent, window(0.0, 1.0)), None);
+    }
+}

@@ -1,0 +1,256 @@
+//! The result of a measurement. Names are those of the simulator's and the lab's results.
+
+use asymq_core::Toward;
+use asymq_scenario::{Goodput, Grade, Percentiles, Tool};
+use serde::{Deserialize, Serialize};
+
+/// A measured line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Measured {
+    /// Version of this format: [`Measured::FORMAT`] when written.
+    pub format: u32,
+    /// Program that measured; its driver is `measure`.
+    pub tool: Tool,
+    /// The server's address.
+    pub server: String,
+    /// TCP flows in each direction.
+    pub flows: usize,
+    /// The line.
+    pub link: Link,
+    /// Round trips of the probe over the idle line, in ms; absent without answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<Percentiles>,
+    /// Uploads alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub up: Option<Load>,
+    /// Downloads alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub down: Option<Load>,
+    /// Uploads and downloads at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub both: Option<Load>,
+    /// What to do with it.
+    pub advice: Advice,
+}
+
+/// Capacities in bit/s of IP packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// Uplink.
+    pub up: f64,
+    /// Downlink.
+    pub down: f64,
+}
+
+impl Link {
+    /// The capacity of a direction.
+    pub const fn toward(&self, toward: Toward) -> f64 {
+        match toward {
+            Toward::Up => self.up,
+            Toward::Down => self.down,
+        }
+    }
+}
+
+/// The line under a load, after its warm-up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// Seconds that were measured.
+    pub duration_s: f64,
+    /// The uplink.
+    pub up: LoadDirection,
+    /// The downlink.
+    pub down: LoadDirection,
+    /// Payload delivered in order as a share of the link, sum of both directions.
+    pub goodput_utility: f64,
+    /// Per-flow goodput in bit/s.
+    pub goodput: Goodput,
+    /// Queueing delay of the probe, both directions together, in ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe_ms: Option<Percentiles>,
+    /// The grade of its 99th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe_grade: Option<Grade>,
+    /// Round trips of the probe per minute, from the mean without the slowest 5 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rpm: Option<f64>,
+    /// Fraction of probes without an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe_lost: Option<f64>,
+    /// Values over time.
+    #[serde(default)]
+    pub series: LoadSeries,
+}
+
+/// One direction under a load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadDirection {
+    /// Payload delivered in order, with the headers of full segments, as a fraction of the capacity.
+    pub delivered: f64,
+    /// Queueing delay of the probe in this direction, in ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe_ms: Option<Percentiles>,
+    /// The grade of its 99th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe_grade: Option<Grade>,
+}
+
+/// Values over time, in seconds from the start of the load, warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadSeries {
+    /// Goodput of all uploads: time at the end of an interval, bit/s in it.
+    pub up: Vec<(f64, f64)>,
+    /// Goodput of all downloads.
+    pub down: Vec<(f64, f64)>,
+    /// Queueing delay of each probe in ms.
+    pub probe: Vec<(f64, f64)>,
+}
+
+/// Flags to use, and reasons to doubt them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Advice {
+    /// A command line of the gateway; absent if no uplink was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// What the measurement leaves open.
+    pub unsure: Vec<String>,
+}
+
+impl Measured {
+    /// Version of the result format.
+    pub const FORMAT: u32 = 1;
+
+    /// The loads by name, those that were measured.
+    pub fn loads(&self) -> impl Iterator<Item = (&'static str, &Load)> {
+        let loads = [("up", &self.up), ("down", &self.down), ("both", &self.both)];
+        loads
+            .into_iter()
+            .filter_map(|(name, load)| Some((name, load.as_ref()?)))
+    }
+}
+
+impl Advice {
+    /// The gateway's flags for a line, and what is unsure of it.
+    pub(crate) fn of(measured: &Measured) -> Self {
+        let up = measured.link.up;
+        let command = (up > 0.0).then(|| format!("asymq gateway --up {}", tidy(0.95 * up)));
+        let mut unsure = Vec::new();
+        for (load, direction, points) in [
+            (&measured.up, "upload", Toward::Up),
+            (&measured.down, "download", Toward::Down),
+        ] {
+            let Some(load) = load else { continue };
+            let (series, delays) = match points {
+                Toward::Up => (&load.series.up, &load.up.probe_ms),
+                Toward::Down => (&load.series.down, &load.down.probe_ms),
+            };
+            unsure.extend(varies(series, load.duration_s).map(|(low, high)| {
+                format!(
+                    "The {direction} varied between {} and {} from second to second: measure at other \
+                     times of the day, and shape to the lowest.",
+                    tidy(low),
+                    tidy(high)
+                )
+            }));
+            if delays.is_some_and(|delays| delays.p50 < 1.0) {
+                unsure.push(format!(
+                    "No queue grew under the {direction}: its rate may be the server's, the Wi-Fi's or a \
+                     shaper's, and not the line's."
+                ));
+            }
+        }
+        if measured.idle_ms.is_none() {
+            unsure.push("No probe was answered, so there is no delay, grade or RPM.".into());
+        }
+        let lost = |load: &Load| load.probe_lost.is_some_and(|lost| lost > 0.05);
+        if measured.loads().any(|(_, load)| lost(load)) {
+            unsure.push(
+                "Over 5 % of the probes were lost under load: percentiles are of those that came back."
+                    .into(),
+            );
+        }
+        let waits = |load: &Load| load.down.probe_ms.is_some_and(|delays| delays.p99 > 30.0);
+        if measured.down.as_ref().is_some_and(waits) {
+            unsure.push(format!(
+                "Over 30 ms wait in the downlink's queue. The gateway shapes it too with --down {} \
+                 --qdisc-down asymq: compare both.",
+                tidy(0.95 * measured.link.down)
+            ));
+        }
+        if command.is_some() {
+            unsure.push(
+                "Rates are of IP packets; the link's own overhead per packet is not measured. Add \
+                 --overhead docsis, pppoe-ptm or the like where you know it."
+                    .into(),
+            );
+        }
+        Self { command, unsure }
+    }
+}
+
+/// The lowest and highest second of a series' last `seconds`, if they differ from its mean by over 10 %.
+fn varies(series: &[(f64, f64)], seconds: f64) -> Option<(f64, f64)> {
+    let end = series.last()?.0;
+    let from = end - seconds;
+    let mut means = Vec::new();
+    for second in 0..seconds as u32 {
+        let start = from + f64::from(second);
+        let of = series
+            .iter()
+            .filter(|(time, _)| (start..start + 1.0).contains(time));
+        let values: Vec<f64> = of.map(|(_, rate)| *rate).collect();
+        if !values.is_empty() {
+            means.push(values.iter().sum::<f64>() / values.len() as f64);
+        }
+    }
+    let mean = means.iter().sum::<f64>() / means.len() as f64;
+    let low = means.iter().copied().reduce(f64::min)?;
+    let high = means.iter().copied().reduce(f64::max)?;
+    (low < 0.9 * mean || high > 1.1 * mean).then_some((low, high))
+}
+
+/// A rate as the gateway's flags take it, rounded down to three digits.
+fn tidy(bits_per_sec: f64) -> String {
+    let power = 10f64
+        .powf(bits_per_sec.max(1.0).log10().floor() - 2.0)
+        .max(1.0);
+    let bits = (bits_per_sec / power + 1e-6).floor() * power;
+    let (value, unit) = match bits {
+        bits if bits >= 1e9 => (bits / 1e9, "gbit"),
+        bits if bits >= 1e6 => (bits / 1e6, "mbit"),
+        bits if bits >= 1e3 => (bits / 1e3, "kbit"),
+        bits => (bits, "bit"),
+    };
+    format!("{}{unit}", (value * 1e3).round() / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_of_flags_have_three_digits_and_are_never_above_what_was_measured() {
+        for (rate, text) in [
+            (0.95 * 1e6, "950kbit"),
+            (949_999.0, "949kbit"),
+            (1e6, "1mbit"),
+            (48_765_432.0, "48.7mbit"),
+            (1.239e9, "1.23gbit"),
+            (512.0, "512bit"),
+            (0.0, "0bit"),
+        ] {
+            assert_eq!(tidy(rate), text);
+        }
+    }
+
+    #[test]
+    fn a_rate_that_varies_is_doubted_and_a_steady_one_is_not() {
+        let series = |low: f64| {
+            let point = |n: u32| (f64::from(n) * 0.2, if n < 30 { 1e6 } else { low });
+            (0..50).map(point).collect::<Vec<_>>()
+        };
+        assert_eq!(varies(&series(1e6), 8.0), None);
+        let (low, high) = varies(&series(5e5), 8.0).unwrap();
+        assert!(low < 6e5 && high > 9e5, "{low} {high}");
+    }
+}

@@ -1,0 +1,210 @@
+//! Client and server over the loopback, and what a server refuses.
+
+use asymq_measure::{Limits, MAX_FLOWS, MeasureError, Options, Probe, Server, Token, measure};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A server until it is dropped.
+struct Running {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    fn with(limits: Limits) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let any = Some(([127, 0, 0, 1], 0).into());
+        let server = Server::bind(any, limits, Arc::clone(&stop)).unwrap();
+        let address = server.address().unwrap();
+        let thread = Some(thread::spawn(move || server.run().unwrap()));
+        Self {
+            address,
+            stop,
+            thread,
+        }
+    }
+
+    fn connect(&self, first: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        stream.write_all(first).unwrap();
+        stream
+    }
+
+    fn start(&self) -> (TcpStream, String) {
+        let mut stream = self.connect(b"asymq-measure 1 start\n");
+        let mut line = vec![0; 300];
+        let length = stream.read(&mut line).unwrap();
+        (stream, String::from_utf8(line[..length].to_vec()).unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+/// The token in a welcome.
+fn session(welcome: &str) -> &str {
+    let (_, rest) = welcome.split_once("\"session\":\"").expect(welcome);
+    &rest[..16]
+}
+
+/// True if the peer closes the connection before it sends a byte.
+fn is_closed(mut stream: TcpStream) -> bool {
+    stream.read(&mut [0]).map_or(true, |length| length == 0)
+}
+
+#[test]
+fn a_loopback_has_rates_delays_and_advice() {
+    let server = Running::with(Limits::default());
+    let stop = AtomicBool::new(false);
+    let options = Options {
+        host: server.address.to_string(),
+        iperf3: false,
+        flows: 2,
+        warmup: Duration::from_millis(300),
+        duration: Duration::from_millis(1200),
+        stop: &stop,
+    };
+    let mut stages = Vec::new();
+    let measured = measure(&options, &mut |progress| {
+        assert!((0.0..=1.0).contains(&progress.done), "{progress:?}");
+        stages.push(progress.stage);
+    });
+    let measured = measured.unwrap();
+    stages.dedup();
+    assert_eq!(stages, ["idle", "up", "down", "both", "idle"]);
+    assert!(
+        measured.link.up > 1e8 && measured.link.down > 1e8,
+        "{:?}",
+        measured.link
+    );
+    let both = measured.both.as_ref().unwrap();
+    assert_eq!((both.goodput.up.len(), both.goodput.down.len()), (2, 2));
+    assert!(both.goodput_utility > 0.0 && both.goodput_utility <= 2.0);
+    assert!(both.probe_grade.is_some() && both.rpm.unwrap() > 0.0);
+    assert!(measured.up.as_ref().unwrap().goodput.down.is_empty());
+    assert!(!both.series.up.is_empty() && !both.series.probe.is_empty());
+    let command = measured.advice.command.unwrap();
+    assert!(command.starts_with("asymq gateway --up "), "{command}");
+}
+
+#[test]
+fn the_clients_at_a_time_are_bounded_and_a_client_that_goes_makes_room() {
+    let server = Running::with(Limits {
+        clients: 3,
+        clients_per_address: 1,
+        ..Limits::default()
+    });
+    let (first, welcome) = server.start();
+    assert!(welcome.contains("welcome"), "{welcome}");
+    let (_, refused) = server.start();
+    assert!(refused.contains("busy"), "{refused}");
+    drop(first);
+    let end = Instant::now() + Duration::from_secs(10);
+    while !server.start().1.contains("welcome") {
+        assert!(Instant::now() < end, "there is no room");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_refused_client_is_told_why() {
+    let server = Running::with(Limits {
+        clients: 0,
+        ..Limits::default()
+    });
+    let options = Options {
+        host: server.address.to_string(),
+        iperf3: false,
+        flows: 1,
+        warmup: Duration::ZERO,
+        duration: Duration::from_secs(1),
+        stop: &AtomicBool::new(false),
+    };
+    let error = measure(&options, &mut |_| ()).unwrap_err();
+    assert!(matches!(error, MeasureError::Refused { .. }), "{error}");
+}
+
+#[test]
+fn bytes_and_time_of_a_client_are_bounded() {
+    let server = Running::with(Limits {
+        bytes: 1_000_000,
+        time: Duration::from_secs(2),
+        ..Limits::default()
+    });
+    let (mut control, welcome) = server.start();
+    let opening = format!("asymq-measure 1 down {} 0\n", session(&welcome));
+    let mut data = Vec::new();
+    let mut flow = server.connect(opening.as_bytes());
+    // A reset ends it as well as an orderly end.
+    let _ = flow.read_to_end(&mut data);
+    assert!((900_000..1_100_000).contains(&data.len()), "{}", data.len());
+    let started = Instant::now();
+    let _ = control.read_to_end(&mut Vec::new());
+    assert!(started.elapsed() < Duration::from_secs(4));
+}
+
+#[test]
+fn strangers_and_nonsense_get_nothing() {
+    let server = Running::with(Limits::default());
+    let (_control, welcome) = server.start();
+    let token = session(&welcome);
+    for opening in [
+        "GET / HTTP/1.1\r\n\r\n".to_owned(),
+        "\n".into(),
+        "x".repeat(500),
+        "asymq-measure 1 down 0000000000000000 0\n".into(),
+        format!("asymq-measure 1 down {token} {MAX_FLOWS}\n"),
+        format!("asymq-measure 1 down {token} 99999999999999999999999\n"),
+    ] {
+        assert!(is_closed(server.connect(opening.as_bytes())), "{opening}");
+    }
+    // One flow of a number and no second.
+    let opening = format!("asymq-measure 1 down {token} 3\n");
+    let mut flow = server.connect(opening.as_bytes());
+    assert_eq!(flow.read(&mut [0]).unwrap(), 1);
+    assert!(is_closed(server.connect(opening.as_bytes())));
+}
+
+#[test]
+fn a_probe_is_echoed_at_its_own_length_and_only_to_a_session() {
+    let server = Running::with(Limits {
+        probes: 2,
+        ..Limits::default()
+    });
+    let (_control, welcome) = server.start();
+    let token = Token::read(session(&welcome)).unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(server.address).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(500)))
+        .unwrap();
+    let probe = |session, number| Probe {
+        session,
+        number,
+        arrived: 0,
+        left: 0,
+    };
+    let mut bytes = [0; 100];
+    let mut echoed = |datagram: &[u8]| {
+        socket.send(datagram).unwrap();
+        socket.recv(&mut bytes).ok()
+    };
+    assert_eq!(echoed(&probe(Token(token.0 ^ 1), 0).write()), None);
+    assert_eq!(echoed(&probe(token, 0).write()[..31]), None);
+    assert_eq!(echoed(&probe(token, 1).write()), Some(Probe::LEN));
+    assert_eq!(echoed(&probe(token, 2).write()), Some(Probe::LEN));
+    // Beyond the session's budget.
+    assert_eq!(echoed(&probe(token, 3).write()), None);
+}
