@@ -35,6 +35,7 @@ class Keys(TypedDict, total=False):
     timestamps: bool | None
     byte_counting: bool | None
     tcp_ecn: bool | None
+    accecn: bool | None
     hystart: bool | None
     pacing: bool | None
     regenerate: int | None

@@ -103,7 +103,7 @@ class CongestionControl:
     def on_idle(self, restart_window: float) -> None:
         """The application paused for longer than the retransmission timeout (RFC 5681, section 4.1)."""
 
-    def on_echo(self, acked: int, marked: bool, una: int, end: int) -> None:
+    def on_echo(self, acked: int, marked: int, una: int, end: int) -> None:
         """With ECN: an ACK of `acked` segments, of all below `una` now; all below `end` was sent."""
 
     def on_sample(self, sample: AckSample) -> None:

@@ -328,7 +328,7 @@ impl CongestionControl for PyCongestion {
         }
     }
 
-    fn on_echo(&mut self, acked: u64, marked: bool, una: u64, end: u64) {
+    fn on_echo(&mut self, acked: u64, marked: u64, una: u64, end: u64) {
         if self.heard.echo {
             self.tell("on_echo", (acked, marked, una, end));
         }

@@ -283,6 +283,7 @@ impl ScenarioArgs {
             true => defaults.flows,
             false => (0, 0),
         };
+        let accecn = simulated.accecn.unwrap_or(false);
         let mut scenario = Scenario {
             up,
             down,
@@ -302,7 +303,8 @@ impl ScenarioArgs {
             sack: simulated.sack.unwrap_or_else(|| tcp.has_sack_by_default()),
             timestamps,
             byte_counting: simulated.byte_counting.unwrap_or(false),
-            tcp_ecn: simulated.tcp_ecn.unwrap_or(tcp.needs_ecn()),
+            tcp_ecn: simulated.tcp_ecn.unwrap_or(tcp.needs_ecn() || accecn),
+            accecn,
             hystart: simulated.hystart.unwrap_or(false),
             pacing: simulated.pacing.unwrap_or(false),
             regenerate: simulated.regenerate.unwrap_or(regenerates.into()),

@@ -31,6 +31,9 @@ pub struct SimulatedArgs {
     /// ECN at the hosts.
     #[arg(long, help = of_tcp("ECN at the hosts, RFC 3168; with dctcp as RFC 8257 says [default: true with {}, else false]", Tcp::needs_ecn), value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub tcp_ecn: Option<bool>,
+    /// AccECN at the hosts, RFC 9768: exact counts of marks in each ACK, by ACE and the option [default: false].
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub accecn: Option<bool>,
     /// HyStart++.
     #[arg(long, help = of_tcp("HyStart++, RFC 9406, with {} [default: false]", Tcp::has_hystart), value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub hystart: Option<bool>,
@@ -119,6 +122,7 @@ pub(crate) const UNREAL: &[(&[&str], &str)] = &[
             "timestamps",
             "byte-counting",
             "tcp-ecn",
+            "accecn",
             "hystart",
             "pacing",
         ],

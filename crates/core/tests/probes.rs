@@ -21,6 +21,7 @@ fn variables(qdisc: &(impl Qdisc<Numbered> + ?Sized)) -> Vec<(&'static str, f64)
 #[test]
 fn each_part_shows_its_variables() {
     let limits = ["ack_limit", "data_limit"];
+    let kept = ["kept_losses", "kept_marks", "kept_stretch", "kept_other"];
     for (name, own) in [
         ("droptail", &[][..]),
         ("acks-first", &limits),
@@ -46,12 +47,14 @@ fn each_part_shows_its_variables() {
                 "bulk_target",
             ],
         ),
+        ("sad", &kept),
     ] {
         let shown: Vec<_> = variables(&*build(name))
             .into_iter()
             .map(|(name, _)| name)
             .collect();
-        let known = |name: &&str| own.contains(name) || limits.contains(name);
+        let known =
+            |name: &&str| own.contains(name) || limits.contains(name) || kept.contains(name);
         assert!(shown.iter().all(known), "{name}: {shown:?}");
         assert!(
             own.iter().all(|own| shown.contains(own)),

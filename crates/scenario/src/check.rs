@@ -254,6 +254,12 @@ impl Scenario {
                 format!("{tcp} needs ECN; leave it out, or use reno"),
             ),
             (
+                self.accecn && !self.tcp_ecn,
+                "tcp-ecn",
+                false,
+                "AccECN is a form of ECN; leave it out".into(),
+            ),
+            (
                 tcp.ecn() == TcpEcn::Unspecified && self.tcp_ecn,
                 "tcp-ecn",
                 true,

@@ -93,6 +93,7 @@ impl ListedFlow {
                     scenario.tcp_ecn && (tcp == scenario.tcp || !scenario.tcp.needs_ecn())
                 }
             },
+            accecn: scenario.accecn && tcp.ecn() != TcpEcn::Unspecified,
             hystart: scenario.hystart && tcp.has_hystart(),
             byte_counting: scenario.byte_counting && tcp.counts_bytes(),
             mss: self

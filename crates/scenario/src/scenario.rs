@@ -109,6 +109,9 @@ pub struct Scenario {
     /// ECN at the simulated hosts (RFC 3168; with DCTCP as RFC 8257 says).
     #[serde(default, skip_serializing_if = "is_default")]
     pub tcp_ecn: bool,
+    /// AccECN (RFC 9768) at the simulated hosts in place of classic ECN.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub accecn: bool,
     /// HyStart++ (RFC 9406) in the simulator.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hystart: bool,
@@ -320,6 +323,7 @@ pub(crate) mod tests {
             timestamps: false,
             byte_counting: false,
             tcp_ecn: false,
+            accecn: false,
             hystart: false,
             pacing: false,
             regenerate: 0,

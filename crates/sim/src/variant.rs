@@ -4,7 +4,7 @@ use crate::congestion::{AnyCongestion, CongestionControl, Connection, Reno, TcpM
 use crate::packets::{HostClock, Options, TcpOptions};
 use crate::receivers::{FullReceiving, Receiving};
 use crate::senders::{
-    Deliveries, Echo, EcnReceiver, EcnSender, FullSending, Pacer, Scoreboard, Sending,
+    Deliveries, Echo, EcnReceiver, EcnSender, FullSending, Offer, Pacer, Scoreboard, Sending,
 };
 use asymq_scenario::Scenario;
 
@@ -76,7 +76,12 @@ impl Variant for Full {
             clock: HostClock::default(),
             recent: 0,
             sample_beyond: 0,
-            ecn: scenario.tcp_ecn.then(EcnSender::default),
+            ecn: scenario.tcp_ecn.then(|| {
+                EcnSender::new(Offer {
+                    accurate: scenario.accecn,
+                    ect1: false,
+                })
+            }),
             deliveries: match scenario.tcp.paces() {
                 // As Linux' RACK repairs for BBR; the others do as RFC 6675 says.
                 true => Some(Deliveries::with_repairs()),
@@ -95,7 +100,10 @@ impl Variant for Full {
             scenario.sack,
             scenario.timestamps,
             scenario.payload() as u16,
-            scenario.tcp_ecn.then(|| EcnReceiver::new(echo)),
+            scenario.tcp_ecn.then(|| match scenario.accecn {
+                true => EcnReceiver::new(echo).with_accurate(),
+                false => EcnReceiver::new(echo),
+            }),
         )
     }
 }

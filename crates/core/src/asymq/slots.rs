@@ -53,11 +53,12 @@ impl<P: Packet> Slots<P> {
     }
 
     /// The place that an arrival takes over, if there is one. Of a single flow, complete ACKs stay.
-    fn redundant(&self, arrival: &Arrival) -> Option<Place> {
+    fn redundant(&mut self, arrival: &Arrival) -> Option<Place> {
         let wait = &self.wait;
+        let waiting = self.acks.backlog().packets;
         self.acks
             .redundant_tail(arrival, wait.max_stretch, |flow, older, previous| {
-                let is_complete = self.acks.backlog().packets == flow.waiting
+                let is_complete = waiting == flow.waiting
                     && flow.waiting <= wait.ready
                     && older.info.bytes_beyond(&previous.info) >= wait.bytes;
                 !is_complete
@@ -158,5 +159,6 @@ impl<P: Packet> Queue<P> for Slots<P> {
     fn probe(&self, show: &mut Probe<'_>) {
         show("ack_wait", Reading::Time(self.wait.time));
         show("ack_bytes", Reading::Count(self.wait.bytes.into()));
+        self.acks.probe(show);
     }
 }

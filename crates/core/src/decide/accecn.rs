@@ -12,7 +12,10 @@ use crate::ack_info::AccEcn;
 /// Bytes that one survivor may acknowledge to a sender that has ACE alone. It may take all packets
 /// beyond the seventh for marked (RFC 9768, secs. 3.2.2.5.2 and 3.3.3); one is for segments that are
 /// smaller than the others.
-pub(crate) const ACE_STRETCH: u32 = 6 * 1460;
+pub(crate) const ACE_STRETCH: u32 = 6 * FULL;
+
+/// Bytes of a full packet.
+const FULL: u32 = 1460;
 
 /// Marks that a survivor may report without such a bound, where the option resolves a cycle of ACE.
 ///
@@ -25,16 +28,21 @@ pub(crate) const ACE_MARKS: u32 = 7;
 
 const MASK: u32 = 0x00ff_ffff;
 
+/// Place of the counter of CE in both orders of the option.
+const CE: u8 = 1;
+
 /// State of a sender after an ACK: the counter of the option to which Linux attributes bytes
 /// (`est_ecnfield`), without which it does not use an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// It may have passed over the ACK, or the ACK has no option.
+    /// It may have passed over the ACK, or has no counter for an ACK without the option.
     Passed,
     /// It has read the counters, and attributes bytes to none or to an unknown one.
     Unsettled,
     /// It has read them, and attributes bytes to the one at this place.
     Settled(u8),
+    /// It has attributed the bytes of an ACK without the option to a counter other than CE's.
+    Guessing,
 }
 
 impl AccEcn {
@@ -55,59 +63,88 @@ impl AccEcn {
         }
         Some(advanced)
     }
+
+    /// Marked bytes that it has counted since `older`, of the same order and with as many counters.
+    fn marked_bytes_since(&self, older: &Self) -> u32 {
+        match (self.counters, older.counters) {
+            ([_, new, _], [_, old, _]) if self.fields > CE => new.wrapping_sub(old) & MASK,
+            _ => 0,
+        }
+    }
 }
 
-impl Reader {
-    /// After an ACK that a sender takes after `previous`.
+/// An ACK that a sender has taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken<'a> {
+    pub(crate) info: &'a AckInfo,
+    /// The highest number that ACKs up to this one acknowledge or SACK.
+    pub(crate) top: u32,
+    pub(crate) reader: Reader,
+}
+
+impl Taken<'_> {
+    /// State of the sender after `info`, by which the highest number is `top`.
     ///
-    /// One counter beside the attributed one may change, and is the attributed one then; more are
-    /// ambiguous.
-    pub(crate) fn after(self, previous: &AckInfo, info: &AckInfo) -> Self {
-        let (Some(option), true) = (&info.accecn, info.makes_progress(previous)) else {
-            return Self::Passed;
+    /// Of an option's counters one beside the attributed one may change, and is the attributed one then;
+    /// more are ambiguous.
+    pub(crate) fn then(&self, info: &AckInfo, top: u32) -> Reader {
+        let Some(option) = &info.accecn else {
+            return match self.reader {
+                Reader::Settled(place) if place != CE => Reader::Guessing,
+                Reader::Guessing => Reader::Guessing,
+                _ => Reader::Passed,
+            };
         };
-        let advanced = match (self, &previous.accecn) {
-            (Self::Unsettled | Self::Settled(_), Some(older)) => option.advances(older),
+        // Linux passes over an ACK that brings nothing new. SACKed ranges below the highest may be known.
+        let is_later = match (info.timestamps, self.info.timestamps) {
+            (Some((val, _)), Some((older, _))) => before(older, val),
+            _ => false,
+        };
+        if !is_later && !before(self.info.ack, info.ack) && !before(self.top, top) {
+            return Reader::Passed;
+        }
+        let advanced = match (self.reader, &self.info.accecn) {
+            (Reader::Unsettled | Reader::Settled(_), Some(older)) => option.advances(older),
             _ => None,
         };
         let Some(advanced) = advanced else {
-            return Self::Unsettled;
+            return Reader::Unsettled;
         };
-        let others = match self {
-            Self::Settled(place) => advanced & !(1 << place),
+        let others = match self.reader {
+            Reader::Settled(place) => advanced & !(1 << place),
             _ => advanced,
         };
         match others.count_ones() {
-            0 => self,
-            1 => Self::Settled(others.trailing_zeros() as u8),
-            _ => Self::Unsettled,
+            0 => self.reader,
+            1 => Reader::Settled(others.trailing_zeros() as u8),
+            _ => Reader::Unsettled,
         }
     }
-
-    const fn is_settled(self) -> bool {
-        matches!(self, Self::Settled(_))
-    }
 }
-
-/// An ACK, and the state of a sender that has taken it.
-pub(crate) type Taken<'a> = (&'a AckInfo, Reader);
 
 /// Whether a sender that takes `newer` after `previous` counts the marks that it had counted by `older`
 /// and `newer`, and is in the same state then; it learns of `stretch` bytes at once.
 pub(crate) fn tells_marks(
-    newer: &AckInfo,
+    (newer, top): (&AckInfo, u32),
     older: Taken<'_>,
     previous: Taken<'_>,
     stretch: u32,
 ) -> bool {
     let short = stretch <= ACE_STRETCH;
+    let marks = older.info.marks_since(previous.info) + newer.marks_since(older.info);
+    let state = previous.then(newer, top);
     if newer.accecn.is_none() {
-        return short;
+        // Its bytes are attributed to a counter that is not CE's: ACE has not cycled.
+        return short || marks == 0 && state == Reader::Guessing;
     }
-    let marks = older.0.marks_since(previous.0) + newer.marks_since(older.0);
-    let state = previous.1.after(previous.0, newer);
-    let is_settled = previous.1.is_settled() && older.1.is_settled() && state.is_settled();
-    is_settled && state == older.1.after(older.0, newer) && (short || marks <= OPTION_MARKS)
+    // Else ACE has cycled between two of them: one that was overtaken comes later.
+    let agrees = match (&newer.accecn, &previous.info.accecn) {
+        (Some(option), Some(older)) => option.marked_bytes_since(older) <= marks * FULL,
+        _ => false,
+    };
+    let is_settled = |state| matches!(state, Reader::Settled(_));
+    let settled = is_settled(previous.reader) && is_settled(older.reader) && is_settled(state);
+    settled && agrees && state == older.then(newer, top) && (short || marks <= OPTION_MARKS)
 }
 
 impl AckInfo {
@@ -122,14 +159,11 @@ impl AckInfo {
         self.ace().wrapping_sub(older.ace()) & 7
     }
 
-    /// Whether a sender that has taken `previous` takes what this says of marks: Linux does so if it
-    /// brings something new. SACK ranges may have been known.
-    fn makes_progress(&self, previous: &Self) -> bool {
-        let later = match (self.timestamps, previous.timestamps) {
-            (Some((val, _)), Some((older, _))) => before(older, val),
-            _ => false,
-        };
-        later || before(previous.ack, self.ack)
+    /// The highest number that it acknowledges or SACKs, at least `top`.
+    pub(crate) fn top(&self, top: u32) -> u32 {
+        let ends = self.ranges().iter().map(|range| range.end);
+        let later = |top, end| if before(top, end) { end } else { top };
+        ends.fold(later(top, self.ack), later)
     }
 
     /// Whether it shows that its connection uses AccECN: by AE, which Classic ECN never sets, or by
@@ -177,22 +211,29 @@ mod tests {
 
     #[test]
     fn a_reader_settles_on_the_one_counter_that_changes_and_follows_one_other() {
+        let then = |reader, info: &AckInfo, newer: &AckInfo| {
+            let top = info.ack;
+            Taken { info, top, reader }.then(newer, newer.ack)
+        };
         let (first, second) = (with(1, [1, 0, 1]), with(2, [9, 0, 1]));
-        let reader = Reader::Passed.after(&with(0, [1, 0, 1]), &first);
+        let reader = then(Reader::Passed, &with(0, [1, 0, 1]), &first);
         assert_eq!(reader, Reader::Unsettled);
-        let settled = reader.after(&first, &second);
+        let settled = then(reader, &first, &second);
         assert_eq!(settled, Reader::Settled(0));
-        let after = |counters| settled.after(&second, &with(3, counters));
+        let after = |counters| then(settled, &second, &with(3, counters));
         assert_eq!(after([12, 0, 1]), Reader::Settled(0));
         assert_eq!(after([12, 4, 1]), Reader::Settled(1));
         assert_eq!(after([12, 4, 3]), Reader::Unsettled);
         assert_eq!(after([8, 0, 1]), Reader::Unsettled, "one goes back");
-        let again = settled.after(&second, &with(2, [12, 0, 1]));
+        let again = then(settled, &second, &with(2, [12, 0, 1]));
         assert_eq!(again, Reader::Passed, "nothing new");
         let without = AckInfo {
             accecn: None,
             ..with(3, [0; 3])
         };
-        assert_eq!(settled.after(&second, &without), Reader::Passed);
+        assert_eq!(then(settled, &second, &without), Reader::Guessing);
+        assert_eq!(then(Reader::Settled(1), &second, &without), Reader::Passed);
+        let back = then(Reader::Guessing, &without, &with(4, [12, 0, 1]));
+        assert_eq!(back, Reader::Unsettled);
     }
 }

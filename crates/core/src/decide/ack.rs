@@ -34,6 +34,20 @@ pub use crate::ack_info::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRan
 use super::accecn::ACE_MARKS;
 use crate::packet::flags;
 
+/// Rules that kept an ACK beside a later one of its flow, in groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kept {
+    /// What it says of losses: rules *sack*, *dsack* and *duplicates*.
+    Losses,
+    /// What it says of marks: *ecn-echo*, *accecn* and *ace*.
+    Marks,
+    /// The bound on what the sender learns at once: *stretch*.
+    Stretch,
+    /// All else.
+    Other,
+}
+
 impl SackRange {
     /// Bytes in it; 0 if it ends before it starts.
     #[inline]
@@ -160,7 +174,13 @@ impl AckInfo {
     /// an ACK, which repeats what those before it said.
     ///
     /// An equal number suffices only if more is SACKed: plain duplicates are counted by the sender.
+    #[inline]
     pub fn supersedes(&self, older: &Self, previous: Option<&Self>) -> bool {
+        self.keeps(older, previous).is_none()
+    }
+
+    /// The group of rules that keeps `older` beside this later ACK.
+    pub fn keeps(&self, older: &Self, previous: Option<&Self>) -> Option<Kept> {
         // An edge of ECE, CWR or AE is information in itself.
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
         const URGENT: u16 = flags::PSH | flags::URG;
@@ -189,7 +209,7 @@ impl AckInfo {
             }
             _ => false,
         };
-        advances
+        let plain = advances
             && self.seq == older.seq
             && self.context == older.context
             && !older.keep
@@ -197,12 +217,18 @@ impl AckInfo {
             && self.signed == older.signed
             && (self.flags | older.flags) & RESERVED == 0
             && older.flags & URGENT == 0
-            && ((self.flags ^ older.flags) & ECN == 0 || counts())
             && older.window <= self.window
-            && timestamps_keep_up
-            && accecn_keeps_up
-            && !older.is_dsack()
-            && older.ranges().iter().all(|range| is_known(*range))
+            && timestamps_keep_up;
+        let marks = (self.flags ^ older.flags) & ECN == 0 || counts();
+        if !plain {
+            Some(Kept::Other)
+        } else if !(marks && accecn_keeps_up) {
+            Some(Kept::Marks)
+        } else if older.is_dsack() || !older.ranges().iter().all(|range| is_known(*range)) {
+            Some(Kept::Losses)
+        } else {
+            None
+        }
     }
 
     /// Whether it says nothing but number, window and timestamps.

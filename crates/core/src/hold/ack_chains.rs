@@ -7,10 +7,10 @@ use super::flow_table::{FlowTable, Slot};
 use super::queue::Admission;
 use super::slab::{List, Place, Slab};
 use crate::decide::accecn::{Reader, tells_marks};
-use crate::decide::ack::AckInfo;
+use crate::decide::ack::{AckInfo, Kept};
 use crate::decide::service::Head;
 use crate::packet::Packet;
-use crate::qdisc::Backlog;
+use crate::qdisc::{Backlog, Probe, Reading};
 use crate::units::{Instant, Limit};
 
 /// Flows whose ACKs are filtered at once: as many as ACKs may wait, within these. The ACKs of further ones wait in plain
@@ -75,6 +75,8 @@ pub(crate) struct AckChains<P, N> {
     slab: Slab<Waiting<P, N>>,
     flows: FlowTable<FlowState>,
     backlog: Backlog,
+    /// ACKs kept beside a later one, by [`Kept`].
+    kept: [u64; 4],
 }
 
 impl<P: Packet, N: Copy> AckChains<P, N> {
@@ -85,6 +87,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
             slab: Slab::new(places)?,
             flows: FlowTable::new(places.clamp(*FLOWS.start(), *FLOWS.end()))?,
             backlog: Backlog::default(),
+            kept: [0; 4],
         })
     }
 
@@ -151,7 +154,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
     /// `max_stretch` bytes from the survivor, and `permits` agrees. That one gets the flow's state,
     /// the ACK at that place and the one before.
     pub(crate) fn redundant_tail(
-        &self,
+        &mut self,
         arrival: &Arrival,
         max_stretch: u32,
         permits: impl FnOnce(&FlowState, &Past, &Past) -> bool,
@@ -161,34 +164,58 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         let tail = self.slab.get(state.tail)?;
         let older = tail.ack.as_ref()?;
         let previous = self.ack_at(tail.previous, state)?;
-        let redundant = !tail.protected
-            && permits(state, older, previous)
-            && newer.supersedes(&older.info, previous.is_taken.then_some(&previous.info))
-            && Self::is_within(state, newer, (older, previous), max_stretch);
-        redundant.then_some(state.tail)
+        if !permits(state, older, previous) {
+            return None;
+        }
+        let taken = previous.is_taken.then_some(&previous.info);
+        let kept = match tail.protected {
+            true => Some(Kept::Losses),
+            false => newer
+                .keeps(&older.info, taken)
+                .or_else(|| Self::bound(state, newer, (older, previous), max_stretch)),
+        };
+        let Some(kept) = kept else {
+            return Some(state.tail);
+        };
+        if let Some(count) = self.kept.get_mut(kept as usize) {
+            *count += 1;
+        }
+        None
     }
 
-    /// Whether the sender learns at most `max_stretch` bytes from `newer`, and each mark that was
-    /// counted.
-    fn is_within(
+    /// ACKs kept beside a later one of their flow, by the rules that kept them.
+    pub(crate) fn probe(&self, show: &mut Probe<'_>) {
+        let names = ["kept_losses", "kept_marks", "kept_stretch", "kept_other"];
+        for (name, count) in names.into_iter().zip(self.kept) {
+            show(name, Reading::Count(count));
+        }
+    }
+
+    /// The bound that `newer` exceeds, if any: the sender learns at most `max_stretch` bytes from it, and
+    /// each mark that was counted.
+    fn bound(
         state: &FlowState,
         newer: &AckInfo,
         (older, previous): (&Past, &Past),
         max_stretch: u32,
-    ) -> bool {
+    ) -> Option<Kept> {
         let stretch = newer.bytes_beyond(&previous.info);
-        if stretch > max_stretch || !state.accecn {
-            return stretch <= max_stretch;
+        if stretch > max_stretch {
+            return Some(Kept::Stretch);
+        }
+        if !state.accecn {
+            return None;
         }
         // What a sender knows that passes over one of them is unknown.
-        older.is_taken
+        let tells = older.is_taken
             && previous.is_taken
             && tells_marks(
-                newer,
-                (&older.info, older.reader),
-                (&previous.info, previous.reader),
+                (newer, newer.top(older.top)),
+                older.taken(),
+                previous.taken(),
                 stretch,
-            )
+            );
+        (!tells).then_some(Kept::Marks)
     }
 
     /// Whether there is room for an arrival beside all that waits.
@@ -217,27 +244,29 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
     /// touched.
     fn remember(&mut self, arrival: &Arrival, previous: Place) -> Option<Past> {
         let (slot, info) = arrival.filterable()?;
-        let reader = match &info.accecn {
-            Some(_) => self.reader(slot, info, previous),
-            None => Reader::Passed,
-        };
+        let (top, reader) = self.knowledge(slot, info, previous);
         let state = self.flows.get_mut(slot);
         let is_taken = state.is_some_and(|state| state.note(info, arrival.duplicates));
         Some(Past {
             info: *info,
             arrival: arrival.arrival,
             is_taken,
+            top,
             reader,
         })
     }
 
-    /// State of the sender after `info`, which leaves after the ACK at `previous`.
-    fn reader(&self, slot: Slot, info: &AckInfo, previous: Place) -> Reader {
-        let state = self.flows.get(slot);
-        let previous = state.and_then(|state| self.ack_at(previous, state));
-        match previous.filter(|previous| previous.is_taken) {
-            Some(previous) => previous.reader.after(&previous.info, info),
-            None => Reader::Passed,
+    /// The highest number and the state of the sender after `info`, which leaves after the ACK at
+    /// `previous`.
+    fn knowledge(&self, slot: Slot, info: &AckInfo, previous: Place) -> (u32, Reader) {
+        let known = self.flows.get(slot).filter(|state| state.accecn);
+        let previous = known.and_then(|state| self.ack_at(previous, state));
+        match previous {
+            Some(previous) if previous.is_taken => {
+                let top = info.top(previous.top);
+                (top, previous.taken().then(info, top))
+            }
+            _ => (info.top(info.ack), Reader::Passed),
         }
     }
 

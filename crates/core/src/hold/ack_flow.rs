@@ -1,7 +1,7 @@
 //! Memory of a flow for ACK filters: its sender's knowledge, and the places of its ACKs.
 
 use super::slab::Place;
-use crate::decide::accecn::Reader;
+use crate::decide::accecn::{Reader, Taken};
 use crate::decide::ack::{AckInfo, before};
 use crate::units::Instant;
 
@@ -45,8 +45,21 @@ pub(crate) struct Past {
     pub(crate) arrival: Instant,
     /// Whether the sender takes what it says.
     pub(crate) is_taken: bool,
+    /// The highest number acknowledged or SACKed up to it.
+    pub(crate) top: u32,
     /// State of its sender after it.
     pub(crate) reader: Reader,
+}
+
+impl Past {
+    /// As a sender knows it that has taken it.
+    pub(crate) const fn taken(&self) -> Taken<'_> {
+        Taken {
+            info: &self.info,
+            top: self.top,
+            reader: self.reader,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +91,7 @@ impl FlowState {
                 info: *info,
                 arrival,
                 is_taken: false,
+                top: info.ack,
                 reader: Reader::Passed,
             },
             waiting: 0,

@@ -6,7 +6,7 @@ use super::queue::{Admission, Queue};
 use super::slab::{List, Place};
 use crate::decide::service::Head;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Reason, Sink};
+use crate::qdisc::{Backlog, Probe, Reason, Sink};
 use crate::units::{Duration, Instant, Limit};
 
 /// Place of the surviving ACK in the queue. The survivor is always the later packet, whole.
@@ -68,15 +68,15 @@ impl<P: Packet> AckFilter<P> {
         })
     }
 
-    fn redundant(&self, arrival: &Arrival, at: Instant) -> Option<Place> {
+    fn redundant(&mut self, arrival: &Arrival, at: Instant) -> Option<Place> {
         let FilterBounds {
             max_stretch,
             max_gap,
         } = self.bounds;
+        let survivor = self.survivor;
         self.acks
             .redundant_tail(arrival, max_stretch, |_, _, previous| {
-                self.survivor == Survivor::InSlot
-                    || at.saturating_since(previous.arrival) <= max_gap
+                survivor == Survivor::InSlot || at.saturating_since(previous.arrival) <= max_gap
             })
     }
 }
@@ -134,5 +134,9 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
     #[inline]
     fn backlog(&self) -> Backlog {
         self.acks.backlog()
+    }
+
+    fn probe(&self, show: &mut Probe<'_>) {
+        self.acks.probe(show);
     }
 }

@@ -81,6 +81,8 @@ impl Marks {
                 linux((delta, packets, valid), d_ceb, knows_packets)
             }
             (Rule::Option, _) if said.accecn.is_some() => by_option(delta, packets, d_ceb),
+            // "The safest likely case under the prevailing conditions."
+            (Rule::Option, _) if self.saw_option && delta == 0 => 0,
             (Rule::Option | Rule::Ace, _) => safe(delta, packets),
         };
         self.confused |= self.ce != said.marks;

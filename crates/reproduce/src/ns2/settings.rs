@@ -105,6 +105,7 @@ fn check(scenario: &Scenario) -> Result<(), Unsupported> {
         timestamps,
         byte_counting,
         tcp_ecn,
+        accecn: _, // a form of ECN
         hystart,
         pacing,
         regenerate,

@@ -55,9 +55,9 @@ pub trait CongestionControl {
     fn on_sample(&mut self, _sample: &AckSample) {}
     /// A segment is judged lost. Only where deliveries are measured.
     fn on_lost(&mut self, _now: u64, _lost: &Lost) {}
-    /// An ACK of `acked` segments has come, of all below `una` now, with ECE if `marked`; all below
-    /// `end` was sent. Only with ECN.
-    fn on_echo(&mut self, _acked: u64, _marked: bool, _una: u64, _end: u64) {}
+    /// An ACK of `acked` segments has come, of all below `una` now, which reports `marked` of them as
+    /// marked: with classic ECN all or none. All below `end` was sent. Only with ECN.
+    fn on_echo(&mut self, _acked: u64, _marked: u64, _una: u64, _end: u64) {}
     /// A mark must be answered, at most once in a window, with `flight` segments in flight: as a loss
     /// is (RFC 3168, section 6.1.2).
     fn on_mark(&mut self, flight: f64) {
@@ -91,7 +91,7 @@ macro_rules! inherit {
     (@on_sample $inner:tt) => { inherit!(# $inner on_sample(sample: &AckSample)); };
     (@on_lost $inner:tt) => { inherit!(# $inner on_lost(now: u64, lost: &Lost)); };
     (@on_echo $inner:tt) => {
-        inherit!(# $inner on_echo(acked: u64, marked: bool, una: u64, end: u64));
+        inherit!(# $inner on_echo(acked: u64, marked: u64, una: u64, end: u64));
     };
     (@on_mark $inner:tt) => { inherit!(# $inner on_mark(flight: f64)); };
     (# $inner:tt $name:ident() -> $answer:ty) => {

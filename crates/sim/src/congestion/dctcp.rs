@@ -37,11 +37,9 @@ impl<C: WindowBased> CongestionControl for Dctcp<C> {
     inherit!(inner: window threshold on_established on_sample on_ack on_idle on_fast_retransmit on_duplicate_ack on_partial_ack on_recovered on_timeout);
 
     /// Section 3.3, steps 1 to 8.
-    fn on_echo(&mut self, acked: u64, marked: bool, una: u64, end: u64) {
+    fn on_echo(&mut self, acked: u64, marked: u64, una: u64, end: u64) {
         self.acked += acked;
-        if marked {
-            self.marked += acked;
-        }
+        self.marked += marked.min(acked);
         if una > self.window_end {
             if self.acked > 0 {
                 let share = self.marked as f64 / self.acked as f64;
@@ -78,7 +76,7 @@ mod tests {
         for window in 0..20u64 {
             for ack in 1..=10 {
                 let una = window * 10 + ack;
-                dctcp.on_echo(1, ack <= 3, una, una + 9);
+                dctcp.on_echo(1, u64::from(ack <= 3), una, una + 9);
                 if ack == 1 && window > 0 {
                     // The window before, and this ACK of the next.
                     expected = expected * 15.0 / 16.0 + 0.3 / 16.0;

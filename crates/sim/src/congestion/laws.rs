@@ -299,7 +299,8 @@ impl Trial {
                 self.una += acked;
                 let sample = self.sample(acked, flight as u64);
                 let end = sample.end;
-                self.control.on_echo(acked, marked, self.una, end);
+                self.control
+                    .on_echo(acked, acked * u64::from(marked), self.una, end);
                 self.control.on_sample(&sample);
                 if from != Some(From::LossBySack) {
                     self.control.on_ack(acked, self.now, RTT);

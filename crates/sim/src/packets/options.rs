@@ -1,7 +1,7 @@
 //! TCP options as segments carry them.
 
 use asymq_core::Ecn;
-use asymq_core::ack::{AckInfo, MAX_SACK_RANGES, SackRange};
+use asymq_core::ack::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRange};
 use asymq_scenario::Scenario;
 use std::fmt::Debug;
 
@@ -34,6 +34,8 @@ pub(crate) struct TcpOptions {
     blocks: u8,
     /// Bytes of a segment.
     mss: u16,
+    /// The AccECN option of kind 174: how many counters it has, and the counters.
+    pub(crate) accecn: Option<(u8, [u32; 3])>,
     /// The ECN field of the IP header.
     pub(crate) ecn: Ecn,
     /// TCP flags beside those of the segment's kind.
@@ -63,11 +65,30 @@ impl TcpOptions {
         &self.sack[..usize::from(self.blocks)]
     }
 
-    /// Bytes that SACK blocks take, padding included.
-    pub(crate) fn sack_bytes(&self) -> u32 {
-        match self.blocks {
+    /// Bytes of a segment of the flow.
+    pub(crate) fn mss(&self) -> u32 {
+        self.mss.into()
+    }
+
+    /// Bytes that SACK blocks and AccECN's counters take, padding included.
+    pub(crate) fn ack_bytes(&self) -> u32 {
+        let sack = match self.blocks {
             0 => 0,
             blocks => 4 + 8 * u32::from(blocks),
+        };
+        let accecn = self
+            .accecn
+            .map_or(0, |(fields, _)| 2 + 3 * u32::from(fields));
+        sack + accecn.next_multiple_of(4)
+    }
+
+    /// Leaves AccECN's counters out if there is no room beside the SACK blocks, as Linux does.
+    pub(crate) fn keep_what_fits(&mut self) {
+        /// Bytes of options in a TCP header.
+        const ROOM: u32 = 40;
+        let stamps = if self.timestamps.is_some() { 12 } else { 0 };
+        if stamps + self.ack_bytes() > ROOM {
+            self.accecn = None;
         }
     }
 
@@ -83,6 +104,11 @@ impl TcpOptions {
     /// Writes them into an ACK's description.
     pub(crate) fn write_to(&self, info: &mut AckInfo) {
         info.timestamps = self.timestamps;
+        info.accecn = self.accecn.map(|(fields, counters)| AccEcn {
+            order: AccEcnOrder::One,
+            fields,
+            counters,
+        });
         let ack = info.ack;
         for (slot, range) in info.sack.iter_mut().zip(self.sack_ranges(ack)) {
             *slot = range;

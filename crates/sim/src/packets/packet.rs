@@ -403,7 +403,7 @@ impl Layout {
             header.flow = Flow(mix(flow ^ common.flow.0) & !1 | direction | FLOOD_FLOW);
         }
         if let Some(options) = segment.options.on_wire() {
-            header.ip_len += options.sack_bytes();
+            header.ip_len += options.ack_bytes();
             header.len = charge(self.overhead, header.ip_len);
             header.ecn = options.ecn;
             if !self.opaque {

@@ -18,6 +18,12 @@ pub(crate) trait Receiving {
         false
     }
 
+    /// Whether the segment that has arrived must be acknowledged at once.
+    #[inline]
+    fn is_due(&self) -> bool {
+        false
+    }
+
     /// Segment `number` has arrived; `acked` is the last acknowledgement number sent, `next` the
     /// lowest segment missing now.
     #[inline]
@@ -73,9 +79,13 @@ impl Receiving for FullReceiving {
         self.ecn.is_some_and(|ecn| ecn.changes(options))
     }
 
+    fn is_due(&self) -> bool {
+        self.ecn.is_some_and(|ecn| ecn.is_due())
+    }
+
     fn arrived(&mut self, number: u64, acked: u64, next: u64, options: &TcpOptions) {
         if let Some(ecn) = &mut self.ecn {
-            ecn.arrived(options);
+            ecn.arrived(number, self.mss.into(), options);
         }
         if let Some((value, _)) = options.timestamps
             && value >= self.recent
@@ -110,6 +120,7 @@ impl Receiving for FullReceiving {
                 options.push_sack(start - next, end - next);
             }
         }
+        options.keep_what_fits();
         options
     }
 }

@@ -86,7 +86,7 @@ impl<E: Receiving> Receiver<E> {
         self.unanswered += 1;
         // RFC 5681, section 4.2: an ACK at once for a segment out of order or filling a gap. The
         // SYN's never waits.
-        if in_order && number > 0 && self.unanswered < self.every {
+        if in_order && number > 0 && self.unanswered < self.every && !self.extension.is_due() {
             self.deadline = self.deadline.min(now + self.timeout);
         } else {
             let kind = if number == 0 { Kind::SynAck } else { Kind::Ack };

@@ -1,6 +1,7 @@
 //! Explicit congestion notification: what ends say to each other in flags (RFC 3168, section 6.1;
-//! RFC 8257, section 3.2).
+//! RFC 8257, section 3.2; RFC 9768 in `accecn`).
 
+use super::accecn::{self, Delivered, Received};
 use crate::packets::TcpOptions;
 use asymq_core::Ecn;
 use asymq_core::packet::flags;
@@ -12,17 +13,65 @@ pub(crate) struct EcnSender {
     reduced: bool,
     /// Marks of segments below this were answered.
     answered: u64,
+    /// Counters, if both ends speak AccECN.
+    accurate: Option<Delivered>,
+    offer: Offer,
+}
+
+/// What a sender asks for and sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Offer {
+    /// AccECN, else classic ECN.
+    pub(crate) accurate: bool,
+    /// Segments that are ECT(1), else ECT(0).
+    pub(crate) ect1: bool,
 }
 
 impl EcnSender {
+    /// A sender that has sent nothing.
+    pub(crate) fn new(offer: Offer) -> Self {
+        Self {
+            offer,
+            ..Self::default()
+        }
+    }
+
+    /// The SYN-ACK, which agrees to AccECN or to classic ECN.
+    pub(crate) fn agree(&mut self, options: &TcpOptions) {
+        let accepted = self.offer.accurate && accecn::is_accepted(options);
+        self.accurate = accepted.then_some(Delivered::NOTHING);
+    }
+
+    /// Whether both ends speak AccECN.
+    #[cfg(test)]
+    pub(crate) const fn is_accurate(&self) -> bool {
+        self.accurate.is_some()
+    }
+
+    /// Packets that an ACK reports as marked, of `acked` cumulatively and `delivered` in all: with classic
+    /// ECN and ECE all of them.
+    pub(crate) fn marks(&mut self, options: &TcpOptions, acked: u64, delivered: u64) -> u64 {
+        match &mut self.accurate {
+            Some(counters) => counters.hears(options, delivered as u32).into(),
+            None if options.flags & flags::ECE != 0 => acked.max(1),
+            None => 0,
+        }
+    }
+
     /// What segment `number` says; it is ECN-capable unless it was sent before (RFC 3168, section
     /// 6.1.5), or is the SYN.
     pub(crate) fn mark(&mut self, options: &mut TcpOptions, number: u64, again: bool) {
         if number == 0 {
-            options.flags |= flags::ECE | flags::CWR;
+            options.flags |= match self.offer.accurate {
+                true => accecn::OFFER,
+                false => flags::ECE | flags::CWR,
+            };
         } else if !again {
-            options.ecn = Ecn::Ect0;
-            if std::mem::take(&mut self.reduced) {
+            options.ecn = match self.offer.ect1 {
+                true => Ecn::Ect1,
+                false => Ecn::Ect0,
+            };
+            if std::mem::take(&mut self.reduced) && self.accurate.is_none() {
                 options.flags |= flags::CWR;
             }
         }
@@ -61,6 +110,9 @@ pub(crate) struct EcnReceiver {
     /// What ACKs report now.
     marked: bool,
     established: bool,
+    /// Counters, if it can speak AccECN; whether the SYN has asked for it.
+    accurate: Option<Received>,
+    asked: bool,
 }
 
 impl EcnReceiver {
@@ -70,17 +122,43 @@ impl EcnReceiver {
             echo,
             marked: false,
             established: false,
+            accurate: None,
+            asked: false,
         }
+    }
+
+    /// The same, with AccECN where the SYN asks for it.
+    pub(crate) const fn with_accurate(self) -> Self {
+        Self {
+            accurate: Some(Received::NOTHING),
+            ..self
+        }
+    }
+
+    fn counters(&mut self) -> Option<&mut Received> {
+        self.accurate.as_mut().filter(|_| self.asked)
+    }
+
+    /// Whether an ACK must go at once.
+    pub(crate) fn is_due(&self) -> bool {
+        self.asked && self.accurate.is_some_and(|counters| counters.due)
     }
 
     /// Whether an ACK that is held back must go before a segment with these options is taken: so
     /// that each reports segments of one kind (RFC 8257, section 3.2).
     pub(crate) fn changes(&self, options: &TcpOptions) -> bool {
-        self.echo == Echo::Exact && self.marked != (options.ecn == Ecn::Ce)
+        !self.asked && self.echo == Echo::Exact && self.marked != (options.ecn == Ecn::Ce)
     }
 
-    /// A segment has arrived.
-    pub(crate) fn arrived(&mut self, options: &TcpOptions) {
+    /// Segment `number` of `payload` bytes has arrived.
+    pub(crate) fn arrived(&mut self, number: u64, payload: u32, options: &TcpOptions) {
+        if number == 0 {
+            self.asked = self.accurate.is_some() && options.flags & flags::AE != 0;
+            return;
+        }
+        if let Some(counters) = self.counters() {
+            return counters.arrived(options.ecn, payload);
+        }
         let marked = options.ecn == Ecn::Ce;
         self.marked = match self.echo {
             Echo::Exact => marked,
@@ -91,6 +169,12 @@ impl EcnReceiver {
     /// What an ACK says. The first is the SYN's, which agrees to ECN.
     pub(crate) fn mark(&mut self, options: &mut TcpOptions) {
         let first = !std::mem::replace(&mut self.established, true);
+        if let Some(counters) = self.counters() {
+            return match first {
+                true => Received::accept(options),
+                false => counters.mark(options),
+            };
+        }
         if self.marked || first {
             options.flags |= flags::ECE;
         }
@@ -111,7 +195,7 @@ mod tests {
     fn echo(receiver: &mut EcnReceiver, ecn: Ecn, flags: u16) -> bool {
         let mut options = TcpOptions::default();
         (options.ecn, options.flags) = (ecn, flags);
-        receiver.arrived(&options);
+        receiver.arrived(1, 1460, &options);
         let mut ack = TcpOptions::default();
         receiver.mark(&mut ack);
         ack.flags & flags::ECE != 0

@@ -3,39 +3,45 @@
 use crate::congestion::CongestionControl;
 use crate::packets::{Options, Outbox, Segment};
 use crate::senders::{Phase, Sender, Sending, rate_of_window};
-use asymq_core::packet::flags;
 
 impl<C: CongestionControl, E: Sending> Sender<C, E> {
     /// Takes what an ACK says beside its number, of all below `una`; `before` was acknowledged
-    /// before it.
+    /// before it, and it delivers `delivered` segments more.
     #[inline]
     pub(super) fn take_feedback(
         &mut self,
         now: u64,
         segment: &Segment<E::Options>,
-        before: u64,
-        una: u64,
+        (before, una): (u64, u64),
+        delivered: u64,
     ) {
         if !self.extension.takes_feedback() {
             return;
         }
-        self.take_echo(segment, before, una);
+        self.take_echo(segment, (before, una), delivered);
         self.take_sample(now, segment);
     }
 
     /// ECN (RFC 3168, section 6.1.2). A SYN-ACK's ECE agrees to it, and marks nothing.
-    fn take_echo(&mut self, segment: &Segment<E::Options>, before: u64, una: u64) {
+    fn take_echo(
+        &mut self,
+        segment: &Segment<E::Options>,
+        (before, una): (u64, u64),
+        delivered: u64,
+    ) {
         let Some(ecn) = self.extension.ecn() else {
             return;
         };
-        let options = segment.options.on_wire();
-        if before == 0 {
+        let Some(options) = segment.options.on_wire() else {
             return;
+        };
+        if before == 0 {
+            return ecn.agree(options);
         }
-        let marked = options.is_some_and(|options| options.flags & flags::ECE != 0);
         let (acked, end) = (una - before, self.end);
+        let marked = ecn.marks(options, acked, delivered);
         // A loss of the same window has reduced it already.
-        let answers = marked && una > self.recover && ecn.answers(una, end);
+        let answers = marked > 0 && una > self.recover && ecn.answers(una, end);
         self.congestion.on_echo(acked, marked, una, end);
         if answers {
             let flight = self.flight();
@@ -135,6 +141,7 @@ mod tests {
     use crate::senders::{
         Deliveries, EcnSender, FullSending, Pacer, Recovery, RttEstimator, Scoreboard,
     };
+    use asymq_core::packet::flags;
 
     const MS: u64 = 1_000_000;
 

@@ -6,6 +6,7 @@
 //! initial window of 2, limited transmit, one RTT sample per window, a clock of 10 ms, and a
 //! retransmission timeout of at least 0.2 s.
 
+mod accecn;
 mod delivery;
 mod ecn;
 mod extension;
@@ -18,7 +19,7 @@ mod sender;
 
 pub(crate) use delivery::Deliveries;
 pub use delivery::{AckSample, Lost};
-pub(crate) use ecn::{Echo, EcnReceiver, EcnSender};
+pub(crate) use ecn::{Echo, EcnReceiver, EcnSender, Offer};
 pub(crate) use extension::{FullSending, Sending};
 pub(crate) use pacing::{Pacer, rate_of_window};
 pub(crate) use rtt::{RttEstimator, RttExtent};

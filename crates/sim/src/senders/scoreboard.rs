@@ -37,6 +37,11 @@ impl Scoreboard {
         self.sacked.len() - before
     }
 
+    /// Segments SACKed and not acknowledged.
+    pub(crate) fn sacked(&self) -> u64 {
+        self.sacked.len()
+    }
+
     /// A recovery begins, that ends at `recover`.
     pub(crate) fn begin(&mut self, una: u64) {
         self.retransmitted = una;

@@ -20,7 +20,9 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         let blocks = segment.options.on_wire().map_or(&[][..], |o| o.blocks());
         let blocks = blocks.iter();
         let ranges = blocks.map(|&(start, stop)| (ack + u64::from(start), ack + u64::from(stop)));
+        let sacked_before = board.sacked();
         let newly_sacked = board.update(una, end, ranges);
+        let delivered = una + board.sacked() - una_before - sacked_before;
         let lost = board.is_lost(una);
         if ack > self.una {
             if self.phase == Phase::FastRecovery && ack < self.recover {
@@ -35,7 +37,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         if newly_sacked > 0 {
             self.duplicate_acks += 1;
         }
-        self.take_feedback(now, segment, una_before, self.una);
+        self.take_feedback(now, segment, (una_before, self.una), delivered);
         let begins = self.duplicate_acks >= THRESHOLD || lost;
         if self.phase != Phase::FastRecovery && begins && self.una >= self.recover {
             self.begin_recovery(now, out);

@@ -183,7 +183,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
             return;
         }
         let ack = segment.number();
-        self.take_feedback(now, &segment, self.una, self.una.max(ack));
+        let una = self.una.max(ack);
+        self.take_feedback(now, &segment, (self.una, una), una - self.una);
         if ack > self.una {
             let partial = self.phase == Phase::FastRecovery
                 && self.recovery == Recovery::NewReno
