@@ -1,7 +1,7 @@
 //! The contract between a discipline and its caller.
 
 use crate::packet::{Header, Packet};
-use crate::units::{Duration, Instant, Share};
+use crate::units::{Duration, Instant, Rate, Share};
 
 /// A queue discipline on one egress.
 ///
@@ -25,6 +25,10 @@ pub trait Qdisc<P: Packet> {
     fn observes_reverse(&self) -> bool {
         false
     }
+
+    /// The link goes on at another rate, and the reverse path at `reverse` if that is known: what follows the
+    /// rate follows. Allocates nothing.
+    fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
     /// Takes out the next packet whatever the schedule says, oldest of its class first. Used to
     /// hand the backlog over to another discipline; counted as neither sent nor dropped.

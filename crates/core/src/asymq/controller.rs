@@ -185,6 +185,11 @@ impl Controller for AckNeed {
         }
     }
 
+    fn set_rates(&mut self, link: Rate, reverse: Option<Rate>) {
+        self.params.up = link;
+        self.params.down = reverse.or(self.params.down);
+    }
+
     fn needs(&self) -> Needs {
         Needs {
             reverse: true,

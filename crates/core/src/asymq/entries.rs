@@ -1,7 +1,7 @@
 //! Catalog entries: names and parameters of the discipline and its parts, and their construction.
 
 use super::controller::{AckNeed, AckNeedParams, FIRST_RAMP, FIRST_WAIT};
-use super::isolated::{Isolated, IsolatedParams};
+use super::isolated::{FULL_PACKET, Isolated, IsolatedParams, limit_in_time};
 use super::service::DueFirst;
 use super::slots::{SlotWait, Slots};
 use super::target::TargetParams;
@@ -264,21 +264,20 @@ pub(crate) fn isolated<P: Packet + Send + 'static>(
     config: &Config,
     limit: Limit,
 ) -> Result<BoxedQueue<P>, BuildError> {
-    let rate = config.link.bytes_per_sec_f64();
     let target = TargetParams {
         start: config.get(BULK_TARGET)?,
         min: config.get(BULK_MIN)?,
         max: config.get(BULK_LIMIT)?,
         interval: config.get(BULK_INTERVAL)?,
         floor: config.get(BULK_FLOOR)?.0,
-        full_packet: config.link.tx_time(1514),
+        full_packet: config.link.tx_time(FULL_PACKET),
     };
     let params = IsolatedParams {
         target,
         link: config.link,
         isolation: config.get(ISOLATION)?,
         queues: QUEUES,
-        bulk_limit: (config.get(BULK_LIMIT)?.as_secs_f64() * rate) as u64,
+        bulk_limit: limit_in_time(config.link, config.get(BULK_LIMIT)?),
         flow_limit: narrow(config.get(FLOW_LIMIT)?).into(),
     };
     Ok(Box::new(Isolated::new(params, limit)?))

@@ -1,6 +1,7 @@
 //! Data queue: a queue per flow, served by DRR++, each with a target that is learnt.
 
 use super::target::{Signal, Target, TargetParams};
+use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::drr::{FirstTurn, FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Isolation, Queue};
@@ -38,6 +39,15 @@ const MAX_DROPS: u32 = 8;
 struct Learnt {
     flow: u64,
     target: Target,
+}
+
+/// Bytes of a full packet on Ethernet.
+pub(super) const FULL_PACKET: u32 = 1514;
+
+/// Bytes that a link carries in a time.
+pub(super) fn limit_in_time(link: Rate, time: Duration) -> u64 {
+    let bits = u128::from(link.bits_per_sec()) * u128::from(time.as_nanos());
+    u64::try_from(bits / 8_000_000_000).unwrap_or(u64::MAX)
 }
 
 /// Flow queues. A flow with little to send is always new, and due at once; others may wait for ACKs.
@@ -174,6 +184,14 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         };
         let head = self.flows.queues.head(number)?;
         Some(Head { due, ..head })
+    }
+
+    fn tune(&mut self, settings: &Settings) {
+        let Some(link) = settings.link else { return };
+        self.params.link = link;
+        self.params.target.full_packet = link.tx_time(FULL_PACKET);
+        self.params.bulk_limit = limit_in_time(link, self.params.target.max);
+        self.flows.set_quantum(quantum(link.bits_per_sec() / 8));
     }
 
     fn backlog(&self) -> Backlog {

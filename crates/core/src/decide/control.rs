@@ -2,7 +2,7 @@
 
 use crate::packet::{Header, Protocol};
 use crate::qdisc::{Backlog, Counter, Probe};
-use crate::units::{Duration, Instant, Limit, Share};
+use crate::units::{Duration, Instant, Limit, Rate, Share};
 
 /// Moves the settings of a discipline from time to time by what was measured meanwhile.
 ///
@@ -16,6 +16,9 @@ pub trait Controller {
     fn follow(&mut self, _levels: &Levels) -> Settings {
         Settings::default()
     }
+
+    /// The link goes on at another rate, and the reverse path at `reverse` if that is known.
+    fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
     /// Signals that must be measured for it.
     fn needs(&self) -> Needs;
@@ -115,6 +118,8 @@ pub struct Level {
 /// Changes of settings. `None` leaves a setting as it is; a part without the setting ignores it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
+    /// The link's rate, where it moves.
+    pub link: Option<Rate>,
     /// The data class's share of the link, for services that have shares.
     pub data_share: Option<Share>,
     /// The ACK queue's limit.

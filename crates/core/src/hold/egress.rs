@@ -144,8 +144,10 @@ impl<P: Packet> Egress<P> {
     }
 
     /// Goes on at `rate`: what is left of the packet being sent leaves at it, and the discipline follows.
-    pub fn set_rate(&mut self, now: Instant, rate: Rate) {
+    /// `reverse` is the rate of the other direction, if it is known.
+    pub fn set_rate(&mut self, now: Instant, rate: Rate, reverse: Option<Rate>) {
         self.transmitter.set_rate(now, rate);
+        self.qdisc.set_rates(rate, reverse);
     }
 
     /// Time at which the link is free.

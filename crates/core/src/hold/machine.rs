@@ -9,7 +9,7 @@ use crate::decide::control::{Controller, Level, Levels, Needs, Settings, Signals
 use crate::decide::service::{Departure, Heads, Next, Service};
 use crate::packet::{Header, Packet};
 use crate::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason, Sink};
-use crate::units::{Instant, Limit, Share};
+use crate::units::{Instant, Limit, Rate, Share};
 use alloc::boxed::Box;
 use core::marker::PhantomData;
 
@@ -293,6 +293,19 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<P, Q> {
 
     fn observes_reverse(&self) -> bool {
         self.needs.reverse
+    }
+
+    fn set_rates(&mut self, link: Rate, reverse: Option<Rate>) {
+        if let Some(controller) = &mut self.parts.controller {
+            controller.set_rates(link, reverse);
+        }
+        let settings = Settings {
+            link: Some(link),
+            ..Settings::default()
+        };
+        for queue in &mut self.parts.queues {
+            queue.tune(&settings);
+        }
     }
 
     /// In the order of arrival over both classes, so that a successor sees what this one saw.

@@ -4,7 +4,9 @@
 use super::{CakeAutorate, DataLosses, Modem};
 use crate::packets::{Options, SimPacket};
 use crate::running::NEVER;
-use asymq_core::{Instant, Rate, Toward};
+use asymq_core::control::rate::Learner;
+use asymq_core::hold::BuildError;
+use asymq_core::{Instant, Protocol, Rate, Toward};
 use asymq_scenario::{RateSource, Scenario};
 use std::collections::VecDeque;
 
@@ -18,6 +20,8 @@ pub(crate) struct Line<O> {
     under_way: VecDeque<(u64, SimPacket<O>)>,
     shapers: [Shaper; 2],
     autorate: Option<CakeAutorate>,
+    learner: Option<Box<Learner>>,
+    learns_at: u64,
     propagation: u64,
     tick: u64,
     lost_data: DataLosses,
@@ -43,6 +47,14 @@ const DRAIN_LEAVES_NS: f64 = 3e6;
 /// Maximum share of the rate that it spends on that.
 const DRAIN_MAX: f64 = 0.4;
 
+/// TSval and TSecr, where a shaper can read them.
+fn timestamps<O: Options>(packet: &SimPacket<O>) -> Option<(u32, u32)> {
+    let options = packet.segment.options.on_wire()?;
+    options
+        .timestamps
+        .filter(|_| packet.header.protocol == Protocol::Tcp)
+}
+
 fn rate_of(bits: f64) -> Rate {
     let bits = bits.clamp(MIN_RATE, 10e9) as u64;
     Rate::from_bits_per_sec(bits).expect("clamped to the range of a rate")
@@ -53,10 +65,17 @@ impl<O: Options> Line<O> {
     pub(crate) const TICK: u64 = 10_000_000;
 
     /// The line of a scenario; `None` if no modem is in it. `propagation` in ns, from one end to the other.
-    pub(crate) fn new(scenario: &Scenario, seed: u64, propagation: u64) -> Option<Box<Self>> {
+    ///
+    /// # Errors
+    /// There is not enough memory to learn rates.
+    pub(crate) fn new(
+        scenario: &Scenario,
+        seed: u64,
+        propagation: u64,
+    ) -> Result<Option<Box<Self>>, BuildError> {
         let modems = Toward::ALL.map(|toward| Modem::of(scenario, seed, toward));
         if modems.iter().all(Option::is_none) {
-            return None;
+            return Ok(None);
         }
         let shaper = |source, rate| Shaper {
             source,
@@ -86,15 +105,26 @@ impl<O: Options> Line<O> {
             });
             CakeAutorate::new(one_way, known)
         });
-        Some(Box::new(Self {
+        let ranges = [UP, DOWN].map(|toward| match shapers[toward].source {
+            RateSource::Auto(range) => Some(range),
+            _ => None,
+        });
+        let rates = [scenario.up, scenario.down];
+        let learner = match ranges.iter().any(Option::is_some) {
+            true => Some(Box::new(Learner::new(ranges, rates)?)),
+            false => None,
+        };
+        Ok(Some(Box::new(Self {
             modems,
             under_way: VecDeque::new(),
             shapers,
             autorate,
+            learner,
+            learns_at: 0,
             propagation,
             tick: 0,
             lost_data: DataLosses::default(),
-        }))
+        })))
     }
 
     /// Propagation of the link at the shaper: none where the line adds it.
@@ -108,6 +138,10 @@ impl<O: Options> Line<O> {
     /// A packet is out of the uplink's shaper at `at`; when it is at the other end of the line.
     pub(crate) fn leaves_home(&mut self, at: u64, packet: &SimPacket<O>) -> Option<u64> {
         self.shapers[UP].bytes += u64::from(packet.header.len);
+        if let Some(learner) = &mut self.learner {
+            // The packet's last bit is out of the shaper at `at`.
+            learner.leaves(Instant::from_nanos(at), &packet.header, timestamps(packet));
+        }
         let Some(modem) = &mut self.modems[UP] else {
             return Some(at + self.propagation);
         };
@@ -143,8 +177,11 @@ impl<O: Options> Line<O> {
 
     /// The packet of [`next`](Self::next).
     pub(crate) fn comes_home(&mut self) -> Option<SimPacket<O>> {
-        let (_, packet) = self.under_way.pop_front()?;
+        let (at, packet) = self.under_way.pop_front()?;
         self.shapers[DOWN].bytes += u64::from(packet.header.len);
+        if let Some(learner) = &mut self.learner {
+            learner.comes(Instant::from_nanos(at), &packet.header, timestamps(&packet));
+        }
         Some(packet)
     }
 
@@ -153,9 +190,20 @@ impl<O: Options> Line<O> {
         self.tick
     }
 
-    /// Rates from `now` on, which is [`tick`](Self::tick).
-    pub(crate) fn rates(&mut self, now: u64) -> [Rate; 2] {
+    /// Rates from `now` on, which is [`tick`](Self::tick); `backlogged` are the shapers where packets wait.
+    pub(crate) fn rates(&mut self, now: u64, backlogged: [bool; 2]) -> [Rate; 2] {
         self.tick = now + Self::TICK;
+        if let Some(learner) = &mut self.learner
+            && now >= self.learns_at
+        {
+            self.learns_at = now + Learner::INTERVAL.as_nanos();
+            learner.step(Instant::from_nanos(now), backlogged);
+            for toward in Toward::ALL {
+                if let Some(law) = learner.law(toward) {
+                    self.shapers[toward as usize].rate = law.rate();
+                }
+            }
+        }
         if let Some(autorate) = &mut self.autorate {
             let modem = |toward: usize| self.modems[toward].as_ref();
             let waits = [UP, DOWN].map(|toward| modem(toward).map_or(0, |modem| modem.wait(now)));

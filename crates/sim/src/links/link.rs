@@ -98,10 +98,11 @@ impl<O: Options> Link<O> {
     }
 
     /// Goes on at `rate`.
-    pub(crate) fn set_rate(&mut self, now: u64, rate: Rate) {
+    pub(crate) fn set_rate(&mut self, now: u64, rate: Rate, reverse: Rate) {
         if rate != self.rate {
             self.rate = rate;
-            self.egress.set_rate(Instant::from_nanos(now), rate);
+            let now_instant = Instant::from_nanos(now);
+            self.egress.set_rate(now_instant, rate, Some(reverse));
             self.next = self.asked_next().max(now);
         }
     }

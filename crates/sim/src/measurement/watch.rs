@@ -5,7 +5,7 @@ use asymq_core::catalog::{BoxedQdisc, Build, Config};
 use asymq_core::hold::{BuildError, PerClass};
 use asymq_core::packet::{Header, Packet};
 use asymq_core::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reason, Sink};
-use asymq_core::{Duration, Instant};
+use asymq_core::{Duration, Instant, Rate};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -128,6 +128,10 @@ impl<P: Packet> Qdisc<P> for Watched<P> {
 
     fn observes_reverse(&self) -> bool {
         self.qdisc.observes_reverse()
+    }
+
+    fn set_rates(&mut self, link: Rate, reverse: Option<Rate>) {
+        self.qdisc.set_rates(link, reverse);
     }
 
     fn drain(&mut self) -> Option<P> {

@@ -68,7 +68,7 @@ impl<'a, V: Variant> World<'a, V> {
     ) -> Result<Self, BuildError> {
         let models = models.into();
         let dumbbell = Dumbbell::new(scenario);
-        let line = Line::new(scenario, seed, dumbbell.bottleneck);
+        let line = Line::new(scenario, seed, dumbbell.bottleneck)?;
         let link = |toward| {
             let (config, rate) = match toward {
                 UP => (&scenario.uplink, scenario.up),
@@ -264,9 +264,11 @@ impl<'a, V: Variant> World<'a, V> {
     #[cold]
     fn move_rates(&mut self, now: u64) {
         if let Some(line) = &mut self.line {
-            let rates = line.rates(now);
-            for (link, rate) in self.links.iter_mut().zip(rates) {
-                link.set_rate(now, rate);
+            let waits = |link: &Link<_>| link.meters(now).backlog().total().packets > 0;
+            let backlogged = self.links.each_ref().map(waits);
+            let rates = line.rates(now, backlogged);
+            for (toward, link) in self.links.iter_mut().enumerate() {
+                link.set_rate(now, rates[toward], rates[1 - toward]);
             }
         }
     }

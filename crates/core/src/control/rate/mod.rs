@@ -1,5 +1,69 @@
-//! Rates of shapers that no one configures (`docs/rates.md`).
+//! Rates of shapers that no one configures: learnt from passing packets (`docs/rates.md`).
 
+mod law;
 mod range;
 
+pub use law::{RateLaw, Reason};
 pub use range::{BadRateRange, RateRange};
+
+use crate::Toward;
+use crate::hold::{BuildError, PathDelays};
+use crate::packet::Header;
+use crate::units::{Duration, Instant, Rate};
+
+/// Learns the rates of both directions: the packet path calls [`leaves`](Learner::leaves) and
+/// [`comes`](Learner::comes), and once an interval [`step`](Learner::step) moves the rates.
+#[derive(Clone, Debug)]
+pub struct Learner {
+    delays: PathDelays,
+    laws: [Option<RateLaw>; 2],
+}
+
+impl Learner {
+    /// Time between two steps.
+    pub const INTERVAL: Duration = Duration::from_millis(10);
+
+    /// A learner of the directions with a range, from these rates on.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn new(ranges: [Option<RateRange>; 2], rates: [Rate; 2]) -> Result<Self, BuildError> {
+        let law = |way: usize| ranges[way].map(|range| RateLaw::new(range, rates[way], way));
+        Ok(Self {
+            delays: PathDelays::new()?,
+            laws: [law(0), law(1)],
+        })
+    }
+
+    /// The uplink's shaper has sent a packet, whose last bit leaves at `at`; TSval and TSecr.
+    #[inline]
+    pub fn leaves(&mut self, at: Instant, header: &Header, timestamps: Option<(u32, u32)>) {
+        self.delays.leaves(at, header, timestamps);
+    }
+
+    /// A packet has come to the downlink's shaper at `at`.
+    #[inline]
+    pub fn comes(&mut self, at: Instant, header: &Header, timestamps: Option<(u32, u32)>) {
+        self.delays.comes(at, header, timestamps);
+    }
+
+    /// Moves the rates at `now`; `backlogged` are the shapers where packets wait.
+    pub fn step(&mut self, now: Instant, backlogged: [bool; 2]) {
+        for toward in Toward::ALL {
+            let way = toward as usize;
+            let signals = self.delays.take(toward);
+            let Some(law) = &mut self.laws[way] else {
+                continue;
+            };
+            if let Some(longer) = law.step(now, &signals, backlogged[way]) {
+                self.delays.lengthen(toward, longer);
+            }
+            self.delays.set_rate(toward, law.capacity());
+        }
+    }
+
+    /// The law of a direction; `None` if its rate is not learnt.
+    pub const fn law(&self, toward: Toward) -> Option<&RateLaw> {
+        self.laws[toward as usize].as_ref()
+    }
+}

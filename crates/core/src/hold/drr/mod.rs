@@ -93,6 +93,13 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         })
     }
 
+    /// All groups go on with this quantum.
+    pub(crate) fn set_quantum(&mut self, quantum: u32) {
+        for group in &mut self.groups {
+            group.quantum = quantum;
+        }
+    }
+
     /// Hosts and DSCP of a packet, if flows or groups are told apart by them.
     #[inline]
     pub(crate) fn network(&self, packet: &P, by_dscp: bool) -> Network {

@@ -1,0 +1,400 @@
+//! The law that moves one shaper's rate by the queue in the line behind or before it.
+
+use super::RateRange;
+use crate::hold::LineSignals;
+use crate::units::{Duration, Instant, Rate};
+
+/// Intervals that are remembered.
+const HISTORY: usize = 24;
+/// Intervals over which the minimum of the queue is read where samples are few, and samples that are enough.
+const WINDOW: usize = 6;
+const ENOUGH: u32 = 8;
+/// ms of queue from which on the line counts as full, and below which it does not, beyond full packets.
+const FULL_AT: f64 = 7.0;
+const CLEAR_AT: f64 = 3.0;
+/// ms in which a standing queue is to drain, up and down.
+const DRAIN: [f64; 2] = [150.0, 200.0];
+/// Minimum and maximum share of the capacity that is left to the queue.
+const MIN_CUT: f64 = 0.035;
+const MAX_CUT: f64 = 0.4;
+/// Change of the queue in ms, beyond noise, by which it is certain that one waits.
+const TELL: f64 = 4.0;
+const TELL_NOISES: f64 = 2.0;
+/// Mean changes of the queue that make no queue, their memory in ms, and the largest that counts in ms.
+const NOISES: f64 = 3.0;
+const NOISE_MEMORY: f64 = 2000.0;
+const MAX_NOISE: f64 = 5.0;
+/// Window of the capacity in ms.
+const CAPACITY_WINDOW: f64 = 120.0;
+const MIN_WINDOW: f64 = 30.0;
+/// A queue that does not change is doubted: the cut grows after so many ms, by this share per ms, to this share. At less
+/// than `SURELY_BELOW` of the capacity a queue drains; if so many ms of it do not, the delay is the path's.
+const DOUBT_AFTER: f64 = 150.0;
+const DOUBT: f64 = 0.0015;
+const MAX_DOUBT: f64 = 0.35;
+const SURELY_BELOW: f64 = 0.8;
+const UNDRAINED: f64 = 20.0;
+/// ms without a sample after which nothing is known.
+const BLIND_AFTER: f64 = 250.0;
+/// Growth per second: at first, its rise per second after a pause in ms, and its maximum.
+const GROWTH: f64 = 0.02;
+const PAUSE: f64 = 300.0;
+const ACCELERATION: f64 = 0.5;
+const MAX_GROWTH: f64 = 0.7;
+/// Share of the capacity at which the rate goes on once the queue is gone.
+const RESUME: f64 = 0.98;
+/// Growth per second towards the last rate that the line carried, where nothing fills it.
+const RETURN: f64 = 0.3;
+/// Seconds whose best delivery bounds the rate from below, and the share of it that does.
+const SECONDS: usize = 10;
+const KEPT: f64 = 0.25;
+
+/// Reason for the latest change of a rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reason {
+    /// Nothing was measured yet.
+    #[default]
+    Start,
+    /// A queue waits in the line: the rate is below the capacity until it is gone.
+    Queue,
+    /// The queue is gone, and the shaper has a backlog: the rate grows.
+    Search,
+    /// The shaper has no backlog: nothing is learnt.
+    Idle,
+    /// No packet that could be read has come.
+    Blind,
+    /// The delay grew without a queue: the path became longer.
+    Path,
+    /// The lower bound by what was delivered holds the rate.
+    Delivered,
+}
+
+impl Reason {
+    /// Its name in tables, JSON and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Queue => "queue",
+            Self::Search => "search",
+            Self::Idle => "idle",
+            Self::Blind => "blind",
+            Self::Path => "path",
+            Self::Delivered => "delivered",
+        }
+    }
+}
+
+/// One interval: times in ms, bytes.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    queue: f64,
+    samples: u32,
+    entered: f64,
+    left: f64,
+    bytes: f64,
+}
+
+impl Interval {
+    const NONE: Self = Self {
+        queue: f64::INFINITY,
+        samples: 0,
+        entered: 0.0,
+        left: 0.0,
+        bytes: 0.0,
+    };
+}
+
+/// The law of one direction.
+#[derive(Clone, Debug)]
+pub struct RateLaw {
+    range: RateRange,
+    way: usize,
+    /// bit/ms.
+    rate: f64,
+    /// The line's, as measured last; bit/ms.
+    capacity: f64,
+    history: [Interval; HISTORY],
+    /// Consecutive intervals with a queue, up to `HISTORY`.
+    hot: usize,
+    /// Intervals in a row whose queue is above the threshold.
+    above: u32,
+    is_full: bool,
+    /// ms of searching so far; since the latest sample.
+    searching: f64,
+    since_sample: f64,
+    queue: f64,
+    /// Queue at the latest tell, and what should have drained since, ms.
+    told: f64,
+    drained: f64,
+    /// ms since that tell.
+    untold: f64,
+    /// Mean change of the queue from interval to interval, ms.
+    noise: f64,
+    busy: f64,
+    /// Rate before the queue.
+    before: f64,
+    good: f64,
+    /// bit/ms delivered in each of the last seconds, the running one first.
+    delivered: [f64; SECONDS],
+    second: f64,
+    counted: u64,
+    now: f64,
+    reason: Reason,
+}
+
+fn ms(at: Instant) -> f64 {
+    at.as_nanos() as f64 / 1e6
+}
+
+fn bits_per_ms(rate: Rate) -> f64 {
+    rate.bits_per_sec() as f64 / 1e3
+}
+
+impl RateLaw {
+    /// A law that starts at `rate`; `way` is 0 up, 1 down.
+    pub(super) fn new(range: RateRange, rate: Rate, way: usize) -> Self {
+        let rate = bits_per_ms(range.clamp(rate));
+        Self {
+            range,
+            way,
+            rate,
+            capacity: rate,
+            history: [Interval::NONE; HISTORY],
+            hot: 0,
+            above: 0,
+            is_full: false,
+            searching: 0.0,
+            since_sample: f64::INFINITY,
+            queue: 0.0,
+            told: 0.0,
+            drained: 0.0,
+            untold: 0.0,
+            noise: 0.0,
+            busy: 0.0,
+            before: rate,
+            good: rate,
+            delivered: [0.0; SECONDS],
+            second: 0.0,
+            counted: 0,
+            now: 0.0,
+            reason: Reason::Start,
+        }
+    }
+
+    /// Takes an interval's signals at `now`; `backlogged` if packets wait at the shaper. The delay that
+    /// turned out to be the path's, if one did.
+    pub(super) fn step(
+        &mut self,
+        now: Instant,
+        signals: &LineSignals,
+        backlogged: bool,
+    ) -> Option<Duration> {
+        let now = ms(now);
+        let elapsed = (now - self.now).clamp(0.0, 1000.0);
+        self.now = now;
+        self.count(signals.bytes, elapsed);
+        self.busy += 0.1 * (f64::from(u8::from(backlogged)) - self.busy);
+        let packet = 1514.0 * 8.0 / self.rate;
+        let noise = NOISES * self.noise;
+        let clear = CLEAR_AT + 0.5 * packet + noise;
+        let full = FULL_AT + packet + noise;
+        self.take(signals, clear, elapsed);
+        let longer = match self.since_sample > BLIND_AFTER {
+            true => {
+                self.forget();
+                self.reason = Reason::Blind;
+                None
+            }
+            false => self.judge(clear, full, elapsed, signals.bytes),
+        };
+        if !self.is_full && longer.is_none() {
+            self.search(elapsed);
+        }
+        self.bound();
+        longer
+    }
+
+    fn forget(&mut self) {
+        if self.is_full {
+            self.rate = self.rate.max(RESUME * self.capacity);
+        }
+        (self.is_full, self.hot, self.above) = (false, 0, 0);
+    }
+
+    /// Counts what was delivered.
+    fn count(&mut self, bytes: u64, elapsed: f64) {
+        let new = bytes.saturating_sub(self.counted) as f64;
+        self.counted = bytes;
+        self.second += elapsed;
+        if self.second >= 1000.0 {
+            self.second = 0.0;
+            self.delivered.rotate_right(1);
+            self.delivered[0] = 0.0;
+        }
+        self.delivered[0] += 8.0 * new / 1000.0;
+    }
+
+    fn take(&mut self, signals: &LineSignals, clear: f64, elapsed: f64) {
+        self.since_sample += elapsed;
+        self.history.rotate_right(1);
+        self.history[0] = Interval::NONE;
+        if let Some(best) = signals.best {
+            self.since_sample = 0.0;
+            self.history[0] = Interval {
+                queue: best.queue.as_millis_f64(),
+                samples: signals.samples,
+                entered: ms(best.entered),
+                left: ms(best.left()),
+                bytes: best.bytes as f64,
+            };
+        }
+        let (mut samples, mut queue) = (0, f64::INFINITY);
+        for interval in &self.history[..WINDOW] {
+            queue = queue.min(interval.queue);
+            samples += interval.samples;
+            if samples >= ENOUGH {
+                break;
+            }
+        }
+        if queue.is_finite() {
+            let change = (queue - self.queue).abs().min(MAX_NOISE);
+            self.noise += (elapsed / NOISE_MEMORY).min(1.0) * (change - self.noise);
+            self.queue = queue;
+        }
+        match signals.best {
+            Some(_) if self.history[0].queue <= clear => self.hot = 0,
+            _ => self.hot = (self.hot + 1).min(HISTORY),
+        }
+    }
+
+    /// Rates at which the same bytes left and entered the line while it had a queue, and the queue's change.
+    fn flow(&self) -> Option<(f64, f64, f64)> {
+        let mut hot = self.history[..self.hot]
+            .iter()
+            .filter(|one| one.samples > 0);
+        let last = hot.next()?;
+        let first = hot
+            .take_while(|one| last.left - one.left <= CAPACITY_WINDOW)
+            .last()?;
+        let bits = 8.0 * (last.bytes - first.bytes);
+        let (out, into) = (last.left - first.left, last.entered - first.entered);
+        if out < MIN_WINDOW || into <= 0.0 || bits <= 0.0 {
+            return None;
+        }
+        Some((bits / out, bits / into, last.queue - first.queue))
+    }
+
+    fn judge(&mut self, clear: f64, full: f64, elapsed: f64, sent: u64) -> Option<Duration> {
+        self.above = match self.queue > full {
+            true => self.above.saturating_add(1),
+            false => 0,
+        };
+        if !self.is_full {
+            if self.above < 2 {
+                return None;
+            }
+            self.is_full = true;
+            self.before = self.rate;
+            (self.told, self.drained, self.untold) = (self.queue, 0.0, 0.0);
+            let measured = self.flow().map(|(out, ..)| out);
+            self.capacity = measured.unwrap_or(self.rate).max(KEPT * self.rate);
+        } else if self.queue < clear {
+            self.is_full = false;
+            self.searching = 0.0;
+            self.rate = self.rate.max(RESUME * self.capacity);
+            return None;
+        }
+        self.untold += elapsed;
+        if let Some((out, into, change)) = self.flow() {
+            let share = into / self.capacity;
+            if change.abs() > TELL + TELL_NOISES * self.noise {
+                self.capacity += 0.5 * (out - self.capacity);
+                (self.told, self.drained, self.untold) = (self.queue, 0.0, 0.0);
+            } else if share < SURELY_BELOW {
+                self.drained += elapsed * (1.0 - share);
+            }
+        }
+        if self.drained - (self.told - self.queue).max(0.0) > UNDRAINED {
+            let longer = Duration::from_nanos((self.queue * 1e6) as u64);
+            self.forget();
+            self.rate = self.rate.max(self.before);
+            self.searching = 0.0;
+            self.queue = 0.0;
+            self.reason = Reason::Path;
+            return Some(longer);
+        }
+        let queue = self.queue.max(self.predicted(sent));
+        let cut = ((queue - clear) / DRAIN[self.way]).clamp(MIN_CUT, MAX_CUT);
+        let doubt = (DOUBT * (self.untold - DOUBT_AFTER)).min(MAX_DOUBT);
+        let cut = cut.max(doubt);
+        self.rate = self.capacity * (1.0 - cut);
+        self.reason = Reason::Queue;
+        None
+    }
+
+    /// The uplink's queue now: what was sent after the latest sample has not had the time to leave. ms.
+    fn predicted(&self, sent: u64) -> f64 {
+        let latest = self.history.iter().find(|one| one.samples > 0);
+        let (0, Some(latest)) = (self.way, latest) else {
+            return 0.0;
+        };
+        let behind = 8.0 * (sent as f64 - latest.bytes) / self.capacity;
+        let queue = behind - (self.now - latest.left);
+        queue.min(1.5 * self.queue + 20.0)
+    }
+
+    fn search(&mut self, elapsed: f64) {
+        let loaded = self.busy > 0.5;
+        if loaded {
+            self.searching += elapsed;
+            let since = (self.searching - PAUSE).max(0.0) / 1e3;
+            let growth = (GROWTH + ACCELERATION * since).min(MAX_GROWTH);
+            if self.since_sample <= BLIND_AFTER {
+                self.rate *= 1.0 + growth * elapsed / 1e3;
+                self.reason = Reason::Search;
+            }
+            self.good = self.rate;
+            return;
+        }
+        self.searching = (self.searching - elapsed / 2.0).max(0.0);
+        if self.since_sample <= BLIND_AFTER {
+            self.reason = Reason::Idle;
+        }
+        if self.rate < self.good {
+            self.rate = (self.rate * (1.0 + RETURN * elapsed / 1e3)).min(self.good);
+        }
+    }
+
+    fn bound(&mut self) {
+        let delivered = self.delivered.iter().copied().fold(0.0, f64::max);
+        let least = KEPT * delivered;
+        if self.rate < least {
+            self.rate = least;
+            self.reason = Reason::Delivered;
+        }
+        let (min, max) = (bits_per_ms(self.range.min), bits_per_ms(self.range.max));
+        self.rate = self.rate.max(min).min(max);
+    }
+
+    /// The shaper's rate.
+    pub fn rate(&self) -> Rate {
+        let rate = Rate::from_bits_per_sec((self.rate * 1e3) as u64);
+        self.range.clamp(rate.unwrap_or(self.range.min))
+    }
+
+    /// The line's capacity as measured last, while it was full.
+    pub fn capacity(&self) -> Rate {
+        let rate = Rate::from_bits_per_sec((self.capacity * 1e3) as u64);
+        rate.unwrap_or(self.range.min)
+    }
+
+    /// The queue in the line.
+    pub fn queue(&self) -> Duration {
+        Duration::from_nanos((self.queue.max(0.0) * 1e6) as u64)
+    }
+
+    /// Reason for the latest change.
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+}

@@ -1,0 +1,504 @@
+//! Queueing delays of a line beyond both shapers, read off the TCP timestamps that pass (`docs/rates.md`).
+
+use super::capacity::BuildError;
+use super::flow_table::FlowTable;
+use crate::Toward;
+use crate::packet::{Flow, Header};
+use crate::units::{Duration, Instant, Rate};
+
+/// Flows that are remembered.
+const FLOWS: u32 = 256;
+/// Departures that wait for their echo, per flow.
+const DEPARTURES: usize = 64;
+/// Minimum time between two of them: with `DEPARTURES` of them, half a second.
+const SPACING: u64 = 8 * MS;
+/// Ticks of a server's clock that are known, in ns.
+const TICKS: [i64; 4] = [1_000, 1_000_000, 4_000_000, 10_000_000];
+/// Time of a flow from which on its server's tick is known, and until which it is checked again.
+const TICK_KNOWN: i64 = 100 * MS as i64;
+const TICK_SURE: i64 = 10_000 * MS as i64;
+/// Rise of a minimum: more than two clocks drift apart, which may both be wrong by 50 ppm.
+const RISE_PER_SECOND: i64 = MS as i64 / 10;
+/// Age from which on a delay of other flows says nothing of a new one.
+const COMMON_AGE: u64 = 60 * MS;
+const MS: u64 = 1_000_000;
+
+/// The best sample of a direction in an interval: the packet that waited least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelaySample {
+    /// Time that it waited in the line beyond the propagation.
+    pub queue: Duration,
+    /// Time at which it entered the line, so far as the delay tells.
+    pub entered: Instant,
+    /// Bytes that entered or left the line up to it, as the shaper counts them.
+    pub bytes: u64,
+}
+
+impl DelaySample {
+    /// Time at which it left the line, less the propagation.
+    pub fn left(&self) -> Instant {
+        self.entered + self.queue
+    }
+}
+
+/// Measurements of a direction in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineSignals {
+    /// The best sample, if there was one.
+    pub best: Option<DelaySample>,
+    /// Number of samples.
+    pub samples: u32,
+    /// Bytes from the start on that the uplink's shaper sent, or that came to the downlink's.
+    pub bytes: u64,
+}
+
+/// A table of flows, and what passed since the last look.
+#[derive(Clone, Debug)]
+pub struct PathDelays {
+    flows: FlowTable<Readable>,
+    signals: [LineSignals; 2],
+    /// The latest delay of each direction, and its time.
+    common: [(i64, u64); 2],
+    /// A longer path of both directions, that the minima do not know yet.
+    shift: [i64; 2],
+    /// ns that the line takes for a byte: a packet's own transmission is no queue.
+    per_byte: [u64; 2],
+}
+
+/// A minimum that rises slowly.
+#[derive(Clone, Copy, Debug)]
+struct Base {
+    value: i64,
+    at: u64,
+}
+
+impl Base {
+    /// The excess of `value` at `at` over the minimum.
+    fn excess(&mut self, value: i64, at: u64) -> i64 {
+        // Ticks of 2^26 ns, 67 ms: no division.
+        let passed = at.saturating_sub(self.at) >> 26;
+        if passed > 0 {
+            let risen = (passed as i64).saturating_mul(RISE_PER_SECOND / 15);
+            self.value = self.value.saturating_add(risen);
+            self.at = at;
+        }
+        self.value = self.value.min(value);
+        value.saturating_sub(self.value)
+    }
+}
+
+/// A flow whose packets carry timestamps.
+#[derive(Clone, Debug)]
+struct Readable {
+    used: u64,
+    departures: Departures,
+    clock: ServerClock,
+    bases: [Option<Base>; 2],
+    shifts: [i64; 2],
+    round_trip: Option<Base>,
+    /// Excess of the latest round trip, and the time of its end.
+    excess: (i64, u64),
+}
+
+/// Departures that wait for their echo, oldest first.
+#[derive(Clone, Debug)]
+struct Departures {
+    ring: [(u32, u64, u64); DEPARTURES],
+    first: usize,
+    count: usize,
+    latest: Option<(u32, u64)>,
+}
+
+/// A server's clock: its stamps and ours.
+#[derive(Clone, Copy, Debug)]
+struct ServerClock {
+    started: u64,
+    /// The latest stamp, and ticks from the first to it.
+    stamp: u32,
+    ticks: i64,
+    /// ns; 0 while it is unknown.
+    tick: i64,
+    /// Age at which the tick is read again.
+    check_at: i64,
+}
+
+const fn is_after(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) > 0
+}
+
+impl Departures {
+    const NONE: Self = Self {
+        ring: [(0, 0, 0); DEPARTURES],
+        first: 0,
+        count: 0,
+        latest: None,
+    };
+
+    /// A packet with stamp `value` leaves: the first with this stamp is kept, if the ring has room.
+    fn push(&mut self, value: u32, at: u64, bytes: u64) {
+        if self
+            .latest
+            .is_some_and(|(latest, then)| !is_after(value, latest) || at < then + SPACING)
+            || self.count == DEPARTURES
+        {
+            return;
+        }
+        let place = (self.first + self.count) % DEPARTURES;
+        if let Some(slot) = self.ring.get_mut(place) {
+            *slot = (value, at, bytes);
+            self.count += 1;
+            self.latest = Some((value, at));
+        }
+    }
+
+    /// The departure that `echo` is the first echo of.
+    fn take(&mut self, echo: u32) -> Option<(u64, u64)> {
+        while self.count > 0 {
+            let (value, at, bytes) = *self.ring.get(self.first)?;
+            if is_after(value, echo) {
+                return None;
+            }
+            self.first = (self.first + 1) % DEPARTURES;
+            self.count -= 1;
+            if value == echo {
+                return Some((at, bytes));
+            }
+        }
+        None
+    }
+}
+
+impl ServerClock {
+    const fn new(stamp: u32, at: u64) -> Self {
+        Self {
+            started: at,
+            stamp,
+            ticks: 0,
+            tick: 0,
+            check_at: TICK_KNOWN,
+        }
+    }
+
+    /// Time of `stamp` by the server's clock, from our time of its first stamp on; the clock's tick
+    /// changes the meaning of all times, and is new if the second is true.
+    fn read(&mut self, stamp: u32, at: u64) -> (Option<i64>, bool) {
+        let ahead = i64::from(stamp.wrapping_sub(self.stamp) as i32);
+        let ticks = self.ticks.saturating_add(ahead);
+        if ahead > 0 {
+            (self.stamp, self.ticks) = (stamp, ticks);
+        }
+        let age = at.saturating_sub(self.started) as i64;
+        let mut is_new = false;
+        if age >= self.check_at && ticks > 0 {
+            let measured = age / ticks;
+            // Between two ticks lies their geometric mean; a queue that grows makes a tick look longer.
+            let tick = match measured {
+                400..2_200 => TICKS[0],
+                400_000..2_200_000 => TICKS[1],
+                2_200_000..6_300_000 => TICKS[2],
+                6_300_000..20_000_000 => TICKS[3],
+                _ => 0,
+            };
+            is_new = tick != self.tick;
+            self.tick = tick;
+            self.check_at = match age < TICK_SURE {
+                true => age.saturating_mul(2),
+                false => i64::MAX,
+            };
+        }
+        let time = (self.tick > 0).then(|| ticks.saturating_mul(self.tick));
+        (time, is_new)
+    }
+}
+
+impl PathDelays {
+    /// An empty table.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn new() -> Result<Self, BuildError> {
+        Ok(Self {
+            flows: FlowTable::new(FLOWS)?,
+            signals: [LineSignals::default(); 2],
+            common: [(0, 0); 2],
+            shift: [0; 2],
+            per_byte: [0; 2],
+        })
+    }
+
+    /// The uplink's shaper has sent a packet, whose last bit leaves at `at`.
+    #[inline]
+    pub fn leaves(&mut self, at: Instant, header: &Header, timestamps: Option<(u32, u32)>) {
+        let signals = &mut self.signals[Toward::Up as usize];
+        signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
+        let bytes = signals.bytes;
+        let Some((value, _)) = timestamps else { return };
+        let conversation = Flow(header.flow.0 & !1);
+        if let Some(slot) = self.flows.find(conversation)
+            && let Some(flow) = self.flows.get_mut(slot)
+        {
+            let own = u64::from(header.len).saturating_mul(self.per_byte[Toward::Up as usize]);
+            let left = at.as_nanos().saturating_add(own);
+            flow.departures.push(value, left, bytes);
+        }
+    }
+
+    /// A packet has come from the line to the downlink's shaper.
+    #[inline]
+    pub fn comes(&mut self, at: Instant, header: &Header, timestamps: Option<(u32, u32)>) {
+        let signals = &mut self.signals[Toward::Down as usize];
+        signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
+        if let Some(timestamps) = timestamps {
+            let own = u64::from(header.len).saturating_mul(self.per_byte[Toward::Down as usize]);
+            let begun = at.as_nanos().saturating_sub(own);
+            self.read(begun, Flow(header.flow.0 & !1), timestamps);
+        }
+    }
+
+    fn read(&mut self, at: u64, conversation: Flow, (stamp, echo): (u32, u32)) {
+        let shifts = self.shift;
+        let new = || Readable {
+            used: at,
+            departures: Departures::NONE,
+            clock: ServerClock::new(stamp, at),
+            bases: [None; 2],
+            shifts,
+            round_trip: None,
+            excess: (0, 0),
+        };
+        let slot = self
+            .flows
+            .find_or_insert(conversation, |flow| Some(flow.used), new);
+        let Some(flow) = slot.and_then(|slot| self.flows.get_mut(slot)) else {
+            return;
+        };
+        flow.used = at;
+        let departed = flow.departures.take(echo);
+        let (time, is_new) = flow.clock.read(stamp, at);
+        if is_new {
+            flow.bases = [None; 2];
+        }
+        if let Some((left, _)) = departed {
+            let trip = at.saturating_sub(left) as i64;
+            let base = flow.round_trip.get_or_insert(Base { value: trip, at });
+            flow.excess = (base.excess(trip, at), at);
+        }
+        // A flow whose round trips are unknown may say anything of its clock.
+        let (Some(time), Some(_)) = (time, flow.round_trip) else {
+            return;
+        };
+        let (excess, measured) = flow.excess;
+        let bound = excess.saturating_add(at.saturating_sub(measured) as i64);
+        let server = time.saturating_add(flow.clock.started as i64);
+        let down = (at as i64).saturating_sub(server);
+        let bytes = self.signals[Toward::Down as usize].bytes;
+        let queue = self.delay(conversation, Toward::Down, at, down, bound);
+        let entered = at.saturating_sub(queue);
+        self.sample(Toward::Down, at, queue, entered, bytes);
+        if let Some((left, bytes)) = departed {
+            let up = server.saturating_sub(left as i64);
+            let queue = self.delay(conversation, Toward::Up, at, up, bound);
+            self.sample(Toward::Up, at, queue, left, bytes);
+        }
+    }
+
+    /// Excess of a one-way delay over its minimum; no more than `bound`.
+    fn delay(
+        &mut self,
+        conversation: Flow,
+        toward: Toward,
+        at: u64,
+        delay: i64,
+        bound: i64,
+    ) -> u64 {
+        let way = toward as usize;
+        let (common, seen) = self.common[way];
+        // What waits for other flows waits for the first packets of this one too.
+        let assumed = match at.saturating_sub(seen) < COMMON_AGE {
+            true => common.min(bound),
+            false => 0,
+        };
+        let shift = self.shift[way];
+        let slot = self.flows.find(conversation);
+        let Some(flow) = slot.and_then(|slot| self.flows.get_mut(slot)) else {
+            return 0;
+        };
+        let base = flow.bases[way].get_or_insert(Base {
+            value: delay.saturating_sub(assumed),
+            at,
+        });
+        let moved = shift.saturating_sub(flow.shifts[way]);
+        if moved != 0 {
+            flow.shifts[way] = shift;
+            base.value = base.value.saturating_add(moved);
+        }
+        base.excess(delay, at).min(bound).max(0) as u64
+    }
+
+    fn sample(&mut self, toward: Toward, at: u64, queue: u64, entered: u64, bytes: u64) {
+        let way = toward as usize;
+        self.common[way] = (queue as i64, at);
+        let signals = &mut self.signals[way];
+        signals.samples = signals.samples.saturating_add(1);
+        let queue = Duration::from_nanos(queue);
+        if signals.best.is_none_or(|best| queue < best.queue) {
+            signals.best = Some(DelaySample {
+                queue,
+                entered: Instant::from_nanos(entered),
+                bytes,
+            });
+        }
+    }
+
+    /// What was measured since the last call.
+    pub fn take(&mut self, toward: Toward) -> LineSignals {
+        let signals = &mut self.signals[toward as usize];
+        let taken = *signals;
+        *signals = LineSignals {
+            bytes: taken.bytes,
+            ..LineSignals::default()
+        };
+        taken
+    }
+
+    /// Takes the rate of the line in a direction.
+    pub fn set_rate(&mut self, toward: Toward, rate: Rate) {
+        self.per_byte[toward as usize] = 8_000_000_000 / rate.bits_per_sec().max(1);
+    }
+
+    /// A direction's path became longer by `delay`: that is no queue.
+    pub fn lengthen(&mut self, toward: Toward, delay: Duration) {
+        let shift = &mut self.shift[toward as usize];
+        *shift = shift.saturating_add(delay.as_nanos() as i64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A flow between home and a server with a clock of its own; times in us.
+    struct Bench {
+        delays: PathDelays,
+        flow: Flow,
+        /// Tick of the server's clock, its offset in ticks, its drift in ppm.
+        clock: (u64, u32, i64),
+    }
+
+    impl Bench {
+        fn new(tick: u64, offset: u32, drift: i64) -> Self {
+            Self {
+                delays: PathDelays::new().unwrap(),
+                flow: Flow(4),
+                clock: (tick, offset, drift),
+            }
+        }
+
+        fn header(&self) -> Header {
+            Header {
+                flow: self.flow,
+                len: 1500,
+                ..Header::default()
+            }
+        }
+
+        /// An exchange that starts at `at`: up, 20 ms and a queue; down, 20 ms and a queue.
+        fn exchange(&mut self, at: u64, up: u64, down: u64) {
+            let instant = |us: u64| Instant::from_nanos(us * 1000);
+            let header = self.header();
+            let home = (at / 1000) as u32;
+            self.delays.leaves(instant(at), &header, Some((home, 0)));
+            let answered = at + 20_000 + up;
+            let (tick, offset, drift) = self.clock;
+            let shown = answered as i64 + answered as i64 * drift / 1_000_000;
+            let stamp = offset.wrapping_add((shown as u64 / tick) as u32);
+            let header = Header {
+                flow: self.flow.reverse(),
+                ..header
+            };
+            let back = answered + 20_000 + down;
+            self.delays
+                .comes(instant(back), &header, Some((stamp, home)));
+        }
+
+        /// Exchanges every 10 ms between these ms; the least queue that was measured, up and down, in ms.
+        fn run(&mut self, ms: core::ops::Range<u64>, up: u64, down: u64) -> [Option<u64>; 2] {
+            for at in ms.step_by(10) {
+                self.exchange(at * 1000 + at % 7 * 100, up * 1000, down * 1000);
+            }
+            Toward::ALL.map(|toward| {
+                let best = self.delays.take(toward).best?;
+                Some(best.queue.as_nanos().div_ceil(MS))
+            })
+        }
+    }
+
+    #[test]
+    fn queues_of_both_directions_are_told_apart_whatever_the_servers_clock() {
+        for (tick, offset, drift) in [
+            (1, 7, 0),
+            (1000, 123_456_789, 0),
+            (1000, u32::MAX - 500, 50),
+            (4000, 99, -50),
+            (10_000, 5, 50),
+        ] {
+            let slack = 1 + tick / 1000;
+            let mut bench = Bench::new(tick, offset, drift);
+            let [up, down] = bench.run(0..2000, 0, 0);
+            assert!(
+                up.unwrap() <= slack && down.unwrap() <= slack,
+                "{tick}: {up:?} {down:?}"
+            );
+            let [up, down] = bench.run(2000..3000, 40, 0);
+            assert!(up.unwrap().abs_diff(40) <= slack, "{tick}: {up:?}");
+            assert!(down.unwrap() <= slack, "{tick}: {down:?}");
+            let [up, down] = bench.run(3000..4000, 0, 70);
+            assert!(
+                up.unwrap() <= slack && down.unwrap().abs_diff(70) <= slack,
+                "{tick}: {up:?} {down:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_clock_that_lies_shows_no_more_queue_than_the_round_trip() {
+        let mut bench = Bench::new(1000, 0, 0);
+        bench.run(0..1000, 0, 0);
+        // The server's clock jumps back by 500 ms: the way down looks longer.
+        bench.clock.1 = 0u32.wrapping_sub(500);
+        let [up, down] = bench.run(1000..1500, 0, 0);
+        assert!(up.unwrap() <= 1 && down.unwrap() <= 21, "{up:?} {down:?}");
+    }
+
+    #[test]
+    fn drift_of_minutes_is_no_queue() {
+        for drift in [-50, 50] {
+            let mut bench = Bench::new(1000, 0, drift);
+            let [up, down] = bench.run(0..600_000, 0, 0);
+            assert!(
+                up.unwrap() <= 2 && down.unwrap() <= 2,
+                "{drift}: {up:?} {down:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_longer_path_is_no_queue_once_it_is_known() {
+        let mut bench = Bench::new(1000, 0, 0);
+        bench.run(0..1000, 0, 0);
+        assert!(bench.run(1000..1500, 30, 0)[0].unwrap() >= 29);
+        bench.delays.lengthen(Toward::Up, Duration::from_millis(30));
+        assert!(bench.run(1500..2000, 30, 0)[0].unwrap() <= 1);
+    }
+
+    #[test]
+    fn a_flow_whose_packets_nobody_echoes_says_nothing() {
+        let mut bench = Bench::new(1000, 0, 0);
+        let header = bench.header();
+        for ms in 0..5000u64 {
+            let at = Instant::from_nanos(ms * MS);
+            bench.delays.comes(at, &header, Some((ms as u32 / 3, 7)));
+        }
+        assert_eq!(bench.delays.take(Toward::Down).best, None);
+    }
+}

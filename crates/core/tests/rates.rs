@@ -1,0 +1,47 @@
+//! Laws of learnt rates.
+
+use asymq_laws::rates::{Claim, rates_keep_their_bounds};
+use proptest::prelude::*;
+
+fn claim() -> impl Strategy<Value = Claim> {
+    let stamp = prop_oneof![0..50i32, -1000..1000i32, any::<i32>()];
+    let echo = prop_oneof![0..100u16, any::<u16>()];
+    (any::<u8>(), stamp, echo, 0..20_000u16, 40..1500u16).prop_map(
+        |(conversation, stamp, echo, pause, len)| Claim {
+            conversation,
+            stamp,
+            echo,
+            pause,
+            len,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn no_samples_drive_a_rate_to_its_floor_or_hold_it_there(
+        claims in prop::collection::vec(claim(), 0..40)
+    ) {
+        rates_keep_their_bounds(&claims);
+    }
+}
+
+#[test]
+fn servers_whose_packets_look_ever_later_do_not_drive_a_rate_to_its_floor() {
+    for (stamp, echo) in [(0, 500), (1, 200), (5, 40), (20, 300), (-5, 100)] {
+        for pause in [500, 5000, 10_000] {
+            let claims: Vec<Claim> = (0..8)
+                .map(|conversation| Claim {
+                    conversation,
+                    stamp,
+                    echo,
+                    pause,
+                    len: 1500,
+                })
+                .collect();
+            rates_keep_their_bounds(&claims);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! A learnt rate under any samples: within its range, above its floor, and free again soon.
+
+use asymq_core::control::rate::{Learner, RateRange};
+use asymq_core::{Duration, Flow, Header, Instant, Rate, Toward};
+
+/// What an attacker makes of a packet that comes down: its server's stamp, its echo, the pause before it.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// The conversation, one of eight.
+    pub conversation: u8,
+    /// Change of the server's stamp.
+    pub stamp: i32,
+    /// Age in ms of the departure that is echoed; the latest if it is more than there are.
+    pub echo: u16,
+    /// Time since the packet before, in us.
+    pub pause: u16,
+    /// Bytes of the packet.
+    pub len: u16,
+}
+
+const MS: u64 = 1_000_000;
+
+/// A line whose shapers always have a backlog.
+struct Bench {
+    learner: Learner,
+    now: u64,
+    /// Time of the next packet up, and of the next step.
+    sends: u64,
+    steps: u64,
+    stamps: [u32; 8],
+    range: RateRange,
+    /// Bytes up in each of the last ten seconds, the running one first.
+    seconds: [u64; 10],
+    second: u64,
+}
+
+impl Bench {
+    fn new(range: RateRange, start: Rate) -> Self {
+        let learner = Learner::new([Some(range); 2], [start; 2]);
+        Self {
+            learner: learner.unwrap_or_else(|_| panic!("no memory")),
+            now: MS,
+            sends: MS,
+            steps: MS,
+            stamps: [0; 8],
+            range,
+            seconds: [0; 10],
+            second: 0,
+        }
+    }
+
+    fn rate(&self, toward: Toward) -> Rate {
+        self.learner
+            .law(toward)
+            .map_or(self.range.min, |law| law.rate())
+    }
+
+    fn header(conversation: u64, len: u32, toward: Toward) -> Header {
+        Header {
+            flow: Flow(conversation << 1 | toward as u64),
+            len,
+            ..Header::default()
+        }
+    }
+
+    /// Goes on to `until`: full packets up at the rate, and steps, each of which is checked.
+    fn run(&mut self, until: u64) {
+        while self.sends.min(self.steps) <= until {
+            if self.sends <= self.steps {
+                let at = self.sends;
+                let stamp = (at / MS) as u32;
+                for conversation in 0..8 {
+                    let header = Self::header(conversation, 190, Toward::Up);
+                    self.learner
+                        .leaves(Instant::from_nanos(at), &header, Some((stamp, 0)));
+                }
+                self.seconds[0] += 8 * 190;
+                self.sends += self.rate(Toward::Up).tx_time(8 * 190).as_nanos().max(1000);
+            } else {
+                let at = self.steps;
+                self.learner.step(Instant::from_nanos(at), [true; 2]);
+                self.steps += Learner::INTERVAL.as_nanos();
+                if at / (1000 * MS) > self.second {
+                    self.second = at / (1000 * MS);
+                    self.seconds.rotate_right(1);
+                    self.seconds[0] = 0;
+                }
+                self.check();
+            }
+        }
+        self.now = until;
+    }
+
+    /// A rate is within its range, and the uplink's above a share of what it delivered in any of the last nine
+    /// whole seconds.
+    fn check(&self) {
+        for toward in Toward::ALL {
+            let rate = self.rate(toward);
+            assert!(
+                rate >= self.range.min && rate <= self.range.max,
+                "{toward:?}: {rate}"
+            );
+        }
+        let best = self.seconds[..9].iter().max().copied().unwrap_or(0);
+        let rate = self.rate(Toward::Up).bits_per_sec();
+        // A second begins elsewhere here than in the law: half of the share.
+        assert!(
+            rate >= self.range.min.bits_per_sec().max(best),
+            "{rate}, {best} bytes"
+        );
+    }
+
+    fn comes(&mut self, claim: Claim) {
+        let conversation = usize::from(claim.conversation % 8);
+        let stamp = &mut self.stamps[conversation];
+        *stamp = stamp.wrapping_add_signed(claim.stamp);
+        let echo = ((self.now / MS) as u32).wrapping_sub(claim.echo.into());
+        let header = Self::header(conversation as u64, claim.len.into(), Toward::Down);
+        let at = Instant::from_nanos(self.now);
+        self.learner.comes(at, &header, Some((*stamp, echo)));
+    }
+}
+
+/// Ten times the floor is delivered for two seconds by honest servers; then `claims` come, again and again for five
+/// seconds; then honest samples.
+///
+/// # Panics
+/// A rate leaves its range, falls to the floor or below a share of what was delivered in the last seconds, or is
+/// still near the floor two seconds after the last claim.
+pub fn rates_keep_their_bounds(claims: &[Claim]) {
+    let rate = |bits| Rate::from_bits_per_sec(bits).unwrap_or(Rate::MAX);
+    let range = RateRange {
+        min: rate(1_000_000),
+        max: rate(20_000_000),
+    };
+    let mut bench = Bench::new(range, rate(10_000_000));
+    let honest = |bench: &mut Bench, ms: u64| {
+        for _ in 0..ms {
+            bench.run(bench.now + MS);
+            let conversation = (bench.now / MS % 8) as u8;
+            let stamp = (bench.now / MS) as u32;
+            bench.stamps[usize::from(conversation)] = stamp;
+            bench.comes(Claim {
+                conversation,
+                stamp: 0,
+                echo: 20,
+                pause: 0,
+                len: 1500,
+            });
+        }
+    };
+    honest(&mut bench, 2000);
+    let end = bench.now + Duration::from_secs(5).as_nanos();
+    while bench.now < end {
+        if claims.is_empty() {
+            bench.run(end);
+        }
+        for claim in claims {
+            bench.run(bench.now + 1000 * u64::from(claim.pause) + 1000);
+            bench.comes(*claim);
+        }
+    }
+    let at_floor = bench.rate(Toward::Up).bits_per_sec();
+    assert!(
+        at_floor > range.min.bits_per_sec(),
+        "at the floor: {at_floor}"
+    );
+    honest(&mut bench, 2000);
+    let freed = bench.rate(Toward::Up).bits_per_sec();
+    assert!(freed >= 2_000_000, "{freed} after two honest seconds");
+}

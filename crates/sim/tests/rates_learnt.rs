@@ -1,0 +1,187 @@
+//! Rates of shapers that learn them, on lines whose rates change and under what disturbs the measurements.
+
+#[path = "common/flags.rs"]
+mod flags;
+
+use asymq_scenario::Summary;
+use asymq_sim::{RunOptions, STANDARD};
+use flags::scenario;
+
+const HOME: &str = "--modem-up=5mbit --rtt=20ms..100ms --tcp=cubic --timestamps --clock-drift=50 \
+                    --qdisc=asymq --qdisc-down=cake --buffer=1000p --buffer-down=1000p --probe=20ms \
+                    --duration=24s --warmup=6s --shaper-up=auto";
+const DOWN: &str = "--modem-down=20mbit --shaper-down=auto";
+const FLOWS: &str = "--flows-up=2 --flows-down=4";
+/// Both directions have half their rate from 10 s to 17 s.
+const HALVED: &str =
+    "--steps-up=10s:2500kbit --steps-up=17s:5mbit --steps-down=10s:10mbit --steps-down=17s:20mbit";
+
+/// A seed that no constant was chosen on.
+fn run(words: &str) -> Summary {
+    let down = match words.contains("--modem-down") {
+        true => "",
+        false => DOWN,
+    };
+    let scenario = scenario(&format!("{HOME} {down} {words}"));
+    STANDARD
+        .run(&scenario, 101, RunOptions::default())
+        .unwrap()
+        .summary
+}
+
+/// Requires of a run a sum of goodputs as shares of the capacity, and of the probe's delays the 99th percentile in
+/// ms and the share above 50 ms.
+#[track_caller]
+fn check(words: &str, utility: f64, p99: f64, late: f64) {
+    let summary = run(words);
+    let got = summary.goodput_utility;
+    let (delay, above) = (summary.probe_ms.unwrap().p99, summary.probe_late.unwrap());
+    println!("{got:.3} {delay:.1} {above:.4}: {words}");
+    assert!(
+        got >= utility && delay <= p99 && above <= late,
+        "utility {got:.3}, p99 {delay:.1} ms, {above:.3} above 50 ms: {words}"
+    );
+}
+
+#[test]
+fn a_constant_line_is_used_without_a_queue() {
+    check(FLOWS, 0.96, 35.0, 0.002);
+}
+
+#[test]
+fn a_line_that_halves_is_followed() {
+    check(&format!("{FLOWS} {HALVED}"), 1.68, 190.0, 0.06);
+}
+
+#[test]
+fn a_start_far_from_the_capacity_is_left_within_the_warmup() {
+    check(
+        &format!("{FLOWS} --up=1mbit --down=4mbit"),
+        0.93,
+        60.0,
+        0.02,
+    );
+    check(
+        &format!("{FLOWS} --up=200mbit --down=1gbit"),
+        0.96,
+        40.0,
+        0.01,
+    );
+}
+
+#[test]
+fn thinned_and_delayed_acks_are_read() {
+    check(
+        &format!("{FLOWS} {HALVED} --delayed-ack=40ms"),
+        1.65,
+        190.0,
+        0.07,
+    );
+    check(
+        &format!("{FLOWS} {HALVED} --ack-every=8"),
+        1.65,
+        190.0,
+        0.07,
+    );
+}
+
+#[test]
+fn coarse_clocks_of_servers_are_read() {
+    for tick in ["4ms", "10ms"] {
+        check(
+            &format!("{FLOWS} {HALVED} --clock-tick={tick}"),
+            1.65,
+            190.0,
+            0.07,
+        );
+    }
+}
+
+#[test]
+fn jitter_of_servers_costs_no_collapse() {
+    let of = |netem: &str| {
+        let mut scenario = scenario(&format!("{HOME} {DOWN} {FLOWS}"));
+        scenario.netem_access_down = Some(netem.parse().unwrap());
+        STANDARD
+            .run(&scenario, 101, RunOptions::default())
+            .unwrap()
+            .summary
+    };
+    for netem in ["delay 10ms 5ms", "delay 20ms 15ms"] {
+        let utility = of(netem).goodput_utility;
+        assert!(utility > 1.6, "{netem}: {utility}");
+    }
+}
+
+#[test]
+fn a_longer_path_is_no_queue() {
+    let summary = run(&format!(
+        "{FLOWS} --steps-delay=9s:40ms --steps-delay=16s:0ms"
+    ));
+    assert!(summary.goodput_utility > 1.6, "{}", summary.goodput_utility);
+}
+
+#[test]
+fn a_receive_window_and_an_application_limit_move_no_rate() {
+    check(
+        "--flows-up=1 --flows-down=2 --window=64kb",
+        0.95,
+        40.0,
+        0.01,
+    );
+    check(
+        "--flows-up=0 --flows-down=0 --flow=down,rate=5mbit --flow=up,rate=1mbit",
+        0.46,
+        15.0,
+        0.001,
+    );
+}
+
+#[test]
+fn grants_of_a_modem_are_no_queue() {
+    check(
+        &format!("{FLOWS} {HALVED} --modem-down=20mbit,grant=2ms..6ms --shaper-down=auto"),
+        1.65,
+        190.0,
+        0.06,
+    );
+}
+
+#[test]
+fn web_traffic_alone_does_not_drive_the_rates_down() {
+    let words =
+        format!("--flows-up=0 --flows-down=0 --web=down:5:100kb:1.3 --web=up:1:50kb:1.3 {HALVED}");
+    let auto = run(&words);
+    let (p99, late) = (auto.probe_ms.unwrap().p99, auto.probe_late.unwrap());
+    assert!(p99 < 80.0 && late < 0.02, "{p99} {late}");
+    let web = auto.web_ms.unwrap();
+    assert!(web.p50 < 400.0, "{web:?}");
+}
+
+#[test]
+fn one_readable_flow_teaches_the_rates_for_all_traffic() {
+    let opaque =
+        "--flows-up=0 --flow=down,opaque=true --flow=down,opaque=true --flow=up,opaque=true";
+    check(
+        &format!("--flows-down=1 {opaque} {HALVED}"),
+        1.65,
+        190.0,
+        0.07,
+    );
+}
+
+#[test]
+fn a_bottleneck_beyond_the_line_on_one_flow_costs_the_others_nothing() {
+    // A sender that paces itself below the line's rate behind a long path of its own.
+    let slow = "--flow=down,rate=2mbit,rtt=300ms --flow=up,rate=500kbit,rtt=300ms";
+    check(&format!("{FLOWS} {slow}"), 1.7, 90.0, 0.18);
+}
+
+#[test]
+fn rates_stay_within_the_range_that_is_given() {
+    let range = "--modem-down=20mbit --shaper-down=auto:1mbit..5mbit --down=4mbit";
+    let auto = run(&format!("{FLOWS} {range}"));
+    // 5 of 20 Mbit/s.
+    let used = auto.down.utilization;
+    assert!((0.2..0.251).contains(&used), "{used}");
+}
