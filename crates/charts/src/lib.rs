@@ -3,6 +3,7 @@
 //! Coordinates are in CSS pixels; [`SCALE`] gives them sub-pixel resolution.
 
 mod axis;
+pub mod page;
 mod palette;
 
 pub use axis::{Axis, ticks};

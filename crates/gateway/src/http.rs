@@ -9,12 +9,20 @@ pub(crate) const MAX_HEAD: usize = 8192;
 /// Headers of a request.
 const MAX_HEADERS: usize = 64;
 
+/// A body, and its media type.
+pub(crate) struct Page {
+    pub(crate) kind: &'static str,
+    pub(crate) body: String,
+}
+
 /// The answer to a request of which `bytes` have come; `None` if more is needed, or if the client
-/// went without a question.
+/// went without a question. `page` gives what is at a path with its query; `known` is said where that is
+/// nothing.
 pub(crate) fn respond(
     bytes: &[u8],
     arrived: Arrived,
-    page: &mut dyn FnMut() -> String,
+    known: &str,
+    page: &mut dyn FnMut(&str) -> Option<Page>,
 ) -> Option<Vec<u8>> {
     let refused = |status| Some(response(status, "", None, false));
     match arrived {
@@ -42,22 +50,16 @@ pub(crate) fn respond(
     if announces_body {
         return refused("413 Content Too Large");
     }
-    let path = request.path.and_then(|path| path.split('?').next());
-    Some(match path {
-        Some("/metrics") => response(
-            "200 OK",
-            "text/plain; version=0.0.4",
-            Some(&page()),
-            head_only,
-        ),
-        _ => response(
-            "404 Not Found",
-            "text/plain",
-            Some("the metrics are at /metrics\n"),
-            head_only,
-        ),
+    Some(match request.path.and_then(page) {
+        Some(Page { kind, body }) => response("200 OK", kind, Some(&body), head_only),
+        None => response("404 Not Found", "text/plain", Some(known), head_only),
     })
 }
+
+/// No page loads, sends or is framed by anything from elsewhere, whatever is in it.
+const PROTECTION: &str = "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
+    connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
+    X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n";
 
 fn response(status: &str, kind: &str, body: Option<&str>, head_only: bool) -> Vec<u8> {
     let length = body.map_or(0, str::len);
@@ -67,7 +69,7 @@ fn response(status: &str, kind: &str, body: Option<&str>, head_only: bool) -> Ve
     };
     let body = body.filter(|_| !head_only).unwrap_or_default();
     format!(
-        "HTTP/1.1 {status}\r\n{kind}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        "HTTP/1.1 {status}\r\n{kind}{PROTECTION}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
     .into_bytes()
 }
@@ -77,8 +79,14 @@ mod tests {
     use super::*;
 
     fn answer(request: &str) -> Option<String> {
-        let page = &mut || "the page\n".to_owned();
-        respond(request.as_bytes(), Arrived::Part, page)
+        let page = &mut |path: &str| {
+            let is_there = path.split('?').next() == Some("/metrics");
+            is_there.then(|| Page {
+                kind: "text/plain",
+                body: "the page\n".into(),
+            })
+        };
+        respond(request.as_bytes(), Arrived::Part, "elsewhere\n", page)
             .map(|answer| String::from_utf8(answer).unwrap())
     }
 

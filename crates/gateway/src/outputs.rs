@@ -8,8 +8,10 @@ use crate::control::Control;
 use crate::gateway::{Gateway, GatewayError};
 use crate::guard::Guard;
 use crate::helper::Helpers;
+use crate::history::History;
 use crate::log;
-use crate::metrics::MetricsServer;
+use crate::page::PageOptions;
+use crate::server::Server;
 use crate::snapshot::Shared;
 use crate::stop::Stop;
 use crate::table::table;
@@ -28,6 +30,8 @@ pub struct Outputs {
     pub control: Control,
     /// Address of Prometheus metrics.
     pub metrics: Option<SocketAddr>,
+    /// A page for browsers.
+    pub page: Option<PageOptions>,
     /// Form of every snapshot on standard output.
     pub show: Show,
 }
@@ -60,10 +64,14 @@ impl Outputs {
         let Self {
             control,
             metrics,
+            page,
             show,
         } = self;
         let stats = gateway.stats();
-        let server = metrics.map(MetricsServer::open).transpose()?;
+        let server = metrics.map(|address| Server::open("--metrics", address));
+        let server = server.transpose()?;
+        let page_server = page.map(|page| Server::open("--page", page.address));
+        let page_server = page_server.transpose()?;
         let (lan, wan) = (gateway.lan().to_owned(), gateway.wan().to_owned());
         let title = move |link: &LinkConfig| format!("asymq gateway: {lan} -> {wan}, {link}");
         let heading = Arc::new(Mutex::new(title(gateway.config())));
@@ -72,7 +80,17 @@ impl Outputs {
         let mut helpers = Helpers::new(stop)?;
         if let Some(server) = server {
             let stats = stats.clone();
-            helpers.start("metrics", move |quit| server.serve(&stats, quit))?;
+            helpers.start("metrics", move |quit| server.serve_metrics(&stats, quit))?;
+        }
+        if let (Some(server), Some(page)) = (page_server, page) {
+            let (stats, heading) = (stats.clone(), heading.clone());
+            let history = Arc::new(History::default());
+            let kept = history.clone();
+            helpers.start("history", move |_| kept.keep(&stats))?;
+            helpers.start("page", move |quit| {
+                let title = || lock(&heading).clone();
+                server.serve(quit, "the page is at /\n", page.answers(&history, title));
+            })?;
         }
         let changer = gateway.changer();
         helpers.start("control", {

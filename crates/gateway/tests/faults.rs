@@ -79,6 +79,7 @@ fn a_gateway() {
     let outputs = Outputs {
         control,
         metrics: value("--metrics").map(|address| address.parse().unwrap()),
+        page: None,
         show: match flags
             .split(' ')
             .find(|flag| matches!(*flag, "--json" | "--watch"))

@@ -214,6 +214,9 @@ pub(crate) struct HostArgs {
     /// Serve Prometheus metrics at http://ADDR:PORT/metrics.
     #[arg(long, value_name = "ADDR:PORT", help_heading = "Output")]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Serve a page for browsers at http://ADDR:PORT/, read only.
+    #[arg(long, value_name = "ADDR:PORT", help_heading = "Output")]
+    pub(crate) page: Option<SocketAddr>,
 }
 
 /// All that a settings file may say.

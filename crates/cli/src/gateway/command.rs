@@ -8,10 +8,23 @@ use crate::catalogs::Catalogs;
 use crate::output;
 use asymq_args::{Flags, ScenarioError};
 use asymq_gateway::{
-    Control, Gateway, GatewayError, Guard, HostOptions, Notify, Outputs, STATE, Show, Stop,
-    request_change,
+    Control, Gateway, GatewayError, Guard, HostOptions, Notify, Outputs, PageOptions, STATE, Show,
+    Stop, request_change,
 };
 use std::sync::Arc;
+
+/// The page: its own files, and those that it shares with the playground.
+const PAGE: [(&str, &str, &str); 5] = [
+    (
+        "",
+        "text/html; charset=utf-8",
+        include_str!("page/index.html"),
+    ),
+    ("page.css", "text/css", include_str!("page/page.css")),
+    ("page.js", "text/javascript", include_str!("page/page.js")),
+    ("style.css", "text/css", asymq_charts::page::STYLE),
+    ("draw.js", "text/javascript", asymq_charts::page::DRAW),
+];
 
 /// Runs a gateway until SIGINT or SIGTERM, and shows it as the flags ask; or changes a running one.
 ///
@@ -45,6 +58,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         fail_open,
         control: socket,
         metrics,
+        page,
     } = host;
     let stop = Stop::new().map_err(system("making a pipe"))?;
     // Before interfaces are changed, which whoever interrupts it wants back.
@@ -78,6 +92,10 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     let outputs = Outputs {
         control,
         metrics,
+        page: page.map(|address| PageOptions {
+            address,
+            files: &PAGE,
+        }),
         show: match (watch, json) {
             (Some(true), _) => Show::Table,
             (_, Some(true)) => Show::Json,

@@ -1,0 +1,197 @@
+//! Metrics and page over HTTP, beside the gateway and at no cost to it.
+
+use crate::clients::{Clients, Limits};
+use crate::exposition::exposition;
+use crate::gateway::GatewayError;
+use crate::http::{MAX_HEAD, Page, respond};
+use crate::snapshot::Shared;
+use crate::stop::Bell;
+use crate::sys::yield_to_forwarding;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+
+const LIMITS: Limits = Limits {
+    clients: 16,
+    request: MAX_HEAD,
+    time: Duration::from_secs(5),
+};
+
+/// A server of pages that are only read.
+pub(crate) struct Server {
+    clients: Clients,
+}
+
+impl Server {
+    /// Listens; [`serve`](Self::serve) answers.
+    ///
+    /// # Errors
+    /// The address, which `flag` named, cannot be listened at.
+    pub(crate) fn open(flag: &str, address: SocketAddr) -> Result<Self, GatewayError> {
+        let clients = TcpListener::bind(address)
+            .and_then(|listener| Clients::new(listener, LIMITS))
+            .map_err(|source| GatewayError::Output {
+                flag: format!("{flag} {address}"),
+                source,
+            })?;
+        Ok(Self { clients })
+    }
+
+    /// Serves until `quit` rings.
+    pub(crate) fn serve(
+        mut self,
+        quit: &Bell,
+        known: &str,
+        mut page: impl FnMut(&str) -> Option<Page>,
+    ) {
+        yield_to_forwarding();
+        let mut answer = |request: &[u8], arrived| respond(request, arrived, known, &mut page);
+        while let Ok([false]) = self.clients.turn([quit.as_fd()], &mut answer) {}
+    }
+
+    /// Serves `/metrics` until `quit` rings.
+    pub(crate) fn serve_metrics(self, stats: &Shared, quit: &Bell) {
+        // A page is written once for all that ask between two snapshots.
+        let (mut written, mut text) = (None, String::new());
+        self.serve(quit, "the metrics are at /metrics\n", |path| {
+            if path.split('?').next() != Some("/metrics") {
+                return None;
+            }
+            let count = Some(stats.count());
+            if count != written {
+                (written, text) = (count, exposition(&stats.latest()));
+            }
+            Some(Page {
+                kind: "text/plain; version=0.0.4",
+                body: text.clone(),
+            })
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::History;
+    use crate::page::PageOptions;
+    use crate::snapshot::Snapshot;
+    use asymq_core::Reason;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+    use std::sync::Arc;
+    use std::thread;
+
+    fn ask(address: SocketAddr, path: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn a_server_answers_with_the_latest_snapshot() {
+        let stats = Shared::default();
+        let mut snapshot = Snapshot::default();
+        snapshot.up.ack.bytes = 1234;
+        snapshot.up.data.sojourn_p99_ms = 12.5;
+        snapshot.up.control.insert("data_share", 0.75);
+        snapshot.down.ack.reasons[Reason::AckFiltered as usize] = 9;
+        stats.publish(snapshot);
+        let server = Server::open("--metrics", "127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = server.clients.listener().local_addr().unwrap();
+        let address = address.as_socket().unwrap();
+        let quit = Bell::new().unwrap();
+        let serving = thread::spawn({
+            let quit = quit.clone();
+            move || server.serve_metrics(&stats, &quit)
+        });
+        let answer = ask(address, "/metrics");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        for line in [
+            "# TYPE asymq_bytes_total counter",
+            "asymq_bytes_total{direction=\"up\",class=\"ack\"} 1234",
+            "asymq_sojourn_seconds{direction=\"up\",class=\"data\",quantile=\"0.99\"} 0.0125",
+            "asymq_filtered_packets_total{direction=\"down\",class=\"ack\",reason=\"ack-filtered\"} 9",
+            "asymq_control{direction=\"up\",name=\"data_share\"} 0.75",
+        ] {
+            assert!(
+                answer.lines().any(|found| found == line),
+                "{line} in {answer}"
+            );
+        }
+        assert!(ask(address, "/").starts_with("HTTP/1.1 404"));
+        quit.ring();
+        serving.join().unwrap();
+    }
+
+    #[test]
+    fn a_page_is_its_files_and_its_history_and_a_dead_reader_keeps_nobody_waiting() {
+        let options = PageOptions {
+            address: "127.0.0.1:0".parse().unwrap(),
+            files: &[
+                ("", "text/html", "the page"),
+                ("x.js", "text/javascript", "code"),
+            ],
+        };
+        let server = Server::open("--page", options.address).unwrap();
+        let address = server.clients.listener().local_addr().unwrap();
+        let address = address.as_socket().unwrap();
+        let stats = Shared::default();
+        let history = Arc::new(History::default());
+        let quit = Bell::new().unwrap();
+        let threads = [
+            thread::spawn({
+                let (stats, history) = (stats.clone(), history.clone());
+                move || history.keep(&stats)
+            }),
+            thread::spawn({
+                let (quit, history) = (quit.clone(), history.clone());
+                move || {
+                    let title = || "lan \"to\" wan".to_owned();
+                    server.serve(&quit, "elsewhere\n", options.answers(&history, title));
+                }
+            }),
+        ];
+        (0..4000).for_each(|_| history.add(&Snapshot::default()));
+        // They ask for an hour, and read nothing.
+        let dead: Vec<TcpStream> = (0..20)
+            .map(|_| {
+                let mut stream = TcpStream::connect(address).unwrap();
+                stream.write_all(b"GET /history HTTP/1.1\r\n\r\n").unwrap();
+                stream
+            })
+            .collect();
+        for (path, kind, body) in [
+            ("/", "text/html", "the page"),
+            ("/x.js", "text/javascript", "code"),
+            (
+                "/history?after=0",
+                "application/json",
+                "\"title\":\"lan \\\"to\\\" wan\"",
+            ),
+        ] {
+            let answer = ask(address, path);
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            assert!(
+                answer.contains(&format!("Content-Type: {kind}\r\n")),
+                "{answer}"
+            );
+            assert!(
+                answer.contains("Content-Security-Policy: default-src 'none';"),
+                "{answer}"
+            );
+            assert!(answer.contains(body), "{path}: {answer}");
+        }
+        for path in ["/../etc/passwd", "/history?after=x", "/metrics", "//"] {
+            assert!(ask(address, path).starts_with("HTTP/1.1 404"), "{path}");
+        }
+        drop(dead);
+        stats.end();
+        quit.ring();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    }
+}
