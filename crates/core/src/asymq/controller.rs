@@ -13,8 +13,11 @@ const DECISION: usize = 5;
 const MEMORY: usize = 100;
 /// Steps of a window whose maximum is the rate that the downlink reaches.
 const PEAK: usize = 2;
-/// Steps of a window whose maximum is the rate that it keeps up, which no burst of a radio link does.
+/// Steps of a window in most of which the downlink has the rate that it keeps up, which no burst does.
 const KEPT_UP: usize = 10;
+
+/// Maximum rate of a window before the last second, beside what the downlink keeps up.
+const BURST: f64 = 2.0;
 
 /// Use of the uplink below which ACKs hardly wait, so that nothing is learnt.
 const BUSY: f64 = 0.9;
@@ -70,10 +73,25 @@ impl Rates {
         self.0.iter().take(steps).sum::<f64>() / steps as f64
     }
 
-    /// The maximum over windows of `steps`.
-    fn max_mean(&self, steps: usize) -> f64 {
+    /// The maximum rate that more than half of the steps of a window of `KEPT_UP` have: bursts of less are
+    /// not believed, however fast.
+    fn kept_up(&self) -> f64 {
+        let median = |window: &[f64]| {
+            let mut sorted = [0.0; KEPT_UP];
+            for (place, rate) in sorted.iter_mut().zip(window) {
+                *place = *rate;
+            }
+            sorted.sort_by(f64::total_cmp);
+            sorted.get(KEPT_UP / 2).copied().unwrap_or_default()
+        };
+        self.0.windows(KEPT_UP).map(median).fold(0.0, f64::max)
+    }
+
+    /// The maximum over windows of `steps` in the last `memory`.
+    fn max_mean(&self, steps: usize, memory: usize) -> f64 {
         let sum = |window: &[f64]| window.iter().sum::<f64>();
-        let max = self.0.windows(steps.max(1)).map(sum).fold(0.0, f64::max);
+        let last = self.0.get(..memory).unwrap_or(&self.0);
+        let max = last.windows(steps.max(1)).map(sum).fold(0.0, f64::max);
         max / steps as f64
     }
 }
@@ -139,12 +157,18 @@ impl AckNeed {
     /// The downlink's rate. A window holds up to a packet more than its time carries.
     fn learnt_capacity(&self) -> f64 {
         let excess = self.segment / (STEP.as_secs_f64() * PEAK as f64);
-        let reached = self.down.max_mean(PEAK) - excess;
-        let bound = self.params.down.map_or(f64::INFINITY, |assumed| {
-            let kept_up = self.down.max_mean(KEPT_UP);
-            assumed.bytes_per_sec_f64().max(kept_up)
-        });
-        reached.min(bound).max(1.0)
+        let kept_up = self.down.kept_up();
+        let reached = match self.params.down {
+            Some(assumed) => {
+                let bound = assumed.bytes_per_sec_f64().max(kept_up);
+                (self.down.max_mean(PEAK, MEMORY) - excess).min(bound)
+            }
+            None => {
+                let past = (self.down.max_mean(PEAK, MEMORY) - excess).min(kept_up * BURST);
+                past.max(self.down.max_mean(PEAK, KEPT_UP) - excess)
+            }
+        };
+        reached.max(1.0)
     }
 
     fn decide(&mut self) {
@@ -320,6 +344,22 @@ mod tests {
         }
         bench.controller.decide();
         assert!(bench.capacity() <= 10.0, "{}", bench.capacity());
+    }
+
+    #[test]
+    fn a_burst_of_frames_from_the_modem_teaches_nothing() {
+        for assumed in ["nothing", "10mbit"] {
+            let mut bench = Bench::new(assumed);
+            bench.run(15, 0.05, 0.95, 9.0);
+            let before = bench.capacity();
+            // 250 ms at a gigabit, in three steps.
+            for rate in [500.0, 1000.0, 1000.0] {
+                bench.controller.down.push(rate * 1e6 / 8.0);
+            }
+            bench.run(9, 0.05, 0.95, 9.0);
+            let after = bench.capacity();
+            assert!(after <= 2.1 * before, "{assumed}: {before}, {after}");
+        }
     }
 
     #[test]

@@ -248,7 +248,7 @@ pub(crate) fn slots<P: Packet + Send + 'static>(
         ramp: first_ramp(config)?,
         max_stretch: max_stretch(config)?,
     };
-    Ok(Box::new(Slots::new(wait, limit)?))
+    Ok(Box::new(Slots::new(wait, config.link, limit)?))
 }
 
 /// Bytes of a new download whose ACKs do not wait, before the downlink's rate is learnt.

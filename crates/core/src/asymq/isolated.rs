@@ -1,5 +1,6 @@
 //! Data queue: a queue per flow, served by DRR++, each with a target that is learnt.
 
+use super::hosts::{Host, Hosts};
 use super::target::{Signal, Target, TargetParams};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
@@ -38,6 +39,8 @@ const MAX_DROPS: u32 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 struct Learnt {
     flow: u64,
+    /// Host of the packets that wait.
+    host: Host,
     target: Target,
 }
 
@@ -54,6 +57,7 @@ pub(super) fn limit_in_time(link: Rate, time: Duration) -> u64 {
 #[derive(Clone, Debug)]
 pub struct Isolated<P> {
     flows: FlowRounds<P, Learnt>,
+    hosts: Hosts,
     params: IsolatedParams,
 }
 
@@ -66,8 +70,25 @@ impl<P: Packet> Isolated<P> {
         let quantum = quantum(params.link.bits_per_sec() / 8);
         Ok(Self {
             flows: FlowRounds::new(&[quantum], params.queues, params.isolation, limit)?,
+            hosts: Hosts::new(params.link, 0)?,
             params,
         })
+    }
+
+    /// Takes the oldest packet of a queue.
+    fn take(&mut self, number: u32) -> Option<P> {
+        let packet = self.flows.queues.pop(number)?;
+        let host = self.flows.flow(number)?.aqm.host;
+        self.hosts.leaves(host, packet.header().len);
+        Some(packet)
+    }
+
+    /// Drops the oldest packet of a queue, for want of room.
+    fn overflow(&mut self, now: Instant, number: u32, sink: &mut dyn Sink<P>) -> Option<()> {
+        let packet = self.take(number)?;
+        self.flows.flow_mut(number)?.aqm.target.overflows(now);
+        sink.dropped(now, packet, Reason::OverLimit);
+        Some(())
     }
 
     /// Bulk flows, at least one.
@@ -76,16 +97,39 @@ impl<P: Packet> Isolated<P> {
         u64::from(flows.max(1))
     }
 
-    /// Time in which each bulk flow sends a full packet.
-    fn turn(&self) -> Duration {
-        self.params.target.full_packet * self.bulk_flows()
+    /// Time in which a flow of a host sends a full packet: one of each bulk flow, unless hosts compete.
+    fn turn(&self, host: Host) -> Duration {
+        let flows = self.bulk_flows();
+        let share = self
+            .hosts
+            .share(host)
+            .map_or(flows, |share| share.min(flows));
+        self.params.target.full_packet * share
     }
 
-    fn is_full(&self, admission: &Admission) -> bool {
-        // On a very slow link even the first packets are more than the bytes for all.
-        let of_flows = self.params.flow_limit.saturating_mul(self.bulk_flows());
-        let bytes = self.params.bulk_limit.max(of_flows);
-        !admission.room || self.flows.queues.exceeds(admission.limit, bytes)
+    /// The queue that must drop a packet after an arrival for this one, if any must.
+    fn payer(&mut self, number: u32, host: Host, admission: &Admission) -> Option<u32> {
+        let IsolatedParams {
+            bulk_limit,
+            flow_limit,
+            ..
+        } = self.params;
+        let limit = admission.limit;
+        let room = self.hosts.exceeds_room(host, bulk_limit, flow_limit, limit);
+        let bytes = match room {
+            Some(true) if self.flows.flow(number)?.round == Round::Bulk => return Some(number),
+            Some(true) => 0,
+            Some(false) => u64::MAX,
+            // On a very slow link even the first packets are more than the bytes for all.
+            None => bulk_limit.max(flow_limit.saturating_mul(self.bulk_flows())),
+        };
+        let is_full = !admission.room || self.flows.queues.exceeds(limit, bytes);
+        is_full.then(|| self.flows.queues.longest()).flatten()
+    }
+
+    fn is_new(&self, number: u32) -> bool {
+        let flow = self.flows.flow(number);
+        flow.is_some_and(|flow| flow.round == Round::Sparse)
     }
 
     /// The flow that sends next; a flow that has run empty leaves the lists.
@@ -100,6 +144,7 @@ impl<P: Packet> Isolated<P> {
                     return Some(number);
                 }
                 self.flows.pause(number, false)?;
+                self.hosts.closes(self.flows.flow(number)?.aqm.host);
             }
         }
         None
@@ -109,46 +154,63 @@ impl<P: Packet> Isolated<P> {
 impl<P: Packet> Queue<P> for Isolated<P> {
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let network = self.flows.network(&packet, false);
-        let (flow, len) = (packet.header().flow, packet.header().len);
-        let Some(number) = self.flows.queue_of(0, flow.0, &network) else {
+        let (flow, len) = (packet.header().flow.0, packet.header().len);
+        let home = self.params.isolation.home();
+        let home = home.and_then(|side| network.hosts.get(side));
+        let host = Host::of(home.copied().unwrap_or_default());
+        self.hosts.sees(now, host);
+        let own = self.flows.in_round(0, flow, &network);
+        let is_new = own.is_none_or(|own| self.is_new(own));
+        let exceeds = is_new && self.hosts.exceeds_part(now, host, flow, len);
+        let flow = match own.is_none() && self.hosts.is_crowd(host, exceeds) {
+            true => host.crowd(),
+            false => flow,
+        };
+        let Some(number) = self.flows.queue_of(0, flow, &network) else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
         let before = self.flows.queues.backlog();
+        let opens = self
+            .flows
+            .flow(number)
+            .is_some_and(|flow| flow.round == Round::None);
         if let Err(packet) = self.flows.queues.push(number, admission.ticket, packet) {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
-        let turn = self.turn();
-        if let Some(state) = self.flows.flow_mut(number) {
-            if state.aqm.flow != flow.0 {
-                state.aqm = Learnt {
-                    flow: flow.0,
-                    ..Learnt::default()
-                };
-            }
-            state.aqm.target.joins(now, turn);
+        let turn = self.turn(host);
+        let Some(state) = self.flows.flow_mut(number) else {
+            return;
+        };
+        if state.aqm.flow != flow {
+            state.aqm.flow = flow;
+            state.aqm.target = Target::default();
         }
+        if opens {
+            state.aqm.host = host;
+        }
+        state.aqm.target.joins(now, turn);
+        let host = state.aqm.host;
+        self.hosts.joins(host, len, opens);
         self.flows.join(number, FirstTurn::Whole, |quantum| {
             match i64::from(len) <= quantum {
                 true => SMALL,
                 false => NEW,
             }
         });
-        while self.is_full(&admission) && self.flows.queues.has_grown(before) {
-            let Some((number, packet)) = self.flows.queues.pop_longest() else {
-                break;
-            };
-            if let Some(flow) = self.flows.flow_mut(number) {
-                flow.aqm.target.overflows(now);
-            }
-            sink.dropped(now, packet, Reason::OverLimit);
+        if exceeds || flow == host.crowd() {
+            self.flows.demote(number, len);
         }
+        while self.flows.queues.has_grown(before)
+            && let Some(payer) = self.payer(number, host, &admission)
+            && self.overflow(now, payer, sink).is_some()
+        {}
     }
 
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
         let number = self.next_flow()?;
         let params = self.params.target;
         for drops in 0..=MAX_DROPS {
-            let mut packet = self.flows.queues.pop(number)?;
+            let mut packet = self.take(number)?;
             let left = self.flows.queues.bytes(number);
             let flow = self.flows.flow_mut(number)?;
             let sojourn = now.saturating_since(packet.header().arrival);
@@ -172,15 +234,15 @@ impl<P: Packet> Queue<P> for Isolated<P> {
 
     fn drain(&mut self) -> Option<P> {
         let number = self.next_flow()?;
-        self.flows.queues.pop(number)
+        self.take(number)
     }
 
     /// The packet that leaves next; a bulk flow's may wait.
     fn head(&mut self) -> Option<Head> {
         let number = self.next_flow()?;
-        let due = match self.flows.flow(number)?.round {
-            Round::Sparse => Instant::ZERO,
-            _ => Instant::MAX,
+        let due = match self.is_new(number) {
+            true => Instant::ZERO,
+            false => Instant::MAX,
         };
         let head = self.flows.queues.head(number)?;
         Some(Head { due, ..head })

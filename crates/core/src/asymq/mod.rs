@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | ACK queue: a slot per flow, in which ACKs wait | `slots` | hold |
 //! | data queue: a queue per flow, with a target that is learnt | `isolated` | hold |
+//! | accounts of hosts: bounds of what one takes from its neighbours | `hosts` | decide |
 //! | AQM of a flow queue | `target` | decide |
 //! | service: due packets first, data before ACKs | `service` | decide |
 //! | controller: length of the ACKs' wait | `controller` | control |
@@ -13,6 +14,7 @@
 mod controller;
 #[cfg(feature = "control")]
 pub(crate) mod entries;
+mod hosts;
 mod isolated;
 mod service;
 mod slots;

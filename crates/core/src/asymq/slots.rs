@@ -1,5 +1,6 @@
 //! ACK queue: a slot per flow, in which an ACK waits for later ones while data goes first.
 
+use super::hosts::{Host, Hosts};
 use crate::decide::ack::{AckInfo, before};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
@@ -7,7 +8,7 @@ use crate::hold::ack_chains::{AckChains, Arrival};
 use crate::hold::{Admission, BuildError, List, Place, Queue};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
-use crate::units::{Duration, Instant, Limit};
+use crate::units::{Duration, Instant, Limit, Rate};
 
 /// Bounds of an ACK's wait. It ends after a time, after a number of acknowledged bytes of its
 /// flow, or with a later ACK that does not supersede it, whichever comes first.
@@ -26,6 +27,9 @@ pub struct SlotWait {
     pub max_stretch: u32,
 }
 
+/// Part of the link for first ACKs of flows of a host without neighbours: a half.
+const FIRST_ACKS: u64 = 2;
+
 /// A slot per flow: a later ACK takes the place of the one that it supersedes.
 #[derive(Clone, Debug)]
 pub struct Slots<P> {
@@ -36,6 +40,8 @@ pub struct Slots<P> {
     /// ACKs that wait for later ones, the oldest wait first. None of a flow's is before it in `order`.
     held: List,
     wait: SlotWait,
+    /// Accounts of flows' first ACKs.
+    hosts: Hosts,
 }
 
 impl<P: Packet> Slots<P> {
@@ -43,13 +49,27 @@ impl<P: Packet> Slots<P> {
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.
-    pub fn new(wait: SlotWait, limit: Limit) -> Result<Self, BuildError> {
+    pub fn new(wait: SlotWait, link: Rate, limit: Limit) -> Result<Self, BuildError> {
         Ok(Self {
             acks: AckChains::new(limit)?,
             order: List::EMPTY,
             held: List::EMPTY,
             wait,
+            hosts: Hosts::new(link, FIRST_ACKS)?,
         })
+    }
+
+    /// Whether a packet is the first ACK of a flow of a host that has had its part of those. Such ACKs are made
+    /// from nothing; the flow is not remembered, and takes no place from others.
+    fn is_beyond_part(&mut self, now: Instant, packet: &P) -> bool {
+        let header = packet.header();
+        let host = Host::of(packet.network().hosts[0]);
+        self.hosts.sees(now, host);
+        header.is_pure_ack()
+            && !self.acks.knows(header.flow)
+            && self
+                .hosts
+                .exceeds_part(now, host, header.flow.0, header.len)
     }
 
     /// The place that an arrival takes over, if there is one. Of a single flow, complete ACKs stay.
@@ -89,6 +109,9 @@ impl<P: Packet> Slots<P> {
 
 impl<P: Packet> Queue<P> for Slots<P> {
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
+        if self.is_beyond_part(now, &packet) {
+            return sink.dropped(now, packet, Reason::OverLimit);
+        }
         let arrival = self.acks.read(&packet);
         if let Some(older) = self.redundant(&arrival)
             && self.acks.admits_instead_of(older, &arrival, &admission)

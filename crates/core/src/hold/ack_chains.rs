@@ -9,7 +9,7 @@ use super::slab::{List, Place, Slab};
 use crate::decide::accecn::{Reader, tells_marks};
 use crate::decide::ack::{AckInfo, Kept};
 use crate::decide::service::Head;
-use crate::packet::Packet;
+use crate::packet::{Flow, Packet};
 use crate::qdisc::{Backlog, Probe, Reading};
 use crate::units::{Instant, Limit};
 
@@ -89,6 +89,11 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
             backlog: Backlog::default(),
             kept: [0; 4],
         })
+    }
+
+    /// Whether a flow is remembered.
+    pub(crate) fn knows(&self, flow: Flow) -> bool {
+        self.flows.find(flow).is_some()
     }
 
     /// Compares an arrival with its flow's history.

@@ -53,7 +53,7 @@ pub fn capacity(limit: Limit) -> Result<u32, BuildError> {
 }
 
 /// `count` values, allocated exactly.
-pub(super) fn slots<T>(
+pub(crate) fn slots<T>(
     count: usize,
     mut value: impl FnMut(usize) -> T,
 ) -> Result<Box<[T]>, BuildError> {

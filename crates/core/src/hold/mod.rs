@@ -40,6 +40,7 @@ mod transmitter;
 
 pub use acked_bytes::AckedBytes;
 pub use cake::{Cake, CakeAckFilter, CakeParams, Diffserv};
+pub(crate) use capacity::slots;
 pub use capacity::{BuildError, MAX_PACKETS, capacity};
 pub use codel::CodelQueue;
 pub use drop_tail::DropTail;

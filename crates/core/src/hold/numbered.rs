@@ -116,12 +116,6 @@ impl<P: Packet> NumberedQueues<P> {
         self.longest.top(lengths)
     }
 
-    /// Takes the oldest packet of the longest queue; with the queue's number.
-    pub(crate) fn pop_longest(&mut self) -> Option<(u32, P)> {
-        let number = self.longest()?;
-        Some((number, self.pop(number)?))
-    }
-
     /// Whether packets and bytes are beyond what may wait.
     pub(crate) fn exceeds(&self, limit: Limit, memory_limit: u64) -> bool {
         let Backlog { packets, bytes } = self.backlog;

@@ -39,6 +39,15 @@ impl Isolation {
         }
     }
 
+    /// Side of the hosts at home: the sources of an uplink's packets, but for `dual-dsthost`, which is for a downlink.
+    pub(crate) const fn home(self) -> Option<usize> {
+        match self.of_hosts() {
+            [true, _] => Some(0),
+            [false, true] => Some(1),
+            [false, false] => None,
+        }
+    }
+
     /// Whether addresses matter.
     pub(crate) const fn needs_hosts(self) -> bool {
         !matches!(self, Self::FlowBlind | Self::Flows)
@@ -131,6 +140,15 @@ impl<A: Copy + Default> Flows<A> {
 
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Flow<A>> {
         self.flows.get_mut(number as usize)
+    }
+
+    /// The queue of a flow that is in a round.
+    pub(super) fn in_round(&self, group: u32, flow: u64, network: &Network) -> Option<u32> {
+        let tag = self.isolation.tag(flow, network);
+        ways(self.queues, group * self.queues, tag).find(|number| {
+            self.get(*number)
+                .is_some_and(|flow| flow.tag == tag && flow.round != Round::None)
+        })
     }
 
     /// The queue of a flow: its own; a free one of eight; or, where none is free, that of another.

@@ -114,6 +114,11 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.queue_of(group, flow, network)
     }
 
+    /// The queue of a flow that is in a round.
+    pub(crate) fn in_round(&self, group: u32, flow: u64, network: &Network) -> Option<u32> {
+        self.flows.in_round(group, flow, network)
+    }
+
     /// The group of a queue.
     pub(crate) const fn group_of(&self, number: u32) -> u32 {
         number >> self.flows.queues().trailing_zeros()
@@ -183,6 +188,18 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
             }
             Round::SparseInBulk => self.becomes_bulk(number)?,
             Round::Sparse | Round::Bulk => {}
+        }
+        Some(())
+    }
+
+    /// A sparse flow becomes a bulk flow, which gets its quanta for `debt` bytes before it sends: many
+    /// that join at once do not send at once.
+    pub(crate) fn demote(&mut self, number: u32, debt: u32) -> Option<()> {
+        let flow = self.flows.get_mut(number)?;
+        if flow.round == Round::Sparse {
+            flow.deficit = -i64::from(debt);
+            self.becomes_bulk(number)?;
+            self.move_to_end(number, OLD);
         }
         Some(())
     }

@@ -1,0 +1,238 @@
+//! Accounts of the hosts at home: bounds of what one host's many flows take from its neighbours.
+//!
+//! New flows leave at once, and each flow has a queue. A host that makes thousands of flows would have
+//! both thousands of times. Beyond its bounds, a host's new flows are bulk flows, share one queue, and
+//! drop their own packets. While one host alone is seen, its data is not bounded.
+
+use crate::hold::{BuildError, slots};
+use crate::units::{Duration, Instant, Limit, Rate};
+use alloc::boxed::Box;
+
+/// Accounts. Hosts that share one by chance share its bounds.
+const ACCOUNTS: usize = 256;
+
+/// Binary logarithm of the ns for which a host counts at least: one second.
+const EPOCH: u32 = 30;
+
+/// Backlog of a host from which on it competes for the link: two full packets.
+const BUSY: u64 = 2 * 1514;
+
+/// Time of the link that one host's new flows may take at once.
+const BURST: Duration = Duration::from_millis(4);
+/// Minimum of that in bytes: some probes on a slow link.
+const MIN_BURST: u32 = 800;
+
+/// New flows of a host have this part of the link in the long run while its others compete for it.
+const PART_BESIDE_BULK: u64 = 16;
+/// Minimum part of a host that has new flows alone.
+const MIN_PART: u64 = 8;
+
+/// Queues of a host from which on flows beyond its part share one.
+const FEW_FLOWS: u32 = 64;
+/// Queues of a host from which on all its further flows share one: a quarter of the table.
+const MANY_FLOWS: u32 = 256;
+
+/// Maximum time in which a host makes up for new flows.
+const MAX_DEBT: Duration = Duration::from_millis(1000);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    /// Backlog.
+    bytes: u64,
+    packets: u32,
+    /// Flows in a round.
+    flows: u32,
+    /// When the host's part of the link has carried its new flows so far.
+    free_at: Instant,
+    /// The flow that was last served as new: a host with one such flow has no crowd.
+    last: u64,
+    /// Epochs in which the host was last seen, and last busy.
+    seen: u64,
+    busy: u64,
+}
+
+/// Number of the epoch of a time; never zero.
+const fn epoch(now: Instant) -> u64 {
+    1 + (now.as_nanos() >> EPOCH)
+}
+
+/// Hosts of the current and the previous epoch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    epoch: u64,
+    counts: [u32; 2],
+}
+
+impl Recent {
+    fn note(&mut self, epoch: u64, last: &mut u64) {
+        if self.epoch != epoch {
+            let previous = match self.epoch + 1 == epoch {
+                true => self.counts[0],
+                false => 0,
+            };
+            *self = Self {
+                epoch,
+                counts: [0, previous],
+            };
+        }
+        if *last != epoch {
+            *last = epoch;
+            self.counts[0] += 1;
+        }
+    }
+
+    fn count(&self) -> u32 {
+        self.counts[0].max(self.counts[1])
+    }
+}
+
+/// Accounts of all hosts.
+#[derive(Clone, Debug)]
+pub(super) struct Hosts {
+    accounts: Box<[Account]>,
+    seen: Recent,
+    busy: Recent,
+    /// Part of the link for new flows of a host that has no neighbours; zero: unbounded.
+    part_alone: u64,
+    /// Transmission time of a byte, in 2^-8 ns.
+    byte: u64,
+    burst: Duration,
+}
+
+/// Account of a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Host(u16);
+
+impl Host {
+    /// The host of this hash.
+    pub(super) const fn of(hash: u64) -> Self {
+        Self((hash % ACCOUNTS as u64) as u16)
+    }
+
+    /// Flow whose queue the host's crowd shares.
+    pub(super) const fn crowd(self) -> u64 {
+        (self.0 as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+impl Hosts {
+    /// Empty accounts of hosts that share this link. New flows of a host without neighbours get one part in
+    /// `part_alone` of it, or all if that is zero.
+    pub(super) fn new(link: Rate, part_alone: u64) -> Result<Self, BuildError> {
+        Ok(Self {
+            accounts: slots(ACCOUNTS, |_| Account::default())?,
+            seen: Recent::default(),
+            busy: Recent::default(),
+            part_alone,
+            byte: link.tx_time(1 << 8).as_nanos(),
+            burst: BURST.max(link.tx_time(MIN_BURST)),
+        })
+    }
+
+    /// A host is seen.
+    pub(super) fn sees(&mut self, now: Instant, host: Host) {
+        let epoch = epoch(now);
+        if let Some(account) = self.accounts.get_mut(host.0 as usize) {
+            self.seen.note(epoch, &mut account.seen);
+            if account.bytes >= BUSY {
+                self.busy.note(epoch, &mut account.busy);
+            }
+        }
+    }
+
+    /// A packet of a host joins a queue, whose flow joins the rounds if it `opens`.
+    pub(super) fn joins(&mut self, host: Host, len: u32, opens: bool) {
+        if let Some(account) = self.accounts.get_mut(host.0 as usize) {
+            account.bytes += u64::from(len);
+            account.packets += 1;
+            account.flows += u32::from(opens);
+        }
+    }
+
+    /// A packet of a host leaves a queue.
+    pub(super) fn leaves(&mut self, host: Host, len: u32) {
+        if let Some(account) = self.accounts.get_mut(host.0 as usize) {
+            account.bytes = account.bytes.saturating_sub(len.into());
+            account.packets = account.packets.saturating_sub(1);
+        }
+    }
+
+    /// A flow of a host leaves the rounds.
+    pub(super) fn closes(&mut self, host: Host) {
+        if let Some(account) = self.accounts.get_mut(host.0 as usize) {
+            account.flows = account.flows.saturating_sub(1);
+        }
+    }
+
+    /// Whether there are neighbours.
+    fn has_neighbours(&self) -> bool {
+        self.seen.count() > 1
+    }
+
+    /// Charges a packet of a new flow to its host; whether it is beyond the host's part.
+    pub(super) fn exceeds_part(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
+        let is_alone = !self.has_neighbours();
+        if is_alone && self.part_alone == 0 {
+            return false;
+        }
+        let busy = &mut self.busy;
+        let Some(account) = self.accounts.get_mut(host.0 as usize) else {
+            return false;
+        };
+        let is_busy = account.busy != 0 && account.busy + 1 >= busy.epoch;
+        let others = u64::from(busy.count()).saturating_sub(is_busy.into());
+        let part = match is_busy {
+            _ if is_alone => self.part_alone,
+            true => PART_BESIDE_BULK,
+            false => (others + 1).min(MIN_PART),
+        };
+        let cost = Duration::from_nanos(u64::from(len).saturating_mul(self.byte) >> 8) * part;
+        let free_at = account.free_at.max(now) + cost;
+        let exceeds = free_at > now + self.burst * part && account.last != flow;
+        if exceeds {
+            busy.note(epoch(now), &mut account.busy);
+        } else {
+            account.free_at = free_at.min(now + MAX_DEBT);
+            account.last = flow;
+        }
+        exceeds
+    }
+
+    /// Whether a further flow of a host shares a queue with others of it.
+    pub(super) fn is_crowd(&self, host: Host, exceeds: bool) -> bool {
+        let most = match exceeds {
+            true => FEW_FLOWS,
+            false => MANY_FLOWS,
+        };
+        let account = self.accounts.get(host.0 as usize);
+        self.has_neighbours() && account.is_some_and(|account| account.flows >= most)
+    }
+
+    /// Flows that would have the link's rate together if each had as much as one of this host's; `None`
+    /// while no hosts compete.
+    pub(super) fn share(&self, host: Host) -> Option<u64> {
+        let busy = u64::from(self.busy.count());
+        let account = self.accounts.get(host.0 as usize)?;
+        (busy > 1).then_some(busy * u64::from(account.flows.max(1)))
+    }
+
+    /// Whether a host has more than its part of the room while others compete with it; `None` while
+    /// none does. Each has the same part of `bytes`, or `per_flow` for each flow where that is more,
+    /// and of three quarters of `limit`.
+    pub(super) fn exceeds_room(
+        &self,
+        host: Host,
+        bytes: u64,
+        per_flow: u64,
+        limit: Limit,
+    ) -> Option<bool> {
+        let busy = u64::from(self.busy.count());
+        let account = self.accounts.get(host.0 as usize)?;
+        if busy < 2 {
+            return None;
+        }
+        let bytes = (bytes / busy).max(per_flow.saturating_mul(account.flows.into()));
+        let part = limit.with_value((limit.value() / 4 * 3 / busy).max(1));
+        Some(account.bytes > bytes || !part.holds(account.packets, account.bytes))
+    }
+}

@@ -1,0 +1,226 @@
+//! A host that floods takes nothing from its neighbours: their calls wait for a packet and 5 ms, lose nothing, and
+//! their uploads have nine tenths of their share.
+
+use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
+use asymq_core::packet::{Flow, Header, Network, Packet, Protocol, flags};
+use asymq_core::qdisc::{Dequeue, Reason, Sink};
+use asymq_core::units::{Duration, Instant, Limit, Rate};
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    header: Header,
+    host: u64,
+}
+
+impl Packet for Sent {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+    fn network(&self) -> Network {
+        Network {
+            hosts: [self.host, self.header.flow.0],
+            dscp: 0,
+        }
+    }
+}
+
+/// Counts the lost packets of the call and of the upload.
+#[derive(Default)]
+struct Lost {
+    call: u64,
+    upload: u64,
+}
+
+impl Sink<Sent> for Lost {
+    fn dropped(&mut self, _: Instant, packet: Sent, _: Reason) {
+        self.call += u64::from(packet.header.flow == CALL);
+        self.upload += u64::from(packet.header.flow == UPLOAD);
+    }
+}
+
+const NEIGHBOUR: u64 = 7;
+const ATTACKER: u64 = 9;
+const CALL: Flow = Flow(0x51c3_17aa);
+const UPLOAD: Flow = Flow(0x93d1_8e42);
+
+/// Packets of the attacker.
+#[derive(Clone, Copy, Debug)]
+struct Attack {
+    name: &'static str,
+    /// Rate beside the uplink's, in percent.
+    percent: u64,
+    len: u32,
+    /// Flows among which packets are spread; 0: each of a new one.
+    flows: u64,
+    protocol: Protocol,
+    flags: u16,
+}
+
+const fn attack(name: &'static str, percent: u64, len: u32, flows: u64) -> Attack {
+    Attack {
+        name,
+        percent,
+        len,
+        flows,
+        protocol: Protocol::NonTcp,
+        flags: 0,
+    }
+}
+
+const ATTACKS: &[Attack] = &[
+    Attack {
+        protocol: Protocol::Tcp,
+        flags: flags::SYN,
+        ..attack("SYNs", 144, 60, 0)
+    },
+    Attack {
+        protocol: Protocol::Tcp,
+        flags: flags::SYN,
+        ..attack("SYNs at 0.8", 80, 60, 0)
+    },
+    attack("datagrams", 168, 1400, 0),
+    Attack {
+        protocol: Protocol::Tcp,
+        flags: flags::ACK,
+        ..attack("ACKs", 125, 52, 0)
+    },
+    attack("20 UDP flows", 90, 1400, 20),
+    attack("40 UDP flows", 300, 1400, 40),
+    attack("all queues", 300, 1400, 5000),
+    attack("all queues, small packets", 150, 60, 5000),
+];
+
+fn mix(number: u64) -> u64 {
+    let number = (number ^ number >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (number ^ number >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ number >> 32
+}
+
+struct Seen {
+    /// Maximum wait of the call's packets in ms.
+    wait: f64,
+    /// Part of the upload in the bytes sent.
+    upload: f64,
+    lost: Lost,
+    /// Maximum backlog in packets.
+    backlog: u32,
+}
+
+/// An uplink under attack for so many seconds, beside a call and an upload of another host whose window keeps
+/// twenty packets there.
+fn under(attack: Attack, rate: &str, seconds: u64) -> Seen {
+    let link: Rate = rate.parse().unwrap();
+    let place = Place {
+        link,
+        reverse: None,
+        limit: Limit::Packets(1000),
+    };
+    let config = resolve(&Standard, "asymq", &Params::new(), &Params::new(), place).unwrap();
+    let mut qdisc: BoxedQdisc<Sent> = Standard.build(&config).unwrap();
+    let mut seen = Seen {
+        wait: 0.0,
+        upload: 0.0,
+        lost: Lost::default(),
+        backlog: 0,
+    };
+    let interval = link.tx_time(attack.len) * 100 / attack.percent;
+    let second = Instant::from_nanos(1) + Duration::from_secs(1);
+    let end = Instant::from_nanos(1) + Duration::from_secs(seconds);
+    let mut now = Instant::from_nanos(1);
+    let (mut free_at, mut attacks_at, mut calls_at) = (now, now, now);
+    let (mut count, mut given, mut left) = (0u64, 0u64, 0u64);
+    let (mut bytes, mut of_upload) = (0u64, 0u64);
+    let give = |qdisc: &mut BoxedQdisc<Sent>, now, host, flow, len, kind, lost: &mut Lost| {
+        let (protocol, flags) = kind;
+        let header = Header {
+            arrival: now,
+            flow,
+            len,
+            ip_len: len,
+            payload: 0,
+            protocol,
+            flags,
+            ..Header::default()
+        };
+        qdisc.enqueue(now, Sent { header, host }, lost);
+    };
+    let udp = (Protocol::NonTcp, 0);
+    while now < end {
+        if now >= attacks_at {
+            count += 1;
+            let flow = match attack.flows {
+                0 => mix(count),
+                flows => mix(mix(count) % flows),
+            };
+            let kind = (attack.protocol, attack.flags);
+            give(
+                &mut qdisc,
+                now,
+                ATTACKER,
+                Flow(flow),
+                attack.len,
+                kind,
+                &mut seen.lost,
+            );
+            attacks_at = now + interval;
+        }
+        if now >= calls_at {
+            give(&mut qdisc, now, NEIGHBOUR, CALL, 200, udp, &mut seen.lost);
+            calls_at = now + Duration::from_millis(20);
+        }
+        while given - left - seen.lost.upload < 20 {
+            give(
+                &mut qdisc,
+                now,
+                NEIGHBOUR,
+                UPLOAD,
+                1500,
+                udp,
+                &mut seen.lost,
+            );
+            given += 1;
+        }
+        seen.backlog = seen.backlog.max(qdisc.backlog().packets);
+        if now >= free_at
+            && let Dequeue::Packet(packet) = qdisc.dequeue(now, &mut seen.lost)
+        {
+            let Header {
+                flow, len, arrival, ..
+            } = packet.header;
+            free_at = now + link.tx_time(len);
+            left += u64::from(flow == UPLOAD);
+            if now >= second {
+                bytes += u64::from(len);
+                of_upload += u64::from(len) * u64::from(flow == UPLOAD);
+                if flow == CALL {
+                    let wait = now.saturating_since(arrival).as_millis_f64();
+                    seen.wait = seen.wait.max(wait);
+                }
+            }
+        }
+        now = free_at
+            .min(attacks_at)
+            .min(calls_at)
+            .max(now + Duration::from_nanos(1));
+    }
+    seen.upload = of_upload as f64 / bytes as f64;
+    seen
+}
+
+#[test]
+fn a_host_that_floods_takes_nothing_from_its_neighbour() {
+    for (rate, seconds) in [("2mbit", 6), ("20mbit", 2)] {
+        for attack in ATTACKS {
+            let seen = under(*attack, rate, seconds);
+            let what = format!("{} at {rate}", attack.name);
+            println!(
+                "{what}: call {:.1} ms, upload {:.2}, lost {}, backlog {}",
+                seen.wait, seen.upload, seen.lost.call, seen.backlog
+            );
+            let packet = Rate::tx_time(rate.parse().unwrap(), 1500).as_millis_f64();
+            assert!(seen.wait <= packet + 5.0, "{what}: {} ms", seen.wait);
+            assert!(seen.upload >= 0.45, "{what}: {} of the link", seen.upload);
+            assert_eq!(seen.lost.call, 0, "{what}");
+            assert!(seen.backlog <= 500, "{what}: {} packets", seen.backlog);
+        }
+    }
+}
