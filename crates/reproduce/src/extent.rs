@@ -30,6 +30,18 @@ impl Extent {
     }
 }
 
+/// The part that judges claims: no charts, no reasons, and the series that claims name.
+pub(crate) fn for_claims(mut experiment: Experiment) -> Experiment {
+    experiment.charts.clear();
+    experiment.assumptions.clear();
+    for claim in &mut experiment.claims {
+        claim.because = None;
+        claim.shown_by.clear();
+    }
+    keep_series(&mut experiment);
+    experiment
+}
+
 /// The series and points that claims need, with at most so many runs per scenario of at most this duration,
 /// unless warm-up needs more.
 pub(crate) fn reduced(mut experiment: Experiment, runs: u32, longest: Duration) -> Experiment {

@@ -1,8 +1,9 @@
 //! An output folder: the plan, the results of every run, and the report.
 
 use crate::data::{self, Origin, Table};
-use crate::experiment::{self, BadExperiment, Experiment};
-use crate::extent::Extent;
+use crate::experiment::{self, BadExperiment, Experiment, FOUND};
+use crate::extent::{Extent, for_claims};
+use crate::fit::{Chosen, Found};
 use crate::report;
 use crate::runner;
 use crate::seeds::{self, Decided};
@@ -31,6 +32,9 @@ pub struct Plan {
     pub seed: Option<u64>,
     /// Name and text of each experiment.
     experiments: Vec<(String, String)>,
+    /// What searches found for the papers: where the fit counts, their experiments run under it too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub found: Vec<Found>,
 }
 
 impl Plan {
@@ -41,6 +45,7 @@ impl Plan {
             quick: extent == Extent::Quick,
             seed,
             experiments: experiments.iter().map(file).collect(),
+            found: Vec::new(),
         }
     }
 
@@ -61,15 +66,28 @@ impl Plan {
             true => Extent::Quick,
             false => Extent::Whole,
         };
-        let read = |(name, text): &(String, String)| {
+        let read = |name: &str, text: &str, under: &[Chosen]| {
             let path = PathBuf::from(format!("{name}.toml"));
-            let mut experiment = extent.of(experiment::read_text(name, &path, text, defaults)?);
-            for scenario in experiment.scenarios_mut() {
-                scenario.seed = self.seed.unwrap_or(scenario.seed);
-            }
-            Ok(experiment)
+            experiment::read_under(name, &path, text, defaults, under)
         };
-        self.experiments.iter().map(read).collect()
+        let mut experiments = Vec::new();
+        for (name, text) in &self.experiments {
+            experiments.push(extent.of(read(name, text, &[])?));
+        }
+        for found in self.found.iter().filter(|found| found.account.counts()) {
+            for (name, text) in &self.experiments {
+                if name.split('/').next() == Some(&found.paper) {
+                    let under = found.chosen.iter().filter(|chosen| chosen.is_about(name));
+                    let under: Vec<Chosen> = under.cloned().collect();
+                    let experiment = read(&format!("{FOUND}/{name}"), text, &under)?;
+                    experiments.push(extent.of(for_claims(experiment)));
+                }
+            }
+        }
+        for scenario in experiments.iter_mut().flat_map(Experiment::scenarios_mut) {
+            scenario.seed = self.seed.unwrap_or(scenario.seed);
+        }
+        Ok(experiments)
     }
 
     /// Makes the runs that `folder` lacks, and further seeds of what is undecided, with `simulator` on `threads`
@@ -181,7 +199,7 @@ pub fn publish(
     let verdicts = verdicts::write(&verdicts::of(outcomes));
     write(
         &folder.join("summary.md"),
-        report::summary(outcomes, origin.preview).as_bytes(),
+        report::summary(outcomes, origin).as_bytes(),
     )?;
     write(&folder.join("verdicts.toml"), verdicts.as_bytes())?;
     let path = folder.join("report.html");

@@ -138,7 +138,13 @@ impl Files {
     /// The file is wrong.
     pub fn found(&self, paper: &str) -> Result<Option<Found>, SelectError> {
         let text = self.found.iter().find(|(name, _)| paper_of(name) == paper);
-        let found = text.map(|(_, text)| Found::read(text)).transpose();
+        let free = self.free(paper)?;
+        let read = |text: &str| {
+            let mut found = Found::read(text)?;
+            found.chosen = Free::choose(&free, &found.settings)?;
+            Ok(found)
+        };
+        let found = text.map(|(_, text)| read(text)).transpose();
         found.map_err(|error| self.bad_free(paper, "found", &error))
     }
 
@@ -147,6 +153,18 @@ impl Files {
             path: format!("{}/{paper}/{stem}.toml", self.folder),
             message: error.to_string(),
         }
+    }
+
+    /// What searches found for the papers of these experiments.
+    ///
+    /// # Errors
+    /// A file is wrong.
+    pub fn found_for(&self, experiments: &[Experiment]) -> Result<Vec<Found>, SelectError> {
+        let has = |paper: &str| experiments.iter().any(|e| e.paper() == paper);
+        let papers = groups().map(|(paper, ..)| paper).filter(|paper| has(paper));
+        papers
+            .filter_map(|paper| self.found(paper).transpose())
+            .collect()
     }
 
     /// The experiments of a paper under other settings.

@@ -34,10 +34,17 @@ pub struct Differences {
 
 /// The entry of every claim.
 pub fn of(outcomes: &[Outcome]) -> Verdicts {
-    let findings = outcomes.iter().flat_map(Outcome::findings);
-    findings
+    as_the_text_says(outcomes)
+        .flat_map(Outcome::findings)
         .map(|finding| (finding.claim.id.clone(), entry(&finding)))
         .collect()
+}
+
+/// The outcomes without those under settings that a search found.
+fn as_the_text_says(outcomes: &[Outcome]) -> impl Iterator<Item = &Outcome> + Clone {
+    outcomes
+        .iter()
+        .filter(|outcome| !outcome.experiment.is_found())
 }
 
 fn entry(finding: &Finding<'_>) -> Entry {
@@ -89,10 +96,11 @@ pub fn read(text: &str) -> Result<Verdicts, String> {
 /// outside its range, at a confidence that allows for all claims of the outcomes together. With
 /// `partial`, claims that did not run are skipped.
 pub fn compare(before: &Verdicts, outcomes: &[Outcome], partial: bool) -> Differences {
-    let claims: usize = outcomes.iter().map(|o| o.experiment.claims.len()).sum();
+    let outcomes = as_the_text_says(outcomes);
+    let claims: usize = outcomes.clone().map(|o| o.experiment.claims.len()).sum();
     let confidence = 1.0 - RISK / claims.max(1) as f64;
-    let strict = outcomes.iter().flat_map(|o| o.findings_at(confidence));
-    let found = outcomes.iter().flat_map(Outcome::findings).zip(strict);
+    let strict = outcomes.clone().flat_map(|o| o.findings_at(confidence));
+    let found = outcomes.flat_map(Outcome::findings).zip(strict);
     let mut differences = Differences::default();
     let mut judged = BTreeSet::new();
     for (finding, strict) in found {

@@ -153,7 +153,7 @@ fn a_users_sweep_has_its_title_and_numbers_and_no_talk_of_papers() {
 
 #[test]
 fn a_users_summary_has_the_numbers_under_its_title() {
-    let summary = report::summary(&[outcome("own/uplink", "")], false);
+    let summary = report::summary(&[outcome("own/uplink", "")], &Origin::of_this_build(false));
     assert!(
         summary.starts_with("# Does a larger uplink help?\n"),
         "{summary}"
@@ -181,7 +181,10 @@ fn both_sides_of_a_comparison_are_shown_where_it_holds() {
         page.contains("circle class=\"other\""),
         "the right side is drawn"
     );
-    let summary = report::summary(&[outcome("aq/uplink", CLAIMS)], false);
+    let summary = report::summary(
+        &[outcome("aq/uplink", CLAIMS)],
+        &Origin::of_this_build(false),
+    );
     assert!(
         summary.contains("0.902 ± 0.009 > 0.502 ± 0.009 at 1mbit"),
         "{summary}"

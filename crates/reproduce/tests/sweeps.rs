@@ -210,7 +210,7 @@ fn claims_get_the_verdict_of_their_runs() {
         reason.starts_with("It has 0.") && reason.ends_with(" at most."),
         "{reason}"
     );
-    let summary = report::summary(&outcomes, false);
+    let summary = report::summary(&outcomes, &Origin::of_this_build(false));
     assert_eq!(findings[2].because, None, "the runs do not show it");
     assert!(summary.contains("3 claims: 1 reproduced, 2 not reproduced."));
 }
@@ -236,7 +236,7 @@ fn a_claim_whose_precondition_fails_is_vacuous() {
     ] {
         let outcomes = outcome::judge(&[with(condition)], &results).unwrap();
         assert_eq!(outcomes[0].findings()[0].verdict, expected, "{condition}");
-        let summary = report::summary(&outcomes, false);
+        let summary = report::summary(&outcomes, &Origin::of_this_build(false));
         let says = summary.contains("It says nothing unless aq:down > 5.");
         assert_eq!(says, expected == Verdict::Vacuous, "{summary}");
     }

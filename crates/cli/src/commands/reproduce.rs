@@ -67,7 +67,8 @@ pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()
     };
     let files = files(args.from.as_ref())?;
     let experiments = files.experiments(&args.what)?;
-    let plan = args.options.plan(&experiments);
+    let mut plan = args.options.plan(&experiments);
+    plan.found = files.found_for(&experiments)?;
     let Some(outcomes) = run_plan(catalogs, &plan, &args.out, &args.options)? else {
         return Ok(());
     };

@@ -159,12 +159,7 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     let known = Results::load(&args.out)?;
     Log::open(&args.out)?.keep(&known, &experiments, &results)?;
     let decided = decide(catalogs, &plan, &args.out, threads(args.jobs))?;
-    publish(
-        &args.out,
-        &decided,
-        &Origin::of_this_build(plan.quick),
-        tables,
-    )
+    publish(&args.out, &decided, &origin(&plan), tables)
 }
 
 /// Makes the runs that `out` does not have, and further seeds of what is undecided.
@@ -204,7 +199,7 @@ pub(crate) fn run_plan(
         return Ok(None);
     }
     let mut decided = decide(catalogs, plan, out, threads)?;
-    let mut origin = Origin::of_this_build(plan.quick);
+    let mut origin = origin(plan);
     if let Some(Against::Ns2) = options.against {
         let bar = progress_bar(1).with_message("ns-2");
         let said = ns2::run_beside(&mut decided.outcomes, out, threads, &|done, all| {
@@ -247,6 +242,13 @@ fn run_shard(
     Ok(())
 }
 
+fn origin(plan: &Plan) -> Origin {
+    Origin {
+        found: plan.found.clone(),
+        ..Origin::of_this_build(plan.quick)
+    }
+}
+
 fn publish(out: &Path, decided: &Decided, origin: &Origin, tables: Tables) -> anyhow::Result<()> {
     let page = folder::publish(out, decided, origin, tables)?;
     output::print(&verdict_lines(&decided.outcomes))?;
@@ -256,7 +258,8 @@ fn publish(out: &Path, decided: &Decided, origin: &Origin, tables: Tables) -> an
 
 /// How many claims have which verdict, and each claim that was not reproduced.
 fn verdict_lines(outcomes: &[Outcome]) -> String {
-    let findings: Vec<_> = outcomes.iter().flat_map(Outcome::findings).collect();
+    let text = outcomes.iter().filter(|o| !o.experiment.is_found());
+    let findings: Vec<_> = text.flat_map(Outcome::findings).collect();
     if findings.is_empty() {
         return String::new();
     }

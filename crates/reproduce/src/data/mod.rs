@@ -20,6 +20,7 @@ mod runs;
 
 pub use runs::{flows_of, measures_of, runs_of, time_series_of};
 
+use crate::fit::Found;
 use crate::seeds::Decided;
 use crate::store::FINGERPRINT;
 use column::Row;
@@ -70,6 +71,8 @@ pub struct Origin {
     pub preview: bool,
     /// The note on ns-2, if it was requested.
     pub ns2: Option<String>,
+    /// What searches found for the papers.
+    pub found: Vec<Found>,
 }
 
 impl Origin {
@@ -80,6 +83,7 @@ impl Origin {
             fingerprint: FINGERPRINT.clone(),
             preview,
             ns2: None,
+            found: Vec::new(),
         }
     }
 }

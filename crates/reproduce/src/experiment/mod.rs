@@ -11,6 +11,9 @@ use asymq_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The folder, before the paper's, in the names of experiments under settings that a search found.
+pub(crate) const FOUND: &str = "found";
+
 /// A figure or table, checked: its claims name existing series, and its scenarios can run.
 #[derive(Clone, Debug)]
 pub struct Experiment {
@@ -301,6 +304,11 @@ impl Experiment {
     /// True if it is a user's, not a paper's.
     pub fn is_own(&self) -> bool {
         self.paper() == "own"
+    }
+
+    /// True if it runs under settings that a search found, instead of as the text says.
+    pub fn is_found(&self) -> bool {
+        self.paper() == FOUND
     }
 
     /// `Fig. 5`: the title up to its colon.

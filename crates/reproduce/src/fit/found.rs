@@ -2,7 +2,7 @@
 
 use super::evaluation::{Evaluation, Score};
 use super::free::BadFree;
-use super::{Free, Setting};
+use super::{Chosen, Free, Setting};
 use crate::numbers::number;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,6 +15,9 @@ pub struct Found {
     pub paper: String,
     /// The setting closest to the claims that were used.
     pub settings: Setting,
+    /// The same as keys of scenarios; taken from the paper's free settings where the file lacks it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chosen: Vec<Chosen>,
     /// How it did on both halves of the claims.
     pub account: Account,
     /// By claim, how close the search came.
@@ -73,6 +76,24 @@ impl Account {
     }
 }
 
+impl Account {
+    /// Whether the fit counts, and what it was compared with, in words.
+    pub fn verdict(&self) -> String {
+        let counts = if self.counts() {
+            "the fit counts"
+        } else {
+            "the fit does not count"
+        };
+        format!(
+            "{counts}; {} free settings, {} settings tried, {:.0} % of {} random settings hit as many of the claims held out",
+            self.free,
+            self.tried,
+            self.as_good_by_chance() * 100.0,
+            self.random
+        )
+    }
+}
+
 impl std::fmt::Display for Account {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let hits = |hits: Hits| {
@@ -91,17 +112,7 @@ impl std::fmt::Display for Account {
             self.random,
             hits(self.best_random)
         )?;
-        let chance = self.as_good_by_chance() * 100.0;
-        let verdict = match self.counts() {
-            true => "The fit counts",
-            false => "The fit does not count",
-        };
-        write!(
-            f,
-            "{verdict}: {} free settings, {} settings tried; {chance:.0} % of the random settings hit as many of the \
-             claims held out.",
-            self.free, self.tried
-        )
+        write!(f, "{}.", self.verdict())
     }
 }
 
@@ -109,7 +120,7 @@ impl std::fmt::Display for Account {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Reach {
-    /// Evaluations of a setting.
+    /// Settings that were tried.
     pub of: usize,
     /// Those under which all conditions hold.
     pub hits: usize,
@@ -130,15 +141,7 @@ pub struct Reach {
 impl std::fmt::Display for Reach {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { of, hits, .. } = self;
-        let nearest: Vec<String> = self
-            .nearest
-            .iter()
-            .map(|(name, value)| format!("{name} {value}"))
-            .collect();
-        let nearest = match nearest.is_empty() {
-            true => "the file as it is".to_owned(),
-            false => nearest.join(", "),
-        };
+        let nearest = in_words(&self.nearest);
         match hits {
             0 => {
                 let (says, value) = (&self.says, number(self.value));
@@ -177,6 +180,11 @@ impl std::fmt::Display for Found {
 }
 
 impl Found {
+    /// The settings in a line.
+    pub(crate) fn named(&self) -> String {
+        in_words(&self.settings)
+    }
+
     /// Parses a `found.toml`.
     pub(crate) fn read(text: &str) -> Result<Self, BadFree> {
         toml::from_str(text).map_err(|error| BadFree(error.to_string()))
@@ -192,15 +200,29 @@ impl Found {
     }
 }
 
+/// `RTT 40ms, window 20p`.
+fn in_words(setting: &Setting) -> String {
+    let values: Vec<String> = setting
+        .iter()
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    match values.is_empty() {
+        true => "the file as it is".to_owned(),
+        false => values.join(", "),
+    }
+}
+
 /// How close evaluations come to each claim.
 pub(super) fn reaches(
     free: &[Free],
     all: &[Evaluation],
     claims: &[String],
 ) -> BTreeMap<String, Reach> {
+    // The largest runs of each setting, which come last.
+    let last: BTreeMap<&Setting, &Evaluation> = all.iter().map(|one| (&one.setting, one)).collect();
     let reach = |claim: &String| {
         let scored = || {
-            all.iter()
+            last.values()
                 .filter_map(move |one| Some((&one.setting, one.claims.get(claim)?)))
         };
         let by_distance =

@@ -5,7 +5,7 @@ use super::found::{Account, Found, Hits, reaches};
 use super::{Free, Setting, design, held_out};
 use crate::Files;
 use crate::experiment::Experiment;
-use crate::extent::reduced;
+use crate::extent::{for_claims, reduced};
 use crate::outcome;
 use crate::runner::pool;
 use crate::store::{FINGERPRINT, Results, fnv};
@@ -173,6 +173,7 @@ impl Search<'_> {
         all.extend(judged);
         Ok(Found {
             paper: self.paper.to_owned(),
+            chosen: Free::choose(&free, &best)?,
             settings: best,
             reaches: reaches(&free, &all, &ids),
             account,
@@ -243,15 +244,8 @@ impl Search<'_> {
         };
         let read = self.files.under(self.paper, &under, self.defaults)?;
         let simulated = read.into_iter().filter(|e| !e.is_arithmetic());
-        let fitted = simulated.map(|mut experiment| {
-            // Only what claims name: reasons and courses play no part.
-            experiment.charts.clear();
-            experiment.assumptions.clear();
-            for claim in &mut experiment.claims {
-                claim.because = None;
-                claim.shown_by.clear();
-            }
-            let mut experiment = reduced(experiment, rung.runs, longest);
+        let fitted = simulated.map(|experiment| {
+            let mut experiment = reduced(for_claims(experiment), rung.runs, longest);
             // A run cut short counts as it is.
             experiment.cut = 1.0;
             for scenario in experiment.scenarios_mut() {

@@ -1,5 +1,6 @@
 //! A condition of a claim: both sides with their intervals, and where the left one had to lie.
 
+use super::columns::Columns;
 use super::contents::shown_for;
 use super::verdict::{badge, reason};
 use crate::experiment::Role;
@@ -15,12 +16,13 @@ pub(super) fn claim(
     outcome: &Outcome,
     finding: &Finding<'_>,
     extent: Extent,
-    preview: bool,
+    columns: &Columns<'_>,
 ) -> impl RenderOnce {
     let reason = match finding.verdict {
         Verdict::Reproduced => String::new(),
-        _ => reason(finding, preview),
+        _ => reason(finding, columns),
     };
+    let second = columns.second(finding);
     let changed = match extent {
         Extent::Whole => finding.claim.changed.as_ref(),
         Extent::Deciding => None,
@@ -41,7 +43,12 @@ pub(super) fn claim(
                 @ if let Some(changed) = changed { span(class="because") : format_args!("Changed: {changed}"); }
             }
             div(class="checks") { @ for check in shown { : condition(outcome, check, extent); } }
-            div(class="badge") : badge(finding.verdict);
+            div(class="badge") {
+                : badge(finding.verdict);
+                @ if let Some(second) = second {
+                    div(class="small faint") { : "settings found: "; : badge(second); }
+                }
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The report: one self-contained HTML page, readable without JavaScript, and its summary as Markdown.
 
 mod check;
+mod columns;
 mod contents;
 mod figure;
 mod markdown;

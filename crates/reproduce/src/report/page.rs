@@ -1,10 +1,12 @@
 //! The report as HTML.
 
 use super::check::{Extent, claim};
+use super::columns::Columns;
 use super::contents::{Found, contents, filter, filter_rules, groups, of_paper};
 use super::section::section;
 use super::verdict::{badge, counts, meaning};
 use crate::data::Origin;
+use crate::fit;
 use crate::outcome::Outcome;
 use horrorshow::helper::doctype;
 use horrorshow::{Raw, RenderOnce, Template, html, owned_html};
@@ -14,8 +16,11 @@ use horrorshow::{Raw, RenderOnce, Template, html, owned_html};
 /// # Errors
 /// A figure cannot be drawn.
 pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::Result<String> {
+    let (outcomes, columns) = Columns::of(outcomes, origin);
+    let (outcomes, columns) = (&outcomes[..], &columns);
     let findings: Vec<Found<'_>> = outcomes
         .iter()
+        .copied()
         .map(|outcome| (outcome, outcome.findings()))
         .collect();
     let own = outcomes.iter().all(|outcome| outcome.experiment.is_own());
@@ -24,11 +29,12 @@ pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::
         _ => "The papers, reproduced",
     };
     let mut sections = Vec::new();
-    for (paper, name, authors) in groups(outcomes.iter()) {
+    for (paper, name, authors) in groups(outcomes.iter().copied()) {
         let mut parts = Vec::new();
         for (outcome, findings) in of_paper(&findings, paper) {
-            parts.push(section(outcome, findings, origin.preview)?);
+            parts.push(section(outcome, findings, columns)?);
         }
+        let account = columns.found(paper).map(account);
         sections.push(owned_html! {
             @ if own {
                 @ for part in parts { : part; }
@@ -36,6 +42,7 @@ pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::
                 section(class="group", id=paper, aria-label=name) {
                     h2 : name;
                     p(class="faint") : authors;
+                    : account;
                     @ for part in parts { : part; }
                 }
             }
@@ -70,7 +77,7 @@ pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::
                     : data(files);
                     @ if !own {
                         : contents(&findings);
-                        : overview(&findings, origin.preview);
+                        : overview(&findings, columns);
                     }
                     @ for section in sections { : section; }
                 }
@@ -80,9 +87,9 @@ pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::
     Ok(markup.into_string()?)
 }
 
-fn introduction(outcomes: &[Outcome], origin: &Origin, has_claims: bool) -> impl RenderOnce {
+fn introduction(outcomes: &[&Outcome], origin: &Origin, has_claims: bool) -> impl RenderOnce {
     let simulated = || outcomes.iter().filter(|o| !o.experiment.is_arithmetic());
-    let minimum = simulated().map(Outcome::runs).min();
+    let minimum = simulated().map(|outcome| outcome.runs()).min();
     let source = match minimum {
         Some(1) => "Every number comes from one run or more. ".to_owned(),
         Some(minimum) => format!(
@@ -104,6 +111,35 @@ fn introduction(outcomes: &[Outcome], origin: &Origin, has_claims: bool) -> impl
                    were written for the whole runs. ";
             }
             : &origin.ns2;
+        }
+    }
+}
+
+/// The settings that a search found for a paper, and its account.
+fn account(found: &fit::Found) -> impl RenderOnce + use<> {
+    let (settings, account) = (found.settings.clone(), found.account.clone());
+    let rows = [
+        ("settings found".to_owned(), account.found),
+        ("the file as it is".to_owned(), account.file),
+        (
+            format!("the best of {} random settings", account.random),
+            account.best_random,
+        ),
+    ];
+    owned_html! {
+        details {
+            summary : format_args!("The settings that the text leaves open: {}", account.verdict());
+            ul(class="small") { @ for (name, value) in settings { li : format_args!("{name}: {value}"); } }
+            table {
+                thead { tr {
+                    th(scope="col") {}
+                    th(class="n", scope="col") : format_args!("hits on {} claims used", account.used);
+                    th(class="n", scope="col") : format_args!("on {} held out", account.held_out);
+                } }
+                tbody { @ for (name, hits) in rows { tr {
+                    th(scope="row") : name; td(class="n") : hits.used; td(class="n") : hits.held_out;
+                } } }
+            }
         }
     }
 }
@@ -141,7 +177,7 @@ fn data(files: &[String]) -> impl RenderOnce {
 }
 
 /// Every claim with the values that decided about it.
-fn overview(findings: &[Found<'_>], preview: bool) -> impl RenderOnce {
+fn overview(findings: &[Found<'_>], columns: &Columns<'_>) -> impl RenderOnce {
     let outcomes = findings.iter().map(|(outcome, _)| *outcome);
     owned_html! {
         section(aria-label="All claims") {
@@ -151,7 +187,7 @@ fn overview(findings: &[Found<'_>], preview: bool) -> impl RenderOnce {
                     h3 { : name; : " "; a(class="up", href="#contents") : "Contents"; }
                     ul(class="claims") {
                         @ for (outcome, findings) in of_paper(findings, paper) {
-                            @ for finding in findings { : claim(outcome, finding, Extent::Deciding, preview); }
+                            @ for finding in findings { : claim(outcome, finding, Extent::Deciding, columns); }
                         }
                     }
                 }

@@ -1,6 +1,7 @@
 //! The section of an experiment: quotation, figures, numbers, claims and settings.
 
 use super::check::{Extent, claim};
+use super::columns::Columns;
 use super::{figure, table};
 use crate::outcome::{Outcome, Runs};
 use crate::prose;
@@ -12,7 +13,7 @@ use horrorshow::{RenderOnce, owned_html};
 pub(super) fn section(
     outcome: &Outcome,
     findings: &[Finding<'_>],
-    preview: bool,
+    columns: &Columns<'_>,
 ) -> anyhow::Result<impl RenderOnce> {
     let experiment = &outcome.experiment;
     let own = experiment.is_own();
@@ -25,7 +26,7 @@ pub(super) fn section(
     let assumptions: Vec<String> = experiment
         .assumptions
         .iter()
-        .map(|text| match preview {
+        .map(|text| match columns.is_preview() {
             // Written for the numbers of whole runs, which a preview's may contradict.
             true => prose::without_values(text),
             false => outcome.fill_in(text),
@@ -47,7 +48,7 @@ pub(super) fn section(
             }
             @ if !findings.is_empty() {
                 ul(class="claims") {
-                    @ for finding in findings { : claim(outcome, finding, Extent::Whole, preview); }
+                    @ for finding in findings { : claim(outcome, finding, Extent::Whole, columns); }
                 }
             }
             @ if !assumptions.is_empty() {

@@ -1,5 +1,6 @@
 //! The look of a verdict: a sign and a colour, so that neither is needed alone.
 
+use super::columns::Columns;
 use crate::experiment::{Evidence, Role};
 use crate::expression::Answer;
 use crate::verdict::{Check, Finding, Verdict};
@@ -55,7 +56,8 @@ pub(super) fn badge(verdict: Verdict) -> impl RenderOnce {
 
 /// The reason why a claim was not reproduced, as far as runs show it. A preview gives no reason: it was written
 /// for the numbers of whole runs, which the preview's may contradict.
-pub(super) fn reason(finding: &Finding<'_>, preview: bool) -> String {
+pub(super) fn reason(finding: &Finding<'_>, columns: &Columns<'_>) -> String {
+    let preview = columns.is_preview();
     let mut reasons = Vec::new();
     if !finding.unsettled.is_empty() {
         let series = finding.unsettled.join(", ");
@@ -77,8 +79,14 @@ pub(super) fn reason(finding: &Finding<'_>, preview: bool) -> String {
         _ if finding.verdict.is_open() => {
             reasons.push(format!("{} seeds leave it open.", finding.seeds()));
         }
-        None if !preview && reasons.is_empty() => reasons.push("No run shows why.".into()),
         _ => {}
+    }
+    match columns.reach(finding) {
+        Some(reach) => reasons.push(reach.to_string()),
+        None if !preview && reasons.is_empty() => {
+            reasons.push("No other setting was tried.".into());
+        }
+        None => {}
     }
     reasons.join(" ")
 }
