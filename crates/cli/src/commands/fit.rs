@@ -27,7 +27,10 @@ pub(crate) struct FitArgs {
     /// Settings to try.
     #[arg(long, value_name = "N", default_value_t = 256)]
     settings: usize,
-    /// Random settings to compare the result with.
+    /// Steps, 1 to 3: the best quarter of each goes on to the next, with more and longer runs.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=3))]
+    steps: u8,
+    /// Random settings to compare the result with; with 0, those of the first step serve as such.
     #[arg(long, value_name = "N", default_value_t = 64)]
     random: usize,
     /// A preview: few settings, short runs.
@@ -52,7 +55,7 @@ pub(super) fn run(args: &FitArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         threads: threads(args.jobs),
         effort: match args.quick {
             true => Effort::quick(),
-            false => Effort::whole(args.settings.max(1), args.random),
+            false => Effort::whole(args.settings.max(1), args.random, args.steps.into()),
         },
     };
     let bar = progress_bar(1);

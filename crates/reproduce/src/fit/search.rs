@@ -41,7 +41,8 @@ pub struct Rung {
 pub struct Effort {
     /// Settings in the first rung.
     pub settings: usize,
-    /// Random settings beside them, for the null.
+    /// Random settings beside them, for the null; if 0, the settings of the first rung are the null, and the first
+    /// rung's runs judge.
     pub random: usize,
     /// The rungs: the best quarter of each goes on to the next.
     pub rungs: Vec<Rung>,
@@ -50,8 +51,8 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// A whole search of this many settings.
-    pub fn whole(settings: usize, random: usize) -> Self {
+    /// A whole search of this many settings in at most three steps.
+    pub fn whole(settings: usize, random: usize, steps: usize) -> Self {
         let rung = |runs, skip, seconds| Rung {
             runs,
             skip,
@@ -60,7 +61,10 @@ impl Effort {
         Self {
             settings,
             random,
-            rungs: vec![rung(1, 0, 500), rung(2, 100, 1000), rung(3, 200, 2000)],
+            rungs: [rung(1, 0, 500), rung(2, 100, 1000), rung(3, 200, 2000)]
+                .into_iter()
+                .take(steps.max(1))
+                .collect(),
             judge: rung(2, 1000, 1000),
         }
     }
@@ -131,6 +135,7 @@ impl Search<'_> {
 
         let mut settings = design::halton(&free, self.effort.settings);
         let mut all: Vec<Evaluation> = Vec::new();
+        let mut first = 0;
         for (index, rung) in self.effort.rungs.iter().enumerate() {
             let step = format!("step {} of {}", index + 1, self.effort.rungs.len());
             let shown = |done, of| progress(done, of, &step);
@@ -140,6 +145,7 @@ impl Search<'_> {
             let best = order.iter().take(order.len().div_ceil(4));
             settings = best.map(|evaluation| evaluation.setting.clone()).collect();
             all.extend(tried);
+            first = if index == 0 { all.len() } else { first };
         }
         let best = settings.swap_remove(0);
 
@@ -150,12 +156,19 @@ impl Search<'_> {
             .chain(random)
             .collect();
         let shown = |done, of| progress(done, of, "judging");
-        let judged = evaluate(&judged, self.effort.judge, &shown)?;
+        let judge = match self.effort.random {
+            0 => self.effort.rungs[0],
+            _ => self.effort.judge,
+        };
+        let judged = evaluate(&judged, judge, &shown)?;
         let hits = |evaluation: &Evaluation| Hits {
             used: evaluation.hits(&used),
             held_out: evaluation.hits(&held_out),
         };
-        let null = &judged[2..];
+        let null = match self.effort.random {
+            0 => &all[..first],
+            _ => &judged[2..],
+        };
         let best_random = null
             .iter()
             .min_by(|a, b| a.distance(&used).total_cmp(&b.distance(&used)));
@@ -163,7 +176,7 @@ impl Search<'_> {
             free: free.len(),
             used: used.len(),
             held_out: held_out.len(),
-            tried: self.effort.settings.min(all.len()),
+            tried: first,
             random: null.len(),
             found: hits(&judged[0]),
             file: hits(&judged[1]),
