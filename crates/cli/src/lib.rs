@@ -48,6 +48,7 @@ enum Command {
     /// Bridge two interfaces, shape the uplink, and serve ACKs and data as a discipline says.
     #[command(after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --watch")]
     Gateway(Box<gateway::GatewayArgs>),
+    Import(commands::import::ImportArgs),
     Measure(commands::measure::MeasureArgs),
     Model(commands::model::ModelArgs),
     Reproduce(commands::reproduce::ReproduceArgs),
@@ -62,6 +63,7 @@ impl Command {
             Self::Sim(args) => commands::sim::sim(*args, catalogs),
             Self::Lab(args) => commands::sim::lab(*args, catalogs),
             Self::Gateway(args) => Ok(gateway::run(&args, catalogs)?),
+            Self::Import(args) => commands::import::run(&args),
             Self::Measure(args) => commands::measure::run(&args),
             Self::Model(args) => commands::model::run(&args),
             Self::Reproduce(args) => commands::reproduce::run(&args, catalogs),

@@ -523,7 +523,7 @@ fn check_names_every_fault_with_a_remedy() {
     assert_eq!(code, Some(1), "{said}");
     let found = wrong(&said);
     for start in [
-        "wrong: --lan lan: has the address 192.0.2.1/24, so that this host answers there; remove it with ",
+        "wrong: --lan lan: has the address 192.0.2.1/24, which may be the way to this host; on a router use ",
         "wrong: --up 20gbit: lan runs at 10gbit, so that the queue builds up in its driver; ",
         "wrong: --up 20gbit: wan runs at 10gbit, ",
         "wrong: --lan, --wan: the MTU of lan is 1500, that of wan 1400: longer frames are lost; ",

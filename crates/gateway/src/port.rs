@@ -163,7 +163,9 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
             kind => kind,
         };
         let text = format!(
-            "is in the {kind} {}; the gateway is the bridge: take it out with 'ip link set {name} nomaster'",
+            "is in the {kind} {}, which may be the way to this host; the gateway is the bridge: on a router \
+             use the qdisc instead (docs/which-way.md), on a box between router and modem take it out \
+             from a console or over a third interface",
             master.name
         );
         return Err(PortError::new(name, Obstacle::Unfit, text));
@@ -174,8 +176,9 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
         return Ok(());
     };
     let text = format!(
-        "has the address {ip}/{prefix}, so that this host answers there; remove it with 'ip address flush \
-         dev {name}', and keep NetworkManager, systemd-networkd and dhcpcd from it"
+        "has the address {ip}/{prefix}, which may be the way to this host; on a router use the qdisc \
+         instead (docs/which-way.md), on a box between router and modem move the address to a third \
+         interface, from a console, and keep NetworkManager, systemd-networkd and dhcpcd from this one"
     );
     Err(PortError::new(name, Obstacle::Unfit, text))
 }

@@ -339,8 +339,9 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
     add(LAN, "192.168.1.2".parse().unwrap(), 24);
     assert_eq!(
         refused(),
-        "--lan lan: has the address 192.168.1.2/24, so that this host answers there; remove it with 'ip address \
-         flush dev lan', and keep NetworkManager, systemd-networkd and dhcpcd from it"
+        "--lan lan: has the address 192.168.1.2/24, which may be the way to this host; on a router use the qdisc \
+         instead (docs/which-way.md), on a box between router and modem move the address to a third \
+         interface, from a console, and keep NetworkManager, systemd-networkd and dhcpcd from this one"
     );
     place.middle.run(|| Network::open()?.delete(LAN)).unwrap();
     place.connect("lan", LAN, &place.home, HOME).unwrap();
@@ -362,7 +363,9 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
         Ok(()) => {
             assert_eq!(
                 refused(),
-                "--wan wan: is in the bridge br0; the gateway is the bridge: take it out with 'ip link set wan nomaster'"
+                "--wan wan: is in the bridge br0, which may be the way to this host; the gateway is the bridge: on a router \
+                 use the qdisc instead (docs/which-way.md), on a box between router and modem take it out \
+                 from a console or over a third interface"
             );
             place.middle.run(|| Network::open()?.delete(20)).unwrap();
         }

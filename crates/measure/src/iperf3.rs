@@ -114,19 +114,23 @@ impl Test {
     ) -> io::Result<Vec<(Toward, Flow)>> {
         control.set_read_timeout(Some(CONNECT))?;
         expect(control, PARAM_EXCHANGE)?;
-        let parameters = json!({
+        let mut parameters = json!({
             "tcp": true,
             "omit": self.warmup.as_secs(),
             "time": (self.warmup + self.duration).as_secs() + 1,
             "num": 0,
             "blockcount": 0,
             "parallel": self.flows,
-            "reverse": self.down && !self.up,
-            "bidirectional": self.up && self.down,
             "len": 131_072,
             "pacing_timer": 1000,
             "client_version": "3.12",
         });
+        // iperf3 takes the presence of these keys for true.
+        match (self.up, self.down) {
+            (true, true) => parameters["bidirectional"] = true.into(),
+            (false, true) => parameters["reverse"] = true.into(),
+            _ => {}
+        }
         write_json(control, &parameters)?;
         expect(control, CREATE_STREAMS)?;
         let mut flows = Vec::new();

@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 mod fit;
+pub(crate) mod import;
 pub(crate) mod measure;
 pub(crate) mod model;
 pub(crate) mod reproduce;

@@ -9,4 +9,6 @@ mod settings;
 mod trial;
 
 pub(crate) use args::GatewayArgs;
+#[cfg(test)]
+pub(crate) use args::LinkArgs;
 pub(crate) use command::run;

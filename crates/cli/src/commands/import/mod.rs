@@ -1,0 +1,247 @@
+//! `asymq import`: settings of SQM, qosmate, cake-autorate or tc as flags of the gateway.
+
+mod file;
+mod rules;
+
+use crate::output;
+use crate::table::Table;
+use anyhow::{Context as _, bail};
+use clap::Args;
+use file::Section;
+use rules::{Fate, fates};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// Show the gateway's flags for settings of SQM, qosmate, cake-autorate or tc, and what is left out.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: tc qdisc show dev eth0 | asymq import -")]
+pub(crate) struct ImportArgs {
+    /// /etc/config/sqm, /etc/config/qosmate, cake-autorate's config.primary.sh, or the output of
+    /// `tc qdisc show`; - reads standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
+    let text = read(&args.file)?;
+    let sections = file::sections(&text);
+    if sections.is_empty() {
+        bail!(
+            "{}: no settings of SQM, qosmate, cake-autorate or tc in it",
+            args.file.display()
+        );
+    }
+    let texts: Vec<String> = sections.iter().map(in_words).collect();
+    output::print(&texts.join("\n"))
+}
+
+/// Reads at most a megabyte; settings are smaller.
+fn read(path: &Path) -> anyhow::Result<String> {
+    const MAX: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    let read = match path.as_os_str() == "-" {
+        true => io::stdin().lock().take(MAX + 1).read_to_end(&mut bytes),
+        false => File::open(path).and_then(|file| file.take(MAX + 1).read_to_end(&mut bytes)),
+    };
+    read.with_context(|| format!("cannot read {}", path.display()))?;
+    if bytes.len() as u64 > MAX {
+        bail!("{}: longer than 1 MB, so no settings", path.display());
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A section's command line, what became a flag, and what did not by its reason.
+fn in_words(section: &Section) -> String {
+    let mut flags: Vec<String> = Vec::new();
+    let mut left: Vec<(String, Vec<String>)> = Vec::new();
+    let mut kept = Table::tight();
+    for (key, value) in &section.options {
+        let option = format!("{key} {value}").trim_end().to_owned();
+        for fate in fates(section, key, value) {
+            match fate {
+                Fate::Flag(flag) => {
+                    kept.row([format!("  {option}"), format!("  {flag}")]);
+                    // As tc, the last word counts.
+                    let name = flag.split(' ').next().unwrap_or_default().to_owned();
+                    flags.retain(|known| known.split(' ').next() != Some(&name));
+                    flags.push(flag);
+                }
+                Fate::LeftOut(reason) => {
+                    match left.iter_mut().find(|(known, _)| *known == reason) {
+                        Some((_, options)) => options.push(option.clone()),
+                        None => left.push((reason, vec![option.clone()])),
+                    }
+                }
+            }
+        }
+    }
+    flags.sort_by_key(|flag| ORDER.iter().position(|name| flag.starts_with(name)));
+    let mut text = format!("# {}\nasymq gateway --lan LAN", section.name);
+    for flag in &flags {
+        let _ = write!(text, " {flag}");
+    }
+    if !flags.iter().any(|flag| flag.starts_with("--up")) {
+        text += " --up RATE   # asymq measure finds RATE";
+    }
+    let _ = write!(text, "\n\n{kept}");
+    for (reason, mut options) in left {
+        options.dedup();
+        text += &output::wrapped(&format!("- left out, {reason}: {}", options.join(", ")), 80);
+    }
+    text
+}
+
+/// The order of the flags in a command line.
+const ORDER: [&str; 8] = [
+    "--lan",
+    "--wan",
+    "--up",
+    "--down",
+    "--overhead",
+    "--mpu",
+    "--atm",
+    "--ptm",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::LinkArgs;
+    use asymq_args::Flags;
+    use asymq_core::catalog::Standard;
+
+    /// The only section's command line, and all that is said of it.
+    fn imported(text: &str) -> (String, String) {
+        let sections = file::sections(text);
+        assert_eq!(sections.len(), 1, "{sections:?}");
+        let text = in_words(&sections[0]);
+        let command = text.lines().nth(1).unwrap().to_owned();
+        let flags = command.split(' ').skip_while(|word| *word != "--up");
+        Flags::<LinkArgs>::of(&Standard)
+            .parse(flags.map(str::to_owned))
+            .unwrap_or_else(|error| panic!("{command}: {error}"));
+        (command, text)
+    }
+
+    const SQM: &str = "config queue 'eth1'
+        option enabled '1'
+        option interface 'eth1'
+        option download '85000'
+        option upload '10000'
+        option qdisc 'cake'
+        option itarget 'auto'
+        option eqdisc_opts 'nat dual-srchost mpu 84' # a comment
+        option linklayer 'atm'
+        option overhead '44'
+        option brand_new '7'
+";
+
+    #[test]
+    fn sqm_becomes_flags_and_reasons() {
+        let (command, text) = imported(SQM);
+        assert_eq!(
+            command,
+            "asymq gateway --lan LAN --wan eth1 --up 10mbit --down 85mbit --overhead 44 --mpu 84 --atm"
+        );
+        for key in ["qdisc cake", "itarget auto", "brand_new 7", "enabled 1"] {
+            assert!(text.contains(key), "{key}: {text}");
+        }
+        assert!(text.contains("left out, unknown: brand_new 7"), "{text}");
+    }
+
+    #[test]
+    fn sqm_without_a_link_layer_ignores_its_overhead_and_zero_is_no_rate() {
+        let text = SQM.replace("'atm'", "'none'").replace("'85000'", "'0'");
+        let (command, _) = imported(&text);
+        assert_eq!(
+            command,
+            "asymq gateway --lan LAN --wan eth1 --up 10mbit --mpu 84"
+        );
+    }
+
+    #[test]
+    fn qosmate_is_one_link_in_many_sections() {
+        let text = "config settings 'settings'
+            option WAN 'eth1'
+            option DOWNRATE '90000'
+            option UPRATE '45000'
+            config advanced 'advanced'
+            option COMMON_LINK_PRESETS 'docsis'
+            option ACKRATE ''";
+        let (command, _) = imported(text);
+        assert_eq!(
+            command,
+            "asymq gateway --lan LAN --wan eth1 --up 45mbit --down 90mbit --overhead docsis"
+        );
+    }
+
+    #[test]
+    fn cake_autorate_gives_its_base_rates_and_no_option_of_its_defaults_is_unknown() {
+        let text = "#!/usr/bin/env bash
+dl_if=ifb-wan # download interface
+ul_if=wan     # upload interface
+reflectors=(
+\"1.1.1.1\" \"1.0.0.1\"  # two
+)
+base_dl_shaper_rate_kbps=20000 # kbit/s
+base_ul_shaper_rate_kbps=5000
+max_ul_shaper_rate_kbps=35000
+alpha_delta_ewma=0.095
+ping_extra_args=\"\"
+";
+        let (command, text) = imported(text);
+        assert_eq!(
+            command,
+            "asymq gateway --lan LAN --wan wan --up 5mbit --down 20mbit"
+        );
+        assert!(!text.contains("unknown"), "{text}");
+    }
+
+    #[test]
+    fn tc_shows_an_uplink_and_an_ifb_shows_a_downlink() {
+        let cake = "qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit diffserv3 \
+                    triple-isolate nonat nowash no-ack-filter split-gso rtt 100ms noatm overhead 18 mpu 64";
+        let (command, text) = imported(cake);
+        assert_eq!(
+            command,
+            "asymq gateway --lan LAN --wan eth0 --up 10mbit --overhead 18 --mpu 64"
+        );
+        assert!(!text.contains("unknown"), "{text}");
+        let ifb = file::sections(&cake.replace("eth0", "ifb4eth0"));
+        assert!(in_words(&ifb[0]).contains("--down 10mbit --overhead 18"));
+        let codel = "qdisc fq_codel 0: dev eth1 root refcnt 2 limit 10240p flows 1024 quantum 1514 \
+                     target 5ms interval 100ms memory_limit 32Mb ecn drop_batch 64";
+        let text = in_words(&file::sections(codel)[0]);
+        assert!(
+            text.contains("--up RATE") && !text.contains("unknown"),
+            "{text}"
+        );
+        assert!(file::sections("qdisc noqueue 0: dev lo root refcnt 2").is_empty());
+    }
+
+    #[test]
+    fn hostile_settings_are_shown_without_control_characters_and_become_no_flag() {
+        let text = "config queue\n option interface '\u{1b}[2J; reboot'\n option upload '-1'";
+        let text = in_words(&file::sections(text)[0]);
+        assert!(
+            !text.contains('\u{1b}') && text.contains("no name of an interface"),
+            "{text}"
+        );
+        assert!(text.contains("--up RATE"), "{text}");
+        for text in [
+            "",
+            "qdisc",
+            "qdisc cake",
+            "config",
+            "option a b",
+            "x=(",
+            "='",
+            "\u{0}",
+        ] {
+            let _ = file::sections(text);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The fate of each option: a flag of the gateway, or the reason why not.
+
+use super::file::{Dialect, Section, tc_words};
+use asymq_core::catalog::link_rate;
+use asymq_core::overhead::Overhead;
+
+/// The fate of an option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// A flag of the gateway.
+    Flag(String),
+    /// The reason why it is none.
+    LeftOut(String),
+}
+
+use Fate::{Flag, LeftOut};
+
+const QUEUES: &str = "asymq has its own queues; --qdisc cake or fq_codel keeps the old ones";
+const CODEL: &str = "asymq learns its targets; --qdisc cake with --cake-rtt, or fq_codel with --target and --interval, keeps them";
+const DSCP: &str = "asymq reads no DSCP and changes none; --qdisc cake with --diffserv reads it";
+const ACKS: &str = "asymq always filters ACKs, as far as the downlink needs";
+const ECN: &str = "asymq marks ECN-capable packets, and drops others, by itself";
+const MEMORY: &str = "--buffer sets the buffer; its default is 100 ms of the rate";
+const OWN_QDISC: &str = "the gateway holds both interfaces, so that it makes no qdisc, IFB or mark";
+const HOSTS: &str =
+    "asymq divides by host and then by flow, by the addresses that it sees: put it before NAT";
+const PROBES: &str =
+    "the gateway sends no probes; --up is fixed until asymq gateway set --up changes it";
+const ITS_OWN: &str = "of that program's own running";
+const SHAPER: &str = "the gateway shapes by itself, in user space";
+const RULES: &str = "asymq classifies by behaviour; it has no rules for ports or hosts";
+
+/// The fates of an option of a section: several where its value holds options of a qdisc.
+pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<Fate> {
+    const OF_QDISC: [&str; 5] = [
+        "eqdisc_opts",
+        "iqdisc_opts",
+        "nongameqdiscoptions",
+        "EXTRA_PARAMETERS_INGRESS",
+        "EXTRA_PARAMETERS_EGRESS",
+    ];
+    if OF_QDISC.contains(&key) && !value.is_empty() {
+        let words: Vec<&str> = value.split_whitespace().collect();
+        let pairs = tc_words(&words).into_iter();
+        return pairs.map(|(key, value)| of_qdisc(key, value)).collect();
+    }
+    vec![match section.dialect {
+        Dialect::Sqm => sqm(section, key, value),
+        Dialect::Qosmate => qosmate(key, value),
+        Dialect::Autorate => autorate(key, value),
+        Dialect::Tc => tc(section, key, value),
+    }]
+}
+
+fn left(reason: &str) -> Fate {
+    LeftOut(reason.into())
+}
+
+/// A rate in kbit/s, as SQM and its like give it.
+fn kbit(flag: &str, value: &str) -> Fate {
+    if value == "0" {
+        return left("0 means not shaped; asymq measure finds the rate");
+    }
+    rate(flag, &format!("{value}kbit"))
+}
+
+fn rate(flag: &str, value: &str) -> Fate {
+    let value = value.to_ascii_lowercase();
+    match link_rate(&value) {
+        Ok(rate) => Flag(format!("{flag} {rate}")),
+        Err(error) => LeftOut(format!("no rate: {error}")),
+    }
+}
+
+fn interface(flag: &str, value: &str) -> Fate {
+    let is_name = |name: &str| {
+        let mut letters = name.chars();
+        (1..16).contains(&name.len())
+            && letters.all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c))
+            && !name.starts_with('-')
+    };
+    match value {
+        name if name.starts_with("ppp") => left(
+            "the gateway bridges Ethernet: put it between this router and the modem (docs/which-way.md)",
+        ),
+        name if is_name(name) => Flag(format!("{flag} {name}")),
+        _ => left("no name of an interface"),
+    }
+}
+
+fn overhead(value: &str) -> Fate {
+    number("overhead", value).map_or_else(LeftOut, |words| Flag(format!("--overhead {words}")))
+}
+
+fn mpu(value: &str) -> Fate {
+    match value {
+        "0" => left("0 is no minimum"),
+        _ => number("mpu", value).map_or_else(LeftOut, |words| Flag(format!("--mpu {words}"))),
+    }
+}
+
+/// A number that the gateway accepts after this word.
+fn number(word: &str, value: &str) -> Result<String, String> {
+    let value = value
+        .parse::<i64>()
+        .map_err(|_| "no whole number".to_owned())?;
+    match format!("{word} {value}").parse::<Overhead>() {
+        Ok(_) => Ok(value.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn sqm(section: &Section, key: &str, value: &str) -> Fate {
+    match key {
+        "interface" => interface("--wan", value),
+        "upload" => kbit("--up", value),
+        "download" => kbit("--down", value),
+        "enabled" if value == "1" => left(ITS_OWN),
+        "enabled" => left("this link's SQM is off"),
+        "linklayer" => match value {
+            "atm" | "adsl" => Flag("--atm".into()),
+            _ => left("not ATM: --overhead says all"),
+        },
+        "overhead" | "tcMPU" if section.get("linklayer") == "none" => {
+            left("SQM ignores it with linklayer none")
+        }
+        "overhead" => overhead(value),
+        "tcMPU" => mpu(value),
+        "qdisc" | "script" | "qdisc_advanced" | "qdisc_really_really_advanced" => left(QUEUES),
+        "ingress_ecn" | "egress_ecn" => left(ECN),
+        "itarget" | "etarget" | "target" => left(CODEL),
+        "ilimit" | "elimit" => left(MEMORY),
+        "squash_dscp" | "squash_ingress" | "zero_dscp_ingress" | "ignore_dscp_ingress" => {
+            left(DSCP)
+        }
+        "linklayer_advanced" | "linklayer_adaptation_mechanism" | "tcMTU" | "tcTSIZE" => {
+            left(SHAPER)
+        }
+        "shaper"
+        | "shaper_burst"
+        | "shaper_burst_dur_us"
+        | "htb_quantum_function"
+        | "use_mq"
+        | "ishaper_burst_dur_us"
+        | "eshaper_burst_dur_us"
+        | "autoflow" => left(SHAPER),
+        "debug_logging" | "verbosity" | "log" => left(ITS_OWN),
+        _ => unknown(),
+    }
+}
+
+fn qosmate(key: &str, value: &str) -> Fate {
+    if value.is_empty() {
+        return left("empty");
+    }
+    match key {
+        "WAN" => interface("--wan", value),
+        "UPRATE" => kbit("--up", value),
+        "DOWNRATE" => kbit("--down", value),
+        "OVERHEAD" => overhead(value),
+        "MPU" => mpu(value),
+        "COMMON_LINK_PRESETS" | "ETHER_VLAN_KEYWORD" | "LINK_COMPENSATION" => link_words(value),
+        "ROOT_QDISC" | "gameqdisc" | "nongameqdisc" => left(QUEUES),
+        "WASHDSCPUP" | "WASHDSCPDOWN" | "PRIORITY_QUEUE_INGRESS" | "PRIORITY_QUEUE_EGRESS" => {
+            left(DSCP)
+        }
+        "ACKRATE" | "ACK_FILTER_EGRESS" => left(ACKS),
+        "HOST_ISOLATION" | "NAT_INGRESS" | "NAT_EGRESS" => left(HOSTS),
+        "RTT" | "MAXDEL" | "PFIFOMIN" | "PACKETSIZE" => left(CODEL),
+        "AUTORATE_INGRESS" => left(PROBES),
+        "enabled" | "PRESERVE_CONFIG_FILES" | "NFT_HOOK" | "NFT_PRIORITY" => left(ITS_OWN),
+        "MSS" => left("the gateway changes no packet"),
+        key if key.starts_with("netem") || key == "pktlossp" => {
+            left("the gateway adds no delay and no loss; asymq lab emulates paths")
+        }
+        _ => left(RULES),
+    }
+}
+
+fn autorate(key: &str, value: &str) -> Fate {
+    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| key.starts_with(prefix));
+    match key {
+        "ul_if" => interface("--wan", value),
+        "dl_if" => left("the gateway shapes the downlink where it leaves towards --lan"),
+        "base_ul_shaper_rate_kbps" => kbit("--up", value),
+        "base_dl_shaper_rate_kbps" => kbit("--down", value),
+        "upload_only" => left("--qdisc-down none is the default"),
+        _ if starts(&["output_", "log_", "debug", "startup_", "if_up_", "monitor_"]) => {
+            left(ITS_OWN)
+        }
+        _ if starts(&[
+            "min_",
+            "max_",
+            "adjust_",
+            "shaper_",
+            "high_load",
+            "connection_",
+        ]) =>
+        {
+            left(PROBES)
+        }
+        _ if starts(&[
+            "reflector",
+            "no_pingers",
+            "ping",
+            "irtt_",
+            "randomize_",
+            "retain_",
+        ]) =>
+        {
+            left(PROBES)
+        }
+        _ if starts(&[
+            "dl_",
+            "ul_",
+            "alpha_",
+            "bufferbloat_",
+            "decay_",
+            "stall_",
+            "global_",
+        ]) =>
+        {
+            left(PROBES)
+        }
+        _ if starts(&["enable_sleep", "sustained_idle"]) => left(PROBES),
+        _ => unknown(),
+    }
+}
+
+fn tc(section: &Section, key: &str, value: &str) -> Fate {
+    let is_download = section.get("dev").starts_with("ifb")
+        || section.options.iter().any(|(key, _)| key == "ingress");
+    match key {
+        "dev" if is_download => {
+            left("the gateway needs no IFB: it shapes the downlink towards --lan")
+        }
+        "dev" => interface("--wan", value),
+        "bandwidth" if is_download => rate("--down", value),
+        "bandwidth" => rate("--up", value),
+        "root" | "refcnt" | "parent" | "handle" | "ingress" | "egress" => left(OWN_QDISC),
+        _ => of_qdisc(key, value),
+    }
+}
+
+/// An option of cake or fq_codel.
+fn of_qdisc(key: &str, value: &str) -> Fate {
+    match key {
+        "overhead" => overhead(value),
+        "mpu" => mpu(value),
+        _ => word(key),
+    }
+}
+
+/// tc-cake's words for what a link adds to a packet.
+fn link_words(value: &str) -> Fate {
+    match value {
+        "atm" => Flag("--atm".into()),
+        "ptm" => Flag("--ptm".into()),
+        "none" | "noatm" => left("nothing to add"),
+        word if !word.is_empty() && word.parse::<Overhead>().is_ok() => {
+            Flag(format!("--overhead {word}"))
+        }
+        _ => unknown(),
+    }
+}
+
+/// A word of cake or fq_codel without its value.
+fn word(key: &str) -> Fate {
+    match key {
+        "qdisc" | "flows" | "quantum" | "drop_batch" => left(QUEUES),
+        "rtt" | "target" | "interval" | "datacentre" | "lan" | "metro" | "regional"
+        | "internet" | "oceanic" | "satellite" | "interplanetary" => left(CODEL),
+        "besteffort" | "diffserv3" | "diffserv4" | "diffserv8" | "precedence" | "wash"
+        | "nowash" | "fwmark" => left(DSCP),
+        "ack-filter" | "ack-filter-aggressive" | "no-ack-filter" => left(ACKS),
+        "ecn" | "noecn" | "ce_threshold" => left(ECN),
+        "limit" | "memlimit" | "memory_limit" => left(MEMORY),
+        "flowblind" | "srchost" | "dsthost" | "hosts" | "dual-srchost" | "dual-dsthost"
+        | "triple-isolate" | "nat" | "nonat" => left(HOSTS),
+        "split-gso" | "no-split-gso" => left("the gateway takes whole frames, offloads undone"),
+        "autorate-ingress" => left(PROBES),
+        "unlimited" => left("the gateway needs a rate; asymq measure finds it"),
+        "raw" | "noatm" => left("the default"),
+        key => link_words(key),
+    }
+}
+
+fn unknown() -> Fate {
+    left("unknown")
+}

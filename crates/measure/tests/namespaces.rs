@@ -1,0 +1,195 @@
+//! Rates and delays of a line that `tc` makes in network namespaces. They need root, `ip`, and tc's tbf;
+//! without them they say so and pass.
+
+use asymq_gateway::net::{Netns, Network, VethEnd};
+use asymq_measure::{Limits, MeasureError, Measured, Options, Server, measure};
+use std::os::fd::AsFd as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use std::{fs, io, thread};
+
+const SERVER: &str = "10.9.2.2";
+/// A full packet's bytes of IP, and those that tbf counts.
+const IP_SHARE: f64 = 1500.0 / 1514.0;
+
+/// A home, a router and a server in a row.
+struct Line {
+    home: Netns,
+    router: Netns,
+    server: Netns,
+}
+
+fn end(name: &'static str, index: u8) -> VethEnd<'static> {
+    VethEnd {
+        name,
+        index: index.into(),
+        mac: [2, 0, 0, 0, 9, index],
+    }
+}
+
+/// Runs a command line in the calling thread's namespace.
+fn command(line: &str) -> io::Result<()> {
+    let mut words = line.split(' ');
+    let output = Command::new(words.next().unwrap()).args(words).output()?;
+    let message = || String::from_utf8_lossy(&output.stderr).into_owned();
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(format!("{line}: {}", message().trim()))),
+    }
+}
+
+impl Line {
+    /// A line of these rates in kbit/s, whose queues hold this many milliseconds.
+    fn new(up: u64, down: u64, queue_ms: u64) -> io::Result<Self> {
+        let line = Self {
+            home: Netns::new()?,
+            router: Netns::new()?,
+            server: Netns::new()?,
+        };
+        let pair = |a: &Netns, end_a, b: &Netns, end_b| {
+            a.run(|| Network::open()?.add_veth(end_a, end_b, b.as_fd()))
+        };
+        pair(&line.home, end("h0", 11), &line.router, end("r0", 21))?;
+        pair(&line.router, end("r1", 22), &line.server, end("s0", 31))?;
+        let host = |name: &str, address: &str, router: &str| {
+            command("ip link set lo up")?;
+            command(&format!("ip address add {address}/24 dev {name}"))?;
+            command(&format!("ip link set {name} up"))?;
+            command(&format!("ip route add default via {router}"))
+        };
+        let shaped = |name: &str, rate: u64| {
+            let (burst, limit) = (rate / 2 + 3000, rate * queue_ms / 8 + 3000);
+            command(&format!(
+                "tc qdisc add dev {name} root tbf rate {rate}kbit burst {burst} limit {limit}"
+            ))
+        };
+        line.router.run(|| {
+            fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
+            for (name, address) in [("r0", "10.9.1.1"), ("r1", "10.9.2.1")] {
+                command(&format!("ip address add {address}/24 dev {name}"))?;
+                command(&format!("ip link set {name} up"))?;
+            }
+            shaped("r1", up)?;
+            shaped("r0", down)
+        })?;
+        line.home.run(|| host("h0", "10.9.1.2", "10.9.1.1"))?;
+        line.server.run(|| host("s0", SERVER, "10.9.2.1"))?;
+        Ok(line)
+    }
+
+    /// The same; `None`, with a word, where it cannot be had.
+    fn or_skip(up: u64, down: u64, queue_ms: u64) -> Option<Self> {
+        match Self::new(up, down, queue_ms) {
+            Ok(line) => Some(line),
+            Err(error) => {
+                eprintln!("skipped: {error}; this test needs root, ip and tc's tbf");
+                None
+            }
+        }
+    }
+
+    fn measure(&self, iperf3: bool) -> Result<Measured, MeasureError> {
+        let options = Options {
+            host: SERVER.into(),
+            iperf3,
+            flows: 4,
+            warmup: Duration::from_secs(2),
+            duration: Duration::from_secs(5),
+            stop: &AtomicBool::new(false),
+        };
+        let run = || Ok(measure(&options, &mut |_| ()));
+        self.home.run(run).unwrap()
+    }
+}
+
+/// True if a value is within a share of the truth.
+fn is_near(value: f64, truth: f64, share: f64) -> bool {
+    (value / truth - 1.0).abs() < share
+}
+
+#[test]
+fn rates_are_those_of_the_line_and_a_delay_is_that_of_its_full_queue() {
+    const UP: u64 = 1000;
+    const DOWN: u64 = 10_000;
+    const QUEUE_MS: u64 = 200;
+    let Some(line) = Line::or_skip(UP, DOWN, QUEUE_MS) else {
+        return;
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let for_server = Arc::clone(&stop);
+    let server = line
+        .server
+        .run(|| Server::bind(None, Limits::default(), for_server))
+        .unwrap();
+    let running = thread::spawn(move || server.run().unwrap());
+    let measured = line.measure(false).unwrap();
+    stop.store(true, Relaxed);
+    running.join().unwrap();
+    let link = measured.link;
+    let (up, down) = (1e3 * UP as f64 * IP_SHARE, 1e3 * DOWN as f64 * IP_SHARE);
+    assert!(is_near(link.up, up, 0.04), "{link:?}");
+    assert!(is_near(link.down, down, 0.04), "{link:?}");
+    // TCP fills a tail-drop queue and backs off from it: most packets find it more than half full.
+    let upload = measured.up.unwrap();
+    let delay = upload.up.probe_ms.unwrap();
+    let full = QUEUE_MS as f64 + 24.0;
+    assert!(
+        delay.p99 < full + 20.0 && delay.p99 > 0.8 * full,
+        "{delay:?}"
+    );
+    assert!(upload.down.probe_ms.unwrap().p50 < 5.0, "{upload:?}");
+    assert!(measured.idle_ms.unwrap().p50 < 5.0);
+    let flags = measured.advice.command.unwrap();
+    assert!(flags.starts_with("asymq gateway --up 9"), "{flags}");
+}
+
+/// A process until it is dropped.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_iperf3_server_gives_the_same_rates() {
+    const UP: u64 = 5000;
+    const DOWN: u64 = 20_000;
+    let Some(line) = Line::or_skip(UP, DOWN, 50) else {
+        return;
+    };
+    let mut iperf3 = Command::new("iperf3");
+    iperf3.arg("-s").stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(_server) = line.server.run(|| iperf3.spawn()).map(Process) else {
+        eprintln!("skipped: there is no iperf3 (apt install iperf3)");
+        return;
+    };
+    let mut measured = line.measure(true);
+    for _ in 0..20 {
+        match &measured {
+            // It does not listen yet.
+            Err(MeasureError::System { source, .. })
+                if source.kind() == io::ErrorKind::ConnectionRefused =>
+            {
+                thread::sleep(Duration::from_millis(100));
+                measured = line.measure(true);
+            }
+            _ => break,
+        }
+    }
+    let measured = measured.unwrap();
+    let (up, down) = (1e3 * UP as f64 * IP_SHARE, 1e3 * DOWN as f64 * IP_SHARE);
+    assert!(is_near(measured.link.up, up, 0.05), "{:?}", measured.link);
+    assert!(
+        is_near(measured.link.down, down, 0.05),
+        "{:?}",
+        measured.link
+    );
+    let both = measured.both.unwrap();
+    assert_eq!((both.goodput.up.len(), both.goodput.down.len()), (4, 4));
+    assert!(both.probe_ms.is_none());
+}
