@@ -125,6 +125,20 @@ congestion_controls! {
         has_hystart: false,
         paces: false,
     },
+    /// TCP Prague, draft-briscoe-iccrg-prague-congestion-control (simulator).
+    Prague: Entry {
+        name: "prague",
+        title: "Prague",
+        simulated: true,
+        // L4S' tree of Linux has it, mainline not.
+        kernel_name: None,
+        ns2_name: None,
+        with_sack: true,
+        ecn: TcpEcn::Required,
+        counts_bytes: false,
+        has_hystart: false,
+        paces: false,
+    },
     /// BBR (lab); Linux' own is version 1.
     Bbr: Entry {
         name: "bbr",
@@ -257,6 +271,12 @@ impl Tcp {
         self.entry().ecn
     }
 
+    /// Whether its segments are ECT(1), which marks them as a scalable sender's (RFC 9331), and its hosts speak
+    /// AccECN.
+    pub const fn sends_ect1(&self) -> bool {
+        matches!(self, Self::Prague)
+    }
+
     /// Whether it needs ECN.
     pub fn needs_ecn(&self) -> bool {
         self.ecn() == TcpEcn::Required
@@ -366,7 +386,7 @@ mod tests {
         let error = "Red".parse::<Tcp>().unwrap_err();
         assert_eq!(
             error,
-            "unknown; use reno, newreno, cubic, dctcp, bbr or bbr3"
+            "unknown; use reno, newreno, cubic, dctcp, prague, bbr or bbr3"
         );
     }
 

@@ -78,8 +78,8 @@ impl Variant for Full {
             sample_beyond: 0,
             ecn: scenario.tcp_ecn.then(|| {
                 EcnSender::new(Offer {
-                    accurate: scenario.accecn,
-                    ect1: false,
+                    accurate: scenario.accecn || scenario.tcp.sends_ect1(),
+                    ect1: scenario.tcp.sends_ect1(),
                 })
             }),
             deliveries: match scenario.tcp.paces() {
@@ -100,10 +100,12 @@ impl Variant for Full {
             scenario.sack,
             scenario.timestamps,
             scenario.payload() as u16,
-            scenario.tcp_ecn.then(|| match scenario.accecn {
-                true => EcnReceiver::new(echo).with_accurate(),
-                false => EcnReceiver::new(echo),
-            }),
+            scenario
+                .tcp_ecn
+                .then(|| match scenario.accecn || scenario.tcp.sends_ect1() {
+                    true => EcnReceiver::new(echo).with_accurate(),
+                    false => EcnReceiver::new(echo),
+                }),
         )
     }
 }

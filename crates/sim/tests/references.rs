@@ -129,6 +129,21 @@ fn dctcp_marks_the_share_that_its_equation_says_and_fills_the_link() {
 }
 
 #[test]
+fn prague_marks_what_dctcps_equation_says_at_a_round_trip_beyond_its_virtual_one() {
+    // Its draft (sec. 2.4) keeps DCTCP's reduction; the growth is that of Reno from 25 ms on. It paces.
+    let down = down(
+        "10mbit",
+        "100ms",
+        "100p",
+        "--tcp prague --param-down aqm=step --param-down mark-above=20p",
+    );
+    let alpha = f64::sqrt(2.0 / (833.0 * 0.1 + 20.0));
+    let share = down.marked / (55.0 * 833.0);
+    assert!((share / alpha - 1.0).abs() < 0.25, "{share} of {alpha}");
+    assert!(down.utilization > 0.98 && down.dropped == 0.0);
+}
+
+#[test]
 fn dctcp_keeps_its_downlink_full_and_short_where_acks_are_thinned() {
     // The echo is exact over ACK filtering: no ACK stands for one with another ECE.
     let thinned = summary(

@@ -1,12 +1,13 @@
 //! Data queue: a queue per flow, served by DRR++, each with a target that is learnt.
 
 use super::hosts::{Host, Hosts};
+use super::shallow::Shallow;
 use super::target::{Signal, Target, TargetParams};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::drr::{FirstTurn, FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Isolation, Queue};
-use crate::packet::Packet;
+use crate::packet::{Ecn, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
 use crate::units::{Duration, Instant, Limit, Rate};
 
@@ -42,6 +43,7 @@ struct Learnt {
     /// Host of the packets that wait.
     host: Host,
     target: Target,
+    shallow: Shallow,
 }
 
 /// Bytes of a full packet on Ethernet.
@@ -215,11 +217,13 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             let flow = self.flows.flow_mut(number)?;
             let sojourn = now.saturating_since(packet.header().arrival);
             let signal = flow.aqm.target.leaves(now, sojourn, left, &params);
-            let marked = signal != Signal::None && packet.mark_ce();
+            let scalable = packet.header().ecn == Ecn::Ect1
+                && flow.aqm.shallow.marks(sojourn, params.full_packet);
+            let marked = (scalable || signal != Signal::None) && packet.mark_ce();
             if marked {
                 sink.marked(now, packet.header());
             }
-            if marked || signal == Signal::Drop {
+            if marked && signal != Signal::None || signal == Signal::Drop {
                 flow.aqm.target.sent(now, signal);
             }
             if signal == Signal::Drop && !marked && left > 0 && drops < MAX_DROPS {

@@ -6,6 +6,7 @@
 //! | data queue: a queue per flow, with a target that is learnt | `isolated` | hold |
 //! | accounts of hosts: bounds of what one takes from its neighbours | `hosts` | decide |
 //! | AQM of a flow queue | `target` | decide |
+//! | marks for scalable senders | `shallow` | decide |
 //! | service: due packets first, data before ACKs | `service` | decide |
 //! | controller: length of the ACKs' wait | `controller` | control |
 //! | names, parameters and construction | `entries` | catalog |
@@ -17,6 +18,7 @@ pub(crate) mod entries;
 mod hosts;
 mod isolated;
 mod service;
+mod shallow;
 mod slots;
 mod target;
 

@@ -57,6 +57,12 @@ impl<C: WindowBased> CongestionControl for Dctcp<C> {
     }
 }
 
+impl<C: WindowBased> WindowBased for Dctcp<C> {
+    fn adjust(&mut self, window: f64, threshold: f64) {
+        self.inner.adjust(window, threshold);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

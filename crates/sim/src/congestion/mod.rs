@@ -45,6 +45,7 @@ mod cubic;
 mod dctcp;
 mod hystart;
 pub mod laws;
+mod prague;
 mod reno;
 
 pub use crate::senders::{AckSample, Lost};
@@ -61,6 +62,7 @@ use bbr3::Bbr3;
 use cubic::Cubic;
 use dctcp::Dctcp;
 use hystart::HyStart;
+use prague::Prague;
 use reno::ByteCounting;
 use std::sync::Arc;
 
@@ -108,6 +110,10 @@ impl TcpModel {
                     false => copies(Dctcp::new(Reno::new())),
                     true => copies(Dctcp::new(ByteCounting::new())),
                 };
+            }
+            Tcp::Prague => {
+                model.make = copies(Prague::new());
+                (model.paces, model.measures_deliveries) = (true, true);
             }
             Tcp::Bbr3 => {
                 model.make = Arc::new(|connection| Box::new(Bbr3::new().seeded(connection.seed)));

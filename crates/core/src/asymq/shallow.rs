@@ -1,0 +1,52 @@
+//! Marks for scalable senders (RFC 9331): by the sojourn in the flow's own queue, at a shallow ramp.
+
+use crate::units::Duration;
+
+/// Sojourn beyond a full packet's time from which on packets are marked.
+const BEYOND: Duration = Duration::from_millis(1);
+
+/// Steps of the ramp.
+const STEPS: u64 = 256;
+
+/// Remainder of the marks of a flow, so that they spread evenly.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shallow {
+    /// In steps.
+    owed: u16,
+}
+
+impl Shallow {
+    /// Whether an ECT(1) packet that has waited for `sojourn` is marked: none up to a full packet's time and
+    /// 1 ms, all from a further full packet's time on, and in between as many of them as the ramp says.
+    pub(super) fn marks(&mut self, sojourn: Duration, full_packet: Duration) -> bool {
+        let start = full_packet + BEYOND;
+        let beyond = sojourn.saturating_sub(start).as_nanos();
+        let step = (beyond.saturating_mul(STEPS) / full_packet.as_nanos().max(1)).min(STEPS);
+        let owed = u64::from(self.owed) + step;
+        self.owed = (owed % STEPS) as u16;
+        owed >= STEPS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_follow_a_ramp_of_a_packet_beyond_a_packet_and_a_millisecond() {
+        let full = Duration::from_micros(600);
+        for (micros, expected) in [
+            (0, 0),
+            (1600, 0),
+            (1750, 25),
+            (1900, 50),
+            (2200, 100),
+            (90_000, 100),
+        ] {
+            let mut shallow = Shallow::default();
+            let sojourn = Duration::from_micros(micros);
+            let marked = (0..100).filter(|_| shallow.marks(sojourn, full)).count();
+            assert_eq!(marked, expected, "{micros} us");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Scalable senders (ECT(1), RFC 9331) in asymq's flow queues.
+
+use asymq_core::catalog::{Catalog, Standard};
+use asymq_core::packet::{Ecn, Flow, Header, Protocol, flags};
+use asymq_core::qdisc::{Dequeue, Discard};
+use asymq_core::units::{Duration, Instant};
+use asymq_laws::{Numbered, golden};
+
+/// Flow 0 with this ECN field and flow 1 with none, neither of which responds, send 1.5 times the link
+/// together in full packets for 20 s: packets of each that leave, and marks.
+fn shares(ecn: Ecn) -> ([u64; 2], u64) {
+    let config = golden::config(&Standard, "asymq").unwrap();
+    let mut qdisc = Standard.build::<Numbered>(&config).unwrap();
+    let packet_time = Duration::from_nanos(12_000_000_000_000 / config.link.bits_per_sec());
+    let (mut left, mut marks) = ([0; 2], 0);
+    for slot in 0..20_000_000_000 / packet_time.as_nanos() {
+        let now = Instant::ZERO + packet_time * slot;
+        for number in 0..3 - slot % 2 * 2 {
+            let flow = (slot / 2 + number) % 2;
+            let header = Header {
+                arrival: now,
+                flow: Flow(10 + flow),
+                len: 1500,
+                ip_len: 1500,
+                payload: 1460,
+                flags: flags::ACK,
+                protocol: Protocol::Tcp,
+                ecn: if flow == 0 { ecn } else { Ecn::NotEct },
+                ..Header::default()
+            };
+            qdisc.enqueue(now, Numbered::new(slot, header), &mut Discard);
+        }
+        if let Dequeue::Packet(packet) = qdisc.dequeue(now, &mut Discard) {
+            left[(packet.header.flow.0 - 10) as usize] += 1;
+            marks += u64::from(packet.marks);
+        }
+    }
+    (left, marks)
+}
+
+#[test]
+fn a_flow_that_claims_to_be_scalable_and_does_not_respond_gains_nothing() {
+    let (scalable, marks) = shares(Ecn::Ect1);
+    assert!(marks * 10 > scalable[0] * 9, "{marks} of {scalable:?}");
+    let (classic, _) = shares(Ecn::Ect0);
+    let share = |[own, other]: [u64; 2]| own as f64 / (own + other) as f64;
+    assert!((share(scalable) - 0.5).abs() < 0.02, "{scalable:?}");
+    assert!(share(scalable) <= share(classic) + 0.01, "{classic:?}");
+}
+
+#[test]
+fn classic_ecn_is_not_marked_at_the_shallow_ramp() {
+    let ((_, scalable), (_, classic)) = (shares(Ecn::Ect1), shares(Ecn::Ect0));
+    assert!(classic < scalable, "{classic} {scalable}");
+    assert_eq!(shares(Ecn::NotEct).1, 0);
+}

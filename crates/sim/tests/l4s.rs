@@ -1,0 +1,50 @@
+//! Senders with AccECN and L4S behind asymq, as `docs/senders.md` has them.
+
+#[path = "common/flags.rs"]
+mod flags;
+
+use asymq_scenario::Run;
+use asymq_sim::RunOptions;
+use flags::scenario;
+
+fn run(flags: &str) -> Run {
+    let run = asymq_sim::STANDARD.run(&scenario(flags), 1, RunOptions::default());
+    run.unwrap()
+}
+
+#[test]
+fn a_scalable_upload_beside_five_of_cubic_has_its_share_and_hardly_waits() {
+    let beside = |tcp| {
+        let links = "--qdisc asymq --up 20mbit --down 200mbit --rtt 40ms --tcp cubic";
+        let flows = "--flows-up 5 --flows-down 0 --duration 30s --warmup 10s";
+        run(&format!("{links} {flows} --flow up,tcp={tcp}"))
+    };
+    let waits = |run: &Run| run.summary.flows.last().unwrap().rtt_ms.unwrap().mean - 40.6;
+    let (prague, dctcp) = (beside("prague"), beside("dctcp"));
+    assert!(waits(&prague) < 2.5, "{}", waits(&prague));
+    assert!(waits(&dctcp) > 3.0 * waits(&prague), "{}", waits(&dctcp));
+    let rates: Vec<f64> = prague
+        .summary
+        .flows
+        .iter()
+        .map(|flow| flow.goodput)
+        .collect();
+    let (own, others) = rates.split_last().unwrap();
+    for other in others {
+        assert!((0.8..=1.25).contains(&(own / other)), "{rates:?}");
+    }
+    assert!(prague.summary.up.utilization > 0.99);
+}
+
+#[test]
+fn acks_with_accecn_are_thinned_nearly_as_others() {
+    let filtered = |ecn: &str| {
+        let links = "--qdisc asymq --up 1mbit --down 40mbit --buffer-down 533p --tcp cubic";
+        let flows = "--flows-up 5 --flows-down 10 --duration 30s --warmup 10s";
+        let summary = run(&format!("{links} {flows} {ecn}")).summary;
+        (summary.up.acks_per_s, summary.utility)
+    };
+    let ((classic, without), (accurate, with)) = (filtered("--tcp-ecn"), filtered("--accecn"));
+    assert!(accurate < 1.6 * classic, "{accurate} {classic}");
+    assert!(with > without - 0.03, "{with} {without}");
+}
