@@ -86,6 +86,7 @@ fn config() -> GatewayConfig {
         link: LinkConfig {
             up: rate,
             down: Some(rate),
+            auto: [None; 2],
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(aq),
             downlink: Stage::AtOnce,

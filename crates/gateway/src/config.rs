@@ -3,6 +3,7 @@
 use crate::frame::Frame;
 use asymq_core::Toward;
 use asymq_core::catalog::{Build, Config, Standard};
+use asymq_core::control::rate::{Learner, RateRange};
 use asymq_core::hold::{BuildError, Egress, Regenerator, RegeneratorParams};
 use asymq_core::overhead::Overhead;
 use asymq_core::units::Rate;
@@ -30,6 +31,8 @@ pub struct LinkConfig {
     pub up: Rate,
     /// Capacity from the Internet, if it is known: a stage that shapes to it needs it.
     pub down: Option<Rate>,
+    /// Ranges of the rates that are learnt, up and down, from `up` and `down` on; the others stay.
+    pub auto: [Option<RateRange>; 2],
     /// Bytes that the link charges for a packet.
     pub overhead: Overhead,
     /// Stage of frames towards the Internet.
@@ -85,6 +88,19 @@ impl LinkConfig {
                 build("uplink", Toward::Up)?,
                 build("downlink", Toward::Down)?,
             ],
+            learner: self
+                .auto
+                .iter()
+                .any(Option::is_some)
+                .then(|| {
+                    let rates = Toward::ALL.map(|toward| self.rate(toward));
+                    let learner = Learner::new(self.auto, rates);
+                    learner.map(Box::new).map_err(|source| LinkError {
+                        direction: "rates",
+                        source,
+                    })
+                })
+                .transpose()?,
             config: self.clone(),
         })
     }
@@ -118,12 +134,13 @@ impl fmt::Display for LinkConfig {
         if self.downlink != Stage::AtOnce {
             write!(f, ", {} down", self.downlink)?;
         }
-        let Self {
-            up, down, overhead, ..
-        } = self;
-        write!(f, ", {up} up")?;
-        if let Some(down) = down {
-            write!(f, ", {down} down")?;
+        let overhead = &self.overhead;
+        for (toward, auto) in Toward::ALL.into_iter().zip(self.auto) {
+            match (auto, self.capacity(toward)) {
+                (Some(range), _) => write!(f, ", {range} {toward}")?,
+                (None, Some(rate)) => write!(f, ", {rate} {toward}")?,
+                (None, None) => {}
+            }
         }
         write!(f, ", {overhead}")
     }
@@ -134,6 +151,7 @@ pub struct BuiltLink {
     pub(crate) config: LinkConfig,
     /// Up and down.
     pub(crate) stages: [BuiltStage; 2],
+    pub(crate) learner: Option<Box<Learner>>,
 }
 
 impl fmt::Debug for BuiltLink {

@@ -209,6 +209,13 @@ impl Direction {
         percentiles
     }
 
+    /// Goes on at `rate`, with the other direction at `reverse`; not without a discipline.
+    pub(crate) fn set_rate(&mut self, now: Instant, rate: Rate, reverse: Option<Rate>) {
+        if let BuiltStage::Queue(egress) = &mut self.stage {
+            egress.set_rate(now, rate, reverse);
+        }
+    }
+
     /// The discipline's control variables by name.
     pub(crate) fn probes(&self) -> Vec<(&'static str, f64)> {
         let mut probes = Vec::new();

@@ -6,6 +6,7 @@ use crate::frame::Frame;
 use crate::io::PacketIo;
 use crate::passive::{Passive, Segment};
 use asymq_core::Toward;
+use asymq_core::control::rate::{Learner, RateLaw};
 use asymq_core::frame::{self, FlowKey, Parsed};
 use asymq_core::hold::{Handover, Meters};
 use asymq_core::overhead::Overhead;
@@ -19,6 +20,9 @@ pub struct Forwarder {
     key: FlowKey,
     watch: Option<Watch>,
     passive: Passive,
+    learner: Option<Box<Learner>>,
+    /// Time of the next step of the learner.
+    learns_at: Instant,
     /// Changes of the link since the start.
     changes: u64,
 }
@@ -40,6 +44,8 @@ impl Forwarder {
         Self {
             directions: link.stages.map(Direction::new),
             config: link.config,
+            learner: link.learner,
+            learns_at: Instant::ZERO,
             key,
             watch: None,
             passive: Passive::default(),
@@ -66,6 +72,13 @@ impl Forwarder {
         if let Some(segment) = &segment {
             self.passive.came(now, toward, segment);
         }
+        if let (Toward::Down, Some(learner)) = (toward, &mut self.learner) {
+            let header = Header {
+                len,
+                ..parsed.header
+            };
+            learner.comes(now, &header, stamps(segment.as_ref()));
+        }
         let direction = &mut self.directions[toward as usize];
         if direction.is_at_once() {
             let header = Header {
@@ -91,6 +104,9 @@ impl Forwarder {
         max: usize,
         out: &mut impl PacketIo,
     ) -> Option<Instant> {
+        if self.learner.is_some() && now >= self.learns_at {
+            self.learn(now);
+        }
         for _ in 0..max {
             let Some(frame) = self.directions[toward as usize].pop(now) else {
                 break;
@@ -112,10 +128,32 @@ impl Forwarder {
         if let (Toward::Down, Some(segment)) = (toward, &segment) {
             self.passive.leaves_down(now, segment);
         }
+        if let (Toward::Up, Some(learner)) = (toward, &mut self.learner) {
+            learner.leaves(now, header, stamps(segment.as_ref()));
+        }
         let reverse = &mut self.directions[1 - toward as usize];
         reverse.observe(now, header);
         if let (Toward::Up, Some(watch)) = (toward, &mut self.watch) {
             watch(header, now.saturating_since(header.arrival));
+        }
+    }
+
+    /// Moves the rates that are learnt.
+    #[cold]
+    fn learn(&mut self, now: Instant) {
+        let Some(learner) = &mut self.learner else {
+            return;
+        };
+        self.learns_at = now + Learner::INTERVAL;
+        let waits = |direction: &Direction| direction.backlog().packets > 0;
+        learner.step(now, self.directions.each_ref().map(waits));
+        let learnt = |toward| learner.law(toward).map(RateLaw::rate);
+        for toward in Toward::ALL {
+            if let Some(rate) = learnt(toward) {
+                let reverse = Toward::ALL[1 - toward as usize];
+                let reverse = learnt(reverse).or(self.config.capacity(reverse));
+                self.directions[toward as usize].set_rate(now, rate, reverse);
+            }
         }
     }
 
@@ -131,6 +169,11 @@ impl Forwarder {
     ) -> (Handover, BuiltLink) {
         self.changes += 1;
         let old = std::mem::replace(&mut self.config, link.config);
+        let mut learner = link.learner;
+        if old.auto != self.config.auto {
+            std::mem::swap(&mut self.learner, &mut learner);
+            self.learns_at = now;
+        }
         let mut sum = Handover::default();
         let mut stages = [BuiltStage::AtOnce, BuiltStage::AtOnce];
         for (toward, built) in Toward::ALL.into_iter().zip(link.stages) {
@@ -158,7 +201,12 @@ impl Forwarder {
             stages[toward as usize] = replaced.retired;
         }
         let config = old;
-        (sum, BuiltLink { config, stages })
+        let retired = BuiltLink {
+            config,
+            stages,
+            learner,
+        };
+        (sum, retired)
     }
 
     /// True if frames never wait in this direction.
@@ -179,7 +227,17 @@ impl Forwarder {
 
     /// A direction's control variables by name.
     pub fn probes(&self, toward: Toward) -> Vec<(&'static str, f64)> {
-        self.directions[toward as usize].probes()
+        let mut probes = self.directions[toward as usize].probes();
+        let learner = self.learner.as_ref();
+        if let Some(law) = learner.and_then(|learner| learner.law(toward)) {
+            probes.extend([
+                ("auto_rate", law.rate().bits_per_sec() as f64),
+                ("auto_capacity", law.capacity().bits_per_sec() as f64),
+                ("auto_line_queue", law.queue().as_secs_f64()),
+                (law.reason().variable(), 1.0),
+            ]);
+        }
+        probes
     }
 
     /// Changes of the link since the start.
@@ -199,6 +257,12 @@ impl Forwarder {
 #[inline]
 fn segment_of(frame: &Frame) -> Option<Segment<'_>> {
     Segment::of(&frame.header, &frame.bytes, frame.transport)
+}
+
+/// TSval and TSecr of a segment.
+#[inline]
+fn stamps(segment: Option<&Segment<'_>>) -> Option<(u32, u32)> {
+    segment?.timestamps().map(|[value, echo]| (value, echo))
 }
 
 #[inline]

@@ -54,7 +54,7 @@ impl<'a> Segment<'a> {
 
     /// The timestamp and its echo (RFC 7323), if the segment has the option.
     #[inline]
-    fn timestamps(&self) -> Option<[u32; 2]> {
+    pub(crate) fn timestamps(&self) -> Option<[u32; 2]> {
         const OPTION: u8 = 8;
         let end = usize::from(*self.tcp.get(12)? >> 4) * 4;
         let mut options = self.tcp.get(20..end)?;

@@ -30,6 +30,7 @@ fn forwarder(discipline: Config, rate: &str, overhead: &str) -> Forwarder {
     let link = LinkConfig {
         up: rate.parse().unwrap(),
         down: Some("1gbit".parse().unwrap()),
+        auto: [None; 2],
         overhead: overhead.parse().unwrap(),
         uplink: Stage::Queue(discipline),
         downlink: Stage::AtOnce,

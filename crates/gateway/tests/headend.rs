@@ -24,6 +24,7 @@ fn headend(spacing: Spacing) -> LinkConfig {
     LinkConfig {
         up: "1mbit".parse().unwrap(),
         down: Some("10mbit".parse().unwrap()),
+        auto: [None; 2],
         overhead: "".parse().unwrap(),
         uplink: Stage::Regenerator(RegeneratorParams {
             factor: 1,
@@ -352,6 +353,7 @@ impl Line {
         let thin = LinkConfig {
             up,
             down: Some(down),
+            auto: [None; 2],
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(discipline(name, up, down, 50)),
             downlink: Stage::Queue(discipline("droptail", up, down, 200)),

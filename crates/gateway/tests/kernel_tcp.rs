@@ -90,6 +90,7 @@ fn wrr(data_share: &str, ack_queue: &str) -> GatewayConfig {
         link: LinkConfig {
             up,
             down: Some(down),
+            auto: [None; 2],
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(uplink),
             downlink: Stage::Queue(discipline("droptail", down, up, 60)),

@@ -32,6 +32,7 @@ fn link(name: &str, up: &str, packets: u32) -> LinkConfig {
     LinkConfig {
         up,
         down: Some(down),
+        auto: [None; 2],
         overhead: "".parse().unwrap(),
         uplink: Stage::Queue(discipline(name, up, down, packets)),
         downlink: Stage::AtOnce,
@@ -347,6 +348,7 @@ fn every_discipline_carries_tcp_both_ways_on_both_links() {
         LinkConfig {
             up,
             down: Some(down),
+            auto: [None; 2],
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(discipline(name, up, down, 50)),
             downlink: Stage::Queue(discipline(name, down, up, 200)),

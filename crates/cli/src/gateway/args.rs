@@ -4,6 +4,7 @@ use asymq_args::{BadArgument, Flags, Given, QdiscParams, ScenarioError, Words};
 use asymq_core::catalog::{
     Catalog, DEFAULT_QDISC, Params, Place, default_buffer, link_rate, resolve, surroundings,
 };
+use asymq_core::control::rate::RateRange;
 use asymq_core::hold::{RegeneratorParams, Spacing};
 use asymq_core::overhead::{Overhead, OverheadError};
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
@@ -248,12 +249,12 @@ pub(crate) enum Role {
 /// What may change while a gateway runs.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct LinkArgs {
-    /// Uplink capacity, which the gateway shapes to; take 95 % of what you measured.
-    #[arg(long, value_name = "RATE", value_parser = link_rate)]
-    pub(crate) up: Option<Rate>,
-    /// Downlink capacity, for what computes with it or shapes it; asymq learns it.
-    #[arg(long, value_name = "RATE", value_parser = link_rate)]
-    pub(crate) down: Option<Rate>,
+    /// Uplink capacity, which the gateway shapes to: 95 % of what you measured; or auto, or a range like auto:1mbit..20mbit, to learn it from passing TCP.
+    #[arg(long, value_name = "RATE", value_parser = line_rate)]
+    pub(crate) up: Option<LineRate>,
+    /// Downlink capacity, for what computes with it or shapes it; asymq learns it. With auto the downlink is shaped to what is learnt.
+    #[arg(long, value_name = "RATE", value_parser = line_rate)]
+    pub(crate) down: Option<LineRate>,
     /// Which side of the slow link this is [default: home].
     #[arg(long, value_name = "SIDE")]
     pub(crate) role: Option<Role>,
@@ -303,6 +304,53 @@ pub(crate) struct LinkArgs {
     #[arg(long, help_heading = "Link layer",
           num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
     pub(crate) ptm: Option<bool>,
+}
+
+/// A rate that is given, or the range of one that is learnt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineRate {
+    Given(Rate),
+    Auto(RateRange),
+}
+
+impl LineRate {
+    /// The rate, or that from which on it is learnt: far above most lines, so that the first queue shows theirs.
+    fn start(self, first: u64) -> Rate {
+        match self {
+            Self::Given(rate) => rate,
+            Self::Auto(range) => range.clamp(Rate::from_bits_per_sec(first).unwrap_or(Rate::MAX)),
+        }
+    }
+
+    /// The rate that is given.
+    pub(crate) const fn given(self) -> Option<Rate> {
+        match self {
+            Self::Given(rate) => Some(rate),
+            Self::Auto(_) => None,
+        }
+    }
+
+    /// The range of the rate that is learnt.
+    const fn range(self) -> Option<RateRange> {
+        match self {
+            Self::Given(_) => None,
+            Self::Auto(range) => Some(range),
+        }
+    }
+}
+
+/// First rates up and down, where they are learnt, in bit/s.
+const FIRST: [u64; 2] = [100_000_000, 1_000_000_000];
+/// Discipline of a downlink whose rate is learnt.
+const DOWNLINK: &str = "cake";
+
+fn line_rate(text: &str) -> Result<LineRate, String> {
+    match RateRange::of_auto(text) {
+        Some(range) => range.map(LineRate::Auto).map_err(|error| error.to_string()),
+        None => link_rate(text)
+            .map(LineRate::Given)
+            .map_err(|error| error.to_string()),
+    }
 }
 
 impl HostArgs {
@@ -357,8 +405,14 @@ impl LinkArgs {
             atm,
             ptm,
         } = self;
-        let (down, regenerate_spacing) = (*down, *regenerate_spacing);
+        let regenerate_spacing = *regenerate_spacing;
         let up = up.ok_or_else(|| bad("", "missing: --up <RATE>".into()))?;
+        let auto = [Some(up), *down].map(|rate| rate.and_then(LineRate::range));
+        let qdisc_down = match (qdisc_down.as_deref(), auto[1]) {
+            (None, Some(_)) => Some(DOWNLINK),
+            (name, _) => name,
+        };
+        let (up, down) = (up.start(FIRST[0]), down.map(|down| down.start(FIRST[1])));
         let down_for = |flag: &str, value: &str, what: &str| {
             down.ok_or_else(|| BadArgument {
                 value: Some(value.into()),
@@ -396,7 +450,7 @@ impl LinkArgs {
                 })
             }
         };
-        let downlink = match qdisc_down.as_deref() {
+        let downlink = match qdisc_down {
             None | Some(NONE) => Stage::AtOnce,
             Some(name) => {
                 let down = down_for("--qdisc-down", name, "shapes the downlink")?;
@@ -408,6 +462,7 @@ impl LinkArgs {
         Ok(LinkConfig {
             up,
             down,
+            auto,
             overhead,
             uplink,
             downlink,
@@ -487,6 +542,32 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_rate_may_be_learnt_within_a_range_and_a_learnt_downlink_is_shaped() {
+        let link = |rates: &str| {
+            let line = format!("--lan a --wan b {rates}");
+            let line = line.split_whitespace().map(str::to_owned);
+            let settings = Flags::<SettingsArgs>::of(&Standard).parse(line)?;
+            settings.host.config(&Standard).map(|config| config.link)
+        };
+        let range = |text: &str| RateRange::of_auto(text).unwrap().unwrap();
+        let both = link("--up auto:1mbit..20mbit --down auto").unwrap();
+        assert_eq!(
+            both.auto,
+            [Some(range("auto:1mbit..20mbit")), Some(RateRange::ANY)]
+        );
+        assert_eq!(both.up, "20mbit".parse().unwrap());
+        assert_eq!(both.downlink.to_string(), "cake");
+        let one = link("--up auto --down 40mbit").unwrap();
+        assert_eq!(one.auto, [Some(RateRange::ANY), None]);
+        assert_eq!(one.downlink, Stage::AtOnce);
+        let error = link("--up auto:20mbit..1mbit").unwrap_err().to_string();
+        assert!(
+            error.contains("write auto, or auto:1mbit..20mbit"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `asymq gateway check`: what is wrong on this host, with a remedy per line.
 
-use super::args::{CheckArgs, HostArgs};
+use super::args::{CheckArgs, HostArgs, LineRate};
 use crate::output;
 use anyhow::bail;
 use asymq_core::catalog::Catalog;
@@ -51,7 +51,8 @@ fn findings(settings: &HostArgs) -> Vec<Finding> {
     }
     for (flag, rate) in [("--up", settings.link.up), ("--down", settings.link.down)] {
         for (_, name) in sides {
-            findings.extend(rate.and_then(|rate| faster_than_link(flag, rate, name)));
+            let given = rate.and_then(LineRate::given);
+            findings.extend(given.and_then(|rate| faster_than_link(flag, rate, name)));
         }
     }
     if let [Some(lan), Some(wan)] = sides.map(|(_, name)| mtu(name))

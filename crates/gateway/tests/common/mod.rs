@@ -84,6 +84,7 @@ pub(crate) fn droptail(up: &str) -> LinkConfig {
     LinkConfig {
         up,
         down: Some(down),
+        auto: [None; 2],
         overhead: "".parse().unwrap(),
         uplink: Stage::Queue(discipline("droptail", up, down, 1000)),
         downlink: Stage::AtOnce,

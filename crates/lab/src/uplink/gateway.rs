@@ -37,6 +37,7 @@ impl<'a> GatewayUplink<'a> {
             link: LinkConfig {
                 up: scenario.up,
                 down: scenario.uplink.reverse,
+                auto: [None; 2],
                 overhead: "overhead 0".parse().expect("a keyword with its number"),
                 uplink: Stage::Queue(scenario.uplink.clone()),
                 downlink: Stage::AtOnce,

@@ -84,6 +84,21 @@ impl Reason {
     }
 }
 
+impl Reason {
+    /// Its name as a control variable, which is 1 while it holds.
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Self::Start => "auto_start",
+            Self::Queue => "auto_queue",
+            Self::Search => "auto_search",
+            Self::Idle => "auto_idle",
+            Self::Blind => "auto_blind",
+            Self::Path => "auto_path",
+            Self::Delivered => "auto_delivered",
+        }
+    }
+}
+
 /// One interval: times in ms, bytes.
 #[derive(Clone, Copy, Debug)]
 struct Interval {

@@ -47,6 +47,7 @@ fn forwarder(name: Option<&str>) -> Forwarder {
     let link = LinkConfig {
         up,
         down: Some(down),
+        auto: [None; 2],
         overhead: "".parse().unwrap(),
         uplink: match name {
             Some(name) => queue(name),

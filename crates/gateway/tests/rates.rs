@@ -1,0 +1,79 @@
+//! Rates learnt from real TCP before a second gateway, which stands for a modem whose rate changes.
+
+mod common;
+
+use asymq_core::control::rate::RateRange;
+use asymq_core::units::Duration;
+use asymq_gateway::net::{Network, VethEnd};
+use asymq_gateway::{GatewayConfig, LinkConfig, Snapshot, Stage};
+use common::disciplines::discipline;
+use common::{NET, Place, Running, transfer};
+use std::os::fd::AsFd;
+use std::thread;
+
+/// A line of this rate, with a second of buffer at 8 Mbit/s.
+fn modem(up: &str) -> LinkConfig {
+    let (up, down) = (up.parse().unwrap(), "1gbit".parse().unwrap());
+    LinkConfig {
+        up,
+        down: Some(down),
+        auto: [None; 2],
+        overhead: "".parse().unwrap(),
+        uplink: Stage::Queue(discipline("droptail", up, down, 660)),
+        downlink: Stage::AtOnce,
+    }
+}
+
+#[test]
+fn a_gateway_learns_the_rate_of_the_modem_behind_it_and_keeps_its_queue_short() {
+    let Some(place) = Place::new() else { return };
+    let end = |name, index, mac| VethEnd {
+        name,
+        index,
+        mac: [2, 0, 0, 0, mac, index as u8],
+    };
+    place
+        .middle
+        .run(|| {
+            let mut network = Network::open()?;
+            let (near, far) = (end("near", 13, 3), end("far", 14, 4));
+            network.add_veth(near, far, place.middle.as_fd())?;
+            network.set_up(13)?;
+            network.set_up(14)
+        })
+        .unwrap();
+    let config = |lan: &str, wan: &str, link| GatewayConfig {
+        lan: lan.into(),
+        wan: wan.into(),
+        link,
+    };
+    let up = "50mbit".parse().unwrap();
+    let learning = LinkConfig {
+        up,
+        auto: [Some(RateRange::ANY), None],
+        uplink: Stage::Queue(discipline("asymq", up, "1gbit".parse().unwrap(), 400)),
+        ..modem("50mbit")
+    };
+    let home = Running::with(&place, config("lan", "near", learning));
+    let line = Running::with(&place, config("far", "wan", modem("8mbit")));
+    let rate = |now: &Snapshot| {
+        now.up
+            .control
+            .get("auto_rate")
+            .map_or(0.0, |rate| rate / 1e6)
+    };
+    thread::scope(|scope| {
+        let upload = scope.spawn(|| transfer(&place.home, &place.net, NET, 6_000_000));
+        home.wait_for("8 Mbit/s", |now| (6.0..9.5).contains(&rate(now)));
+        thread::sleep(Duration::from_millis(1500).into());
+        let (learnt, waits) = (rate(&home.stats.latest()), line.stats.latest().up.data);
+        line.changer.change(&modem("4mbit")).unwrap();
+        home.wait_for("4 Mbit/s", |now| (2.4..5.0).contains(&rate(now)));
+        assert!((6.0..9.5).contains(&learnt), "{learnt} Mbit/s");
+        // 100 ms at 8 Mbit/s.
+        assert!(waits.backlog_bytes < 100_000, "{waits:?}");
+        assert_eq!(upload.join().unwrap(), 6_000_000);
+    });
+    home.stop();
+    line.stop();
+}
