@@ -125,6 +125,7 @@ fn its_drops_and_marks_are_in_the_gateways_json_metrics_and_table() {
     let link = LinkConfig {
         up: "1mbit".parse().unwrap(),
         down: "10mbit".parse().ok(),
+        auto: [None; 2],
         overhead: "overhead 0".parse().unwrap(),
         uplink: Stage::Queue(config("deadline-slots")),
         downlink: Stage::AtOnce,
