@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 
 NEW_LINK, NEW, DELETE, GET = 16, 36, 37, 38
 ERROR, DONE = 2, 3
@@ -59,6 +60,8 @@ class Netlink:
         self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
         self.socket.settimeout(10)
         self.sequence = 0
+        # Nanoseconds in which the kernel carried out the last request: it does so before send() returns.
+        self.took = 0
 
     def qdisc(self, device, options, delete=False, parent=ROOT, handle=0):
         """Adds, changes or deletes a qdisc; answers with an error's number, 0 for success."""
@@ -104,7 +107,10 @@ class Netlink:
 
     def request(self, kind, flags, body):
         self.sequence += 1
-        self.socket.send(struct.pack("=IHHII", 16 + len(body), kind, REQUEST | flags, self.sequence, 0) + body)
+        message = struct.pack("=IHHII", 16 + len(body), kind, REQUEST | flags, self.sequence, 0) + body
+        begin = time.monotonic_ns()
+        self.socket.send(message)
+        self.took = time.monotonic_ns() - begin
 
 
 HOSTILE = [

@@ -47,25 +47,56 @@ pub(super) enum Signal {
     Drop,
 }
 
+/// An instant or none, in eight bytes: an [`Option`] has sixteen, and each of a thousand queues has three.
+#[derive(Clone, Copy, Debug)]
+struct Since(Instant);
+
+impl Since {
+    fn get(self) -> Option<Instant> {
+        (self.0 != Instant::MAX).then_some(self.0)
+    }
+
+    fn set(&mut self, instant: Instant) {
+        self.0 = instant;
+    }
+
+    fn take(&mut self) -> Option<Instant> {
+        core::mem::take(self).get()
+    }
+
+    fn get_or_set(&mut self, instant: Instant) -> Instant {
+        if self.get().is_none() {
+            self.set(instant);
+        }
+        self.0
+    }
+}
+
+impl Default for Since {
+    fn default() -> Self {
+        Self(Instant::MAX)
+    }
+}
+
 /// State of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Target {
     /// The target; zero before the first packet.
     target: Duration,
     /// Since when the queue is above it, if it is.
-    above: Option<Instant>,
+    above: Since,
     /// When the last signal was sent.
     signalled: Instant,
-    /// Signals since the queue was last at its target for long.
-    signals: u8,
     /// When the signal was sent whose effect is being watched.
-    epoch: Option<Instant>,
+    epoch: Since,
     /// Minimum sojourn in the epoch; zero if the queue ran empty.
     low: Duration,
     /// Time in the epoch in which the queue was empty for want of packets.
     lack: Duration,
     /// When the queue ran empty, if it is.
-    empty_since: Option<Instant>,
+    empty_since: Since,
+    /// Signals since the queue was last at its target for long.
+    signals: u8,
 }
 
 impl Target {
@@ -100,18 +131,18 @@ impl Target {
             _ => self.low.min(sojourn),
         };
         if left == 0 {
-            self.empty_since = Some(now);
+            self.empty_since.set(now);
         }
         let hold = params.interval * 4 + self.target;
         let is_above = sojourn > self.target.max(params.full_packet * 4) && left >= params.floor;
         if !is_above {
-            self.above = None;
+            self.above.take();
             if now.saturating_since(self.signalled) > hold * 2 {
                 self.signals = 0;
             }
             return Signal::None;
         }
-        let since = *self.above.get_or_insert(now);
+        let since = self.above.get_or_set(now);
         let halvings = self.signals.saturating_sub(1).min(MAX_HALVINGS);
         if now.saturating_since(since) < params.interval / (1 << halvings) {
             return Signal::None;
@@ -140,8 +171,8 @@ impl Target {
 
     /// Begins an epoch, unless one lasts.
     fn watch(&mut self, now: Instant) {
-        if self.epoch.is_none() {
-            self.epoch = Some(now);
+        if self.epoch.get().is_none() {
+            self.epoch.set(now);
             self.lack = Duration::ZERO;
             self.low = Duration::MAX;
         }
@@ -150,10 +181,10 @@ impl Target {
     /// Moves the target when an epoch is over.
     fn judge(&mut self, now: Instant, params: &TargetParams) {
         let over = |began: Instant| now.saturating_since(began) >= EPOCH;
-        if !self.epoch.is_some_and(over) {
+        if !self.epoch.get().is_some_and(over) {
             return;
         }
-        self.epoch = None;
+        self.epoch.take();
         let target = match self.lack > NEGLIGIBLE {
             true => self.target + self.lack.min(self.target),
             false => self.target.saturating_sub(self.low.min(self.target) / 4),

@@ -8,6 +8,10 @@ use core::cmp::Reverse;
 /// costs about as much.
 const KEPT: u32 = 2048;
 
+fn narrow(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
 /// A binary heap over the numbers of queues, the longest on top, as in CAKE: built when it is asked,
 /// and kept up for a while, in which a change costs at most the logarithm of their number. Of equal
 /// queues the first is on top, whenever it was built.
@@ -15,8 +19,8 @@ const KEPT: u32 = 2048;
 pub(super) struct Longest {
     /// Queues, the longest first.
     heap: Box<[u32]>,
-    /// Place in the heap and bytes of each queue.
-    queues: Box<[(u32, u64)]>,
+    /// Place in the heap and bytes of each queue; of 4 GB and more all count as equally long.
+    queues: Box<[(u32, u32)]>,
     /// Changes for which the heap is kept up yet; 0 if it is out of date.
     kept: u32,
 }
@@ -35,7 +39,7 @@ impl Longest {
     pub(super) fn top(&mut self, lengths: impl Iterator<Item = u64>) -> Option<u32> {
         if self.kept == 0 {
             for ((_, bytes), length) in self.queues.iter_mut().zip(lengths) {
-                *bytes = length;
+                *bytes = narrow(length);
             }
             for place in (0..self.heap.len() / 2).rev() {
                 self.sink(place);
@@ -56,6 +60,7 @@ impl Longest {
 
     #[inline(never)]
     fn update(&mut self, queue: u32, bytes: u64) {
+        let bytes = narrow(bytes);
         let Some((place, length)) = self.queues.get_mut(queue as usize) else {
             return;
         };
@@ -70,7 +75,7 @@ impl Longest {
     }
 
     /// Rank of the queue at a place; `None` beyond the end, which is less than any.
-    fn rank(&self, place: usize) -> Option<(u64, Reverse<u32>)> {
+    fn rank(&self, place: usize) -> Option<(u32, Reverse<u32>)> {
         let queue = *self.heap.get(place)?;
         Some((self.queues.get(queue as usize)?.1, Reverse(queue)))
     }

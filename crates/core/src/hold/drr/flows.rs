@@ -87,43 +87,58 @@ pub(crate) struct Flow<A> {
     /// AQM of its queue.
     pub(crate) aqm: A,
     pub(crate) deficit: i64,
-    pub(crate) round: Round,
     tag: u64,
     /// Source and destination, as numbers of their tables.
-    hosts: [u32; 2],
+    hosts: [u16; 2],
+    pub(crate) round: Round,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Host {
-    tag: u64,
-    bulk_flows: u32,
+/// Hosts of one side, found by their tags; empty if none share.
+#[derive(Clone, Debug)]
+struct Hosts {
+    tags: Box<[u64]>,
+    bulk_flows: Box<[u16]>,
+}
+
+impl Hosts {
+    fn new(count: usize) -> Result<Self, BuildError> {
+        Ok(Self {
+            tags: slots(count, |_| 0)?,
+            bulk_flows: slots(count, |_| 0)?,
+        })
+    }
 }
 
 /// The flows and hosts of all groups.
 #[derive(Clone, Debug)]
 pub(super) struct Flows<A> {
     flows: Box<[Flow<A>]>,
-    hosts: [Box<[Host]>; 2],
+    hosts: [Hosts; 2],
     /// Queues of a group, a power of two.
     queues: u32,
     isolation: Isolation,
 }
 
 /// The places of a set, from the one that the hash says, in a group of `queues` from `first` on.
-fn ways(queues: u32, first: u32, hash: u64) -> impl Iterator<Item = u32> {
+fn ways(queues: u32, first: u32, hash: u64) -> impl Iterator<Item = u32> + Clone {
     let direct = hash as u32 & (queues - 1);
     let inner = direct % WAYS;
     (0..WAYS).map(move |way| first + direct - inner + (inner + way) % WAYS)
 }
 
 impl<A: Copy + Default> Flows<A> {
+    /// Queues of all groups together are at most 65 536.
     pub(super) fn new(groups: u32, queues: u32, isolation: Isolation) -> Result<Self, BuildError> {
         let queues = queues.next_power_of_two().max(WAYS);
         let count = (groups * queues) as usize;
-        let hosts = || slots(count, |_| Host::default());
+        debug_assert!(count <= 1 << u16::BITS, "{count} queues");
+        let [sources, destinations] = isolation.of_hosts().map(|counts| match counts {
+            true => Hosts::new(count),
+            false => Hosts::new(0),
+        });
         Ok(Self {
             flows: slots(count, |_| Flow::default())?,
-            hosts: [hosts()?, hosts()?],
+            hosts: [sources?, destinations?],
             queues,
             isolation,
         })
@@ -174,8 +189,8 @@ impl<A: Copy + Default> Flows<A> {
             self.count_bulk(number, false);
         }
         let hosts = [0, 1].map(|side| match self.isolation.of_hosts().get(side) {
-            Some(true) => self.host_of(first, side, network).unwrap_or(first),
-            _ => first,
+            Some(true) => self.host_of(first, side, network).unwrap_or(first) as u16,
+            _ => first as u16,
         });
         let flow = self.get_mut(number)?;
         flow.tag = tag;
@@ -189,16 +204,14 @@ impl<A: Copy + Default> Flows<A> {
     fn host_of(&mut self, first: u32, side: usize, network: &Network) -> Option<u32> {
         let (queues, tag) = (self.queues, *network.hosts.get(side)?);
         let hosts = self.hosts.get_mut(side)?;
-        let is = |test: fn(&Host, u64) -> bool| {
-            let host = |number: &u32| hosts.get(*number as usize).is_some_and(|h| test(h, tag));
-            ways(queues, first, tag).find(host)
+        let mut places = ways(queues, first, tag);
+        let direct = places.clone().next();
+        let own = places.find(|host| hosts.tags.get(*host as usize) == Some(&tag));
+        let free = || {
+            ways(queues, first, tag).find(|host| hosts.bulk_flows.get(*host as usize) == Some(&0))
         };
-        let own = is(|host, tag| host.tag == tag);
-        let free = || is(|host, _| host.bulk_flows == 0);
-        let number = own
-            .or_else(free)
-            .or_else(|| ways(queues, first, tag).next())?;
-        hosts.get_mut(number as usize)?.tag = tag;
+        let number = own.or_else(free).or(direct)?;
+        *hosts.tags.get_mut(number as usize)? = tag;
         Some(number)
     }
 
@@ -209,10 +222,11 @@ impl<A: Copy + Default> Flows<A> {
         };
         let sides = self.hosts.iter_mut().zip(flow.hosts);
         for ((hosts, host), counts) in sides.zip(self.isolation.of_hosts()) {
-            if let Some(host) = hosts.get_mut(host as usize).filter(|_| counts) {
-                host.bulk_flows = match is_bulk {
-                    true => (host.bulk_flows + 1).min(self.queues),
-                    false => host.bulk_flows.saturating_sub(1),
+            let flows = hosts.bulk_flows.get_mut(usize::from(host));
+            if let Some(flows) = flows.filter(|_| counts) {
+                *flows = match is_bulk {
+                    true => flows.saturating_add(1).min(self.queues as u16),
+                    false => flows.saturating_sub(1),
                 };
             }
         }
@@ -230,8 +244,8 @@ impl<A: Copy + Default> Flows<A> {
         let sides = self.hosts.iter().zip(hosts).zip(self.isolation.of_hosts());
         let load = sides
             .filter(|(_, counts)| *counts)
-            .filter_map(|((hosts, host), _)| Some(hosts.get(host as usize)?.bulk_flows))
-            .fold(1, u32::max);
+            .filter_map(|((hosts, host), _)| hosts.bulk_flows.get(usize::from(host)))
+            .fold(1, |most, flows| most.max(*flows));
         let part = i64::from(u16::MAX) / i64::from(load);
         i64::from(quantum.max(1)) * part.max(1)
     }
