@@ -225,6 +225,20 @@ static struct sk_buff *asymq_fifo_dequeue(struct asymq_sched *q, u64 now, u64 *n
 	return skb;
 }
 
+/* Filters an arrival, as a discipline may, if that is asked for. */
+static bool asymq_filters(struct asymq_sched *q, struct sk_buff *skb)
+{
+#ifdef ASYMQ_TEST
+	if (asymq_misguidance != ASYMQ_FILTERS)
+		return false;
+	asymq_misguidance = ASYMQ_WELL;
+	asymq_host_gone(q, skb, true);
+	return true;
+#else
+	return false;
+#endif
+}
+
 /* Offers one packet, which joins the list first. */
 void asymq_offer(struct asymq_sched *q, u64 now, struct sk_buff *skb)
 {
@@ -236,7 +250,7 @@ void asymq_offer(struct asymq_sched *q, u64 now, struct sk_buff *skb)
 	if (!sch->q.qlen)
 		q->free_at = max(q->free_at, now);
 	asymq_put_in(q, skb);
-	if (q->instance) {
+	if (q->instance && !asymq_filters(q, skb)) {
 		asymq_frame(skb, false, q->scratch, sizeof(q->scratch), &frame);
 		frame.charged = qdisc_pkt_len(skb);
 		if (!asymq_try_enqueue(q, now, skb, &frame))
@@ -352,7 +366,7 @@ static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
 	static struct sk_buff *foreign;
 	enum asymq_misguidance how = asymq_misguidance;
 
-	if (how == ASYMQ_WELL || skb_queue_empty(&q->waiting))
+	if (how == ASYMQ_WELL || how == ASYMQ_FILTERS || skb_queue_empty(&q->waiting))
 		return;
 	asymq_misguidance = ASYMQ_WELL;
 	if (how == ASYMQ_FORGETS) {

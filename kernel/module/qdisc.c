@@ -34,6 +34,8 @@ static int inject_set(const char *text, const struct kernel_param *param)
 		asymq_misguidance = ASYMQ_NAMES_FOREIGN;
 	else if (sysfs_streq(text, "drops"))
 		asymq_misguidance = ASYMQ_DROPS_ALL;
+	else if (sysfs_streq(text, "filters"))
+		asymq_misguidance = ASYMQ_FILTERS;
 	else
 		asymq_inject_panic();
 	return 0;
@@ -41,7 +43,7 @@ static int inject_set(const char *text, const struct kernel_param *param)
 
 static const struct kernel_param_ops inject_ops = { .set = inject_set };
 module_param_cb(inject, &inject_ops, NULL, 0200);
-MODULE_PARM_DESC(inject, "the next packet finds a fault: 1 a panic, forgets, foreign; or drops all");
+MODULE_PARM_DESC(inject, "the next packet finds a fault: 1 a panic, forgets, foreign; or drops all, or filters an arrival");
 
 static bool selftest = true;
 module_param(selftest, bool, 0444);

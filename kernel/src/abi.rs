@@ -82,7 +82,7 @@ unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
             built.rate = if shaped { rate.bits_per_sec() } else { 0 };
             built.limit = asymq_core::hold::capacity(limit).unwrap_or(u32::MAX);
             built.observes = instance.observes();
-            built.instance = Box::into_raw(Box::new(instance));
+            built.instance = Box::into_raw(instance);
         }
         Err(error) => {
             built.out_of_memory = matches!(error, BuildError::OutOfMemory);

@@ -5,6 +5,7 @@ use crate::host::{Handle, Host, Kind, Listener};
 use crate::request::{Description, Given, Shown};
 use crate::skb::Skb;
 use crate::window::Windows;
+use alloc::boxed::Box;
 use asymq_core::catalog::{Catalog as _, Standard};
 use asymq_core::frame::{FlowKey, Parsed, parse_prefix};
 use asymq_core::hold::{BuildError, Egress, Meters};
@@ -36,15 +37,16 @@ impl Sink<Skb> for Freed {
 }
 
 impl Instance {
+    #[inline(never)]
     pub(crate) fn build(
         now: Instant,
         secret: [u64; 2],
         given: Given,
         description: Description,
-    ) -> Result<Self, BuildError> {
+    ) -> Result<Box<Self>, BuildError> {
         let config = &description.config;
         let qdisc = Standard.build::<Skb>(config)?;
-        Ok(Self {
+        Ok(Box::new(Self {
             egress: match description.shaped {
                 true => Egress::new(qdisc, config.link),
                 false => Egress::unshaped(qdisc),
@@ -54,12 +56,12 @@ impl Instance {
             given,
             shown: description.shown,
             overhead: description.overhead,
-        })
+        }))
     }
 
     /// Counts on where another instance stopped, in which nothing waits.
-    pub(crate) fn take_over(&mut self, other: &mut Self) {
-        core::mem::swap(&mut self.windows, &mut other.windows);
+    pub(crate) fn take_over(&mut self, other: &Self) {
+        self.windows.go_on_from(&other.windows);
         self.egress.count_from(*other.egress.meters());
     }
 

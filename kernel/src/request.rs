@@ -44,6 +44,7 @@ pub(crate) struct Description {
 pub(crate) struct Refusal(pub(crate) String);
 
 /// What was given before, and what the words say anew: `up 1mbit`, `data-share default`.
+#[inline(never)]
 pub(crate) fn merge<'a>(
     before: Option<&Given>,
     words: impl Iterator<Item = Option<&'a str>>,
@@ -63,6 +64,7 @@ pub(crate) fn merge<'a>(
 }
 
 /// The qdisc that is meant, at a device whose queue holds `queue_len` packets.
+#[inline(never)]
 pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Refusal> {
     let rate = |name: &str| match given.get(name) {
         None => Ok(None),

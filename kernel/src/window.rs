@@ -1,5 +1,7 @@
 //! Sojourn times and rates of the last ten to twenty seconds, in fixed memory.
 
+use alloc::boxed::Box;
+use alloc::vec;
 use asymq_core::hold::PerClass;
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant};
@@ -14,11 +16,15 @@ const STEPS: u64 = 8;
 const UNIT: u32 = 12;
 const BUCKETS: usize = 8 * 27;
 
-/// How many packets waited how long.
+/// How many packets waited how long. Not in place: an instance that is built is on a stack, which is small.
 #[derive(Clone)]
-struct Histogram([u32; BUCKETS]);
+struct Histogram(Box<[u32]>);
 
 impl Histogram {
+    fn new() -> Self {
+        Self(vec![0; BUCKETS].into_boxed_slice())
+    }
+
     fn bucket(time: Duration) -> usize {
         let units = time.as_nanos() >> UNIT;
         if units < STEPS {
@@ -74,12 +80,29 @@ impl Windows {
         let window = Window {
             since: now,
             sent: PerClass::default(),
-            sojourns: [const { Histogram([0; BUCKETS]) }; TrafficClass::COUNT],
+            sojourns: [(); TrafficClass::COUNT].map(|()| Histogram::new()),
             longest: [Duration::ZERO; TrafficClass::COUNT],
         };
         Self {
             last: window.clone(),
             present: window,
+        }
+    }
+
+    /// Goes on where others stopped: copied, since the arena that these are in is freed.
+    pub(crate) fn go_on_from(&mut self, others: &Self) {
+        for (own, other) in [
+            (&mut self.last, &others.last),
+            (&mut self.present, &others.present),
+        ] {
+            own.since = other.since;
+            own.sent = other.sent;
+            own.longest = other.longest;
+            for (own, other) in own.sojourns.iter_mut().zip(&other.sojourns) {
+                for (own, other) in own.0.iter_mut().zip(&other.0) {
+                    *own = *other;
+                }
+            }
         }
     }
 
@@ -138,7 +161,7 @@ impl Windows {
         let counts = || {
             last.0
                 .iter()
-                .zip(&present.0)
+                .zip(present.0.iter())
                 .map(|(a, b)| u64::from(*a) + u64::from(*b))
         };
         let total: u64 = counts().sum();

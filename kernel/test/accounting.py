@@ -269,6 +269,11 @@ def walk(parent, name, following, inject):
         tree.send(12)
         inject("drops")
         tree.idle("with all dropped at once")
+        refused = tree.refused
+        inject("filters")
+        tree.send(1)
+        if tree.refused != refused:
+            raise Broken(f"verdict: a filtered arrival below {parent} is told to its sender as a loss")
         # Deleted while it waits for its timer.
         tree.send(12)
     finally:

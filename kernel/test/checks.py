@@ -296,6 +296,44 @@ def every_discipline():
     return f"{len(names)} disciplines, each took over the backlog of the one before"
 
 
+# What sqm-scripts' simple.qos runs where QDISC is asymq, the options are EQDISC_OPTS, and the rest is as it is shipped;
+# and what LibreQoS writes for a circuit where `sqm` is those words.
+SQM = """qdisc add dev s0 root handle 1: htb default 12
+class add dev s0 parent 1: classid 1:1 htb quantum 1500 rate 2302kbit ceil 2302kbit
+class add dev s0 parent 1:1 classid 1:11 htb quantum 1500 rate 128kbit ceil 767kbit prio 1
+class add dev s0 parent 1:1 classid 1:12 htb quantum 1500 rate 383kbit ceil 2286kbit prio 2
+qdisc add dev s0 parent 1:11 handle 110: asymq {}
+qdisc add dev s0 parent 1:12 handle 120: asymq {}
+"""
+LIBREQOS = """qdisc replace dev s0 root handle 7FFF: htb
+class add dev s0 parent 7FFF: classid 7FFF:1 htb rate 1000mbit ceil 1000mbit
+class add dev s0 parent 0x7fff:1 classid 0x7fff:0x3 htb rate 2mbit ceil 20mbit prio 3
+qdisc add dev s0 parent 0x7fff:0x3 asymq {}
+"""
+
+
+@check
+def configurations():
+    """The commands of sqm-scripts and LibreQoS with asymq as the leaf."""
+    load(True, "selftest=0")
+    run("ip link del s0", check=False)
+    run("ip link add s0 type dummy; ip link set s0 up")
+    # How sqm-scripts asks whether a qdisc is usable: without a word.
+    run("tc qdisc replace dev s0 root asymq; tc qdisc del dev s0 root")
+    options = "", "sad", "limit 1001 sad", "asymq up 2302kbit down 14698kbit unshaped", "aq up 2mbit down 20mbit unshaped"
+    leaves = 0
+    for commands in SQM, LIBREQOS:
+        for words in options:
+            run(f"tc -batch - <<'END'\n{commands.format(words, words)}END")
+            found = [qdisc for qdisc in netlink.Netlink().qdiscs("s0") if qdisc["kind"] == "asymq"]
+            expect(len(found) == commands.count("asymq"), f"{words}: {len(found)} leaves")
+            leaves += len(found)
+            run("tc qdisc del dev s0 root")
+    run("ip link del s0")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{leaves} leaves, of {len(options)} wordings"
+
+
 @check
 def without_the_plugin():
     load(True, "selftest=0")

@@ -17,6 +17,7 @@ MUTANTS = [
     ("segments-without-length", P, "qdisc_skb_cb(segs)->pkt_len = segs->len;", "qdisc_skb_cb(segs)->pkt_len = 0;", A, ""),
     ("drops-uncounted", P, "qdisc_qstats_drop(q->sch);", ";", A, "tc counts as dropped"),
     ("dropped-is-success", P, "__NET_XMIT_STOLEN : NET_XMIT_DROP;", "__NET_XMIT_STOLEN : NET_XMIT_SUCCESS;", A, "told to its sender"),
+    ("filtered-is-drop", P, "return filtered ? NET_XMIT_SUCCESS | __NET_XMIT_STOLEN", "return filtered ? NET_XMIT_DROP", A, "verdict"),
     ("taken-is-drop", P, "if (!gone)\n\t\treturn NET_XMIT_SUCCESS;", "if (!gone)\n\t\treturn NET_XMIT_DROP;", A, ""),
     ("counters-lost-at-change", Q, "if (q->before)\n\t\tasymq_try_take_over", "if (0)\n\t\tasymq_try_take_over", A, "counters"),
     ("counters-lost-after-fault", Q, "if (q->before)\n\t\tasymq_try_take_over", "if (q->instance)\n\t\tasymq_try_take_over", A, "counters"),

@@ -235,6 +235,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
 ];
 
 /// Slots in which ACKs wait.
+#[inline(never)]
 pub(crate) fn slots<P: Packet + Send + 'static>(
     config: &Config,
     limit: Limit,
@@ -260,6 +261,7 @@ fn first_ramp(config: &Config) -> Result<u32, BuildError> {
 }
 
 /// Flow queues with a limit in time.
+#[inline(never)]
 pub(crate) fn isolated<P: Packet + Send + 'static>(
     config: &Config,
     limit: Limit,

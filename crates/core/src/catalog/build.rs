@@ -4,7 +4,7 @@ use super::config::Config;
 use super::entry::{Entry, Maker, Role, StandardQueue};
 use super::{BoxedQueue, Catalog, aqms, controllers, disciplines, peers, queues, services};
 use crate::asymq::entries as asymq;
-use crate::hold::{BuildError, Cake, CodelQueue, Fifo, FlowQueues, FqCodel, Survivor};
+use crate::hold::{BuildError, Cake, CodelQueue, Fifo, FlowQueues, FqCodel, Queue, Survivor};
 use crate::packet::Packet;
 use crate::units::Limit;
 use alloc::boxed::Box;
@@ -41,15 +41,32 @@ impl Catalog for Standard {
             return Err(config.unknown(role));
         };
         Ok(match queue {
-            StandardQueue::Fifo => Box::new(Fifo::new(limit)?),
-            StandardQueue::AckFilter => return queues::filter(Survivor::AtTail, config, limit),
-            StandardQueue::SmartDropper => return queues::filter(Survivor::InSlot, config, limit),
-            StandardQueue::FlowQueues => Box::new(FlowQueues::new(limit)?),
-            StandardQueue::Codel => Box::new(CodelQueue::new(peers::codel(config)?, limit)?),
-            StandardQueue::FqCodel => Box::new(FqCodel::new(peers::fq_codel(config)?, limit)?),
-            StandardQueue::Cake => Box::new(Cake::new(peers::cake(config)?, limit)?),
-            StandardQueue::Slots => return asymq::slots(config, limit),
-            StandardQueue::Isolated => return asymq::isolated(config, limit),
+            StandardQueue::Fifo => boxed(|| Fifo::new(limit))?,
+            StandardQueue::AckFilter => queues::filter(Survivor::AtTail, config, limit)?,
+            StandardQueue::SmartDropper => queues::filter(Survivor::InSlot, config, limit)?,
+            StandardQueue::FlowQueues => boxed(|| FlowQueues::new(limit))?,
+            StandardQueue::Codel => {
+                let params = peers::codel(config)?;
+                boxed(|| CodelQueue::new(params, limit))?
+            }
+            StandardQueue::FqCodel => {
+                let params = peers::fq_codel(config)?;
+                boxed(|| FqCodel::new(params, limit))?
+            }
+            StandardQueue::Cake => {
+                let params = peers::cake(config)?;
+                boxed(|| Cake::new(params, limit))?
+            }
+            StandardQueue::Slots => asymq::slots(config, limit)?,
+            StandardQueue::Isolated => asymq::isolated(config, limit)?,
         })
     }
+}
+
+/// A queue in a frame of its own: a kernel's stack is small.
+#[inline(never)]
+fn boxed<P: Packet, Q: Queue<P> + Send + 'static>(
+    make: impl FnOnce() -> Result<Q, BuildError>,
+) -> Result<BoxedQueue<P>, BuildError> {
+    Ok(Box::new(make()?))
 }

@@ -44,6 +44,7 @@ pub fn compose<P: Packet + Send + 'static>(
     machine(config, buffer, limits, queues)
 }
 
+#[inline(never)]
 fn machine<P, Q>(
     config: &Config,
     buffer: Buffer,

@@ -89,6 +89,7 @@ pub(super) static QUEUES: &[Entry] = &[
 ];
 
 /// A queue in which the later ACK of a flow replaces the earlier ones.
+#[inline(never)]
 pub(super) fn filter<P: Packet + Send + 'static>(
     survivor: Survivor,
     config: &Config,

@@ -9,7 +9,7 @@ use super::slab::{List, Place, Slab};
 use crate::decide::accecn::{Reader, tells_marks};
 use crate::decide::ack::{AckInfo, Kept};
 use crate::decide::service::Head;
-use crate::packet::{Flow, Packet};
+use crate::packet::{Flow, Header, Packet};
 use crate::qdisc::{Backlog, Probe, Reading};
 use crate::units::{Instant, Limit};
 
@@ -104,11 +104,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         let info = if pure { packet.ack_info() } else { None };
         let slot = match &info {
             None => self.flows.find(header.flow),
-            Some(info) => {
-                let new = || FlowState::new(info, header.arrival);
-                self.flows
-                    .find_or_insert(header.flow, FlowState::last_used, new)
-            }
+            Some(info) => self.remembered(header, info),
         };
         let mut arrival = Arrival {
             len: header.len,
@@ -133,6 +129,15 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
             }
         }
         arrival
+    }
+
+    /// Slot of an ACK's flow, which is remembered from here on, if there is one.
+    // A frame of its own, here and below: a kernel's stack is small.
+    #[inline(never)]
+    fn remembered(&mut self, header: &Header, info: &AckInfo) -> Option<Slot> {
+        let new = || FlowState::new(info, header.arrival);
+        self.flows
+            .find_or_insert(header.flow, FlowState::last_used, new)
     }
 
     /// The ACK of the flow at this place, or the last that left where the place is none.
@@ -276,6 +281,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
     }
 
     /// Puts an arrival into the place of an older packet, which comes back.
+    #[inline(never)]
     pub(crate) fn replace(&mut self, place: Place, arrival: &Arrival, packet: P) -> Option<P> {
         let previous = self.slab.get(place)?.previous;
         let past = self.remember(arrival, previous);
@@ -289,6 +295,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
     }
 
     /// Takes out the last place of a flow, which is in `list`.
+    #[inline(never)]
     pub(crate) fn remove_tail(&mut self, list: &mut List, place: Place) -> Option<P> {
         let waiting = self.slab.remove(list, place)?;
         if let Some(state) = waiting.slot.and_then(|slot| self.flows.get_mut(slot)) {
@@ -303,7 +310,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
     }
 
     /// Appends a packet to `list`; gives it back if there is no place.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn append(
         &mut self,
         list: &mut List,

@@ -68,6 +68,7 @@ impl<P: Packet> AckFilter<P> {
         })
     }
 
+    #[inline(never)]
     fn redundant(&mut self, arrival: &Arrival, at: Instant) -> Option<Place> {
         let FilterBounds {
             max_stretch,
