@@ -316,7 +316,7 @@ mod tests {
         let after = |lack| {
             let mut target = Target {
                 target: Duration::from_millis(40),
-                epoch: Some(Instant::ZERO),
+                epoch: Since(Instant::ZERO),
                 lack,
                 low: Duration::ZERO,
                 ..Target::default()
