@@ -320,7 +320,7 @@ def configurations():
     run("ip link add s0 type dummy; ip link set s0 up")
     # How sqm-scripts asks whether a qdisc is usable: without a word.
     run("tc qdisc replace dev s0 root asymq; tc qdisc del dev s0 root")
-    options = "", "sad", "limit 1001 qdisc sad", "asymq up 2302kbit down 14698kbit unshaped", "aq up 2mbit down 20mbit unshaped"
+    options = "", "sad", "limit 1001p qdisc sad", "asymq up 2302kbit down 14698kbit unshaped", "aq up 2mbit down 20mbit unshaped"
     leaves = 0
     for commands in SQM, LIBREQOS:
         for words in options:
