@@ -305,15 +305,12 @@ impl<'a> Client<'a> {
             let probes = (8 * Probe::IP_LEN * probes) as f64 / (load.window.to - load.window.from);
             goodput(toward, load) * load.ip_bytes + probes
         };
-        let capacity = |toward, alone: &Carried, both: &Carried| {
-            on_the_link(toward, alone).max(on_the_link(toward, both))
-        };
         let [up, down, both] = loads else {
             unreachable!("there are three loads")
         };
         let link = Link {
-            up: capacity(Toward::Up, up, both),
-            down: capacity(Toward::Down, down, both),
+            up: on_the_link(Toward::Up, up),
+            down: on_the_link(Toward::Down, down),
         };
         let measured = |load: &Carried| {
             let delays = delays(load.window);
