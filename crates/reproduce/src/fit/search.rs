@@ -165,13 +165,16 @@ impl Search<'_> {
             used: evaluation.hits(&used),
             held_out: evaluation.hits(&held_out),
         };
-        let null = match self.effort.random {
-            0 => &all[..first],
-            _ => &judged[2..],
+        // Without the setting found: it is no rival of itself.
+        let mut null: Vec<&Evaluation> = match self.effort.random {
+            0 => all[..first].iter().collect(),
+            _ => judged[2..].iter().collect(),
         };
+        null.retain(|evaluation| evaluation.setting != best);
         let best_random = null
             .iter()
-            .min_by(|a, b| a.distance(&used).total_cmp(&b.distance(&used)));
+            .min_by(|a, b| a.distance(&used).total_cmp(&b.distance(&used)))
+            .copied();
         let account = Account {
             free: free.len(),
             used: used.len(),
