@@ -56,7 +56,9 @@ impl Sweep {
     /// The papers' experiments: `all`, a paper, or `PAPER/FIGURE`.
     #[staticmethod]
     fn of_papers(what: &str, quick: bool, seed: Option<u64>) -> PyResult<Self> {
-        let experiments = asymq_reproduce::experiments(what).map_err(|error| bad_input(&error))?;
+        let experiments = asymq_reproduce::Files::built_in()
+            .experiments(what)
+            .map_err(|error| bad_input(&error))?;
         Ok(Self::of(&experiments, quick, seed))
     }
 
@@ -363,7 +365,7 @@ impl Findings {
 
     /// The summary, as Markdown.
     fn summary(&self) -> String {
-        report::summary(&self.decided.outcomes, self.origin.preview)
+        report::summary(&self.decided.outcomes, &self.origin)
     }
 
     /// A table of docs/data.md by its name.
