@@ -1,7 +1,7 @@
 //! The protocol: a line of text opens each TCP connection, and probes are datagrams of 32 bytes.
 //!
-//! `asymq-measure 1 start` opens a session; the server answers a line of JSON, [`Welcome`] or
-//! [`Refusal`], and then a line [`Counted`] per interval while uploads run. `asymq-measure 1 up SESSION FLOW`
+//! `asymq-measure 1 start` opens a session; the server answers a line of JSON, `Welcome` or
+//! `Refusal`, and then a line `Counted` per interval while uploads run. `asymq-measure 1 up SESSION FLOW`
 //! and `... down SESSION FLOW` open flows of a session: from the next byte on, one side sends without end.
 
 use asymq_core::Toward;

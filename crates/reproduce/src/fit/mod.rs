@@ -1,6 +1,6 @@
 //! The settings that a paper leaves open, searched as an inverse problem.
 //!
-//! A paper's `free.toml` lists them ([`Free`]). [`search`] tries settings and judges each by one half of
+//! A paper's `free.toml` lists them ([`Free`]). `search` tries settings and judges each by one half of
 //! the paper's claims; the other half, [`held_out`], judges the fit. [`Found`] is the result as a file,
 //! from which `asymq reproduce` takes its second column.
 
