@@ -36,7 +36,7 @@ const SHOWN: &[&str] = &[
     "watch",
     "metrics",
     "control",
-    "role",
+    "page",
 ];
 
 /// `help sim` as `sim --help`: clap's own command knows the long help only.

@@ -641,7 +641,7 @@ fn install_writes_a_service_that_starts_and_uninstall_takes_it_back() {
 
     assert_eq!(
         run("install --lan eth1"),
-        ("missing: --wan <IF>, --up <RATE>".into(), Some(2))
+        ("missing: --wan <IF>".into(), Some(2))
     );
     let (said, code) = run(&format!("install {flags}"));
     assert_eq!(code, Some(0), "{said}");

@@ -249,10 +249,10 @@ pub(crate) enum Role {
 /// What may change while a gateway runs.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct LinkArgs {
-    /// Uplink capacity, which the gateway shapes to: 95 % of what you measured; or auto, or a range like auto:1mbit..20mbit, to learn it from passing TCP.
+    /// Uplink rate to shape to, 95 % of what you measured; auto or auto:1mbit..20mbit learns it from passing TCP [default: auto].
     #[arg(long, value_name = "RATE", value_parser = line_rate)]
     pub(crate) up: Option<LineRate>,
-    /// Downlink capacity, for what computes with it or shapes it; asymq learns it. With auto the downlink is shaped to what is learnt.
+    /// Downlink rate, for what computes with it or shapes it; auto learns it and shapes to it.
     #[arg(long, value_name = "RATE", value_parser = line_rate)]
     pub(crate) down: Option<LineRate>,
     /// Which side of the slow link this is [default: home].
@@ -362,7 +362,10 @@ impl HostArgs {
         let missing = [
             (self.lan.is_none(), "--lan <IF>"),
             (self.wan.is_none(), "--wan <IF>"),
-            (self.link.up.is_none(), "--up <RATE>"),
+            (
+                self.link.up.is_none() && !self.link.learns_unasked(),
+                "--up <RATE>",
+            ),
         ];
         let missing: Vec<&str> = missing
             .iter()
@@ -380,6 +383,11 @@ impl HostArgs {
 }
 
 impl LinkArgs {
+    /// Whether the uplink's rate is learnt since no flag gives it.
+    pub(crate) fn learns_unasked(&self) -> bool {
+        self.up.is_none() && self.role.unwrap_or_default() == Role::Home
+    }
+
     /// What these flags ask for.
     ///
     /// # Errors
@@ -406,7 +414,10 @@ impl LinkArgs {
             ptm,
         } = self;
         let regenerate_spacing = *regenerate_spacing;
-        let up = up.ok_or_else(|| bad("", "missing: --up <RATE>".into()))?;
+        let up = match up {
+            None if self.learns_unasked() => LineRate::Auto(RateRange::ANY),
+            up => up.ok_or_else(|| bad("", "missing: --up <RATE>".into()))?,
+        };
         let auto = [Some(up), *down].map(|rate| rate.and_then(LineRate::range));
         let qdisc_down = match (qdisc_down.as_deref(), auto[1]) {
             (None, Some(_)) => Some(DOWNLINK),
@@ -563,6 +574,9 @@ mod tests {
         let one = link("--up auto --down 40mbit").unwrap();
         assert_eq!(one.auto, [Some(RateRange::ANY), None]);
         assert_eq!(one.downlink, Stage::AtOnce);
+        assert_eq!(link("").unwrap(), link("--up auto").unwrap());
+        let error = link("--role headend --down 40mbit").unwrap_err();
+        assert_eq!(error.to_string(), "missing: --up <RATE>");
         let error = link("--up auto:20mbit..1mbit").unwrap_err().to_string();
         assert!(
             error.contains("write auto, or auto:1mbit..20mbit"),

@@ -48,6 +48,12 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     let settings = flags.read(&words).map_err(ScenarioError::Value)?;
     let system = GatewayError::during;
     let config = settings.host.config(catalog)?;
+    if settings.host.link.learns_unasked() {
+        eprintln!(
+            "asymq gateway: no --up: the uplink's rate is learnt from passing TCP, as with --up auto; \
+             where the line keeps its rate, --up with 95 % of it is better"
+        );
+    }
     // All are named, so that the compiler names one that has no effect.
     let SettingsArgs { host, watch, json } = settings;
     let HostArgs {

@@ -93,7 +93,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ("sim --tcp vegas", "--tcp vegas: unknown; use {all}"),
     (
         "sim --udp left:1mbit",
-        "--udp left:1mbit: unknown direction 'left'; write it like up:500kbit, down:3mbit:200b@60s..80s or up:1mbit/2..3",
+        "--udp left:1mbit: unknown direction 'left'; write it like up:500kbit, down:3mbit:200b@60s..80s, up:1mbit/2..3 or up:3mbit:60b:syns",
     ),
     (
         "sim --data-per-ack 0",
