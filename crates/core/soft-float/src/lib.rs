@@ -70,6 +70,7 @@ impl Controller for Fixed {
         black_box(levels);
         Settings {
             data_share: Some(black_box(Share::HALF)),
+            link: Rate::from_bits_per_sec(black_box(1_000_000)),
             ack_limit: Some(black_box(Limit::Packets(10))),
             target: Some(black_box(Duration::ZERO)),
             ack_wait: Some(black_box(Duration::from_millis(20))),
@@ -126,7 +127,7 @@ fn queue(kind: u8, link: Rate, limit: Limit) -> Built<BoxedQueue> {
                 ramp: 150_000,
                 max_stretch: 93_440,
             };
-            Box::new(Slots::new(wait, limit)?)
+            Box::new(Slots::new(wait, link, limit)?)
         }
         7 => {
             let target = TargetParams {
