@@ -65,13 +65,21 @@ fn a_gateway_learns_the_rate_of_the_modem_behind_it_and_keeps_its_queue_short() 
     thread::scope(|scope| {
         let upload = scope.spawn(|| transfer(&place.home, &place.net, NET, 6_000_000));
         home.wait_for("8 Mbit/s", |now| (6.0..9.5).contains(&rate(now)));
-        thread::sleep(Duration::from_millis(1500).into());
-        let (learnt, waits) = (rate(&home.stats.latest()), line.stats.latest().up.data);
+        thread::sleep(Duration::from_millis(500).into());
+        let (mut rates, mut backlogs) = (Vec::new(), Vec::new());
+        for _ in 0..40 {
+            thread::sleep(Duration::from_millis(50).into());
+            rates.push(rate(&home.stats.latest()));
+            backlogs.push(line.stats.latest().up.data.backlog_bytes);
+        }
         line.changer.change(&modem("4mbit")).unwrap();
         home.wait_for("4 Mbit/s", |now| (2.4..5.0).contains(&rate(now)));
-        assert!((6.0..9.5).contains(&learnt), "{learnt} Mbit/s");
-        // 100 ms at 8 Mbit/s.
-        assert!(waits.backlog_bytes < 100_000, "{waits:?}");
+        // A rate above the line's is harmless while the sender's window, and no queue, is the limit.
+        rates.sort_by(f64::total_cmp);
+        assert!((6.0..12.0).contains(&rates[20]), "{rates:?} Mbit/s");
+        // 50 ms at 8 Mbit/s.
+        backlogs.sort_unstable();
+        assert!(backlogs[20] < 50_000, "{backlogs:?}");
         assert_eq!(upload.join().unwrap(), 6_000_000);
     });
     home.stop();
