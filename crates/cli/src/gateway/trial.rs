@@ -42,7 +42,7 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
         );
     }
     let flags = Flags::<LinkArgs>::of(catalog);
-    let status = status(&args.control)?;
+    let status = fresh_status(&args.control)?;
     let kept = flags.text(Path::new("settings"), &status.settings)?;
     let mut typed = args.link.words.clone();
     if typed.keys().next().is_none() {
@@ -245,6 +245,19 @@ fn status(control: &Path) -> anyhow::Result<Status> {
     let text = request_status(control)?;
     serde_json::from_str(&text)
         .with_context(|| format!("{}: not a gateway of this version", control.display()))
+}
+
+/// The status with the next snapshot: the latest may lack a change of the second before.
+fn fresh_status(control: &Path) -> anyhow::Result<Status> {
+    let latest = status(control)?;
+    for _ in 0..LOOKS {
+        thread::sleep(LOOK);
+        let next = status(control)?;
+        if next.snapshot.time != latest.snapshot.time {
+            return Ok(next);
+        }
+    }
+    bail!("{}: no new snapshot within 10s", control.display());
 }
 
 /// Sums over the seconds of an interval.
