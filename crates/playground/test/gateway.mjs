@@ -38,7 +38,7 @@ const tests = {
   async 'the page shows the rates and delays of the traffic'() {
     const page = await open();
     await page.waitForFunction(() => /Mbit/.test(document.getElementById('up-rate').textContent), null, { timeout: 20000 });
-    assert.match(await text(page, '#title'), /^asymq gateway: lan -> wan, asymq, 2mbit up, 20mbit down/);
+    assert.match(await text(page, '#title'), /^asymq gateway: lan -> wan, asymq, asymq down, 2mbit up, 20mbit down/);
     const up = megabits(await text(page, '#up-rate'));
     assert(up > 1 && up < 2.2, String(up));
     assert.match(await text(page, '#acks'), /^\d+, \d+ \/s$/);
