@@ -9,13 +9,11 @@ use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
 use asymq_core::hold::{RegeneratorParams, Spacing};
 use asymq_core::units::{Duration, Instant};
-use asymq_gateway::net::{Network, VethEnd};
 use asymq_gateway::{Forwarder, GatewayConfig, LinkConfig, Stage};
 use common::disciplines::discipline;
 use common::wire::{NOBODY, Tap, send};
 use common::{HOME, NET, Place, Running, transfer};
 use fake::FakePort;
-use std::os::fd::AsFd;
 use std::thread;
 
 const SEGMENT: u32 = 1000;
@@ -329,21 +327,7 @@ struct Line {
 impl Line {
     fn new(up: &str, name: &str, spacing: Spacing, segment: u32) -> Option<Self> {
         let place = Place::new()?;
-        let end = |name, index, mac| VethEnd {
-            name,
-            index,
-            mac: [2, 0, 0, 0, mac, index as u8],
-        };
-        place
-            .middle
-            .run(|| {
-                let mut network = Network::open()?;
-                let (near, far) = (end("near", 13, 3), end("far", 14, 4));
-                network.add_veth(near, far, place.middle.as_fd())?;
-                network.set_up(13)?;
-                network.set_up(14)
-            })
-            .unwrap();
+        place.add_line();
         let config = |lan: &str, wan: &str, link| GatewayConfig {
             lan: lan.into(),
             wan: wan.into(),

@@ -4,44 +4,24 @@ mod common;
 
 use asymq_core::control::rate::RateRange;
 use asymq_core::units::Duration;
-use asymq_gateway::net::{Network, VethEnd};
 use asymq_gateway::{GatewayConfig, LinkConfig, Snapshot, Stage};
 use common::disciplines::discipline;
-use common::{NET, Place, Running, transfer};
-use std::os::fd::AsFd;
+use common::{NET, Place, Running, droptail, transfer};
 use std::thread;
 
 /// A line of this rate, with a second of buffer at 8 Mbit/s.
 fn modem(up: &str) -> LinkConfig {
-    let (up, down) = (up.parse().unwrap(), "1gbit".parse().unwrap());
+    let (rate, down) = (up.parse().unwrap(), "1gbit".parse().unwrap());
     LinkConfig {
-        up,
-        down: Some(down),
-        auto: [None; 2],
-        overhead: "".parse().unwrap(),
-        uplink: Stage::Queue(discipline("droptail", up, down, 660)),
-        downlink: Stage::AtOnce,
+        uplink: Stage::Queue(discipline("droptail", rate, down, 660)),
+        ..droptail(up)
     }
 }
 
 #[test]
 fn a_gateway_learns_the_rate_of_the_modem_behind_it_and_keeps_its_queue_short() {
     let Some(place) = Place::new() else { return };
-    let end = |name, index, mac| VethEnd {
-        name,
-        index,
-        mac: [2, 0, 0, 0, mac, index as u8],
-    };
-    place
-        .middle
-        .run(|| {
-            let mut network = Network::open()?;
-            let (near, far) = (end("near", 13, 3), end("far", 14, 4));
-            network.add_veth(near, far, place.middle.as_fd())?;
-            network.set_up(13)?;
-            network.set_up(14)
-        })
-        .unwrap();
+    place.add_line();
     let config = |lan: &str, wan: &str, link| GatewayConfig {
         lan: lan.into(),
         wan: wan.into(),

@@ -33,6 +33,23 @@ pub(crate) const LAN: u32 = 11;
 pub(crate) const WAN: u32 = 12;
 
 impl Place {
+    /// Adds the line between two gateways of the middle: `near` and `far`, joined.
+    pub(crate) fn add_line(&self) {
+        let end = |name, index, mac| VethEnd {
+            name,
+            index,
+            mac: [2, 0, 0, 0, mac, index as u8],
+        };
+        let added = self.middle.run(|| {
+            let mut network = Network::open()?;
+            let (near, far) = (end("near", 13, 3), end("far", 14, 4));
+            network.add_veth(near, far, self.middle.as_fd())?;
+            network.set_up(13)?;
+            network.set_up(14)
+        });
+        added.unwrap();
+    }
+
     pub(crate) fn new() -> Option<Self> {
         let place = match Netns::new() {
             Ok(middle) => Self {
