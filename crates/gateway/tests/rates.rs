@@ -43,7 +43,7 @@ fn a_gateway_learns_the_rate_of_the_modem_behind_it_and_keeps_its_queue_short() 
             .map_or(0.0, |rate| rate / 1e6)
     };
     thread::scope(|scope| {
-        let upload = scope.spawn(|| transfer(&place.home, &place.net, NET, 6_000_000));
+        let upload = scope.spawn(|| transfer(&place.home, &place.net, NET, 12_000_000));
         home.wait_for("8 Mbit/s", |now| (6.0..9.5).contains(&rate(now)));
         thread::sleep(Duration::from_millis(500).into());
         let (mut rates, mut backlogs) = (Vec::new(), Vec::new());
@@ -60,7 +60,7 @@ fn a_gateway_learns_the_rate_of_the_modem_behind_it_and_keeps_its_queue_short() 
         // 50 ms at 8 Mbit/s.
         backlogs.sort_unstable();
         assert!(backlogs[20] < 50_000, "{backlogs:?}");
-        assert_eq!(upload.join().unwrap(), 6_000_000);
+        assert_eq!(upload.join().unwrap(), 12_000_000);
     });
     home.stop();
     line.stop();
