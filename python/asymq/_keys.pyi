@@ -54,6 +54,7 @@ class Keys(TypedDict, total=False):
     shaper_up: str | None
     shaper_down: str | None
     steps_delay: str | Sequence[str] | None
+    course: str | None
     clock_drift: int | None
     clock_tick: str | None
     netem_up: str | None

@@ -321,6 +321,7 @@ impl ScenarioArgs {
             shaper_up: simulated.shaper_up.unwrap_or_default(),
             shaper_down: simulated.shaper_down.unwrap_or_default(),
             steps_delay: simulated.steps_delay,
+            course: simulated.course,
             clock_drift: simulated.clock_drift,
             clock_tick: simulated.clock_tick,
             netem_up: simulated.netem_up,

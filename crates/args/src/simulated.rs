@@ -4,7 +4,7 @@ use asymq_core::hold::Spacing;
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Bytes, Duration};
 use asymq_scenario::{
-    DelayStep, ListedFlow, Modem, Netem, OnOff, RateSource, RateStep, Tcp, WebLoad,
+    Course, DelayStep, ListedFlow, Modem, Netem, OnOff, RateSource, RateStep, Tcp, WebLoad,
 };
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
@@ -79,15 +79,18 @@ pub struct SimulatedArgs {
     /// A modem before the downlink's shaper, which is at home then.
     #[arg(long, value_name = "MODEM")]
     pub modem_down: Option<Modem>,
-    /// Source of the rate before --modem-up: fixed (--up), auto or auto:1mbit..20mbit (learnt, from --up on), none (no shaper), oracle, oracle-97, oracle-drain, cake-autorate or cake-autorate-owd [default: fixed].
+    /// Source of the rate before --modem-up: fixed (--up), auto or auto:1mbit..20mbit (learnt, from --up on), none (no shaper), oracle, oracle-97, oracle-drain, fixed-mean, fixed-min, cake-autorate or cake-autorate-owd [default: fixed].
     #[arg(long, value_name = "SOURCE")]
     pub shaper_up: Option<RateSource>,
-    /// Source of the rate behind --modem-down.
+    /// Source of the rate behind --modem-down; autorate-ingress is CAKE's.
     #[arg(long, value_name = "SOURCE")]
     pub shaper_down: Option<RateSource>,
     /// A change of the path's delay behind both modems, like 10s:25ms: from when on, extra one-way delay; repeatable.
     #[arg(long, value_name = "STEP")]
     pub steps_delay: Vec<DelayStep>,
+    /// Course of both modems' rates and of the path's delay, drawn from the seed: constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis [default: none].
+    #[arg(long, value_name = "COURSE")]
+    pub course: Option<Course>,
     /// Servers' clocks start anywhere and drift by up to this many ppm, 0 to 1000 [default: one clock for all].
     #[arg(long, value_name = "PPM", value_parser = RangedI64ValueParser::<u32>::new().range(0..=1000))]
     pub clock_drift: Option<u32>,
@@ -151,6 +154,7 @@ pub(crate) const UNREAL: &[(&[&str], &str)] = &[
             "shaper-up",
             "shaper-down",
             "steps-delay",
+            "course",
         ],
         ", where no modem is emulated",
     ),

@@ -25,6 +25,7 @@ pub fn names() -> Vec<String> {
         up: direction.clone(),
         down: direction,
         probe_ms: Some(Percentiles::default()),
+        probe_late: Some(0.0),
         web_ms: Some(Percentiles::default()),
         ..Summary::default()
     };
@@ -68,6 +69,9 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
         if let Some(percentiles) = percentiles {
             put_percentiles(&mut metrics, name, percentiles);
         }
+    }
+    if let Some(late) = summary.probe_late {
+        metrics.insert("probe.late".into(), late);
     }
     if let Some(series) = &run.series {
         over_time::add(&mut metrics, scenario, series);
@@ -199,6 +203,7 @@ const UNITS: [(&str, &[&str]); 8] = [
             "delivered",
             "drift",
             "fairness",
+            "late",
             "readable-to-opaque",
             "sd",
             "smallest-flow",

@@ -147,6 +147,12 @@ impl Scenario {
                 require(source == RateSource::Fixed, flag, source, message)?;
             }
         }
+        require(
+            self.shaper_up != RateSource::AutorateIngress,
+            "shaper-up",
+            self.shaper_up,
+            "counts packets that come from the line; use it for --shaper-down",
+        )?;
         let first = self.steps_delay.first().copied();
         if let (Some(step), None) = (first, self.modem_up.or(self.modem_down)) {
             let message = "no modem behind which the delay could change; add --modem-up";
@@ -160,6 +166,18 @@ impl Scenario {
             let message =
                 "not later than the step before; write the steps in the order of their times";
             return Err(bad("steps-delay", pair[1], message));
+        }
+        if let Some(course) = self.course {
+            let line = self.modem_up.or(self.modem_down);
+            let message = "no modem whose rate could change; add --modem-up";
+            require(line.is_some(), "course", course, message)?;
+            let steps = [&self.steps_up, &self.steps_down];
+            let others = steps.iter().any(|steps| !steps.is_empty())
+                || !self.steps_delay.is_empty()
+                || self.trace_up.is_some()
+                || self.trace_down.is_some();
+            let message = "beside steps or a trace; use one of them";
+            require(!others, "course", course, message)?;
         }
         within("clock-drift", self.clock_drift.unwrap_or(0), 0, 1000)?;
         let tick = self.clock_tick.unwrap_or(Duration::MILLISECOND);

@@ -49,6 +49,8 @@ pub enum Draw {
     ClockDrift,
     /// The seed of a modem's grants.
     Grants,
+    /// The seed of the course of a line.
+    Course,
 }
 
 impl Source {

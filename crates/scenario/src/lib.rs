@@ -5,6 +5,7 @@
 //! what runs, its disciplines to the last parameter. `asymq-args` makes one of flags and files.
 
 mod check;
+mod course;
 mod draw;
 mod flow;
 mod fold;
@@ -24,6 +25,7 @@ mod udp;
 // Fields of what is here.
 pub use asymq_core::{Toward, measure::Percentiles};
 pub use check::BadValue;
+pub use course::Course;
 pub use draw::{Draw, Source, uniform};
 pub use flow::ListedFlow;
 pub use grade::Grade;

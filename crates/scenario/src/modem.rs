@@ -136,6 +136,12 @@ pub enum RateSource {
     Oracle97,
     /// An oracle: 97 % of the modem's rate, less a share that empties the modem's queue.
     OracleDrain,
+    /// 95 % of the modem's mean rate over the run.
+    FixedMean,
+    /// 95 % of the modem's smallest rate over a second that is no outage.
+    FixedMin,
+    /// The estimate of CAKE's `autorate-ingress`, by packets' arrivals at the downlink.
+    AutorateIngress,
     /// cake-autorate's published rule, with half of each round-trip time as delay of either direction.
     CakeAutorate,
     /// cake-autorate's published rule with one-way delays.
@@ -143,12 +149,15 @@ pub enum RateSource {
 }
 
 impl RateSource {
-    const NAMED: [(&str, Self); 7] = [
+    const NAMED: [(&str, Self); 10] = [
         ("fixed", Self::Fixed),
         ("none", Self::None),
         ("oracle", Self::Oracle),
         ("oracle-97", Self::Oracle97),
         ("oracle-drain", Self::OracleDrain),
+        ("fixed-mean", Self::FixedMean),
+        ("fixed-min", Self::FixedMin),
+        ("autorate-ingress", Self::AutorateIngress),
         ("cake-autorate", Self::CakeAutorate),
         ("cake-autorate-owd", Self::CakeAutorateOwd),
     ];

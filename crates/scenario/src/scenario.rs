@@ -1,8 +1,8 @@
 //! A checked experiment.
 
 use crate::{
-    DelayStep, Draw, Impairment, ListedFlow, Modem, Netem, OnOff, RateSource, RateStep, RateTrace,
-    RttRange, Source, Tcp, Toward, UdpBurst, WebLoad, uniform,
+    Course, DelayStep, Draw, Impairment, ListedFlow, Modem, Netem, OnOff, RateSource, RateStep,
+    RateTrace, RttRange, Source, Tcp, Toward, UdpBurst, WebLoad, uniform,
 };
 use asymq_core::catalog::Config;
 use asymq_core::hold::Spacing;
@@ -159,6 +159,9 @@ pub struct Scenario {
     /// Changes of the path's delay behind both modems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps_delay: Vec<DelayStep>,
+    /// Course of both modems' rates and of the path's delay, drawn from the seed, in place of steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// Servers' clocks start anywhere and drift by up to so many ppm; as the home's if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_drift: Option<u32>,
@@ -340,6 +343,7 @@ pub(crate) mod tests {
             shaper_up: RateSource::Fixed,
             shaper_down: RateSource::Fixed,
             steps_delay: Vec::new(),
+            course: None,
             clock_drift: None,
             clock_tick: None,
             netem_up: None,

@@ -91,3 +91,48 @@ fn what_belongs_to_a_modem_needs_one() {
     assert!(error("--steps-delay=1s:5ms").contains("add --modem-up"));
     assert!(error("--modem-up=1mbit --links=2").contains("use --links 1"));
 }
+
+#[test]
+fn a_course_is_drawn_anew_for_each_seed_and_needs_a_modem() {
+    let words = "--course=cellular --flows-down=2 --flows-up=0 \
+                 --shaper-up=oracle --shaper-down=oracle";
+    let home = HOME.replace("50mbit", "5mbit");
+    let scenario = scenario(&format!("{home} {words}"));
+    let goodput = |seed| {
+        let run = STANDARD
+            .run(&scenario, seed, RunOptions::default())
+            .unwrap();
+        run.summary.goodput.down.iter().sum::<f64>()
+    };
+    assert_eq!(goodput(1), goodput(1));
+    let rates: Vec<f64> = (1..6).map(goodput).collect();
+    let (min, max) = (
+        rates.iter().copied().fold(f64::MAX, f64::min),
+        rates.iter().copied().fold(0.0, f64::max),
+    );
+    assert!(max > 1.15 * min, "{rates:?}");
+    let error = |words: &str| {
+        let words = words.split_whitespace().map(str::to_owned);
+        let args = ScenarioArgs::from_words(words).unwrap();
+        args.resolve(&Defaults::paper()).unwrap_err().to_string()
+    };
+    assert!(error("--course=steps").contains("add --modem-up"));
+    assert!(error("--modem-up=1mbit --course=steps --steps-up=1s:2mbit").contains("beside steps"));
+    assert!(error("--modem-up=1mbit --shaper-up=autorate-ingress").contains("--shaper-down"));
+}
+
+#[test]
+fn fixed_rates_are_shares_of_the_lines_mean_and_minimum() {
+    let used = |source: &str| {
+        let run = run(&format!(
+            "--shaper-up={source} --shaper-down={source} --steps-up=8s:4mbit --steps-up=10s:1bit \
+             --steps-up=12s:10mbit --flows-down=0"
+        ));
+        run.summary.goodput.up.iter().sum::<f64>() / 1e6
+    };
+    // The minimum is 4 Mbit/s: the outage does not count.
+    let minimum = used("fixed-min");
+    assert!((2.8..3.7).contains(&minimum), "{minimum}");
+    let mean = used("fixed-mean");
+    assert!((5.0..7.6).contains(&mean), "{mean}");
+}

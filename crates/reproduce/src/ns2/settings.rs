@@ -122,6 +122,7 @@ fn check(scenario: &Scenario) -> Result<(), Unsupported> {
         shaper_up: _,   // only beside a modem
         shaper_down: _, // only beside a modem
         steps_delay: _, // only beside a modem
+        course: _,
         clock_drift: _, // of timestamps
         clock_tick: _,  // of timestamps
         netem_up,

@@ -2,11 +2,11 @@
 //! ping every 50 ms in turn, rates by delays and load. Its pings here load no link and are never lost, and it
 //! knows the modem's rates, which its user has to write down: both are in its favour.
 
-/// Rates that the user of cake-autorate writes down, in bit/s.
+/// A line's rates over a run, which its user would have to know, in bit/s.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownRates {
     pub(crate) min: f64,
-    pub(crate) base: f64,
+    pub(crate) mean: f64,
     pub(crate) max: f64,
 }
 
@@ -45,7 +45,8 @@ pub(crate) struct CakeAutorate {
 
 #[derive(Debug)]
 struct Direction {
-    known: KnownRates,
+    /// Minimum, base and maximum that the user wrote down.
+    bounds: [f64; 3],
     rate: f64,
     baselines: [f64; REFLECTORS],
     deltas: [f64; WINDOW],
@@ -66,8 +67,8 @@ impl CakeAutorate {
             sent: [0; 2],
             directions: known.map(|known| {
                 known.map(|known| Direction {
-                    known,
-                    rate: known.base,
+                    bounds: [0.9 * known.min, 0.95 * known.mean, 1.05 * known.max],
+                    rate: 0.95 * known.mean,
                     baselines: [100.0; REFLECTORS],
                     deltas: [0.0; WINDOW],
                     late: [false; WINDOW],
@@ -147,14 +148,14 @@ impl Direction {
                 self.last_decay = now;
             }
         } else if now > self.last_decay + DECAY_REFRACTORY {
-            let base = self.known.base;
+            let base = self.bounds[1];
             self.rate = match self.rate > base {
                 true => (self.rate * 0.99).max(base),
                 false => (self.rate * 1.01).min(base),
             };
             self.last_decay = now;
         }
-        self.rate = self.rate.clamp(self.known.min, self.known.max);
+        self.rate = self.rate.clamp(self.bounds[0], self.bounds[2]);
     }
 }
 
@@ -166,7 +167,7 @@ mod tests {
     fn it_falls_while_pings_are_late_and_rises_with_load() {
         let known = KnownRates {
             min: 1e6,
-            base: 8e6,
+            mean: 8e6,
             max: 12e6,
         };
         let mut autorate = CakeAutorate::new(true, [Some(known), None]);
@@ -178,8 +179,8 @@ mod tests {
             }
             autorate.rate(0)
         };
-        assert_eq!(run(&mut autorate, 0, 0), 12e6);
-        assert_eq!(run(&mut autorate, 1000, 100), 1e6);
+        assert_eq!(run(&mut autorate, 0, 0), 1.05 * 12e6);
+        assert_eq!(run(&mut autorate, 1000, 100), 0.9e6);
         assert_eq!(autorate.rate(1), 0.0);
     }
 }

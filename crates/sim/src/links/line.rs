@@ -1,7 +1,7 @@
 //! The line where modems hide its rate: shapers at home, modems in the line, and the sources of the
 //! shapers' rates.
 
-use super::{CakeAutorate, DataLosses, Modem};
+use super::{AutorateIngress, CakeAutorate, DataLosses, Modem};
 use crate::packets::{Options, SimPacket};
 use crate::running::NEVER;
 use asymq_core::control::rate::Learner;
@@ -20,6 +20,7 @@ pub(crate) struct Line<O> {
     under_way: VecDeque<(u64, SimPacket<O>)>,
     shapers: [Shaper; 2],
     autorate: Option<CakeAutorate>,
+    ingress: Option<AutorateIngress>,
     learner: Option<Box<Learner>>,
     learns_at: u64,
     propagation: u64,
@@ -40,6 +41,8 @@ struct Shaper {
 const MIN_RATE: f64 = 64_000.0;
 /// Share of the capacity that an oracle uses.
 const ORACLE_SHARE: f64 = 0.97;
+/// Share of its mean or minimum that a fixed rate is.
+const FIXED_SHARE: f64 = 0.95;
 /// Time in which an oracle empties the modem's queue.
 const DRAIN_NS: f64 = 200e6;
 /// A queue that it leaves there.
@@ -77,18 +80,25 @@ impl<O: Options> Line<O> {
         if modems.iter().all(Option::is_none) {
             return Ok(None);
         }
-        let shaper = |source, rate| Shaper {
+        let end = scenario.duration.as_nanos();
+        let known =
+            [UP, DOWN].map(|toward| modems[toward].as_ref().map(|modem| modem.known_rates(end)));
+        let shaper = |toward: usize, source, rate| Shaper {
             source,
-            rate: match source {
-                RateSource::None => rate_of(f64::INFINITY),
+            rate: match (source, &known[toward]) {
+                (RateSource::None, _) => rate_of(f64::INFINITY),
+                (RateSource::FixedMean, Some(known)) => rate_of(FIXED_SHARE * known.mean),
+                (RateSource::FixedMin, Some(known)) => rate_of(FIXED_SHARE * known.min),
                 _ => rate,
             },
             bytes: 0,
         };
         let shapers = [
-            shaper(scenario.shaper_up, scenario.up),
-            shaper(scenario.shaper_down, scenario.down),
+            shaper(UP, scenario.shaper_up, scenario.up),
+            shaper(DOWN, scenario.shaper_down, scenario.down),
         ];
+        let ingress = (scenario.shaper_down == RateSource::AutorateIngress)
+            .then(|| AutorateIngress::new(scenario.down.bits_per_sec() as f64));
         let is_autorate = |shaper: &Shaper| {
             matches!(
                 shaper.source,
@@ -99,10 +109,6 @@ impl<O: Options> Line<O> {
             let one_way = shapers
                 .iter()
                 .any(|shaper| shaper.source == RateSource::CakeAutorateOwd);
-            let known = [UP, DOWN].map(|toward| {
-                let end = scenario.duration.as_nanos();
-                modems[toward].as_ref().map(|modem| modem.known_rates(end))
-            });
             CakeAutorate::new(one_way, known)
         });
         let ranges = [UP, DOWN].map(|toward| match shapers[toward].source {
@@ -119,6 +125,7 @@ impl<O: Options> Line<O> {
             under_way: VecDeque::new(),
             shapers,
             autorate,
+            ingress,
             learner,
             learns_at: 0,
             propagation,
@@ -182,6 +189,9 @@ impl<O: Options> Line<O> {
         if let Some(learner) = &mut self.learner {
             learner.comes(Instant::from_nanos(at), &packet.header, timestamps(&packet));
         }
+        if let Some(ingress) = &mut self.ingress {
+            ingress.comes(at, packet.header.len);
+        }
         Some(packet)
     }
 
@@ -218,6 +228,10 @@ impl<O: Options> Line<O> {
             let rate = 8.0 * modem.rate(now, modem.oracle_span());
             let drain = (modem.wait(now) as f64 - DRAIN_LEAVES_NS).max(0.0) / DRAIN_NS;
             shaper.rate = match (shaper.source, &self.autorate) {
+                (RateSource::AutorateIngress, _) => {
+                    let learnt = self.ingress.as_ref().map(AutorateIngress::rate);
+                    rate_of(learnt.unwrap_or(rate))
+                }
                 (RateSource::Oracle, _) => rate_of(rate),
                 (RateSource::Oracle97, _) => rate_of(ORACLE_SHARE * rate),
                 (RateSource::OracleDrain, _) => {

@@ -2,6 +2,7 @@
 //! and access links.
 
 mod access;
+mod autorate_ingress;
 mod beyond;
 mod cake_autorate;
 mod line;
@@ -14,6 +15,7 @@ mod topology;
 mod wire;
 
 pub(crate) use access::{Hop, Pipe};
+pub(crate) use autorate_ingress::AutorateIngress;
 pub(crate) use beyond::{Beyond, Step};
 pub(crate) use cake_autorate::{CakeAutorate, KnownRates};
 pub(crate) use line::Line;

@@ -134,19 +134,19 @@ impl Modem {
         self.schedule.capacity(now)
     }
 
-    /// What a user of cake-autorate knows of its rates until `end`: the extremes over a second, and the mean.
+    /// Its rates until `end`: the extremes over a second that is no outage, and the mean.
     pub(crate) fn known_rates(&self, end: u64) -> KnownRates {
         const SECOND: u64 = 1_000_000_000;
-        let seconds =
-            (0..(end / SECOND).max(1)).map(|second| 8.0 * self.rate(second * SECOND, SECOND));
+        /// Share of the mean below which a second is an outage.
+        const OUTAGE: f64 = 0.02;
+        let mean = 8.0 * self.rate(0, end);
+        let seconds = (0..(end / SECOND).max(1))
+            .map(|second| 8.0 * self.rate(second * SECOND, SECOND))
+            .filter(|rate| *rate >= OUTAGE * mean);
         let (min, max) = seconds.fold((f64::INFINITY, 0.0f64), |(min, max), rate| {
             (min.min(rate), max.max(rate))
         });
-        KnownRates {
-            min: 0.9 * min,
-            base: 0.95 * 8.0 * self.rate(0, end),
-            max: 1.05 * max,
-        }
+        KnownRates { min, mean, max }
     }
 
     /// Packets that found its buffer full.

@@ -101,6 +101,8 @@ impl<'a> Simulator<'a> {
         seed: u64,
         options: RunOptions<'b>,
     ) -> Result<Box<dyn Stepping + 'b>, SimError> {
+        let drawn = scenario.drawn(seed);
+        let scenario = drawn.as_ref().unwrap_or(scenario);
         let models = self.models(scenario)?;
         let model = &models.common;
         let has_options =

@@ -1,0 +1,262 @@
+//! Courses of a line's rates over a run, drawn from its seed.
+
+use crate::draw::fraction;
+use crate::{DelayStep, Draw, Modem, RateStep, RttRange, Scenario, Source, uniform};
+use asymq_core::Toward;
+use asymq_core::decide::random::SplitMix64;
+use asymq_core::units::{Duration, Rate};
+use std::fmt;
+use std::str::FromStr;
+
+/// Course of the modems' rates, and of the path's delay behind them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// Never changes.
+    Constant,
+    /// Another rate of 70 to 130 % every 4 s, each direction its own.
+    Steps,
+    /// Half of the rate from 5/14 to 9/14 of the run.
+    Halved,
+    /// Falls evenly to 40 % in half of the run, then rises evenly to 120 %.
+    Ramp,
+    /// Another rate of 55 to 120 % and another delay of 0 to 15 ms every 15 s; ±10 % every second.
+    Starlink,
+    /// A random walk of each direction between 12 and 220 %, moved every 100 ms.
+    Cellular,
+    /// Nothing passes for 2 s, at a quarter, half and three quarters of the run.
+    Outage,
+    /// The path's delay grows by 20 ms at a quarter of the run and by 20 ms more at half, and is short again at three quarters.
+    Path,
+    /// Every 15 s nothing passes for 200 ms, then another rate of 60 to 130 % and another delay of 0 to 30 ms hold.
+    Handover,
+    /// The uplink's packets wait 2 to 6 ms for grants.
+    Docsis,
+}
+
+/// Changes, in the order of their times.
+#[derive(Default)]
+struct Changes {
+    /// Shares of the modems' rates from times in s on, up and down.
+    shares: Vec<(f64, [f64; 2])>,
+    /// Delays in ms from times in s on.
+    delays: Vec<(f64, f64)>,
+}
+
+/// A rate at which no packet passes.
+const NOTHING: Rate = Rate::from_bits_per_sec(1).expect("positive");
+
+impl Course {
+    const NAMED: [(&str, Self); 10] = [
+        ("constant", Self::Constant),
+        ("steps", Self::Steps),
+        ("halved", Self::Halved),
+        ("ramp", Self::Ramp),
+        ("starlink", Self::Starlink),
+        ("cellular", Self::Cellular),
+        ("outage", Self::Outage),
+        ("path", Self::Path),
+        ("handover", Self::Handover),
+        ("docsis", Self::Docsis),
+    ];
+    const SLOT: f64 = 15.0;
+    const TENTH: f64 = 0.1;
+
+    /// Changes within `end` s.
+    fn changes(self, end: f64, mut draw: impl FnMut() -> f64) -> Changes {
+        let mut changes = Changes::default();
+        let mut within = |from: f64, to: f64| from + (to - from) * draw();
+        let Changes { shares, delays } = &mut changes;
+        match self {
+            Self::Constant | Self::Docsis => {}
+            Self::Steps => {
+                for at in times(4.0, end).skip(1) {
+                    shares.push((at, [0; 2].map(|_| within(0.7, 1.3))));
+                }
+            }
+            Self::Halved => {
+                *shares = vec![(end * 5.0 / 14.0, [0.5; 2]), (end * 9.0 / 14.0, [1.0; 2])]
+            }
+            Self::Ramp => {
+                for at in times(Self::TENTH, end).skip(1) {
+                    let half = 2.0 * at / end;
+                    let share = if half < 1.0 {
+                        1.0 - 0.6 * half
+                    } else {
+                        0.4 + 0.8 * (half - 1.0)
+                    };
+                    shares.push((at, [share; 2]));
+                }
+            }
+            Self::Starlink => {
+                for slot in times(Self::SLOT, end) {
+                    let base = within(0.55, 1.2);
+                    delays.push((slot, within(0.0, 15.0)));
+                    for second in times(1.0, Self::SLOT.min(end - slot)) {
+                        shares.push((slot + second, [0; 2].map(|_| base * within(0.9, 1.1))));
+                    }
+                }
+            }
+            Self::Cellular => {
+                let mut logs = [0.0; 2];
+                for at in times(Self::TENTH, end).skip(1) {
+                    logs = logs.map(|log| {
+                        let radius = libm::sqrt(-2.0 * libm::log(1.0 - within(0.0, 1.0)));
+                        let normal = radius * libm::cos(within(0.0, core::f64::consts::TAU));
+                        0.967 * log + 0.128 * normal
+                    });
+                    shares.push((at, logs.map(|log| libm::exp(log - 0.12).clamp(0.12, 2.2))));
+                }
+            }
+            Self::Outage => {
+                for quarter in [0.25, 0.5, 0.75] {
+                    shares.push((end * quarter, [0.0; 2]));
+                    shares.push((end * quarter + 2.0, [1.0; 2]));
+                }
+            }
+            Self::Path => *delays = vec![(end * 0.25, 20.0), (end * 0.5, 40.0), (end * 0.75, 0.0)],
+            Self::Handover => {
+                for slot in times(Self::SLOT, end).skip(1) {
+                    shares.push((slot, [0.0; 2]));
+                    shares.push((slot + 0.2, [0; 2].map(|_| within(0.6, 1.3))));
+                    delays.push((slot, within(0.0, 30.0)));
+                }
+            }
+        }
+        changes
+    }
+}
+
+/// Multiples of `step` below `end`.
+fn times(step: f64, end: f64) -> impl Iterator<Item = f64> {
+    (0..)
+        .map(move |index| f64::from(index) * step)
+        .take_while(move |at| *at < end)
+}
+
+impl Scenario {
+    /// The scenario with the course that `seed` draws as steps; `None` if it has no course.
+    pub fn drawn(&self, seed: u64) -> Option<Self> {
+        let course = self.course?;
+        let mut random =
+            SplitMix64::new(uniform(seed, Source::Link(Toward::Down), Draw::Course).to_bits());
+        let changes = course.changes(self.duration.as_secs_f64(), || fraction(random.next()));
+        let at = |seconds: f64| Duration::from_nanos((seconds * 1e9) as u64);
+        let steps = |way: usize, modem: Option<Modem>| {
+            let rate = modem.map_or(0.0, |modem| modem.rate.bits_per_sec() as f64);
+            let steps = changes.shares.iter().map(|(from, shares)| RateStep {
+                at: at(*from),
+                rate: Rate::from_bits_per_sec((rate * shares[way]) as u64).unwrap_or(NOTHING),
+            });
+            steps.collect()
+        };
+        let mut drawn = Self {
+            course: None,
+            steps_up: steps(0, self.modem_up),
+            steps_down: steps(1, self.modem_down),
+            steps_delay: changes
+                .delays
+                .iter()
+                .map(|(from, ms)| DelayStep {
+                    at: at(*from),
+                    delay: at(ms / 1e3),
+                })
+                .collect(),
+            ..self.clone()
+        };
+        if let (Course::Docsis, Some(modem)) = (course, &mut drawn.modem_up) {
+            modem.grant.get_or_insert(RttRange {
+                min: Duration::from_millis(2),
+                max: Duration::from_millis(6),
+            });
+        }
+        Some(drawn)
+    }
+}
+
+impl FromStr for Course {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Self::NAMED.iter().find(|(name, _)| *name == text);
+        named.map(|(_, course)| *course).ok_or_else(|| {
+            let names = Self::NAMED.map(|(name, _)| name).join(", ");
+            format!("unknown '{text}'; use {names}")
+        })
+    }
+}
+
+impl fmt::Display for Course {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = Self::NAMED.iter().find(|(_, course)| course == self);
+        f.write_str(named.map_or("constant", |(name, _)| name))
+    }
+}
+
+crate::text::serde_as_string!(Course);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const END: f64 = 70.0;
+
+    /// A course's changes with a seed.
+    fn drawn(course: Course, seed: u64) -> Changes {
+        let mut random = SplitMix64::new(seed);
+        course.changes(END, || fraction(random.next()))
+    }
+
+    #[test]
+    fn courses_read_as_they_are_written() {
+        for (name, course) in Course::NAMED {
+            assert_eq!(name.parse(), Ok(course));
+            assert_eq!(course.to_string(), name);
+        }
+        assert!("steep".parse::<Course>().unwrap_err().contains("ramp"));
+    }
+
+    #[test]
+    fn changes_are_in_order_within_the_run_and_have_the_documented_extent() {
+        for (name, course) in Course::NAMED {
+            let Changes { shares, delays } = drawn(course, 7);
+            let times: Vec<f64> = shares.iter().map(|(at, _)| *at).collect();
+            assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "{name}");
+            assert!(times.iter().all(|at| (0.0..END).contains(at)), "{name}");
+            let (min, max) = match course {
+                Course::Steps => (0.7, 1.3),
+                Course::Starlink => (0.55 * 0.9, 1.2 * 1.1),
+                Course::Cellular => (0.12, 2.2),
+                Course::Handover => (0.0, 1.3),
+                Course::Outage => (0.0, 1.0),
+                Course::Halved => (0.5, 1.0),
+                Course::Ramp => (0.4, 1.2),
+                Course::Constant | Course::Path | Course::Docsis => (1.0, 1.0),
+            };
+            let within = |share: &f64| (min - 1e-9..max + 1e-9).contains(share);
+            assert!(
+                shares.iter().flat_map(|(_, both)| both).all(within),
+                "{name}"
+            );
+            assert!(
+                delays.iter().all(|(_, ms)| (0.0..=40.0).contains(ms)),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_random_walk_keeps_near_the_rate_and_its_directions_differ() {
+        let mut logs = [0.0; 2];
+        let mut count = 0.0;
+        for seed in 0..50 {
+            for (_, shares) in drawn(Course::Cellular, seed).shares {
+                assert!(shares[0] != shares[1] || shares[0] == 2.2 || shares[0] == 0.12);
+                logs = [logs[0] + shares[0].ln(), logs[1] + shares[1].ln()];
+                count += 1.0;
+            }
+        }
+        for log in logs {
+            assert!((log / count + 0.12).abs() < 0.06, "{}", log / count);
+        }
+    }
+}

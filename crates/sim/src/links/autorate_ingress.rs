@@ -1,0 +1,90 @@
+//! The estimate of a line's rate by CAKE's `autorate-ingress` (Linux 6.12), as a yardstick: bytes between gaps of arrivals.
+
+const SECOND: u64 = 1_000_000_000;
+/// Time between two changes of the shaper's rate.
+const PAUSE: u64 = SECOND / 4;
+/// Weights of a larger and of a smaller sample, as shifts: intervals, and rates.
+const INTERVAL_SHIFTS: [u32; 2] = [2, 8];
+const RATE_SHIFTS: [u32; 2] = [2, 8];
+
+/// CAKE's estimate at the downlink; bytes and ns.
+#[derive(Debug)]
+pub(crate) struct AutorateIngress {
+    last_packet: u64,
+    interval: u64,
+    window_start: u64,
+    window_bytes: u64,
+    peak: u64,
+    changed: u64,
+    rate: u64,
+}
+
+fn average(average: u64, sample: u64, [larger, smaller]: [u32; 2]) -> u64 {
+    let shift = if sample > average { larger } else { smaller };
+    average - (average >> shift) + (sample >> shift)
+}
+
+impl AutorateIngress {
+    /// An estimate that starts at a rate in bit/s.
+    pub(crate) fn new(rate: f64) -> Self {
+        let rate = (rate / 8.0) as u64;
+        Self {
+            last_packet: 0,
+            interval: 0,
+            window_start: 0,
+            window_bytes: 0,
+            peak: rate,
+            changed: 0,
+            rate,
+        }
+    }
+
+    /// A packet of `len` bytes comes at `now`.
+    pub(crate) fn comes(&mut self, now: u64, len: u32) {
+        self.window_bytes += u64::from(len);
+        let interval = (now - self.last_packet).min(SECOND);
+        self.interval = average(self.interval, interval, INTERVAL_SHIFTS);
+        self.last_packet = now;
+        if interval <= self.interval {
+            return;
+        }
+        let bytes = self.window_bytes * SECOND / (now - self.window_start).max(1);
+        self.peak = average(self.peak, bytes, RATE_SHIFTS);
+        (self.window_start, self.window_bytes) = (now, 0);
+        if now > self.changed + PAUSE {
+            self.rate = (self.peak * 15) >> 4;
+            self.changed = now;
+        }
+    }
+
+    /// The shaper's rate in bit/s.
+    pub(crate) const fn rate(&self) -> f64 {
+        8.0 * self.rate as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_bursts_between_gaps_is_learnt_upwards_fast_and_downwards_slowly() {
+        let mut estimate = AutorateIngress::new(10e6);
+        let mut now = 0;
+        // Ten packets back to back, then a pause of 1 ms: 1.2 ms of 12 Mbit/s in 2.2 ms at 100 Mbit/s.
+        let mut run = |estimate: &mut AutorateIngress, gap: u64, bursts: u32| {
+            for _ in 0..bursts {
+                for packet in 0..10 {
+                    now += if packet == 0 { gap } else { 120_000 };
+                    estimate.comes(now, 1500);
+                }
+            }
+            estimate.rate() / 1e6
+        };
+        // 15 000 bytes in 1.08 + 1 ms are 57.7 Mbit/s, of which it takes 15/16.
+        let fast = run(&mut estimate, 1_000_000, 1000);
+        assert!((53.0..55.0).contains(&fast), "{fast}");
+        let slower = run(&mut estimate, 10_000_000, 60);
+        assert!((40.0..fast).contains(&slower), "{slower}");
+    }
+}
