@@ -10,7 +10,7 @@ use asymq_core::catalog::{
     Catalog, Config, Params, Place, Readings, Role, Standard, link_rate, needs_reverse, resolve_by,
 };
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
-use asymq_scenario::{AckPolicy, Netem, RateTrace, RttRange, Scenario, Tcp, UdpBurst};
+use asymq_scenario::{AckPolicy, Netem, RateSource, RateTrace, RttRange, Scenario, Tcp, UdpBurst};
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use std::ops::RangeInclusive;
@@ -367,6 +367,51 @@ fn sizes(ack: u32, data: u32) -> Params {
         .collect()
 }
 
+/// Name, value and message of what a real path and a real gateway do not do beside modems.
+fn check_real_modems(scenario: &Scenario) -> Result<(), (&'static str, String, String)> {
+    let steps = [scenario.steps_up.first(), scenario.steps_down.first()];
+    let traces = [&scenario.trace_up, &scenario.trace_down];
+    let modems = [scenario.modem_up, scenario.modem_down];
+    let sources = [scenario.shaper_up, scenario.shaper_down];
+    let names = [
+        ["steps-up", "trace-up", "modem-up", "shaper-up"],
+        ["steps-down", "trace-down", "modem-down", "shaper-down"],
+    ];
+    for (toward, [step, trace, modem, shaper]) in names.into_iter().enumerate() {
+        let alone = format!("where only a modem's rate changes; add --{modem}, or use sim");
+        if let (Some(first), None) = (steps[toward], modems[toward]) {
+            return Err((step, first.to_string(), alone));
+        }
+        if let (Some(_), None) = (traces[toward], modems[toward]) {
+            return Err((trace, String::new(), alone));
+        }
+        let source = sources[toward];
+        let is_real = matches!(
+            source,
+            RateSource::Fixed
+                | RateSource::FixedMean
+                | RateSource::FixedMin
+                | RateSource::None
+                | RateSource::Auto(_)
+        );
+        if !is_real {
+            let message = "where no shaper knows the modem; use fixed, fixed-mean, fixed-min, none or auto, or use sim";
+            return Err((shaper, source.to_string(), message.into()));
+        }
+        if scenario.tc.is_some() && source != RateSource::Fixed {
+            let message = "where a qdisc of the kernel's shapes; write --tc \"asymq up auto\"";
+            return Err((shaper, source.to_string(), message.into()));
+        }
+    }
+    match (&scenario.tc, scenario.modem_down) {
+        (Some(_), Some(modem)) => {
+            let message = "where the router with --tc has no downlink's shaper; leave one out";
+            Err(("modem-down", modem.to_string(), message.into()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The first thing about `scenario` that this driver, or any, could not run.
 pub(crate) fn check(
     scenario: &mut Scenario,
@@ -400,6 +445,12 @@ pub(crate) fn check(
             defaults.place
         );
         return Err(bad("udp", flood.to_string(), message));
+    }
+    if !defaults.simulated {
+        check_real_modems(scenario).map_err(|(name, value, message)| {
+            let message = format!("not available {}, {message}", defaults.place);
+            bad(name, value, message)
+        })?;
     }
     const ETHERNET: u32 = 1460;
     if !defaults.simulated && scenario.mss > ETHERNET {
@@ -460,7 +511,17 @@ mod tests {
     #[test]
     fn the_lab_says_why_it_refuses_a_flag() {
         let mut command = SimulatedArgs::augment_args(clap::Command::new("test"));
-        let real = ["regenerate", "start-within", "netem-up", "netem-down"];
+        let real = [
+            "regenerate",
+            "start-within",
+            "netem-up",
+            "netem-down",
+            "steps-",
+            "trace-",
+            "modem-",
+            "shaper-",
+            "course",
+        ];
         let unreal: Vec<&str> = simulated::UNREAL
             .iter()
             .flat_map(|(flags, _)| *flags)
@@ -486,6 +547,39 @@ mod tests {
             error.contains("not available in the lab, where there is one link; leave it out"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_lab_has_modems_without_oracles() {
+        let refusal = |words: &str| {
+            let words = words.split_whitespace().map(str::to_owned);
+            let args = ScenarioArgs::from_words(words).unwrap();
+            let error = args.resolve(&Defaults::lab()).err();
+            error.map(|error| error.to_string()).unwrap_or_default()
+        };
+        let modem = "--modem-up=10mbit --modem-down=50mbit";
+        assert_eq!(
+            refusal(&format!(
+                "{modem} --shaper-up=auto --shaper-down=none --steps-down=2s:20mbit"
+            )),
+            ""
+        );
+        for (words, said) in [
+            ("--steps-up=2s:1mbit", "add --modem-up"),
+            ("--modem-up=1mbit --steps-down=2s:1mbit", "add --modem-down"),
+            (
+                "--modem-up=1mbit --shaper-up=oracle-97",
+                "fixed-min, none or auto",
+            ),
+            ("--modem-up=1mbit --shaper-up=auto --tc=cake", "up auto"),
+            ("--modem-down=1mbit --tc=cake", "leave one out"),
+        ] {
+            let error = refusal(words);
+            assert!(
+                error.contains("in the lab") && error.contains(said),
+                "{words}: {error}"
+            );
+        }
     }
 
     #[test]

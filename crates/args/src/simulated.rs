@@ -135,10 +135,6 @@ pub(crate) const UNREAL: &[(&[&str], &str)] = &[
     (&["header"], ", where the kernel writes the headers"),
     (&["overhead"], ", where links count IP bytes"),
     (
-        &["steps-up", "steps-down", "trace-up", "trace-down"],
-        ", where a link has one rate for the whole run",
-    ),
-    (
         &["netem-access-up", "netem-access-down"],
         ", where all hosts share one cable and none has a path of its own",
     ),
@@ -147,17 +143,6 @@ pub(crate) const UNREAL: &[(&[&str], &str)] = &[
         ", where all flows are long-lived and greedy",
     ),
     (&["links"], ", where there is one link"),
-    (
-        &[
-            "modem-up",
-            "modem-down",
-            "shaper-up",
-            "shaper-down",
-            "steps-delay",
-            "course",
-        ],
-        ", where no modem is emulated",
-    ),
     (
         &["clock-drift", "clock-tick"],
         ", where the kernel's clock stamps segments",

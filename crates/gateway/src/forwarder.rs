@@ -27,7 +27,7 @@ pub struct Forwarder {
     changes: u64,
 }
 
-type Watch = Box<dyn FnMut(&Header, Duration) + Send>;
+type Watch = Box<dyn FnMut(Toward, &Header, Duration) + Send>;
 
 impl std::fmt::Debug for Forwarder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -53,8 +53,8 @@ impl Forwarder {
         }
     }
 
-    /// Shows `watch` every frame that starts towards the WAN, and its sojourn time.
-    pub fn set_watch(&mut self, watch: impl FnMut(&Header, Duration) + Send + 'static) {
+    /// Shows `watch` every frame that starts, its direction, and its sojourn time.
+    pub fn set_watch(&mut self, watch: impl FnMut(Toward, &Header, Duration) + Send + 'static) {
         self.watch = Some(Box::new(watch));
     }
 
@@ -133,8 +133,8 @@ impl Forwarder {
         }
         let reverse = &mut self.directions[1 - toward as usize];
         reverse.observe(now, header);
-        if let (Toward::Up, Some(watch)) = (toward, &mut self.watch) {
-            watch(header, now.saturating_since(header.arrival));
+        if let Some(watch) = &mut self.watch {
+            watch(toward, header, now.saturating_since(header.arrival));
         }
     }
 

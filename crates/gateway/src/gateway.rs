@@ -238,8 +238,8 @@ impl Gateway {
         self.report_interval = interval;
     }
 
-    /// Shows `watch` every frame that starts towards the WAN, and its sojourn time.
-    pub fn set_watch(&mut self, watch: impl FnMut(&Header, Duration) + Send + 'static) {
+    /// Shows `watch` every frame that starts, its direction, and its sojourn time.
+    pub fn set_watch(&mut self, watch: impl FnMut(Toward, &Header, Duration) + Send + 'static) {
         self.forwarder.set_watch(watch);
     }
 

@@ -133,7 +133,7 @@ fn waiting_time_is_counted_from_the_arrival_before_the_change() {
     let mut forwarder = forwarder(&link("aq", "8kbit", 100));
     let (mut wan, mut lan) = (FakePort::default(), FakePort::default());
     let (sender, waits) = std::sync::mpsc::channel();
-    forwarder.set_watch(move |_, wait| sender.send(wait).unwrap());
+    forwarder.set_watch(move |_, _, wait| sender.send(wait).unwrap());
     forwarder.take(millis(1), Toward::Up, &segment(1, 0, 946), &mut wan);
     forwarder.take(millis(1), Toward::Up, &segment(1, 1, 946), &mut wan);
     forwarder.transmit(millis(1), Toward::Up, 64, &mut wan);

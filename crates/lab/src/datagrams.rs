@@ -8,7 +8,7 @@ use asymq_core::measure::Histogram;
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{poll, precise_timers};
-use asymq_scenario::{Percentiles, Scenario, Toward, UdpBurst};
+use asymq_scenario::{Percentiles, Scenario, Summary, Toward, UdpBurst};
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd as _;
@@ -43,6 +43,8 @@ pub(crate) struct ProbeSeen {
     pub(crate) delays: [Percentiles; 2],
     /// Both together.
     pub(crate) round_trips: Percentiles,
+    /// Share of these that is late.
+    pub(crate) late: f64,
 }
 
 struct Burst {
@@ -158,6 +160,7 @@ impl Datagrams {
             .map(|probe| ProbeSeen {
                 delays: probe.delays.each_ref().map(Histogram::percentiles_ms),
                 round_trips: probe.round_trips.percentiles_ms(),
+                late: probe.round_trips.share_above(Summary::LATE),
             }))
     }
 }

@@ -6,12 +6,12 @@ use asymq_core::TrafficClass;
 use asymq_core::hold::{Meters, PerClass};
 use asymq_core::measure::Histogram;
 use asymq_core::qdisc::Counter;
-use asymq_core::units::{Duration, Instant, Rate};
-use asymq_scenario::{Fates, Percentiles};
+use asymq_core::units::{Duration, Instant};
+use asymq_scenario::{Fates, Percentiles, Schedule};
 
 /// Traffic of one link, read from its meters at the window's instants.
 pub(crate) struct LinkMeter {
-    rate: Rate,
+    schedule: Schedule,
     window: Window,
     /// Traffic up to the latest interval's end.
     carried: PerClass<Counter>,
@@ -35,9 +35,9 @@ pub(crate) struct QueueSeen {
 }
 
 impl LinkMeter {
-    pub(crate) fn new(rate: Rate, window: Window) -> Self {
+    pub(crate) fn new(schedule: Schedule, window: Window) -> Self {
         Self {
-            rate,
+            schedule,
             window,
             carried: PerClass::default(),
             before: Default::default(),
@@ -72,7 +72,15 @@ impl LinkMeter {
 
     /// Bytes that the link can carry after warm-up.
     fn capacity(&self) -> f64 {
-        self.rate.bytes_per_sec_f64() * self.window.seconds()
+        self.capacity_between(self.window.warm, self.window.end)
+    }
+
+    fn capacity_between(&self, from: Instant, to: Instant) -> f64 {
+        let [from, to] = [from, to].map(|at| {
+            let since = at.saturating_since(self.window.start);
+            self.schedule.capacity(since.as_nanos())
+        });
+        to - from
     }
 
     /// Packets and bytes of a class sent after warm-up.
@@ -108,10 +116,14 @@ impl LinkMeter {
 
     /// Utilization in every interval of the run: by all, and by TCP data alone.
     pub(crate) fn series(&self) -> (Vec<f64>, Vec<f64>) {
-        let capacity = self.rate.bytes_per_sec_f64() * INTERVAL.as_secs_f64();
-        let bytes = self.intervals.iter();
-        bytes
-            .map(|[all, data]| (*all as f64 / capacity, *data as f64 / capacity))
+        let intervals = (0..).zip(&self.intervals);
+        intervals
+            .map(|(number, [all, data])| {
+                let start = self.window.start + INTERVAL * number;
+                // An outage carries nothing.
+                let capacity = self.capacity_between(start, start + INTERVAL).max(1.0);
+                (*all as f64 / capacity, *data as f64 / capacity)
+            })
             .unzip()
     }
 }
@@ -156,7 +168,7 @@ mod tests {
 
     #[test]
     fn only_what_leaves_after_warm_up_counts() {
-        let mut meter = LinkMeter::new("1mbit".parse().unwrap(), window());
+        let mut meter = LinkMeter::new(Schedule::constant("1mbit".parse().unwrap()), window());
         let data = Header {
             protocol: Protocol::Tcp,
             flags: flags::ACK,

@@ -1,7 +1,7 @@
 //! Conversations of a run: addresses, ports, round-trip times, start times.
 
 use asymq_core::units::Duration;
-use asymq_scenario::{Impairment, Scenario, Source, Toward};
+use asymq_scenario::{Scenario, Source, Toward};
 use std::net::Ipv4Addr;
 
 /// Home's address.
@@ -43,8 +43,8 @@ pub(crate) struct Plan {
     pub(crate) probe: Conversation,
     /// One for each of the scenario's UDP bursts, in order.
     pub(crate) bursts: Vec<Conversation>,
-    /// Loss and delay behind uplink and downlink.
-    pub(crate) impairments: [Option<Impairment>; 2],
+    /// Seed of the path's own random numbers.
+    pub(crate) seed: u64,
 }
 
 impl Plan {
@@ -69,7 +69,7 @@ impl Plan {
                 .zip(FIRST_DOWNLOAD..)
                 .map(|(number, port)| flow(Source::Download(number), port))
                 .collect(),
-            impairments: [Toward::Up, Toward::Down].map(|toward| scenario.impairment(seed, toward)),
+            seed,
             probe: other(PROBE),
             bursts: scenario
                 .udp

@@ -29,6 +29,8 @@ pub(crate) fn run_once(
 ) -> Result<Run, LabError> {
     // Long enough for every thread to be there when the first packet leaves.
     const LEAD: Duration = Duration::from_millis(20);
+    let drawn = scenario.drawn(seed);
+    let scenario = drawn.as_ref().unwrap_or(scenario);
     let plan = Plan::new(scenario, seed);
     let topology = Topology::build(scenario.tc.is_some())?;
     let bulk = BulkFlows::open(scenario, &plan, &topology.home, &topology.servers)?;
@@ -81,7 +83,8 @@ pub(crate) fn run_once(
 
     let (uploads, downloads) = bulk.split_at(plan.uploads.len());
     let flows = flow_results(&plan, uploads, downloads, window);
-    let downlink = seen.path.down.meter.queue();
+    let downlink = uplink.downlink;
+    let downlink = downlink.unwrap_or_else(|| seen.path.down.meter.queue());
     let direction = |toward: Toward| {
         let (link, queue, own, other) = match toward {
             Toward::Up => (&seen.path.up.meter, &uplink.queue, uploads, downloads),
@@ -107,7 +110,8 @@ pub(crate) fn run_once(
             timeouts: of_flows.timeouts,
             probe_ms,
             probe_grade: probe_ms.map(Grade::of),
-            // At the queue: the gateway's or the kernel's for the uplink, the path's for the downlink.
+            // At the queue: the gateway's or the kernel's for the uplink, for the downlink the path's, or
+            // the gateway's before a modem.
             dropped: queue.fates.dropped,
             filtered: queue.fates.filtered,
             marked: queue.fates.marked,
@@ -122,6 +126,9 @@ pub(crate) fn run_once(
     };
     let (up, down) = (direction(Toward::Up), direction(Toward::Down));
     let mut summary = Summary::of(up, down, flows);
+    let has_modems = scenario.modem_up.or(scenario.modem_down).is_some();
+    let late = probe.as_ref().filter(|_| has_modems);
+    summary.probe_late = late.map(|probe| probe.late);
     summary.set_probe(probe.map(|probe| probe.round_trips));
     let (all_up, data_up) = seen.path.up.meter.series();
     let (all_down, data_down) = seen.path.down.meter.series();

@@ -8,7 +8,7 @@ mod panicking;
 #[path = "../../gateway/tests/common/wait.rs"]
 mod wait;
 
-use asymq_args::{Defaults, ScenarioArgs};
+use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
 use asymq_core::catalog::{Catalog as _, Role, Standard};
 use asymq_core::units::Duration;
 use asymq_lab::{LabError, Options, run_all, run_scenarios, run_scenarios_in};
@@ -347,4 +347,62 @@ fn every_discipline_carries_kernel_tcp_both_ways() {
     }
     let names: Vec<String> = left.iter().map(|s| s.uplink.qdisc.clone()).collect();
     eprintln!("skipped: this machine was too busy in {ATTEMPTS} runs of {names:?}");
+}
+
+#[test]
+fn rates_of_both_modems_are_learnt_from_kernel_tcp_through_a_step() {
+    let auto = || Some("auto".parse().unwrap());
+    let Some(run) = run(ScenarioArgs {
+        up: Some("40mbit".parse().unwrap()),
+        down: Some("80mbit".parse().unwrap()),
+        qdisc: Some("asymq".into()),
+        qdisc_down: Some("cake".into()),
+        buffer: Some("1000p".parse().unwrap()),
+        buffer_down: Some("1000p".parse().unwrap()),
+        probe: Some("20ms".parse().unwrap()),
+        simulated: SimulatedArgs {
+            modem_up: Some("10mbit,buffer=600ms".parse().unwrap()),
+            modem_down: Some("30mbit,buffer=600ms".parse().unwrap()),
+            steps_down: vec!["4500ms:15mbit".parse().unwrap()],
+            steps_delay: vec!["2500ms:5ms".parse().unwrap()],
+            shaper_up: auto(),
+            shaper_down: auto(),
+            ..SimulatedArgs::default()
+        },
+        ..flows(2, 4)
+    }) else {
+        return;
+    };
+    let (up, down) = (&run.summary.up, &run.summary.down);
+    assert!((0.6..=1.01).contains(&up.utilization), "{up:?}");
+    assert!((0.6..=1.01).contains(&down.utilization), "{down:?}");
+    // The shapers of 40 and 80 Mbit/s would leave 600 ms in each modem.
+    let probe = run.summary.probe_ms.unwrap();
+    assert!(probe.p50 < 100.0, "{probe:?}");
+    assert!(down.sojourn_ms.p50 > 0.0, "the queue is at home: {down:?}");
+    assert!(run.summary.probe_late.is_some());
+}
+
+#[test]
+fn a_modem_without_a_shaper_before_it_fills_its_buffer() {
+    let Some(run) = run(ScenarioArgs {
+        up: Some("40mbit".parse().unwrap()),
+        down: Some("80mbit".parse().unwrap()),
+        simulated: SimulatedArgs {
+            modem_up: Some("4mbit,buffer=100ms".parse().unwrap()),
+            shaper_up: Some("none".parse().unwrap()),
+            ..SimulatedArgs::default()
+        },
+        ..flows(4, 0)
+    }) else {
+        return;
+    };
+    let up = &run.summary.up;
+    assert!((0.9..=1.01).contains(&up.utilization), "{up:?}");
+    assert!(
+        up.lost > 0.0 && up.dropped == 0.0,
+        "the modem is full: {up:?}"
+    );
+    let probe = up.probe_ms.unwrap();
+    assert!((50.0..130.0).contains(&probe.p95), "{probe:?}");
 }

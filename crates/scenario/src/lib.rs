@@ -13,10 +13,12 @@ mod grade;
 mod link_rate;
 mod links;
 mod modem;
+mod modem_queue;
 mod netem;
 mod report;
 mod rtt;
 mod scenario;
+mod schedule;
 mod tcp;
 mod text;
 mod traffic;
@@ -32,6 +34,7 @@ pub use grade::Grade;
 pub use link_rate::{RateStep, RateTrace};
 pub use links::Links;
 pub use modem::{DelayStep, Modem, ModemBuffer, RateSource};
+pub use modem_queue::{KnownRates, ModemQueue};
 pub use netem::{Delay, Impairment, Loss, Netem, Percent, Reorder};
 pub use report::{
     Direction, Extent, Fates, FlowResult, FlowTotals, Goodput, Report, Run, Series, SojournByClass,
@@ -39,6 +42,7 @@ pub use report::{
 };
 pub use rtt::RttRange;
 pub use scenario::{AckPolicy, Scenario};
+pub use schedule::Schedule;
 pub use tcp::{OutsideTcp, Tcp, TcpEcn};
 pub use traffic::{OnOff, WebLoad};
 pub use udp::{Flood, UdpBurst};

@@ -3,7 +3,7 @@
 use crate::fold::{Fold, Statistic, by_field, mean, standard_deviation};
 use crate::{Grade, Percentiles, Scenario, Toward};
 use asymq_core::hold::Meters;
-use asymq_core::{Fate, Reason};
+use asymq_core::{Duration, Fate, Reason};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ pub struct Summary {
         skip_serializing_if = "Option::is_none"
     )]
     pub probe_grade: Option<Grade>,
-    /// Share of the probe's delays, both directions together, that exceed 50 ms (simulator, beside modems).
+    /// Share of the probe's delays, both directions together, that exceed 50 ms (beside modems).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_late: Option<f64>,
     /// Completion times of short transfers from start until all was acknowledged, in ms (simulator).
@@ -338,6 +338,9 @@ impl Goodput {
 }
 
 impl Summary {
+    /// Queueing delay of the probe beyond which calls suffer.
+    pub const LATE: Duration = Duration::from_millis(50);
+
     /// Computes what follows from the two directions and the flows.
     pub fn of(up: Direction, down: Direction, flows: Vec<FlowResult>) -> Self {
         let goodput = |toward| {

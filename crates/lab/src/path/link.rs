@@ -1,68 +1,132 @@
 //! One direction of the access link, in exact time.
 
+use super::frame::DelayLine;
 use crate::measure::LinkMeter;
 use asymq_core::hold::{Egress, Meters, PerClass};
 use asymq_core::qdisc::Counter;
-use asymq_core::units::{Instant, Rate};
+use asymq_core::units::{Duration, Instant, Rate};
 use asymq_core::{Discard, Header, Packet as _, Qdisc};
 use asymq_gateway::Frame;
+use asymq_scenario::ModemQueue;
 
 /// A link that sends one frame at a time, at its rate, counted in IP bytes.
 ///
 /// Its owner calls [`step`](Link::step) for every [`next`](Link::next) in turn, with that instant:
 /// a thread that wakes late delivers late, but changes neither rate nor drops.
 pub(crate) struct Link {
-    egress: Egress<Frame>,
-    /// The frame on the link, and when its last bit leaves.
-    sending: Option<(Instant, Frame)>,
+    line: Line,
     pub(crate) meter: LinkMeter,
+}
+
+/// The queue of a link, and what leaves it.
+enum Line {
+    /// A discipline, the frame on the link, and the instant at which its last bit leaves.
+    Queue(Box<Egress<Frame>>, Option<(Instant, Frame)>),
+    Modem(Box<Modem>),
+}
+
+/// A modem whose rate and buffer the shaper does not know.
+struct Modem {
+    queue: ModemQueue,
+    /// Start of the run, which is time zero of the queue.
+    start: Instant,
+    /// Frames that it holds, by the instants at which they have passed it.
+    inside: DelayLine,
+    /// Frames that came and left.
+    meters: Meters,
+}
+
+impl Modem {
+    /// Takes a frame that arrives `at`; false if the buffer is full.
+    fn offer(&mut self, at: Instant, frame: Frame) -> bool {
+        let now = at.saturating_since(self.start).as_nanos();
+        let Some(out) = self.queue.pass(now, frame.header.len) else {
+            return false;
+        };
+        let class = frame.header.traffic_class();
+        self.meters.arrives(class, frame.header.len);
+        let out = self.start + Duration::from_nanos(out);
+        self.inside.push(out, frame);
+        true
+    }
+
+    fn step(&mut self, at: Instant) -> Option<Frame> {
+        let (_, frame) = self.inside.pop(at)?;
+        self.meters.sends(&frame.header, Duration::ZERO);
+        Some(frame)
+    }
 }
 
 impl Link {
     /// An idle link.
     pub(crate) fn new(rate: Rate, qdisc: Box<dyn Qdisc<Frame> + Send>, meter: LinkMeter) -> Self {
         Self {
-            egress: Egress::new(qdisc, rate),
-            sending: None,
+            line: Line::Queue(Box::new(Egress::new(qdisc, rate)), None),
             meter,
         }
     }
 
-    /// Takes a frame that arrives `at`, when all that was due by then is done.
-    pub(crate) fn offer(&mut self, at: Instant, mut frame: Frame) {
+    /// An idle modem in a run that starts at `start`.
+    pub(crate) fn modem(queue: ModemQueue, start: Instant, meter: LinkMeter) -> Self {
+        let modem = Modem {
+            queue,
+            start,
+            inside: DelayLine::default(),
+            meters: Meters::default(),
+        };
+        Self {
+            line: Line::Modem(Box::new(modem)),
+            meter,
+        }
+    }
+
+    /// Takes a frame that arrives `at`, when all that was due by then is done; false if a full modem loses it.
+    pub(crate) fn offer(&mut self, at: Instant, mut frame: Frame) -> bool {
         frame.header.arrival = at;
-        self.egress.enqueue(at, frame, &mut Discard);
+        match &mut self.line {
+            Line::Modem(modem) => return modem.offer(at, frame),
+            Line::Queue(egress, _) => egress.enqueue(at, frame, &mut Discard),
+        }
         self.start(at);
+        true
     }
 
     /// Does what is due `at`; the frame whose last bit leaves then.
     pub(crate) fn step(&mut self, at: Instant) -> Option<Frame> {
-        let left = self.sending.take_if(|(end, _)| *end <= at);
+        let left = match &mut self.line {
+            Line::Modem(modem) => return modem.step(at),
+            Line::Queue(_, sending) => sending.take_if(|(end, _)| *end <= at),
+        };
         self.start(at);
         left.map(|(_, frame)| frame)
     }
 
     /// Instant at which the frame in transmission has left, or a waiting one may start.
     pub(crate) fn next(&self) -> Option<Instant> {
-        let end = self.sending.as_ref().map(|(end, _)| *end);
-        end.or_else(|| self.egress.next())
+        match &self.line {
+            Line::Modem(modem) => modem.inside.next(),
+            Line::Queue(_, Some((end, _))) => Some(*end),
+            Line::Queue(egress, None) => egress.next(),
+        }
     }
 
     /// Shows the discipline a frame that left in the other direction.
     pub(crate) fn observe(&mut self, now: Instant, reverse: &Header) {
-        self.egress.observe(now, reverse);
+        if let Line::Queue(egress, _) = &mut self.line {
+            egress.observe(now, reverse);
+        }
     }
 
     /// Reads the meters at one of the window's instants.
     pub(crate) fn read_meters(&mut self, at: Instant) {
-        let carried = self.carried();
-        self.meter.read(at, self.egress.meters(), &carried);
+        let (carried, meters) = (self.carried(), *self.meters());
+        self.meter.read(at, &meters, &carried);
     }
 
     /// Frames whose last bit has left.
     fn carried(&self) -> PerClass<Counter> {
         let mut carried = self.meters().sent;
-        if let Some((_, frame)) = &self.sending {
+        if let Line::Queue(_, Some((_, frame))) = &self.line {
             let mut one = Counter::default();
             one.add(frame.header.len);
             let class = carried.of_mut(frame.header.traffic_class());
@@ -72,16 +136,19 @@ impl Link {
     }
 
     const fn meters(&self) -> &Meters {
-        self.egress.meters()
+        match &self.line {
+            Line::Modem(modem) => &modem.meters,
+            Line::Queue(egress, _) => egress.meters(),
+        }
     }
 
     fn start(&mut self, at: Instant) {
-        if self.sending.is_none()
-            && let Some(frame) = self.egress.dequeue(at, &mut Discard)
+        if let Line::Queue(egress, sending @ None) = &mut self.line
+            && let Some(frame) = egress.dequeue(at, &mut Discard)
         {
             let sojourn = at.saturating_since(frame.header().arrival);
             self.meter.waited(at, sojourn);
-            self.sending = Some((self.egress.free_at(), frame));
+            *sending = Some((egress.free_at(), frame));
         }
     }
 }
@@ -92,7 +159,8 @@ pub(super) mod tests {
     use crate::window::Window;
     use asymq_core::Fate;
     use asymq_core::catalog::{Catalog as _, Params, Place, Standard, resolve};
-    use asymq_core::units::{Duration, Limit};
+    use asymq_core::units::Limit;
+    use asymq_scenario::Schedule;
 
     fn link(name: &str, packets: u32) -> Link {
         let rate = "1mbit".parse().unwrap();
@@ -109,7 +177,11 @@ pub(super) mod tests {
         let none = Params::new();
         let config = resolve(&Standard, name, &none, &none, place).unwrap();
         let qdisc = Standard.build(&config).unwrap();
-        Link::new(rate, qdisc, LinkMeter::new(rate, window))
+        Link::new(
+            rate,
+            qdisc,
+            LinkMeter::new(Schedule::constant(rate), window),
+        )
     }
 
     fn frame(len: u32) -> Frame {

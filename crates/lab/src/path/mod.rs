@@ -4,6 +4,8 @@
 //! half the flow's round trip to the servers. Downlink: the other half from the servers, then the
 //! scenario's discipline and a transmitter at the downlink's rate. Behind either transmitter frames
 //! are lost, late or reordered as the scenario says. This kernel need not have netem for it.
+//!
+//! A modem stands in a transmitter's place, and the discipline of its direction in the gateway.
 
 mod frame;
 mod link;
@@ -17,7 +19,7 @@ use asymq_core::catalog::Build;
 use asymq_core::hold::{BuildError, DropTail, Regenerator, RegeneratorParams};
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_gateway::{Frame, LinkError};
-use asymq_scenario::{Impairment, Scenario, Toward};
+use asymq_scenario::{Impairment, ModemQueue, Scenario, Schedule, Toward};
 use frame::{DelayLine, home_port};
 
 use crate::measure::LinkMeter;
@@ -74,19 +76,28 @@ impl Path {
                 / u64::from(scenario.regenerate.max(1)),
         };
         let regenerator = (scenario.regenerate > 0).then(|| Regenerator::new(params));
-        let meter = |rate| LinkMeter::new(rate, window);
+        let link = |toward, rate, qdisc| match ModemQueue::of(scenario, plan.seed, toward) {
+            Some(queue) => {
+                let meter = LinkMeter::new(queue.schedule().clone(), window);
+                Link::modem(queue, window.start, meter)
+            }
+            None => {
+                let meter = LinkMeter::new(Schedule::constant(rate), window);
+                Link::new(rate, qdisc, meter)
+            }
+        };
         Ok(Self {
-            up: Link::new(scenario.up, Box::new(jitter), meter(scenario.up)),
-            down: Link::new(
+            up: link(Toward::Up, scenario.up, Box::new(jitter)),
+            down: link(
+                Toward::Down,
                 scenario.down,
                 downlink.map_err(failed("downlink"))?,
-                meter(scenario.down),
             ),
             regenerator: regenerator.transpose().map_err(failed("uplink"))?,
             to_servers: DelayLine::default(),
             to_downlink: DelayLine::default(),
             to_home: DelayLine::default(),
-            impairments: plan.impairments.clone(),
+            impairments: Toward::ALL.map(|toward| scenario.impairment(plan.seed, toward)),
             lost: [0; 2],
             rtt_by_port: plan.rtt_by_port(),
             window,
@@ -97,7 +108,8 @@ impl Path {
     /// Takes a frame that the gateway sent at `now`.
     pub(crate) fn send_up(&mut self, now: Instant, frame: Frame) {
         self.follow(now);
-        self.up.offer(now, frame);
+        let taken = self.up.offer(now, frame);
+        self.count(Toward::Up, now, !taken);
     }
 
     /// Takes a frame that a server sent at `now`.
@@ -151,7 +163,8 @@ impl Path {
                     }
                 }
             } else if let Some((at, frame)) = self.to_downlink.pop(at) {
-                self.down.offer(at, frame);
+                let taken = self.down.offer(at, frame);
+                self.count(Toward::Down, at, !taken);
             }
         }
     }
@@ -182,10 +195,14 @@ impl Path {
             return Some(at);
         };
         let out = impairment.pass(at.as_nanos());
-        if out.is_none() && self.window.counts(at) {
-            self.lost[toward as usize] += 1;
-        }
+        self.count(toward, at, out.is_none());
         out.map(Instant::from_nanos)
+    }
+
+    /// Counts a frame that was lost `at`, if it was.
+    fn count(&mut self, toward: Toward, at: Instant, is_lost: bool) {
+        let counts = is_lost && self.window.counts(at);
+        self.lost[toward as usize] += u64::from(counts);
     }
 
     fn travel(&mut self, at: Instant, frame: Frame) {

@@ -7,40 +7,59 @@ use crate::topology::{LAN, WAN};
 use crate::window::{INTERVAL, Window};
 use crate::{Halt, clock, sys};
 use asymq_core::Reason;
-use asymq_core::catalog::Build;
+use asymq_core::catalog::{Build, Config};
 use asymq_core::measure::Histogram;
+use asymq_core::units::Rate;
 use asymq_gateway::net::Netns;
 use asymq_gateway::{
     ClassSnapshot, DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, LinkConfig,
-    Losses, Snapshot, Stage, Stop,
+    Losses, Stage, Stop,
 };
-use asymq_scenario::{Fates, Percentiles, Scenario};
+use asymq_scenario::{Fates, ModemQueue, Percentiles, RateSource, Scenario, Toward};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
 
 /// The real gateway, opened in its namespace.
 pub(crate) struct GatewayUplink<'a> {
     gateway: Gateway,
+    /// True if it has the downlink's queue.
+    has_downlink: bool,
     namespace: &'a Netns,
 }
 
 impl<'a> GatewayUplink<'a> {
-    /// A gateway with the scenario's discipline, which counts IP bytes.
+    /// A gateway with the scenario's discipline, which counts IP bytes; before a modem at the downlink, with both.
     pub(crate) fn open(
         catalog: &'static dyn Build<Frame>,
         scenario: &Scenario,
         namespace: &'a Netns,
     ) -> Result<Self, LabError> {
+        let sources = [scenario.shaper_up, scenario.shaper_down];
+        let [up, down] = Toward::ALL.map(|toward| fixed_rate(scenario, toward));
+        let has_downlink = scenario.modem_down.is_some();
+        let stage = |source, config: &Config| match source {
+            RateSource::None => Stage::AtOnce,
+            _ => Stage::Queue(config.clone()),
+        };
         let config = GatewayConfig {
             lan: LAN.into(),
             wan: WAN.into(),
             link: LinkConfig {
-                up: scenario.up,
-                down: scenario.uplink.reverse,
-                auto: [None; 2],
+                up,
+                down: match has_downlink {
+                    true => Some(down),
+                    false => scenario.uplink.reverse,
+                },
+                auto: sources.map(|source| match source {
+                    RateSource::Auto(range) => Some(range),
+                    _ => None,
+                }),
                 overhead: "overhead 0".parse().expect("a keyword with its number"),
-                uplink: Stage::Queue(scenario.uplink.clone()),
-                downlink: Stage::AtOnce,
+                uplink: stage(scenario.shaper_up, &scenario.uplink),
+                downlink: match has_downlink {
+                    true => stage(scenario.shaper_down, &scenario.downlink),
+                    false => Stage::AtOnce,
+                },
             },
         };
         let opened = namespace
@@ -53,27 +72,34 @@ impl<'a> GatewayUplink<'a> {
                 source: io::Error::other(error),
             },
         })?;
-        Ok(Self { gateway, namespace })
+        Ok(Self {
+            gateway,
+            has_downlink,
+            namespace,
+        })
     }
 
     /// Runs the gateway until the window ends or the run is halted.
     pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<Seen, LabError> {
         let Self {
             mut gateway,
+            has_downlink,
             namespace,
         } = self;
-        let waits = Arc::new(Mutex::new(Histogram::default()));
+        let waits = Arc::new(Mutex::new([Histogram::default(), Histogram::default()]));
         let watched = Arc::clone(&waits);
-        gateway.set_watch(move |_, sojourn| {
-            if window.counts(clock::now()) {
-                lock(&watched).record(sojourn);
+        gateway.set_watch(move |toward, _, sojourn| {
+            let is_here = has_downlink || toward == Toward::Up;
+            if is_here && window.counts(clock::now()) {
+                lock(&watched)[toward as usize].record(sojourn);
             }
         });
         gateway.set_report_interval(INTERVAL);
         gateway.set_log(|_| ());
         let stop = Stop::new().during("making a pipe")?;
         let snapshots = gateway.stats();
-        let mut queue = QueueMeter::new(window);
+        let mut meters = [QueueMeter::new(window), QueueMeter::new(window)];
+        let mut losses = Losses::default();
         thread::scope(|scope| {
             let forwarding = scope.spawn(|| {
                 sys::go_first();
@@ -82,7 +108,11 @@ impl<'a> GatewayUplink<'a> {
             });
             let mut seen = 0;
             while let Some(snapshot) = snapshots.next(&mut seen) {
-                queue.read(&snapshot);
+                let directions = [&snapshot.up, &snapshot.down];
+                for (meter, direction) in meters.iter_mut().zip(directions) {
+                    meter.read(direction);
+                }
+                losses = snapshot.losses.lan + snapshot.losses.wan;
                 if clock::now() >= window.end || halt.is_set() {
                     // Asked twice, it does not wait until its queue has left.
                     stop.request();
@@ -95,23 +125,48 @@ impl<'a> GatewayUplink<'a> {
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
         .during("forwarding")?;
-        let sojourn_ms = lock(&waits).percentiles_ms();
-        Ok(queue.seen(sojourn_ms))
+        let waits = lock(&waits);
+        let [up, down] = meters;
+        Ok(Seen {
+            queue: up.seen(waits[0].percentiles_ms()),
+            downlink: has_downlink.then(|| down.seen(waits[1].percentiles_ms())),
+            losses,
+        })
     }
 }
 
+/// The rate at which a direction's shaper starts.
+fn fixed_rate(scenario: &Scenario, toward: Toward) -> Rate {
+    /// Share of the mean or minimum that a fixed rate is.
+    const SHARE: f64 = 0.95;
+    let (rate, source) = match toward {
+        Toward::Up => (scenario.up, scenario.shaper_up),
+        Toward::Down => (scenario.down, scenario.shaper_down),
+    };
+    let known = || {
+        let modem = ModemQueue::of(scenario, scenario.seed, toward)?;
+        Some(modem.known_rates(scenario.duration.as_nanos()))
+    };
+    let bits = match source {
+        RateSource::FixedMean => known().map(|known| known.mean),
+        RateSource::FixedMin => known().map(|known| known.min),
+        _ => None,
+    };
+    let bits = bits.and_then(|bits| Rate::from_bits_per_sec((SHARE * bits) as u64));
+    bits.unwrap_or(rate)
+}
+
 /// A panic elsewhere leaves the histogram whole.
-fn lock(waits: &Mutex<Histogram>) -> std::sync::MutexGuard<'_, Histogram> {
+fn lock(waits: &Mutex<[Histogram; 2]>) -> std::sync::MutexGuard<'_, [Histogram; 2]> {
     waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Follows the gateway's snapshots.
+/// Follows a direction in the gateway's snapshots.
 struct QueueMeter {
     window: Window,
     before: DirectionSnapshot,
     after: DirectionSnapshot,
     backlog: Vec<u32>,
-    losses: Losses,
 }
 
 impl QueueMeter {
@@ -121,11 +176,10 @@ impl QueueMeter {
             before: DirectionSnapshot::default(),
             after: DirectionSnapshot::default(),
             backlog: Vec::new(),
-            losses: Losses::default(),
         }
     }
 
-    fn seen(self, sojourn_ms: Percentiles) -> Seen {
+    fn seen(self, sojourn_ms: Percentiles) -> QueueSeen {
         let count = |of: &dyn Fn(&ClassSnapshot) -> u64| {
             let sum = |snapshot: &DirectionSnapshot| -> u64 {
                 let classes = snapshot.classes();
@@ -145,26 +199,22 @@ impl QueueMeter {
                 })
                 .collect(),
         };
-        Seen {
-            queue: QueueSeen {
-                fates,
-                sojourn_ms,
-                backlog: self.backlog,
-            },
-            losses: self.losses,
+        QueueSeen {
+            fates,
+            sojourn_ms,
+            backlog: self.backlog,
         }
     }
 
-    fn read(&mut self, snapshot: &Snapshot) {
+    fn read(&mut self, direction: &DirectionSnapshot) {
         let now = clock::now();
         if now <= self.window.warm {
-            self.before = snapshot.up.clone();
+            self.before = direction.clone();
         }
-        self.after = snapshot.up.clone();
-        self.losses = snapshot.losses.lan + snapshot.losses.wan;
+        self.after = direction.clone();
         let intervals = self.window.intervals();
         if now > self.window.start && self.backlog.len() < intervals {
-            self.backlog.push(snapshot.up.backlog_packets());
+            self.backlog.push(direction.backlog_packets());
         }
     }
 }

@@ -102,6 +102,7 @@ impl<'a> KernelUplink<'a> {
                     sojourn_ms: tap.sojourn_ms(),
                     backlog,
                 },
+                downlink: None,
                 losses: Losses::default(),
             })
         })

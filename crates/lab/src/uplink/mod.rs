@@ -27,6 +27,8 @@ pub(crate) enum Uplink<'a> {
 /// Its packets after warm-up.
 pub(crate) struct Seen {
     pub(crate) queue: QueueSeen,
+    /// The downlink's queue, if it is here and not before the link.
+    pub(crate) downlink: Option<QueueSeen>,
     /// Frames lost at its interfaces.
     pub(crate) losses: Losses,
 }

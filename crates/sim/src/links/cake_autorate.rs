@@ -2,13 +2,7 @@
 //! ping every 50 ms in turn, rates by delays and load. Its pings here load no link and are never lost, and it
 //! knows the modem's rates, which its user has to write down: both are in its favour.
 
-/// A line's rates over a run, which its user would have to know, in bit/s.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KnownRates {
-    pub(crate) min: f64,
-    pub(crate) mean: f64,
-    pub(crate) max: f64,
-}
+use asymq_scenario::KnownRates;
 
 const MS: u64 = 1_000_000;
 const REFLECTORS: usize = 6;

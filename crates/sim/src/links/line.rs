@@ -1,13 +1,13 @@
 //! The line where modems hide its rate: shapers at home, modems in the line, and the sources of the
 //! shapers' rates.
 
-use super::{AutorateIngress, CakeAutorate, DataLosses, Modem};
+use super::{AutorateIngress, CakeAutorate, DataLosses};
 use crate::packets::{Options, SimPacket};
 use crate::running::NEVER;
 use asymq_core::control::rate::Learner;
 use asymq_core::hold::BuildError;
 use asymq_core::{Instant, Protocol, Rate, Toward};
-use asymq_scenario::{RateSource, Scenario};
+use asymq_scenario::{ModemQueue, RateSource, Scenario};
 use std::collections::VecDeque;
 
 const UP: usize = Toward::Up as usize;
@@ -15,7 +15,7 @@ const DOWN: usize = Toward::Down as usize;
 
 /// Modems in the line, and what moves the shapers' rates.
 pub(crate) struct Line<O> {
-    modems: [Option<Modem>; 2],
+    modems: [Option<ModemQueue>; 2],
     /// Packets on their way from the downlink's modem to its shaper.
     under_way: VecDeque<(u64, SimPacket<O>)>,
     shapers: [Shaper; 2],
@@ -76,7 +76,7 @@ impl<O: Options> Line<O> {
         seed: u64,
         propagation: u64,
     ) -> Result<Option<Box<Self>>, BuildError> {
-        let modems = Toward::ALL.map(|toward| Modem::of(scenario, seed, toward));
+        let modems = Toward::ALL.map(|toward| ModemQueue::of(scenario, seed, toward));
         if modems.iter().all(Option::is_none) {
             return Ok(None);
         }
@@ -253,7 +253,7 @@ impl<O: Options> Line<O> {
 
     /// Packets that a full modem lost.
     pub(crate) fn lost(&self, toward: usize) -> u64 {
-        self.modems[toward].as_ref().map_or(0, Modem::lost)
+        self.modems[toward].as_ref().map_or(0, ModemQueue::lost)
     }
 
     /// Data packets of a conversation that full modems lost.

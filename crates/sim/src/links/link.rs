@@ -1,6 +1,6 @@
 //! The bottleneck link in one direction: an egress and a delay.
 
-use crate::links::{DataLosses, Schedule};
+use crate::links::DataLosses;
 use crate::packets::{Options, SimPacket};
 use crate::running::NEVER;
 use asymq_core::catalog::BoxedQdisc;
@@ -8,6 +8,7 @@ use asymq_core::hold::{Egress, Meters, TxTime};
 use asymq_core::measure::Histogram;
 use asymq_core::packet::{Header, Packet, TrafficClass};
 use asymq_core::{Instant, Rate};
+use asymq_scenario::Schedule;
 use std::collections::VecDeque;
 
 /// An egress and the propagation behind it. The caller calls [`dequeue`](Link::dequeue) at

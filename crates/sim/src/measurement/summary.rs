@@ -16,9 +16,6 @@ use asymq_scenario::{
 /// Interval of the time series (AQ, sec. 4).
 pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Queueing delay of the probe beyond which calls suffer.
-const LATE: Duration = Duration::from_millis(50);
-
 /// Counters at one instant.
 pub(crate) struct Snapshot {
     at: u64,
@@ -219,7 +216,7 @@ pub(crate) fn summary<V: Variant>(
     let mut summary = Summary::of(up, down, flows);
     summary.set_probe(probe.map(|probe| probe.round_trips.percentiles_ms()));
     let late = probe.filter(|_| world.has_modems());
-    summary.probe_late = late.map(|probe| probe.round_trips.share_above(LATE));
+    summary.probe_late = late.map(|probe| probe.round_trips.share_above(Summary::LATE));
     let completions = world.completions().filter(|times| !times.is_empty());
     summary.web_ms = completions.map(|times| times.percentiles_ms());
     summary

@@ -11,9 +11,7 @@
 //!   Chandy and Misra 1979), and only the order of arrivals and departures at one queue is left.
 
 use crate::congestion::TcpModel;
-use crate::links::{
-    Beyond, Dumbbell, Hop, Line, Link, Passage, Regeneration, Schedule, Step, access_rate,
-};
+use crate::links::{Beyond, Dumbbell, Hop, Line, Link, Passage, Regeneration, Step, access_rate};
 use crate::measurement::Capture;
 use crate::packets::{HostClock, Layout, SimPacket};
 use crate::receivers::Receiver;
@@ -27,7 +25,7 @@ use asymq_core::Instant;
 use asymq_core::catalog::Build;
 use asymq_core::hold::BuildError;
 use asymq_core::measure::Histogram;
-use asymq_scenario::{Scenario, Toward};
+use asymq_scenario::{Scenario, Schedule, Toward};
 
 /// Everything in one run.
 pub(crate) struct World<'a, V: Variant> {

@@ -1,11 +1,11 @@
 //! When a link whose rate changes has sent a packet.
 
+use crate::{RateStep, RateTrace, Scenario, Toward};
 use asymq_core::{Duration, Rate};
-use asymq_scenario::{RateStep, RateTrace, Scenario, Toward};
 
 /// The capacity of a link over time, and how far it is used up.
 #[derive(Clone, Debug)]
-pub(crate) enum Schedule {
+pub enum Schedule {
     /// A rate from each of these times on, in ns; the first is 0.
     Steps(Vec<(u64, Rate)>),
     /// Opportunities.
@@ -14,7 +14,7 @@ pub(crate) enum Schedule {
 
 /// A trace, and how far it is used up.
 #[derive(Clone, Debug)]
-pub(crate) struct Opportunities {
+pub struct Opportunities {
     trace: RateTrace,
     /// The next opportunity, counted from the first of the first pass.
     next: u64,
@@ -27,7 +27,7 @@ const BIT_NANOS_PER_BYTE: u128 = 8_000_000_000;
 
 impl Schedule {
     /// The schedule of a direction; `None` if its rate is constant.
-    pub(crate) fn of(scenario: &Scenario, toward: Toward) -> Option<Self> {
+    pub fn of(scenario: &Scenario, toward: Toward) -> Option<Self> {
         let (rate, modem, steps, trace) = match toward {
             Toward::Up => (
                 scenario.up,
@@ -50,7 +50,7 @@ impl Schedule {
     }
 
     /// The schedule of a trace.
-    pub(crate) fn traced(trace: RateTrace) -> Self {
+    pub fn traced(trace: RateTrace) -> Self {
         Self::Trace(Opportunities {
             trace,
             next: 0,
@@ -59,18 +59,18 @@ impl Schedule {
     }
 
     /// The schedule of a rate that never changes.
-    pub(crate) fn constant(rate: Rate) -> Self {
+    pub fn constant(rate: Rate) -> Self {
         Self::steps(rate, &[])
     }
 
-    fn steps(rate: Rate, steps: &[RateStep]) -> Self {
+    pub(crate) fn steps(rate: Rate, steps: &[RateStep]) -> Self {
         let first = std::iter::once((0, rate));
         let steps = steps.iter().map(|step| (step.at.as_nanos(), step.rate));
         Self::Steps(first.chain(steps).collect())
     }
 
     /// The least time that a packet of `bytes` takes.
-    pub(crate) fn least_tx(&self, bytes: u32) -> Duration {
+    pub fn least_tx(&self, bytes: u32) -> Duration {
         match self {
             Self::Trace(_) => Duration::ZERO,
             Self::Steps(steps) => {
@@ -82,7 +82,7 @@ impl Schedule {
 
     /// When a packet that comes to an idle link at `now` may start; what the link could have carried
     /// until then is lost.
-    pub(crate) fn wake(&mut self, now: u64) -> u64 {
+    pub fn wake(&mut self, now: u64) -> u64 {
         match self {
             Self::Steps(_) => now,
             Self::Trace(trace) => trace.wake(now),
@@ -90,7 +90,7 @@ impl Schedule {
     }
 
     /// When the next packet may start behind the one that was sent until `now`.
-    pub(crate) fn resume(&self, now: u64) -> u64 {
+    pub fn resume(&self, now: u64) -> u64 {
         match self {
             Self::Trace(trace) if trace.left == 0 => trace.time(trace.next),
             _ => now,
@@ -98,7 +98,7 @@ impl Schedule {
     }
 
     /// Sends a packet of `bytes` from `now` on; when its last bit leaves.
-    pub(crate) fn send(&mut self, now: u64, bytes: u32) -> u64 {
+    pub fn send(&mut self, now: u64, bytes: u32) -> u64 {
         match self {
             Self::Steps(steps) => finish(steps, now, bytes),
             Self::Trace(trace) => trace.send(now, bytes),
@@ -106,7 +106,7 @@ impl Schedule {
     }
 
     /// Bytes that the link can carry from its start to `until`.
-    pub(crate) fn capacity(&self, until: u64) -> f64 {
+    pub fn capacity(&self, until: u64) -> f64 {
         match self {
             Self::Trace(trace) => trace.count(until) as f64 * f64::from(RateTrace::OPPORTUNITY),
             Self::Steps(steps) => {

@@ -1,14 +1,14 @@
-//! A modem: a FIFO whose rate and buffer its neighbours do not know.
+//! A modem's FIFO, whose rate and size its neighbours do not know.
 
-use super::{KnownRates, Schedule};
+use crate::draw::fraction;
+use crate::{DelayStep, Draw, Modem, RttRange, Scenario, Schedule, Source, Toward, uniform};
+use asymq_core::Limit;
 use asymq_core::decide::random::SplitMix64;
-use asymq_core::{Limit, Toward};
-use asymq_scenario::{DelayStep, Draw, RttRange, Scenario, Source, uniform};
 use std::collections::VecDeque;
 
-/// A modem in one direction, and the path behind it.
+/// A modem's FIFO in one direction, and the path behind it. Times are ns from the start of the run.
 #[derive(Debug)]
-pub(crate) struct Modem {
+pub struct ModemQueue {
     schedule: Schedule,
     limit: Limit,
     grants: Option<Grants>,
@@ -21,6 +21,17 @@ pub(crate) struct Modem {
     waiting: VecDeque<(u64, u32)>,
     bytes: u64,
     lost: u64,
+}
+
+/// A modem's rates over a run, in bit/s.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownRates {
+    /// Minimum over a second.
+    pub min: f64,
+    /// Mean of the run.
+    pub mean: f64,
+    /// Maximum over a second.
+    pub max: f64,
 }
 
 /// Requests and grants: a packet waits for the answer to the request that counts it.
@@ -39,24 +50,33 @@ impl Grants {
         if now > self.requested {
             // The next request travels with the grant's data, or at once if no grant is due.
             self.requested = now.max(self.granted);
-            let fraction = (self.random.next() >> 11) as f64 / (1u64 << 53) as f64;
-            self.granted = self.requested + self.times.at(fraction).as_nanos();
+            let time = self.times.at(fraction(self.random.next()));
+            self.granted = self.requested + time.as_nanos();
         }
         self.granted
     }
 }
 
-impl Modem {
-    /// The modem of a direction, if the scenario has one.
-    pub(crate) fn of(scenario: &Scenario, seed: u64, toward: Toward) -> Option<Self> {
+impl ModemQueue {
+    /// The empty FIFO of a direction's modem, if the scenario has one.
+    pub fn of(scenario: &Scenario, seed: u64, toward: Toward) -> Option<Self> {
         let modem = match toward {
             Toward::Up => scenario.modem_up,
             Toward::Down => scenario.modem_down,
         }?;
         let schedule = Schedule::of(scenario, toward);
         let seed = uniform(seed, Source::Link(toward), Draw::Grants).to_bits();
-        Some(Self {
-            schedule: schedule.unwrap_or_else(|| Schedule::constant(modem.rate)),
+        Some(Self::new(
+            &modem,
+            schedule.unwrap_or_else(|| Schedule::constant(modem.rate)),
+            scenario.steps_delay.clone(),
+            seed,
+        ))
+    }
+
+    fn new(modem: &Modem, schedule: Schedule, delays: Vec<DelayStep>, seed: u64) -> Self {
+        Self {
+            schedule,
             limit: modem.limit(),
             grants: modem.grant.map(|times| Grants {
                 times,
@@ -64,18 +84,18 @@ impl Modem {
                 requested: 0,
                 granted: 0,
             }),
-            delays: scenario.steps_delay.clone(),
+            delays,
             free_at: 0,
             out_at: 0,
             waiting: VecDeque::new(),
             bytes: 0,
             lost: 0,
-        })
+        }
     }
 
     /// Takes a packet of `len` bytes at `now`, no earlier than those before it. Time at which its last bit has
     /// left the path behind the modem; `None` if the buffer is full.
-    pub(crate) fn pass(&mut self, now: u64, len: u32) -> Option<u64> {
+    pub fn pass(&mut self, now: u64, len: u32) -> Option<u64> {
         while let Some(&(out, gone)) = self.waiting.front()
             && out <= now
         {
@@ -111,31 +131,36 @@ impl Modem {
     }
 
     /// Time that a packet which comes at `now` waits before its transmission.
-    pub(crate) fn wait(&self, now: u64) -> u64 {
+    pub fn wait(&self, now: u64) -> u64 {
         self.free_at.saturating_sub(now)
     }
 
     /// Bytes per second in the `span` ns from `now` on.
-    pub(crate) fn rate(&self, now: u64, span: u64) -> f64 {
+    pub fn rate(&self, now: u64, span: u64) -> f64 {
         let carried = self.schedule.capacity(now + span) - self.schedule.capacity(now);
         carried * 1e9 / span as f64
     }
 
     /// Span over which an oracle reads its rate: the steps of a trace are packets.
-    pub(crate) const fn oracle_span(&self) -> u64 {
+    pub const fn oracle_span(&self) -> u64 {
         match self.schedule {
             Schedule::Steps(_) => 10_000_000,
             Schedule::Trace(_) => 50_000_000,
         }
     }
 
+    /// Its rates.
+    pub const fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
     /// Bytes that it can carry until `now`.
-    pub(crate) fn capacity(&self, now: u64) -> f64 {
+    pub fn capacity(&self, now: u64) -> f64 {
         self.schedule.capacity(now)
     }
 
     /// Its rates until `end`: the extremes over a second that is no outage, and the mean.
-    pub(crate) fn known_rates(&self, end: u64) -> KnownRates {
+    pub fn known_rates(&self, end: u64) -> KnownRates {
         const SECOND: u64 = 1_000_000_000;
         /// Share of the mean below which a second is an outage.
         const OUTAGE: f64 = 0.02;
@@ -150,7 +175,7 @@ impl Modem {
     }
 
     /// Packets that found its buffer full.
-    pub(crate) const fn lost(&self) -> u64 {
+    pub const fn lost(&self) -> u64 {
         self.lost
     }
 }
@@ -158,20 +183,18 @@ impl Modem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use asymq_args::{Defaults, ScenarioArgs};
-
     const MS: u64 = 1_000_000;
 
-    fn modem(words: &str) -> Modem {
-        let words = words.split_whitespace().map(str::to_owned);
-        let args = ScenarioArgs::from_words(words).unwrap();
-        let scenario = args.resolve(&Defaults::paper()).unwrap();
-        Modem::of(&scenario, 1, Toward::Up).unwrap()
+    fn modem(modem: &str, rates: &[&str], delays: &[&str]) -> ModemQueue {
+        let modem: Modem = modem.parse().unwrap();
+        let rates: Vec<_> = rates.iter().map(|step| step.parse().unwrap()).collect();
+        let delays = delays.iter().map(|step| step.parse().unwrap()).collect();
+        ModemQueue::new(&modem, Schedule::steps(modem.rate, &rates), delays, 1)
     }
 
     #[test]
     fn packets_leave_one_by_one_at_the_rate_of_their_time_and_are_lost_where_the_buffer_is_full() {
-        let mut modem = modem("--modem-up=1mbit,buffer=36ms --steps-up=30ms:2mbit");
+        let mut modem = modem("1mbit,buffer=36ms", &["30ms:2mbit"], &[]);
         // 1500 bytes take 12 ms; the buffer has room for three of them.
         assert_eq!(modem.pass(0, 1500), Some(12 * MS));
         assert_eq!(modem.pass(0, 1500), Some(24 * MS));
@@ -185,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_longer_path_delays_and_a_shorter_one_does_not_let_packets_overtake() {
-        let mut modem = modem("--modem-up=1mbit --steps-delay=20ms:30ms --steps-delay=40ms:0ms");
+        let mut modem = modem("1mbit", &[], &["20ms:30ms", "40ms:0ms"]);
         assert_eq!(modem.pass(0, 1500), Some(12 * MS));
         assert_eq!(modem.pass(0, 1500), Some(24 * MS + 30 * MS));
         assert_eq!(modem.pass(0, 1500), Some(36 * MS + 30 * MS));
@@ -198,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_packet_waits_for_the_grant_of_a_request_that_counts_it() {
-        let mut modem = modem("--modem-up=1gbit,grant=4ms..4ms");
+        let mut modem = modem("1gbit,grant=4ms..4ms", &[], &[]);
         let tx = 12_000;
         assert_eq!(modem.pass(MS, 1500), Some(5 * MS + tx));
         // Too late for that request: the next goes with the grant at 5 ms.
