@@ -49,7 +49,7 @@ pub struct SimulatedArgs {
     /// Long-lived flows start uniformly within this time, 0 to the duration [default: 1s, or a tenth of a shorter run].
     #[arg(long, value_name = "TIME")]
     pub start_within: Option<Duration>,
-    /// A further TCP flow, like down,rtt=40ms,start=2s,size=1mb: direction, rtt, start, stop, size, rate (of its application), tcp, sack, mss, delayed-ack, ack-every, opaque (no queue can read its ACKs), links (of a chain, like 2..3); repeatable.
+    /// A further TCP flow, like down,rtt=40ms,start=2s,size=1mb: direction, rtt, start, stop, size, rate (of its application), tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt, opaque, quic or tunnel (no queue can read its packets), links (of a chain, like 2..3); repeatable.
     #[arg(long, value_name = "FLOW")]
     pub flow: Vec<ListedFlow>,
     /// Short TCP transfers, like down:1:30kb:1.3: direction, new ones per second (Poisson), mean size, Pareto shape; repeatable.

@@ -3,8 +3,8 @@
 use crate::over_time;
 use asymq_core::units::Limit;
 use asymq_scenario::{
-    Direction, Goodput, ListedFlow, Percentiles, Run, Scenario, Series, SojournByClass, Summary,
-    Toward,
+    Cover, Direction, Goodput, ListedFlow, Percentiles, Run, Scenario, Series, SojournByClass,
+    Summary, Toward,
 };
 use std::collections::BTreeMap;
 
@@ -171,7 +171,7 @@ fn readable_to_opaque(scenario: &Scenario, toward: Toward, goodput: &[f64]) -> f
         .filter(|flow| flow.toward == toward)
         .collect();
     let others = goodput.len().saturating_sub(listed.len());
-    let is_opaque = |index: usize| index >= others && listed[index - others].opaque;
+    let is_opaque = |index: usize| index >= others && listed[index - others].cover != Cover::None;
     let mean = |opaque: bool| {
         let of = (0..goodput.len()).filter(|index| is_opaque(*index) == opaque);
         let rates: Vec<f64> = of.map(|index| goodput[index]).collect();

@@ -1,7 +1,7 @@
 //! TCP flows listed one by one.
 
 use crate::text::part;
-use crate::{AckPolicy, Links, RttRange, Scenario, Source, Tcp, TcpEcn, Toward};
+use crate::{AckPolicy, Cover, Links, RttRange, Scenario, Source, Tcp, TcpEcn, Toward, Tunnel};
 use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
@@ -32,12 +32,16 @@ pub struct ListedFlow {
     pub ack_policy: Option<AckPolicy>,
     /// The links of a chain that it passes; all if absent.
     pub links: Option<Links>,
-    /// True if no queue can read its packets: QUIC, a tunnel.
-    pub opaque: bool,
+    /// What queues can read of its packets.
+    pub cover: Cover,
+    /// ACKs of its receiver in a round-trip time (QUIC's ACK_FREQUENCY), of at most 64 packets each; as the ACK
+    /// policy says if absent.
+    pub acks_per_rtt: Option<u32>,
 }
 
 const FORM: &str = "write it like down,rtt=40ms,start=2s,size=1mb,tcp=reno (keys: toward, rtt, \
-                    start, stop, size, rate, tcp, sack, mss, delayed-ack, ack-every, links, opaque)";
+                    start, stop, size, rate, tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt, \
+                    links, opaque, quic, tunnel)";
 
 /// Declares the keys that give one field each.
 macro_rules! keys {
@@ -96,9 +100,11 @@ impl ListedFlow {
             accecn: scenario.accecn && tcp.ecn() != TcpEcn::Unspecified,
             hystart: scenario.hystart && tcp.has_hystart(),
             byte_counting: scenario.byte_counting && tcp.counts_bytes(),
-            mss: self
-                .mss
-                .map_or(scenario.mss, |mss| mss.0.try_into().unwrap_or(u32::MAX)),
+            mss: match (self.mss, self.cover.tunnel()) {
+                (Some(mss), _) => mss.0.try_into().unwrap_or(u32::MAX),
+                (None, Some(_)) => scenario.mss.min(Tunnel::MTU - scenario.header),
+                (None, None) => scenario.mss,
+            },
             ack_policy: self.ack_policy.unwrap_or(scenario.ack_policy),
             ..scenario.clone()
         }
@@ -134,9 +140,10 @@ impl FromStr for ListedFlow {
             mss: None,
             ack_policy: None,
             links: None,
-            opaque: false,
+            cover: Cover::None,
+            acks_per_rtt: None,
         };
-        let (mut every, mut delay) = (None, None);
+        let (mut every, mut delay, mut hidden) = (None, None, None);
         for item in text.split(',').map(str::trim) {
             let (key, value) = match item {
                 "up" | "down" => ("toward", item),
@@ -151,7 +158,16 @@ impl FromStr for ListedFlow {
             seen.push(key);
             let read = match key {
                 "toward" => part(value).map(|value| toward = Some(value)),
-                "opaque" => truth(value).map(|value| flow.opaque = value),
+                "opaque" => truth(value).map(|value| hidden = value.then_some(Cover::Opaque)),
+                "quic" => truth(value).map(|value| hidden = value.then_some(Cover::Quic)),
+                "tunnel" => part(value).map(|tunnel| hidden = Some(Cover::Tunnel(tunnel))),
+                "acks-per-rtt" => match value.parse() {
+                    Ok(acks @ 1..=100) => {
+                        flow.acks_per_rtt = Some(acks);
+                        Ok(())
+                    }
+                    _ => Err(format!("{value}: not a whole number from 1 to 100")),
+                },
                 "delayed-ack" => part(value).map(|value| delay = Some(value)),
                 "ack-every" => match value.parse::<u32>() {
                     Ok(packets) => {
@@ -166,6 +182,13 @@ impl FromStr for ListedFlow {
                 },
             };
             read.map_err(|error| format!("{key}={error}"))?;
+            if let Some(cover) = hidden.take()
+                && std::mem::replace(&mut flow.cover, cover) != Cover::None
+            {
+                return Err(format!(
+                    "{key}: one of opaque, quic and tunnel is enough; {FORM}"
+                ));
+            }
         }
         if every.is_some() || delay.is_some() {
             flow.ack_policy = Some(AckPolicy::of(every, delay));
@@ -186,8 +209,14 @@ impl fmt::Display for ListedFlow {
         for (key, value) in self.given() {
             write!(f, ",{key}={value}")?;
         }
-        if self.opaque {
-            write!(f, ",opaque=true")?;
+        match self.cover {
+            Cover::None => {}
+            Cover::Opaque => write!(f, ",opaque=true")?,
+            Cover::Quic => write!(f, ",quic=true")?,
+            Cover::Tunnel(tunnel) => write!(f, ",tunnel={tunnel}")?,
+        }
+        if let Some(acks) = self.acks_per_rtt {
+            write!(f, ",acks-per-rtt={acks}")?;
         }
         let Some(policy) = self.ack_policy else {
             return Ok(());
@@ -215,6 +244,8 @@ mod tests {
             "down,ack-every=2,delayed-ack=40ms",
             "down,ack-every=1",
             "down,rtt=40ms,opaque=true",
+            "down,quic=true,acks-per-rtt=4",
+            "up,tunnel=wireguard",
             "up,start=0ns,ack-every=4,delayed-ack=100ms",
         ] {
             assert_eq!(text.parse::<ListedFlow>().unwrap().to_string(), text);
@@ -237,5 +268,8 @@ mod tests {
         assert!(error("down,rtt=40").starts_with("rtt=40: no unit; use s"));
         assert!(error("down,tcp=Red").starts_with("tcp=Red: unknown; use reno"));
         assert!(error("down,ack-every=x").starts_with("ack-every=x: not a whole number"));
+        assert!(error("down,tunnel=ipip").starts_with("tunnel=ipip: unknown; use wireguard"));
+        assert!(error("down,quic=true,tunnel=esp").starts_with("tunnel: one of opaque, quic"));
+        assert!(error("down,acks-per-rtt=0").starts_with("acks-per-rtt=0: not a whole number"));
     }
 }

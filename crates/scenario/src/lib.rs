@@ -6,6 +6,7 @@
 
 mod check;
 mod course;
+mod cover;
 mod draw;
 mod flow;
 mod fold;
@@ -28,6 +29,7 @@ mod udp;
 pub use asymq_core::{Toward, measure::Percentiles};
 pub use check::BadValue;
 pub use course::Course;
+pub use cover::{Cover, Tunnel};
 pub use draw::{Draw, Source, uniform};
 pub use flow::ListedFlow;
 pub use grade::Grade;

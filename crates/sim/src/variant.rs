@@ -82,8 +82,7 @@ impl Variant for Full {
                     ect1: scenario.tcp.sends_ect1(),
                 })
             }),
-            deliveries: match scenario.tcp.paces() {
-                // As Linux' RACK repairs for BBR; the others do as RFC 6675 says.
+            deliveries: match model.repairs {
                 true => Some(Deliveries::with_repairs()),
                 false => model.measures_deliveries.then(Deliveries::default),
             },

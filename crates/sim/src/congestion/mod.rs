@@ -79,6 +79,8 @@ pub(crate) struct TcpModel {
     pub(crate) paces: bool,
     /// Whether each segment's delivery is measured.
     pub(crate) measures_deliveries: bool,
+    /// Whether losses are repaired by what is known of deliveries, as Linux' RACK and QUIC do, instead of RFC 6675.
+    pub(crate) repairs: bool,
 }
 
 impl TcpModel {
@@ -92,6 +94,7 @@ impl TcpModel {
             is_reno: false,
             paces: scenario.paces(),
             measures_deliveries: scenario.measures_deliveries(),
+            repairs: scenario.tcp.paces(),
         };
         match scenario.tcp {
             Tcp::Reno | Tcp::Newreno => {
@@ -127,6 +130,18 @@ impl TcpModel {
             Tcp::Bbr => return None,
         }
         Some(model)
+    }
+}
+
+impl TcpModel {
+    /// The same as a QUIC sender: it paces (RFC 9002, section 7.7), and knows what it sends again from what it sent first.
+    pub(crate) fn of_quic(self) -> Self {
+        Self {
+            paces: true,
+            measures_deliveries: true,
+            repairs: true,
+            ..self
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod link;
 mod losses;
 mod regeneration;
 mod topology;
+mod tunnels;
 mod wire;
 
 pub(crate) use access::{Hop, Pipe};
@@ -21,4 +22,5 @@ pub(crate) use link::Link;
 pub(crate) use losses::DataLosses;
 pub(crate) use regeneration::Regeneration;
 pub(crate) use topology::{Dumbbell, access_rate};
+pub(crate) use tunnels::Tunnels;
 pub(crate) use wire::{Passage, Wire};

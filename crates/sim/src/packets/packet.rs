@@ -6,7 +6,7 @@ use asymq_core::decide::random::mix;
 use asymq_core::overhead::Overhead;
 use asymq_core::packet::{Header, Network, Packet, flags};
 use asymq_core::{Ecn, Flow, Instant, Protocol};
-use asymq_scenario::{Scenario, Toward};
+use asymq_scenario::{Cover, Scenario, Toward, Tunnel};
 
 /// What an agent sends: a TCP segment or a UDP datagram.
 ///
@@ -173,9 +173,10 @@ impl<O> SimPacket<O> {
     /// The conversation it belongs to.
     #[inline]
     pub(crate) fn conversation(&self) -> usize {
-        match self.is_of_flood() {
-            true => self.segment.word as usize >> 3 & FLOOD_INDEX,
-            false => (self.header.flow.0 as u32 >> 1) as usize,
+        match self.header.flow.0 >> 62 {
+            0 => (self.header.flow.0 as u32 >> 1) as usize,
+            1 => self.header.ack as usize,
+            _ => self.segment.word as usize >> 3 & FLOOD_INDEX,
         }
     }
 
@@ -183,6 +184,27 @@ impl<O> SimPacket<O> {
     #[inline]
     const fn is_of_flood(&self) -> bool {
         self.header.flow.0 & FLOOD_FLOW != 0
+    }
+
+    /// The tunnel that it is in.
+    #[inline]
+    pub(crate) fn tunnel(&self) -> Option<Tunnel> {
+        if self.header.flow.0 >> 62 != 1 {
+            return None;
+        }
+        Tunnel::ALL
+            .get(self.header.flow.0 as usize >> 1 & 3)
+            .copied()
+    }
+
+    /// Numbers it among the packets of its tunnel.
+    pub(crate) fn set_tunnel_number(&mut self, number: u32) {
+        self.header.payload = number;
+    }
+
+    /// Its number in its tunnel.
+    pub(crate) fn tunnel_number(&self) -> u32 {
+        self.header.payload
     }
 
     /// How many conversations had this index before its own.
@@ -203,6 +225,10 @@ impl<O> SimPacket<O> {
 
 /// Bit of a flow that is one of a flood. No generation of a conversation is as high.
 const FLOOD_FLOW: u64 = 1 << 63;
+
+/// Bit of a flow that is a tunnel's; the tunnel's number stands above the bit for the direction. Of such a packet `ack`
+/// is the conversation's index and `payload` the packet's number in the tunnel: queues read neither of what is not TCP.
+const TUNNEL_FLOW: u64 = 1 << 62;
 
 /// Bits of a number, in a flood, which are the conversation's index.
 const FLOOD_INDEX: usize = (1 << FLOOD_INDEX_BITS) - 1;
@@ -225,8 +251,10 @@ pub(crate) struct Layout {
     ack_steps: PerKind<u32>,
     /// What links charge for a packet beside its IP bytes.
     overhead: Option<Overhead>,
-    /// Whether no queue can read more of a packet than its length and its flow.
-    opaque: bool,
+    /// What queues can read of its packets.
+    cover: Cover,
+    /// IP bytes of an ACK without options, in plain TCP.
+    plain_ack: u32,
     /// Flows of a flood; zero if it is none.
     flood: u64,
 }
@@ -265,7 +293,8 @@ impl Layout {
             headers: PerKind::new(header),
             ack_steps: PerKind::new(|kind| if kind == Kind::Ack { mss } else { 0 }),
             overhead: None,
-            opaque: false,
+            cover: Cover::None,
+            plain_ack: headers,
             flood: 0,
         }
     }
@@ -297,18 +326,35 @@ impl Layout {
         }
     }
 
-    /// The same with packets that no queue can read.
-    pub(crate) fn opaque(self) -> Self {
-        Self {
-            headers: self.headers.map(|header| Header {
-                flow: header.flow,
-                len: header.len,
-                ip_len: header.ip_len,
+    /// The same under this cover.
+    pub(crate) fn covered(self, cover: Cover) -> Self {
+        if cover == Cover::None {
+            return self;
+        }
+        let (index, overhead) = (self.conversation() as u32, self.overhead);
+        let headers = PerKind::new(|kind| {
+            let header = self.headers.of(kind);
+            let ip_len = match kind {
+                Kind::Ack | Kind::AckWithin => cover.ack_len(header.ip_len, 0),
+                _ => cover.len(header.ip_len),
+            };
+            let (flow, ack) = match cover.tunnel() {
+                Some(tunnel) => (Flow(TUNNEL_FLOW | (tunnel as u64) << 1), index),
+                None => (header.flow, 0),
+            };
+            Header {
+                flow,
+                ack,
+                len: charge(overhead, ip_len),
+                ip_len,
                 protocol: Protocol::NonTcp,
                 ..Header::default()
-            }),
+            }
+        });
+        Self {
+            headers,
             ack_steps: PerKind::new(|_| 0),
-            opaque: true,
+            cover,
             ..self
         }
     }
@@ -352,7 +398,10 @@ impl Layout {
 
     /// The conversation's index.
     pub(crate) fn conversation(&self) -> usize {
-        (self.flow() as u32 >> 1) as usize
+        match self.cover.tunnel() {
+            Some(_) => self.headers.of(Kind::Data).ack as usize,
+            None => (self.flow() as u32 >> 1) as usize,
+        }
     }
 
     /// The TCP sequence number at which segment `number` starts; the initial one is 0.
@@ -367,7 +416,7 @@ impl Layout {
     /// The segment in a packet that has passed a regenerator, which may have rewritten the header.
     pub(crate) fn as_regenerated<O: Options>(&self, packet: &SimPacket<O>) -> Segment<O> {
         let segment = packet.segment;
-        if segment.kind() != Kind::Ack || self.opaque {
+        if segment.kind() != Kind::Ack || self.cover != Cover::None {
             return segment;
         }
         let moved = packet.header.ack.wrapping_sub(self.byte(segment.number())) as i32;
@@ -403,11 +452,17 @@ impl Layout {
             header.flow = Flow(mix(flow ^ common.flow.0) & !1 | direction | FLOOD_FLOW);
         }
         if let Some(options) = segment.options.on_wire() {
-            header.ip_len += options.ack_bytes();
-            header.len = charge(self.overhead, header.ip_len);
+            let added = options.ack_bytes();
             header.ecn = options.ecn;
-            if !self.opaque {
+            if self.cover == Cover::None {
                 header.flags |= options.flags;
+            }
+            if added > 0 {
+                header.ip_len = match self.cover {
+                    Cover::None | Cover::Opaque => header.ip_len + added,
+                    cover => cover.ack_len(self.plain_ack + added, options.blocks().len() as u32),
+                };
+                header.len = charge(self.overhead, header.ip_len);
             }
         }
         SimPacket { header, segment }
@@ -576,7 +631,7 @@ mod tests {
 
     #[test]
     fn of_an_opaque_conversation_a_qdisc_sees_flow_and_length_alone() {
-        let layout = Layout::new(7, 1460, 40, 0).opaque();
+        let layout = Layout::new(7, 1460, 40, 0).covered(Cover::Opaque);
         for (kind, len) in [(Kind::Ack, 40), (Kind::Data, 1500), (Kind::Syn, 40)] {
             let segment = Segment::<()>::new(kind, 9);
             let packet = layout.packet(segment, Toward::Up, Instant::ZERO);

@@ -18,6 +18,16 @@ pub(crate) trait Receiving {
         false
     }
 
+    /// Each segment beyond a gap is acknowledged at once, as in TCP, or the first alone (RFC 9000, section 13.2.1).
+    /// A QUIC sender sends what is lost under new numbers, so that it fills no gap.
+    #[inline]
+    fn repeats_gaps(&self) -> bool {
+        true
+    }
+
+    /// From now on gaps are acknowledged once.
+    fn acknowledge_as_quic(&mut self) {}
+
     /// Whether the segment that has arrived must be acknowledged at once.
     #[inline]
     fn is_due(&self) -> bool {
@@ -41,6 +51,7 @@ pub(crate) trait Receiving {
 pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
+    quic: bool,
     clock: HostClock,
     mss: u16,
     /// What has arrived beyond the lowest missing segment.
@@ -58,6 +69,7 @@ impl FullReceiving {
         Self {
             sack,
             timestamps,
+            quic: false,
             clock: HostClock::default(),
             mss,
             beyond: RangeSet::default(),
@@ -77,6 +89,14 @@ impl Receiving for FullReceiving {
 
     fn changes(&self, options: &TcpOptions) -> bool {
         self.ecn.is_some_and(|ecn| ecn.changes(options))
+    }
+
+    fn repeats_gaps(&self) -> bool {
+        !self.quic
+    }
+
+    fn acknowledge_as_quic(&mut self) {
+        self.quic = true;
     }
 
     fn is_due(&self) -> bool {
@@ -132,9 +152,9 @@ mod tests {
     use crate::receivers::Receiver;
     use crate::variant::{Full, Variant as _};
     use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
-    use asymq_core::Instant;
     use asymq_core::packet::Packet;
-    use asymq_scenario::Toward;
+    use asymq_core::{Duration, Instant};
+    use asymq_scenario::{AckPolicy, Toward};
 
     /// The blocks of the ACK after these arrivals, as (start, end) segments.
     fn blocks(receiving: &mut FullReceiving, arrivals: &[u64], next: u64) -> Vec<(u64, u64)> {
@@ -192,6 +212,24 @@ mod tests {
         assert_eq!(hole.ranges().len(), 1);
         assert_eq!(hole.ranges()[0].end, closed.ack);
         assert!(closed.supersedes(&hole, None));
+    }
+
+    #[test]
+    fn of_a_gap_a_quic_receiver_tells_once_and_a_tcp_receiver_with_each_segment() {
+        let acks = |quic: bool| {
+            let policy = AckPolicy::Delayed(Duration::from_millis(25));
+            let mut receiver = Receiver::new(policy, FullReceiving::new(true, false, 1000, None));
+            if quic {
+                receiver.acknowledge_as_quic();
+            }
+            let mut out = Vec::new();
+            // 3 is lost and sent again.
+            for number in [0, 1, 2, 4, 5, 6, 7, 8, 3, 9] {
+                receiver.on_segment(0, Segment::new(Kind::Data, number), &mut out);
+            }
+            out.len()
+        };
+        assert_eq!((acks(true), acks(false)), (6, 8));
     }
 
     #[test]

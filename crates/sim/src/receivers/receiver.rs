@@ -38,6 +38,16 @@ impl<E: Receiving> Receiver<E> {
         self.extension.set_clock(clock);
     }
 
+    /// Answers what comes out of order as a QUIC receiver does.
+    pub(crate) fn acknowledge_as_quic(&mut self) {
+        self.extension.acknowledge_as_quic();
+    }
+
+    /// From now on an ACK waits for up to 64 packets and `timeout` ns, at least a millisecond.
+    pub(crate) fn wait_up_to(&mut self, timeout: u64) {
+        (self.every, self.timeout) = (64, timeout.max(1_000_000));
+    }
+
     /// A receiver that has received nothing.
     pub(crate) fn new(policy: AckPolicy, extension: E) -> Self {
         let (every, timeout) = policy.parts();
@@ -70,6 +80,7 @@ impl<E: Receiving> Receiver<E> {
             self.acknowledge(now, Kind::Ack, out);
         }
         let in_order = number == self.next && number == self.end;
+        let may_wait = in_order || number <= self.end && !self.extension.repeats_gaps();
         if in_order {
             self.next += 1;
             self.end += 1;
@@ -86,7 +97,7 @@ impl<E: Receiving> Receiver<E> {
         self.unanswered += 1;
         // RFC 5681, section 4.2: an ACK at once for a segment out of order or filling a gap. The
         // SYN's never waits.
-        if in_order && number > 0 && self.unanswered < self.every && !self.extension.is_due() {
+        if may_wait && number > 0 && self.unanswered < self.every && !self.extension.is_due() {
             self.deadline = self.deadline.min(now + self.timeout);
         } else {
             let kind = if number == 0 { Kind::SynAck } else { Kind::Ack };

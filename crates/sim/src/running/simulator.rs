@@ -7,7 +7,7 @@ use crate::packets::SimPacket;
 use crate::traffic::Models;
 use crate::variant::{Full, Plain, Variant};
 use asymq_core::catalog::{Build, Catalog, Standard};
-use asymq_scenario::{Report, Run, Scenario, Tool};
+use asymq_scenario::{Cover, Report, Run, Scenario, Tool};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -121,7 +121,13 @@ impl<'a> Simulator<'a> {
         Ok(Models {
             common: model(scenario)?,
             listed: listed
-                .map(|flow| model(&flow.own(scenario)))
+                .map(|flow| {
+                    let model = model(&flow.own(scenario));
+                    match flow.cover {
+                        Cover::Quic => model.map(TcpModel::of_quic),
+                        _ => model,
+                    }
+                })
                 .collect::<Result<_, _>>()?,
         })
     }

@@ -11,7 +11,9 @@
 //!   Chandy and Misra 1979), and only the order of arrivals and departures at one queue is left.
 
 use crate::congestion::TcpModel;
-use crate::links::{Beyond, Dumbbell, Hop, Line, Link, Passage, Regeneration, Step, access_rate};
+use crate::links::{
+    Beyond, Dumbbell, Hop, Line, Link, Passage, Regeneration, Step, Tunnels, access_rate,
+};
 use crate::measurement::Capture;
 use crate::packets::{HostClock, Layout, SimPacket};
 use crate::receivers::Receiver;
@@ -36,6 +38,7 @@ pub(crate) struct World<'a, V: Variant> {
     lasting: usize,
     beyond: Option<Box<Beyond<V::Options>>>,
     line: Option<Box<Line<V::Options>>>,
+    tunnels: Tunnels,
     transfers: Option<Box<Transfers>>,
     captures: [Option<Capture<'a>>; 2],
     /// Access losses of short transfers whose places others have taken.
@@ -129,6 +132,7 @@ impl<'a, V: Variant> World<'a, V> {
             conversations,
             beyond,
             line,
+            tunnels: Tunnels::default(),
             transfers: transfers.map(Box::new),
             captures,
             past_losses: Default::default(),
@@ -178,7 +182,8 @@ impl<'a, V: Variant> World<'a, V> {
         let conversation = &self.conversations[index];
         let access = [UP, DOWN].map(|toward| conversation.access_losses(toward).data);
         let line = self.line.as_ref().map_or(0, |line| line.lost_data(index));
-        links.sum::<u64>() + further + line + access[UP] + access[DOWN]
+        let tunnels = self.tunnels.lost_data(index);
+        links.sum::<u64>() + further + line + tunnels + access[UP] + access[DOWN]
     }
 
     /// Whether modems hide the line's rate.
@@ -214,7 +219,8 @@ impl<'a, V: Variant> World<'a, V> {
         let beyond = self.beyond.as_ref();
         let wire = beyond.map_or(0, |beyond| beyond.wires[toward].lost());
         let line = self.line.as_ref().map_or(0, |line| line.lost(toward));
-        (losses.dropped, losses.lost + wire + line)
+        let late = self.tunnels.late(toward);
+        (losses.dropped, losses.lost + wire + line + late)
     }
 
     /// The propagation round-trip time of a conversation in ns.
@@ -325,9 +331,12 @@ impl<'a, V: Variant> World<'a, V> {
         };
         self.events.arrivals[TOWARD].set(index, next);
         let now_instant = Instant::from_nanos(now);
-        let packet = conversation
+        let mut packet = conversation
             .layout
             .packet(segment, way::<TOWARD>(), now_instant);
+        if let Some(tunnel) = packet.tunnel() {
+            self.tunnels.enters(way::<TOWARD>(), tunnel, &mut packet);
+        }
         if let (Some(line), Toward::Down) = (&mut self.line, way::<TOWARD>())
             && line.takes(now, &packet)
         {
@@ -356,6 +365,7 @@ impl<'a, V: Variant> World<'a, V> {
             events,
             beyond,
             line,
+            tunnels,
             ..
         } = self;
         let (link, opposite) = if TOWARD == UP { (up, down) } else { (down, up) };
@@ -375,13 +385,14 @@ impl<'a, V: Variant> World<'a, V> {
                     if opposite.observes() {
                         opposite.observe(at, packet.header);
                     }
-                    hand_over::<V, TOWARD>(at, packet, conversations, events);
+                    hand_over::<V, TOWARD>(at, packet, conversations, events, tunnels);
                 }
                 Some(beyond) => Route {
                     beyond,
                     opposite,
                     conversations,
                     events,
+                    tunnels,
                 }
                 .pass_on::<TOWARD>(0, at, packet),
             }
@@ -401,6 +412,7 @@ impl<'a, V: Variant> World<'a, V> {
             opposite: &mut self.links[1 - TOWARD],
             conversations: &mut self.conversations,
             events: &mut self.events,
+            tunnels: &mut self.tunnels,
         };
         match step {
             Some(Step::Leaves(position, at, packet)) => {
@@ -441,6 +453,7 @@ impl<'a, V: Variant> World<'a, V> {
             start: now,
             acts: now,
             application: None,
+            acks_per_rtt: None,
             sender,
             receiver: Receiver::new(scenario.ack_policy, V::receiving(scenario)),
         };
@@ -501,7 +514,13 @@ fn hand_over<V: Variant, const TOWARD: usize>(
     packet: &SimPacket<V::Options>,
     conversations: &mut [Conversation<V>],
     events: &mut Events,
+    tunnels: &mut Tunnels,
 ) {
+    if let Some(tunnel) = packet.tunnel()
+        && !tunnels.leaves(way::<TOWARD>(), tunnel, packet)
+    {
+        return;
+    }
     let conversation = &mut conversations[packet.conversation()];
     if packet.generation() == conversation.layout.generation() {
         conversation.deliver::<TOWARD>(at, packet.segment, events);
@@ -524,6 +543,7 @@ struct Route<'a, V: Variant> {
     opposite: &'a mut Link<V::Options>,
     conversations: &'a mut [Conversation<V>],
     events: &'a mut Events,
+    tunnels: &'a mut Tunnels,
 }
 
 impl<V: Variant> Route<'_, V> {
@@ -546,7 +566,7 @@ impl<V: Variant> Route<'_, V> {
             if conversation.span(TOWARD, beyond.len() + 1).1 > position {
                 beyond.push(TOWARD, position, at, packet);
             } else {
-                hand_over::<V, TOWARD>(at, packet, self.conversations, self.events);
+                hand_over::<V, TOWARD>(at, packet, self.conversations, self.events, self.tunnels);
             }
         } else if let Passage::Out(at) = beyond.wires[TOWARD].pass(at, packet) {
             self.arrive::<TOWARD>(at, packet);
@@ -560,12 +580,13 @@ impl<V: Variant> Route<'_, V> {
             self.opposite.observe(at, packet.header);
         }
         let (conversations, events) = (&mut *self.conversations, &mut *self.events);
+        let tunnels = &mut *self.tunnels;
         let Some(regeneration) = &mut self.beyond.regeneration else {
-            return hand_over::<V, TOWARD>(at, packet, conversations, events);
+            return hand_over::<V, TOWARD>(at, packet, conversations, events, tunnels);
         };
         if TOWARD == DOWN {
             regeneration.observe(at, packet);
-            return hand_over::<V, TOWARD>(at, packet, conversations, events);
+            return hand_over::<V, TOWARD>(at, packet, conversations, events, tunnels);
         }
         regeneration.pass(at, packet, |at, packet| {
             let layout = &conversations[packet.conversation()].layout;
@@ -573,7 +594,7 @@ impl<V: Variant> Route<'_, V> {
                 segment: layout.as_regenerated(packet),
                 ..*packet
             };
-            hand_over::<V, TOWARD>(at, &packet, conversations, events);
+            hand_over::<V, TOWARD>(at, &packet, conversations, events, tunnels);
         });
     }
 }

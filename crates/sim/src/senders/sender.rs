@@ -150,6 +150,11 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.is_done().then_some(self.idle_since)
     }
 
+    /// The smoothed round-trip time in ns; 0 before the first sample.
+    pub(crate) fn smoothed_rtt(&self) -> u64 {
+        self.rtt.smoothed()
+    }
+
     /// What it has counted.
     pub(crate) fn counts(&self) -> SenderCounts {
         SenderCounts {

@@ -46,6 +46,8 @@ pub(crate) struct TcpFlow<V: Variant> {
     pub(crate) acts: u64,
     /// The application; absent if it writes without end at the start.
     pub(crate) application: Option<Box<Application>>,
+    /// ACKs of the receiver in a round-trip time, where its sender asks for so many.
+    pub(crate) acks_per_rtt: Option<u32>,
     pub(crate) sender: Sender<V::Congestion, V::Sending>,
     pub(crate) receiver: Receiver<V::Receiving>,
 }
@@ -120,6 +122,10 @@ impl<V: Variant> Agent<V> {
             return self.on_datagram(now, side, segment, out);
         };
         if side != sender_of(flow.toward) {
+            if let Some(acks) = flow.acks_per_rtt {
+                flow.receiver
+                    .wait_up_to(flow.sender.smoothed_rtt() / u64::from(acks));
+            }
             flow.receiver.on_segment(now, segment, out);
             return flow.receiver.deadline();
         }

@@ -12,7 +12,7 @@ use crate::variant::Variant;
 use asymq_core::Duration;
 use asymq_core::measure::Histogram;
 use asymq_scenario::{
-    Draw, Flood, Impairment, Links, ListedFlow, Scenario, Source, Toward, uniform,
+    Cover, Draw, Flood, Impairment, Links, ListedFlow, Scenario, Source, Toward, uniform,
 };
 use std::collections::VecDeque;
 
@@ -170,6 +170,10 @@ impl<V: Variant> Cast<'_, V> {
             Some(rate) => Pace::Steady(rate.tx_time(payload).as_nanos().max(1)),
         };
         let stop = listed.stop.map(Duration::as_nanos);
+        flow.acks_per_rtt = listed.acks_per_rtt;
+        if listed.cover == Cover::Quic {
+            flow.receiver.acknowledge_as_quic();
+        }
         if listed.rate.is_some() || listed.ends() {
             let application = Application::new(pace, start.as_nanos(), segments, stop);
             flow.run_application(application);
@@ -182,8 +186,8 @@ impl<V: Variant> Cast<'_, V> {
             (rtt, listed.links),
             0,
         );
-        if let (true, Some(added)) = (listed.opaque, self.conversations.last_mut()) {
-            added.layout = added.layout.opaque();
+        if let Some(added) = self.conversations.last_mut() {
+            added.layout = added.layout.covered(listed.cover);
         }
     }
 
@@ -202,6 +206,7 @@ impl<V: Variant> Cast<'_, V> {
             start,
             acts: start,
             application: None,
+            acks_per_rtt: None,
             sender: sender::<V>(own, model, phase as u64),
             receiver: Receiver::new(own.ack_policy, V::receiving(own)),
         };

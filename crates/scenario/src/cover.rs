@@ -1,0 +1,145 @@
+//! What encryption leaves of a flow's packets: a length and a flow.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What a queue can read of a flow's packets, and how long they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cover {
+    /// All of TCP.
+    #[default]
+    None,
+    /// Length and flow; the lengths are TCP's.
+    Opaque,
+    /// Length and flow; ACKs and senders are QUIC's.
+    Quic,
+    /// Length and the tunnel, which all flows in it share.
+    Tunnel(Tunnel),
+}
+
+/// A kind of tunnel. All flows of a scenario in tunnels of a kind share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tunnel {
+    /// WireGuard over IPv4.
+    WireGuard,
+    /// OpenVPN over UDP and IPv4, AES-GCM.
+    OpenVpn,
+    /// IPsec ESP over IPv4, tunnel mode, AES-GCM (RFC 4303, RFC 4106).
+    Esp,
+}
+
+/// Bytes of a QUIC packet that acknowledges one range: headers of IPv4 and UDP, a connection id of 8 bytes, a
+/// packet number, an ACK frame, the tag.
+const QUIC_ACK: u32 = 65;
+/// Bytes of each further range.
+const QUIC_RANGE: u32 = 3;
+
+impl Cover {
+    /// IP bytes of an ACK that has `len` in plain TCP, and reports so many ranges beyond its number.
+    pub fn ack_len(self, len: u32, ranges: u32) -> u32 {
+        match self {
+            Self::None | Self::Opaque => len,
+            Self::Quic => QUIC_ACK + QUIC_RANGE * ranges,
+            Self::Tunnel(tunnel) => tunnel.outer(len),
+        }
+    }
+
+    /// IP bytes of a packet other than an ACK that has `len` in plain TCP.
+    pub fn len(self, len: u32) -> u32 {
+        match self {
+            Self::None | Self::Opaque | Self::Quic => len,
+            Self::Tunnel(tunnel) => tunnel.outer(len),
+        }
+    }
+
+    /// The tunnel, if it is one.
+    pub const fn tunnel(self) -> Option<Tunnel> {
+        match self {
+            Self::Tunnel(tunnel) => Some(tunnel),
+            _ => None,
+        }
+    }
+}
+
+impl Tunnel {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::WireGuard, Self::OpenVpn, Self::Esp];
+
+    /// IP bytes that one packet in the tunnel may have: WireGuard's default, that all its paths carry.
+    pub const MTU: u32 = 1420;
+
+    /// Name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WireGuard => "wireguard",
+            Self::OpenVpn => "openvpn",
+            Self::Esp => "esp",
+        }
+    }
+
+    /// IP bytes of the tunnel's packet with an IP packet of `inner` bytes.
+    pub fn outer(self, inner: u32) -> u32 {
+        const IP: u32 = 20;
+        const UDP: u32 = 8;
+        const TAG: u32 = 16;
+        match self {
+            // Padded to 16 bytes, but not beyond the MTU.
+            Self::WireGuard => {
+                let padded = inner.next_multiple_of(16).min(Self::MTU.max(inner));
+                IP + UDP + 16 + padded + TAG
+            }
+            // Opcode and peer id, packet id.
+            Self::OpenVpn => IP + UDP + 4 + 4 + inner + TAG,
+            // SPI and sequence number, IV, padding with its length and the next header.
+            Self::Esp => IP + 8 + 8 + (inner + 2).next_multiple_of(4) + TAG,
+        }
+    }
+
+    /// Packets of its default replay window: one that comes so many after a later one is dropped. Linux and wireguard-go
+    /// keep 8192 bits less a word (RFC 6479), OpenVPN has `--replay-window 64`, strongSwan 32.
+    pub const fn window(self) -> u32 {
+        match self {
+            Self::WireGuard => 8192 - 64,
+            Self::OpenVpn => 64,
+            Self::Esp => 32,
+        }
+    }
+}
+
+impl FromStr for Tunnel {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|tunnel| tunnel.name() == name);
+        found.ok_or("unknown; use wireguard, openvpn or esp")
+    }
+}
+
+impl fmt::Display for Tunnel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_in_tunnels_have_the_lengths_of_their_protocols() {
+        // Of an ACK with timestamps, and of a full packet.
+        for (tunnel, small, full) in [
+            (Tunnel::WireGuard, 124, 1480),
+            (Tunnel::OpenVpn, 104, 1472),
+            (Tunnel::Esp, 108, 1476),
+        ] {
+            assert_eq!((tunnel.outer(52), tunnel.outer(1420)), (small, full));
+        }
+    }
+
+    #[test]
+    fn a_quic_ack_has_the_bytes_of_its_ranges() {
+        assert_eq!(Cover::Quic.ack_len(40, 0), 65);
+        assert_eq!(Cover::Quic.ack_len(52, 2), 71);
+    }
+}

@@ -1,0 +1,85 @@
+//! Numbers of packets in tunnels, and replay windows at their far ends.
+
+use super::DataLosses;
+use crate::packets::{Options, SimPacket};
+use asymq_core::Toward;
+use asymq_scenario::Tunnel;
+
+/// The tunnels of a run, one of each kind. A tunnel numbers its packets as they come to the link; its other end drops
+/// those that come too late (RFC 6479).
+#[derive(Debug, Default)]
+pub(crate) struct Tunnels {
+    /// The last number by direction and kind, and the highest that has arrived.
+    sent: [[u32; Tunnel::ALL.len()]; 2],
+    highest: [[u32; Tunnel::ALL.len()]; 2],
+    late: [u64; 2],
+    lost_data: DataLosses,
+}
+
+impl Tunnels {
+    /// A packet comes to the link.
+    pub(crate) fn enters<O>(&mut self, toward: Toward, tunnel: Tunnel, packet: &mut SimPacket<O>) {
+        let sent = &mut self.sent[toward as usize][tunnel as usize];
+        *sent += 1;
+        packet.set_tunnel_number(*sent);
+    }
+
+    /// A packet is at the other end; whether the tunnel takes it.
+    pub(crate) fn leaves<O: Options>(
+        &mut self,
+        toward: Toward,
+        tunnel: Tunnel,
+        packet: &SimPacket<O>,
+    ) -> bool {
+        let number = packet.tunnel_number();
+        let highest = &mut self.highest[toward as usize][tunnel as usize];
+        *highest = number.max(*highest);
+        let accepts = *highest - number < tunnel.window();
+        if !accepts {
+            self.late[toward as usize] += 1;
+            self.lost_data.add(packet);
+        }
+        accepts
+    }
+
+    /// Packets of a direction that came too late.
+    pub(crate) fn late(&self, toward: usize) -> u64 {
+        self.late[toward]
+    }
+
+    /// Data packets of a conversation among them.
+    pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
+        self.lost_data.of(conversation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::{Kind, Layout, Segment};
+    use asymq_core::Instant;
+    use asymq_scenario::Cover;
+
+    #[test]
+    fn a_packet_that_comes_a_window_after_later_ones_is_dropped() {
+        for tunnel in Tunnel::ALL {
+            let window = tunnel.window();
+            let layout = Layout::new(7, 1380, 40, 0).covered(Cover::Tunnel(tunnel));
+            let mut tunnels = Tunnels::default();
+            let mut packets: Vec<SimPacket> = (0..=window)
+                .map(|number| {
+                    let segment = Segment::new(Kind::Data, number.into());
+                    let mut packet = layout.packet(segment, Toward::Up, Instant::ZERO);
+                    assert_eq!(packet.tunnel(), Some(tunnel));
+                    tunnels.enters(Toward::Up, tunnel, &mut packet);
+                    packet
+                })
+                .collect();
+            let (first, second) = (packets.remove(0), packets.remove(0));
+            let mut takes = |packet: &SimPacket| tunnels.leaves(Toward::Up, tunnel, packet);
+            assert!(packets.iter().all(&mut takes));
+            assert!(takes(&second) && !takes(&first));
+            assert_eq!((tunnels.late(0), tunnels.lost_data(7)), (1, 1));
+        }
+    }
+}
