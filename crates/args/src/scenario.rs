@@ -10,7 +10,9 @@ use asymq_core::catalog::{
     Catalog, Config, Params, Place, Readings, Role, Standard, link_rate, needs_reverse, resolve_by,
 };
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
-use asymq_scenario::{AckPolicy, Netem, RateSource, RateTrace, RttRange, Scenario, Tcp, UdpBurst};
+use asymq_scenario::{
+    AckPolicy, Netem, QuicFlows, RateSource, RateTrace, RttRange, Scenario, Tcp, UdpBurst,
+};
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use std::ops::RangeInclusive;
@@ -29,10 +31,10 @@ pub struct ScenarioArgs {
     /// Downlink rate that the uplink's discipline assumes [default: --down if it computes with it, else none].
     #[arg(long, value_name = "RATE", value_parser = link_rate)]
     pub assumed_down: Option<Rate>,
-    /// Long-lived uploads, 0 to 1000 [default: 5, or 0 beside --flow].
+    /// Long-lived uploads, 0 to 1000 [default: 5, or 0 beside --flow or --quic].
     #[arg(long, value_name = "N", value_parser = whole(0..=1000))]
     pub flows_up: Option<u32>,
-    /// Long-lived downloads, 0 to 1000 [default: 10, or 0 beside --flow].
+    /// Long-lived downloads, 0 to 1000 [default: 10, or 0 beside --flow or --quic].
     #[arg(long, value_name = "N", value_parser = whole(0..=1000))]
     pub flows_down: Option<u32>,
     /// Propagation round-trip time, one or a range [default: 20ms..300ms].
@@ -65,6 +67,9 @@ pub struct ScenarioArgs {
     /// Congestion control.
     #[arg(long, value_name = "NAME", help = tcp_help())]
     pub tcp: Option<Tcp>,
+    /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: stack or path of its program, flows a direction, congestion control [--tcp], packets for an ACK [the stack's]; scripts/quic/stacks builds quinn, tquic and aioquic (lab).
+    #[arg(long, value_name = "FLOWS")]
+    pub quic: Option<QuicFlows>,
     /// TCP segment payload, 88b to 65495b (lab: 1460b); real ones spend 12 on timestamps [default: 1460b].
     #[arg(long, value_name = "SIZE")]
     pub mss: Option<Bytes>,
@@ -279,7 +284,7 @@ impl ScenarioArgs {
             .is_some_and(|entry| entry.regenerates);
 
         // Flows that are listed are all that there are, unless more are asked for.
-        let flows = match simulated.flow.is_empty() {
+        let flows = match simulated.flow.is_empty() && args.quic.is_none() {
             true => defaults.flows,
             false => (0, 0),
         };
@@ -290,6 +295,7 @@ impl ScenarioArgs {
             flows_up: args.flows_up.unwrap_or(flows.0),
             flows_down: args.flows_down.unwrap_or(flows.1),
             flow: simulated.flow,
+            quic: args.quic,
             rtt: args.rtt.unwrap_or(defaults.rtt),
             start_within: simulated.start_within,
             buffer,
@@ -427,6 +433,13 @@ pub(crate) fn check(
     };
     if let Some(message) = defaults.refuses(scenario.tcp) {
         return Err(bad("tcp", scenario.tcp.to_string(), message));
+    }
+    if let (true, Some(quic)) = (defaults.simulated, &scenario.quic) {
+        let message = format!(
+            "not available {}; use lab, or --flow with opaque=true",
+            defaults.place
+        );
+        return Err(bad("quic", quic.to_string(), message));
     }
     if let Some(words) = &scenario.tc {
         let message = match (defaults.simulated, words.trim().is_empty()) {

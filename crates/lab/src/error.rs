@@ -17,6 +17,14 @@ pub enum LabError {
         /// Values to write instead.
         instead: String,
     },
+    /// The QUIC stack cannot be run. Nothing was made, or it did not start.
+    #[error("--quic {flows}: {message}")]
+    Quic {
+        /// As given.
+        flows: String,
+        /// The error, and a remedy.
+        message: String,
+    },
     /// A discipline of the scenario cannot be built.
     #[error(transparent)]
     Link(#[from] LinkError),
@@ -81,7 +89,10 @@ impl LabError {
     /// True if the input is wrong, false if the system failed.
     pub fn is_bad_input(&self) -> bool {
         match self {
-            Self::CongestionControl { .. } | Self::Link(_) | Self::Tc { .. } => true,
+            Self::CongestionControl { .. }
+            | Self::Quic { .. }
+            | Self::Link(_)
+            | Self::Tc { .. } => true,
             Self::Guest { is_bad_input, .. } => *is_bad_input,
             _ => false,
         }

@@ -98,11 +98,11 @@ impl LinkMeter {
         self.sent(class).bytes as f64 / self.capacity()
     }
 
-    /// The share of the capacity that what these flows delivered takes. What came out of order before
+    /// The share of the capacity that what these flows of a class delivered takes. What came out of order before
     /// the window and is delivered in it was carried before, so no more than the link carried counts.
-    pub(crate) fn delivered(&self, flows: &[FlowSeen]) -> f64 {
+    pub(crate) fn delivered(&self, flows: &[FlowSeen], class: TrafficClass) -> f64 {
         let wire: f64 = flows.iter().map(|flow| flow.wire).sum();
-        wire.min(self.sent(TrafficClass::Data).bytes as f64) / self.capacity()
+        wire.min(self.sent(class).bytes as f64) / self.capacity()
     }
 
     /// The queue before this link.

@@ -15,6 +15,8 @@ pub(crate) const UPLOAD_PORT: u16 = 5001;
 pub(crate) const DOWNLOAD_PORT: u16 = 5002;
 /// Port at which servers return the probe.
 pub(crate) const PROBE_PORT: u16 = 7;
+/// Servers' port for QUIC.
+pub(crate) const QUIC_PORT: u16 = 4433;
 /// Servers' port for constant-rate UDP.
 pub(crate) const BURST_PORT: u16 = 9;
 
@@ -23,6 +25,8 @@ const FIRST_UPLOAD: u16 = 20_000;
 const FIRST_DOWNLOAD: u16 = 21_000;
 const PROBE: u16 = 22_000;
 const FIRST_BURST: u16 = 22_001;
+const FIRST_QUIC_UPLOAD: u16 = 24_000;
+const FIRST_QUIC_DOWNLOAD: u16 = 25_000;
 const MAX_FLOWS: u16 = 1000;
 
 /// One conversation, known by home's port.
@@ -40,6 +44,8 @@ pub(crate) struct Conversation {
 pub(crate) struct Plan {
     pub(crate) uploads: Vec<Conversation>,
     pub(crate) downloads: Vec<Conversation>,
+    /// Uploads and downloads of QUIC.
+    pub(crate) quic: [Vec<Conversation>; 2],
     pub(crate) probe: Conversation,
     /// One for each of the scenario's UDP bursts, in order.
     pub(crate) bursts: Vec<Conversation>,
@@ -60,15 +66,23 @@ impl Plan {
             rtt: scenario.rtt.min,
             start: Duration::ZERO,
         };
+        let flows = |count, source: fn(u32) -> Source, first: u16| {
+            let ports = (0..count).zip(first..);
+            ports
+                .map(|(number, port)| flow(source(number), port))
+                .collect()
+        };
+        let quic = scenario
+            .quic
+            .as_ref()
+            .map_or((0, 0), |quic| (quic.up, quic.down));
         Self {
-            uploads: (0..scenario.flows_up)
-                .zip(FIRST_UPLOAD..)
-                .map(|(number, port)| flow(Source::Upload(number), port))
-                .collect(),
-            downloads: (0..scenario.flows_down)
-                .zip(FIRST_DOWNLOAD..)
-                .map(|(number, port)| flow(Source::Download(number), port))
-                .collect(),
+            uploads: flows(scenario.flows_up, Source::Upload, FIRST_UPLOAD),
+            downloads: flows(scenario.flows_down, Source::Download, FIRST_DOWNLOAD),
+            quic: [
+                flows(quic.0, Source::Upload, FIRST_QUIC_UPLOAD),
+                flows(quic.1, Source::Download, FIRST_QUIC_DOWNLOAD),
+            ],
             seed,
             probe: other(PROBE),
             bursts: scenario
@@ -96,6 +110,7 @@ impl Plan {
     pub(crate) fn rtt_by_port(&self) -> Vec<Duration> {
         let mut rtts = vec![Duration::ZERO; 1 << 16];
         let flows = self.uploads.iter().chain(&self.downloads);
+        let flows = flows.chain(self.quic.iter().flatten());
         for talk in flows.chain([&self.probe]).chain(&self.bursts) {
             rtts[usize::from(talk.home_port)] = talk.rtt;
         }

@@ -2,7 +2,7 @@
 
 use crate::datagrams::Datagrams;
 use crate::error::{Context as _, LabError};
-use crate::flows::{BulkFlows, FlowSeen};
+use crate::flows::{BulkFlows, FlowSeen, QuicFlows};
 use crate::path::{self, Path, Ports};
 use crate::plan::{Conversation, Plan};
 use crate::topology::{ACCESS, INTERNET, Topology};
@@ -34,6 +34,7 @@ pub(crate) fn run_once(
     let plan = Plan::new(scenario, seed);
     let topology = Topology::build(scenario.tc.is_some())?;
     let bulk = BulkFlows::open(scenario, &plan, &topology.home, &topology.servers)?;
+    let quic = QuicFlows::open(scenario, &plan, &topology.home, &topology.servers)?;
     let datagrams = Datagrams::open(scenario, &plan, &topology.home, &topology.servers)?;
     let port = |name| Port::open(name).map_err(io::Error::other);
     let ports = topology
@@ -55,11 +56,12 @@ pub(crate) fn run_once(
         end: start + scenario.duration,
     };
     let emulated = Path::new(catalog, scenario, &plan, window)?;
-    let (seen, uplink, bulk, probe) = thread::scope(|scope| {
+    let (seen, uplink, bulk, quic, probe) = thread::scope(|scope| {
         let path =
             scope.spawn(move || halt.guard(|| path::run(emulated, ports, tap, window, halt)));
         let uplink = scope.spawn(move || halt.guard(|| uplink.run(window, halt)));
         let bulk = scope.spawn(move || halt.guard(|| bulk.run(window, halt)));
+        let quic = scope.spawn(move || halt.guard(|| quic.run(window, halt)));
         let datagrams = scope.spawn(move || halt.guard(|| datagrams.run(window, halt)));
         while clock::now() < window.end && !halt.is_set() {
             progress(clock::now().saturating_since(window.start));
@@ -69,6 +71,7 @@ pub(crate) fn run_once(
             finished(path)?,
             finished(uplink)?,
             finished(bulk)?,
+            finished(quic)?,
             finished(datagrams)?,
         ))
     })?;
@@ -82,13 +85,32 @@ pub(crate) fn run_once(
     }
 
     let (uploads, downloads) = bulk.split_at(plan.uploads.len());
-    let flows = flow_results(&plan, uploads, downloads, window);
+    let (quic_uploads, quic_downloads) = quic.split_at(plan.quic[0].len());
+    let flows = [
+        flow_results(Toward::Up, &plan.uploads, uploads, window),
+        flow_results(Toward::Down, &plan.downloads, downloads, window),
+        flow_results(Toward::Up, &plan.quic[0], quic_uploads, window),
+        flow_results(Toward::Down, &plan.quic[1], quic_downloads, window),
+    ]
+    .concat();
     let downlink = uplink.downlink;
     let downlink = downlink.unwrap_or_else(|| seen.path.down.meter.queue());
     let direction = |toward: Toward| {
-        let (link, queue, own, other) = match toward {
-            Toward::Up => (&seen.path.up.meter, &uplink.queue, uploads, downloads),
-            Toward::Down => (&seen.path.down.meter, &downlink, downloads, uploads),
+        let (link, queue, own, quic, other) = match toward {
+            Toward::Up => (
+                &seen.path.up.meter,
+                &uplink.queue,
+                uploads,
+                quic_uploads,
+                downloads,
+            ),
+            Toward::Down => (
+                &seen.path.down.meter,
+                &downlink,
+                downloads,
+                quic_downloads,
+                uploads,
+            ),
         };
         let of_flows = FlowTotals::of(&flows, toward);
         let payload: u64 = other.iter().map(|flow| flow.payload).sum();
@@ -102,7 +124,8 @@ pub(crate) fn run_once(
             data: link.share(TrafficClass::Data),
             ack: link.share(TrafficClass::Ack),
             acks_per_s: link.acks() as f64 / window.seconds(),
-            delivered: link.delivered(own),
+            delivered: link.delivered(own, TrafficClass::Data)
+                + link.delivered(quic, TrafficClass::Other),
             bytes_per_ack: Direction::bytes_per_ack(payload as f64, link.acks()),
             // At the hosts.
             silence_s: of_flows.silence_s,
@@ -154,14 +177,13 @@ pub(crate) fn run_once(
     })
 }
 
-/// The uploads, then the downloads.
 fn flow_results(
-    plan: &Plan,
-    uploads: &[FlowSeen],
-    downloads: &[FlowSeen],
+    toward: Toward,
+    flows: &[Conversation],
+    seen: &[FlowSeen],
     window: Window,
 ) -> Vec<FlowResult> {
-    let of = |toward, flow: &Conversation, seen: &FlowSeen| FlowResult {
+    let of = |(flow, seen): (&Conversation, &FlowSeen)| FlowResult {
         toward,
         start_s: flow.start.as_secs_f64(),
         base_rtt_ms: flow.rtt.as_secs_f64() * 1e3,
@@ -172,12 +194,9 @@ fn flow_results(
         lost: None,
         retransmissions: seen.retransmissions.map(f64::from),
         timeouts: seen.timeouts.map(f64::from),
+        spurious: seen.spurious.map(f64::from),
     };
-    let up = plan.uploads.iter().zip(uploads);
-    let down = plan.downloads.iter().zip(downloads);
-    up.map(|(flow, seen)| of(Toward::Up, flow, seen))
-        .chain(down.map(|(flow, seen)| of(Toward::Down, flow, seen)))
-        .collect()
+    flows.iter().zip(seen).map(of).collect()
 }
 
 fn finished<T>(thread: thread::ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, LabError> {

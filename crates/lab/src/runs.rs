@@ -78,7 +78,7 @@ pub fn run_scenarios_in(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Report>, LabError> {
     for scenario in scenarios {
-        flows::check(scenario.tcp)?;
+        flows::check(scenario)?;
     }
     let release = fs::read_to_string("/proc/sys/kernel/osrelease")
         .during("asking for the kernel's release")?;

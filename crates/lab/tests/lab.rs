@@ -12,12 +12,13 @@ use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
 use asymq_core::catalog::{Catalog as _, Role, Standard};
 use asymq_core::units::Duration;
 use asymq_lab::{LabError, Options, run_all, run_scenarios, run_scenarios_in};
-use asymq_scenario::{Report, Run, Scenario, Tcp};
+use asymq_scenario::{Report, Run, Scenario, Tcp, Toward};
 use panicking::Panicking;
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{fs, thread};
 use wait::{DEADLINE, wait_for};
 
 /// Attempts at a run that was not late.
@@ -290,6 +291,107 @@ fn a_discipline_that_panics_at_either_link_ends_the_lab_with_its_panic() {
             Ok(Err(LabError::NotPermitted)) => eprintln!("skipped: run as root"),
             Ok(other) => panic!("{other:?}"),
         }
+    }
+}
+
+/// A QUIC stack whose answers are known. It sends nothing.
+struct Stack(tempfile::TempDir);
+
+impl Stack {
+    /// A shell script with this answer for each flow, in `{sends}` and behind `received`.
+    fn new(answer: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!(
+            r#"#!/bin/sh
+side=$1
+echo ready
+read -r _ || exit 1
+for word; do
+    case $word in up:* | down:*) ;; *) continue ;; esac
+    port=${{word#*:}}
+    case $side:$word in home:up:* | servers:down:*) sends=true ;; *) sends=false ;; esac
+    {answer}
+done
+"#
+        );
+        let path = folder.path().join("stack");
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        Self(folder)
+    }
+
+    /// Flows of it.
+    fn flows(&self, flows: &str) -> ScenarioArgs {
+        let stack = self.0.path().join("stack");
+        ScenarioArgs {
+            quic: Some(format!("{},{flows}", stack.display()).parse().unwrap()),
+            ..ScenarioArgs::default()
+        }
+    }
+}
+
+#[test]
+fn quic_flows_stand_behind_those_of_tcp_with_what_both_ends_tell() {
+    let stack = Stack::new(
+        r#"echo "{\"port\":${port%:*},\"sends\":$sends,\"payload\":${port%:*},\"silence_ns\":250000000,\
+\"timeouts\":3,\"lost\":[2,7,9],\"received\":[[0,5]]}""#,
+    );
+    let args = ScenarioArgs {
+        flows_down: Some(1),
+        ..stack.flows("up=1,down=2,tcp=bbr")
+    };
+    let Some(run) = run(args) else { return };
+    let flows = &run.summary.flows;
+    let toward: Vec<_> = flows.iter().map(|flow| flow.toward).collect();
+    assert_eq!(
+        toward,
+        [Toward::Down, Toward::Up, Toward::Down, Toward::Down]
+    );
+    assert_eq!(flows[0].spurious, None);
+    for (flow, port) in flows[1..].iter().zip([24_000.0, 25_000.0, 25_001.0]) {
+        assert_eq!(flow.goodput, port * 8.0 / 3.0);
+        assert_eq!((flow.silence_s, flow.timeouts), (0.25, Some(3.0)));
+        // Of three that were declared lost, one arrived.
+        assert_eq!(
+            (flow.retransmissions, flow.spurious),
+            (Some(3.0), Some(1.0))
+        );
+    }
+    // Both second of their kind: the same round-trip time and start.
+    assert_eq!(flows[0].start_s, flows[2].start_s);
+}
+
+#[test]
+fn a_quic_stack_that_is_absent_ends_early_or_talks_otherwise_is_an_error() {
+    let error = |args: ScenarioArgs| {
+        let one = [scenario(args)];
+        match run_scenarios(&one, options(NonZeroUsize::MIN), &mut |_| ()) {
+            Err(LabError::NotPermitted) => None,
+            Err(error) => Some((error.is_bad_input(), error.to_string())),
+            Ok(_) => panic!("it ran"),
+        }
+    };
+    let absent = ScenarioArgs {
+        quic: Some("no-such,down=1".parse().unwrap()),
+        ..ScenarioArgs::default()
+    };
+    let (is_bad_input, message) = error(absent).unwrap();
+    assert!(is_bad_input);
+    assert!(message.starts_with(
+        "--quic no-such,up=0,down=1: no such program: asymq-quic-no-such in PATH or "
+    ));
+    assert!(
+        message.contains("build it by scripts/quic/stacks no-such"),
+        "{message}"
+    );
+    for (answer, expected) in [
+        ("exit 0", "no report of port 25000"),
+        ("echo well", "well: "),
+    ] {
+        let Some((is_bad_input, message)) = error(Stack::new(answer).flows("down=1")) else {
+            return eprintln!("skipped: run as root");
+        };
+        assert!(!is_bad_input && message.contains(expected), "{message}");
     }
 }
 

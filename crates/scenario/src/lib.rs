@@ -16,6 +16,7 @@ mod links;
 mod modem;
 mod modem_queue;
 mod netem;
+mod quic;
 mod report;
 mod rtt;
 mod scenario;
@@ -38,6 +39,7 @@ pub use links::Links;
 pub use modem::{DelayStep, Modem, ModemBuffer, RateSource};
 pub use modem_queue::{KnownRates, ModemQueue};
 pub use netem::{Delay, Impairment, Loss, Netem, Percent, Reorder};
+pub use quic::QuicFlows;
 pub use report::{
     Direction, Extent, Fates, FlowResult, FlowTotals, Goodput, Report, Run, Series, SojournByClass,
     Summary, Tool,

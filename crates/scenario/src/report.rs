@@ -77,7 +77,7 @@ pub struct Summary {
     pub least_utilization: f64,
     /// Per-flow goodput.
     pub goodput: Goodput,
-    /// The TCP flows that last for the run or are listed: uploads, downloads, listed ones.
+    /// The flows that last for the run or are listed: uploads, downloads, listed ones, uploads and downloads of QUIC.
     pub flows: Vec<FlowResult>,
     /// Queueing delay of the probe, both directions together, in ms.
     #[serde(alias = "sparse_ms", skip_serializing_if = "Option::is_none")]
@@ -259,7 +259,7 @@ pub struct Goodput {
     pub smallest_down: Option<f64>,
 }
 
-/// One TCP flow, after warm-up except for its times.
+/// One flow, after warm-up except for its times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
     /// Direction of its data.
@@ -282,12 +282,15 @@ pub struct FlowResult {
     /// Its data packets that were lost on the way (simulator).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
-    /// Segments that its sender sent again.
+    /// Segments that its sender sent again; of QUIC, packets that it declared lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmissions: Option<f64>,
-    /// Retransmission timeouts of its sender.
+    /// Retransmission timeouts of its sender; of QUIC, probe timeouts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<f64>,
+    /// Packets that its sender declared lost although they arrived (QUIC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spurious: Option<f64>,
 }
 
 /// Minimum, mean and maximum.
@@ -411,6 +414,7 @@ by_field! {
     Goodput { up, down, jain_up, jain_down, smallest_up, smallest_down }
     FlowResult {
         toward, start_s, base_rtt_ms, goodput, silence_s, completion_s, rtt_ms, lost, retransmissions, timeouts,
+        spurious,
     }
     Extent { min, mean, max }
     Percentiles { p50, p95, p99 }
@@ -458,6 +462,7 @@ mod tests {
                 lost: None,
                 retransmissions: Some(seed as f64),
                 timeouts: None,
+                spurious: None,
             }];
             run.summary.probe_ms = Some(Percentiles {
                 p50: utilization,
@@ -506,6 +511,7 @@ mod tests {
             lost: None,
             retransmissions: Some(2.0),
             timeouts,
+            spurious: None,
         };
         let flows = vec![
             flow(Toward::Up, 3.0, 0.5, Some(1.0)),
@@ -550,6 +556,7 @@ mod tests {
             lost: None,
             retransmissions,
             timeouts: Some(1.0),
+            spurious: None,
         };
         let totals = FlowTotals::of(&[flow(Some(2.0)), flow(None)], Toward::Up);
         assert_eq!((totals.retransmissions, totals.timeouts), (None, Some(2.0)));

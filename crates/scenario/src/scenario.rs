@@ -1,8 +1,8 @@
 //! A checked experiment.
 
 use crate::{
-    Course, DelayStep, Draw, Impairment, ListedFlow, Modem, Netem, OnOff, RateSource, RateStep,
-    RateTrace, RttRange, Source, Tcp, Toward, UdpBurst, WebLoad, uniform,
+    Course, DelayStep, Draw, Impairment, ListedFlow, Modem, Netem, OnOff, QuicFlows, RateSource,
+    RateStep, RateTrace, RttRange, Source, Tcp, Toward, UdpBurst, WebLoad, uniform,
 };
 use asymq_core::catalog::Config;
 use asymq_core::hold::Spacing;
@@ -74,6 +74,9 @@ pub struct Scenario {
     /// Further TCP flows, listed one by one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow: Vec<ListedFlow>,
+    /// Flows of a QUIC stack (lab).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicFlows>,
     /// Propagation round-trip times, drawn per flow and seed.
     pub rtt: RttRange,
     /// Long-lived flows start uniformly within this time; if absent, within the first second, or the
@@ -312,6 +315,7 @@ pub(crate) mod tests {
             flows_up: 1,
             flows_down: 1,
             flow: Vec::new(),
+            quic: None,
             rtt: RttRange::fixed(Duration::from_millis(100)),
             start_within: None,
             buffer: Limit::Packets(50),

@@ -1,8 +1,9 @@
 //! Long-lived TCP flows over the kernel's own TCP, all served by one thread.
 
+mod quic;
 mod socket;
 
-pub(crate) use socket::check;
+pub(crate) use quic::QuicFlows;
 
 use crate::error::{Context as _, LabError};
 use crate::plan::{Conversation, DOWNLOAD_PORT, HOME, Plan, SERVER, UPLOAD_PORT};
@@ -52,9 +53,17 @@ pub(crate) struct FlowSeen {
     pub(crate) wire: f64,
     /// The longest time in which it got nothing.
     pub(crate) silence: Duration,
-    /// Counts of its sender's kernel; none if the connection has failed.
+    /// Counts of its sender; none if the connection has failed, or where a QUIC stack does not tell.
     pub(crate) retransmissions: Option<u32>,
     pub(crate) timeouts: Option<u16>,
+    /// Packets of QUIC that its sender declared lost although they arrived.
+    pub(crate) spurious: Option<u32>,
+}
+
+/// Checks that this kernel has the congestion control, and this machine the QUIC stack.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), LabError> {
+    socket::check(scenario.tcp)?;
+    quic::check(scenario)
 }
 
 impl Flow {
@@ -105,6 +114,7 @@ impl Flow {
                     .saturating_sub(before.retransmissions)
             }),
             timeouts: timeouts.map(|all| all.saturating_sub(before.timeouts.unwrap_or(0))),
+            spurious: None,
         }
     }
 }

@@ -97,7 +97,8 @@ fn check(scenario: &Scenario) -> Result<(), Unsupported> {
         buffer_down: _,
         uplink,
         downlink,
-        tc: _, // the simulator's scenarios have none
+        quic: _, // the simulator's scenarios have none
+        tc: _,   // nor that
         tcp,
         mss: _,
         ack_policy: _,

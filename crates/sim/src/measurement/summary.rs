@@ -253,6 +253,7 @@ fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64, now: u64) -> FlowRes
         lost: None,
         retransmissions: Some(counts.retransmissions as f64),
         timeouts: Some(counts.timeouts as f64),
+        spurious: None,
     }
 }
 

@@ -1,0 +1,299 @@
+//! Long-lived QUIC flows, carried by a stack's own program at home and at the servers.
+//!
+//! `scripts/quic/stacks` has such programs; its `src/lib.rs` describes their words and answers.
+
+use super::FlowSeen;
+use crate::error::{Context as _, LabError};
+use crate::plan::{HOME, Plan, QUIC_PORT, SERVER};
+use crate::window::Window;
+use crate::{Halt, clock, sys};
+use asymq_core::units::Duration;
+use asymq_gateway::net::Netns;
+use asymq_scenario::{QuicFlows as Flows, Scenario, Tcp};
+use serde::Deserialize;
+use std::ffi::OsString;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::{env, thread, time};
+
+/// The QUIC flows of a run.
+pub(crate) struct QuicFlows(Option<Running>);
+
+/// A stack's program at both ends. Both end with their standard input.
+struct Running {
+    ends: [End; 2],
+    /// Home's ports, in the order of the plan: uploads, downloads.
+    ports: Vec<u16>,
+}
+
+struct End {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+/// An end's counters of a flow.
+#[derive(Deserialize)]
+struct Report {
+    port: u16,
+    /// True at the end that sends the data.
+    sends: bool,
+    /// Bytes that the application got in order after the warm-up.
+    payload: u64,
+    silence_ns: u64,
+    /// Probe timeouts; absent where the stack does not tell.
+    timeouts: Option<u16>,
+    /// Packets declared lost after the warm-up, by number.
+    lost: Vec<u64>,
+    /// Ranges of numbers of packets that arrived.
+    received: Vec<[u64; 2]>,
+}
+
+impl QuicFlows {
+    /// Starts the stack's program at both ends and waits until its sockets are open; nothing is sent yet.
+    pub(crate) fn open(
+        scenario: &Scenario,
+        plan: &Plan,
+        home: &Netns,
+        servers: &Netns,
+    ) -> Result<Self, LabError> {
+        let Some(flows) = &scenario.quic else {
+            return Ok(Self(None));
+        };
+        let program = program(&flows.stack).ok_or_else(|| refusal(flows, "no such program"))?;
+        let words = words(scenario, flows, plan);
+        let start = |side: &str, namespace: &Netns| {
+            namespace.run(|| {
+                sys::go_early();
+                Command::new(&program)
+                    .arg(side)
+                    .args(&words)
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .spawn()
+            })
+        };
+        let start = |side, namespace| {
+            let child = start(side, namespace);
+            child.map(End::new).during("starting a QUIC stack")
+        };
+        // The servers' end must listen before home's connects.
+        let mut ends = [start("servers", servers)?, start("home", home)?];
+        for end in &mut ends {
+            let line = end.lines.recv_timeout(time::Duration::from_secs(30));
+            if line.as_deref() != Ok("ready") {
+                return Err(refusal(flows, "it ended, or was not ready within 30 s"));
+            }
+        }
+        let ports = plan.quic.iter().flatten().map(|flow| flow.home_port);
+        Ok(Self(Some(Running {
+            ends,
+            ports: ports.collect(),
+        })))
+    }
+
+    /// Carries the flows until the window ends or the run is halted, and says what arrived: of the uploads,
+    /// then of the downloads.
+    pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<Vec<FlowSeen>, LabError> {
+        let Some(mut running) = self.0 else {
+            return Ok(Vec::new());
+        };
+        thread::sleep(window.start.saturating_since(clock::now()).into());
+        for end in &mut running.ends {
+            if let Some(input) = &mut end.input {
+                input.write_all(b"go\n").during("starting QUIC flows")?;
+            }
+        }
+        let mut reports = Vec::new();
+        let patience = window.end + Duration::from_secs(10);
+        for end in &mut running.ends {
+            while clock::now() < patience && !halt.is_set() {
+                match end.lines.recv_timeout(time::Duration::from_millis(50)) {
+                    Ok(line) => reports.push(read(&line)?),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            }
+        }
+        let seen = |port| FlowSeen::of_quic(port, &reports);
+        match halt.is_set() {
+            true => Ok(Vec::new()),
+            false => running.ports.iter().map(|port| seen(*port)).collect(),
+        }
+    }
+}
+
+impl End {
+    fn new(mut child: Child) -> Self {
+        let (sender, lines) = channel();
+        if let Some(output) = child.stdout.take() {
+            thread::spawn(move || {
+                for line in BufReader::new(output).lines().map_while(Result::ok) {
+                    if sender.send(line).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Self {
+            input: child.stdin.take(),
+            child,
+            lines,
+        }
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.input = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl FlowSeen {
+    /// A QUIC flow by what both ends report of it.
+    fn of_quic(port: u16, reports: &[Report]) -> Result<Self, LabError> {
+        /// IPv4, UDP and QUIC headers, the tag and the stream frame's head in a full packet of 1500 bytes.
+        const HEADERS: f64 = 64.0;
+        let find = |sends| {
+            let report = reports
+                .iter()
+                .find(|report| (report.port, report.sends) == (port, sends));
+            report.ok_or_else(|| wrong(format!("no report of port {port}")))
+        };
+        let (sender, reader) = (find(true)?, find(false)?);
+        let arrived = |number: &&u64| {
+            let ranges = &reader.received;
+            ranges
+                .iter()
+                .any(|[first, last]| (first..=last).contains(number))
+        };
+        Ok(Self {
+            payload: reader.payload,
+            wire: reader.payload as f64 * 1500.0 / (1500.0 - HEADERS),
+            silence: Duration::from_nanos(reader.silence_ns),
+            retransmissions: Some(sender.lost.len() as u32),
+            timeouts: sender.timeouts,
+            spurious: Some(sender.lost.iter().filter(arrived).count() as u32),
+        })
+    }
+}
+
+/// Words of both ends, behind the side.
+fn words(scenario: &Scenario, flows: &Flows, plan: &Plan) -> Vec<String> {
+    let tcp = flows.tcp.unwrap_or(scenario.tcp);
+    let mut words = vec![
+        HOME.to_string(),
+        format!("{SERVER}:{QUIC_PORT}"),
+        format!("congestion={tcp}"),
+        format!("ack-every={}", flows.ack_every.unwrap_or(0)),
+        format!("warm={}", scenario.warmup.as_nanos()),
+        format!("end={}", scenario.duration.as_nanos()),
+    ];
+    for (toward, flows) in ["up", "down"].into_iter().zip(&plan.quic) {
+        let flow = |flow: &crate::plan::Conversation| {
+            format!("{toward}:{}:{}", flow.home_port, flow.start.as_nanos())
+        };
+        words.extend(flows.iter().map(flow));
+    }
+    words
+}
+
+/// Checks what can be known before anything is made.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), LabError> {
+    let Some(flows) = &scenario.quic else {
+        return Ok(());
+    };
+    match flows.tcp.unwrap_or(scenario.tcp) {
+        Tcp::Cubic | Tcp::Bbr => {}
+        tcp => {
+            return Err(LabError::Quic {
+                flows: flows.to_string(),
+                message: format!("no stack has {tcp}; write tcp=cubic or tcp=bbr"),
+            });
+        }
+    }
+    match program(&flows.stack) {
+        Some(_) => Ok(()),
+        None => Err(refusal(flows, "no such program")),
+    }
+}
+
+fn refusal(flows: &Flows, why: &str) -> LabError {
+    let message = match flows.stack.contains('/') {
+        true => format!("{why}: {}", flows.stack),
+        false => format!(
+            "{why}: asymq-quic-{} in PATH or {}; build it by scripts/quic/stacks {0}, or write the path of a program",
+            flows.stack,
+            cache().display(),
+        ),
+    };
+    LabError::Quic {
+        flows: flows.to_string(),
+        message,
+    }
+}
+
+/// The program of a stack.
+fn program(stack: &str) -> Option<PathBuf> {
+    if stack.contains('/') {
+        return Path::new(stack).is_file().then(|| stack.into());
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain([cache()]);
+    let mut programs = folders.map(|folder| folder.join(format!("asymq-quic-{stack}")));
+    programs.find(|program| program.is_file())
+}
+
+/// Folder in which `scripts/quic/stacks` puts programs.
+fn cache() -> PathBuf {
+    let home =
+        || PathBuf::from(env::var_os("HOME").unwrap_or_else(|| OsString::from("/"))).join(".cache");
+    let cache = env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from);
+    cache.join("asymq/quic/bin")
+}
+
+fn read(line: &str) -> Result<Report, LabError> {
+    serde_json::from_str(line).map_err(|error| wrong(format!("{line}: {error}")))
+}
+
+fn wrong(message: String) -> LabError {
+    LabError::System {
+        doing: "reading a QUIC stack's report",
+        source: io::Error::new(io::ErrorKind::InvalidData, message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_that_was_declared_lost_and_arrived_is_spurious() {
+        let report = |sends, payload, lost: &[u64], received: &[[u64; 2]]| {
+            let line = serde_json::json!({
+                "port": 25_000, "sends": sends, "payload": payload, "silence_ns": 7, "timeouts": null,
+                "sent": 9, "lost": lost, "received": received,
+            });
+            read(&line.to_string()).unwrap()
+        };
+        let sender = report(true, 0, &[4, 7, 8, 30], &[[0, 3]]);
+        let reader = report(false, 1436, &[2], &[[0, 5], [8, 20]]);
+        let seen = FlowSeen::of_quic(25_000, &[reader, sender]).unwrap();
+        assert_eq!((seen.payload, seen.wire), (1436, 1500.0));
+        assert_eq!((seen.retransmissions, seen.spurious), (Some(4), Some(2)));
+        assert_eq!((seen.timeouts, seen.silence.as_nanos()), (None, 7));
+    }
+
+    #[test]
+    fn an_end_that_reports_nothing_is_an_error_that_names_the_flow() {
+        let error = FlowSeen::of_quic(25_000, &[]).unwrap_err();
+        assert!(
+            error.to_string().ends_with("no report of port 25000"),
+            "{error}"
+        );
+    }
+}

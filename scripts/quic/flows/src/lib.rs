@@ -1,0 +1,212 @@
+//! One side of the lab's QUIC flows, whatever stack carries them.
+//!
+//! The lab starts the program of a stack twice, at home and at the servers, with the same words:
+//!
+//! ```text
+//! PROGRAM home|servers HOME SERVER:PORT congestion=cubic|bbr ack-every=N warm=NS end=NS up|down:PORT:START...
+//! ```
+//!
+//! A flow is a connection from home's UDP port; it starts START ns after the start of the run. The program prints
+//! `ready` once its sockets are open, starts with a line on its standard input, ends `end` ns later, or with its
+//! standard input, and prints a line of JSON for each flow. A reader reports what its application got in order, a
+//! sender what it counted after the warm-up; both report packet numbers, so that the lab can tell losses from
+//! spurious ones.
+
+mod qlog;
+
+pub use qlog::{Counts, Reader};
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, Write as _};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd as _;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Application protocol of the flows in the TLS handshake.
+pub const ALPN: &[u8] = b"asymq-bulk";
+/// Flow control never limits a flow.
+pub const WINDOW: u32 = 64 << 20;
+
+/// The words of the lab.
+pub struct Plan {
+    pub is_home: bool,
+    pub home: IpAddr,
+    pub server: SocketAddr,
+    pub is_bbr: bool,
+    /// Packets for an ACK that senders ask for by ACK_FREQUENCY; 0 for none.
+    pub ack_every: u64,
+    pub warm: Duration,
+    pub end: Duration,
+    pub flows: Vec<Flow>,
+}
+
+/// A flow and what this side has seen of it.
+pub struct Flow {
+    pub is_upload: bool,
+    pub port: u16,
+    pub start: Duration,
+    pub seen: Arc<Mutex<Seen>>,
+}
+
+/// What one side has seen of a flow.
+#[derive(Default)]
+pub struct Seen {
+    received: u64,
+    /// Time of the latest data, and the longest time without any.
+    delivered_at: Option<Instant>,
+    silence: Duration,
+    pub counts: Counts,
+}
+
+impl Plan {
+    /// The words of the command line, which the lab wrote.
+    ///
+    /// # Panics
+    /// The words are not the lab's.
+    pub fn from_args() -> Self {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        let value = |name: &str| {
+            let found = words
+                .iter()
+                .find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+            found
+                .unwrap_or_else(|| panic!("{name}= is missing"))
+                .to_owned()
+        };
+        let nanos = |name: &str| Duration::from_nanos(value(name).parse().expect("nanoseconds"));
+        let flow = |word: &String| {
+            let mut parts = word.split(':');
+            let toward = parts.next().filter(|word| ["up", "down"].contains(word))?;
+            Some(Flow {
+                is_upload: toward == "up",
+                port: parts.next()?.parse().ok()?,
+                start: Duration::from_nanos(parts.next()?.parse().ok()?),
+                seen: Arc::default(),
+            })
+        };
+        Self {
+            is_home: words[0] == "home",
+            home: words[1].parse().expect("home's address"),
+            server: words[2].parse().expect("the server's address and port"),
+            is_bbr: value("congestion") == "bbr",
+            ack_every: value("ack-every").parse().expect("packets"),
+            warm: nanos("warm"),
+            end: nanos("end"),
+            flows: words.iter().filter_map(flow).collect(),
+        }
+    }
+
+    pub fn flow(&self, port: u16) -> Option<&Flow> {
+        self.flows.iter().find(|flow| flow.port == port)
+    }
+
+    /// True if this side sends the flow's data.
+    pub fn sends(&self, flow: &Flow) -> bool {
+        flow.is_upload == self.is_home
+    }
+
+    /// Says that the sockets are open, and waits for the start of the run. From then on the end of the standard
+    /// input ends the program.
+    pub fn start(&self) -> Instant {
+        println!("ready");
+        let mut line = String::new();
+        if std::io::stdin().lock().read_line(&mut line).unwrap_or(0) == 0 {
+            std::process::exit(1);
+        }
+        std::thread::spawn(|| {
+            let mut rest = String::new();
+            while std::io::stdin().lock().read_line(&mut rest).unwrap_or(0) > 0 {}
+            std::process::exit(1);
+        });
+        let start = Instant::now();
+        for flow in &self.flows {
+            let mut seen = flow.seen.lock().expect("no panic");
+            seen.delivered_at = Some(start + self.warm.max(flow.start));
+            seen.counts.warm = Some(start + self.warm);
+        }
+        start
+    }
+
+    /// Prints what was seen; `has_timeouts` if the stack tells its probe timeouts.
+    pub fn report(&self, start: Instant, has_timeouts: bool) {
+        let mut out = String::new();
+        for flow in &self.flows {
+            let mut seen = flow.seen.lock().expect("no panic");
+            let last = seen.delivered_at.unwrap_or(start);
+            let silence = seen
+                .silence
+                .max((start + self.end).saturating_duration_since(last));
+            let counts = std::mem::take(&mut seen.counts);
+            let _ = write!(
+                out,
+                "{{\"port\":{},\"sends\":{}",
+                flow.port,
+                self.sends(flow)
+            );
+            let _ = write!(
+                out,
+                ",\"payload\":{},\"silence_ns\":{}",
+                seen.received,
+                silence.as_nanos()
+            );
+            let timeouts = match has_timeouts {
+                true => counts.timeouts.to_string(),
+                false => "null".into(),
+            };
+            let _ = write!(out, ",\"timeouts\":{timeouts},\"sent\":{}", counts.sent);
+            let _ = writeln!(
+                out,
+                ",\"lost\":{:?},\"received\":{:?}}}",
+                counts.lost, counts.received
+            );
+        }
+        let _ = std::io::stdout().write_all(out.as_bytes());
+    }
+}
+
+impl Seen {
+    /// Counts data that the application has read.
+    pub fn deliver(&mut self, now: Instant, bytes: usize) {
+        if self.counts.warm.is_some_and(|warm| now > warm) {
+            self.received += bytes as u64;
+            let silence = now.saturating_duration_since(self.delivered_at.unwrap_or(now));
+            self.silence = self.silence.max(silence);
+            self.delivered_at = Some(now);
+        }
+    }
+}
+
+/// A socket with room for what arrives while this process waits for a processor.
+pub fn socket(address: SocketAddr) -> std::io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(address)?;
+    let bytes: libc::c_int = 4 << 20;
+    // SAFETY: the value lives through the call, and its length is given.
+    let done = unsafe {
+        let length = size_of_val(&bytes) as libc::socklen_t;
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUFFORCE,
+            (&raw const bytes).cast(),
+            length,
+        )
+    };
+    if done != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// A certificate of nobody, with its key; DER, then PEM.
+pub fn certificate() -> (Vec<u8>, Vec<u8>, String, String) {
+    let made = rcgen::generate_simple_self_signed(["asymq".into()]).expect("a certificate");
+    let (certificate, key) = (made.cert, made.signing_key);
+    (
+        certificate.der().to_vec(),
+        key.serialize_der(),
+        certificate.pem(),
+        key.serialize_pem(),
+    )
+}
