@@ -12,6 +12,10 @@
 #include "fq_codel.c"
 #define ENQUEUE fq_codel_enqueue
 #define DEQUEUE fq_codel_dequeue
+#elif defined(QDISC_dualpi2)
+#include "dualpi2.c"
+#define ENQUEUE dualpi2_qdisc_enqueue
+#define DEQUEUE dualpi2_qdisc_dequeue
 #else
 #ifdef QDISC_cake_longest
 #define QDISC_cake
@@ -88,6 +92,41 @@ static void configure(struct Qdisc *sch)
 	}
 	cake_reconfigure(sch);
 }
+#elif defined(QDISC_dualpi2)
+static void configure(struct Qdisc *sch)
+{
+	struct dualpi2_sched_data *q = calloc(1, sizeof(*q));
+
+	sch->data = q;
+	q->sch = sch;
+	q->l_queue = calloc(1, sizeof(*q->l_queue));
+	dualpi2_reset_default(sch);
+	sch->limit = setting("limit", sch->limit);
+	q->pi2_target = setting("target", 15000) * NSEC_PER_USEC;
+	q->pi2_tupdate = setting("tupdate", 16000) * NSEC_PER_USEC;
+	q->pi2_alpha = dualpi2_scale_alpha_beta(setting("alpha", 41));
+	q->pi2_beta = dualpi2_scale_alpha_beta(setting("beta", 819));
+	q->step_thresh = setting("step_thresh", 1000) * NSEC_PER_USEC;
+	q->coupling_factor = setting("coupling_factor", 2);
+	q->ecn_mask = setting("any_ect", 0) ? TC_DUALPI2_ECN_MASK_ANY_ECT : q->ecn_mask;
+	q->drop_overload = setting("drop_on_overload", 1);
+	q->drop_early = setting("drop_enqueue", 0);
+	dualpi2_calculate_c_protection(sch, q, setting("classic_protection", 10));
+}
+
+/* The timer starts with the first packet, and comes before packets of the same time. */
+static void run_timer(struct Qdisc *sch, long long until)
+{
+	struct dualpi2_sched_data *q = sch->data;
+	static long long next = -1;
+
+	if (next < 0)
+		next = until + q->pi2_tupdate;
+	for (; next <= until; next += q->pi2_tupdate) {
+		now_ns = next;
+		q->pi2_prob = calculate_probability(sch);
+	}
+}
 #else
 static void configure_codel(struct codel_params *p)
 {
@@ -125,6 +164,10 @@ static void configure(struct Qdisc *sch)
 #endif
 	sch->data = q;
 }
+#endif
+
+#ifndef QDISC_dualpi2
+static void run_timer(struct Qdisc *sch, long long until) {}
 #endif
 
 /* IPv4, and TCP with the options that are asked for. */
@@ -187,17 +230,24 @@ int main(void)
 		for (passed = more ? at : INT64_MAX; sch.q.qlen && free_at <= passed;) {
 			struct sk_buff *skb;
 
+			run_timer(&sch, free_at);
 			now_ns = free_at;
 			skb = DEQUEUE(&sch);
 			if (!skb)
 				break;
 			free_at += (skb->len * 8000000000LL + link - 1) / link;
 			leaves(skb, "sent");
+#ifdef QDISC_dualpi2
+			/* A device asks until it gets nothing, which resets the credit. */
+			if (!sch.q.qlen)
+				DEQUEUE(&sch);
+#endif
 		}
 		if (!more)
 			break;
 		if (!sch.q.qlen && free_at < at)
 			free_at = at;
+		run_timer(&sch, at);
 		now_ns = at;
 		struct sk_buff *skb = calloc(1, sizeof(*skb));
 		skb->number = number++;

@@ -1,4 +1,4 @@
-/* As much of the kernel as its codel, fq_codel and cake want, in user space: the clock and the
+/* As much of the kernel as its codel, fq_codel, cake and dualpi2 want, in user space: the clock and the
  * random numbers are the driver's, and what frees a packet reports it. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -43,6 +43,11 @@ typedef u64 netdev_features_t;
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define min_t(t, a, b) min((t)(a), (t)(b))
 #define max_t(t, a, b) max((t)(a), (t)(b))
+#define clamp_t(t, x, lo, hi) min_t(t, max_t(t, x, lo), hi)
+#define mul_u32_u32(a, b) ((u64)(a) * (b))
+#define upper_32_bits(x) ((u32)((x) >> 32))
+#define lower_32_bits(x) ((u32)(x))
+#define U32_MAX UINT32_MAX
 #define DIV_ROUND_UP(a, b) (((a) + (b) - 1) / (b))
 #define do_div(n, d) ((n) /= (d))
 #define div64_u64(a, b) ((u64)(a) / (u64)(b))
@@ -121,7 +126,7 @@ static void list_move_tail(struct list_head *n, struct list_head *l)
 #define list_first_entry(l, type, member) container_of((l)->next, type, member)
 
 /* Packets. */
-struct qdisc_skb_cb { u32 pkt_len; unsigned char data[40]; };
+struct qdisc_skb_cb { u32 pkt_len, pkt_segs; unsigned char data[40]; };
 struct sk_buff {
 	struct sk_buff *next, *end;
 	u32 number, len, truesize, priority, mark, hash, src, dst;
@@ -166,6 +171,7 @@ static u32 skb_get_hash(struct sk_buff *skb) { return skb->hash; }
 static int skb_get_dsfield(struct sk_buff *skb) { return skb->data[1]; }
 static struct iphdr *ip_hdr(struct sk_buff *skb) { return (void *)skb->data; }
 static struct ipv6hdr *ipv6_hdr(struct sk_buff *skb) { return (void *)skb->data; }
+#define INET_ECN_NOT_ECT 0
 #define INET_ECN_MASK 3
 static u8 ipv4_get_dsfield(const struct iphdr *ip) { return ip->tos; }
 static u8 ipv6_get_dsfield(const struct ipv6hdr *ip) { return 0; }
@@ -232,6 +238,8 @@ struct tcf_proto;
 struct tcf_block;
 struct tcf_result { u32 classid; };
 struct qdisc_watchdog { int unused; };
+struct hrtimer { int unused; };
+enum qdisc_drop_reason { QDISC_DROP_OVERLIMIT, QDISC_DROP_CONGESTED, QDISC_DROP_L4S_STEP_NON_ECN };
 struct sk_buff_list { struct sk_buff *head, *tail; u32 qlen; };
 struct Qdisc {
 	u32 limit, flags, handle;
@@ -251,12 +259,18 @@ struct Qdisc {
 #define qdisc_dev(sch) 0
 #define psched_mtu(dev) 1514
 #define qdisc_qlen(sch) ((sch)->q.qlen)
+#define qdisc_qlen_inc(sch) ((sch)->q.qlen++)
+#define qdisc_qlen_dec(sch) ((sch)->q.qlen--)
+#define qdisc_peek_head(sch) ((sch)->q.head)
 #define qdisc_tree_reduce_backlog(...) ((void)0)
 #define qdisc_watchdog_schedule_ns(...) ((void)0)
 #define qdisc_bstats_update(...) ((void)0)
 #define qdisc_qstats_drop(sch) ((sch)->qstats.drops++)
 #define __qdisc_qstats_drop(sch, n) ((sch)->qstats.drops += (n))
+#define qdisc_qstats_overlimit(sch) ((sch)->qstats.overlimits++)
 #define qdisc_qstats_backlog_inc(sch, skb) ((sch)->qstats.backlog += qdisc_pkt_len(skb))
+#define qdisc_qstats_backlog_dec(sch, skb) ((sch)->qstats.backlog -= qdisc_pkt_len(skb))
+#define qdisc_dequeue_drop(sch, skb, reason) leaves(skb, "aqm")
 #define skb_peek(list) ((struct sk_buff *)NULL)
 #define __skb_queue_head(list, skb) ((void)0)
 
@@ -285,5 +299,13 @@ static int qdisc_enqueue_tail(struct sk_buff *skb, struct Qdisc *sch)
 static int qdisc_drop(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	__qdisc_drop(skb, to_free);
+	return 1;
+}
+static int qdisc_drop_reason(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free,
+			     enum qdisc_drop_reason reason)
+{
+	if (reason == QDISC_DROP_OVERLIMIT)
+		return qdisc_drop(skb, sch, to_free);
+	leaves(skb, "aqm");
 	return 1;
 }

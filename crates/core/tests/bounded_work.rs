@@ -91,7 +91,7 @@ fn one_packet_costs_a_bounded_number_of_looks_for_any_number_of_flows() {
                 // An AQM at the head drops at most 32 packets for one, with four looks each.
                 let resolved = golden::config(&Standard, entry.name).unwrap();
                 let most = match resolved.params.get("data-queue") {
-                    Some("codel" | "fq_codel" | "cake") => 140,
+                    Some("codel" | "fq_codel" | "cake" | "dualpi2") => 140,
                     _ => 12,
                 };
                 assert!(dequeue <= most, "{what}: {dequeue} looks in dequeue");

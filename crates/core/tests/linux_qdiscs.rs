@@ -1,4 +1,4 @@
-//! `codel`, `fq_codel` and `cake` decide as Linux' own do, packet by packet and to the nanosecond.
+//! `codel`, `fq_codel`, `cake` and `dualpi2` decide as Linux' own do, packet by packet and to the nanosecond.
 //! `scripts/linux-qdisc/run` compiles Linux' source for user space and runs these tests.
 
 use asymq_core::ack::{AckInfo, SackRange};
@@ -51,9 +51,10 @@ struct Load {
     packets: u32,
     /// Nanoseconds between packets, in the mean.
     gap: u64,
-    /// Of a hundred packets, how many are ACKs, ECN-capable, and not of best effort.
+    /// Of a hundred packets, how many are ACKs, ECT(0), ECT(1) (one of them CE), and not of best effort.
     acks: u64,
     ecn: u64,
+    scalable: u64,
     dscp: u64,
 }
 
@@ -66,6 +67,7 @@ const USUAL: Load = Load {
     gap: 4_000_000,
     acks: 40,
     ecn: 30,
+    scalable: 0,
     dscp: 0,
 };
 
@@ -90,10 +92,11 @@ fn trace(load: Load) -> Vec<Traced> {
             } else {
                 64 + below(1437) as u32
             };
-            let ecn = if below(100) < load.ecn {
-                Ecn::Ect0
-            } else {
-                Ecn::NotEct
+            let ecn = match below(100).checked_sub(load.ecn) {
+                None => Ecn::Ect0,
+                Some(0) if load.scalable > 0 => Ecn::Ce,
+                Some(beyond) if beyond < load.scalable => Ecn::Ect1,
+                Some(_) => Ecn::NotEct,
             };
             let dscp = if below(100) < load.dscp {
                 below(64) as u8
@@ -505,5 +508,55 @@ fn cakes_ack_filter_is_linuxs() {
             load,
             &["ack-filtered", "aqm"],
         );
+    }
+}
+
+#[test]
+#[ignore = "scripts/linux-qdisc/run compiles what it compares with"]
+fn dualpi2_is_linuxs() {
+    for seed in 1..4 {
+        for scalable in [0, 5, 40, 70] {
+            let load = Load {
+                seed,
+                scalable,
+                ..USUAL
+            };
+            // From a little load to a constant overload.
+            for (link, reasons) in [
+                ("20mbit", &["sent"][..]),
+                ("1400kbit", &["aqm", " ce"]),
+                ("1mbit", &["aqm", " ce"]),
+                ("800kbit", &["aqm", " ce"]),
+            ] {
+                agree("dualpi2", &[], "", link, load, reasons);
+            }
+        }
+        let load = Load {
+            seed,
+            scalable: 40,
+            ..USUAL
+        };
+        let settings: [(&[_], _); 7] = [
+            (&[("any_ect", "true")], "any_ect=1"),
+            (&[("drop_on_overload", "false")], "drop_on_overload=0"),
+            (&[("drop_enqueue", "true")], "drop_enqueue=1"),
+            (&[("classic_protection", "50")], "classic_protection=50"),
+            (&[("data-limit", "20p")], "limit=20"),
+            (
+                &[
+                    ("target", "5ms"),
+                    ("tupdate", "5ms"),
+                    ("step_thresh", "30ms"),
+                ],
+                "target=5000 tupdate=5000 step_thresh=30000",
+            ),
+            (
+                &[("alpha", "1"), ("beta", "10"), ("coupling_factor", "5")],
+                "alpha=256 beta=2560 coupling_factor=5",
+            ),
+        ];
+        for (given, settings) in settings {
+            agree("dualpi2", given, settings, "1mbit", load, &["aqm", " ce"]);
+        }
     }
 }

@@ -35,6 +35,7 @@ fn each_part_shows_its_variables() {
         ("codel", &["codel_target", "codel_count"]),
         ("fq_codel", &["new_flows", "old_flows"]),
         ("cake", &["sparse_flows", "bulk_flows"]),
+        ("dualpi2", &["probability"]),
         (
             "asymq",
             &[

@@ -32,7 +32,8 @@ pub enum Step {
 ///   came and did not leave.
 /// - While packets wait one leaves, unless the discipline does not borrow (`borrow` is `false`);
 ///   then it says when, and keeps its word.
-/// - The packets of a class and flow leave in order.
+/// - The packets of a class and flow leave in order. If a part splits flows by their ECN field, the unmarked
+///   packets with one do.
 /// - An arrival that makes a class or the whole grow leaves it within its limit.
 /// - A service by bytes keeps the ratio of the shares to within a packet while both classes wait.
 /// - Only pure ACKs are filtered, and only ECN-capable packets are marked.
@@ -107,6 +108,7 @@ struct Bench {
     limits: Limits,
     may_idle: bool,
     shares_bytes: bool,
+    splits_by_ecn: bool,
     now: Instant,
     next_number: u64,
     /// Enqueued and not yet gone.
@@ -114,8 +116,8 @@ struct Bench {
     backlogs: [Backlog; 2],
     marks_reported: u64,
     marks_seen: u64,
-    /// The last packet sent of each class and flow.
-    last_sent: HashMap<(Side, Flow), u64>,
+    /// The last packet sent of each class and flow, and of each ECN field where flows are split by it.
+    last_sent: HashMap<(Side, Flow, u8), u64>,
     /// Bytes by which data is ahead of its share since both classes became backlogged.
     data_lead: f64,
     largest: u32,
@@ -132,6 +134,7 @@ impl Bench {
             classifier,
             limits: Limits::new(config),
             may_idle: borrows == Some(false),
+            splits_by_ecn: config.parts().any(|part| part.splits_by_ecn),
             shares_bytes: weighted && borrows == Some(true),
             now: Instant::ZERO,
             next_number: 0,
@@ -192,10 +195,13 @@ impl Bench {
         self.takes(dropped);
         match answer {
             Dequeue::Packet(packet) => {
-                self.leaves(&packet);
+                let came = self.leaves(&packet);
                 let side = self.side(&packet.header);
-                let flow = (side, packet.header.flow);
-                if let Some(last) = self.last_sent.insert(flow, packet.number) {
+                let part = if self.splits_by_ecn { came as u8 } else { 0 };
+                let flow = (side, packet.header.flow, part);
+                // Another AQM may mark an arrival before its part of the flow is chosen.
+                let is_known = !self.splits_by_ecn || packet.marks == 0;
+                if is_known && let Some(last) = self.last_sent.insert(flow, packet.number) {
                     assert!(last < packet.number, "{} overtook {last}", packet.number);
                 }
                 self.check_share(side, packet.header.len);
@@ -219,8 +225,8 @@ impl Bench {
         }
     }
 
-    /// A packet leaves exactly once, as it came.
-    fn leaves(&mut self, packet: &Numbered) {
+    /// A packet leaves exactly once, as it came; the ECN field with which it came.
+    fn leaves(&mut self, packet: &Numbered) -> Ecn {
         let Some(came) = self.waiting.remove(&packet.number) else {
             panic!("packet {} leaves but does not wait", packet.number)
         };
@@ -229,6 +235,7 @@ impl Bench {
         assert!(ecn == came.ecn || packet.marks > 0);
         self.marks_seen += u64::from(packet.marks);
         self.backlogs[self.side(&came) as usize].leave(came.len);
+        came.ecn
     }
 
     fn probed(&self, name: &str) -> Option<f64> {

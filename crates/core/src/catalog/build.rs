@@ -4,7 +4,9 @@ use super::config::Config;
 use super::entry::{Entry, Maker, Role, StandardQueue};
 use super::{BoxedQueue, Catalog, aqms, controllers, disciplines, peers, queues, services};
 use crate::asymq::entries as asymq;
-use crate::hold::{BuildError, Cake, CodelQueue, Fifo, FlowQueues, FqCodel, Queue, Survivor};
+use crate::hold::{
+    BuildError, Cake, CodelQueue, DualPi2, Fifo, FlowQueues, FqCodel, Queue, Survivor,
+};
 use crate::packet::Packet;
 use crate::units::Limit;
 use alloc::boxed::Box;
@@ -56,6 +58,10 @@ impl Catalog for Standard {
             StandardQueue::Cake => {
                 let params = peers::cake(config)?;
                 boxed(|| Cake::new(params, limit))?
+            }
+            StandardQueue::DualPi2 => {
+                let params = peers::dualpi2(config)?;
+                boxed(|| DualPi2::new(params, limit))?
             }
             StandardQueue::Slots => asymq::slots(config, limit)?,
             StandardQueue::Isolated => asymq::isolated(config, limit)?,

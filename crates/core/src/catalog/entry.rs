@@ -142,6 +142,8 @@ pub enum StandardQueue {
     FqCodel,
     /// [`Cake`](crate::hold::Cake).
     Cake,
+    /// [`DualPi2`](crate::hold::DualPi2).
+    DualPi2,
     /// [`Slots`](crate::asymq::Slots).
     Slots,
     /// [`Isolated`](crate::asymq::Isolated).
@@ -182,6 +184,8 @@ pub struct Entry {
     pub shares_bytes: bool,
     /// Whether it counts ACKs, of 40 bytes each, where the limit of their queue is in bytes.
     pub counts_acks: bool,
+    /// Whether a flow's packets with different ECN fields may overtake each other.
+    pub splits_by_ecn: bool,
     /// The smallest comparison that shows it.
     pub shown: Shown,
     /// How it is made.
@@ -207,6 +211,7 @@ impl Entry {
             needs_link: false,
             shares_bytes: false,
             counts_acks: false,
+            splits_by_ecn: false,
             shown: Shown::Usual,
             maker: Maker::Catalog,
         }

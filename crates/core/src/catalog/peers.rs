@@ -5,8 +5,10 @@ use super::entry::{Entry, Group, Maker, Role, Shown, StandardQueue};
 use super::parameter::{Kind, Typed, listed};
 use super::parts::{ECN, narrow};
 use super::value::words;
-use crate::decide::aqm::CodelParams;
-use crate::hold::{BuildError, CakeAckFilter, CakeParams, Diffserv, FqCodelParams, Isolation};
+use crate::decide::aqm::{CodelParams, Pi2Params};
+use crate::hold::{
+    BuildError, CakeAckFilter, CakeParams, Diffserv, DualPi2Params, FqCodelParams, Isolation,
+};
 use crate::units::{Bytes, Duration};
 use alloc::string::ToString;
 
@@ -26,7 +28,11 @@ const fn queue(name: &'static str, of: StandardQueue, summary: &'static str) -> 
     }
 }
 
-const TARGET: Typed<Duration> = Typed::new("target", "Sojourn time that CoDel aims at", "5ms");
+const TARGET: Typed<Duration> = Typed::new(
+    "target",
+    "Sojourn time that CoDel aims at, or queueing delay that DualPI2 does",
+    "5ms",
+);
 
 const INTERVAL: Typed<Duration> = Typed::new(
     "interval",
@@ -94,6 +100,68 @@ const MEMLIMIT: Typed<Bytes> = Typed::new(
     let bytes = (bits * 4 / 8_000_000_000).clamp(4 << 20, 1 << 32);
     Bytes(bytes as u64).to_string()
 });
+
+const TUPDATE: Typed<Duration> = Typed::new(
+    "tupdate",
+    "How often DualPI2 updates its probability",
+    "16ms",
+)
+.within(Kind::Period);
+
+const ALPHA: Typed<f64> = Typed::new(
+    "alpha",
+    "Gain of DualPI2 on the delay beyond its target, in Hz",
+    "0.16",
+)
+.within(GAINS);
+
+const BETA: Typed<f64> = Typed::new(
+    "beta",
+    "Gain of DualPI2 on the change of the delay, in Hz",
+    "3.2",
+)
+.within(GAINS);
+
+/// In steps of 2^-8 Hz, from one to what the kernel takes.
+const GAINS: Kind = Kind::Number(1.0 / 256.0, 8_388_607.0);
+
+const STEP_THRESH: Typed<Duration> = Typed::new(
+    "step_thresh",
+    "Sojourn time beyond which DualPI2 marks every packet of its low-latency queue",
+    "1ms",
+);
+
+const COUPLING_FACTOR: Typed<u32> = Typed::new(
+    "coupling_factor",
+    "Multiple of DualPI2's probability by which it marks scalable packets",
+    "2",
+)
+.within(Kind::Count(1, 255));
+
+const CLASSIC_PROTECTION: Typed<u32> = Typed::new(
+    "classic_protection",
+    "Percent of the link that DualPI2 keeps for classic packets beside scalable ones",
+    "10",
+)
+.within(Kind::Count(0, 100));
+
+const DROP_ON_OVERLOAD: Typed<bool> = Typed::new(
+    "drop_on_overload",
+    "Whether DualPI2 drops ECN-capable packets on overload, too (tc: drop_on_overload, drop_on_overflow)",
+    "true",
+);
+
+const DROP_ENQUEUE: Typed<bool> = Typed::new(
+    "drop_enqueue",
+    "Whether DualPI2 judges packets that arrive, not those that leave (tc: drop_enqueue, drop_dequeue)",
+    "false",
+);
+
+const ANY_ECT: Typed<bool> = Typed::new(
+    "any_ect",
+    "Whether ECT(0) is scalable for DualPI2, too (tc: any_ect, l4s_ect)",
+    "false",
+);
 
 words!(Diffserv:
     "besteffort" => (Self::BestEffort),
@@ -183,6 +251,15 @@ pub(super) static DISCIPLINES: &[Entry] = &[
             "CAKE that filters every ACK that the next one makes redundant",
         )
     },
+    Entry {
+        source: "RFC 9332",
+        brings: &[("classifier", "none"), SEPARATE, ("data-queue", "dualpi2")],
+        ..peer(
+            "dualpi2",
+            "DualPI2",
+            "A queue for scalable senders and one for all others, under coupled AQMs",
+        )
+    },
 ];
 
 /// The queues of which they are made.
@@ -226,6 +303,28 @@ pub(super) static QUEUES: &[Entry] = &[
             "Flow queues under COBALT, shared between hosts and tins",
         )
     },
+    Entry {
+        source: "RFC 9332",
+        brings: &[("data-limit", "10000p"), ("target", "15ms")],
+        parameters: listed![
+            TARGET,
+            TUPDATE,
+            ALPHA,
+            BETA,
+            STEP_THRESH,
+            COUPLING_FACTOR,
+            CLASSIC_PROTECTION,
+            DROP_ON_OVERLOAD,
+            DROP_ENQUEUE,
+            ANY_ECT
+        ],
+        splits_by_ecn: true,
+        ..queue(
+            "dualpi2",
+            StandardQueue::DualPi2,
+            "A queue for scalable senders and one for all others, under coupled AQMs",
+        )
+    },
 ];
 
 pub(super) fn codel(config: &Config) -> Result<CodelParams, BuildError> {
@@ -256,5 +355,23 @@ pub(super) fn cake(config: &Config) -> Result<CakeParams, BuildError> {
         isolation: config.get(ISOLATION)?,
         ack_filter: config.get(ACK_FILTER)?,
         memory_limit: config.get(MEMLIMIT)?.0,
+    })
+}
+
+pub(super) fn dualpi2(config: &Config) -> Result<DualPi2Params, BuildError> {
+    let gain = |hertz: f64| (hertz * 256.0 + 0.5) as u32;
+    Ok(DualPi2Params {
+        pi2: Pi2Params {
+            target: config.get(TARGET)?,
+            update: config.get(TUPDATE)?,
+            alpha: gain(config.get(ALPHA)?),
+            beta: gain(config.get(BETA)?),
+            coupling: config.get(COUPLING_FACTOR)?,
+            drop_on_overload: config.get(DROP_ON_OVERLOAD)?,
+        },
+        step: config.get(STEP_THRESH)?,
+        classic_share: config.get(CLASSIC_PROTECTION)?,
+        on_arrival: config.get(DROP_ENQUEUE)?,
+        any_ect: config.get(ANY_ECT)?,
     })
 }

@@ -5,7 +5,7 @@
 //!
 //! | what | module |
 //! | --- | --- |
-//! | queues of one class: FIFO, ACK filtering, flow queues, CoDel, FQ-CoDel, CAKE | [`Queue`] and its implementations |
+//! | queues of one class: FIFO, ACK filtering, flow queues, CoDel, FQ-CoDel, CAKE, DualPI2 | [`Queue`] and its implementations |
 //! | a discipline of queues, a service and a controller | [`Machine`] |
 //! | one FIFO for all | [`DropTail`] |
 //! | a discipline, its transmitter and its counters | [`Egress`] |
@@ -19,6 +19,7 @@ mod capacity;
 mod codel;
 mod drop_tail;
 pub(crate) mod drr;
+mod dualpi2;
 mod egress;
 mod fifo;
 mod filtered;
@@ -45,6 +46,7 @@ pub use capacity::{BuildError, MAX_PACKETS, capacity};
 pub use codel::CodelQueue;
 pub use drop_tail::DropTail;
 pub use drr::Isolation;
+pub use dualpi2::{DualPi2, DualPi2Params};
 pub use egress::{Egress, Handover};
 pub use fifo::Fifo;
 pub use filtered::{AckFilter, FilterBounds, Survivor};

@@ -91,6 +91,11 @@ impl<P: Packet> NumberedQueues<P> {
         self.first(number) == Place::NONE
     }
 
+    /// The oldest packet of a queue.
+    pub(crate) fn front(&self, number: u32) -> Option<&P> {
+        self.slab.get(self.first(number)).map(|(_, packet)| packet)
+    }
+
     /// The oldest packet of a queue, as a service sees it.
     #[inline]
     pub(crate) fn head(&self, number: u32) -> Option<Head> {

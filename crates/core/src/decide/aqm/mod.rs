@@ -1,14 +1,16 @@
-//! Active queue management: drop or mark before the queue is full. [`Aqm`] judges arrivals; [`Codel`]
-//! and [`Cobalt`] judge departures, for the queues that have them.
+//! Active queue management: drop or mark before the queue is full. [`Aqm`] judges arrivals; [`Codel`],
+//! [`Cobalt`] and [`Pi2`] judge departures, for the queues that have them.
 
 mod cobalt;
 mod codel;
 mod inverse_root;
+mod pi2;
 mod red;
 mod step;
 
 pub use cobalt::{Cobalt, CobaltParams, Decision};
 pub use codel::{Codel, CodelParams, Wait};
+pub use pi2::{Pi2, Pi2Params};
 pub use red::{Red, RedParams};
 pub use step::Step;
 

@@ -1,0 +1,202 @@
+//! DualPI2 (RFC 9332; Linux' `sch_dualpi2`): a queue for scalable senders and one for all others, under one PI2.
+
+use super::capacity::{BuildError, capacity};
+use super::codel::MAX_DROPS;
+use super::numbered::NumberedQueues;
+use super::queue::{Admission, Queue};
+use crate::decide::aqm::{Pi2, Pi2Params, Verdict};
+use crate::decide::service::Head;
+use crate::packet::{Ecn, Packet};
+use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
+use crate::units::{Duration, Instant, Limit};
+
+/// Parameters beside the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DualPi2Params {
+    /// PI2's, for both queues.
+    pub pi2: Pi2Params,
+    /// Sojourn time beyond which every scalable packet is marked.
+    pub step: Duration,
+    /// Percent of the link that classic packets have beside scalable ones, at most 100.
+    pub classic_share: u32,
+    /// Whether packets are judged when they arrive, and not when they leave.
+    pub on_arrival: bool,
+    /// Whether every ECN-capable packet is scalable, and not only ECT(1) and CE.
+    pub any_ect: bool,
+}
+
+/// The queues.
+const CLASSIC: u32 = 0;
+const SCALABLE: u32 = 1;
+
+/// Backlogs below two of these are neither marked nor dropped.
+const FULL_PACKET: u32 = 1514;
+
+/// Updates of the probability that one call makes up for.
+const MAX_UPDATES: u64 = 1024;
+
+/// The scalable queue goes first, up to its share of bytes while both have packets.
+#[derive(Clone, Debug)]
+pub struct DualPi2<P> {
+    queues: NumberedQueues<P>,
+    pi2: Pi2,
+    next_update: Option<Instant>,
+    /// Percents of bytes; up to 0, the scalable queue is next.
+    credit: i64,
+    params: DualPi2Params,
+}
+
+impl<P: Packet> DualPi2<P> {
+    /// Empty queues that together hold at most `limit`.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
+    pub fn new(params: DualPi2Params, limit: Limit) -> Result<Self, BuildError> {
+        let mut queue = Self {
+            queues: NumberedQueues::new(2, capacity(limit)?)?,
+            pi2: Pi2::default(),
+            next_update: None,
+            credit: 0,
+            params,
+        };
+        queue.reset_credit();
+        Ok(queue)
+    }
+
+    fn reset_credit(&mut self) {
+        self.credit = i64::from(FULL_PACKET) * (2 * i64::from(self.params.classic_share) - 100);
+    }
+
+    /// Updates the probability as often as it was due: the delay is that of the older head.
+    fn update(&mut self, now: Instant) {
+        let period = self.params.pi2.update;
+        let first = *self.next_update.get_or_insert(now + period);
+        if first > now {
+            return;
+        }
+        let arrivals = [CLASSIC, SCALABLE].map(|number| self.queues.front(number));
+        let arrivals = arrivals.into_iter().flatten();
+        let oldest = arrivals.map(|packet| packet.header().arrival).min();
+        let due = 1 + now.saturating_since(first).as_nanos() / period.as_nanos().max(1);
+        for number in 0..due.min(MAX_UPDATES) {
+            let at = first + period * number;
+            let delay = oldest.map_or(Duration::ZERO, |arrival| at.saturating_since(arrival));
+            let changes = self.pi2.update(&self.params.pi2, delay);
+            if !changes && oldest.is_none() {
+                break;
+            }
+        }
+        self.next_update = Some(first + period * due);
+    }
+
+    /// The verdict on a packet while the others wait.
+    fn judge(&mut self, number: u32) -> Verdict {
+        match self.queues.backlog().bytes < u64::from(2 * FULL_PACKET) {
+            true => Verdict::Pass,
+            false => self.pi2.judge(&self.params.pi2, number == SCALABLE),
+        }
+    }
+
+    /// Applies a verdict; the packet, unless it was dropped.
+    fn apply(now: Instant, verdict: Verdict, mut packet: P, sink: &mut dyn Sink<P>) -> Option<P> {
+        match verdict {
+            Verdict::Pass => return Some(packet),
+            Verdict::Mark if packet.mark_ce() => {
+                sink.marked(now, packet.header());
+                return Some(packet);
+            }
+            Verdict::Mark | Verdict::Drop => {}
+        }
+        sink.dropped(now, packet, Reason::Aqm);
+        None
+    }
+
+    /// The queue that is next, and whether the other has packets too.
+    fn next(&self) -> Option<(u32, bool)> {
+        let waits = [CLASSIC, SCALABLE].map(|number| !self.queues.is_empty(number));
+        match waits {
+            [false, false] => None,
+            [true, true] if self.credit <= 0 => Some((SCALABLE, true)),
+            [true, scalable] => Some((CLASSIC, scalable)),
+            [false, true] => Some((SCALABLE, false)),
+        }
+    }
+}
+
+impl<P: Packet> Queue<P> for DualPi2<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
+        self.update(now);
+        let header = packet.header();
+        if !admission.admits(self.backlog(), header.len) {
+            return sink.dropped(now, packet, Reason::OverLimit);
+        }
+        let number = match header.ecn {
+            Ecn::Ect1 | Ecn::Ce => SCALABLE,
+            Ecn::Ect0 if self.params.any_ect => SCALABLE,
+            Ecn::Ect0 | Ecn::NotEct => CLASSIC,
+        };
+        let verdict = match self.params.on_arrival {
+            true => self.judge(number),
+            false => Verdict::Pass,
+        };
+        if let Some(packet) = Self::apply(now, verdict, packet, sink)
+            && let Err(packet) = self.queues.push(number, admission.ticket, packet)
+        {
+            sink.dropped(now, packet, Reason::OverLimit);
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
+        self.update(now);
+        for drops in 0.. {
+            let Some((number, both)) = self.next() else {
+                break;
+            };
+            let packet = self.queues.pop(number)?;
+            let verdict = match self.params.on_arrival || drops == MAX_DROPS {
+                true => Verdict::Pass,
+                false => self.judge(number),
+            };
+            let Some(mut packet) = Self::apply(now, verdict, packet, sink) else {
+                continue;
+            };
+            let sojourn = now.saturating_since(packet.header().arrival);
+            let beyond = number == SCALABLE && sojourn > self.params.step;
+            if beyond && packet.header().ecn != Ecn::Ce && packet.mark_ce() {
+                sink.marked(now, packet.header());
+            }
+            if both {
+                let classic = i64::from(self.params.classic_share);
+                let weight = match number {
+                    SCALABLE => classic,
+                    _ => classic - 100,
+                };
+                self.credit += weight * i64::from(packet.header().len);
+            }
+            if self.queues.backlog().packets == 0 {
+                self.reset_credit();
+            }
+            return Some(packet);
+        }
+        self.reset_credit();
+        None
+    }
+
+    fn drain(&mut self) -> Option<P> {
+        let (number, _) = self.next()?;
+        self.queues.pop(number)
+    }
+
+    fn head(&mut self) -> Option<Head> {
+        let (number, _) = self.next()?;
+        self.queues.head(number)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queues.backlog()
+    }
+
+    fn probe(&self, show: &mut Probe<'_>) {
+        show("probability", Reading::Share(self.pi2.probability()));
+    }
+}
