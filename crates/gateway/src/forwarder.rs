@@ -262,7 +262,7 @@ fn segment_of(frame: &Frame) -> Option<Segment<'_>> {
 /// TSval and TSecr of a segment.
 #[inline]
 fn stamps(segment: Option<&Segment<'_>>) -> Option<(u32, u32)> {
-    segment?.timestamps().map(|[value, echo]| (value, echo))
+    segment?.timestamps()
 }
 
 #[inline]

@@ -1,6 +1,7 @@
 //! Facts that passing TCP segments tell of the path: round-trip times, and bytes that receivers
 //! acknowledged. No probe is sent.
 
+use asymq_core::decide::frame::timestamps;
 use asymq_core::decide::random::mix;
 use asymq_core::measure::{Histogram, Percentiles};
 use asymq_core::packet::flags;
@@ -54,28 +55,14 @@ impl<'a> Segment<'a> {
 
     /// The timestamp and its echo (RFC 7323), if the segment has the option.
     #[inline]
-    pub(crate) fn timestamps(&self) -> Option<[u32; 2]> {
-        const OPTION: u8 = 8;
-        let end = usize::from(*self.tcp.get(12)? >> 4) * 4;
-        let mut options = self.tcp.get(20..end)?;
-        loop {
-            match *options {
-                [1, ref rest @ ..] => options = rest,
-                [OPTION, 10, ref rest @ ..] => {
-                    let word = |at| Some(u32::from_be_bytes(*rest.get(at..)?.first_chunk()?));
-                    return Some([word(0)?, word(4)?]);
-                }
-                [0, ..] => return None,
-                [_, len, ..] => options = options.get(usize::from(len.max(2))..)?,
-                _ => return None,
-            }
-        }
+    pub(crate) fn timestamps(&self) -> Option<(u32, u32)> {
+        timestamps(self.tcp)
     }
 
     /// Key of what its echo will say. Of a segment without timestamps that is its acknowledgement.
     #[inline]
     fn awaits(&self) -> Option<u64> {
-        if let Some([stamp, _]) = self.timestamps() {
+        if let Some((stamp, _)) = self.timestamps() {
             return Some(self.key(stamp, true));
         }
         let header = self.header;
@@ -90,7 +77,7 @@ impl<'a> Segment<'a> {
     fn echoes(&self) -> Option<u64> {
         let acknowledges = self.header.flags & flags::ACK != 0;
         acknowledges.then(|| match self.timestamps() {
-            Some([_, echo]) => self.key(echo, true),
+            Some((_, echo)) => self.key(echo, true),
             None => self.key(self.header.ack, false),
         })
     }

@@ -11,6 +11,13 @@ const WAYS: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(u32);
 
+impl Slot {
+    /// Its number, below the number of flows that a table holds.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// State of flows, found by hash. Set-associative: each flow can be in one of eight places, and when
 /// all eight are taken, the one that may be forgotten and was used least recently is.
 #[derive(Clone, Debug)]
@@ -88,6 +95,11 @@ impl<T> FlowTable<T> {
         *self.tags.get_mut(set)?.get_mut(way)? = flow;
         *self.states.get_mut(first + way)? = Some(state);
         Some(Slot((first + way) as u32))
+    }
+
+    /// Number of flows that it holds.
+    pub fn capacity(&self) -> usize {
+        self.states.len()
     }
 
     /// The state in a slot.

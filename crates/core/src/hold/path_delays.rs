@@ -1,10 +1,11 @@
 //! Queueing delays of a line beyond both shapers, read off the TCP timestamps that pass (`docs/rates.md`).
 
-use super::capacity::BuildError;
+use super::capacity::{BuildError, slots};
 use super::flow_table::FlowTable;
 use crate::Toward;
 use crate::packet::{Flow, Header};
 use crate::units::{Duration, Instant, Rate};
+use alloc::boxed::Box;
 
 /// Flows that are remembered.
 const FLOWS: u32 = 256;
@@ -56,6 +57,8 @@ pub struct LineSignals {
 #[derive(Clone, Debug)]
 pub struct PathDelays {
     flows: FlowTable<Readable>,
+    /// Departures by the flow's slot: too large to be made on a kernel's stack.
+    departures: Box<[Departures]>,
     signals: [LineSignals; 2],
     /// The latest delay of each direction, and its time.
     common: [(i64, u64); 2],
@@ -91,7 +94,6 @@ impl Base {
 #[derive(Clone, Debug)]
 struct Readable {
     used: u64,
-    departures: Departures,
     clock: ServerClock,
     bases: [Option<Base>; 2],
     shifts: [i64; 2],
@@ -133,6 +135,11 @@ impl Departures {
         count: 0,
         latest: None,
     };
+
+    /// Begins anew.
+    fn forget(&mut self) {
+        (self.first, self.count, self.latest) = (0, 0, None);
+    }
 
     /// A packet with stamp `value` leaves: the first with this stamp is kept, if the ring has room.
     fn push(&mut self, value: u32, at: u64, bytes: u64) {
@@ -217,8 +224,10 @@ impl PathDelays {
     /// # Errors
     /// There is not enough memory.
     pub fn new() -> Result<Self, BuildError> {
+        let flows = FlowTable::new(FLOWS)?;
         Ok(Self {
-            flows: FlowTable::new(FLOWS)?,
+            departures: slots(flows.capacity(), |_| Departures::NONE)?,
+            flows,
             signals: [LineSignals::default(); 2],
             common: [(0, 0); 2],
             shift: [0; 2],
@@ -235,11 +244,11 @@ impl PathDelays {
         let Some((value, _)) = timestamps else { return };
         let conversation = Flow(header.flow.0 & !1);
         if let Some(slot) = self.flows.find(conversation)
-            && let Some(flow) = self.flows.get_mut(slot)
+            && let Some(departures) = self.departures.get_mut(slot.index())
         {
             let own = u64::from(header.len).saturating_mul(self.per_byte[Toward::Up as usize]);
             let left = at.as_nanos().saturating_add(own);
-            flow.departures.push(value, left, bytes);
+            departures.push(value, left, bytes);
         }
     }
 
@@ -259,21 +268,25 @@ impl PathDelays {
         let shifts = self.shift;
         let new = || Readable {
             used: at,
-            departures: Departures::NONE,
             clock: ServerClock::new(stamp, at),
             bases: [None; 2],
             shifts,
             round_trip: None,
             excess: (0, 0),
         };
-        let slot = self
-            .flows
-            .find_or_insert(conversation, |flow| Some(flow.used), new);
-        let Some(flow) = slot.and_then(|slot| self.flows.get_mut(slot)) else {
+        let known = self.flows.find(conversation);
+        let used = |flow: &Readable| Some(flow.used);
+        let slot = known.or_else(|| self.flows.find_or_insert(conversation, used, new));
+        let Some(slot) = slot else { return };
+        let departures = self.departures.get_mut(slot.index());
+        let (Some(flow), Some(departures)) = (self.flows.get_mut(slot), departures) else {
             return;
         };
+        if known.is_none() {
+            departures.forget();
+        }
         flow.used = at;
-        let departed = flow.departures.take(echo);
+        let departed = departures.take(echo);
         let (time, is_new) = flow.clock.read(stamp, at);
         if is_new {
             flow.bases = [None; 2];

@@ -124,6 +124,8 @@ impl Interval {
 pub struct RateLaw {
     range: RateRange,
     way: usize,
+    /// ms in which a standing queue is to drain.
+    drain: f64,
     /// bit/ms.
     rate: f64,
     /// The line's, as measured last; bit/ms.
@@ -172,6 +174,7 @@ impl RateLaw {
         Self {
             range,
             way,
+            drain: DRAIN[way],
             rate,
             capacity: rate,
             history: [Interval::NONE; HISTORY],
@@ -284,8 +287,10 @@ impl RateLaw {
 
     /// Rates at which the same bytes left and entered the line while it had a queue, and the queue's change.
     fn flow(&self) -> Option<(f64, f64, f64)> {
-        let mut hot = self.history[..self.hot]
+        let mut hot = self
+            .history
             .iter()
+            .take(self.hot)
             .filter(|one| one.samples > 0);
         let last = hot.next()?;
         let first = hot
@@ -339,7 +344,7 @@ impl RateLaw {
             return Some(longer);
         }
         let queue = self.queue.max(self.predicted(sent));
-        let cut = ((queue - clear) / DRAIN[self.way]).clamp(MIN_CUT, MAX_CUT);
+        let cut = ((queue - clear) / self.drain).clamp(MIN_CUT, MAX_CUT);
         let doubt = (DOUBT * (self.untold - DOUBT_AFTER)).min(MAX_DOUBT);
         let cut = cut.max(doubt);
         self.rate = self.capacity * (1.0 - cut);

@@ -10,13 +10,15 @@ use crate::Toward;
 use crate::hold::{BuildError, PathDelays};
 use crate::packet::Header;
 use crate::units::{Duration, Instant, Rate};
+use alloc::boxed::Box;
 
 /// Learns the rates of both directions: the packet path calls [`leaves`](Learner::leaves) and
 /// [`comes`](Learner::comes), and once an interval [`step`](Learner::step) moves the rates.
 #[derive(Clone, Debug)]
 pub struct Learner {
     delays: PathDelays,
-    laws: [Option<RateLaw>; 2],
+    // Not in place: a learner that is built is on a stack, which is small in a kernel.
+    laws: [Option<Box<RateLaw>>; 2],
 }
 
 impl Learner {
@@ -28,7 +30,8 @@ impl Learner {
     /// # Errors
     /// There is not enough memory.
     pub fn new(ranges: [Option<RateRange>; 2], rates: [Rate; 2]) -> Result<Self, BuildError> {
-        let law = |way: usize| ranges[way].map(|range| RateLaw::new(range, rates[way], way));
+        let law =
+            |way: usize| ranges[way].map(|range| Box::new(RateLaw::new(range, rates[way], way)));
         Ok(Self {
             delays: PathDelays::new()?,
             laws: [law(0), law(1)],
@@ -49,13 +52,11 @@ impl Learner {
 
     /// Moves the rates at `now`; `backlogged` are the shapers where packets wait.
     pub fn step(&mut self, now: Instant, backlogged: [bool; 2]) {
-        for toward in Toward::ALL {
-            let way = toward as usize;
+        let laws = Toward::ALL.into_iter().zip(&mut self.laws);
+        for ((toward, law), backlogged) in laws.zip(backlogged) {
             let signals = self.delays.take(toward);
-            let Some(law) = &mut self.laws[way] else {
-                continue;
-            };
-            if let Some(longer) = law.step(now, &signals, backlogged[way]) {
+            let Some(law) = law else { continue };
+            if let Some(longer) = law.step(now, &signals, backlogged) {
                 self.delays.lengthen(toward, longer);
             }
             self.delays.set_rate(toward, law.capacity());
@@ -63,7 +64,7 @@ impl Learner {
     }
 
     /// The law of a direction; `None` if its rate is not learnt.
-    pub const fn law(&self, toward: Toward) -> Option<&RateLaw> {
-        self.laws[toward as usize].as_ref()
+    pub fn law(&self, toward: Toward) -> Option<&RateLaw> {
+        self.laws[toward as usize].as_deref()
     }
 }

@@ -1,5 +1,6 @@
 //! Range of a learnt rate, as flags write it.
 
+use crate::Toward;
 use crate::units::Rate;
 use core::fmt;
 
@@ -38,6 +39,14 @@ impl RateRange {
         max: rate(10_000_000_000),
     };
 
+    /// The rate at which learning starts: too high, so that the first queue shows the line's.
+    pub fn first(&self, toward: Toward) -> Rate {
+        self.clamp(match toward {
+            Toward::Up => rate(100_000_000),
+            Toward::Down => rate(1_000_000_000),
+        })
+    }
+
     /// Reads `auto` or `auto:1mbit..20mbit`; `None` if the text does not begin with `auto`.
     pub fn of_auto(text: &str) -> Option<Result<Self, BadRateRange>> {
         let rest = text.strip_prefix("auto")?;
@@ -54,7 +63,8 @@ impl RateRange {
 
     /// The nearest rate within.
     pub fn clamp(&self, rate: Rate) -> Rate {
-        rate.clamp(self.min, self.max)
+        // Unlike `clamp`, this never panics.
+        rate.max(self.min).min(self.max)
     }
 }
 

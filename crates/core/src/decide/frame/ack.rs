@@ -67,6 +67,24 @@ fn read_ack(frame: &[u8], transport: u16, trusted: bool) -> Option<AckInfo> {
     Some(info)
 }
 
+/// TSval and TSecr (RFC 7323) of a segment, whose bytes begin with its TCP header; `None` without the option.
+#[inline]
+pub fn timestamps(segment: &[u8]) -> Option<(u32, u32)> {
+    let end = usize::from(*segment.get(FLAGS)? >> 4) * 4;
+    let mut options = segment.get(FIXED_HEADER..end)?;
+    loop {
+        match *options {
+            [kind::NOP, ref rest @ ..] => options = rest,
+            [kind::TIMESTAMPS, 10, ref rest @ ..] => {
+                return Some((long(rest)?, long(rest.get(4..)?)?));
+            }
+            [kind::END, ..] => return None,
+            [_, len, ..] => options = options.get(usize::from(len.max(2))..)?,
+            _ => return None,
+        }
+    }
+}
+
 /// Surroundings of a TCP segment.
 struct Around {
     /// Bytes of the segment.
