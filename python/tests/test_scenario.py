@@ -204,3 +204,28 @@ def test_the_model_and_the_comparison_are_the_commands(command: Any) -> None:
     reports = '  "reports": {'
     assert comparison.to_json().split(reports)[1] == said.stdout.split(reports)[1]
     assert list(comparison) == ["sad", "aq"]
+
+
+def test_a_rate_may_be_learnt_before_a_modem(command: Any) -> None:
+    keys: dict[str, Any] = {
+        "up": "auto:1mbit..50mbit",
+        "down": "auto",
+        "modem_up": "5mbit,buffer=300ms",
+        "modem_down": "20mbit,buffer=300ms",
+        "timestamps": True,
+        "tcp": "cubic",
+        "probe": "20ms",
+        "duration": "12s",
+        "flows_up": 2,
+        "flows_down": 2,
+    }
+    learnt = asymq.simulate(asymq.Scenario(**keys))
+    assert learnt.to_json() == command("sim", "--json", *words(keys)).stdout
+    fixed = asymq.simulate(asymq.Scenario(**keys).replace(up="50mbit"))
+
+    def call(result: asymq.Result) -> float:
+        return float(json.loads(result.to_json())["mean"]["up"]["probe_ms"]["p99"])
+
+    assert call(learnt) < 100 < 200 < call(fixed)
+    with pytest.raises(asymq.ScenarioError, match="add --modem-up"):
+        asymq.Scenario(up="auto")

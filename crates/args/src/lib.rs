@@ -8,6 +8,7 @@
 mod bad_argument;
 mod defaults;
 mod file;
+mod line_rate;
 mod qdisc;
 mod replay;
 mod scenario;
@@ -17,6 +18,7 @@ mod words;
 pub use bad_argument::BadArgument;
 pub use defaults::Defaults;
 pub use file::{KeyError, ScenarioError};
+pub use line_rate::LineRate;
 pub use qdisc::{QdiscParams, with_disciplines};
 pub use scenario::{ScenarioArgs, ScenarioFlags};
 pub use simulated::SimulatedArgs;

@@ -3,9 +3,11 @@
 use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
 use crate::file::{ScenarioError, text_of};
+use crate::line_rate::LineRate;
 use crate::qdisc::QdiscParams;
 use crate::simulated::{self, SimulatedArgs};
 use crate::words::{Flags, Given, Words};
+use asymq_core::Toward;
 use asymq_core::catalog::{
     Catalog, Config, Params, Place, Readings, Role, Standard, link_rate, needs_reverse, resolve_by,
 };
@@ -22,12 +24,12 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Scenario")]
 pub struct ScenarioArgs {
-    /// Uplink capacity [default: 1mbit].
-    #[arg(long, value_name = "RATE", value_parser = link_rate)]
-    pub up: Option<Rate>,
-    /// Downlink capacity [default: 10mbit].
-    #[arg(long, value_name = "RATE", value_parser = link_rate)]
-    pub down: Option<Rate>,
+    /// Uplink capacity; auto or auto:1mbit..20mbit: learnt before --modem-up [default: 1mbit].
+    #[arg(long, value_name = "RATE")]
+    pub up: Option<LineRate>,
+    /// Downlink capacity; auto or auto:1mbit..20mbit: learnt behind --modem-down [default: 10mbit].
+    #[arg(long, value_name = "RATE")]
+    pub down: Option<LineRate>,
     /// Downlink rate that the uplink's discipline assumes [default: --down if it computes with it, else none].
     #[arg(long, value_name = "RATE", value_parser = link_rate)]
     pub assumed_down: Option<Rate>,
@@ -234,14 +236,20 @@ impl ScenarioArgs {
         let mean = |trace: &Option<RateTrace>| trace.as_ref().map(RateTrace::mean_rate);
         let (up, down) = (
             args.up
+                .map(|up| up.start(Toward::Up))
                 .or(mean(&trace_up))
                 .or(simulated.modem_up.map(|modem| modem.rate))
                 .unwrap_or(rate(1_000_000)),
             args.down
+                .map(|down| down.start(Toward::Down))
                 .or(mean(&trace_down))
                 .or(simulated.modem_down.map(|modem| modem.rate))
                 .unwrap_or(rate(10_000_000)),
         );
+        let source = |given: Option<RateSource>, rate: Option<LineRate>| {
+            let learnt = rate.and_then(LineRate::range).map(RateSource::Auto);
+            given.or(learnt).unwrap_or_default()
+        };
         let buffer = args.buffer.unwrap_or(defaults.buffer);
         let buffer_down = args.buffer_down.unwrap_or(defaults.buffer);
 
@@ -324,8 +332,8 @@ impl ScenarioArgs {
             trace_down,
             modem_up: simulated.modem_up,
             modem_down: simulated.modem_down,
-            shaper_up: simulated.shaper_up.unwrap_or_default(),
-            shaper_down: simulated.shaper_down.unwrap_or_default(),
+            shaper_up: source(simulated.shaper_up, args.up),
+            shaper_down: source(simulated.shaper_down, args.down),
             steps_delay: simulated.steps_delay,
             course: simulated.course,
             clock_drift: simulated.clock_drift,

@@ -1,13 +1,14 @@
 //! A gateway as typed.
 
-use asymq_args::{BadArgument, Flags, Given, QdiscParams, ScenarioError, Words};
+use asymq_args::{BadArgument, Flags, Given, LineRate, QdiscParams, ScenarioError, Words};
+use asymq_core::Toward;
 use asymq_core::catalog::{
-    Catalog, DEFAULT_QDISC, Params, Place, default_buffer, link_rate, resolve, surroundings,
+    Catalog, DEFAULT_QDISC, Params, Place, default_buffer, resolve, surroundings,
 };
 use asymq_core::control::rate::RateRange;
 use asymq_core::hold::{RegeneratorParams, Spacing};
 use asymq_core::overhead::{Overhead, OverheadError};
-use asymq_core::units::{Bytes, Duration, Limit, Rate};
+use asymq_core::units::{Bytes, Duration, Limit};
 use asymq_gateway::{GatewayConfig, LinkConfig, STATE, Stage};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
 use clap::{Args, Subcommand, ValueEnum};
@@ -250,10 +251,10 @@ pub(crate) enum Role {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct LinkArgs {
     /// Uplink rate to shape to, 95 % of what you measured; auto or auto:1mbit..20mbit learns it from passing TCP [default: auto].
-    #[arg(long, value_name = "RATE", value_parser = line_rate)]
+    #[arg(long, value_name = "RATE")]
     pub(crate) up: Option<LineRate>,
     /// Downlink rate, for what computes with it or shapes it; auto learns it and shapes to it.
-    #[arg(long, value_name = "RATE", value_parser = line_rate)]
+    #[arg(long, value_name = "RATE")]
     pub(crate) down: Option<LineRate>,
     /// Which side of the slow link this is [default: home].
     #[arg(long, value_name = "SIDE")]
@@ -306,52 +307,8 @@ pub(crate) struct LinkArgs {
     pub(crate) ptm: Option<bool>,
 }
 
-/// A rate that is given, or the range of one that is learnt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LineRate {
-    Given(Rate),
-    Auto(RateRange),
-}
-
-impl LineRate {
-    /// The rate, or that from which on it is learnt: far above most lines, so that the first queue shows theirs.
-    fn start(self, first: u64) -> Rate {
-        match self {
-            Self::Given(rate) => rate,
-            Self::Auto(range) => range.clamp(Rate::from_bits_per_sec(first).unwrap_or(Rate::MAX)),
-        }
-    }
-
-    /// The rate that is given.
-    pub(crate) const fn given(self) -> Option<Rate> {
-        match self {
-            Self::Given(rate) => Some(rate),
-            Self::Auto(_) => None,
-        }
-    }
-
-    /// The range of the rate that is learnt.
-    const fn range(self) -> Option<RateRange> {
-        match self {
-            Self::Given(_) => None,
-            Self::Auto(range) => Some(range),
-        }
-    }
-}
-
-/// First rates up and down, where they are learnt, in bit/s.
-const FIRST: [u64; 2] = [100_000_000, 1_000_000_000];
 /// Discipline of a downlink whose rate is learnt.
 const DOWNLINK: &str = "cake";
-
-fn line_rate(text: &str) -> Result<LineRate, String> {
-    match RateRange::of_auto(text) {
-        Some(range) => range.map(LineRate::Auto).map_err(|error| error.to_string()),
-        None => link_rate(text)
-            .map(LineRate::Given)
-            .map_err(|error| error.to_string()),
-    }
-}
 
 impl HostArgs {
     /// What these flags ask for.
@@ -423,7 +380,10 @@ impl LinkArgs {
             (None, Some(_)) => Some(DOWNLINK),
             (name, _) => name,
         };
-        let (up, down) = (up.start(FIRST[0]), down.map(|down| down.start(FIRST[1])));
+        let (up, down) = (
+            up.start(Toward::Up),
+            down.map(|down| down.start(Toward::Down)),
+        );
         let down_for = |flag: &str, value: &str, what: &str| {
             down.ok_or_else(|| BadArgument {
                 value: Some(value.into()),

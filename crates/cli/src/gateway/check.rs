@@ -1,8 +1,9 @@
 //! `asymq gateway check`: what is wrong on this host, with a remedy per line.
 
-use super::args::{CheckArgs, HostArgs, LineRate};
+use super::args::{CheckArgs, HostArgs};
 use crate::output;
 use anyhow::bail;
+use asymq_args::LineRate;
 use asymq_core::catalog::Catalog;
 use asymq_core::units::Rate;
 use asymq_gateway::net::link_speed;
