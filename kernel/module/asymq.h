@@ -57,6 +57,7 @@ struct asymq_setup {
 	const struct asymq_bytes *words;
 	size_t count;
 	u32 queue_len;
+	bool ifb;	/* its device is one, through which a downlink passes */
 };
 
 struct asymq_built {
@@ -64,6 +65,7 @@ struct asymq_built {
 	u64 rate;	/* bit/s; 0 for no shaper */
 	u32 limit;	/* packets */
 	bool observes;
+	bool follows;	/* it is to see what leaves the device from which its packets come */
 	bool out_of_memory;
 	char error[320];
 };
@@ -72,13 +74,14 @@ struct asymq_built {
 void asymq_build(const struct asymq_setup *setup, struct asymq_built *built);
 /* Counts on where `old` stopped; it is emptied unless it had a fault. */
 void asymq_take_over(struct asymq_instance *instance, struct asymq_instance *old, bool whole);
-/* Takes what waits out of the counters, after a fault. */
-void asymq_settle(struct asymq_instance *instance);
+/* Takes what waits out of the counters, after a fault; the rate that was learnt in bit/s, or 0. */
+u64 asymq_settle(struct asymq_instance *instance);
 void asymq_enqueue(struct asymq_instance *instance, void *host, u64 now, u64 arrival,
 		   struct sk_buff *skb, const struct asymq_frame *frame);
 struct sk_buff *asymq_dequeue(struct asymq_instance *instance, void *host, u64 now);
 u64 asymq_next(const struct asymq_instance *instance);
 void asymq_observe(struct asymq_instance *instance, u64 now, const struct asymq_frame *frame);
+void asymq_depart(struct asymq_instance *instance, u64 now, const struct asymq_frame *frame);
 void asymq_reset(struct asymq_instance *instance);
 u32 asymq_waiting(const struct asymq_instance *instance);
 void asymq_describe(const struct asymq_instance *instance, void *to);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The reverse path: one ingress hook for a device, whatever the number of qdiscs on it that measure the other direction.
+ * The reverse path: one ingress hook for a device, whatever the number of qdiscs on it that measure the other direction,
+ * and what a downlink's qdisc at an IFB needs of the uplink.
  *
  * A single one sees all that comes in. Of several, each sees the reverse of the flows that it queues: what is enqueued
  * says whose its flow is, in a table of fixed size in which the oldest of four gives way, and which forgets a flow that
@@ -19,9 +20,51 @@
 #include <linux/netdevice.h>
 #include <linux/percpu.h>
 #include <linux/random.h>
+#include <linux/rculist.h>
 #include <linux/rtnetlink.h>
 #include <net/ip.h>
 #include "sched.h"
+
+/*
+ * An IFB takes what comes in to a device before any hook of that device sees it. So the asymq at an IFB shows it to those
+ * who observe that device; and the asymq of that device shows its departures to the one at the IFB, which needs them to
+ * learn the downlink's rate.
+ */
+
+static LIST_HEAD(asymq_followers);
+
+void asymq_follow(struct asymq_sched *q)
+{
+	ASSERT_RTNL();
+	if (q->follows)
+		return;
+	q->follows = true;
+	list_add_rcu(&q->followers, &asymq_followers);
+}
+
+void asymq_unfollow(struct asymq_sched *q)
+{
+	ASSERT_RTNL();
+	if (!q->follows)
+		return;
+	q->follows = false;
+	list_del_rcu(&q->followers);
+	/* Who shows it a packet may still use it. */
+	synchronize_net();
+}
+
+void asymq_departs(const struct net_device *dev, struct sk_buff *skb)
+{
+	struct asymq_sched *q;
+
+	if (list_empty(&asymq_followers))
+		return;
+	rcu_read_lock();
+	list_for_each_entry_rcu(q, &asymq_followers, followers)
+		if (READ_ONCE(q->line) == dev->ifindex && net_eq(dev_net(dev), dev_net(qdisc_dev(q->sch))))
+			asymq_show_departure(q, skb);
+	rcu_read_unlock();
+}
 
 #ifdef CONFIG_NETFILTER_INGRESS
 
@@ -178,20 +221,35 @@ static struct asymq_sched *asymq_owner_of(const struct asymq_device *device, str
 	return NULL;
 }
 
-static unsigned int asymq_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+static void asymq_comes_in(struct asymq_device *device, struct sk_buff *skb, bool ingress)
 {
-	struct asymq_device *device = priv;
 	struct asymq_ingress_counts *counts = this_cpu_ptr(device->counts);
 	struct asymq_sched *q = asymq_owner_of(device, skb);
 
 	counts->packets++;
 	if (q) {
 		asymq_linger();
-		asymq_show_reverse(q, skb);
+		asymq_show_reverse(q, skb, ingress);
 	} else {
 		counts->unknown++;
 	}
+}
+
+static unsigned int asymq_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	asymq_comes_in(priv, skb, true);
 	return NF_ACCEPT;
+}
+
+void asymq_redirected(struct sk_buff *skb)
+{
+	struct asymq_device *device;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(device, &asymq_devices, list)
+		if (device->dev->ifindex == skb->skb_iif && net_eq(dev_net(device->dev), dev_net(skb->dev)))
+			asymq_comes_in(device, skb, false);
+	rcu_read_unlock();
 }
 
 void asymq_unhook(struct asymq_sched *q)
@@ -213,13 +271,14 @@ void asymq_unhook(struct asymq_sched *q)
 				WRITE_ONCE(device->flows[place].hash, 0);
 				WRITE_ONCE(device->flows[place].q, NULL);
 			}
-	if (!device->count)
+	if (!device->count) {
 		nf_unregister_net_hook(dev_net(device->dev), &device->hook);
+		list_del_rcu(&device->list);
+	}
 	/* Who is in the hook may still use the state. */
 	synchronize_net();
 	if (device->count)
 		return;
-	list_del(&device->list);
 	free_percpu(device->counts);
 	kvfree(device->flows);
 	kfree(device);
@@ -251,7 +310,7 @@ static struct asymq_device *asymq_new_device(struct net_device *dev)
 		kfree(device);
 		return ERR_PTR(err);
 	}
-	list_add(&device->list, &asymq_devices);
+	list_add_rcu(&device->list, &asymq_devices);
 	return device;
 }
 
@@ -298,6 +357,10 @@ void asymq_ingress_counts(const struct asymq_sched *q, u64 *packets, u64 *unknow
 	}
 }
 #else
+void asymq_redirected(struct sk_buff *skb)
+{
+}
+
 void asymq_learn(struct asymq_sched *q, struct sk_buff *skb)
 {
 }

@@ -62,9 +62,15 @@ static noinline bool asymq_try_reset(struct asymq_sched *q)
 	return asymq_guarded(asymq_reset(q->instance));
 }
 
-static noinline bool asymq_try_settle(struct asymq_sched *q)
+static noinline bool asymq_try_settle(struct asymq_sched *q, u64 *learnt)
 {
-	return asymq_guarded(asymq_settle(q->before));
+	return asymq_guarded(*learnt = asymq_settle(q->before));
+}
+
+static noinline bool asymq_try_depart(struct asymq_sched *q, u64 now, struct asymq_frame *frame)
+{
+	asymq_must_hold(q);
+	return asymq_guarded(asymq_depart(q->instance, now, frame));
 }
 
 /*
@@ -73,11 +79,14 @@ static noinline bool asymq_try_settle(struct asymq_sched *q)
  */
 void asymq_fault(struct asymq_sched *q)
 {
+	u64 learnt = 0;
+
 	q->instance = NULL;
 	q->strange = false;
 	q->faults++;
 	q->free_at = q->rate ? ktime_get_ns() : 0;
-	asymq_try_settle(q);
+	if (asymq_try_settle(q, &learnt) && learnt)
+		q->rate = learnt;
 }
 
 /* Faults if Rust has named a packet that is not in this list. */
@@ -270,10 +279,14 @@ static int asymq_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **t
 	bool gone, filtered;
 
 	asymq_cb(skb)->arrival = now;
+	if (q->ifb)
+		asymq_redirected(skb);
 	spin_lock(&q->lock);
 	q->to_free = to_free;
 	asymq_count(&q->arrived, skb);
 	asymq_learn(q, skb);
+	if (q->follows)
+		WRITE_ONCE(q->line, skb->skb_iif);
 	asymq_offer(q, now, skb);
 	q->to_free = NULL;
 	gone = q->arriving_gone;
@@ -433,6 +446,8 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 	else
 		asymq_tell_parents(sch, before, 0, 0);
 	asymq_free_gone(gone);
+	if (skb)
+		asymq_departs(qdisc_dev(sch), skb);
 	return skb;
 }
 
@@ -455,7 +470,7 @@ void asymq_qdisc_reset(struct Qdisc *sch)
 
 /* The reverse path. */
 
-void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb)
+void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb, bool ingress)
 {
 	struct asymq_frame frame;
 
@@ -463,9 +478,24 @@ void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb)
 	q->reverse.packets++;
 	q->reverse.bytes += skb->len;
 	if (q->instance && q->observes) {
-		asymq_frame(skb, true, q->scratch, sizeof(q->scratch), &frame);
-		frame.charged = skb->len + (skb_mac_header_was_set(skb) ? skb_mac_header_len(skb) : 0);
+		asymq_frame(skb, ingress, q->scratch, sizeof(q->scratch), &frame);
+		frame.charged = skb->len + (ingress && skb_mac_header_was_set(skb) ? skb_mac_header_len(skb) : 0);
 		if (!asymq_try_observe(q, ktime_get_ns(), &frame))
+			asymq_fault(q);
+	}
+	asymq_must_live(q);
+	spin_unlock(&q->lock);
+}
+
+void asymq_show_departure(struct asymq_sched *q, struct sk_buff *skb)
+{
+	struct asymq_frame frame;
+
+	spin_lock(&q->lock);
+	if (q->instance) {
+		asymq_frame(skb, false, q->scratch, sizeof(q->scratch), &frame);
+		frame.charged = qdisc_pkt_len(skb);
+		if (!asymq_try_depart(q, ktime_get_ns(), &frame))
 			asymq_fault(q);
 	}
 	asymq_must_live(q);

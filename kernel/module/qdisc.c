@@ -15,6 +15,7 @@
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/rtnetlink.h>
+#include <net/rtnetlink.h>
 #include "sched.h"
 
 #define ASYMQ_MAX_WORDS 64
@@ -126,6 +127,7 @@ static int asymq_make(struct asymq_sched *q, struct nlattr *options, struct asym
 	struct asymq_setup setup = {
 		.now = ktime_get_ns(),
 		.queue_len = qdisc_dev(q->sch)->tx_queue_len,
+		.ifb = q->ifb,
 	};
 	struct asymq_bytes *words;
 	bool whole;
@@ -224,6 +226,10 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 		qdisc_watchdog_schedule_ns(&q->watchdog, now + 1);
 	sch_tree_unlock(sch);
 	asymq_free_gone(gone);
+	if (built->follows)
+		asymq_follow(q);
+	else
+		asymq_unfollow(q);
 out:
 	if (!q->observes)
 		asymq_unhook(q);
@@ -231,6 +237,12 @@ out:
 	asymq_arena_free(&arena);
 	asymq_arena_free(&old_arena);
 	return err;
+}
+
+/* Whether it is an IFB: what comes in to another device passes it. */
+static bool asymq_is_ifb(const struct net_device *dev)
+{
+	return dev->rtnl_link_ops && !strcmp(dev->rtnl_link_ops->kind, "ifb");
 }
 
 static int asymq_init(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
@@ -242,6 +254,7 @@ static int asymq_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 	asymq_arena_init(&q->arena);
 	qdisc_watchdog_init(&q->watchdog, sch);
 	q->sch = sch;
+	q->ifb = asymq_is_ifb(qdisc_dev(sch));
 	return asymq_change(sch, options, extack);
 }
 
@@ -251,6 +264,7 @@ static void asymq_destroy(struct Qdisc *sch)
 	struct asymq_sched *q = qdisc_priv(sch);
 
 	asymq_unhook(q);
+	asymq_unfollow(q);
 	qdisc_watchdog_cancel(&q->watchdog);
 	asymq_arena_free(&q->arena);
 	asymq_examine_end(q);

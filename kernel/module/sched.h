@@ -48,6 +48,10 @@ struct asymq_sched {
 	struct asymq_device *device;
 	struct list_head observers;
 	struct asymq_count reverse;	/* what it was shown */
+	bool ifb;			/* its packets come in to another device */
+	bool follows;			/* it is in the list of observer.c */
+	int line;			/* index of the device from which its packets come */
+	struct list_head followers;
 #ifdef ASYMQ_TEST
 	bool ended;
 #endif
@@ -80,8 +84,10 @@ static inline void asymq_examine_end(struct asymq_sched *q)
 void asymq_offer(struct asymq_sched *q, u64 now, struct sk_buff *skb);
 /* Without the lock: frees what left while nobody took it. */
 void asymq_free_gone(struct sk_buff *gone);
-/* Without the lock: a packet of the reverse path. */
-void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb);
+/* Without the lock: a packet of the reverse path; with its link header in front unless it is at `ingress`. */
+void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb, bool ingress);
+/* Without the lock: a packet that leaves the device from which this qdisc's packets come. */
+void asymq_show_departure(struct asymq_sched *q, struct sk_buff *skb);
 /* Without the lock: the qdisc's operations. */
 int asymq_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free);
 struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch);
@@ -90,6 +96,13 @@ void asymq_qdisc_reset(struct Qdisc *sch);
 /* observer.c. Under RTNL: from now on it sees the reverse path, or no longer. */
 int asymq_hook(struct asymq_sched *q);
 void asymq_unhook(struct asymq_sched *q);
+/* Under RTNL: from now on it is shown what leaves the device from which its packets come, or no longer. */
+void asymq_follow(struct asymq_sched *q);
+void asymq_unfollow(struct asymq_sched *q);
+/* Without the lock: shows a packet that leaves to those who follow its device. */
+void asymq_departs(const struct net_device *dev, struct sk_buff *skb);
+/* Without the lock: shows a packet that came in to a device and passes an IFB to the observers of that device. */
+void asymq_redirected(struct sk_buff *skb);
 /* With the lock: a packet that is enqueued. */
 void asymq_learn(struct asymq_sched *q, struct sk_buff *skb);
 /* Packets that came in to the device, and those of them whose flow nobody queues. */

@@ -6,10 +6,11 @@
 use crate::frame::{Bytes, Frame};
 use crate::host::{Handle, Host, Listener};
 use crate::instance::Instance;
-use crate::request::{Refusal, describe, merge};
+use crate::request::{Device, Refusal, describe, merge};
 use alloc::boxed::Box;
+use asymq_core::Toward;
 use asymq_core::hold::BuildError;
-use asymq_core::units::Instant;
+use asymq_core::units::{Instant, Rate};
 use core::ffi::c_void;
 use core::slice;
 
@@ -23,6 +24,8 @@ pub(crate) struct Setup {
     words: *const Bytes,
     count: usize,
     queue_len: u32,
+    /// Whether the device is an IFB, through which a downlink passes.
+    ifb: bool,
 }
 
 /// What was made of it.
@@ -35,6 +38,8 @@ pub(crate) struct Built {
     /// Packets that may wait.
     limit: u32,
     observes: bool,
+    /// Whether it is to see what leaves the device from which its packets come.
+    follows: bool,
     /// Whether memory is what it lacks, instead of sense.
     out_of_memory: bool,
     /// Why it was refused.
@@ -67,7 +72,12 @@ unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
     });
     let given = merge(before.map(|instance| &instance.given), words);
     let described = given.and_then(|given| {
-        let description = describe(&given, setup.queue_len)?;
+        let device = Device {
+            queue_len: setup.queue_len,
+            toward: if setup.ifb { Toward::Down } else { Toward::Up },
+            learnt: before.and_then(Instance::learnt),
+        };
+        let description = describe(&given, &device)?;
         Ok((given, description))
     });
     let (given, description) = match described {
@@ -82,6 +92,7 @@ unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
             built.rate = if shaped { rate.bits_per_sec() } else { 0 };
             built.limit = asymq_core::hold::capacity(limit).unwrap_or(u32::MAX);
             built.observes = instance.observes();
+            built.follows = instance.learns() == Some(Toward::Down);
             built.instance = Box::into_raw(instance);
         }
         Err(error) => {
@@ -102,10 +113,11 @@ unsafe extern "C" fn asymq_take_over(instance: &mut Instance, old: &mut Instance
     instance.take_over(old);
 }
 
-/// Takes what waits out of the counters, after a fault.
+/// Takes what waits out of the counters, after a fault; the rate that was learnt in bit/s, or 0.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn asymq_settle(instance: &mut Instance) {
+unsafe extern "C" fn asymq_settle(instance: &mut Instance) -> u64 {
     instance.settle();
+    instance.learnt().map_or(0, Rate::bits_per_sec)
 }
 
 /// Packets that wait.
@@ -145,6 +157,12 @@ unsafe extern "C" fn asymq_next(instance: &Instance) -> u64 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_observe(instance: &mut Instance, now: u64, frame: &Frame) {
     instance.observe(Instant::from_nanos(now), frame);
+}
+
+/// Shows a packet that leaves the device from which this qdisc's packets come.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_depart(instance: &mut Instance, now: u64, frame: &Frame) {
+    instance.departs(Instant::from_nanos(now), frame);
 }
 
 /// Forgets all packets.

@@ -1,18 +1,20 @@
 //! One qdisc: a discipline at its egress, and what `tc -s` shows of it.
 
 use crate::frame::Frame;
-use crate::host::{Handle, Host, Kind, Listener};
+use crate::host::{Handle, Host, Kind, Listener, with_frame};
+use crate::learning::Learning;
 use crate::request::{Description, Given, Shown};
 use crate::skb::Skb;
 use crate::window::Windows;
 use alloc::boxed::Box;
 use asymq_core::catalog::{Catalog as _, Standard};
+use asymq_core::control::rate::RateLaw;
 use asymq_core::frame::{FlowKey, Parsed, parse_prefix};
 use asymq_core::hold::{BuildError, Egress, Meters};
 use asymq_core::overhead::Overhead;
 use asymq_core::qdisc::{Counter, Reading};
-use asymq_core::units::{Instant, Share};
-use asymq_core::{Fate, Header, Reason, Sink, TrafficClass};
+use asymq_core::units::{Instant, Rate, Share};
+use asymq_core::{Fate, Header, Reason, Sink, Toward, TrafficClass};
 use core::fmt::Write as _;
 
 /// Segments of an aggregate that are counted one by one; none has more but of the shortest segments.
@@ -25,6 +27,7 @@ pub(crate) struct Instance {
     pub(crate) given: Given,
     shown: Shown,
     overhead: Overhead,
+    learning: Option<Learning>,
 }
 
 /// What is dropped goes back to C.
@@ -46,6 +49,10 @@ impl Instance {
     ) -> Result<Box<Self>, BuildError> {
         let config = &description.config;
         let qdisc = Standard.build::<Skb>(config)?;
+        let learning = match description.auto {
+            Some((range, toward)) => Some(Learning::new(range, config.link, toward)?),
+            None => None,
+        };
         Ok(Box::new(Self {
             egress: match description.shaped {
                 true => Egress::new(qdisc, config.link),
@@ -56,6 +63,7 @@ impl Instance {
             given,
             shown: description.shown,
             overhead: description.overhead,
+            learning,
         }))
     }
 
@@ -83,7 +91,28 @@ impl Instance {
     }
 
     pub(crate) fn observes(&self) -> bool {
-        self.egress.observes_reverse()
+        self.egress.observes_reverse() || self.learns() == Some(Toward::Up)
+    }
+
+    /// Direction whose rate it learns.
+    pub(crate) fn learns(&self) -> Option<Toward> {
+        self.learning.as_ref().map(Learning::toward)
+    }
+
+    /// The rate as learnt so far.
+    pub(crate) fn learnt(&self) -> Option<Rate> {
+        self.learning.as_ref()?.law().map(RateLaw::rate)
+    }
+
+    /// Moves the rate, if it is learnt and the time has come.
+    #[inline]
+    fn learn(&mut self, now: Instant) {
+        let backlogged = self.egress.backlog().packets > 0;
+        if let Some(learning) = &mut self.learning
+            && let Some(rate) = learning.step(now, backlogged)
+        {
+            self.egress.set_rate(now, rate, None);
+        }
     }
 
     /// What the frame says, with offsets in it; those in the packet are less by what was added.
@@ -105,6 +134,13 @@ impl Instance {
         parsed.network = network.saturating_sub(frame.added);
         parsed.header.len = self.overhead.charge(&parsed, frame.charged);
         parsed.header.arrival = arrival;
+        if let Some(learning) = self
+            .learning
+            .as_mut()
+            .filter(|one| one.toward() == Toward::Down)
+        {
+            learning.comes(now, &parsed.header, transport, frame);
+        }
         let packet = Skb {
             header: parsed.header,
             handle,
@@ -120,8 +156,18 @@ impl Instance {
 
     #[inline]
     pub(crate) fn dequeue(&mut self, host: Host, now: Instant) -> Option<Handle> {
+        self.learn(now);
         let sent = self.egress.meters().sent;
         let packet = self.egress.dequeue(now, &mut Freed(host))?;
+        if let Some(learning) = self
+            .learning
+            .as_mut()
+            .filter(|one| one.toward() == Toward::Up)
+        {
+            with_frame(packet.handle, |frame| {
+                learning.leaves(now, &packet.header, packet.transport, frame);
+            });
+        }
         self.windows.sends(now, &packet.header, &sent);
         Some(packet.handle)
     }
@@ -138,6 +184,12 @@ impl Instance {
         let mut whole = self.parse(frame);
         whole.network = whole.network.saturating_sub(frame.added);
         let header = whole.header;
+        if let Some(learning) = &mut self.learning {
+            let mut all = header;
+            all.len = overhead.charge(&whole, frame.charged);
+            learning.comes(now, &all, whole.transport, frame);
+            self.learn(now);
+        }
         let segment = u32::from(frame.segment);
         let segments = match segment {
             0 => 1,
@@ -159,6 +211,14 @@ impl Instance {
             let len = frame.charged.saturating_sub(others);
             parsed.header.len = overhead.charge(&parsed, len);
             self.egress.observe(now, &parsed.header);
+        }
+    }
+
+    /// Takes note of a packet that leaves the device from which this one's packets come.
+    pub(crate) fn departs(&mut self, now: Instant, frame: &Frame) {
+        let parsed = self.parse(frame);
+        if let Some(learning) = &mut self.learning {
+            learning.leaves(now, &parsed.header, parsed.transport, frame);
         }
     }
 
@@ -215,6 +275,17 @@ impl Instance {
             }
         }
         let control = Name::of("control");
+        if let Some(law) = self.learning.as_ref().and_then(Learning::law) {
+            let rate = |name: &str, rate: Rate| {
+                to.value(control.with(name).text(), Kind::Rate, rate.bits_per_sec());
+            };
+            rate("auto_rate", law.rate());
+            rate("auto_capacity", law.capacity());
+            let queue = law.queue().as_nanos();
+            to.value(control.with("auto_line_queue").text(), Kind::Time, queue);
+            let reason = law.reason().variable();
+            to.value(control.with(reason).text(), Kind::Count, 1);
+        }
         self.egress.qdisc().probe(&mut |name, reading| {
             let (kind, value) = match reading {
                 Reading::Count(count) => (Kind::Count, count),

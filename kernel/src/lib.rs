@@ -9,6 +9,7 @@
 //! - [`host`]: what C does for us: memory, bytes of packets, and what becomes of them.
 //! - [`request`]: from words given to `tc` to a discipline.
 //! - [`instance`]: one qdisc.
+//! - [`learning`]: a rate that nobody configures.
 //! - [`window`]: sojourn times and rates of the last seconds.
 #![no_std]
 
@@ -18,6 +19,7 @@ mod abi;
 mod frame;
 mod host;
 mod instance;
+mod learning;
 mod request;
 #[cfg(feature = "selftest")]
 mod selftest;

@@ -3,10 +3,12 @@
 use crate::host::Listener;
 use alloc::format;
 use alloc::string::{String, ToString};
+use asymq_core::Toward;
 use asymq_core::catalog::{
     Config, DEFAULT_QDISC, Params, Place, RATELESS_QDISC, Standard, default_buffer, link_rate,
     resolve, surroundings,
 };
+use asymq_core::control::rate::RateRange;
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Limit, Rate};
 
@@ -38,6 +40,18 @@ pub(crate) struct Description {
     pub(crate) overhead: Overhead,
     /// Whether it shapes to the link's rate; otherwise whoever asks for packets does.
     pub(crate) shaped: bool,
+    /// The range of its rate and the direction in which it is learnt, if it is.
+    pub(crate) auto: Option<(RateRange, Toward)>,
+}
+
+/// What is known of the place of a qdisc, beside words.
+pub(crate) struct Device {
+    /// Packets that the device's queue holds.
+    pub(crate) queue_len: u32,
+    /// Direction of what passes: down at an IFB.
+    pub(crate) toward: Toward,
+    /// The rate that the qdisc before this one learnt.
+    pub(crate) learnt: Option<Rate>,
 }
 
 /// What is wrong, and what to write instead.
@@ -63,9 +77,17 @@ pub(crate) fn merge<'a>(
     Ok(given)
 }
 
-/// The qdisc that is meant, at a device whose queue holds `queue_len` packets.
+/// The range of the rate that is to be learnt, if it is.
+fn auto(given: &Given) -> Result<Option<RateRange>, Refusal> {
+    let text = given.get(name::UP).unwrap_or_default();
+    let range = RateRange::of_auto(text).transpose();
+    range.map_err(|error| Refusal(format!("{} {text}: {error}", name::UP)))
+}
+
+/// The qdisc that is meant, at a device.
 #[inline(never)]
-pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Refusal> {
+pub(crate) fn describe(given: &Given, device: &Device) -> Result<Description, Refusal> {
+    let auto = auto(given)?;
     let rate = |name: &str| match given.get(name) {
         None => Ok(None),
         Some(text) => match link_rate(text) {
@@ -73,7 +95,15 @@ pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Ref
             Err(message) => Err(Refusal(format!("{name} {text}: {message}"))),
         },
     };
-    let (up, down) = (rate(name::UP)?, rate(name::DOWN)?);
+    let first = |range: RateRange| match device.learnt {
+        Some(rate) => range.clamp(rate),
+        None => range.first(device.toward),
+    };
+    let up = match auto {
+        Some(range) => Some(first(range)),
+        None => rate(name::UP)?,
+    };
+    let down = rate(name::DOWN)?;
     let overhead: Overhead = parse(given, name::OVERHEAD)?.unwrap_or_default();
     let shaped = parse_flag(given, name::SHAPED)?.unwrap_or(up.is_some());
     let buffer: Option<Limit> = parse(given, name::BUFFER)?;
@@ -91,7 +121,7 @@ pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Ref
     };
     let limit = buffer.unwrap_or_else(|| match up {
         Some(rate) => default_buffer(rate),
-        None => Limit::Packets(queue_len.clamp(50, 10_000)),
+        None => Limit::Packets(device.queue_len.clamp(50, 10_000)),
     });
     let place = Place {
         link,
@@ -113,7 +143,10 @@ pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Ref
     let mut shown = Shown(String::with_capacity(1000));
     let mut show = |name: &str, value: &str| shown.add(name, value);
     show(name::QDISC, &config.qdisc);
-    show(name::UP, &config.link.to_string());
+    match auto {
+        Some(range) => show(name::UP, &range.to_string()),
+        None => show(name::UP, &config.link.to_string()),
+    }
     if let Some(down) = down {
         show(name::DOWN, &down.to_string());
     }
@@ -128,6 +161,7 @@ pub(crate) fn describe(given: &Given, queue_len: u32) -> Result<Description, Ref
         shown,
         overhead,
         shaped,
+        auto: auto.map(|range| (range, device.toward)),
     })
 }
 

@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -555,6 +556,69 @@ def reverse_path():
 
 
 @check
+def learnt_rates():
+    """Behind a modem of 4 and before one of 12 Mbit/s, the uplink's qdisc and the downlink's at an IFB learn their rates
+    and follow a step; little waits in the modems, whose rates nobody says."""
+    warm_up()
+    plain()
+
+    def modems(up, down):
+        run(f"tc -n path qdisc change dev m1 root netem delay 25ms limit 1000 rate {up}mbit")
+        asymq(f"droptail up {down}mbit buffer 1000p", "path", "m0")
+
+    def sample(seconds, rates, waits):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(0.2)
+            rates.append([shown("home", device)["control"]["auto_rate"] / 1e6 for device in ("h0", "ifb0")])
+            bytes_up = json.loads(run("tc -n path -s -j qdisc show dev m1").stdout)[0]["backlog"]
+            bytes_down = json.loads(run("tc -n path -s -j qdisc show dev m0").stdout)[0]["backlog"]
+            # Of the uplink's, what travels for 25 ms is no queue.
+            waits.append([max(bytes_up * 8 / 4e3 - 25, 0), bytes_down * 8 / 12e3])
+
+    def half(values, index):
+        return sorted(value[index] for value in values)[len(values) // 2]
+
+    run("ip -n home link add ifb0 type ifb; ip -n home link set ifb0 up")
+    try:
+        run("tc -n home qdisc add dev h0 handle ffff: ingress")
+        run("tc -n home filter add dev h0 parent ffff: protocol all matchall action mirred egress redirect dev ifb0")
+        modems(4, 12)
+        asymq("up auto")
+        asymq("cake up auto:500kbit..1gbit", "home", "ifb0")
+        expect(shown()["options"]["up"] == "auto", f"tc shows {shown()['options']}")
+        first, waits, second = [], [], []
+
+        def watch():
+            time.sleep(8)
+            sample(6, first, waits)
+            modems(2, 6)
+            time.sleep(3)
+            sample(4, second, [])
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        up, down, late = flows(22, up=2, down=4, skip=8)
+        watcher.join()
+        control = shown()["control"]
+    finally:
+        run("tc -n home qdisc del dev h0 ingress; ip -n home link del ifb0", check=False)
+        run("tc -n path qdisc replace dev m1 root pfifo; tc -n path qdisc del dev m1 root", check=False)
+        run("tc -n path qdisc add dev m1 root netem delay 25ms limit 20000")
+    rates = [[half(values, way) for way in (0, 1)] for values in (first, second)]
+    waiting = [half(waits, way) for way in (0, 1)]
+    text = (f"learnt {rates[0][0]:.2f} of 4 and {rates[0][1]:.1f} of 12 Mbit/s, {rates[1][0]:.2f} of 2 and {rates[1][1]:.1f} of 6;"
+            f" {waiting[0]:.0f} and {waiting[1]:.0f} ms wait in the modems; goodput {up:.0f} and {down:.0f} kbit/s;"
+            f" lateness {late:.1f} ms")
+    expect(3.2 < rates[0][0] < 4.6 and 9.6 < rates[0][1] < 13.8, text)
+    expect(1.2 < rates[1][0] < 2.5 and 4.2 < rates[1][1] < 7.5, text)
+    expect(waiting[0] < 50 and waiting[1] < 50, text)
+    expect(up > 1800 and down > 5500, text)
+    expect(any(name.startswith("auto_") for name in control), f"no variables: {control}")
+    return text
+
+
+@check
 def mq_child():
     """One under each transmit queue of a device, each with what its queue sends."""
     load(True, "selftest=0")
@@ -667,7 +731,7 @@ def provoked():
 
 def main():
     os.environ["TC_LIB_DIR"] = FOLDER
-    for name in ("dummy", "veth", "sch_netem", "sch_htb", "sch_cake", "sch_fq_codel", "sch_tbf", "sch_hfsc", "sch_qfq",
+    for name in ("dummy", "veth", "ifb", "sch_ingress", "cls_matchall", "act_mirred", "sch_netem", "sch_htb", "sch_cake", "sch_fq_codel", "sch_tbf", "sch_hfsc", "sch_qfq",
                  "sch_drr", "sch_prio"):
         run(f"modprobe -d {ROOT} {name}", check=False)
     if not os.path.exists("/run/netns/home"):

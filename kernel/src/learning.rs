@@ -1,0 +1,79 @@
+//! A rate that is learnt: of the uplink at its own device, or of the downlink at an IFB.
+
+use crate::frame::Frame;
+use alloc::boxed::Box;
+use asymq_core::control::rate::{Learner, RateLaw, RateRange};
+use asymq_core::decide::frame::timestamps;
+use asymq_core::hold::BuildError;
+use asymq_core::units::{Instant, Rate};
+use asymq_core::{Header, Protocol, Toward};
+
+/// The learner of one direction, and what moves it.
+pub(crate) struct Learning {
+    learner: Box<Learner>,
+    toward: Toward,
+    /// Time of the next step.
+    at: Instant,
+}
+
+/// TSval and TSecr of a packet whose TCP header begins at `transport`.
+fn stamps(header: &Header, transport: u16, frame: &Frame) -> Option<(u32, u32)> {
+    let is_tcp = header.protocol == Protocol::Tcp && transport > 0;
+    let segment = frame.bytes().get(transport.into()..)?;
+    timestamps(segment).filter(|_| is_tcp)
+}
+
+impl Learning {
+    /// A learner within `range`, from `rate` on.
+    #[inline(never)]
+    pub(crate) fn new(range: RateRange, rate: Rate, toward: Toward) -> Result<Self, BuildError> {
+        let mut ranges = [None; 2];
+        ranges[toward as usize] = Some(range);
+        Ok(Self {
+            learner: Box::new(Learner::new(ranges, [rate; 2])?),
+            toward,
+            at: Instant::ZERO,
+        })
+    }
+
+    /// Direction whose rate is learnt.
+    pub(crate) const fn toward(&self) -> Toward {
+        self.toward
+    }
+
+    /// The law of the rate, for what is shown.
+    pub(crate) fn law(&self) -> Option<&RateLaw> {
+        self.learner.law(self.toward)
+    }
+
+    /// A packet leaves home.
+    #[inline(never)]
+    pub(crate) fn leaves(&mut self, now: Instant, header: &Header, transport: u16, frame: &Frame) {
+        self.learner
+            .leaves(now, header, stamps(header, transport, frame));
+    }
+
+    /// A packet has come from the line.
+    #[inline(never)]
+    pub(crate) fn comes(&mut self, now: Instant, header: &Header, transport: u16, frame: &Frame) {
+        self.learner
+            .comes(now, header, stamps(header, transport, frame));
+    }
+
+    /// The rate from `now` on, if it is time for one; `backlogged` if packets wait.
+    #[inline]
+    pub(crate) fn step(&mut self, now: Instant, backlogged: bool) -> Option<Rate> {
+        if now < self.at {
+            return None;
+        }
+        self.move_on(now, backlogged)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn move_on(&mut self, now: Instant, backlogged: bool) -> Option<Rate> {
+        self.at = now + Learner::INTERVAL;
+        self.learner.step(now, [backlogged; 2]);
+        self.law().map(RateLaw::rate)
+    }
+}
