@@ -55,14 +55,17 @@ function showControls() {
   if (state.further.length) $('further').open = true;
   sides.forEach((side, index) => {
     choose(side.select, state.qdiscs[index]);
+    side.shaper.parentElement.hidden = !falls();
+    choose(side.shaper, state.shapers[index]);
     const entry = catalog.disciplines.find(({ name }) => name === state.qdiscs[index]);
     side.summary.textContent = entry ? entry.summary + '.' : '';
-    $(`command-${index}`).textContent = commandOf(state.qdiscs[index]);
+    $(`command-${index}`).textContent = commandOf(index);
   });
 }
 
 function spoken(key, value) {
   const words = value.replace(/(\d)mbit$/, '$1 Mbit/s').replace(/(\d)kbit$/, '$1 kbit/s').replace(/(\d)ms$/, '$1 ms');
+  if (key === 'line') return `${Math.round(Number(value) * 100)} % of its rate`;
   return key.startsWith('buffer') ? words.replace(/(\d)p$/, '$1 packets') : words;
 }
 
@@ -81,7 +84,7 @@ function changed() {
 
 function startRuns() {
   sides.forEach((side, index) => {
-    const words = wordsOf(state.qdiscs[index]);
+    const words = wordsOf(index);
     if (String(words) !== String(side.run.words)) side.run.start(words);
   });
 }
@@ -126,7 +129,8 @@ function showVerdict() {
       parts.push(parts.length ? [gets.replace(/gets? $/, ''), percent(share), ''] : [gets, percent(share), ' of the link']);
     }
     if (result.up.probe_ms) parts.push(['a call waits ', msText(result.up.probe_ms.p99), '']);
-    return [title(state.qdiscs[index]), parts];
+    const shaper = falls() ? `, rate ${state.shapers[index]},` : '';
+    return [title(state.qdiscs[index]) + shaper, parts];
   });
   const bold = (text) => Object.assign(document.createElement('b'), { textContent: text });
   $('verdict').replaceChildren(...said.map(([name, parts]) => {
@@ -270,11 +274,14 @@ function makeCard(index) {
   const select = root.querySelector('.qdisc');
   select.setAttribute('aria-label', name);
   select.onchange = () => { state.qdiscs[index] = select.value; changed(); };
+  const shaper = root.querySelector('.shaper select');
+  shaper.setAttribute('aria-label', `Rate of the ${index ? 'second' : 'first'} discipline's shaper`);
+  shaper.onchange = () => { state.shapers = state.shapers.map((name, side) => (side === index ? shaper.value : name)); changed(); };
   const curves = Object.fromEntries([...root.querySelectorAll('[data-curve]')].map((figure) => [figure.dataset.curve, figure.querySelector('canvas')]));
   const queues = [...root.querySelectorAll('.queue')].map((figure) => ({ canvas: figure.querySelector('canvas'), count: figure.querySelector('output') }));
   const numbers = Object.fromEntries(['down', 'up', 'call'].map((part) => [part, root.querySelector(`dd.${part}`)]));
   const averages = Object.fromEntries([...root.querySelectorAll('[data-curve]')].map((figure) => [figure.dataset.curve, figure.querySelector('output')]));
-  const side = { root, averages, select, curves, queues, numbers, summary: root.querySelector('.summary'), head: root.querySelector('.head'), speed: root.querySelector('.speed'), end: root.querySelector('.end') };
+  const side = { root, averages, select, shaper, curves, queues, numbers, summary: root.querySelector('.summary'), head: root.querySelector('.head'), speed: root.querySelector('.speed'), end: root.querySelector('.end') };
   side.run = new Run(index, (run, data) => {
     if (data.head || data.report || run.error) { showResult(side); showVerdict(); describe(side); }
     dirty.curves = true;

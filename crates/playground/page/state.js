@@ -15,43 +15,67 @@ const SLIDERS = [
   { key: 'buffer', label: 'Buffer up', steps: BUFFERS, value: '100p' },
   { key: 'buffer-down', label: 'Buffer down', steps: BUFFERS, value: '100p' },
   { key: 'rtt', label: 'Round trip', steps: ['5ms', '10ms', '20ms', '30ms', '40ms', '60ms', '80ms', '100ms', '150ms', '200ms', '300ms', '400ms', '600ms'], value: '100ms' },
+  { key: 'line', label: 'Line falls to', steps: ['0.2', '0.3', '0.4', '0.5', '0.6', '0.8', '1'], value: '1' },
 ];
 const OTHERS = { tcp: 'newreno', duration: '60s', seed: '1', probe: '100ms' };
 const DEFAULTS = { ...Object.fromEntries(SLIDERS.map(({ key, value }) => [key, value])), ...OTHERS };
 
-const state = { values: { ...DEFAULTS }, further: [], qdiscs: ['droptail', 'asymq'] };
+// Sources of a shaper's rate, before a modem whose line falls to a share of its rates for the middle third of the run.
+const SHAPERS = ['fixed', 'auto'];
+const state = { values: { ...DEFAULTS }, further: [], qdiscs: ['droptail', 'asymq'], shapers: SHAPERS };
+const falls = () => state.values.line !== '1';
 
 // The link: everything, so that it means the same whatever the defaults become.
-function hashOf({ values, further, qdiscs }) {
-  const pairs = [...Object.entries(values), ...further, ...qdiscs.map((name) => ['qdisc', name])];
+function hashOf({ values, further, qdiscs, shapers }) {
+  const rates = values.line === '1' ? [] : shapers.map((name) => ['shaper', name]);
+  const sides = [...rates, ...qdiscs.map((name) => ['qdisc', name])];
+  const pairs = [...Object.entries(values), ...further, ...sides];
   return '#' + pairs.map((pair) => pair.map(encodeURIComponent).join('=').replaceAll('%3A', ':').replaceAll('%2C', ',')).join('&');
 }
 
 function readHash(hash) {
-  const read = { values: { ...DEFAULTS }, further: [], qdiscs: [] };
+  const read = { values: { ...DEFAULTS }, further: [], qdiscs: [], shapers: [] };
   for (const pair of hash.replace(/^#/, '').split('&').filter(Boolean)) {
     let [key, value = ''] = pair.split(/=(.*)/s);
     try { [key, value] = [decodeURIComponent(key), decodeURIComponent(value)]; } catch { /* as it stands */ }
     if (key === 'qdisc') read.qdiscs.push(value);
+    else if (key === 'shaper') read.shapers.push(value);
     else if (key in DEFAULTS) read.values[key] = value;
     else read.further.push([key, value]);
   }
   const [first = 'droptail', second = read.qdiscs.length ? first : 'asymq'] = read.qdiscs;
-  Object.assign(state, read, { qdiscs: [first, second] });
+  Object.assign(state, read, { qdiscs: [first, second], shapers: SHAPERS.map((name, side) => read.shapers[side] ?? name) });
 }
 
 const wordOf = ([key, value]) => (value === '' ? `--${key}` : `--${key}=${value}`);
 
-// What the simulator gets for one of the two disciplines.
-function wordsOf(qdisc) {
-  return [...Object.entries(state.values), ...state.further, ['qdisc', qdisc], ['runs', '1']].map(wordOf);
+// The flags of the link, and of the modems that hide its rate where the line changes.
+function linkOf(side) {
+  const { line, ...values } = state.values;
+  const pairs = Object.entries(values);
+  if (!falls()) return pairs;
+  const third = sizeOf(values.duration) / 3;
+  const at = (thirds) => `${Math.round(thirds * third)}ms`;
+  for (const toward of ['up', 'down']) {
+    const rate = values[toward];
+    const fallen = `${Math.max(1, Math.round(sizeOf(rate) * Number(line))) || line}bit`;
+    pairs.push([`modem-${toward}`, rate], [`steps-${toward}`, `${at(1)}:${fallen}`], [`steps-${toward}`, `${at(2)}:${rate}`]);
+    pairs.push([`shaper-${toward}`, state.shapers[side]]);
+  }
+  return [...pairs, ['timestamps', 'true']];
+}
+
+// What the simulator gets for one of the two sides.
+function wordsOf(side) {
+  return [...linkOf(side), ...state.further, ['qdisc', state.qdiscs[side]], ['runs', '1']].map(wordOf);
 }
 
 const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
-function commandOf(qdisc) {
-  const pair = ([key, value]) => `--${key} ${quoted(value)}`;
-  const known = [...Object.entries(state.values), ['qdisc', qdisc], ['runs', '1']].map(pair);
+function commandOf(side) {
+  // A flag that may stand alone takes its value with an equals sign.
+  const pair = ([key, value]) => `--${key}${key === 'timestamps' ? '=' : ' '}${quoted(value)}`;
+  const known = [...linkOf(side), ['qdisc', state.qdiscs[side]], ['runs', '1']].map(pair);
   return ['asymq sim', ...known, ...state.further.map((flag) => quoted(wordOf(flag)))].join(' ');
 }
 

@@ -184,6 +184,25 @@ const tests = {
     await other.context().close();
   },
 
+  async 'on a line that falls, a learnt rate keeps a call short where a fixed one does not'() {
+    const page = await open({ hash: '#up=5mbit&down=20mbit&duration=30s&rtt=40ms&tcp=cubic&flows-up=2&flows-down=3&qdisc=asymq&qdisc=asymq' });
+    await settled(page);
+    assert(await page.locator('.shaper').first().isHidden());
+    await page.focus('#slide-line');
+    await settledAfter(page, async () => { for (let press = 0; press < 3; press++) await page.keyboard.press('ArrowLeft'); });
+    assert.match(await text(page, '#command-1'), / --modem-up 5mbit --steps-up 10000ms:2500000bit --steps-up 20000ms:5mbit --shaper-up auto /);
+    const [fixed, learnt] = await page.evaluate(() => [...document.querySelectorAll('dd.call b')].map((call) => parseFloat(call.textContent) * (/ s$/.test(call.textContent) ? 1000 : 1)));
+    assert(learnt < 150 && fixed > 2 * learnt, `a call waits ${fixed} ms with the fixed rate, ${learnt} ms with the learnt one`);
+    assert.match(await verdict(page), /rate fixed, .*rate auto, /);
+    // The link has it, and the command prints its bytes.
+    const link = await page.evaluate(() => location.hash);
+    assert.match(link, /&line=0\.5&.*&shaper=fixed&shaper=auto&qdisc=asymq&qdisc=asymq$/);
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('[data-save="1"]')]);
+    const out = execFileSync('sh', ['-c', `"$ASYMQ" ${(await text(page, '#command-1')).replace(/^asymq /, '')} --json`], { encoding: 'utf8', env: { ...process.env, ASYMQ: asymq } });
+    assert.equal(readFileSync(await download.path(), 'utf8'), out);
+    await page.context().close();
+  },
+
   async 'a wrong value is answered as the command line answers it, and the page goes on'() {
     const page = await open();
     await settled(page);
