@@ -6,7 +6,7 @@ use asymq_core::control::rate::RateRange;
 use asymq_core::units::Duration;
 use asymq_gateway::{GatewayConfig, LinkConfig, Snapshot, Stage};
 use common::disciplines::discipline;
-use common::{NET, Place, Running, droptail, transfer};
+use common::{NET, Place, Running, droptail, transfer_to};
 use std::thread;
 
 /// A line of this rate, with a second of buffer at 8 Mbit/s.
@@ -20,7 +20,20 @@ fn modem(up: &str) -> LinkConfig {
 
 #[test]
 fn a_gateway_learns_the_rate_of_the_modem_behind_it_and_keeps_its_queue_short() {
-    let Some(place) = Place::new() else { return };
+    // On a busy machine both gateways pause, and a pause is a queue: one quiet attempt is enough.
+    const ATTEMPTS: usize = 4;
+    for attempt in 1..=ATTEMPTS {
+        let Some(place) = Place::new() else { return };
+        match learn(&place) {
+            Ok(()) => return,
+            Err(wrong) => eprintln!("attempt {attempt}: {wrong}"),
+        }
+    }
+    panic!("{ATTEMPTS} attempts failed");
+}
+
+/// Lets a gateway learn the rates of a line of 8 and then 4 Mbit/s; what was wrong with them.
+fn learn(place: &Place) -> Result<(), String> {
     place.add_line();
     let config = |lan: &str, wan: &str, link| GatewayConfig {
         lan: lan.into(),
@@ -34,34 +47,49 @@ fn a_gateway_learns_the_rate_of_the_modem_behind_it_and_keeps_its_queue_short() 
         uplink: Stage::Queue(discipline("asymq", up, "1gbit".parse().unwrap(), 400)),
         ..modem("50mbit")
     };
-    let home = Running::with(&place, config("lan", "near", learning));
-    let line = Running::with(&place, config("far", "wan", modem("8mbit")));
+    let home = Running::with(place, config("lan", "near", learning));
+    let line = Running::with(place, config("far", "wan", modem("8mbit")));
     let rate = |now: &Snapshot| {
         now.up
             .control
             .get("auto_rate")
             .map_or(0.0, |rate| rate / 1e6)
     };
-    thread::scope(|scope| {
-        let upload = scope.spawn(|| transfer(&place.home, &place.net, NET, 12_000_000));
-        home.wait_for("8 Mbit/s", |now| (6.0..9.5).contains(&rate(now)));
+    let seen = thread::scope(|scope| {
+        // The window of one upload may be less than the queue that the law tells from noise: then nothing is learnt.
+        let uploads = [5000, 5001, 5002].map(|port| {
+            scope.spawn(move || transfer_to(&place.home, &place.net, (NET, port), 3_000_000))
+        });
+        // Medians of two seconds: learnt rate in Mbit/s, bytes that wait in the modem.
+        let observe = || {
+            let samples = (0..40).map(|_| {
+                thread::sleep(Duration::from_millis(50).into());
+                let waits = line.stats.latest().up.data.backlog_bytes;
+                (rate(&home.stats.latest()), waits)
+            });
+            let (mut rates, mut waits): (Vec<f64>, Vec<u64>) = samples.unzip();
+            rates.sort_by(f64::total_cmp);
+            waits.sort_unstable();
+            (rates[20], waits[20])
+        };
+        home.wait_for("the first queue", |now| rate(now) < 12.0);
         thread::sleep(Duration::from_millis(500).into());
-        let (mut rates, mut backlogs) = (Vec::new(), Vec::new());
-        for _ in 0..40 {
-            thread::sleep(Duration::from_millis(50).into());
-            rates.push(rate(&home.stats.latest()));
-            backlogs.push(line.stats.latest().up.data.backlog_bytes);
-        }
+        let first = observe();
         line.changer.change(&modem("4mbit")).unwrap();
-        home.wait_for("4 Mbit/s", |now| (2.4..5.0).contains(&rate(now)));
-        // A rate above the line's is harmless while the sender's window, and no queue, is the limit.
-        rates.sort_by(f64::total_cmp);
-        assert!((6.0..12.0).contains(&rates[20]), "{rates:?} Mbit/s");
-        // 50 ms at 8 Mbit/s.
-        backlogs.sort_unstable();
-        assert!(backlogs[20] < 50_000, "{backlogs:?}");
-        assert_eq!(upload.join().unwrap(), 12_000_000);
+        thread::sleep(Duration::from_secs(1).into());
+        let second = observe();
+        for upload in uploads {
+            assert_eq!(upload.join().unwrap(), 3_000_000);
+        }
+        [first, second]
     });
     home.stop();
     line.stop();
+    let [first, second] = seen;
+    let right = (6.0..10.0).contains(&first.0) && (2.5..5.5).contains(&second.0);
+    // 50 ms at 8 Mbit/s; without a learnt rate a second of it waits in the modem.
+    let short = first.1 < 50_000 && second.1 < 50_000;
+    (right && short)
+        .then_some(())
+        .ok_or(format!("Mbit/s and bytes in the modem: {seen:?}"))
 }

@@ -197,11 +197,21 @@ impl Running {
 /// Sends `bytes` over TCP, and waits until all arrived as they were sent; answers how many did. It
 /// fails when nothing moves for [`DEADLINE`].
 pub(crate) fn transfer(from: &Netns, to: &Netns, address: Ipv4Addr, bytes: usize) -> usize {
+    transfer_to(from, to, (address, 5000), bytes)
+}
+
+/// [`transfer`] to a port.
+pub(crate) fn transfer_to(
+    from: &Netns,
+    to: &Netns,
+    address: (Ipv4Addr, u16),
+    bytes: usize,
+) -> usize {
     let (ready, listening) = mpsc::channel();
     thread::scope(|scope| {
         let receiver = scope.spawn(move || {
             to.run(|| {
-                let listener = TcpListener::bind((address, 5000))?;
+                let listener = TcpListener::bind(address)?;
                 // Bounds the wait for a connection, too.
                 socket2::SockRef::from(&listener).set_read_timeout(Some(DEADLINE))?;
                 ready.send(()).unwrap();
@@ -216,7 +226,7 @@ pub(crate) fn transfer(from: &Netns, to: &Netns, address: Ipv4Addr, bytes: usize
         listening.recv().unwrap();
         let sent = from.run(|| {
             let all: Vec<u8> = (0..bytes).map(|i| i as u8).collect();
-            let mut stream = TcpStream::connect_timeout(&(address, 5000).into(), DEADLINE)?;
+            let mut stream = TcpStream::connect_timeout(&address.into(), DEADLINE)?;
             stream.set_write_timeout(Some(DEADLINE))?;
             stream.set_read_timeout(Some(DEADLINE))?;
             stream.write_all(&all)?;
