@@ -25,6 +25,22 @@ pub(super) fn random(free: &[Free], paper: &str, count: usize) -> Vec<Setting> {
     distinct(free, count, points)
 }
 
+/// The settings that differ from `setting` in one value.
+pub(super) fn neighbours(free: &[Free], setting: &Setting) -> Vec<Setting> {
+    let of_one = |one: &Free| {
+        let others = one
+            .labels()
+            .filter(|label| setting.get(&one.name) != Some(label));
+        let with = |label| {
+            let mut changed = setting.clone();
+            changed.insert(one.name.clone(), label);
+            changed
+        };
+        others.map(with).collect::<Vec<_>>()
+    };
+    free.iter().flat_map(of_one).collect()
+}
+
 /// The settings at points of the unit cube, each once.
 fn distinct(free: &[Free], count: usize, points: impl Iterator<Item = Vec<f64>>) -> Vec<Setting> {
     let all: usize = free.iter().map(|free| free.labels().count()).product();
@@ -75,6 +91,16 @@ mod tests {
         for design in [halton(&free(), 99), random(&free(), "aq", 99)] {
             let different: HashSet<_> = design.iter().collect();
             assert_eq!((design.len(), different.len()), (12, 12));
+        }
+    }
+
+    #[test]
+    fn a_neighbour_differs_in_one_value() {
+        let setting = halton(&free(), 1).remove(0);
+        let around = neighbours(&free(), &setting);
+        assert_eq!(around.len(), 2 + 3);
+        for one in around {
+            assert_eq!(one.iter().filter(|(k, v)| setting[*k] != **v).count(), 1);
         }
     }
 

@@ -21,12 +21,23 @@ pub struct Evaluation {
     pub claims: BTreeMap<String, Score>,
 }
 
+/// A number of a paper: one of the conditions that a claim holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Number {
+    /// The claim's name.
+    pub claim: String,
+    /// The condition's place among [`Claim::holds`].
+    pub index: usize,
+}
+
 /// The distance from a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// 0 if all conditions hold for the means, towards 1 the farther away they are: the mean over the
     /// conditions of d / (1 + d) at a distance of d tolerances.
     pub distance: f64,
+    /// The distance from each of [`Claim::holds`], alike.
+    pub numbers: Vec<f64>,
     /// The comparison farthest from holding, by index in `values`.
     pub worst: usize,
     /// That comparison in words: its condition and point.
@@ -45,6 +56,7 @@ impl Score {
     pub(super) fn of(outcome: &Outcome, claim: &Claim) -> Self {
         let (mut values, mut says, mut worst, mut farthest) = (Vec::new(), String::new(), 0, -1.0);
         let (mut sum, mut count, mut met) = (0.0, 0.0, true);
+        let mut numbers = Vec::new();
         for (condition, role) in claim.conditions() {
             let comparisons = outcome.compare(condition);
             let mut distance: f64 = if comparisons.is_empty() { 1.0 } else { 0.0 };
@@ -61,17 +73,23 @@ impl Score {
                 values.push(value(comparison));
             }
             met &= role != Role::Precondition || distance == 0.0;
+            if role == Role::Number {
+                numbers.push(distance);
+            }
             sum += distance;
             count += 1.0;
         }
-        let settled = outcome.unsettled(claim).is_empty();
-        let distance: f64 = if met { sum / count } else { 1.0 };
+        let least = match (met, outcome.unsettled(claim).is_empty()) {
+            (false, _) => 1.0,
+            (_, false) => UNSETTLED,
+            _ => 0.0,
+        };
         Self {
-            distance: if settled {
-                distance
-            } else {
-                distance.max(UNSETTLED)
-            },
+            distance: least.max(sum / count),
+            numbers: numbers
+                .iter()
+                .map(|distance| least.max(*distance))
+                .collect(),
             worst,
             says,
             values,
@@ -93,16 +111,24 @@ impl Evaluation {
         }
     }
 
-    /// The number of these claims that it hits.
-    pub fn hits(&self, claims: &[String]) -> usize {
-        let scores = claims.iter().filter_map(|claim| self.claims.get(claim));
-        scores.filter(|score| score.is_hit()).count()
+    /// The number of these numbers that it hits.
+    pub fn hits(&self, numbers: &[Number]) -> usize {
+        self.distances(numbers)
+            .filter(|distance| *distance == 0.0)
+            .count()
     }
 
-    /// The sum of the distances from these claims.
-    pub fn distance(&self, claims: &[String]) -> f64 {
-        let scores = claims.iter().filter_map(|claim| self.claims.get(claim));
-        scores.map(|score| score.distance).sum()
+    /// The sum of the distances from these numbers.
+    pub fn distance(&self, numbers: &[Number]) -> f64 {
+        self.distances(numbers).sum()
+    }
+
+    fn distances(&self, numbers: &[Number]) -> impl Iterator<Item = f64> {
+        let one = |number: &Number| {
+            let score = self.claims.get(&number.claim)?;
+            score.numbers.get(number.index).copied()
+        };
+        numbers.iter().filter_map(one)
     }
 }
 

@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 pub struct Found {
     /// The paper's short name.
     pub paper: String,
-    /// The setting closest to the claims that were used.
+    /// The setting closest to the numbers that were used.
     pub settings: Setting,
     /// The same as keys of scenarios; taken from the paper's free settings where the file lacks it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chosen: Vec<Chosen>,
-    /// How it did on both halves of the claims.
+    /// How it did on both halves of the numbers.
     pub account: Account,
     /// By claim, how close the search came.
     pub reaches: BTreeMap<String, Reach>,
@@ -30,9 +30,9 @@ pub struct Found {
 pub struct Account {
     /// Number of free settings.
     pub free: usize,
-    /// Claims that chose the setting.
+    /// Numbers that chose the setting.
     pub used: usize,
-    /// Claims that judge it.
+    /// Numbers that judge it.
     pub held_out: usize,
     /// Settings that were tried.
     pub tried: usize,
@@ -42,13 +42,13 @@ pub struct Account {
     pub found: Hits,
     /// Hits of the file as it is.
     pub file: Hits,
-    /// Hits of that random setting which is closest to the claims used.
+    /// Hits of that random setting which is closest to the numbers used.
     pub best_random: Hits,
-    /// Hits of each random setting on the claims held out.
+    /// Hits of each random setting on the numbers held out.
     pub null: Vec<usize>,
 }
 
-/// Claims whose conditions all hold for the means of the runs.
+/// Numbers that hold for the means of the runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Hits {
@@ -59,7 +59,7 @@ pub struct Hits {
 }
 
 impl Account {
-    /// The share of random settings with as many hits on the held-out claims as the setting found, 0 to 1.
+    /// The share of random settings with as many hits on the held-out numbers as the setting found, 0 to 1.
     pub fn as_good_by_chance(&self) -> f64 {
         let as_good = self
             .null
@@ -68,8 +68,8 @@ impl Account {
         as_good.count() as f64 / self.null.len().max(1) as f64
     }
 
-    /// True if the setting found hits more held-out claims than the file, than the random setting that is closest
-    /// to the claims used, and than 95 % of the random settings.
+    /// True if the setting found hits more held-out numbers than the file, than the random setting that is closest
+    /// to the numbers used, and than 95 % of the random settings.
     pub fn counts(&self) -> bool {
         let rivals = self.file.held_out.max(self.best_random.held_out);
         self.found.held_out > rivals && self.as_good_by_chance() <= 0.05
@@ -85,7 +85,7 @@ impl Account {
             "the fit does not count"
         };
         format!(
-            "{counts}; {} free settings, {} settings tried, {:.0} % of {} random settings hit as many of the claims held out",
+            "{counts}; {} free settings, {} settings tried, {:.0} % of {} random settings hit as many of the numbers held out",
             self.free,
             self.tried,
             self.as_good_by_chance() * 100.0,
@@ -102,7 +102,7 @@ impl std::fmt::Display for Account {
         };
         writeln!(
             f,
-            "| | claims used | claims held out |\n| --- | --- | --- |"
+            "| | numbers used | numbers held out |\n| --- | --- | --- |"
         )?;
         writeln!(f, "| settings found | {} |", hits(self.found))?;
         writeln!(f, "| the file as it is | {} |", hits(self.file))?;

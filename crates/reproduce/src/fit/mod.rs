@@ -1,7 +1,7 @@
 //! The settings that a paper leaves open, searched as an inverse problem.
 //!
 //! A paper's `free.toml` lists them ([`Free`]). `search` tries settings and judges each by one half of
-//! the paper's claims; the other half, [`held_out`], judges the fit. [`Found`] is the result as a file,
+//! the paper's numbers; the other half, [`held_out`], judges the fit. [`Found`] is the result as a file,
 //! from which `asymq reproduce` takes its second column.
 
 mod design;
@@ -10,7 +10,7 @@ mod found;
 mod free;
 mod search;
 
-pub use evaluation::{Evaluation, Score};
+pub use evaluation::{Evaluation, Number, Score};
 pub use found::{Account, Found, Hits, Reach};
 pub use free::{BadFree, Chosen, Free, Setting};
 pub use search::{Effort, Rung, Search};
@@ -20,10 +20,12 @@ use crate::store::fnv;
 /// The maximum number of free settings of a paper.
 pub const MAX_FREE: usize = 6;
 
-/// The claims of `ids` that judge a fit and have no part in the search: those in the upper half by the
-/// hash of their name.
-pub fn held_out<'a>(ids: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut ids: Vec<&str> = ids.collect();
-    ids.sort_by_key(|id| fnv(id.bytes().chain(id.bytes().rev())));
-    ids.split_off(ids.len().div_ceil(2))
+/// Those of `numbers` that judge a fit and have no part in the search: the upper half by a hash of
+/// claim and index.
+pub fn held_out(mut numbers: Vec<Number>) -> Vec<Number> {
+    numbers.sort_by_cached_key(|number| {
+        let name = format!("{}#{}", number.claim, number.index);
+        fnv(name.bytes().chain(name.bytes().rev()))
+    });
+    numbers.split_off(numbers.len().div_ceil(2))
 }

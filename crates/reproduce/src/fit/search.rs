@@ -1,10 +1,10 @@
-//! The search: settings that fill the space, fewer and fewer of them at ever larger runs.
+//! The search: settings that fill the space, fewer and fewer of them at ever larger runs, then steps to better neighbours.
 
-use super::evaluation::Evaluation;
+use super::evaluation::{Evaluation, Number};
 use super::found::{Account, Found, Hits, reaches};
 use super::{Free, Setting, design, held_out};
 use crate::Files;
-use crate::experiment::Experiment;
+use crate::experiment::{Claim, Experiment};
 use crate::extent::{for_claims, reduced};
 use crate::outcome;
 use crate::runner::pool;
@@ -46,6 +46,8 @@ pub struct Effort {
     pub random: usize,
     /// The rungs: the best quarter of each goes on to the next.
     pub rungs: Vec<Rung>,
+    /// Maximum number of steps from the best of the last rung to its best neighbour.
+    pub descent: usize,
     /// The runs, with seeds of their own, that judge the fit, today's file and the random settings.
     pub judge: Rung,
 }
@@ -65,6 +67,7 @@ impl Effort {
                 .into_iter()
                 .take(steps.max(1))
                 .collect(),
+            descent: 5,
             judge: rung(2, 1000, 1000),
         }
     }
@@ -80,6 +83,7 @@ impl Effort {
             settings: 16,
             random: 8,
             rungs: vec![rung(0)],
+            descent: 0,
             judge: rung(1000),
         }
     }
@@ -120,13 +124,22 @@ impl Search<'_> {
         }
         let as_filed = self.files.under(self.paper, &[], self.defaults)?;
         let simulated = as_filed.iter().filter(|e| !e.is_arithmetic());
-        let ids: Vec<String> = simulated
-            .flat_map(|experiment| &experiment.claims)
-            .map(|claim| claim.id.clone())
+        let claims = simulated.flat_map(|experiment| &experiment.claims);
+        let claims: Vec<&Claim> = claims.collect();
+        let ids: Vec<String> = claims.iter().map(|claim| claim.id.clone()).collect();
+        let numbers = claims.iter().flat_map(|claim| {
+            let claim_id = || claim.id.clone();
+            (0..claim.holds.len()).map(move |index| Number {
+                claim: claim_id(),
+                index,
+            })
+        });
+        let numbers: Vec<Number> = numbers.collect();
+        let held_out = held_out(numbers.clone());
+        let used: Vec<Number> = numbers
+            .into_iter()
+            .filter(|number| !held_out.contains(number))
             .collect();
-        let judges = held_out(ids.iter().map(String::as_str));
-        let (held_out, used): (Vec<String>, Vec<String>) =
-            ids.iter().cloned().partition(|id| judges.contains(&&**id));
         let log = Log::open(self.folder)?;
         let evaluate = |settings: &[Setting], rung, shown: &(dyn Fn(usize, usize) + Sync)| {
             let one = |setting: &Setting| self.one(simulator, &free, setting, rung, &log);
@@ -147,7 +160,25 @@ impl Search<'_> {
             all.extend(tried);
             first = if index == 0 { all.len() } else { first };
         }
-        let best = settings.swap_remove(0);
+        let mut best = settings.swap_remove(0);
+        for round in 1..=self.effort.descent {
+            let Some(&rung) = self.effort.rungs.last() else {
+                break;
+            };
+            let mut around = design::neighbours(&free, &best);
+            around.push(best.clone());
+            let shown = |done, of| progress(done, of, &format!("descent {round}"));
+            let tried = evaluate(&around, rung, &shown)?;
+            let nearest = tried
+                .iter()
+                .min_by(|a, b| a.distance(&used).total_cmp(&b.distance(&used)));
+            let nearest = nearest.map_or(best.clone(), |one| one.setting.clone());
+            all.extend(tried);
+            if nearest == best {
+                break;
+            }
+            best = nearest;
+        }
 
         // The best, the file as it is, and the null: with seeds that had no part in the choice.
         let random = design::random(&free, self.paper, self.effort.random);

@@ -67,7 +67,7 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
             text.line(&format!("\n## {name}\n\n{authors}"));
             if let Some(found) = columns.found(paper) {
                 text.line(&format!(
-                    "\nSettings closest to the claims used: {}.",
+                    "\nSettings closest to the numbers used: {}.",
                     found.named()
                 ));
                 text.line(&format!("\n{}", found.account));

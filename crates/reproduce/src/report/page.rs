@@ -133,7 +133,7 @@ fn account(found: &fit::Found) -> impl RenderOnce + use<> {
             table {
                 thead { tr {
                     th(scope="col") {}
-                    th(class="n", scope="col") : format_args!("hits on {} claims used", account.used);
+                    th(class="n", scope="col") : format_args!("hits on {} numbers used", account.used);
                     th(class="n", scope="col") : format_args!("on {} held out", account.held_out);
                 } }
                 tbody { @ for (name, hits) in rows { tr {

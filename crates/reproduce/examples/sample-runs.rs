@@ -1,0 +1,30 @@
+//! Repeats a sample of a report's runs and prints their lines of `runs.jsonl`, so that machines can be compared:
+//! `sample-runs FOLDER [EVERY [PACKETS]]`.
+//!
+//! `FOLDER` is a report's. The sample is one run of `EVERY` (64), chosen by the hash of its scenario, among those
+//! of at most `PACKETS` (1000000) data packets.
+
+use asymq_args::Defaults;
+use asymq_reproduce::folder::Plan;
+use asymq_reproduce::tasks::single_runs;
+use std::io::Write;
+use std::path::PathBuf;
+
+fn main() -> anyhow::Result<()> {
+    let mut words = std::env::args().skip(1);
+    let folder = words.next().map(PathBuf::from).unwrap_or_default();
+    let mut number = |default: u64| words.next().map_or(Ok(default), |word| word.parse());
+    let (every, packets) = (number(64)?, number(1_000_000)?);
+    let experiments = Plan::load(&folder)?.experiments(&Defaults::paper())?;
+    let mut out = std::io::stdout().lock();
+    for task in single_runs(&experiments) {
+        for job in task.jobs(&experiments) {
+            let hash = u64::from_str_radix(&job.key[..16], 16)?;
+            if task.packets <= packets && hash % every == 0 {
+                let stored = job.simulate(asymq_sim::STANDARD)?;
+                writeln!(out, "{}", serde_json::to_string(&stored)?)?;
+            }
+        }
+    }
+    Ok(())
+}
