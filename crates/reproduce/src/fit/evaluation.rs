@@ -118,9 +118,10 @@ impl Evaluation {
             .count()
     }
 
-    /// The sum of the distances from these numbers.
-    pub fn distance(&self, numbers: &[Number]) -> f64 {
-        self.distances(numbers).sum()
+    /// The misfit to these numbers: each that is missed counts a half, and half of its distance.
+    pub fn misfit(&self, numbers: &[Number]) -> f64 {
+        let missed = self.distances(numbers).filter(|distance| *distance > 0.0);
+        missed.map(|distance| 0.5 + 0.5 * distance).sum()
     }
 
     fn distances(&self, numbers: &[Number]) -> impl Iterator<Item = f64> {

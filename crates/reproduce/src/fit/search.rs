@@ -154,7 +154,7 @@ impl Search<'_> {
             let shown = |done, of| progress(done, of, &step);
             let tried = evaluate(&settings, *rung, &shown)?;
             let mut order: Vec<&Evaluation> = tried.iter().collect();
-            order.sort_by(|a, b| a.distance(&used).total_cmp(&b.distance(&used)));
+            order.sort_by(|a, b| a.misfit(&used).total_cmp(&b.misfit(&used)));
             let best = order.iter().take(order.len().div_ceil(4));
             settings = best.map(|evaluation| evaluation.setting.clone()).collect();
             all.extend(tried);
@@ -171,7 +171,7 @@ impl Search<'_> {
             let tried = evaluate(&around, rung, &shown)?;
             let nearest = tried
                 .iter()
-                .min_by(|a, b| a.distance(&used).total_cmp(&b.distance(&used)));
+                .min_by(|a, b| a.misfit(&used).total_cmp(&b.misfit(&used)));
             let nearest = nearest.map_or(best.clone(), |one| one.setting.clone());
             all.extend(tried);
             if nearest == best {
@@ -204,7 +204,7 @@ impl Search<'_> {
         null.retain(|evaluation| evaluation.setting != best);
         let best_random = null
             .iter()
-            .min_by(|a, b| a.distance(&used).total_cmp(&b.distance(&used)))
+            .min_by(|a, b| a.misfit(&used).total_cmp(&b.misfit(&used)))
             .copied();
         let account = Account {
             free: free.len(),
