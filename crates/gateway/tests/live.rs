@@ -22,7 +22,7 @@ use std::thread;
 /// All disciplines that drop no data before their limit.
 fn tail_droppers() -> Vec<&'static str> {
     let mut names = names();
-    let drops_early = ["red", "acc", "codel", "fq_codel", "asymq"];
+    let drops_early = ["red", "acc", "codel", "fq_codel", "dualpi2", "asymq"];
     names.retain(|name| !drops_early.contains(name) && !name.starts_with("cake"));
     names
 }
