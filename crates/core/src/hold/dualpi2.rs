@@ -200,3 +200,65 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
         show("probability", Reading::Share(self.pi2.probability()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hold::queue::within;
+    use crate::packet::{Facts, Header};
+    use crate::qdisc::Discard;
+
+    const LIMIT: Limit = Limit::Packets(1000);
+
+    /// Packets that arrive at once, 100 of each kind, and leave from then on, one in 12 ms.
+    fn leave() -> impl Iterator<Item = Header> {
+        let params = DualPi2Params {
+            pi2: Pi2Params {
+                target: Duration::from_millis(10_000),
+                update: Duration::from_millis(16),
+                alpha: 0,
+                beta: 0,
+                coupling: 2,
+                drop_on_overload: true,
+            },
+            step: Duration::from_millis(1),
+            classic_share: 10,
+            on_arrival: false,
+            any_ect: false,
+        };
+        let mut queue = DualPi2::new(params, LIMIT).unwrap();
+        for ecn in [Ecn::NotEct, Ecn::Ect1].repeat(100) {
+            let header = Header {
+                ecn,
+                len: 1500,
+                ..Header::default()
+            };
+            let packet = Facts {
+                header,
+                ..Facts::default()
+            };
+            queue.enqueue(Instant::ZERO, packet, within(LIMIT), &mut Discard);
+        }
+        (0..200).map_while(move |number: u64| {
+            let at = Instant::ZERO + Duration::from_millis(12) * number;
+            let left = queue.dequeue(at, &mut Discard);
+            left.map(|packet| packet.header)
+        })
+    }
+
+    #[test]
+    fn scalable_packets_go_first_and_leave_the_others_their_percent_of_the_link() {
+        let scalable = |header: &Header| header.ecn != Ecn::NotEct;
+        assert!(leave().next().as_ref().is_some_and(scalable));
+        let of_hundred = leave().take(100).filter(scalable).count();
+        assert!((88..=92).contains(&of_hundred), "{of_hundred}");
+    }
+
+    #[test]
+    fn a_scalable_packet_is_marked_beyond_the_step_and_no_other() {
+        // The first leaves at once, the others after the step.
+        let ecn = leave().map(|header| header.ecn);
+        let marks = ecn.filter(|ecn| *ecn == Ecn::Ce).count();
+        assert_eq!((marks, leave().count()), (99, 200));
+    }
+}

@@ -280,11 +280,11 @@ mod tests {
             });
             read(&line.to_string()).unwrap()
         };
-        let sender = report(true, 0, &[4, 7, 8, 30], &[[0, 3]]);
+        let sender = report(true, 0, &[4, 7, 8, 20, 30], &[[0, 3]]);
         let reader = report(false, 1436, &[2], &[[0, 5], [8, 20]]);
         let seen = FlowSeen::of_quic(25_000, &[reader, sender]).unwrap();
         assert_eq!((seen.payload, seen.wire), (1436, 1500.0));
-        assert_eq!((seen.retransmissions, seen.spurious), (Some(4), Some(2)));
+        assert_eq!((seen.retransmissions, seen.spurious), (Some(5), Some(3)));
         assert_eq!((seen.timeouts, seen.silence.as_nanos()), (None, 7));
     }
 

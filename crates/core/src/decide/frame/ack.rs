@@ -285,3 +285,37 @@ fn short(bytes: &[u8], at: usize) -> Option<u16> {
     let pair = bytes.get(at..)?.first_chunk()?;
     Some(u16::from_be_bytes(*pair))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn timestamps_are_found_among_whole_options_before_their_end() {
+        let stamps = [kind::TIMESTAMPS, 10, 0, 0, 0, 7, 0, 0, 1, 2];
+        let read = |options: &[&[u8]]| {
+            let options = options.concat();
+            let mut segment = vec![0; FIXED_HEADER];
+            segment[FLAGS] = ((FIXED_HEADER + options.len()) / 4) as u8;
+            segment[FLAGS] <<= 4;
+            segment.extend_from_slice(&options);
+            timestamps(&segment)
+        };
+        let found = Some((7, 258));
+        assert_eq!(read(&[&[kind::NOP, kind::NOP], &stamps]), found);
+        // Window scale in front, as in a SYN.
+        assert_eq!(
+            read(&[&[3, 3, 9, kind::NOP], &[kind::NOP; 2], &stamps]),
+            found
+        );
+        assert_eq!(read(&[&[kind::END, kind::NOP], &stamps]), None);
+        assert_eq!(
+            read(&[&[kind::NOP; 4], &[kind::TIMESTAMPS, 10, 0, 0]]),
+            None
+        );
+        // A length of 0 never stands still.
+        assert_eq!(read(&[&[9, 0], &stamps]), found);
+        assert_eq!(timestamps(&[0; 12]), None);
+    }
+}
