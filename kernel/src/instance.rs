@@ -107,10 +107,11 @@ impl Instance {
     /// Moves the rate, if it is learnt and the time has come.
     #[inline]
     fn learn(&mut self, now: Instant) {
+        let Some(learning) = &mut self.learning else {
+            return;
+        };
         let backlogged = self.egress.backlog().packets > 0;
-        if let Some(learning) = &mut self.learning
-            && let Some(rate) = learning.step(now, backlogged)
-        {
+        if let Some(rate) = learning.step(now, backlogged) {
             self.egress.set_rate(now, rate, None);
         }
     }

@@ -47,7 +47,33 @@ QDISCS = {
 }
 ACK_QUEUES = {1: ["--ack-queue=af", "--max-stretch=none", "--max-gap=none"], 2: ["--ack-queue=sad", "--max-stretch=none"]}
 # Parameters that describe the access links and the bottleneck's delay: contained in the round-trip time.
-IGNORED = {"bnu", "bnd", "home", "acc", "delack"}
+IGNORED = {"bnu", "bnd", "home", "acc"}
+
+
+def rate(mbit):
+    """A rate as flags write it."""
+    return f"{round(mbit * 1e6)}bit"
+
+
+# Flags for the values of further parameters.
+FLAGS = {
+    "win": lambda packets: [f"--window={packets}p"],
+    "web": lambda _: ["--web=down:1:30kb:1.3"],
+    "uu": lambda mbit: [f"--udp=up:{rate(mbit)}"],
+    "ud": lambda mbit: [f"--udp=down:{rate(mbit)}"],
+    "nlinks": lambda links: [f"--links={links}"],
+    "delack": lambda delayed: ["--delayed-ack=100ms"] if delayed else [],
+    "ar": lambda _: ["--regenerate=1", "--regenerate-spacing=smoothed"],
+    "q.ackpol": ACK_QUEUES.get,
+    "q.wD": lambda share: [f"--data-share={share}"],
+    "q.limA": lambda packets: [f"--ack-limit={packets}p"],
+    "q.limD": lambda packets: [f"--data-limit={packets}p"],
+    "q.T": lambda seconds: [f"--interval={seconds}s"],
+    "q.gamma": lambda gamma: [f"--gamma={gamma}"],
+    "q.nacct": lambda _: ["--credit=segment"],
+    "q.cls": lambda _: ["--classifier=size<=40"],
+    "q.Cu": lambda bits: [f"--configured-rate={round(bits)}bit"],
+}
 
 
 class Unsupported(Exception):
@@ -62,7 +88,7 @@ def words(params):
         raise Unsupported("one or two flows with random round-trip times")
     if "type" in p:
         raise Unsupported("ns-2's own CBQ")
-    disc, rate = p["disc"], lambda mbit: f"{round(mbit * 1e6)}bit"
+    disc = p["disc"]
     flags = [
         "--readings=papers", *QDISCS[disc],
         f"--up={rate(p['cu'])}", f"--down={rate(p['cd'])}",
@@ -74,42 +100,10 @@ def words(params):
         f"--duration={p['dur']}s", f"--warmup={p['warm']}s", f"--start-within={p['startmax']}s",
     ]
     for key, value in params.items():
-        if key in DEFAULT or key in IGNORED or key == "rtt":
-            pass
-        elif key == "win":
-            flags.append(f"--window={value}p")
-        elif key == "web":
-            flags.append("--web=down:1:30kb:1.3")
-        elif key == "uu":
-            flags.append(f"--udp=up:{rate(value)}")
-        elif key == "ud":
-            flags.append(f"--udp=down:{rate(value)}")
-        elif key == "nlinks":
-            flags.append(f"--links={value}")
-        elif key == "q.ackpol":
-            flags += ACK_QUEUES[value]
-        elif key == "ar":
-            flags += ["--regenerate=1", "--regenerate-spacing=smoothed"]
-        elif key == "q.wD":
-            flags.append(f"--data-share={value}")
-        elif key == "q.limA":
-            flags.append(f"--ack-limit={value}p")
-        elif key == "q.limD":
-            flags.append(f"--data-limit={value}p")
-        elif key == "q.T":
-            flags.append(f"--interval={value}s")
-        elif key == "q.gamma":
-            flags.append(f"--gamma={value}")
-        elif key == "q.nacct":
-            flags.append("--credit=segment")
-        elif key == "q.cls":
-            flags.append("--classifier=size<=40")
-        elif key == "q.Cu":
-            flags.append(f"--configured-rate={round(value)}bit")
-        else:
+        if key in FLAGS:
+            flags += FLAGS[key](value)
+        elif key not in DEFAULT and key not in IGNORED and key != "rtt":
             raise Unsupported(f"{key} = {value}")
-    if params.get("delack"):
-        flags.append("--delayed-ack=100ms")
     # A paced class of the figures makes up nothing of another.
     if disc.endswith("nwc"):
         flags.append("--made-up=own")

@@ -93,28 +93,16 @@ pub(crate) fn run_once(
         flow_results(Toward::Down, &plan.quic[1], quic_downloads, window),
     ]
     .concat();
-    let downlink = uplink.downlink;
-    let downlink = downlink.unwrap_or_else(|| seen.path.down.meter.queue());
+    let links = [&seen.path.up.meter, &seen.path.down.meter];
+    let downlink = uplink.downlink.unwrap_or_else(|| links[1].queue());
+    let queues = [&uplink.queue, &downlink];
+    let (tcp, quic) = ([uploads, downloads], [quic_uploads, quic_downloads]);
     let direction = |toward: Toward| {
-        let (link, queue, own, quic, other) = match toward {
-            Toward::Up => (
-                &seen.path.up.meter,
-                &uplink.queue,
-                uploads,
-                quic_uploads,
-                downloads,
-            ),
-            Toward::Down => (
-                &seen.path.down.meter,
-                &downlink,
-                downloads,
-                quic_downloads,
-                uploads,
-            ),
-        };
+        let way = toward as usize;
+        let (link, queue) = (links[way], queues[way]);
         let of_flows = FlowTotals::of(&flows, toward);
-        let payload: u64 = other.iter().map(|flow| flow.payload).sum();
-        let probe_ms = probe.as_ref().map(|probe| probe.delays[toward as usize]);
+        let payload: u64 = tcp[1 - way].iter().map(|flow| flow.payload).sum();
+        let probe_ms = probe.as_ref().map(|probe| probe.delays[way]);
         Direction {
             // Where packets leave the link, behind the queue.
             utilization: TrafficClass::ALL
@@ -124,8 +112,8 @@ pub(crate) fn run_once(
             data: link.share(TrafficClass::Data),
             ack: link.share(TrafficClass::Ack),
             acks_per_s: link.acks() as f64 / window.seconds(),
-            delivered: link.delivered(own, TrafficClass::Data)
-                + link.delivered(quic, TrafficClass::Other),
+            delivered: link.delivered(tcp[way], TrafficClass::Data)
+                + link.delivered(quic[way], TrafficClass::Other),
             bytes_per_ack: Direction::bytes_per_ack(payload as f64, link.acks()),
             // At the hosts.
             silence_s: of_flows.silence_s,
@@ -141,7 +129,7 @@ pub(crate) fn run_once(
             reasons: queue.fates.reasons.clone(),
             sojourn_ms: queue.sojourn_ms,
             // On the path.
-            lost: seen.path.lost[toward as usize] as f64,
+            lost: seen.path.lost[way] as f64,
             // Not measured.
             access_dropped: None,
             sojourn_by_class_ms: None,

@@ -2,7 +2,7 @@
 
 use asymq_args::Defaults;
 use asymq_core::units::Duration;
-use asymq_reproduce::fit::{Effort, Found, Number, Rung, Search, held_out};
+use asymq_reproduce::fit::{Effort, Found, Number, Rung, Search, halves};
 use asymq_reproduce::{Files, PAPERS};
 use std::path::Path;
 
@@ -118,10 +118,10 @@ fn half_of_the_numbers_is_held_out_whatever_their_order() {
         };
         (0..5).map(number).collect::<Vec<_>>()
     };
-    let held = held_out(numbers());
-    assert_eq!(held.len(), 2);
+    let (used, held) = halves(numbers());
+    assert_eq!((used.len(), held.len()), (3, 2));
     let reversed = numbers().into_iter().rev().collect();
-    assert_eq!(held_out(reversed), held);
+    assert_eq!(halves(reversed), (used, held));
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! A modem's FIFO, whose rate and size its neighbours do not know.
 
 use crate::draw::fraction;
-use crate::{DelayStep, Draw, Modem, RttRange, Scenario, Schedule, Source, Toward, uniform};
+use crate::{
+    DelayStep, Draw, Modem, RateSource, RttRange, Scenario, Schedule, Source, Toward, uniform,
+};
 use asymq_core::Limit;
 use asymq_core::decide::random::SplitMix64;
 use std::collections::VecDeque;
@@ -172,6 +174,18 @@ impl ModemQueue {
             (min.min(rate), max.max(rate))
         });
         KnownRates { min, mean, max }
+    }
+
+    /// The rate in bit/s that `source` fixes from its rates until `end`; `None` if `source` does not go by them.
+    pub fn fixed_rate(&self, source: RateSource, end: u64) -> Option<f64> {
+        /// Share of the mean or minimum.
+        const SHARE: f64 = 0.95;
+        let known = match source {
+            RateSource::FixedMean => self.known_rates(end).mean,
+            RateSource::FixedMin => self.known_rates(end).min,
+            _ => return None,
+        };
+        Some(SHARE * known)
     }
 
     /// Packets that found its buffer full.

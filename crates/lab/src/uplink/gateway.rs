@@ -137,23 +137,15 @@ impl<'a> GatewayUplink<'a> {
 
 /// The rate at which a direction's shaper starts.
 fn fixed_rate(scenario: &Scenario, toward: Toward) -> Rate {
-    /// Share of the mean or minimum that a fixed rate is.
-    const SHARE: f64 = 0.95;
     let (rate, source) = match toward {
         Toward::Up => (scenario.up, scenario.shaper_up),
         Toward::Down => (scenario.down, scenario.shaper_down),
     };
-    let known = || {
-        let modem = ModemQueue::of(scenario, scenario.seed, toward)?;
-        Some(modem.known_rates(scenario.duration.as_nanos()))
-    };
-    let bits = match source {
-        RateSource::FixedMean => known().map(|known| known.mean),
-        RateSource::FixedMin => known().map(|known| known.min),
-        _ => None,
-    };
-    let bits = bits.and_then(|bits| Rate::from_bits_per_sec((SHARE * bits) as u64));
-    bits.unwrap_or(rate)
+    let modem = ModemQueue::of(scenario, scenario.seed, toward);
+    let end = scenario.duration.as_nanos();
+    let bits = modem.and_then(|modem| modem.fixed_rate(source, end));
+    bits.and_then(|bits| Rate::from_bits_per_sec(bits as u64))
+        .unwrap_or(rate)
 }
 
 /// A panic elsewhere leaves the histogram whole.

@@ -46,6 +46,16 @@ pub struct Score {
     pub values: Vec<f64>,
 }
 
+impl Number {
+    /// The numbers of a claim.
+    pub(super) fn all(claim: &Claim) -> impl Iterator<Item = Self> {
+        (0..claim.holds.len()).map(|index| Self {
+            claim: claim.id.clone(),
+            index,
+        })
+    }
+}
+
 impl Score {
     /// True if all conditions hold.
     pub fn is_hit(&self) -> bool {
@@ -161,4 +171,32 @@ fn value(comparison: &Comparison) -> f64 {
     };
     // Five digits are more than any report shows.
     (value * 1e5).round() / 1e5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_missed_weighs_a_half_and_half_of_its_distance() {
+        let score = Score {
+            distance: 0.5,
+            numbers: vec![0.0, 0.5, 1.0],
+            worst: 2,
+            says: String::new(),
+            values: Vec::new(),
+        };
+        let evaluation = Evaluation {
+            key: String::new(),
+            setting: Setting::new(),
+            claims: BTreeMap::from([("a/one".to_owned(), score)]),
+        };
+        let number = |index| Number {
+            claim: "a/one".into(),
+            index,
+        };
+        let all = [number(0), number(1), number(2)];
+        assert_eq!((evaluation.hits(&all), evaluation.misfit(&all)), (1, 1.75));
+        assert_eq!(evaluation.misfit(&all[..1]), 0.0);
+    }
 }

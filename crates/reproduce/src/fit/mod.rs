@@ -1,7 +1,7 @@
 //! The settings that a paper leaves open, searched as an inverse problem.
 //!
 //! A paper's `free.toml` lists them ([`Free`]). `search` tries settings and judges each by one half of
-//! the paper's numbers; the other half, [`held_out`], judges the fit. [`Found`] is the result as a file,
+//! the paper's numbers; the other half ([`halves`]) judges the fit. [`Found`] is the result as a file,
 //! from which `asymq reproduce` takes its second column.
 
 mod design;
@@ -20,12 +20,13 @@ use crate::store::fnv;
 /// The maximum number of free settings of a paper.
 pub const MAX_FREE: usize = 6;
 
-/// Those of `numbers` that judge a fit and have no part in the search: the upper half by a hash of
-/// claim and index.
-pub fn held_out(mut numbers: Vec<Number>) -> Vec<Number> {
+/// The numbers that choose a setting, and those held out, which judge it: the lower and the upper half by a hash
+/// of claim and index.
+pub fn halves(mut numbers: Vec<Number>) -> (Vec<Number>, Vec<Number>) {
     numbers.sort_by_cached_key(|number| {
         let name = format!("{}#{}", number.claim, number.index);
         fnv(name.bytes().chain(name.bytes().rev()))
     });
-    numbers.split_off(numbers.len().div_ceil(2))
+    let held_out = numbers.split_off(numbers.len().div_ceil(2));
+    (numbers, held_out)
 }

@@ -2,7 +2,7 @@
 
 use super::evaluation::{Evaluation, Number};
 use super::found::{Account, Found, Hits, reaches};
-use super::{Free, Setting, design, held_out};
+use super::{Free, Setting, design, halves};
 use crate::Files;
 use crate::experiment::{Claim, Experiment};
 use crate::extent::{for_claims, reduced};
@@ -127,19 +127,8 @@ impl Search<'_> {
         let claims = simulated.flat_map(|experiment| &experiment.claims);
         let claims: Vec<&Claim> = claims.collect();
         let ids: Vec<String> = claims.iter().map(|claim| claim.id.clone()).collect();
-        let numbers = claims.iter().flat_map(|claim| {
-            let claim_id = || claim.id.clone();
-            (0..claim.holds.len()).map(move |index| Number {
-                claim: claim_id(),
-                index,
-            })
-        });
-        let numbers: Vec<Number> = numbers.collect();
-        let held_out = held_out(numbers.clone());
-        let used: Vec<Number> = numbers
-            .into_iter()
-            .filter(|number| !held_out.contains(number))
-            .collect();
+        let numbers = claims.iter().flat_map(|claim| Number::all(claim));
+        let (used, held_out) = halves(numbers.collect());
         let log = Log::open(self.folder)?;
         let evaluate = |settings: &[Setting], rung, shown: &(dyn Fn(usize, usize) + Sync)| {
             let one = |setting: &Setting| self.one(simulator, &free, setting, rung, &log);
@@ -161,14 +150,13 @@ impl Search<'_> {
             first = if index == 0 { all.len() } else { first };
         }
         let mut best = settings.swap_remove(0);
+        let last = self.effort.rungs.last().copied();
+        let last = last.unwrap_or(self.effort.judge);
         for round in 1..=self.effort.descent {
-            let Some(&rung) = self.effort.rungs.last() else {
-                break;
-            };
             let mut around = design::neighbours(&free, &best);
             around.push(best.clone());
             let shown = |done, of| progress(done, of, &format!("descent {round}"));
-            let tried = evaluate(&around, rung, &shown)?;
+            let tried = evaluate(&around, last, &shown)?;
             let nearest = tried
                 .iter()
                 .min_by(|a, b| a.misfit(&used).total_cmp(&b.misfit(&used)));

@@ -131,9 +131,7 @@ impl TcpModel {
         }
         Some(model)
     }
-}
 
-impl TcpModel {
     /// The same as a QUIC sender: it paces (RFC 9002, section 7.7), and knows what it sends again from what it sent first.
     pub(crate) fn of_quic(self) -> Self {
         Self {

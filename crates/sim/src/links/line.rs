@@ -41,8 +41,6 @@ struct Shaper {
 const MIN_RATE: f64 = 64_000.0;
 /// Share of the capacity that an oracle uses.
 const ORACLE_SHARE: f64 = 0.97;
-/// Share of its mean or minimum that a fixed rate is.
-const FIXED_SHARE: f64 = 0.95;
 /// Time in which an oracle empties the modem's queue.
 const DRAIN_NS: f64 = 200e6;
 /// A queue that it leaves there.
@@ -81,17 +79,17 @@ impl<O: Options> Line<O> {
             return Ok(None);
         }
         let end = scenario.duration.as_nanos();
-        let known =
-            [UP, DOWN].map(|toward| modems[toward].as_ref().map(|modem| modem.known_rates(end)));
-        let shaper = |toward: usize, source, rate| Shaper {
-            source,
-            rate: match (source, &known[toward]) {
-                (RateSource::None, _) => rate_of(f64::INFINITY),
-                (RateSource::FixedMean, Some(known)) => rate_of(FIXED_SHARE * known.mean),
-                (RateSource::FixedMin, Some(known)) => rate_of(FIXED_SHARE * known.min),
-                _ => rate,
-            },
-            bytes: 0,
+        let shaper = |toward: usize, source, rate| {
+            let modem = modems[toward].as_ref();
+            let fixed = match source {
+                RateSource::None => Some(f64::INFINITY),
+                source => modem.and_then(|modem| modem.fixed_rate(source, end)),
+            };
+            Shaper {
+                source,
+                rate: fixed.map_or(rate, rate_of),
+                bytes: 0,
+            }
         };
         let shapers = [
             shaper(UP, scenario.shaper_up, scenario.up),
@@ -109,6 +107,10 @@ impl<O: Options> Line<O> {
             let one_way = shapers
                 .iter()
                 .any(|shaper| shaper.source == RateSource::CakeAutorateOwd);
+            let known = modems.each_ref().map(|modem| {
+                let modem = modem.as_ref()?;
+                Some(modem.known_rates(end))
+            });
             CakeAutorate::new(one_way, known)
         });
         let ranges = [UP, DOWN].map(|toward| match shapers[toward].source {
