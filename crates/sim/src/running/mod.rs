@@ -2,6 +2,7 @@
 
 mod events;
 mod options;
+mod route;
 mod simulator;
 mod stepping;
 mod steps;
