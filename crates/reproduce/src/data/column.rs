@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn every_metric_has_a_column_of_its_own_with_its_unit() {
         // A new metric has its unit in `metrics::unit`, or is a plain number and named here.
-        const PLAIN: [&str; 17] = [
+        const PLAIN: [&str; 18] = [
             "utilization",
             "data",
             "ack",
@@ -188,6 +188,7 @@ mod tests {
             "smallest-flow",
             "readable-to-opaque",
             "delivered",
+            "late",
             "retransmissions",
             "timeouts",
             "acks-per-second",
