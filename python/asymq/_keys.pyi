@@ -21,6 +21,7 @@ class Keys(TypedDict, total=False):
     qdisc_down: str | type | None
     param_down: str | Sequence[str] | None
     tcp: str | type | None
+    quic: str | None
     mss: str | int | None
     delayed_ack: str | None
     ack_every: int | None
@@ -101,6 +102,15 @@ class Keys(TypedDict, total=False):
     isolation: str | None
     ack_filter: str | None
     memlimit: str | int | None
+    tupdate: str | None
+    alpha: float | None
+    beta: float | None
+    step_thresh: str | None
+    coupling_factor: float | None
+    classic_protection: float | None
+    drop_on_overload: bool | None
+    drop_enqueue: bool | None
+    any_ect: bool | None
     ack_wait: str | None
     ack_segments: float | None
     ready_acks: float | None
