@@ -4,8 +4,8 @@
 //! AF, SAD and asymq's slots as real frames under every service, arrivals and departures interleaved at random.
 //! Whenever a survivor leaves, the sender must know all that the ACKs up to it said.
 //!
-//! `ASYMQ_HISTORIES` sets the number of histories, `ASYMQ_SEED` where they begin; a failure names the
-//! history. The long run:
+//! `ASYMQ_HISTORIES` sets the number of histories, `ASYMQ_SEED` their seed, `ASYMQ_FIRST` the first of them, by
+//! default 0; a failure names the history. The long run:
 //! `cargo test --release -p asymq-core --test ack_knowledge -- --ignored --nocapture`.
 
 #[path = "common/acks.rs"]
@@ -249,7 +249,8 @@ fn histories(count: u64) {
     let mut benches = Bench::all();
     let mut run = Run::default();
     let mut acks = 0;
-    for number in 0..count {
+    let first = number("ASYMQ_FIRST", 0);
+    for number in first..first + count {
         let mut dice = Dice::new(seed ^ number.rotate_left(32));
         let at = (number % benches.len() as u64) as usize;
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -270,7 +271,7 @@ fn histories(count: u64) {
         }
     }
     println!(
-        "{count} histories from seed {seed}: {acks} packets, {} filtered, {} survivors that told of marks",
+        "{count} histories from {first} of seed {seed}: {acks} packets, {} filtered, {} survivors that told of marks",
         run.filtered, run.marked
     );
     // Histories in which nothing can be filtered would prove nothing.

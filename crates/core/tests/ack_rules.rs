@@ -647,7 +647,53 @@ fn rows() -> Vec<Row> {
         ),
     ]);
     rows.extend(bounds());
+    rows.extend(after_a_probe());
     rows
+}
+
+/// ACKs of a sender that may not have taken the one before: a probe ahead of a step of the sequence number.
+fn after_a_probe() -> [Row; 2] {
+    let segments = |count: u32| flags(count * 1460, AE | ECE);
+    let corrupt = Said {
+        flipped: Some(0),
+        ..segments(2)
+    };
+    let probe = Said {
+        seq: 699,
+        ..segments(4)
+    };
+    let step = |said| Said { seq: 800, ..said };
+    let marked = |n| counting(n, &[5]);
+    let probe_with_option = Said {
+        seq: 799,
+        ..marked(5)
+    };
+    let without = |n| Said {
+        accecn: None,
+        ..step(marked(n))
+    };
+    [
+        row(
+            "ace",
+            "eight segments, counted from what a probe cannot say",
+            &[corrupt, probe, segments(6), segments(8)],
+            &[0, 1, 2, 3],
+        ),
+        row(
+            "ace",
+            "a probe does not tell to which counter bytes are attributed",
+            &[
+                marked(1),
+                marked(2),
+                marked(3),
+                probe_with_option,
+                step(marked(6)),
+                without(10),
+                without(14),
+            ],
+            &[0, 1, 2, 3, 4, 5, 6],
+        ),
+    ]
 }
 
 /// The bounds take a run of ACKs to reach.

@@ -130,8 +130,9 @@ impl AckInfo {
         older.ranges().iter().all(|range| self.covers(*range))
     }
 
-    /// Whether a sender that takes `other` takes this too, as far as it shows in them.
-    const fn is_taken_like(&self, other: &Self) -> bool {
+    /// Whether a sender that takes the later `other` has taken this too, as far as it shows in them: with a
+    /// lower sequence number it may have been a probe.
+    pub(crate) const fn is_taken_like(&self, other: &Self) -> bool {
         self.seq == other.seq
             && self.context == other.context
             && self.signed == other.signed

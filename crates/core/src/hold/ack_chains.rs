@@ -219,6 +219,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         // What a sender knows that passes over one of them is unknown.
         let tells = older.is_taken
             && previous.is_taken
+            && previous.info.is_taken_like(newer)
             && tells_marks(
                 (newer, newer.top(older.top)),
                 older.taken(),
@@ -272,7 +273,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         let known = self.flows.get(slot).filter(|state| state.accecn);
         let previous = known.and_then(|state| self.ack_at(previous, state));
         match previous {
-            Some(previous) if previous.is_taken => {
+            Some(previous) if previous.is_taken && previous.info.is_taken_like(info) => {
                 let top = info.top(previous.top);
                 (top, previous.taken().then(info, top))
             }
