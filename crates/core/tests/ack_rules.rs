@@ -652,7 +652,11 @@ fn rows() -> Vec<Row> {
 }
 
 /// ACKs of a sender that may not have taken the one before: a probe ahead of a step of the sequence number.
-fn after_a_probe() -> [Row; 2] {
+fn after_a_probe() -> [Row; 4] {
+    let probe_of = |ack, window| Said {
+        window,
+        ..seq(ack, 799)
+    };
     let segments = |count: u32| flags(count * 1460, AE | ECE);
     let corrupt = Said {
         flipped: Some(0),
@@ -692,6 +696,30 @@ fn after_a_probe() -> [Row; 2] {
                 without(14),
             ],
             &[0, 1, 2, 3, 4, 5, 6],
+        ),
+        row(
+            "duplicates",
+            "a probe's window ends no run",
+            &[
+                plain(1000),
+                plain(1000),
+                probe_of(1000, 600),
+                step(plain(1000)),
+                step(plain(2000)),
+            ],
+            &[0, 1, 2, 3, 4],
+        ),
+        row(
+            "duplicates",
+            "a probe's number ends no run",
+            &[
+                plain(1000),
+                plain(1000),
+                probe_of(2000, 500),
+                step(plain(1000)),
+                step(plain(3000)),
+            ],
+            &[0, 1, 2, 3, 4],
         ),
     ]
 }

@@ -115,11 +115,14 @@ impl FlowState {
     #[inline]
     pub(crate) fn duplicates(&self, info: &AckInfo) -> Option<u8> {
         let newest = self.newest?;
-        let repeats = newest.ack == info.ack && newest.window == info.window;
-        // Those before a step of the sequence number may have been probes, which do not count.
-        let place = match newest.seq == info.seq {
-            true => self.duplicates.saturating_add(1),
-            false => 0,
+        // What came before a step of the sequence number may have been a probe: it counts as no duplicate, and
+        // its window and a lower number say nothing of the sender's.
+        let (repeats, place) = match newest.seq == info.seq {
+            true => (
+                newest.ack == info.ack && newest.window == info.window,
+                self.duplicates.saturating_add(1),
+            ),
+            false => (!before(newest.ack, info.ack), 0),
         };
         repeats.then_some(place)
     }
