@@ -37,9 +37,18 @@ pub trait Qdisc<P: Packet> {
     /// Packets and bytes that wait now.
     fn backlog(&self) -> Backlog;
 
+    /// Shows `see` the packets that wait, in any order, until it answers `false`; whether it never did. For
+    /// displays: a discipline that shows none works all the same.
+    fn visit(&self, _see: &mut Visit<'_, P>) -> bool {
+        true
+    }
+
     /// Names and values of the control variables, for tables and plots.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
+
+/// Callback that receives packets that wait, as long as it answers `true`.
+pub type Visit<'a, P> = dyn FnMut(&P) -> bool + 'a;
 
 /// Callback that receives names and values of control variables.
 pub type Probe<'a> = dyn FnMut(&'static str, Reading) + 'a;

@@ -9,7 +9,7 @@ use asymq_core::hold::BuildError;
 use asymq_core::qdisc::{Backlog, Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_core::{Ecn, Flow, Header};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Something done to a discipline.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,7 @@ pub enum Step {
 ///   packets with one do.
 /// - An arrival that makes a class or the whole grow leaves it within its limit.
 /// - A service by bytes keeps the ratio of the shares to within a packet while both classes wait.
+/// - What it shows are packets that wait, each once: all of them or, where it shows none, nothing.
 /// - Only pure ACKs are filtered, and only ECN-capable packets are marked.
 ///
 /// A description that asks for more packets than a queue can have is obeyed by refusing it.
@@ -174,6 +175,32 @@ impl Bench {
             }
         }
         assert_eq!(self.qdisc.backlog(), self.total(), "backlog()");
+        // Not after every step: it takes as long as many of them.
+        if let Step::Wait(_) | Step::Observe(_) = step {
+            self.check_visit();
+        }
+    }
+
+    /// It shows all that waits, or nothing, and stops when it is asked to.
+    fn check_visit(&self) {
+        let mut shown = HashSet::new();
+        let finished = self.qdisc.visit(&mut |packet| {
+            let waits = self.waiting.contains_key(&packet.number);
+            assert!(waits, "shows packet {}, which does not wait", packet.number);
+            assert!(shown.insert(packet.number), "shows {} twice", packet.number);
+            true
+        });
+        assert!(finished, "visit() stops without being asked to");
+        if shown.is_empty() {
+            return;
+        }
+        assert_eq!(shown.len(), self.waiting.len(), "visit()");
+        let mut first = 0;
+        let stopped = !self.qdisc.visit(&mut |_| {
+            first += 1;
+            false
+        });
+        assert!(stopped && first == 1, "visit() goes on after {first}");
     }
 
     fn enqueue(&mut self, header: Header) {

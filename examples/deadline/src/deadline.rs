@@ -4,7 +4,7 @@ use asymq_core::decide::control::Settings;
 use asymq_core::decide::service::Head;
 use asymq_core::hold::{Admission, BuildError, Fifo, Queue};
 use asymq_core::packet::Packet;
-use asymq_core::qdisc::{Backlog, Probe, Reading, Reason, Sink};
+use asymq_core::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use asymq_core::units::{Duration, Instant, Limit};
 
 /// A FIFO that drops or marks a packet that has waited longer than a deadline: one in a deadline's
@@ -66,6 +66,10 @@ impl<P: Packet> Queue<P> for Deadline<P> {
 
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.queue.visit(see)
     }
 
     fn tune(&mut self, settings: &Settings) {

@@ -8,7 +8,7 @@ use crate::decide::service::Head;
 use crate::hold::drr::{FirstTurn, FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Isolation, Queue};
 use crate::packet::{Ecn, Packet};
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
+use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
 /// New flows whose first packet is within their quantum: a probe does not wait for full packets of
@@ -262,6 +262,10 @@ impl<P: Packet> Queue<P> for Isolated<P> {
 
     fn backlog(&self) -> Backlog {
         self.flows.queues.backlog()
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.flows.queues.visit(see)
     }
 
     fn probe(&self, show: &mut Probe<'_>) {

@@ -7,7 +7,7 @@ use crate::decide::service::Head;
 use crate::hold::ack_chains::{AckChains, Arrival};
 use crate::hold::{Admission, BuildError, List, Place, Queue};
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
+use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
 /// Bounds of an ACK's wait. It ends after a time, after a number of acknowledged bytes of its
@@ -170,6 +170,10 @@ impl<P: Packet> Queue<P> for Slots<P> {
     #[inline]
     fn backlog(&self) -> Backlog {
         self.acks.backlog()
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.acks.visit(&self.order, see) && self.acks.visit(&self.held, see)
     }
 
     fn tune(&mut self, settings: &Settings) {

@@ -10,7 +10,7 @@ use crate::decide::accecn::{Reader, tells_marks};
 use crate::decide::ack::{AckInfo, Kept};
 use crate::decide::service::Head;
 use crate::packet::{Flow, Header, Packet};
-use crate::qdisc::{Backlog, Probe, Reading};
+use crate::qdisc::{Backlog, Probe, Reading, Visit};
 use crate::units::{Instant, Limit};
 
 /// Flows whose ACKs are filtered at once: as many as ACKs may wait, within these. The ACKs of further ones wait in plain
@@ -395,6 +395,12 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         {
             self.slab.transfer(from, to, state.tail);
         }
+    }
+
+    /// Shows `see` the packets of a list, until it answers `false`; whether it never did.
+    pub(crate) fn visit(&self, list: &List, see: &mut Visit<'_, P>) -> bool {
+        let mut waiting = self.slab.values(list);
+        waiting.all(|waiting| see(&waiting.packet))
     }
 
     /// Packets and bytes that wait.

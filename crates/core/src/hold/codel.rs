@@ -7,7 +7,7 @@ use crate::decide::aqm::{Codel, CodelParams, Wait};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
+use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit};
 
 /// Packets that an AQM drops for one that is sent: bounds the work after a long pause.
@@ -126,6 +126,10 @@ impl<P: Packet> Queue<P> for CodelQueue<P> {
 
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.queue.visit(see)
     }
 
     fn tune(&mut self, settings: &Settings) {

@@ -4,7 +4,7 @@ use super::capacity::BuildError;
 use super::fifo::Fifo;
 use super::queue::{Admission, Queue};
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Dequeue, Qdisc, Sink};
+use crate::qdisc::{Backlog, Dequeue, Qdisc, Sink, Visit};
 use crate::units::{Instant, Limit};
 
 /// One first-in-first-out queue: what every modem does, and what the papers compare with.
@@ -50,5 +50,9 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
     #[inline]
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.queue.visit(see)
     }
 }

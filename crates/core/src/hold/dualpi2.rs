@@ -7,7 +7,7 @@ use super::queue::{Admission, Queue};
 use crate::decide::aqm::{Pi2, Pi2Params, Verdict};
 use crate::decide::service::Head;
 use crate::packet::{Ecn, Packet};
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
+use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit};
 
 /// Parameters beside the limit.
@@ -194,6 +194,10 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
 
     fn backlog(&self) -> Backlog {
         self.queues.backlog()
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.queues.visit(see)
     }
 
     fn probe(&self, show: &mut Probe<'_>) {

@@ -5,7 +5,7 @@ use super::queue::{Admission, Queue};
 use super::ring::Ring;
 use crate::decide::service::Head;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Dequeue, Reason, Sink};
+use crate::qdisc::{Backlog, Dequeue, Reason, Sink, Visit};
 use crate::units::{Instant, Limit};
 
 /// A FIFO that drops arrivals over the limit.
@@ -88,5 +88,9 @@ impl<P: Packet> Queue<P> for Fifo<P> {
             packets: self.packets.len() as u32,
             bytes: self.bytes,
         }
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.packets.iter().all(|(_, packet)| see(packet))
     }
 }

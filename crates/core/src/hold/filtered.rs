@@ -6,7 +6,7 @@ use super::queue::{Admission, Queue};
 use super::slab::{List, Place};
 use crate::decide::service::Head;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Probe, Reason, Sink};
+use crate::qdisc::{Backlog, Probe, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit};
 
 /// Place of the surviving ACK in the queue. The survivor is always the later packet, whole.
@@ -135,6 +135,10 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
     #[inline]
     fn backlog(&self) -> Backlog {
         self.acks.backlog()
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.acks.visit(&self.order, see)
     }
 
     fn probe(&self, show: &mut Probe<'_>) {

@@ -6,7 +6,7 @@ use super::queue::{Admission, Queue};
 use super::rounds::Rounds;
 use crate::decide::service::Head;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
+use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit};
 use alloc::boxed::Box;
 
@@ -143,6 +143,10 @@ impl<P: Packet> Queue<P> for FlowQueues<P> {
 
     fn backlog(&self) -> Backlog {
         self.queues.backlog()
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.queues.visit(see)
     }
 
     fn probe(&self, show: &mut Probe<'_>) {

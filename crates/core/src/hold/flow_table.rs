@@ -102,6 +102,11 @@ impl<T> FlowTable<T> {
         self.states.len()
     }
 
+    /// The states of all flows, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.states.iter().flatten()
+    }
+
     /// The state in a slot.
     #[inline]
     pub fn get(&self, slot: Slot) -> Option<&T> {

@@ -9,7 +9,7 @@ use crate::decide::aqm::{Codel, CodelParams};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
+use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit};
 use alloc::boxed::Box;
 
@@ -188,6 +188,10 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
 
     fn backlog(&self) -> Backlog {
         self.queues.backlog()
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.queues.visit(see)
     }
 
     fn tune(&mut self, settings: &Settings) {

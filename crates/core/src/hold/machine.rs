@@ -8,7 +8,7 @@ use crate::decide::classify::{Class, Classifier};
 use crate::decide::control::{Controller, Level, Levels, Needs, Settings, Signals};
 use crate::decide::service::{Departure, Heads, Next, Service};
 use crate::packet::{Header, Packet};
-use crate::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason, Sink};
+use crate::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit, Rate, Share};
 use alloc::boxed::Box;
 use core::marker::PhantomData;
@@ -318,6 +318,10 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<P, Q> {
 
     fn backlog(&self) -> Backlog {
         self.waiting()
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.parts.queues.iter().all(|queue| queue.visit(see))
     }
 
     fn probe(&self, show: &mut Probe<'_>) {

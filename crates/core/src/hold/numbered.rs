@@ -5,7 +5,7 @@ use super::longest::Longest;
 use super::slab::{List, Place, Slab};
 use crate::decide::service::Head;
 use crate::packet::Packet;
-use crate::qdisc::Backlog;
+use crate::qdisc::{Backlog, Visit};
 use crate::units::{Instant, Limit};
 use alloc::boxed::Box;
 
@@ -105,6 +105,14 @@ impl<P: Packet> NumberedQueues<P> {
             len: packet.header().len,
             due: Instant::ZERO,
         })
+    }
+
+    /// Shows `see` all packets, queue by queue, until it answers `false`; whether it never did.
+    pub(crate) fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        let queues = self.queues.iter().filter(|queue| queue.bytes > 0);
+        queues
+            .flat_map(|queue| self.slab.values(&queue.packets))
+            .all(|(_, packet)| see(packet))
     }
 
     /// Bytes in a queue.

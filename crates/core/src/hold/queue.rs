@@ -3,7 +3,7 @@
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Probe, Sink};
+use crate::qdisc::{Backlog, Probe, Sink, Visit};
 use crate::units::{Instant, Limit};
 
 /// Circumstances of an arrival at a queue.
@@ -43,6 +43,11 @@ pub trait Queue<P: Packet> {
     /// Packets and bytes that wait.
     fn backlog(&self) -> Backlog;
 
+    /// Shows `see` the packets that wait, as [`Qdisc::visit`](crate::qdisc::Qdisc::visit) does.
+    fn visit(&self, _see: &mut Visit<'_, P>) -> bool {
+        true
+    }
+
     /// Takes the settings that concern it.
     fn tune(&mut self, _settings: &Settings) {}
 
@@ -69,6 +74,9 @@ impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for alloc::boxed::Box<Q> {
     #[inline]
     fn backlog(&self) -> Backlog {
         (**self).backlog()
+    }
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        (**self).visit(see)
     }
     fn tune(&mut self, settings: &Settings) {
         (**self).tune(settings);

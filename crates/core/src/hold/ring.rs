@@ -91,6 +91,15 @@ impl<T> Ring<T> {
         self.places.get(self.head as usize)?.get()
     }
 
+    /// All values, the oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        let (newer, older) = self
+            .places
+            .split_at_checked(self.head as usize)
+            .unwrap_or_default();
+        older.iter().chain(newer).map_while(Room::get)
+    }
+
     /// Number of values.
     #[inline]
     pub const fn len(&self) -> usize {

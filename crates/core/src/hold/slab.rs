@@ -101,6 +101,16 @@ impl<T> Slab<T> {
             .map_or(Place::NONE, |node| node.next)
     }
 
+    /// The values of a list, in its order.
+    pub fn values(&self, list: &List) -> impl Iterator<Item = &T> {
+        let mut place = list.head;
+        core::iter::from_fn(move || {
+            let value = self.get(place)?;
+            place = self.next(place);
+            Some(value)
+        })
+    }
+
     /// Appends a value to a list; gives it back if there is no room.
     #[inline]
     pub fn push_back(&mut self, list: &mut List, value: T) -> Result<Place, T> {

@@ -4,7 +4,7 @@
 use asymq_core::catalog::{BoxedQdisc, Build, Config};
 use asymq_core::hold::{BuildError, PerClass};
 use asymq_core::packet::{Header, Packet};
-use asymq_core::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reason, Sink};
+use asymq_core::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reason, Sink, Visit};
 use asymq_core::{Duration, Instant, Rate};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -142,6 +142,10 @@ impl<P: Packet> Qdisc<P> for Watched<P> {
 
     fn backlog(&self) -> Backlog {
         self.qdisc.backlog()
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.qdisc.visit(see)
     }
 
     fn probe(&self, show: &mut Probe<'_>) {

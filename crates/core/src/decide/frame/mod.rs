@@ -19,7 +19,7 @@ pub use ack::{ack_info, ack_info_of_trusted, rewrite_ack, timestamps};
 pub use buffered::Frame;
 pub use ecn::mark_ce;
 pub use flow::FlowKey;
-pub use network::hosts_and_dscp;
+pub use network::{Ends, ends, hosts_and_dscp};
 
 use crate::packet::{Header, Protocol};
 use flow::Conversation;

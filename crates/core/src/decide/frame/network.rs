@@ -3,6 +3,7 @@
 use super::ip::{Addresses, Ip, Version};
 use crate::decide::random::mix;
 use crate::packet::Network;
+use core::net::IpAddr;
 
 /// The DSCP that CAKE gives to ARP: network control.
 const CS7: u8 = 56;
@@ -15,29 +16,73 @@ const CS7: u8 = 56;
 /// one host.
 pub fn hosts_and_dscp(frame: &[u8], offset: u16) -> Network {
     const ARP: [u8; 2] = [0x08, 0x06];
-    // Of the packet the headers suffice.
-    const REST: usize = u16::MAX as usize;
     let (link, packet) = frame.split_at(usize::from(offset).min(frame.len()));
-    let version = match packet.first().map(|byte| byte >> 4) {
-        Some(4) => Version::V4,
-        Some(6) => Version::V6,
-        _ => {
-            let is_arp = link.ends_with(&ARP) || frame.get(12..14) == Some(&ARP);
-            return Network {
-                dscp: if is_arp { CS7 } else { 0 },
-                ..Network::default()
-            };
-        }
-    };
-    let Some(outer) = Ip::read(version, packet, REST) else {
+    if version(packet).is_none() {
+        let is_arp = link.ends_with(&ARP) || frame.get(12..14) == Some(&ARP);
+        return Network {
+            dscp: if is_arp { CS7 } else { 0 },
+            ..Network::default()
+        };
+    }
+    let Some((outer, inner)) = packets(packet) else {
         return Network::default();
     };
-    let inner = outer.tunnels();
-    let inner = inner.and_then(|version| Ip::read(version, outer.payload, REST));
     Network {
         hosts: hosts(inner.as_ref().unwrap_or(&outer).addresses),
         dscp: outer.traffic_class >> 2,
     }
+}
+
+/// The two ends of a conversation, for displays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Source and destination.
+    pub hosts: [IpAddr; 2],
+    /// Their ports; 0 where the protocol has none, and of fragments.
+    pub ports: [u16; 2],
+    /// Protocol above IP, by IANA's numbers.
+    pub protocol: u8,
+}
+
+/// The ends of a frame whose network header begins at `offset`, as [`parse`](super::parse) found it; the
+/// inner ones in a tunnel. `None` where there is no IP packet.
+pub fn ends(frame: &[u8], offset: u16) -> Option<Ends> {
+    const TCP: u8 = 6;
+    let (outer, inner) = packets(frame.get(offset.into()..)?)?;
+    let ip = inner.unwrap_or(outer);
+    let hosts = match ip.addresses {
+        Addresses::V4(from, to) => [from, to].map(|ip| IpAddr::from(ip.to_be_bytes())),
+        Addresses::V6(from, to) => [from, to].map(|ip| IpAddr::from(ip.to_be_bytes())),
+    };
+    let ports = match (ip.protocol, ip.payload.first_chunk()) {
+        _ if ip.fragment => 0,
+        (TCP, Some(ports)) => u32::from_be_bytes(*ports),
+        (protocol, _) => super::ports_of(protocol, ip.payload),
+    };
+    Some(Ends {
+        hosts,
+        ports: [(ports >> 16) as u16, ports as u16],
+        protocol: ip.protocol,
+    })
+}
+
+fn version(packet: &[u8]) -> Option<Version> {
+    match packet.first()? >> 4 {
+        4 => Some(Version::V4),
+        6 => Some(Version::V6),
+        _ => None,
+    }
+}
+
+/// An IP packet, and the one in it if it is a tunnel's.
+#[inline]
+fn packets(packet: &[u8]) -> Option<(Ip<'_>, Option<Ip<'_>>)> {
+    // Of the packet the headers suffice.
+    const REST: usize = u16::MAX as usize;
+    let outer = Ip::read(version(packet)?, packet, REST)?;
+    let inner = outer.tunnels();
+    let inner = inner.and_then(|version| Ip::read(version, outer.payload, REST));
+    Some((outer, inner))
 }
 
 fn hosts(addresses: Addresses) -> [u64; 2] {
@@ -89,6 +134,33 @@ mod tests {
         let other = hosts_and_dscp(&v4(1, 2, 8, 41, &inner), 14);
         assert_eq!(other.hosts[0], one.hosts[0]);
         assert_ne!(other.hosts[1], one.hosts[1]);
+    }
+
+    #[test]
+    fn ends_are_addresses_and_ports_of_the_inner_packet_and_nothing_that_is_cut_is_read() {
+        let tcp = [0x12, 0x34, 0, 80, 0, 0, 0, 0];
+        let ends_of = |frame: &[u8]| ends(frame, 14);
+        let found = ends_of(&v4(1, 2, 0, 6, &tcp)).unwrap();
+        assert_eq!(found.hosts, [[0, 0, 0, 1], [0, 0, 0, 2]].map(IpAddr::from));
+        assert_eq!((found.ports, found.protocol), ([0x1234, 80], 6));
+        // Of ICMP these bytes are no ports.
+        let icmp = ends_of(&v4(1, 2, 0, 1, &tcp)).unwrap();
+        assert_eq!((icmp.ports, icmp.protocol), ([0, 0], 1));
+        let mut fragment = v4(1, 2, 0, 17, &tcp);
+        fragment[20] = 0x20;
+        assert_eq!(ends_of(&fragment).unwrap().ports, [0, 0]);
+        let mut inner = [0; 44];
+        (inner[0], inner[5], inner[6]) = (0x60, 4, 17);
+        (inner[23], inner[39], inner[43]) = (7, 9, 53);
+        let found = ends_of(&v4(1, 2, 8, 41, &inner)).unwrap();
+        assert_eq!(
+            found.hosts,
+            ["::7", "::9"].map(|of| of.parse::<IpAddr>().unwrap())
+        );
+        assert_eq!((found.ports, found.protocol), ([0, 53], 17));
+        for len in 0..34 {
+            assert_eq!(ends_of(&v4(1, 2, 46, 17, &[])[..len]), None, "{len}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::queue::{Admission, Queue};
 use crate::decide::aqm::{Cobalt, CobaltParams};
 use crate::decide::service::Head;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Probe, Reason, Sink};
+use crate::qdisc::{Backlog, Probe, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 use ack_filter::WaitingAcks;
 use alloc::boxed::Box;
@@ -245,6 +245,10 @@ impl<P: Packet> Queue<P> for Cake<P> {
 
     fn backlog(&self) -> Backlog {
         self.flows.queues.backlog()
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.flows.queues.visit(see)
     }
 
     fn probe(&self, show: &mut Probe<'_>) {
