@@ -191,6 +191,19 @@ impl Direction {
         self.meters().backlog().total()
     }
 
+    /// Shows what waits, as far as the stage does, until `see` answers `false`; packets that wait, and whether the
+    /// link is busy at `now`.
+    pub(crate) fn look(&self, now: Instant, see: &mut dyn FnMut(&Header) -> bool) -> (u32, bool) {
+        let busy = match &self.stage {
+            BuiltStage::Queue(egress) => {
+                egress.qdisc().visit(&mut |frame| see(&frame.header));
+                egress.free_at() > now
+            }
+            BuiltStage::AtOnce | BuiltStage::Regenerator(_) => false,
+        };
+        (self.backlog().packets, busy)
+    }
+
     /// ACKs regenerated since the start.
     pub(crate) fn regenerated(&self) -> u64 {
         let current = match &self.stage {

@@ -5,6 +5,7 @@ use crate::direction::Direction;
 use crate::frame::Frame;
 use crate::io::PacketIo;
 use crate::passive::{Passive, Segment};
+use crate::sight::Sight;
 use asymq_core::Toward;
 use asymq_core::control::rate::{Learner, RateLaw};
 use asymq_core::frame::{self, FlowKey, Parsed};
@@ -19,6 +20,8 @@ pub struct Forwarder {
     directions: [Direction; 2],
     key: FlowKey,
     watch: Option<Watch>,
+    /// While somebody views.
+    sight: Option<Box<Sight>>,
     passive: Passive,
     learner: Option<Box<Learner>>,
     /// Time of the next step of the learner.
@@ -48,6 +51,7 @@ impl Forwarder {
             learns_at: Instant::ZERO,
             key,
             watch: None,
+            sight: None,
             passive: Passive::default(),
             changes: 0,
         }
@@ -87,7 +91,7 @@ impl Forwarder {
                 ..parsed.header
             };
             direction.pass(&header);
-            self.sent(now, toward, &header, segment);
+            self.sent(now, toward, &header, segment, (bytes, parsed.network));
             out.send(bytes);
             return;
         }
@@ -111,12 +115,20 @@ impl Forwarder {
             let Some(frame) = self.directions[toward as usize].pop(now) else {
                 break;
             };
-            self.sent(now, toward, &frame.header, segment_of(&frame));
+            self.frame_sent(now, toward, &frame);
             out.send(&frame.bytes);
         }
         self.directions[toward as usize].next()
     }
 
+    #[inline]
+    fn frame_sent(&mut self, now: Instant, toward: Toward, frame: &Frame) {
+        let segment = Segment::of(&frame.header, &frame.bytes, frame.transport);
+        let at = (&*frame.bytes, frame.network);
+        self.sent(now, toward, &frame.header, segment, at);
+    }
+
+    /// The IP header of the frame begins at `network` of its bytes.
     #[inline]
     fn sent(
         &mut self,
@@ -124,6 +136,7 @@ impl Forwarder {
         toward: Toward,
         header: &Header,
         segment: Option<Segment<'_>>,
+        (bytes, network): (&[u8], u16),
     ) {
         if let (Toward::Down, Some(segment)) = (toward, &segment) {
             self.passive.leaves_down(now, segment);
@@ -135,6 +148,27 @@ impl Forwarder {
         reverse.observe(now, header);
         if let Some(watch) = &mut self.watch {
             watch(toward, header, now.saturating_since(header.arrival));
+        }
+        if let Some(sight) = &mut self.sight {
+            let sojourn = now.saturating_since(header.arrival);
+            sight.leaves(toward, header, sojourn, (bytes, network));
+        }
+    }
+
+    /// What a viewer sees, if there is one.
+    pub(crate) const fn sight(&mut self) -> &mut Option<Box<Sight>> {
+        &mut self.sight
+    }
+
+    /// Takes a picture of both queues if a viewer has one due at `began`, when the caller says that it is.
+    #[cold]
+    pub(crate) fn take_picture(&mut self, began: Instant, clock: impl Fn() -> Instant) {
+        if let Some(sight) = &mut self.sight {
+            let directions = &self.directions;
+            sight.take_picture(began, |toward, see| {
+                directions[toward as usize].look(began, see)
+            });
+            sight.rest(began, clock());
         }
     }
 
@@ -190,7 +224,7 @@ impl Forwarder {
             let replaced = self.directions[toward as usize].replace(now, built, rate, update);
             for frame in replaced.released {
                 self.directions[toward as usize].pass(&frame.header);
-                self.sent(now, toward, &frame.header, segment_of(&frame));
+                self.frame_sent(now, toward, &frame);
                 match toward {
                     Toward::Up => wan.send(&frame.bytes),
                     Toward::Down => lan.send(&frame.bytes),
@@ -252,11 +286,6 @@ impl Forwarder {
     pub(crate) fn direction(&mut self, toward: Toward) -> &mut Direction {
         &mut self.directions[toward as usize]
     }
-}
-
-#[inline]
-fn segment_of(frame: &Frame) -> Option<Segment<'_>> {
-    Segment::of(&frame.header, &frame.bytes, frame.transport)
 }
 
 /// TSval and TSecr of a segment.

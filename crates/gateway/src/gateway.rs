@@ -10,6 +10,7 @@ use crate::host::HostOptions;
 use crate::io::PacketIo;
 use crate::left_behind::give_back;
 use crate::link::Link;
+use crate::live::{Live, Recorder};
 use crate::log;
 use crate::notify::Notify;
 use crate::port::{Obstacle, PortError};
@@ -128,6 +129,7 @@ pub struct Gateway {
     forwarder: Forwarder,
     changes: Changes,
     shared: Shared,
+    live: Live,
     report_interval: Duration,
     log: Box<dyn FnMut(&str) + Send>,
     notify: Notify,
@@ -186,6 +188,7 @@ impl Gateway {
             forwarder: Forwarder::new(link, key),
             changes: Changes::new(catalog).map_err(GatewayError::during("making a pipe"))?,
             shared: Shared::default(),
+            live: Live::default(),
             report_interval: REPORT,
             log: Box::new(log::line),
             notify: Notify::default(),
@@ -226,6 +229,11 @@ impl Gateway {
     /// The place of its snapshots while it runs.
     pub fn stats(&self) -> Shared {
         self.shared.clone()
+    }
+
+    /// The place of what viewers see while it runs.
+    pub(crate) fn live(&self) -> Live {
+        self.live.clone()
     }
 
     /// A handle that changes it while it runs. Before, a change waits.
@@ -287,6 +295,7 @@ impl Gateway {
     fn forward(&mut self, stop: &Stop) -> Result<(), GatewayError> {
         let clock = start_clock();
         let mut observer = Observer::new(clock());
+        let mut recorder = Recorder::new(self.live.clone());
         let mut report_at = clock() + self.report_interval;
         let mut drain_until: Option<Instant> = None;
         let mut rest_until = Instant::ZERO;
@@ -309,6 +318,7 @@ impl Gateway {
             for toward in Toward::ALL {
                 self.check(toward, Link::flush);
             }
+            let picture_at = recorder.turn(now, &mut self.forwarder, &clock);
             if now >= report_at {
                 self.report(now, &mut observer);
                 report_at = now + self.report_interval;
@@ -330,7 +340,8 @@ impl Gateway {
                 std::thread::sleep(rest.into());
             }
             let [wan_at, lan_at] = self.links.each_ref().map(Link::retry_at);
-            let wake = [next, lan_at, wan_at, drain_until, self.notify.beat_at()]
+            let beat_at = self.notify.beat_at();
+            let wake = [next, picture_at, lan_at, wan_at, drain_until, beat_at]
                 .into_iter()
                 .flatten()
                 .fold(report_at, Instant::min);

@@ -1,8 +1,9 @@
 //! The last hour of a gateway, in bounded memory, for its page.
 
 use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Shared, Snapshot};
+use asymq_core::control::rate::Reason;
 use serde::Serialize;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Seconds that are kept.
@@ -11,7 +12,7 @@ const HOUR: usize = 3600;
 /// A column's name, and its value from two snapshots in a row.
 type Column = (&'static str, fn(&Snapshot, &Snapshot) -> f64);
 
-const COLUMNS: [Column; 29] = [
+const COLUMNS: [Column; 30] = [
     ("time", |_, now| now.time),
     ("up_all", |_, now| now.up.rate),
     ("up_data", |_, now| now.up.data.rate),
@@ -50,11 +51,10 @@ const COLUMNS: [Column; 29] = [
     ("acks_filtered", |was, now| {
         per_second(was, now, |of| of.up.ack.filtered)
     }),
-    ("dropped_ack", |was, now| dropped(was, now, |of| &of.ack)),
-    ("dropped_data", |was, now| dropped(was, now, |of| &of.data)),
-    ("dropped_other", |was, now| {
-        dropped(was, now, |of| &of.other)
-    }),
+    ("up_learnt", |_, now| learnt(&now.up)),
+    ("up_why", |_, now| why(&now.up)),
+    ("down_learnt", |_, now| learnt(&now.down)),
+    ("down_why", |_, now| why(&now.down)),
     ("changes", |_, now| now.changes as f64),
     ("lost", |_, now| {
         (now.losses.lan + now.losses.wan).total() as f64
@@ -68,12 +68,15 @@ fn per_second(was: &Snapshot, now: &Snapshot, count: fn(&Snapshot) -> u64) -> f6
     }
 }
 
-fn dropped(was: &Snapshot, now: &Snapshot, class: fn(&DirectionSnapshot) -> &ClassSnapshot) -> f64 {
-    let of = |of: &Snapshot| class(&of.up).dropped;
-    match now.interval > 0.0 {
-        true => of(now).saturating_sub(of(was)) as f64 / now.interval,
-        false => 0.0,
-    }
+/// The rate that is learnt; 0 if none is.
+fn learnt(of: &DirectionSnapshot) -> f64 {
+    of.control.get("auto_rate").copied().unwrap_or_default()
+}
+
+/// The place in [`Reason::ALL`] of why it was moved last.
+fn why(of: &DirectionSnapshot) -> f64 {
+    let holds = |reason: &Reason| of.control.contains_key(reason.variable());
+    Reason::ALL.iter().position(holds).unwrap_or_default() as f64
 }
 
 /// In bit/s.
@@ -94,6 +97,7 @@ struct Rows {
     /// Rows so far, those that are gone among them.
     count: u64,
     last: Option<Snapshot>,
+    before: Option<Snapshot>,
 }
 
 /// An answer of the page's server.
@@ -105,10 +109,60 @@ struct Answer<'a> {
     title: &'a str,
     capacity: Capacity,
     columns: Vec<&'static str>,
-    control: &'a std::collections::BTreeMap<&'static str, f64>,
+    control: &'a BTreeMap<&'static str, f64>,
+    control_down: &'a BTreeMap<&'static str, f64>,
+    /// Why a learnt rate moves, by number.
+    reasons: Vec<&'static str>,
+    /// The last second.
+    now: BothWays,
     /// What to ask for after this.
     next: u64,
     rows: Vec<Vec<Rounded>>,
+}
+
+#[derive(Default, Serialize)]
+struct BothWays {
+    up: BTreeMap<&'static str, ClassNow>,
+    down: BTreeMap<&'static str, ClassNow>,
+}
+
+/// A class of traffic in one direction, packets per second.
+#[derive(Serialize)]
+struct ClassNow {
+    sent: f64,
+    filtered: f64,
+    dropped: f64,
+    marked: f64,
+    sojourn_p99_ms: f64,
+    round_trip_p50_ms: f64,
+}
+
+impl BothWays {
+    fn new(was: &Snapshot, now: &Snapshot) -> Self {
+        let way = |was: &DirectionSnapshot, is: &DirectionSnapshot| {
+            let classes = was.classes().into_iter().zip(is.classes());
+            let classes = classes.map(|((class, was), (_, is))| {
+                let rate = |of: fn(&ClassSnapshot) -> u64| {
+                    let count = of(is).saturating_sub(of(was)) as f64;
+                    (count / now.interval.max(1e-3)).round()
+                };
+                let row = ClassNow {
+                    sent: rate(|of| of.packets),
+                    filtered: rate(|of| of.filtered),
+                    dropped: rate(|of| of.dropped),
+                    marked: rate(|of| of.marked),
+                    sojourn_p99_ms: is.sojourn_p99_ms,
+                    round_trip_p50_ms: is.round_trip_p50_ms,
+                };
+                (class.name(), row)
+            });
+            classes.collect()
+        };
+        Self {
+            up: way(&was.up, &now.up),
+            down: way(&was.down, &now.down),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -148,7 +202,7 @@ impl History {
             state.rows.push_back(row);
             state.count += 1;
         }
-        state.last = Some(now.clone());
+        state.before = state.last.replace(now.clone());
     }
 
     /// All rows after the `after`-th, as JSON.
@@ -161,10 +215,11 @@ impl History {
         let rows = state.rows.iter().skip(gone);
         let rows: Vec<Vec<Rounded>> = rows.map(|row| row.map(Rounded).into()).collect();
         let (next, last) = (state.count, state.last.clone().unwrap_or_default());
+        let before = state.before.clone();
         // What is slow is done without the lock.
         drop(state);
         let answer = Answer {
-            format: 1,
+            format: 2,
             id,
             title,
             capacity: Capacity {
@@ -173,6 +228,9 @@ impl History {
             },
             columns: COLUMNS.map(|(name, _)| name).into(),
             control: &last.up.control,
+            control_down: &last.down.control,
+            reasons: Reason::ALL.iter().map(|reason| reason.name()).collect(),
+            now: before.map_or_else(BothWays::default, |before| BothWays::new(&before, &last)),
             next,
             rows,
         };
@@ -199,6 +257,8 @@ mod tests {
             };
             snapshot.up.acknowledged = second * 1000;
             snapshot.up.ack.dropped = second * 3;
+            snapshot.up.ack.filtered = second * 5;
+            snapshot.down.data.packets = second * 7;
             history.add(&snapshot);
         }
         history
@@ -230,6 +290,31 @@ mod tests {
         let (all, _) = rows(&history, 9);
         let column = |name| COLUMNS.iter().position(|(of, _)| *of == name).unwrap();
         assert_eq!(all[0][column("up_acked")], 8000);
-        assert_eq!(all[0][column("dropped_ack")], 3);
+        let answer = history.json(9, 7, "it");
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(answer["now"]["up"]["ack"]["dropped"], 3.0);
+        assert_eq!(answer["now"]["up"]["ack"]["filtered"], 5.0);
+        assert_eq!(answer["now"]["down"]["data"]["sent"], 7.0);
+    }
+
+    #[test]
+    fn a_learnt_rate_has_its_reason() {
+        let history = history(1);
+        let mut snapshot = Snapshot {
+            interval: 1.0,
+            ..Snapshot::default()
+        };
+        snapshot.up.control.insert("auto_rate", 3e6);
+        let reason = Reason::Search;
+        snapshot.up.control.insert(reason.variable(), 1.0);
+        history.add(&snapshot);
+        let answer = history.json(1, 7, "it");
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        let column = |name| COLUMNS.iter().position(|(of, _)| *of == name).unwrap();
+        let row = &answer["rows"][0];
+        assert_eq!(row[column("up_learnt")], 3_000_000);
+        let why = row[column("up_why")].as_u64().unwrap() as usize;
+        assert_eq!(answer["reasons"][why], reason.name());
+        assert_eq!(row[column("down_learnt")], 0);
     }
 }

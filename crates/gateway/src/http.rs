@@ -12,7 +12,7 @@ const MAX_HEADERS: usize = 64;
 /// A body, and its media type.
 pub(crate) struct Page {
     pub(crate) kind: &'static str,
-    pub(crate) body: String,
+    pub(crate) body: Vec<u8>,
 }
 
 /// The answer to a request of which `bytes` have come; `None` if more is needed, or if the client
@@ -52,7 +52,12 @@ pub(crate) fn respond(
     }
     Some(match request.path.and_then(page) {
         Some(Page { kind, body }) => response("200 OK", kind, Some(&body), head_only),
-        None => response("404 Not Found", "text/plain", Some(known), head_only),
+        None => response(
+            "404 Not Found",
+            "text/plain",
+            Some(known.as_bytes()),
+            head_only,
+        ),
     })
 }
 
@@ -61,17 +66,17 @@ const PROTECTION: &str = "Content-Security-Policy: default-src 'none'; script-sr
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
     X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n";
 
-fn response(status: &str, kind: &str, body: Option<&str>, head_only: bool) -> Vec<u8> {
-    let length = body.map_or(0, str::len);
+fn response(status: &str, kind: &str, body: Option<&[u8]>, head_only: bool) -> Vec<u8> {
+    let length = body.map_or(0, <[u8]>::len);
     let kind = match kind {
         "" => String::new(),
         kind => format!("Content-Type: {kind}\r\n"),
     };
     let body = body.filter(|_| !head_only).unwrap_or_default();
-    format!(
-        "HTTP/1.1 {status}\r\n{kind}{PROTECTION}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-    )
-    .into_bytes()
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{kind}{PROTECTION}Content-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    [head.as_bytes(), body].concat()
 }
 
 #[cfg(test)]

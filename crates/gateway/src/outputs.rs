@@ -87,9 +87,11 @@ impl Outputs {
             let history = Arc::new(History::default());
             let kept = history.clone();
             helpers.start("history", move |_| kept.keep(&stats))?;
+            let live = gateway.live();
             helpers.start("page", move |quit| {
                 let title = || lock(&heading).clone();
-                server.serve(quit, "the page is at /\n", page.answers(&history, title));
+                let answers = page.answers(&history, live, title);
+                server.serve(quit, "the page is at /\n", answers);
             })?;
         }
         let changer = gateway.changer();

@@ -2,6 +2,7 @@
 
 use crate::history::History;
 use crate::http::Page;
+use crate::live::{Live, Viewer};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 
@@ -19,25 +20,35 @@ impl PageOptions {
     pub(crate) fn answers(
         self,
         history: &History,
+        live: Live,
         title: impl Fn() -> String,
     ) -> impl FnMut(&str) -> Option<Page> {
         let id = RandomState::new().build_hasher().finish() >> 16;
+        let mut viewer = Viewer::new(live, id);
         move |path| {
             let (path, query) = path.split_once('?').unwrap_or((path, ""));
-            let name = path.strip_prefix('/')?;
-            if name == "history" {
-                let after = query
-                    .strip_prefix("after=")
-                    .map_or(Some(0), |of| of.parse().ok())?;
-                return Some(Page {
-                    kind: "application/json",
-                    body: history.json(after, id, &title()),
-                });
-            }
-            let (_, kind, body) = self.files.iter().find(|(of, _, _)| *of == name)?;
-            Some(Page {
-                kind,
-                body: (*body).into(),
+            let after = || match query.strip_prefix("after=") {
+                Some(after) => after.parse().ok(),
+                None => Some(0),
+            };
+            let json = |body: String| Page {
+                kind: "application/json",
+                body: body.into(),
+            };
+            Some(match path.strip_prefix('/')? {
+                "history" => json(history.json(after()?, id, &title())),
+                "hosts" => json(viewer.table()),
+                "queues" => Page {
+                    kind: "application/octet-stream",
+                    body: viewer.pictures(after()?),
+                },
+                name => {
+                    let (_, kind, body) = self.files.iter().find(|(of, _, _)| *of == name)?;
+                    Page {
+                        kind,
+                        body: (*body).into(),
+                    }
+                }
             })
         }
     }

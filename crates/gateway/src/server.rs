@@ -63,7 +63,7 @@ impl Server {
             }
             Some(Page {
                 kind: "text/plain; version=0.0.4",
-                body: text.clone(),
+                body: text.clone().into(),
             })
         });
     }
@@ -73,6 +73,7 @@ impl Server {
 mod tests {
     use super::*;
     use crate::history::History;
+    use crate::live::Live;
     use crate::page::PageOptions;
     use crate::snapshot::Snapshot;
     use asymq_core::Reason;
@@ -150,7 +151,11 @@ mod tests {
                 let (quit, history) = (quit.clone(), history.clone());
                 move || {
                     let title = || "lan \"to\" wan".to_owned();
-                    server.serve(&quit, "elsewhere\n", options.answers(&history, title));
+                    server.serve(
+                        &quit,
+                        "elsewhere\n",
+                        options.answers(&history, Live::default(), title),
+                    );
                 }
             }),
         ];

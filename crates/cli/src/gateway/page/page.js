@@ -1,19 +1,27 @@
 'use strict';
-// The gateway's page: an hour of snapshots, asked for once a second.
+// The gateway's page: an hour of snapshots and a table of hosts, asked for once a second, and pictures of the queues.
 
 const $ = (id) => document.getElementById(id);
 const HOUR = 3600;
 const RETRY = 3000;
+// Pictures come some at a time, and are shown so many ms after they were taken.
+const ASK_QUEUES = 250;
+const DELAY = 400;
+const WAYS = ['up', 'down'];
+const still = matchMedia('(prefers-reduced-motion: reduce)');
 let past = { rows: [], next: 0, id: null };
 let columns = {};
 let latest = null;
 let paused = false;
+const live = { pictures: [], shown: null, next: 0, id: null, offset: 0, most: [50, 50] };
+const views = () => !paused && !document.hidden;
 
 async function ask() {
   try {
     const answer = await fetch(`history?after=${past.next}`, { cache: 'no-store' });
     if (!answer.ok) throw new Error(`the gateway answers ${answer.status}`);
     take(await answer.json());
+    if (views()) showHosts(await (await fetch('hosts', { cache: 'no-store' })).json());
     $('error').hidden = true;
     setTimeout(ask, 1000);
   } catch (error) {
@@ -21,6 +29,57 @@ async function ask() {
     $('error').hidden = false;
     setTimeout(ask, RETRY);
   }
+}
+
+async function askQueues() {
+  try {
+    if (views()) takePictures(new Uint32Array(await (await fetch(`queues?after=${live.next}`, { cache: 'no-store' })).arrayBuffer()));
+  } catch { /* The history says it. */ }
+  setTimeout(askQueues, ASK_QUEUES);
+}
+
+// An id, what to ask for next, and of each picture its time and both queues.
+function takePictures(numbers) {
+  const [id, next] = numbers;
+  if (id !== live.id) Object.assign(live, { id, pictures: [], shown: null });
+  live.next = next;
+  for (let at = 2; at < numbers.length;) {
+    const picture = { at: numbers[at++], queues: [] };
+    for (const way of WAYS.keys()) {
+      const [total, shown, sent] = numbers.subarray(at, at + 3);
+      picture.queues.push({ total, sent, packets: numbers.subarray(at + 3, at + 3 + shown) });
+      live.most[way] = Math.max(live.most[way] * 0.999, total, 50);
+      at += 3 + shown;
+    }
+    live.pictures.push(picture);
+  }
+  live.pictures.splice(0, live.pictures.length - 200);
+  const newest = live.pictures.at(-1);
+  if (!newest) return;
+  // Where the clocks have drifted apart or pictures were missed, it begins anew.
+  const ahead = newest.at - (performance.now() - live.offset);
+  if (ahead < 0 || ahead > 3 * DELAY) live.offset = performance.now() - newest.at + DELAY;
+}
+
+// Shows the latest picture that is due; with less motion, one a second.
+function play(now) {
+  requestAnimationFrame(play);
+  if (paused || still.matches && live.shown && now - live.shownAt < 1000) return;
+  let picture = null;
+  while (live.pictures.length && live.pictures[0].at <= now - live.offset) picture = live.pictures.shift();
+  if (!picture) return;
+  Object.assign(live, { shown: picture, shownAt: now });
+  if (latest) WAYS.forEach(drawPicture);
+}
+
+function drawPicture(way, index) {
+  const queue = live.shown.queues[index];
+  // A discipline that shows no packets: counts of each class stand for them.
+  if (queue.total && !queue.packets.length) return drawCounts(way);
+  drawQueue($(`draw-${way}-queue`), queue, live.most[index]);
+  const flows = new Set(queue.packets.map((packet) => packet >>> 16)).size;
+  const text = queue.total ? `${queue.total} packets of ${flows} flow${flows === 1 ? '' : 's'}` : 'nothing';
+  if ($(`${way}-queue`).textContent !== text) $(`${way}-queue`).textContent = text;
 }
 
 function take(answer) {
@@ -54,7 +113,7 @@ function draw() {
   $('round-trip').textContent = trip ? msText(trip) : '–';
   drawDelays('draw-wait', rows, seconds, 'wait_ack', 'wait_other', 'Waits for the uplink');
   drawDelays('draw-trips', rows, seconds, 'round_trip_ack', 'round_trip_other', 'Round trips');
-  showTables(last);
+  showTables();
 }
 
 // Samples as the playground's curves take them, of the last seconds at the right end.
@@ -77,13 +136,20 @@ function drawWay(way, rows, last, seconds) {
   $(`${way}-acked`).textContent = rateText(value(last, `${way}_acked`));
   $(`${way}-max`).textContent = `the top line is ${rateText(max)}`;
   $(`draw-${way}`).setAttribute('aria-label', `${way}link in use: ${rateText(rate)} now, at most ${rateText(highest)} in this time`);
-  const counts = ['ack', 'data', 'other'].map((kind) => value(last, `${way}_backlog_${kind}`));
+  if (!live.shown || paused) drawCounts(way);
+  const counts = backlogs(way);
+  $(`draw-${way}-queue`).setAttribute('aria-label', `${counts[0]} ACKs, ${counts[1]} packets of data and ${counts[2]} others wait for the ${way}link`);
+}
+
+const backlogs = (way) => KINDS.map((kind) => value(past.rows.at(-1), `${way}_backlog_${kind}`));
+
+function drawCounts(way) {
+  const counts = backlogs(way);
   const total = counts.reduce((sum, count) => sum + count, 0);
   // The kind in the two highest bits, as in the playground.
   const packets = counts.flatMap((count, kind) => Array(Math.min(count, 2000)).fill((kind << 14) + 1));
   drawQueue($(`draw-${way}-queue`), { sent: 0, total, packets }, Math.max(50, total));
   $(`${way}-queue`).textContent = total ? `${total} packets` : 'nothing';
-  $(`draw-${way}-queue`).setAttribute('aria-label', `${counts[0]} ACKs, ${counts[1]} packets of data and ${counts[2]} others wait for the ${way}link`);
 }
 
 function drawDelays(id, rows, seconds, solid, dashed, name) {
@@ -93,21 +159,121 @@ function drawDelays(id, rows, seconds, solid, dashed, name) {
   $(id).setAttribute('aria-label', `${name}: at most ${msText(longest)} in this time`);
 }
 
-function showTables(last) {
-  const row = (cells) => {
-    const line = document.createElement('tr');
-    line.append(...cells.map((text, index) => Object.assign(document.createElement(index ? 'td' : 'th'), { textContent: text, ...(index ? {} : { scope: 'row' }) })));
+function row(cells, head = 'row') {
+  const line = document.createElement('tr');
+  line.append(...cells.map((text, index) => Object.assign(document.createElement(index ? 'td' : 'th'), { textContent: text, ...(index ? {} : { scope: head }) })));
+  return line;
+}
+
+function showTables() {
+  const lines = [];
+  for (const way of WAYS) {
+    const now = latest.now[way];
+    const of = (text) => KINDS.map((kind) => (now[kind] ? text(now[kind], kind) : '–'));
+    const rate = (name) => of((each) => (each[name] ? `${each[name]} /s` : '–'));
+    const counts = backlogs(way);
+    lines.push(
+      row([`${way}link`], 'colgroup'),
+      row(['sent', ...rate('sent')]),
+      row(['filtered', ...rate('filtered')]),
+      row(['dropped', ...rate('dropped')]),
+      row(['marked', ...rate('marked')]),
+      row(['in the queue', ...counts.map(String)]),
+      row(['wait, 99 %', ...of((each) => msText(each.sojourn_p99_ms))]),
+    );
+    if (way === 'up') lines.push(row(['round trip, median', ...of((each) => (each.round_trip_p50_ms ? msText(each.round_trip_p50_ms) : '–'))]));
+  }
+  $('classes').replaceChildren(...lines);
+  const digits = (number) => (number === undefined ? '' : Number(number.toPrecision(5)).toString());
+  const { control, control_down: down } = latest;
+  const names = [...new Set([...Object.keys(control), ...Object.keys(down)])];
+  $('control').replaceChildren(...(names.length ? names.map((name) => row([name, digits(control[name]), digits(down[name])])) : [row(['none', '', ''])]));
+  showMoves();
+}
+
+const WHY = {
+  start: 'nothing was measured yet',
+  queue: 'a queue waits in the line behind the shaper',
+  search: 'the queue in the line is gone, and packets wait: it tries more',
+  idle: 'nothing waits: nothing is learnt',
+  blind: 'no packet came that could be read',
+  path: 'the path became longer, without a queue',
+  delivered: 'so much was delivered: it stays above',
+};
+
+// The latest moves of a learnt rate by 2 % or more, and changes of settings.
+function showMoves() {
+  const moves = [];
+  const from = {};
+  let changes = null;
+  for (const of of past.rows) {
+    if (changes !== null && value(of, 'changes') > changes) moves.push([value(of, 'time'), 'the settings were changed']);
+    changes = value(of, 'changes');
+    for (const way of WAYS) {
+      const rate = value(of, `${way}_learnt`);
+      if (!rate) { delete from[way]; continue; }
+      const before = from[way] ??= rate;
+      if (Math.abs(rate / before - 1) < 0.02) continue;
+      const reason = latest.reasons[value(of, `${way}_why`)];
+      moves.push([value(of, 'time'), `${way} ${rateText(before)} → ${rateText(rate)}: ${WHY[reason] ?? reason}`]);
+      from[way] = rate;
+    }
+  }
+  const last = past.rows.at(-1);
+  const fixed = WAYS.filter((way) => !value(last, `${way}_learnt`) && latest.capacity[way]).map((way) => `${way} ${rateText(latest.capacity[way])}`);
+  const lines = moves.slice(-8).reverse().map(([time, text]) => {
+    const line = document.createElement('li');
+    line.append(Object.assign(document.createElement('time'), { textContent: new Date(time * 1000).toLocaleTimeString() }), ` ${text}`);
     return line;
-  };
-  const of = (prefix, text) => ['ack', 'data', 'other'].map((kind) => text(value(last, `${prefix}_${kind}`)));
-  $('classes').replaceChildren(
-    row(['wait, 99 %', ...of('wait', msText)]),
-    row(['round trip, median', ...of('round_trip', (ms) => (ms ? msText(ms) : '–'))]),
-    row(['in the queue', ...of('up_backlog', String)]),
-    row(['dropped', ...of('dropped', (count) => `${Math.round(count)} /s`)]),
-  );
-  const control = Object.entries(latest.control).map(([name, number]) => row([name, Number(number.toPrecision(5)).toString()]));
-  $('control').replaceChildren(...(control.length ? control : [row(['none', ''])]));
+  });
+  if (fixed.length) lines.push(Object.assign(document.createElement('li'), { textContent: `fixed by the settings: ${fixed.join(', ')}` }));
+  if (!lines.length) lines.push(Object.assign(document.createElement('li'), { textContent: 'it did not' }));
+  $('moves').replaceChildren(...lines);
+}
+
+// --- hosts and flows --------------------------------------------------------------------------------------------
+
+const PROTOCOLS = { 1: 'ICMP', 6: 'TCP', 17: 'UDP', 47: 'GRE', 50: 'ESP', 58: 'ICMPv6', 132: 'SCTP' };
+const open = new Set();
+
+function showHosts(table) {
+  readColours();
+  const focused = document.activeElement?.dataset?.host;
+  const lines = [];
+  const cells = ({ up, down }) => [
+    rateText(up.rate), rateText(down.rate), String(up.backlog_packets + down.backlog_packets), `${msText(up.sojourn_mean_ms)}, ${msText(down.sojourn_mean_ms)}`,
+  ];
+  for (const host of table.hosts) {
+    const name = host.address ?? 'not IP';
+    const line = row(['', ...cells(host)]);
+    const flows = `${host.flows} flow${host.flows === 1 ? '' : 's'}`;
+    const button = Object.assign(document.createElement('button'), { type: 'button', textContent: `${name}, ${flows}` });
+    button.dataset.host = name;
+    button.setAttribute('aria-expanded', String(open.has(name)));
+    button.onclick = () => { if (!open.delete(name)) open.add(name); showHosts(table); };
+    line.firstChild.append(button);
+    lines.push(line);
+    if (open.has(name)) lines.push(...flowLines(host, cells));
+  }
+  if (table.others) lines.push(row([`other hosts, ${table.others.flows} flows`, ...cells(table.others)]));
+  $('hosts').replaceChildren(...(lines.length ? lines : [row(['nothing passed', '', '', '', ''])]));
+  if (focused) [...document.querySelectorAll('#hosts button')].find((button) => button.dataset.host === focused)?.focus({ preventScroll: true });
+}
+
+function flowLines(host, cells) {
+  const end = (address, port) => (port ? `${address.includes(':') ? `[${address}]` : address}:${port}` : address);
+  const lines = host.largest.map((flow) => {
+    const name = flow.to === null ? 'not IP' : `${PROTOCOLS[flow.protocol] ?? `protocol ${flow.protocol}`} ${flow.port || ''} – ${end(flow.to, flow.to_port)}`;
+    const line = row([name, ...cells(flow)]);
+    line.className = 'flow';
+    const swatch = document.createElement('i');
+    if (flow.id) swatch.style.background = flowColour(flow.id);
+    line.firstChild.prepend(swatch);
+    return line;
+  });
+  const more = host.flows - host.largest.length;
+  if (more > 0) lines.push(Object.assign(row([`${more} smaller flows`, '', '', '', '']), { className: 'flow' }));
+  return lines;
 }
 
 $('span').onchange = () => latest && draw();
@@ -120,3 +286,5 @@ $('pause').onclick = () => {
 addEventListener('resize', () => latest && draw());
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => latest && draw());
 ask();
+askQueues();
+requestAnimationFrame(play);

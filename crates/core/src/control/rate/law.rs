@@ -70,6 +70,17 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Start,
+        Self::Queue,
+        Self::Search,
+        Self::Idle,
+        Self::Blind,
+        Self::Path,
+        Self::Delivered,
+    ];
+
     /// Its name in tables, JSON and metrics.
     pub const fn name(self) -> &'static str {
         match self {
