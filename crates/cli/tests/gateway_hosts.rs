@@ -549,6 +549,114 @@ fn check_names_every_fault_with_a_remedy() {
     assert_eq!((absent["wrong"].as_bool(), code), (Some(true), Some(1)));
 }
 
+/// Ways of docs/which-way.md, each in a namespace of its own.
+#[test]
+fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
+    type Setup = &'static [&'static str];
+    let cases: [(&str, Setup, &str, &str); 5] = [
+        (
+            "box",
+            &[
+                "ip address add 10.9.9.9/24 dev mgmt",
+                "ip route add default via 10.9.9.1 dev mgmt",
+            ],
+            "a box between router and modem: lan and wan have no address, mgmt has one, to log in over",
+            "sudo asymq gateway --lan lan --wan wan --up 950kbit --watch",
+        ),
+        (
+            "router",
+            &[
+                "ip address add 192.168.1.1/24 dev lan",
+                "ip address add 192.0.2.2/24 dev wan",
+                "ip route add default via 192.0.2.1 dev wan",
+                "sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'",
+            ],
+            "this box is the router: it forwards between lan, which has an address, and wan",
+            "sudo tc qdisc replace dev wan root asymq up 950kbit",
+        ),
+        (
+            "router",
+            &[
+                "ip link add link wan name wan.7 type vlan id 7",
+                "ip link set wan.7 up",
+                "ip address add 2001:db8::2/64 dev wan.7 nodad",
+                "ip address add 192.168.1.1/24 dev lan",
+                "ip route add default via 2001:db8::1 dev wan.7",
+                "sh -c 'echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'",
+            ],
+            "this box is the router: it forwards between lan",
+            "sudo tc qdisc replace dev wan.7 root asymq up 950kbit",
+        ),
+        (
+            "open-wrt",
+            &[
+                "mount -t tmpfs none /etc",
+                "touch /etc/openwrt_release",
+                "ip address add 192.0.2.2/24 dev wan",
+                "ip route add default via 192.0.2.1 dev wan",
+            ],
+            "this is a router with OpenWrt",
+            "asymq import /etc/config/sqm",
+        ),
+        (
+            "trying",
+            &[
+                "ip link delete lan",
+                "ip address add 192.0.2.2/24 dev wan",
+                "ip route add default via 192.0.2.1 dev wan",
+            ],
+            "for trying: a box between router and modem has two Ethernet ports without an address, here is mgmt alone",
+            "keep wan, which is the way to this host",
+        ),
+    ];
+    for (way, setup, problem, remedy) in cases {
+        let Some(place) = Place::new() else { return };
+        place.connect("mgmt", 13);
+        let asymq = env!("CARGO_BIN_EXE_asymq");
+        for flags in [
+            "--json",
+            "--json --lan lan --wan wan --up 950kbit --down 10mbit",
+        ] {
+            let setup: Vec<String> = match flags {
+                // The first run has set it up, but for the mount namespace.
+                "--json" => setup.iter().map(|line| (*line).to_owned()).collect(),
+                _ => {
+                    let again = setup.iter().filter(|line| line.contains(" /etc"));
+                    again.map(|line| (*line).to_owned()).collect()
+                }
+            };
+            let script = format!(
+                "{} && {asymq} gateway check {flags}",
+                [vec!["true".into()], setup].concat().join(" && ")
+            );
+            let output =
+                place.output(Command::new("unshare").args(["--mount", "sh", "-c", &script]));
+            let said = text(&output.stdout);
+            let findings: serde_json::Value = serde_json::from_str(said)
+                .unwrap_or_else(|error| panic!("{error}: {said}{}", text(&output.stderr)));
+            let findings = findings.as_array().unwrap();
+            assert_eq!(findings[0]["way"], way, "{said}");
+            let of = |key: &str| findings[0][key].as_str().unwrap();
+            assert!(of("problem").starts_with(problem), "{said}");
+            assert!(of("remedy").contains(remedy), "{said}");
+            // What may be the way to a host stays.
+            for finding in findings {
+                let remedy = finding["remedy"].as_str().unwrap();
+                for word in [
+                    "flush",
+                    "address del",
+                    "link del",
+                    "nomaster",
+                    "route del",
+                    "ip link set wan down",
+                ] {
+                    assert!(!remedy.contains(word), "{remedy}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn check_finds_what_was_switched_back_while_a_gateway_runs() {
     let Some(place) = Place::new() else { return };

@@ -5,6 +5,7 @@ use crate::net::{LinkInfo, Network};
 use crate::port::{PortError, check_unused, find, is_in_use};
 use crate::setting::{ALL, OFFLOADS, Setting};
 use crate::sys::{poll, precise_timers};
+use crate::which_way::Place;
 use asymq_core::units::Duration;
 use std::fs;
 use std::time::Instant;
@@ -20,6 +21,9 @@ pub struct Finding {
     pub remedy: String,
     /// True if it keeps a gateway from working as it should.
     pub wrong: bool,
+    /// The way that this host is, if the finding is about that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub way: Option<Place>,
 }
 
 impl Finding {
@@ -36,6 +40,7 @@ impl Finding {
             problem: problem.into(),
             remedy: remedy.into(),
             wrong: true,
+            way: None,
         }
     }
 }
@@ -145,7 +150,11 @@ fn stacked(network: &mut Network, link: &LinkInfo, subject: &str) -> Vec<Finding
             Some(Finding::wrong(
                 subject,
                 format!("{} on it has the address {}", of.name, address.ip),
-                format!("remove it with 'ip link delete {}'", of.name),
+                format!(
+                    "it may be the way to this host: on a router put the qdisc on {} instead (docs/which-way.md), on a \
+                     box between router and modem move the address to a third interface, from a console",
+                    of.name
+                ),
             ))
         })
         .collect()

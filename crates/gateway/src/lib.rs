@@ -49,6 +49,7 @@ mod stop;
 mod sys;
 mod table;
 pub mod trial;
+mod which_way;
 mod writer;
 
 pub use change::{ChangeError, Changer};
@@ -73,3 +74,4 @@ pub use snapshot::{
 pub use stop::Stop;
 pub use sys::{poll, precise_timers};
 pub use table::table;
+pub use which_way::{Place, which_way};

@@ -16,7 +16,7 @@ use std::time;
 /// The loop goes on recording for so long after it was asked last.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Time between two exchanges, however many viewers there are.
-const EXCHANGE: time::Duration = time::Duration::from_millis(150);
+const EXCHANGE: time::Duration = time::Duration::from_millis(200);
 /// Time over which rates and delays are computed.
 const WINDOW: Duration = Duration::from_secs(1);
 /// Pictures that are kept, and bytes of an answer.
@@ -300,11 +300,12 @@ impl Viewer {
             (places.full.take(), places.retired.take())
         };
         self.exchanged = Some(now);
-        if let Some(full) = full {
+        if let Some(mut full) = full {
             if !stale {
                 self.absorb(&full);
             }
-            self.spare = self.spare.take().or_else(|| full.cleared());
+            full.clear();
+            self.spare.get_or_insert(full);
         }
     }
 
@@ -608,8 +609,11 @@ mod tests {
         }
     }
 
-    /// Pictures: of each its time and both queues as (total, on the link, packets).
-    fn pictures(bytes: &[u8]) -> Vec<(u32, Vec<(u32, u32, Vec<u32>)>)> {
+    /// Packets that wait, the one on the link, and those that are shown.
+    type Queue = (u32, u32, Vec<u32>);
+
+    /// Of each picture its time and both queues.
+    fn pictures(bytes: &[u8]) -> Vec<(u32, Vec<Queue>)> {
         let numbers: Vec<u32> = bytes
             .chunks(4)
             .map(|four| u32::from_le_bytes(four.try_into().unwrap()))

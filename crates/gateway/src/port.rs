@@ -143,7 +143,7 @@ pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortEr
     }
 }
 
-fn is_wifi(name: &str) -> bool {
+pub(crate) fn is_wifi(name: &str) -> bool {
     let device = Path::new("/sys/class/net").join(name);
     device.join("phy80211").exists()
 }

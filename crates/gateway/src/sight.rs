@@ -5,7 +5,6 @@ use asymq_core::decide::frame::{Ends, ends};
 use asymq_core::hold::{BuildError, FlowTable, Slot};
 use asymq_core::units::{Duration, Instant};
 use asymq_core::{Flow, Header, Toward};
-use std::mem::take;
 use std::net::IpAddr;
 
 /// Time between two pictures of the queues.
@@ -152,22 +151,19 @@ impl Sight {
         })
     }
 
-    /// As new, for use again; `None` if there is not enough memory.
-    pub(crate) fn cleared(mut self: Box<Self>) -> Option<Box<Self>> {
-        let (mut pictures, mut seen) = (take(&mut self.pictures), take(&mut self.seen));
-        pictures.clear();
-        seen.clear();
-        *self = Self {
-            pictures,
-            seen,
-            ..Self::new().ok()?
-        };
-        Some(self)
+    /// Empties it, for use again.
+    pub(crate) fn clear(&mut self) {
+        self.pictures.clear();
+        self.seen.clear();
+        self.flows.clear();
+        self.hosts.clear();
+        self.others = Default::default();
+        self.left = Default::default();
     }
 
     /// Begins, where another ends.
     pub(crate) fn begin(&mut self, now: Instant, before: Option<&Self>) {
-        (self.since, self.until) = (now, now);
+        (self.since, self.until, self.next) = (now, now, now);
         if let Some(before) = before {
             (self.left, self.next) = (before.left, before.next);
         }

@@ -102,6 +102,12 @@ impl<T> FlowTable<T> {
         self.states.len()
     }
 
+    /// Forgets all flows.
+    pub fn clear(&mut self) {
+        self.tags.fill([Flow(0); WAYS]);
+        self.states.fill_with(|| None);
+    }
+
     /// The states of all flows, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.states.iter().flatten()

@@ -5,8 +5,8 @@ const $ = (id) => document.getElementById(id);
 const HOUR = 3600;
 const RETRY = 3000;
 // Pictures come some at a time, and are shown so many ms after they were taken.
-const ASK_QUEUES = 250;
-const DELAY = 400;
+const ASK_QUEUES = 500;
+const DELAY = 800;
 const WAYS = ['up', 'down'];
 const still = matchMedia('(prefers-reduced-motion: reduce)');
 let past = { rows: [], next: 0, id: null };
@@ -58,7 +58,7 @@ function takePictures(numbers) {
   if (!newest) return;
   // Where the clocks have drifted apart or pictures were missed, it begins anew.
   const ahead = newest.at - (performance.now() - live.offset);
-  if (ahead < 0 || ahead > 3 * DELAY) live.offset = performance.now() - newest.at + DELAY;
+  if (ahead < 0 || ahead > 2 * DELAY) live.offset = performance.now() - newest.at + DELAY;
 }
 
 // Shows the latest picture that is due; with less motion, one a second.

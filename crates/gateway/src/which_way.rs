@@ -1,0 +1,402 @@
+//! Which of the ways of docs/which-way.md a host is, found without changing anything.
+//!
+//! No advice takes an address, a route or a bridge away: each may be the way to this host.
+
+use crate::custody::is_held;
+use crate::inspect::Finding;
+use crate::net::{Address, LinkInfo, Network};
+use crate::port::{is_in_use, is_wifi};
+use std::fs;
+use std::path::Path;
+
+/// A place for asymq.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// A box between router and modem: a bridge.
+    Box,
+    /// This host is the router.
+    Router,
+    /// It is one that runs OpenWrt.
+    OpenWrt,
+    /// None of these: a computer for trying.
+    Trying,
+}
+
+/// What a host shows of itself.
+#[derive(Clone, Debug, Default)]
+struct Facts {
+    links: Vec<LinkInfo>,
+    addresses: Vec<Address>,
+    /// Names of Wi-Fi interfaces, and of those that a gateway holds.
+    wifi: Vec<String>,
+    held: Vec<String>,
+    /// Interface of the default route.
+    default: Option<String>,
+    /// Forwards IP packets of others.
+    forwards: bool,
+    openwrt: bool,
+    /// Model, if it is a Raspberry Pi.
+    pi: Option<String>,
+}
+
+/// The way that this host is, in the calling thread's network namespace. `ports` are those for a gateway, towards
+/// home and the modem, if they are known; `up` is the uplink's rate.
+pub fn which_way(ports: Option<[&str; 2]>, up: Option<&str>) -> Finding {
+    Facts::gather().finding(ports, up)
+}
+
+impl Facts {
+    fn gather() -> Self {
+        let mut facts = Self {
+            default: default_route(),
+            forwards: ["ipv4/ip_forward", "ipv6/conf/all/forwarding"]
+                .iter()
+                .any(|name| {
+                    let text = fs::read_to_string(Path::new("/proc/sys/net").join(name));
+                    text.is_ok_and(|text| text.trim() == "1")
+                }),
+            openwrt: Path::new("/etc/openwrt_release").exists(),
+            pi: fs::read_to_string("/proc/device-tree/model")
+                .ok()
+                .map(|model| model.trim_end_matches('\0').to_owned())
+                .filter(|model| model.starts_with("Raspberry Pi")),
+            ..Self::default()
+        };
+        if let Ok(mut network) = Network::open() {
+            facts.links = network.links().unwrap_or_default();
+            facts.addresses = network.addresses().unwrap_or_default();
+            facts.addresses.retain(is_in_use);
+        }
+        let names = |is: &dyn Fn(&LinkInfo) -> bool| {
+            let links = facts.links.iter().filter(|link| is(link));
+            links.map(|link| link.name.clone()).collect()
+        };
+        let (wifi, held) = (
+            names(&|of| is_wifi(&of.name)),
+            names(&|of| is_held(of.index)),
+        );
+        Self {
+            wifi,
+            held,
+            ..facts
+        }
+    }
+
+    /// An Ethernet port with a cable: hardware, or a veth pair's end.
+    fn is_port(&self, link: &LinkInfo) -> bool {
+        link.hardware == libc::ARPHRD_ETHER
+            && ["", "veth"].contains(&link.kind.as_str())
+            && !self.wifi.contains(&link.name)
+    }
+
+    fn has_address(&self, link: &LinkInfo) -> bool {
+        self.addresses.iter().any(|of| of.index == link.index)
+    }
+
+    /// A port for a gateway: nothing of this host is on it.
+    fn is_free(&self, link: &LinkInfo) -> bool {
+        let above = |of: &LinkInfo| of.below == Some(link.index) && of.kind != "veth";
+        self.is_port(link)
+            && link.master.is_none()
+            && !self.has_address(link)
+            && self.default.as_ref() != Some(&link.name)
+            && !self
+                .links
+                .iter()
+                .any(|of| above(of) && self.has_address(of))
+    }
+
+    /// Whether other hosts can be behind an interface: not behind one of containers or virtual machines.
+    fn leads_out(&self, link: &LinkInfo) -> bool {
+        match link.kind.as_str() {
+            "bridge" | "bond" | "team" => {
+                let mut members = self.links.iter();
+                members.any(|of| {
+                    of.master == Some(link.index) && of.kind != "veth" && of.kind != "tun"
+                })
+            }
+            "" | "veth" | "vlan" => {
+                link.hardware == libc::ARPHRD_ETHER || self.wifi.contains(&link.name)
+            }
+            _ => false,
+        }
+    }
+
+    /// The device towards the Internet, if this host routes for others or dials in itself.
+    fn router(&self) -> Option<(&str, Option<&str>)> {
+        let default = self.default.as_deref()?;
+        let home = self
+            .links
+            .iter()
+            .find(|link| link.name != default && self.has_address(link) && self.leads_out(link));
+        let home = home
+            .map(|link| link.name.as_str())
+            .filter(|_| self.forwards);
+        let is_ppp = self
+            .links
+            .iter()
+            .any(|link| link.name == default && link.hardware == libc::ARPHRD_PPP);
+        (home.is_some() || is_ppp).then_some((default, home))
+    }
+
+    fn finding(&self, ports: Option<[&str; 2]>, up: Option<&str>) -> Finding {
+        let up = up.unwrap_or("950kbit");
+        let rate = match up {
+            "950kbit" => ", with 95 % of your upload in the place of 950kbit",
+            _ => "",
+        };
+        let free: Vec<&LinkInfo> = self
+            .links
+            .iter()
+            .filter(|link| self.is_free(link))
+            .collect();
+        let is_free = |name: &str| free.iter().any(|link| link.name == name);
+        let way_in = self.links.iter().find(|link| {
+            self.has_address(link) && link.hardware != libc::ARPHRD_LOOPBACK && self.leads_out(link)
+        });
+        let qdisc =
+            |device: &str| format!("'sudo tc qdisc replace dev {device} root asymq up {up}'{rate}");
+        let (way, problem, remedy) = match (self.router(), &self.held[..], &free[..]) {
+            (router, ..) if self.openwrt => (
+                Place::OpenWrt,
+                "this is a router with OpenWrt".to_owned(),
+                format!(
+                    "keep its ports and addresses as they are; 'asymq import /etc/config/sqm' reads the settings, \
+                     and the qdisc of packaging/openwrt takes them: {}",
+                    qdisc(router.map_or("wan", |(wan, _)| wan))
+                ),
+            ),
+            (_, [one, two, ..], _) => (
+                Place::Box,
+                format!("a box between router and modem: a gateway holds {one} and {two}"),
+                "'asymq gateway set' changes it while it runs".into(),
+            ),
+            (Some((wan, home)), ..) => (
+                Place::Router,
+                match home {
+                    Some(home) => format!(
+                        "this box is the router: it forwards between {home}, which has an address, and {wan}, \
+                         which has the default route"
+                    ),
+                    None => format!("this box dials in: {wan} has the default route"),
+                },
+                format!(
+                    "keep its addresses, and give none of its ports to the gateway, which would cut off the home and \
+                     you; put the qdisc on the device towards the Internet: {}",
+                    qdisc(wan)
+                ),
+            ),
+            (None, _, [first, second, ..]) => {
+                let [lan, wan] = match ports {
+                    Some([lan, wan]) if is_free(lan) && is_free(wan) => [lan, wan],
+                    _ => [first.name.as_str(), second.name.as_str()],
+                };
+                let way_in = match way_in {
+                    Some(link) => format!("{} has one, to log in over", link.name),
+                    None => "none has one to log in over: use its console, or add a third".into(),
+                };
+                (
+                    Place::Box,
+                    format!(
+                        "a box between router and modem: {lan} and {wan} have no address, {way_in}"
+                    ),
+                    format!(
+                        "'sudo asymq gateway --lan {lan} --wan {wan} --up {up} --watch'{rate}; --wan is the one whose \
+                         cable goes to the modem"
+                    ),
+                )
+            }
+            (None, ..) => (
+                Place::Trying,
+                format!(
+                    "for trying: a box between router and modem has two Ethernet ports without an address, here {}",
+                    match &free[..] {
+                        [] => "is none".to_owned(),
+                        [one, ..] => format!("is {} alone", one.name),
+                    }
+                ),
+                match way_in {
+                    Some(link) => format!(
+                        "'asymq compare' changes nothing here; for a box add Ethernet ports, over USB for one, and keep \
+                         {}, which is the way to this host",
+                        link.name
+                    ),
+                    None => "'asymq compare' changes nothing here".into(),
+                },
+            ),
+        };
+        Finding {
+            subject: "which way".into(),
+            problem: match &self.pi {
+                Some(pi) => format!("{problem} ({pi})"),
+                None => problem,
+            },
+            remedy: format!("{remedy} (docs/which-way.md)"),
+            wrong: false,
+            way: Some(way),
+        }
+    }
+}
+
+/// The interface of the default route of this network namespace, that of IPv4 first.
+fn default_route() -> Option<String> {
+    let read = |name| fs::read_to_string(Path::new("/proc/thread-self/net").join(name));
+    let v4 = read("route").unwrap_or_default();
+    // Interface, destination, gateway, flags, three counters, mask.
+    let v4 = v4.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_default = fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000");
+        is_default.then(|| fields[0].to_owned())
+    });
+    let v6 = read("ipv6_route").unwrap_or_default();
+    // Destination and its prefix, ..., interface.
+    let v6 = v6.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_default = fields.first()?.bytes().all(|digit| digit == b'0') && fields[1] == "00";
+        let name = fields.last().filter(|name| is_default && **name != "lo");
+        name.map(|name| (*name).to_owned())
+    });
+    v4.chain(v6).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    /// A host of interfaces: name, kind, master's index, whether it has an address. The index is the place.
+    fn host(default: &str, links: &[(&str, &str, u32, bool)]) -> Facts {
+        let mut facts = Facts {
+            default: Some(default.to_owned()).filter(|name| !name.is_empty()),
+            forwards: true,
+            ..Facts::default()
+        };
+        for (index, (name, kind, master, addressed)) in (1..).zip(links) {
+            facts.links.push(LinkInfo {
+                index,
+                name: (*name).into(),
+                hardware: match *kind {
+                    "ppp" => libc::ARPHRD_PPP,
+                    "wireguard" => libc::ARPHRD_NONE,
+                    _ => libc::ARPHRD_ETHER,
+                },
+                kind: (*kind).into(),
+                master: Some(*master).filter(|index| *index > 0),
+                ..LinkInfo::default()
+            });
+            if *addressed {
+                facts.addresses.push(Address {
+                    index,
+                    ip: IpAddr::from([192, 0, 2, index as u8]),
+                    prefix: 24,
+                    global: true,
+                    autoconfigured: false,
+                });
+            }
+        }
+        facts
+    }
+
+    /// Its way; no advice may take away what may be the way to a host.
+    fn way(facts: &Facts) -> (Place, String) {
+        let Finding {
+            problem,
+            remedy,
+            wrong,
+            way,
+            ..
+        } = facts.finding(None, None);
+        for word in ["flush", "delete", "nomaster", "del ", "down"] {
+            assert!(!remedy.contains(word), "{remedy}");
+        }
+        assert!(!wrong);
+        (way.unwrap(), format!("{problem}; {remedy}"))
+    }
+
+    #[test]
+    fn a_router_is_told_apart_from_a_host_of_containers() {
+        let router = host("eth0", &[("eth0", "", 0, true), ("eth1", "", 0, true)]);
+        let (place, said) = way(&router);
+        assert_eq!(place, Place::Router, "{said}");
+        assert!(
+            said.contains("tc qdisc replace dev eth0 root asymq"),
+            "{said}"
+        );
+        // With a bridge of its home's ports, a VLAN towards the modem, or Wi-Fi.
+        let bridged = [
+            ("eth0.7", "vlan", 0, true),
+            ("br-lan", "bridge", 0, true),
+            ("eth1", "", 2, false),
+            ("eth2", "", 2, false),
+        ];
+        let (place, said) = way(&host("eth0.7", &bridged));
+        assert_eq!(place, Place::Router, "{said}");
+        assert!(said.contains("dev eth0.7 "), "{said}");
+        let docker = [
+            ("eth0", "", 0, true),
+            ("docker0", "bridge", 0, true),
+            ("veth1", "veth", 2, false),
+            ("virbr0", "bridge", 0, true),
+            ("wg0", "wireguard", 0, true),
+        ];
+        let (place, said) = way(&host("eth0", &docker));
+        assert_eq!(place, Place::Trying, "{said}");
+        assert!(
+            said.contains("keep eth0, which is the way to this host"),
+            "{said}"
+        );
+        // It does not forward.
+        let two = Facts {
+            forwards: false,
+            ..router
+        };
+        assert_eq!(way(&two).0, Place::Trying);
+    }
+
+    #[test]
+    fn one_that_dials_in_shapes_its_ppp_device() {
+        let dials = host("ppp0", &[("eth0", "", 0, false), ("ppp0", "ppp", 0, true)]);
+        let (place, said) = way(&dials);
+        assert_eq!(place, Place::Router, "{said}");
+        assert!(said.contains("dev ppp0 "), "{said}");
+    }
+
+    #[test]
+    fn two_free_ports_are_a_box_and_the_way_in_is_left_alone() {
+        let links = [
+            ("eth0", "", 0, false),
+            ("eth1", "", 0, false),
+            ("eth2", "", 0, true),
+        ];
+        let mut facts = host("eth2", &links);
+        let (place, said) = way(&facts);
+        assert_eq!(place, Place::Box, "{said}");
+        assert!(said.contains("--lan eth0 --wan eth1 "), "{said}");
+        assert!(said.contains("eth2 has one, to log in over"), "{said}");
+        let named = facts.finding(Some(["eth1", "eth0"]), Some("20mbit")).remedy;
+        assert!(
+            named.contains("--lan eth1 --wan eth0 --up 20mbit "),
+            "{named}"
+        );
+        // Never a port with an address, whatever was asked for.
+        let wrong = facts.finding(Some(["eth2", "eth0"]), None).remedy;
+        assert!(wrong.contains("--lan eth0 --wan eth1 "), "{wrong}");
+        facts.wifi = vec!["eth1".into()];
+        assert_eq!(way(&facts).0, Place::Trying);
+        facts.pi = Some("Raspberry Pi 4 Model B".into());
+        assert!(way(&facts).1.contains("(Raspberry Pi 4 Model B)"));
+    }
+
+    #[test]
+    fn openwrt_and_a_running_gateway_are_seen() {
+        let mut facts = host("wan", &[("wan", "", 0, true), ("lan", "", 0, true)]);
+        facts.openwrt = true;
+        let (place, said) = way(&facts);
+        assert_eq!(place, Place::OpenWrt, "{said}");
+        assert!(said.contains("asymq import /etc/config/sqm"), "{said}");
+        let mut facts = host("", &[("a", "", 0, false), ("b", "", 0, false)]);
+        facts.held = vec!["a".into(), "b".into()];
+        assert!(way(&facts).1.contains("a gateway holds a and b"));
+    }
+}
