@@ -26,7 +26,7 @@ const MAX_ANSWER: usize = 1 << 18;
 const MAX_SHOWN: usize = 1000;
 /// Hosts of the table, and flows of each.
 const HOSTS: usize = 32;
-const FLOWS: usize = 16;
+const FLOWS: usize = 10;
 /// Flows whose numbers are remembered.
 const KNOWN: usize = 1 << 14;
 

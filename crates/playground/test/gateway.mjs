@@ -1,4 +1,4 @@
-// The gateway's page in a real browser: `node gateway.mjs URL CHROMIUM PID ASYMQ CONTROL [PICTURES]`, beside a gateway with
+// The gateway's page in a real browser: `node gateway.mjs URL CHROMIUM PIDFILE ASYMQ CONTROL [PICTURES]`, beside a gateway with
 // traffic both ways; scripts/page-test calls it so.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -6,7 +6,8 @@ import { readFileSync, readdirSync } from 'node:fs';
 import net from 'node:net';
 import { chromium } from 'playwright-core';
 
-const [url, executablePath, pid, asymq, control, pictures] = process.argv.slice(2);
+const [url, executablePath, pidFile, asymq, control, pictures] = process.argv.slice(2);
+const gateway = () => readFileSync(pidFile, 'utf8').trim();
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
 const noise = [];
 
@@ -28,6 +29,7 @@ const text = (page, selector) => page.locator(selector).textContent();
 const megabits = (shown) => { const [, number, unit] = /([\d.]+) ([kM])bit/.exec(shown); return number * (unit === 'k' ? 0.001 : 1); };
 // Nanoseconds that threads of the gateway have had a processor: those of the page, and all.
 function busy() {
+  const pid = gateway();
   const times = readdirSync(`/proc/${pid}/task`).map((thread) => {
     const of = `/proc/${pid}/task/${thread}`;
     return [readFileSync(`${of}/comm`, 'utf8').trim(), Number(readFileSync(`${of}/schedstat`, 'utf8').split(' ')[0])];
@@ -212,6 +214,18 @@ const tests = {
     console.log(`   ${times.length} pictures, half of them at most ${gaps[gaps.length >> 1]} ms apart; at most ${most} packets; ${flows.size} flows`);
     assert(gaps[0] >= 19 && gaps[gaps.length >> 1] <= 30, gaps.join());
     assert(flows.size >= 3 && most > 5);
+    await page.context().close();
+  },
+
+  async 'a gateway that was killed and started again is shown by the page that was open'() {
+    const page = await open();
+    await page.waitForFunction(() => live.shown && document.querySelectorAll('#hosts button').length > 0, null, { timeout: 10000 });
+    const before = await page.evaluate(() => live.id);
+    process.kill(gateway(), 'SIGKILL');
+    await page.waitForFunction((id) => live.id !== id && live.shown, before, { timeout: 20000 });
+    await page.waitForFunction(() => document.getElementById('error').hidden && past.rows.length > 0 && document.querySelectorAll('#hosts button').length > 0, null, { timeout: 20000 });
+    assert((await page.evaluate(() => past.rows.length)) < 20, 'it counts from the start');
+    noise.splice(0); // The browser's own lines about answers that did not come.
     await page.context().close();
   },
 
