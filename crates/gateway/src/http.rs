@@ -17,11 +17,12 @@ pub(crate) struct Page {
 
 /// The answer to a request of which `bytes` have come; `None` if more is needed, or if the client
 /// went without a question. `page` gives what is at a path with its query; `known` is said where that is
-/// nothing.
+/// nothing. A `private` page is not for names that anybody can give to this address.
 pub(crate) fn respond(
     bytes: &[u8],
     arrived: Arrived,
     known: &str,
+    private: bool,
     page: &mut dyn FnMut(&str) -> Option<Page>,
 ) -> Option<Vec<u8>> {
     let refused = |status| Some(response(status, "", None, false));
@@ -50,6 +51,18 @@ pub(crate) fn respond(
     if announces_body {
         return refused("413 Content Too Large");
     }
+    let mut hosts = request.headers.iter();
+    let host = hosts.find(|header| header.name.eq_ignore_ascii_case("host"));
+    if private && host.is_some_and(|host| !is_local(host.value)) {
+        let text = "open this page by address, or by a name of your own network\n";
+        let status = "421 Misdirected Request";
+        return Some(response(
+            status,
+            "text/plain",
+            Some(text.as_bytes()),
+            head_only,
+        ));
+    }
     Some(match request.path.and_then(page) {
         Some(Page { kind, body }) => response("200 OK", kind, Some(&body), head_only),
         None => response(
@@ -59,6 +72,30 @@ pub(crate) fn respond(
             head_only,
         ),
     })
+}
+
+/// Whether a host is an address or a name that the Internet's DNS does not give: another site could make a
+/// name of its own mean this address, and read the page in its visitors' browsers (DNS rebinding).
+fn is_local(host: &[u8]) -> bool {
+    const LOCAL: [&str; 6] = [
+        "local",
+        "lan",
+        "home",
+        "internal",
+        "localhost",
+        "localdomain",
+    ];
+    let Ok(host) = std::str::from_utf8(host) else {
+        return false;
+    };
+    if host.starts_with('[') {
+        return true;
+    }
+    let name = host.split_once(':').map_or(host, |(name, _)| name);
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let last = name.rsplit_once('.').map(|(_, last)| last);
+    let is_own = |last: &str| LOCAL.contains(&last) || name.ends_with(".home.arpa");
+    name.parse::<std::net::Ipv4Addr>().is_ok() || last.is_none_or(is_own)
 }
 
 /// No page loads, sends or is framed by anything from elsewhere, whatever is in it.
@@ -91,7 +128,7 @@ mod tests {
                 body: "the page\n".into(),
             })
         };
-        respond(request.as_bytes(), Arrived::Part, "elsewhere\n", page)
+        respond(request.as_bytes(), Arrived::Part, "elsewhere\n", true, page)
             .map(|answer| String::from_utf8(answer).unwrap())
     }
 
@@ -116,6 +153,33 @@ mod tests {
             let answer = answer(request).unwrap();
             let found = answer.strip_prefix("HTTP/1.1 ").unwrap();
             assert!(found.starts_with(status), "{request}: {answer}");
+        }
+    }
+
+    #[test]
+    fn a_private_page_is_not_shown_by_a_name_that_anybody_can_give() {
+        let status = |host: &str| {
+            let answer = answer(&format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+            answer.unwrap()[9..12].to_owned()
+        };
+        for own in [
+            "127.0.0.1:9801",
+            "[::1]:9801",
+            "localhost:9801",
+            "box",
+            "Box.LAN",
+            "gw.home.arpa.",
+        ] {
+            assert_eq!(status(own), "200", "{own}");
+        }
+        for foreign in [
+            "evil.example:9801",
+            "127.0.0.1.evil.example",
+            "xlan.example",
+            "a.notlan",
+            "\u{e9}.x",
+        ] {
+            assert_eq!(status(foreign), "421", "{foreign}");
         }
     }
 

@@ -37,15 +37,17 @@ impl Server {
         Ok(Self { clients })
     }
 
-    /// Serves until `quit` rings.
+    /// Serves until `quit` rings; a `private` page to local names alone.
     pub(crate) fn serve(
         mut self,
         quit: &Bell,
         known: &str,
+        private: bool,
         mut page: impl FnMut(&str) -> Option<Page>,
     ) {
         yield_to_forwarding();
-        let mut answer = |request: &[u8], arrived| respond(request, arrived, known, &mut page);
+        let mut answer =
+            |request: &[u8], arrived| respond(request, arrived, known, private, &mut page);
         while let Ok([false]) = self.clients.turn([quit.as_fd()], &mut answer) {}
     }
 
@@ -53,7 +55,7 @@ impl Server {
     pub(crate) fn serve_metrics(self, stats: &Shared, quit: &Bell) {
         // A page is written once for all that ask between two snapshots.
         let (mut written, mut text) = (None, String::new());
-        self.serve(quit, "the metrics are at /metrics\n", |path| {
+        self.serve(quit, "the metrics are at /metrics\n", false, |path| {
             if path.split('?').next() != Some("/metrics") {
                 return None;
             }
@@ -154,6 +156,7 @@ mod tests {
                     server.serve(
                         &quit,
                         "elsewhere\n",
+                        true,
                         options.answers(&history, Live::default(), title),
                     );
                 }

@@ -21,7 +21,10 @@ async function ask() {
     const answer = await fetch(`history?after=${past.next}`, { cache: 'no-store' });
     if (!answer.ok) throw new Error(`the gateway answers ${answer.status}`);
     take(await answer.json());
-    if (views()) showHosts(await (await fetch('hosts', { cache: 'no-store' })).json());
+    if (views()) {
+      const table = await (await fetch('hosts', { cache: 'no-store' })).json();
+      if (!pressed) showHosts(table);
+    }
     $('error').hidden = true;
     setTimeout(ask, 1000);
   } catch (error) {
@@ -235,6 +238,12 @@ function showMoves() {
 
 const PROTOCOLS = { 1: 'ICMP', 6: 'TCP', 17: 'UDP', 47: 'GRE', 50: 'ESP', 58: 'ICMPv6', 132: 'SCTP' };
 const open = new Set();
+// While a button is pressed it stays where it is.
+let pressed = false;
+for (const [down, up] of [['pointerdown', 'pointerup'], ['keydown', 'keyup']]) {
+  $('hosts').addEventListener(down, () => { pressed = true; });
+  for (const end of [up, 'pointercancel', 'blur']) addEventListener(end, () => { pressed = false; });
+}
 
 function showHosts(table) {
   readColours();
