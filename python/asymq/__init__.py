@@ -28,6 +28,7 @@ from .congestion import CongestionControl
 from .discipline import Discipline
 from .experiments import Findings, reproduce, sweep
 from .result import Comparison, Result, compare, simulate
+from ._sliders import sliders
 
 __all__ = [
     "AckSample",
@@ -51,5 +52,6 @@ __all__ = [
     "model",
     "reproduce",
     "simulate",
+    "sliders",
     "sweep",
 ]

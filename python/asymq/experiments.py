@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _asymq
 from ._asymq import Table
-from .result import _cores
+from .result import _cores, _own_cores
 
 if TYPE_CHECKING:
     import pandas
@@ -132,10 +132,9 @@ def sweep(
         return _on_cluster(plan, client, out, task_seconds, progress, report)
     from distributed import Client, LocalCluster
 
-    cores = len(os.sched_getaffinity(0))
     with (
         LocalCluster(
-            n_workers=1, threads_per_worker=cores, processes=False, dashboard_address=None
+            n_workers=1, threads_per_worker=_own_cores(), processes=False, dashboard_address=None
         ) as cluster,
         Client(cluster) as own,
     ):

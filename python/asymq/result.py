@@ -70,7 +70,13 @@ def _cores(threads: int | None) -> int | None:
         return None
     if threads < 1:
         raise _asymq.ScenarioError(f"threads {threads}: out of range; use 1 or more, or None for all cores")
-    return min(threads, len(os.sched_getaffinity(0)))
+    return min(threads, _own_cores())
+
+
+def _own_cores() -> int:
+    """The cores that this process may use; on macOS and Windows, which do not say, all."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _with_seeds(scenario: Scenario, seeds: Iterable[int]) -> Scenario:

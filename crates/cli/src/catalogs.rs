@@ -1,7 +1,10 @@
 //! One catalog, as the parts of the command see it.
 
 use asymq_args::Defaults;
-use asymq_core::catalog::{Build, Catalog, Standard};
+#[cfg(target_os = "linux")]
+use asymq_core::catalog::Build;
+use asymq_core::catalog::{Catalog, Standard};
+#[cfg(target_os = "linux")]
 use asymq_gateway::Frame;
 use asymq_scenario::OutsideTcp;
 use asymq_sim::{Simulator, congestion};
@@ -13,6 +16,7 @@ pub(crate) struct Catalogs {
     pub(crate) sim: Simulator<'static>,
     /// Congestion controls from outside of asymq that the simulator runs.
     pub(crate) outside: &'static [OutsideTcp],
+    #[cfg(target_os = "linux")]
     /// For the lab too, whose frames are the gateway's.
     pub(crate) gateway: &'static dyn Build<Frame>,
 }
@@ -24,6 +28,7 @@ impl Catalogs {
             names: &Standard,
             sim: asymq_sim::STANDARD,
             outside: &[],
+            #[cfg(target_os = "linux")]
             gateway: asymq_gateway::STANDARD,
         }
     }
@@ -34,6 +39,7 @@ impl Catalogs {
             names: catalog,
             sim: catalog.into(),
             outside: &[],
+            #[cfg(target_os = "linux")]
             gateway: catalog,
         }
     }

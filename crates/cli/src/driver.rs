@@ -1,20 +1,21 @@
 //! Drivers of scenarios: the simulator and the lab.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod lab;
+#[cfg(not(target_os = "linux"))]
+#[path = "driver/no_lab.rs"]
+pub(crate) mod lab;
+
 use crate::catalogs::Catalogs;
 use anyhow::Context;
 use asymq_args::Defaults;
 use asymq_scenario::{Report, Scenario};
 use asymq_sim::RunOptions;
 use indicatif::{ProgressBar, ProgressStyle};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::num::NonZeroUsize;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// The simulator or the lab.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +55,7 @@ impl Driver {
     ) -> anyhow::Result<Vec<Report>> {
         match self {
             Self::Sim => simulate(scenarios, tracks, catalogs),
-            Self::Lab => experiment(scenarios, tracks, catalogs),
+            Self::Lab => lab::run(scenarios, tracks, catalogs),
         }
     }
 }
@@ -107,60 +108,6 @@ fn capture(scenario: &Scenario, tracks: &Tracks, catalogs: Catalogs) -> anyhow::
 fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(BufWriter::new(file))
-}
-
-/// Runs the scenarios over real TCP until done or interrupted.
-fn experiment(
-    scenarios: &[Scenario],
-    tracks: &Tracks,
-    catalogs: Catalogs,
-) -> anyhow::Result<Vec<Report>> {
-    // Root needs no namespace of users; nobody else could do without.
-    if std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() != 0) {
-        asymq_lab::enter_user_namespace()?;
-    }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
-    }
-    let options = asymq_lab::Options {
-        stop: &stop,
-        series: tracks.series,
-        jobs: lab_jobs(scenarios),
-    };
-    let bar = progress_bar(100);
-    let reports =
-        asymq_lab::run_scenarios_in(catalogs.gateway, scenarios, options, &mut |progress| {
-            let done = progress.elapsed.as_secs_f64() / progress.total.as_secs_f64();
-            bar.set_position((done * 100.0) as u64);
-        });
-    bar.finish_and_clear();
-    let reports = reports?;
-    for report in &reports {
-        for run in report.runs.iter().filter(|run| run.is_late()) {
-            let (qdisc, seed) = (&report.scenario.uplink.qdisc, run.seed);
-            eprintln!(
-                "{qdisc}, seed {seed}: this machine was busy, packets left late; do not trust this run"
-            );
-        }
-    }
-    Ok(reports)
-}
-
-/// Labs at a time. At home rates one keeps a tenth of a core busy; what matters is that packets
-/// leave in time, which every run measures.
-fn lab_jobs(scenarios: &[Scenario]) -> NonZeroUsize {
-    const HOME_BITS_PER_SEC: u64 = 50_000_000;
-    let capacity = |scenario: &Scenario| scenario.up.bits_per_sec() + scenario.down.bits_per_sec();
-    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    if scenarios
-        .iter()
-        .all(|scenario| capacity(scenario) <= HOME_BITS_PER_SEC)
-    {
-        cores.saturating_mul(NonZeroUsize::MIN.saturating_add(1))
-    } else {
-        cores
-    }
 }
 
 /// A bar on standard error; none if that is not a terminal.

@@ -9,6 +9,7 @@ mod chart;
 mod commands;
 mod comparison;
 mod driver;
+#[cfg(target_os = "linux")]
 mod gateway;
 mod heading;
 mod help;
@@ -20,9 +21,6 @@ mod words;
 use crate::catalogs::Catalogs;
 use asymq_args::{BadArgument, ScenarioError};
 use asymq_core::catalog::Catalog;
-use asymq_gateway::GatewayError;
-use asymq_lab::LabError;
-use asymq_measure::MeasureError;
 use asymq_reproduce::SelectError;
 use asymq_reproduce::experiment::BadExperiment;
 use clap::error::ErrorKind;
@@ -45,10 +43,12 @@ enum Command {
     Compare(Box<commands::compare::CompareArgs>),
     Sim(Box<commands::sim::SimArgs>),
     Lab(Box<commands::sim::LabArgs>),
+    #[cfg(target_os = "linux")]
     /// Bridge two interfaces, shape the uplink, and serve ACKs and data as a discipline says.
     #[command(after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --watch")]
     Gateway(Box<gateway::GatewayArgs>),
     Import(commands::import::ImportArgs),
+    #[cfg(unix)]
     Measure(commands::measure::MeasureArgs),
     Model(commands::model::ModelArgs),
     Reproduce(commands::reproduce::ReproduceArgs),
@@ -61,9 +61,11 @@ impl Command {
         match self {
             Self::Compare(args) => commands::compare::run(*args, catalogs),
             Self::Sim(args) => commands::sim::sim(*args, catalogs),
-            Self::Lab(args) => commands::sim::lab(*args, catalogs),
+            Self::Lab(args) => commands::sim::real(*args, catalogs),
+            #[cfg(target_os = "linux")]
             Self::Gateway(args) => Ok(gateway::run(&args, catalogs)?),
             Self::Import(args) => commands::import::run(&args),
+            #[cfg(unix)]
             Self::Measure(args) => commands::measure::run(&args),
             Self::Model(args) => commands::model::run(&args),
             Self::Reproduce(args) => commands::reproduce::run(&args, catalogs),
@@ -142,18 +144,22 @@ fn run(catalogs: Catalogs, words: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 fn exit_code(error: &anyhow::Error) -> u8 {
-    let (gateway, lab) = (error.downcast_ref(), error.downcast_ref());
     let bad_input = error.is::<ScenarioError>()
         || error.is::<BadExperiment>()
         || error.is::<SelectError>()
         || error.is::<BadArgument>()
-        || gateway.is_some_and(GatewayError::is_bad_input)
-        || lab.is_some_and(LabError::is_bad_input);
-    match lab {
-        Some(LabError::Interrupted) => INTERRUPTED,
-        _ if matches!(error.downcast_ref(), Some(MeasureError::Interrupted)) => INTERRUPTED,
-        _ if bad_input => BAD_INPUT,
-        _ => FAILURE,
+        || driver::lab::is_bad_input(error);
+    #[cfg(target_os = "linux")]
+    let bad_input = bad_input || gateway::is_bad_input(error);
+    let interrupted = driver::lab::is_interrupted(error);
+    #[cfg(unix)]
+    let interrupted = interrupted || commands::measure::is_interrupted(error);
+    if interrupted {
+        INTERRUPTED
+    } else if bad_input {
+        BAD_INPUT
+    } else {
+        FAILURE
     }
 }
 

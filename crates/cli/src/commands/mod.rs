@@ -3,6 +3,7 @@
 pub(crate) mod compare;
 mod fit;
 pub(crate) mod import;
+#[cfg(unix)]
 pub(crate) mod measure;
 pub(crate) mod model;
 pub(crate) mod reproduce;

@@ -1,10 +1,9 @@
 //! `asymq sim` and `asymq lab`: one scenario, simulated or over real TCP.
 
 use crate::catalogs::Catalogs;
-use crate::driver::{Driver, Tracks};
+use crate::driver::{Driver, Tracks, lab};
 use crate::{output, report};
 use asymq_args::{Defaults, ScenarioFlags};
-use asymq_lab::Guest;
 use asymq_scenario::Report;
 use clap::Args;
 use std::path::PathBuf;
@@ -67,7 +66,7 @@ pub(crate) fn sim(args: SimArgs, catalogs: Catalogs) -> anyhow::Result<()> {
 }
 
 /// Runs `asymq lab`.
-pub(crate) fn lab(args: LabArgs, catalogs: Catalogs) -> anyhow::Result<()> {
+pub(crate) fn real(args: LabArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let tracks = Tracks {
         series: args.output.series,
         ..Tracks::default()
@@ -75,13 +74,9 @@ pub(crate) fn lab(args: LabArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let Some(kernel) = args.kernel else {
         return run(Driver::Lab, args.scenario, &args.output, &tracks, catalogs);
     };
-    let guest = Guest {
-        kernel,
-        modules: args.insmod,
-    };
     let defaults = Driver::Lab.defaults(catalogs);
     let scenario = args.scenario.resolve(catalogs.names, &defaults)?;
-    let report = asymq_lab::run_in_guest(&guest, &scenario, tracks.series)?;
+    let report = lab::run_in_guest(kernel, args.insmod, &scenario, tracks.series)?;
     print(&report, &args.output, catalogs, &defaults)
 }
 

@@ -12,3 +12,10 @@ pub(crate) use args::GatewayArgs;
 #[cfg(test)]
 pub(crate) use args::LinkArgs;
 pub(crate) use command::run;
+
+/// Whether the gateway refused its input.
+pub(crate) fn is_bad_input(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref()
+        .is_some_and(asymq_gateway::GatewayError::is_bad_input)
+}

@@ -135,3 +135,11 @@ fn time(min: u64, max: u64) -> impl Fn(&str) -> Result<Duration, String> + Clone
             .ok_or_else(|| format!("out of range; use {min}s to {max}s"))
     }
 }
+
+/// Whether the user ended the measurement.
+pub(crate) fn is_interrupted(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(asymq_measure::MeasureError::Interrupted)
+    )
+}

@@ -1,0 +1,91 @@
+//! Scenarios over real kernel TCP.
+
+use super::{Tracks, progress_bar};
+use crate::catalogs::Catalogs;
+use anyhow::Context;
+use asymq_lab::{Guest, LabError};
+use asymq_scenario::{Report, Scenario};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Runs the scenarios over real TCP until done or interrupted.
+pub(crate) fn run(
+    scenarios: &[Scenario],
+    tracks: &Tracks,
+    catalogs: Catalogs,
+) -> anyhow::Result<Vec<Report>> {
+    // Root needs no namespace of users; nobody else could do without.
+    if std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() != 0) {
+        asymq_lab::enter_user_namespace()?;
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
+    }
+    let options = asymq_lab::Options {
+        stop: &stop,
+        series: tracks.series,
+        jobs: lab_jobs(scenarios),
+    };
+    let bar = progress_bar(100);
+    let reports =
+        asymq_lab::run_scenarios_in(catalogs.gateway, scenarios, options, &mut |progress| {
+            let done = progress.elapsed.as_secs_f64() / progress.total.as_secs_f64();
+            bar.set_position((done * 100.0) as u64);
+        });
+    bar.finish_and_clear();
+    let reports = reports?;
+    for report in &reports {
+        for run in report.runs.iter().filter(|run| run.is_late()) {
+            let (qdisc, seed) = (&report.scenario.uplink.qdisc, run.seed);
+            eprintln!(
+                "{qdisc}, seed {seed}: this machine was busy, packets left late; do not trust this run"
+            );
+        }
+    }
+    Ok(reports)
+}
+
+/// Labs at a time. At home rates one keeps a tenth of a core busy; what matters is that packets
+/// leave in time, which every run measures.
+fn lab_jobs(scenarios: &[Scenario]) -> NonZeroUsize {
+    const HOME_BITS_PER_SEC: u64 = 50_000_000;
+    let capacity = |scenario: &Scenario| scenario.up.bits_per_sec() + scenario.down.bits_per_sec();
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    if scenarios
+        .iter()
+        .all(|scenario| capacity(scenario) <= HOME_BITS_PER_SEC)
+    {
+        cores.saturating_mul(NonZeroUsize::MIN.saturating_add(1))
+    } else {
+        cores
+    }
+}
+
+/// Runs the scenario in a guest of qemu with this kernel and these modules.
+pub(crate) fn run_in_guest(
+    kernel: PathBuf,
+    modules: Vec<PathBuf>,
+    scenario: &Scenario,
+    series: bool,
+) -> anyhow::Result<Report> {
+    Ok(asymq_lab::run_in_guest(
+        &Guest { kernel, modules },
+        scenario,
+        series,
+    )?)
+}
+
+/// Whether the lab refused its input.
+pub(crate) fn is_bad_input(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(LabError::is_bad_input)
+}
+
+/// Whether the user ended the run.
+pub(crate) fn is_interrupted(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(LabError::Interrupted))
+}

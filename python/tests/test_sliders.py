@@ -1,0 +1,37 @@
+"""Sliders of a notebook, moved as a reader does."""
+
+from typing import Any
+
+import asymq
+import pytest
+
+pytest.importorskip("ipywidgets")
+
+
+def moved(box: Any, key: str, value: object) -> None:
+    next(child for child in box.children if getattr(child, "description", None) == key).value = value
+
+
+def test_a_move_simulates_again_under_each_discipline() -> None:
+    box = asymq.sliders(("droptail", "asymq"))
+    before = box.comparison
+    *_, chart, table = box.children
+    picture = chart.value
+    assert picture.startswith(b"\x89PNG") and "asymq" in table.value
+    assert before["asymq"].mean["goodput_utility"] > before["droptail"].mean["goodput_utility"]
+    moved(box, "up", "256kbit")
+    assert box.comparison["asymq"].scenario["up"] == "256kbit"
+    assert (box.comparison == before, chart.value == picture) == (False, False)
+
+
+def test_a_scenario_without_flows_is_answered_in_words_and_left_again() -> None:
+    box = asymq.sliders(("asymq",), asymq.Scenario(flows_up=1, flows_down=0, duration="4s", warmup="1s"))
+    moved(box, "flows_up", 0)
+    assert "<pre>" in box.children[-1].value
+    moved(box, "flows_down", 1)
+    assert "<table" in box.children[-1].value
+
+
+def test_a_slider_that_does_not_exist_is_named() -> None:
+    with pytest.raises(ValueError, match="keys='mss': no slider; use some of up, down"):
+        asymq.sliders(keys=["mss"])
