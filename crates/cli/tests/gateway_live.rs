@@ -62,11 +62,11 @@ impl Running {
         })
     }
 
-    /// The next line that it says and that is not about offloads.
+    /// The next line that it says and that is not about its ports at the start.
     fn hears(&self) -> String {
         loop {
             let line = self.said.recv_timeout(DEADLINE).expect("a line");
-            if !line.contains("switched") {
+            if !line.contains("switched") && !line.contains("sends by") {
                 return line;
             }
         }

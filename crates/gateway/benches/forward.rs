@@ -1,14 +1,17 @@
-//! Frames per CPU-second that the gateway forwards through veth, and frames lost below that.
+//! Frames per CPU-second that the gateway forwards through veth, by frame size and by how they leave.
 //!
-//! A generator in a namespace of its own sends TCP ACKs in frames of 60 bytes; the gateway, with
-//! AQ and an uplink too fast to matter, runs on one thread, whose time on a CPU is read from
-//! `schedstat`. That includes all that the kernel does in the thread's name, the interrupt work of
-//! the interface that receives among it. What arrives is counted by the far interface. Needs root.
+//! A generator in a namespace of its own sends TCP segments; the gateway, with AQ and an uplink too fast
+//! to matter, runs on one thread, whose time on a CPU is read from `schedstat`. That includes all that
+//! the kernel does in the thread's name, the far host's reception of each frame among it. What arrives
+//! is counted by the far interface. Needs root. An argument is the rate, in frames a second; 0 is as
+//! fast as it can.
 
 use asymq_core::catalog::{Params, Place, Standard, resolve};
 use asymq_core::units::{Limit, Rate};
 use asymq_gateway::net::{Netns, Network, VethEnd};
-use asymq_gateway::{Gateway, GatewayConfig, LinkConfig, Losses, PacketIo, Port, Stage, Stop};
+use asymq_gateway::{
+    Gateway, GatewayConfig, HostOptions, LinkConfig, Losses, PacketIo, Port, STANDARD, Stage, Stop,
+};
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
@@ -19,15 +22,14 @@ use std::time::{Duration, Instant};
 fn main() {
     // What `cargo bench` passes is not for us.
     let rate = std::env::args().filter_map(|arg| arg.parse().ok()).next();
-    match rate {
-        Some(rate) => measure(Some(rate)),
-        None => [None, Some(100_000), Some(200_000)]
-            .into_iter()
-            .for_each(measure),
+    for send in ["af-packet", "af-xdp"] {
+        for len in [60, 576, 1514] {
+            measure(rate.unwrap_or(100_000), len, send);
+        }
     }
 }
 
-fn measure(rate: Option<u64>) {
+fn measure(rate: u64, len: usize, send: &str) {
     let Ok(middle) = Netns::new() else {
         println!("needs root: no network namespace can be made");
         return;
@@ -41,7 +43,11 @@ fn measure(rate: Option<u64>) {
         let (stop_it, middle) = (stop.clone(), &middle);
         let gateway = scope.spawn(move || {
             middle.run(|| {
-                let mut gateway = Gateway::open(&config()).unwrap();
+                let host = HostOptions {
+                    send: send.parse().unwrap(),
+                    ..HostOptions::default()
+                };
+                let mut gateway = Gateway::open_on(STANDARD, &config(), &host).unwrap();
                 gateway.set_log(|_| {});
                 ready.send(gateway.stats()).unwrap();
                 let start = cpu();
@@ -50,18 +56,17 @@ fn measure(rate: Option<u64>) {
             })
         });
         let stats = started.recv().unwrap();
-        let sent = home.run(|| generate(rate)).unwrap();
+        let sent = home.run(|| generate(rate, len)).unwrap();
         thread::sleep(Duration::from_millis(100));
         stop.request();
         let nanos = gateway.join().unwrap().unwrap();
         let arrived = net.run(|| Ok(received())).unwrap();
-        let name = rate.map_or("as fast as it can".into(), |rate| {
-            format!("{rate} a second")
-        });
+        let per_second = arrived as f64 * 1e9 / nanos as f64;
         println!(
-            "{name}: sent {sent}, arrived {arrived}, {:.0} frames per CPU-second ({:.0} ns each)",
-            arrived as f64 * 1e9 / nanos as f64,
-            nanos as f64 / arrived as f64,
+            "{send:>9}, {len:>4} bytes: sent {sent}, arrived {arrived}, {per_second:.0} frames and {:.0} Mbit \
+             per CPU-second ({:.0} ns each)",
+            per_second * len as f64 * 8e-6,
+            1e9 / per_second,
         );
         let last = stats.latest();
         let drops = last.up.ack.dropped;
@@ -109,16 +114,17 @@ fn connect(middle: &Netns, host: &Netns, name: &'static str, index: u32) -> io::
 }
 
 /// Sends for three seconds; answers how many frames.
-fn generate(rate: Option<u64>) -> io::Result<u64> {
+fn generate(rate: u64, len: usize) -> io::Result<u64> {
     const BATCH: u64 = 64;
     let mut port = Port::open("eth").unwrap();
-    let frame = ack();
+    let frame = segment(len);
     let start = Instant::now();
     let mut sent = 0;
     while start.elapsed() < Duration::from_secs(3) {
-        let due = rate.map_or(u64::MAX, |rate| {
-            (start.elapsed().as_secs_f64() * rate as f64) as u64
-        });
+        let due = match rate {
+            0 => u64::MAX,
+            rate => (start.elapsed().as_secs_f64() * rate as f64) as u64,
+        };
         if sent + BATCH > due {
             thread::sleep(Duration::from_micros(50));
             continue;
@@ -132,13 +138,14 @@ fn generate(rate: Option<u64>) -> io::Result<u64> {
     Ok(sent - port.losses().not_sent)
 }
 
-/// A TCP ACK of 40 bytes in a frame of 60.
-fn ack() -> Vec<u8> {
-    let mut frame = vec![0; 60];
+/// A TCP segment in a frame of `len` bytes; of 60, it is a pure ACK.
+fn segment(len: usize) -> Vec<u8> {
+    let mut frame = vec![0; len];
+    let packet = if len == 60 { 40 } else { len as u16 - 14 };
     frame[..12].copy_from_slice(&[2, 0, 0, 0, 9, 9, 2, 0, 0, 0, 8, 8]);
     frame[12..14].copy_from_slice(&[8, 0]);
     frame[14] = 0x45;
-    frame[16..18].copy_from_slice(&40u16.to_be_bytes());
+    frame[16..18].copy_from_slice(&packet.to_be_bytes());
     frame[22..24].copy_from_slice(&[64, 6]);
     frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
     frame[34..38].copy_from_slice(&[0x10, 0x92, 0x13, 0x88]);

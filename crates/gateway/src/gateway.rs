@@ -14,7 +14,7 @@ use crate::live::{Live, Recorder};
 use crate::log;
 use crate::notify::Notify;
 use crate::port::{Obstacle, PortError};
-use crate::snapshot::{Observer, PortLosses, Shared};
+use crate::snapshot::{Observer, PortLosses, PortSending, Shared, Snapshot};
 use crate::stop::Stop;
 use crate::sys::{poll, precise_timers, prefer_this_thread};
 use asymq_core::Header;
@@ -340,11 +340,21 @@ impl Gateway {
                 std::thread::sleep(rest.into());
             }
             let [wan_at, lan_at] = self.links.each_ref().map(Link::retry_at);
+            let waits = self.links.iter().any(Link::is_waiting);
+            let room_at = waits.then(|| now + REST);
             let beat_at = self.notify.beat_at();
-            let wake = [next, picture_at, lan_at, wan_at, drain_until, beat_at]
-                .into_iter()
-                .flatten()
-                .fold(report_at, Instant::min);
+            let wake = [
+                next,
+                picture_at,
+                lan_at,
+                wan_at,
+                room_at,
+                drain_until,
+                beat_at,
+            ]
+            .into_iter()
+            .flatten()
+            .fold(report_at, Instant::min);
             // What passes at once need not stop before the process does.
             let takes = |toward| {
                 drain_until.is_none() || !handed_over && self.forwarder.passes_at_once(toward)
@@ -459,8 +469,11 @@ impl Gateway {
     fn report(&mut self, now: Instant, observer: &mut Observer) {
         let [wan, lan] = self.links.each_mut().map(Link::losses);
         let losses = PortLosses { lan, wan };
-        let snapshot = observer.observe(now, &mut self.forwarder, losses);
-        self.shared.publish(snapshot);
+        let [wan, lan] = self.links.each_ref().map(Link::sending);
+        self.shared.publish(Snapshot {
+            sending: PortSending { lan, wan },
+            ..observer.observe(now, &mut self.forwarder, losses)
+        });
     }
 
     /// Offloads that are off while it runs, by interface.

@@ -1,5 +1,6 @@
 //! Options about the host that a gateway runs on.
 
+use crate::sender::SendBy;
 use std::path::PathBuf;
 
 /// Default folder of journals.
@@ -16,4 +17,6 @@ pub struct HostOptions {
     /// Lets the kernel forward between the interfaces whenever no gateway does: before, after, and
     /// when it is killed. They stay held between gateways, so `state` is needed.
     pub fail_open: bool,
+    /// How frames leave the interfaces.
+    pub send: SendBy,
 }

@@ -41,6 +41,7 @@ mod outputs;
 mod page;
 mod passive;
 mod port;
+mod sender;
 mod server;
 mod setting;
 mod sight;
@@ -68,8 +69,10 @@ pub use notify::Notify;
 pub use outputs::{Outputs, Show};
 pub use page::PageOptions;
 pub use port::{Port, PortError, check_interface_name};
+pub use sender::{SendBy, Sending};
 pub use snapshot::{
-    ClassSnapshot, DirectionSnapshot, Observer, PortLosses, SNAPSHOT_FORMAT, Shared, Snapshot,
+    ClassSnapshot, DirectionSnapshot, Observer, PortLosses, PortSending, SNAPSHOT_FORMAT, Shared,
+    Snapshot,
 };
 pub use stop::Stop;
 pub use sys::{poll, precise_timers};

@@ -6,6 +6,7 @@ use crate::io::{Losses, PacketIo};
 use crate::net::Feature;
 use crate::net::{LinkInfo, Network};
 use crate::port::{Obstacle, Port, PortError, check_unused, find};
+use crate::sender::{SendBy, Sending};
 use crate::setting::Setting;
 use crate::sys::PacketSocket;
 use asymq_core::units::{Duration, Instant};
@@ -27,6 +28,7 @@ pub(crate) struct Link {
     state: Option<PathBuf>,
     /// The kernel is to forward without a gateway.
     bypass: bool,
+    send: SendBy,
     network: Network,
     /// Held even while it is down, so that it stays silent when it comes up.
     custody: Option<Custody>,
@@ -54,6 +56,7 @@ impl Link {
             name: name.into(),
             state: host.state.clone(),
             bypass: host.fail_open,
+            send: host.send,
             network: Network::open().map_err(system("ask for interfaces"))?,
             custody: None,
             port: None,
@@ -66,7 +69,7 @@ impl Link {
                 link.obstacle = Some(error.to_string());
             }
             Err(error) => return Err(error),
-            Ok(found) => link.port = Some(Port::open_link(&found)?),
+            Ok(found) => link.port = Some(Port::open_link(&found, host.send)?),
         }
         Ok(link)
     }
@@ -86,6 +89,17 @@ impl Link {
     /// True if frames for it are lost.
     pub(crate) const fn is_away(&self) -> bool {
         self.port.is_none()
+    }
+
+    /// How frames leave; none while it is away.
+    pub(crate) fn sending(&self) -> Option<Sending> {
+        self.port.as_ref().map(|port| port.sender().sending())
+    }
+
+    /// True if frames found no room and wait for the next flush.
+    pub(crate) fn is_waiting(&self) -> bool {
+        let port = self.port.as_ref();
+        port.is_some_and(|port| port.sender().is_waiting())
     }
 
     /// The index of the interface that is held.
@@ -126,7 +140,15 @@ impl Link {
             .failed
             .iter()
             .map(|why| format!("{flag} {name}: {why}"));
-        off.chain(failed).collect()
+        let sender = self.port.as_ref().map(Port::sender);
+        let sends = sender.map(|sender| match sender.fallback() {
+            None => format!("{flag} {name}: sends by {}", sender.sending()),
+            Some(why) => format!(
+                "{flag} {name}: sends by {} (af-xdp: {why})",
+                sender.sending()
+            ),
+        });
+        off.chain(failed).chain(sends).collect()
     }
 
     /// Gives the interface back as it was, unless the kernel forwards there, and goes on with it; what to
@@ -195,7 +217,7 @@ impl Link {
         if !found.up && !is_new {
             return Ok(Vec::new());
         }
-        let mut port = Port::open_link(&found)?;
+        let mut port = Port::open_link(&found, self.send)?;
         // A socket bound to an interface that is down says so at once.
         if port.receive(0, &mut |_| {}).is_err() {
             return Ok(Vec::new());

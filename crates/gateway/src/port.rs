@@ -4,7 +4,8 @@ use crate::custody::Custody;
 use crate::io::{Losses, PacketIo};
 use crate::net::{Address, LinkInfo, Network};
 use crate::offload::{Offload, Refused};
-use crate::sys::{PacketSocket, Received, RxRing, SendBatch};
+use crate::sender::{SendBy, Sender, Sending};
+use crate::sys::{PacketSocket, Received, RxRing};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,7 +29,7 @@ pub struct Port {
     mtu: u32,
     socket: PacketSocket,
     ring: RxRing,
-    batch: SendBatch,
+    sender: Sender,
     losses: Losses,
     /// A superpacket as taken from the socket's queue.
     superpacket: Vec<u8>,
@@ -201,14 +202,14 @@ impl Port {
         let system = |action| PortError::of_system(name, action);
         let mut network = Network::open().map_err(system("ask for interfaces"))?;
         let link = find(&mut network, name)?;
-        let mut port = Self::open_link(&link)?;
+        let mut port = Self::open_link(&link, SendBy::Only(Sending::AfPacket))?;
         let offloads = Custody::offloads(&mut network, &link);
         port.offloads = Some(offloads.map_err(system("switch its offloads"))?);
         Ok(port)
     }
 
     /// Opens an Ethernet interface and leaves its offloads to the caller.
-    pub(crate) fn open_link(link: &LinkInfo) -> Result<Self, PortError> {
+    pub(crate) fn open_link(link: &LinkInfo, by: SendBy) -> Result<Self, PortError> {
         let (name, index) = (link.name.as_str(), link.index);
         let system = |action| PortError::of_system(name, action);
         let socket = PacketSocket::new().map_err(system("open a packet socket"))?;
@@ -227,18 +228,21 @@ impl Port {
             .map_err(system("go promiscuous"))?;
         socket.bind(index, true).map_err(system("bind"))?;
 
-        let sender = PacketSocket::new().map_err(system("open a packet socket"))?;
-        sender
-            .set(libc::PACKET_QDISC_BYPASS, 1)
-            .map_err(system("bypass its qdisc"))?;
-        sender.bind(index, false).map_err(system("bind"))?;
+        let sender = Sender::open(link, by).map_err(|error| match by {
+            SendBy::Only(Sending::AfXdp) => PortError::new(
+                name,
+                Obstacle::Unfit,
+                format!("cannot send by AF_XDP ({error}); write --send auto"),
+            ),
+            _ => PortError::of_system(name, "open a socket to send")(error),
+        })?;
         Ok(Self {
             name: name.into(),
             index,
             mtu: link.mtu,
             socket,
             ring,
-            batch: SendBatch::new(sender),
+            sender,
             losses: Losses::default(),
             superpacket: vec![0; MAX_SUPERPACKET],
             segment: Vec::new(),
@@ -254,6 +258,10 @@ impl Port {
     /// The interface's index.
     pub fn index(&self) -> u32 {
         self.index
+    }
+
+    pub(crate) const fn sender(&self) -> &Sender {
+        &self.sender
     }
 
     /// The interface's MTU when it was opened.
@@ -304,15 +312,11 @@ impl PacketIo for Port {
 
     #[inline]
     fn send(&mut self, frame: &[u8]) {
-        if !self.batch.push(frame) {
-            // The error comes again at the next flush, which returns it.
-            let _ = self.flush();
-            self.batch.push(frame);
-        }
+        self.sender.push(frame, &mut self.losses);
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.batch.send(&mut self.losses)
+        self.sender.flush(&mut self.losses)
     }
 
     fn losses(&mut self) -> Losses {

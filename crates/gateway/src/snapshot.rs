@@ -2,6 +2,7 @@
 
 use crate::forwarder::Forwarder;
 use crate::io::Losses;
+use crate::sender::Sending;
 use asymq_core::Toward;
 use asymq_core::hold::PerClass;
 use asymq_core::measure::Percentiles;
@@ -32,6 +33,8 @@ pub struct Snapshot {
     pub down: DirectionSnapshot,
     /// Frames lost at the interfaces.
     pub losses: PortLosses,
+    /// How frames leave the interfaces.
+    pub sending: PortSending,
     /// Changes of the settings since the start.
     pub changes: u64,
 }
@@ -133,6 +136,15 @@ pub struct PortLosses {
     pub wan: Losses,
 }
 
+/// How frames leave either interface; none while it is away, or where no gateway runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct PortSending {
+    /// Towards home.
+    pub lan: Option<Sending>,
+    /// Towards the Internet.
+    pub wan: Option<Sending>,
+}
+
 /// Turns a forwarder's counters into snapshots, for those who drive one themselves.
 #[derive(Debug)]
 pub struct Observer {
@@ -202,6 +214,7 @@ impl Observer {
             up,
             down,
             losses,
+            sending: PortSending::default(),
             changes: forwarder.changes(),
         }
     }

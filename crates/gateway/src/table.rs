@@ -55,6 +55,12 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
             let _ = writeln!(text, "lost at {port}: {}", lost.replace('_', " "));
         }
     }
+    let sending = snapshot.sending;
+    for (port, sending) in [("lan", sending.lan), ("wan", sending.wan)] {
+        if let Some(sending) = sending {
+            let _ = writeln!(text, "{port} sends by {sending}");
+        }
+    }
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n") + "\n"
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use asymq_gateway::net::{Feature, Network, set_feature};
-use asymq_gateway::{Gateway, GatewayConfig, LinkConfig, Losses, PacketIo, Port, Stage};
+use asymq_gateway::{Gateway, GatewayConfig, LinkConfig, Losses, PacketIo, Port, Sending, Stage};
 use common::disciplines::discipline;
 use common::wire::{Tap, numbered, port_and_number, segment, send};
 use common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
@@ -247,6 +247,22 @@ fn large_frames_and_a_changed_mtu_are_carried() {
     gateway.stop();
     let losses = stats.latest().losses;
     assert!(carried_all(losses.lan) && carried_all(losses.wan));
+}
+
+#[test]
+fn how_frames_leave_is_chosen_logged_and_shown() {
+    let Some(place) = Place::new() else { return };
+    let gateway = Running::start(&place, "1gbit");
+    let shown = gateway.wait_for("the ways in a snapshot", |now| now.sending.wan.is_some());
+    for (port, way) in [("lan", shown.sending.lan), ("wan", shown.sending.wan)] {
+        // A kernel may have no AF_XDP.
+        let line = match way.unwrap() {
+            Sending::AfXdp => format!("--{port} {port}: sends by af-xdp\n"),
+            Sending::AfPacket => format!("--{port} {port}: sends by af-packet (af-xdp: "),
+        };
+        assert!((gateway.log() + "\n").contains(&line), "{}", gateway.log());
+    }
+    gateway.stop();
 }
 
 #[test]

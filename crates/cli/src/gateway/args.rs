@@ -9,7 +9,7 @@ use asymq_core::control::rate::RateRange;
 use asymq_core::hold::{RegeneratorParams, Spacing};
 use asymq_core::overhead::{Overhead, OverheadError};
 use asymq_core::units::{Bytes, Duration, Limit};
-use asymq_gateway::{GatewayConfig, LinkConfig, STATE, Stage};
+use asymq_gateway::{GatewayConfig, LinkConfig, STATE, SendBy, Stage};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use std::net::SocketAddr;
@@ -210,6 +210,9 @@ pub(crate) struct HostArgs {
     #[arg(long, help_heading = "Host",
           num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
     pub(crate) fail_open: Option<bool>,
+    /// How frames leave: auto, af-xdp or af-packet; auto takes AF_XDP where it goes [default: auto].
+    #[arg(long, value_name = "WAY", help_heading = "Host")]
+    pub(crate) send: Option<SendBy>,
     /// Take changes at this unix socket, from `asymq gateway set`.
     #[arg(long, value_name = "PATH", help_heading = "Output")]
     pub(crate) control: Option<PathBuf>,

@@ -62,6 +62,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         link: _,
         state,
         fail_open,
+        send,
         control: socket,
         metrics,
         page,
@@ -77,6 +78,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         state: Some(state.unwrap_or_else(|| STATE.into())),
         wait: true,
         fail_open: fail_open.unwrap_or(false),
+        send: send.unwrap_or_default(),
     };
     let mut gateway = Gateway::open_on(catalogs.gateway, &config, &host)?;
     gateway.set_notify(Notify::from_environment().map_err(system("reading NOTIFY_SOCKET"))?);

@@ -27,6 +27,12 @@ impl SendBatch {
         }
     }
 
+    /// True if nothing waits for [`send`](Self::send).
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
     /// Takes a copy of the frame; `false` if the batch is full.
     #[inline]
     pub(crate) fn push(&mut self, frame: &[u8]) -> bool {

@@ -5,6 +5,7 @@ mod interface;
 mod poll;
 mod ring;
 mod socket;
+pub(crate) mod xdp;
 
 pub(crate) use batch::SendBatch;
 pub(crate) use interface::{enter_netns, ethtool, unshare_netns};
@@ -15,6 +16,7 @@ pub(crate) use poll::{
 pub use poll::{poll, precise_timers};
 pub(crate) use ring::{Received, RxRing};
 pub(crate) use socket::PacketSocket;
+pub(crate) use xdp::XdpSender;
 
 use std::io;
 

@@ -51,21 +51,19 @@ impl PacketSocket {
 
     /// Sets an option of the packet level that is a structure of plain integers.
     pub(super) fn set_bytes<T>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
-        self.set_option(libc::SOL_PACKET, option, value)
-    }
-
-    fn set_option<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
-        let len = size_of_val(value) as libc::socklen_t;
-        let value = std::ptr::from_ref(value).cast();
-        // SAFETY: the value is valid for the call and its length is its own; the kernel only reads it.
-        check(unsafe { libc::setsockopt(self.0.as_raw_fd(), level, option, value, len) })?;
-        Ok(())
+        set_option(&self.0, libc::SOL_PACKET, option, value)
     }
 
     /// Room for received frames that wait outside the ring.
     pub(crate) fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
         // The forced variant is not bound by net.core.rmem_max but wants CAP_NET_ADMIN.
-        let forced = self.set_option(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &(bytes as i32));
+        let bytes_wanted = bytes as i32;
+        let forced = set_option(
+            &self.0,
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUFFORCE,
+            &bytes_wanted,
+        );
         forced.or_else(|_| self.0.set_recv_buffer_size(bytes))
     }
 
@@ -106,4 +104,18 @@ impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Sets an option that is a structure of plain integers.
+pub(super) fn set_option<T>(
+    socket: &Socket,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    let len = size_of_val(value) as libc::socklen_t;
+    let value = std::ptr::from_ref(value).cast();
+    // SAFETY: the value is valid for the call and its length is its own; the kernel only reads it.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, len) })?;
+    Ok(())
 }

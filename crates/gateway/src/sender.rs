@@ -1,0 +1,285 @@
+//! Frames on their way out of an interface, by AF_XDP where it goes and by AF_PACKET else.
+
+use crate::io::Losses;
+use crate::net::LinkInfo;
+use crate::sys::{PacketSocket, SendBatch, XdpSender};
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+/// Choice of how frames leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SendBy {
+    /// By AF_XDP on veth and on hardware, if the kernel lets it; by AF_PACKET else.
+    #[default]
+    Auto,
+    /// By this alone.
+    Only(Sending),
+}
+
+/// How frames leave an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sending {
+    /// An AF_XDP socket in copy mode. Frames longer than the MTU at the opening, or than a page, still
+    /// leave by AF_PACKET.
+    AfXdp,
+    /// An AF_PACKET socket.
+    AfPacket,
+}
+
+impl Sending {
+    /// Its name as in flags and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AfXdp => "af-xdp",
+            Self::AfPacket => "af-packet",
+        }
+    }
+}
+
+impl fmt::Display for Sending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for SendBy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let of = |sending: &Sending| sending.name() == text;
+        let named = [Sending::AfXdp, Sending::AfPacket].into_iter().find(of);
+        match (text, named) {
+            ("auto", _) => Ok(Self::Auto),
+            (_, Some(sending)) => Ok(Self::Only(sending)),
+            _ => Err(format!("{text}: write auto, af-xdp or af-packet")),
+        }
+    }
+}
+
+/// The way out of one interface. Frames leave in the order in which they were given.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    packet: SendBatch,
+    xdp: Result<XdpSender, String>,
+    /// Bytes of the longest frame without a VLAN tag that AF_XDP takes: it does not check the MTU.
+    longest: usize,
+}
+
+/// Ethernet header and VLAN tag.
+const HEADER: usize = 14;
+const TAG: usize = 4;
+
+impl Sender {
+    /// Opens the ways that `by` asks for.
+    pub(crate) fn open(link: &LinkInfo, by: SendBy) -> io::Result<Self> {
+        let socket = PacketSocket::new()?;
+        socket.set(libc::PACKET_QDISC_BYPASS, 1)?;
+        socket.bind(link.index, false)?;
+        let longest = link.mtu as usize + HEADER;
+        let open = || XdpSender::new(link.index, (longest + TAG).min(4096));
+        let xdp = match by {
+            SendBy::Only(Sending::AfPacket) => Err(String::new()),
+            // What stands on another interface chooses queues by headers that AF_XDP does not look for.
+            SendBy::Auto if !matches!(link.kind.as_str(), "" | "veth") => {
+                Err(format!("not tried on a {} interface", link.kind))
+            }
+            SendBy::Auto => open().map_err(|error| error.to_string()),
+            SendBy::Only(Sending::AfXdp) => Ok(open()?),
+        };
+        Ok(Self {
+            packet: SendBatch::new(socket),
+            xdp,
+            longest,
+        })
+    }
+
+    /// How most frames leave.
+    pub(crate) const fn sending(&self) -> Sending {
+        match self.xdp {
+            Ok(_) => Sending::AfXdp,
+            Err(_) => Sending::AfPacket,
+        }
+    }
+
+    /// Why AF_XDP was not taken, where it would have been.
+    pub(crate) fn fallback(&self) -> Option<&str> {
+        let why = self.xdp.as_ref().err()?;
+        Some(why.as_str()).filter(|why| !why.is_empty())
+    }
+
+    /// Takes a copy of the frame, and sends what was given before if there is no room.
+    #[inline]
+    pub(crate) fn push(&mut self, frame: &[u8], losses: &mut Losses) {
+        if let Ok(xdp) = &mut self.xdp
+            && fits(frame, self.longest.min(xdp.longest() - TAG))
+        {
+            // An error comes again at the next flush, which returns it; so below.
+            if !self.packet.is_empty() {
+                let _ = self.packet.send(losses);
+            }
+            if !xdp.push(frame) {
+                let _ = self.send_by_xdp(losses);
+                if !self.xdp.as_mut().is_ok_and(|xdp| xdp.push(frame)) {
+                    losses.not_sent += 1;
+                }
+            }
+            return;
+        }
+        let _ = self.send_by_xdp(losses);
+        if self.is_waiting() {
+            // It would overtake.
+            losses.not_sent += 1;
+            return;
+        }
+        if !self.packet.push(frame) {
+            let _ = self.packet.send(losses);
+            self.packet.push(frame);
+        }
+    }
+
+    /// Sends everything that finds room.
+    ///
+    /// # Errors
+    /// The interface is down or away: what was given is lost.
+    pub(crate) fn flush(&mut self, losses: &mut Losses) -> io::Result<()> {
+        self.send_by_xdp(losses)?;
+        self.packet.send(losses)
+    }
+
+    /// True if frames found no room and wait for the next [`flush`](Self::flush).
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.xdp.as_ref().is_ok_and(XdpSender::is_waiting)
+    }
+
+    fn send_by_xdp(&mut self, losses: &mut Losses) -> io::Result<()> {
+        let Ok(xdp) = &mut self.xdp else {
+            return Ok(());
+        };
+        if !xdp.is_waiting() {
+            return Ok(());
+        }
+        let sent = xdp.send(losses);
+        // What it holds is lost; it must not leave when the interface is back.
+        if let Err(error) = &sent {
+            self.xdp = Err(error.to_string());
+        }
+        sent
+    }
+}
+
+/// True if a frame is no longer than `longest`, or than that and its VLAN tag.
+#[inline]
+fn fits(frame: &[u8], longest: usize) -> bool {
+    let is_tagged = || matches!(frame[12..14], [0x81, 0] | [0x88, 0xa8]);
+    frame.len() >= HEADER && (frame.len() <= longest || frame.len() <= longest + TAG && is_tagged())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::PacketIo as _;
+    use crate::net::Network;
+    use crate::sys::xdp::tests::{INDEX, Pair};
+    use std::time::Instant;
+
+    #[test]
+    fn where_af_xdp_does_not_go_af_packet_does_and_says_why() {
+        let Some(Pair { here, .. }) = &Pair::new() else {
+            return;
+        };
+        let open = |index, by| {
+            let link = || -> io::Result<_> { Ok(Network::open()?.link(index)?.unwrap()) };
+            here.run(|| Sender::open(&link()?, by))
+        };
+        let first = open(INDEX, SendBy::Auto).unwrap();
+        assert_eq!((first.sending(), first.fallback()), (Sending::AfXdp, None));
+        let second = open(INDEX, SendBy::Auto).unwrap();
+        assert_eq!(second.sending(), Sending::AfPacket);
+        let why = second.fallback().unwrap();
+        assert!(why.contains("busy"), "{why}");
+        assert!(open(INDEX, SendBy::Only(Sending::AfXdp)).is_err());
+        here.run(|| Network::open()?.add_bridge("bridge", 12))
+            .unwrap();
+        let bridge = open(12, SendBy::Auto).unwrap();
+        assert_eq!(bridge.fallback(), Some("not tried on a bridge interface"));
+        let forced = open(INDEX, SendBy::Only(Sending::AfPacket)).unwrap();
+        assert_eq!(forced.fallback(), None);
+    }
+
+    #[test]
+    fn frames_leave_in_order_whichever_way_each_takes() {
+        let Some(Pair {
+            here,
+            there,
+            mut far,
+        }) = Pair::new()
+        else {
+            return;
+        };
+        for (by, way) in [
+            (SendBy::Auto, Sending::AfXdp),
+            (SendBy::Only(Sending::AfPacket), Sending::AfPacket),
+        ] {
+            let open = || {
+                let link = Network::open()?.link(INDEX)?.unwrap();
+                // Raised after the opening: longer frames leave by AF_PACKET.
+                let sender = Sender::open(&link, by);
+                Network::open()?.set_mtu(INDEX, 3000)?;
+                sender
+            };
+            let mut sender = here.run(open).unwrap();
+            there.run(|| Network::open()?.set_mtu(INDEX, 3000)).unwrap();
+            assert_eq!(sender.sending(), way);
+            let tag = [0x81, 0, 0, 7];
+            let mut frames: Vec<Vec<u8>> = (0..1000u32)
+                .map(|number| {
+                    let len = 60 + number as usize * 7919 % 1460;
+                    let mut frame = vec![number as u8; len];
+                    frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+                    if number % 5 == 0 {
+                        frame[12..16].copy_from_slice(&tag);
+                    }
+                    frame
+                })
+                .collect();
+            frames[501] = frames[501].repeat(100)[..3014].to_vec();
+            let mut losses = Losses::default();
+            let mut come = Vec::new();
+            let mut receive = |come: &mut Vec<Vec<u8>>| {
+                let mut each = |frame: &[u8]| {
+                    if frame[6..12] == [frame[0]; 6] {
+                        come.push(frame.to_vec());
+                    }
+                };
+                far.receive(usize::MAX, &mut each).unwrap();
+            };
+            for (number, frame) in frames.iter().enumerate() {
+                sender.push(frame, &mut losses);
+                if number % 37 == 0 {
+                    sender.flush(&mut losses).unwrap();
+                }
+            }
+            sender.flush(&mut losses).unwrap();
+            assert_eq!(losses, Losses::default());
+            let since = Instant::now();
+            while come.len() < frames.len() {
+                assert!(since.elapsed().as_secs() < 30, "{way}: {} came", come.len());
+                receive(&mut come);
+            }
+            assert!(come == frames, "{way}: in order and whole");
+            here.run(|| Network::open()?.set_mtu(INDEX, 1500)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_way_is_named_as_in_flags() {
+        for way in [Sending::AfXdp, Sending::AfPacket] {
+            assert_eq!(way.name().parse(), Ok(SendBy::Only(way)));
+        }
+        assert_eq!("auto".parse(), Ok(SendBy::Auto));
+        let error = "xdp".parse::<SendBy>().unwrap_err();
+        assert_eq!(error, "xdp: write auto, af-xdp or af-packet");
+    }
+}

@@ -1,0 +1,507 @@
+//! Sending by AF_XDP.
+//!
+//! In copy mode, which needs no program at the interface and nothing of its driver: the kernel copies
+//! frames out of memory that it shares, many with one call, and looks into none of them.
+
+use super::check;
+use super::socket::set_option;
+use crate::io::Losses;
+use memmap2::{MmapMut, MmapOptions, MmapRaw};
+use socket2::{Domain, SockAddr, SockAddrStorage, Socket, Type};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Frames that may be with the kernel: more than an AF_PACKET socket's buffer holds.
+const CHUNKS: u32 = 256;
+/// Maximum number of frames that the kernel has not taken.
+const BATCH: u32 = 64;
+/// The kernel frees the queue of a closed socket a little later: how often to try again, and when.
+const BUSY: (u32, Duration) = (100, Duration::from_millis(1));
+
+/// Sends frames by an interface's first transmit queue, without waiting.
+#[derive(Debug)]
+pub(crate) struct XdpSender {
+    socket: Socket,
+    chunks: MmapMut,
+    chunk_size: usize,
+    /// Addresses of chunks that are not with the kernel.
+    free: Vec<u64>,
+    descriptors: Ring,
+    completions: Ring,
+    /// Descriptors ever written.
+    written: u32,
+    /// Completions ever read.
+    completed: u32,
+}
+
+impl XdpSender {
+    /// A sender of frames of at most `frame` bytes, which must fit into a page.
+    ///
+    /// # Errors
+    /// The kernel has no AF_XDP or an old one, another program sends by AF_XDP there, memory may not be
+    /// locked (`ENOBUFS`), or a privilege is missing.
+    pub(crate) fn new(ifindex: u32, frame: usize) -> io::Result<Self> {
+        let chunk_size = if frame <= 2048 { 2048 } else { 4096 };
+        if frame > chunk_size {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let socket = Socket::new(Domain::from(libc::AF_XDP), Type::RAW, None)?;
+        let chunks = MmapMut::map_anon(CHUNKS as usize * chunk_size)?;
+        let set = |option, value: u32| set_option(&socket, libc::SOL_XDP, option, &value);
+        let memory = libc::xdp_umem_reg {
+            addr: chunks.as_ptr().expose_provenance() as u64,
+            len: chunks.len() as u64,
+            chunk_size: chunk_size as u32,
+            headroom: 0,
+            flags: 0,
+            tx_metadata_len: 0,
+        };
+        set_option(&socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &memory)?;
+        // Nothing is received, and yet it wants this ring.
+        set(libc::XDP_UMEM_FILL_RING, 1)?;
+        set(libc::XDP_UMEM_COMPLETION_RING, CHUNKS)?;
+        set(libc::XDP_TX_RING, CHUNKS)?;
+        let offsets = offsets(&socket)?;
+        let descriptors = Ring::map::<libc::xdp_desc>(
+            &socket,
+            libc::XDP_PGOFF_TX_RING as u64,
+            &offsets.tx,
+            CHUNKS,
+        )?;
+        let completions = Ring::map::<u64>(
+            &socket,
+            libc::XDP_UMEM_PGOFF_COMPLETION_RING,
+            &offsets.cr,
+            CHUNKS,
+        )?;
+        bind(&socket, ifindex)?;
+        Ok(Self {
+            socket,
+            chunks,
+            chunk_size,
+            free: (0..u64::from(CHUNKS))
+                .map(|n| n * chunk_size as u64)
+                .collect(),
+            descriptors,
+            completions,
+            written: 0,
+            completed: 0,
+        })
+    }
+
+    /// Bytes of the longest frame that it takes.
+    pub(crate) const fn longest(&self) -> usize {
+        self.chunk_size
+    }
+
+    /// True if frames wait for [`send`](Self::send), or still do after it.
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.taken() != self.written
+    }
+
+    /// Takes a copy of the frame; `false` if the batch, or the memory, is full.
+    #[inline]
+    pub(crate) fn push(&mut self, frame: &[u8]) -> bool {
+        if self.written.wrapping_sub(self.taken()) >= BATCH {
+            return false;
+        }
+        let Some(chunk) = self.free.pop() else {
+            return false;
+        };
+        self.chunks[chunk as usize..][..frame.len()].copy_from_slice(frame);
+        let descriptor = libc::xdp_desc {
+            addr: chunk,
+            len: frame.len() as u32,
+            options: 0,
+        };
+        // SAFETY: the entries are descriptors, and the kernel reads none now.
+        unsafe {
+            self.descriptors
+                .entry::<libc::xdp_desc>(self.written)
+                .write(descriptor)
+        };
+        self.written = self.written.wrapping_add(1);
+        true
+    }
+
+    /// Sends what finds room; the rest waits for the next call. What the driver drops is counted.
+    ///
+    /// # Errors
+    /// The interface is down or away: the batch is lost, and so will others be.
+    pub(crate) fn send(&mut self, losses: &mut Losses) -> io::Result<()> {
+        let producer = self.descriptors.producer();
+        producer.store(self.written, Ordering::Release);
+        let mut answer = Ok(());
+        // Dropped, and not among those taken before the next call.
+        let mut dropped = 0;
+        while self.is_waiting() {
+            let before = self.taken();
+            let sent = self.socket.send_with_flags(&[], libc::MSG_DONTWAIT);
+            let error = sent.err().map(|error| (error.raw_os_error(), error));
+            let progress = self.taken() != before;
+            if progress {
+                dropped = 0;
+            }
+            match error {
+                Some((Some(libc::EINTR), _)) => {}
+                Some((Some(libc::EBUSY), _)) => {
+                    losses.not_sent += 1;
+                    dropped += u32::from(!progress);
+                }
+                // No room, or this was enough for one call.
+                None | Some((Some(libc::EAGAIN | libc::ENOBUFS), _)) if progress => {}
+                None | Some((Some(libc::EAGAIN | libc::ENOBUFS), _)) => break,
+                Some((_, error)) => {
+                    let rest = self.written.wrapping_sub(self.taken());
+                    losses.not_sent += u64::from(rest.saturating_sub(dropped));
+                    answer = Err(error);
+                    break;
+                }
+            }
+        }
+        self.complete();
+        answer
+    }
+
+    /// Descriptors that the kernel has taken.
+    #[inline]
+    fn taken(&self) -> u32 {
+        self.descriptors.consumer().load(Ordering::Acquire)
+    }
+
+    /// Takes chunks back whose frames were sent or dropped.
+    fn complete(&mut self) {
+        let ready = self.completions.producer().load(Ordering::Acquire);
+        while self.completed != ready {
+            // SAFETY: the entries are addresses, and the kernel has written those up to its counter.
+            let chunk = unsafe { self.completions.entry::<u64>(self.completed).read() };
+            self.free.push(chunk);
+            self.completed = self.completed.wrapping_add(1);
+        }
+        self.completions
+            .consumer()
+            .store(self.completed, Ordering::Release);
+    }
+}
+
+/// A ring of fixed entries between this process and the kernel, and the counters of both sides.
+#[derive(Debug)]
+struct Ring {
+    memory: MmapRaw,
+    producer: usize,
+    consumer: usize,
+    entries: usize,
+    mask: u32,
+}
+
+impl Ring {
+    /// The ring of `count` entries of type `T` at `offset` of the socket; `count` is a power of two.
+    fn map<T>(
+        socket: &Socket,
+        offset: u64,
+        parts: &libc::xdp_ring_offset,
+        count: u32,
+    ) -> io::Result<Self> {
+        let [producer, consumer, entries] =
+            [parts.producer, parts.consumer, parts.desc].map(|part| part as usize);
+        let len = entries + count as usize * size_of::<T>();
+        let mut options = MmapOptions::new();
+        let memory = options.len(len).offset(offset).populate().map_raw(socket)?;
+        assert!(producer.max(consumer) + size_of::<u32>() <= len);
+        Ok(Self {
+            memory,
+            producer,
+            consumer,
+            entries,
+            mask: count - 1,
+        })
+    }
+
+    #[inline]
+    fn producer(&self) -> &AtomicU32 {
+        // SAFETY: a counter within the mapping, aligned by the kernel, and only touched atomically.
+        unsafe { AtomicU32::from_ptr(self.memory.as_mut_ptr().add(self.producer).cast()) }
+    }
+
+    #[inline]
+    fn consumer(&self) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(self.memory.as_mut_ptr().add(self.consumer).cast()) }
+    }
+
+    /// Entry of a number that runs on. `T` is the type that the ring was mapped for.
+    #[inline]
+    fn entry<T>(&self, number: u32) -> *mut T {
+        let at = self.entries + (number & self.mask) as usize * size_of::<T>();
+        assert!(at + size_of::<T>() <= self.memory.len());
+        self.memory.as_mut_ptr().wrapping_add(at).cast()
+    }
+}
+
+fn offsets(socket: &Socket) -> io::Result<libc::xdp_mmap_offsets> {
+    // SAFETY: it consists of integers.
+    let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
+    let mut len = size_of_val(&offsets) as libc::socklen_t;
+    // SAFETY: both pointers are valid for the call, and `len` says how much room there is.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_XDP,
+            libc::XDP_MMAP_OFFSETS,
+            (&raw mut offsets).cast(),
+            &raw mut len,
+        )
+    })?;
+    // Before Linux 5.4 there are fewer.
+    if len as usize != size_of_val(&offsets) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(offsets)
+}
+
+fn bind(socket: &Socket, ifindex: u32) -> io::Result<()> {
+    let mut storage = SockAddrStorage::zeroed();
+    // SAFETY: a sockaddr_xdp consists of integers and is shorter than any storage of addresses.
+    let address = unsafe { storage.view_as::<libc::sockaddr_xdp>() };
+    address.sxdp_family = libc::AF_XDP as u16;
+    address.sxdp_flags = libc::XDP_COPY;
+    address.sxdp_ifindex = ifindex;
+    let len = size_of::<libc::sockaddr_xdp>() as libc::socklen_t;
+    // SAFETY: a sockaddr_xdp of this length was just written.
+    let address = unsafe { SockAddr::new(storage, len) };
+    let (times, pause) = BUSY;
+    let mut answer = socket.bind(&address);
+    for _ in 0..times {
+        let is_busy = |error: &io::Error| error.raw_os_error() == Some(libc::EBUSY);
+        if !answer.as_ref().is_err_and(is_busy) {
+            break;
+        }
+        std::thread::sleep(pause);
+        answer = socket.bind(&address);
+    }
+    answer
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::io::PacketIo as _;
+    use crate::net::{Netns, Network, VethEnd};
+    use crate::port::Port;
+    use std::os::fd::AsFd as _;
+    use std::process::Command;
+    use std::time::Instant;
+
+    pub(crate) const INDEX: u32 = 11;
+
+    /// A veth pair: `near` here, and `far` there, whose port is opened.
+    pub(crate) struct Pair {
+        pub(crate) here: Netns,
+        pub(crate) there: Netns,
+        pub(crate) far: Port,
+    }
+
+    impl Pair {
+        /// None without namespaces or AF_XDP.
+        pub(crate) fn new() -> Option<Self> {
+            let xdp = Socket::new(Domain::from(libc::AF_XDP), Type::RAW, None);
+            let (Ok(here), Ok(_)) = (Netns::new(), xdp) else {
+                eprintln!("skipped: no network namespace can be made, or there is no AF_XDP");
+                return None;
+            };
+            let there = Netns::new().unwrap();
+            let end = |name, mac| VethEnd {
+                name,
+                index: INDEX,
+                mac: [2, 0, 0, 0, mac, 1],
+            };
+            here.run(|| {
+                let mut network = Network::open()?;
+                network.add_veth(end("near", 1), end("far", 2), there.as_fd())?;
+                network.set_up(INDEX)
+            })
+            .unwrap();
+            let far = there.run(|| {
+                Network::open()?.set_up(INDEX)?;
+                Ok(Port::open("far").unwrap())
+            });
+            let far = far.unwrap();
+            Some(Self { here, there, far })
+        }
+
+        fn sender(&self) -> io::Result<XdpSender> {
+            self.here.run(|| XdpSender::new(INDEX, 1518))
+        }
+
+        fn set_far_up(&self, up: bool) {
+            let set = |network: &mut Network| match up {
+                true => network.set_up(INDEX),
+                false => network.set_down(INDEX),
+            };
+            self.there.run(|| set(&mut Network::open()?)).unwrap();
+            if up {
+                let carrier = || {
+                    let link = self.here.run(|| Network::open()?.link(INDEX)).unwrap();
+                    link.unwrap().carrier
+                };
+                let since = Instant::now();
+                while !carrier() {
+                    assert!(since.elapsed().as_secs() < 30, "no carrier");
+                }
+            }
+        }
+
+        /// Numbers of the frames that come until `last` does.
+        fn arrive_until(&mut self, last: u32) -> Vec<u32> {
+            let mut numbers = Vec::new();
+            let since = Instant::now();
+            while numbers.last() != Some(&last) {
+                assert!(since.elapsed().as_secs() < 30, "only {numbers:?} came");
+                let mut each = |frame: &[u8]| {
+                    let frame = if frame[12] == 0x81 {
+                        &frame[4..]
+                    } else {
+                        frame
+                    };
+                    if frame[12..14] == [0x88, 0xb5] {
+                        numbers.push(u32::from_be_bytes(frame[14..18].try_into().unwrap()));
+                    }
+                };
+                // It may have been down.
+                let _ = self.far.receive(usize::MAX, &mut each);
+            }
+            numbers
+        }
+    }
+
+    fn frame(number: u32) -> Vec<u8> {
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+        frame[14..18].copy_from_slice(&number.to_be_bytes());
+        frame
+    }
+
+    fn push(sender: &mut XdpSender, numbers: std::ops::Range<u32>) {
+        for number in numbers {
+            assert!(sender.push(&frame(number)), "{number}");
+        }
+    }
+
+    #[test]
+    fn more_batches_than_there_is_memory_for_arrive_in_order() {
+        let Some(mut pair) = Pair::new() else { return };
+        let mut sender = pair.sender().unwrap();
+        let mut losses = Losses::default();
+        for batch in 0..30 {
+            push(&mut sender, batch * 64..(batch + 1) * 64);
+            assert!(!sender.push(&frame(0)), "a batch has 64");
+            sender.send(&mut losses).unwrap();
+            let come = pair.arrive_until(batch * 64 + 63);
+            assert_eq!(come, (batch * 64..(batch + 1) * 64).collect::<Vec<_>>());
+        }
+        assert_eq!(losses, Losses::default());
+        assert_eq!(sender.free.len(), CHUNKS as usize);
+    }
+
+    #[test]
+    fn what_finds_no_carrier_is_counted_once_and_never_comes_later() {
+        let Some(mut pair) = Pair::new() else { return };
+        let mut sender = pair.sender().unwrap();
+        let mut losses = Losses::default();
+        pair.set_far_up(false);
+        // More than the rings hold.
+        for batch in 0..20 {
+            push(&mut sender, batch * 64..batch * 64 + 50);
+            sender.send(&mut losses).unwrap();
+            assert_eq!(losses.not_sent, (u64::from(batch) + 1) * 50);
+            assert_eq!(sender.free.len(), CHUNKS as usize);
+        }
+        pair.set_far_up(true);
+        push(&mut sender, 5000..5064);
+        sender.send(&mut losses).unwrap();
+        assert_eq!(pair.arrive_until(5063), (5000..5064).collect::<Vec<_>>());
+        assert_eq!(losses.not_sent, 1000);
+    }
+
+    #[test]
+    fn what_finds_the_interface_down_is_an_error_and_counted_once() {
+        let Some(pair) = Pair::new() else { return };
+        let mut sender = pair.sender().unwrap();
+        let mut losses = Losses::default();
+        pair.here.run(|| Network::open()?.set_down(INDEX)).unwrap();
+        push(&mut sender, 0..50);
+        let error = sender.send(&mut losses).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENETDOWN));
+        assert_eq!(losses.not_sent, 50);
+    }
+
+    #[test]
+    fn what_finds_no_room_waits_in_order_for_the_next_call() {
+        let Some(mut pair) = Pair::new() else { return };
+        // Frames stay with the socket while a qdisc below holds them.
+        for command in [
+            "ip link add above index 20 type bridge",
+            "ip link set near master above",
+            "ip link set above up",
+            "tc qdisc add dev near root tbf rate 10mbit burst 10kb limit 10mb",
+        ] {
+            let mut words = command.split(' ');
+            let mut command = Command::new(words.next().unwrap());
+            let done = pair.here.run(|| command.args(words).status());
+            if !done.is_ok_and(|status| status.success()) {
+                eprintln!("skipped: no {command:?}");
+                return;
+            }
+        }
+        let sender = pair.here.run(|| XdpSender::new(20, 1518));
+        let (mut sender, mut losses) = (sender.unwrap(), Losses::default());
+        let mut taken = Vec::new();
+        for number in 0.. {
+            let mut frame = frame(number);
+            frame.resize(1500, 0);
+            if !sender.push(&frame) {
+                if sender.is_waiting() && number > 300 {
+                    break;
+                }
+                sender.send(&mut losses).unwrap();
+                continue;
+            }
+            taken.push(number);
+        }
+        assert!(sender.is_waiting());
+        let since = Instant::now();
+        while sender.is_waiting() {
+            assert!(since.elapsed().as_secs() < 30, "still no room");
+            sender.send(&mut losses).unwrap();
+        }
+        assert_eq!(losses, Losses::default());
+        assert_eq!(pair.arrive_until(*taken.last().unwrap()), taken);
+    }
+
+    #[test]
+    fn an_interface_that_goes_away_is_an_error() {
+        let Some(pair) = Pair::new() else { return };
+        let mut sender = pair.sender().unwrap();
+        pair.here.run(|| Network::open()?.delete(INDEX)).unwrap();
+        push(&mut sender, 0..10);
+        let mut losses = Losses::default();
+        assert!(sender.send(&mut losses).is_err());
+        assert_eq!(losses.not_sent, 10);
+    }
+
+    #[test]
+    fn a_queue_has_one_sender_and_is_free_soon_after_it() {
+        let Some(pair) = Pair::new() else { return };
+        let sender = pair.sender().unwrap();
+        let error = pair.sender().unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EBUSY));
+        drop(sender);
+        let since = Instant::now();
+        while let Err(error) = pair.sender() {
+            assert!(since.elapsed().as_secs() < 30, "{error}");
+        }
+    }
+}
