@@ -12,6 +12,8 @@ mod iperf3;
 mod load;
 mod prober;
 mod report;
+#[cfg(feature = "https")]
+mod responsiveness;
 mod server;
 mod session;
 mod wire;
@@ -19,5 +21,10 @@ mod wire;
 pub use client::{Options, Progress, measure};
 pub use error::MeasureError;
 pub use report::{Advice, Link, Load, LoadDirection, Measured};
+#[cfg(feature = "https")]
+pub use responsiveness::{
+    Certificate, Confidence, ForeignTimes, HTTPS_PORT, HttpsServer, MAX_CONNECTIONS, Rates, Rating,
+    Responsiveness, SelfTimes, TestOptions, Tested, TestedLoad, TestedSeries, test_responsiveness,
+};
 pub use server::{Limits, Server};
 pub use wire::{MAX_FLOWS, Opening, PORT, Probe, Token};

@@ -44,9 +44,9 @@ impl Default for Limits {
 /// Connections that may be open without a session, waiting for their opening line.
 const STRANGERS: usize = 32;
 /// Time for the opening line.
-const OPENING_TIME: Duration = Duration::from_secs(5);
+pub(crate) const OPENING_TIME: Duration = Duration::from_secs(5);
 /// Time in which a flow must move a byte.
-const STALL: Duration = Duration::from_secs(15);
+pub(crate) const STALL: Duration = Duration::from_secs(15);
 /// Interval of the counts that a session sends.
 const COUNT_EVERY: Duration = Duration::from_millis(200);
 /// Longest time until a server notices that it shall stop.
@@ -130,14 +130,18 @@ impl Server {
     }
 }
 
-fn listen(address: SocketAddr) -> io::Result<(TcpListener, UdpSocket)> {
+pub(crate) fn listen_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     let tcp = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     tcp.set_reuse_address(true)?;
     tcp.bind(&address.into())?;
     tcp.listen(64)?;
     // Linux lets `accept` wait no longer than the socket's read timeout.
     tcp.set_read_timeout(Some(NOTICE))?;
-    let listener = TcpListener::from(tcp);
+    Ok(tcp.into())
+}
+
+fn listen(address: SocketAddr) -> io::Result<(TcpListener, UdpSocket)> {
+    let listener = listen_tcp(address)?;
     let echo = UdpSocket::bind((address.ip(), listener.local_addr()?.port()))?;
     Ok((listener, echo))
 }

@@ -1,0 +1,113 @@
+//! The IETF's responsiveness test: the client's flags and its words.
+
+use super::{MeasureArgs, bad_argument, std_time, words};
+use crate::driver::progress_bar;
+use crate::output::{self, rate, wrapped};
+use crate::table::Table;
+use asymq_core::units::Duration;
+use asymq_measure::{Progress, TestOptions, Tested, TestedLoad, test_responsiveness};
+use std::sync::atomic::AtomicBool;
+
+pub(super) fn run(args: &MeasureArgs, url: &str, stop: &AtomicBool) -> anyhow::Result<()> {
+    let foreign = [
+        ("--iperf3", args.iperf3),
+        ("--warmup", args.warmup.is_some()),
+        ("--chart", args.chart.is_some()),
+    ];
+    if let Some((flag, _)) = foreign.into_iter().find(|(_, is_set)| *is_set) {
+        let message =
+            "the responsiveness test has none; leave it out, or measure HOST without https://";
+        return Err(bad_argument(flag, None, message));
+    }
+    if !url.starts_with("https://") {
+        return Err(bad_argument(
+            "URL",
+            Some(url),
+            "the test needs TLS; write https://HOST:PORT",
+        ));
+    }
+    let options = TestOptions {
+        url: url.to_owned(),
+        connections: args.flows.unwrap_or(16).into(),
+        interval: std_time(args.interval.unwrap_or(Duration::from_secs(1))),
+        longest: std_time(args.duration.unwrap_or(Duration::from_secs(20))),
+        stop,
+    };
+    let bar = progress_bar(1000);
+    let tested = test_responsiveness(&options, &mut |progress: Progress| {
+        bar.set_position((progress.done * 1000.0) as u64);
+        bar.set_message(words::progress(&progress));
+    });
+    bar.finish_and_clear();
+    match (tested?, args.json) {
+        (tested, true) => output::print_json(&tested),
+        (tested, false) => output::print(&result(&tested)),
+    }
+}
+
+/// The table, and what is unsure.
+fn result(tested: &Tested) -> String {
+    let mut table = Table::new([
+        "load",
+        "upload",
+        "download",
+        "RPM",
+        "",
+        "confidence",
+        "foreign",
+        "self",
+    ]);
+    for (name, load) in tested.loads() {
+        table.row(row(name, load));
+    }
+    let mut text = format!("{} ({})\n\n", tested.server, tested.address);
+    if let Some(idle) = tested.idle {
+        text += &format!(
+            "Idle: TCP {}, TLS {}, HTTP {}.\n\n",
+            milliseconds(idle.tcp_ms),
+            milliseconds(idle.tls_ms),
+            milliseconds(idle.http_ms)
+        );
+    }
+    text += &format!("{table}\n");
+    text += &wrapped(
+        "RPM: round trips per minute under load, the mean of probes on new connections (foreign) and \
+         on those that carry the load (self).",
+        80,
+    );
+    if !tested.unsure.is_empty() {
+        text += "\nNot sure:\n";
+    }
+    for unsure in &tested.unsure {
+        text += &wrapped(&format!("- {unsure}"), 80);
+    }
+    text
+}
+
+fn row(name: &str, load: &TestedLoad) -> [String; 8] {
+    let of = load.responsiveness;
+    let carried = |bits: f64| {
+        if bits > 0.0 {
+            rate(bits)
+        } else {
+            String::new()
+        }
+    };
+    let whole = |value: Option<f64>| value.map(|value| format!("{value:.0}")).unwrap_or_default();
+    [
+        name.into(),
+        carried(load.rate.up),
+        carried(load.rate.down),
+        whole(of.map(|of| of.rpm)),
+        load.rating
+            .map(|rating| rating.name().into())
+            .unwrap_or_default(),
+        load.rpm_confidence.name().into(),
+        whole(of.map(|of| of.foreign.rpm)),
+        whole(of.map(|of| of.own.rpm)),
+    ]
+}
+
+fn milliseconds(milliseconds: f64) -> String {
+    output::time(milliseconds / 1e3)
+}

@@ -1,0 +1,321 @@
+//! The numbers of draft-ietf-ippm-responsiveness: trimmed means, round trips per minute, stability.
+
+use serde::{Deserialize, Serialize};
+
+/// Intervals of a moving average, and of the deviation of averages (MAD).
+pub(super) const AVERAGED: usize = 4;
+/// Share of the slowest values that a mean leaves out: 1 in 20 (TMP, 95 %).
+const TRIMMED: usize = 20;
+/// Deviation of averages, as a share of the latest, below which they are stable (SDT).
+const TOLERANCE: f64 = 0.05;
+/// Most pairs of probes per second (MPS).
+const MOST_PAIRS: f64 = 100.0;
+/// Share of the capacity that probes may take (PTC).
+const PROBES_SHARE: f64 = 0.05;
+/// Bits of a foreign probe and a self probe, as the draft estimates them.
+const PAIR_BITS: f64 = 8.0 * 6000.0;
+
+/// A probe on a connection of its own, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Foreign {
+    /// Time of its end.
+    pub(super) at: f64,
+    pub(super) tcp: f64,
+    pub(super) tls: f64,
+    pub(super) http: f64,
+}
+
+/// A probe on a connection that carries load, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Own {
+    /// Time of its end.
+    pub(super) at: f64,
+    pub(super) http: f64,
+}
+
+/// Probes that have ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Probes {
+    pub(super) foreign: Vec<Foreign>,
+    pub(super) own: Vec<Own>,
+}
+
+/// Probes on connections of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ForeignTimes {
+    /// Probes that ended in the window.
+    pub probes: usize,
+    /// TCP's handshake in ms; this and the next two are means without the slowest 5 %.
+    pub tcp_ms: f64,
+    /// TLS's handshake in ms, one round trip.
+    pub tls_ms: f64,
+    /// From the request for one byte to its arrival, in ms.
+    pub http_ms: f64,
+    /// 60 000 over the mean of the three.
+    pub rpm: f64,
+}
+
+/// Probes on connections that carry load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SelfTimes {
+    /// Probes that ended in the window.
+    pub probes: usize,
+    /// From the request for one byte to its arrival, in ms: the mean without the slowest 5 %.
+    pub http_ms: f64,
+    /// 60 000 over it.
+    pub rpm: f64,
+}
+
+/// Responsiveness and its parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Responsiveness {
+    /// Round trips per minute: the mean of both kinds of probes.
+    pub rpm: f64,
+    /// Probes on connections of their own.
+    pub foreign: ForeignTimes,
+    /// Probes on connections that carry load.
+    #[serde(rename = "self")]
+    pub own: SelfTimes,
+}
+
+impl Probes {
+    /// The times of the foreign probes that ended since `from`; `None` without one.
+    pub(super) fn foreign_times(&self, from: f64) -> Option<ForeignTimes> {
+        let recent = || self.foreign.iter().filter(|probe| probe.at >= from);
+        let [tcp_ms, tls_ms, http_ms] = [
+            trimmed_mean(recent().map(|probe| 1e3 * probe.tcp))?,
+            trimmed_mean(recent().map(|probe| 1e3 * probe.tls))?,
+            trimmed_mean(recent().map(|probe| 1e3 * probe.http))?,
+        ];
+        Some(ForeignTimes {
+            probes: recent().count(),
+            tcp_ms,
+            tls_ms,
+            http_ms,
+            rpm: 60_000.0 / ((tcp_ms + tls_ms + http_ms) / 3.0),
+        })
+    }
+
+    /// The responsiveness by the probes that ended since `from`; `None` without one of each kind.
+    pub(super) fn responsiveness(&self, from: f64) -> Option<Responsiveness> {
+        let foreign = self.foreign_times(from)?;
+        let recent = || self.own.iter().filter(|probe| probe.at >= from);
+        let http_ms = trimmed_mean(recent().map(|probe| 1e3 * probe.http))?;
+        let own = SelfTimes {
+            probes: recent().count(),
+            http_ms,
+            rpm: 60_000.0 / http_ms,
+        };
+        let rpm = f64::midpoint(foreign.rpm, own.rpm);
+        rpm.is_finite()
+            .then_some(Responsiveness { rpm, foreign, own })
+    }
+}
+
+/// Mean without the slowest 5 %; `None` without values.
+fn trimmed_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.truncate(values.len() - values.len() / TRIMMED);
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Pairs of probes per second that a line of this goodput may carry.
+pub(super) fn pairs_per_second(goodput: f64) -> f64 {
+    (PROBES_SHARE * goodput / PAIR_BITS).min(MOST_PAIRS)
+}
+
+/// Trust in a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// The time was over before as many intervals as an average has.
+    #[default]
+    Low,
+    /// The averages were not stable when the time was over.
+    Medium,
+    /// The averages were stable.
+    High,
+}
+
+impl Confidence {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// A quantity that shall become stable.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stage {
+    values: Vec<f64>,
+    is_stable: bool,
+}
+
+impl Stage {
+    /// Takes the value of an interval; true from the interval on in which it is stable.
+    pub(super) fn push(&mut self, value: f64) -> bool {
+        self.values.push(value);
+        if let Some(last) = self.values.last_chunk::<AVERAGED>() {
+            self.is_stable |= deviation(last) < TOLERANCE * value;
+        }
+        self.is_stable
+    }
+
+    pub(super) fn confidence(&self) -> Confidence {
+        match self.is_stable {
+            true => Confidence::High,
+            false if self.values.len() >= AVERAGED => Confidence::Medium,
+            false => Confidence::Low,
+        }
+    }
+}
+
+/// The rates of intervals, averaged over the last of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Goodput {
+    rates: Vec<f64>,
+    pub(super) stage: Stage,
+}
+
+impl Goodput {
+    /// Takes the rate of an interval; true from the interval on in which the averages are stable.
+    pub(super) fn push(&mut self, rate: f64) -> bool {
+        self.rates.push(rate);
+        self.stage.push(self.average())
+    }
+
+    /// Mean of the last intervals' rates; 0 without one.
+    pub(super) fn average(&self) -> f64 {
+        let last = &self.rates[self.rates.len().saturating_sub(AVERAGED)..];
+        last.iter().sum::<f64>() / last.len().max(1) as f64
+    }
+}
+
+/// Standard deviation of all values that there are.
+fn deviation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares = values.iter().map(|value| (value - mean).powi(2));
+    (squares.sum::<f64>() / values.len() as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn foreign(at: f64, tcp: f64, tls: f64, http: f64) -> Foreign {
+        Foreign { at, tcp, tls, http }
+    }
+
+    #[test]
+    fn responsiveness_is_the_mean_of_both_kinds_as_the_draft_defines_it() {
+        // Foreign: (20 + 40 + 60) / 3 = 40 ms, 1500 RPM; self: 120 ms, 500 RPM.
+        let probes = Probes {
+            foreign: vec![foreign(1.0, 0.02, 0.04, 0.06)],
+            own: vec![Own {
+                at: 1.0,
+                http: 0.12,
+            }],
+        };
+        let of = probes.responsiveness(0.0).unwrap();
+        assert!((of.foreign.rpm - 1500.0).abs() < 1e-9, "{of:?}");
+        assert!((of.own.rpm - 500.0).abs() < 1e-9, "{of:?}");
+        // Not 60 000 / 80 = 750, the mean of the times.
+        assert!((of.rpm - 1000.0).abs() < 1e-9, "{of:?}");
+    }
+
+    #[test]
+    fn one_kind_of_probe_alone_is_no_responsiveness() {
+        let mut probes = Probes {
+            foreign: vec![foreign(1.0, 0.02, 0.04, 0.06)],
+            own: Vec::new(),
+        };
+        assert_eq!(probes.responsiveness(0.0), None);
+        probes.own = vec![Own { at: 1.0, http: 0.1 }];
+        probes.foreign.clear();
+        assert_eq!(probes.responsiveness(0.0), None);
+    }
+
+    #[test]
+    fn probes_that_ended_before_the_window_do_not_count() {
+        let mut probes = Probes {
+            foreign: vec![foreign(1.0, 9.0, 9.0, 9.0), foreign(5.0, 0.06, 0.06, 0.06)],
+            own: vec![
+                Own { at: 1.9, http: 9.0 },
+                Own {
+                    at: 2.0,
+                    http: 0.06,
+                },
+            ],
+        };
+        assert!((probes.responsiveness(2.0).unwrap().rpm - 1000.0).abs() < 1e-9);
+        probes.own.truncate(1);
+        assert_eq!(probes.responsiveness(2.0), None);
+    }
+
+    #[test]
+    fn a_mean_is_trimmed_of_its_slowest_twentieth_alone() {
+        // 1 to 100: without 96 to 100 the mean is 48; trimmed on both sides it would be 50.5.
+        let mean = trimmed_mean((1..=100).rev().map(f64::from)).unwrap();
+        assert!((mean - 48.0).abs() < 1e-9, "{mean}");
+        // Fewer than 20 values have no twentieth.
+        assert!((trimmed_mean((1..=19).map(f64::from)).unwrap() - 10.0).abs() < 1e-9);
+        assert_eq!(trimmed_mean(std::iter::empty()), None);
+    }
+
+    #[test]
+    fn averages_within_five_percent_are_stable_and_never_before_the_fourth_interval() {
+        let mut steady = Goodput::default();
+        let stable: Vec<bool> = [100.0; 5].map(|rate| steady.push(rate)).into();
+        assert_eq!(stable, [false, false, false, true, true]);
+        // Averages 10, 55, 70, 77.5, 100: the last four deviate by 16 %.
+        let mut rising = Goodput::default();
+        for rate in [10.0, 100.0, 100.0, 100.0, 100.0] {
+            assert!(!rising.push(rate), "{rising:?}");
+        }
+        assert!((rising.average() - 100.0).abs() < 1e-9);
+        // 77.5, 100, 100, 100 deviate by 10 %, and then by 0.
+        assert!(!rising.push(100.0) && !rising.push(100.0) && rising.push(100.0));
+        // What was stable once stays so.
+        assert!(rising.push(1.0));
+    }
+
+    #[test]
+    fn the_deviation_is_compared_with_the_latest_average() {
+        // 5 % of the latest value are 5.5; the deviation is 4.3.
+        let mut near = Stage::default();
+        assert!([100.0, 100.0, 100.0, 110.0].map(|value| near.push(value))[3]);
+        let mut far = Stage::default();
+        assert!(![100.0, 100.0, 100.0, 115.0].map(|value| far.push(value))[3]);
+        // Silence is no stability.
+        let mut silent = Stage::default();
+        assert!(![0.0; 6].map(|value| silent.push(value))[5]);
+    }
+
+    #[test]
+    fn confidence_says_how_far_a_stage_came() {
+        let mut stage = Stage::default();
+        for value in [1.0, 2.0, 4.0] {
+            stage.push(value);
+            assert_eq!(stage.confidence(), Confidence::Low);
+        }
+        stage.push(8.0);
+        assert_eq!(stage.confidence(), Confidence::Medium);
+        for _ in 0..4 {
+            stage.push(8.0);
+        }
+        assert_eq!(stage.confidence(), Confidence::High);
+    }
+
+    #[test]
+    fn probes_take_a_twentieth_of_the_capacity_and_no_more_than_a_hundred_pairs() {
+        // 6000 bytes a pair: 48 kbit/s of 960 kbit/s.
+        assert!((pairs_per_second(960_000.0) - 1.0).abs() < 1e-9);
+        assert_eq!(pairs_per_second(1e9), 100.0);
+        assert_eq!(pairs_per_second(0.0), 0.0);
+    }
+}

@@ -1,0 +1,379 @@
+//! HTTP/2 over TLS over TCP, with as little unsent data as the draft asks for.
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use h2::{RecvStream, SendStream};
+use http::{Method, Request, Uri};
+use socket2::SockRef;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_rustls::rustls::client::Resumption;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{
+    self, ClientConfig, DigitallySignedStruct, SignatureScheme, version::TLS13,
+};
+use tokio_rustls::{TlsConnector, TlsStream};
+
+/// Window of HTTP/2 for a connection and each of its streams, in bytes.
+pub(super) const WINDOW: u32 = 8 << 20;
+/// Bytes of a stream that HTTP/2 may hold before they are sent.
+pub(super) const SEND_BUFFER: usize = 64 * 1024;
+/// Largest frame.
+const FRAME: usize = 16 * 1024;
+/// Time that unsent data may wait.
+const UNSENT: f64 = 0.005;
+/// Unsent bytes that a connection may have at any rate: two segments.
+const LEAST_UNSENT: usize = 3000;
+const MOST_UNSENT: usize = 256 * 1024;
+/// Interval at which the rate of sending is taken.
+const RATE_EVERY: Duration = Duration::from_millis(50);
+/// What loads are made of.
+static ZEROS: [u8; FRAME] = [0; FRAME];
+
+/// The name of HTTP/2 in TLS's negotiation.
+pub(super) const H2: &[u8] = b"h2";
+
+/// What a connection has moved, for others to look at.
+#[derive(Debug, Default)]
+pub(super) struct Moved {
+    received: AtomicU64,
+    sent: AtomicU64,
+    /// Bytes that 5 ms of its rate are.
+    unsent: AtomicUsize,
+}
+
+impl Moved {
+    /// Bytes that the socket has taken, or TLS in its place.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent.load(Relaxed)
+    }
+
+    /// Bytes of both directions.
+    pub(super) fn both(&self) -> u64 {
+        self.received.load(Relaxed) + self.sent()
+    }
+}
+
+/// A TLS stream that counts its bytes, and bounds unsent ones to 5 ms of its rate.
+#[derive(Debug)]
+pub(super) struct Paced {
+    stream: TlsStream<TcpStream>,
+    moved: Arc<Moved>,
+    since: Instant,
+    sent: usize,
+    /// Bytes per second: the highest of the last intervals, each a tenth less than the next. A host
+    /// that lets a sender wait would otherwise be answered with less and less to send.
+    rate: f64,
+}
+
+impl Paced {
+    pub(super) fn new(stream: impl Into<TlsStream<TcpStream>>, moved: Arc<Moved>) -> Self {
+        let mut paced = Self {
+            stream: stream.into(),
+            moved,
+            since: Instant::now(),
+            sent: 0,
+            rate: 0.0,
+        };
+        paced.bound(LEAST_UNSENT);
+        paced
+    }
+
+    fn bound(&mut self, unsent: usize) {
+        self.moved.unsent.store(unsent, Relaxed);
+        match &mut self.stream {
+            TlsStream::Client(stream) => stream.get_mut().1.set_buffer_limit(Some(unsent)),
+            TlsStream::Server(stream) => stream.get_mut().1.set_buffer_limit(Some(unsent)),
+        }
+        // Where the option is missing, the queue in the socket counts as delay.
+        #[cfg(any(target_os = "android", target_os = "linux"))]
+        let _ = SockRef::from(self.stream.get_ref().0).set_tcp_notsent_lowat(unsent as u32);
+    }
+
+    fn count(&mut self, sent: usize) {
+        self.moved.sent.fetch_add(sent as u64, Relaxed);
+        self.sent += sent;
+        let passed = self.since.elapsed();
+        if passed >= RATE_EVERY {
+            let rate = self.sent as f64 / passed.as_secs_f64();
+            self.rate = rate.max(0.9 * self.rate);
+            let unsent = (self.rate * UNSENT) as usize;
+            self.bound(unsent.clamp(LEAST_UNSENT, MOST_UNSENT));
+            (self.since, self.sent) = (Instant::now(), 0);
+        }
+    }
+}
+
+impl AsyncRead for Paced {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let bytes = buffer.filled().len() - before;
+        self.moved.received.fetch_add(bytes as u64, Relaxed);
+        read
+    }
+}
+
+impl AsyncWrite for Paced {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if let Poll::Ready(Ok(length)) = written {
+            self.count(length);
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// Sends without end, in frames that last no more than 5 ms.
+///
+/// # Errors
+/// The stream or its connection ended.
+pub(super) async fn send_load(
+    stream: &mut SendStream<Bytes>,
+    moved: &Moved,
+) -> Result<(), h2::Error> {
+    loop {
+        let frame = moved.unsent.load(Relaxed).clamp(LEAST_UNSENT, FRAME);
+        stream.reserve_capacity(frame);
+        let Some(capacity) = std::future::poll_fn(|context| stream.poll_capacity(context)).await
+        else {
+            return Ok(());
+        };
+        let length = capacity?.min(frame);
+        if length > 0 {
+            stream.send_data(Bytes::from_static(&ZEROS[..length]), false)?;
+        }
+    }
+}
+
+/// Reads and discards a body; `received` takes the lengths of its parts.
+///
+/// # Errors
+/// The stream or its connection ended before the body.
+pub(super) async fn discard(
+    body: &mut RecvStream,
+    mut received: impl FnMut(usize),
+) -> Result<(), h2::Error> {
+    while let Some(data) = body.data().await {
+        let length = data?.len();
+        body.flow_control().release_capacity(length)?;
+        received(length);
+    }
+    Ok(())
+}
+
+/// A task that ends with its owner.
+#[derive(Debug)]
+pub(super) struct Task(pub(super) JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// How to reach a server.
+#[derive(Clone)]
+pub(super) struct Target {
+    pub(super) address: SocketAddr,
+    name: ServerName<'static>,
+    connector: TlsConnector,
+}
+
+/// An open connection, and how long its parts took in seconds.
+pub(super) struct Connection {
+    pub(super) requests: SendRequest<Bytes>,
+    pub(super) moved: Arc<Moved>,
+    pub(super) tcp: f64,
+    pub(super) tls: f64,
+    _driver: Task,
+}
+
+impl Target {
+    /// A server at `address` that is called `name`.
+    pub(super) fn new(address: SocketAddr, name: &str) -> Result<Self, String> {
+        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(bare.to_owned());
+        let provider = Arc::new(ring::default_provider());
+        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&TLS13])
+            .map_err(|error| error.to_string())?;
+        let mut config = config
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+            .with_no_client_auth();
+        config.alpn_protocols = vec![H2.to_vec()];
+        // A foreign probe is a browser's first visit.
+        config.resumption = Resumption::disabled();
+        Ok(Self {
+            address,
+            name: name.map_err(|_| format!("{bare} is no name of a host"))?,
+            connector: TlsConnector::from(Arc::new(config)),
+        })
+    }
+
+    /// Opens a connection.
+    pub(super) async fn connect(&self) -> io::Result<Connection> {
+        let start = Instant::now();
+        let stream = TcpStream::connect(self.address).await?;
+        let tcp = start.elapsed().as_secs_f64();
+        stream.set_nodelay(true)?;
+        // Closing the connection discards what is unsent.
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
+        let start = Instant::now();
+        let stream = self.connector.connect(self.name.clone(), stream).await?;
+        let tls = start.elapsed().as_secs_f64();
+        if stream.get_ref().1.alpn_protocol() != Some(H2) {
+            return Err(io::Error::other("the server has no HTTP/2"));
+        }
+        let moved = Arc::<Moved>::default();
+        let stream = Paced::new(stream, Arc::clone(&moved));
+        let handshake = h2::client::Builder::new()
+            .initial_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .max_send_buffer_size(SEND_BUFFER)
+            .enable_push(false)
+            .handshake(stream);
+        let (requests, connection) = handshake.await.map_err(io::Error::other)?;
+        let driver = tokio::spawn(async move {
+            // Its streams see the error, too.
+            let _ = connection.await;
+        });
+        Ok(Connection {
+            requests,
+            moved,
+            tcp,
+            tls,
+            _driver: Task(driver),
+        })
+    }
+}
+
+/// Sends a request; `has_body` leaves its stream open.
+pub(super) async fn request(
+    requests: &SendRequest<Bytes>,
+    uri: &Uri,
+    has_body: bool,
+) -> Result<(h2::client::ResponseFuture, SendStream<Bytes>), h2::Error> {
+    let (method, key, value) = match has_body {
+        true => (Method::POST, "content-type", "application/octet-stream"),
+        false => (Method::GET, "accept-encoding", "identity"),
+    };
+    let request = Request::builder()
+        .method(method)
+        .uri(uri.clone())
+        .header(key, value)
+        .body(())
+        .map_err(|_| h2::Reason::INTERNAL_ERROR)?;
+    let mut requests = requests.clone().ready().await?;
+    requests.send_request(request, !has_body)
+}
+
+/// Gets an object of at most `most` bytes.
+///
+/// # Errors
+/// What the server did in place of sending it.
+pub(super) async fn get(
+    requests: &SendRequest<Bytes>,
+    uri: &Uri,
+    most: usize,
+) -> io::Result<Vec<u8>> {
+    let (response, _) = request(requests, uri, false)
+        .await
+        .map_err(io::Error::other)?;
+    let mut response = response.await.map_err(io::Error::other)?;
+    if response.status() != http::StatusCode::OK {
+        return Err(io::Error::other(format!(
+            "the server answers {} to {}",
+            response.status(),
+            uri.path()
+        )));
+    }
+    let mut object = Vec::new();
+    let body = response.body_mut();
+    while let Some(data) = body.data().await {
+        let data = data.map_err(io::Error::other)?;
+        let released = body.flow_control().release_capacity(data.len());
+        released.map_err(io::Error::other)?;
+        if object.len() + data.len() > most {
+            return Err(io::Error::other(format!(
+                "{} has more than {most} bytes",
+                uri.path()
+            )));
+        }
+        object.extend_from_slice(&data);
+    }
+    Ok(object)
+}
+
+/// Accepts every certificate: a server of one's own signs its own, and nothing secret passes.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::General("TLS 1.2 is off".into()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(
+            message,
+            cert,
+            dss,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

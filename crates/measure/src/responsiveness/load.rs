@@ -1,0 +1,390 @@
+//! A load that grows until it is stable, and the probes beside it and on it.
+
+use super::calculation::{AVERAGED, Foreign, Goodput, Own, Probes, Stage, pairs_per_second};
+use super::connection::{Moved, Task, discard, get, request, send_load};
+use super::report::{Rates, Rating, TestedLoad, TestedSeries};
+use super::{Site, TICK, TestOptions, wait};
+use crate::error::MeasureError;
+use crate::flows::CONNECT;
+use asymq_core::Toward;
+use asymq_core::decide::random::SplitMix64;
+use bytes::Bytes;
+use h2::client::SendRequest;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Probes under way at a time.
+const UNDER_WAY: usize = 64;
+/// Interval at which probes are due.
+const STEP: Duration = Duration::from_millis(5);
+
+/// Sends foreign probes.
+#[derive(Clone)]
+pub(super) struct Foreigner {
+    site: Arc<Site>,
+    clock: Instant,
+}
+
+impl Foreigner {
+    pub(super) fn new(site: &Arc<Site>, clock: Instant) -> Self {
+        Self {
+            site: Arc::clone(site),
+            clock,
+        }
+    }
+
+    /// Connects and asks for one byte.
+    pub(super) async fn probe(&self) -> io::Result<Foreign> {
+        let probing = async {
+            let connection = self.site.target.connect().await?;
+            let start = Instant::now();
+            get(&connection.requests, &self.site.endpoints.small, 1024).await?;
+            Ok(Foreign {
+                at: self.clock.elapsed().as_secs_f64(),
+                tcp: connection.tcp,
+                tls: connection.tls,
+                http: start.elapsed().as_secs_f64(),
+            })
+        };
+        timeout(CONNECT, probing).await?
+    }
+
+    /// Asks for one byte on a connection that is there.
+    async fn probe_on(&self, requests: &SendRequest<Bytes>) -> io::Result<Own> {
+        let start = Instant::now();
+        let asking = get(requests, &self.site.endpoints.small, 1024);
+        timeout(CONNECT, asking).await??;
+        Ok(Own {
+            at: self.clock.elapsed().as_secs_f64(),
+            http: start.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+/// A connection that carries load, as others see it.
+#[derive(Default)]
+struct Carrier {
+    /// Set once it carries.
+    open: OnceLock<(SendRequest<Bytes>, Arc<Moved>)>,
+    received: AtomicU64,
+    failure: OnceLock<String>,
+}
+
+impl Carrier {
+    /// Opens a connection and keeps it loaded until the task ends.
+    fn start(site: &Arc<Site>, toward: Toward) -> (Arc<Self>, Task) {
+        let carrier = Arc::<Self>::default();
+        let (for_task, site) = (Arc::clone(&carrier), Arc::clone(site));
+        let task = tokio::spawn(async move {
+            let ended = match toward {
+                Toward::Up => for_task.upload(&site).await,
+                Toward::Down => for_task.download(&site).await,
+            };
+            if let Err(error) = ended {
+                let _ = for_task.failure.set(error.to_string());
+            }
+        });
+        (carrier, Task(task))
+    }
+
+    async fn upload(&self, site: &Site) -> io::Result<()> {
+        let connection = timeout(CONNECT, site.target.connect()).await??;
+        let uri = &site.endpoints.upload;
+        let (response, mut stream) = request(&connection.requests, uri, true)
+            .await
+            .map_err(io::Error::other)?;
+        let open = (connection.requests.clone(), Arc::clone(&connection.moved));
+        let _ = self.open.set(open);
+        let ended = send_load(&mut stream, &connection.moved).await;
+        // An early answer tells more than the reset that follows it.
+        match timeout(TICK, response).await {
+            Ok(Ok(response)) => Err(io::Error::other(format!(
+                "the server ended an upload with {}",
+                response.status()
+            ))),
+            _ => ended.map_err(io::Error::other),
+        }
+    }
+
+    async fn download(&self, site: &Site) -> io::Result<()> {
+        let connection = timeout(CONNECT, site.target.connect()).await??;
+        // An object of 8 GB may be too small for a fast line.
+        loop {
+            let (response, _) = request(&connection.requests, &site.endpoints.large, false)
+                .await
+                .map_err(io::Error::other)?;
+            let mut response = response.await.map_err(io::Error::other)?;
+            if response.status() != http::StatusCode::OK {
+                return Err(io::Error::other(format!(
+                    "the server answers {} to a download",
+                    response.status()
+                )));
+            }
+            let open = (connection.requests.clone(), Arc::clone(&connection.moved));
+            let _ = self.open.set(open);
+            let count = |length: usize| {
+                self.received.fetch_add(length as u64, Relaxed);
+            };
+            discard(response.body_mut(), count)
+                .await
+                .map_err(io::Error::other)?;
+        }
+    }
+
+    fn bytes(&self, toward: Toward) -> u64 {
+        match toward {
+            Toward::Down => self.received.load(Relaxed),
+            Toward::Up => self.open.get().map_or(0, |(_, moved)| moved.sent()),
+        }
+    }
+}
+
+/// What probes need and bring.
+#[derive(Default)]
+struct Shared {
+    probes: Mutex<Probes>,
+    failed: AtomicU64,
+    carriers: Mutex<Vec<Arc<Carrier>>>,
+    /// Pairs per second in thousandths.
+    pace: AtomicU64,
+}
+
+impl Shared {
+    fn probes<T>(&self, with: impl FnOnce(&mut Probes) -> T) -> T {
+        with(&mut self.probes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A connection that carries load, at random.
+    fn any_carrier(&self, random: &mut SplitMix64) -> Option<SendRequest<Bytes>> {
+        let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
+        let open: Vec<_> = carriers
+            .iter()
+            .filter_map(|carrier| carrier.open.get())
+            .collect();
+        let index = random.next().checked_rem(open.len() as u64)?;
+        Some(open[index as usize].0.clone())
+    }
+
+    /// Launches probes of both kinds in turn, at the pace that is set.
+    async fn launch(self: Arc<Self>, foreigner: Foreigner) {
+        let mut random = SplitMix64::new(foreigner.clock.elapsed().as_nanos() as u64);
+        let mut under_way = JoinSet::new();
+        let mut timer = tokio::time::interval(STEP);
+        let (mut due, mut is_foreign) = (0.0, true);
+        loop {
+            timer.tick().await;
+            while under_way.try_join_next().is_some() {}
+            due += 2e-3 * self.pace.load(Relaxed) as f64 * STEP.as_secs_f64();
+            while due >= 1.0 {
+                due -= 1.0;
+                let (shared, foreigner) = (Arc::clone(&self), foreigner.clone());
+                let carrier = self.any_carrier(&mut random);
+                is_foreign = !is_foreign;
+                if under_way.len() >= UNDER_WAY {
+                    continue;
+                }
+                under_way.spawn(async move {
+                    let failed = match (is_foreign, carrier) {
+                        (true, _) => match foreigner.probe().await {
+                            Ok(probe) => shared.probes(|probes| probes.foreign.push(probe)),
+                            Err(_) => _ = shared.failed.fetch_add(1, Relaxed),
+                        },
+                        (false, Some(requests)) => match foreigner.probe_on(&requests).await {
+                            Ok(probe) => shared.probes(|probes| probes.own.push(probe)),
+                            Err(_) => _ = shared.failed.fetch_add(1, Relaxed),
+                        },
+                        (false, None) => {}
+                    };
+                    failed
+                });
+            }
+        }
+    }
+}
+
+/// The flows of one direction.
+struct Direction {
+    toward: Toward,
+    carriers: Vec<(Arc<Carrier>, Task)>,
+    bytes: u64,
+    goodput: Goodput,
+    series: Vec<(f64, f64)>,
+}
+
+/// A load.
+pub(super) struct Load<'a> {
+    options: &'a TestOptions<'a>,
+    site: &'a Arc<Site>,
+    clock: Instant,
+    directions: Vec<Direction>,
+    shared: Arc<Shared>,
+    stage: Stage,
+    series: Vec<(f64, f64)>,
+}
+
+impl<'a> Load<'a> {
+    pub(super) fn new(
+        options: &'a TestOptions<'a>,
+        site: &'a Arc<Site>,
+        directions: &[Toward],
+    ) -> Self {
+        let direction = |toward: &Toward| Direction {
+            toward: *toward,
+            carriers: Vec::new(),
+            bytes: 0,
+            goodput: Goodput::default(),
+            series: Vec::new(),
+        };
+        Self {
+            options,
+            site,
+            clock: Instant::now(),
+            directions: directions.iter().map(direction).collect(),
+            shared: Arc::default(),
+            stage: Stage::default(),
+            series: Vec::new(),
+        }
+    }
+
+    /// Runs it until it is stable or its time is over.
+    pub(super) async fn run(
+        mut self,
+        report: &mut dyn FnMut(f64, f64, f64, Option<f64>),
+    ) -> Result<TestedLoad, MeasureError> {
+        self.clock = Instant::now();
+        let foreigner = Foreigner::new(self.site, self.clock);
+        let _prober = Task(tokio::spawn(Arc::clone(&self.shared).launch(foreigner)));
+        self.add_connections();
+        let (interval, longest) = (self.options.interval, self.options.longest);
+        let mut last = 0.0;
+        loop {
+            let end = last + interval.as_secs_f64();
+            while self.now() < end {
+                wait(self.options, TICK.min(interval)).await?;
+                self.check()?;
+                let latest = self.shared.probes(|probes| probes.own.last().copied());
+                let done = self.now() / longest.as_secs_f64();
+                report(
+                    done,
+                    self.average(Toward::Up),
+                    self.average(Toward::Down),
+                    latest.map(|probe| 1e3 * probe.http),
+                );
+            }
+            let now = self.now();
+            let is_stable = self.end_interval(now, now - last);
+            last = now;
+            if is_stable || self.clock.elapsed() + interval / 2 > longest {
+                return Ok(self.result());
+            }
+            self.add_connections();
+        }
+    }
+
+    fn now(&self) -> f64 {
+        self.clock.elapsed().as_secs_f64()
+    }
+
+    fn average(&self, toward: Toward) -> f64 {
+        let of = self.directions.iter().find(|of| of.toward == toward);
+        of.map_or(0.0, |of| of.goodput.average())
+    }
+
+    /// One more connection in each direction, up to the most there may be.
+    fn add_connections(&mut self) {
+        for direction in &mut self.directions {
+            if direction.carriers.len() < self.options.connections {
+                let (carrier, task) = Carrier::start(self.site, direction.toward);
+                let mut shared = self
+                    .shared
+                    .carriers
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                shared.push(Arc::clone(&carrier));
+                direction.carriers.push((carrier, task));
+            }
+        }
+    }
+
+    /// An error once a connection that carries load has ended, as the draft asks.
+    fn check(&self) -> Result<(), MeasureError> {
+        let mut carriers = self.directions.iter().flat_map(|of| &of.carriers);
+        match carriers.find_map(|(carrier, _)| carrier.failure.get()) {
+            None => Ok(()),
+            Some(message) => Err(MeasureError::Protocol {
+                server: self.site.name(),
+                message: format!("a connection that carried load ended ({message})"),
+            }),
+        }
+    }
+
+    /// Takes the rates of the interval that ended now; true if all is stable.
+    fn end_interval(&mut self, now: f64, seconds: f64) -> bool {
+        let mut is_saturated = true;
+        let mut least = f64::INFINITY;
+        for direction in &mut self.directions {
+            let carriers = direction.carriers.iter();
+            let bytes = carriers
+                .map(|(carrier, _)| carrier.bytes(direction.toward))
+                .sum();
+            let rate = 8.0 * (bytes - direction.bytes) as f64 / seconds;
+            direction.bytes = bytes;
+            direction.series.push((now, rate));
+            is_saturated &= direction.goodput.push(rate);
+            least = least.min(direction.goodput.average());
+        }
+        self.shared
+            .pace
+            .store((1e3 * pairs_per_second(least)) as u64, Relaxed);
+        let Some(of) = self.responsiveness() else {
+            return false;
+        };
+        self.series.push((now, of.rpm));
+        is_saturated && self.stage.push(of.rpm)
+    }
+
+    /// By the probes of the last four intervals.
+    fn responsiveness(&self) -> Option<super::Responsiveness> {
+        let window = self.options.interval.as_secs_f64() * AVERAGED as f64;
+        let from = self.now() - window;
+        self.shared.probes(|probes| probes.responsiveness(from))
+    }
+
+    fn result(mut self) -> TestedLoad {
+        let responsiveness = self.responsiveness();
+        let rate = Rates {
+            up: self.average(Toward::Up),
+            down: self.average(Toward::Down),
+        };
+        let mut series = TestedSeries {
+            rpm: std::mem::take(&mut self.series),
+            ..TestedSeries::default()
+        };
+        for direction in &mut self.directions {
+            let of = std::mem::take(&mut direction.series);
+            match direction.toward {
+                Toward::Up => series.up = of,
+                Toward::Down => series.down = of,
+            }
+        }
+        let confidences = self
+            .directions
+            .iter()
+            .map(|of| of.goodput.stage.confidence());
+        TestedLoad {
+            duration_s: self.now(),
+            connections: self.directions.iter().map(|of| of.carriers.len()).sum(),
+            rate,
+            rate_confidence: confidences.min().unwrap_or_default(),
+            responsiveness,
+            rating: responsiveness.map(|of| Rating::of(of.rpm)),
+            rpm_confidence: self.stage.confidence(),
+            probes_failed: self.shared.failed.load(Relaxed) as usize,
+            series,
+        }
+    }
+}

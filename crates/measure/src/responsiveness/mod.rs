@@ -1,0 +1,261 @@
+//! The IETF's test of responsiveness under working conditions, draft-ietf-ippm-responsiveness.
+//!
+//! Downloads and uploads over HTTP/2 and TLS are added until their rate is stable. Probes then measure
+//! round trips on the same connections and on new ones, until these are stable too.
+
+mod calculation;
+mod config;
+mod connection;
+mod load;
+mod report;
+mod server;
+
+pub use calculation::{Confidence, ForeignTimes, Responsiveness, SelfTimes};
+pub use report::{Rates, Rating, Tested, TestedLoad, TestedSeries};
+pub use server::{Certificate, HTTPS_PORT, HttpsServer};
+
+use crate::client::Progress;
+use crate::error::{Doing as _, MeasureError};
+use crate::flows::CONNECT;
+use asymq_core::Toward;
+use asymq_scenario::Tool;
+use config::{Endpoints, WELL_KNOWN};
+use connection::{Connection, Target, get};
+use http::Uri;
+use load::{Foreigner, Load};
+use std::net::ToSocketAddrs as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+/// Longest configuration in bytes.
+const MAX_CONFIG: usize = 16 * 1024;
+/// Probes of the idle line.
+const IDLE_PROBES: usize = 20;
+/// Longest wait for queues to drain, and the shortest.
+const DRAIN: Duration = Duration::from_secs(6);
+const REST: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(100);
+
+/// Most connections that carry load in one direction.
+pub const MAX_CONNECTIONS: usize = 64;
+
+/// What to test.
+#[derive(Clone, Debug)]
+pub struct TestOptions<'a> {
+    /// `https://HOST[:PORT]`, or the URL of a configuration.
+    pub url: String,
+    /// Most connections that carry load in each direction, 1 to [`MAX_CONNECTIONS`].
+    pub connections: usize,
+    /// Interval after which a connection is added and stability looked at.
+    pub interval: Duration,
+    /// Longest time of each of the three loads.
+    pub longest: Duration,
+    /// True ends the test.
+    pub stop: &'a AtomicBool,
+}
+
+/// Tests a line's responsiveness: under uploads, under downloads, under both.
+///
+/// # Errors
+/// The URL or the server's configuration is wrong; the server is not there, or ends a load; the
+/// caller stops.
+pub fn test_responsiveness(
+    options: &TestOptions<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Tested, MeasureError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        // Loads that keep a thread busy do not delay probes.
+        .worker_threads(2)
+        .enable_io()
+        .enable_time()
+        .build()
+        .doing(|| "starting threads".into())?;
+    let tested = runtime.block_on(run(options, progress));
+    runtime.shutdown_background();
+    tested
+}
+
+async fn run(
+    options: &TestOptions<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Tested, MeasureError> {
+    let (url, site) = discover(&options.url).await?;
+    let site = Arc::new(site);
+    let idle = idle(options, &site, progress).await?;
+    let mut loads = Vec::new();
+    let all: [(&'static str, &[Toward]); 3] = [
+        ("up", &[Toward::Up]),
+        ("down", &[Toward::Down]),
+        ("both", &[Toward::Up, Toward::Down]),
+    ];
+    for (index, (stage, directions)) in all.into_iter().enumerate() {
+        let load = Load::new(options, &site, directions);
+        let mut report = |part: f64, up: f64, down: f64, rtt_ms: Option<f64>| {
+            progress(Progress {
+                stage,
+                done: 0.05 + 0.3 * (index as f64 + part.min(1.0)),
+                up,
+                down,
+                rtt_ms,
+            });
+        };
+        loads.push(load.run(&mut report).await?);
+        drain(options, &site, idle.as_ref()).await?;
+    }
+    let mut loads = loads.into_iter();
+    let mut next = || loads.next().unwrap_or_default();
+    let mut tested = Tested {
+        format: Tested::FORMAT,
+        tool: Tool {
+            version: env!("CARGO_PKG_VERSION").into(),
+            driver: "responsiveness".into(),
+            kernel: None,
+        },
+        server: url.to_string(),
+        address: site.target.address.to_string(),
+        interval_s: options.interval.as_secs_f64(),
+        idle,
+        up: next(),
+        down: next(),
+        both: next(),
+        unsure: Vec::new(),
+    };
+    tested.unsure = tested.doubts();
+    Ok(tested)
+}
+
+/// A server, and what it offers.
+struct Site {
+    target: Target,
+    endpoints: Endpoints,
+}
+
+impl Site {
+    fn name(&self) -> String {
+        let authority = self.endpoints.large.authority();
+        authority.map(ToString::to_string).unwrap_or_default()
+    }
+}
+
+/// Reads the configuration, and finds an address that answers.
+async fn discover(url: &str) -> Result<(Uri, Site), MeasureError> {
+    let wrong = |message: &str| MeasureError::Protocol {
+        server: url.into(),
+        message: message.into(),
+    };
+    let mut uri: Uri = url
+        .parse()
+        .map_err(|_| wrong("no URL; write https://HOST:4043"))?;
+    let (Some("https"), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+        return Err(wrong("the test needs TLS; write https://HOST:4043"));
+    };
+    if uri.path() == "/" {
+        let parts = Uri::builder().scheme("https").authority(authority.clone());
+        uri = parts
+            .path_and_query(WELL_KNOWN)
+            .build()
+            .map_err(|_| wrong("no URL; write https://HOST:4043"))?;
+    }
+    let (first, connection) = reach(&uri, uri.host().unwrap_or_default()).await?;
+    let json = timeout(CONNECT, get(&connection.requests, &uri, MAX_CONFIG)).await;
+    let json = json
+        .map_err(std::io::Error::from)
+        .flatten()
+        .doing(|| format!("{uri}: reading the configuration"))?;
+    let endpoints = Endpoints::read(&json).map_err(|message| wrong(&message))?;
+    let target = match &endpoints.test_endpoint {
+        None if endpoints.large.authority() == uri.authority() => first,
+        None => {
+            reach(&endpoints.large, endpoints.large.host().unwrap_or_default())
+                .await?
+                .0
+        }
+        Some(host) => reach(&endpoints.large, host).await?.0,
+    };
+    Ok((uri, Site { target, endpoints }))
+}
+
+/// Connects to the first address of a host that answers, as the server that the URL names.
+async fn reach(uri: &Uri, host: &str) -> Result<(Target, Connection), MeasureError> {
+    let port = uri.port_u16().unwrap_or(443);
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let found = (bare, port).to_socket_addrs();
+    let mut failed = None;
+    for address in found.doing(|| format!("{host}: looking it up"))? {
+        let target = Target::new(address, uri.host().unwrap_or_default()).map_err(|message| {
+            MeasureError::Protocol {
+                server: host.into(),
+                message,
+            }
+        })?;
+        let connected = timeout(CONNECT, target.connect()).await;
+        match connected.map_err(std::io::Error::from).flatten() {
+            Ok(connection) => return Ok((target, connection)),
+            Err(source) => {
+                failed = Some(MeasureError::System {
+                    doing: format!("connecting to {address} (asymq measure serve, there)"),
+                    source,
+                });
+            }
+        }
+    }
+    Err(failed.unwrap_or_else(|| MeasureError::Protocol {
+        server: host.into(),
+        message: "no such host".into(),
+    }))
+}
+
+/// Foreign probes over the idle line, one after the other.
+async fn idle(
+    options: &TestOptions<'_>,
+    site: &Arc<Site>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Option<ForeignTimes>, MeasureError> {
+    let foreigner = Foreigner::new(site, Instant::now());
+    let mut probes = calculation::Probes::default();
+    for index in 0..IDLE_PROBES {
+        wait(options, TICK / 2).await?;
+        let probe = foreigner.probe().await;
+        let probe = probe.doing(|| format!("asking {}", site.name()))?;
+        progress(Progress {
+            stage: "idle",
+            done: 0.05 * index as f64 / IDLE_PROBES as f64,
+            up: 0.0,
+            down: 0.0,
+            rtt_ms: Some(1e3 * probe.http),
+        });
+        probes.foreign.push(probe);
+    }
+    Ok(probes.foreign_times(0.0))
+}
+
+/// Waits until a probe is about as fast as on the idle line.
+async fn drain(
+    options: &TestOptions<'_>,
+    site: &Arc<Site>,
+    idle: Option<&ForeignTimes>,
+) -> Result<(), MeasureError> {
+    const SLOWER: f64 = 5.0;
+    let started = Instant::now();
+    let foreigner = Foreigner::new(site, started);
+    wait(options, REST).await?;
+    while started.elapsed() < DRAIN {
+        let probe = foreigner.probe().await;
+        let tcp_ms = probe.map_or(f64::INFINITY, |probe| 1e3 * probe.tcp);
+        if idle.is_none_or(|idle| tcp_ms < idle.tcp_ms + SLOWER) {
+            break;
+        }
+        wait(options, TICK).await?;
+    }
+    Ok(())
+}
+
+async fn wait(options: &TestOptions<'_>, time: Duration) -> Result<(), MeasureError> {
+    tokio::time::sleep(time).await;
+    match options.stop.load(Relaxed) {
+        true => Err(MeasureError::Interrupted),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,179 @@
+//! The result of a responsiveness test.
+
+use super::calculation::{Confidence, ForeignTimes, Responsiveness};
+use asymq_scenario::Tool;
+use serde::{Deserialize, Serialize};
+
+/// The responsiveness of a line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Tested {
+    /// Version of this format: [`Tested::FORMAT`] when written.
+    pub format: u32,
+    /// Program that measured; its driver is `responsiveness`.
+    pub tool: Tool,
+    /// URL of the configuration.
+    pub server: String,
+    /// The address that carried the load.
+    pub address: String,
+    /// Seconds of an interval.
+    pub interval_s: f64,
+    /// Foreign probes over the idle line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<ForeignTimes>,
+    /// Uploads alone.
+    pub up: TestedLoad,
+    /// Downloads alone.
+    pub down: TestedLoad,
+    /// Uploads and downloads at once.
+    pub both: TestedLoad,
+    /// What the test leaves open.
+    pub unsure: Vec<String>,
+}
+
+/// The line under a load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TestedLoad {
+    /// Seconds until it was stable, or until the time was over.
+    pub duration_s: f64,
+    /// Connections that carried load at the end.
+    pub connections: usize,
+    /// Bit/s of payload in the last four intervals.
+    pub rate: Rates,
+    /// Trust in the rates.
+    pub rate_confidence: Confidence,
+    /// By the probes of the last four intervals; absent where one kind had no answer.
+    #[serde(flatten)]
+    pub responsiveness: Option<Responsiveness>,
+    /// The draft's word for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rating: Option<Rating>,
+    /// Trust in the responsiveness.
+    pub rpm_confidence: Confidence,
+    /// Probes that failed: refused, reset or without an answer for 10 s.
+    pub probes_failed: usize,
+    /// Values over time.
+    pub series: TestedSeries,
+}
+
+/// Rates in bit/s, 0 in a direction without load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Uploads.
+    pub up: f64,
+    /// Downloads.
+    pub down: f64,
+}
+
+/// Values at the end of each interval, in seconds since the start of the load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TestedSeries {
+    /// Bit/s of uploads in the interval.
+    pub up: Vec<(f64, f64)>,
+    /// Bit/s of downloads in the interval.
+    pub down: Vec<(f64, f64)>,
+    /// Round trips per minute by the probes of the last four intervals.
+    pub rpm: Vec<(f64, f64)>,
+}
+
+/// The draft's words for a responsiveness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rating {
+    /// 300 RPM and less, 200 ms.
+    Poor,
+    /// To 1000 RPM, 60 ms.
+    Fair,
+    /// To 6000 RPM, 10 ms.
+    Good,
+    /// Above.
+    Excellent,
+}
+
+impl Rating {
+    pub(super) fn of(rpm: f64) -> Self {
+        match rpm {
+            _ if rpm <= 300.0 => Self::Poor,
+            _ if rpm < 1000.0 => Self::Fair,
+            _ if rpm < 6000.0 => Self::Good,
+            _ => Self::Excellent,
+        }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Poor => "poor",
+            Self::Fair => "fair",
+            Self::Good => "good",
+            Self::Excellent => "excellent",
+        }
+    }
+}
+
+impl Tested {
+    /// Version of the result format.
+    pub const FORMAT: u32 = 1;
+
+    /// The loads by name.
+    pub fn loads(&self) -> [(&'static str, &TestedLoad); 3] {
+        [("up", &self.up), ("down", &self.down), ("both", &self.both)]
+    }
+
+    /// What the loads leave open.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        let mut unsure = Vec::new();
+        for (name, load) in self.loads() {
+            let Some(of) = load.responsiveness else {
+                unsure.push(format!(
+                    "{name}: no probe of one kind was answered, so there is no responsiveness."
+                ));
+                continue;
+            };
+            let stages = [
+                ("rate", load.rate_confidence),
+                ("responsiveness", load.rpm_confidence),
+            ];
+            for (what, confidence) in stages {
+                let why = match confidence {
+                    Confidence::High => continue,
+                    Confidence::Medium => "did not become stable in time",
+                    Confidence::Low => "had less than four intervals",
+                };
+                unsure.push(format!(
+                    "{name}: {} confidence in the {what}, which {why}; allow more with --duration.",
+                    confidence.name()
+                ));
+                // A rate without an end leaves the responsiveness no time.
+                break;
+            }
+            let probes = of.foreign.probes.min(of.own.probes);
+            if probes < 20 {
+                unsure.push(format!(
+                    "{name}: only {probes} probes of one kind, as slow lines have no room for more."
+                ));
+            }
+            if 20 * load.probes_failed > of.foreign.probes + of.own.probes {
+                unsure.push(format!("{name}: {} probes failed.", load.probes_failed));
+            }
+        }
+        unsure
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratings_change_at_the_drafts_limits() {
+        for (rpm, rating) in [
+            (300.0, Rating::Poor),
+            (301.0, Rating::Fair),
+            (999.0, Rating::Fair),
+            (1000.0, Rating::Good),
+            (6000.0, Rating::Excellent),
+        ] {
+            assert_eq!(Rating::of(rpm), rating, "{rpm}");
+        }
+    }
+}

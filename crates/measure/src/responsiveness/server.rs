@@ -1,0 +1,391 @@
+//! The server of the test: HTTP/2 over TLS, and HTTP/1.1 for what is small.
+
+use super::config::{Endpoints, LARGE, SMALL, UPLOAD, WELL_KNOWN};
+use super::connection::{H2, Moved, Paced, SEND_BUFFER, Task, WINDOW, discard, send_load};
+use crate::server::{Limits, OPENING_TIME, STALL, listen_tcp};
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::SendResponse;
+use http::uri::Authority;
+use http::{Method, Request, Response, StatusCode};
+use rcgen::{CertificateParams, KeyPair};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::version::TLS13;
+
+/// Port of the server where none is given.
+pub const HTTPS_PORT: u16 = 4043;
+
+/// Connections for each client that [`Limits`] allows.
+const CONNECTIONS_PER_CLIENT: usize = 32;
+/// Connections of one address at a time.
+const CONNECTIONS_PER_ADDRESS: usize = 160;
+/// Requests of a connection at a time, and loads among them.
+const STREAMS: u32 = 128;
+const LOADS: usize = 4;
+/// Longest head of a request in bytes.
+const HEAD: usize = 4096;
+/// Interval at which the limits of connections are looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Files with a certificate and its key, in PEM.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// The certificate, with those that lead to its root.
+    pub chain: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+/// A server of the IETF's responsiveness test, listening.
+pub struct HttpsServer {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    limits: Limits,
+    stop: Arc<AtomicBool>,
+}
+
+impl HttpsServer {
+    /// Listens at an address; at all of this host, port [`HTTPS_PORT`], without one. Makes a
+    /// certificate without one.
+    ///
+    /// # Errors
+    /// The address is in use or not this host's; the certificate cannot be read, or is not the key's.
+    pub fn bind(
+        address: Option<SocketAddr>,
+        certificate: Option<&Certificate>,
+        limits: Limits,
+        stop: Arc<AtomicBool>,
+    ) -> io::Result<Self> {
+        let listener = match address {
+            Some(address) => listen_tcp(address)?,
+            // A host without IPv6 has IPv4.
+            None => listen_tcp((Ipv6Addr::UNSPECIFIED, HTTPS_PORT).into())
+                .or_else(|_| listen_tcp((Ipv4Addr::UNSPECIFIED, HTTPS_PORT).into()))?,
+        };
+        listener.set_nonblocking(true)?;
+        let (chain, key) = match certificate {
+            Some(files) => read_certificate(files)?,
+            None => make_certificate(listener.local_addr()?.ip())?,
+        };
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&TLS13])
+            .map_err(io::Error::other)?;
+        let mut config = config
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(io::Error::other)?;
+        config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
+        // No client comes back, and a ticket is 200 bytes.
+        config.send_tls13_tickets = 0;
+        Ok(Self {
+            listener,
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            limits,
+            stop,
+        })
+    }
+
+    /// The address that it listens at.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until the caller's flag says stop.
+    ///
+    /// # Errors
+    /// The socket fails, or there is no thread.
+    pub fn run(self) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_io()
+            .enable_time()
+            .build()?;
+        let served = runtime.block_on(self.serve());
+        runtime.shutdown_background();
+        served
+    }
+
+    async fn serve(self) -> io::Result<()> {
+        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let mut open: Vec<Served> = Vec::new();
+        let mut looked = Instant::now();
+        while !self.stop.load(Relaxed) {
+            if looked.elapsed() >= LOOK {
+                open.retain_mut(|served| served.may_go_on(&self.limits));
+                looked = Instant::now();
+            }
+            let (stream, peer) = match timeout(LOOK, listener.accept()).await {
+                Ok(Ok(accepted)) => accepted,
+                // Too many descriptors: wait for some to close.
+                Ok(Err(_)) => {
+                    tokio::time::sleep(LOOK).await;
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            let peer = peer.ip().to_canonical();
+            let most = CONNECTIONS_PER_CLIENT * self.limits.clients;
+            let is_full = |open: &[Served]| {
+                let of_peer = open.iter().filter(|served| served.peer == peer);
+                open.len() >= most || of_peer.count() >= CONNECTIONS_PER_ADDRESS.min(most)
+            };
+            if is_full(&open) {
+                open.retain_mut(|served| served.may_go_on(&self.limits));
+            }
+            if !is_full(&open) {
+                open.push(Served::start(stream, peer, self.acceptor.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A connection, and what it has cost.
+struct Served {
+    peer: IpAddr,
+    task: Task,
+    moved: Arc<Moved>,
+    started: Instant,
+    /// Bytes moved, and since when.
+    seen: (u64, Instant),
+}
+
+impl Served {
+    fn start(stream: TcpStream, peer: IpAddr, acceptor: TlsAcceptor) -> Self {
+        let moved = Arc::<Moved>::default();
+        let for_task = Arc::clone(&moved);
+        let task = tokio::spawn(async move {
+            // The end of a connection is nobody's error.
+            let _ = converse(stream, acceptor, for_task).await;
+        });
+        let now = Instant::now();
+        Self {
+            peer,
+            task: Task(task),
+            moved,
+            started: now,
+            seen: (0, now),
+        }
+    }
+
+    /// False once it has ended, or has used up its time or bytes, or has moved none for long.
+    fn may_go_on(&mut self, limits: &Limits) -> bool {
+        let bytes = self.moved.both();
+        if bytes != self.seen.0 {
+            self.seen = (bytes, Instant::now());
+        }
+        !self.task.0.is_finished()
+            && self.started.elapsed() < limits.time
+            && bytes < limits.bytes
+            && self.seen.1.elapsed() < STALL
+    }
+}
+
+/// Serves a connection until its client ends it.
+async fn converse(stream: TcpStream, acceptor: TlsAcceptor, moved: Arc<Moved>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let local = stream.local_addr()?;
+    let stream = timeout(OPENING_TIME, acceptor.accept(stream)).await??;
+    let has_h2 = stream.get_ref().1.alpn_protocol() == Some(H2);
+    let stream = Paced::new(stream, Arc::clone(&moved));
+    if !has_h2 {
+        return timeout(OPENING_TIME, converse_in_http1(stream, local)).await?;
+    }
+    let mut connection = h2::server::Builder::new()
+        .initial_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEAD as u32)
+        .max_send_buffer_size(SEND_BUFFER)
+        .handshake::<_, Bytes>(stream)
+        .await
+        .map_err(io::Error::other)?;
+    let loads = Arc::new(AtomicUsize::new(0));
+    let mut answers = JoinSet::new();
+    while let Some(request) = connection.accept().await {
+        let (request, respond) = request.map_err(io::Error::other)?;
+        let (moved, loads) = (Arc::clone(&moved), Arc::clone(&loads));
+        answers.spawn(async move {
+            // A client that resets its stream has seen enough.
+            let _ = answer(request, respond, &moved, &loads).await;
+        });
+        while answers.try_join_next().is_some() {}
+    }
+    Ok(())
+}
+
+/// The object at a path; `None` if it is no small one.
+fn small_object(
+    method: &Method,
+    path: &str,
+    authority: &Authority,
+) -> Option<(&'static str, Bytes)> {
+    match path {
+        _ if method != Method::GET => None,
+        WELL_KNOWN => Some(("application/json", Endpoints::write(authority).into())),
+        SMALL => Some(("application/octet-stream", Bytes::from_static(b"x"))),
+        _ => None,
+    }
+}
+
+async fn answer(
+    request: Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+    moved: &Moved,
+    loads: &AtomicUsize,
+) -> Result<(), h2::Error> {
+    let (head, mut body) = request.into_parts();
+    let reply = |status: StatusCode, content: Option<&str>| {
+        let mut response = Response::new(());
+        *response.status_mut() = status;
+        if let Some(content) = content.and_then(|content| content.parse().ok()) {
+            response
+                .headers_mut()
+                .insert(http::header::CONTENT_TYPE, content);
+        }
+        response
+    };
+    let authority = head.uri.authority().cloned();
+    let authority = authority.unwrap_or_else(|| Authority::from_static("localhost"));
+    let path = head.uri.path();
+    if let Some((content, object)) = small_object(&head.method, path, &authority) {
+        let mut stream = respond.send_response(reply(StatusCode::OK, Some(content)), false)?;
+        return stream.send_data(object, true);
+    }
+    let is_load = matches!(
+        (&head.method, path),
+        (&Method::GET, LARGE) | (&Method::POST, UPLOAD)
+    );
+    if !is_load {
+        respond.send_response(reply(StatusCode::NOT_FOUND, None), true)?;
+        return Ok(());
+    }
+    let Some(_load) = Counted::below(LOADS, loads) else {
+        respond.send_response(reply(StatusCode::TOO_MANY_REQUESTS, None), true)?;
+        return Ok(());
+    };
+    match path {
+        LARGE => {
+            let response = reply(StatusCode::OK, Some("application/octet-stream"));
+            let mut stream = respond.send_response(response, false)?;
+            send_load(&mut stream, moved).await
+        }
+        _ => {
+            discard(&mut body, |_| ()).await?;
+            respond.send_response(reply(StatusCode::OK, None), true)?;
+            Ok(())
+        }
+    }
+}
+
+/// One of a bounded number, until it is dropped.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn below(most: usize, counter: &'a AtomicUsize) -> Option<Self> {
+        let next = |now: usize| (now < most).then_some(now + 1);
+        let counted = counter.fetch_update(Relaxed, Relaxed, next);
+        counted.ok().map(|_| Self(counter))
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Answers one request: some clients fetch the configuration or the small object without HTTP/2.
+async fn converse_in_http1(mut stream: Paced, local: SocketAddr) -> io::Result<()> {
+    let mut bytes = Vec::with_capacity(HEAD);
+    let response = loop {
+        let mut headers = [httparse::EMPTY_HEADER; 64];
+        let mut head = httparse::Request::new(&mut headers);
+        match head.parse(&bytes) {
+            Ok(httparse::Status::Complete(_)) => break answer_in_http1(&head, local),
+            Ok(httparse::Status::Partial) if bytes.len() < HEAD => {}
+            _ => break http1("400 Bad Request", "text/plain", b""),
+        }
+        let mut part = [0; 1024];
+        match stream.read(&mut part).await? {
+            0 => return Ok(()),
+            length => bytes.extend_from_slice(&part[..length]),
+        }
+    };
+    stream.write_all(&response).await?;
+    stream.shutdown().await
+}
+
+fn answer_in_http1(head: &httparse::Request<'_, '_>, local: SocketAddr) -> Vec<u8> {
+    let host = head
+        .headers
+        .iter()
+        .find(|header| header.name.eq_ignore_ascii_case("host"));
+    let host = host.and_then(|host| Authority::try_from(host.value).ok());
+    let authority = host.or_else(|| local.to_string().parse().ok());
+    let authority = authority.unwrap_or_else(|| Authority::from_static("localhost"));
+    let method = head.method.and_then(|method| method.parse().ok());
+    let path = head.path.unwrap_or_default();
+    match method.and_then(|method| small_object(&method, path, &authority)) {
+        Some((content, object)) => http1("200 OK", content, &object),
+        None if path == LARGE || path == UPLOAD => http1(
+            "505 HTTP Version Not Supported",
+            "text/plain",
+            b"loads need HTTP/2\n",
+        ),
+        None => http1("404 Not Found", "text/plain", b""),
+    }
+}
+
+fn http1(status: &str, content: &str, object: &[u8]) -> Vec<u8> {
+    let length = object.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    [head.as_bytes(), object].concat()
+}
+
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn make_certificate(address: IpAddr) -> io::Result<Identity> {
+    let made = || -> Result<Identity, rcgen::Error> {
+        let key = KeyPair::generate()?;
+        let names = vec!["localhost".to_owned(), address.to_string()];
+        let certificate = CertificateParams::new(names)?.self_signed(&key)?;
+        let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+        Ok((vec![certificate.der().clone()], key.into()))
+    };
+    made().map_err(io::Error::other)
+}
+
+fn read_certificate(files: &Certificate) -> io::Result<Identity> {
+    let failed = |path: &Path, what: &str, error: &dyn std::fmt::Display| {
+        io::Error::other(format!("{}: no {what} in PEM ({error})", path.display()))
+    };
+    let chain: Result<Vec<CertificateDer<'static>>, _> =
+        CertificateDer::pem_file_iter(&files.chain).and_then(Iterator::collect);
+    let chain = chain.map_err(|error| failed(&files.chain, "certificate", &error))?;
+    if chain.is_empty() {
+        return Err(failed(&files.chain, "certificate", &"the file has none"));
+    }
+    let key = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|error| failed(&files.key, "private key", &error))?;
+    Ok((chain, key))
+}
