@@ -1,7 +1,7 @@
 //! Measures a line: capacity up, down and both at once, and the latency of an idle and a loaded line.
 //!
 //! [`measure`] is the client and [`Server`] its other end. The client also takes the rates from an
-//! `iperf3 -s`. A result has the names that the simulator and the lab use.
+//! `iperf3 -s` and the delays from an `irtt server`. A result has the names that the simulator and the lab use.
 #![cfg(unix)]
 #![forbid(unsafe_code)]
 
@@ -9,6 +9,7 @@ mod client;
 mod error;
 mod flows;
 mod iperf3;
+mod irtt;
 mod load;
 mod prober;
 mod report;

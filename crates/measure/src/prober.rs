@@ -4,10 +4,12 @@
 //! zero there, before the loads and after them: a line through both follows clocks that drift.
 
 use crate::error::{Doing as _, MeasureError};
+use crate::irtt;
 use crate::wire::{Probe, Token};
 use asymq_core::Toward;
 use asymq_core::measure::{Histogram, Percentiles};
 use asymq_core::units::Duration as Span;
+use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +18,53 @@ use std::time::{Duration, Instant};
 
 /// Mean interval of probes.
 pub(crate) const EVERY: Duration = Duration::from_millis(40);
+
+/// Who echoes probes, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Echo {
+    /// This project's server.
+    Own(Token),
+    /// An `irtt server`.
+    Irtt(irtt::Conn),
+}
+
+impl Echo {
+    /// The probe with a number; both kinds have one length.
+    fn write(self, number: u64) -> [u8; Probe::LEN] {
+        match self {
+            Self::Irtt(conn) => conn.write(number),
+            Self::Own(session) => Probe {
+                session,
+                number,
+                arrived: 0,
+                left: 0,
+            }
+            .write(),
+        }
+    }
+
+    /// Number, and seconds of arrival and departure by the server's clock.
+    fn read(self, bytes: &[u8]) -> Option<(u64, f64, f64)> {
+        match self {
+            Self::Irtt(conn) => conn.read(bytes),
+            Self::Own(session) => {
+                let probe = Probe::read(bytes).filter(|probe| probe.session == session)?;
+                let (arrived, left) = (probe.arrived as f64 / 1e6, probe.left as f64 / 1e6);
+                Some((probe.number, arrived, left))
+            }
+        }
+    }
+}
+
+fn open(server: SocketAddr) -> io::Result<UdpSocket> {
+    let unspecified: SocketAddr = match server {
+        SocketAddr::V4(_) => ([0; 4], 0).into(),
+        SocketAddr::V6(_) => ([0; 16], 0).into(),
+    };
+    let socket = UdpSocket::bind(unspecified)?;
+    socket.connect(server)?;
+    Ok(socket)
+}
 
 /// A probe that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -43,22 +92,17 @@ pub(crate) struct Prober {
 }
 
 impl Prober {
+    /// Probes from one socket, over which `echo` opens what it needs.
     pub(crate) fn start(
         server: SocketAddr,
-        session: Token,
+        echo: impl FnOnce(&UdpSocket) -> Result<Echo, MeasureError>,
         started: Instant,
     ) -> Result<Self, MeasureError> {
-        let unspecified: SocketAddr = match server {
-            SocketAddr::V4(_) => ([0; 4], 0).into(),
-            SocketAddr::V6(_) => ([0; 16], 0).into(),
-        };
-        let open = || {
-            let socket = UdpSocket::bind(unspecified)?;
-            socket.connect(server)?;
-            socket.set_read_timeout(Some(Duration::from_millis(200)))?;
-            Ok((socket.try_clone()?, socket))
-        };
-        let (sender, receiver) = open().doing(|| format!("opening a UDP socket to {server}"))?;
+        let failed = || format!("opening a UDP socket to {server}");
+        let receiver = open(server).doing(failed)?;
+        let echo = echo(&receiver)?;
+        let wait = receiver.set_read_timeout(Some(Duration::from_millis(200)));
+        let sender = wait.and(receiver.try_clone()).doing(failed)?;
         let mut prober = Self {
             started,
             samples: Arc::default(),
@@ -66,10 +110,10 @@ impl Prober {
             threads: Vec::new(),
         };
         let sending = prober.thread(move |started, samples, stop| {
-            send(&sender, session, started, samples, stop);
+            send(&sender, echo, started, samples, stop);
         });
         let receiving = prober.thread(move |started, samples, stop| {
-            receive(&receiver, session, started, samples, stop);
+            receive(&receiver, echo, started, samples, stop);
         });
         prober.threads = vec![sending, receiving];
         Ok(prober)
@@ -105,7 +149,7 @@ impl Drop for Prober {
 
 fn send(
     socket: &UdpSocket,
-    session: Token,
+    echo: Echo,
     started: Instant,
     samples: &Mutex<Vec<Sample>>,
     stop: &AtomicBool,
@@ -115,26 +159,23 @@ fn send(
         let part = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64) >> 54;
         thread::sleep(EVERY.mul_f64(0.75 + part as f64 / 2048.0));
         if stop.load(Relaxed) {
+            if let Echo::Irtt(conn) = echo {
+                let _ = socket.send(&conn.close());
+            }
             return;
         }
         let sent = started.elapsed().as_secs_f64();
         let mut samples = samples.lock().unwrap_or_else(PoisonError::into_inner);
         samples.push(Sample { sent, took: None });
         drop(samples);
-        let probe = Probe {
-            session,
-            number,
-            arrived: 0,
-            left: 0,
-        };
         // A refusal counts as a lost probe.
-        let _ = socket.send(&probe.write());
+        let _ = socket.send(&echo.write(number));
     }
 }
 
 fn receive(
     socket: &UdpSocket,
-    session: Token,
+    echo: Echo,
     started: Instant,
     samples: &Mutex<Vec<Sample>>,
     stop: &AtomicBool,
@@ -145,15 +186,15 @@ fn receive(
             continue;
         };
         let now = started.elapsed().as_secs_f64();
-        let Some(probe) = bytes.get(..length).and_then(Probe::read) else {
+        let read = bytes.get(..length).and_then(|bytes| echo.read(bytes));
+        let Some((number, arrived, left)) = read else {
             continue;
         };
         let mut samples = samples.lock().unwrap_or_else(PoisonError::into_inner);
-        let sample = usize::try_from(probe.number)
+        let sample = usize::try_from(number)
             .ok()
             .and_then(|number| samples.get_mut(number));
-        if let Some(sample) = sample.filter(|_| probe.session == session) {
-            let (arrived, left) = (probe.arrived as f64 / 1e6, probe.left as f64 / 1e6);
+        if let Some(sample) = sample {
             sample.took = sample.took.or(Some([arrived - sample.sent, now - left]));
         }
     }

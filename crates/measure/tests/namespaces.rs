@@ -90,10 +90,11 @@ impl Line {
         }
     }
 
-    fn measure(&self, iperf3: bool) -> Result<Measured, MeasureError> {
+    fn measure(&self, iperf3: bool, irtt: bool) -> Result<Measured, MeasureError> {
         let options = Options {
             host: SERVER.into(),
             iperf3,
+            irtt,
             flows: 4,
             warmup: Duration::from_secs(2),
             duration: Duration::from_secs(5),
@@ -124,7 +125,7 @@ fn rates_are_those_of_the_line_and_a_delay_is_that_of_its_full_queue() {
         .run(|| Server::bind(None, Limits::default(), for_server))
         .unwrap();
     let running = thread::spawn(move || server.run().unwrap());
-    let measured = line.measure(false).unwrap();
+    let measured = line.measure(false, false).unwrap();
     stop.store(true, Relaxed);
     running.join().unwrap();
     let link = measured.link;
@@ -155,6 +156,35 @@ impl Drop for Process {
     }
 }
 
+/// A program at the server; `None`, with a word, where there is none.
+fn serve(line: &Line, program: &str, argument: &str) -> Option<Process> {
+    let mut command = Command::new(program);
+    command.arg(argument);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let running = line.server.run(|| command.spawn()).map(Process);
+    if running.is_err() {
+        eprintln!("skipped: there is no {program} (apt install {program})");
+    }
+    running.ok()
+}
+
+/// Measures once the servers listen.
+fn measure_when_ready(line: &Line, irtt: bool) -> Measured {
+    let mut measured = line.measure(true, irtt);
+    for _ in 0..20 {
+        match &measured {
+            Err(MeasureError::System { source, .. })
+                if source.kind() == io::ErrorKind::ConnectionRefused =>
+            {
+                thread::sleep(Duration::from_millis(100));
+                measured = line.measure(true, irtt);
+            }
+            _ => break,
+        }
+    }
+    measured.unwrap()
+}
+
 #[test]
 fn an_iperf3_server_gives_the_same_rates() {
     const UP: u64 = 5000;
@@ -162,26 +192,10 @@ fn an_iperf3_server_gives_the_same_rates() {
     let Some(line) = Line::or_skip(UP, DOWN, 50) else {
         return;
     };
-    let mut iperf3 = Command::new("iperf3");
-    iperf3.arg("-s").stdout(Stdio::null()).stderr(Stdio::null());
-    let Ok(_server) = line.server.run(|| iperf3.spawn()).map(Process) else {
-        eprintln!("skipped: there is no iperf3 (apt install iperf3)");
+    let Some(_server) = serve(&line, "iperf3", "-s") else {
         return;
     };
-    let mut measured = line.measure(true);
-    for _ in 0..20 {
-        match &measured {
-            // It does not listen yet.
-            Err(MeasureError::System { source, .. })
-                if source.kind() == io::ErrorKind::ConnectionRefused =>
-            {
-                thread::sleep(Duration::from_millis(100));
-                measured = line.measure(true);
-            }
-            _ => break,
-        }
-    }
-    let measured = measured.unwrap();
+    let measured = measure_when_ready(&line, false);
     let (up, down) = (1e3 * UP as f64 * IP_SHARE, 1e3 * DOWN as f64 * IP_SHARE);
     assert!(is_near(measured.link.up, up, 0.05), "{:?}", measured.link);
     assert!(
@@ -192,4 +206,83 @@ fn an_iperf3_server_gives_the_same_rates() {
     let both = measured.both.unwrap();
     assert_eq!((both.goodput.up.len(), both.goodput.down.len()), (4, 4));
     assert!(both.probe_ms.is_none());
+}
+
+#[test]
+fn an_irtt_server_gives_the_delay_of_a_full_queue_in_its_direction() {
+    const UP: u64 = 1000;
+    const QUEUE_MS: u64 = 200;
+    let Some(line) = Line::or_skip(UP, 10_000, QUEUE_MS) else {
+        return;
+    };
+    let servers = [("iperf3", "-s"), ("irtt", "server")];
+    let servers: Option<Vec<Process>> = servers
+        .into_iter()
+        .map(|(program, argument)| serve(&line, program, argument))
+        .collect();
+    let Some(_servers) = servers else { return };
+    let measured = measure_when_ready(&line, true);
+    assert!(measured.idle_ms.unwrap().p50 < 5.0, "{measured:?}");
+    let upload = measured.up.unwrap();
+    let delay = upload.up.probe_ms.unwrap();
+    let full = QUEUE_MS as f64 + 24.0;
+    assert!(
+        delay.p99 < full + 20.0 && delay.p99 > 0.8 * full,
+        "{delay:?}"
+    );
+    assert!(upload.down.probe_ms.unwrap().p50 < 5.0, "{upload:?}");
+    assert!(upload.probe_grade.is_some() && upload.rpm.is_some());
+}
+
+#[cfg(feature = "https")]
+#[test]
+fn responsiveness_is_that_of_the_full_queue() {
+    use asymq_measure::{Confidence, HttpsServer, TestOptions, test_responsiveness};
+    const UP: u64 = 5000;
+    const DOWN: u64 = 20_000;
+    const QUEUE_MS: u64 = 150;
+    let Some(line) = Line::or_skip(UP, DOWN, QUEUE_MS) else {
+        return;
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let for_server = Arc::clone(&stop);
+    let server = line
+        .server
+        .run(|| HttpsServer::bind(None, None, Limits::default(), for_server))
+        .unwrap();
+    let running = thread::spawn(move || server.run().unwrap());
+    let options = TestOptions {
+        url: format!("https://{SERVER}:4043"),
+        connections: 8,
+        interval: Duration::from_secs(1),
+        longest: Duration::from_secs(20),
+        stop: &AtomicBool::new(false),
+    };
+    // A namespace is a thread's: the test's threads must be made in it.
+    let run = || Ok(test_responsiveness(&options, &mut |_| ()));
+    let tested = line.home.run(run).unwrap().unwrap();
+    stop.store(true, Relaxed);
+    running.join().unwrap();
+    let idle = tested.idle.unwrap();
+    assert!(idle.tcp_ms < 10.0, "{idle:?}");
+    for (name, load, rate, truth) in [
+        ("up", &tested.up, tested.up.rate.up, UP),
+        ("down", &tested.down, tested.down.rate.down, DOWN),
+    ] {
+        let payload = 1e3 * truth as f64 * IP_SHARE;
+        assert!(
+            rate > 0.8 * payload && rate < 1.05 * payload,
+            "{name}: {load:?}"
+        );
+        assert!(
+            load.rate_confidence >= Confidence::Medium,
+            "{name}: {load:?}"
+        );
+        // A new connection waits in the same queue: more than half full, and not more than full.
+        let of = load.responsiveness.unwrap();
+        let full = QUEUE_MS as f64 + 10.0;
+        assert!(of.foreign.tcp_ms > 0.4 * full, "{name}: {of:?}");
+        assert!(of.foreign.tcp_ms < full + 100.0, "{name}: {of:?}");
+        assert!(of.rpm < 60_000.0 / (0.4 * full), "{name}: {of:?}");
+    }
 }

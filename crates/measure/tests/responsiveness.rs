@@ -368,7 +368,7 @@ fn garbage_and_silence_cost_a_connection_and_no_panic() {
 }
 
 #[test]
-fn connections_are_bounded_and_one_that_goes_makes_room() {
+fn connections_are_bounded_and_an_idle_one_gives_way() {
     let server = Running::with(
         Limits {
             clients: 1,
@@ -387,9 +387,20 @@ fn connections_are_bounded_and_one_that_goes_makes_room() {
         "{:?}",
         started.elapsed()
     );
-    silent.truncate(20);
-    thread::sleep(Duration::from_millis(500));
+    thread::sleep(Duration::from_millis(1500));
     assert!(server.http1("GET /small HTTP/1.1\r\n\r\n").ends_with('x'));
+    // The oldest is the one that went.
+    let mut first = silent.remove(0);
+    let time = Some(Duration::from_millis(500));
+    first.set_read_timeout(time).unwrap();
+    let ended = first.read(&mut [0]);
+    assert!(matches!(ended, Ok(0)), "{ended:?}");
+    let mut last = silent.pop().unwrap();
+    last.set_read_timeout(time).unwrap();
+    assert_eq!(
+        last.read(&mut [0]).unwrap_err().kind(),
+        std::io::ErrorKind::WouldBlock
+    );
 }
 
 #[test]

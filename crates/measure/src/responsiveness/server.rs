@@ -38,6 +38,8 @@ const STREAMS: u32 = 128;
 const LOADS: usize = 4;
 /// Longest head of a request in bytes.
 const HEAD: usize = 4096;
+/// Time without a byte after which a connection without load gives way to a new one.
+const GIVES_WAY: Duration = Duration::from_secs(1);
 /// Interval at which the limits of connections are looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -144,10 +146,16 @@ impl HttpsServer {
             let most = CONNECTIONS_PER_CLIENT * self.limits.clients;
             let is_full = |open: &[Served]| {
                 let of_peer = open.iter().filter(|served| served.peer == peer);
-                open.len() >= most || of_peer.count() >= CONNECTIONS_PER_ADDRESS.min(most)
+                open.len() >= most || of_peer.count() >= CONNECTIONS_PER_ADDRESS
             };
             if is_full(&open) {
                 open.retain_mut(|served| served.may_go_on(&self.limits));
+            }
+            // Some clients leave the connections of their probes open.
+            if is_full(&open)
+                && let Some(idle) = longest_idle(&open, peer)
+            {
+                open.swap_remove(idle);
             }
             if !is_full(&open) {
                 open.push(Served::start(stream, peer, self.acceptor.clone()));
@@ -157,11 +165,24 @@ impl HttpsServer {
     }
 }
 
+/// The connection of an address that gives way to a new one of it.
+fn longest_idle(open: &[Served], peer: IpAddr) -> Option<usize> {
+    let idle = |served: &Served| {
+        served.peer == peer
+            && served.loads.load(Relaxed) == 0
+            && served.seen.1.elapsed() >= GIVES_WAY
+    };
+    let idle = open.iter().enumerate().filter(|(_, served)| idle(served));
+    let longest = idle.min_by_key(|(_, served)| served.seen.1)?;
+    Some(longest.0)
+}
+
 /// A connection, and what it has cost.
 struct Served {
     peer: IpAddr,
     task: Task,
     moved: Arc<Moved>,
+    loads: Arc<AtomicUsize>,
     started: Instant,
     /// Bytes moved, and since when.
     seen: (u64, Instant),
@@ -170,16 +191,18 @@ struct Served {
 impl Served {
     fn start(stream: TcpStream, peer: IpAddr, acceptor: TlsAcceptor) -> Self {
         let moved = Arc::<Moved>::default();
-        let for_task = Arc::clone(&moved);
+        let loads = Arc::<AtomicUsize>::default();
+        let shared = (Arc::clone(&moved), Arc::clone(&loads));
         let task = tokio::spawn(async move {
             // The end of a connection is nobody's error.
-            let _ = converse(stream, acceptor, for_task).await;
+            let _ = converse(stream, acceptor, shared).await;
         });
         let now = Instant::now();
         Self {
             peer,
             task: Task(task),
             moved,
+            loads,
             started: now,
             seen: (0, now),
         }
@@ -199,7 +222,11 @@ impl Served {
 }
 
 /// Serves a connection until its client ends it.
-async fn converse(stream: TcpStream, acceptor: TlsAcceptor, moved: Arc<Moved>) -> io::Result<()> {
+async fn converse(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    (moved, loads): (Arc<Moved>, Arc<AtomicUsize>),
+) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let local = stream.local_addr()?;
     let stream = timeout(OPENING_TIME, acceptor.accept(stream)).await??;
@@ -217,7 +244,6 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, moved: Arc<Moved>) -
         .handshake::<_, Bytes>(stream)
         .await
         .map_err(io::Error::other)?;
-    let loads = Arc::new(AtomicUsize::new(0));
     let mut answers = JoinSet::new();
     while let Some(request) = connection.accept().await {
         let (request, respond) = request.map_err(io::Error::other)?;
