@@ -188,18 +188,20 @@ impl Shared {
                     continue;
                 }
                 under_way.spawn(async move {
-                    let failed = match (is_foreign, carrier) {
-                        (true, _) => match foreigner.probe().await {
-                            Ok(probe) => shared.probes(|probes| probes.foreign.push(probe)),
-                            Err(_) => _ = shared.failed.fetch_add(1, Relaxed),
-                        },
-                        (false, Some(requests)) => match foreigner.probe_on(&requests).await {
-                            Ok(probe) => shared.probes(|probes| probes.own.push(probe)),
-                            Err(_) => _ = shared.failed.fetch_add(1, Relaxed),
-                        },
-                        (false, None) => {}
+                    let ended = match (is_foreign, carrier) {
+                        (true, _) => foreigner.probe().await.map(|probe| {
+                            shared.probes(|probes| probes.foreign.push(probe));
+                        }),
+                        (false, Some(requests)) => {
+                            foreigner.probe_on(&requests).await.map(|probe| {
+                                shared.probes(|probes| probes.own.push(probe));
+                            })
+                        }
+                        (false, None) => Ok(()),
                     };
-                    failed
+                    if ended.is_err() {
+                        shared.failed.fetch_add(1, Relaxed);
+                    }
                 });
             }
         }
@@ -328,10 +330,10 @@ impl<'a> Load<'a> {
         let mut least = f64::INFINITY;
         for direction in &mut self.directions {
             let carriers = direction.carriers.iter();
-            let bytes = carriers
+            let bytes: u64 = carriers
                 .map(|(carrier, _)| carrier.bytes(direction.toward))
                 .sum();
-            let rate = 8.0 * (bytes - direction.bytes) as f64 / seconds;
+            let rate = 8.0 * bytes.saturating_sub(direction.bytes) as f64 / seconds;
             direction.bytes = bytes;
             direction.series.push((now, rate));
             is_saturated &= direction.goodput.push(rate);

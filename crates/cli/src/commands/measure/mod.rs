@@ -1,6 +1,9 @@
 //! `asymq measure`: a line's capacity, and its latency under load.
 
 mod chart;
+#[cfg(feature = "https")]
+mod https;
+#[cfg(feature = "https")]
 mod responsiveness;
 mod words;
 
@@ -9,16 +12,13 @@ use crate::output;
 use anyhow::Context as _;
 use asymq_args::BadArgument;
 use asymq_core::units::{Bytes, Duration};
-use asymq_measure::{
-    Certificate, HTTPS_PORT, HttpsServer, Limits, MAX_FLOWS, Options, Progress, Server, measure,
-};
+use asymq_measure::{Limits, MAX_FLOWS, Options, Progress, Server, measure};
 use clap::{Args, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
+use std::sync::atomic::AtomicBool;
 
 /// Measure a line: capacity up, down and both at once, latency idle and loaded, a grade.
 #[derive(Debug, Args)]
@@ -84,32 +84,9 @@ struct ServeArgs {
     /// Most bytes of a client, both directions together; of a connection of the responsiveness test.
     #[arg(long, value_name = "SIZE", default_value = "20gb")]
     bytes: Bytes,
-    /// Address of the IETF's responsiveness test, or `off` [default: all of this host, port 4043].
-    #[arg(long, value_name = "ADDR:PORT|off", value_parser = https)]
-    https: Option<Https>,
-    /// Certificate for it, with those that lead to its root, in PEM [default: made at the start].
-    #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
-    /// The certificate's private key, in PEM.
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
-}
-
-/// Where the responsiveness test is served.
-#[derive(Clone, Copy, Debug)]
-enum Https {
-    Off,
-    At(SocketAddr),
-}
-
-fn https(text: &str) -> Result<Https, String> {
-    match text {
-        "off" => Ok(Https::Off),
-        address => address
-            .parse()
-            .map(Https::At)
-            .map_err(|_| "neither ADDR:PORT, as in 10.0.0.1:4043 or [::]:4043, nor `off`".into()),
-    }
+    #[cfg(feature = "https")]
+    #[command(flatten)]
+    https: https::HttpsArgs,
 }
 
 /// Runs the command.
@@ -120,7 +97,13 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<()> {
     }
     match (&args.serve, &args.host) {
         (Some(Action::Serve(serve)), _) => run_server(serve, stop),
+        #[cfg(feature = "https")]
         (None, Some(url)) if url.contains("://") => responsiveness::run(args, url, &stop),
+        #[cfg(not(feature = "https"))]
+        (None, Some(url)) if url.contains("://") => {
+            let message = "this build has no TLS: build it with the feature `https`";
+            Err(bad_argument("URL", Some(url), message))
+        }
         (None, Some(host)) => run_client(args, host, &stop),
         (None, None) => unreachable!("clap requires one of the two"),
     }
@@ -136,44 +119,14 @@ fn run_server(args: &ServeArgs, stop: Arc<AtomicBool>) -> anyhow::Result<()> {
     let server = Server::bind(args.listen, limits.clone(), Arc::clone(&stop));
     let server = server.context("cannot listen")?;
     let address = server.address().context("cannot listen")?;
-    let https = bind_https(args, limits, Arc::clone(&stop))?;
+    #[cfg(feature = "https")]
+    let https = args.https.bind(args.listen, limits, stop.clone())?;
     eprintln!("measure: listening at {address}, TCP and UDP; Ctrl-C ends it");
-    if let Some(https) = &https {
-        let address = https.address().context("cannot listen")?;
-        eprintln!("measure: https://{address} for the IETF's responsiveness test");
+    #[cfg(feature = "https")]
+    if let Some(https) = https {
+        return https::run_both(server, https, &stop);
     }
-    thread::scope(|scope| {
-        // The end of one is the end of both.
-        let ended = |served: std::io::Result<()>| {
-            stop.store(true, Relaxed);
-            served.context("the server failed")
-        };
-        let https = https.map(|https| scope.spawn(move || ended(https.run())));
-        let served = ended(server.run());
-        match https.map(thread::ScopedJoinHandle::join) {
-            Some(Ok(result)) => served.and(result),
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => served,
-        }
-    })
-}
-
-fn bind_https(
-    args: &ServeArgs,
-    limits: Limits,
-    stop: Arc<AtomicBool>,
-) -> anyhow::Result<Option<HttpsServer>> {
-    let address = match args.https {
-        Some(Https::Off) => return Ok(None),
-        Some(Https::At(address)) => Some(address),
-        // The address of the other protocol, if one was asked for.
-        None => args.listen.map(|listen| (listen.ip(), HTTPS_PORT).into()),
-    };
-    let certificate = args.cert.clone().zip(args.key.clone());
-    let certificate = certificate.map(|(chain, key)| Certificate { chain, key });
-    HttpsServer::bind(address, certificate.as_ref(), limits, stop)
-        .map(Some)
-        .context("cannot serve the responsiveness test (--https off leaves it out)")
+    server.run().context("the server failed")
 }
 
 fn std_time(time: Duration) -> std::time::Duration {
