@@ -37,6 +37,7 @@ class Keys(TypedDict, total=False):
     byte_counting: bool | None
     tcp_ecn: bool | None
     accecn: bool | None
+    ace_only: bool | None
     hystart: bool | None
     pacing: bool | None
     regenerate: int | None

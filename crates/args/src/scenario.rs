@@ -296,7 +296,8 @@ impl ScenarioArgs {
             true => defaults.flows,
             false => (0, 0),
         };
-        let accecn = simulated.accecn.unwrap_or(false);
+        let ace_only = simulated.ace_only.unwrap_or(false);
+        let accecn = simulated.accecn.unwrap_or(ace_only);
         let mut scenario = Scenario {
             up,
             down,
@@ -319,6 +320,7 @@ impl ScenarioArgs {
             byte_counting: simulated.byte_counting.unwrap_or(false),
             tcp_ecn: simulated.tcp_ecn.unwrap_or(tcp.needs_ecn() || accecn),
             accecn,
+            ace_only,
             hystart: simulated.hystart.unwrap_or(false),
             pacing: simulated.pacing.unwrap_or(false),
             regenerate: simulated.regenerate.unwrap_or(regenerates.into()),

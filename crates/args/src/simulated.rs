@@ -34,6 +34,9 @@ pub struct SimulatedArgs {
     /// AccECN at the hosts, RFC 9768: exact counts of marks in each ACK, by ACE and the option [default: false].
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub accecn: Option<bool>,
+    /// AccECN without its option: ACE alone, whose three bits count marks modulo 8 [default: false].
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub ace_only: Option<bool>,
     /// HyStart++.
     #[arg(long, help = of_tcp("HyStart++, RFC 9406, with {} [default: false]", Tcp::has_hystart), value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub hystart: Option<bool>,
@@ -126,6 +129,7 @@ pub(crate) const UNREAL: &[(&[&str], &str)] = &[
             "byte-counting",
             "tcp-ecn",
             "accecn",
+            "ace-only",
             "hystart",
             "pacing",
         ],

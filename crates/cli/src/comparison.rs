@@ -56,13 +56,24 @@ struct Column {
     /// Its head, in two lines.
     head: [&'static str; 2],
     value: fn(&Summary) -> Option<f64>,
-    /// True if a larger value is better.
-    more: bool,
+    /// Whether a larger value is better, or a smaller; `None` if neither is.
+    more: Option<bool>,
     decimals: usize,
-    /// True if a grade follows the value.
-    graded: bool,
-    /// True if only `--wide` shows it.
-    wide: bool,
+    /// What follows the value.
+    note: Option<fn(f64, &Summary) -> String>,
+    /// The narrowest table that has it.
+    from: Width,
+}
+
+/// How much a table shows.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+pub(crate) enum Width {
+    /// What fits a terminal.
+    Terminal,
+    /// What concerns some disciplines alone, too.
+    All,
+    /// Every column with its deviation.
+    Wide,
 }
 
 impl Column {
@@ -76,10 +87,10 @@ impl Column {
             key,
             head,
             value,
-            more: true,
+            more: Some(true),
             decimals: 3,
-            graded: false,
-            wide: false,
+            note: None,
+            from: Width::Terminal,
         }
     }
 
@@ -91,7 +102,7 @@ impl Column {
         value: fn(&Summary) -> Option<f64>,
     ) -> Self {
         Self {
-            more: false,
+            more: Some(false),
             decimals,
             ..Self::share(key, head, value)
         }
@@ -99,17 +110,17 @@ impl Column {
 
     const fn graded(self) -> Self {
         Self {
-            graded: true,
+            note: Some(|mean, _| format!("{:<2}", Grade::of_added_ms(mean).to_string())),
             ..self
         }
     }
 
-    const fn wide(self) -> Self {
-        Self { wide: true, ..self }
+    const fn from(self, from: Width) -> Self {
+        Self { from, ..self }
     }
 }
 
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 12] = [
     Column::share("goodput_utility", ["", "utility"], |mean| {
         Some(mean.goodput_utility)
     }),
@@ -117,12 +128,20 @@ const COLUMNS: [Column; 11] = [
     Column::share("goodput_down", ["", "down"], |mean| {
         Some(mean.down.delivered)
     }),
-    Column::share("utility", ["sent", "utility"], |mean| Some(mean.utility)).wide(),
-    Column::share("up", ["sent", "up"], |mean| Some(mean.up.utilization)).wide(),
-    Column::share("down", ["sent", "down"], |mean| Some(mean.down.utilization)).wide(),
+    Column::share("utility", ["sent", "utility"], |mean| Some(mean.utility)).from(Width::Wide),
+    Column::share("up", ["sent", "up"], |mean| Some(mean.up.utilization)).from(Width::Wide),
+    Column::share("down", ["sent", "down"], |mean| Some(mean.down.utilization)).from(Width::Wide),
     Column {
         decimals: 2,
         ..Column::share("smallest_flow", ["min", "flow"], smallest)
+    },
+    Column {
+        more: None,
+        note: Some(|_, mean| format!("{:<7}", most_kept_by(mean))),
+        from: Width::All,
+        ..Column::share("kept", ["kept", "ACKs"], |mean| {
+            (!mean.up.kept.is_empty()).then(|| mean.up.kept.values().sum())
+        })
     },
     Column::time("silence_s", ["silence", "s"], 2, |mean| {
         Some(mean.up.silence_s.max(mean.down.silence_s))
@@ -146,6 +165,17 @@ const MEANING: &str = "* best of its column. utility: goodput, which is what is 
      which a flow delivers nothing. bulk: median queueing delay of data. probe: 99th percentile of \
      the queueing delay of a small UDP echo, with its grade (A+ below 5 ms, A 30, B 60, C 200, D 400, F).";
 
+/// The rules that kept most of the ACKs that were kept.
+fn most_kept_by(summary: &Summary) -> &str {
+    let kept = summary.up.kept.iter().filter(|(_, share)| **share > 0.0);
+    let most = kept.max_by(|(_, one), (_, other)| one.total_cmp(other));
+    most.map_or("", |(rules, _)| rules)
+}
+
+const KEPT: &str = " kept ACKs: share of the uplink's ACKs that a filter kept although a later one came \
+     while they waited, and the rules that kept most: what they say of losses (SACK, duplicates) or of marks \
+     (ECN, AccECN), the bound on the stretch of one ACK, or others.";
+
 /// The smallest flow's share of its direction's mean, where a direction has several flows.
 fn smallest(summary: &Summary) -> Option<f64> {
     let goodput = &summary.goodput;
@@ -166,11 +196,11 @@ fn p99(delay: Option<Percentiles>) -> Option<f64> {
 impl Column {
     /// The reports whose value is the best, or is shown as if it were.
     fn best<'a>(&self, reports: &'a [Report]) -> impl Iterator<Item = &'a Report> {
-        let (value, sign) = (self.value, if self.more { 1.0 } else { -1.0 });
+        let (value, sign) = (self.value, if self.more == Some(true) { 1.0 } else { -1.0 });
         let scale = 10f64.powi(self.decimals as i32);
         let shown = move |report: &Report| value(&report.mean).map(|v| (v * scale).round() * sign);
         let best = reports.iter().filter_map(shown).reduce(f64::max);
-        let of_several = best.filter(|_| reports.len() > 1);
+        let of_several = best.filter(|_| reports.len() > 1 && self.more.is_some());
         let is_best = move |report: &&Report| of_several.is_some() && shown(report) == of_several;
         reports.iter().filter(is_best)
     }
@@ -182,8 +212,8 @@ impl Column {
         };
         let sd = (self.value)(&report.sd).filter(|_| wide && report.runs.len() > 1);
         let mut cell = spread(mean, sd.unwrap_or_default(), self.decimals, sd.is_some());
-        if self.graded {
-            let _ = write!(cell, " {:<2}", Grade::of_added_ms(mean).to_string());
+        if let Some(note) = self.note {
+            let _ = write!(cell, " {}", note(mean, &report.mean));
         }
         cell
     }
@@ -191,24 +221,25 @@ impl Column {
 
 /// The disciplines that are best by each column, among several.
 pub(crate) fn best(reports: &[Report]) -> BTreeMap<&'static str, Vec<&str>> {
-    let columns = COLUMNS.iter();
+    let columns = COLUMNS.iter().filter(|column| column.more.is_some());
     columns
         .map(|column| (column.key, column.best(reports).map(name).collect()))
         .collect()
 }
 
-/// The table of several disciplines over one scenario; `wide` shows every column with its deviation.
+/// The table of several disciplines over one scenario.
 pub(crate) fn table(
     reports: &[Report],
     catalog: &dyn Catalog,
     defaults: &Defaults,
-    wide: bool,
+    width: Width,
 ) -> String {
+    let wide = width == Width::Wide;
     let Some(first) = reports.first() else {
         return String::new();
     };
     let has = |column: &&Column| {
-        (wide || !column.wide) && reports.iter().any(|r| (column.value)(&r.mean).is_some())
+        width >= column.from && reports.iter().any(|r| (column.value)(&r.mean).is_some())
     };
     let columns: Vec<&Column> = COLUMNS.iter().filter(has).collect();
     let mut table = Table::tight();
@@ -236,7 +267,12 @@ pub(crate) fn table(
     let setting = wrapped(&setting(&first.scenario, catalog, defaults), WIDTH);
     let shown = if wide { SPREAD } else { "means" };
     let runs = wrapped(&runs(&first.scenario, shown), WIDTH);
-    format!("{setting}{runs}\n{table}\n{}", wrapped(MEANING, WIDTH))
+    let kept = match columns.iter().any(|column| column.key == "kept") {
+        true => KEPT,
+        false => "",
+    };
+    let meaning = wrapped(&format!("{MEANING}{kept}"), WIDTH);
+    format!("{setting}{runs}\n{table}\n{meaning}")
 }
 
 /// A report in a line, for beside its picture.
@@ -314,7 +350,7 @@ mod tests {
         assert_eq!(best["goodput_utility"], ["aq", "cake"]);
         assert_eq!(best["probe_up_p99_ms"], ["cake"]);
         assert!(best["smallest_flow"].is_empty() && best["probe_down_p99_ms"].is_empty());
-        let text = table(&reports, &Standard, &Defaults::paper(), false);
+        let text = table(&reports, &Standard, &Defaults::paper(), Width::Terminal);
         for cell in ["1.900*", "12 A *", "1.500 ", "470 F\n"] {
             assert!(text.contains(cell), "{cell}: {text}");
         }
@@ -339,10 +375,31 @@ mod tests {
             })
             .collect();
         assert_eq!(reports.len(), 8);
-        let text = table(&reports, &Standard, &Defaults::paper(), false);
+        let text = table(&reports, &Standard, &Defaults::paper(), Width::Terminal);
         let longest = text.lines().map(|line| line.chars().count()).max();
         assert!(longest <= Some(WIDTH), "{text}");
         assert_eq!(text.matches("bulk").count(), 2, "{text}");
+    }
+
+    #[test]
+    fn kept_acks_have_their_main_reason_and_no_best() {
+        let kept = |marks| {
+            move |summary: &mut Summary| {
+                let shares = [("losses", 0.01), ("marks", marks)];
+                summary.up.kept = shares.map(|(rules, of)| (rules.into(), of)).into();
+            }
+        };
+        let reports = [
+            report("asymq", kept(0.2)),
+            report("sad", kept(0.0)),
+            report("cake", |_| {}),
+        ];
+        let text = |width| table(&reports, &Standard, &Defaults::paper(), width);
+        for cell in ["0.210 marks  ", "0.010 losses ", "- "] {
+            assert!(text(Width::All).contains(cell), "{}", text(Width::All));
+        }
+        assert!(!text(Width::Terminal).contains("kept"));
+        assert!(!best(&reports).contains_key("kept"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Snapshots for Prometheus, in the text exposition format.
 
 use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Snapshot};
+use asymq_core::ack::Kept;
 use asymq_core::{Fate, Reason};
 use std::fmt::Write;
 
@@ -71,6 +72,9 @@ const OF_FATES: [(Fate, &str, &str); 2] = [
     ),
 ];
 
+const KEPT: &str =
+    "ACKs kept beside a later one that came while they waited, by the rules that kept them.";
+
 const COUNTER: &str = "counter";
 const GAUGE: &str = "gauge";
 
@@ -108,6 +112,15 @@ pub fn exposition(snapshot: &Snapshot) -> String {
             }
         }
     }
+    page.metric("kept_acks_total", COUNTER, KEPT);
+    for (direction, of) in directions {
+        for (variable, count) in &of.control {
+            if let Some(kept) = Kept::counted_by(variable) {
+                let labels = [("direction", direction), ("reason", kept.name())];
+                page.sample("kept_acks_total", &labels, *count);
+            }
+        }
+    }
     let help = "Time in the queue of what left it in the last interval.";
     page.metric("sojourn_seconds", GAUGE, help);
     for ([direction, class], of) in classes() {
@@ -135,7 +148,8 @@ pub fn exposition(snapshot: &Snapshot) -> String {
     page.sample("changes_total", &[], snapshot.changes as f64);
     page.metric("control", GAUGE, "Control variables of the discipline.");
     for (direction, of) in directions {
-        for (name, value) in &of.control {
+        let is_counted = |(name, _): &(&&str, _)| Kept::counted_by(name).is_none();
+        for (name, value) in of.control.iter().filter(is_counted) {
             page.sample(
                 "control",
                 &[("direction", direction), ("name", name)],
@@ -187,6 +201,21 @@ mod tests {
             let label = format!("reason=\"{}\"", reason.name());
             assert_eq!(page.matches(&label).count(), 6, "{label}");
         }
+    }
+
+    #[test]
+    fn acks_that_were_kept_are_counted_by_their_reason() {
+        let mut snapshot = Snapshot::default();
+        for kept in Kept::ALL {
+            snapshot.up.control.insert(kept.variable(), 7.0);
+        }
+        let page = exposition(&snapshot);
+        for reason in ["losses", "marks", "stretch", "other"] {
+            let sample =
+                format!("asymq_kept_acks_total{{direction=\"up\",reason=\"{reason}\"}} 7\n");
+            assert!(page.contains(&sample), "{page}");
+        }
+        assert!(!page.contains("kept_marks"), "{page}");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use asymq_gateway::{Frame, Port};
 use asymq_scenario::{
     Direction, FlowResult, FlowTotals, Grade, Run, Scenario, Series, Summary, Toward,
 };
+use std::collections::BTreeMap;
 use std::{io, thread};
 
 /// Runs a scenario once; `progress` is called ten times a second with how far the run is.
@@ -133,6 +134,7 @@ pub(crate) fn run_once(
             // Not measured.
             access_dropped: None,
             sojourn_by_class_ms: None,
+            kept: BTreeMap::new(),
         }
     };
     let (up, down) = (direction(Toward::Up), direction(Toward::Down));
@@ -183,6 +185,7 @@ fn flow_results(
         retransmissions: seen.retransmissions.map(f64::from),
         timeouts: seen.timeouts.map(f64::from),
         spurious: seen.spurious.map(f64::from),
+        sojourn_ms: None,
     };
     flows.iter().zip(seen).map(of).collect()
 }

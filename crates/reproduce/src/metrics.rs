@@ -1,6 +1,7 @@
 //! Metrics of a run by name.
 
 use crate::over_time;
+use asymq_core::decide::ack::Kept;
 use asymq_core::units::Limit;
 use asymq_scenario::{
     Cover, Direction, Goodput, ListedFlow, Percentiles, Run, Scenario, Series, SojournByClass,
@@ -19,6 +20,7 @@ pub fn names() -> Vec<String> {
         access_dropped: Some(0.0),
         retransmissions: Some(0.0),
         timeouts: Some(0.0),
+        kept: Kept::ALL.map(|kept| (kept.name().to_owned(), 0.0)).into(),
         ..Direction::default()
     };
     let summary = Summary {
@@ -37,15 +39,20 @@ pub fn names() -> Vec<String> {
     let scenario = asymq_args::ScenarioArgs::default()
         .resolve(&asymq_args::Defaults::paper())
         .expect("the defaults are a scenario");
-    let mut names: Vec<String> = of_run(&run, &scenario).into_keys().collect();
-    names.extend(of_scenario(&scenario).into_keys());
-    names
+    let mut metrics = of_run(&run, &scenario);
+    for toward in [Toward::Up, Toward::Down] {
+        put_percentiles(&mut metrics, &of_listed(toward), Percentiles::default());
+    }
+    let names = metrics.into_keys();
+    names.chain(of_scenario(&scenario).into_keys()).collect()
 }
 
 /// The metrics of a run. Rates are in bit/s, delays in ms; utilizations and `fairness` are 0 to 1.
 /// `goodput` is the sum over flows, `fairness` Jain's index of the flows' goodput (1 without flows),
 /// `smallest-flow` the smallest goodput as a share of their mean (1 without flows), `readable-to-opaque`
-/// the mean goodput of flows whose packets queues can read over that of the others (1 where either lacks).
+/// the mean goodput of flows whose packets queues can read over that of the others (1 where either lacks),
+/// `listed-to-others` that of listed flows over that of the others. `kept` is the share of ACKs that could not be
+/// filtered for a later one, and `kept-marks` and its like its parts, by the rules that kept them.
 pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     let mut metrics = Metrics::new();
     let summary = &run.summary;
@@ -70,6 +77,7 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
             put_percentiles(&mut metrics, name, percentiles);
         }
     }
+    add_listed_sojourns(&mut metrics, summary);
     if let Some(late) = summary.probe_late {
         metrics.insert("probe.late".into(), late);
     }
@@ -98,6 +106,7 @@ fn add_direction(
         filtered,
         marked,
         reasons: _, // dropped and filtered are their sums
+        kept,
         sojourn_ms,
         sojourn_by_class_ms,
         delivered,
@@ -132,7 +141,13 @@ fn add_direction(
         ("smallest-flow", smallest),
         (
             "readable-to-opaque",
-            readable_to_opaque(scenario, toward, goodput),
+            ratio(scenario, toward, goodput, |flow| {
+                flow.is_none_or(|flow| flow.cover == Cover::None)
+            }),
+        ),
+        (
+            "listed-to-others",
+            ratio(scenario, toward, goodput, |flow| flow.is_some()),
         ),
         ("delivered", *delivered),
         ("silence", *silence_s),
@@ -148,6 +163,13 @@ fn add_direction(
     ] {
         metrics.extend(value.map(|value| (format!("{side}.{name}"), value)));
     }
+    if !kept.is_empty() {
+        metrics.insert(format!("{side}.kept"), kept.values().sum());
+    }
+    metrics.extend(
+        kept.iter()
+            .map(|(rules, share)| (format!("{side}.kept-{rules}"), *share)),
+    );
     let classes = sojourn_by_class_ms.iter();
     let by_class = classes.flat_map(|by| [("sojourn.data", by.data), ("sojourn.ack", by.ack)]);
     let probe = probe_ms.map(|probe| ("probe", probe));
@@ -163,22 +185,50 @@ fn put_percentiles(metrics: &mut Metrics, name: &str, percentiles: Percentiles) 
     }
 }
 
-/// Listed flows stand behind the others.
-fn readable_to_opaque(scenario: &Scenario, toward: Toward, goodput: &[f64]) -> f64 {
+/// Adds those of each direction that has listed flows: the means of their percentiles.
+fn add_listed_sojourns(metrics: &mut Metrics, summary: &Summary) {
+    for toward in [Toward::Up, Toward::Down] {
+        let of = summary.flows.iter().filter(|flow| flow.toward == toward);
+        let all: Vec<Percentiles> = of.filter_map(|flow| flow.sojourn_ms).collect();
+        let mean = |of: fn(&Percentiles) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+        if !all.is_empty() {
+            let mean = Percentiles {
+                p50: mean(|one| one.p50),
+                p95: mean(|one| one.p95),
+                p99: mean(|one| one.p99),
+            };
+            put_percentiles(metrics, &of_listed(toward), mean);
+        }
+    }
+}
+
+/// What the data of a direction's listed flows waited.
+fn of_listed(toward: Toward) -> String {
+    format!("{toward}.listed.sojourn")
+}
+
+/// Mean goodput of the flows that `is_first` names over that of the others; 1 without either. Listed flows
+/// stand behind those that are not.
+fn ratio(
+    scenario: &Scenario,
+    toward: Toward,
+    goodput: &[f64],
+    is_first: fn(Option<&ListedFlow>) -> bool,
+) -> f64 {
     let listed: Vec<&ListedFlow> = scenario
         .flow
         .iter()
         .filter(|flow| flow.toward == toward)
         .collect();
     let others = goodput.len().saturating_sub(listed.len());
-    let is_opaque = |index: usize| index >= others && listed[index - others].cover != Cover::None;
-    let mean = |opaque: bool| {
-        let of = (0..goodput.len()).filter(|index| is_opaque(*index) == opaque);
+    let flow = |index: usize| index.checked_sub(others).map(|index| listed[index]);
+    let mean = |first: bool| {
+        let of = (0..goodput.len()).filter(|index| is_first(flow(*index)) == first);
         let rates: Vec<f64> = of.map(|index| goodput[index]).collect();
         (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
     };
-    match (mean(false), mean(true)) {
-        (Some(readable), Some(opaque)) => readable / opaque,
+    match (mean(true), mean(false)) {
+        (Some(first), Some(second)) => first / second,
         _ => 1.0,
     }
 }
@@ -203,7 +253,13 @@ const UNITS: [(&str, &[&str]); 8] = [
             "delivered",
             "drift",
             "fairness",
+            "kept",
+            "kept-losses",
+            "kept-marks",
+            "kept-other",
+            "kept-stretch",
             "late",
+            "listed-to-others",
             "readable-to-opaque",
             "sd",
             "smallest-flow",

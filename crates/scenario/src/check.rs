@@ -278,6 +278,12 @@ impl Scenario {
                 "AccECN is a form of ECN; leave it out".into(),
             ),
             (
+                self.ace_only && !self.accecn,
+                "accecn",
+                false,
+                "ACE is a field of AccECN; leave it out".into(),
+            ),
+            (
                 tcp.ecn() == TcpEcn::Unspecified && self.tcp_ecn,
                 "tcp-ecn",
                 true,

@@ -98,6 +98,7 @@ impl ListedFlow {
                 }
             },
             accecn: scenario.accecn && tcp.ecn() != TcpEcn::Unspecified,
+            ace_only: scenario.ace_only && tcp.ecn() != TcpEcn::Unspecified,
             hystart: scenario.hystart && tcp.has_hystart(),
             byte_counting: scenario.byte_counting && tcp.counts_bytes(),
             mss: match (self.mss, self.cover.tunnel()) {

@@ -145,6 +145,10 @@ pub struct Direction {
     pub marked: f64,
     /// Queue: packets dropped and filtered, by the name of the reason; empty where it names none.
     pub reasons: BTreeMap<String, f64>,
+    /// Queue: pure ACKs that were kept although a later one of their flow came while they waited, as a share of
+    /// those sent and filtered, by the rules that kept them; empty where it counts none (simulator).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept: BTreeMap<String, f64>,
     /// Queue: sojourn time, in ms.
     pub sojourn_ms: Percentiles,
     /// Queue: sojourn time by class, in ms (simulator).
@@ -291,6 +295,9 @@ pub struct FlowResult {
     /// Packets that its sender declared lost although they arrived (QUIC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spurious: Option<f64>,
+    /// Sojourn time of its data at the queue of the first link, in ms (simulator, listed flows).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sojourn_ms: Option<Percentiles>,
 }
 
 /// Minimum, mean and maximum.
@@ -407,14 +414,14 @@ by_field! {
     }
     Direction {
         utilization, data, ack, delivered, acks_per_s, bytes_per_ack, silence_s, retransmissions, timeouts,
-        probe_ms, probe_grade, dropped, access_dropped, lost, filtered, marked, reasons, sojourn_ms,
-        sojourn_by_class_ms,
+        probe_ms, probe_grade, dropped, access_dropped, lost, filtered, marked, reasons, kept,
+        sojourn_ms, sojourn_by_class_ms,
     }
     SojournByClass { data, ack, other }
     Goodput { up, down, jain_up, jain_down, smallest_up, smallest_down }
     FlowResult {
         toward, start_s, base_rtt_ms, goodput, silence_s, completion_s, rtt_ms, lost, retransmissions, timeouts,
-        spurious,
+        spurious, sojourn_ms,
     }
     Extent { min, mean, max }
     Percentiles { p50, p95, p99 }
@@ -463,6 +470,7 @@ mod tests {
                 retransmissions: Some(seed as f64),
                 timeouts: None,
                 spurious: None,
+                sojourn_ms: None,
             }];
             run.summary.probe_ms = Some(Percentiles {
                 p50: utilization,
@@ -512,6 +520,7 @@ mod tests {
             retransmissions: Some(2.0),
             timeouts,
             spurious: None,
+            sojourn_ms: None,
         };
         let flows = vec![
             flow(Toward::Up, 3.0, 0.5, Some(1.0)),
@@ -557,6 +566,7 @@ mod tests {
             retransmissions,
             timeouts: Some(1.0),
             spurious: None,
+            sojourn_ms: None,
         };
         let totals = FlowTotals::of(&[flow(Some(2.0)), flow(None)], Toward::Up);
         assert_eq!((totals.retransmissions, totals.timeouts), (None, Some(2.0)));

@@ -115,6 +115,9 @@ pub struct Scenario {
     /// AccECN (RFC 9768) at the simulated hosts in place of classic ECN.
     #[serde(default, skip_serializing_if = "is_default")]
     pub accecn: bool,
+    /// AccECN's option is left out of all segments: ACE alone counts marks, in the simulator.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ace_only: bool,
     /// HyStart++ (RFC 9406) in the simulator.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hystart: bool,
@@ -331,6 +334,7 @@ pub(crate) mod tests {
             byte_counting: false,
             tcp_ecn: false,
             accecn: false,
+            ace_only: false,
             hystart: false,
             pacing: false,
             regenerate: 0,

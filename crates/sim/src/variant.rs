@@ -102,7 +102,7 @@ impl Variant for Full {
             scenario
                 .tcp_ecn
                 .then(|| match scenario.accecn || scenario.tcp.sends_ect1() {
-                    true => EcnReceiver::new(echo).with_accurate(),
+                    true => EcnReceiver::new(echo).with_accurate(!scenario.ace_only),
                     false => EcnReceiver::new(echo),
                 }),
         )

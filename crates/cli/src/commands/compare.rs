@@ -1,6 +1,7 @@
 //! `asymq compare`: several disciplines over one scenario, as a table and a picture.
 
 use crate::catalogs::Catalogs;
+use crate::comparison::Width;
 use crate::driver::{Driver, Tracks};
 use crate::words::{count, path};
 use crate::{chart, comparison, output};
@@ -121,6 +122,11 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         series: args.chart.is_some(),
         ..Tracks::default()
     };
+    let width = match (args.wide, args.all) {
+        (true, _) => Width::Wide,
+        (_, true) => Width::All,
+        _ => Width::Terminal,
+    };
     let mut reports = driver.run(&scenarios, &tracks, catalogs)?;
 
     if let Some(path) = &args.chart {
@@ -140,7 +146,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
                 .collect(),
         })?;
     } else {
-        let mut text = comparison::table(&reports, catalogs.names, &defaults, args.wide);
+        let mut text = comparison::table(&reports, catalogs.names, &defaults, width);
         if args.chart.is_none() {
             text += "\n--chart asymq-compare.svg draws them over time.";
             text += " More: --all, --only NAMES, --wide.\n";

@@ -48,6 +48,33 @@ pub enum Kept {
     Other,
 }
 
+impl Kept {
+    /// All groups, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Losses, Self::Marks, Self::Stretch, Self::Other];
+
+    /// The name of its count among the control variables.
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Self::Losses => "kept_losses",
+            Self::Marks => "kept_marks",
+            Self::Stretch => "kept_stretch",
+            Self::Other => "kept_other",
+        }
+    }
+
+    /// Its name in reports and metrics: that of the variable without `kept_`.
+    pub fn name(self) -> &'static str {
+        self.variable().strip_prefix("kept_").unwrap_or_default()
+    }
+
+    /// The group that a control variable counts, if it counts one.
+    pub fn counted_by(variable: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|kept| kept.variable() == variable)
+    }
+}
+
 impl SackRange {
     /// Bytes in it; 0 if it ends before it starts.
     #[inline]

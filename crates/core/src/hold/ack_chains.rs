@@ -195,9 +195,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
 
     /// ACKs kept beside a later one of their flow, by the rules that kept them.
     pub(crate) fn probe(&self, show: &mut Probe<'_>) {
-        let names = ["kept_losses", "kept_marks", "kept_stretch", "kept_other"];
-        for (name, count) in names.into_iter().zip(self.kept) {
-            show(name, Reading::Count(count));
+        for (kept, count) in Kept::ALL.into_iter().zip(self.kept) {
+            show(kept.variable(), Reading::Count(count));
         }
     }
 

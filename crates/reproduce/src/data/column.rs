@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn every_metric_has_a_column_of_its_own_with_its_unit() {
         // A new metric has its unit in `metrics::unit`, or is a plain number and named here.
-        const PLAIN: [&str; 18] = [
+        const PLAIN: [&str; 24] = [
             "utilization",
             "data",
             "ack",
@@ -187,6 +187,12 @@ mod tests {
             "unsettled",
             "smallest-flow",
             "readable-to-opaque",
+            "listed-to-others",
+            "kept",
+            "kept-losses",
+            "kept-marks",
+            "kept-stretch",
+            "kept-other",
             "delivered",
             "late",
             "retransmissions",

@@ -106,7 +106,8 @@ fn check(scenario: &Scenario) -> Result<(), Unsupported> {
         timestamps,
         byte_counting,
         tcp_ecn,
-        accecn: _, // a form of ECN
+        accecn: _,   // a form of ECN
+        ace_only: _, // goes with accecn
         hystart,
         pacing,
         regenerate,

@@ -4,9 +4,11 @@ use crate::links::DataLosses;
 use crate::packets::{Options, SimPacket};
 use crate::running::NEVER;
 use asymq_core::catalog::BoxedQdisc;
+use asymq_core::decide::ack::Kept;
 use asymq_core::hold::{Egress, Meters, TxTime};
 use asymq_core::measure::Histogram;
 use asymq_core::packet::{Header, Packet, TrafficClass};
+use asymq_core::qdisc::Reading;
 use asymq_core::{Instant, Rate};
 use asymq_scenario::Schedule;
 use std::collections::VecDeque;
@@ -251,6 +253,17 @@ impl<O: Options> Link<O> {
         let busy = meters.busy.of_mut(self.sending);
         *busy = busy.saturating_sub(left);
         meters
+    }
+
+    /// ACKs kept beside a later one, by the rules that kept them; `None` where the discipline counts none.
+    pub(crate) fn kept(&self) -> Option<[u64; Kept::ALL.len()]> {
+        let mut counts = None;
+        self.egress.qdisc().probe(&mut |variable, reading| {
+            if let (Some(kept), Reading::Count(count)) = (Kept::counted_by(variable), reading) {
+                counts.get_or_insert([0; Kept::ALL.len()])[kept as usize] += count;
+            }
+        });
+        counts
     }
 
     /// Whether a packet is being transmitted at `now`.

@@ -5,6 +5,7 @@ use crate::running::World;
 use crate::traffic::{Agent, Delivered, TcpFlow};
 use crate::variant::Variant;
 use asymq_core::Duration;
+use asymq_core::decide::ack::Kept;
 use asymq_core::hold::Meters;
 use asymq_core::measure::Histogram;
 use asymq_core::packet::TrafficClass;
@@ -12,6 +13,7 @@ use asymq_scenario::{
     Direction, Extent, Fates, FlowResult, FlowTotals, Grade, Series, SojournByClass, Summary,
     Toward,
 };
+use std::collections::BTreeMap;
 
 /// Interval of the time series (AQ, sec. 4).
 pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
@@ -22,6 +24,8 @@ pub(crate) struct Snapshot {
     meters: [Meters; 2],
     /// Of links whose rate changes, in bytes up to `at`.
     capacity: [Option<f64>; 2],
+    /// ACKs kept beside a later one, where the discipline counts them.
+    kept: [Option<[u64; Kept::ALL.len()]>; 2],
     /// What each conversation's receiver has. Counted when segments leave the bottleneck, which is as
     /// much ahead of the receiver at the start of an interval as at its end.
     received: Vec<Received>,
@@ -102,6 +106,7 @@ impl Snapshot {
             at,
             meters: [0, 1].map(|toward| world.links[toward].meters(at)),
             capacity: [0, 1].map(|toward| world.capacity(toward, at)),
+            kept: [0, 1].map(|toward| world.links[toward].kept()),
             received: world
                 .lasting()
                 .iter()
@@ -123,6 +128,9 @@ pub(crate) fn clear_measures<V: Variant>(world: &mut World<'_, V>, now: u64) {
         link.clear_sojourns();
     }
     for conversation in &mut world.conversations {
+        if let Some(sojourns) = &mut conversation.sojourns {
+            sojourns.clear();
+        }
         match &mut conversation.agent {
             Agent::Probe(probe) => probe.clear(),
             Agent::Tcp(flow) => {
@@ -162,6 +170,10 @@ pub(crate) fn summary<V: Variant>(
                 flows.push(FlowResult {
                     base_rtt_ms: world.base_rtt(index) as f64 / 1e6,
                     lost: Some(lost as f64),
+                    sojourn_ms: conversation
+                        .sojourns
+                        .as_ref()
+                        .map(|all| all.percentiles_ms()),
                     ..flow_result(flow, rate, end.at)
                 });
             }
@@ -180,9 +192,17 @@ pub(crate) fn summary<V: Variant>(
         };
         let acks = |meters: &Meters| meters.sent.of(TrafficClass::Ack).packets;
         let acks = acks(meters) - acks(before);
+        let (fates, of_flows) = (Fates::between(before, meters), FlowTotals::of(&flows, way));
+        let of_acks = |count: u64| share(count as f64, acks as f64 + fates.filtered);
+        let kept = match (end.kept[toward], start.kept[toward]) {
+            (Some(after), Some(before)) => Kept::ALL
+                .map(|kept| (kept, after[kept as usize] - before[kept as usize]))
+                .map(|(kept, count)| (kept.name().to_owned(), of_acks(count)))
+                .into(),
+            _ => BTreeMap::new(),
+        };
         let sojourns = world.links[toward].sojourns();
         let sojourn_of = |class: TrafficClass| sojourns[class as usize].percentiles_ms();
-        let (fates, of_flows) = (Fates::between(before, meters), FlowTotals::of(&flows, way));
         let probe_ms = probe.map(|probe| probe.delays[toward].percentiles_ms());
         let (access_dropped, lost) = end.access_dropped_and_lost[toward];
         let lost_before = start.access_dropped_and_lost[toward];
@@ -204,6 +224,7 @@ pub(crate) fn summary<V: Variant>(
             filtered: fates.filtered,
             marked: fates.marked,
             reasons: fates.reasons,
+            kept,
             sojourn_ms: Histogram::merged(sojourns).percentiles_ms(),
             sojourn_by_class_ms: Some(SojournByClass {
                 data: sojourn_of(TrafficClass::Data),
@@ -254,6 +275,7 @@ fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64, now: u64) -> FlowRes
         retransmissions: Some(counts.retransmissions as f64),
         timeouts: Some(counts.timeouts as f64),
         spurious: None,
+        sojourn_ms: None,
     }
 }
 

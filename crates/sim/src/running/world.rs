@@ -14,7 +14,7 @@ use super::route::{Route, hand_over, way};
 use crate::congestion::TcpModel;
 use crate::links::{Beyond, Dumbbell, Hop, Line, Link, Regeneration, Step, Tunnels, access_rate};
 use crate::measurement::Capture;
-use crate::packets::{HostClock, Layout, SimPacket};
+use crate::packets::{HostClock, Kind, Layout, SimPacket};
 use crate::receivers::Receiver;
 use crate::running::{EventSet, NEVER};
 use crate::senders::RttEstimator;
@@ -369,6 +369,12 @@ impl<'a, V: Variant> World<'a, V> {
         } = self;
         let (link, opposite) = if TOWARD == UP { (up, down) } else { (down, up) };
         link.dequeue(now, |at, packet| {
+            if let Some(sojourns) = &mut conversations[packet.conversation()].sojourns
+                && packet.segment.kind() == Kind::Data
+            {
+                let now = Instant::from_nanos(now);
+                sojourns.record(now.saturating_since(packet.header.arrival));
+            }
             if let Some(capture) = &mut captures[TOWARD] {
                 capture.packet(now, packet, &conversations[packet.conversation()].layout);
             }

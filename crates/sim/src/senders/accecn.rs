@@ -24,6 +24,8 @@ pub(super) fn is_accepted(options: &TcpOptions) -> bool {
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
+    /// Whether ACKs have the option.
+    option: bool,
     marks: u32,
     bytes: [u32; 3],
     /// Counters that the option needs: up to the last that has gone on.
@@ -36,14 +38,18 @@ pub(super) struct Received {
 }
 
 impl Received {
-    pub(super) const NOTHING: Self = Self {
-        marks: 0,
-        bytes: FIRST_BYTES,
-        fields: 0,
-        pending: 0,
-        marked: false,
-        due: false,
-    };
+    /// Nothing is received; ACKs will have the option, or ACE alone.
+    pub(super) const fn nothing(option: bool) -> Self {
+        Self {
+            option,
+            marks: 0,
+            bytes: FIRST_BYTES,
+            fields: 0,
+            pending: 0,
+            marked: false,
+            due: false,
+        }
+    }
 
     /// A packet with `payload` bytes has arrived. An ACK is due at the first mark after none, and at every
     /// second mark.
@@ -71,13 +77,13 @@ impl Received {
     pub(super) fn mark(&mut self, options: &mut TcpOptions) {
         (self.pending, self.due) = (0, false);
         options.flags |= ((((FIRST + self.marks) & 7) as u16) << 6) & ACE;
-        options.accecn = Some((self.fields, self.bytes));
+        options.accecn = self.option.then_some((self.fields, self.bytes));
     }
 
     /// Content of a SYN-ACK.
-    pub(super) fn accept(options: &mut TcpOptions) {
+    pub(super) fn accept(&self, options: &mut TcpOptions) {
         options.flags |= ACCEPTED;
-        options.accecn = Some((0, FIRST_BYTES));
+        options.accecn = self.option.then_some((0, FIRST_BYTES));
     }
 }
 
@@ -188,7 +194,7 @@ mod tests {
     };
 
     fn receiver() -> EcnReceiver {
-        EcnReceiver::new(Echo::Latched).with_accurate()
+        EcnReceiver::new(Echo::Latched).with_accurate(true)
     }
 
     /// The SYN's options, and those of the answer.
@@ -220,6 +226,20 @@ mod tests {
         let (syn, answer) = handshake(&mut EcnSender::default(), &mut receiver());
         assert_eq!(syn.flags, flags::CWR | flags::ECE);
         assert_eq!((answer.flags, answer.accecn), (flags::ECE, None));
+    }
+
+    #[test]
+    fn ace_alone_counts_without_the_option() {
+        let (mut sender, receiver) = (EcnSender::new(OFFERED), EcnReceiver::new(Echo::Latched));
+        let mut receiver = receiver.with_accurate(false);
+        let (_, answer) = handshake(&mut sender, &mut receiver);
+        assert_eq!((answer.flags, answer.accecn), (flags::CWR, None));
+        assert!(sender.is_accurate());
+        let (mut data, mut ack) = (TcpOptions::default(), TcpOptions::new(None, 1460));
+        data.ecn = Ecn::Ce;
+        receiver.arrived(1, 1460, &data);
+        receiver.mark(&mut ack);
+        assert_eq!((ack.flags & ACE, ack.accecn), (6 << 6, None));
     }
 
     fn sad() -> BoxedQdisc<SimPacket<TcpOptions>> {

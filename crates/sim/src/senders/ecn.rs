@@ -127,10 +127,10 @@ impl EcnReceiver {
         }
     }
 
-    /// The same, with AccECN where the SYN asks for it.
-    pub(crate) const fn with_accurate(self) -> Self {
+    /// The same, with AccECN where the SYN asks for it, with its option or ACE alone.
+    pub(crate) const fn with_accurate(self, option: bool) -> Self {
         Self {
-            accurate: Some(Received::NOTHING),
+            accurate: Some(Received::nothing(option)),
             ..self
         }
     }
@@ -171,7 +171,7 @@ impl EcnReceiver {
         let first = !std::mem::replace(&mut self.established, true);
         if let Some(counters) = self.counters() {
             return match first {
-                true => Received::accept(options),
+                true => counters.accept(options),
                 false => counters.mark(options),
             };
         }

@@ -188,6 +188,7 @@ impl<V: Variant> Cast<'_, V> {
         );
         if let Some(added) = self.conversations.last_mut() {
             added.layout = added.layout.covered(listed.cover);
+            added.sojourns = Some(Box::default());
         }
     }
 

@@ -5,6 +5,7 @@ use crate::packets::{Kind, Layout, Options, Outbox, Segment};
 use crate::running::EventSet;
 use crate::traffic::{Agent, Side};
 use crate::variant::Variant;
+use asymq_core::measure::Histogram;
 use asymq_core::{Limit, Rate};
 use asymq_scenario::{Impairment, Links, Scenario, Toward};
 
@@ -33,6 +34,8 @@ pub(crate) struct Conversation<V: Variant> {
     pub(crate) back: [Hop; 2],
     /// Lost between the bottleneck and each side.
     pub(crate) back_losses: [AccessLosses; 2],
+    /// What its data waited at the first link, of a listed flow.
+    pub(crate) sojourns: Option<Box<Histogram>>,
     /// Segments that have come to each side.
     #[cfg(test)]
     pub(crate) received: [u64; 2],
@@ -125,6 +128,7 @@ impl<V: Variant> Conversation<V> {
             out: delays.map(|delay| Exit::new(Hop::new(access, delay, &layout))),
             back: delays.map(|delay| Hop::new(access, delay, &layout)),
             back_losses: Default::default(),
+            sojourns: None,
             #[cfg(test)]
             received: [0; 2],
             #[cfg(test)]
