@@ -52,15 +52,22 @@ pub const PAPERS: [(&str, &str, &str); 5] = [
 ];
 
 /// Our own experiments, beside the papers': not part of `all`, since they take as long as those.
-pub const BEYOND: (&str, &str, &str) = (
-    "beyond",
-    "Beyond the papers",
-    "Both directions full at any asymmetry, beside what people run",
-);
+pub const OURS: [(&str, &str, &str); 2] = [
+    (
+        "beyond",
+        "Beyond the papers",
+        "Both directions full at any asymmetry, beside what people run",
+    ),
+    (
+        "senders",
+        "The senders of tomorrow",
+        "AccECN, L4S and QUIC, beside what people run",
+    ),
+];
 
 /// The papers, then our own.
 pub(crate) fn groups() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    PAPERS.into_iter().chain([BEYOND])
+    PAPERS.into_iter().chain(OURS)
 }
 
 /// Experiment files, with a folder per paper: a file per figure or table, `free.toml` with the settings that
@@ -195,7 +202,7 @@ impl Files {
         experiment::read_under(name, Path::new(&path), text, defaults, &under)
     }
 
-    /// The experiments that `select` names: `all` of the papers, a paper, `beyond`, or `PAPER/FIGURE`.
+    /// The experiments that `select` names: `all` of the papers, a paper, `beyond`, `senders`, or `PAPER/FIGURE`.
     ///
     /// # Errors
     /// No experiment has this name, or a file is wrong.
@@ -203,7 +210,8 @@ impl Files {
         let defaults = Defaults::paper();
         let mut experiments = Vec::new();
         for (paper, ..) in groups() {
-            let all = select == "all" && paper != BEYOND.0;
+            let ours = OURS.iter().any(|(name, ..)| *name == paper);
+            let all = select == "all" && !ours;
             for (name, text) in &self.figures {
                 if paper_of(name) == paper && (all || select == paper || select == name) {
                     experiments.push(self.read(name, text, &defaults, &[])?);

@@ -505,14 +505,13 @@ fn every_experiment_can_be_run_and_judged() {
     let papers = asymq_reproduce::Files::built_in()
         .experiments("all")
         .unwrap();
-    let ours = asymq_reproduce::Files::built_in()
-        .experiments("beyond")
-        .unwrap();
-    assert!(
-        papers
-            .iter()
-            .all(|experiment| !experiment.name.starts_with("beyond/"))
-    );
+    let ours = asymq_reproduce::OURS.map(|(group, ..)| {
+        let ours = asymq_reproduce::Files::built_in().experiments(group);
+        let is_ours = |name: &str| name.starts_with(&format!("{group}/"));
+        assert!(papers.iter().all(|experiment| !is_ours(&experiment.name)));
+        ours.unwrap()
+    });
+    let ours = ours.concat();
     for experiment in papers.iter().chain(&ours) {
         assert!(experiment.title.contains(':'), "{}", experiment.name);
         for series in &experiment.series {
