@@ -285,13 +285,23 @@ impl PacketIo for Port {
             shown += 1;
             each(frame);
         };
-        for _ in 0..max {
+        // Ends what waits, however much, once the interface is known to be down.
+        let (mut down, mut left) = (None, max);
+        while left > 0 || down.is_some() {
+            left = left.saturating_sub(1);
             let any = ring.next(|received| {
                 if received.outgoing {
                 } else if received.truncated {
                     losses.ring_full += 1;
                 } else {
-                    match take(received, socket, superpacket, segment, &mut count) {
+                    match take(
+                        received,
+                        socket,
+                        &mut down,
+                        superpacket,
+                        segment,
+                        &mut count,
+                    ) {
                         Ok(()) => {}
                         Err(Refused::Malformed) => losses.malformed += 1,
                         Err(Refused::Unsegmentable) => losses.unsegmentable += 1,
@@ -301,6 +311,9 @@ impl PacketIo for Port {
             if !any {
                 break;
             }
+        }
+        if let Some(error) = down {
+            return Err(error);
         }
         if shown == 0
             && let Some(error) = socket.take_error()
@@ -336,12 +349,21 @@ impl AsFd for Port {
 fn take(
     received: Received<'_>,
     socket: &PacketSocket,
+    down: &mut Option<io::Error>,
     superpacket: &mut [u8],
     segment: &mut Vec<u8>,
     each: &mut dyn FnMut(&[u8]),
 ) -> Result<(), Refused> {
     let bytes = if received.queued {
-        match socket.receive(superpacket) {
+        let mut answer = socket.receive(superpacket);
+        if let Err(error) = &answer
+            && error.kind() == io::ErrorKind::NetworkDown
+        {
+            // It says so once, before what came until then.
+            *down = answer.err();
+            answer = socket.receive(superpacket);
+        }
+        match answer {
             Ok(len) if len < superpacket.len() => &mut superpacket[..len],
             _ => return Err(Refused::Malformed),
         }

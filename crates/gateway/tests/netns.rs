@@ -266,6 +266,30 @@ fn how_frames_leave_is_chosen_logged_and_shown() {
 }
 
 #[test]
+fn what_came_before_the_interface_went_down_is_received_whole() {
+    let Some(place) = Place::new() else { return };
+    let mut port = place.middle.run(|| Ok(Port::open("lan").unwrap())).unwrap();
+    // Longer than the port's slots: they wait in its socket's queue.
+    for netns in [&place.home, &place.middle] {
+        netns.run(|| Network::open()?.set_mtu(LAN, 9000)).unwrap();
+    }
+    let frames = [9014, 60, 5000, 9000].map(|len| numbered(len as u32, len));
+    send(&place.home, &frames);
+    place.middle.run(|| Network::open()?.set_down(LAN)).unwrap();
+    let mut come = Vec::new();
+    let mut keep = |frame: &[u8]| {
+        if frame[..6] == numbered(0, 60)[..6] {
+            come.push(frame.to_vec());
+        }
+    };
+    // Hosts send frames of their own.
+    let error = (0..100).find_map(|_| port.receive(1, &mut keep).err());
+    assert_eq!(error.unwrap().kind(), io::ErrorKind::NetworkDown);
+    assert_eq!(come, frames);
+    assert_eq!(port.losses(), Losses::default());
+}
+
+#[test]
 fn a_frame_too_long_for_the_other_side_is_lost_and_counted() {
     let Some(place) = Place::new() else { return };
     for netns in [&place.home, &place.middle] {
