@@ -101,7 +101,8 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<()> {
         (None, Some(url)) if url.contains("://") => responsiveness::run(args, url, &stop),
         #[cfg(not(feature = "https"))]
         (None, Some(url)) if url.contains("://") => {
-            let message = "this build has no TLS: build it with the feature `https`";
+            let message =
+                "this build has no TLS, as packages have; use cargo run --release --features https";
             Err(bad_argument("URL", Some(url), message))
         }
         (None, Some(host)) => run_client(args, host, &stop),
