@@ -494,7 +494,14 @@ fn an_interface_that_comes_later_is_waited_for_and_said_once() {
 #[test]
 fn one_that_is_made_again_with_the_same_index_is_made_silent_too() {
     let Some(place) = Place::new() else { return };
-    let before = settings(&place, "wan", WAN);
+    // It may be held between its making and its going up, and is down again then.
+    let settings = || {
+        let mut settings = settings(&place, "wan", WAN);
+        let offloads = settings.last_mut().unwrap();
+        offloads.truncate(offloads.find(", up").unwrap());
+        settings
+    };
+    let before = settings();
     let gateway = Waiting::start(&place.middle);
     let carries = || transfer(&place.home, &place.net, NET, 100_000) == 100_000;
     for _ in 0..2 {
@@ -507,7 +514,7 @@ fn one_that_is_made_again_with_the_same_index_is_made_silent_too() {
     wait_until_silent(&place);
     assert!(carries());
     gateway.stop();
-    assert_eq!(settings(&place, "wan", WAN), before);
+    assert_eq!(settings(), before);
 }
 
 /// Waits until a gateway has made the interface towards the net what it makes it.
