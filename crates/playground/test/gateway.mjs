@@ -147,8 +147,10 @@ const tests = {
     await page.waitForFunction(() => document.querySelectorAll('#hosts button').length === 3, null, { timeout: 10000 });
     for (const [host, rate] of [[3, 0.2], [4, 0.4]]) {
       const shown = [];
-      for (let second = 0; second < 3; second++) { shown.push(megabits(await cell(host, 0))); await wait(1100); }
-      assert(shown.some((of) => Math.abs(of / rate - 1) < 0.1), `10.0.0.${host} sends ${rate}: ${shown}`);
+      const found = () => shown.some((of) => Math.abs(of / rate - 1) < 0.1);
+      // A busy machine sends in bursts, so that not each second has its due.
+      while (shown.length < 15 && !found()) { shown.push(megabits(await cell(host, 0))); await wait(1100); }
+      assert(found(), `10.0.0.${host} sends ${rate}: ${shown}`);
     }
     const largest = page.locator('#hosts button').first();
     assert.match(await largest.textContent(), /^10\.0\.0\.1, \d+ flows$/);
