@@ -6,6 +6,9 @@
 //! two to ten, and its random walks are long), or within 0.01, whichever is most. What does not is in
 //! [`ELSEWHERE`] with the reason; "unexplained" stands where none was found.
 //!
+//! Where that tolerance is wider than [`EFFECT`] the setting is *untested*: neither simulator repeats
+//! itself closely enough to tell. Such settings are in [`UNTESTED`], and never count as agreement.
+//!
 //! ns-2's AR is known by its effects only. Of the readings tried (over the latest interval, a smoothed
 //! one, a segment's time, a smoothed time per ACK, at once; later ACKs waiting, overtaking, or replacing
 //! what is left) one gives ns-2's figures to 0.003 wherever the classes borrow and nothing is lost, and
@@ -33,6 +36,10 @@ const RUNS: f64 = 10.0;
 
 /// What a mean may differ by where ns-2's runs hardly differ.
 const LEAST: f64 = 0.01;
+
+/// The difference that a comparison has to notice: a tenth of a link, about what the readings of one mechanism
+/// differ by where they differ at all.
+const EFFECT: f64 = 0.1;
 
 /// Settings at which we differ: words of the setting, all of which it contains; why, and what shows it.
 const ELSEWHERE: &[(&[&str], &str)] = &[
@@ -82,6 +89,25 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     ),
 ];
 
+/// Settings at which runs differ too much among each other for [`EFFECT`] to show: words of the setting.
+///
+/// DCBQ's walk is wider here than in ns-2: at 8 of 17 settings fewer than one in twenty draws of as many of 30 runs as
+/// ns-2 has seeds lie as close together as ns-2's, while 14 of the 17 means agree. ns-2's seeds are not independent (draw
+/// k of seed s is s times that of seed 1, modulo 1), which may explain one flow each way and not ten. A step from the
+/// rate that was set instead of the measured one (tried) leaves 7 of the 8, and a mean that agreed does no more. Unexplained.
+const UNTESTED: &[&[&str]] = &[
+    &["000.fig6 ", "--mss 370b"],
+    &["000.fig6 ", "--mss 400b"],
+    &["000.fig6 ", "--mss 560b"],
+    &["000.fig11", "--up 750kbit"],
+    &["000.other ", "--qdisc prr"],
+    &["000.other_cu.256", "--qdisc acq"],
+    &["002.asym", "--qdisc acq"],
+    &["002.long10000", "--qdisc acq"],
+    &["003.", "--qdisc dcbq"],
+    &["003.table6", "--qdisc prr"],
+];
+
 const AR_ORDER: &str = "where ACKs with data in between come at uneven intervals, ns-2 lies between two \
     readings: later ACKs wait for those regenerated before them (ours; 0.572 at 64 kbit/s, a tenth for \
     data, windows of 20), or overtake (0.592; tried, not kept). ns-2 has 0.588";
@@ -117,15 +143,19 @@ fn points() -> impl Iterator<Item = Point> {
 }
 
 impl Point {
-    fn reason(&self) -> Option<&'static str> {
+    fn contains(&self, words: &[&str]) -> bool {
         let text = format!("{} {}", self.figure, self.flags);
+        words.iter().all(|word| text.contains(word))
+    }
+
+    fn reason(&self) -> Option<&'static str> {
         let mut elsewhere = ELSEWHERE.iter();
-        let found = elsewhere.find(|(words, _)| words.iter().all(|word| text.contains(word)));
+        let found = elsewhere.find(|(words, _)| self.contains(words));
         found.map(|(_, reason)| *reason)
     }
 
-    /// Says what both have; answers whether they agree.
-    fn compare(&self) -> bool {
+    /// Says what both have.
+    fn compare(&self) -> Finding {
         let scenario = scenario(&format!("--readings papers --runs {RUNS} {}", self.flags));
         let report = STANDARD.run_all(&scenario, false, |_| {}).unwrap();
         let (mean, sd) = (&report.mean, &report.sd);
@@ -133,31 +163,50 @@ impl Point {
             (mean.down.utilization, sd.down.utilization),
             (mean.utility, sd.utility),
         ];
-        let mut agree = true;
+        let (mut agree, mut widest) = (true, 0.0_f64);
         let mut text = String::new();
         for ((ours, own_sd), (ns2, sd)) in ours.into_iter().zip(self.ns2) {
             let chance = own_sd * (1.0 / RUNS + 1.0 / self.seeds).sqrt();
-            agree &= (ours - ns2).abs() <= LEAST.max(2.0 * sd).max(2.0 * chance);
+            let tolerance = LEAST.max(2.0 * sd).max(2.0 * chance);
+            agree &= (ours - ns2).abs() <= tolerance;
+            widest = widest.max(tolerance);
             text += &format!("{ours:.3} ± {own_sd:.3} ({ns2:.3} ± {sd:.3})  ");
         }
-        let mark = match (agree, self.reason()) {
-            (true, _) => "  ",
-            (false, Some(_)) => "* ",
-            (false, None) => "! ",
+        let finding = match (agree, widest <= EFFECT, self.reason()) {
+            (true, true, _) => Finding::Agrees,
+            (true, false, _) => Finding::Untested,
+            (false, _, Some(_)) => Finding::Elsewhere,
+            (false, _, None) => Finding::Wrong,
         };
-        println!("{mark}{text}{} {}", self.figure, self.flags);
-        agree
+        println!("{finding:?} {text}{} {}", self.figure, self.flags);
+        finding
     }
+}
+
+/// What a comparison of both simulators says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Finding {
+    Agrees,
+    /// Both are too uneven for [`EFFECT`] to be noticed.
+    Untested,
+    /// Differs as [`ELSEWHERE`] says.
+    Elsewhere,
+    Wrong,
 }
 
 /// Compares the chosen settings; what is said to differ may agree, as seeds are few.
 fn agree(chosen: impl Fn(&Point) -> bool) {
     let mut wrong = Vec::new();
+    let mut counts = [0; 4];
     for point in points().filter(chosen) {
-        if !point.compare() && point.reason().is_none() {
-            wrong.push(format!("{} {}", point.figure, point.flags));
+        let finding = point.compare();
+        counts[finding as usize] += 1;
+        let listed = UNTESTED.iter().any(|words| point.contains(words));
+        if finding == Finding::Wrong || finding == Finding::Untested && !listed {
+            wrong.push(format!("{finding:?}: {} {}", point.figure, point.flags));
         }
     }
+    println!("{counts:?}: agree, untested, elsewhere, wrong");
     assert!(
         wrong.is_empty(),
         "{} settings:\n{}",
@@ -170,7 +219,7 @@ fn agree(chosen: impl Fn(&Point) -> bool) {
 #[ignore = "a few minutes in release mode"]
 fn all_settings_agree_with_ns2() {
     let part = std::env::var("ASYMQ_NS2").unwrap_or_default();
-    agree(|point| format!("{} {}", point.figure, point.flags).contains(&part));
+    agree(|point| point.contains(&[&part]));
 }
 
 #[test]
@@ -182,10 +231,8 @@ fn settings_of_every_kind_agree_with_ns2() {
         &["004.table3_win20_rtt19"],
     ];
     for words in quick {
-        let text = |point: &Point| format!("{} {}", point.figure, point.flags);
-        let chosen = |point: &Point| words.iter().all(|word| text(point).contains(word));
-        assert!(points().any(|point| chosen(&point)), "{words:?}");
-        agree(chosen);
+        assert!(points().any(|point| point.contains(words)), "{words:?}");
+        agree(|point| point.contains(words));
     }
 }
 
@@ -193,9 +240,7 @@ fn settings_of_every_kind_agree_with_ns2() {
 fn classes_that_make_up_a_bounded_time_send_what_ns2s_do() {
     // Two flows and nothing random. Which bound it is, 125 ms and 12.5 ms of a data packet tell apart.
     let agrees = |made_up: &str, words: &[&str]| {
-        let text = |point: &Point| format!("{} {}", point.figure, point.flags);
-        let point = points().find(|point| words.iter().all(|word| text(point).contains(word)));
-        let point = point.unwrap();
+        let point = points().find(|point| point.contains(words)).unwrap();
         let flags = point.flags.replace("--made-up 25ms", made_up);
         let scenario = scenario(&format!("--readings papers --runs 1 {flags}"));
         let down = STANDARD
