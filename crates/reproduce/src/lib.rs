@@ -52,7 +52,7 @@ pub const PAPERS: [(&str, &str, &str); 5] = [
 ];
 
 /// Our own experiments, beside the papers': not part of `all`, since they take as long as those.
-pub const OURS: [(&str, &str, &str); 2] = [
+pub const OURS: [(&str, &str, &str); 3] = [
     (
         "beyond",
         "Beyond the papers",
@@ -62,6 +62,11 @@ pub const OURS: [(&str, &str, &str); 2] = [
         "senders",
         "The senders of tomorrow",
         "AccECN, L4S and QUIC, beside what people run",
+    ),
+    (
+        "rates",
+        "Learnt rates",
+        "Lines whose rate nobody tells, beside oracles and cake-autorate's rule",
     ),
 ];
 

@@ -3,6 +3,7 @@
 #[path = "common/flags.rs"]
 mod flags;
 
+use asymq_core::decide::random::SplitMix64;
 use asymq_scenario::Summary;
 use asymq_sim::{RunOptions, STANDARD};
 use flags::scenario;
@@ -75,7 +76,7 @@ fn thinned_and_delayed_acks_are_read() {
         &format!("{FLOWS} {HALVED} --delayed-ack=40ms"),
         1.65,
         190.0,
-        0.07,
+        0.09,
     );
     check(
         &format!("{FLOWS} {HALVED} --ack-every=8"),
@@ -111,6 +112,31 @@ fn jitter_of_servers_costs_no_collapse() {
         let utility = of(netem).goodput_utility;
         assert!(utility > 1.6, "{netem}: {utility}");
     }
+}
+
+/// An LTE cell gives a subscriber its turns: now and then none for some ms. Nothing stands in its queue for that.
+#[test]
+fn gaps_between_a_cells_turns_are_no_queue() {
+    let mut random = SplitMix64::new(7);
+    let mut gap_until = 0;
+    let turns = (1..24_000).filter(|ms| {
+        if random.next().is_multiple_of(300) {
+            gap_until = ms + 8 + random.next() % 11;
+        }
+        *ms >= gap_until
+    });
+    // 1500 bytes each ms: 12 Mbit/s, less the gaps.
+    let trace: String = turns.map(|ms| format!("{ms}\n")).collect();
+    let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/turns.trace");
+    std::fs::write(file, trace).unwrap();
+    check(
+        &format!(
+            "--flows-up=2 --flows-down=2 --modem-down=12mbit --shaper-down=auto --trace-down={file}"
+        ),
+        1.80,
+        60.0,
+        0.03,
+    );
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 pub(crate) struct ReproduceArgs {
     #[command(subcommand)]
     command: Option<ReproduceCommand>,
-    /// all (of the papers), a paper (aq, acq-vaq, dcbq, sad, afvq), beyond, senders, or PAPER/FIGURE.
+    /// all (of the papers), a paper (aq, acq-vaq, dcbq, sad, afvq), beyond, senders, rates, or PAPER/FIGURE.
     #[arg(value_name = "WHAT", default_value = "all")]
     what: String,
     /// Read the experiments from this folder instead of those built in.

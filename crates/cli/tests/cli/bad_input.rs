@@ -171,7 +171,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ("simulate", "simulate: unknown command; did you mean sim?"),
     (
         "reproduce nothing",
-        "nothing: unknown; use all, aq, acq-vaq, dcbq, sad, afvq, beyond, senders",
+        "nothing: unknown; use all, aq, acq-vaq, dcbq, sad, afvq, beyond, senders, rates",
     ),
     (
         "sweep wrong.toml --shard 5/4",

@@ -34,6 +34,10 @@ const DOUBT: f64 = 0.0015;
 const MAX_DOUBT: f64 = 0.35;
 const SURELY_BELOW: f64 = 0.8;
 const UNDRAINED: f64 = 20.0;
+/// A queue that falls by more than so many times what the cut drains, and so many ms, was the line's jitter, or the line has
+/// become faster: the rate is what it was before.
+const EXPLAINED: f64 = 2.0;
+const UNEXPLAINED: f64 = 4.0;
 /// ms without a sample after which nothing is known.
 const BLIND_AFTER: f64 = 250.0;
 /// Growth per second: at first, its rise per second after a pause in ms, and its maximum.
@@ -156,6 +160,9 @@ pub struct RateLaw {
     drained: f64,
     /// ms since that tell.
     untold: f64,
+    /// Maximum of the queue since the line is full, and what the cut has drained of it, ms.
+    peak: f64,
+    cut_drained: f64,
     /// Mean change of the queue from interval to interval, ms.
     noise: f64,
     busy: f64,
@@ -198,6 +205,8 @@ impl RateLaw {
             told: 0.0,
             drained: 0.0,
             untold: 0.0,
+            peak: 0.0,
+            cut_drained: 0.0,
             noise: 0.0,
             busy: 0.0,
             before: rate,
@@ -327,15 +336,22 @@ impl RateLaw {
             self.is_full = true;
             self.before = self.rate;
             (self.told, self.drained, self.untold) = (self.queue, 0.0, 0.0);
+            (self.peak, self.cut_drained) = (self.queue, 0.0);
             let measured = self.flow().map(|(out, ..)| out);
             self.capacity = measured.unwrap_or(self.rate).max(KEPT * self.rate);
         } else if self.queue < clear {
             self.is_full = false;
-            self.searching = 0.0;
             self.rate = self.rate.max(RESUME * self.capacity);
+            if self.peak - self.queue > EXPLAINED * self.cut_drained + UNEXPLAINED {
+                self.rate = self.rate.max(self.before);
+            } else {
+                self.searching = 0.0;
+            }
             return None;
         }
         self.untold += elapsed;
+        self.peak = self.peak.max(self.queue);
+        self.cut_drained += elapsed * (1.0 - self.rate / self.capacity).max(0.0);
         if let Some((out, into, change)) = self.flow() {
             let share = into / self.capacity;
             if change.abs() > TELL + TELL_NOISES * self.noise {
