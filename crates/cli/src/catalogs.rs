@@ -16,8 +16,8 @@ pub(crate) struct Catalogs {
     pub(crate) sim: Simulator<'static>,
     /// Congestion controls from outside of asymq that the simulator runs.
     pub(crate) outside: &'static [OutsideTcp],
-    #[cfg(target_os = "linux")]
     /// For the lab too, whose frames are the gateway's.
+    #[cfg(target_os = "linux")]
     pub(crate) gateway: &'static dyn Build<Frame>,
 }
 

@@ -43,8 +43,8 @@ enum Command {
     Compare(Box<commands::compare::CompareArgs>),
     Sim(Box<commands::sim::SimArgs>),
     Lab(Box<commands::sim::LabArgs>),
-    #[cfg(target_os = "linux")]
     /// Bridge two interfaces, shape the uplink, and serve ACKs and data as a discipline says.
+    #[cfg(target_os = "linux")]
     #[command(after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --watch")]
     Gateway(Box<gateway::GatewayArgs>),
     Import(commands::import::ImportArgs),

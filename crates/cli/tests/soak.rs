@@ -31,6 +31,8 @@ const CHANGES: Duration = Duration::from_secs(30);
 /// After it a trial is asked to end with what it has.
 const TRIAL: Duration = Duration::from_secs(40);
 const PAGE: &str = "127.0.0.1:9801";
+/// What the page asks for.
+const PAGE_PATHS: &[&str] = &["/history?after=0", "/hosts", "/queues"];
 /// Viewers of the page, and as many of the metrics.
 const VIEWERS: u64 = 3;
 /// What resident memory may differ by, in kB: pages that the allocator keeps.
@@ -199,13 +201,15 @@ fn load(
             });
         });
         for _ in 0..VIEWERS {
-            for (address, path) in [(PAGE, "/history?after=0"), (METRICS, "/metrics")] {
+            for (address, paths) in [(PAGE, PAGE_PATHS), (METRICS, &["/metrics"])] {
                 let place = &place;
                 scope.spawn(move || {
                     until_over(&mut || {
-                        counts
-                            .views
-                            .fetch_add(view(place, address, path), Ordering::Relaxed);
+                        for path in paths {
+                            counts
+                                .views
+                                .fetch_add(view(place, address, path), Ordering::Relaxed);
+                        }
                         thread::sleep(Duration::from_secs(1));
                     });
                 });
@@ -333,27 +337,27 @@ fn dropped(gateway: &Subject) -> u64 {
 /// The metrics; they may be refused while others ask for them, too.
 fn metrics(gateway: &Subject) -> String {
     loop {
-        let mut answer = String::new();
-        if ask(&gateway.place, METRICS, "/metrics", &mut answer) && answer.ends_with('\n') {
-            return answer;
+        let mut answer = Vec::new();
+        if ask(&gateway.place, METRICS, "/metrics", &mut answer) && answer.ends_with(b"\n") {
+            return String::from_utf8(answer).unwrap();
         }
     }
 }
 
 /// A look at the metrics or at the page; answers how many it saw.
 fn view(place: &Place, address: &str, path: &str) -> u64 {
-    u64::from(ask(place, address, path, &mut String::new()))
+    u64::from(ask(place, address, path, &mut Vec::new()))
 }
 
 /// True if the answer is a page, which it may not be while others ask, too.
-fn ask(place: &Place, address: &str, path: &str, answer: &mut String) -> bool {
+fn ask(place: &Place, address: &str, path: &str, answer: &mut Vec<u8>) -> bool {
     let Ok(mut stream) = connect_to(place, address) else {
         return false;
     };
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).is_ok()
-        && stream.read_to_string(answer).is_ok()
-        && answer.starts_with("HTTP/1.1 200 OK\r\n")
+        && stream.read_to_end(answer).is_ok()
+        && answer.starts_with(b"HTTP/1.1 200 OK\r\n")
 }
 
 /// A trial of another discipline, until it has enough or has had its time.
@@ -371,11 +375,11 @@ fn try_droptail(control: &Path, over: &AtomicBool) {
     }
     let pid = trial.id().to_string();
     let asked = trial.try_wait().unwrap().is_none();
-    if asked {
-        Command::new("kill")
-            .args(["-s", "INT", &pid])
-            .status()
-            .unwrap();
+    // A shell's background jobs ignore the signal until the trial catches it.
+    while trial.try_wait().unwrap().is_none() {
+        let kill = Command::new("kill").args(["-s", "INT", &pid]).status();
+        kill.unwrap();
+        thread::sleep(Duration::from_millis(100));
     }
     let status = trial.wait().unwrap();
     // Interrupted, perhaps before it could catch that.

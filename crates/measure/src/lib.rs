@@ -3,7 +3,7 @@
 //! [`measure`] is the client and [`Server`] its other end. The client also takes the rates from an
 //! `iperf3 -s` and the delays from an `irtt server`. A result has the names that the simulator and the lab use.
 #![cfg(unix)]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod client;
 mod error;

@@ -1,32 +1,20 @@
 //! Client and server over the loopback, and what a server refuses.
 
-use asymq_measure::{Limits, MAX_FLOWS, MeasureError, Options, Probe, Server, Token, measure};
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+mod common;
 
-/// A server until it is dropped.
-struct Running {
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
+use asymq_measure::{Limits, MAX_FLOWS, MeasureError, Options, Probe, Server, Token, measure};
+use common::Running;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpStream, UdpSocket};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
 
 impl Running {
     fn with(limits: Limits) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
         let any = Some(([127, 0, 0, 1], 0).into());
-        let server = Server::bind(any, limits, Arc::clone(&stop)).unwrap();
-        let address = server.address().unwrap();
-        let thread = Some(thread::spawn(move || server.run().unwrap()));
-        Self {
-            address,
-            stop,
-            thread,
-        }
+        let bind = |stop| Server::bind(any, limits, stop);
+        Self::of(bind, Server::address, Server::run).unwrap()
     }
 
     fn connect(&self, first: &[u8]) -> TcpStream {
@@ -43,13 +31,6 @@ impl Running {
         let mut line = vec![0; 300];
         let length = stream.read(&mut line).unwrap();
         (stream, String::from_utf8(line[..length].to_vec()).unwrap())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.store(true, Relaxed);
-        self.thread.take().unwrap().join().unwrap();
     }
 }
 

@@ -1,12 +1,16 @@
 //! Rates and delays of a line that `tc` makes in network namespaces. They need root, `ip`, and tc's tbf;
 //! without them they say so and pass.
 
+mod common;
+
 use asymq_gateway::net::{Netns, Network, VethEnd};
 use asymq_measure::{Limits, MeasureError, Measured, Options, Server, measure};
+use common::Running;
+use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use std::{fs, io, thread};
 
@@ -90,6 +94,17 @@ impl Line {
         }
     }
 
+    /// Runs a server of this crate at the far end until the answer is dropped.
+    fn serve<S: Send + 'static>(
+        &self,
+        bind: fn(Arc<AtomicBool>) -> io::Result<S>,
+        address: fn(&S) -> io::Result<SocketAddr>,
+        run: fn(S) -> io::Result<()>,
+    ) -> Running {
+        let started = self.server.run(|| Running::of(bind, address, run));
+        started.unwrap()
+    }
+
     fn measure(&self, iperf3: bool, irtt: bool) -> Result<Measured, MeasureError> {
         let options = Options {
             host: SERVER.into(),
@@ -118,16 +133,9 @@ fn rates_are_those_of_the_line_and_a_delay_is_that_of_its_full_queue() {
     let Some(line) = Line::or_skip(UP, DOWN, QUEUE_MS) else {
         return;
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    let for_server = Arc::clone(&stop);
-    let server = line
-        .server
-        .run(|| Server::bind(None, Limits::default(), for_server))
-        .unwrap();
-    let running = thread::spawn(move || server.run().unwrap());
+    let bind = |stop| Server::bind(None, Limits::default(), stop);
+    let _server = line.serve(bind, Server::address, Server::run);
     let measured = line.measure(false, false).unwrap();
-    stop.store(true, Relaxed);
-    running.join().unwrap();
     let link = measured.link;
     let (up, down) = (1e3 * UP as f64 * IP_SHARE, 1e3 * DOWN as f64 * IP_SHARE);
     assert!(is_near(link.up, up, 0.04), "{link:?}");
@@ -235,54 +243,121 @@ fn an_irtt_server_gives_the_delay_of_a_full_queue_in_its_direction() {
 }
 
 #[cfg(feature = "https")]
-#[test]
-fn responsiveness_is_that_of_the_full_queue() {
-    use asymq_measure::{Confidence, HttpsServer, TestOptions, test_responsiveness};
-    const UP: u64 = 5000;
-    const DOWN: u64 = 20_000;
-    const QUEUE_MS: u64 = 150;
-    let Some(line) = Line::or_skip(UP, DOWN, QUEUE_MS) else {
-        return;
-    };
-    let stop = Arc::new(AtomicBool::new(false));
-    let for_server = Arc::clone(&stop);
-    let server = line
-        .server
-        .run(|| HttpsServer::bind(None, None, Limits::default(), for_server))
-        .unwrap();
-    let running = thread::spawn(move || server.run().unwrap());
-    let options = TestOptions {
-        url: format!("https://{SERVER}:4043"),
-        connections: 8,
-        interval: Duration::from_secs(1),
-        longest: Duration::from_secs(20),
-        stop: &AtomicBool::new(false),
-    };
-    // A namespace is a thread's: the test's threads must be made in it.
-    let run = || Ok(test_responsiveness(&options, &mut |_| ()));
-    let tested = line.home.run(run).unwrap().unwrap();
-    stop.store(true, Relaxed);
-    running.join().unwrap();
-    let idle = tested.idle.unwrap();
-    assert!(idle.tcp_ms < 10.0, "{idle:?}");
-    for (name, load, rate, truth) in [
-        ("up", &tested.up, tested.up.rate.up, UP),
-        ("down", &tested.down, tested.down.rate.down, DOWN),
-    ] {
-        let payload = 1e3 * truth as f64 * IP_SHARE;
-        assert!(
-            rate > 0.8 * payload && rate < 1.05 * payload,
-            "{name}: {load:?}"
+mod https {
+    use super::*;
+    use asymq_measure::{Confidence, HttpsServer, TestOptions, Tested, test_responsiveness};
+
+    impl Line {
+        /// Tests; `progress` takes the names of stages.
+        fn test(
+            &self,
+            connections: usize,
+            progress: &mut (dyn FnMut(&'static str) + Send),
+        ) -> Tested {
+            let bind = |stop| HttpsServer::bind(None, None, Limits::default(), stop);
+            let server = self.serve(bind, HttpsServer::address, HttpsServer::run);
+            let options = TestOptions {
+                url: format!("https://{SERVER}:{}", server.address.port()),
+                connections,
+                interval: Duration::from_secs(1),
+                longest: Duration::from_secs(20),
+                stop: &AtomicBool::new(false),
+            };
+            // A namespace is a thread's: the test's threads must be made in it.
+            let run = || {
+                Ok(test_responsiveness(&options, &mut |now| {
+                    progress(now.stage)
+                }))
+            };
+            self.home.run(run).unwrap().unwrap()
+        }
+
+        /// Bytes and packets that have left the router for the server.
+        fn carried(&self) -> io::Result<[f64; 2]> {
+            let mut show = Command::new("tc");
+            show.args(["-s", "qdisc", "show", "dev", "r1"]);
+            let output = self.router.run(|| show.output())?;
+            let text = String::from_utf8_lossy(&output.stdout);
+            let sent = text
+                .split_once("Sent ")
+                .map(|(_, counts)| counts.split(' '));
+            let counts = sent
+                .into_iter()
+                .flatten()
+                .filter_map(|word| word.parse().ok());
+            let counts: Vec<f64> = counts.take(2).collect();
+            counts.try_into().map_err(|_| io::Error::other(text))
+        }
+    }
+
+    #[test]
+    fn responsiveness_is_that_of_the_full_queue() {
+        const UP: u64 = 5000;
+        const DOWN: u64 = 20_000;
+        const QUEUE_MS: u64 = 150;
+        let Some(line) = Line::or_skip(UP, DOWN, QUEUE_MS) else {
+            return;
+        };
+        let tested = line.test(8, &mut |_| ());
+        let idle = tested.idle.unwrap();
+        assert!(idle.tcp_ms < 10.0, "{idle:?}");
+        for (name, load, rate, truth) in [
+            ("up", &tested.up, tested.up.rate.up, UP),
+            ("down", &tested.down, tested.down.rate.down, DOWN),
+        ] {
+            let payload = 1e3 * truth as f64 * IP_SHARE;
+            assert!(
+                rate > 0.8 * payload && rate < 1.05 * payload,
+                "{name}: {load:?}"
+            );
+            assert!(
+                load.rate_confidence >= Confidence::Medium,
+                "{name}: {load:?}"
+            );
+            // A new connection waits in the same queue: more than half full, and not more than full.
+            let of = load.responsiveness.unwrap();
+            let full = QUEUE_MS as f64 + 10.0;
+            assert!(of.foreign.tcp_ms > 0.4 * full, "{name}: {of:?}");
+            assert!(of.foreign.tcp_ms < full + 100.0, "{name}: {of:?}");
+            assert!(of.rpm < 60_000.0 / (0.4 * full), "{name}: {of:?}");
+        }
+    }
+
+    #[test]
+    fn an_upload_counts_what_the_line_has_carried_and_not_what_the_socket_holds() {
+        const UP: u64 = 1000;
+        let Some(line) = Line::or_skip(UP, 10_000, 200) else {
+            return;
+        };
+        let mut carried: Vec<[f64; 2]> = Vec::new();
+        let tested = line.test(8, &mut |stage| {
+            if stage == "up" {
+                carried.push(line.carried().unwrap());
+            }
+        });
+        // The rate is that of the last four intervals, in which the line is full.
+        let [.., (from, _), _, _, _, (to, _)] = tested.up.series.up[..] else {
+            panic!("{:?}", tested.up)
+        };
+        let before = (carried.len() as f64 * from / to) as usize;
+        let (before, after) = (carried[before], carried[carried.len() - 1]);
+        let [bytes, packets] = [0, 1].map(|of| after[of] - before[of]);
+        // Ethernet, IPv4, TCP with timestamps.
+        let payload = 1e3 * UP as f64 * (1.0 - 66.0 * packets / bytes);
+        // Handshakes and request of each connection that is opened meanwhile are about 1 kB.
+        let opened = tested.up.responsiveness.unwrap().foreign.probes + 4;
+        let payload = payload - 8e3 * opened as f64 / (to - from);
+        // Records of TLS and frames of HTTP/2 with 3000 bytes have 31 more.
+        let truth = payload * 3000.0 / 3031.0;
+        let rate = tested.up.rate.up;
+        println!(
+            "{rate:.0} of {truth:.0} bit/s, {:?}",
+            tested.up.rate_confidence
         );
         assert!(
-            load.rate_confidence >= Confidence::Medium,
-            "{name}: {load:?}"
+            is_near(rate, truth, 0.03),
+            "{rate} of {truth}: {:?}",
+            tested.up
         );
-        // A new connection waits in the same queue: more than half full, and not more than full.
-        let of = load.responsiveness.unwrap();
-        let full = QUEUE_MS as f64 + 10.0;
-        assert!(of.foreign.tcp_ms > 0.4 * full, "{name}: {of:?}");
-        assert!(of.foreign.tcp_ms < full + 100.0, "{name}: {of:?}");
-        assert!(of.rpm < 60_000.0 / (0.4 * full), "{name}: {of:?}");
     }
 }

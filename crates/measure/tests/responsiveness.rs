@@ -1,19 +1,22 @@
 //! The responsiveness test over the loopback, and what its server refuses.
 #![cfg(feature = "https")]
 
+mod common;
+
 use asymq_measure::{
     Certificate, Confidence, HttpsServer, Limits, MeasureError, TestOptions, Tested,
     test_responsiveness,
 };
 use bytes::Bytes;
+use common::Running;
 use h2::client::SendRequest;
 use http::{Request, StatusCode};
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::{Duration, Instant};
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
@@ -24,25 +27,11 @@ use tokio_rustls::rustls::{
     self, ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned,
 };
 
-/// A server until it is dropped.
-struct Running {
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
 impl Running {
     fn with(limits: Limits, certificate: Option<&Certificate>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
         let any = Some(([127, 0, 0, 1], 0).into());
-        let server = HttpsServer::bind(any, certificate, limits, Arc::clone(&stop)).unwrap();
-        let address = server.address().unwrap();
-        let thread = Some(thread::spawn(move || server.run().unwrap()));
-        Self {
-            address,
-            stop,
-            thread,
-        }
+        let bind = |stop| HttpsServer::bind(any, certificate, limits, stop);
+        Self::of(bind, HttpsServer::address, HttpsServer::run).unwrap()
     }
 
     fn test(&self, longest: u64) -> Result<Tested, MeasureError> {
@@ -91,13 +80,6 @@ impl Running {
         let (requests, connection) = h2::client::handshake(stream).await.unwrap();
         tokio::spawn(async move { _ = connection.await });
         requests
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.store(true, Relaxed);
-        self.thread.take().unwrap().join().unwrap();
     }
 }
 

@@ -1,5 +1,6 @@
 //! HTTP/2 over TLS over TCP, with as little unsent data as the draft asks for.
 
+use super::acknowledged::Acknowledged;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use h2::{RecvStream, SendStream};
@@ -7,6 +8,7 @@ use http::{Method, Request, Uri};
 use socket2::SockRef;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -37,6 +39,11 @@ const UNSENT: f64 = 0.005;
 /// Unsent bytes that a connection may have at any rate: two segments.
 const LEAST_UNSENT: usize = 3000;
 const MOST_UNSENT: usize = 256 * 1024;
+/// What TLS adds to a record: header, type and tag; and the most bytes of one.
+const RECORD_HEAD: u64 = 5 + 1 + 16;
+const RECORD: usize = 16 * 1024;
+/// What HTTP/2 adds to a frame.
+const FRAME_HEAD: u64 = 9;
 /// Interval at which the rate of sending is taken.
 const RATE_EVERY: Duration = Duration::from_millis(50);
 /// What loads are made of.
@@ -50,6 +57,11 @@ pub(super) const H2: &[u8] = b"h2";
 pub(super) struct Moved {
     received: AtomicU64,
     sent: AtomicU64,
+    /// Records of TLS that it was sent in.
+    records: AtomicU64,
+    /// Bytes of bodies handed to HTTP/2, and their frames.
+    body: AtomicU64,
+    frames: AtomicU64,
     /// Bytes that 5 ms of its rate are.
     unsent: AtomicUsize,
 }
@@ -58,6 +70,17 @@ impl Moved {
     /// Bytes that the socket has taken, or TLS in its place.
     pub(super) fn sent(&self) -> u64 {
         self.sent.load(Relaxed)
+    }
+
+    /// Bytes of bodies in so many bytes that TCP has sent, by the mean sizes of records and frames.
+    pub(super) fn body_of(&self, bytes: u64) -> u64 {
+        let share = |bytes: &AtomicU64, parts: &AtomicU64, head: u64| {
+            let (bytes, heads) = (bytes.load(Relaxed), parts.load(Relaxed) * head);
+            bytes as f64 / (bytes + heads).max(1) as f64
+        };
+        let of_tls = share(&self.sent, &self.records, RECORD_HEAD);
+        let of_http = share(&self.body, &self.frames, FRAME_HEAD);
+        (bytes as f64 * of_tls * of_http) as u64
     }
 
     /// Bytes of both directions.
@@ -104,6 +127,8 @@ impl Paced {
 
     fn count(&mut self, sent: usize) {
         self.moved.sent.fetch_add(sent as u64, Relaxed);
+        let records = sent.div_ceil(RECORD);
+        self.moved.records.fetch_add(records as u64, Relaxed);
         self.sent += sent;
         let passed = self.since.elapsed();
         if passed >= RATE_EVERY {
@@ -170,6 +195,8 @@ pub(super) async fn send_load(
         let length = capacity?.min(frame);
         if length > 0 {
             stream.send_data(Bytes::from_static(&ZEROS[..length]), false)?;
+            moved.body.fetch_add(length as u64, Relaxed);
+            moved.frames.fetch_add(1, Relaxed);
         }
     }
 }
@@ -212,6 +239,8 @@ pub(super) struct Target {
 pub(super) struct Connection {
     pub(super) requests: SendRequest<Bytes>,
     pub(super) moved: Arc<Moved>,
+    /// What was acknowledged after the handshakes.
+    pub(super) acknowledged: Option<Acknowledged>,
     pub(super) tcp: f64,
     pub(super) tls: f64,
     _driver: Task,
@@ -255,6 +284,7 @@ impl Target {
             return Err(io::Error::other("the server has no HTTP/2"));
         }
         let moved = Arc::<Moved>::default();
+        let acknowledged = Acknowledged::of(stream.get_ref().0.as_fd());
         let stream = Paced::new(stream, Arc::clone(&moved));
         let handshake = h2::client::Builder::new()
             .initial_window_size(WINDOW)
@@ -270,6 +300,7 @@ impl Target {
         Ok(Connection {
             requests,
             moved,
+            acknowledged,
             tcp,
             tls,
             _driver: Task(driver),

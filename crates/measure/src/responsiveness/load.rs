@@ -1,7 +1,10 @@
 //! A load that grows until it is stable, and the probes beside it and on it.
 
-use super::calculation::{AVERAGED, Foreign, Goodput, Own, Probes, Stage, pairs_per_second};
-use super::connection::{Moved, Task, discard, get, request, send_load};
+use super::acknowledged::Acknowledged;
+use super::calculation::{
+    AVERAGED, Confidence, Foreign, Goodput, Own, Probes, Stage, pairs_per_second,
+};
+use super::connection::{Connection, Moved, Task, discard, get, request, send_load};
 use super::report::{Rates, Rating, TestedLoad, TestedSeries};
 use super::{Site, TICK, TestOptions, wait};
 use crate::error::MeasureError;
@@ -65,11 +68,28 @@ impl Foreigner {
     }
 }
 
+/// A connection that is open.
+struct Open {
+    requests: SendRequest<Bytes>,
+    moved: Arc<Moved>,
+    acknowledged: Option<Acknowledged>,
+}
+
+impl From<&mut Connection> for Open {
+    fn from(connection: &mut Connection) -> Self {
+        Self {
+            requests: connection.requests.clone(),
+            moved: Arc::clone(&connection.moved),
+            acknowledged: connection.acknowledged.take(),
+        }
+    }
+}
+
 /// A connection that carries load, as others see it.
 #[derive(Default)]
 struct Carrier {
     /// Set once it carries.
-    open: OnceLock<(SendRequest<Bytes>, Arc<Moved>)>,
+    open: OnceLock<Open>,
     received: AtomicU64,
     failure: OnceLock<String>,
 }
@@ -92,13 +112,12 @@ impl Carrier {
     }
 
     async fn upload(&self, site: &Site) -> io::Result<()> {
-        let connection = timeout(CONNECT, site.target.connect()).await??;
+        let mut connection = timeout(CONNECT, site.target.connect()).await??;
         let uri = &site.endpoints.upload;
         let (response, mut stream) = request(&connection.requests, uri, true)
             .await
             .map_err(io::Error::other)?;
-        let open = (connection.requests.clone(), Arc::clone(&connection.moved));
-        let _ = self.open.set(open);
+        let _ = self.open.set(Open::from(&mut connection));
         let ended = send_load(&mut stream, &connection.moved).await;
         // An early answer tells more than the reset that follows it.
         match timeout(TICK, response).await {
@@ -111,7 +130,7 @@ impl Carrier {
     }
 
     async fn download(&self, site: &Site) -> io::Result<()> {
-        let connection = timeout(CONNECT, site.target.connect()).await??;
+        let mut connection = timeout(CONNECT, site.target.connect()).await??;
         // An object of 8 GB may be too small for a fast line.
         loop {
             let (response, _) = request(&connection.requests, &site.endpoints.large, false)
@@ -124,8 +143,7 @@ impl Carrier {
                     response.status()
                 )));
             }
-            let open = (connection.requests.clone(), Arc::clone(&connection.moved));
-            let _ = self.open.set(open);
+            let _ = self.open.set(Open::from(&mut connection));
             let count = |length: usize| {
                 self.received.fetch_add(length as u64, Relaxed);
             };
@@ -135,11 +153,22 @@ impl Carrier {
         }
     }
 
+    /// Bytes of bodies that their receiver has; of uploads those that the socket has taken, where the kernel
+    /// does not tell.
     fn bytes(&self, toward: Toward) -> u64 {
-        match toward {
-            Toward::Down => self.received.load(Relaxed),
-            Toward::Up => self.open.get().map_or(0, |(_, moved)| moved.sent()),
+        match (toward, self.open.get()) {
+            (Toward::Down, _) => self.received.load(Relaxed),
+            (Toward::Up, None) => 0,
+            (Toward::Up, Some(open)) => match &open.acknowledged {
+                Some(acknowledged) => open.moved.body_of(acknowledged.bytes()),
+                None => open.moved.sent(),
+            },
         }
+    }
+
+    fn is_told(&self) -> bool {
+        let open = self.open.get();
+        open.is_none_or(|open| open.acknowledged.is_some())
     }
 }
 
@@ -166,7 +195,7 @@ impl Shared {
             .filter_map(|carrier| carrier.open.get())
             .collect();
         let index = random.next().checked_rem(open.len() as u64)?;
-        Some(open[index as usize].0.clone())
+        Some(open[index as usize].requests.clone())
     }
 
     /// Launches probes of both kinds in turn, at the pace that is set.
@@ -377,11 +406,18 @@ impl<'a> Load<'a> {
             .directions
             .iter()
             .map(|of| of.goodput.stage.confidence());
+        let mut uploads = self.directions.iter().filter(|of| of.toward == Toward::Up);
+        let unacknowledged = uploads.any(|of| of.carriers.iter().any(|(of, _)| !of.is_told()));
+        let trust = match unacknowledged {
+            true => Confidence::Medium,
+            false => Confidence::High,
+        };
         TestedLoad {
             duration_s: self.now(),
             connections: self.directions.iter().map(|of| of.carriers.len()).sum(),
             rate,
-            rate_confidence: confidences.min().unwrap_or_default(),
+            rate_confidence: confidences.min().unwrap_or_default().min(trust),
+            unacknowledged,
             responsiveness,
             rating: responsiveness.map(|of| Rating::of(of.rpm)),
             rpm_confidence: self.stage.confidence(),

@@ -3,6 +3,7 @@
 //! Downloads and uploads over HTTP/2 and TLS are added until their rate is stable. Probes then measure
 //! round trips on the same connections and on new ones, until these are stable too.
 
+mod acknowledged;
 mod calculation;
 mod config;
 mod connection;

@@ -41,6 +41,10 @@ pub struct TestedLoad {
     pub rate: Rates,
     /// Trust in the rates.
     pub rate_confidence: Confidence,
+    /// True if uploads were counted when the socket took them, as this system does not tell what the server has
+    /// acknowledged. The rate is then too high by what fills buffers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unacknowledged: bool,
     /// By the probes of the last four intervals; absent where one kind had no answer.
     #[serde(flatten)]
     pub responsiveness: Option<Responsiveness>,
@@ -123,6 +127,12 @@ impl Tested {
     pub(super) fn doubts(&self) -> Vec<String> {
         let mut unsure = Vec::new();
         for (name, load) in self.loads() {
+            if load.unacknowledged {
+                unsure.push(format!(
+                    "{name}: the rate counts what this system's sockets have taken, and may read a third too high; \
+                     take it from asymq measure HOST."
+                ));
+            }
             let Some(of) = load.responsiveness else {
                 unsure.push(format!(
                     "{name}: no probe of one kind was answered, so there is no responsiveness."
@@ -136,6 +146,8 @@ impl Tested {
             for (what, confidence) in stages {
                 let why = match confidence {
                     Confidence::High => continue,
+                    // Said above.
+                    Confidence::Medium if what == "rate" && load.unacknowledged => continue,
                     Confidence::Medium => "did not become stable in time",
                     Confidence::Low => "had less than four intervals",
                 };
@@ -163,6 +175,43 @@ impl Tested {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_of_bytes_that_nobody_acknowledged_is_doubted() {
+        let load = TestedLoad {
+            rate_confidence: Confidence::Medium,
+            rpm_confidence: Confidence::High,
+            responsiveness: Some(Default::default()),
+            ..TestedLoad::default()
+        };
+        let tested = |unacknowledged| Tested {
+            format: Tested::FORMAT,
+            tool: Tool {
+                version: String::new(),
+                driver: String::new(),
+                kernel: None,
+            },
+            server: String::new(),
+            address: String::new(),
+            interval_s: 1.0,
+            idle: None,
+            up: TestedLoad {
+                unacknowledged,
+                ..load.clone()
+            },
+            down: TestedLoad::default(),
+            both: TestedLoad::default(),
+            unsure: Vec::new(),
+        };
+        let doubts = tested(true).doubts();
+        assert!(
+            doubts[0].starts_with("up: the rate counts what"),
+            "{doubts:?}"
+        );
+        assert!(!doubts[1].contains("stable"), "{doubts:?}");
+        let doubts = tested(false).doubts();
+        assert!(doubts[0].contains("did not become stable"), "{doubts:?}");
+    }
 
     #[test]
     fn ratings_change_at_the_drafts_limits() {
