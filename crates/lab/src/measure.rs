@@ -8,6 +8,7 @@ use asymq_core::measure::Histogram;
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant};
 use asymq_scenario::{Fates, Percentiles, Schedule};
+use std::collections::BTreeMap;
 
 /// Traffic of one link, read from its meters at the window's instants.
 pub(crate) struct LinkMeter {
@@ -30,6 +31,9 @@ pub(crate) struct LinkMeter {
 pub(crate) struct QueueSeen {
     pub(crate) fates: Fates,
     pub(crate) sojourn_ms: Percentiles,
+    /// Pure ACKs that were kept beside a later one, as shares of those sent and filtered; empty where nothing counts
+    /// them.
+    pub(crate) kept: BTreeMap<String, f64>,
     /// Packets that waited at the end of every interval of the run.
     pub(crate) backlog: Vec<u32>,
 }
@@ -110,6 +114,7 @@ impl LinkMeter {
         QueueSeen {
             fates: Fates::between(&self.before.1, &self.after.1),
             sojourn_ms: self.sojourns.percentiles_ms(),
+            kept: BTreeMap::new(),
             backlog: self.backlog.clone(),
         }
     }

@@ -16,7 +16,6 @@ use asymq_gateway::{Frame, Port};
 use asymq_scenario::{
     Direction, FlowResult, FlowTotals, Grade, Run, Scenario, Series, Summary, Toward,
 };
-use std::collections::BTreeMap;
 use std::{io, thread};
 
 /// Runs a scenario once; `progress` is called ten times a second with how far the run is.
@@ -134,7 +133,7 @@ pub(crate) fn run_once(
             // Not measured.
             access_dropped: None,
             sojourn_by_class_ms: None,
-            kept: BTreeMap::new(),
+            kept: queue.kept.clone(),
         }
     };
     let (up, down) = (direction(Toward::Up), direction(Toward::Down));

@@ -44,9 +44,7 @@ fn the_lab_answers_in_the_shape_of_the_simulator() {
         shape("mean", &report["mean"], &mut paths);
         // The simulator alone measures these (docs/json.md).
         paths.retain(|path| {
-            !path.contains(".sojourn_by_class_ms.")
-                && !path.ends_with(".access_dropped")
-                && !path.contains(".kept.")
+            !path.contains(".sojourn_by_class_ms.") && !path.ends_with(".access_dropped")
         });
         paths
     };

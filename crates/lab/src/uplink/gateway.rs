@@ -7,6 +7,7 @@ use crate::topology::{LAN, WAN};
 use crate::window::{INTERVAL, Window};
 use crate::{Halt, clock, sys};
 use asymq_core::Reason;
+use asymq_core::ack::Kept;
 use asymq_core::catalog::{Build, Config};
 use asymq_core::measure::Histogram;
 use asymq_core::units::Rate;
@@ -16,6 +17,7 @@ use asymq_gateway::{
     Losses, Stage, Stop,
 };
 use asymq_scenario::{Fates, ModemQueue, Percentiles, RateSource, Scenario, Toward};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
 
@@ -153,6 +155,19 @@ fn lock(waits: &Mutex<[Histogram; 2]>) -> std::sync::MutexGuard<'_, [Histogram; 
     waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Pure ACKs that the discipline kept beside a later one between two snapshots, as shares of those that it sent and
+/// filtered, by the rules that kept them; empty where it counts none.
+fn kept(before: &DirectionSnapshot, after: &DirectionSnapshot) -> BTreeMap<String, f64> {
+    let acks = |of: &DirectionSnapshot| of.ack.packets + of.ack.filtered;
+    let all = (acks(after) - acks(before)).max(1) as f64;
+    let share = |(variable, count): (&&'static str, &f64)| {
+        // Before the first snapshot nothing is counted.
+        let earlier = before.control.get(variable).copied().unwrap_or(0.0);
+        Kept::counted_by(variable).map(|kept| (kept.name().to_owned(), (count - earlier) / all))
+    };
+    after.control.iter().filter_map(share).collect()
+}
+
 /// Follows a direction in the gateway's snapshots.
 struct QueueMeter {
     window: Window,
@@ -194,6 +209,7 @@ impl QueueMeter {
         QueueSeen {
             fates,
             sojourn_ms,
+            kept: kept(&self.before, &self.after),
             backlog: self.backlog,
         }
     }
@@ -208,5 +224,25 @@ impl QueueMeter {
         if now > self.window.start && self.backlog.len() < intervals {
             self.backlog.push(direction.backlog_packets());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_acks_are_shares_of_those_sent_and_filtered_in_the_window() {
+        let snapshot = |packets, filtered, marks| {
+            let mut snapshot = DirectionSnapshot::default();
+            (snapshot.ack.packets, snapshot.ack.filtered) = (packets, filtered);
+            snapshot.control.insert("ack_wait", 3.0);
+            snapshot.control.insert(Kept::Marks.variable(), marks);
+            snapshot
+        };
+        let shares = kept(&snapshot(10, 20, 5.0), &snapshot(20, 60, 15.0));
+        assert_eq!(shares, BTreeMap::from([("marks".to_owned(), 0.2)]));
+        let none = DirectionSnapshot::default();
+        assert_eq!(kept(&none, &none), BTreeMap::new());
     }
 }

@@ -100,6 +100,8 @@ impl<'a> KernelUplink<'a> {
                 queue: QueueSeen {
                     fates,
                     sojourn_ms: tap.sojourn_ms(),
+                    // Nor does it say which ACKs a filter kept.
+                    kept: BTreeMap::new(),
                     backlog,
                 },
                 downlink: None,
