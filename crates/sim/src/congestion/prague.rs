@@ -1,42 +1,146 @@
-//! TCP Prague (draft-briscoe-iccrg-prague-congestion-control): DCTCP's reduction, and a growth that does
-//! not depend on a short round-trip time.
+//! TCP Prague (draft-briscoe-iccrg-prague-congestion-control; Linux' version 0.7): DCTCP's reduction, a growth that
+//! does not depend on a short round-trip time, and a rate that follows a fractional window.
 
 use crate::congestion::contract::inherit;
-use crate::congestion::dctcp::Dctcp;
 use crate::congestion::{CongestionControl, Reno, WindowBased as _};
 use crate::senders::AckSample;
 
 /// Round-trip time that a shorter one counts as, in ns.
-const VIRTUAL_RTT: f64 = 25e6;
+const VIRTUAL_RTT: u64 = 25_000_000;
 
-/// A window that grows by a segment in 25 ms squared, whatever the round-trip time below.
+/// Weight of a window's marks in the average.
+const G: f64 = 1.0 / 16.0;
+
+/// The rate is higher by this share in the first half of each round trip, and lower in the second: a step then
+/// marks some packets of each.
+const SWING: f64 = 4.0 / 128.0;
+
+/// Minimum rate in full packets per second: 100 kbit/s.
+const MIN_RATE: f64 = 12_500.0 / 1500.0;
+
+/// A window that grows by a segment in 25 ms squared, whatever the round-trip time below. Less than two segments
+/// are a rate: one is in flight at times. Linux' version also shortens packets below two a round trip; here
+/// a flow's `mss` says so.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prague {
-    inner: Dctcp<Reno>,
+    inner: Reno,
+    /// Share of segments that is marked, averaged since the first mark.
+    alpha: f64,
+    has_marks: bool,
+    acked: u64,
+    marked: u64,
+    /// A loss was answered in this window: it does not grow.
+    has_lost: bool,
+    /// The observation window ends when more than this is acknowledged.
+    window_end: u64,
+    now: u64,
+    srtt: u64,
 }
 
 impl Prague {
     /// A window that has not started.
     pub(crate) const fn new() -> Self {
         Self {
-            inner: Dctcp::new(Reno::new()),
+            inner: Reno::new(),
+            alpha: 0.0,
+            has_marks: false,
+            acked: 0,
+            marked: 0,
+            has_lost: false,
+            window_end: 0,
+            now: 0,
+            srtt: 0,
         }
+    }
+
+    /// In congestion avoidance the rate grows by a segment per 25 ms in 25 ms, as that of a flow whose round
+    /// trip takes so long. Marked segments do not count.
+    fn grow(&mut self, clean: f64) {
+        let (window, threshold) = (self.inner.window(), self.threshold());
+        let share = (self.srtt as f64 / VIRTUAL_RTT as f64).min(1.0);
+        // Up to four segments Linux counts in whole ones.
+        let whole = if window <= 4.0 { window.ceil() } else { window }.max(1.0);
+        let grown = match window < threshold {
+            true => window + clean,
+            false => window + clean / whole * share * share,
+        };
+        self.inner.adjust(grown, threshold);
+    }
+
+    /// Window that sends the minimum rate.
+    fn floor(&self) -> f64 {
+        (MIN_RATE * self.srtt as f64 / 1e9).max(0.01)
     }
 }
 
 impl CongestionControl for Prague {
-    inherit!(inner: window threshold on_established on_sample on_idle on_fast_retransmit on_duplicate_ack on_partial_ack on_recovered on_timeout on_echo on_mark);
+    inherit!(inner: threshold on_established on_idle on_duplicate_ack on_partial_ack on_recovered on_timeout);
 
-    /// In congestion avoidance the rate grows by a segment per 25 ms in 25 ms, as that of a flow whose round
-    /// trip takes so long.
-    fn on_ack(&mut self, acked: u64, now: u64, srtt: u64) {
-        let (before, threshold) = (self.window(), self.threshold());
-        self.inner.on_ack(acked, now, srtt);
-        let share = (srtt as f64 / VIRTUAL_RTT).min(1.0);
-        if before >= threshold && srtt > 0 {
-            let window = before + (self.window() - before) * share * share;
-            self.inner.adjust(window, threshold);
+    /// The pacer is what holds segments back; the window is whole.
+    fn window(&self) -> f64 {
+        self.inner.window().ceil().max(1.0)
+    }
+
+    /// Growth is where marks are known.
+    fn on_ack(&mut self, _acked: u64, _now: u64, _srtt: u64) {}
+
+    fn on_sample(&mut self, sample: &AckSample) {
+        self.now = sample.now;
+        if let Some(rtt) = sample.rtt {
+            self.srtt = match self.srtt {
+                0 => rtt,
+                srtt => srtt - srtt / 8 + rtt / 8,
+            };
         }
+    }
+
+    fn on_fast_retransmit(&mut self, flight: f64) {
+        self.has_lost = true;
+        self.inner.on_fast_retransmit(flight);
+    }
+
+    fn on_echo(&mut self, acked: u64, marked: u64, una: u64, end: u64) {
+        let flight = (end - una + acked) as f64;
+        if flight + 1.0 > self.inner.window() && !self.has_lost {
+            self.grow(acked.saturating_sub(marked) as f64);
+        }
+        self.acked += acked;
+        self.marked += marked.min(acked);
+        if una > self.window_end {
+            if self.acked > 0 && self.has_marks {
+                let share = self.marked as f64 / self.acked as f64;
+                self.alpha = self.alpha * (1.0 - G) + G * share;
+            }
+            self.window_end = end;
+            (self.acked, self.marked) = (0, 0);
+            self.has_lost = false;
+        }
+    }
+
+    /// The first mark halves the window, later ones take half of their share.
+    fn on_mark(&mut self, _flight: f64) {
+        let part = match core::mem::replace(&mut self.has_marks, true) {
+            true => self.alpha,
+            false => 1.0,
+        };
+        let window = (self.inner.window() * (1.0 - part / 2.0)).max(self.floor());
+        self.inner.adjust(window, window);
+    }
+
+    fn pacing_rate(&self) -> Option<f64> {
+        if self.srtt == 0 {
+            return None;
+        }
+        let rate = self.inner.window() * 1e9 / self.srtt as f64;
+        if self.inner.window() < self.threshold() / 2.0 {
+            return Some(2.0 * rate);
+        }
+        let half = self.srtt.max(VIRTUAL_RTT) / 2;
+        let swing = match self.now / half % 2 {
+            0 => SWING,
+            _ => -SWING,
+        };
+        Some((rate * (1.0 + swing)).max(MIN_RATE))
     }
 }
 
@@ -44,18 +148,27 @@ impl CongestionControl for Prague {
 mod tests {
     use super::*;
 
+    const MS: u64 = 1_000_000;
+
+    /// A window of so many segments in congestion avoidance.
+    fn open(window: f64) -> Prague {
+        let mut prague = Prague::new();
+        prague.on_established(window);
+        prague.inner.adjust(window, window);
+        prague
+    }
+
     /// Growth of the rate, in segments per second, within a second without marks.
     fn growth(rtt_ms: u64) -> f64 {
-        let mut prague = Prague::new();
-        prague.on_established(10.0);
-        prague.inner.adjust(10.0, 10.0);
-        let srtt = rtt_ms * 1_000_000;
-        let rate = |window: f64| window / (rtt_ms as f64 / 1e3);
-        let before = rate(prague.window());
+        let mut prague = open(10.0);
+        let rate = |prague: &Prague| prague.inner.window() / (rtt_ms as f64 / 1e3);
+        let before = rate(&prague);
         for _ in 0..1000 / rtt_ms {
-            prague.on_ack(prague.window() as u64, 0, srtt);
+            prague.srtt = rtt_ms * MS;
+            let acked = prague.inner.window().ceil() as u64;
+            prague.on_echo(acked, 0, 0, 0);
         }
-        rate(prague.window()) - before
+        rate(&prague) - before
     }
 
     #[test]
@@ -63,5 +176,35 @@ mod tests {
         let (short, usual) = (growth(5), growth(25));
         assert!((short / usual - 1.0).abs() < 0.15, "{short} {usual}");
         assert!(growth(100) < usual / 4.0, "one segment a round trip beyond");
+    }
+
+    #[test]
+    fn below_two_segments_the_rate_follows_the_fraction() {
+        let mut prague = open(1.5);
+        prague.srtt = 50 * MS;
+        prague.on_echo(1, 1, 1, 2);
+        assert_eq!(prague.inner.window(), 1.5, "a marked segment is no growth");
+        assert_eq!(prague.window(), 2.0);
+        let rate = prague.pacing_rate().unwrap();
+        assert!((rate - 1.5 / 0.05 * (1.0 + SWING)).abs() < 1e-9, "{rate}");
+        for _ in 0..10 {
+            prague.on_mark(1.0);
+            prague.alpha = 1.0;
+        }
+        assert!((prague.inner.window() - MIN_RATE * 0.05).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_first_mark_halves_and_the_average_begins_with_it() {
+        let mut prague = open(100.0);
+        prague.on_echo(10, 0, 10, 100);
+        prague.on_mark(100.0);
+        assert_eq!((prague.inner.window(), prague.alpha), (50.0, 0.0));
+        prague.on_echo(100, 50, 110, 200);
+        assert!(
+            (prague.alpha - 50.0 / 100.0 * G).abs() < 1e-9,
+            "{}",
+            prague.alpha
+        );
     }
 }
