@@ -54,3 +54,61 @@ fn classic_ecn_is_not_marked_at_the_shallow_ramp() {
     assert!(classic < scalable, "{classic} {scalable}");
     assert_eq!(shares(Ecn::NotEct).1, 0);
 }
+
+/// Flow 0 sends in the slots that `sends` names, beside five flows that always have packets waiting: for each slot
+/// in which a packet of flow 0 left, how many slots it had waited.
+fn waits(sends: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
+    let config = golden::config(&Standard, "asymq").unwrap();
+    let mut qdisc = Standard.build::<Numbered>(&config).unwrap();
+    let packet_time = Duration::from_nanos(12_000_000_000_000 / config.link.bits_per_sec());
+    let mut waits = Vec::new();
+    for slot in 0..30_000 {
+        let now = Instant::ZERO + packet_time * slot;
+        let bulk = 1 + slot % 5;
+        let twice = if slot < 50 { 2 } else { 1 };
+        let all = core::iter::repeat_n(bulk, twice).chain(sends(slot).then_some(0));
+        for flow in all {
+            let header = Header {
+                arrival: now,
+                flow: Flow(10 + flow),
+                len: 1500,
+                ip_len: 1500,
+                payload: 1460,
+                flags: flags::ACK,
+                protocol: Protocol::Tcp,
+                ecn: if flow == 0 { Ecn::Ect1 } else { Ecn::NotEct },
+                ..Header::default()
+            };
+            qdisc.enqueue(now, Numbered::new(slot, header), &mut Discard);
+        }
+        if let Dequeue::Packet(packet) = qdisc.dequeue(now, &mut Discard)
+            && packet.header.flow == Flow(10)
+        {
+            waits.push((slot, slot - packet.number));
+        }
+    }
+    waits
+}
+
+#[test]
+fn a_flow_at_its_share_waits_for_no_round_of_others_however_uneven_it_sends() {
+    let waits = waits(|slot| slot > 100 && [0, 2, 8].contains(&(slot % 18)));
+    assert!(waits.len() > 4900, "{}", waits.len());
+    let late = waits.iter().filter(|(_, waited)| *waited > 1).count();
+    assert!(late * 100 < waits.len(), "{late} of {}", waits.len());
+}
+
+#[test]
+fn a_flow_that_sends_more_than_its_share_is_ahead_by_a_bound() {
+    let waits = waits(|slot| slot > 100 && slot % 4 == 0);
+    for (number, (slot, _)) in (1..).zip(&waits) {
+        let share = (slot - 100) / 6;
+        assert!(number <= share + 12, "{number} packets in slot {slot}");
+    }
+    let (last, _) = waits.last().unwrap();
+    assert!(
+        waits.len() as u64 + 20 > (last - 100) / 6,
+        "{}",
+        waits.len()
+    );
+}

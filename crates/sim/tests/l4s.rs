@@ -37,6 +37,21 @@ fn a_scalable_upload_beside_five_of_cubic_has_its_share_and_hardly_waits() {
 }
 
 #[test]
+fn a_scalable_upload_waits_for_a_packet_in_transmission_and_for_no_round() {
+    for (links, late) in [
+        ("--up 20mbit --down 200mbit", 1.6),
+        ("--up 2mbit --down 40mbit", 9.0),
+    ] {
+        let flows = "--flows-up 5 --flows-down 0 --duration 30s --warmup 10s --flow up,tcp=prague";
+        let run = run(&format!(
+            "--qdisc asymq {links} --rtt 40ms --tcp cubic {flows}"
+        ));
+        let wait = run.summary.flows.last().unwrap().sojourn_ms.unwrap();
+        assert!(wait.p95 < late, "{links}: {wait:?}");
+    }
+}
+
+#[test]
 fn acks_with_accecn_are_thinned_nearly_as_others() {
     let filtered = |ecn: &str| {
         let links = "--qdisc asymq --up 1mbit --down 40mbit --buffer-down 533p --tcp cubic";

@@ -42,6 +42,8 @@ struct Account {
     packets: u32,
     /// Flows in a round.
     flows: u32,
+    /// Those of them that are ahead of their share.
+    ahead: u32,
     /// When the host's part of the link has carried its new flows so far.
     free_at: Instant,
     /// The flow that was last served as new: a host with one such flow has no crowd.
@@ -162,6 +164,22 @@ impl Hosts {
         if let Some(account) = self.accounts.get_mut(host.0 as usize) {
             account.flows = account.flows.saturating_sub(1);
         }
+    }
+
+    /// A flow of a host is ahead of its share, or no longer.
+    pub(super) fn counts_ahead(&mut self, host: Host, is_ahead: bool) {
+        if let Some(account) = self.accounts.get_mut(host.0 as usize) {
+            account.ahead = match is_ahead {
+                true => account.ahead.saturating_add(1),
+                false => account.ahead.saturating_sub(1),
+            };
+        }
+    }
+
+    /// Flows of a host that are ahead of their share.
+    pub(super) fn ahead(&self, host: Host) -> u32 {
+        let account = self.accounts.get(host.0 as usize);
+        account.map_or(0, |account| account.ahead)
     }
 
     /// Whether there are neighbours.

@@ -1,5 +1,6 @@
 //! Data queue: a queue per flow, served by DRR++, each with a target that is learnt.
 
+use super::ahead::Ahead;
 use super::hosts::{Host, Hosts};
 use super::shallow::Shallow;
 use super::target::{Signal, Target, TargetParams};
@@ -31,6 +32,8 @@ pub struct IsolatedParams {
     /// Bytes that may wait of each long-lived flow, where that is more in all: of a few packets less
     /// is lost and found again than sent.
     pub flow_limit: u64,
+    /// Bytes that flows of one host may be ahead of their shares.
+    pub lead: u32,
 }
 
 /// Drops for one packet that leaves; bounds the work.
@@ -44,6 +47,10 @@ struct Learnt {
     host: Host,
     target: Target,
     shallow: Shallow,
+    /// Bytes that it has sent before its turns, and that turns without a packet have not paid for.
+    owed: u32,
+    /// Whether its host counts it as one that is ahead.
+    ahead: bool,
 }
 
 /// Bytes of a full packet on Ethernet.
@@ -55,10 +62,24 @@ pub(super) fn limit_in_time(link: Rate, time: Duration) -> u64 {
     u64::try_from(bits / 8_000_000_000).unwrap_or(u64::MAX)
 }
 
+/// Bytes in the queue of a flow that is ahead: with more it waits for its turns.
+const SHORT: u64 = 2 * FULL_PACKET as u64;
+
+/// Full packets that flows of one host may be ahead of their shares, and the time of the link where that is more.
+const LEAD: u64 = 16;
+const LEAD_TIME: Duration = Duration::from_millis(10);
+
+/// Bytes that flows of one host may be ahead of their shares.
+pub(super) fn lead(link: Rate) -> u32 {
+    let bytes = limit_in_time(link, LEAD_TIME).max(LEAD * u64::from(FULL_PACKET));
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
 /// Flow queues. A flow with little to send is always new, and due at once; others may wait for ACKs.
 #[derive(Clone, Debug)]
 pub struct Isolated<P> {
     flows: FlowRounds<P, Learnt>,
+    ahead: Ahead,
     hosts: Hosts,
     params: IsolatedParams,
 }
@@ -72,6 +93,7 @@ impl<P: Packet> Isolated<P> {
         let quantum = quantum(params.link.bits_per_sec() / 8);
         Ok(Self {
             flows: FlowRounds::new(&[quantum], params.queues, params.isolation, limit)?,
+            ahead: Ahead::new(params.queues)?,
             hosts: Hosts::new(params.link, 0)?,
             params,
         })
@@ -82,7 +104,68 @@ impl<P: Packet> Isolated<P> {
         let packet = self.flows.queues.pop(number)?;
         let host = self.flows.flow(number)?.aqm.host;
         self.hosts.leaves(host, packet.header().len);
+        self.ahead.shrinks(number, packet.header().len);
         Some(packet)
+    }
+
+    /// Bytes that a flow may be ahead of its share: those of its host, divided between all that are.
+    fn lead(&self, state: &Learnt) -> u32 {
+        let all = self.hosts.ahead(state.host) + u32::from(!state.ahead);
+        self.params.lead / all.max(2)
+    }
+
+    /// Whether no flow waits but those that are ahead: what they send costs nobody a turn.
+    fn only_ahead(&self) -> bool {
+        self.flows.queues.backlog().bytes <= self.ahead.bytes()
+    }
+
+    /// Whether a packet that joined an empty queue leaves before bulk flows' turns.
+    fn is_early(&self, number: u32) -> Option<bool> {
+        let flow = self.flows.flow(number)?;
+        let waits = flow.round == Round::Bulk || flow.deficit <= 0;
+        Some(waits && flow.aqm.owed < self.lead(&flow.aqm))
+    }
+
+    /// Whether a flow is ahead of its share from now on.
+    fn set_ahead(&mut self, number: u32, is_ahead: bool) -> Option<()> {
+        let state = &mut self.flows.flow_mut(number)?.aqm;
+        if core::mem::replace(&mut state.ahead, is_ahead) != is_ahead {
+            let host = state.host;
+            self.hosts.counts_ahead(host, is_ahead);
+        }
+        Some(())
+    }
+
+    /// Charges a flow that sent before its turn; what it sends while no other waits is free.
+    fn charge_early(&mut self, number: u32, len: u32, alone: bool) -> Option<()> {
+        let left = self.flows.queues.bytes(number);
+        let turn = self.turn(self.flows.flow(number)?.aqm.host);
+        let state = &mut self.flows.flow_mut(number)?.aqm;
+        state.owed = match alone {
+            true => 0,
+            false => state.owed.saturating_add(len),
+        };
+        let owed = state.owed;
+        if left == 0 {
+            let time = turn * u64::from(owed) / u64::from(FULL_PACKET);
+            state.target.rests(time);
+        }
+        self.set_ahead(number, owed > 0)?;
+        let lead = self.lead(&self.flows.flow(number)?.aqm);
+        match (1..=SHORT).contains(&left) && owed < lead {
+            true => self.ahead.yields(number),
+            false => self.ahead.leaves(number, left),
+        }
+        Some(())
+    }
+
+    /// A flow without a packet pays in its turn for what it has sent before; whether more is owed.
+    fn pays(&mut self, number: u32) -> Option<bool> {
+        let flow = self.flows.flow_mut(number)?;
+        let paid = i64::from(flow.aqm.owed).min(flow.deficit).max(0);
+        flow.aqm.owed -= paid as u32;
+        flow.deficit -= paid;
+        Some(flow.aqm.owed > 0)
     }
 
     /// Drops the oldest packet of a queue, for want of room.
@@ -138,15 +221,29 @@ impl<P: Packet> Isolated<P> {
     fn next_flow(&mut self) -> Option<u32> {
         let mut passes = 0;
         while self.flows.queues.backlog().packets > 0 {
-            let number = [SMALL, NEW, OLD]
+            let sparse = [SMALL, NEW]
                 .into_iter()
-                .find_map(|list| self.flows.first(0, list))?;
-            if self.flows.may_send(number, &mut passes)? {
+                .find_map(|list| self.flows.first(0, list));
+            if sparse.is_none()
+                && let Some(number) = self.ahead.first()
+            {
                 if !self.flows.queues.is_empty(number) {
                     return Some(number);
                 }
-                self.flows.pause(number, false)?;
-                self.hosts.closes(self.flows.flow(number)?.aqm.host);
+                self.ahead.leaves(number, 0);
+                continue;
+            }
+            let number = sparse.or_else(|| self.flows.first(0, OLD))?;
+            if self.flows.may_send(number, &mut passes)? {
+                if !self.flows.queues.is_empty(number) {
+                    self.set_ahead(number, false)?;
+                    return Some(number);
+                }
+                if !self.pays(number)? {
+                    self.set_ahead(number, false)?;
+                    self.flows.pause(number, false)?;
+                    self.hosts.closes(self.flows.flow(number)?.aqm.host);
+                }
             }
         }
         None
@@ -157,6 +254,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let network = self.flows.network(&packet, false);
         let (flow, len) = (packet.header().flow.0, packet.header().len);
+        let is_scalable = packet.header().ecn == Ecn::Ect1;
         let home = self.params.isolation.home();
         let home = home.and_then(|side| network.hosts.get(side));
         let host = Host::of(home.copied().unwrap_or_default());
@@ -172,6 +270,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
         let before = self.flows.queues.backlog();
+        let was_empty = self.flows.queues.is_empty(number);
         let opens = self
             .flows
             .flow(number)
@@ -199,8 +298,12 @@ impl<P: Packet> Queue<P> for Isolated<P> {
                 false => NEW,
             }
         });
+        self.ahead.grows(number, len);
         if exceeds || flow == host.crowd() {
             self.flows.demote(number, len);
+        } else if is_scalable && was_empty && self.is_early(number) == Some(true) {
+            let bytes = self.flows.queues.bytes(number);
+            self.ahead.joins(number, bytes);
         }
         while self.flows.queues.has_grown(before)
             && let Some(payer) = self.payer(number, host, &admission)
@@ -211,14 +314,22 @@ impl<P: Packet> Queue<P> for Isolated<P> {
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
         let number = self.next_flow()?;
         let params = self.params.target;
+        let early = self.ahead.has(number);
+        let alone = early && self.only_ahead();
+        let ramp = self.params.lead / 16;
         for drops in 0..=MAX_DROPS {
             let mut packet = self.take(number)?;
             let left = self.flows.queues.bytes(number);
             let flow = self.flows.flow_mut(number)?;
             let sojourn = now.saturating_since(packet.header().arrival);
             let signal = flow.aqm.target.leaves(now, sojourn, left, &params);
+            let waits = if left > 0 { sojourn } else { Duration::ZERO };
+            let owed = if alone { 0 } else { flow.aqm.owed };
             let scalable = packet.header().ecn == Ecn::Ect1
-                && flow.aqm.shallow.marks(sojourn, params.full_packet);
+                && flow
+                    .aqm
+                    .shallow
+                    .marks(waits, params.full_packet, owed, ramp);
             let marked = (scalable || signal != Signal::None) && packet.mark_ce();
             if marked {
                 sink.marked(now, packet.header());
@@ -230,7 +341,11 @@ impl<P: Packet> Queue<P> for Isolated<P> {
                 sink.dropped(now, packet, Reason::Aqm);
                 continue;
             }
-            flow.deficit -= i64::from(packet.header().len);
+            let len = packet.header().len;
+            match early {
+                true => self.charge_early(number, len, alone)?,
+                false => flow.deficit -= i64::from(len),
+            }
             return Some(packet);
         }
         None
@@ -244,7 +359,8 @@ impl<P: Packet> Queue<P> for Isolated<P> {
     /// The packet that leaves next; a bulk flow's may wait.
     fn head(&mut self) -> Option<Head> {
         let number = self.next_flow()?;
-        let due = match self.is_new(number) {
+        let is_early = self.ahead.has(number) && !self.only_ahead();
+        let due = match is_early || self.is_new(number) {
             true => Instant::ZERO,
             false => Instant::MAX,
         };
@@ -257,6 +373,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         self.params.link = link;
         self.params.target.full_packet = link.tx_time(FULL_PACKET);
         self.params.bulk_limit = limit_in_time(link, self.params.target.max);
+        self.params.lead = lead(link);
         self.flows.set_quantum(quantum(link.bits_per_sec() / 8));
     }
 

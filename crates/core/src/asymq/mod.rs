@@ -11,6 +11,7 @@
 //! | controller: length of the ACKs' wait | `controller` | control |
 //! | names, parameters and construction | `entries` | catalog |
 
+mod ahead;
 #[cfg(feature = "control")]
 mod controller;
 #[cfg(feature = "control")]

@@ -18,10 +18,24 @@ pub(super) struct Shallow {
 impl Shallow {
     /// Whether an ECT(1) packet that has waited for `sojourn` is marked: none up to a full packet's time and
     /// 1 ms, all from a further full packet's time on, and in between as many of them as the ramp says.
-    pub(super) fn marks(&mut self, sojourn: Duration, full_packet: Duration) -> bool {
+    ///
+    /// What a flow has sent ahead of its share, and owes, counts as a queue: none up to `ramp` bytes, all from
+    /// three times as many on.
+    pub(super) fn marks(
+        &mut self,
+        sojourn: Duration,
+        full_packet: Duration,
+        owed: u32,
+        ramp: u32,
+    ) -> bool {
         let start = full_packet + BEYOND;
         let beyond = sojourn.saturating_sub(start).as_nanos();
-        let step = (beyond.saturating_mul(STEPS) / full_packet.as_nanos().max(1)).min(STEPS);
+        let step = beyond.saturating_mul(STEPS) / full_packet.as_nanos().max(1);
+        let ramp = u64::from(ramp.max(1));
+        let beyond = u64::from(owed).saturating_sub(ramp);
+        let step = step
+            .max(beyond.saturating_mul(STEPS) / (2 * ramp))
+            .min(STEPS);
         let owed = u64::from(self.owed) + step;
         self.owed = (owed % STEPS) as u16;
         owed >= STEPS
@@ -45,7 +59,9 @@ mod tests {
         ] {
             let mut shallow = Shallow::default();
             let sojourn = Duration::from_micros(micros);
-            let marked = (0..100).filter(|_| shallow.marks(sojourn, full)).count();
+            let marked = (0..100)
+                .filter(|_| shallow.marks(sojourn, full, 0, 1))
+                .count();
             assert_eq!(marked, expected, "{micros} us");
         }
     }

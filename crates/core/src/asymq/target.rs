@@ -153,6 +153,14 @@ impl Target {
         Signal::Drop
     }
 
+    /// The queue ran empty, and its flow's turns pay for this time what it has sent: that it is empty costs
+    /// nothing until then.
+    pub(super) fn rests(&mut self, time: Duration) {
+        if let Some(since) = self.empty_since.get() {
+            self.empty_since.set(since + time);
+        }
+    }
+
     /// The last [`Signal`] was sent.
     pub(super) fn sent(&mut self, now: Instant, signal: Signal) {
         if signal == Signal::Drop {

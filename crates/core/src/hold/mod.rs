@@ -59,5 +59,6 @@ pub use path_delays::{DelaySample, LineSignals, PathDelays};
 pub use queue::{Admission, Queue};
 pub use regenerator::{Regenerator, RegeneratorParams, Spacing};
 pub use ring::{Ring, Vacant};
+pub(crate) use rounds::Rounds;
 pub use slab::{List, Place, Slab};
 pub use transmitter::{Transmitter, TxTime};

@@ -14,7 +14,7 @@ struct Link {
 
 /// Numbers in ordered lists, each in one at most. Every change takes constant time.
 #[derive(Clone, Debug)]
-pub(super) struct Rounds {
+pub(crate) struct Rounds {
     links: Box<[Link]>,
     /// First and last of each list.
     ends: Box<[(u32, u32)]>,
@@ -22,7 +22,7 @@ pub(super) struct Rounds {
 
 impl Rounds {
     /// `lists` empty lists for numbers below `count`.
-    pub(super) fn new(count: u32, lists: u32) -> Result<Self, BuildError> {
+    pub(crate) fn new(count: u32, lists: u32) -> Result<Self, BuildError> {
         let free = Link {
             list: NONE,
             previous: NONE,
@@ -35,13 +35,13 @@ impl Rounds {
     }
 
     /// The first of a list.
-    pub(super) fn first(&self, list: u32) -> Option<u32> {
+    pub(crate) fn first(&self, list: u32) -> Option<u32> {
         let (first, _) = *self.ends.get(list as usize)?;
         (first != NONE).then_some(first)
     }
 
     /// All of a list, from the first.
-    pub(super) fn of(&self, list: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn of(&self, list: u32) -> impl Iterator<Item = u32> {
         core::iter::successors(self.first(list), |number| {
             let next = self.links.get(*number as usize)?.next;
             (next != NONE).then_some(next)
@@ -49,14 +49,14 @@ impl Rounds {
     }
 
     /// Whether the number is in a list.
-    pub(super) fn has(&self, number: u32) -> bool {
+    pub(crate) fn has(&self, number: u32) -> bool {
         self.links
             .get(number as usize)
             .is_some_and(|link| link.list != NONE)
     }
 
     /// Appends a number to a list, out of the one that it is in.
-    pub(super) fn move_to_end(&mut self, number: u32, list: u32) {
+    pub(crate) fn move_to_end(&mut self, number: u32, list: u32) {
         self.leave(number);
         let (Some(link), Some((first, last))) = (
             self.links.get_mut(number as usize),
@@ -77,7 +77,7 @@ impl Rounds {
     }
 
     /// Takes a number out of its list, if it is in one.
-    pub(super) fn leave(&mut self, number: u32) {
+    pub(crate) fn leave(&mut self, number: u32) {
         let Some(link) = self.links.get_mut(number as usize) else {
             return;
         };

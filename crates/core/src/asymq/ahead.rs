@@ -1,0 +1,70 @@
+//! Flows ahead of their share. A packet that finds the queue of its flow empty leaves at once, though the flow's
+//! turns have not paid for what it sent before, up to a bound. The debt is paid by turns without a packet, so that
+//! shares hold. A flow that keeps its queue empty at its share does not wait for rounds of others.
+
+use crate::hold::{BuildError, Rounds};
+
+/// Flows with a packet that leaves before those of bulk flows.
+#[derive(Clone, Debug)]
+pub(super) struct Ahead {
+    order: Rounds,
+    /// Bytes in their queues.
+    bytes: u64,
+}
+
+impl Ahead {
+    /// No flow of so many queues.
+    pub(super) fn new(queues: u32) -> Result<Self, BuildError> {
+        Ok(Self {
+            order: Rounds::new(queues, 1)?,
+            bytes: 0,
+        })
+    }
+
+    /// The flow that sends next.
+    pub(super) fn first(&self) -> Option<u32> {
+        self.order.first(0)
+    }
+
+    pub(super) fn has(&self, number: u32) -> bool {
+        self.order.has(number)
+    }
+
+    /// Bytes of all of them.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A flow with so many bytes joins.
+    pub(super) fn joins(&mut self, number: u32, bytes: u64) {
+        self.order.move_to_end(number, 0);
+        self.bytes += bytes;
+    }
+
+    /// A packet joins the queue of a flow, which may be none of these.
+    pub(super) fn grows(&mut self, number: u32, len: u32) {
+        if self.has(number) {
+            self.bytes += u64::from(len);
+        }
+    }
+
+    /// A packet leaves the queue of a flow, which may be none of these.
+    pub(super) fn shrinks(&mut self, number: u32, len: u32) {
+        if self.has(number) {
+            self.bytes = self.bytes.saturating_sub(len.into());
+        }
+    }
+
+    /// A flow's next packet waits for the others'.
+    pub(super) fn yields(&mut self, number: u32) {
+        self.order.move_to_end(number, 0);
+    }
+
+    /// A flow with so many bytes is none of these any more.
+    pub(super) fn leaves(&mut self, number: u32, bytes: u64) {
+        if self.has(number) {
+            self.order.leave(number);
+            self.bytes = self.bytes.saturating_sub(bytes);
+        }
+    }
+}
