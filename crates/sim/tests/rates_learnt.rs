@@ -76,13 +76,13 @@ fn thinned_and_delayed_acks_are_read() {
         &format!("{FLOWS} {HALVED} --delayed-ack=40ms"),
         1.65,
         190.0,
-        0.09,
+        0.07,
     );
     check(
         &format!("{FLOWS} {HALVED} --ack-every=8"),
         1.65,
         190.0,
-        0.07,
+        0.09,
     );
 }
 
