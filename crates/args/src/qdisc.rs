@@ -21,14 +21,23 @@ pub(crate) fn names(matches: &ArgMatches) -> Vec<&str> {
 
 impl QdiscParams {
     /// What of the uplink's parameters holds for the downlink's discipline too: all but its parts,
-    /// which are the uplink's own.
-    pub fn for_downlink(&self, own: &[String]) -> Params {
+    /// which are the uplink's own. Accounts of hosts are those at home: of a downlink's packets the destinations.
+    pub fn for_downlink(&self, own: &[String], catalog: &dyn Catalog, name: &str) -> Params {
         let mut shared = self.0.clone();
         for role in Role::PARTS {
             shared.remove(role.key());
         }
         let own = own.iter().filter_map(|text| text.split_once('='));
-        own.collect::<Params>().or(shared)
+        let given = own.collect::<Params>().or(shared);
+        let queue = Role::DataQueue.key();
+        let brought = catalog
+            .entry(Role::Qdisc, name)
+            .and_then(|entry| entry.brings.iter().find(|(key, _)| *key == queue));
+        let has_accounts = given.get(queue).or(brought.map(|(_, name)| *name)) == Some("isolated");
+        match has_accounts {
+            true => given.or(Params::new().with("isolation", "dual-dsthost")),
+            false => given,
+        }
     }
 }
 
@@ -250,9 +259,21 @@ mod tests {
     fn the_downlink_shares_all_parameters_but_the_parts() {
         let uplink = [("ack-queue", "sad"), ("interval", "1s"), ("gamma", "7")];
         let params = QdiscParams(uplink.into_iter().collect());
-        let down = params.for_downlink(&["gamma=9".to_owned()]);
+        let down = params.for_downlink(&["gamma=9".to_owned()], &Standard, "aq");
         let down: Vec<(&str, &str)> = down.iter().collect();
         assert_eq!(down, [("gamma", "9"), ("interval", "1s")]);
+        let isolation = |words: &[&str], name| {
+            let own: Vec<String> = words.iter().map(|&word| word.into()).collect();
+            let down = params.for_downlink(&own, &Standard, name);
+            down.get("isolation").map(str::to_owned)
+        };
+        assert_eq!(isolation(&[], "asymq").as_deref(), Some("dual-dsthost"));
+        assert_eq!(
+            isolation(&["isolation=flows"], "asymq").as_deref(),
+            Some("flows")
+        );
+        assert_eq!(isolation(&["data-queue=cake"], "asymq"), None);
+        assert_eq!(isolation(&[], "cake"), None);
         let read = |text: &str| {
             let args = ScenarioArgs::from_words([format!("--param-down={text}")]);
             args.map(|args| args.param_down).map_err(|bad| bad.message)

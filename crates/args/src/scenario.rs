@@ -283,7 +283,9 @@ impl ScenarioArgs {
             };
         let name = args.qdisc.as_deref().unwrap_or(defaults.qdisc);
         let name_down = args.qdisc_down.as_deref().unwrap_or("droptail");
-        let given_down = args.qdisc_params.for_downlink(&args.param_down);
+        let given_down = args
+            .qdisc_params
+            .for_downlink(&args.param_down, catalog, name_down);
         let reverse = (down, args.assumed_down);
         let uplink = discipline(name, &args.qdisc_params.0, up, reverse, buffer)?;
         let downlink = discipline(name_down, &given_down, down, (up, None), buffer_down)?;

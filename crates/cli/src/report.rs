@@ -97,15 +97,19 @@ pub(crate) fn full(
             let _ = writeln!(text, "goodput {name:<9}  {line}");
         }
     }
-    for (name, delay) in [
-        ("both ways", mean.probe_ms),
-        ("up", mean.up.probe_ms),
-        ("down", mean.down.probe_ms),
+    for (name, delay, lost) in [
+        ("both ways", mean.probe_ms, mean.probe_lost),
+        ("up", mean.up.probe_ms, mean.up.probe_lost),
+        ("down", mean.down.probe_ms, mean.down.probe_lost),
     ] {
         if let Some(delay) = delay {
+            let lost = lost.filter(|share| *share > 0.0);
+            let lost = lost.map_or_else(String::new, |share| {
+                format!(", {:.1} % lost", 100.0 * share)
+            });
             let _ = writeln!(
                 text,
-                "probe {name:<11}  queueing delay {:.1} ms, {:.1} ms (p50, p99), grade {}",
+                "probe {name:<11}  queueing delay {:.1} ms, {:.1} ms (p50, p99), grade {}{lost}",
                 delay.p50,
                 delay.p99,
                 Grade::of(delay)

@@ -134,6 +134,7 @@ pub(crate) fn run_once(
             access_dropped: None,
             sojourn_by_class_ms: None,
             kept: queue.kept.clone(),
+            probe_lost: None,
         }
     };
     let (up, down) = (direction(Toward::Up), direction(Toward::Down));

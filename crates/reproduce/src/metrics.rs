@@ -17,6 +17,7 @@ pub fn names() -> Vec<String> {
     let direction = Direction {
         sojourn_by_class_ms: Some(SojournByClass::default()),
         probe_ms: Some(Percentiles::default()),
+        probe_lost: Some(0.0),
         access_dropped: Some(0.0),
         retransmissions: Some(0.0),
         timeouts: Some(0.0),
@@ -27,6 +28,7 @@ pub fn names() -> Vec<String> {
         up: direction.clone(),
         down: direction,
         probe_ms: Some(Percentiles::default()),
+        probe_lost: Some(0.0),
         probe_late: Some(0.0),
         web_ms: Some(Percentiles::default()),
         ..Summary::default()
@@ -42,6 +44,7 @@ pub fn names() -> Vec<String> {
     let mut metrics = of_run(&run, &scenario);
     for toward in [Toward::Up, Toward::Down] {
         put_percentiles(&mut metrics, &of_listed(toward), Percentiles::default());
+        metrics.insert(format!("{toward}.completion"), 0.0);
     }
     let names = metrics.into_keys();
     names.chain(of_scenario(&scenario).into_keys()).collect()
@@ -78,8 +81,12 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
         }
     }
     add_listed_sojourns(&mut metrics, summary);
-    if let Some(late) = summary.probe_late {
-        metrics.insert("probe.late".into(), late);
+    add_completions(&mut metrics, scenario, summary);
+    for (name, share) in [
+        ("probe.lost-share", summary.probe_lost),
+        ("probe.late", summary.probe_late),
+    ] {
+        metrics.extend(share.map(|share| (name.into(), share)));
     }
     if let Some(series) = &run.series {
         over_time::add(&mut metrics, scenario, series);
@@ -117,6 +124,7 @@ fn add_direction(
         timeouts,
         probe_ms,
         probe_grade: _, // follows from probe_ms
+        probe_lost,
     } = direction;
     let rate = match toward {
         Toward::Up => scenario.up,
@@ -160,6 +168,7 @@ fn add_direction(
         ("access-dropped", access_dropped),
         ("retransmissions", retransmissions),
         ("timeouts", timeouts),
+        ("probe.lost-share", probe_lost),
     ] {
         metrics.extend(value.map(|value| (format!("{side}.{name}"), value)));
     }
@@ -198,6 +207,22 @@ fn add_listed_sojourns(metrics: &mut Metrics, summary: &Summary) {
                 p99: mean(|one| one.p99),
             };
             put_percentiles(metrics, &of_listed(toward), mean);
+        }
+    }
+}
+
+/// Adds the mean time until listed flows that have an end are complete; one that is not took the whole run, at least.
+fn add_completions(metrics: &mut Metrics, scenario: &Scenario, summary: &Summary) {
+    for toward in [Toward::Up, Toward::Down] {
+        let listed = scenario.flow.iter().filter(|flow| flow.toward == toward);
+        let sized = listed.filter(|flow| flow.size.is_some()).count();
+        let of = summary.flows.iter().filter(|flow| flow.toward == toward);
+        let complete: Vec<f64> = of.filter_map(|flow| flow.completion_s).collect();
+        let unfinished = sized.saturating_sub(complete.len()) as f64;
+        if sized > 0 {
+            let whole = unfinished * scenario.duration.as_secs_f64();
+            let mean = (complete.iter().sum::<f64>() + whole) / sized as f64;
+            metrics.insert(format!("{toward}.completion"), mean);
         }
     }
 }
@@ -244,7 +269,7 @@ const UNITS: [(&str, &[&str]); 8] = [
     ("ACKs/s", &["acks-per-second"]),
     ("bytes", &["bytes-per-ack"]),
     ("segments", &["retransmissions"]),
-    ("s", &["settling", "silence"]),
+    ("s", &["settling", "silence", "completion"]),
     (
         "",
         &[
@@ -257,6 +282,7 @@ const UNITS: [(&str, &[&str]); 8] = [
             "kept-losses",
             "kept-marks",
             "kept-other",
+            "lost-share",
             "kept-stretch",
             "late",
             "listed-to-others",

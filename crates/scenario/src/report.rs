@@ -89,6 +89,9 @@ pub struct Summary {
         skip_serializing_if = "Option::is_none"
     )]
     pub probe_grade: Option<Grade>,
+    /// Share of the probe's packets that are lost on either way: a later one arrived (simulator).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe_lost: Option<f64>,
     /// Share of the probe's delays, both directions together, that exceed 50 ms (beside modems).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_late: Option<f64>,
@@ -132,6 +135,9 @@ pub struct Direction {
         skip_serializing_if = "Option::is_none"
     )]
     pub probe_grade: Option<Grade>,
+    /// Probe: the share of its packets in this direction that is lost, as a later one arrived (simulator).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe_lost: Option<f64>,
     /// Queue: packets dropped.
     pub dropped: f64,
     /// Hosts' access links: packets dropped because a buffer was full (simulator).
@@ -367,6 +373,7 @@ impl Summary {
             flows,
             probe_ms: None,
             probe_grade: None,
+            probe_lost: None,
             probe_late: None,
             web_ms: None,
         }
@@ -409,12 +416,12 @@ pub struct Series {
 
 by_field! {
     Summary {
-        up, down, utility, goodput_utility, least_utilization, goodput, flows, probe_ms, probe_grade, probe_late,
+        up, down, utility, goodput_utility, least_utilization, goodput, flows, probe_ms, probe_grade, probe_lost, probe_late,
         web_ms,
     }
     Direction {
         utilization, data, ack, delivered, acks_per_s, bytes_per_ack, silence_s, retransmissions, timeouts,
-        probe_ms, probe_grade, dropped, access_dropped, lost, filtered, marked, reasons, kept,
+        probe_ms, probe_grade, probe_lost, dropped, access_dropped, lost, filtered, marked, reasons, kept,
         sojourn_ms, sojourn_by_class_ms,
     }
     SojournByClass { data, ack, other }

@@ -106,6 +106,28 @@ fn each_direction_has_its_own_delay_of_the_echo() {
 }
 
 #[test]
+fn the_share_of_probes_that_are_lost_is_that_of_the_path() {
+    let flags = "--flows-up 0 --flows-down 0 --probe 5ms --warmup 10s --duration 110s";
+    let impaired = |up: &str, down: &str| {
+        with(flags, |scenario| {
+            scenario.netem_up = up.parse().ok();
+            scenario.netem_down = down.parse().ok();
+        })
+    };
+    let summary = impaired("loss 20%", "loss 50%");
+    near(summary.up.probe_lost.unwrap(), 0.2, 0.05);
+    near(summary.down.probe_lost.unwrap(), 0.5, 0.05);
+    near(summary.probe_lost.unwrap(), 1.0 - 0.8 * 0.5, 0.05);
+    // What is on its way at the end is not lost, nor what another one overtakes.
+    for (up, down) in [("", ""), ("", "delay 200ms"), ("delay 20ms 10ms", "")] {
+        let whole = impaired(up, down);
+        let lost = [whole.probe_lost, whole.up.probe_lost, whole.down.probe_lost];
+        let none = lost.iter().all(|lost| lost.unwrap() < 0.001);
+        assert!(none, "{up} {down}: {lost:?}");
+    }
+}
+
+#[test]
 fn short_transfers_count_and_take_two_round_trips_or_more() {
     let web = summary(
         "--flows-up 0 --flows-down 0 --up 100mbit --down 100mbit --rtt 100ms --buffer-down 1000p --web down:20:30kb:1.3",

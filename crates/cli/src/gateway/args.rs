@@ -429,7 +429,7 @@ impl LinkArgs {
             Some(name) => {
                 let down = down_for("--qdisc-down", name, "shapes the downlink")?;
                 let buffer = buffer_down.unwrap_or_else(|| default_buffer(down));
-                let given = qdisc_params.for_downlink(param_down);
+                let given = qdisc_params.for_downlink(param_down, catalog, name);
                 discipline(name, &given, down, Some(up), buffer)?
             }
         };

@@ -44,7 +44,9 @@ fn the_lab_answers_in_the_shape_of_the_simulator() {
         shape("mean", &report["mean"], &mut paths);
         // The simulator alone measures these (docs/json.md).
         paths.retain(|path| {
-            !path.contains(".sojourn_by_class_ms.") && !path.ends_with(".access_dropped")
+            let alone = ["access_dropped", "probe_lost"];
+            !path.contains(".sojourn_by_class_ms.")
+                && !alone.iter().any(|name| path.ends_with(name))
         });
         paths
     };

@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn every_metric_has_a_column_of_its_own_with_its_unit() {
         // A new metric has its unit in `metrics::unit`, or is a plain number and named here.
-        const PLAIN: [&str; 24] = [
+        const PLAIN: [&str; 25] = [
             "utilization",
             "data",
             "ack",
@@ -195,6 +195,7 @@ mod tests {
             "kept-other",
             "delivered",
             "late",
+            "lost-share",
             "retransmissions",
             "timeouts",
             "acks-per-second",

@@ -204,6 +204,7 @@ pub(crate) fn summary<V: Variant>(
         let sojourns = world.links[toward].sojourns();
         let sojourn_of = |class: TrafficClass| sojourns[class as usize].percentiles_ms();
         let probe_ms = probe.map(|probe| probe.delays[toward].percentiles_ms());
+        let probe_lost = probe.map(|probe| [probe.at_server, probe.way_back][toward].share_lost());
         let (access_dropped, lost) = end.access_dropped_and_lost[toward];
         let lost_before = start.access_dropped_and_lost[toward];
         Direction {
@@ -218,6 +219,7 @@ pub(crate) fn summary<V: Variant>(
             timeouts: of_flows.timeouts,
             probe_ms,
             probe_grade: probe_ms.map(Grade::of),
+            probe_lost,
             dropped: fates.dropped,
             access_dropped: Some((access_dropped - lost_before.0) as f64),
             lost: (lost - lost_before.1) as f64,
@@ -236,6 +238,7 @@ pub(crate) fn summary<V: Variant>(
     let (up, down) = (direction(Toward::Up), direction(Toward::Down));
     let mut summary = Summary::of(up, down, flows);
     summary.set_probe(probe.map(|probe| probe.round_trips.percentiles_ms()));
+    summary.probe_lost = probe.map(|probe| probe.at_home.share_lost());
     let late = probe.filter(|_| world.has_modems());
     summary.probe_late = late.map(|probe| probe.round_trips.share_above(Summary::LATE));
     let completions = world.completions().filter(|times| !times.is_empty());

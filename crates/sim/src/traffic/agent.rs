@@ -76,11 +76,41 @@ pub(crate) struct Probe {
     pub(crate) delays: [Histogram; 2],
     /// Both directions together.
     pub(crate) round_trips: Histogram,
+    /// The number of the first that counts.
+    pub(crate) since: u64,
+    /// Those at the server, those of them that came back, and those of all that did.
+    pub(crate) at_server: Arrivals,
+    pub(crate) way_back: Arrivals,
+    pub(crate) at_home: Arrivals,
+}
+
+/// How many of the datagrams arrive. One is lost once a later one has arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Arrivals {
+    arrived: u64,
+    lost: u64,
+}
+
+impl Arrivals {
+    /// The datagram of this number is there; they are sent an interval apart, from `since` on.
+    fn take(&mut self, number: u64, since: u64, interval: u64) {
+        self.arrived += 1;
+        let sent = (number - since) / interval + 1;
+        self.lost = sent.max(self.arrived + self.lost) - self.arrived;
+    }
+
+    /// Share of lost ones; 0 where none was sent.
+    pub(crate) fn share_lost(&self) -> f64 {
+        self.lost as f64 / (self.arrived + self.lost).max(1) as f64
+    }
 }
 
 impl Probe {
     /// The datagram is at the server. Its number is the time at which it left home.
     fn turn(&mut self, now: u64, number: u64) {
+        if number >= self.since {
+            self.at_server.take(number, self.since, self.interval);
+        }
         let up = (now - number).saturating_sub(self.base[0]);
         self.delays[0].record(Duration::from_nanos(up));
         self.returning.push_back((number, up));
@@ -91,12 +121,22 @@ impl Probe {
         let both = (now - number).saturating_sub(self.base[0] + self.base[1]);
         self.round_trips.record(Duration::from_nanos(both));
         // Those that are lost on the way back, or overtaken, are forgotten.
-        while let Some((returned, up)) = self.returning.pop_front() {
+        let mut lost_back = 0;
+        while let Some(&(returned, up)) = self.returning.front()
+            && returned <= number
+        {
+            self.returning.pop_front();
             if returned == number {
                 let down = both.saturating_sub(up);
                 self.delays[1].record(Duration::from_nanos(down));
-                break;
+            } else {
+                lost_back += u64::from(returned >= self.since);
             }
+        }
+        if number >= self.since {
+            self.way_back.lost += lost_back;
+            self.way_back.arrived += 1;
+            self.at_home.take(number, self.since, self.interval);
         }
     }
 
@@ -104,6 +144,8 @@ impl Probe {
     pub(crate) fn clear(&mut self) {
         self.delays.iter_mut().for_each(Histogram::clear);
         self.round_trips.clear();
+        self.since = self.next;
+        (self.at_server, self.way_back, self.at_home) = Default::default();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who talks in a run: the conversations of a scenario at time zero.
 
-use super::agent::{Agent, Cbr, Probe, Side, TcpFlow};
+use super::agent::{Agent, Arrivals, Cbr, Probe, Side, TcpFlow};
 use super::applications::{Application, OnOffApp, Pace, Stream, Web};
 use super::conversation::{Conversation, receive_window};
 use crate::congestion::{Connection, TcpModel};
@@ -241,6 +241,10 @@ impl<V: Variant> Cast<'_, V> {
             returning: VecDeque::new(),
             delays: Default::default(),
             round_trips: Histogram::default(),
+            since: 0,
+            at_server: Arrivals::default(),
+            way_back: Arrivals::default(),
+            at_home: Arrivals::default(),
         }
     }
 }
