@@ -29,8 +29,8 @@ pub(crate) struct Prague {
     has_marks: bool,
     acked: u64,
     marked: u64,
-    /// A loss was answered in this window: it does not grow.
-    has_lost: bool,
+    /// A loss is being recovered from: the window does not grow.
+    is_recovering: bool,
     /// The observation window ends when more than this is acknowledged.
     window_end: u64,
     now: u64,
@@ -46,7 +46,7 @@ impl Prague {
             has_marks: false,
             acked: 0,
             marked: 0,
-            has_lost: false,
+            is_recovering: false,
             window_end: 0,
             now: 0,
             srtt: 0,
@@ -74,7 +74,7 @@ impl Prague {
 }
 
 impl CongestionControl for Prague {
-    inherit!(inner: threshold on_established on_idle on_duplicate_ack on_partial_ack on_recovered on_timeout);
+    inherit!(inner: threshold on_established on_idle on_duplicate_ack on_partial_ack);
 
     /// The pacer is what holds segments back; the window is whole.
     fn window(&self) -> f64 {
@@ -95,13 +95,28 @@ impl CongestionControl for Prague {
     }
 
     fn on_fast_retransmit(&mut self, flight: f64) {
-        self.has_lost = true;
+        self.is_recovering = true;
         self.inner.on_fast_retransmit(flight);
+    }
+
+    fn on_selective_loss(&mut self, flight: f64) {
+        self.is_recovering = true;
+        self.inner.on_selective_loss(flight);
+    }
+
+    fn on_recovered(&mut self) {
+        self.is_recovering = false;
+        self.inner.on_recovered();
+    }
+
+    fn on_timeout(&mut self, flight: f64) {
+        self.is_recovering = false;
+        self.inner.on_timeout(flight);
     }
 
     fn on_echo(&mut self, acked: u64, marked: u64, una: u64, end: u64) {
         let flight = (end - una + acked) as f64;
-        if flight + 1.0 > self.inner.window() && !self.has_lost {
+        if flight + 1.0 > self.inner.window() && !self.is_recovering {
             self.grow(acked.saturating_sub(marked) as f64);
         }
         self.acked += acked;
@@ -113,7 +128,6 @@ impl CongestionControl for Prague {
             }
             self.window_end = end;
             (self.acked, self.marked) = (0, 0);
-            self.has_lost = false;
         }
     }
 
