@@ -55,36 +55,58 @@ fn classic_ecn_is_not_marked_at_the_shallow_ramp() {
     assert_eq!(shares(Ecn::NotEct).1, 0);
 }
 
-/// Flow 0 sends in the slots that `sends` names, beside five flows that always have packets waiting: for each slot
-/// in which a packet of flow 0 left, how many slots it had waited.
-fn waits(sends: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
+/// A scalable flow, one of five flows that always have packets waiting, or a new flow of a small packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Scalable(u64),
+    Bulk(u64),
+    Sparse(u64),
+}
+
+impl Kind {
+    fn header(self, now: Instant) -> Header {
+        let (flow, len, ecn) = match self {
+            Self::Scalable(flow) => (10 + flow, 1500, Ecn::Ect1),
+            Self::Bulk(flow) => (100 + flow, 1500, Ecn::NotEct),
+            Self::Sparse(flow) => (1000 + flow, 100, Ecn::NotEct),
+        };
+        Header {
+            arrival: now,
+            flow: Flow(flow),
+            len,
+            ip_len: len,
+            payload: len - 40,
+            flags: flags::ACK,
+            protocol: Protocol::Tcp,
+            ecn,
+            ..Header::default()
+        }
+    }
+}
+
+/// What `sends` names for a slot arrives beside five flows that always have packets waiting: for each packet of
+/// these others, the slot in which it left, and how many slots it had waited.
+fn waits<T: IntoIterator<Item = Kind>>(sends: impl Fn(u64) -> T) -> Vec<(Kind, u64, u64)> {
     let config = golden::config(&Standard, "asymq").unwrap();
     let mut qdisc = Standard.build::<Numbered>(&config).unwrap();
     let packet_time = Duration::from_nanos(12_000_000_000_000 / config.link.bits_per_sec());
     let mut waits = Vec::new();
     for slot in 0..30_000 {
         let now = Instant::ZERO + packet_time * slot;
-        let bulk = 1 + slot % 5;
         let twice = if slot < 50 { 2 } else { 1 };
-        let all = core::iter::repeat_n(bulk, twice).chain(sends(slot).then_some(0));
-        for flow in all {
-            let header = Header {
-                arrival: now,
-                flow: Flow(10 + flow),
-                len: 1500,
-                ip_len: 1500,
-                payload: 1460,
-                flags: flags::ACK,
-                protocol: Protocol::Tcp,
-                ecn: if flow == 0 { Ecn::Ect1 } else { Ecn::NotEct },
-                ..Header::default()
-            };
-            qdisc.enqueue(now, Numbered::new(slot, header), &mut Discard);
+        let bulk = core::iter::repeat_n(Kind::Bulk(slot % 5), twice);
+        for kind in bulk.chain(sends(slot)) {
+            qdisc.enqueue(now, Numbered::new(slot, kind.header(now)), &mut Discard);
         }
-        if let Dequeue::Packet(packet) = qdisc.dequeue(now, &mut Discard)
-            && packet.header.flow == Flow(10)
-        {
-            waits.push((slot, slot - packet.number));
+        if let Dequeue::Packet(packet) = qdisc.dequeue(now, &mut Discard) {
+            let kind = match packet.header.flow.0 {
+                flow @ 1000.. => Kind::Sparse(flow - 1000),
+                flow @ 100.. => Kind::Bulk(flow - 100),
+                flow => Kind::Scalable(flow - 10),
+            };
+            if !matches!(kind, Kind::Bulk(_)) {
+                waits.push((kind, slot, slot - packet.number));
+            }
         }
     }
     waits
@@ -92,23 +114,54 @@ fn waits(sends: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_flow_at_its_share_waits_for_no_round_of_others_however_uneven_it_sends() {
-    let waits = waits(|slot| slot > 100 && [0, 2, 8].contains(&(slot % 18)));
+    let waits = waits(|slot| {
+        let sends = slot > 100 && [0, 2, 8].contains(&(slot % 18));
+        sends.then_some(Kind::Scalable(0))
+    });
     assert!(waits.len() > 4900, "{}", waits.len());
-    let late = waits.iter().filter(|(_, waited)| *waited > 1).count();
+    let late = waits.iter().filter(|(.., waited)| *waited > 1).count();
     assert!(late * 100 < waits.len(), "{late} of {}", waits.len());
 }
 
 #[test]
 fn a_flow_that_sends_more_than_its_share_is_ahead_by_a_bound() {
-    let waits = waits(|slot| slot > 100 && slot % 4 == 0);
-    for (number, (slot, _)) in (1..).zip(&waits) {
+    let waits = waits(|slot| (slot > 100 && slot.is_multiple_of(4)).then_some(Kind::Scalable(0)));
+    for (number, (_, slot, _)) in (1..).zip(&waits) {
         let share = (slot - 100) / 6;
         assert!(number <= share + 12, "{number} packets in slot {slot}");
     }
-    let (last, _) = waits.last().unwrap();
+    let (_, last, _) = waits.last().unwrap();
     assert!(
         waits.len() as u64 + 20 > (last - 100) / 6,
         "{}",
         waits.len()
     );
+}
+
+#[test]
+fn flows_of_a_host_share_the_bound() {
+    // Eight flows that send at the link's rate together, beside five: their share is 8 of 13.
+    let waits = waits(|slot| (slot > 100).then_some(Kind::Scalable(slot % 8)));
+    let ahead = |(number, (_, slot, _)): (u64, &(Kind, u64, u64))| {
+        number.saturating_sub((slot - 100) * 8 / 13)
+    };
+    let most = (1..).zip(&waits).map(ahead).max().unwrap();
+    assert!((8..=24).contains(&most), "{most} packets ahead");
+}
+
+#[test]
+fn a_sparse_packet_leaves_before_a_flow_that_is_ahead() {
+    let waits = waits(|slot| {
+        let scalable = slot > 100 && [0, 2, 8].contains(&(slot % 18));
+        let sparse = slot > 100 && slot.is_multiple_of(18);
+        let scalable = scalable.then_some(Kind::Scalable(0));
+        scalable
+            .into_iter()
+            .chain(sparse.then_some(Kind::Sparse(slot)))
+    });
+    let mut sparse = waits
+        .iter()
+        .filter(|(kind, ..)| matches!(kind, Kind::Sparse(_)));
+    assert!(sparse.clone().count() > 1600);
+    assert_eq!(sparse.find(|(.., waited)| *waited > 0), None);
 }
