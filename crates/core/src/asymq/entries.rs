@@ -1,7 +1,7 @@
 //! Catalog entries: names and parameters of the discipline and its parts, and their construction.
 
 use super::controller::{AckNeed, AckNeedParams, FIRST_RAMP, FIRST_WAIT};
-use super::isolated::{FULL_PACKET, Isolated, IsolatedParams, lead, limit_in_time};
+use super::isolated::{FULL_PACKET, Isolated, IsolatedParams, limit_in_time};
 use super::service::DueFirst;
 use super::slots::{SlotWait, Slots};
 use super::target::TargetParams;
@@ -281,7 +281,6 @@ pub(crate) fn isolated<P: Packet + Send + 'static>(
         queues: QUEUES,
         bulk_limit: limit_in_time(config.link, config.get(BULK_LIMIT)?),
         flow_limit: narrow(config.get(FLOW_LIMIT)?).into(),
-        lead: lead(config.link),
     };
     Ok(Box::new(Isolated::new(params, limit)?))
 }

@@ -32,8 +32,6 @@ pub struct IsolatedParams {
     /// Bytes that may wait of each long-lived flow, where that is more in all: of a few packets less
     /// is lost and found again than sent.
     pub flow_limit: u64,
-    /// Bytes that flows of one host may be ahead of their shares.
-    pub lead: u32,
 }
 
 /// Drops for one packet that leaves; bounds the work.
@@ -70,7 +68,7 @@ const LEAD: u64 = 16;
 const LEAD_TIME: Duration = Duration::from_millis(10);
 
 /// Bytes that flows of one host may be ahead of their shares.
-pub(super) fn lead(link: Rate) -> u32 {
+fn host_lead(link: Rate) -> u32 {
     let bytes = limit_in_time(link, LEAD_TIME).max(LEAD * u64::from(FULL_PACKET));
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
@@ -82,6 +80,8 @@ pub struct Isolated<P> {
     ahead: Ahead,
     hosts: Hosts,
     params: IsolatedParams,
+    /// Bytes that flows of one host may be ahead of their shares.
+    host_lead: u32,
 }
 
 impl<P: Packet> Isolated<P> {
@@ -96,6 +96,7 @@ impl<P: Packet> Isolated<P> {
             ahead: Ahead::new(params.queues)?,
             hosts: Hosts::new(params.link, 0)?,
             params,
+            host_lead: host_lead(params.link),
         })
     }
 
@@ -111,7 +112,7 @@ impl<P: Packet> Isolated<P> {
     /// Bytes that a flow may be ahead of its share: those of its host, divided between all that are.
     fn lead(&self, state: &Learnt) -> u32 {
         let all = self.hosts.ahead(state.host) + u32::from(!state.ahead);
-        self.params.lead / all.max(2)
+        self.host_lead / all.max(2)
     }
 
     /// Whether no flow waits but those that are ahead: what they send costs nobody a turn.
@@ -316,7 +317,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         let params = self.params.target;
         let early = self.ahead.has(number);
         let alone = early && self.only_ahead();
-        let ramp = self.params.lead / 16;
+        let ramp = self.host_lead / 16;
         for drops in 0..=MAX_DROPS {
             let mut packet = self.take(number)?;
             let left = self.flows.queues.bytes(number);
@@ -373,7 +374,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         self.params.link = link;
         self.params.target.full_packet = link.tx_time(FULL_PACKET);
         self.params.bulk_limit = limit_in_time(link, self.params.target.max);
-        self.params.lead = lead(link);
+        self.host_lead = host_lead(link);
         self.flows.set_quantum(quantum(link.bits_per_sec() / 8));
     }
 
