@@ -102,6 +102,30 @@ struct Readable {
     excess: (i64, u64),
 }
 
+impl Readable {
+    /// Excess at `at` of a one-way delay over its minimum, no more than `bound`. At first `assumed` of it is a queue; `shift`
+    /// is what the path is longer by since the start.
+    #[inline]
+    fn queue(
+        &mut self,
+        way: usize,
+        (at, delay): (u64, i64),
+        (assumed, shift): (i64, i64),
+        bound: i64,
+    ) -> u64 {
+        let base = self.bases[way].get_or_insert(Base {
+            value: delay.saturating_sub(assumed),
+            at,
+        });
+        let moved = shift.saturating_sub(self.shifts[way]);
+        if moved != 0 {
+            self.shifts[way] = shift;
+            base.value = base.value.saturating_add(moved);
+        }
+        base.excess(delay, at).min(bound).max(0) as u64
+    }
+}
+
 /// Departures that wait for their echo, oldest first.
 #[derive(Clone, Debug)]
 struct Departures {
@@ -304,48 +328,27 @@ impl PathDelays {
         let bound = excess.saturating_add(at.saturating_sub(measured) as i64);
         let server = time.saturating_add(flow.clock.started as i64);
         let down = (at as i64).saturating_sub(server);
-        let bytes = self.signals[Toward::Down as usize].bytes;
-        let queue = self.delay(conversation, Toward::Down, at, down, bound);
-        let entered = at.saturating_sub(queue);
-        self.sample(Toward::Down, at, queue, entered, bytes);
-        if let Some((left, bytes)) = departed {
-            let up = server.saturating_sub(left as i64);
-            let queue = self.delay(conversation, Toward::Up, at, up, bound);
+        let delays = [
+            departed.map(|(left, _)| server.saturating_sub(left as i64)),
+            Some(down),
+        ];
+        let queues = Toward::ALL.map(|toward| {
+            let way = toward as usize;
+            let (common, seen) = self.common[way];
+            // What waits for other flows waits for the first packets of this one too.
+            let assumed = match at.saturating_sub(seen) < COMMON_AGE {
+                true => common.min(bound),
+                false => 0,
+            };
+            delays[way].map(|delay| flow.queue(way, (at, delay), (assumed, self.shift[way]), bound))
+        });
+        if let Some(queue) = queues[Toward::Down as usize] {
+            let bytes = self.signals[Toward::Down as usize].bytes;
+            self.sample(Toward::Down, at, queue, at.saturating_sub(queue), bytes);
+        }
+        if let (Some(queue), Some((left, bytes))) = (queues[Toward::Up as usize], departed) {
             self.sample(Toward::Up, at, queue, left, bytes);
         }
-    }
-
-    /// Excess of a one-way delay over its minimum; no more than `bound`.
-    fn delay(
-        &mut self,
-        conversation: Flow,
-        toward: Toward,
-        at: u64,
-        delay: i64,
-        bound: i64,
-    ) -> u64 {
-        let way = toward as usize;
-        let (common, seen) = self.common[way];
-        // What waits for other flows waits for the first packets of this one too.
-        let assumed = match at.saturating_sub(seen) < COMMON_AGE {
-            true => common.min(bound),
-            false => 0,
-        };
-        let shift = self.shift[way];
-        let slot = self.flows.find(conversation);
-        let Some(flow) = slot.and_then(|slot| self.flows.get_mut(slot)) else {
-            return 0;
-        };
-        let base = flow.bases[way].get_or_insert(Base {
-            value: delay.saturating_sub(assumed),
-            at,
-        });
-        let moved = shift.saturating_sub(flow.shifts[way]);
-        if moved != 0 {
-            flow.shifts[way] = shift;
-            base.value = base.value.saturating_add(moved);
-        }
-        base.excess(delay, at).min(bound).max(0) as u64
     }
 
     fn sample(&mut self, toward: Toward, at: u64, queue: u64, entered: u64, bytes: u64) {
