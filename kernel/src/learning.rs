@@ -3,7 +3,7 @@
 use crate::frame::Frame;
 use alloc::boxed::Box;
 use asymq_core::control::rate::{Learner, RateLaw, RateRange};
-use asymq_core::decide::frame::timestamps;
+use asymq_core::decide::frame::TimedSegment;
 use asymq_core::hold::BuildError;
 use asymq_core::units::{Instant, Rate};
 use asymq_core::{Header, Protocol, Toward};
@@ -16,11 +16,11 @@ pub(crate) struct Learning {
     at: Instant,
 }
 
-/// TSval and TSecr of a packet whose TCP header begins at `transport`.
-fn stamps(header: &Header, transport: u16, frame: &Frame) -> Option<(u32, u32)> {
+/// A packet with timestamps, whose TCP header begins at `transport`.
+fn timed(header: &Header, transport: u16, frame: &Frame) -> Option<TimedSegment> {
     let is_tcp = header.protocol == Protocol::Tcp && transport > 0;
     let segment = frame.bytes().get(transport.into()..)?;
-    timestamps(segment).filter(|_| is_tcp)
+    TimedSegment::read(segment).filter(|_| is_tcp)
 }
 
 impl Learning {
@@ -50,14 +50,14 @@ impl Learning {
     #[inline(never)]
     pub(crate) fn leaves(&mut self, now: Instant, header: &Header, transport: u16, frame: &Frame) {
         self.learner
-            .leaves(now, header, stamps(header, transport, frame));
+            .leaves(now, header, timed(header, transport, frame));
     }
 
     /// A packet has come from the line.
     #[inline(never)]
     pub(crate) fn comes(&mut self, now: Instant, header: &Header, transport: u16, frame: &Frame) {
         self.learner
-            .comes(now, header, stamps(header, transport, frame));
+            .comes(now, header, timed(header, transport, frame));
     }
 
     /// The rate from `now` on, if it is time for one; `backlogged` if packets wait.

@@ -6,7 +6,7 @@ mod frames;
 use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Role, Standard, resolve};
 use asymq_core::control::rate::{Learner, RateRange};
-use asymq_core::frame::{FlowKey, parse, timestamps};
+use asymq_core::frame::{FlowKey, TimedSegment, parse};
 use asymq_core::packet::{Flow, Header, Packet, Protocol, flags};
 use asymq_core::qdisc::Discard;
 use asymq_core::units::{Duration, Instant, Limit, Rate};
@@ -178,9 +178,9 @@ fn learning(criterion: &mut Criterion) {
                     [now, Instant::from_nanos(now.as_nanos() - rtt.as_nanos())].map(ms);
                 // Half a round trip ago by the server's clock, which started elsewhere.
                 let server = own.wrapping_add(7000 - 20);
-                let up = segment(stamped.then_some((own, server)));
-                let down = segment(stamped.then_some((server, echo)));
-                let (up, down) = (timestamps(&up), timestamps(&down));
+                let up = segment(stamped.then_some((own, server)), number);
+                let down = segment(stamped.then_some((server, echo)), number);
+                let (up, down) = (TimedSegment::read(&up), TimedSegment::read(&down));
                 let (there, back) = (header(flow, 52), header(flow + 1, 1500));
                 let Some(learner) = &mut learner else {
                     black_box((up, down));
@@ -214,8 +214,9 @@ fn header(flow: u64, len: u32) -> Header {
 }
 
 /// The TCP header of a segment with these timestamps.
-fn segment(timestamps: Option<(u32, u32)>) -> [u8; 32] {
+fn segment(timestamps: Option<(u32, u32)>, number: u64) -> [u8; 32] {
     let mut bytes = [0; 32];
+    bytes[4..8].copy_from_slice(&(number as u32).wrapping_mul(1448).to_be_bytes());
     bytes[12] = if timestamps.is_some() { 0x80 } else { 0x50 };
     let (stamp, echo) = timestamps.unwrap_or_default();
     bytes[20..24].copy_from_slice(&[1, 1, 8, 10]);

@@ -6,11 +6,13 @@ use proptest::prelude::*;
 fn claim() -> impl Strategy<Value = Claim> {
     let stamp = prop_oneof![0..50i32, -1000..1000i32, any::<i32>()];
     let echo = prop_oneof![0..100u16, any::<u16>()];
-    (any::<u8>(), stamp, echo, 0..20_000u16, 40..1500u16).prop_map(
-        |(conversation, stamp, echo, pause, len)| Claim {
+    let ack = prop_oneof![-100_000..0i32, any::<i32>()];
+    (any::<u8>(), stamp, echo, ack, 0..20_000u16, 40..1500u16).prop_map(
+        |(conversation, stamp, echo, ack, pause, len)| Claim {
             conversation,
             stamp,
             echo,
+            ack,
             pause,
             len,
         },
@@ -37,6 +39,7 @@ fn servers_whose_packets_look_ever_later_do_not_drive_a_rate_to_its_floor() {
                     conversation,
                     stamp,
                     echo,
+                    ack: 0,
                     pause,
                     len: 1500,
                 })

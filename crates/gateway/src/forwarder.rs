@@ -81,7 +81,7 @@ impl Forwarder {
                 len,
                 ..parsed.header
             };
-            learner.comes(now, &header, stamps(segment.as_ref()));
+            learner.comes(now, &header, segment.as_ref().and_then(Segment::timed));
         }
         let direction = &mut self.directions[toward as usize];
         if direction.is_at_once() {
@@ -142,7 +142,7 @@ impl Forwarder {
             self.passive.leaves_down(now, segment);
         }
         if let (Toward::Up, Some(learner)) = (toward, &mut self.learner) {
-            learner.leaves(now, header, stamps(segment.as_ref()));
+            learner.leaves(now, header, segment.as_ref().and_then(Segment::timed));
         }
         let reverse = &mut self.directions[1 - toward as usize];
         reverse.observe(now, header);
@@ -286,12 +286,6 @@ impl Forwarder {
     pub(crate) fn direction(&mut self, toward: Toward) -> &mut Direction {
         &mut self.directions[toward as usize]
     }
-}
-
-/// TSval and TSecr of a segment.
-#[inline]
-fn stamps(segment: Option<&Segment<'_>>) -> Option<(u32, u32)> {
-    segment?.timestamps()
 }
 
 #[inline]

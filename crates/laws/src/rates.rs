@@ -1,6 +1,7 @@
 //! A learnt rate under any samples: within its range, above its floor, and free again soon.
 
 use asymq_core::control::rate::{Learner, RateRange};
+use asymq_core::decide::frame::TimedSegment;
 use asymq_core::{Duration, Flow, Header, Instant, Rate, Toward};
 
 /// What an attacker makes of a packet that comes down: its server's stamp, its echo, the pause before it.
@@ -12,6 +13,8 @@ pub struct Claim {
     pub stamp: i32,
     /// Age in ms of the departure that is echoed; the latest if it is more than there are.
     pub echo: u16,
+    /// Its acknowledgement, less what was sent up.
+    pub ack: i32,
     /// Time since the packet before, in us.
     pub pause: u16,
     /// Bytes of the packet.
@@ -28,6 +31,8 @@ struct Bench {
     sends: u64,
     steps: u64,
     stamps: [u32; 8],
+    /// Sequence number of the next packet up of every conversation.
+    sequence: u32,
     range: RateRange,
     /// Bytes up in each of the last ten seconds, the running one first.
     seconds: [u64; 10],
@@ -43,6 +48,7 @@ impl Bench {
             sends: MS,
             steps: MS,
             stamps: [0; 8],
+            sequence: 1,
             range,
             seconds: [0; 10],
             second: 0,
@@ -68,11 +74,16 @@ impl Bench {
         while self.sends.min(self.steps) <= until {
             if self.sends <= self.steps {
                 let at = self.sends;
-                let stamp = (at / MS) as u32;
+                let segment = TimedSegment {
+                    stamp: (at / MS) as u32,
+                    sequence: self.sequence,
+                    ..TimedSegment::default()
+                };
+                self.sequence = self.sequence.wrapping_add(138);
                 for conversation in 0..8 {
                     let header = Self::header(conversation, 190, Toward::Up);
                     self.learner
-                        .leaves(Instant::from_nanos(at), &header, Some((stamp, 0)));
+                        .leaves(Instant::from_nanos(at), &header, Some(segment));
                 }
                 self.seconds[0] += 8 * 190;
                 self.sends += self.rate(Toward::Up).tx_time(8 * 190).as_nanos().max(1000);
@@ -114,10 +125,15 @@ impl Bench {
         let conversation = usize::from(claim.conversation % 8);
         let stamp = &mut self.stamps[conversation];
         *stamp = stamp.wrapping_add_signed(claim.stamp);
-        let echo = ((self.now / MS) as u32).wrapping_sub(claim.echo.into());
+        let segment = TimedSegment {
+            stamp: *stamp,
+            echo: ((self.now / MS) as u32).wrapping_sub(claim.echo.into()),
+            sequence: 1,
+            ack: self.sequence.wrapping_add_signed(claim.ack),
+        };
         let header = Self::header(conversation as u64, claim.len.into(), Toward::Down);
         let at = Instant::from_nanos(self.now);
-        self.learner.comes(at, &header, Some((*stamp, echo)));
+        self.learner.comes(at, &header, Some(segment));
     }
 }
 
@@ -144,6 +160,7 @@ pub fn rates_keep_their_bounds(claims: &[Claim]) {
                 conversation,
                 stamp: 0,
                 echo: 20,
+                ack: -1_000_000,
                 pause: 0,
                 len: 1500,
             });

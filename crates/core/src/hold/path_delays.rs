@@ -3,6 +3,7 @@
 use super::capacity::{BuildError, slots};
 use super::flow_table::FlowTable;
 use crate::Toward;
+use crate::decide::frame::TimedSegment;
 use crate::packet::{Flow, Header};
 use crate::units::{Duration, Instant, Rate};
 use alloc::boxed::Box;
@@ -20,6 +21,10 @@ const TICK_KNOWN: i64 = 100 * MS as i64;
 const TICK_SURE: i64 = 10_000 * MS as i64;
 /// Rise of a minimum: more than two clocks drift apart, which may both be wrong by 50 ppm.
 const RISE_PER_SECOND: i64 = MS as i64 / 10;
+/// Time for which a receiver holds an ACK back that waits for a second packet, and time without a prompt answer after which
+/// its ACKs are assumed to be such.
+const ACK_TIMER: u64 = 40 * MS;
+const ACKS_BY_TIMER: u64 = 200 * MS;
 /// Age from which on a delay of other flows says nothing of a new one.
 const COMMON_AGE: u64 = 60 * MS;
 const MS: u64 = 1_000_000;
@@ -62,6 +67,8 @@ pub struct PathDelays {
     signals: [LineSignals; 2],
     /// The latest delay of each direction, and its time.
     common: [(i64, u64); 2],
+    /// Time of the latest answer of any flow that no timer held back.
+    prompt: u64,
     /// A longer path of both directions, that the minima do not know yet.
     shift: [i64; 2],
     /// ns that the line takes for a byte: a packet's own transmission is no queue.
@@ -98,6 +105,8 @@ struct Readable {
     bases: [Option<Base>; 2],
     shifts: [i64; 2],
     round_trip: Option<Base>,
+    /// Whether an ACK has waited for a second packet.
+    delays_acks: bool,
     /// Excess of the latest round trip, and the time of its end.
     excess: (i64, u64),
 }
@@ -129,10 +138,62 @@ impl Readable {
 /// Departures that wait for their echo, oldest first.
 #[derive(Clone, Debug)]
 struct Departures {
-    ring: [(u32, u64, u64); DEPARTURES],
+    ring: [Departure; DEPARTURES],
     first: usize,
     count: usize,
     latest: Option<(u32, u64)>,
+    /// Highest sequence number that has left.
+    highest: Option<u32>,
+}
+
+/// The first packet with a stamp, and the new data after it.
+///
+/// A receiver that delays ACKs echoes the stamp of the first packet and answers the second, which may have waited for the
+/// turns of other flows.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    stamp: u32,
+    at: u64,
+    bytes: u64,
+    /// Sequence number of the later packet.
+    second: u32,
+    /// ns and bytes that it left later; 0 ns while there is none.
+    later: u32,
+    more: u32,
+}
+
+/// A packet that has an answer.
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    left: u64,
+    bytes: u64,
+    /// Whether another with the echoed stamp left before it.
+    is_second: bool,
+}
+
+impl Departure {
+    const NONE: Self = Self {
+        stamp: 0,
+        at: 0,
+        bytes: 0,
+        second: 0,
+        later: 0,
+        more: 0,
+    };
+
+    /// The packet that an ACK up to `ack` answers.
+    fn answered_by(&self, ack: u32) -> Answered {
+        let is_second = self.later > 0 && is_after(ack, self.second);
+        let (later, more) = match is_second {
+            true => (self.later, self.more),
+            false => (0, 0),
+        };
+        Answered {
+            left: self.at.saturating_add(later.into()),
+            bytes: self.bytes.wrapping_add(more.into()),
+            is_second,
+        }
+    }
 }
 
 /// A server's clock: its stamps and ours.
@@ -154,45 +215,73 @@ const fn is_after(a: u32, b: u32) -> bool {
 
 impl Departures {
     const NONE: Self = Self {
-        ring: [(0, 0, 0); DEPARTURES],
+        ring: [Departure::NONE; DEPARTURES],
         first: 0,
         count: 0,
         latest: None,
+        highest: None,
     };
 
     /// Begins anew.
     fn forget(&mut self) {
-        (self.first, self.count, self.latest) = (0, 0, None);
+        (self.first, self.count) = (0, 0);
+        (self.latest, self.highest) = (None, None);
     }
 
-    /// A packet with stamp `value` leaves: the first with this stamp is kept, if the ring has room.
-    fn push(&mut self, value: u32, at: u64, bytes: u64) {
+    /// A segment leaves: the first with its stamp is kept, if the ring has room, and the new data after the latest kept.
+    fn push(&mut self, segment: &TimedSegment, at: u64, bytes: u64) {
+        let &TimedSegment {
+            stamp, sequence, ..
+        } = segment;
+        // A later packet that is sent again may have arrived long ago: an ACK of it tells no time.
+        let is_new = self
+            .highest
+            .is_none_or(|highest| is_after(sequence, highest));
+        if is_new {
+            self.highest = Some(sequence);
+        }
+        if is_new
+            && self.count > 0
+            && let Some(before) = self
+                .ring
+                .get_mut((self.first + self.count - 1) % DEPARTURES)
+            && before.later == 0
+        {
+            before.second = sequence;
+            before.later = at.saturating_sub(before.at).try_into().unwrap_or(u32::MAX);
+            before.more = bytes.wrapping_sub(before.bytes) as u32;
+        }
         if self
             .latest
-            .is_some_and(|(latest, then)| !is_after(value, latest) || at < then + SPACING)
+            .is_some_and(|(latest, then)| !is_after(stamp, latest) || at < then + SPACING)
             || self.count == DEPARTURES
         {
             return;
         }
         let place = (self.first + self.count) % DEPARTURES;
         if let Some(slot) = self.ring.get_mut(place) {
-            *slot = (value, at, bytes);
+            *slot = Departure {
+                stamp,
+                at,
+                bytes,
+                ..Departure::NONE
+            };
             self.count += 1;
-            self.latest = Some((value, at));
+            self.latest = Some((stamp, at));
         }
     }
 
-    /// The departure that `echo` is the first echo of.
-    fn take(&mut self, echo: u32) -> Option<(u64, u64)> {
+    /// The departure that `segment` has the first echo of, or the later one that it answers.
+    fn take(&mut self, segment: &TimedSegment) -> Option<Answered> {
         while self.count > 0 {
-            let (value, at, bytes) = *self.ring.get(self.first)?;
-            if is_after(value, echo) {
+            let departure = *self.ring.get(self.first)?;
+            if is_after(departure.stamp, segment.echo) {
                 return None;
             }
             self.first = (self.first + 1) % DEPARTURES;
             self.count -= 1;
-            if value == echo {
-                return Some((at, bytes));
+            if departure.stamp == segment.echo {
+                return Some(departure.answered_by(segment.ack));
             }
         }
         None
@@ -254,6 +343,7 @@ impl PathDelays {
             flows,
             signals: [LineSignals::default(); 2],
             common: [(0, 0); 2],
+            prompt: 0,
             shift: [0; 2],
             per_byte: [0; 2],
         })
@@ -261,34 +351,40 @@ impl PathDelays {
 
     /// The uplink's shaper has sent a packet, whose last bit leaves at `at`.
     #[inline]
-    pub fn leaves(&mut self, at: Instant, header: &Header, timestamps: Option<(u32, u32)>) {
+    pub fn leaves(&mut self, at: Instant, header: &Header, segment: Option<TimedSegment>) {
         let signals = &mut self.signals[Toward::Up as usize];
         signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
         let bytes = signals.bytes;
-        let Some((value, _)) = timestamps else { return };
+        let Some(segment) = segment else { return };
         let conversation = Flow(header.flow.0 & !1);
         if let Some(slot) = self.flows.find(conversation)
             && let Some(departures) = self.departures.get_mut(slot.index())
         {
             let own = u64::from(header.len).saturating_mul(self.per_byte[Toward::Up as usize]);
             let left = at.as_nanos().saturating_add(own);
-            departures.push(value, left, bytes);
+            departures.push(&segment, left, bytes);
         }
     }
 
     /// A packet has come from the line to the downlink's shaper.
     #[inline]
-    pub fn comes(&mut self, at: Instant, header: &Header, timestamps: Option<(u32, u32)>) {
+    pub fn comes(&mut self, at: Instant, header: &Header, segment: Option<TimedSegment>) {
         let signals = &mut self.signals[Toward::Down as usize];
         signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
-        if let Some(timestamps) = timestamps {
+        if let Some(segment) = segment {
             let own = u64::from(header.len).saturating_mul(self.per_byte[Toward::Down as usize]);
             let begun = at.as_nanos().saturating_sub(own);
-            self.read(begun, Flow(header.flow.0 & !1), timestamps);
+            self.read(
+                begun,
+                Flow(header.flow.0 & !1),
+                &segment,
+                header.payload == 0,
+            );
         }
     }
 
-    fn read(&mut self, at: u64, conversation: Flow, (stamp, echo): (u32, u32)) {
+    fn read(&mut self, at: u64, conversation: Flow, segment: &TimedSegment, is_ack: bool) {
+        let stamp = segment.stamp;
         let shifts = self.shift;
         let new = || Readable {
             used: at,
@@ -296,6 +392,7 @@ impl PathDelays {
             bases: [None; 2],
             shifts,
             round_trip: None,
+            delays_acks: false,
             excess: (0, 0),
         };
         let known = self.flows.find(conversation);
@@ -310,13 +407,20 @@ impl PathDelays {
             departures.forget();
         }
         flow.used = at;
-        let departed = departures.take(echo);
+        let departed = departures.take(segment);
         let (time, is_new) = flow.clock.read(stamp, at);
         if is_new {
             flow.bases = [None; 2];
         }
-        if let Some((left, _)) = departed {
-            let trip = at.saturating_sub(left) as i64;
+        let mut timer = 0;
+        if let Some(answered) = departed {
+            flow.delays_acks |= answered.is_second;
+            match is_ack && flow.delays_acks && !answered.is_second {
+                true if at.saturating_sub(self.prompt) > ACKS_BY_TIMER => timer = ACK_TIMER,
+                true => {}
+                false => self.prompt = at,
+            }
+            let trip = at.saturating_sub(answered.left) as i64;
             let base = flow.round_trip.get_or_insert(Base { value: trip, at });
             flow.excess = (base.excess(trip, at), at);
         }
@@ -329,7 +433,7 @@ impl PathDelays {
         let server = time.saturating_add(flow.clock.started as i64);
         let down = (at as i64).saturating_sub(server);
         let delays = [
-            departed.map(|(left, _)| server.saturating_sub(left as i64)),
+            departed.map(|answered| server.saturating_sub(answered.left as i64)),
             Some(down),
         ];
         let queues = Toward::ALL.map(|toward| {
@@ -346,8 +450,9 @@ impl PathDelays {
             let bytes = self.signals[Toward::Down as usize].bytes;
             self.sample(Toward::Down, at, queue, at.saturating_sub(queue), bytes);
         }
-        if let (Some(queue), Some((left, bytes))) = (queues[Toward::Up as usize], departed) {
-            self.sample(Toward::Up, at, queue, left, bytes);
+        if let (Some(queue), Some(answered)) = (queues[Toward::Up as usize], departed) {
+            let queue = queue.saturating_sub(timer);
+            self.sample(Toward::Up, at, queue, answered.left, answered.bytes);
         }
     }
 
@@ -392,8 +497,10 @@ impl PathDelays {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     /// A flow between home and a server with a clock of its own; times in us.
+    #[derive(Clone)]
     struct Bench {
         delays: PathDelays,
         flow: Flow,
@@ -423,7 +530,13 @@ mod tests {
             let instant = |us: u64| Instant::from_nanos(us * 1000);
             let header = self.header();
             let home = (at / 1000) as u32;
-            self.delays.leaves(instant(at), &header, Some((home, 0)));
+            let segment = |stamp, echo| TimedSegment {
+                stamp,
+                echo,
+                ..TimedSegment::default()
+            };
+            self.delays
+                .leaves(instant(at), &header, Some(segment(home, 0)));
             let answered = at + 20_000 + up;
             let (tick, offset, drift) = self.clock;
             let shown = answered as i64 + answered as i64 * drift / 1_000_000;
@@ -434,7 +547,7 @@ mod tests {
             };
             let back = answered + 20_000 + down;
             self.delays
-                .comes(instant(back), &header, Some((stamp, home)));
+                .comes(instant(back), &header, Some(segment(stamp, home)));
         }
 
         /// Exchanges every 10 ms between these ms; the least queue that was measured, up and down, in ms.
@@ -507,13 +620,103 @@ mod tests {
         assert!(bench.run(1500..2000, 30, 0)[0].unwrap() <= 1);
     }
 
+    /// Uploads to a receiver that delays ACKs: two packets every 200 ms, the second of which leaves `gap` ms after the first;
+    /// the queues that ACKs show.
+    fn delayed_acks(bench: &mut Bench, ms: core::ops::Range<u64>, gap: u64) -> Vec<u64> {
+        let header = bench.header();
+        let at = |ms: u64| Instant::from_nanos(ms * MS);
+        let mut shown = Vec::new();
+        for start in ms.step_by(200) {
+            let number = |packet: u64| ((start * 100 + packet) * 1448) as u32;
+            let mut exchanges = Vec::new();
+            for packet in 0..2 {
+                let segment = TimedSegment {
+                    stamp: (start + packet * gap) as u32,
+                    sequence: number(packet),
+                    ..TimedSegment::default()
+                };
+                let left = at(start + packet * gap);
+                bench.delays.leaves(left, &header, Some(segment));
+                // The second packet ends the wait for it, or the timer does, for each packet.
+                match (gap < 40, packet) {
+                    (true, 0) => {}
+                    (true, _) => exchanges.push((start, gap, number(2))),
+                    (false, _) => exchanges.push((start + packet * gap, 40, number(packet + 1))),
+                }
+            }
+            for (echo, waited, ack) in exchanges {
+                let answered = echo + 20 + waited;
+                let segment = TimedSegment {
+                    stamp: answered as u32,
+                    echo: echo as u32,
+                    sequence: 1,
+                    ack,
+                };
+                let header = Header {
+                    flow: bench.flow.reverse(),
+                    ..header
+                };
+                let back = at(answered + 20);
+                bench.delays.comes(back, &header, Some(segment));
+                let best = bench.delays.take(Toward::Up).best.unwrap();
+                shown.push(best.queue.as_nanos().div_ceil(MS));
+            }
+        }
+        shown
+    }
+
+    #[test]
+    fn what_the_second_packet_of_an_ack_waited_at_home_is_no_queue() {
+        let mut bench = Bench::new(1000, 0, 0);
+        bench.run(0..1000, 0, 0);
+        let shown = delayed_acks(&mut bench, 1000..3000, 35);
+        assert!(shown.iter().all(|queue| *queue <= 1), "{shown:?}");
+    }
+
+    #[test]
+    fn what_a_timer_held_an_ack_back_is_no_queue_once_no_prompt_answer_comes() {
+        let mut bench = Bench::new(1000, 0, 0);
+        bench.run(0..1000, 0, 0);
+        // A receiver that nobody has seen wait shows its timer.
+        let shown = delayed_acks(&mut bench.clone(), 1000..1500, 60);
+        assert!(shown.iter().all(|queue| *queue >= 39), "{shown:?}");
+        delayed_acks(&mut bench, 1000..1500, 35);
+        let shown = delayed_acks(&mut bench, 2000..3000, 60);
+        assert!(shown.iter().all(|queue| *queue <= 1), "{shown:?}");
+    }
+
+    #[test]
+    fn data_that_is_sent_again_after_a_first_packet_is_not_what_an_ack_answers() {
+        let mut departures = Departures::NONE;
+        let segment = |stamp, sequence| TimedSegment {
+            stamp,
+            sequence,
+            ..TimedSegment::default()
+        };
+        departures.push(&segment(1, 9000), MS, 1500);
+        departures.push(&segment(20, 3000), 20 * MS, 3000);
+        departures.push(&segment(90, 6000), 90 * MS, 6000);
+        let ack = TimedSegment {
+            echo: 20,
+            ack: 10_000,
+            ..TimedSegment::default()
+        };
+        let answered = departures.take(&ack).unwrap();
+        assert_eq!((answered.left, answered.is_second), (20 * MS, false));
+    }
+
     #[test]
     fn a_flow_whose_packets_nobody_echoes_says_nothing() {
         let mut bench = Bench::new(1000, 0, 0);
         let header = bench.header();
         for ms in 0..5000u64 {
             let at = Instant::from_nanos(ms * MS);
-            bench.delays.comes(at, &header, Some((ms as u32 / 3, 7)));
+            let segment = TimedSegment {
+                stamp: ms as u32 / 3,
+                echo: 7,
+                ..TimedSegment::default()
+            };
+            bench.delays.comes(at, &header, Some(segment));
         }
         assert_eq!(bench.delays.take(Toward::Down).best, None);
     }

@@ -2,9 +2,10 @@
 //! shapers' rates.
 
 use super::{AutorateIngress, CakeAutorate, DataLosses};
-use crate::packets::{Options, SimPacket};
+use crate::packets::{Kind, Options, SimPacket};
 use crate::running::NEVER;
 use asymq_core::control::rate::Learner;
+use asymq_core::decide::frame::TimedSegment;
 use asymq_core::hold::BuildError;
 use asymq_core::{Instant, Protocol, Rate, Toward};
 use asymq_scenario::{ModemQueue, RateSource, Scenario};
@@ -48,12 +49,23 @@ const DRAIN_LEAVES_NS: f64 = 3e6;
 /// Maximum share of the rate that it spends on that.
 const DRAIN_MAX: f64 = 0.4;
 
-/// TSval and TSecr, where a shaper can read them.
-fn timestamps<O: Options>(packet: &SimPacket<O>) -> Option<(u32, u32)> {
+/// A segment with timestamps, where a shaper can read them.
+fn timed<O: Options>(packet: &SimPacket<O>) -> Option<TimedSegment> {
+    let header = &packet.header;
     let options = packet.segment.options.on_wire()?;
-    options
+    let (stamp, echo) = options
         .timestamps
-        .filter(|_| packet.header.protocol == Protocol::Tcp)
+        .filter(|_| header.protocol == Protocol::Tcp)?;
+    let before = match packet.segment.kind() {
+        Kind::Data => packet.segment.number().saturating_sub(1) as u32,
+        _ => 0,
+    };
+    Some(TimedSegment {
+        stamp,
+        echo,
+        sequence: before.wrapping_mul(header.payload).wrapping_add(1),
+        ack: header.ack,
+    })
 }
 
 fn rate_of(bits: f64) -> Rate {
@@ -149,7 +161,7 @@ impl<O: Options> Line<O> {
         self.shapers[UP].bytes += u64::from(packet.header.len);
         if let Some(learner) = &mut self.learner {
             // The packet's last bit is out of the shaper at `at`.
-            learner.leaves(Instant::from_nanos(at), &packet.header, timestamps(packet));
+            learner.leaves(Instant::from_nanos(at), &packet.header, timed(packet));
         }
         let Some(modem) = &mut self.modems[UP] else {
             return Some(at + self.propagation);
@@ -189,7 +201,7 @@ impl<O: Options> Line<O> {
         let (at, packet) = self.under_way.pop_front()?;
         self.shapers[DOWN].bytes += u64::from(packet.header.len);
         if let Some(learner) = &mut self.learner {
-            learner.comes(Instant::from_nanos(at), &packet.header, timestamps(&packet));
+            learner.comes(Instant::from_nanos(at), &packet.header, timed(&packet));
         }
         if let Some(ingress) = &mut self.ingress {
             ingress.comes(at, packet.header.len);

@@ -7,6 +7,7 @@ pub use law::{RateLaw, Reason};
 pub use range::{BadRateRange, RateRange};
 
 use crate::Toward;
+use crate::decide::frame::TimedSegment;
 use crate::hold::{BuildError, PathDelays};
 use crate::packet::Header;
 use crate::units::{Duration, Instant, Rate};
@@ -38,16 +39,16 @@ impl Learner {
         })
     }
 
-    /// The uplink's shaper has sent a packet, whose last bit leaves at `at`; TSval and TSecr.
+    /// The uplink's shaper has sent a packet, whose last bit leaves at `at`.
     #[inline]
-    pub fn leaves(&mut self, at: Instant, header: &Header, timestamps: Option<(u32, u32)>) {
-        self.delays.leaves(at, header, timestamps);
+    pub fn leaves(&mut self, at: Instant, header: &Header, segment: Option<TimedSegment>) {
+        self.delays.leaves(at, header, segment);
     }
 
     /// A packet has come to the downlink's shaper at `at`.
     #[inline]
-    pub fn comes(&mut self, at: Instant, header: &Header, timestamps: Option<(u32, u32)>) {
-        self.delays.comes(at, header, timestamps);
+    pub fn comes(&mut self, at: Instant, header: &Header, segment: Option<TimedSegment>) {
+        self.delays.comes(at, header, segment);
     }
 
     /// Moves the rates at `now`; `backlogged` are the shapers where packets wait.

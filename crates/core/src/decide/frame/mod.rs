@@ -15,7 +15,7 @@ mod ip;
 mod link;
 mod network;
 
-pub use ack::{ack_info, ack_info_of_trusted, rewrite_ack, timestamps};
+pub use ack::{TimedSegment, ack_info, ack_info_of_trusted, rewrite_ack, timestamps};
 pub use buffered::Frame;
 pub use ecn::mark_ce;
 pub use flow::FlowKey;
