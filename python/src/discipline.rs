@@ -4,7 +4,7 @@
 use asymq_core::catalog::{Config, Entry, Kind};
 use asymq_core::hold::BuildError;
 use asymq_core::packet::{Header, Packet as CorePacket};
-use asymq_core::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason};
+use asymq_core::qdisc::{Backlog, Dequeue, Fate, Probe, Qdisc, Reading, Reason};
 use asymq_core::units::{Duration, Instant, Limit, Rate};
 use asymq_core::{Ecn, Protocol};
 use pyo3::exceptions::PyRuntimeError;
@@ -121,7 +121,7 @@ impl Sink {
                 names.join(", ")
             ))
         })?;
-        if *known == Reason::AckFiltered && !packet.is_pure_ack {
+        if known.fate() == Fate::Filtered && !packet.is_pure_ack {
             return Err(broken(format!(
                 "{}: filtered, but no pure ACK",
                 packet.__repr__()

@@ -1,7 +1,7 @@
 //! The parameters of disciplines as typed, and their flags.
 
 use crate::bad_argument::either;
-use asymq_core::catalog::{Catalog, Entry, Parameter, Params, Role, known_parameters};
+use asymq_core::catalog::{Catalog, Entry, Kind, Parameter, Params, Role, known_parameters};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgGroup, ArgMatches, Args, Command, FromArgMatches, Id};
 
@@ -121,6 +121,10 @@ impl Listing {
             .value_name(parameter.kind.value_name())
             .help_heading("Discipline")
             .help(self.help(&parameter));
+        let arg = match parameter.kind {
+            Kind::Flag => arg.num_args(0..=1).default_missing_value("true"),
+            _ => arg,
+        };
         match role(&parameter) {
             Some(role) => arg.value_parser(self.choice(role, Vec::new())),
             None => arg.value_parser(move |text: &str| parameter.check(text)),

@@ -27,8 +27,11 @@ impl Flow {
 pub enum Protocol {
     /// A whole TCP segment with a well-formed header.
     Tcp,
-    /// Whole, but not TCP.
+    /// Whole, but neither TCP nor QUIC.
     NonTcp,
+    /// UDP that looks like QUIC with a short header: the first two bits of its payload are 01 (RFC 9000,
+    /// sec. 17.3.1), which RTP, DTLS and STUN do not have (RFC 9443), nor WireGuard.
+    Quic,
     /// Not to be interpreted: not IP, a fragment, truncated or malformed. Travels as data and is
     /// never dropped for what it says, only for lack of room.
     #[default]

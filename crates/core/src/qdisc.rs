@@ -143,6 +143,8 @@ reasons! {
     Aqm, "aqm", Dropped;
     /// A pure ACK that a later one makes redundant.
     AckFiltered, "ack-filtered", Filtered;
+    /// An opaque packet that is taken for an ACK, in favour of a later one.
+    OpaqueFiltered, "opaque-filtered", Filtered;
 }
 
 /// Fate of a packet that was not transmitted as it came.

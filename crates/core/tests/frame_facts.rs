@@ -133,6 +133,31 @@ fn other_protocols_are_whole_but_not_tcp() {
 }
 
 #[test]
+fn udp_with_the_first_bits_of_a_short_quic_header_is_quic() {
+    for (first, expected) in [
+        (0x40, Protocol::Quic),
+        (0x7f, Protocol::Quic),
+        // STUN, WireGuard, DTLS, RTP and a long header of QUIC.
+        (0x00, Protocol::NonTcp),
+        (0x04, Protocol::NonTcp),
+        (0x16, Protocol::NonTcp),
+        (0x80, Protocol::NonTcp),
+        (0xc3, Protocol::NonTcp),
+    ] {
+        for ip in [ipv4(), ipv6()] {
+            let packet = udp(ip, &[first, 1, 2]);
+            let parsed = facts(&ethernet(&packet));
+            assert_eq!(parsed.header.protocol, expected, "{first:#x}");
+        }
+    }
+    let other = ipv4_of(IpNumber::DCCP, &[0x40; 20]);
+    assert_eq!(facts(&ethernet(&other)).header.protocol, Protocol::NonTcp);
+    // Headers alone.
+    let empty = udp(ipv4(), &[]);
+    assert_eq!(facts(&ethernet(&empty)).header.protocol, Protocol::NonTcp);
+}
+
+#[test]
 fn fragments_are_opaque_but_have_a_length() {
     for (high, low) in [(0x20, 0), (0, 1), (0x20, 185), (0x1f, 0xff)] {
         let mut packet = packet(ipv4(), ack(&[]), &[]);

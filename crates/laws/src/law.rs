@@ -8,7 +8,7 @@ use asymq_core::classify::{Class, Classifier};
 use asymq_core::hold::BuildError;
 use asymq_core::qdisc::{Backlog, Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
-use asymq_core::{Ecn, Flow, Header};
+use asymq_core::{Ecn, Flow, Header, Protocol};
 use std::collections::{HashMap, HashSet};
 
 /// Something done to a discipline.
@@ -91,9 +91,12 @@ struct Dropped {
 
 impl Sink<Numbered> for Dropped {
     fn dropped(&mut self, _now: Instant, packet: Numbered, reason: Reason) {
-        if reason == Reason::AckFiltered {
-            assert!(packet.header.is_pure_ack(), "{packet:?} was filtered");
-        }
+        let may_be_filtered = match reason {
+            Reason::AckFiltered => packet.header.is_pure_ack(),
+            Reason::OpaqueFiltered => packet.header.protocol == Protocol::Quic,
+            _ => true,
+        };
+        assert!(may_be_filtered, "{packet:?} was filtered");
         self.packets.push(packet);
     }
 

@@ -47,8 +47,12 @@ fn usual() -> impl Strategy<Value = Header> {
             .prop_map(move |(flow, len, ack)| tcp(flow, len, 0, ack, Ecn::NotEct)),
         4 => (flow.clone(), 41u32..=1500, 0u8..4)
             .prop_map(move |(flow, len, ecn)| tcp(flow, len, len - 40, 0, Ecn::from_bits(ecn))),
-        1 => (flow, 28u32..=1500).prop_map(move |(flow, len)| Header {
+        1 => (flow.clone(), 28u32..=1500).prop_map(move |(flow, len)| Header {
             protocol: Protocol::NonTcp,
+            ..tcp(flow, len, 0, 0, Ecn::NotEct)
+        }),
+        1 => (flow, 46u32..=1500).prop_map(move |(flow, len)| Header {
+            protocol: Protocol::Quic,
             ..tcp(flow, len, 0, 0, Ecn::NotEct)
         }),
     ]
@@ -59,6 +63,7 @@ fn absurd() -> impl Strategy<Value = Header> {
     let protocol = prop_oneof![
         Just(Protocol::Tcp),
         Just(Protocol::NonTcp),
+        Just(Protocol::Quic),
         Just(Protocol::Opaque)
     ];
     let numbers = (any::<u64>(), 0u32..1 << 20, any::<u32>(), any::<u32>());

@@ -176,6 +176,7 @@ fn machine<Q: Queue<Frame> + Send + 'static>(
 ) -> Built<Box<dyn Qdisc<Frame> + Send>> {
     let red = Red::new(RedParams::for_limit(u32::from(kind), link.tx_time(1500)));
     let parts = Parts {
+        opaque: None,
         classifier: black_box(Classifier::PureAck),
         queues,
         limits: [limit; 2],

@@ -45,6 +45,13 @@ const RAMP: Typed<Duration> = Typed::new(
     "250ms",
 );
 
+/// Off by default, since it is a guess.
+pub(crate) const THIN_OPAQUE: Typed<bool> = Typed::new(
+    "thin-opaque",
+    "Filter small QUIC packets against a download as if they were ACKs alone, which cannot be read",
+    "false",
+);
+
 const BULK_LIMIT: Typed<Duration> = Typed::new(
     "bulk-limit",
     "Time that packets of long-lived flows may wait at the link's rate",
@@ -175,7 +182,14 @@ pub(crate) static ENTRIES: &[Entry] = &[
     Entry {
         source: "docs/asymq.md",
         brings: &[("max-stretch", "93440b")],
-        parameters: listed![ACK_WAIT, ACK_SEGMENTS, READY, RAMP, MAX_STRETCH],
+        parameters: listed![
+            ACK_WAIT,
+            ACK_SEGMENTS,
+            READY,
+            RAMP,
+            MAX_STRETCH,
+            THIN_OPAQUE
+        ],
         maker: Maker::Queue(StandardQueue::Slots),
         ..Entry::part(
             Role::AckQueue,

@@ -112,12 +112,16 @@ impl<P: Packet> Queue<P> for Slots<P> {
         if self.is_beyond_part(now, &packet) {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
-        let arrival = self.acks.read(&packet);
+        let arrival = self.acks.read(&packet, admission.opaque);
         if let Some(older) = self.redundant(&arrival)
             && self.acks.admits_instead_of(older, &arrival, &admission)
         {
             if let Some(older) = self.acks.replace(older, &arrival, packet) {
-                sink.dropped(now, older, Reason::AckFiltered);
+                let reason = match older.header().is_pure_ack() {
+                    true => Reason::AckFiltered,
+                    false => Reason::OpaqueFiltered,
+                };
+                sink.dropped(now, older, reason);
             }
             if self.may_wait(&arrival, true) == Some(false) {
                 self.release(&arrival);

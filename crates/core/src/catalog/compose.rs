@@ -4,7 +4,8 @@ use super::config::Config;
 use super::entry::{Maker, Role, StandardQueue};
 use super::parts::{ACK_LIMIT, BUFFER_SPLIT, BufferSplit, DATA_LIMIT, DATA_SHARE};
 use super::{BoxedQdisc, Catalog};
-use crate::hold::{Buffer, BuildError, DropTail, Fifo, Machine, Parts, Queue};
+use crate::asymq::entries::THIN_OPAQUE;
+use crate::hold::{Buffer, BuildError, DropTail, Fifo, Machine, OpaqueAcks, Parts, Queue};
 use crate::packet::Packet;
 use crate::units::Limit;
 use alloc::boxed::Box;
@@ -72,6 +73,10 @@ where
     let share = start.or_else(|| config.find(DATA_SHARE));
     let parts = Parts {
         classifier: config.classifier()?,
+        opaque: match config.find(THIN_OPAQUE) {
+            Some(true) => Some(OpaqueAcks::new()?),
+            _ => None,
+        },
         queues,
         limits,
         aqm,

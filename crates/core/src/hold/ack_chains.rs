@@ -4,6 +4,7 @@
 use super::ack_flow::{FlowState, Past};
 use super::capacity::{BuildError, capacity};
 use super::flow_table::{FlowTable, Slot};
+use super::opaque_acks::OpaqueAck;
 use super::queue::Admission;
 use super::slab::{List, Place, Slab};
 use crate::decide::accecn::{Reader, tells_marks};
@@ -96,12 +97,15 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         self.flows.find(flow).is_some()
     }
 
-    /// Compares an arrival with its flow's history.
-    pub(crate) fn read(&mut self, packet: &P) -> Arrival {
+    /// Compares an arrival with its flow's history. An opaque packet is what it is taken for.
+    pub(crate) fn read(&mut self, packet: &P, opaque: Option<OpaqueAck>) -> Arrival {
         let header = packet.header();
         // A class may hold more than ACKs: `size<=40` takes a SYN or RST without options for one.
         let pure = header.is_pure_ack();
-        let info = if pure { packet.ack_info() } else { None };
+        let info = match (pure, opaque) {
+            (true, _) => packet.ack_info(),
+            (false, opaque) => opaque.map(|opaque| opaque.info()),
+        };
         let slot = match &info {
             None => self.flows.find(header.flow),
             Some(info) => self.remembered(header, info),
@@ -117,7 +121,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         if let Some(newer) = &arrival.info
             && let Some(state) = slot.and_then(|slot| self.flows.get_mut(slot))
         {
-            state.accecn |= newer.shows_accecn() || header.ecn.is_capable();
+            state.accecn |= pure && (newer.shows_accecn() || header.ecn.is_capable());
             arrival.duplicates = state.duplicates(newer);
             let place = arrival.duplicates.filter(|_| newer.sack_ranges == 0);
             arrival.protected = place.is_some_and(|place| place <= KEPT_DUPLICATES);

@@ -34,6 +34,7 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
             ticket: 0,
             room: true,
             limit: self.limit,
+            opaque: None,
         };
         self.queue.enqueue(now, packet, admission, sink);
     }

@@ -102,6 +102,7 @@ impl<P: Packet> Queue<P> for FlowQueues<P> {
             ticket,
             room,
             limit,
+            ..
         } = admission;
         let (flow, len) = (packet.header().flow, packet.header().len);
         let number = (flow.0 % u64::from(QUEUES)) as u32;

@@ -2,6 +2,7 @@
 
 use super::acked_bytes::AckedBytes;
 use super::capacity::BuildError;
+use super::opaque_acks::{OpaqueAck, OpaqueAcks};
 use super::queue::{Admission, Queue};
 use crate::decide::aqm::{Aqm, Verdict};
 use crate::decide::classify::{Class, Classifier};
@@ -17,6 +18,8 @@ use core::marker::PhantomData;
 pub struct Parts<Q> {
     /// Rule that sends a packet to a queue.
     pub classifier: Classifier,
+    /// Recognition of ACKs that cannot be read, which join the ACK queue.
+    pub opaque: Option<OpaqueAcks>,
     /// The ACK queue and the data queue.
     pub queues: [Q; Class::COUNT],
     /// Their limits, until the controller changes them.
@@ -167,7 +170,7 @@ impl<P: Packet, Q: Queue<P>> Machine<P, Q> {
     fn admit(
         &mut self,
         now: Instant,
-        (class, room): (Class, bool),
+        (class, room, opaque): (Class, bool, Option<OpaqueAck>),
         packet: P,
         sink: &mut dyn Sink<P>,
     ) {
@@ -175,6 +178,7 @@ impl<P: Packet, Q: Queue<P>> Machine<P, Q> {
             ticket: self.next_ticket,
             room,
             limit: self.parts.limits[class as usize],
+            opaque,
         };
         self.next_ticket += 1;
         self.parts.queues[class as usize].enqueue(now, packet, admission, sink);
@@ -186,7 +190,7 @@ impl<P: Packet, Q: Queue<P>> Machine<P, Q> {
     fn ask_aqm(
         &mut self,
         now: Instant,
-        (class, room): (Class, bool),
+        (class, room, opaque): (Class, bool, Option<OpaqueAck>),
         mut packet: P,
         sink: &mut dyn Sink<P>,
     ) {
@@ -203,7 +207,7 @@ impl<P: Packet, Q: Queue<P>> Machine<P, Q> {
                 return sink.dropped(now, packet, Reason::Aqm);
             }
         }
-        self.admit(now, (class, room), packet, sink);
+        self.admit(now, (class, room, opaque), packet, sink);
     }
 }
 
@@ -225,7 +229,14 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<P, Q> {
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         self.control(now);
         let header = packet.header();
-        let class = self.parts.classifier.class(header);
+        let opaque = match &mut self.parts.opaque {
+            None => None,
+            Some(opaque) => opaque.read(now, header),
+        };
+        let class = match opaque {
+            None => self.parts.classifier.class(header),
+            Some(_) => Class::Ack,
+        };
         self.signals.arrived.count(header, class == Class::Ack);
         let room = match self.shared {
             None => true,
@@ -235,8 +246,8 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<P, Q> {
             }
         };
         match self.parts.aqm {
-            None => self.admit(now, (class, room), packet, sink),
-            Some(_) => self.ask_aqm(now, (class, room), packet, sink),
+            None => self.admit(now, (class, room, opaque), packet, sink),
+            Some(_) => self.ask_aqm(now, (class, room, opaque), packet, sink),
         }
     }
 
@@ -289,10 +300,13 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<P, Q> {
     fn observe(&mut self, now: Instant, reverse: &Header) {
         self.control(now);
         self.signals.reverse.count(reverse, reverse.is_pure_ack());
+        if let Some(opaque) = &mut self.parts.opaque {
+            opaque.observe(now, reverse);
+        }
     }
 
     fn observes_reverse(&self) -> bool {
-        self.needs.reverse
+        self.needs.reverse || self.parts.opaque.is_some()
     }
 
     fn set_rates(&mut self, link: Rate, reverse: Option<Rate>) {

@@ -8,6 +8,7 @@
 //! | queues of one class: FIFO, ACK filtering, flow queues, CoDel, FQ-CoDel, CAKE, DualPI2 | [`Queue`] and its implementations |
 //! | a discipline of queues, a service and a controller | [`Machine`] |
 //! | one FIFO for all | [`DropTail`] |
+//! | ACKs that cannot be read, taken for what they are by size and direction | [`OpaqueAcks`] |
 //! | a discipline, its transmitter and its counters | [`Egress`] |
 //! | ACK regeneration beyond the slow link | [`Regenerator`] |
 
@@ -30,6 +31,7 @@ mod longest;
 mod machine;
 mod meters;
 mod numbered;
+mod opaque_acks;
 mod path_delays;
 mod queue;
 mod regenerator;
@@ -55,6 +57,7 @@ pub use flow_table::{FlowTable, Slot};
 pub use fq_codel::{FqCodel, FqCodelParams};
 pub use machine::{Buffer, Machine, Parts, split_buffer};
 pub use meters::{Meters, PerClass};
+pub use opaque_acks::{OpaqueAck, OpaqueAcks};
 pub use path_delays::{DelaySample, LineSignals, PathDelays};
 pub use queue::{Admission, Queue};
 pub use regenerator::{Regenerator, RegeneratorParams, Spacing};

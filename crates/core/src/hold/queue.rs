@@ -1,5 +1,6 @@
 //! The contract of a queue of one class.
 
+use super::opaque_acks::OpaqueAck;
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::packet::Packet;
@@ -16,6 +17,8 @@ pub struct Admission {
     /// The queue's own limit: at most the one that it was built with. Packets that wait above a limit
     /// that fell stay; arrivals are dropped until it holds.
     pub limit: Limit,
+    /// What the packet acknowledges, if it cannot be read and is taken for an ACK.
+    pub opaque: Option<OpaqueAck>,
 }
 
 impl Admission {
@@ -93,5 +96,6 @@ pub(super) const fn within(limit: Limit) -> Admission {
         ticket: 0,
         room: true,
         limit,
+        opaque: None,
     }
 }

@@ -347,7 +347,10 @@ impl Layout {
                 ack,
                 len: charge(overhead, ip_len),
                 ip_len,
-                protocol: Protocol::NonTcp,
+                protocol: match cover {
+                    Cover::Quic => Protocol::Quic,
+                    _ => Protocol::NonTcp,
+                },
                 ..Header::default()
             }
         });

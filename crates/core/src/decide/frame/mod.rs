@@ -2,7 +2,7 @@
 //!
 //! Recognised are up to three VLAN tags (802.1Q, 802.1ad and its forerunners), a PPPoE session, IPv4
 //! with options, IPv6 with extension headers, one IP tunnel (6in4, and likewise DS-Lite's 4in6), and
-//! TCP. Everything else is [`Protocol::Opaque`] or, where an IP packet is whole, `NonTcp`; no input
+//! TCP. Everything else is [`Protocol::Opaque`] or, where an IP packet is whole, `Quic` or `NonTcp`; no input
 //! panics, and the work per frame is bounded. [`parse`] verifies no checksum; [`ack_info`] does, of
 //! pure ACKs.
 
@@ -74,6 +74,8 @@ fn offset(bytes: usize) -> u16 {
 }
 
 const TCP: u8 = 6;
+const UDP: u8 = 17;
+const UDP_HEADER: usize = 8;
 
 /// Fills in what the IP packet says; answers with the offset of a TCP header.
 #[inline]
@@ -122,16 +124,26 @@ fn network(
         },
         protocol => {
             ports = ports_of(protocol, ip.payload);
-            Protocol::NonTcp
+            match is_quic(protocol, ip.payload) {
+                true => Protocol::Quic,
+                false => Protocol::NonTcp,
+            }
         }
     };
     header.flow = key.flow(&Conversation::new(&ip, ports), scope);
     tcp.then_some(offset)
 }
 
+/// Whether the first byte after the UDP header is that of a short QUIC header.
+fn is_quic(protocol: u8, payload: &[u8]) -> bool {
+    const FIRST_BITS: u8 = 0xc0;
+    const SHORT: u8 = 0x40;
+    let first = payload.get(UDP_HEADER);
+    protocol == UDP && first.is_some_and(|first| first & FIRST_BITS == SHORT)
+}
+
 /// Source and destination port of the protocols that begin with them; 0 of all others.
 fn ports_of(protocol: u8, payload: &[u8]) -> u32 {
-    const UDP: u8 = 17;
     const DCCP: u8 = 33;
     const SCTP: u8 = 132;
     const UDP_LITE: u8 = 136;
