@@ -142,13 +142,14 @@ fn small_packets_beyond_what_the_download_accounts_for_leave() {
     let before = bench.sent().len();
     for _ in 0..10 {
         bench.download(1);
-        for _ in 0..8 {
-            let packet = bench.header(ACKS, 64);
+        for len in [64, 65, 65, 65, 65, 65, 65] {
+            let packet = bench.header(ACKS, len);
             bench.give(packet);
         }
     }
-    assert_eq!((before, bench.filtered.0.len()), (40, 9));
-    assert_eq!(bench.sent().len(), 71);
+    assert_eq!(before, 40);
+    assert_eq!(bench.filtered.0, [64; 9]);
+    assert_eq!(bench.sent().len(), 61);
 }
 
 #[test]
@@ -164,6 +165,25 @@ fn only_quic_is_taken_for_it() {
         bench.give(packet);
     }
     assert_eq!((bench.sent().len(), bench.filtered.0.len()), (4, 0));
+}
+
+#[test]
+fn a_download_is_full_packets_of_quic() {
+    for (protocol, len) in [(Protocol::NonTcp, 1250), (Protocol::Quic, 599)] {
+        let mut bench = Bench::new("true");
+        let other = Flow(20);
+        for _ in 0..50 {
+            let down = Header {
+                protocol,
+                ..bench.header(other.reverse(), len)
+            };
+            bench.qdisc.observe(bench.now, &down);
+            bench.qdisc.observe(bench.now, &down);
+            let small = bench.header(other, 64);
+            bench.give(small);
+        }
+        assert_eq!(bench.filtered.0, [], "{protocol:?}, {len}");
+    }
 }
 
 #[test]

@@ -180,6 +180,25 @@ pub(crate) const DISCIPLINE: Entry = Entry {
 pub(crate) static ENTRIES: &[Entry] = &[
     DISCIPLINE,
     Entry {
+        title: "asymq, QUIC thinned",
+        group: Group::Variant,
+        shown: Shown::Named,
+        brings: &[
+            ("ack-queue", "slots"),
+            ("data-queue", "isolated"),
+            ("service", "due-first"),
+            ("controller", "ack-need"),
+            ("thin-opaque", "true"),
+        ],
+        parameters: listed![MAX_ACKS],
+        source: "docs/senders.md",
+        ..Entry::part(
+            Role::Qdisc,
+            "asymq+thin-opaque",
+            "asymq that also filters QUIC's small packets against a download, which is a guess",
+        )
+    },
+    Entry {
         source: "docs/asymq.md",
         brings: &[("max-stretch", "93440b")],
         parameters: listed![
