@@ -146,7 +146,7 @@ class Sink:
     """Takes packets that are not transmitted, and marks."""
 
     def drop(self, packet: Packet, reason: str = "over-limit") -> None:
-        """Drops a packet: "over-limit", "aqm", or "ack-filtered"."""
+        """Drops a packet: "over-limit", "aqm", "ack-filtered" or "opaque-filtered"."""
     def mark(self, packet: Packet) -> bool:
         """Sets the congestion mark (CE) if the packet is ECN-capable; whether it is marked now."""
 

@@ -116,6 +116,7 @@ class Keys(TypedDict, total=False):
     ack_segments: float | None
     ready_acks: float | None
     ack_ramp: str | None
+    thin_opaque: bool | None
     bulk_limit: str | None
     flow_limit: str | int | None
     bulk_target: str | None

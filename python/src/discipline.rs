@@ -4,7 +4,7 @@
 use asymq_core::catalog::{Config, Entry, Kind};
 use asymq_core::hold::BuildError;
 use asymq_core::packet::{Header, Packet as CorePacket};
-use asymq_core::qdisc::{Backlog, Dequeue, Fate, Probe, Qdisc, Reading, Reason};
+use asymq_core::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason};
 use asymq_core::units::{Duration, Instant, Limit, Rate};
 use asymq_core::{Ecn, Protocol};
 use pyo3::exceptions::PyRuntimeError;
@@ -121,9 +121,14 @@ impl Sink {
                 names.join(", ")
             ))
         })?;
-        if known.fate() == Fate::Filtered && !packet.is_pure_ack {
+        let may_be_filtered = match known {
+            Reason::AckFiltered => packet.is_pure_ack,
+            Reason::OpaqueFiltered => !packet.is_tcp,
+            _ => true,
+        };
+        if !may_be_filtered {
             return Err(broken(format!(
-                "{}: filtered, but no pure ACK",
+                "{}: filtered, but no ACK",
                 packet.__repr__()
             )));
         }
