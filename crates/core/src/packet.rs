@@ -30,7 +30,7 @@ pub enum Protocol {
     /// Whole, but neither TCP nor QUIC.
     NonTcp,
     /// UDP that looks like QUIC with a short header: the first two bits of its payload are 01 (RFC 9000,
-    /// sec. 17.3.1), which RTP, DTLS and STUN do not have (RFC 9443), nor WireGuard.
+    /// sec. 17.3.1), which RTP, DTLS and STUN do not have (RFC 9443), nor WireGuard; and it is not OpenVPN's data.
     Quic,
     /// Not to be interpreted: not IP, a fragment, truncated or malformed. Travels as data and is
     /// never dropped for what it says, only for lack of room.

@@ -137,7 +137,11 @@ fn udp_with_the_first_bits_of_a_short_quic_header_is_quic() {
     for (first, expected) in [
         (0x40, Protocol::Quic),
         (0x7f, Protocol::Quic),
-        // STUN, WireGuard, DTLS, RTP and a long header of QUIC.
+        (0x47, Protocol::Quic),
+        (0x50, Protocol::Quic),
+        // STUN, WireGuard, DTLS, OpenVPN, RTP and a long header of QUIC.
+        (0x48, Protocol::NonTcp),
+        (0x4f, Protocol::NonTcp),
         (0x00, Protocol::NonTcp),
         (0x04, Protocol::NonTcp),
         (0x16, Protocol::NonTcp),

@@ -93,7 +93,9 @@ impl Sink<Numbered> for Dropped {
     fn dropped(&mut self, _now: Instant, packet: Numbered, reason: Reason) {
         let may_be_filtered = match reason {
             Reason::AckFiltered => packet.header.is_pure_ack(),
-            Reason::OpaqueFiltered => packet.header.protocol == Protocol::Quic,
+            Reason::OpaqueFiltered => {
+                matches!(packet.header.protocol, Protocol::Quic | Protocol::NonTcp)
+            }
             _ => true,
         };
         assert!(may_be_filtered, "{packet:?} was filtered");

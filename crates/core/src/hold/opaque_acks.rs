@@ -14,7 +14,7 @@ use crate::units::{Duration, Instant};
 /// Conversations remembered at once; the least recently used make room for further ones.
 const MAX_FLOWS: u32 = 512;
 
-/// IP bytes from which on a packet counts as full.
+/// IP bytes from which on a packet counts as full, and minimum that an ACK stands for.
 const FULL: u32 = 600;
 
 /// Maximum IP bytes of an ACK. Those of QUIC stacks have 60 to 97 without losses, over IPv4 and IPv6.
@@ -24,11 +24,11 @@ const MAX_ACK: u32 = 100;
 /// One that is shorter still may lack a frame of the other.
 const SLACK: u32 = 4;
 
-/// Full packets of a download before any of its ACKs is recognised.
-const START: u32 = 32;
+/// Bytes of a download before any of its ACKs is recognised.
+const START: u32 = 40_000;
 
-/// Maximum number of ACKs that full packets of the past account for.
-const MAX_CREDIT: u32 = 32;
+/// Maximum bytes of the past that account for ACKs: two superpackets, whose ACKs come after each of them.
+const MAX_CREDIT: u32 = 1 << 17;
 
 /// Time after a full packet of the ACKs' direction in which none is recognised: an ACK that overtakes data makes that look lost.
 const OWN_DATA: Duration = Duration::from_secs(1);
@@ -61,8 +61,9 @@ impl OpaqueAck {
 #[derive(Clone, Copy, Debug)]
 struct Download {
     bytes: u32,
-    /// Full packets, up to [`START`].
-    full: u32,
+    /// The same, but at most [`START`].
+    first: u32,
+    /// Bytes that no ACK stands for yet, at most [`MAX_CREDIT`].
     credit: u32,
     kind: u32,
     /// IP bytes of the last packet that was taken for an ACK.
@@ -70,6 +71,11 @@ struct Download {
     /// End of the time in which no packet is taken for one.
     not_before: Instant,
     last_used: Instant,
+}
+
+/// Whether a packet may be QUIC's.
+fn is_udp(header: &Header) -> bool {
+    matches!(header.protocol, Protocol::Quic | Protocol::NonTcp)
 }
 
 /// Downloads whose ACKs cannot be read, by the flow of their ACKs.
@@ -91,12 +97,12 @@ impl OpaqueAcks {
 
     /// Sees a packet of the reverse path.
     pub fn observe(&mut self, now: Instant, reverse: &Header) {
-        if reverse.protocol != Protocol::Quic || reverse.ip_len < FULL {
+        if !is_udp(reverse) || reverse.ip_len < FULL {
             return;
         }
         let new = || Download {
             bytes: 0,
-            full: 0,
+            first: 0,
             credit: 0,
             kind: 0,
             len: 0,
@@ -105,19 +111,26 @@ impl OpaqueAcks {
         };
         let last_used = |download: &Download| Some(download.last_used.as_nanos());
         let flow = reverse.flow.reverse();
-        let slot = self.downloads.find_or_insert(flow, last_used, new);
+        // Stacks that grease the first bits (RFC 9287) show them right in every second packet.
+        let slot = match reverse.protocol {
+            Protocol::Quic => self.downloads.find_or_insert(flow, last_used, new),
+            _ => self.downloads.find(flow),
+        };
         if let Some(download) = slot.and_then(|slot| self.downloads.get_mut(slot)) {
             download.bytes = download.bytes.wrapping_add(reverse.ip_len);
-            download.full = (download.full + 1).min(START);
-            download.credit = (download.credit + 1).min(MAX_CREDIT);
+            download.first = download.first.saturating_add(reverse.ip_len).min(START);
+            download.credit = download
+                .credit
+                .saturating_add(reverse.ip_len)
+                .min(MAX_CREDIT);
             download.last_used = now;
         }
     }
 
     /// What an arrival acknowledges, if it is taken for an ACK: a small packet of a conversation whose
-    /// other direction has had a full one since the last.
+    /// other direction has had bytes for it.
     pub fn read(&mut self, now: Instant, header: &Header) -> Option<OpaqueAck> {
-        if header.protocol != Protocol::Quic {
+        if !is_udp(header) {
             return None;
         }
         let slot = self.downloads.find(header.flow)?;
@@ -126,13 +139,13 @@ impl OpaqueAcks {
             download.not_before = now + OWN_DATA;
         }
         let is_ack = header.ip_len <= MAX_ACK
-            && download.full == START
-            && download.credit > 0
+            && download.first == START
+            && download.credit >= FULL
             && now >= download.not_before;
         if !is_ack {
             return None;
         }
-        download.credit -= 1;
+        download.credit -= FULL;
         if header.ip_len + SLACK < download.len {
             download.kind = download.kind.wrapping_add(1);
         }

@@ -138,8 +138,11 @@ fn network(
 fn is_quic(protocol: u8, payload: &[u8]) -> bool {
     const FIRST_BITS: u8 = 0xc0;
     const SHORT: u8 = 0x40;
+    // Opcode 9, and the key's number; of QUIC's packets they are one in eight.
+    const OPENVPN_DATA: core::ops::RangeInclusive<u8> = 0x48..=0x4f;
     let first = payload.get(UDP_HEADER);
-    protocol == UDP && first.is_some_and(|first| first & FIRST_BITS == SHORT)
+    let is_short = |first: &u8| first & FIRST_BITS == SHORT && !OPENVPN_DATA.contains(first);
+    protocol == UDP && first.is_some_and(is_short)
 }
 
 /// Source and destination port of the protocols that begin with them; 0 of all others.
