@@ -1,7 +1,7 @@
 //! Several disciplines over one scenario: in groups, with the best of each column.
 
 use crate::heading::setting;
-use crate::output::wrapped;
+use crate::output::{WIDTH, wrapped};
 use crate::report::{SPREAD, runs, spread};
 use crate::table::Table;
 use asymq_args::Defaults;
@@ -9,9 +9,6 @@ use asymq_core::catalog::{Catalog, Group, Role};
 use asymq_scenario::{Grade, Percentiles, Report, Summary};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-
-/// Columns of a terminal that the table and its words fit without `--all` and `--wide`.
-const WIDTH: usize = 80;
 
 /// Groups of a comparison, in this order: key in JSON, title.
 const CAMPS: [(&str, &str); 4] = [

@@ -5,6 +5,9 @@ use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
+/// Columns of a terminal that tables and their words fit.
+pub(crate) const WIDTH: usize = 80;
+
 /// Prints `text` at once. A reader that has gone (`| head`) is no error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();

@@ -34,24 +34,13 @@ pub(crate) fn full(
 ) -> String {
     let (scenario, mean, sd) = (&report.scenario, &report.mean, &report.sd);
     let several = report.runs.len() > 1;
-    let mut text = format!(
-        "{}\n{} at the uplink; {}\n\n",
-        setting(scenario, catalog, defaults),
-        uplink(scenario, catalog),
-        runs(scenario, SPREAD)
-    );
+    let uplink = uplink(scenario, catalog);
+    let runs = runs(scenario, SPREAD);
+    let mut text = output::wrapped(&setting(scenario, catalog, defaults), output::WIDTH)
+        + &output::wrapped(&format!("{uplink} at the uplink; {runs}"), output::WIDTH)
+        + "\n";
 
-    let mut table = Table::new([
-        "of the link",
-        "all",
-        "data",
-        "ACKs",
-        "dropped",
-        "filtered",
-        "marked",
-        "sojourn p50",
-        "p99",
-    ]);
+    let mut table = Table::new(["of the link", "all", "data", "ACKs", "sojourn p50", "p99"]);
     for (name, mean, sd) in [("up", &mean.up, &sd.up), ("down", &mean.down, &sd.down)] {
         let pair =
             |of: fn(&Direction) -> f64, decimals| spread(of(mean), of(sd), decimals, several);
@@ -60,20 +49,22 @@ pub(crate) fn full(
             pair(|d| d.utilization, 3),
             pair(|d| d.data, 3),
             pair(|d| d.ack, 3),
-            pair(|d| d.dropped, 0),
-            pair(|d| d.filtered, 0),
-            pair(|d| d.marked, 0),
             format!("{:.1} ms", mean.sojourn_ms.p50),
             format!("{:.1} ms", mean.sojourn_ms.p99),
         ]);
     }
     let pair = |of: fn(&Summary) -> f64| spread(of(mean), of(sd), 3, several);
-    let _ = write!(text, "{table}\n{}\n", delivery_table(report, several));
+    let _ = write!(
+        text,
+        "{table}\n{}\n{}\n",
+        delivery_table(report, several),
+        packet_table(report, several)
+    );
     for (name, value, meaning) in [
         (
             "utility",
             pair(|s| s.utility),
-            "data sent in both directions; 2 would be perfect",
+            "data sent in both directions; at most 2",
         ),
         (
             "goodput utility",
@@ -89,11 +80,8 @@ pub(crate) fn full(
         let _ = writeln!(text, "{name:<17}  {value}   {meaning}");
     }
     let rates = &mean.goodput;
-    for (name, flows, jain) in [
-        ("up", &rates.up, rates.jain_up),
-        ("down", &rates.down, rates.jain_down),
-    ] {
-        if let Some(line) = goodput(flows, jain) {
+    for (name, flows) in [("up", &rates.up), ("down", &rates.down)] {
+        if let Some(line) = goodput(flows) {
             let _ = writeln!(text, "goodput {name:<9}  {line}");
         }
     }
@@ -109,7 +97,7 @@ pub(crate) fn full(
             });
             let _ = writeln!(
                 text,
-                "probe {name:<11}  queueing delay {:.1} ms, {:.1} ms (p50, p99), grade {}{lost}",
+                "probe {name:<11}  queueing {:.1} ms, {:.1} ms (p50, p99), grade {}{lost}",
                 delay.p50,
                 delay.p99,
                 Grade::of(delay)
@@ -133,20 +121,38 @@ pub(crate) fn full(
     text
 }
 
-/// Goodput, silence and ACKs of each direction's flows.
-fn delivery_table(report: &Report, several: bool) -> Table {
+/// What each direction's queue and senders did with packets.
+fn packet_table(report: &Report, several: bool) -> Table {
     let (mean, sd) = (&report.mean, &report.sd);
     let mut table = Table::new([
-        "of the flows",
-        "delivered",
-        "smallest",
-        "Jain",
-        "silence",
-        "sent again",
+        "packets",
+        "dropped",
+        "filtered",
+        "marked",
+        "resent",
         "timeouts",
         "ACKs/s",
         "bytes/ACK",
     ]);
+    for (name, mean, sd) in [("up", &mean.up, &sd.up), ("down", &mean.down, &sd.down)] {
+        table.row([
+            name.to_owned(),
+            spread(mean.dropped, sd.dropped, 0, several),
+            spread(mean.filtered, sd.filtered, 0, several),
+            spread(mean.marked, sd.marked, 0, several),
+            counted(mean.retransmissions, 0),
+            counted(mean.timeouts, 1),
+            format!("{:.0}", mean.acks_per_s),
+            format!("{:.0}", mean.bytes_per_ack),
+        ]);
+    }
+    table
+}
+
+/// Goodput and silence of each direction's flows.
+fn delivery_table(report: &Report, several: bool) -> Table {
+    let (mean, sd) = (&report.mean, &report.sd);
+    let mut table = Table::new(["of the flows", "delivered", "smallest", "Jain", "silence"]);
     let share = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
     let of = &mean.goodput;
     for (name, direction, sd, smallest, jain) in [
@@ -159,10 +165,6 @@ fn delivery_table(report: &Report, several: bool) -> Table {
             share(smallest),
             share(jain),
             format!("{:.2} s", direction.silence_s),
-            counted(direction.retransmissions, 0),
-            counted(direction.timeouts, 1),
-            format!("{:.1}", direction.acks_per_s),
-            format!("{:.0}", direction.bytes_per_ack),
         ]);
     }
     table
@@ -181,7 +183,7 @@ fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> Strin
         "mean",
         "max",
         "lost",
-        "sent again",
+        "resent",
         "timeouts",
     ]);
     let common = (scenario.flows_up + scenario.flows_down) as usize;
@@ -230,7 +232,7 @@ pub(crate) fn spread(mean: f64, sd: f64, decimals: usize, several: bool) -> Stri
 }
 
 /// Flows' goodput in a line; none if there are no flows.
-fn goodput(flows: &[f64], jain: Option<f64>) -> Option<String> {
+fn goodput(flows: &[f64]) -> Option<String> {
     let total: f64 = flows.iter().sum();
     let min = flows.iter().copied().reduce(f64::min)?;
     let max = flows.iter().copied().fold(0.0, f64::max);
@@ -238,12 +240,11 @@ fn goodput(flows: &[f64], jain: Option<f64>) -> Option<String> {
         return Some(output::rate(total));
     }
     Some(format!(
-        "{} by {} flows, {} to {} each, Jain index {:.3}",
+        "{} by {} flows, {} to {} each",
         output::rate(total),
         flows.len(),
         output::rate(min),
-        output::rate(max),
-        jain.unwrap_or(1.0)
+        output::rate(max)
     ))
 }
 
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_direction_without_flows_has_no_goodput_line() {
-        assert_eq!(goodput(&[], None), None);
-        assert_eq!(goodput(&[1e6], Some(1.0)).unwrap(), "1 Mbit/s");
+        assert_eq!(goodput(&[]), None);
+        assert_eq!(goodput(&[1e6]).unwrap(), "1 Mbit/s");
     }
 }

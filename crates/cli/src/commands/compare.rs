@@ -149,7 +149,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         let mut text = comparison::table(&reports, catalogs.names, &defaults, width);
         if args.chart.is_none() {
             text += "\n--chart asymq-compare.svg draws them over time.";
-            text += " More: --all, --only NAMES, --wide.\n";
+            text += " More: --all, --only NAMES,\n--wide.\n";
         }
         output::print(&text)?;
     }

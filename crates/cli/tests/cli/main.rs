@@ -1,6 +1,7 @@
 //! `asymq`, run as a user runs it.
 
 mod bad_input;
+mod documentation;
 mod lab;
 mod model;
 mod sim;

@@ -6,6 +6,25 @@ use std::fs;
 
 const SHORT: &str = "--duration 8s --warmup 2s --runs 2";
 
+/// Columns that a text takes.
+fn width(text: &str) -> usize {
+    let widths = text.lines().map(|line| line.chars().count());
+    widths.max().unwrap_or(0)
+}
+
+#[test]
+fn a_result_of_several_runs_fits_80_columns() {
+    let directory = tempfile::tempdir().unwrap();
+    for flags in [
+        "--probe 100ms",
+        "--up 20mbit --down 200mbit --flows-down 100 --udp up:1mbit",
+    ] {
+        let table = answer(directory.path(), &format!("sim {flags} {SHORT}"));
+        assert!(width(&table) <= 80, "{table}");
+        assert!(table.contains(" ± "), "{table}");
+    }
+}
+
 #[test]
 fn the_same_seed_prints_the_same_bytes() {
     let directory = tempfile::tempdir().unwrap();
@@ -121,8 +140,9 @@ fn compare_shows_eight_disciplines_in_80_columns_and_draws_where_asked() {
         table.lines().filter(|line| line.starts_with("  ")).count(),
         8 + 2
     );
-    let width = table.lines().map(|line| line.chars().count()).max();
-    assert!(width <= Some(80), "{table}");
+    assert!(width(&table) <= 80, "{table}");
+    let table = answer(directory.path(), &format!("compare {SHORT}"));
+    assert!(width(&table) <= 80, "{table}");
     for name in ["droptail", "aq"] {
         let row = table
             .lines()

@@ -138,7 +138,12 @@ fn tc(text: &str) -> Vec<Section> {
 
 /// tc's words with their values.
 pub(super) fn tc_words<'a>(words: &[&'a str]) -> Vec<(&'a str, &'a str)> {
-    const WITH_VALUE: [&str; 18] = [
+    const WITH_VALUE: [&str; 23] = [
+        "rate",
+        "burst",
+        "lat",
+        "peakrate",
+        "minburst",
         "dev",
         "parent",
         "refcnt",

@@ -4,7 +4,6 @@ mod file;
 mod rules;
 
 use crate::output;
-use crate::table::Table;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use file::Section;
@@ -57,13 +56,13 @@ fn read(path: &Path) -> anyhow::Result<String> {
 fn in_words(section: &Section) -> String {
     let mut flags: Vec<String> = Vec::new();
     let mut left: Vec<(String, Vec<String>)> = Vec::new();
-    let mut kept = Table::tight();
+    let mut kept: Vec<(String, String)> = Vec::new();
     for (key, value) in &section.options {
-        let option = format!("{key} {value}").trim_end().to_owned();
-        for fate in fates(section, key, value) {
+        for (option, fate) in fates(section, key, value) {
+            let option = option.trim_end().to_owned();
             match fate {
                 Fate::Flag(flag) => {
-                    kept.row([format!("  {option}"), format!("  {flag}")]);
+                    kept.push((option, flag.clone()));
                     // As tc, the last word counts.
                     let name = flag.split(' ').next().unwrap_or_default().to_owned();
                     flags.retain(|known| known.split(' ').next() != Some(&name));
@@ -86,7 +85,12 @@ fn in_words(section: &Section) -> String {
     if !flags.iter().any(|flag| flag.starts_with("--up")) {
         text += " --up RATE   # asymq measure finds RATE";
     }
-    let _ = write!(text, "\n\n{kept}");
+    text += "\n\n";
+    let width = kept.iter().map(|(option, _)| option.chars().count()).max();
+    let width = width.unwrap_or(0);
+    for (option, flag) in &kept {
+        let _ = writeln!(text, "  {option:<width$}  {flag}");
+    }
     for (reason, mut options) in left {
         options.dedup();
         text += &output::wrapped(&format!("- left out, {reason}: {}", options.join(", ")), 80);
@@ -95,11 +99,12 @@ fn in_words(section: &Section) -> String {
 }
 
 /// The order of the flags in a command line.
-const ORDER: [&str; 8] = [
+const ORDER: [&str; 9] = [
     "--lan",
     "--wan",
     "--up",
     "--down",
+    "--qdisc-down",
     "--overhead",
     "--mpu",
     "--atm",
@@ -144,7 +149,7 @@ mod tests {
         let (command, text) = imported(SQM);
         assert_eq!(
             command,
-            "asymq gateway --lan LAN --wan eth1 --up 10mbit --down 85mbit --overhead 44 --mpu 84 --atm"
+            "asymq gateway --lan LAN --wan eth1 --up 10mbit --down 85mbit --qdisc-down cake --overhead 44 --mpu 84 --atm"
         );
         for key in ["qdisc cake", "itarget auto", "brand_new 7", "enabled 1"] {
             assert!(text.contains(key), "{key}: {text}");
@@ -174,13 +179,13 @@ mod tests {
         let (command, _) = imported(text);
         assert_eq!(
             command,
-            "asymq gateway --lan LAN --wan eth1 --up 45mbit --down 90mbit --overhead docsis"
+            "asymq gateway --lan LAN --wan eth1 --up 45mbit --down 90mbit --qdisc-down cake --overhead docsis"
         );
     }
 
     #[test]
-    fn cake_autorate_gives_its_base_rates_and_no_option_of_its_defaults_is_unknown() {
-        let text = "#!/usr/bin/env bash
+    fn cake_autorate_gives_its_ranges_and_no_option_of_its_defaults_is_unknown() {
+        let settings = "#!/usr/bin/env bash
 dl_if=ifb-wan # download interface
 ul_if=wan     # upload interface
 reflectors=(
@@ -188,16 +193,20 @@ reflectors=(
 )
 base_dl_shaper_rate_kbps=20000 # kbit/s
 base_ul_shaper_rate_kbps=5000
-max_ul_shaper_rate_kbps=35000
+max_ul_shaper_rate_kbps=30000
+min_dl_shaper_rate_kbps=6000
 alpha_delta_ewma=0.095
 ping_extra_args=\"\"
 ";
-        let (command, text) = imported(text);
+        let (command, text) = imported(settings);
         assert_eq!(
             command,
-            "asymq gateway --lan LAN --wan wan --up 5mbit --down 20mbit"
+            "asymq gateway --lan LAN --wan wan --up auto:5mbit..30mbit --down auto:6mbit..80mbit"
         );
         assert!(!text.contains("unknown"), "{text}");
+        let fixed = settings.to_owned() + "adjust_ul_shaper_rate=0\nupload_only=1\n";
+        let (command, _) = imported(&fixed);
+        assert_eq!(command, "asymq gateway --lan LAN --wan wan --up 5mbit");
     }
 
     #[test]
@@ -211,7 +220,11 @@ ping_extra_args=\"\"
         );
         assert!(!text.contains("unknown"), "{text}");
         let ifb = file::sections(&cake.replace("eth0", "ifb4eth0"));
-        assert!(in_words(&ifb[0]).contains("--down 10mbit --overhead 18"));
+        assert!(in_words(&ifb[0]).contains("--down 10mbit --qdisc-down cake --overhead 18"));
+        let tbf = "qdisc tbf 8001: dev eth0 root refcnt 2 rate 10Mbit burst 5Kb lat 50ms";
+        let (command, text) = imported(tbf);
+        assert_eq!(command, "asymq gateway --lan LAN --wan eth0 --up 10mbit");
+        assert!(!text.contains("unknown"), "{text}");
         let codel = "qdisc fq_codel 0: dev eth1 root refcnt 2 limit 10240p flows 1024 quantum 1514 \
                      target 5ms interval 100ms memory_limit 32Mb ecn drop_batch 64";
         let text = in_words(&file::sections(codel)[0]);

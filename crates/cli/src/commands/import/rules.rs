@@ -24,14 +24,15 @@ const MEMORY: &str = "--buffer sets the buffer; its default is 100 ms of the rat
 const OWN_QDISC: &str = "the gateway holds both interfaces, so that it makes no qdisc, IFB or mark";
 const HOSTS: &str =
     "asymq divides by host and then by flow, by the addresses that it sees: put it before NAT";
-const PROBES: &str =
-    "the gateway sends no probes; --up is fixed until asymq gateway set --up changes it";
+const LEARNT: &str =
+    "the gateway learns a rate that is auto from the TCP that passes, and sends no probe";
 const ITS_OWN: &str = "of that program's own running";
 const SHAPER: &str = "the gateway shapes by itself, in user space";
 const RULES: &str = "asymq classifies by behaviour; it has no rules for ports or hosts";
 
-/// The fates of an option of a section: several where its value holds options of a qdisc.
-pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<Fate> {
+/// What is said of an option, and its fate: several where its value holds options of a qdisc, or a rate of the downlink,
+/// which those programs shape.
+pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<(String, Fate)> {
     const OF_QDISC: [&str; 5] = [
         "eqdisc_opts",
         "iqdisc_opts",
@@ -42,14 +43,27 @@ pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<Fate> {
     if OF_QDISC.contains(&key) && !value.is_empty() {
         let words: Vec<&str> = value.split_whitespace().collect();
         let pairs = tc_words(&words).into_iter();
-        return pairs.map(|(key, value)| of_qdisc(key, value)).collect();
+        let fate = |(word, value)| (format!("{key} {word} {value}"), of_qdisc(word, value));
+        return pairs.map(fate).collect();
     }
-    vec![match section.dialect {
+    let fate = match section.dialect {
         Dialect::Sqm => sqm(section, key, value),
-        Dialect::Qosmate => qosmate(key, value),
-        Dialect::Autorate => autorate(key, value),
+        Dialect::Qosmate => qosmate(section, key, value),
+        Dialect::Autorate => autorate(section, key, value),
         Dialect::Tc => tc(section, key, value),
-    }]
+    };
+    let option = format!("{key} {value}");
+    let shapes =
+        matches!(&fate, Flag(flag) if flag.starts_with("--down") && !flag.contains("auto"));
+    let mut fates = vec![(option.clone(), fate)];
+    if shapes {
+        let queue = match section.get("qdisc") {
+            "fq_codel" => "fq_codel",
+            _ => "cake",
+        };
+        fates.push((option, Flag(format!("--qdisc-down {queue}"))));
+    }
+    fates
 }
 
 fn left(reason: &str) -> Fate {
@@ -149,7 +163,7 @@ fn sqm(section: &Section, key: &str, value: &str) -> Fate {
     }
 }
 
-fn qosmate(key: &str, value: &str) -> Fate {
+fn qosmate(section: &Section, key: &str, value: &str) -> Fate {
     if value.is_empty() {
         return left("empty");
     }
@@ -158,6 +172,11 @@ fn qosmate(key: &str, value: &str) -> Fate {
         "UPRATE" => kbit("--up", value),
         "DOWNRATE" => kbit("--down", value),
         "OVERHEAD" => overhead(value),
+        // Of older versions, for all but CAKE.
+        "OH" if section.get("ROOT_QDISC") != "cake" => overhead(value),
+        "OH" => left("qosmate ignores it with ROOT_QDISC cake"),
+        "LINKTYPE" if matches!(value, "atm" | "adsl") => Flag("--atm".into()),
+        "LINKTYPE" => left("not ATM: --overhead says all"),
         "MPU" => mpu(value),
         "COMMON_LINK_PRESETS" | "ETHER_VLAN_KEYWORD" | "LINK_COMPENSATION" => link_words(value),
         "ROOT_QDISC" | "gameqdisc" | "nongameqdisc" => left(QUEUES),
@@ -167,7 +186,7 @@ fn qosmate(key: &str, value: &str) -> Fate {
         "ACKRATE" | "ACK_FILTER_EGRESS" => left(ACKS),
         "HOST_ISOLATION" | "NAT_INGRESS" | "NAT_EGRESS" => left(HOSTS),
         "RTT" | "MAXDEL" | "PFIFOMIN" | "PACKETSIZE" => left(CODEL),
-        "AUTORATE_INGRESS" => left(PROBES),
+        "AUTORATE_INGRESS" => left(LEARNT),
         "enabled" | "PRESERVE_CONFIG_FILES" | "NFT_HOOK" | "NFT_PRIORITY" => left(ITS_OWN),
         "MSS" => left("the gateway changes no packet"),
         key if key.starts_with("netem") || key == "pktlossp" => {
@@ -177,14 +196,43 @@ fn qosmate(key: &str, value: &str) -> Fate {
     }
 }
 
-fn autorate(key: &str, value: &str) -> Fate {
+/// The range of a rate that cake-autorate adjusts; its defaults are those of its `config.primary.sh`.
+fn range(section: &Section, flag: &str, way: &str, max: &str) -> Fate {
+    let bound = |name: &str, default| match section.get(&format!("{name}_{way}_shaper_rate_kbps")) {
+        "" => default,
+        value => value.to_owned(),
+    };
+    let bounds = [
+        bound("min", "5000".to_owned()),
+        bound("max", max.to_owned()),
+    ];
+    let [low, high] = bounds.map(|value| link_rate(&format!("{value}kbit")));
+    match (low, high) {
+        (Ok(low), Ok(high)) if low < high => Flag(format!("{flag} auto:{low}..{high}")),
+        (Ok(_), Ok(_)) => left("the minimum is not below the maximum"),
+        (Err(error), _) | (_, Err(error)) => LeftOut(format!("no rate: {error}")),
+    }
+}
+
+fn autorate(section: &Section, key: &str, value: &str) -> Fate {
+    let is_fixed = |way: &str| section.get(&format!("adjust_{way}_shaper_rate")) == "0";
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| key.starts_with(prefix));
     match key {
         "ul_if" => interface("--wan", value),
         "dl_if" => left("the gateway shapes the downlink where it leaves towards --lan"),
-        "base_ul_shaper_rate_kbps" => kbit("--up", value),
-        "base_dl_shaper_rate_kbps" => kbit("--down", value),
-        "upload_only" => left("--qdisc-down none is the default"),
+        "base_ul_shaper_rate_kbps" if is_fixed("ul") => kbit("--up", value),
+        "base_dl_shaper_rate_kbps" if is_fixed("dl") => kbit("--down", value),
+        "min_ul_shaper_rate_kbps" | "max_ul_shaper_rate_kbps" if !is_fixed("ul") => {
+            range(section, "--up", "ul", "35000")
+        }
+        "upload_only" if value == "0" => left(ITS_OWN),
+        "upload_only" => left("the downlink is not shaped without --down auto or --qdisc-down"),
+        _ if section.get("upload_only") == "1" && key.contains("_dl_") => {
+            left("upload_only leaves the downlink alone")
+        }
+        "min_dl_shaper_rate_kbps" | "max_dl_shaper_rate_kbps" if !is_fixed("dl") => {
+            range(section, "--down", "dl", "80000")
+        }
         _ if starts(&["output_", "log_", "debug", "startup_", "if_up_", "monitor_"]) => {
             left(ITS_OWN)
         }
@@ -195,9 +243,10 @@ fn autorate(key: &str, value: &str) -> Fate {
             "shaper_",
             "high_load",
             "connection_",
+            "base_",
         ]) =>
         {
-            left(PROBES)
+            left(LEARNT)
         }
         _ if starts(&[
             "reflector",
@@ -208,7 +257,7 @@ fn autorate(key: &str, value: &str) -> Fate {
             "retain_",
         ]) =>
         {
-            left(PROBES)
+            left(LEARNT)
         }
         _ if starts(&[
             "dl_",
@@ -220,9 +269,9 @@ fn autorate(key: &str, value: &str) -> Fate {
             "global_",
         ]) =>
         {
-            left(PROBES)
+            left(LEARNT)
         }
-        _ if starts(&["enable_sleep", "sustained_idle"]) => left(PROBES),
+        _ if starts(&["enable_sleep", "sustained_idle"]) => left(LEARNT),
         _ => unknown(),
     }
 }
@@ -235,8 +284,9 @@ fn tc(section: &Section, key: &str, value: &str) -> Fate {
             left("the gateway needs no IFB: it shapes the downlink towards --lan")
         }
         "dev" => interface("--wan", value),
-        "bandwidth" if is_download => rate("--down", value),
-        "bandwidth" => rate("--up", value),
+        "bandwidth" | "rate" if is_download => rate("--down", value),
+        "bandwidth" | "rate" => rate("--up", value),
+        "burst" | "lat" | "peakrate" | "minburst" => left(SHAPER),
         "root" | "refcnt" | "parent" | "handle" | "ingress" | "egress" => left(OWN_QDISC),
         _ => of_qdisc(key, value),
     }
@@ -278,9 +328,10 @@ fn word(key: &str) -> Fate {
         "flowblind" | "srchost" | "dsthost" | "hosts" | "dual-srchost" | "dual-dsthost"
         | "triple-isolate" | "nat" | "nonat" => left(HOSTS),
         "split-gso" | "no-split-gso" => left("the gateway takes whole frames, offloads undone"),
-        "autorate-ingress" => left(PROBES),
+        "autorate-ingress" => left(LEARNT),
         "unlimited" => left("the gateway needs a rate; asymq measure finds it"),
         "raw" | "noatm" => left("the default"),
+        "ingress" => left("asymq shapes what it sends, so that what it drops takes no capacity"),
         key => link_words(key),
     }
 }

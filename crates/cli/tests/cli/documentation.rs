@@ -1,0 +1,109 @@
+//! The commands that README and docs show are commands: their words and flags exist.
+
+use crate::answer;
+use asymq_core::catalog::Standard;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The words of a shell line up to its comment; quotes join words, and a pipe or `;` ends them.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut quote, mut is_open) = (Vec::new(), None, false);
+    for letter in line.chars() {
+        match (quote, letter) {
+            (Some(mark), letter) if letter == mark => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(letter);
+                words.extend((!is_open).then(String::new));
+                is_open = true;
+            }
+            (None, ' ' | '\n') => is_open = false,
+            (None, '|' | ';' | '>') => break,
+            (None, '#') if !is_open => break,
+            (_, letter) => {
+                words.extend((!is_open).then(String::new));
+                is_open = true;
+                words.last_mut().unwrap().push(letter);
+            }
+        }
+    }
+    words
+}
+
+/// The arguments of a line that runs asymq, its name first.
+fn arguments(line: &str) -> Option<Vec<String>> {
+    const RUNS: [&str; 2] = ["asymq ", "cargo run --release -- "];
+    let line = line.trim_start_matches("$ ").trim_start_matches("sudo ");
+    let rest = RUNS.iter().find_map(|run| line.strip_prefix(run))?;
+    let placeholder = |word: String| match word.as_str() {
+        "NAME" => "asymq".to_owned(),
+        _ => word,
+    };
+    let words = words(rest).into_iter().map(placeholder);
+    Some([String::from("asymq")].into_iter().chain(words).collect())
+}
+
+/// What a page shows: lines of its blocks of a shell, and code within a sentence whose second word is a command.
+fn commands(page: &str) -> Vec<Vec<String>> {
+    let (mut found, mut prose) = (Vec::new(), String::new());
+    for (number, part) in page.split("```").enumerate() {
+        match part.split_once('\n') {
+            Some(("sh" | "console", block)) if number % 2 == 1 => {
+                found.extend(block.lines().filter_map(arguments));
+            }
+            _ if number % 2 == 0 => prose += part,
+            _ => {}
+        }
+    }
+    let command = asymq_cli::command(&Standard);
+    let is_command = |words: &Vec<String>| {
+        let name = words.get(1).map_or("", String::as_str);
+        command.find_subcommand(name).is_some()
+    };
+    let code = prose.split('`').skip(1).step_by(2);
+    found.extend(code.filter_map(arguments).filter(is_command));
+    found.retain(|words| !words.iter().any(|word| word == "..."));
+    found
+}
+
+#[test]
+fn every_command_of_readme_and_docs_has_words_and_flags_that_exist() {
+    let docs = fs::read_dir(root().join("docs")).unwrap();
+    let docs = docs.map(|file| file.unwrap().path());
+    let pages = docs.chain(["README.md", "python/README.md"].map(|name| root().join(name)));
+    let (mut count, mut wrong) = (0, Vec::new());
+    for path in pages.filter(|path| path.extension().is_some_and(|end| end == "md")) {
+        for words in commands(&fs::read_to_string(&path).unwrap()) {
+            count += 1;
+            let parsed = asymq_cli::command(&Standard).try_get_matches_from(&words);
+            // A sentence may leave out what a command or a flag needs.
+            let is_brief = |error: &clap::Error| {
+                let value = error.get(ContextKind::InvalidValue);
+                error.kind() == ErrorKind::MissingRequiredArgument
+                    || matches!(value, Some(ContextValue::String(value)) if value.is_empty())
+            };
+            let error = parsed.err();
+            let error = error.filter(|error| error.use_stderr() && !is_brief(error));
+            wrong.extend(error.map(|error| format!("{}: {words:?}: {error}", path.display())));
+        }
+    }
+    assert!(count > 60, "{count}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_experiment_of_the_page_runs() {
+    let page = fs::read_to_string(root().join("docs/experiments.md")).unwrap();
+    let (_, rest) = page.split_once("```toml\n").unwrap();
+    let (experiment, _) = rest.split_once("```").unwrap();
+    let short = experiment.replace("runs = 5 ", "runs = 2\nduration = \"8s\"\nwarmup = \"2s\" ");
+    assert_ne!(short, experiment);
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("page.toml"), short).unwrap();
+    answer(folder.path(), "sweep page.toml");
+    assert!(folder.path().join("asymq-sweep/report.html").is_file());
+}
