@@ -36,7 +36,7 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
     for (name, direction) in directions {
         for counts in [losses_of_queue(direction), regeneration(direction)] {
             if !counts.is_empty() {
-                let _ = writeln!(text, "{name}: {counts}");
+                text += &folded(&format!("{name}:"), counts.split_inclusive(", "));
             }
         }
     }
@@ -46,13 +46,15 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
             .map(|(name, value)| format!("{name} {}", significant(*value)))
             .collect();
         if !control.is_empty() {
-            let _ = writeln!(text, "{name}: {}", control.join("  "));
+            let control = control.iter().map(|pair| format!("{pair}  "));
+            text += &folded(&format!("{name}:"), control);
         }
     }
     for (port, losses) in [("lan", snapshot.losses.lan), ("wan", snapshot.losses.wan)] {
         let lost = listed(losses.by_name());
         if !lost.is_empty() {
-            let _ = writeln!(text, "lost at {port}: {}", lost.replace('_', " "));
+            let lost = lost.replace('_', " ");
+            text += &folded(&format!("lost at {port}:"), lost.split_inclusive(", "));
         }
     }
     let sending = snapshot.sending;
@@ -63,6 +65,20 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
     }
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n") + "\n"
+}
+
+/// A head and its parts in lines of at most 80 characters; a terminal that breaks them itself would scroll.
+fn folded(head: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let (mut text, mut line) = (String::new(), format!("{head} "));
+    for part in parts {
+        let part = part.as_ref();
+        if line.len() + part.trim_end().len() > 80 {
+            text = text + line.trim_end() + "\n";
+            line = " ".repeat(head.len() + 1);
+        }
+        line += part;
+    }
+    text + line.trim_end() + "\n"
 }
 
 /// True if the queue of a class has something to show.
@@ -210,6 +226,27 @@ lost at wan: 7 too long
         assert!(text.lines().all(|found| found.len() <= 80), "{text}");
         let row = "down data             7p";
         assert!(text.lines().any(|found| found.starts_with(row)), "{text}");
+    }
+
+    #[test]
+    fn what_a_discipline_tells_fits_80_columns() {
+        let mut snapshot = Snapshot::default();
+        let names = ["ack_bytes", "ack_limit", "bulk_target", "downlink_used"];
+        let more = ["kept_losses", "kept_marks", "kept_stretch", "sparse_flows"];
+        for name in names.iter().chain(&more) {
+            snapshot.up.control.insert(name, 19_200.0);
+        }
+        snapshot.up.data.reasons = [u64::MAX / 4; Reason::COUNT];
+        let text = table("", &snapshot);
+        assert!(text.lines().all(|found| found.len() <= 80), "{text}");
+        for name in names.iter().chain(&more) {
+            assert!(text.contains(&format!("{name} 19200")), "{text}");
+        }
+        let reasons = Reason::ALL.iter().map(|reason| reason.name());
+        assert!(
+            reasons.into_iter().all(|name| text.contains(name)),
+            "{text}"
+        );
     }
 
     #[test]

@@ -34,6 +34,13 @@ impl Section {
             .map_or("", |(_, value)| value)
     }
 
+    /// True for what tc shows of a downlink: a qdisc at an IFB, or CAKE's word for one.
+    pub(super) fn is_download(&self) -> bool {
+        let mut options = self.options.iter();
+        self.dialect == Dialect::Tc
+            && (self.get("dev").starts_with("ifb") || options.any(|(key, _)| key == "ingress"))
+    }
+
     fn push(&mut self, key: &str, value: &str) {
         let plain = |text: &str| text.chars().filter(|c| !c.is_control()).collect();
         self.options.push((plain(key), plain(value)));

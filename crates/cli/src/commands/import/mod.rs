@@ -6,7 +6,7 @@ mod rules;
 use crate::output;
 use anyhow::{Context as _, bail};
 use clap::Args;
-use file::Section;
+use file::{Dialect, Section};
 use rules::{Fate, fates};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -33,8 +33,25 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
             args.file.display()
         );
     }
-    let texts: Vec<String> = sections.iter().map(in_words).collect();
-    output::print(&texts.join("\n"))
+    output::print(&described(&sections))
+}
+
+/// All sections: a command line each, but one for the two halves of a link that tc shows.
+fn described(sections: &[Section]) -> String {
+    let halves = |is_download: bool| {
+        let mut of_tc = sections.iter();
+        let half = of_tc.find(|section| section.is_download() == is_download);
+        half.filter(|section| section.dialect == Dialect::Tc)
+    };
+    let texts = match (sections.len(), halves(true), halves(false)) {
+        // The uplink last: of a flag that both have, its own counts.
+        (2, Some(down), Some(up)) => vec![in_words(&[down, up])],
+        _ => sections
+            .iter()
+            .map(|section| in_words(&[section]))
+            .collect(),
+    };
+    texts.join("\n")
 }
 
 /// Reads at most a megabyte; settings are smaller.
@@ -52,33 +69,44 @@ fn read(path: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A section's command line, what became a flag, and what did not by its reason.
-fn in_words(section: &Section) -> String {
+/// A link's command line, what became a flag, and what did not by its reason.
+fn in_words(sections: &[&Section]) -> String {
     let mut flags: Vec<String> = Vec::new();
     let mut left: Vec<(String, Vec<String>)> = Vec::new();
     let mut kept: Vec<(String, String)> = Vec::new();
-    for (key, value) in &section.options {
-        for (option, fate) in fates(section, key, value) {
-            let option = option.trim_end().to_owned();
-            match fate {
-                Fate::Flag(flag) => {
-                    kept.push((option, flag.clone()));
-                    // As tc, the last word counts.
-                    let name = flag.split(' ').next().unwrap_or_default().to_owned();
-                    flags.retain(|known| known.split(' ').next() != Some(&name));
-                    flags.push(flag);
+    let options = |section: &&'_ Section| {
+        let options = section.options.iter();
+        let fates = options.flat_map(|(key, value)| fates(section, key, value));
+        fates.collect::<Vec<_>>()
+    };
+    for (option, fate) in sections.iter().flat_map(options) {
+        let option = option.trim_end().to_owned();
+        match fate {
+            Fate::Flag(flag) => {
+                let pair = (option, flag.clone());
+                if !kept.contains(&pair) {
+                    kept.push(pair);
                 }
-                Fate::LeftOut(reason) => {
-                    match left.iter_mut().find(|(known, _)| *known == reason) {
-                        Some((_, options)) => options.push(option.clone()),
-                        None => left.push((reason, vec![option.clone()])),
-                    }
-                }
+                // As tc, the last word counts.
+                let name = flag.split(' ').next().unwrap_or_default().to_owned();
+                flags.retain(|known| known.split(' ').next() != Some(&name));
+                flags.push(flag);
             }
+            Fate::LeftOut(reason) => match left.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, options)) if options.contains(&option) => {}
+                Some((_, options)) => options.push(option),
+                None => left.push((reason, vec![option])),
+            },
         }
     }
     flags.sort_by_key(|flag| ORDER.iter().position(|name| flag.starts_with(name)));
-    let mut text = format!("# {}\nasymq gateway --lan LAN", section.name);
+    let mut names: Vec<&str> = sections
+        .iter()
+        .map(|section| section.name.as_str())
+        .collect();
+    names.dedup();
+    let name = names.join(" and ");
+    let mut text = format!("# {name}\nasymq gateway --lan LAN");
     for flag in &flags {
         let _ = write!(text, " {flag}");
     }
@@ -91,8 +119,7 @@ fn in_words(section: &Section) -> String {
     for (option, flag) in &kept {
         let _ = writeln!(text, "  {option:<width$}  {flag}");
     }
-    for (reason, mut options) in left {
-        options.dedup();
+    for (reason, options) in left {
         text += &output::wrapped(&format!("- left out, {reason}: {}", options.join(", ")), 80);
     }
     text
@@ -122,7 +149,7 @@ mod tests {
     fn imported(text: &str) -> (String, String) {
         let sections = file::sections(text);
         assert_eq!(sections.len(), 1, "{sections:?}");
-        let text = in_words(&sections[0]);
+        let text = in_words(&[&sections[0]]);
         let command = text.lines().nth(1).unwrap().to_owned();
         let flags = command.split(' ').skip_while(|word| *word != "--up");
         Flags::<LinkArgs>::of(&Standard)
@@ -220,14 +247,14 @@ ping_extra_args=\"\"
         );
         assert!(!text.contains("unknown"), "{text}");
         let ifb = file::sections(&cake.replace("eth0", "ifb4eth0"));
-        assert!(in_words(&ifb[0]).contains("--down 10mbit --qdisc-down cake --overhead 18"));
+        assert!(in_words(&[&ifb[0]]).contains("--down 10mbit --qdisc-down cake --overhead 18"));
         let tbf = "qdisc tbf 8001: dev eth0 root refcnt 2 rate 10Mbit burst 5Kb lat 50ms";
         let (command, text) = imported(tbf);
         assert_eq!(command, "asymq gateway --lan LAN --wan eth0 --up 10mbit");
         assert!(!text.contains("unknown"), "{text}");
         let codel = "qdisc fq_codel 0: dev eth1 root refcnt 2 limit 10240p flows 1024 quantum 1514 \
                      target 5ms interval 100ms memory_limit 32Mb ecn drop_batch 64";
-        let text = in_words(&file::sections(codel)[0]);
+        let text = described(&file::sections(codel));
         assert!(
             text.contains("--up RATE") && !text.contains("unknown"),
             "{text}"
@@ -236,9 +263,32 @@ ping_extra_args=\"\"
     }
 
     #[test]
+    fn both_halves_of_a_link_that_tc_shows_are_one_command() {
+        let shown = "qdisc noqueue 0: dev lo root refcnt 2
+qdisc cake 8011: dev eth1 root refcnt 2 bandwidth 10Mbit nat ack-filter rtt 100ms overhead 18
+qdisc ingress ffff: dev eth1 parent ffff:fff1 ----------------
+qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100ms overhead 44
+";
+        let text = described(&file::sections(shown));
+        assert_eq!(
+            text.lines().nth(1).unwrap(),
+            "asymq gateway --lan LAN --wan eth1 --up 10mbit --down 85mbit --qdisc-down cake --overhead 18"
+        );
+        assert_eq!(text.matches("asymq gateway").count(), 1, "{text}");
+        assert_eq!(text.matches("rtt 100ms").count(), 1, "{text}");
+        // Of two uplinks each is a link.
+        let two = described(&file::sections(
+            &shown
+                .replace("ifb4eth1", "eth2")
+                .replace("ingress rtt", "rtt"),
+        ));
+        assert_eq!(two.matches("asymq gateway").count(), 2, "{two}");
+    }
+
+    #[test]
     fn hostile_settings_are_shown_without_control_characters_and_become_no_flag() {
         let text = "config queue\n option interface '\u{1b}[2J; reboot'\n option upload '-1'";
-        let text = in_words(&file::sections(text)[0]);
+        let text = described(&file::sections(text));
         assert!(
             !text.contains('\u{1b}') && text.contains("no name of an interface"),
             "{text}"

@@ -277,8 +277,7 @@ fn autorate(section: &Section, key: &str, value: &str) -> Fate {
 }
 
 fn tc(section: &Section, key: &str, value: &str) -> Fate {
-    let is_download = section.get("dev").starts_with("ifb")
-        || section.options.iter().any(|(key, _)| key == "ingress");
+    let is_download = section.is_download();
     match key {
         "dev" if is_download => {
             left("the gateway needs no IFB: it shapes the downlink towards --lan")
