@@ -5,6 +5,7 @@ use asymq_core::catalog::Standard;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -106,4 +107,25 @@ fn the_experiment_of_the_page_runs() {
     fs::write(folder.path().join("page.toml"), short).unwrap();
     answer(folder.path(), "sweep page.toml");
     assert!(folder.path().join("asymq-sweep/report.html").is_file());
+}
+
+#[test]
+fn a_build_of_the_kernel_module_says_what_is_missing() {
+    let said = |arguments: &[&str]| {
+        let mut command = Command::new(root().join("scripts/kernel-module"));
+        let output = command.args(arguments).output().unwrap();
+        assert!(!output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let page = fs::read_to_string(root().join("docs/kernel.md")).unwrap();
+    let headers = said(&["Cargo.toml", "/nonexistent/build", "target/none.ko"]);
+    let documented = "kernel-module: no kernel headers in ";
+    assert!(headers.starts_with(documented), "{headers}");
+    assert!(page.contains(documented));
+    let core = said(&["target/no-core.o", "/nonexistent/build", "target/none.ko"]);
+    assert!(
+        core.contains("scripts/kernel-object target/no-core.o builds it"),
+        "{core}"
+    );
+    assert!(said(&[]).starts_with("usage: scripts/kernel-module"));
 }
