@@ -172,26 +172,22 @@ fn delivery_table(report: &Report, several: bool) -> Table {
 
 /// A row for each flow: means over the runs.
 fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> String {
-    let mut table = Table::new([
-        "flow",
-        "start",
-        "goodput",
-        "silence",
-        "completion",
-        "RTT base",
-        "min",
-        "mean",
-        "max",
-        "lost",
-        "resent",
-        "timeouts",
-    ]);
+    let mut table = Table::tight();
+    let heads = ["", "start", "goodput", "silence", "done", "RTT", "ms"];
+    table.row(heads.into_iter().chain(["", "", "", "", "time-"]));
+    let units = [
+        "flow", "s", "kbit/s", "s", "s", "base", "min", "mean", "max",
+    ];
+    table.row(units.into_iter().chain(["lost", "resent", "outs"]));
     let common = (scenario.flows_up + scenario.flows_down) as usize;
-    let ms = |value: f64| format!("{value:.1} ms");
+    let ms = |value: f64| match value < 99.95 {
+        true => format!("{value:.1}"),
+        false => format!("{value:.0}"),
+    };
     let count = |value| counted(value, usize::from(several));
     for (number, flow) in (1..).zip(flows) {
         let listed = match number > common {
-            true => " (listed)",
+            true => "*",
             false => "",
         };
         let rtt = |of: fn(&Extent) -> f64| {
@@ -201,10 +197,10 @@ fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> Strin
         };
         table.row([
             format!("{number} {}{listed}", flow.toward),
-            output::time(flow.start_s),
-            output::rate(flow.goodput),
-            format!("{:.2} s", flow.silence_s),
-            flow.completion_s.map_or("-".to_owned(), output::time),
+            format!("{:.2}", flow.start_s),
+            format!("{:.1}", flow.goodput / 1e3),
+            format!("{:.2}", flow.silence_s),
+            counted(flow.completion_s, 3),
             ms(flow.base_rtt_ms),
             rtt(|rtt| rtt.min),
             rtt(|rtt| rtt.mean),
@@ -214,7 +210,12 @@ fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> Strin
             count(flow.timeouts),
         ]);
     }
-    table.to_string()
+    let words = "done: time from its start until all is acknowledged. lost: packets of it.";
+    let words = match flows.len() > common {
+        true => format!("* listed. {words}"),
+        false => words.to_owned(),
+    };
+    format!("{table}\n{}", output::wrapped(&words, output::WIDTH))
 }
 
 /// A count, a dash where it was not measured.

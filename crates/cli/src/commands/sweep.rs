@@ -265,18 +265,22 @@ fn verdict_lines(outcomes: &[Outcome]) -> String {
     }
     let counts = Verdict::ALL.map(|verdict| {
         let count = findings.iter().filter(|f| f.verdict == verdict).count();
-        format!("{count} {verdict}")
+        (count > 0).then(|| format!("{count} {verdict}"))
     });
-    let mut text = format!("{} claims: {}\n", findings.len(), counts.join(", "));
+    let counts: Vec<String> = counts.into_iter().flatten().collect();
+    let counts = format!("{} claims: {}", findings.len(), counts.join(", "));
+    let mut text = output::wrapped(&counts, output::WIDTH);
     for verdict in Verdict::ALL
         .into_iter()
         .filter(|v| *v != Verdict::Reproduced)
     {
         for finding in findings.iter().filter(|f| f.verdict == verdict) {
-            text.push_str(&format!(
-                "{verdict:19}  {}: {}\n",
-                finding.claim.id, finding.claim.says
-            ));
+            let claim = format!("{}: {}", finding.claim.id, finding.claim.says);
+            let mut head = format!("{verdict:19}  ");
+            for line in output::wrapped(&claim, output::WIDTH - head.len()).lines() {
+                text += &format!("{head}{line}\n");
+                head = " ".repeat(head.len());
+            }
         }
     }
     text

@@ -105,7 +105,15 @@ fn the_experiment_of_the_page_runs() {
     assert_ne!(short, experiment);
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("page.toml"), short).unwrap();
-    answer(folder.path(), "sweep page.toml");
+    let verdicts = answer(folder.path(), "sweep page.toml");
+    assert!(
+        verdicts.contains(" claims: ") || verdicts.contains("1 claim"),
+        "{verdicts}"
+    );
+    assert!(
+        verdicts.lines().all(|line| line.chars().count() <= 80),
+        "{verdicts}"
+    );
     assert!(folder.path().join("asymq-sweep/report.html").is_file());
 }
 

@@ -23,6 +23,14 @@ fn a_result_of_several_runs_fits_80_columns() {
         assert!(width(&table) <= 80, "{table}");
         assert!(table.contains(" ± "), "{table}");
     }
+    let flow = "--flow down,rtt=20ms,start=1s,size=200kb --flows-up 1 --flows-down 10";
+    let line = format!("sim --up 20mbit --down 200mbit {flow} {SHORT}");
+    let table = answer(directory.path(), &line);
+    assert!(width(&table) <= 80, "{table}");
+    let listed = table.lines().find(|row| row.starts_with("12 down*"));
+    let cells: Vec<&str> = listed.unwrap().split_whitespace().collect();
+    assert_eq!(cells[2], "1.00", "{table}");
+    assert!(cells[5].parse::<f64>().unwrap() > 0.0, "{table}");
 }
 
 #[test]
