@@ -304,10 +304,12 @@ impl<'a> Client<'a> {
         let baseline = Baseline::of(&samples, idle, Some(after));
         let delays = |window| baseline.and_then(|baseline| baseline.delays(&samples, window));
         let goodput = |toward: Toward, load: &Carried| -> f64 {
-            match toward {
-                Toward::Up => load.up.iter().sum(),
-                Toward::Down => load.down.iter().sum(),
-            }
+            let rates = match toward {
+                Toward::Up => &load.up,
+                Toward::Down => &load.down,
+            };
+            // Not `sum`, which is -0 where there are none.
+            rates.iter().fold(0.0, |total, rate| total + rate)
         };
         // Full segments, and the probes beside them.
         let on_the_link = |toward, load: &Carried| {

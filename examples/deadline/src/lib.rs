@@ -7,6 +7,11 @@
 mod deadline;
 mod feedback;
 
+/// The page's program compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/extending.md")]
+pub struct Page;
+
 pub use deadline::Deadline;
 pub use feedback::Feedback;
 

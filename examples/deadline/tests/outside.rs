@@ -165,3 +165,29 @@ fn it_is_in_the_catalog_beside_asymqs_own() {
         .collect();
     assert!(names.contains(&"deadline-slots") && names.contains(&"aq"));
 }
+
+#[test]
+fn the_code_of_the_page_is_the_crates() {
+    // Lines may be broken elsewhere.
+    let bare = |text: &str| {
+        let text: String = text.split_whitespace().collect();
+        text.replace(",]", "]")
+            .replace(",)", ")")
+            .replace(",}", "}")
+    };
+    let page = include_str!("../../../docs/extending.md");
+    let (discipline, _) = page.split_once("\n# A congestion control").unwrap();
+    let blocks = discipline.split("```rust,ignore\n").skip(1);
+    let blocks: Vec<&str> = blocks
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    assert_eq!(blocks.len(), 2);
+    let source = bare(include_str!("../src/lib.rs"));
+    for block in blocks {
+        for item in block.split("\n},\n") {
+            let item = bare(item);
+            let item = item.trim_end_matches([',', '}']);
+            assert!(source.contains(item), "{item}");
+        }
+    }
+}
