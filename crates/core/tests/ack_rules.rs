@@ -725,8 +725,19 @@ fn after_a_probe() -> [Row; 4] {
 }
 
 /// The bounds take a run of ACKs to reach.
-fn bounds() -> [Row; 6] {
+fn bounds() -> [Row; 8] {
     let run = |said: &dyn Fn(u32) -> Said, count| (1..=count).map(said).collect::<Vec<_>>();
+    // Of a receiver that lacks the fourth and the fifth segment; the last one is marked.
+    let lacking = |n: u32, number: u32| {
+        let said = Said {
+            ack: n.min(number) * 1460,
+            ..counting(n, &[24])
+        };
+        match n > number {
+            true => with_ranges(said, &[(5 * 1460, (5 + n - number) * 1460)]),
+            false => said,
+        }
+    };
     let left = |numbers: Vec<usize>| [numbers.clone(), numbers];
     [
         Row {
@@ -764,6 +775,18 @@ fn bounds() -> [Row; 6] {
             name: "three marks beyond six segments",
             arrivals: run(&|n| counting(n, &[10, 11, 12, 13]), 60),
             leave: left(vec![0, 1, 2, 11, 59]),
+        },
+        Row {
+            rule: "ace",
+            name: "a mark among those SACKed at one number",
+            arrivals: run(&|n| lacking(n, 3), 24),
+            leave: left(vec![0, 1, 2, 23]),
+        },
+        Row {
+            rule: "ace",
+            name: "a mark among those SACKed beside a step of the number, by which Linux counts bytes",
+            arrivals: run(&|n| lacking(n, if n < 24 { 3 } else { 4 }), 24),
+            leave: left(vec![0, 1, 2, 22, 23]),
         },
     ]
 }

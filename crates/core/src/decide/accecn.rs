@@ -20,7 +20,8 @@ const FULL: u32 = 1460;
 /// Marks that a survivor may report without such a bound, where the option resolves a cycle of ACE.
 ///
 /// Linux estimates marked packets as `marked bytes / mean packet` and rounds up. Of three full ones the
-/// estimate stays below eight, the next cycle, while packets are at least 3/7 full on average.
+/// estimate stays below eight, the next cycle, while packets are at least 3/7 full on average. Of the mean it
+/// counts all packets but not all bytes, see [`counted_bytes`].
 const OPTION_MARKS: u32 = 3;
 
 /// Marks that ACE reports before it cycles.
@@ -144,7 +145,18 @@ pub(crate) fn tells_marks(
     };
     let is_settled = |state| matches!(state, Reader::Settled(_));
     let settled = is_settled(previous.reader) && is_settled(older.reader) && is_settled(state);
-    settled && agrees && state == older.then(newer, top) && (short || marks <= OPTION_MARKS)
+    let most = u64::from(OPTION_MARKS) * u64::from(counted_bytes(newer, previous.info, stretch));
+    let estimated = marks <= OPTION_MARKS && u64::from(marks) * u64::from(stretch) <= most;
+    settled && agrees && state == older.then(newer, top) && (short || estimated)
+}
+
+/// Bytes that Linux counts of those that `newer` tells of beyond `previous`: where the number advances, its
+/// step alone, and of what is SACKed beyond nothing (`delivered_bytes` in `tcp_clean_rtx_queue`).
+const fn counted_bytes(newer: &AckInfo, previous: &AckInfo, stretch: u32) -> u32 {
+    match newer.ack.wrapping_sub(previous.ack) {
+        0 => stretch,
+        step => step,
+    }
 }
 
 impl AckInfo {

@@ -8,6 +8,9 @@ use super::receiver::COUNTERS;
 #[derive(Clone, Copy)]
 pub(crate) struct Learned {
     pub(crate) packets: u32,
+    /// What Linux takes for their bytes (`delivered_bytes`): where the number advances, `tcp_clean_rtx_queue` overwrites the
+    /// newly SACKed ones with the step of the number, whatever of that was SACKed before.
+    pub(crate) bytes: u32,
     pub(crate) progress: bool,
 }
 
@@ -69,7 +72,11 @@ impl Marks {
         }
         self.saw_option |= said.accecn.is_some();
         let before = self.bytes[1];
-        let valid = self.reads_option(said, learned.packets);
+        let bytes = match rule {
+            Rule::Linux { .. } => learned.bytes,
+            Rule::Option | Rule::Ace => learned.packets * SEGMENT,
+        };
+        let valid = self.reads_option(said, bytes);
         let d_ceb = self.bytes[1].wrapping_sub(before) & 0x00ff_ffff;
         let bit = |flag, value| if said.flags & flag > 0 { value } else { 0 };
         let ace = bit(AE, 4) + bit(CWR, 2) + bit(ECE, 1);
@@ -78,7 +85,7 @@ impl Marks {
         self.ce += match (rule, packets > 7) {
             (_, false) => delta,
             (Rule::Linux { knows_packets }, _) => {
-                linux((delta, packets, valid), d_ceb, knows_packets)
+                linux((delta, packets, valid), (d_ceb, bytes), knows_packets)
             }
             (Rule::Option, _) if said.accecn.is_some() => by_option(delta, packets, d_ceb),
             // "The safest likely case under the prevailing conditions."
@@ -89,10 +96,10 @@ impl Marks {
     }
 
     /// Whether the counters may be used.
-    fn reads_option(&mut self, said: &Said, packets: u32) -> bool {
+    fn reads_option(&mut self, said: &Said, bytes: u32) -> bool {
         let Some((kind, fields, counters)) = said.accecn else {
             if let Some(field) = self.estimated {
-                self.bytes[field] = self.bytes[field].wrapping_add(packets * SEGMENT) & 0x00ff_ffff;
+                self.bytes[field] = self.bytes[field].wrapping_add(bytes) & 0x00ff_ffff;
             }
             return self.estimated.is_some();
         };
@@ -124,7 +131,11 @@ fn safe(delta: u32, packets: u32) -> u32 {
     packets - (packets + 8 - delta) % 8
 }
 
-fn linux((delta, packets, valid): (u32, u32, bool), d_ceb: u32, knows_packets: bool) -> u32 {
+fn linux(
+    (delta, packets, valid): (u32, u32, bool),
+    (d_ceb, bytes): (u32, u32),
+    knows_packets: bool,
+) -> u32 {
     let safe = safe(delta, packets);
     if !valid {
         return safe;
@@ -133,7 +144,6 @@ fn linux((delta, packets, valid): (u32, u32, bool), d_ceb: u32, knows_packets: b
         return delta;
     }
     if packets >= 16 && knows_packets {
-        let bytes = packets * SEGMENT;
         if bytes <= d_ceb {
             return safe;
         }

@@ -130,8 +130,11 @@ impl Sender {
     /// Linux takes what has made progress by bytes or by its timestamp.
     fn marks_from(&mut self, said: &Said, new: u128) {
         let val = said.timestamps.map(|(val, _)| val);
+        let packets = new.count_ones();
+        let step = self.offset(said.ack) - self.una;
         let learned = Learned {
-            packets: new.count_ones(),
+            packets,
+            bytes: if step > 0 { step } else { packets * SEGMENT },
             progress: new > 0 || val.is_some() && val != self.last_val,
         };
         self.last_val = val.or(self.last_val);
