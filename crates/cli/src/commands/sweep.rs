@@ -268,7 +268,11 @@ fn verdict_lines(outcomes: &[Outcome]) -> String {
         (count > 0).then(|| format!("{count} {verdict}"))
     });
     let counts: Vec<String> = counts.into_iter().flatten().collect();
-    let counts = format!("{} claims: {}", findings.len(), counts.join(", "));
+    let claims = match findings.len() {
+        1 => "1 claim".to_owned(),
+        number => format!("{number} claims"),
+    };
+    let counts = format!("{claims}: {}", counts.join(", "));
     let mut text = output::wrapped(&counts, output::WIDTH);
     for verdict in Verdict::ALL
         .into_iter()
