@@ -162,6 +162,9 @@ const MEANING: &str = "* best of its column. utility: goodput, which is what is 
      which a flow delivers nothing. bulk: median queueing delay of data. probe: 99th percentile of \
      the queueing delay of a small UDP echo, with its grade (A+ below 5 ms, A 30, B 60, C 200, D 400, F).";
 
+/// The part of it that is left out where no report has the column, as with `--real`.
+const BULK: &str = " bulk: median queueing delay of data.";
+
 /// The rules that kept most of the ACKs that were kept.
 fn most_kept_by(summary: &Summary) -> &str {
     let kept = summary.up.kept.iter().filter(|(_, share)| **share > 0.0);
@@ -268,7 +271,12 @@ pub(crate) fn table(
         true => KEPT,
         false => "",
     };
-    let meaning = wrapped(&format!("{MEANING}{kept}"), WIDTH);
+    let has_bulk = columns.iter().any(|column| column.key == "bulk_up_p50_ms");
+    let words = match has_bulk {
+        true => MEANING.to_owned(),
+        false => MEANING.replace(BULK, ""),
+    };
+    let meaning = wrapped(&(words + kept), WIDTH);
     format!("{setting}{runs}\n{table}\n{meaning}")
 }
 
@@ -351,6 +359,7 @@ mod tests {
         for cell in ["1.900*", "12 A *", "1.500 ", "470 F\n"] {
             assert!(text.contains(cell), "{cell}: {text}");
         }
+        assert!(!text.contains("bulk"), "a column that is not there: {text}");
     }
 
     #[test]

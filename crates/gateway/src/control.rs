@@ -225,6 +225,10 @@ pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayE
             let text = format!("no answer within {PATIENCE:?}");
             io::Error::new(io::ErrorKind::TimedOut, text)
         }
+        kind @ (io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => io::Error::new(
+            kind,
+            "no gateway listens there; start one with --control and this path, as the service does",
+        ),
         _ => error,
     });
     let answer = answer.map_err(at(control))?;
@@ -312,6 +316,17 @@ mod tests {
         let error = request_change(&path, "").unwrap_err();
         gateway.join().unwrap();
         error
+    }
+
+    #[test]
+    fn a_socket_without_a_gateway_says_how_to_have_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let ask = || request_change(&path, "").unwrap_err().to_string();
+        let help = "no gateway listens there; start one with --control";
+        assert!(ask().contains(help), "{}", ask());
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(ask().contains(help), "{}", ask());
     }
 
     #[test]
