@@ -8,9 +8,10 @@ use asymq_scenario::Summary;
 use asymq_sim::{RunOptions, STANDARD};
 use flags::scenario;
 
-const HOME: &str = "--modem-up=5mbit --rtt=20ms..100ms --tcp=cubic --timestamps --clock-drift=50 \
+const HOME: &str = "--rtt=20ms..100ms --tcp=cubic --timestamps --clock-drift=50 \
                     --qdisc=asymq --qdisc-down=cake --buffer=1000p --buffer-down=1000p --probe=20ms \
                     --duration=24s --warmup=6s --shaper-up=auto";
+const UP: &str = "--modem-up=5mbit";
 const DOWN: &str = "--modem-down=20mbit --shaper-down=auto";
 const FLOWS: &str = "--flows-up=2 --flows-down=4";
 /// Both directions have half their rate from 10 s to 17 s.
@@ -19,11 +20,12 @@ const HALVED: &str =
 
 /// A seed that no constant was chosen on.
 fn run(words: &str) -> Summary {
-    let down = match words.contains("--modem-down") {
+    let unless = |flag, default| match words.contains(flag) {
         true => "",
-        false => DOWN,
+        false => default,
     };
-    let scenario = scenario(&format!("{HOME} {down} {words}"));
+    let (up, down) = (unless("--modem-up", UP), unless("--modem-down", DOWN));
+    let scenario = scenario(&format!("{HOME} {up} {down} {words}"));
     STANDARD
         .run(&scenario, 101, RunOptions::default())
         .unwrap()
@@ -52,6 +54,17 @@ fn a_constant_line_is_used_without_a_queue() {
 #[test]
 fn a_line_that_halves_is_followed() {
     check(&format!("{FLOWS} {HALVED}"), 1.68, 190.0, 0.06);
+}
+
+/// A packet takes 12 ms, so that each search of the rate shows as a long queue.
+#[test]
+fn a_slow_steady_line_is_searched_seldom() {
+    check(
+        "--modem-up=1mbit --modem-down=10mbit --shaper-down=auto --flows-up=5 --flows-down=10",
+        1.72,
+        75.0,
+        0.2,
+    );
 }
 
 #[test]
@@ -101,7 +114,7 @@ fn coarse_clocks_of_servers_are_read() {
 #[test]
 fn jitter_of_servers_costs_no_collapse() {
     let of = |netem: &str| {
-        let mut scenario = scenario(&format!("{HOME} {DOWN} {FLOWS}"));
+        let mut scenario = scenario(&format!("{HOME} {UP} {DOWN} {FLOWS}"));
         scenario.netem_access_down = Some(netem.parse().unwrap());
         STANDARD
             .run(&scenario, 101, RunOptions::default())

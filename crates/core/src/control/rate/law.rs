@@ -9,11 +9,15 @@ const HISTORY: usize = 24;
 /// Intervals over which the minimum of the queue is read where samples are few, and samples that are enough.
 const WINDOW: usize = 6;
 const ENOUGH: u32 = 8;
-/// ms of queue from which on the line counts as full, and below which it does not, beyond full packets.
+/// ms of queue from which on the line counts as full, and below which it does not; shares of a packet's time on top.
 const FULL_AT: f64 = 7.0;
 const CLEAR_AT: f64 = 3.0;
-/// ms in which a standing queue is to drain, up and down.
-const DRAIN: [f64; 2] = [150.0, 200.0];
+const FULL_PACKETS: f64 = 0.5;
+const CLEAR_PACKETS: f64 = 0.25;
+/// ms in which a standing queue is to drain, up and down, and where the line is steady. Up, ACKs of receivers bring the
+/// delays, with their own noise.
+const DRAIN: [f64; 2] = [100.0, 200.0];
+const STEADY_DRAIN: [f64; 2] = [100.0, 40.0];
 /// Minimum and maximum share of the capacity that is left to the queue.
 const MIN_CUT: f64 = 0.035;
 const MAX_CUT: f64 = 0.4;
@@ -36,17 +40,26 @@ const SURELY_BELOW: f64 = 0.8;
 const UNDRAINED: f64 = 20.0;
 /// A queue that falls by more than so many times what the cut drains, and so many ms, was the line's jitter, or the line has
 /// become faster: the rate is what it was before.
-const EXPLAINED: f64 = 2.0;
+const EXPLAINED: f64 = 1.2;
 const UNEXPLAINED: f64 = 4.0;
 /// ms without a sample after which nothing is known.
 const BLIND_AFTER: f64 = 250.0;
 /// Growth per second: at first, its rise per second after a pause in ms, and its maximum.
 const GROWTH: f64 = 0.02;
-const PAUSE: f64 = 300.0;
+const PAUSE: f64 = 100.0;
 const ACCELERATION: f64 = 0.5;
 const MAX_GROWTH: f64 = 0.7;
 /// Share of the capacity at which the rate goes on once the queue is gone.
 const RESUME: f64 = 0.98;
+/// Queues in a row, at capacities that differ by less than a share, after which the line counts as steady. The search there
+/// pauses for longer, in ms and times of a packet, and starts at a lower share, per ms of a packet's time up to a maximum:
+/// the rate is known, and where a packet takes long each search costs a long queue.
+const STEADY_AFTER: f64 = 4.0;
+const STEADY_WITHIN: f64 = 0.1;
+const STEADY_PAUSE: f64 = 200.0;
+const STEADY_PAUSE_PACKETS: f64 = 400.0;
+const STEADY_RESUME: f64 = 0.003;
+const MAX_PACKET: f64 = 15.0;
 /// Growth per second towards the last rate that the line carried, where nothing fills it.
 const RETURN: f64 = 0.3;
 /// Seconds whose best delivery bounds the rate from below, and the share of it that does.
@@ -139,8 +152,6 @@ impl Interval {
 pub struct RateLaw {
     range: RateRange,
     way: usize,
-    /// ms in which a standing queue is to drain.
-    drain: f64,
     /// bit/ms.
     rate: f64,
     /// The line's, as measured last; bit/ms.
@@ -168,6 +179,9 @@ pub struct RateLaw {
     busy: f64,
     /// Rate before the queue.
     before: f64,
+    /// The capacity when the line was cleared last, and how steady it is, 0 to 1.
+    found: f64,
+    steady: f64,
     good: f64,
     /// bit/ms delivered in each of the last seconds, the running one first.
     delivered: [f64; SECONDS],
@@ -185,6 +199,11 @@ fn bits_per_ms(rate: Rate) -> f64 {
     rate.bits_per_sec() as f64 / 1e3
 }
 
+/// Time of a full packet at a rate in bit/ms.
+fn packet_ms(rate: f64) -> f64 {
+    1514.0 * 8.0 / rate
+}
+
 impl RateLaw {
     /// A law that starts at `rate`; `way` is 0 up, 1 down.
     pub(super) fn new(range: RateRange, rate: Rate, way: usize) -> Self {
@@ -192,7 +211,6 @@ impl RateLaw {
         Self {
             range,
             way,
-            drain: DRAIN[way],
             rate,
             capacity: rate,
             history: [Interval::NONE; HISTORY],
@@ -210,6 +228,8 @@ impl RateLaw {
             noise: 0.0,
             busy: 0.0,
             before: rate,
+            found: rate,
+            steady: 0.0,
             good: rate,
             delivered: [0.0; SECONDS],
             second: 0.0,
@@ -232,10 +252,10 @@ impl RateLaw {
         self.now = now;
         self.count(signals.bytes, elapsed);
         self.busy += 0.1 * (f64::from(u8::from(backlogged)) - self.busy);
-        let packet = 1514.0 * 8.0 / self.rate;
+        let packet = packet_ms(self.rate);
         let noise = NOISES * self.noise;
-        let clear = CLEAR_AT + 0.5 * packet + noise;
-        let full = FULL_AT + packet + noise;
+        let clear = CLEAR_AT + CLEAR_PACKETS * packet + noise;
+        let full = FULL_AT + FULL_PACKETS * packet + noise;
         self.take(signals, clear, elapsed);
         let longer = match self.since_sample > BLIND_AFTER {
             true => {
@@ -254,9 +274,30 @@ impl RateLaw {
 
     fn forget(&mut self) {
         if self.is_full {
-            self.rate = self.rate.max(RESUME * self.capacity);
+            self.resume();
         }
         (self.is_full, self.hot, self.above) = (false, 0, 0);
+    }
+
+    /// Goes on near the capacity.
+    fn resume(&mut self) {
+        let share = RESUME - self.steady * STEADY_RESUME * self.packet();
+        self.rate = self.rate.max(share * self.capacity);
+    }
+
+    /// Time of a full packet on the line, ms.
+    fn packet(&self) -> f64 {
+        packet_ms(self.capacity).min(MAX_PACKET)
+    }
+
+    /// Compares the capacity with that of the queue before.
+    fn compare(&mut self) {
+        let moved = (self.capacity / self.found - 1.0).abs();
+        self.steady = match moved < STEADY_WITHIN {
+            true => (self.steady + 1.0 / STEADY_AFTER).min(1.0),
+            false => 0.0,
+        };
+        self.found = self.capacity;
     }
 
     /// Counts what was delivered.
@@ -341,7 +382,8 @@ impl RateLaw {
             self.capacity = measured.unwrap_or(self.rate).max(KEPT * self.rate);
         } else if self.queue < clear {
             self.is_full = false;
-            self.rate = self.rate.max(RESUME * self.capacity);
+            self.compare();
+            self.resume();
             if self.peak - self.queue > EXPLAINED * self.cut_drained + UNEXPLAINED {
                 self.rate = self.rate.max(self.before);
             } else {
@@ -371,7 +413,8 @@ impl RateLaw {
             return Some(longer);
         }
         let queue = self.queue.max(self.predicted(sent));
-        let cut = ((queue - clear) / self.drain).clamp(MIN_CUT, MAX_CUT);
+        let drain = DRAIN[self.way] + self.steady * (STEADY_DRAIN[self.way] - DRAIN[self.way]);
+        let cut = ((queue - clear) / drain).clamp(MIN_CUT, MAX_CUT);
         let doubt = (DOUBT * (self.untold - DOUBT_AFTER)).min(MAX_DOUBT);
         let cut = cut.max(doubt);
         self.rate = self.capacity * (1.0 - cut);
@@ -394,7 +437,8 @@ impl RateLaw {
         let loaded = self.busy > 0.5;
         if loaded {
             self.searching += elapsed;
-            let since = (self.searching - PAUSE).max(0.0) / 1e3;
+            let longer = STEADY_PAUSE + STEADY_PAUSE_PACKETS * self.packet();
+            let since = (self.searching - PAUSE - self.steady * longer).max(0.0) / 1e3;
             let growth = (GROWTH + ACCELERATION * since).min(MAX_GROWTH);
             if self.since_sample <= BLIND_AFTER {
                 self.rate *= 1.0 + growth * elapsed / 1e3;
