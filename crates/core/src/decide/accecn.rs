@@ -145,18 +145,16 @@ pub(crate) fn tells_marks(
     };
     let is_settled = |state| matches!(state, Reader::Settled(_));
     let settled = is_settled(previous.reader) && is_settled(older.reader) && is_settled(state);
-    let most = u64::from(OPTION_MARKS) * u64::from(counted_bytes(newer, previous.info, stretch));
+    let most = u64::from(OPTION_MARKS) * u64::from(counted_bytes(newer, previous.info));
     let estimated = marks <= OPTION_MARKS && u64::from(marks) * u64::from(stretch) <= most;
     settled && agrees && state == older.then(newer, top) && (short || estimated)
 }
 
-/// Bytes that Linux counts of those that `newer` tells of beyond `previous`: where the number advances, its
-/// step alone, and of what is SACKed beyond nothing (`delivered_bytes` in `tcp_clean_rtx_queue`).
-const fn counted_bytes(newer: &AckInfo, previous: &AckInfo, stretch: u32) -> u32 {
-    match newer.ack.wrapping_sub(previous.ack) {
-        0 => stretch,
-        step => step,
-    }
+/// Bytes that Linux counts for sure of those that `newer` tells of beyond `previous`: the step of the number. Of what is
+/// SACKed it counts nothing that it merges with its neighbour (`tcp_shifted_skb`), nor anything beside a step of the
+/// number (`tcp_clean_rtx_queue`).
+const fn counted_bytes(newer: &AckInfo, previous: &AckInfo) -> u32 {
+    newer.ack.wrapping_sub(previous.ack)
 }
 
 impl AckInfo {

@@ -8,8 +8,8 @@ use super::receiver::COUNTERS;
 #[derive(Clone, Copy)]
 pub(crate) struct Learned {
     pub(crate) packets: u32,
-    /// What Linux takes for their bytes (`delivered_bytes`): where the number advances, `tcp_clean_rtx_queue` overwrites the
-    /// newly SACKed ones with the step of the number, whatever of that was SACKed before.
+    /// What Linux takes for their bytes (`delivered_bytes`), at least: the step of the number. `tcp_shifted_skb` counts no
+    /// SACKed bytes that have been merged, and `tcp_clean_rtx_queue` overwrites the others where the number advances.
     pub(crate) bytes: u32,
     pub(crate) progress: bool,
 }

@@ -134,7 +134,7 @@ impl Sender {
         let step = self.offset(said.ack) - self.una;
         let learned = Learned {
             packets,
-            bytes: if step > 0 { step } else { packets * SEGMENT },
+            bytes: step,
             progress: new > 0 || val.is_some() && val != self.last_val,
         };
         self.last_val = val.or(self.last_val);
