@@ -152,6 +152,9 @@ impl Interval {
 pub struct RateLaw {
     range: RateRange,
     way: usize,
+    /// ms in which a standing queue is to drain, and what a steady line adds.
+    drain: f64,
+    steady_drain: f64,
     /// bit/ms.
     rate: f64,
     /// The line's, as measured last; bit/ms.
@@ -211,6 +214,8 @@ impl RateLaw {
         Self {
             range,
             way,
+            drain: DRAIN[way],
+            steady_drain: STEADY_DRAIN[way] - DRAIN[way],
             rate,
             capacity: rate,
             history: [Interval::NONE; HISTORY],
@@ -413,7 +418,7 @@ impl RateLaw {
             return Some(longer);
         }
         let queue = self.queue.max(self.predicted(sent));
-        let drain = DRAIN[self.way] + self.steady * (STEADY_DRAIN[self.way] - DRAIN[self.way]);
+        let drain = self.drain + self.steady * self.steady_drain;
         let cut = ((queue - clear) / drain).clamp(MIN_CUT, MAX_CUT);
         let doubt = (DOUBT * (self.untold - DOUBT_AFTER)).min(MAX_DOUBT);
         let cut = cut.max(doubt);
