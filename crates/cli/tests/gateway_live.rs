@@ -142,7 +142,7 @@ fn the_control_socket_changes_it_or_says_in_one_line_why_not() {
         (
             "/nowhere/socket",
             "--up 1mbit",
-            "--control /nowhere/socket: No such file or directory",
+            "--control /nowhere/socket: no gateway listens there; ",
         ),
     ] {
         let answer = set(socket, flags);
