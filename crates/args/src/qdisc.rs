@@ -168,6 +168,8 @@ impl Listing {
             .iter_mut()
             .find(|(other, _)| *other == default)
         {
+            // cake stands for cake+ack-filter, too.
+            Some((_, parts)) if parts.iter().any(|known| is_variant(part, known)) => {}
             Some((_, parts)) => parts.push(part),
             None => defaults.push((default, vec![part])),
         };
@@ -205,6 +207,12 @@ impl Listing {
 fn role(parameter: &Parameter) -> Option<Role> {
     let mut roles = Role::PARTS.into_iter();
     roles.find(|role| role.key() == parameter.name)
+}
+
+/// Whether a part is another with something added, as `asymq+thin-opaque` is of `asymq`.
+fn is_variant(part: &str, of: &str) -> bool {
+    part.strip_prefix(of)
+        .is_some_and(|added| added.starts_with('+'))
 }
 
 #[cfg(test)]

@@ -22,8 +22,10 @@ use std::thread;
 /// All disciplines that drop no data before their limit.
 fn tail_droppers() -> Vec<&'static str> {
     let mut names = names();
-    let drops_early = ["red", "acc", "codel", "fq_codel", "dualpi2", "asymq"];
-    names.retain(|name| !drops_early.contains(name) && !name.starts_with("cake"));
+    let drops_early = [
+        "red", "acc", "codel", "fq_codel", "dualpi2", "cake", "asymq",
+    ];
+    names.retain(|name| !drops_early.contains(&name.split('+').next().unwrap_or(name)));
     names
 }
 
