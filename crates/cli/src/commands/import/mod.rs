@@ -38,20 +38,15 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
 
 /// All sections: a command line each, but one for the two halves of a link that tc shows.
 fn described(sections: &[Section]) -> String {
-    let halves = |is_download: bool| {
-        let mut of_tc = sections.iter();
-        let half = of_tc.find(|section| section.is_download() == is_download);
-        half.filter(|section| section.dialect == Dialect::Tc)
-    };
-    let texts = match (sections.len(), halves(true), halves(false)) {
+    let is_uplink = |half: &Section| half.dialect == Dialect::Tc && !half.is_download();
+    match sections {
         // The uplink last: of a flag that both have, its own counts.
-        (2, Some(down), Some(up)) => vec![in_words(&[down, up])],
-        _ => sections
-            .iter()
-            .map(|section| in_words(&[section]))
-            .collect(),
-    };
-    texts.join("\n")
+        [down, up] | [up, down] if down.is_download() && is_uplink(up) => in_words(&[down, up]),
+        _ => {
+            let texts = sections.iter().map(|section| in_words(&[section]));
+            texts.collect::<Vec<_>>().join("\n")
+        }
+    }
 }
 
 /// Reads at most a megabyte; settings are smaller.
