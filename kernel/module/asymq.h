@@ -66,6 +66,7 @@ struct asymq_built {
 	u32 limit;	/* packets */
 	bool observes;
 	bool follows;	/* it is to see what leaves the device from which its packets come */
+	bool nat;	/* hosts are those before this machine's translation of addresses */
 	bool out_of_memory;
 	char error[320];
 };
@@ -102,6 +103,7 @@ void __noreturn asymq_host_panicked(const char *file, size_t len, u32 line);
 void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered);
 void asymq_host_frame(struct sk_buff *skb, struct asymq_frame *frame);
 bool asymq_host_mark(struct sk_buff *skb);
+bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends);
 void asymq_host_word(void *to, const char *name, size_t name_len, const char *value, size_t len);
 void asymq_host_value(void *to, const char *name, size_t len, u8 kind, u64 value);
 

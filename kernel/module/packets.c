@@ -8,6 +8,9 @@
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
 #include <net/gso.h>
 #endif
+#if IS_ENABLED(CONFIG_NF_CONNTRACK)
+#include <net/netfilter/nf_conntrack_core.h>
+#endif
 #include "sched.h"
 
 /* As the shaper of Rust's: lost time that is made up. */
@@ -23,6 +26,30 @@ static struct asymq_cb *asymq_cb(struct sk_buff *skb)
 {
 	qdisc_cb_private_validate(skb, sizeof(struct asymq_cb));
 	return (struct asymq_cb *)qdisc_skb_cb(skb)->data;
+}
+
+/*
+ * The source and destination of an IPv4 packet before this machine translated them, by the kernel's connection
+ * tracking. A tunnel's packet is left alone: Rust has looked into it.
+ */
+bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
+{
+#if IS_ENABLED(CONFIG_NF_CONNTRACK)
+	const struct asymq_sched *q = ((const struct asymq_cb *)qdisc_skb_cb(skb)->data)->owner;
+	/* What comes in is not tracked yet: it is looked up, and what answers is the other direction. */
+	bool reversed = !skb_nfct(skb);
+	struct nf_conntrack_tuple tuple;
+
+	if (!q || !q->nat || skb_protocol(skb, true) != htons(ETH_P_IP) || !nf_ct_get_tuple_skb(&tuple, skb))
+		return false;
+	if (tuple.dst.protonum != IPPROTO_TCP && tuple.dst.protonum != IPPROTO_UDP && tuple.dst.protonum != IPPROTO_ICMP)
+		return false;
+	ends[reversed] = tuple.src.u3.ip;
+	ends[!reversed] = tuple.dst.u3.ip;
+	return true;
+#else
+	return false;
+#endif
 }
 
 #ifdef ASYMQ_TEST

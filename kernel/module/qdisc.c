@@ -203,6 +203,7 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	q->rate = built->rate;
 	q->limit = built->limit;
 	q->observes = built->observes;
+	q->nat = built->nat;
 	q->faults = 0;
 	q->free_at = now;
 

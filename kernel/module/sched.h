@@ -26,6 +26,7 @@ struct asymq_sched {
 	u64 free_at;	/* of that FIFO */
 	u32 faults;	/* since the last change */
 	bool observes;
+	bool nat;	/* hosts are those before this machine's translation of addresses */
 
 	/* During one call of Rust's. */
 	struct sk_buff *arriving;

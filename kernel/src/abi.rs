@@ -40,6 +40,8 @@ pub(crate) struct Built {
     observes: bool,
     /// Whether it is to see what leaves the device from which its packets come.
     follows: bool,
+    /// Whether hosts are those before this machine's translation of addresses.
+    nat: bool,
     /// Whether memory is what it lacks, instead of sense.
     out_of_memory: bool,
     /// Why it was refused.
@@ -85,13 +87,14 @@ unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
         Err(Refusal(text)) => return built.refuse(&text),
     };
     let (rate, limit) = (description.config.link, description.config.limit);
-    let shaped = description.shaped;
+    let (shaped, nat) = (description.shaped, description.nat);
     let now = Instant::from_nanos(setup.now);
     match Instance::build(now, setup.secret, given, description) {
         Ok(instance) => {
             built.rate = if shaped { rate.bits_per_sec() } else { 0 };
             built.limit = asymq_core::hold::capacity(limit).unwrap_or(u32::MAX);
             built.observes = instance.observes();
+            built.nat = nat;
             built.follows = instance.learns() == Some(Toward::Down);
             built.instance = Box::into_raw(instance);
         }

@@ -4,6 +4,7 @@ use crate::frame::Frame;
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::c_void;
 use core::hint::unreachable_unchecked;
+use core::net::Ipv4Addr;
 use core::panic::PanicInfo;
 
 /// How C knows one of its packets.
@@ -17,6 +18,7 @@ unsafe extern "C" {
     fn asymq_host_gone(host: *mut c_void, packet: Handle, filtered: bool);
     fn asymq_host_frame(packet: Handle, frame: *mut Frame);
     fn asymq_host_mark(packet: Handle) -> bool;
+    fn asymq_host_before_nat(packet: Handle, ends: *mut [[u8; 4]; 2]) -> bool;
     fn asymq_host_word(
         to: *mut c_void,
         name: *const u8,
@@ -88,6 +90,15 @@ pub(crate) fn with_frame<T>(packet: Handle, read: impl FnOnce(&Frame) -> T) -> T
 pub(crate) fn mark(packet: Handle) -> bool {
     // SAFETY: a packet of C's.
     unsafe { asymq_host_mark(packet) }
+}
+
+/// Source and destination of an IPv4 packet before this machine translated them; `None` where `nat` is off or
+/// the kernel tracks no such connection.
+pub(crate) fn before_nat(packet: Handle) -> Option<[Ipv4Addr; 2]> {
+    let mut ends = [[0; 4]; 2];
+    // SAFETY: a packet of C's, and room for two addresses.
+    let known = unsafe { asymq_host_before_nat(packet, &mut ends) };
+    known.then(|| ends.map(Ipv4Addr::from))
 }
 
 /// Who is told words and numbers: a netlink message being written.

@@ -23,7 +23,8 @@ mod name {
     pub(super) const BUFFER: &str = "buffer";
     pub(super) const OVERHEAD: &str = "overhead";
     pub(super) const SHAPED: &str = "shaped";
-    pub(super) const ALL: [&str; 6] = [QDISC, UP, DOWN, BUFFER, OVERHEAD, SHAPED];
+    pub(super) const NAT: &str = "nat";
+    pub(super) const ALL: [&str; 7] = [QDISC, UP, DOWN, BUFFER, OVERHEAD, SHAPED, NAT];
 }
 
 /// What a value is to be forgotten with.
@@ -40,6 +41,8 @@ pub(crate) struct Description {
     pub(crate) overhead: Overhead,
     /// Whether it shapes to the link's rate; otherwise whoever asks for packets does.
     pub(crate) shaped: bool,
+    /// Whether hosts are those before this machine's translation of addresses.
+    pub(crate) nat: bool,
     /// The range of its rate and the direction in which it is learnt, if it is.
     pub(crate) auto: Option<(RateRange, Toward)>,
 }
@@ -106,6 +109,7 @@ pub(crate) fn describe(given: &Given, device: &Device) -> Result<Description, Re
     let down = rate(name::DOWN)?;
     let overhead: Overhead = parse(given, name::OVERHEAD)?.unwrap_or_default();
     let shaped = parse_flag(given, name::SHAPED)?.unwrap_or(up.is_some());
+    let nat = parse_flag(given, name::NAT)?.unwrap_or(false);
     let buffer: Option<Limit> = parse(given, name::BUFFER)?;
     let usual = match up {
         Some(_) => DEFAULT_QDISC,
@@ -152,6 +156,7 @@ pub(crate) fn describe(given: &Given, device: &Device) -> Result<Description, Re
     }
     show(name::BUFFER, &config.limit.to_string());
     show(name::SHAPED, &shaped.to_string());
+    show(name::NAT, &nat.to_string());
     show(name::OVERHEAD, &overhead.to_string());
     for (name, value) in config.params.iter() {
         show(name, value);
@@ -161,6 +166,7 @@ pub(crate) fn describe(given: &Given, device: &Device) -> Result<Description, Re
         shown,
         overhead,
         shaped,
+        nat,
         auto: auto.map(|range| (range, device.toward)),
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::host::{self, Handle};
 use asymq_core::ack::AckInfo;
-use asymq_core::frame::{ack_info, ack_info_of_trusted, hosts_and_dscp};
+use asymq_core::frame::{ack_info, ack_info_of_trusted, hosts_and_dscp, hosts_of_v4};
 use asymq_core::{Ecn, Header, Network, Packet};
 
 /// The facts of an `sk_buff`, and where C has it.
@@ -32,9 +32,13 @@ impl Packet for Skb {
     }
 
     fn network(&self) -> Network {
-        host::with_frame(self.handle, |frame| {
+        let mut network = host::with_frame(self.handle, |frame| {
             hosts_and_dscp(frame.bytes(), self.network)
-        })
+        });
+        if let Some(ends) = host::before_nat(self.handle) {
+            network.hosts = hosts_of_v4(ends);
+        }
+        network
     }
 
     fn mark_ce(&mut self) -> bool {

@@ -18,7 +18,7 @@ static void explain(void)
 {
 	fprintf(stderr,
 		"Usage: ... asymq [ DISCIPLINE ] [ up RATE ] [ down RATE ] [ buffer LIMIT ] [ shaped | unshaped ]\n"
-		"                 [ overhead N | KEYWORD... ] [ mpu N ] [ NAME VALUE ]...\n"
+		"                 [ nat | nonat ] [ overhead N | KEYWORD... ] [ mpu N ] [ NAME VALUE ]...\n"
 		"DISCIPLINE, NAME and VALUE as for `asymq gateway`: aq, sad, droptail, ...; data-share 0.8, ...\n"
 		"KEYWORD as for cake: docsis, ethernet, ether-vlan, pppoe-ptm, pppoe-vcmux, atm, ptm, noatm, ...\n"
 		"VALUE `default` takes back what was given. tc-asymq(8) has more.\n");
@@ -68,9 +68,19 @@ static int set(struct nlmsghdr *message, const char *name, const char *value)
 	return addattr_l(message, MAX_MESSAGE, TCA_ASYMQ_SET, text, strlen(text) + 1);
 }
 
-static bool is_shaper_word(const char *word)
+/* A switch of two words, the first for "true". */
+struct toggle {
+	const char *name, *off;
+};
+
+static const struct toggle toggles[] = { { "shaped", "unshaped" }, { "nat", "nonat" } };
+
+static const struct toggle *toggle_of(const char *word)
 {
-	return !strcmp(word, "shaped") || !strcmp(word, "unshaped");
+	for (size_t i = 0; i < sizeof(toggles) / sizeof(*toggles); i++)
+		if (!strcmp(word, toggles[i].name) || !strcmp(word, toggles[i].off))
+			return &toggles[i];
+	return NULL;
 }
 
 /* `overhead docsis`, as `asymq gateway` writes it: the first word adds nothing. */
@@ -85,7 +95,7 @@ static bool begins_with_discipline(int argc, char **argv)
 	int paired = 0;
 
 	for (int i = 0; i < argc; i++)
-		if (!is_link_word(argv[i]) && !is_shaper_word(argv[i]) &&
+		if (!is_link_word(argv[i]) && !toggle_of(argv[i]) &&
 		    !is_filler(argv[i], i + 1 < argc ? argv[i + 1] : NULL))
 			paired++;
 	return paired % 2;
@@ -102,14 +112,16 @@ static int parse(struct qdisc_util *self, int argc, char **argv, struct nlmsghdr
 	(void)device;
 	for (; argc > 0; argc--, argv++) {
 		const char *word = *argv, *next = argc > 1 ? argv[1] : NULL;
+		const struct toggle *toggle;
 		int failed;
 
 		if (!strcmp(word, "help")) {
 			explain();
 			return -1;
 		}
-		if (is_shaper_word(word)) {
-			failed = set(message, "shaped", *word == 's' ? "true" : "false");
+		toggle = toggle_of(word);
+		if (toggle) {
+			failed = set(message, toggle->name, strcmp(word, toggle->off) ? "true" : "false");
 		} else if (is_link_word(word)) {
 			failed = append(link, word);
 		} else if (is_filler(word, next)) {
@@ -149,6 +161,7 @@ static int print_options(struct qdisc_util *self, FILE *out, struct rtattr *opti
 	for (struct rtattr *attr = RTA_DATA(options); RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
 		char text[MAX_WORD + 64], *value;
 		size_t size = RTA_PAYLOAD(attr);
+		const struct toggle *toggle;
 
 		if ((attr->rta_type & NLA_TYPE_MASK) != TCA_ASYMQ_SET || size >= sizeof(text))
 			continue;
@@ -159,9 +172,10 @@ static int print_options(struct qdisc_util *self, FILE *out, struct rtattr *opti
 			continue;
 		*value++ = 0;
 		/* In words that tc takes again. */
-		if (!strcmp(text, "shaped") && !is_json_context())
+		toggle = toggle_of(text);
+		if (toggle && !is_json_context())
 			print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ",
-					   *value == 't' ? "shaped" : "unshaped");
+					   *value == 't' ? toggle->name : toggle->off);
 		else if ((!strcmp(text, "qdisc") || !strcmp(text, "overhead")) && !is_json_context())
 			print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ", value);
 		else {

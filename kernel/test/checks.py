@@ -504,6 +504,56 @@ def hosts():
 
 
 @check
+def hosts_behind_nat():
+    """Behind a translation of addresses hosts have their shares with `nat`, at the device towards the line and at an
+    IFB for the downlink; without it all are one host."""
+    warm_up()
+    run("ip -n hosts addr add 10.0.0.9/24 dev a0", check=False)
+    plain()
+    for name in ("nft_chain_nat", "nft_masq", "ifb"):
+        module(name)
+    run("ip netns exec home nft 'add table ip box; add chain ip box post { type nat hook postrouting priority 100; }; "
+        "add rule ip box post oifname h0 masquerade'")
+    groups = [("10.0.0.1", 1, 0), ("10.0.0.9", 6, 0)]
+    text, asked = [], {"nonat": "one host", "nat": "two", "default": "one host again"}
+    try:
+        for word, meaning in asked.items():
+            run("tc -n home qdisc del dev h0 root", check=False)
+            asymq(f"cake up 1mbit isolation dual-srchost {'' if word == 'default' else word}")
+            got = traffic.shares(groups, 6)
+            text.append(f"{word}: {got[0]:.0f} and {got[1]:.0f} kbit/s")
+            if word == "nat":
+                expect(0.85 < got[0] / got[1] < 1.18, "; ".join(text))
+            else:
+                expect(got[0] < got[1] / 3, "; ".join(text))
+        words = run("tc -n home qdisc show dev h0").stdout
+        expect(" nonat " in words, words)
+        run("tc -n home qdisc change dev h0 root asymq nat")
+        expect(" nat " in run("tc -n home qdisc show dev h0").stdout, "nat is not shown")
+        text.append(traffic_behind_nat_downwards())
+    finally:
+        run("ip netns exec home nft delete table ip box")
+        run("tc -n home qdisc del dev h0 root; tc -n home qdisc del dev h0 ingress; ip -n home link del ifb7", check=False)
+    return "; ".join(text)
+
+
+def traffic_behind_nat_downwards():
+    """Downloads at an IFB, before the kernel has found their connections."""
+    run("ip -n home link add ifb7 type ifb; ip -n home link set ifb7 up; tc -n home qdisc add dev h0 ingress; "
+        "tc -n home filter add dev h0 ingress matchall action mirred egress redirect dev ifb7")
+    text = []
+    for word in ("nonat", "nat"):
+        asymq(f"cake up 1mbit isolation dual-dsthost {word}", "home", "ifb7")
+        got = traffic.fetched([("10.0.0.1", 1), ("10.0.0.9", 6)], 6)
+        text.append(f"down, {word}: {got[0]:.0f} and {got[1]:.0f} kbit/s")
+        if word == "nat":
+            expect(0.7 < got[0] / got[1] < 1.4, "; ".join(text))
+        else:
+            expect(got[0] < got[1] / 3, "; ".join(text))
+    return "; ".join(text)
+
+
+@check
 def traffic_aq_ipv6():
     return case("aq, IPv6", lambda: asymq("aq up 1mbit down 10mbit"), aq_is_good, family=6)
 

@@ -177,6 +177,17 @@ def shares(groups, seconds):
     return receiver.answer()
 
 
+def fetched(groups, seconds):
+    """UDP of 600 kbit/s a flow down to several groups, (address, flows) each, that asked for it through whatever
+    translates their addresses; what arrives of each, in kbit/s."""
+    server = End("servers", answer_all, sum(count for _, count in groups), seconds + 3)
+    server.ready()
+    clients = [End("hosts", fetch, *group, seconds) for group in groups]
+    got = [client.answer() for client in clients]
+    server.wait()
+    return got
+
+
 def socket_family(family):
     return socket.AF_INET if int(family) == 4 else socket.AF_INET6
 
@@ -289,6 +300,44 @@ def send_group(_say, source, count, tos, port, seconds):
             except OSError:
                 pass
         sent += 1
+
+
+def answer_all(say, count, seconds):
+    """Sends flows of 600 kbit/s to as many as have asked, once all have."""
+    server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    server.bind(("", PORT + 9))
+    server.settimeout(10)
+    say("ready")
+    peers = set()
+    while len(peers) < count:
+        peers.add(server.recvfrom(100)[1])
+    start, sent, gap = time.monotonic(), 0, 1042 * 8 / 600e3
+    while time.monotonic() < start + seconds:
+        if time.monotonic() - start < sent * gap:
+            time.sleep(0.002)
+            continue
+        for peer in peers:
+            server.sendto(bytes(1000), peer)
+        sent += 1
+
+
+def fetch(say, source, count, seconds):
+    """Asks for flows, and counts what comes after the first second."""
+    sockets = []
+    for _ in range(count):
+        client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        client.bind((source, 0))
+        client.connect((SERVER[4], PORT + 9))
+        client.setblocking(False)
+        client.send(b"?")
+        sockets.append(client)
+    got, start = 0, time.monotonic()
+    while time.monotonic() < start + seconds + 1:
+        for client in select.select(sockets, [], [], 0.1)[0]:
+            size = len(client.recv(2000)) + 42
+            if time.monotonic() > start + 1:
+                got += size
+    say(got * 8 / seconds / 1e3)
 
 
 def receive_groups(say, ports, seconds):

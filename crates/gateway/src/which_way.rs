@@ -155,8 +155,9 @@ impl Facts {
         let way_in = self.links.iter().find(|link| {
             self.has_address(link) && link.hardware != libc::ARPHRD_LOOPBACK && self.leads_out(link)
         });
-        let qdisc =
-            |device: &str| format!("'sudo tc qdisc replace dev {device} root asymq up {up}'{rate}");
+        let qdisc = |device: &str| {
+            format!("'sudo tc qdisc replace dev {device} root asymq up {up} nat'{rate}")
+        };
         let (way, problem, remedy) = match (self.router(), &self.held[..], &free[..]) {
             (router, ..) if self.openwrt => (
                 Place::OpenWrt,

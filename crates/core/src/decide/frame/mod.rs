@@ -19,7 +19,7 @@ pub use ack::{TimedSegment, ack_info, ack_info_of_trusted, rewrite_ack, timestam
 pub use buffered::Frame;
 pub use ecn::mark_ce;
 pub use flow::FlowKey;
-pub use network::{Ends, ends, hosts_and_dscp};
+pub use network::{Ends, ends, hosts_and_dscp, hosts_of_v4};
 
 use crate::packet::{Header, Protocol};
 use flow::Conversation;

@@ -3,7 +3,7 @@
 use super::ip::{Addresses, Ip, Version};
 use crate::decide::random::mix;
 use crate::packet::Network;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 
 /// The DSCP that CAKE gives to ARP: network control.
 const CS7: u8 = 56;
@@ -31,6 +31,12 @@ pub fn hosts_and_dscp(frame: &[u8], offset: u16) -> Network {
         hosts: hosts(inner.as_ref().unwrap_or(&outer).addresses),
         dscp: outer.traffic_class >> 2,
     }
+}
+
+/// Hosts of a packet between two IPv4 addresses, source first, as [`hosts_and_dscp`] hashes them: for a packet whose
+/// addresses at home are known from elsewhere, since it has passed a translation (NAT).
+pub fn hosts_of_v4(ends: [Ipv4Addr; 2]) -> [u64; 2] {
+    hosts(Addresses::V4(ends[0].into(), ends[1].into()))
 }
 
 /// The two ends of a conversation, for displays.
@@ -119,6 +125,8 @@ mod tests {
         assert_eq!(there.hosts, [back.hosts[1], back.hosts[0]]);
         assert_ne!(there.hosts[0], there.hosts[1]);
         assert_eq!((there.dscp, back.dscp), (46, 0));
+        let known = [1, 2].map(|last| Ipv4Addr::new(0, 0, 0, last));
+        assert_eq!(hosts_of_v4(known), there.hosts);
     }
 
     #[test]
