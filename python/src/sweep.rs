@@ -152,7 +152,8 @@ impl Sweep {
         let published = py.detach(|| -> anyhow::Result<Findings> {
             // What `asymq sweep` leaves, so that it goes on where this ended.
             let known = Results::load(&out)?;
-            Log::open(&out)?.keep(&known, &decided.experiments(), &decided.results)?;
+            let mut log = Log::open(&out)?;
+            tasks::keep(&mut log, &known, &decided.experiments(), &decided.results)?;
             publish(plan, &out, decided, Tables::CsvAndParquet)
         });
         Ok(Some(published.map_err(|error| failure(&*error))?))

@@ -8,7 +8,7 @@
 use crate::change::Changer;
 use crate::clients::{Arrived, Clients, Limits};
 use crate::config::LinkConfig;
-use crate::gateway::GatewayError;
+use crate::error::GatewayError;
 use crate::log;
 use crate::snapshot::{Shared, Snapshot};
 use crate::stop::Bell;

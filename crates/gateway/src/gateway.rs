@@ -1,7 +1,8 @@
 //! The loop that runs a gateway.
 
 use crate::change::{Changer, Changes};
-use crate::config::{LinkConfig, LinkError, STANDARD};
+use crate::config::{LinkConfig, STANDARD};
+use crate::error::GatewayError;
 use crate::fail_open::FailOpen;
 use crate::forwarder::Forwarder;
 use crate::frame::Frame;
@@ -13,9 +14,9 @@ use crate::link::Link;
 use crate::live::{Live, Recorder};
 use crate::log;
 use crate::notify::Notify;
-use crate::port::{Obstacle, PortError};
+use crate::port::Obstacle;
 use crate::snapshot::{Observer, PortLosses, PortSending, Shared, Snapshot};
-use crate::stop::Stop;
+use crate::stop::{DRAIN, Stop};
 use crate::sys::{poll, precise_timers, prefer_this_thread};
 use asymq_core::Header;
 use asymq_core::Toward;
@@ -35,8 +36,6 @@ const REPORT: Duration = Duration::from_secs(1);
 /// A gateway that would wake more often than this rests, so that frames are handled by the dozen:
 /// a wake costs as much as several frames.
 const REST: Duration = Duration::from_micros(100);
-/// The longest that a stopping gateway waits for its queue to leave.
-pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
 /// Configuration of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,65 +58,6 @@ impl GatewayConfig {
             return Err(GatewayError::SameInterface(self.wan.clone()));
         }
         Ok(())
-    }
-}
-
-/// Why a gateway cannot start or go on. Each is one line that names the flag or the direction.
-#[derive(Debug, thiserror::Error)]
-pub enum GatewayError {
-    /// Both ports would be one.
-    #[error("--wan {0}: the same interface as --lan; a bridge needs two")]
-    SameInterface(String),
-    /// An interface cannot be opened.
-    #[error("{flag} {source}")]
-    Port {
-        /// The flag that names it.
-        flag: &'static str,
-        /// Why.
-        source: PortError,
-    },
-    /// A discipline cannot be built.
-    #[error(transparent)]
-    Link(#[from] LinkError),
-    /// Metrics or the control socket cannot be served, or no gateway listens at the socket.
-    #[error("{flag}: {source}")]
-    Output {
-        /// The flag, with its value.
-        flag: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The running gateway refused a change.
-    #[error("{0}")]
-    Refused(String),
-    /// A system call failed while forwarding.
-    #[error("{action}: {source}")]
-    System {
-        /// The attempted action.
-        action: &'static str,
-        /// Why not.
-        source: io::Error,
-    },
-}
-
-impl GatewayError {
-    /// The error of a system call while `action` was attempted.
-    pub fn during(action: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::System { action, source }
-    }
-
-    /// True if other flags would help: nothing was wrong at run time.
-    pub fn is_bad_input(&self) -> bool {
-        match self {
-            Self::SameInterface(_) | Self::Link(_) | Self::Refused(_) => true,
-            // A gateway is there, and does not answer.
-            Self::Output { source, .. } => !matches!(
-                source.kind(),
-                io::ErrorKind::TimedOut | io::ErrorKind::UnexpectedEof
-            ),
-            Self::Port { source, .. } => source.is_bad_input(),
-            Self::System { .. } => false,
-        }
     }
 }
 

@@ -4,10 +4,10 @@
 //! terminal that takes no output), a thread that waits for nothing else ends the process.
 //! It is for a command: a library that runs a gateway among other things goes without.
 
-use crate::gateway::{DRAIN, GatewayError};
+use crate::error::GatewayError;
 use crate::log;
 use crate::net::{Feature, set_feature};
-use crate::stop::{Bell, Stop};
+use crate::stop::{Bell, DRAIN, Stop};
 use crate::sys::{end_process_in, poll, take_no_signals_for_writes, whole};
 use std::os::fd::AsFd;
 use std::panic;

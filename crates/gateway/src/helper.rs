@@ -1,6 +1,6 @@
 //! Threads that run beside a gateway and cannot keep it from ending.
 
-use crate::gateway::GatewayError;
+use crate::error::GatewayError;
 use crate::stop::{Bell, Stop};
 use std::panic;
 use std::thread::{self, JoinHandle};

@@ -1,49 +1,14 @@
 //! Faults of a host for a gateway, found without changing anything.
 
 use crate::custody::is_held;
+use crate::finding::Finding;
 use crate::net::{LinkInfo, Network};
 use crate::port::{PortError, check_unused, find, is_in_use};
 use crate::setting::{ALL, OFFLOADS, Setting};
 use crate::sys::{poll, precise_timers};
-use crate::which_way::Place;
 use asymq_core::units::Duration;
 use std::fs;
 use std::time::Instant;
-
-/// A fault, or a fact worth knowing.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Finding {
-    /// The flag or the part of the host that it is about.
-    pub subject: String,
-    /// The fault.
-    pub problem: String,
-    /// The remedy.
-    pub remedy: String,
-    /// True if it keeps a gateway from working as it should.
-    pub wrong: bool,
-    /// The way that this host is, if the finding is about that.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub way: Option<Place>,
-}
-
-impl Finding {
-    fn note(subject: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            wrong: false,
-            ..Self::wrong(subject, problem, remedy)
-        }
-    }
-
-    fn wrong(subject: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            subject: subject.into(),
-            problem: problem.into(),
-            remedy: remedy.into(),
-            wrong: true,
-            way: None,
-        }
-    }
-}
 
 /// Timers that come later than this are too late to pace packets.
 const LATE: Duration = Duration::from_millis(1);

@@ -5,7 +5,8 @@
 
 use crate::config::LinkConfig;
 use crate::control::Control;
-use crate::gateway::{Gateway, GatewayError};
+use crate::error::GatewayError;
+use crate::gateway::Gateway;
 use crate::guard::Guard;
 use crate::helper::Helpers;
 use crate::history::History;

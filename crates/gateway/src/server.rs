@@ -1,8 +1,8 @@
 //! Metrics and page over HTTP, beside the gateway and at no cost to it.
 
 use crate::clients::{Clients, Limits};
+use crate::error::GatewayError;
 use crate::exposition::exposition;
-use crate::gateway::GatewayError;
 use crate::http::{MAX_HEAD, Page, respond};
 use crate::snapshot::Shared;
 use crate::stop::Bell;

@@ -1,9 +1,13 @@
 //! Asking a running gateway for something.
 
+use asymq_core::units::Duration;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+
+/// The longest that a stopping gateway waits for its queue to leave.
+pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
 /// Rung by any thread or by a signal, heard by `poll`.
 #[derive(Clone, Debug)]

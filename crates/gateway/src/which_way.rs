@@ -3,25 +3,11 @@
 //! No advice takes an address, a route or a bridge away: each may be the way to this host.
 
 use crate::custody::is_held;
-use crate::inspect::Finding;
+use crate::finding::{Finding, Place};
 use crate::net::{Address, LinkInfo, Network};
 use crate::port::{is_in_use, is_wifi};
 use std::fs;
 use std::path::Path;
-
-/// A place for asymq.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Place {
-    /// A box between router and modem: a bridge.
-    Box,
-    /// This host is the router.
-    Router,
-    /// It is one that runs OpenWrt.
-    OpenWrt,
-    /// None of these: a computer for trying.
-    Trying,
-}
 
 /// What a host shows of itself.
 #[derive(Clone, Debug, Default)]

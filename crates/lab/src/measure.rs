@@ -7,6 +7,7 @@ use asymq_core::hold::{Meters, PerClass};
 use asymq_core::measure::Histogram;
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant};
+use asymq_gateway::Losses;
 use asymq_scenario::{Fates, Percentiles, Schedule};
 use std::collections::BTreeMap;
 
@@ -36,6 +37,15 @@ pub(crate) struct QueueSeen {
     pub(crate) kept: BTreeMap<String, f64>,
     /// Packets that waited at the end of every interval of the run.
     pub(crate) backlog: Vec<u32>,
+}
+
+/// The uplink's packets after warm-up.
+pub(crate) struct UplinkSeen {
+    pub(crate) queue: QueueSeen,
+    /// The downlink's queue, if it is at the uplink's end and not before the link.
+    pub(crate) downlink: Option<QueueSeen>,
+    /// Frames lost at its interfaces.
+    pub(crate) losses: Losses,
 }
 
 impl LinkMeter {

@@ -1,6 +1,6 @@
 //! Captures of real links as arrivals, and what leaves as a capture: the file format of pcap.
 
-use crate::frames::{Arrival, set_number};
+use crate::arrival::{Arrival, set_number};
 use alloc::vec::Vec;
 use asymq_core::Flow;
 use asymq_core::frame::{FlowKey, parse};

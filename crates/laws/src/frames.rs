@@ -1,6 +1,9 @@
 //! Frames that arrive at a queue, and what becomes of them: the same for whoever holds packets as frames,
 //! as a kernel's buffers or as facts alone.
 
+pub use crate::arrival::{Arrival, number};
+
+use crate::arrival::{ETHERNET, IPV4, checksum};
 use crate::capture::{Capture, EMPTY};
 use alloc::format;
 use alloc::string::{String, ToString as _};
@@ -12,26 +15,10 @@ use asymq_core::qdisc::{Reason, Sink};
 use asymq_core::units::{Duration, Instant};
 use asymq_core::{Ecn, Flow, Header, Packet};
 use core::fmt::Write as _;
-use core::ops::Range;
-
-/// A frame, or one that the reverse path shows.
-#[derive(Clone, Debug)]
-pub struct Arrival {
-    /// When it comes.
-    pub at: Instant,
-    /// Its number among those that want to leave; `None` on the reverse path.
-    pub number: Option<u16>,
-    /// Which conversation it belongs to.
-    pub conversation: u16,
-    /// Ethernet, IP and TCP or UDP, which has its number where [`number`] finds it.
-    pub bytes: Vec<u8>,
-}
 
 const UPLOADS: u16 = 2;
 const DOWNLOADS: u16 = 3;
 const VOICE: u16 = 5;
-const ETHERNET: usize = 14;
-const IPV4: usize = 20;
 
 /// Four seconds before 1 Mbit/s: two uploads in bursts, the ACKs of three downloads, duplicates and ACKs with
 /// data among them, and a call, each with its server; beside the downloads themselves on the reverse path.
@@ -158,18 +145,6 @@ fn frame(leaves: bool, conversation: u16, count: u32, length: usize, number: u16
     bytes
 }
 
-/// The Internet checksum, RFC 1071.
-fn checksum(bytes: &[u8], start: u32) -> u16 {
-    let words = bytes
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low)));
-    let mut sum = words.fold(start, u32::wrapping_add);
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
 /// How a driver holds a packet.
 pub trait Held: Packet + Sized {
     /// The packet of a frame that has come.
@@ -182,34 +157,6 @@ pub trait Held: Packet + Sized {
     }
     /// It has left, or never will.
     fn release(self) {}
-}
-
-/// The number of a frame: IPv4's identification, or the end of IPv6's flow label, by which nobody decides anything.
-pub fn number(frame: &[u8]) -> u16 {
-    match frame.get(number_at(frame)) {
-        Some(&[high, low]) => u16::from_be_bytes([high, low]),
-        _ => u16::MAX,
-    }
-}
-
-/// Where its number is.
-fn number_at(frame: &[u8]) -> Range<usize> {
-    match frame.get(12..14) {
-        Some([0x86, 0xdd]) => 16..18,
-        _ => 18..20,
-    }
-}
-
-/// Gives a frame, of more than its IP header, a number.
-pub(crate) fn set_number(frame: &mut [u8], number: u16) {
-    let at = number_at(frame);
-    frame[at].copy_from_slice(&number.to_be_bytes());
-    if frame[12..14] == [8, 0] {
-        let ip = &mut frame[ETHERNET..ETHERNET + IPV4];
-        ip[10..12].fill(0);
-        let sum = checksum(ip, 0);
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
-    }
 }
 
 /// What becomes of the frames.

@@ -24,6 +24,7 @@
 
 extern crate alloc;
 
+mod arrival;
 pub mod capture;
 #[cfg(feature = "std")]
 pub mod choice;

@@ -27,5 +27,6 @@ pub use responsiveness::{
     Certificate, Confidence, ForeignTimes, HTTPS_PORT, HttpsServer, MAX_CONNECTIONS, Rates, Rating,
     Responsiveness, SelfTimes, TestOptions, Tested, TestedLoad, TestedSeries, test_responsiveness,
 };
-pub use server::{Limits, Server};
+pub use server::Server;
+pub use session::Limits;
 pub use wire::{MAX_FLOWS, Opening, PORT, Probe, Token};

@@ -3,7 +3,7 @@
 //! A thread per TCP connection, of which there is a maximum; every wait has an end.
 
 use crate::flows::{BLOCK, block};
-use crate::session::{Session, Sessions};
+use crate::session::{Limits, Session, Sessions};
 use crate::wire::{Answer, MAX_FLOWS, MAX_OPENING, Opening, PORT, Probe};
 use asymq_core::Toward;
 use socket2::{Domain, Socket, Type};
@@ -13,33 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// What a server spends on its clients.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// Sessions at a time.
-    pub clients: usize,
-    /// Sessions of one address at a time.
-    pub clients_per_address: usize,
-    /// Time of a session.
-    pub time: Duration,
-    /// Bytes of a session, both directions together.
-    pub bytes: u64,
-    /// Probes of a session.
-    pub probes: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            clients: 8,
-            clients_per_address: 2,
-            time: Duration::from_secs(180),
-            bytes: 20_000_000_000,
-            probes: 20_000,
-        }
-    }
-}
 
 /// Connections that may be open without a session, waiting for their opening line.
 const STRANGERS: usize = 32;

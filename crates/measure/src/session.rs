@@ -1,6 +1,5 @@
 //! Sessions of the server, each with a budget of time, bytes and probes.
 
-use crate::server::Limits;
 use crate::wire::{Counted, MAX_FLOWS, Token};
 use asymq_core::Toward;
 use std::collections::HashMap;
@@ -10,6 +9,33 @@ use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// What a server spends on its clients.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Sessions at a time.
+    pub clients: usize,
+    /// Sessions of one address at a time.
+    pub clients_per_address: usize,
+    /// Time of a session.
+    pub time: Duration,
+    /// Bytes of a session, both directions together.
+    pub bytes: u64,
+    /// Probes of a session.
+    pub probes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            clients: 8,
+            clients_per_address: 2,
+            time: Duration::from_secs(180),
+            bytes: 20_000_000_000,
+            probes: 20_000,
+        }
+    }
+}
 
 /// A session: one client's control connection and its flows.
 #[derive(Debug)]

@@ -14,6 +14,7 @@ pub mod expression;
 pub mod extent;
 pub mod findings;
 pub mod fit;
+mod fnv;
 pub mod folder;
 pub mod metrics;
 pub mod ns2;

@@ -1,8 +1,5 @@
 //! Sentences with measured numbers in them: `AQ fills { aq:down@10mbit } of the downlink`.
 
-use crate::experiment::Experiment;
-use crate::expression::Expression;
-
 /// A part of a sentence: words, or the expression between braces.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Part<'a> {
@@ -39,16 +36,6 @@ pub(crate) fn without_values(text: &str) -> String {
         .filter(|sentence| values(sentence).next().is_none())
         .collect();
     sentences.concat().trim_end().to_owned()
-}
-
-/// Checks that every expression of a sentence can be evaluated.
-pub(crate) fn check(experiment: &Experiment, text: &str) -> Result<(), String> {
-    for value in values(text) {
-        for name in Expression::parse(value)?.names() {
-            experiment.resolve(name)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

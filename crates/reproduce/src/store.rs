@@ -1,8 +1,7 @@
 //! Results on disk: one line of JSON per run, so that an interrupted sweep loses at most one run.
 
-use crate::experiment::Experiment;
+use crate::fnv::fnv;
 use crate::metrics::{self, Metrics};
-use crate::tasks;
 use asymq_scenario::{FlowResult, Scenario};
 use asymq_sim::{RunOptions, SimError, Simulator};
 use serde::{Deserialize, Serialize};
@@ -44,13 +43,6 @@ pub(crate) fn text_of_run(scenario: &Scenario, seed: u64) -> String {
         ..scenario.clone()
     };
     serde_json::to_string(&run).expect("a scenario is plain values")
-}
-
-/// FNV-1a, 64 bits.
-pub(crate) fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 /// One run to be simulated.
@@ -230,26 +222,6 @@ impl Log {
             file.write_all(b"\n")?;
         }
         Ok(Self { file, path })
-    }
-
-    /// Appends those results of experiments that the folder `known` was loaded from lacks.
-    ///
-    /// # Errors
-    /// They cannot be written.
-    pub fn keep(
-        &mut self,
-        known: &Results,
-        experiments: &[Experiment],
-        results: &Results,
-    ) -> io::Result<()> {
-        for task in tasks::single_runs(experiments) {
-            for job in task.jobs(experiments).filter(|job| !known.has(job)) {
-                results
-                    .get(&job.key)
-                    .map_or(Ok(()), |stored| self.append(stored))?;
-            }
-        }
-        Ok(())
     }
 
     /// Appends a result.

@@ -6,11 +6,13 @@
 //! them, and a cluster larger ones.
 
 use crate::experiment::{Experiment, Place};
-use crate::store::{FINGERPRINT, Job, fnv, text_of_run};
+use crate::fnv::fnv;
+use crate::store::{FINGERPRINT, Job, Log, Results, text_of_run};
 use asymq_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::io;
 use std::ops::Range;
 
 /// Runs that are made and kept together.
@@ -58,6 +60,26 @@ impl Task {
             seeds.map(|seed| Job::new(scenario, seed, block.course))
         })
     }
+}
+
+/// Appends to `log` the results of `experiments` that its folder, loaded as `known`, lacks.
+///
+/// # Errors
+/// They cannot be written.
+pub fn keep(
+    log: &mut Log,
+    known: &Results,
+    experiments: &[Experiment],
+    results: &Results,
+) -> io::Result<()> {
+    for task in single_runs(experiments) {
+        for job in task.jobs(experiments).filter(|job| !known.has(job)) {
+            results
+                .get(&job.key)
+                .map_or(Ok(()), |stored| log.append(stored))?;
+        }
+    }
+    Ok(())
 }
 
 /// A scenario, and all places that want runs of it.

@@ -1,11 +1,11 @@
 //! `asymq reproduce fit`: the settings that a paper's text leaves open, searched.
 
-use super::reproduce::files;
 use super::sweep::threads;
 use crate::catalogs::Catalogs;
 use crate::driver::progress_bar;
 use crate::output;
 use anyhow::Context;
+use asymq_reproduce::Files;
 use asymq_reproduce::fit::{Effort, Search};
 use clap::Args;
 use std::path::PathBuf;
@@ -42,6 +42,11 @@ pub(crate) struct FitArgs {
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// The experiment files of a folder, or those built in.
+pub(super) fn files(from: Option<&PathBuf>) -> Result<Files, asymq_reproduce::SelectError> {
+    from.map_or_else(|| Ok(Files::built_in()), |folder| Files::of(folder))
 }
 
 /// Runs the command.

@@ -1,12 +1,12 @@
 //! `asymq reproduce`: the papers' figures and tables, each claim with its verdict.
 
-use super::fit::{self, FitArgs};
+use super::fit::{self, FitArgs, files};
 use super::sweep::{SweepOptions, run_plan};
 use crate::catalogs::Catalogs;
 use crate::output;
 use anyhow::Context;
 use asymq_args::BadArgument;
-use asymq_reproduce::{Files, verdicts};
+use asymq_reproduce::verdicts;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -40,11 +40,6 @@ pub(crate) struct ReproduceArgs {
 enum ReproduceCommand {
     /// Search the settings that a paper's text leaves open.
     Fit(FitArgs),
-}
-
-/// The experiment files of a folder, or those built in.
-pub(super) fn files(from: Option<&PathBuf>) -> Result<Files, asymq_reproduce::SelectError> {
-    from.map_or_else(|| Ok(Files::built_in()), |folder| Files::of(folder))
 }
 
 /// Runs the command.

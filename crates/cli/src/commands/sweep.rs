@@ -157,7 +157,7 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     // What a shard missed is an error; what undecided claims need beyond the shards runs here.
     outcome::judge(&experiments, &results)?;
     let known = Results::load(&args.out)?;
-    Log::open(&args.out)?.keep(&known, &experiments, &results)?;
+    tasks::keep(&mut Log::open(&args.out)?, &known, &experiments, &results)?;
     let decided = decide(catalogs, &plan, &args.out, threads(args.jobs))?;
     publish(&args.out, &decided, &origin(&plan), tables)
 }

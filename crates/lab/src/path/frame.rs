@@ -1,11 +1,17 @@
 //! Frames on the emulated path.
 
-use super::Side;
 use asymq_core::Protocol;
 use asymq_core::frame::{self, FlowKey};
 use asymq_core::units::Instant;
 use asymq_gateway::Frame;
 use std::collections::BTreeMap;
+
+/// An end of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Home,
+    Servers,
+}
 
 /// A frame that carries IPv4 with TCP or UDP; `None` for anything else, which is nobody's. Its
 /// `len` is the IP length: the access link counts IP bytes.

@@ -20,18 +20,11 @@ use asymq_core::hold::{BuildError, DropTail, Regenerator, RegeneratorParams};
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_gateway::{Frame, LinkError};
 use asymq_scenario::{Impairment, ModemQueue, Scenario, Schedule, Toward};
-use frame::{DelayLine, home_port};
+use frame::{DelayLine, Side, home_port};
 
 use crate::measure::LinkMeter;
 use crate::plan::Plan;
 use crate::window::Window;
-
-/// An end of the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    Home,
-    Servers,
-}
 
 /// Both directions of link and path, followed in the order of time; a call that comes late gets
 /// the same instants.

@@ -1,6 +1,7 @@
 //! The thread that carries frames over the emulated path.
 
-use super::{Path, Side, frame};
+use super::Path;
+use super::frame::{self, Side};
 use crate::error::{Context as _, LabError};
 use crate::uplink::Tap;
 use crate::window::Window;

@@ -1,8 +1,7 @@
 //! The gateway in the middle.
 
-use super::Seen;
 use crate::error::{Context as _, LabError};
-use crate::measure::QueueSeen;
+use crate::measure::{QueueSeen, UplinkSeen};
 use crate::topology::{LAN, WAN};
 use crate::window::{INTERVAL, Window};
 use crate::{Halt, clock, sys};
@@ -82,7 +81,7 @@ impl<'a> GatewayUplink<'a> {
     }
 
     /// Runs the gateway until the window ends or the run is halted.
-    pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<Seen, LabError> {
+    pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<UplinkSeen, LabError> {
         let Self {
             mut gateway,
             has_downlink,
@@ -129,7 +128,7 @@ impl<'a> GatewayUplink<'a> {
         .during("forwarding")?;
         let waits = lock(&waits);
         let [up, down] = meters;
-        Ok(Seen {
+        Ok(UplinkSeen {
             queue: up.seen(waits[0].percentiles_ms()),
             downlink: has_downlink.then(|| down.seen(waits[1].percentiles_ms())),
             losses,

@@ -1,9 +1,9 @@
 //! A qdisc of the kernel's, in a router.
 
 use super::tap::Tap;
-use super::{Seen, tc};
+use super::tc;
 use crate::error::{Context as _, LabError};
-use crate::measure::QueueSeen;
+use crate::measure::{QueueSeen, UplinkSeen};
 use crate::topology::{LAN, WAN};
 use crate::window::Window;
 use crate::{Halt, clock};
@@ -56,7 +56,7 @@ impl<'a> KernelUplink<'a> {
     }
 
     /// Reads the qdisc's counters until the window ends or the run is halted.
-    pub(super) fn run(self, window: Window, halt: &Halt) -> Result<Seen, LabError> {
+    pub(super) fn run(self, window: Window, halt: &Halt) -> Result<UplinkSeen, LabError> {
         let Self {
             kind,
             namespace,
@@ -96,7 +96,7 @@ impl<'a> KernelUplink<'a> {
                 // tc has no reasons.
                 reasons: BTreeMap::new(),
             };
-            Ok(Seen {
+            Ok(UplinkSeen {
                 queue: QueueSeen {
                     fates,
                     sojourn_ms: tap.sojourn_ms(),

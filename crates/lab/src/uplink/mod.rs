@@ -9,11 +9,11 @@ pub(crate) use tap::Tap;
 
 use crate::Halt;
 use crate::error::LabError;
-use crate::measure::QueueSeen;
+use crate::measure::UplinkSeen;
 use crate::window::Window;
 use asymq_core::catalog::Build;
+use asymq_gateway::Frame;
 use asymq_gateway::net::Netns;
-use asymq_gateway::{Frame, Losses};
 use asymq_scenario::Scenario;
 use gateway::GatewayUplink;
 use kernel::KernelUplink;
@@ -22,15 +22,6 @@ use kernel::KernelUplink;
 pub(crate) enum Uplink<'a> {
     Gateway(Box<GatewayUplink<'a>>),
     Kernel(Box<KernelUplink<'a>>),
-}
-
-/// Its packets after warm-up.
-pub(crate) struct Seen {
-    pub(crate) queue: QueueSeen,
-    /// The downlink's queue, if it is here and not before the link.
-    pub(crate) downlink: Option<QueueSeen>,
-    /// Frames lost at its interfaces.
-    pub(crate) losses: Losses,
 }
 
 impl<'a> Uplink<'a> {
@@ -57,7 +48,7 @@ impl<'a> Uplink<'a> {
     }
 
     /// Runs it until the window ends or the run is halted.
-    pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<Seen, LabError> {
+    pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<UplinkSeen, LabError> {
         match self {
             Self::Gateway(gateway) => gateway.run(window, halt),
             Self::Kernel(kernel) => kernel.run(window, halt),

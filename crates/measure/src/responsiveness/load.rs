@@ -6,7 +6,7 @@ use super::calculation::{
 };
 use super::connection::{Connection, Moved, Task, discard, get, request, send_load};
 use super::report::{Rates, Rating, TestedLoad, TestedSeries};
-use super::{Site, TICK, TestOptions, wait};
+use super::site::{Site, TICK, TestOptions, wait};
 use crate::error::MeasureError;
 use crate::flows::CONNECT;
 use asymq_core::Toward;
@@ -379,7 +379,7 @@ impl<'a> Load<'a> {
     }
 
     /// By the probes of the last four intervals.
-    fn responsiveness(&self) -> Option<super::Responsiveness> {
+    fn responsiveness(&self) -> Option<super::calculation::Responsiveness> {
         let window = self.options.interval.as_secs_f64() * AVERAGED as f64;
         let from = self.now() - window;
         self.shared.probes(|probes| probes.responsiveness(from))

@@ -10,10 +10,12 @@ mod connection;
 mod load;
 mod report;
 mod server;
+mod site;
 
 pub use calculation::{Confidence, ForeignTimes, Responsiveness, SelfTimes};
 pub use report::{Rates, Rating, Tested, TestedLoad, TestedSeries};
 pub use server::{Certificate, HTTPS_PORT, HttpsServer};
+pub use site::{MAX_CONNECTIONS, TestOptions};
 
 use crate::client::Progress;
 use crate::error::{Doing as _, MeasureError};
@@ -24,9 +26,9 @@ use config::{Endpoints, WELL_KNOWN};
 use connection::{Connection, Target, get};
 use http::Uri;
 use load::{Foreigner, Load};
+use site::{Site, TICK, wait};
 use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
@@ -37,25 +39,6 @@ const IDLE_PROBES: usize = 20;
 /// Longest wait for queues to drain, and the shortest.
 const DRAIN: Duration = Duration::from_secs(6);
 const REST: Duration = Duration::from_secs(1);
-const TICK: Duration = Duration::from_millis(100);
-
-/// Most connections that carry load in one direction.
-pub const MAX_CONNECTIONS: usize = 64;
-
-/// What to test.
-#[derive(Clone, Debug)]
-pub struct TestOptions<'a> {
-    /// `https://HOST[:PORT]`, or the URL of a configuration.
-    pub url: String,
-    /// Most connections that carry load in each direction, 1 to [`MAX_CONNECTIONS`].
-    pub connections: usize,
-    /// Interval after which a connection is added and stability looked at.
-    pub interval: Duration,
-    /// Longest time of each of the three loads.
-    pub longest: Duration,
-    /// True ends the test.
-    pub stop: &'a AtomicBool,
-}
 
 /// Tests a line's responsiveness: under uploads, under downloads, under both.
 ///
@@ -125,19 +108,6 @@ async fn run(
     };
     tested.unsure = tested.doubts();
     Ok(tested)
-}
-
-/// A server, and what it offers.
-struct Site {
-    target: Target,
-    endpoints: Endpoints,
-}
-
-impl Site {
-    fn name(&self) -> String {
-        let authority = self.endpoints.large.authority();
-        authority.map(ToString::to_string).unwrap_or_default()
-    }
 }
 
 /// Reads the configuration, and finds an address that answers.
@@ -251,12 +221,4 @@ async fn drain(
         wait(options, TICK).await?;
     }
     Ok(())
-}
-
-async fn wait(options: &TestOptions<'_>, time: Duration) -> Result<(), MeasureError> {
-    tokio::time::sleep(time).await;
-    match options.stop.load(Relaxed) {
-        true => Err(MeasureError::Interrupted),
-        false => Ok(()),
-    }
 }

@@ -2,7 +2,8 @@
 
 use super::config::{Endpoints, LARGE, SMALL, UPLOAD, WELL_KNOWN};
 use super::connection::{H2, Moved, Paced, SEND_BUFFER, Task, WINDOW, discard, send_load};
-use crate::server::{Limits, OPENING_TIME, STALL, listen_tcp};
+use crate::server::{OPENING_TIME, STALL, listen_tcp};
+use crate::session::Limits;
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;

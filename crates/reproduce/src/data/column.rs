@@ -1,9 +1,28 @@
 //! Columns: numbers instead of `tc`'s notation, with the unit at the end of the name.
 
-use super::Cell;
 use crate::metrics;
 use asymq_core::units::{Duration, Limit, Rate};
 use serde_json::Value;
+use std::sync::Arc;
+
+/// A cell of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// A text.
+    Text(Arc<str>),
+    /// A number.
+    Number(f64),
+    /// A count or a seed, exact.
+    Whole(u64),
+    /// Yes or no.
+    Truth(bool),
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
 
 /// Cells by column; the first of a name stays.
 #[derive(Clone, Default)]

@@ -18,6 +18,7 @@ pub mod parts;
 mod results;
 mod runs;
 
+pub use column::Cell;
 pub use runs::{flows_of, measures_of, runs_of, time_series_of};
 
 use crate::fit::Found;
@@ -27,26 +28,6 @@ use column::Row;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::Arc;
-
-/// A cell of a table.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
-    /// A text.
-    Text(Arc<str>),
-    /// A number.
-    Number(f64),
-    /// A count or a seed, exact.
-    Whole(u64),
-    /// Yes or no.
-    Truth(bool),
-}
-
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        Self::Text(text.into())
-    }
-}
 
 /// A function that makes a table of experiments.
 pub type Make = fn(&Decided) -> Table;

@@ -10,7 +10,8 @@
 //!
 //! Spaces separate all words, because names contain `-` and `/`.
 
-use super::{Basis, Function, Node, Operator, Relation, Tolerance};
+use super::relation::{Basis, Relation, Tolerance};
+use super::{Function, Node, Operator};
 
 /// An expression or condition that does not follow the grammar.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,10 +6,12 @@
 
 mod condition;
 mod grammar;
+mod relation;
 mod sample;
 
-pub use condition::{Answer, Basis, Comparison, Condition, Range, Relation, Tolerance};
+pub use condition::{Answer, Comparison, Condition, Range};
 pub use grammar::SyntaxError;
+pub use relation::{Basis, Relation, Tolerance};
 pub use sample::Sample;
 
 /// A formula over named values.

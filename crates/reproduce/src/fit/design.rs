@@ -1,7 +1,7 @@
 //! Which settings a search tries: a low-discrepancy sequence, and random ones beside it.
 
 use super::{Free, MAX_FREE, Setting};
-use crate::store::fnv;
+use crate::fnv::fnv;
 use asymq_core::decide::random::SplitMix64;
 use std::collections::HashSet;
 

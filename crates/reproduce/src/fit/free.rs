@@ -1,8 +1,10 @@
 //! The settings that a paper's text leaves open, and a choice of them.
 
-use super::MAX_FREE;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
+
+/// The maximum number of free settings of a paper.
+pub const MAX_FREE: usize = 6;
 
 /// A setting that the text leaves open: one for the whole paper.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -12,13 +12,10 @@ mod search;
 
 pub use evaluation::{Evaluation, Number, Score};
 pub use found::{Account, Found, Hits, Reach};
-pub use free::{BadFree, Chosen, Free, Setting};
+pub use free::{BadFree, Chosen, Free, MAX_FREE, Setting};
 pub use search::{Effort, Rung, Search};
 
-use crate::store::fnv;
-
-/// The maximum number of free settings of a paper.
-pub const MAX_FREE: usize = 6;
+use crate::fnv::fnv;
 
 /// The numbers that choose a setting, and those held out, which judge it: the lower and the upper half by a hash
 /// of claim and index.

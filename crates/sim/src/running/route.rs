@@ -1,11 +1,14 @@
 //! The way of a packet that is out of a link: further links, the path behind the last, its conversation.
 
-use super::world::{DOWN, UP};
 use crate::links::{Beyond, Link, Passage, Tunnels};
 use crate::packets::SimPacket;
 use crate::traffic::{Conversation, Events};
 use crate::variant::Variant;
 use asymq_scenario::Toward;
+
+/// Indices of the directions.
+pub(super) const UP: usize = Toward::Up as usize;
+pub(super) const DOWN: usize = Toward::Down as usize;
 
 /// Delivers a packet that is out of the last link at `at` to its conversation.
 #[inline(always)]

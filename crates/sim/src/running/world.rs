@@ -10,7 +10,7 @@
 //!   delay later. So each direction runs ahead by itself until then (conservative lookahead, after
 //!   Chandy and Misra 1979), and only the order of arrivals and departures at one queue is left.
 
-use super::route::{Route, hand_over, way};
+use super::route::{DOWN, Route, UP, hand_over, way};
 use crate::congestion::TcpModel;
 use crate::links::{Beyond, Dumbbell, Hop, Line, Link, Regeneration, Step, Tunnels, access_rate};
 use crate::measurement::Capture;
@@ -53,9 +53,6 @@ struct Transfers {
     model: TcpModel,
     dumbbell: Dumbbell,
 }
-
-pub(super) const UP: usize = Toward::Up as usize;
-pub(super) const DOWN: usize = Toward::Down as usize;
 
 impl<'a, V: Variant> World<'a, V> {
     /// The scenario's world at time zero.

@@ -1,7 +1,7 @@
 //! The charts of an experiment.
 
 use super::file::{ChartEntry, File, PanelEntry, PerPanel};
-use super::{Read, Reader};
+use super::reader::{Read, Reader};
 use crate::experiment::{Chart, Experiment, Panel, PanelOf, Published};
 use crate::store::Course;
 use std::collections::BTreeMap;

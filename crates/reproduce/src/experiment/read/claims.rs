@@ -1,9 +1,9 @@
 //! The claims of an experiment, and the sentences around them.
 
 use super::file::{ClaimEntry, File};
-use super::{Read, Reader};
+use super::reader::{Read, Reader};
 use crate::experiment::{Claim, Evidence, Experiment};
-use crate::expression::Condition;
+use crate::expression::{Condition, Expression};
 use crate::prose;
 use std::collections::HashSet;
 use toml::Spanned;
@@ -15,7 +15,7 @@ impl Reader<'_> {
         let claims = file.claim.iter().map(read).collect::<Read<_>>()?;
         let reasons = file.claim.iter().filter_map(|claim| claim.because.as_ref());
         for text in reasons.chain(&file.assumptions) {
-            self.found(text, |text| prose::check(experiment, text))?;
+            self.found(text, |text| check_sentence(experiment, text))?;
         }
         Ok(claims)
     }
@@ -70,4 +70,14 @@ impl Reader<'_> {
         }
         Ok(claim)
     }
+}
+
+/// Checks that every expression of a sentence can be evaluated.
+fn check_sentence(experiment: &Experiment, text: &str) -> Result<(), String> {
+    for value in prose::values(text) {
+        for name in Expression::parse(value)?.names() {
+            experiment.resolve(name)?;
+        }
+    }
+    Ok(())
 }

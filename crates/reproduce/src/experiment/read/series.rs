@@ -1,8 +1,8 @@
 //! The series of an experiment: curves of a figure, rows of a table.
 
 use super::file::{File, PaperValues, SeriesEntry};
+use super::reader::{Read, Reader, sections};
 use super::sweep::{Combination, combinations};
-use super::{Read, Reader, sections};
 use crate::experiment::{Cell, Experiment, Series};
 use asymq_args::{ScenarioError, Words};
 use std::collections::HashSet;

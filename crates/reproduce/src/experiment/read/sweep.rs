@@ -1,7 +1,7 @@
 //! The axes of a sweep, and the points along the first of them.
 
 use super::file::{AxisEntry, File};
-use super::{Read, Reader, sections};
+use super::reader::{Read, Reader, sections};
 use crate::experiment::Point;
 use asymq_args::Words;
 use asymq_core::units::{Bytes, Duration, Limit, Rate};

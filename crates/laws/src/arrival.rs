@@ -1,0 +1,61 @@
+//! A frame that arrives, and its number.
+
+use alloc::vec::Vec;
+use asymq_core::units::Instant;
+use core::ops::Range;
+
+pub(crate) const ETHERNET: usize = 14;
+pub(crate) const IPV4: usize = 20;
+
+/// A frame, or one that the reverse path shows.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// When it comes.
+    pub at: Instant,
+    /// Its number among those that want to leave; `None` on the reverse path.
+    pub number: Option<u16>,
+    /// Which conversation it belongs to.
+    pub conversation: u16,
+    /// Ethernet, IP and TCP or UDP, which has its number where [`number`] finds it.
+    pub bytes: Vec<u8>,
+}
+
+/// The number of a frame: IPv4's identification, or the end of IPv6's flow label, by which nobody decides anything.
+pub fn number(frame: &[u8]) -> u16 {
+    match frame.get(number_at(frame)) {
+        Some(&[high, low]) => u16::from_be_bytes([high, low]),
+        _ => u16::MAX,
+    }
+}
+
+/// Where its number is.
+fn number_at(frame: &[u8]) -> Range<usize> {
+    match frame.get(12..14) {
+        Some([0x86, 0xdd]) => 16..18,
+        _ => 18..20,
+    }
+}
+
+/// Gives a frame, of more than its IP header, a number.
+pub(crate) fn set_number(frame: &mut [u8], number: u16) {
+    let at = number_at(frame);
+    frame[at].copy_from_slice(&number.to_be_bytes());
+    if frame[12..14] == [8, 0] {
+        let ip = &mut frame[ETHERNET..ETHERNET + IPV4];
+        ip[10..12].fill(0);
+        let sum = checksum(ip, 0);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+/// The Internet checksum, RFC 1071.
+pub(crate) fn checksum(bytes: &[u8], start: u32) -> u16 {
+    let words = bytes
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low)));
+    let mut sum = words.fold(start, u32::wrapping_add);
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}

@@ -1,0 +1,50 @@
+//! A test's options, and the server that it is run with.
+
+use super::config::Endpoints;
+use super::connection::Target;
+use crate::error::MeasureError;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Interval at which loads and queues are looked at.
+pub(super) const TICK: Duration = Duration::from_millis(100);
+
+/// Maximum of connections that carry load in one direction.
+pub const MAX_CONNECTIONS: usize = 64;
+
+/// The options of a test.
+#[derive(Clone, Debug)]
+pub struct TestOptions<'a> {
+    /// `https://HOST[:PORT]`, or the URL of a configuration.
+    pub url: String,
+    /// Maximum of connections that carry load in each direction, 1 to [`MAX_CONNECTIONS`].
+    pub connections: usize,
+    /// Interval after which a connection is added and stability looked at.
+    pub interval: Duration,
+    /// Longest time of each of the three loads.
+    pub longest: Duration,
+    /// True ends the test.
+    pub stop: &'a AtomicBool,
+}
+
+/// A server, and what it offers.
+pub(super) struct Site {
+    pub(super) target: Target,
+    pub(super) endpoints: Endpoints,
+}
+
+impl Site {
+    pub(super) fn name(&self) -> String {
+        let authority = self.endpoints.large.authority();
+        authority.map(ToString::to_string).unwrap_or_default()
+    }
+}
+
+/// Waits, unless the caller stops.
+pub(super) async fn wait(options: &TestOptions<'_>, time: Duration) -> Result<(), MeasureError> {
+    tokio::time::sleep(time).await;
+    match options.stop.load(Relaxed) {
+        true => Err(MeasureError::Interrupted),
+        false => Ok(()),
+    }
+}

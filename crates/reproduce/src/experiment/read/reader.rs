@@ -1,0 +1,138 @@
+//! An experiment file, and its errors at their lines.
+
+use crate::expression::Expression;
+use crate::fit::Chosen;
+use asymq_args::{Defaults, Flags, KeyError, ScenarioArgs, Words};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// An experiment file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BadExperiment {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A line is wrong.
+    #[error("{}:{line}: {message}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The mistake, and the text to write instead.
+        message: String,
+    },
+}
+
+/// An experiment file that is being read.
+pub(super) struct Reader<'a> {
+    pub(super) path: &'a Path,
+    pub(super) text: &'a str,
+    pub(super) flags: Flags<ScenarioArgs>,
+    pub(super) defaults: &'a Defaults,
+    pub(super) under: &'a [Chosen],
+}
+
+pub(super) type Read<T> = Result<T, BadExperiment>;
+
+impl Reader<'_> {
+    pub(super) fn line(&self, line: usize, message: String) -> BadExperiment {
+        BadExperiment::Line {
+            path: self.path.to_owned(),
+            line,
+            message,
+        }
+    }
+
+    pub(super) fn at(&self, offset: usize, message: impl Into<String>) -> BadExperiment {
+        let before = &self.text[..offset.min(self.text.len())];
+        self.line(1 + before.matches('\n').count(), message.into())
+    }
+
+    pub(super) fn toml(&self, error: &toml::de::Error) -> BadExperiment {
+        let offset = error.span().map_or(0, |span| span.start);
+        self.at(offset, error.message().replace('\n', ", "))
+    }
+
+    /// Settings, or the error at their key.
+    pub(super) fn key<T>(&self, read: Result<T, KeyError>) -> Read<T> {
+        read.map_err(|error| self.at(error.offset, error.message))
+    }
+
+    /// The scenario's keys in a table's section; none if it has no such section.
+    pub(super) fn keys(&self, table: &DeTable<'_>, section: &str) -> Read<Words> {
+        match table.get(section).map(Spanned::get_ref) {
+            Some(DeValue::Table(keys)) => self.key(self.flags.table(keys)),
+            _ => Ok(Words::default()),
+        }
+    }
+
+    /// The result of `find` for a text, or its error where the text is.
+    pub(super) fn found<T>(
+        &self,
+        text: &Spanned<String>,
+        find: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Read<T> {
+        find(text.get_ref()).map_err(|message| self.at(text.span().start, message))
+    }
+
+    /// An expression over names of this kind.
+    pub(super) fn expression(
+        &self,
+        text: &Spanned<String>,
+        kind: &str,
+        known: &[impl AsRef<str>],
+    ) -> Read<Expression> {
+        self.found(text, |text| {
+            let of = Expression::parse(text)?;
+            let is_known = |name: &&str| known.iter().any(|known| known.as_ref() == *name);
+            match of.names().into_iter().find(|name| !is_known(name)) {
+                None => Ok(of),
+                Some(name) => {
+                    let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+                    Err(format!("unknown {kind} {name}; use {}", known.join(", ")))
+                }
+            }
+        })
+    }
+
+    /// A valid name that is not in `taken`.
+    pub(super) fn id(&self, id: &Spanned<String>, taken: &mut HashSet<String>) -> Read<String> {
+        self.found(id, |text| {
+            let fits = |c: char| c.is_ascii_alphanumeric() || "-./".contains(c);
+            if !text.starts_with(|c: char| c.is_ascii_alphabetic()) || !text.chars().all(fits) {
+                return Err(format!(
+                    "id {text}: use letters, digits, - and .; a letter first"
+                ));
+            }
+            match taken.insert(text.to_owned()) {
+                true => Ok(text.to_owned()),
+                false => Err(format!("id {text}: used twice")),
+            }
+        })
+    }
+}
+
+/// The tables of an array of tables, like `[[series]]`.
+pub(super) fn sections<'a, 'i>(
+    table: &'a DeTable<'i>,
+    name: &str,
+) -> impl Iterator<Item = &'a DeTable<'i>> + use<'a, 'i> {
+    let sections = match table.get(name).map(Spanned::get_ref) {
+        Some(DeValue::Array(sections)) => &sections[..],
+        _ => &[],
+    };
+    sections
+        .iter()
+        .filter_map(|section| match section.get_ref() {
+            DeValue::Table(table) => Some(table),
+            _ => None,
+        })
+}

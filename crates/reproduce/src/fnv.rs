@@ -1,0 +1,8 @@
+//! Hashes that are the same on every platform and in every build.
+
+/// FNV-1a, 64 bits.
+pub(crate) fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
