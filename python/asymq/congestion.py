@@ -15,7 +15,7 @@ class CongestionControl:
 
     A subclass with `on_ack`, `on_loss` and `on_timeout` is known to scenarios at once: Scenario(tcp=MyTcp), or
     by its name. One object is made per connection. Windows are in segments, times in whole nanoseconds. The
-    sender tells what happened, and reads `window` after it; it finds losses and sends again by itself.
+    sender reports events, and reads `window` after it; it finds losses and sends again by itself.
     An event costs some microseconds, a hundred times what it costs in Rust.
 
     The simulator's senders use SACK with it, unless the scenario says sack=False: then a subclass must let

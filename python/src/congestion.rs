@@ -188,7 +188,7 @@ pub(crate) fn register_congestion(
     Ok(())
 }
 
-/// What the laws try: how to make one, and what is said of it.
+/// The input of the laws: a maker of one, and its description.
 pub(crate) fn tried(
     class: Py<PyAny>,
     events: &[String],

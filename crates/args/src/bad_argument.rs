@@ -1,4 +1,4 @@
-//! What is wrong with an argument, in one line.
+//! A wrong argument, reported in one line.
 
 use asymq_core::catalog::ConfigError;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -13,7 +13,7 @@ pub struct BadArgument {
     pub argument: String,
     /// The value as typed, if the value is what is wrong.
     pub value: Option<String>,
-    /// What is wrong, and what to write instead.
+    /// The mistake, and the text to write instead.
     pub message: String,
 }
 

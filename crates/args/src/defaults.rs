@@ -100,13 +100,13 @@ impl Defaults {
         }
     }
 
-    /// The same for a driver that runs these congestion controls too.
+    /// Defaults for a driver that runs these congestion controls too.
     #[must_use]
     pub const fn with(self, outside: &'static [OutsideTcp]) -> Self {
         Self { outside, ..self }
     }
 
-    /// Why the driver does not run a congestion control, and which ones it runs.
+    /// The reason for which the driver does not run a congestion control, with those that it runs.
     pub(crate) fn refuses(&self, tcp: Tcp) -> Option<String> {
         let known = || {
             let outside = self.outside.iter().copied().map(Tcp::Outside);

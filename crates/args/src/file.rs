@@ -25,7 +25,7 @@ pub enum ScenarioError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A line of the file is wrong.
@@ -35,7 +35,7 @@ pub enum ScenarioError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong there, and what to write instead.
+        /// The mistake, and the text to write instead.
         message: String,
     },
     /// A flag's value cannot be run.

@@ -10,7 +10,7 @@ use clap::{Arg, ArgGroup, ArgMatches, Args, Command, FromArgMatches, Id};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QdiscParams(pub Params);
 
-/// The group of their flags: by it, matches tell them from all others without a catalog.
+/// The group of their flags: by it, matches separate them from all others without a catalog.
 const GROUP: &str = "parameters";
 
 /// The parameters of disciplines among the matches.
@@ -20,7 +20,7 @@ pub(crate) fn names(matches: &ArgMatches) -> Vec<&str> {
 }
 
 impl QdiscParams {
-    /// What of the uplink's parameters holds for the downlink's discipline too: all but its parts,
+    /// The part of the uplink's parameters that holds for the downlink's discipline too: all but its parts,
     /// which are the uplink's own. Accounts of hosts are those at home: of a downlink's packets the destinations.
     pub fn for_downlink(&self, own: &[String], catalog: &dyn Catalog, name: &str) -> Params {
         let mut shared = self.0.clone();
@@ -78,7 +78,7 @@ pub fn with_disciplines(command: Command, catalog: &dyn Catalog) -> Command {
     .add_to(command)
 }
 
-/// What flags are made of.
+/// The parts of flags.
 #[derive(Clone)]
 struct Listing {
     entries: Vec<&'static Entry>,
@@ -209,7 +209,7 @@ fn role(parameter: &Parameter) -> Option<Role> {
     roles.find(|role| role.key() == parameter.name)
 }
 
-/// Whether a part is another with something added, as `asymq+thin-opaque` is of `asymq`.
+/// True if a part is another with something added, as `asymq+thin-opaque` is of `asymq`.
 fn is_variant(part: &str, of: &str) -> bool {
     part.strip_prefix(of)
         .is_some_and(|added| added.starts_with('+'))

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// What may change when a result runs again.
+/// Settings that may change when a result runs again.
 #[derive(Clone, Debug, Default, clap::Args)]
 struct Again {
     #[arg(long)]
@@ -83,7 +83,7 @@ impl Words {
     }
 }
 
-/// What of a result runs again.
+/// The part of a result that runs again.
 #[derive(Deserialize)]
 struct OfResult {
     scenario: Scenario,

@@ -64,7 +64,7 @@ pub struct SimulatedArgs {
     /// Asymmetric links in a chain, 1 to 32, each with its own disciplines [default: 1].
     #[arg(long, value_name = "N", value_parser = RangedI64ValueParser::<u32>::new().range(1..=32))]
     pub links: Option<u32>,
-    /// A change of the uplink's rate, like 10s:2mbit: from when on, rate; repeatable. Disciplines are told --up.
+    /// A change of the uplink's rate, like 10s:2mbit: from when on, rate; repeatable. Disciplines assume --up.
     #[arg(long, value_name = "STEP")]
     pub steps_up: Vec<RateStep>,
     /// A change of the downlink's rate; repeatable.

@@ -182,7 +182,7 @@ impl<A: Args> FromArgMatches for Given<A> {
     }
 }
 
-/// What understands the flags of `A`, with those of a catalog's disciplines among them.
+/// The parser of the flags of `A`, with those of a catalog's disciplines among them.
 #[derive(Debug)]
 pub struct Flags<A> {
     command: Command,
@@ -201,7 +201,7 @@ impl<A: Args> Flags<A> {
         }
     }
 
-    /// Whether there is a flag of this name.
+    /// True if there is a flag of this name.
     pub fn has(&self, key: &str) -> bool {
         let mut flags = self.command.get_arguments();
         flags.any(|flag| flag.get_long() == Some(key))

@@ -53,21 +53,21 @@ struct Column {
     /// Its head, in two lines.
     head: [&'static str; 2],
     value: fn(&Summary) -> Option<f64>,
-    /// Whether a larger value is better, or a smaller; `None` if neither is.
+    /// True if a larger value is better, false if a smaller; `None` if neither is.
     more: Option<bool>,
     decimals: usize,
-    /// What follows the value.
+    /// The text after the value.
     note: Option<fn(f64, &Summary) -> String>,
     /// The narrowest table that has it.
     from: Width,
 }
 
-/// How much a table shows.
+/// The columns of a table.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 pub(crate) enum Width {
-    /// What fits a terminal.
+    /// Those that fit a terminal.
     Terminal,
-    /// What concerns some disciplines alone, too.
+    /// Also those that concern some disciplines alone.
     All,
     /// Every column with its deviation.
     Wide,

@@ -1,4 +1,4 @@
-//! What ran, in a line: what every reader asks for, and all that differs from the defaults.
+//! The scenario in a few lines: its link, flows and disciplines, and all that differs from the defaults.
 
 use crate::output;
 use crate::words::{count, path, span};
@@ -54,9 +54,9 @@ pub(crate) fn setting(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Def
             let _ = write!(text, "; an ACK every {packets} packets, or after {timeout}");
         }
     }
-    let told = scenario.uplink.reverse;
-    if let Some(told) = told.filter(|told| *told != scenario.down) {
-        let _ = write!(text, "; the uplink assumes {}", bits(told));
+    let assumed = scenario.uplink.reverse;
+    if let Some(assumed) = assumed.filter(|rate| *rate != scenario.down) {
+        let _ = write!(text, "; the uplink assumes {}", bits(assumed));
     }
     let down = discipline(&scenario.downlink, catalog);
     if down != title(Role::Qdisc.default_part(), catalog) {
@@ -87,7 +87,7 @@ pub(crate) fn title<'a>(qdisc: &'a str, catalog: &dyn Catalog) -> &'a str {
     entry.map_or(qdisc, |entry| entry.title)
 }
 
-/// What queues at the uplink.
+/// The disciplines at the uplink.
 pub(crate) fn uplink(scenario: &Scenario, catalog: &dyn Catalog) -> String {
     match &scenario.tc {
         Some(words) => format!("tc qdisc {words}"),
@@ -159,7 +159,7 @@ pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
     }
 }
 
-/// What else the scenario sets: every value that is not the default's, so that a new one is shown
+/// The scenario's other settings: every value that is not the default's, so that a new one is shown
 /// without a word here.
 fn differences(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Defaults) -> Vec<String> {
     let json = |scenario: &Scenario| serde_json::to_value(scenario).unwrap_or_default();

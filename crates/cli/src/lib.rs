@@ -184,7 +184,7 @@ fn refuse(error: &clap::Error) -> u8 {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            // Nobody is left to tell if the terminal is gone.
+            // No one reads it if the terminal is gone.
             let _ = error.print();
         }
         _ => {

@@ -121,7 +121,7 @@ pub(crate) fn full(
     text
 }
 
-/// What each direction's queue and senders did with packets.
+/// Counts of packets, by each direction's queue and senders.
 fn packet_table(report: &Report, several: bool) -> Table {
     let (mean, sd) = (&report.mean, &report.sd);
     let mut table = Table::new([

@@ -120,7 +120,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap().trim_end()
 }
 
-/// What a gateway changes on an interface.
+/// Settings of an interface that a gateway changes.
 fn settings(place: &Place, name: &str) -> [String; 5] {
     let read = || {
         let sysctl = |path: &str| {

@@ -26,18 +26,18 @@ const WARM_UP: Duration = Duration::from_secs(15);
 /// Until the last client has had its time.
 const IDLE: Duration = Duration::from_secs(7);
 const FLAP_EVERY: Duration = Duration::from_secs(10);
-/// How long settings change, before each trial.
+/// Time in which settings change, before each trial.
 const CHANGES: Duration = Duration::from_secs(30);
 /// After it a trial is asked to end with what it has.
 const TRIAL: Duration = Duration::from_secs(40);
 const PAGE: &str = "127.0.0.1:9801";
-/// What the page asks for.
+/// Requests of the page.
 const PAGE_PATHS: &[&str] = &["/history?after=0", "/hosts", "/queues"];
 /// Viewers of the page, and as many of the metrics.
 const VIEWERS: u64 = 3;
 /// Until the page's history is full.
 const HISTORY: Duration = Duration::from_secs(3700);
-/// What resident memory may differ by, in kB: pages that the allocator keeps, of more answers of the page at once than
+/// Tolerance of resident memory in kB: pages that the allocator keeps, of more answers of the page at once than
 /// before; and the history and answers with it, until it is full.
 const SLACK: u64 = 2_048;
 const OF_HISTORY: u64 = 8_192;
@@ -51,7 +51,7 @@ fn command(flags: &[&str]) -> Command {
     command
 }
 
-/// What must not grow.
+/// Quantities that must not grow.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
     memory: u64,
@@ -78,7 +78,7 @@ impl Figures {
     }
 }
 
-/// What was done to the gateway.
+/// Faults and changes of the gateway.
 #[derive(Debug, Default)]
 struct Counts {
     /// Over TCP, both ways.

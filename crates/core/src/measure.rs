@@ -77,7 +77,7 @@ impl Histogram {
         all
     }
 
-    /// Whether no duration was recorded.
+    /// True if no duration was recorded.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|count| *count == 0)
     }

@@ -14,7 +14,7 @@ use crate::units::Instant;
 pub struct Flow(pub u64);
 
 impl Flow {
-    /// The other direction of the conversation: the lowest bit tells which end sends.
+    /// The other direction of the conversation: the lowest bit is the end that sends.
     #[must_use]
     pub const fn reverse(self) -> Self {
         Self(self.0 ^ 1)
@@ -65,7 +65,7 @@ impl Ecn {
         }
     }
 
-    /// Whether the sender understands a mark.
+    /// True if the sender understands a mark.
     #[inline]
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotEct)

@@ -21,7 +21,7 @@ pub trait Qdisc<P: Packet> {
     /// A discipline that measures the opposite traffic needs this; the others ignore it.
     fn observe(&mut self, _now: Instant, _reverse: &Header) {}
 
-    /// Whether [`observe`](Qdisc::observe) does anything, so that a caller may save the call.
+    /// True if [`observe`](Qdisc::observe) does anything, so that a caller may save the call.
     fn observes_reverse(&self) -> bool {
         false
     }
@@ -112,7 +112,7 @@ impl<P> Sink<P> for Discard {
 /// Declares the reasons once, so that a new one appears in every counter, metric and table.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident, $text:literal, $fate:ident;)*) => {
-        /// Why a packet was not transmitted.
+        /// The reason for which a packet was not transmitted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Reason { $($(#[$doc])* $name,)* }

@@ -20,7 +20,7 @@ pub struct Changer {
     catalog: &'static dyn Build<Frame>,
 }
 
-/// Why a change did not happen. The gateway goes on as it was.
+/// A change that did not happen. The gateway goes on as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// The new disciplines cannot be built.

@@ -47,7 +47,7 @@ pub struct LinkConfig {
 pub struct LinkError {
     /// `uplink` or `downlink`.
     pub direction: &'static str,
-    /// Why not.
+    /// The cause.
     pub source: BuildError,
 }
 

@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(line(Err(error)), b"error: request:1:   [31m: unknown key\n");
     }
 
-    /// What a client hears of a gateway that answers so.
+    /// A client's result of such an answer.
     fn heard(answer: &'static [u8]) -> GatewayError {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");

@@ -4,7 +4,7 @@ use crate::config::LinkError;
 use crate::port::PortError;
 use std::io;
 
-/// Why a gateway cannot start or go on. Each is one line that names the flag or the direction.
+/// The reason for which a gateway cannot start or go on. Each is one line that names the flag or the direction.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
     /// Both ports would be one.
@@ -15,7 +15,7 @@ pub enum GatewayError {
     Port {
         /// The flag that names it.
         flag: &'static str,
-        /// Why.
+        /// The cause.
         source: PortError,
     },
     /// A discipline cannot be built.
@@ -26,7 +26,7 @@ pub enum GatewayError {
     Output {
         /// The flag, with its value.
         flag: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// The running gateway refused a change.
@@ -37,7 +37,7 @@ pub enum GatewayError {
     System {
         /// The attempted action.
         action: &'static str,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }

@@ -155,7 +155,7 @@ impl Forwarder {
         }
     }
 
-    /// What a viewer sees, if there is one.
+    /// The record for a viewer, if there is one.
     pub(crate) const fn sight(&mut self) -> &mut Option<Box<Sight>> {
         &mut self.sight
     }

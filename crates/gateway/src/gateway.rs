@@ -191,7 +191,7 @@ impl Gateway {
         self.forwarder.set_watch(watch);
     }
 
-    /// Tells a service manager how it goes.
+    /// Reports the state to a service manager.
     pub fn set_notify(&mut self, notify: Notify) {
         self.notify = notify;
     }
@@ -265,7 +265,7 @@ impl Gateway {
             }
             for toward in Toward::ALL {
                 let lines = self.links[toward as usize].retry(now);
-                self.tell(&lines);
+                self.announce(&lines);
                 if !lines.is_empty() && drain_until.is_none() {
                     self.take_over();
                 }
@@ -394,12 +394,12 @@ impl Gateway {
         let link = &mut self.links[toward as usize];
         if let Err(error) = work(link) {
             let line = link.close(&error);
-            self.tell(line.as_slice());
+            self.announce(line.as_slice());
         }
     }
 
-    /// Logs what happened to an interface, and tells the service manager how things are now.
-    fn tell(&mut self, lines: &[String]) {
+    /// Logs events of an interface, and reports the present state to the service manager.
+    fn announce(&mut self, lines: &[String]) {
         if !lines.is_empty() {
             lines.iter().for_each(|line| (self.log)(line));
             self.notify.status(&self.status());

@@ -111,11 +111,11 @@ struct Answer<'a> {
     columns: Vec<&'static str>,
     control: &'a BTreeMap<&'static str, f64>,
     control_down: &'a BTreeMap<&'static str, f64>,
-    /// Why a learnt rate moves, by number.
+    /// Reasons for which a learnt rate moves, by number.
     reasons: Vec<&'static str>,
     /// The last second.
     now: BothWays,
-    /// What to ask for after this.
+    /// The number of the first answer after this one.
     next: u64,
     rows: Vec<Vec<Rounded>>,
 }

@@ -17,6 +17,6 @@ pub struct HostOptions {
     /// Lets the kernel forward between the interfaces whenever no gateway does: before, after, and
     /// when it is killed. They stay held between gateways, so `state` is needed.
     pub fail_open: bool,
-    /// How frames leave the interfaces.
+    /// The way by which frames leave the interfaces.
     pub send: SendBy,
 }

@@ -74,7 +74,7 @@ pub(crate) fn respond(
     })
 }
 
-/// Whether a host is an address or a name that the Internet's DNS does not give: another site could make a
+/// True if a host is an address or a name that the Internet's DNS does not give: another site could make a
 /// name of its own mean this address, and read the page in its visitors' browsers (DNS rebinding).
 fn is_local(host: &[u8]) -> bool {
     const LOCAL: [&str; 6] = [

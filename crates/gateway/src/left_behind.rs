@@ -40,7 +40,7 @@ impl fmt::Display for LeftBehind {
 }
 
 /// Gives back what killed gateways left changed in the calling thread's network namespace, as their
-/// journals in `folder` tell. Journals of interfaces that are gone are removed.
+/// journals in `folder` record. Journals of interfaces that are gone are removed.
 ///
 /// # Errors
 /// The folder cannot be read; there being none is no error.

@@ -34,7 +34,7 @@ pub(crate) struct Link {
     custody: Option<Custody>,
     port: Option<Port>,
     retry_at: Instant,
-    /// Why the interface cannot be held, as logged last.
+    /// The reason for which the interface cannot be held, as logged last.
     obstacle: Option<String>,
     /// Losses of ports that are closed, and of frames while there was none.
     losses: Losses,
@@ -91,7 +91,7 @@ impl Link {
         self.port.is_none()
     }
 
-    /// How frames leave; none while it is away.
+    /// The way by which frames leave; none while it is away.
     pub(crate) fn sending(&self) -> Option<Sending> {
         self.port.as_ref().map(|port| port.sender().sending())
     }

@@ -135,12 +135,12 @@ pub(crate) struct Viewer {
     known: HashMap<Flow, (u8, Option<Ends>)>,
     number: u8,
     window: Window,
-    /// What waits of each conversation, up and down, by the latest picture.
+    /// Packets of each conversation that wait, up and down, by the latest picture.
     waiting: HashMap<Flow, [Backlog; 2]>,
     table: String,
 }
 
-/// What left since a time.
+/// Packets that left since a time.
 #[derive(Default)]
 struct Window {
     since: Option<Instant>,
@@ -263,13 +263,13 @@ impl Viewer {
         answer
     }
 
-    /// What each host and flow has, as JSON; without any before the first second.
+    /// The table of hosts and flows as JSON; without any before the first second.
     pub(crate) fn table(&mut self) -> String {
         self.ask();
         self.table.clone()
     }
 
-    /// Tells the loop that somebody views, and takes what it has recorded.
+    /// Asks the loop for records, and takes those that it has made.
     fn ask(&mut self) {
         let now = time::Instant::now();
         let pause = self.asked.map(|at| now - at);

@@ -118,10 +118,10 @@ fn write() {
             true => std::mem::take(&mut lock().lost),
             false => 0,
         };
-        let told = lost == 0 || write(&lost_lines(lost));
+        let reported = lost == 0 || write(&lost_lines(lost));
         let mut log = lock();
         log.writing = false;
-        log.lost += if told { 0 } else { lost } + u64::from(!written);
+        log.lost += if reported { 0 } else { lost } + u64::from(!written);
         drop(log);
         CHANGED.notify_all();
     }

@@ -10,9 +10,9 @@ use std::path::Path;
 /// Delay before words that the service manager did not take are sent again.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Tells the service manager that the gateway is ready, that it is stopping, and in between that its
+/// Reports to the service manager that the gateway is ready, that it is stopping, and in between that its
 /// forwarding loop turns.
-/// Its default has no service manager to tell.
+/// Its default has no service manager.
 #[derive(Debug, Default)]
 pub struct Notify {
     manager: Option<(UnixDatagram, SocketAddr)>,

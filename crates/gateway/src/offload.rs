@@ -2,7 +2,7 @@
 //!
 //! A virtual interface may hand over what its peer left to the hardware: up to 64 KiB of payload in
 //! one frame (TSO, USO), and checksums that hold the pseudo header's sum only. The
-//! `virtio_net_hdr` before a frame tells (VIRTIO 1.2, 5.1.6).
+//! `virtio_net_hdr` before a frame describes (VIRTIO 1.2, 5.1.6).
 //!
 //! A superpacket may be inside tunnels; it is split whole, so that every segment has all headers.
 
@@ -13,7 +13,7 @@ pub(crate) use checksum::complete;
 
 use layers::Layers;
 
-/// Why a frame cannot be brought into the form it would have had on a wire.
+/// A frame that cannot be brought into the form it would have had on a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// It is cut short, or the place of its checksum lies outside.

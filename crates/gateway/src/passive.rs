@@ -1,4 +1,4 @@
-//! Facts that passing TCP segments tell of the path: round-trip times, and bytes that receivers
+//! Facts about the path, from passing TCP segments: round-trip times, and bytes that receivers
 //! acknowledged. No probe is sent.
 
 use asymq_core::decide::frame::{TimedSegment, timestamps};

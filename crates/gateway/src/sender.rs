@@ -17,7 +17,7 @@ pub enum SendBy {
     Only(Sending),
 }
 
-/// How frames leave an interface.
+/// The way by which frames leave an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sending {
@@ -95,7 +95,7 @@ impl Sender {
         })
     }
 
-    /// How most frames leave.
+    /// The way by which most frames leave.
     pub(crate) const fn sending(&self) -> Sending {
         match self.xdp {
             Ok(_) => Sending::AfXdp,
@@ -103,7 +103,7 @@ impl Sender {
         }
     }
 
-    /// Why AF_XDP was not taken, where it would have been.
+    /// The reason for which AF_XDP was not taken, where it would have been.
     pub(crate) fn fallback(&self) -> Option<&str> {
         let why = self.xdp.as_ref().err()?;
         Some(why.as_str()).filter(|why| !why.is_empty())

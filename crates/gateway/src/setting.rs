@@ -9,7 +9,7 @@ use std::io;
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Setting {
     /// Received frames merged by the kernel: only for us to split them again, and what it merges
-    /// inside a tunnel no `virtio_net_hdr` can tell.
+    /// inside a tunnel no `virtio_net_hdr` describes.
     Gro,
     /// Received frames merged by the hardware.
     Lro,

@@ -1,4 +1,4 @@
-//! What a viewer sees beyond counters: both queues packet by packet, and what each flow and host sends. The
+//! A viewer's record beyond counters: both queues packet by packet, and what each flow and host sends. The
 //! forwarding loop writes it into memory that the viewer's side brings, and only while somebody views.
 
 use asymq_core::decide::frame::{Ends, ends};
@@ -70,7 +70,7 @@ pub(crate) struct Picture {
     pub(crate) queues: [QueueNow; 2],
 }
 
-/// What left in one direction.
+/// Packets that left in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) packets: u64,
@@ -116,7 +116,7 @@ pub(crate) struct HostSent {
     pub(crate) sent: [Sent; 2],
 }
 
-/// What the loop saw for some time.
+/// The record of the loop over some time.
 pub(crate) struct Sight {
     pub(crate) since: Instant,
     pub(crate) until: Instant,

@@ -33,7 +33,7 @@ pub struct Snapshot {
     pub down: DirectionSnapshot,
     /// Frames lost at the interfaces.
     pub losses: PortLosses,
-    /// How frames leave the interfaces.
+    /// The way by which frames leave the interfaces.
     pub sending: PortSending,
     /// Changes of the settings since the start.
     pub changes: u64,
@@ -136,7 +136,7 @@ pub struct PortLosses {
     pub wan: Losses,
 }
 
-/// How frames leave either interface; none while it is away, or where no gateway runs.
+/// The way by which frames leave either interface; none while it is away, or where no gateway runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct PortSending {
     /// Towards home.

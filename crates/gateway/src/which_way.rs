@@ -9,7 +9,7 @@ use crate::port::{is_in_use, is_wifi};
 use std::fs;
 use std::path::Path;
 
-/// What a host shows of itself.
+/// Facts about a host.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     links: Vec<LinkInfo>,
@@ -93,7 +93,7 @@ impl Facts {
                 .any(|of| above(of) && self.has_address(of))
     }
 
-    /// Whether other hosts can be behind an interface: not behind one of containers or virtual machines.
+    /// True if other hosts can be behind an interface: not behind one of containers or virtual machines.
     fn leads_out(&self, link: &LinkInfo) -> bool {
         match link.kind.as_str() {
             "bridge" | "bond" | "team" => {

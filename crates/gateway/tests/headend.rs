@@ -34,7 +34,7 @@ fn headend(spacing: Spacing) -> LinkConfig {
     }
 }
 
-/// What is before an IP packet in a frame, and how it looks.
+/// The headers before an IP packet in a frame, as bytes.
 struct Shape {
     name: &'static str,
     link: &'static [u8],
@@ -178,7 +178,7 @@ fn millis(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// What leaves for frames that come 10 ms apart, and when in ms. `data` came before.
+/// The frames that leave for frames that come 10 ms apart, with their times in ms. `data` came before.
 fn pass(link: &LinkConfig, data: &[Vec<u8>], frames: &[Vec<u8>]) -> Vec<(u64, Vec<u8>)> {
     let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
     for frame in data {

@@ -17,11 +17,11 @@ use std::ops::AddAssign;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a connection is loaded both ways.
+/// Time for which a connection is loaded both ways.
 const SPAN: Duration = Duration::from_secs(4);
 const TRIES: u32 = 4;
 
-/// What the connection is.
+/// The kind of connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Plain,
@@ -29,7 +29,7 @@ enum Kind {
     AccEcn,
 }
 
-/// What the kernels of both hosts counted.
+/// Counts of the kernels of both hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counted {
     /// Segments refused for an old timestamp (RFC 7323, sec. 5.3).

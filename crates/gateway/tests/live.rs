@@ -1,4 +1,4 @@
-//! What changes while a gateway runs, between fake ports and over real interfaces.
+//! Changes of a running gateway, between fake ports and over real interfaces.
 
 mod common;
 #[path = "common/fake.rs"]

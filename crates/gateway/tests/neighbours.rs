@@ -85,7 +85,7 @@ impl Flood {
     }
 }
 
-/// What the neighbour had.
+/// The neighbour's share.
 struct Neighbour {
     /// Delays of the call's packets on the way up, sorted, before the flood and in it.
     delays: [Vec<Duration>; 2],
@@ -246,7 +246,7 @@ fn download(place: &Place, start: Instant) -> [f64; 2] {
     })
 }
 
-/// Whether the neighbour has what a busy machine can give of its due.
+/// True if the neighbour has what a busy machine can give of its due.
 fn fares_well(neighbour: &Neighbour) -> bool {
     let [calm, flooded] = neighbour.p99();
     let bound = calm + PACKET + Duration::from_millis(5) + Duration::from_millis(10);

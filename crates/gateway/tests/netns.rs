@@ -35,7 +35,7 @@ fn tcp_of_hosts_with_offloads_passes_both_ways_and_is_counted() {
     }
 }
 
-/// Whether every frame that was received could be read, and fitted where it went. On a busy machine
+/// True if every frame that was received could be read, and fitted where it went. On a busy machine
 /// a ring may have been full.
 fn carried_all(losses: Losses) -> bool {
     (losses.malformed, losses.unsegmentable, losses.too_long) == (0, 0, 0)

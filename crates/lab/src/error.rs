@@ -1,9 +1,9 @@
-//! Why the lab could not run a scenario.
+//! The errors of the lab.
 
 use asymq_gateway::LinkError;
 use std::io;
 
-/// Why the lab could not run a scenario. Whatever it had made is gone.
+/// A scenario that the lab could not run. Whatever it had made is gone.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
@@ -12,7 +12,7 @@ pub enum LabError {
     CongestionControl {
         /// Its name.
         name: String,
-        /// Why not.
+        /// The cause.
         why: &'static str,
         /// Values to write instead.
         instead: String,

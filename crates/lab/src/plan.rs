@@ -20,7 +20,7 @@ pub(crate) const QUIC_PORT: u16 = 4433;
 /// Servers' port for constant-rate UDP.
 pub(crate) const BURST_PORT: u16 = 9;
 
-// Home's ports, which tell the conversations apart. A scenario has at most 1000 flows a direction.
+// Home's ports, which identify the conversations. A scenario has at most 1000 flows a direction.
 const FIRST_UPLOAD: u16 = 20_000;
 const FIRST_DOWNLOAD: u16 = 21_000;
 const PROBE: u16 = 22_000;

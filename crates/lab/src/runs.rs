@@ -135,7 +135,7 @@ impl<'a> Task<'a> {
         let run = || run_once(catalog, self.scenario, self.seed, series, halt, &progress);
         let mut last = run()?;
         if self.scenario.tc.is_none() {
-            // The caller is told by the run.
+            // The run returns the error to the caller.
             return Ok(last);
         }
         // A qdisc of the kernel's has the kernel's timers: a late run says nothing of it.

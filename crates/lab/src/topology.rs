@@ -76,7 +76,7 @@ impl Topology {
     }
 }
 
-/// An interface whose index tells its Ethernet address.
+/// An interface whose index gives its Ethernet address.
 fn end(name: &'static str, index: u8) -> VethEnd<'static> {
     VethEnd {
         name,

@@ -43,7 +43,7 @@ fn options(jobs: NonZeroUsize) -> Options<'static> {
     }
 }
 
-/// What `attempt` answers when no run in it was late; `None`, with a word, where networks cannot be
+/// The answer of `attempt` when no run in it was late; `None`, with a word, where networks cannot be
 /// made or this machine is too busy for each of its attempts.
 fn in_time(mut attempt: impl FnMut() -> Result<Vec<Report>, LabError>) -> Option<Vec<Report>> {
     for _ in 0..ATTEMPTS {

@@ -1,4 +1,4 @@
-//! What an ordinary user may do, and what is left when a lab's process is killed. Each case needs
+//! Rights of an ordinary user, and remains of a lab whose process is killed. Each case needs
 //! processes with one thread at their start, so it has no use for the usual test runner.
 
 #[path = "../../gateway/tests/common/wait.rs"]
@@ -77,7 +77,7 @@ fn parent() -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
-/// Whether the case succeeds, as nobody if that can be had.
+/// True if the case succeeds, as nobody if that can be had.
 fn succeeds(program: &Path, case: &str) -> bool {
     let mut command = Command::new(program);
     command.arg(case);

@@ -145,7 +145,7 @@ fn frame(leaves: bool, conversation: u16, count: u32, length: usize, number: u16
     bytes
 }
 
-/// How a driver holds a packet.
+/// A driver's form of a packet.
 pub trait Held: Packet + Sized {
     /// The packet of a frame that has come.
     fn hold(arrival: &Arrival, parsed: &Parsed) -> Self;
@@ -159,12 +159,12 @@ pub trait Held: Packet + Sized {
     fn release(self) {}
 }
 
-/// What becomes of the frames.
+/// The fates of the frames.
 #[derive(Default)]
 pub struct Verdicts {
     /// A line for every packet that leaves or is dropped: nanosecond, verdict, number, and `ce` of one that is marked.
     pub lines: String,
-    /// What leaves, as a capture; empty of who has no frames.
+    /// The packets that leave, as a capture; empty where packets have no frames.
     capture: Capture,
 }
 
@@ -187,7 +187,7 @@ impl Verdicts {
         packet.release();
     }
 
-    /// What left, as a file.
+    /// The packets that left, as a file.
     pub fn into_pcap(self) -> Vec<u8> {
         self.capture.into_bytes()
     }
@@ -232,7 +232,7 @@ pub fn verdicts<P: Held + Send + 'static>(
     Ok(verdicts)
 }
 
-/// What leaves before `until`.
+/// Serves the packets that leave before `until`.
 fn serve<P: Held>(egress: &mut Egress<P>, verdicts: &mut Verdicts, until: Instant) {
     while let Some(at) = egress.next().filter(|at| *at < until) {
         if let Some(packet) = egress.dequeue(at, verdicts) {
@@ -267,7 +267,7 @@ impl Held for Whole {
 /// as frames that are held whole; and of who has frames, with the same bytes.
 ///
 /// # Errors
-/// What differs first, or why nothing could be compared.
+/// The first difference, or the reason for which nothing could be compared.
 pub fn same_verdicts<P: Held + Send + 'static>(
     catalog: &impl Catalog,
     config: &Config,

@@ -34,7 +34,7 @@ pub fn config(catalog: &impl Catalog, name: &str) -> Result<Config, ConfigError>
     config_by(Readings::Ours, catalog, name)
 }
 
-/// The same by the readings of either.
+/// The configuration of a discipline by given readings.
 ///
 /// # Errors
 /// The name is not in the catalog.

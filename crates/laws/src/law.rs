@@ -280,7 +280,7 @@ impl Bench {
         value
     }
 
-    /// What an arrival made grow is within its limit.
+    /// A queue that an arrival made longer is within its limit.
     fn check_limits(&self, before: [Backlog; 2]) {
         if let Some(limit) = self.limits.whole {
             let (now, before) = (used(limit, self.total()), before[0] + before[1]);

@@ -8,7 +8,7 @@ use asymq_core::{Ecn, Header, Packet};
 pub struct Numbered {
     /// In the order of arrival.
     pub number: u64,
-    /// How often it was marked.
+    /// The number of its marks.
     pub marks: u32,
     /// Its facts.
     pub header: Header,

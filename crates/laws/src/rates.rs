@@ -4,7 +4,7 @@ use asymq_core::control::rate::{Learner, RateRange};
 use asymq_core::decide::frame::TimedSegment;
 use asymq_core::{Duration, Flow, Header, Instant, Rate, Toward};
 
-/// What an attacker makes of a packet that comes down: its server's stamp, its echo, the pause before it.
+/// An attacker's version of a packet that comes down: its server's stamp, its echo, the pause before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     /// The conversation, one of eight.

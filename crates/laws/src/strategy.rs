@@ -18,7 +18,7 @@ pub fn config<C: Catalog + Clone>(catalog: C) -> impl Strategy<Value = Config> {
         .prop_map(move |words| choice::config(&catalog, &mut choice::from_words(words)))
 }
 
-/// What a driver does with what hosts send.
+/// A driver's calls for the packets that hosts send.
 pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     steps_of(usual().boxed(), 20_000_000)
 }
@@ -28,7 +28,7 @@ pub fn absurd_steps() -> impl Strategy<Value = Vec<Step>> {
     steps_of(prop_oneof![usual(), absurd()].boxed(), u64::MAX)
 }
 
-/// What hosts send: ACKs, data, and a little that is not TCP.
+/// Packets that hosts send: ACKs, data, and a little that is not TCP.
 fn usual() -> impl Strategy<Value = Header> {
     let flow = (0u64..4).prop_map(Flow);
     let tcp = |flow, len: u32, payload, ack, ecn| Header {

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// What to measure.
+/// Options of a measurement.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     /// The server: a name or an address, with a port or without.
@@ -36,7 +36,7 @@ pub struct Options<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// What happens now.
+/// The present state of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// `idle`, `up`, `down` or `both`.

@@ -27,7 +27,7 @@ pub enum MeasureError {
     Protocol {
         /// Its address.
         server: String,
-        /// What is wrong, and what to do.
+        /// The mistake, and its remedy.
         message: String,
     },
     /// The caller asked to stop.

@@ -42,7 +42,7 @@ const TRIES: [Duration; 4] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Conn(u64);
 
-/// What a server agreed to.
+/// The parameters to which a server agreed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Agreed {
     version: i64,

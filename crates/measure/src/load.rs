@@ -74,7 +74,7 @@ impl Counts {
     }
 }
 
-/// What the flows of a load carried.
+/// Bytes that the flows of a load carried.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried {
     /// From its start.

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Mean interval of probes.
 pub(crate) const EVERY: Duration = Duration::from_millis(40);
 
-/// Who echoes probes, and how.
+/// The server that echoes probes, and its protocol.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Echo {
     /// This project's server.

@@ -29,7 +29,7 @@ pub struct Measured {
     /// Uploads and downloads at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub both: Option<Load>,
-    /// What to do with it.
+    /// The advice that follows from it.
     pub advice: Advice,
 }
 
@@ -112,7 +112,7 @@ pub struct Advice {
     /// A command line of the gateway; absent if no uplink was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// What the measurement leaves open.
+    /// Doubts that the measurement leaves.
     pub unsure: Vec<String>,
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a server spends on its clients.
+/// Limits of the resources that clients take.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Sessions at a time.
@@ -150,7 +150,7 @@ impl Session {
         self.received[flow].fetch_add(bytes as u64, Relaxed);
     }
 
-    /// What has been received.
+    /// Bytes received.
     pub(crate) fn counted(&self) -> Counted {
         let mut up: Vec<u64> = self
             .received

@@ -7,7 +7,7 @@ use crate::{Player, catalog};
 use asymq_core::Duration;
 use std::cell::RefCell;
 
-/// What the module remembers between two calls.
+/// The module's state between two calls.
 #[derive(Default)]
 struct State {
     input: Vec<u8>,
@@ -21,7 +21,7 @@ impl State {
         self.player.as_ref().map_or(&[], |player| &player.frames)
     }
 
-    /// The same of the samples.
+    /// The samples of the latest advance; none without a run.
     fn samples(&self) -> &[f32] {
         self.player.as_ref().map_or(&[], |player| &player.samples)
     }
@@ -100,7 +100,7 @@ pub extern "C" fn asymq_text() -> *const u8 {
     with(|state| state.text.as_ptr())
 }
 
-/// How many bytes it has.
+/// Its length in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_text_len() -> usize {
     with(|state| state.text.len())
@@ -112,7 +112,7 @@ pub extern "C" fn asymq_frames() -> *const u16 {
     with(|state| state.frames().as_ptr())
 }
 
-/// How many numbers they have.
+/// The count of their numbers.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_frames_len() -> usize {
     with(|state| state.frames().len())
@@ -124,7 +124,7 @@ pub extern "C" fn asymq_samples() -> *const f32 {
     with(|state| state.samples().as_ptr())
 }
 
-/// How many numbers they have.
+/// The count of their numbers.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_samples_len() -> usize {
     with(|state| state.samples().len())

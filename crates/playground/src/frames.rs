@@ -1,4 +1,4 @@
-//! What the page draws, as plain numbers.
+//! The page's drawing as plain numbers.
 //!
 //! A queue in a frame is `total, shown, on the link, packet ...` in 16 bits each: how many packets wait,
 //! how many of them follow, the packet that the link transmits or 0, and those that wait in the order of

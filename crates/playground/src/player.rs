@@ -28,11 +28,11 @@ pub struct Player {
     shown: u64,
     /// Both queues every 20 ms (of a run over 120 s less often) since [`forget`](Self::forget).
     pub frames: Vec<u16>,
-    /// What ten frames each showed since then.
+    /// The pictures since then, of ten frames each.
     pub samples: Vec<f32>,
 }
 
-/// What the page asks the simulator to record.
+/// Records that the page asks of the simulator.
 const OPTIONS: RunOptions<'static> = RunOptions {
     series: true,
     capture_up: None,
@@ -44,7 +44,7 @@ impl Player {
     /// The first run of what words like `--up=1mbit` say, one a line, as `asymq sim` understands them.
     ///
     /// # Errors
-    /// What is wrong, as the command line says it.
+    /// The mistake, in the command line's words.
     pub fn new(words: &str) -> Result<Self, String> {
         let args = ScenarioArgs::from_words(words.lines().map(str::to_owned));
         let args = args.map_err(|error| error.to_string())?;
@@ -61,7 +61,7 @@ impl Player {
         })
     }
 
-    /// What the page must know of the scenario before it runs, as JSON.
+    /// The facts that the page needs of the scenario before it runs, as JSON.
     pub fn head(&self) -> String {
         let scenario = &self.scenario;
         let seconds = |time: Duration| time.as_secs_f64();
@@ -106,7 +106,7 @@ impl Player {
         self.steps.advance(until);
     }
 
-    /// How far it has come.
+    /// The time that it has reached.
     pub const fn now(&self) -> Duration {
         self.steps.now()
     }
@@ -140,7 +140,7 @@ impl Player {
     }
 }
 
-/// What there is to choose from, as JSON: disciplines with their titles and summaries, and congestion
+/// The choices, as JSON: disciplines with their titles and summaries, and congestion
 /// controls with their titles.
 pub fn catalog() -> String {
     let disciplines = Standard.of_role(Role::Qdisc).into_iter();

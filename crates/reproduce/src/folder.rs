@@ -32,7 +32,7 @@ pub struct Plan {
     pub seed: Option<u64>,
     /// Name and text of each experiment.
     experiments: Vec<(String, String)>,
-    /// What searches found for the papers: where the fit counts, their experiments run under it too.
+    /// Results of searches for the papers: where the fit counts, their experiments run under it too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<Found>,
 }

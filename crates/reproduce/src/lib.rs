@@ -67,7 +67,7 @@ pub const OURS: [(&str, &str, &str); 3] = [
     (
         "rates",
         "Learnt rates",
-        "Lines whose rate nobody tells, beside oracles and cake-autorate's rule",
+        "Lines of unknown rate, beside oracles and cake-autorate's rule",
     ),
 ];
 
@@ -168,7 +168,7 @@ impl Files {
         }
     }
 
-    /// What searches found for the papers of these experiments.
+    /// The results of searches for the papers of these experiments.
     ///
     /// # Errors
     /// A file is wrong.
@@ -298,7 +298,7 @@ pub enum SelectError {
     Unreadable {
         /// The folder.
         folder: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A file of free or found settings is wrong.

@@ -227,7 +227,7 @@ fn add_completions(metrics: &mut Metrics, scenario: &Scenario, summary: &Summary
     }
 }
 
-/// What the data of a direction's listed flows waited.
+/// The waits of the data of a direction's listed flows.
 fn of_listed(toward: Toward) -> String {
     format!("{toward}.listed.sojourn")
 }

@@ -9,11 +9,11 @@ pub const LOOKS: u32 = 4;
 /// The confidence of the intervals that tables and charts show.
 pub const SHOWN: f64 = 0.95;
 
-/// Fewer runs do not tell how many a decision needs.
+/// Fewer runs do not show how many a decision needs.
 const ENOUGH_TO_TELL: usize = 20;
 
 /// The factor of these runs after which an interval of `half_width` leaves the end of a range that is `distance`
-/// away from their mean, in at least one case of ten; 0 where the runs are too few to tell.
+/// away from their mean, in at least one case of ten; 0 where the runs are too few.
 pub(crate) fn runs_needed(values: &[f64], distance: f64, half_width: f64) -> f64 {
     if values.len() < ENOUGH_TO_TELL {
         return 0.0;

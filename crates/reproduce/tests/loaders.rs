@@ -2,6 +2,8 @@
 //! has pandas, polars, duckdb and pyarrow: `scripts/loaders` makes one.
 #![cfg(feature = "parquet")]
 
+mod common;
+
 use asymq_reproduce::data::Origin;
 use asymq_reproduce::folder::{self, Tables};
 use asymq_reproduce::seeds::Decided;
@@ -10,45 +12,6 @@ use asymq_reproduce::tasks::single_runs;
 use asymq_reproduce::{experiment, outcome, runner};
 use std::path::Path;
 use std::process::Command;
-
-const SWEEP: &str = r#"
-title = "A small sweep"
-
-[scenario]
-flows-up = 1
-flows-down = 2
-rtt = "40ms"
-duration = "3s"
-warmup = "1s"
-runs = 2
-
-[[sweep]]
-key = "up"
-values = ["1mbit", "2mbit"]
-
-[[series]]
-id = "droptail"
-set.qdisc = "droptail"
-paper.down = { "1mbit" = 0.26 }
-
-[[series]]
-id = "aq"
-set.qdisc = "aq"
-
-[[measure]]
-id = "down"
-title = "download"
-of = "down.utilization"
-
-[[chart]]
-over = "time"
-panels = [{ title = "download", of = "down.data" }]
-
-[[claim]]
-id = "bounds"
-says = "A link carries no more than it can."
-holds = ["aq:down < 1 within 0.01"]
-"#;
 
 /// CSV and Parquet have the same numbers under the same names, and no number is a text.
 const ALIKE: &str = r#"
@@ -79,7 +42,7 @@ fn the_lines_that_load_the_tables_run() {
     let experiment = experiment::read_text(
         "own/small",
         Path::new("small.toml"),
-        SWEEP,
+        &common::SMALL.replace("runs = 3", "runs = 2"),
         &asymq_args::Defaults::paper(),
     )
     .unwrap();

@@ -116,7 +116,7 @@ fn page(outcome: Outcome, quick: bool) -> String {
     .unwrap()
 }
 
-/// What a reader sees: no style, no drawings, no file, no tags.
+/// The text that a reader sees, without style, drawings, files and tags.
 fn words(page: &str) -> String {
     let mut page = page.to_owned();
     for (from, to) in [

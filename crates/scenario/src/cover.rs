@@ -1,9 +1,9 @@
-//! What encryption leaves of a flow's packets: a length and a flow.
+//! The facts that encryption leaves of a flow's packets: a length and a flow.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a queue can read of a flow's packets, and how long they are.
+/// The facts that a queue can read of a flow's packets, and their lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cover {
     /// All of TCP.

@@ -32,7 +32,7 @@ pub struct ListedFlow {
     pub ack_policy: Option<AckPolicy>,
     /// The links of a chain that it passes; all if absent.
     pub links: Option<Links>,
-    /// What queues can read of its packets.
+    /// The facts that queues can read of its packets.
     pub cover: Cover,
     /// ACKs of its receiver in a round-trip time (QUIC's ACK_FREQUENCY), of at most 64 packets each; as the ACK
     /// policy says if absent.

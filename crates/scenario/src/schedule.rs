@@ -154,7 +154,7 @@ impl Opportunities {
             .saturating_mul(Self::MS)
     }
 
-    /// How many opportunities there are up to and including `until`.
+    /// The number of opportunities up to and including `until`.
     fn count(&self, until: u64) -> u64 {
         let (stamps, period) = (self.trace.stamps(), u64::from(self.trace.period()));
         let whole_ms = until / Self::MS;

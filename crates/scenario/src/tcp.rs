@@ -246,7 +246,7 @@ impl Tcp {
         }
     }
 
-    /// Whether the simulator implements it.
+    /// True if the simulator implements it.
     pub const fn is_simulated(&self) -> bool {
         self.entry().simulated
     }
@@ -261,7 +261,7 @@ impl Tcp {
         self.entry().ns2_name
     }
 
-    /// Whether the simulator runs it with SACK unless a scenario says otherwise.
+    /// True if the simulator runs it with SACK unless a scenario says otherwise.
     pub const fn has_sack_by_default(&self) -> bool {
         self.entry().with_sack
     }
@@ -271,28 +271,28 @@ impl Tcp {
         self.entry().ecn
     }
 
-    /// Whether its segments are ECT(1), which marks them as a scalable sender's (RFC 9331), and its hosts speak
+    /// True if its segments are ECT(1), which marks them as a scalable sender's (RFC 9331), and its hosts speak
     /// AccECN.
     pub const fn sends_ect1(&self) -> bool {
         matches!(self, Self::Prague)
     }
 
-    /// Whether it needs ECN.
+    /// True if it needs ECN.
     pub fn needs_ecn(&self) -> bool {
         self.ecn() == TcpEcn::Required
     }
 
-    /// Whether it may start by HyStart++.
+    /// True if it may start by HyStart++.
     pub const fn has_hystart(&self) -> bool {
         self.entry().has_hystart
     }
 
-    /// Whether it may count bytes in place of ACKs.
+    /// True if it may count bytes in place of ACKs.
     pub const fn counts_bytes(&self) -> bool {
         self.entry().counts_bytes
     }
 
-    /// Whether one of asymq's own sets a pace of its own, by the deliveries that it measures.
+    /// True if one of asymq's own sets a pace of its own, by the deliveries that it measures.
     pub const fn paces(&self) -> bool {
         self.entry().paces
     }

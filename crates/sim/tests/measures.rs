@@ -1,4 +1,4 @@
-//! What a run reports of its flows, against values that arithmetic gives.
+//! A run's report of its flows, against values that arithmetic gives.
 
 #[path = "common/flags.rs"]
 mod flags;

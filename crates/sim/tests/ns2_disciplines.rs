@@ -34,7 +34,7 @@ const POINTS: &str = include_str!("ns2/points.tsv");
 /// Our seeds.
 const RUNS: f64 = 10.0;
 
-/// What a mean may differ by where ns-2's runs hardly differ.
+/// The difference that a mean may have where ns-2's runs hardly differ.
 const LEAST: f64 = 0.01;
 
 /// The difference that a comparison has to notice: a tenth of a link, about what the readings of one mechanism
@@ -183,7 +183,7 @@ impl Point {
     }
 }
 
-/// What a comparison of both simulators says.
+/// The result of a comparison of both simulators.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Finding {
     Agrees,

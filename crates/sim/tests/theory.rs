@@ -12,7 +12,7 @@ fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
     scenario
 }
 
-/// The same over an uplink of another rate and buffer.
+/// The scenario over an uplink of another rate and buffer.
 fn resolved(up: &str, buffer: u32) -> Scenario {
     let args = ScenarioArgs {
         up: Some(up.parse().unwrap()),

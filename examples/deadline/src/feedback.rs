@@ -4,7 +4,7 @@ use asymq_core::decide::control::{Controller, Needs, Settings, Signals, Step};
 use asymq_core::qdisc::{Probe, Reading};
 use asymq_core::units::{Duration, Instant, Rate};
 
-/// How often the deadline moves.
+/// The interval at which the deadline moves.
 const INTERVAL: Duration = Duration::from_millis(500);
 const MIN_DEADLINE: Duration = Duration::from_millis(20);
 const MAX_DEADLINE: Duration = Duration::from_millis(200);

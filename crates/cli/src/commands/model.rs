@@ -51,7 +51,7 @@ struct Answer {
     link: Link,
     /// True if both directions can be full (eq. 11).
     fillable: bool,
-    /// Why not, in words.
+    /// The reason, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// Absent, like `least_up`, where other traffic leaves nothing.

@@ -35,7 +35,7 @@ pub(crate) struct ReproduceArgs {
     options: SweepOptions,
 }
 
-/// What to do instead of a reproduction.
+/// A command instead of a reproduction.
 #[derive(Debug, Subcommand)]
 enum ReproduceCommand {
     /// Search the settings that a paper's text leaves open.

@@ -48,7 +48,7 @@ pub(crate) struct MergeArgs {
     format: FormatOptions,
 }
 
-/// What to write beside the report and the tables as CSV.
+/// Files beside the report and the tables as CSV.
 #[derive(Debug, Args)]
 struct FormatOptions {
     /// Write the tables as Parquet too (in builds with the feature parquet).
@@ -70,7 +70,7 @@ impl FormatOptions {
     }
 }
 
-/// How to run.
+/// Options of the runs.
 #[derive(Debug, Args)]
 pub(crate) struct SweepOptions {
     /// A preview: fewer seeds, shorter runs, fewer points.
@@ -92,7 +92,7 @@ pub(crate) struct SweepOptions {
     format: FormatOptions,
 }
 
-/// What to compare with.
+/// A program to compare with.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Against {
     /// ns-2.35, if `ns` is on the PATH.
@@ -256,7 +256,7 @@ fn publish(out: &Path, decided: &Decided, origin: &Origin, tables: Tables) -> an
     Ok(())
 }
 
-/// How many claims have which verdict, and each claim that was not reproduced.
+/// The number of claims by verdict, and each claim that was not reproduced.
 fn verdict_lines(outcomes: &[Outcome]) -> String {
     let text = outcomes.iter().filter(|o| !o.experiment.is_found());
     let findings: Vec<_> = text.flat_map(Outcome::findings).collect();

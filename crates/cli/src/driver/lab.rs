@@ -80,12 +80,12 @@ pub(crate) fn run_in_guest(
     )?)
 }
 
-/// Whether the lab refused its input.
+/// True if the lab refused its input.
 pub(crate) fn is_bad_input(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(LabError::is_bad_input)
 }
 
-/// Whether the user ended the run.
+/// True if the user ended the run.
 pub(crate) fn is_interrupted(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(LabError::Interrupted))
 }

@@ -25,12 +25,12 @@ pub(crate) struct GatewayArgs {
     /// Settings file (TOML, same names); flags override it. SIGHUP reads it again.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// What the file may say too.
+    /// Settings that the file may have too.
     #[command(flatten)]
     pub(crate) settings: Given<SettingsArgs>,
 }
 
-/// What to do with a running gateway.
+/// A command for a running gateway.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
     /// Change a running gateway without losing a packet; what is not named stays as it is.
@@ -44,7 +44,7 @@ pub(crate) enum GatewayCommand {
                       it compares with no shaping. See docs/gateway.md for what it measures."
     )]
     Try(Box<TryArgs>),
-    /// Tell what is wrong on this host for a gateway, with a remedy per line.
+    /// Report faults of this host for a gateway, each with its remedy.
     #[command(after_help = "Example: asymq gateway check --config /etc/asymq.toml")]
     Check(Box<CheckArgs>),
     /// Make the gateway a systemd service with these settings.
@@ -64,7 +64,7 @@ pub(crate) struct SetArgs {
     /// The running gateway's control socket.
     #[arg(long, value_name = "PATH")]
     pub(crate) control: PathBuf,
-    /// What to change.
+    /// The changes.
     #[command(flatten)]
     pub(crate) link: Given<LinkArgs>,
 }
@@ -109,7 +109,7 @@ pub(crate) struct PlannedArgs {
     /// Settings file (TOML, same names); flags override it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// What the file may say too.
+    /// Settings that the file may have too.
     #[command(flatten)]
     given: Given<HostArgs>,
 }
@@ -146,7 +146,7 @@ pub(crate) fn merged(
 /// Flags of `asymq gateway check`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// What is to run.
+    /// The settings.
     #[command(flatten)]
     pub(crate) planned: PlannedArgs,
     /// Print the findings as JSON.
@@ -157,7 +157,7 @@ pub(crate) struct CheckArgs {
 /// Flags of `asymq gateway install`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InstallArgs {
-    /// What is to run.
+    /// The settings.
     #[command(flatten)]
     pub(crate) planned: PlannedArgs,
     /// Write below this folder, and run nothing: for packages and tests.
@@ -199,7 +199,7 @@ pub(crate) struct HostArgs {
     /// Interface towards the Internet.
     #[arg(long, value_name = "IF")]
     pub(crate) wan: Option<String>,
-    /// What may change while it runs.
+    /// Settings that may change while it runs.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
     /// Folder in which changes of interfaces are journalled [default: /run/asymq/state].
@@ -210,7 +210,7 @@ pub(crate) struct HostArgs {
     #[arg(long, help_heading = "Host",
           num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
     pub(crate) fail_open: Option<bool>,
-    /// How frames leave: auto, af-xdp or af-packet; auto takes AF_XDP where it goes [default: auto].
+    /// The way by which frames leave: auto, af-xdp or af-packet; auto takes AF_XDP where it goes [default: auto].
     #[arg(long, value_name = "WAY", help_heading = "Host")]
     pub(crate) send: Option<SendBy>,
     /// Take changes at this unix socket, from `asymq gateway set`.
@@ -250,7 +250,7 @@ pub(crate) enum Role {
     Headend,
 }
 
-/// What may change while a gateway runs.
+/// Settings that may change while a gateway runs.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct LinkArgs {
     /// Uplink rate to shape to, 95 % of what you measured; auto or auto:1mbit..20mbit learns it from passing TCP [default: auto].
@@ -314,7 +314,7 @@ pub(crate) struct LinkArgs {
 const DOWNLINK: &str = "cake";
 
 impl HostArgs {
-    /// What these flags ask for.
+    /// The configuration that these flags give.
     ///
     /// # Errors
     /// A flag is missing, or the words after `--overhead` are invalid.
@@ -343,12 +343,12 @@ impl HostArgs {
 }
 
 impl LinkArgs {
-    /// Whether the uplink's rate is learnt since no flag gives it.
+    /// True if the uplink's rate is learnt since no flag gives it.
     pub(crate) fn learns_unasked(&self) -> bool {
         self.up.is_none() && self.role.unwrap_or_default() == Role::Home
     }
 
-    /// What these flags ask for.
+    /// The configuration that these flags give.
     ///
     /// # Errors
     /// A rate is missing that something needs, or a number of the overhead or a parameter is out of
@@ -462,7 +462,7 @@ fn link_overhead(
     words.join(" ").parse()
 }
 
-/// What `--qdisc` and `--qdisc-down` say where frames pass at once.
+/// The word of `--qdisc` and `--qdisc-down` for frames that pass at once.
 pub(super) const NONE: &str = "none";
 
 fn bad(argument: &str, message: String) -> BadArgument {
@@ -498,7 +498,7 @@ mod tests {
         untold(&format!("--down 10mbit {more}"))
     }
 
-    /// The same without the downlink's rate.
+    /// A configuration without the downlink's rate.
     fn untold(more: &str) -> LinkConfig {
         let line = format!("--lan a --wan b --up 1mbit {more}");
         let line = line.split_whitespace().map(str::to_owned);

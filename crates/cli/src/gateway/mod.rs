@@ -13,7 +13,7 @@ pub(crate) use args::GatewayArgs;
 pub(crate) use args::LinkArgs;
 pub(crate) use command::run;
 
-/// Whether the gateway refused its input.
+/// True if the gateway refused its input.
 pub(crate) fn is_bad_input(error: &anyhow::Error) -> bool {
     error
         .downcast_ref()

@@ -35,7 +35,7 @@ impl Settings {
         }
     }
 
-    /// What a request to the control socket asks for; what it does not name stays as it is, unless the
+    /// The settings of a request to the control socket; those that it does not name stay as they are, unless the
     /// request begins with [`REPLACE`].
     pub(super) fn request(&self, text: &str, catalog: &dyn Catalog) -> Result<LinkConfig, String> {
         let link = Flags::<LinkArgs>::of(catalog);
@@ -54,7 +54,7 @@ impl Settings {
         in_force.filtered(|key| link.has(key)).to_toml()
     }
 
-    /// What the settings file asks for now, and what of it takes a restart.
+    /// The present content of the settings file, and the part of it that takes a restart.
     pub(super) fn read_again(
         &self,
         file: &Path,

@@ -205,7 +205,7 @@ impl Trial<'_> {
     }
 }
 
-/// What the control socket says first, where settings take the place of all others.
+/// First word of a request whose settings replace all others.
 pub(super) const REPLACE: &str = "replace";
 
 #[derive(Deserialize)]

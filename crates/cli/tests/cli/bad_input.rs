@@ -4,7 +4,7 @@ use crate::asymq;
 use asymq_scenario::Tcp;
 use std::fs;
 
-/// What is typed, and the line that answers it.
+/// Arguments, and the line that answers them.
 const REFUSALS: &[(&str, &str)] = &[
     (
         "sim --up 1mbitt",

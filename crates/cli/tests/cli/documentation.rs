@@ -48,7 +48,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
     Some([String::from("asymq")].into_iter().chain(words).collect())
 }
 
-/// What a page shows: lines of its blocks of a shell, and code within a sentence whose second word is a command.
+/// Commands of a page: lines of its blocks of a shell, and code within a sentence whose second word is a command.
 fn commands(page: &str) -> Vec<Vec<String>> {
     let (mut found, mut prose) = (Vec::new(), String::new());
     for (number, part) in page.split("```").enumerate() {

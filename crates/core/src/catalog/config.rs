@@ -28,7 +28,7 @@ pub struct Config {
         serde(default, skip_serializing_if = "Option::is_none")
     )]
     pub reverse: Option<Rate>,
-    /// How much may wait, in each queue where the discipline has two.
+    /// The limit of the backlog, in each queue where the discipline has two.
     pub limit: Limit,
     /// Its parts and every parameter of each, read once.
     #[cfg_attr(feature = "serde", serde(flatten))]

@@ -1,24 +1,24 @@
-//! What the catalog says of a discipline or a part.
+//! The catalog's description of a discipline or a part.
 
 use super::config::Config;
 use super::parameter::Parameter;
 use super::{BoxedAqm, BoxedService, StartedController};
 use crate::hold::BuildError;
 
-/// What an entry is the name of.
+/// The role that an entry names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A discipline: a choice of parts.
     Qdisc,
-    /// How ACKs wait.
+    /// The queue of ACKs.
     AckQueue,
-    /// How data waits.
+    /// The queue of data.
     DataQueue,
-    /// What drops or marks arrivals early.
+    /// The rule that drops or marks arrivals early.
     Aqm,
     /// Which queue is served next.
     Service,
-    /// What moves the settings.
+    /// The rule that moves the settings.
     Controller,
 }
 
@@ -54,7 +54,7 @@ impl Role {
         }
     }
 
-    /// What is chosen, for `--help`.
+    /// The choice, for `--help`.
     pub const fn help(self) -> &'static str {
         match self {
             Self::Qdisc => "Queue discipline",
@@ -70,7 +70,7 @@ impl Role {
 /// Where a discipline comes from, for tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// What people run today.
+    /// Disciplines in common use.
     Peer,
     /// A mechanism as its paper has it.
     Paper,
@@ -82,7 +82,7 @@ pub enum Group {
     Other,
 }
 
-/// How many disciplines a comparison shows.
+/// The number of disciplines in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shown {
     /// A few, where each takes minutes.
@@ -103,11 +103,11 @@ pub struct Ours {
     pub parameter: &'static str,
     /// Its value.
     pub value: &'static str,
-    /// Why, in a line without a full stop.
+    /// The reason, in a line without a full stop.
     pub why: &'static str,
 }
 
-/// How a part is made from a resolved description.
+/// A part's constructor from a resolved description.
 #[derive(Clone, Copy, Debug)]
 pub enum Maker {
     /// By the catalog that lists it: a queue by [`Catalog::queue`](super::Catalog::queue), a discipline
@@ -153,13 +153,13 @@ pub enum StandardQueue {
 /// A discipline or a part, as the catalog knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// What it is the name of.
+    /// Its role.
     pub role: Role,
     /// Its name in flags, files and results.
     pub name: &'static str,
     /// Its name as the papers spell it, for tables and charts.
     pub title: &'static str,
-    /// What it does, in a line without a full stop.
+    /// Its function, in a line without a full stop.
     pub summary: &'static str,
     /// Where it is published, as in `docs/papers.md`; empty if nowhere.
     pub source: &'static str,
@@ -167,28 +167,28 @@ pub struct Entry {
     pub group: Group,
     /// Values of parameters that it brings, its parts among them; what the user gives goes first.
     pub brings: &'static [(&'static str, &'static str)],
-    /// What of its text is not run where safety or a better reading goes first; see
+    /// The part of its text that is not run where safety or a better reading goes first; see
     /// [`Readings`](super::Readings).
     pub ours: &'static [Ours],
     /// Its own parameters, each after those that its default needs.
     pub parameters: &'static [Parameter],
     /// Parameters of other parts that it sets itself, so that they cannot be given.
     pub moves: &'static [&'static str],
-    /// Whether ACKs are regenerated beyond the link.
+    /// True if ACKs are regenerated beyond the link.
     pub regenerates: bool,
-    /// Whether it computes with the rate of the reverse direction, which then must be given.
+    /// True if it computes with the rate of the reverse direction, which then must be given.
     pub needs_reverse: bool,
-    /// Whether it computes with the rate of its own link, which a qdisc that does not shape lacks.
+    /// True if it computes with the rate of its own link, which a qdisc that does not shape lacks.
     pub needs_link: bool,
-    /// Whether, borrowing, it keeps the bytes of ACKs and data in the ratio of the shares.
+    /// True if it keeps, when it borrows, the bytes of ACKs and data in the ratio of the shares.
     pub shares_bytes: bool,
-    /// Whether it counts ACKs, of 40 bytes each, where the limit of their queue is in bytes.
+    /// True if it counts ACKs, of 40 bytes each, where the limit of their queue is in bytes.
     pub counts_acks: bool,
-    /// Whether a flow's packets with different ECN fields may overtake each other.
+    /// True if a flow's packets with different ECN fields may overtake each other.
     pub splits_by_ecn: bool,
     /// The smallest comparison that shows it.
     pub shown: Shown,
-    /// How it is made.
+    /// Its constructor.
     pub maker: Maker,
 }
 

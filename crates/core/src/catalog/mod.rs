@@ -61,7 +61,7 @@ pub type BoxedService = Box<dyn Service + Send>;
 /// A controller, and the data share that it starts with if it moves one.
 pub type StartedController = (Box<dyn Controller + Send>, Option<Share>);
 
-/// What disciplines and parts there are, and how they are built from a resolved [`Config`].
+/// The disciplines and parts, with their construction from a resolved [`Config`].
 ///
 /// All building may fail: for want of memory, or by a description that makes no sense. What a catalog
 /// does not build itself, [`Standard`] does. A `dyn Catalog` names what there is; a [`dyn Build`](Build)

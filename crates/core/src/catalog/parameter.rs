@@ -14,7 +14,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// Line of `--help`, without its default and without a full stop.
     pub help: &'static str,
-    /// What may be written.
+    /// The accepted texts.
     pub kind: Kind,
     /// Value where none is given.
     pub default: Default,
@@ -67,7 +67,7 @@ macro_rules! listed {
 }
 pub(crate) use listed;
 
-/// What may be written as a parameter's value.
+/// The accepted texts of a parameter's value.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A rate, `1mbit`.
@@ -94,16 +94,16 @@ pub enum Kind {
     Text(&'static str, &'static [&'static str]),
 }
 
-/// What a parameter is unless it is given.
+/// A parameter's value unless it is given.
 #[derive(Clone, Copy, Debug)]
 pub enum Default {
     /// This.
     Text(&'static str),
-    /// What follows from the link: in words, and as a value.
+    /// A value that follows from the link, with its rule in words.
     Computed(&'static str, fn(&Context<'_>) -> String),
 }
 
-/// What a computed default may follow from.
+/// The input of a computed default.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// Capacity of the link.
@@ -157,7 +157,7 @@ impl fmt::Debug for Parameter {
 }
 
 impl Kind {
-    /// What stands for a value in `--help`.
+    /// The placeholder of a value in `--help`.
     pub const fn value_name(&self) -> &'static str {
         match self {
             Self::Rate => "RATE",

@@ -54,7 +54,7 @@ impl Params {
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -13,14 +13,14 @@ pub(super) const COMMON: &[Parameter] = &[CLASSIFIER.parameter, BUFFER_SPLIT.par
 /// Parameters of a buffer that is split into separate limits.
 pub(super) const LIMITS: &[Parameter] = &[ACK_LIMIT.parameter, DATA_LIMIT.parameter];
 
-/// The rule that tells ACKs.
+/// The rule that classifies packets as ACKs.
 pub const CLASSIFIER: Typed<Classifier> = Typed::new(
     "classifier",
     "Which packets are ACKs: pure-ack, size<=40 as in the AQ paper, or none",
     "pure-ack",
 );
 
-/// How ACKs and data share the buffer.
+/// The division of the buffer between ACKs and data.
 pub const BUFFER_SPLIT: Typed<BufferSplit> = Typed::new(
     "buffer-split",
     "Whether ACKs and data share the buffer, have a limit each, or divide it in the ratio of service",
@@ -51,7 +51,7 @@ fn whole_buffer(context: &Context<'_>) -> String {
 pub const DATA_SHARE: Typed<Share> =
     Typed::new("data-share", "Data's share of the link (SAD's g)", "0.5");
 
-/// Whether a class may take what the other leaves; the default is WRR's.
+/// True if a class may take what the other leaves; the default is WRR's.
 pub const BORROW: Typed<bool> = Typed::new(
     "borrow",
     "Whether a class may take what the other leaves",
@@ -71,7 +71,7 @@ pub(super) const DATA_SIZE: Typed<Bytes> = Typed::new(
 )
 .within(Kind::Size(1, 65_535));
 
-/// How ACKs and data share the buffer.
+/// The division of the buffer between ACKs and data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSplit {
     /// One buffer for both.

@@ -1,4 +1,4 @@
-//! What people run today: CoDel, FQ-CoDel and CAKE, with the options that `tc` has for them.
+//! Disciplines in common use: CoDel, FQ-CoDel and CAKE, with the options that `tc` has for them.
 
 use super::config::Config;
 use super::entry::{Entry, Group, Maker, Role, Shown, StandardQueue};

@@ -1,11 +1,11 @@
-//! What holds on real links, for gateway and kernel alike.
+//! Readings for real links, of gateway and kernel alike.
 
 use super::params::Params;
 use crate::decide::overhead::Overhead;
 use crate::units::{Bytes, Limit, Rate, UnitError};
 use alloc::string::{String, ToString};
 
-/// What real packets suggest: Linux's ACKs carry timestamps, and it delays them.
+/// Values that real packets suggest: Linux's ACKs carry timestamps, and it delays them.
 pub fn surroundings(overhead: &Overhead) -> Params {
     let charged = |packet: u32| {
         let frame = if overhead.counts_frames() { 14 } else { 0 };

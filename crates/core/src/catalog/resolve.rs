@@ -20,7 +20,7 @@ pub struct Place {
     pub link: Rate,
     /// Assumed capacity of the reverse direction.
     pub reverse: Option<Rate>,
-    /// How much may wait.
+    /// The limit of the backlog.
     pub limit: Limit,
 }
 
@@ -31,7 +31,7 @@ pub struct ConfigError {
     pub parameter: String,
     /// Its value.
     pub value: String,
-    /// What is wrong, and what to write instead.
+    /// The mistake, and the text to write instead.
     pub message: String,
 }
 
@@ -180,7 +180,7 @@ pub fn resolve_by(
     Ok(config)
 }
 
-/// Whether ACKs and data have a limit each.
+/// True if ACKs and data have a limit each.
 fn is_separate(values: &Values) -> bool {
     let split = values.stored(parts::BUFFER_SPLIT.parameter.name);
     split.and_then(Stored::get) == Some(parts::BufferSplit::Separate)
@@ -189,7 +189,7 @@ fn is_separate(values: &Values) -> bool {
 const REVERSE_MISSING: &str = "computes with the downlink's rate; give that too (down 10mbit), or use \
     asymq, which learns it";
 
-/// Whether the discipline or one of its parts computes with the rate of the reverse direction.
+/// True if the discipline or one of its parts computes with the rate of the reverse direction.
 pub fn needs_reverse(catalog: &dyn Catalog, config: &Config) -> bool {
     let qdisc = catalog.entry(Role::Qdisc, &config.qdisc);
     let mut entries = config.parts().chain(qdisc);
@@ -205,7 +205,7 @@ struct Resolution<'a> {
 }
 
 impl Resolution<'_> {
-    /// What was given or brought.
+    /// Values that were given or brought.
     fn before_default(&self, name: &str) -> Option<&str> {
         let brought = || self.brings.iter().find(|(key, _)| *key == name);
         self.given

@@ -45,7 +45,7 @@ const CREDIT: Typed<Credit> = Typed::new(
     "byte",
 );
 
-/// What earns VAQ's credit.
+/// The events that earn VAQ's credit.
 #[derive(Clone, Copy)]
 enum Credit {
     Byte,

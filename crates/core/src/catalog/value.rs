@@ -10,7 +10,7 @@ use core::any::Any;
 /// A type that parameters have: its text in flags, files, results and the kernel is read and written
 /// here, and nowhere else.
 pub trait Value: Any + Clone + Send + Sync {
-    /// What may be written, unless a declaration narrows it.
+    /// The accepted texts, unless a declaration narrows them.
     const KIND: Kind;
 
     /// The value that a text stands for.

@@ -2,7 +2,7 @@
 //!
 //! AQ's equations, and the AMP model of SAD's paper; `docs/papers.md` has the references.
 
-/// Why no pair of rates fills both directions: one direction's ACKs alone overload the other.
+/// The reason for which no pair of rates fills both directions: one direction's ACKs alone overload the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutOfReach {
     /// The downloads' ACKs need more than the whole uplink: AQ, eq. 11 fails.

@@ -123,7 +123,7 @@ impl Taken<'_> {
     }
 }
 
-/// Whether a sender that takes `newer` after `previous` counts the marks that it had counted by `older`
+/// True if a sender that takes `newer` after `previous` counts the marks that it had counted by `older`
 /// and `newer`, and is in the same state then; it learns of `stretch` bytes at once.
 pub(crate) fn tells_marks(
     (newer, top): (&AckInfo, u32),
@@ -176,7 +176,7 @@ impl AckInfo {
         ends.fold(later(top, self.ack), later)
     }
 
-    /// Whether it shows that its connection uses AccECN: by AE, which Classic ECN never sets, or by
+    /// True if it shows that its connection uses AccECN: by AE, which Classic ECN never sets, or by
     /// the option.
     pub const fn shows_accecn(&self) -> bool {
         self.flags & crate::packet::flags::AE != 0 || self.accecn.is_some()

@@ -24,7 +24,7 @@
 //! | accecn | both or neither have AccECN's option, of the same kind, and no counter goes back | RFC 9768, sec. 3.2.3 |
 //! | duplicates | `O` is not among the first of a run and its three duplicates | RFC 5681, sec. 3.2 |
 //! | stretch | the sender learns a bounded number of bytes from one survivor | RFC 3449, sec. 5.2.1 |
-//! | ace | and of at most six segments where AccECN is in use, unless its option tells of the marks | RFC 9768, secs. 3.2.2.5.2, 3.3.3 |
+//! | ace | and of at most six segments where AccECN is in use, unless its option reports the marks | RFC 9768, secs. 3.2.2.5.2, 3.3.3 |
 //!
 //! The last three need what a queue remembers of a flow:
 //! [`AckFilter`](crate::hold::AckFilter) has them.
@@ -38,9 +38,9 @@ use crate::packet::flags;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kept {
-    /// What it says of losses: rules *sack*, *dsack* and *duplicates*.
+    /// Its report of losses: rules *sack*, *dsack* and *duplicates*.
     Losses,
-    /// What it says of marks: *ecn-echo*, *accecn* and *ace*.
+    /// Its report of marks: *ecn-echo*, *accecn* and *ace*.
     Marks,
     /// The bound on what the sender learns at once: *stretch*.
     Stretch,
@@ -83,13 +83,13 @@ impl SackRange {
         if len as i32 > 0 { len } else { 0 }
     }
 
-    /// Whether nothing is in it.
+    /// True if nothing is in it.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Whether all of `other` lies in it.
+    /// True if all of `other` lies in it.
     const fn holds(self, other: Self) -> bool {
         !before(other.start, self.start) && !before(self.end, other.end)
     }
@@ -111,7 +111,7 @@ impl SackRange {
 }
 
 impl AccEcn {
-    /// Whether a sender that reads this misses nothing of `older`.
+    /// True if a sender that reads this misses nothing of `older`.
     fn covers(&self, older: &Self) -> bool {
         const HALF: u32 = 1 << 23;
         let goes_on = |(new, old): (&u32, &u32)| new.wrapping_sub(*old) & 0x00ff_ffff < HALF;
@@ -122,7 +122,7 @@ impl AccEcn {
     }
 }
 
-/// Whether `a` comes before `b` in sequence space (wrap-safe).
+/// True if `a` comes before `b` in sequence space (wrap-safe).
 #[inline]
 pub const fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
@@ -136,7 +136,7 @@ impl AckInfo {
         self.sack.get(..count).unwrap_or_default()
     }
 
-    /// Whether it reports a duplicate segment, in either form of RFC 2883: a first range below the
+    /// True if it reports a duplicate segment, in either form of RFC 2883: a first range below the
     /// cumulative number, or a first range inside the second.
     pub fn is_dsack(&self) -> bool {
         match self.ranges() {
@@ -146,18 +146,18 @@ impl AckInfo {
         }
     }
 
-    /// Whether every sequence number of `range` is acknowledged here.
+    /// True if every sequence number of `range` is acknowledged here.
     fn covers(&self, range: SackRange) -> bool {
         !before(self.ack, range.end) || self.ranges().iter().any(|mine| mine.holds(range))
     }
 
-    /// Whether all that `older` SACKs is acknowledged here.
+    /// True if all that `older` SACKs is acknowledged here.
     #[inline]
     fn covers_ranges_of(&self, older: &Self) -> bool {
         older.ranges().iter().all(|range| self.covers(*range))
     }
 
-    /// Whether a sender that takes the later `other` has taken this too, as far as it shows in them: with a
+    /// True if a sender that takes the later `other` has taken this too, as far as it shows in them: with a
     /// lower sequence number it may have been a probe.
     pub(crate) const fn is_taken_like(&self, other: &Self) -> bool {
         self.seq == other.seq
@@ -195,7 +195,7 @@ impl AckInfo {
             .fold(cumulative, u32::saturating_add)
     }
 
-    /// Whether this later ACK of the same flow says all that `older` says, so that `older` may be
+    /// True if this later ACK of the same flow says all that `older` says, so that `older` may be
     /// filtered. The module's table names the rules.
     ///
     /// `previous` is the ACK that leaves before `older`, if the sender takes it: few SACK ranges fit
@@ -259,7 +259,7 @@ impl AckInfo {
         }
     }
 
-    /// Whether it says nothing but number, window and timestamps.
+    /// True if it says nothing but number, window and timestamps.
     pub fn is_plain(&self) -> bool {
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
         let bare = !self.signed && !self.keep && self.flags & ECN == 0;

@@ -89,7 +89,7 @@ impl Overhead {
         u32::try_from(len).unwrap_or(u32::MAX)
     }
 
-    /// Whether the overhead is added to the frame's length rather than to the IP packet's.
+    /// True if the overhead is added to the frame's length rather than to the IP packet's.
     pub const fn counts_frames(&self) -> bool {
         !matches!(self.basis, Basis::Ip)
     }

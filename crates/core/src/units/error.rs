@@ -1,4 +1,4 @@
-//! What is wrong with a quantity as typed, and what to write instead.
+//! A quantity that is typed wrongly, and the text to write instead.
 
 use super::Rate;
 use alloc::string::{String, ToString};
@@ -26,7 +26,7 @@ pub enum UnitError {
     },
     /// The unit is read as bits by some and as bytes by others.
     BitsOrBytes {
-        /// What stands before `bits` and `bytes`: `mega`.
+        /// The prefix of `bits` and `bytes`: `mega`.
         prefix: &'static str,
         /// The rate if bits are meant.
         bits: Rate,

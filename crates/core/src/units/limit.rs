@@ -1,4 +1,4 @@
-//! How much a queue may hold.
+//! The limit of a queue.
 
 use super::error::{UnitError, split};
 use core::{fmt, str::FromStr};
@@ -17,7 +17,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether a packet of `len` bytes may join a backlog of `packets` and `bytes`.
+    /// True if a packet of `len` bytes may join a backlog of `packets` and `bytes`.
     pub const fn admits(self, packets: u32, bytes: u64, len: u32) -> bool {
         match self {
             Self::Packets(limit) => packets < limit,
@@ -25,7 +25,7 @@ impl Limit {
         }
     }
 
-    /// Whether a backlog of `packets` and `bytes` is within the limit.
+    /// True if a backlog of `packets` and `bytes` is within the limit.
     pub const fn holds(self, packets: u32, bytes: u64) -> bool {
         match self {
             Self::Packets(limit) => packets <= limit,

@@ -30,7 +30,7 @@ impl Share {
         self.0
     }
 
-    /// What is left of the whole.
+    /// The rest of the whole.
     #[must_use]
     pub const fn rest(self) -> Self {
         Self(Self::SCALE - self.0)
@@ -54,7 +54,7 @@ impl Share {
     }
 }
 
-/// What a share is written like.
+/// An example of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShareError;
 

@@ -169,7 +169,7 @@ impl Network {
             .request(request.attribute(libc::RTA_OIF, &index.to_ne_bytes()))
     }
 
-    /// Tells for good which Ethernet address a neighbour has, so that it is not asked for by ARP.
+    /// Sets a neighbour's Ethernet address for good, so that no ARP asks for it.
     pub fn add_neighbour(&mut self, index: u32, address: Ipv4Addr, mac: [u8; 6]) -> io::Result<()> {
         // ndmsg: family, padding (3), index, state (2), flags, type.
         let mut body = [libc::AF_INET as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];

@@ -1,7 +1,7 @@
 //! The headers of a superpacket down to the transport header that it is split at, tunnels among
 //! them: what in them is each segment's own.
 //!
-//! A `virtio_net_hdr` tells of no tunnel: it names the innermost transport header only. The headers
+//! A `virtio_net_hdr` describes no tunnel: it names the innermost transport header only. The headers
 //! before it are followed from the link layer on. What a UDP tunnel puts before its packet (VXLAN,
 //! Geneve, GUE and others, with options and an Ethernet header) depends on no length, and is
 //! recognised by the IP packet behind it that ends where the frame ends.

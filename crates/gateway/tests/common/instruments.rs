@@ -1,4 +1,4 @@
-//! What shows and changes a gateway fails in every way, and traffic flows.
+//! Displays and controls of a gateway fail in every way, and traffic flows.
 //!
 //! A test program that includes this says how a gateway is started, by `command`.
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Long enough for two snapshots.
 const SNAPSHOTS: Duration = Duration::from_millis(2500);
-/// How much more memory attacks may take, in kB.
+/// Memory that attacks may add, in kB.
 const SOME_MEMORY: u64 = 20_000;
 
 fn with_metrics() -> Option<Subject> {

@@ -8,7 +8,7 @@ use asymq_core::{Backlog, Dequeue, Packet, Qdisc, Sink};
 #[derive(Clone, Copy)]
 pub(crate) struct Panicking;
 
-/// What happens to the first packet.
+/// The fate of the first packet.
 enum Fault {
     Panic,
     Hang,

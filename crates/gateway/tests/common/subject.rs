@@ -28,7 +28,7 @@ pub(crate) struct Subject {
     next: u32,
 }
 
-/// How to start one.
+/// Options of its start.
 pub(crate) struct Start<'a> {
     pub(crate) flags: &'a [&'a str],
     pub(crate) stdout: Stdio,
@@ -169,7 +169,7 @@ impl Subject {
         connect(&self.place)
     }
 
-    /// What it answers to a request.
+    /// Its answer to a request.
     pub(crate) fn asks(&self, request: &str) -> String {
         let mut stream = self.connect().unwrap();
         stream.write_all(request.as_bytes()).unwrap();

@@ -49,11 +49,11 @@ struct Flow {
 pub(crate) struct FlowSeen {
     /// Bytes of payload that its reader got.
     pub(crate) payload: u64,
-    /// The same with the headers of full segments.
+    /// Those bytes with the headers of full segments.
     pub(crate) wire: f64,
     /// The longest time in which it got nothing.
     pub(crate) silence: Duration,
-    /// Counts of its sender; none if the connection has failed, or where a QUIC stack does not tell.
+    /// Counts of its sender; none if the connection has failed, or where a QUIC stack has none.
     pub(crate) retransmissions: Option<u32>,
     pub(crate) timeouts: Option<u16>,
     /// Packets of QUIC that its sender declared lost although they arrived.

@@ -43,7 +43,7 @@ struct Report {
     /// Bytes that the application got in order after the warm-up.
     payload: u64,
     silence_ns: u64,
-    /// Probe timeouts; absent where the stack does not tell.
+    /// Probe timeouts; absent where the stack reports none.
     timeouts: Option<u16>,
     /// Packets declared lost after the warm-up, by number.
     lost: Vec<u64>,

@@ -24,7 +24,7 @@ pub(crate) fn read(bytes: &[u8], from: Side, key: &FlowKey) -> Option<Frame> {
     home_port(&frame, from).map(|_| frame)
 }
 
-/// Home's TCP or UDP port, which tells the conversation.
+/// Home's TCP or UDP port, which identifies the conversation.
 pub(crate) fn home_port(frame: &Frame, from: Side) -> Option<u16> {
     let ip = frame.bytes.get(usize::from(frame.network)..)?;
     let first = *ip.first()?;

@@ -1,4 +1,4 @@
-//! What the other end of a connection has, as the kernel counts it. All `unsafe` of this crate is here, as
+//! Bytes that the other end of a connection has, as the kernel counts them. All `unsafe` of this crate is here, as
 //! neither the standard library nor `socket2` offers the call.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ pub(super) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Counts from now on; `None` where the kernel does not tell.
+    /// Counts from now on; `None` where the kernel does not count.
     pub(super) fn of(socket: BorrowedFd<'_>) -> Option<Self> {
         let before = acknowledged(socket)?;
         let socket = socket.try_clone_to_owned().ok()?;
@@ -67,7 +67,7 @@ fn read(info: &[u8]) -> Option<u64> {
     Some(acknowledged + beyond().unwrap_or(0))
 }
 
-/// Other systems do not tell, or not in a way that was tried.
+/// Other systems do not count them, or not in a way that was tried.
 #[cfg(not(any(target_os = "android", target_os = "linux")))]
 fn acknowledged(_socket: BorrowedFd<'_>) -> Option<u64> {
     None

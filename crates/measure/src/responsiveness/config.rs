@@ -32,7 +32,7 @@ struct Urls {
     https_upload_url: Option<String>,
 }
 
-/// What a client asks for, and where.
+/// The requests of a client, and their URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Endpoints {
     pub(super) large: Uri,
@@ -46,7 +46,7 @@ impl Endpoints {
     /// Reads a configuration.
     ///
     /// # Errors
-    /// What is wrong with it, in a few words.
+    /// The mistake, in a few words.
     pub(super) fn read(json: &[u8]) -> Result<Self, String> {
         let config: Config = serde_json::from_slice(json)
             .map_err(|error| format!("the configuration is no JSON of this test ({error})"))?;

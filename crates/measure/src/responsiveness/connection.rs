@@ -39,20 +39,20 @@ const UNSENT: f64 = 0.005;
 /// Unsent bytes that a connection may have at any rate: two segments.
 const LEAST_UNSENT: usize = 3000;
 const MOST_UNSENT: usize = 256 * 1024;
-/// What TLS adds to a record: header, type and tag; and the most bytes of one.
+/// Bytes that TLS adds to a record (header, type and tag), and the maximum of one.
 const RECORD_HEAD: u64 = 5 + 1 + 16;
 const RECORD: usize = 16 * 1024;
-/// What HTTP/2 adds to a frame.
+/// Bytes that HTTP/2 adds to a frame.
 const FRAME_HEAD: u64 = 9;
 /// Interval at which the rate of sending is taken.
 const RATE_EVERY: Duration = Duration::from_millis(50);
-/// What loads are made of.
+/// The content of loads.
 static ZEROS: [u8; FRAME] = [0; FRAME];
 
 /// The name of HTTP/2 in TLS's negotiation.
 pub(super) const H2: &[u8] = b"h2";
 
-/// What a connection has moved, for others to look at.
+/// Bytes that a connection has moved, shared with other tasks.
 #[derive(Debug, Default)]
 pub(super) struct Moved {
     received: AtomicU64,
@@ -227,7 +227,7 @@ impl Drop for Task {
     }
 }
 
-/// How to reach a server.
+/// The address and the name of a server.
 #[derive(Clone)]
 pub(super) struct Target {
     pub(super) address: SocketAddr,
@@ -239,7 +239,7 @@ pub(super) struct Target {
 pub(super) struct Connection {
     pub(super) requests: SendRequest<Bytes>,
     pub(super) moved: Arc<Moved>,
-    /// What was acknowledged after the handshakes.
+    /// Bytes acknowledged after the handshakes.
     pub(super) acknowledged: Option<Acknowledged>,
     pub(super) tcp: f64,
     pub(super) tls: f64,
@@ -331,7 +331,7 @@ pub(super) async fn request(
 /// Gets an object of at most `most` bytes.
 ///
 /// # Errors
-/// What the server did in place of sending it.
+/// The server's action in place of sending it.
 pub(super) async fn get(
     requests: &SendRequest<Bytes>,
     uri: &Uri,

@@ -119,7 +119,7 @@ impl Carrier {
             .map_err(io::Error::other)?;
         let _ = self.open.set(Open::from(&mut connection));
         let ended = send_load(&mut stream, &connection.moved).await;
-        // An early answer tells more than the reset that follows it.
+        // An early answer explains more than the reset that follows it.
         match timeout(TICK, response).await {
             Ok(Ok(response)) => Err(io::Error::other(format!(
                 "the server ended an upload with {}",
@@ -172,7 +172,7 @@ impl Carrier {
     }
 }
 
-/// What probes need and bring.
+/// Input and results of probes.
 #[derive(Default)]
 struct Shared {
     probes: Mutex<Probes>,

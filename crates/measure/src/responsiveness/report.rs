@@ -26,7 +26,7 @@ pub struct Tested {
     pub down: TestedLoad,
     /// Uploads and downloads at once.
     pub both: TestedLoad,
-    /// What the test leaves open.
+    /// Doubts that the test leaves.
     pub unsure: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct TestedLoad {
     pub rate: Rates,
     /// Trust in the rates.
     pub rate_confidence: Confidence,
-    /// True if uploads were counted when the socket took them, as this system does not tell what the server has
+    /// True if uploads were counted when the socket took them, as this system does not count what the server has
     /// acknowledged. The rate is then too high by what fills buffers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unacknowledged: bool,
@@ -123,7 +123,7 @@ impl Tested {
         [("up", &self.up), ("down", &self.down), ("both", &self.both)]
     }
 
-    /// What the loads leave open.
+    /// Doubts that the loads leave.
     pub(super) fn doubts(&self) -> Vec<String> {
         let mut unsure = Vec::new();
         for (name, load) in self.loads() {

@@ -52,7 +52,7 @@ pub struct Origin {
     pub preview: bool,
     /// The note on ns-2, if it was requested.
     pub ns2: Option<String>,
-    /// What searches found for the papers.
+    /// The results of searches for the papers.
     pub found: Vec<Found>,
 }
 

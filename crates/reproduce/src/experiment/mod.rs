@@ -279,11 +279,11 @@ impl Measure {
         }
     }
 
-    /// True if it tells when and whether a run settles, which a run cut short cannot.
+    /// True if it measures when and whether a run settles, which a run cut short cannot.
     pub fn is_about_settling(&self) -> bool {
-        let tells =
+        let measures =
             |name: &&str| matches!(*name, "settling" | "unsettled") || name.ends_with(".drift");
-        self.of.names().iter().any(tells)
+        self.of.names().iter().any(measures)
     }
 
     /// True if it is taken in the window after the transient, which the data shows.

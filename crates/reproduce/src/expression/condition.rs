@@ -16,7 +16,7 @@ pub struct Range {
     pub closed: bool,
 }
 
-/// True if a condition holds, as far as the runs can tell.
+/// True if a condition holds, as far as the runs show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The interval lies within the accepted range.

@@ -143,7 +143,7 @@ impl Evaluation {
     }
 }
 
-/// How far the means lie outside the accepted range: d / (1 + d) at d tolerances, or twentieths of the
+/// The misfit of the means outside the accepted range: d / (1 + d) at d tolerances, or twentieths of the
 /// larger side where no tolerance is stated.
 fn distance_of(comparison: &Comparison, within: f64) -> f64 {
     let margin = comparison.accepted.margin(comparison.difference.mean);

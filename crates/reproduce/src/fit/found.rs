@@ -15,10 +15,10 @@ pub struct Found {
     pub paper: String,
     /// The setting closest to the numbers that were used.
     pub settings: Setting,
-    /// The same as keys of scenarios; taken from the paper's free settings where the file lacks it.
+    /// The settings as keys of scenarios; taken from the paper's free settings where the file lacks it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chosen: Vec<Chosen>,
-    /// How it did on both halves of the numbers.
+    /// Its scores on both halves of the numbers.
     pub account: Account,
     /// By claim, how close the search came.
     pub reaches: BTreeMap<String, Reach>,
@@ -77,7 +77,7 @@ impl Account {
 }
 
 impl Account {
-    /// Whether the fit counts, and what it was compared with, in words.
+    /// The judgement of the fit, and the settings it was compared with, in words.
     pub fn verdict(&self) -> String {
         let counts = if self.counts() {
             "the fit counts"
@@ -116,7 +116,7 @@ impl std::fmt::Display for Account {
     }
 }
 
-/// How close a search came to a claim.
+/// The distance of a search from a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Reach {
@@ -212,7 +212,7 @@ fn in_words(setting: &Setting) -> String {
     }
 }
 
-/// How close evaluations come to each claim.
+/// The distance of evaluations from each claim.
 pub(super) fn reaches(
     free: &[Free],
     all: &[Evaluation],

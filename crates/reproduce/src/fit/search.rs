@@ -26,7 +26,7 @@ use std::sync::{Mutex, PoisonError};
 /// The file of evaluations in an output folder.
 const EVALUATIONS: &str = "evaluations.jsonl";
 
-/// How far a setting runs.
+/// Seeds and duration of a setting's runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rung {
     /// Runs of each scenario.

@@ -7,7 +7,7 @@ use crate::outcome::Outcome;
 use crate::verdict::{Finding, Verdict};
 use std::collections::HashMap;
 
-/// What a report knows of searches.
+/// The results of searches that a report shows.
 pub(super) struct Columns<'a> {
     origin: &'a Origin,
     /// The verdicts under the settings found, by claim.
@@ -53,7 +53,7 @@ impl<'a> Columns<'a> {
         self.second.len()
     }
 
-    /// How close the search came to a claim.
+    /// The distance of the search from a claim.
     pub(super) fn reach(&self, finding: &Finding<'_>) -> Option<&'a Reach> {
         let reaches = |found: &'a Found| found.reaches.get(&finding.claim.id);
         self.origin.found.iter().find_map(reaches)

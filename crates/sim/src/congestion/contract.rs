@@ -44,13 +44,13 @@ pub trait CongestionControl {
     fn pacing_rate(&self) -> Option<f64> {
         None
     }
-    /// Whether it sends less than the path might carry, so that delivery rates say nothing.
+    /// True if it sends less than the path might carry, so that delivery rates say nothing.
     fn limits_samples(&self) -> bool {
         false
     }
     /// The application paused for longer than the retransmission timeout (RFC 5681, section 4.1).
     fn on_idle(&mut self, _restart_window: f64) {}
-    /// What an ACK says of the path; before [`on_ack`](Self::on_ack) without SACK, and after with it. Only
+    /// Receives an ACK's sample of the path; before [`on_ack`](Self::on_ack) without SACK, and after with it. Only
     /// where deliveries are measured.
     fn on_sample(&mut self, _sample: &AckSample) {}
     /// A segment is judged lost. Only where deliveries are measured.

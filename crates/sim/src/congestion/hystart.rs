@@ -12,7 +12,7 @@ const MAX_RTT_THRESH: u64 = 16 * MS;
 const MIN_RTT_DIVISOR: u64 = 8;
 /// Samples of a round that are taken before it is judged.
 const RTT_SAMPLES: u32 = 8;
-/// How much slower Conservative Slow Start grows, and for how many rounds.
+/// The divisor of Conservative Slow Start's growth, and its number of rounds.
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
 
@@ -273,7 +273,7 @@ mod tests {
         acks.iter().map(phase).collect()
     }
 
-    /// The same of another's HyStart++.
+    /// The phases of another's HyStart++.
     fn phases_of(name: &str, acks: &[[u64; 3]]) -> Vec<u8> {
         let driver = std::env::var("ASYMQ_QUIC_SENDERS").expect("scripts/quic/run sets it");
         let mut command = Command::new(driver);

@@ -1,4 +1,4 @@
-//! What holds for every congestion control, tried with random events.
+//! The laws of every congestion control, tried with random events.
 //!
 //! 1. The window is at least one segment, and no larger than TCP's largest; a pace is above 0.
 //! 2. An ACK opens the window by at most twice what it acknowledges.
@@ -12,14 +12,14 @@ use super::{About, AckSample, CongestionControl, Lost};
 use asymq_core::decide::random::SplitMix64;
 use std::fmt;
 
-/// What happens to a connection.
+/// An event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// An ACK of so many segments, of which ECN marked some if `marked`.
     Ack {
         /// Segments acknowledged.
         acked: u64,
-        /// Whether it echoes a mark that is not answered.
+        /// True if it echoes a mark that is not answered.
         marked: bool,
     },
     /// A mark is answered.
@@ -163,7 +163,7 @@ pub fn obey(
     }
 }
 
-/// What a congestion control says of itself.
+/// A congestion control's own description.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shown {
     window: f64,
@@ -195,7 +195,7 @@ struct Recovery {
     before: f64,
 }
 
-/// What a sender recovers from.
+/// The loss that a sender recovers from.
 #[derive(Clone, Copy, PartialEq)]
 enum From {
     LossBySack,
@@ -203,7 +203,7 @@ enum From {
     Timeout,
 }
 
-/// What a window may be after an event.
+/// The windows that are allowed after an event.
 struct Bounds {
     most: f64,
     /// It is less than this, if this is more than a few segments.
@@ -236,7 +236,7 @@ impl Trial {
         }
     }
 
-    /// What it says, if that is possible.
+    /// Its description, if that is possible.
     fn shown(&self, when: &str) -> Result<Shown, String> {
         let shown = Shown {
             window: self.control.window(),
@@ -387,7 +387,7 @@ impl Trial {
         }
     }
 
-    /// What may follow where a loss is answered.
+    /// The windows that may follow where a loss is answered.
     fn reduced(&self, before: f64) -> Bounds {
         Bounds {
             below: self.answers_losses.then_some(before),
@@ -395,7 +395,7 @@ impl Trial {
         }
     }
 
-    /// What an ACK says on a path that delivers a window in a round-trip time.
+    /// The sample of an ACK on a path that delivers a window in a round-trip time.
     fn sample(&self, acked: u64, flight: u64) -> AckSample {
         AckSample {
             now: self.now,

@@ -73,13 +73,13 @@ pub(crate) struct TcpModel {
     pub(crate) make: Arc<Make>,
     /// Loss recovery without SACK; with it, all recover by RFC 6675.
     pub(crate) recovery: Recovery,
-    /// Whether the window is [`Reno`] alone.
+    /// True if the window is [`Reno`] alone.
     pub(crate) is_reno: bool,
-    /// Whether a pacer sends.
+    /// True if a pacer sends.
     pub(crate) paces: bool,
-    /// Whether each segment's delivery is measured.
+    /// True if each segment's delivery is measured.
     pub(crate) measures_deliveries: bool,
-    /// Whether losses are repaired by what is known of deliveries, as Linux' RACK and QUIC do, instead of RFC 6675.
+    /// True if losses are repaired by what is known of deliveries, as Linux' RACK and QUIC do, instead of RFC 6675.
     pub(crate) repairs: bool,
 }
 
@@ -132,7 +132,7 @@ impl TcpModel {
         Some(model)
     }
 
-    /// The same as a QUIC sender: it paces (RFC 9002, section 7.7), and knows what it sends again from what it sent first.
+    /// This model as a QUIC sender: it paces (RFC 9002, section 7.7), and knows what it sends again from what it sent first.
     pub(crate) fn of_quic(self) -> Self {
         Self {
             paces: true,
@@ -148,7 +148,7 @@ fn copies<C: CongestionControl + Copy + Send + Sync + 'static>(window: C) -> Arc
     Arc::new(move |_| Box::new(window))
 }
 
-/// The same, with HyStart++ if asked for.
+/// Makes windows that start by HyStart++ if asked for.
 fn starting<C: WindowBased + Send + Sync + 'static>(window: C, hystart: bool) -> Arc<Make> {
     match hystart {
         false => copies(window),

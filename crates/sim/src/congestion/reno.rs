@@ -10,7 +10,7 @@ pub(crate) struct Reno {
     /// The congestion window, without inflation.
     pub(super) cwnd: f64,
     pub(super) ssthresh: f64,
-    /// What fast recovery adds to the window: segments known to have left the network.
+    /// Fast recovery's addition to the window: segments known to have left the network.
     inflation: f64,
 }
 

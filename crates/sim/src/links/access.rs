@@ -143,7 +143,7 @@ impl<O: Options> Pipe<O> {
         Some((segment, select_unpredictable(self.len > 0, at, u64::MAX)))
     }
 
-    /// Whether no segment is on its way.
+    /// True if no segment is on its way.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -1,4 +1,4 @@
-//! What is beyond the first link of each direction: further links, a chain of asymmetric links (VAQ,
+//! The path beyond the first link of each direction: further links, a chain of asymmetric links (VAQ,
 //! Fig. 14), the path behind the last of them, and ACK regeneration. A packet pays for them only where a
 //! scenario has one of them.
 
@@ -10,7 +10,7 @@ use asymq_core::hold::BuildError;
 use asymq_scenario::Impairment;
 use std::collections::VecDeque;
 
-/// What is beyond the first link of each direction.
+/// The path beyond the first link of each direction.
 pub(crate) struct Beyond<O> {
     /// Links in the order in which packets pass them.
     stages: [Vec<Stage<O>>; 2],
@@ -19,7 +19,7 @@ pub(crate) struct Beyond<O> {
     pub(crate) regeneration: Option<Regeneration<O>>,
 }
 
-/// What happens beyond the first link.
+/// An event beyond the first link.
 pub(crate) enum Step<O> {
     /// A transmission starts at the further link of this position: when its packet is out at the
     /// other end, and the packet.

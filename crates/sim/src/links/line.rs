@@ -29,7 +29,7 @@ pub(crate) struct Line<O> {
     lost_data: DataLosses,
 }
 
-/// What a shaper does and measures.
+/// A shaper's state and measurements.
 #[derive(Debug)]
 struct Shaper {
     source: RateSource,

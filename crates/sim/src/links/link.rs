@@ -136,7 +136,7 @@ impl<O: Options> Link<O> {
         (held, gone(Fate::Dropped) + gone(Fate::Filtered))
     }
 
-    /// Whether the qdisc observes the reverse path.
+    /// True if the qdisc observes the reverse path.
     #[inline]
     pub(crate) fn observes(&self) -> bool {
         self.egress.observes_reverse()
@@ -244,7 +244,7 @@ impl<O: Options> Link<O> {
         }
     }
 
-    /// What came and what became of it up to `now`, to which the link has run.
+    /// Packets that came, and their fates up to `now`, to which the link has run.
     pub(crate) fn meters(&self, now: u64) -> Meters {
         let mut meters = *self.egress.meters();
         // A transmission is counted in full when it starts.
@@ -266,7 +266,7 @@ impl<O: Options> Link<O> {
         counts
     }
 
-    /// Whether a packet is being transmitted at `now`.
+    /// True if a packet is being transmitted at `now`.
     pub(crate) fn transmits(&self, now: u64) -> bool {
         self.egress.free_at() > Instant::from_nanos(now)
     }

@@ -18,7 +18,7 @@ pub(crate) struct Wire<O> {
     lost_data: DataLosses,
 }
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     Lost,
@@ -40,7 +40,7 @@ impl<O: Options> Wire<O> {
         }
     }
 
-    /// Whether packets may overtake others.
+    /// True if packets may overtake others.
     pub(crate) fn reorders(&self) -> bool {
         self.impairment.as_ref().is_some_and(Impairment::reorders)
     }

@@ -26,12 +26,12 @@ pub(crate) struct Snapshot {
     capacity: [Option<f64>; 2],
     /// ACKs kept beside a later one, where the discipline counts them.
     kept: [Option<[u64; Kept::ALL.len()]>; 2],
-    /// What each conversation's receiver has. Counted when segments leave the bottleneck, which is as
+    /// Bytes that each conversation's receiver has. Counted when segments leave the bottleneck, which is as
     /// much ahead of the receiver at the start of an interval as at its end.
     received: Vec<Received>,
     /// Packets dropped at access links and packets lost by paths, by direction.
     access_dropped_and_lost: [(u64, u64); 2],
-    /// What short transfers have delivered.
+    /// Bytes that short transfers have delivered.
     transfers: [Delivered; 2],
     /// Data packets lost on their way, per conversation.
     lost: Vec<u64>,
@@ -54,7 +54,7 @@ impl Received {
     }
 }
 
-/// What of a link was used up to an instant: of its time, or where its rate changes, of its capacity.
+/// The use of a link up to an instant: of its time, or where its rate changes, of its capacity.
 #[derive(Clone, Copy, Default)]
 struct Used {
     by_class: [f64; TrafficClass::COUNT],
@@ -251,7 +251,7 @@ fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// What a flow's endpoints know at `now`.
+/// The state of a flow's endpoints at `now`.
 fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64, now: u64) -> FlowResult {
     let counts = flow.sender.counts();
     let rtt = counts.rtt;

@@ -9,10 +9,10 @@ use asymq_core::{Duration, Instant, Rate};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is seen of one discipline.
+/// The record of one discipline.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// What waits, in the order of arrival.
+    /// Waiting packets, in the order of arrival.
     pub(crate) waiting: VecDeque<Header>,
     /// The packet that left last.
     pub(crate) sent: Option<Header>,

@@ -172,7 +172,7 @@ impl HostClock {
         clock
     }
 
-    /// What it shows at `now`.
+    /// Its value at `now`.
     pub(crate) fn stamp(&self, now: u64) -> u32 {
         let mut local = now + self.offset;
         if self.drift != 0 {

@@ -8,7 +8,7 @@ use asymq_core::packet::{Header, Network, Packet, flags};
 use asymq_core::{Ecn, Flow, Instant, Protocol};
 use asymq_scenario::{Cover, Scenario, Toward, Tunnel};
 
-/// What an agent sends: a TCP segment or a UDP datagram.
+/// A packet of an agent: a TCP segment or a UDP datagram.
 ///
 /// Every data segment is full, so sequence numbers count segments: 0 is the SYN, 1 the first data
 /// segment. [`Layout`] turns them into bytes.
@@ -29,7 +29,7 @@ impl<O: Options> Segment<O> {
         Self::with(kind, number, O::default())
     }
 
-    /// The same with options.
+    /// A segment with options.
     #[inline]
     pub(crate) const fn with(kind: Kind, number: u64, options: O) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl<O: Options> Segment<O> {
         }
     }
 
-    /// What it is.
+    /// Its kind.
     #[inline]
     pub(crate) const fn kind(self) -> Kind {
         Kind::of_bits(self.word)
@@ -66,7 +66,7 @@ pub(crate) enum Kind {
 
 /// A value for each kind of segment.
 ///
-/// Two are never used: three bits tell the kind, and then no index needs a check.
+/// Two are never used: three bits hold the kind, and then no index needs a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PerKind<T>([T; 8]);
 
@@ -108,7 +108,7 @@ impl Kind {
 /// A packet in a link's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SimPacket<O = ()> {
-    /// What the qdisc sees.
+    /// The header that the qdisc reads.
     pub(crate) header: Header,
     /// The segment in it.
     pub(crate) segment: Segment<O>,
@@ -180,7 +180,7 @@ impl<O> SimPacket<O> {
         }
     }
 
-    /// Whether its flow is one of a flood.
+    /// True if its flow is one of a flood.
     #[inline]
     const fn is_of_flood(&self) -> bool {
         self.header.flow.0 & FLOOD_FLOW != 0
@@ -207,7 +207,7 @@ impl<O> SimPacket<O> {
         self.header.payload
     }
 
-    /// How many conversations had this index before its own.
+    /// The number of conversations that had this index before its own.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
         (self.header.flow.0 >> 32) as u32
@@ -239,7 +239,7 @@ pub(crate) const fn flood_number(index: usize, count: u64) -> u64 {
     count << FLOOD_INDEX_BITS | (index & FLOOD_INDEX) as u64
 }
 
-/// How one conversation's segments look on the wire.
+/// The form of one conversation's segments on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     /// Payload bytes of a data segment.
@@ -247,11 +247,11 @@ pub(crate) struct Layout {
     /// Headers towards the uplink, of segment 0. A flow's upper half: how many conversations had this index
     /// before. Its lower half: the index, above one bit for the direction.
     headers: PerKind<Header>,
-    /// What each segment more adds to the acknowledgement number.
+    /// The step of the acknowledgement number for each further segment.
     ack_steps: PerKind<u32>,
-    /// What links charge for a packet beside its IP bytes.
+    /// The bytes that links charge for a packet beside its IP bytes.
     overhead: Option<Overhead>,
-    /// What queues can read of its packets.
+    /// The facts that queues can read of its packets.
     cover: Cover,
     /// IP bytes of an ACK without options, in plain TCP.
     plain_ack: u32,
@@ -326,7 +326,7 @@ impl Layout {
         }
     }
 
-    /// The same under this cover.
+    /// The layout under this cover.
     pub(crate) fn covered(self, cover: Cover) -> Self {
         if cover == Cover::None {
             return self;
@@ -378,7 +378,7 @@ impl Layout {
         self.headers.of(Kind::Data).flow.0
     }
 
-    /// How many conversations had its index before.
+    /// The number of conversations that had its index before.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
         (self.flow() >> 32) as u32
@@ -528,7 +528,7 @@ mod tests {
         }
     }
 
-    /// What a simulated packet has, and what only a real one has: a window, hosts, link headers.
+    /// The fields of a simulated packet, and those of a real one alone: a window, hosts, link headers.
     struct Captured {
         packet: SimPacket<TcpOptions>,
         real: AckInfo,

@@ -1,18 +1,18 @@
-//! What TCP options and ECN add to a receiver.
+//! A receiver's state for TCP options and ECN.
 
 use crate::packets::{HostClock, Options, TcpOptions};
 use crate::receivers::RangeSet;
 use crate::senders::EcnReceiver;
 use asymq_core::ack::MAX_SACK_RANGES;
 
-/// What a receiver adds for its options.
+/// A receiver's state for its options.
 pub(crate) trait Receiving {
     type Options: Options;
 
     /// Takes the clock of its host.
     fn set_clock(&mut self, _clock: HostClock) {}
 
-    /// Whether an ACK that is held back must go before a segment with these options is taken.
+    /// True if an ACK that is held back must go before a segment with these options is taken.
     #[inline]
     fn changes(&self, _options: &Self::Options) -> bool {
         false
@@ -28,7 +28,7 @@ pub(crate) trait Receiving {
     /// From now on gaps are acknowledged once.
     fn acknowledge_as_quic(&mut self) {}
 
-    /// Whether the segment that has arrived must be acknowledged at once.
+    /// True if the segment that has arrived must be acknowledged at once.
     #[inline]
     fn is_due(&self) -> bool {
         false
@@ -54,7 +54,7 @@ pub(crate) struct FullReceiving {
     quic: bool,
     clock: HostClock,
     mss: u16,
-    /// What has arrived beyond the lowest missing segment.
+    /// The segments that have arrived beyond the lowest missing one.
     beyond: RangeSet,
     /// Where the ranges of `beyond` begin, the latest to have grown first.
     latest: Vec<u64>,

@@ -37,13 +37,13 @@ impl RangeSet {
         self.0.get(index).copied().filter(|&(s, _)| s <= number)
     }
 
-    /// How many are below `limit`.
+    /// The number below `limit`.
     pub(crate) fn count_below(&self, limit: u64) -> u64 {
         let below = self.0.iter().take_while(|&&(s, _)| s < limit);
         below.map(|&(s, e)| e.min(limit) - s).sum()
     }
 
-    /// How many there are.
+    /// Their number.
     pub(crate) fn len(&self) -> u64 {
         self.count_below(u64::MAX)
     }

@@ -134,7 +134,7 @@ impl<E: Receiving> Receiver<E> {
         self.silence.max(now.saturating_sub(self.delivered_at))
     }
 
-    /// The same of silences that were over when the latest data was delivered.
+    /// The longest of the silences that were over when the latest data was delivered.
     pub(crate) fn past_silence(&self) -> u64 {
         self.silence
     }

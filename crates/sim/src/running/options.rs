@@ -1,17 +1,17 @@
-//! What a run records, and why it may not run.
+//! A run's records, and its errors.
 
 use asymq_core::hold::BuildError;
 use asymq_scenario::Tcp;
 use std::io::{self, Write};
 
-/// What to record besides a run's summary.
+/// Records besides a run's summary.
 #[derive(Default)]
 pub struct RunOptions<'a> {
     /// Time series of 0.2 s intervals.
     pub series: bool,
     /// Where to write a pcapng trace of the uplink: packets as they start to be transmitted.
     pub capture_up: Option<&'a mut dyn Write>,
-    /// The same of the downlink.
+    /// Where to write a trace of the downlink.
     pub capture_down: Option<&'a mut dyn Write>,
     /// Called after each simulated second. It may unwind: that ends a run that nobody waits for any more.
     pub pulse: Option<&'a dyn Fn()>,

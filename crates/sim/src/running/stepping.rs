@@ -17,13 +17,13 @@ pub(crate) trait Stepping {
     /// The counters of a direction.
     fn meters(&self, toward: usize) -> Meters;
 
-    /// Whether a direction's link transmits.
+    /// True if a direction's link transmits.
     fn transmits(&self, toward: usize) -> bool;
 
     /// The time series so far, if it was asked for.
     fn series(&self) -> Option<&Series>;
 
-    /// What the run showed, after the rest of it.
+    /// The result of the run, after the rest of it.
     fn finish(self: Box<Self>) -> Result<Run, SimError>;
 }
 

@@ -7,7 +7,7 @@ use asymq_core::hold::{Meters, PerClass};
 use asymq_core::packet::Header;
 use asymq_scenario::{Run, Scenario, Series, Toward};
 
-/// A run that goes on when it is told to, and shows between two steps what waits in the first link's
+/// A run that advances by steps of its caller, and shows between two steps the packets that wait in the first link's
 /// queues. Whatever the steps, it is the same run, byte for byte, as [`Simulator::run`] makes at once.
 ///
 /// To keep track of what waits costs some time per packet; [`Simulator::run`] does without.
@@ -50,17 +50,17 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// How far it has come.
+    /// The time that it has reached.
     pub const fn now(&self) -> Duration {
         self.now
     }
 
-    /// Whether it has come to its end.
+    /// True if it has come to its end.
     pub fn is_over(&self) -> bool {
         self.now >= self.end
     }
 
-    /// What came to a direction's queue until now, and what became of it.
+    /// Packets that came to a direction's queue until now, and their fates.
     pub fn meters(&self, toward: Toward) -> Meters {
         self.run.meters(toward as usize)
     }
@@ -91,7 +91,7 @@ impl<'a> Steps<'a> {
         self.run.series()
     }
 
-    /// What the run showed, after the rest of it.
+    /// The result of the run, after the rest of it.
     ///
     /// # Errors
     /// A trace that the options ask for could not be written.

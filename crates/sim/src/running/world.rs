@@ -33,7 +33,7 @@ pub(crate) struct World<'a, V: Variant> {
     /// Uplink and downlink, the first in each direction if there are several.
     pub(crate) links: [Link<V::Options>; 2],
     pub(crate) conversations: Vec<Conversation<V>>,
-    /// How many of the conversations last for the whole run; they come first.
+    /// The number of conversations that last for the whole run; they come first.
     lasting: usize,
     beyond: Option<Box<Beyond<V::Options>>>,
     line: Option<Box<Line<V::Options>>>,
@@ -46,7 +46,7 @@ pub(crate) struct World<'a, V: Variant> {
     events: Events,
 }
 
-/// What each new short transfer is built from.
+/// The parts of which each new short transfer is built.
 struct Transfers {
     past: Past,
     scenario: Scenario,
@@ -140,7 +140,7 @@ impl<'a, V: Variant> World<'a, V> {
         &self.conversations[..self.lasting]
     }
 
-    /// What short transfers have delivered, by direction.
+    /// Bytes that short transfers have delivered, by direction.
     pub(crate) fn delivered_by_transfers(&self) -> [Delivered; 2] {
         let transfers = self.transfers.as_ref();
         transfers.map_or(Default::default(), |transfers| {
@@ -150,7 +150,7 @@ impl<'a, V: Variant> World<'a, V> {
         })
     }
 
-    /// How long the short transfers took that are over since the last
+    /// Completion times of the short transfers that are over since the last
     /// [`clear_completions`](Self::clear_completions); `None` where there are none.
     pub(crate) fn completions(&self) -> Option<Histogram> {
         let transfers = self.transfers.as_ref()?;
@@ -182,7 +182,7 @@ impl<'a, V: Variant> World<'a, V> {
         links.sum::<u64>() + further + line + tunnels + access[UP] + access[DOWN]
     }
 
-    /// Whether modems hide the line's rate.
+    /// True if modems hide the line's rate.
     pub(crate) const fn has_modems(&self) -> bool {
         self.line.is_some()
     }

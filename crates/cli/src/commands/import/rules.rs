@@ -30,7 +30,7 @@ const ITS_OWN: &str = "of that program's own running";
 const SHAPER: &str = "the gateway shapes by itself, in user space";
 const RULES: &str = "asymq classifies by behaviour; it has no rules for ports or hosts";
 
-/// What is said of an option, and its fate: several where its value holds options of a qdisc, or a rate of the downlink,
+/// The sentence about an option, and its fate: several where its value holds options of a qdisc, or a rate of the downlink,
 /// which those programs shape.
 pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<(String, Fate)> {
     const OF_QDISC: [&str; 5] = [

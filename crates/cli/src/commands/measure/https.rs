@@ -60,7 +60,7 @@ impl HttpsArgs {
     }
 }
 
-/// Serves until both are told to stop; the end of one is the end of both.
+/// Serves until both are asked to stop; the end of one is the end of both.
 pub(super) fn run_both(
     server: Server,
     https: HttpsServer,

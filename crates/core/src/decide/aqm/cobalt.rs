@@ -63,7 +63,7 @@ impl Cobalt {
         }
     }
 
-    /// Whether nothing is left to remember.
+    /// True if nothing is left to remember.
     pub fn is_at_rest(&self, now: Instant) -> bool {
         self.probability == 0 && self.count == 0 && now >= self.drop_next
     }
@@ -103,7 +103,7 @@ impl Cobalt {
         }
     }
 
-    /// Whether BLUE drops the packet, which no mark averts.
+    /// True if BLUE drops the packet, which no mark averts.
     pub fn blue_drops(&self, random: &mut SplitMix64) -> bool {
         self.probability > 0 && ((random.next() >> 32) as u32) < self.probability
     }
@@ -143,9 +143,9 @@ impl Cobalt {
 /// Answer of [`Cobalt::decide`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether CoDel signals: by a mark if the packet can carry one, else by a drop.
+    /// True if CoDel signals: by a mark if the packet can carry one, else by a drop.
     pub signals: bool,
-    /// Whether the next signal was due before.
+    /// True if the next signal was due before.
     is_late: bool,
 }
 

@@ -12,7 +12,7 @@ pub struct CodelParams {
     pub interval: Duration,
     /// Backlogs up to so many bytes are never bad: a full packet (sec. 4.4).
     pub full_packet: u32,
-    /// Whether ECN-capable packets are marked instead of dropped.
+    /// True if ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
     /// A time beyond which every ECN-capable packet is marked, whatever CoDel says.
     pub ce_threshold: Option<Duration>,
@@ -32,7 +32,7 @@ impl CodelParams {
 }
 
 impl CodelParams {
-    /// Whether a packet that has waited so long is marked, whatever CoDel says.
+    /// True if a packet that has waited so long is marked, whatever CoDel says.
     pub fn is_beyond_ce_threshold(&self, sojourn: Duration) -> bool {
         let beyond = |limit: Duration| sojourn.as_nanos() > whole_units(limit.as_nanos());
         self.ce_threshold.is_some_and(beyond)
@@ -76,7 +76,7 @@ pub struct Codel {
 }
 
 impl Codel {
-    /// Whether the packet at the head has waited too long, and all before it for an interval too.
+    /// True if the packet at the head has waited too long, and all before it for an interval too.
     pub fn is_bad(&mut self, params: &CodelParams, now: Instant, wait: Wait) -> bool {
         let now = whole_units(now.as_nanos());
         let sojourn = wait.sojourn.as_nanos();
@@ -102,12 +102,12 @@ impl Codel {
         Duration::from_nanos(since)
     }
 
-    /// Whether it drops or marks from time to time.
+    /// True if it drops or marks from time to time.
     pub const fn is_dropping(&self) -> bool {
         self.dropping
     }
 
-    /// Whether the next signal is due.
+    /// True if the next signal is due.
     pub const fn is_due(&self, now: Instant) -> bool {
         self.dropping && whole_units(now.as_nanos()) >= self.drop_next.as_nanos()
     }

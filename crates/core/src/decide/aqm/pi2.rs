@@ -18,7 +18,7 @@ pub struct Pi2Params {
     pub beta: u32,
     /// The multiple of the probability by which scalable packets are marked.
     pub coupling: u32,
-    /// Whether packets are dropped on overload, ECN-capable or not; else all scalable packets are marked, and
+    /// True if packets are dropped on overload, ECN-capable or not; else all scalable packets are marked, and
     /// the buffer overflows.
     pub drop_on_overload: bool,
 }

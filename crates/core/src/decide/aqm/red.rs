@@ -20,9 +20,9 @@ pub struct RedParams {
     pub weight: u32,
     /// Time to transmit a typical packet: how fast the average decays while the queue is idle.
     pub packet_time: Duration,
-    /// Whether pure ACKs are spared, as by a router that knows them.
+    /// True if pure ACKs are spared, as by a router that knows them.
     pub spares_acks: bool,
-    /// Whether ECN-capable packets are marked instead of dropped below the upper threshold.
+    /// True if ECN-capable packets are marked instead of dropped below the upper threshold.
     pub ecn: bool,
     /// Seed of the coin.
     pub seed: u64,
@@ -77,7 +77,7 @@ impl Red {
         }
     }
 
-    /// Whether to signal congestion to an arrival that finds this backlog.
+    /// True if an arrival that finds this backlog gets a congestion signal.
     fn signals(&mut self, now: Instant, backlog: u32) -> bool {
         let params = &self.params;
         if let Some(since) = self.idle_since.take() {

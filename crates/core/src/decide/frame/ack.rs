@@ -116,7 +116,7 @@ impl TimedSegment {
 struct Around {
     /// Bytes of the segment.
     payload: usize,
-    /// Whether an IP header has options or extensions.
+    /// True if an IP header has options or extensions.
     options: bool,
     /// A hash of what makes the network treat packets alike.
     context: u32,

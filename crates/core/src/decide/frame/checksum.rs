@@ -2,7 +2,7 @@
 
 use super::ip::{Addresses, Ip};
 
-/// Whether the IPv4 header at the start of `packet` has a right checksum; IPv6 has none.
+/// True if the IPv4 header at the start of `packet` has a right checksum; IPv6 has none.
 #[inline]
 pub(super) fn ip_header_is_right(ip: &Ip<'_>, packet: &[u8]) -> bool {
     match ip.addresses {
@@ -13,7 +13,7 @@ pub(super) fn ip_header_is_right(ip: &Ip<'_>, packet: &[u8]) -> bool {
     }
 }
 
-/// Whether the TCP segment that `ip` carries has a right checksum, pseudo header included (RFC 9293,
+/// True if the TCP segment that `ip` carries has a right checksum, pseudo header included (RFC 9293,
 /// sec. 3.1).
 #[inline]
 pub(super) fn segment_is_right(ip: &Ip<'_>) -> bool {

@@ -175,14 +175,14 @@ impl<'a> Ip<'a> {
         Some((next, len))
     }
 
-    /// Whether a whole TCP segment follows.
+    /// True if a whole TCP segment follows.
     #[inline]
     pub(super) const fn carries_tcp(&self) -> bool {
         const TCP: u8 = 6;
         self.protocol == TCP && !self.fragment
     }
 
-    /// Whether it has options or extension headers.
+    /// True if it has options or extension headers.
     #[inline]
     pub(super) const fn has_options(&self) -> bool {
         self.header_len

@@ -134,7 +134,7 @@ fn network(
     tcp.then_some(offset)
 }
 
-/// Whether the first byte after the UDP header is that of a short QUIC header.
+/// True if the first byte after the UDP header is that of a short QUIC header.
 fn is_quic(protocol: u8, payload: &[u8]) -> bool {
     const FIRST_BITS: u8 = 0xc0;
     const SHORT: u8 = 0x40;

@@ -71,7 +71,7 @@ impl AckCredit {
         self.credit = self.credit.min(self.max);
     }
 
-    /// Whether a data packet of `len` bytes may go before a waiting ACK.
+    /// True if a data packet of `len` bytes may go before a waiting ACK.
     #[inline]
     pub fn affords(&self, len: u32) -> bool {
         self.credit >= u64::from(len) << 16

@@ -27,7 +27,7 @@ pub trait Service {
     /// Accounts for a packet that leaves.
     fn sent(&mut self, _now: Instant, _departure: Departure) {}
 
-    /// Whether [`Departure::acked_bytes`] is to be measured.
+    /// True if [`Departure::acked_bytes`] is to be measured.
     fn needs_acked_bytes(&self) -> bool {
         false
     }
@@ -79,7 +79,7 @@ pub struct Departure {
     pub class: Class,
     /// Its bytes as charged to the link.
     pub len: u32,
-    /// Whether the other class waited too.
+    /// True if the other class waited too.
     pub contended: bool,
     /// Bytes that it acknowledges for the first time, if it is an ACK and that is measured.
     pub acked_bytes: u32,

@@ -84,7 +84,7 @@ fn templates() -> Vec<Superpacket> {
         .collect()
 }
 
-/// What became of the frames.
+/// The fates of the frames.
 #[derive(Debug, Default)]
 struct Outcome {
     refused: u64,

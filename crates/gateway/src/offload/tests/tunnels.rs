@@ -10,7 +10,7 @@ use etherparse::{
 /// A header, as it is on the wire but for lengths, identifications and checksums.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
-    /// What depends on nothing: Ethernet, tags, labels, a tunnel's own header.
+    /// Headers that depend on nothing: Ethernet, tags, labels, a tunnel's own.
     Bytes(&'static [u8]),
     /// IPv4 that carries this protocol.
     V4(u8),

@@ -16,7 +16,7 @@ pub enum BadExperiment {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A line is wrong.

@@ -61,13 +61,13 @@ impl State {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
     }
 
-    /// Whether it is one of ProbeBW's.
+    /// True if it is one of ProbeBW's.
     const fn is_probe_bw(self) -> bool {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 }
 
-/// What the ACKs that arrive say of a probe (section 2.13).
+/// The phase of a probe by the ACKs that arrive (section 2.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AckPhase {
     Init,
@@ -220,7 +220,7 @@ impl Bbr3 {
         gain * self.bw * self.min_rtt as f64 / SECOND as f64
     }
 
-    /// What keeps hosts with offloads and delayed ACKs busy.
+    /// Packets in flight that keep hosts with offloads and delayed ACKs busy.
     fn quantized(&self, volume: f64) -> f64 {
         // Of 1 ms at the rate, two segments at least (section 5.6.3); three of them for TCP.
         let send_quantum = (self.pacing_rate / 1000.0).clamp(2.0, 44.0);
@@ -437,7 +437,7 @@ impl Bbr3 {
     }
 }
 
-/// Whether more than the threshold was lost of what was in flight.
+/// True if more than the threshold was lost of what was in flight.
 fn is_too_high(lost: u64, in_flight: u64) -> bool {
     lost as f64 > in_flight as f64 * LOSS_THRESHOLD
 }

@@ -1,4 +1,4 @@
-//! What holds of every run, whatever its path does.
+//! The laws of every run, whatever its path does.
 
 use crate::congestion::{Catalog, TcpModel};
 use crate::running::World;
@@ -140,7 +140,7 @@ impl Case {
     }
 }
 
-/// What a direction was given, and what became of it.
+/// Packets that came to a direction, and their fates.
 fn account(world: &World<'_, Full>, toward: usize, now: u64) -> (u64, u64) {
     let (mut sent, mut found) = (0, 0);
     for conversation in &world.conversations {
