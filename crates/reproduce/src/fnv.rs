@@ -6,3 +6,8 @@ pub(crate) fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
+
+/// 128 bits of a text, in hexadecimal digits.
+pub(crate) fn long(text: &str) -> String {
+    format!("{:016x}{:016x}", fnv(text.bytes()), fnv(text.bytes().rev()))
+}

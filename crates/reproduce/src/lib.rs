@@ -16,6 +16,7 @@ pub mod findings;
 pub mod fit;
 mod fnv;
 pub mod folder;
+mod lines;
 pub mod metrics;
 pub mod ns2;
 mod numbers;

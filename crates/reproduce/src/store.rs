@@ -1,14 +1,16 @@
 //! Results on disk: one line of JSON per run, so that an interrupted sweep loses at most one run.
 
-use crate::fnv::fnv;
+pub use crate::lines::Log;
+
+use crate::fnv::{fnv, long};
+use crate::lines;
 use crate::metrics::{self, Metrics};
 use asymq_scenario::{FlowResult, Scenario};
 use asymq_sim::{RunOptions, SimError, Simulator};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::sync::LazyLock;
 
 /// The file of results in an output folder.
@@ -31,8 +33,7 @@ pub static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
 /// The key of a result: a hash of scenario, seed and the sources of simulator and disciplines. Builds
 /// with the same sources give the same key.
 pub fn key(scenario: &Scenario, seed: u64) -> String {
-    let text = format!("{} {}", *FINGERPRINT, text_of_run(scenario, seed));
-    format!("{:016x}{:016x}", fnv(text.bytes()), fnv(text.bytes().rev()))
+    long(&format!("{} {}", *FINGERPRINT, text_of_run(scenario, seed)))
 }
 
 /// The scenario of one run as text: the other runs of a scenario do not change this one.
@@ -164,18 +165,10 @@ impl Results {
     /// The file cannot be read.
     pub fn load(folder: &Path) -> io::Result<Self> {
         let mut results = Self::default();
-        match File::open(folder.join(RUNS)) {
-            Ok(file) => {
-                for line in BufReader::new(file).split(b'\n') {
-                    if let Ok(stored) = serde_json::from_slice(&line?) {
-                        results.insert(stored);
-                    }
-                }
-                Ok(results)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(results),
-            Err(error) => Err(error),
+        for stored in lines::read(&folder.join(RUNS))? {
+            results.insert(stored);
         }
+        Ok(results)
     }
 
     /// Adds a result.
@@ -200,40 +193,13 @@ impl Results {
     }
 }
 
-/// The file of results of a folder, open for appending.
-#[derive(Debug)]
-pub struct Log {
-    file: File,
-    path: PathBuf,
-}
-
 impl Log {
-    /// Opens the file, and creates the folder if needed.
+    /// Opens the results of a folder, and creates the folder if needed.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        std::fs::create_dir_all(folder)?;
-        let path = folder.join(RUNS);
-        let incomplete =
-            std::fs::read(&path).is_ok_and(|bytes| bytes.last().is_some_and(|b| *b != b'\n'));
-        let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
-        if incomplete {
-            file.write_all(b"\n")?;
-        }
-        Ok(Self { file, path })
-    }
-
-    /// Appends a result.
-    ///
-    /// # Errors
-    /// It cannot be written; the error names the file.
-    pub fn append(&mut self, stored: &Stored) -> io::Result<()> {
-        let mut line = serde_json::to_vec(stored)?;
-        line.push(b'\n');
-        self.file.write_all(&line).map_err(|error| {
-            io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
-        })
+        Self::at(folder.join(RUNS))
     }
 }
 

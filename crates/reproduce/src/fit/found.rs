@@ -74,9 +74,7 @@ impl Account {
         let rivals = self.file.held_out.max(self.best_random.held_out);
         self.found.held_out > rivals && self.as_good_by_chance() <= 0.05
     }
-}
 
-impl Account {
     /// The judgement of the fit, and the settings it was compared with, in words.
     pub fn verdict(&self) -> String {
         let counts = if self.counts() {

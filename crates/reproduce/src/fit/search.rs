@@ -6,7 +6,8 @@ use super::{Free, Setting, design, halves};
 use crate::Files;
 use crate::experiment::{Claim, Experiment};
 use crate::extent::{for_claims, reduced};
-use crate::fnv::fnv;
+use crate::fnv::long;
+use crate::lines::{self, Log};
 use crate::outcome;
 use crate::runner::pool;
 use crate::store::{FINGERPRINT, Results};
@@ -17,8 +18,6 @@ use asymq_core::units::Duration;
 use asymq_sim::Simulator;
 use rayon::prelude::*;
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -130,9 +129,9 @@ impl Search<'_> {
         let ids: Vec<String> = claims.iter().map(|claim| claim.id.clone()).collect();
         let numbers = claims.iter().flat_map(|claim| Number::all(claim));
         let (used, held_out) = halves(numbers.collect());
-        let log = Log::open(self.folder)?;
+        let known = Known::open(self.folder)?;
         let evaluate = |settings: &[Setting], rung, shown: &(dyn Fn(usize, usize) + Sync)| {
-            let one = |setting: &Setting| self.one(simulator, &free, setting, rung, &log);
+            let one = |setting: &Setting| self.one(simulator, &free, setting, rung, &known);
             self.each(settings, one, shown)
         };
 
@@ -240,15 +239,15 @@ impl Search<'_> {
         free: &[Free],
         setting: &Setting,
         rung: Rung,
-        log: &Log,
+        known: &Known,
     ) -> anyhow::Result<Evaluation> {
         let experiments = self.experiments(free, setting, rung)?;
         let key = key_of(&experiments);
-        if let Some(known) = log.known.get(&key) {
+        if let Some(before) = known.by_key.get(&key) {
             // The file as it is may run what a setting does.
             return Ok(Evaluation {
                 setting: setting.clone(),
-                ..known.clone()
+                ..before.clone()
             });
         }
         let mut results = Results::default();
@@ -259,7 +258,7 @@ impl Search<'_> {
         }
         let outcomes = outcome::judge(&experiments, &results)?;
         let evaluation = Evaluation::of(key, setting.clone(), &outcomes);
-        log.append(&evaluation)?;
+        known.append(&evaluation)?;
         Ok(evaluation)
     }
 
@@ -308,37 +307,30 @@ fn key_of(experiments: &[Experiment]) -> String {
             text += &condition.to_string();
         }
     }
-    format!("{:016x}{:016x}", fnv(text.bytes()), fnv(text.bytes().rev()))
+    long(&text)
 }
 
-/// The evaluations of a folder, one line each: an interrupted search goes on where it was.
-struct Log {
-    known: HashMap<String, Evaluation>,
-    file: Mutex<fs::File>,
+/// The evaluations of a folder: an interrupted search goes on where it was.
+struct Known {
+    by_key: HashMap<String, Evaluation>,
+    log: Mutex<Log>,
 }
 
-impl Log {
+impl Known {
     fn open(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(EVALUATIONS);
         let failed = || format!("cannot write {}", path.display());
-        fs::create_dir_all(folder).with_context(failed)?;
-        let before = fs::read_to_string(&path).unwrap_or_default();
-        let lines = before.lines();
-        let known = lines.filter_map(|line| serde_json::from_str::<Evaluation>(line).ok());
-        let known = known.map(|evaluation| (evaluation.key.clone(), evaluation));
-        let known = known.collect();
-        let file = OpenOptions::new().create(true).append(true).open(&path);
-        let mut file = file.with_context(failed)?;
-        if !before.is_empty() && !before.ends_with('\n') {
-            file.write_all(b"\n").with_context(failed)?;
-        }
-        let file = Mutex::new(file);
-        Ok(Self { known, file })
+        let log = Log::at(path.clone()).with_context(failed)?;
+        let known = lines::read::<Evaluation>(&path).with_context(failed)?;
+        let by_key = known.into_iter().map(|one| (one.key.clone(), one));
+        Ok(Self {
+            by_key: by_key.collect(),
+            log: Mutex::new(log),
+        })
     }
 
     fn append(&self, evaluation: &Evaluation) -> anyhow::Result<()> {
-        let line = serde_json::to_string(evaluation)? + "\n";
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(file.write_all(line.as_bytes())?)
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(log.append(evaluation)?)
     }
 }
