@@ -117,7 +117,7 @@ impl Histogram {
     }
 }
 
-/// The middle of the bucket, which errs least.
+/// The middle of the bucket, which has the smallest error.
 fn quantile_nanos(hdr: &Hdr, share: f64) -> u64 {
     match hdr.is_empty() {
         true => 0,

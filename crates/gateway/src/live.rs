@@ -161,7 +161,7 @@ struct Table {
     format: u32,
     /// Seconds over which rates and delays are.
     interval: f64,
-    /// The hosts at home that send or receive most.
+    /// The hosts at home with the largest traffic.
     hosts: Vec<HostRow>,
     /// All others together, if there are any.
     others: Option<HostRow>,
@@ -175,7 +175,7 @@ struct HostRow {
     down: Way,
     /// Number of flows.
     flows: usize,
-    /// Those of them that send or receive most.
+    /// Those of them with the largest traffic.
     largest: Vec<FlowRow>,
 }
 
@@ -238,7 +238,7 @@ impl Viewer {
         }
     }
 
-    /// Pictures after the `after`-th, as numbers of 32 bits, the least byte first: the gateway's id, what to ask for
+    /// Pictures after the `after`-th, as numbers of 32 bits, little-endian: the gateway's id, what to ask for
     /// next, and of each picture its time in ms and both queues, up and down. A queue is what waits, how many packets
     /// follow, the one on the link or 0, and packets in the order of their arrival; a packet is its bytes in 14 bits, its
     /// class in 2 (0 ACK, 1 data, 2 other), and its flow's number.

@@ -29,7 +29,7 @@ const SERVER_ERROR: u8 = 254;
 
 /// Bytes of a cookie: 36 characters and a zero.
 const COOKIE: usize = 37;
-/// Most bytes of the server's results.
+/// Maximum bytes of the server's results.
 const MAX_RESULTS: u32 = 1 << 20;
 
 /// A test.

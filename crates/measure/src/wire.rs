@@ -11,7 +11,7 @@ use std::fmt;
 /// Port of the server, TCP and UDP, where none is given.
 pub const PORT: u16 = 9802;
 
-/// Most flows of a session in one direction.
+/// Maximum flows of a session in one direction.
 pub const MAX_FLOWS: usize = 16;
 
 /// Longest opening line in bytes, with its line feed.

@@ -69,7 +69,7 @@ impl Schedule {
         Self::Steps(first.chain(steps).collect())
     }
 
-    /// The least time that a packet of `bytes` takes.
+    /// The minimum time that a packet of `bytes` takes.
     pub fn least_tx(&self, bytes: u32) -> Duration {
         match self {
             Self::Trace(_) => Duration::ZERO,

@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_size_has_the_pareto_quantiles_of_its_mean_and_shape() {
-        // Least 30 000 * 0.5 / 1.5 = 10 000; the median is 2^(1/1.5) times that.
+        // Minimum 30 000 * 0.5 / 1.5 = 10 000; the median is 2^(1/1.5) times that.
         let web: WebLoad = "down:2:30000b:1.5".parse().unwrap();
         assert!((web.size(0.0) - 10_000.0).abs() < 1e-6);
         assert!((web.size(0.5) - 10_000.0 * 2f64.powf(1.0 / 1.5)).abs() < 1e-6);

@@ -31,7 +31,7 @@ fn near(value: f64, expected: f64, relative: f64) {
 #[test]
 fn a_window_of_one_packet_delivers_one_a_round_trip_and_asks_for_as_many_acks() {
     let summary = summary("--flows-up 0 --flows-down 1 --rtt 100ms --window 1p --ack-every 1");
-    // 100 ms, 1.2 ms for 1500 bytes at 10 Mbit/s, .32 ms for 40 at 1 Mbit/s, .25 ms of access links.
+    // 100 ms, 1.2 ms for 1500 bytes at 10 Mbit/s, 0.32 ms for 40 at 1 Mbit/s, 0.25 ms of access links.
     let period = 0.10177;
     let (up, down) = (&summary.up, &summary.down);
     near(down.delivered, 1500.0 * 8.0 / 10e6 / period, 0.005);

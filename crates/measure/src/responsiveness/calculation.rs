@@ -8,7 +8,7 @@ pub(super) const AVERAGED: usize = 4;
 const TRIMMED: usize = 20;
 /// Deviation of averages, as a share of the latest, below which they are stable (SDT).
 const TOLERANCE: f64 = 0.05;
-/// Most pairs of probes per second (MPS).
+/// Maximum pairs of probes per second (MPS).
 const MOST_PAIRS: f64 = 100.0;
 /// Share of the capacity that probes may take (PTC).
 const PROBES_SHARE: f64 = 0.05;

@@ -325,7 +325,7 @@ impl<'a> Load<'a> {
         of.map_or(0.0, |of| of.goodput.average())
     }
 
-    /// One more connection in each direction, up to the most there may be.
+    /// One more connection in each direction, up to the maximum.
     fn add_connections(&mut self) {
         for direction in &mut self.directions {
             if direction.carriers.len() < self.options.connections {

@@ -128,7 +128,7 @@ pub struct Reach {
     pub says: String,
     /// Its value there.
     pub value: f64,
-    /// The free setting that moves this value most.
+    /// The free setting with the largest effect on this value.
     pub mover: String,
     /// Its value with the smallest mean, and that mean.
     pub low: (String, f64),

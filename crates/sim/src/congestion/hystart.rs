@@ -8,7 +8,7 @@ const MS: u64 = 1_000_000;
 /// Bounds of the rise in round-trip time that ends slow start, in ns (RFC 9406, section 4.3).
 const MIN_RTT_THRESH: u64 = 4 * MS;
 const MAX_RTT_THRESH: u64 = 16 * MS;
-/// The rise, as a part of the last round's least.
+/// The rise, as a part of the last round's minimum.
 const MIN_RTT_DIVISOR: u64 = 8;
 /// Samples of a round that are taken before it is judged.
 const RTT_SAMPLES: u32 = 8;
@@ -23,7 +23,7 @@ pub(crate) struct HyStart<C> {
     phase: Phase,
     /// The round ends when this is acknowledged.
     window_end: u64,
-    /// The least round-trip time of the last round and of this, in ns; `u64::MAX` if there is none.
+    /// The minimum round-trip time of the last round and of this, in ns; `u64::MAX` if there is none.
     last_min: u64,
     current_min: u64,
     samples: u32,
@@ -32,7 +32,7 @@ pub(crate) struct HyStart<C> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     SlowStart,
-    /// Conservative Slow Start, from this least round-trip time on and in so many rounds.
+    /// Conservative Slow Start, from this minimum round-trip time on and in so many rounds.
     Conservative {
         baseline: u64,
         rounds: u32,

@@ -84,7 +84,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// A law that is broken, with the least steps found that show it.
+/// A law that is broken, with the fewest steps found that show it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{law}\nafter these steps:{}", lines(steps))]
 pub struct Broken {
@@ -171,10 +171,10 @@ struct Shown {
 }
 
 const INITIAL: f64 = 10.0;
-/// Windows of more segments are held to the laws that bound changes: so many are the least that some keep
+/// Windows of more segments are held to the laws that bound changes: so many are the minimum that some keep
 /// (BBR, section 2.8 of its draft).
 const FEW: f64 = 4.0;
-/// No window is larger: TCP's largest, in segments of 88 bytes, the least that scenarios have.
+/// No window is larger: TCP's largest, in segments of 88 bytes, the minimum that scenarios have.
 const LARGEST: f64 = ((1u64 << 30) / 88) as f64;
 const RTT: u64 = 50_000_000;
 

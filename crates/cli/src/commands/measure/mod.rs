@@ -42,7 +42,7 @@ pub(crate) struct MeasureArgs {
     /// HOST runs `irtt server`, too: delays by its echoes (port 2112).
     #[arg(long, requires = "iperf3")]
     irtt: bool,
-    /// TCP flows in each direction [default: 4; with a URL the most, 16].
+    /// TCP flows in each direction [default: 4; with a URL the maximum, 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=MAX_FLOWS as i64))]
     flows: Option<u8>,
     /// Time that is measured of each of the three loads, 1s to 60s [default: 10s; with a URL the
@@ -81,7 +81,7 @@ struct ServeArgs {
     /// Longest time of a client, 10s to 600s.
     #[arg(long, value_name = "TIME", default_value = "180s", value_parser = time(10, 600))]
     time: Duration,
-    /// Most bytes of a client, both directions together; of a connection of the responsiveness test.
+    /// Maximum bytes of a client, both directions together; of a connection of the responsiveness test.
     #[arg(long, value_name = "SIZE", default_value = "20gb")]
     bytes: Bytes,
     #[cfg(feature = "https")]

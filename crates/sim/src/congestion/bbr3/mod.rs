@@ -1,4 +1,4 @@
-//! BBRv3 by its draft (draft-ietf-ccwg-bbr, August 2026): a model of the path's bandwidth, least
+//! BBRv3 by its draft (draft-ietf-ccwg-bbr, August 2026): a model of the path's bandwidth, minimum
 //! round-trip time and safe flight, probed in turn.
 //!
 //! Section numbers are the draft's. Segments and segments per second stand for bytes and bytes per
@@ -92,7 +92,7 @@ pub(crate) struct Bbr3 {
     random: SplitMix64,
 
     max_bw: CycleMax,
-    /// The least of the long-term and the short-term model (`BBR.bw`).
+    /// The minimum of the long-term and the short-term model (`BBR.bw`).
     bw: f64,
     bw_shortterm: f64,
     inflight_shortterm: f64,

@@ -1,4 +1,4 @@
-//! ProbeRTT: the least round-trip time, sought anew with a small window (section 5.3.4).
+//! ProbeRTT: the minimum round-trip time, sought anew with a small window (section 5.3.4).
 
 use super::*;
 
