@@ -1,10 +1,5 @@
 //! Courses of a line's rates over a run, drawn from its seed.
 
-use crate::draw::fraction;
-use crate::{DelayStep, Draw, Modem, RateStep, RttRange, Scenario, Source, uniform};
-use asymq_core::Toward;
-use asymq_core::decide::random::SplitMix64;
-use asymq_core::units::{Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
 
@@ -35,15 +30,12 @@ pub enum Course {
 
 /// Changes, in the order of their times.
 #[derive(Default)]
-struct Changes {
+pub(crate) struct Changes {
     /// Shares of the modems' rates from times in s on, up and down.
-    shares: Vec<(f64, [f64; 2])>,
+    pub(crate) shares: Vec<(f64, [f64; 2])>,
     /// Delays in ms from times in s on.
-    delays: Vec<(f64, f64)>,
+    pub(crate) delays: Vec<(f64, f64)>,
 }
-
-/// A rate at which no packet passes.
-const NOTHING: Rate = Rate::from_bits_per_sec(1).expect("positive");
 
 impl Course {
     const NAMED: [(&str, Self); 10] = [
@@ -62,7 +54,7 @@ impl Course {
     const TENTH: f64 = 0.1;
 
     /// Changes within `end` s.
-    fn changes(self, end: f64, mut draw: impl FnMut() -> f64) -> Changes {
+    pub(crate) fn changes(self, end: f64, mut draw: impl FnMut() -> f64) -> Changes {
         let mut changes = Changes::default();
         let mut within = |from: f64, to: f64| from + (to - from) * draw();
         let Changes { shares, delays } = &mut changes;
@@ -133,46 +125,6 @@ fn times(step: f64, end: f64) -> impl Iterator<Item = f64> {
         .take_while(move |at| *at < end)
 }
 
-impl Scenario {
-    /// The scenario with the course that `seed` draws as steps; `None` if it has no course.
-    pub fn drawn(&self, seed: u64) -> Option<Self> {
-        let course = self.course?;
-        let mut random =
-            SplitMix64::new(uniform(seed, Source::Link(Toward::Down), Draw::Course).to_bits());
-        let changes = course.changes(self.duration.as_secs_f64(), || fraction(random.next()));
-        let at = |seconds: f64| Duration::from_nanos((seconds * 1e9) as u64);
-        let steps = |way: usize, modem: Option<Modem>| {
-            let rate = modem.map_or(0.0, |modem| modem.rate.bits_per_sec() as f64);
-            let steps = changes.shares.iter().map(|(from, shares)| RateStep {
-                at: at(*from),
-                rate: Rate::from_bits_per_sec((rate * shares[way]) as u64).unwrap_or(NOTHING),
-            });
-            steps.collect()
-        };
-        let mut drawn = Self {
-            course: None,
-            steps_up: steps(0, self.modem_up),
-            steps_down: steps(1, self.modem_down),
-            steps_delay: changes
-                .delays
-                .iter()
-                .map(|(from, ms)| DelayStep {
-                    at: at(*from),
-                    delay: at(ms / 1e3),
-                })
-                .collect(),
-            ..self.clone()
-        };
-        if let (Course::Docsis, Some(modem)) = (course, &mut drawn.modem_up) {
-            modem.grant.get_or_insert(RttRange {
-                min: Duration::from_millis(2),
-                max: Duration::from_millis(6),
-            });
-        }
-        Some(drawn)
-    }
-}
-
 impl FromStr for Course {
     type Err = String;
 
@@ -197,6 +149,8 @@ crate::text::serde_as_string!(Course);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draw::fraction;
+    use asymq_core::decide::random::SplitMix64;
 
     const END: f64 = 70.0;
 

@@ -1,7 +1,7 @@
 //! TCP flows listed one by one.
 
 use crate::text::part;
-use crate::{AckPolicy, Cover, Links, RttRange, Scenario, Source, Tcp, TcpEcn, Toward, Tunnel};
+use crate::{AckPolicy, Cover, Links, RttRange, Tcp, Toward};
 use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
@@ -78,44 +78,6 @@ keys! {
 }
 
 impl ListedFlow {
-    /// The scenario as this flow sees it: with its own values in place of the others'.
-    pub fn own(&self, scenario: &Scenario) -> Scenario {
-        let tcp = self.tcp.unwrap_or(scenario.tcp);
-        let sack = match tcp == scenario.tcp {
-            true => scenario.sack,
-            false => tcp.has_sack_by_default(),
-        };
-        Scenario {
-            rtt: self.rtt.unwrap_or(scenario.rtt),
-            tcp,
-            sack: self.sack.unwrap_or(sack),
-            // What the others have, where this one can.
-            tcp_ecn: match tcp.ecn() {
-                TcpEcn::Required => true,
-                TcpEcn::Unspecified => false,
-                TcpEcn::AsLoss => {
-                    scenario.tcp_ecn && (tcp == scenario.tcp || !scenario.tcp.needs_ecn())
-                }
-            },
-            accecn: scenario.accecn && tcp.ecn() != TcpEcn::Unspecified,
-            ace_only: scenario.ace_only && tcp.ecn() != TcpEcn::Unspecified,
-            hystart: scenario.hystart && tcp.has_hystart(),
-            byte_counting: scenario.byte_counting && tcp.counts_bytes(),
-            mss: match (self.mss, self.cover.tunnel()) {
-                (Some(mss), _) => mss.0.try_into().unwrap_or(u32::MAX),
-                (None, Some(_)) => scenario.mss.min(Tunnel::MTU - scenario.header),
-                (None, None) => scenario.mss,
-            },
-            ack_policy: self.ack_policy.unwrap_or(scenario.ack_policy),
-            ..scenario.clone()
-        }
-    }
-
-    /// Its start in the run of `seed`.
-    pub fn start(&self, own: &Scenario, seed: u64, source: Source) -> Duration {
-        self.start.unwrap_or_else(|| own.flow_start(seed, source))
-    }
-
     /// True if it ends by itself, so that it has a completion time.
     pub const fn ends(&self) -> bool {
         self.size.is_some() || self.stop.is_some()

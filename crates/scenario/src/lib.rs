@@ -4,9 +4,11 @@
 //! claim can be shown twice: simulated, and over real kernel TCP. A scenario is complete: it says
 //! what runs, its disciplines to the last parameter. `asymq-args` makes one of flags and files.
 
+mod ack_policy;
 mod check;
 mod course;
 mod cover;
+mod derived;
 mod draw;
 mod flow;
 mod fold;
@@ -27,6 +29,7 @@ mod traffic;
 mod udp;
 
 // Fields of what is here.
+pub use ack_policy::AckPolicy;
 pub use asymq_core::{Toward, measure::Percentiles};
 pub use check::BadValue;
 pub use course::Course;
@@ -45,7 +48,7 @@ pub use report::{
     Summary, Tool,
 };
 pub use rtt::RttRange;
-pub use scenario::{AckPolicy, Scenario};
+pub use scenario::Scenario;
 pub use schedule::Schedule;
 pub use tcp::{OutsideTcp, Tcp, TcpEcn};
 pub use traffic::{OnOff, WebLoad};

@@ -1,0 +1,40 @@
+//! When a simulated receiver acknowledges.
+
+use asymq_core::units::Duration;
+use serde::{Deserialize, Serialize};
+
+/// ACK policy of a simulated receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AckPolicy {
+    /// Every packet.
+    EveryPacket,
+    /// Every second packet, or after this time (RFC 1122, RFC 5681).
+    Delayed(Duration),
+    /// Every so many packets, or after this time.
+    Every(u32, Duration),
+}
+
+impl AckPolicy {
+    /// The policy of an ACK for every so many packets, after this time at the latest; by default
+    /// every second packet if there is a time, and 100 ms if there are several packets.
+    pub fn of(packets: Option<u32>, timeout: Option<Duration>) -> Self {
+        let timeout = timeout.filter(|timeout| *timeout > Duration::ZERO);
+        match (packets, timeout) {
+            (None | Some(1), None) | (Some(1), _) => Self::EveryPacket,
+            (None | Some(2), Some(timeout)) => Self::Delayed(timeout),
+            (Some(packets), timeout) => {
+                Self::Every(packets, timeout.unwrap_or(Duration::from_millis(100)))
+            }
+        }
+    }
+
+    /// Packets that one ACK answers, and how long an ACK waits for the last of them.
+    pub const fn parts(self) -> (u32, Duration) {
+        match self {
+            Self::EveryPacket => (1, Duration::ZERO),
+            Self::Delayed(timeout) => (2, timeout),
+            Self::Every(packets, timeout) => (packets, timeout),
+        }
+    }
+}

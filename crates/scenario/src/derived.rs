@@ -1,0 +1,93 @@
+//! Scenarios that follow from one: with the course that a seed draws, and as a listed flow sees it.
+
+use crate::draw::fraction;
+use crate::{
+    Course, DelayStep, Draw, ListedFlow, Modem, RateStep, RttRange, Scenario, Source, TcpEcn,
+    Tunnel, uniform,
+};
+use asymq_core::Toward;
+use asymq_core::decide::random::SplitMix64;
+use asymq_core::units::{Duration, Rate};
+
+/// A rate at which no packet passes.
+const NOTHING: Rate = Rate::from_bits_per_sec(1).expect("positive");
+
+impl Scenario {
+    /// The scenario with the course that `seed` draws as steps; `None` if it has no course.
+    pub fn drawn(&self, seed: u64) -> Option<Self> {
+        let course = self.course?;
+        let mut random =
+            SplitMix64::new(uniform(seed, Source::Link(Toward::Down), Draw::Course).to_bits());
+        let changes = course.changes(self.duration.as_secs_f64(), || fraction(random.next()));
+        let at = |seconds: f64| Duration::from_nanos((seconds * 1e9) as u64);
+        let steps = |way: usize, modem: Option<Modem>| {
+            let rate = modem.map_or(0.0, |modem| modem.rate.bits_per_sec() as f64);
+            let steps = changes.shares.iter().map(|(from, shares)| RateStep {
+                at: at(*from),
+                rate: Rate::from_bits_per_sec((rate * shares[way]) as u64).unwrap_or(NOTHING),
+            });
+            steps.collect()
+        };
+        let mut drawn = Self {
+            course: None,
+            steps_up: steps(0, self.modem_up),
+            steps_down: steps(1, self.modem_down),
+            steps_delay: changes
+                .delays
+                .iter()
+                .map(|(from, ms)| DelayStep {
+                    at: at(*from),
+                    delay: at(ms / 1e3),
+                })
+                .collect(),
+            ..self.clone()
+        };
+        if let (Course::Docsis, Some(modem)) = (course, &mut drawn.modem_up) {
+            modem.grant.get_or_insert(RttRange {
+                min: Duration::from_millis(2),
+                max: Duration::from_millis(6),
+            });
+        }
+        Some(drawn)
+    }
+}
+
+impl ListedFlow {
+    /// The scenario as this flow sees it: with its own values in place of the others'.
+    pub fn own(&self, scenario: &Scenario) -> Scenario {
+        let tcp = self.tcp.unwrap_or(scenario.tcp);
+        let sack = match tcp == scenario.tcp {
+            true => scenario.sack,
+            false => tcp.has_sack_by_default(),
+        };
+        Scenario {
+            rtt: self.rtt.unwrap_or(scenario.rtt),
+            tcp,
+            sack: self.sack.unwrap_or(sack),
+            // What the others have, where this one can.
+            tcp_ecn: match tcp.ecn() {
+                TcpEcn::Required => true,
+                TcpEcn::Unspecified => false,
+                TcpEcn::AsLoss => {
+                    scenario.tcp_ecn && (tcp == scenario.tcp || !scenario.tcp.needs_ecn())
+                }
+            },
+            accecn: scenario.accecn && tcp.ecn() != TcpEcn::Unspecified,
+            ace_only: scenario.ace_only && tcp.ecn() != TcpEcn::Unspecified,
+            hystart: scenario.hystart && tcp.has_hystart(),
+            byte_counting: scenario.byte_counting && tcp.counts_bytes(),
+            mss: match (self.mss, self.cover.tunnel()) {
+                (Some(mss), _) => mss.0.try_into().unwrap_or(u32::MAX),
+                (None, Some(_)) => scenario.mss.min(Tunnel::MTU - scenario.header),
+                (None, None) => scenario.mss,
+            },
+            ack_policy: self.ack_policy.unwrap_or(scenario.ack_policy),
+            ..scenario.clone()
+        }
+    }
+
+    /// Its start in the run of `seed`.
+    pub fn start(&self, own: &Scenario, seed: u64, source: Source) -> Duration {
+        self.start.unwrap_or_else(|| own.flow_start(seed, source))
+    }
+}
