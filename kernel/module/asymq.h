@@ -4,6 +4,7 @@
 #define ASYMQ_H
 
 #include <linux/list.h>
+#include <linux/percpu.h>
 #include <linux/skbuff.h>
 #include <linux/types.h>
 #include "wire.h"
@@ -122,6 +123,22 @@ void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity
 		 struct asymq_frame *frame);
 
 struct asymq_guard **asymq_guard_slot(void);
+DECLARE_PER_CPU(struct asymq_guard *, asymq_packet_guard);
+
+/* asymq_guarded() where packets pass, with bottom halves disabled: the slot is known. */
+#define asymq_guarded_packet(statement)				\
+({									\
+	struct asymq_guard guard;					\
+	bool done = false;						\
+									\
+	this_cpu_write(asymq_packet_guard, &guard);			\
+	if (!asymq_setjmp(guard.registers)) {				\
+		statement;						\
+		done = true;						\
+	}								\
+	this_cpu_write(asymq_packet_guard, NULL);			\
+	done;								\
+})
 
 /*
  * Runs a statement under a guard; false if it panicked. Only in functions that are not inlined, and

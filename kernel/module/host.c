@@ -25,7 +25,7 @@ DEFINE_MUTEX(asymq_building);
 static struct asymq_arena *asymq_arena;
 static struct asymq_guard *asymq_build_guard;
 
-static DEFINE_PER_CPU(struct asymq_guard *, asymq_packet_guard);
+DEFINE_PER_CPU(struct asymq_guard *, asymq_packet_guard);
 
 #ifdef ASYMQ_TEST
 static int fail_alloc;

@@ -66,38 +66,39 @@ static noinline bool asymq_try_enqueue(struct asymq_sched *q, u64 now, struct sk
 				       struct asymq_frame *frame)
 {
 	asymq_must_hold(q);
-	return asymq_guarded(asymq_enqueue(q->instance, q, now, asymq_cb(skb)->arrival, skb, frame));
+	return asymq_guarded_packet(asymq_enqueue(q->instance, q, now, asymq_cb(skb)->arrival, skb, frame));
 }
 
 static noinline bool asymq_try_dequeue(struct asymq_sched *q, u64 now, struct sk_buff **skb, u64 *next)
 {
 	asymq_must_hold(q);
-	return asymq_guarded(({
+	return asymq_guarded_packet(({
 		*skb = asymq_dequeue(q->instance, q, now);
-		*next = asymq_next(q->instance);
+		if (!*skb)
+			*next = asymq_next(q->instance);
 	}));
 }
 
 static noinline bool asymq_try_observe(struct asymq_sched *q, u64 now, struct asymq_frame *frame)
 {
 	asymq_must_hold(q);
-	return asymq_guarded(asymq_observe(q->instance, now, frame));
+	return asymq_guarded_packet(asymq_observe(q->instance, now, frame));
 }
 
 static noinline bool asymq_try_reset(struct asymq_sched *q)
 {
-	return asymq_guarded(asymq_reset(q->instance));
+	return asymq_guarded_packet(asymq_reset(q->instance));
 }
 
 static noinline bool asymq_try_settle(struct asymq_sched *q, u64 *learnt)
 {
-	return asymq_guarded(*learnt = asymq_settle(q->before));
+	return asymq_guarded_packet(*learnt = asymq_settle(q->before));
 }
 
 static noinline bool asymq_try_depart(struct asymq_sched *q, u64 now, struct asymq_frame *frame)
 {
 	asymq_must_hold(q);
-	return asymq_guarded(asymq_depart(q->instance, now, frame));
+	return asymq_guarded_packet(asymq_depart(q->instance, now, frame));
 }
 
 /*

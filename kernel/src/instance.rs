@@ -53,12 +53,16 @@ impl Instance {
             Some((range, toward)) => Some(Learning::new(range, config.link, toward)?),
             None => None,
         };
+        let key = match qdisc.reads_flows() || learning.is_some() {
+            true => FlowKey::new(secret),
+            false => FlowKey::none(),
+        };
         Ok(Box::new(Self {
             egress: match description.shaped {
                 true => Egress::new(qdisc, config.link),
                 false => Egress::unshaped(qdisc),
             },
-            key: FlowKey::new(secret),
+            key,
             windows: Windows::new(now),
             given,
             shown: description.shown,
@@ -158,19 +162,29 @@ impl Instance {
     #[inline]
     pub(crate) fn dequeue(&mut self, host: Host, now: Instant) -> Option<Handle> {
         self.learn(now);
-        let sent = self.egress.meters().sent;
-        let packet = self.egress.dequeue(now, &mut Freed(host))?;
-        if let Some(learning) = self
-            .learning
-            .as_mut()
-            .filter(|one| one.toward() == Toward::Up)
-        {
-            with_frame(packet.handle, |frame| {
-                learning.leaves(now, &packet.header, packet.transport, frame);
-            });
-        }
-        self.windows.sends(now, &packet.header, &sent);
-        Some(packet.handle)
+        let mut sent = None;
+        self.egress.dequeue_ref(now, &mut Freed(host), |_, packet| {
+            if let Some(learning) = self
+                .learning
+                .as_mut()
+                .filter(|one| one.toward() == Toward::Up)
+            {
+                with_frame(packet.handle, |frame| {
+                    learning.leaves(now, &packet.header, packet.transport, frame);
+                });
+            }
+            sent = Some((
+                packet.handle,
+                packet.header.arrival,
+                packet.header.traffic_class(),
+                packet.header.len,
+            ));
+        });
+        let (handle, arrival, class, len) = sent?;
+        let meters = &self.egress.meters().sent;
+        self.windows
+            .sends(now, now.saturating_since(arrival), (class, len), meters);
+        Some(handle)
     }
 
     /// When to call [`dequeue`](Self::dequeue).

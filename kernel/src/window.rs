@@ -2,10 +2,10 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use asymq_core::TrafficClass;
 use asymq_core::hold::PerClass;
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant};
-use asymq_core::{Header, TrafficClass};
 
 /// How long a window lasts; what is shown is the last whole one and the present one.
 const LENGTH: Duration = Duration::from_millis(10_000);
@@ -106,14 +106,19 @@ impl Windows {
         }
     }
 
-    /// A packet is sent; `sent` counts all before it.
+    /// A packet of this class and length is sent; `sent` counts all, with it.
     #[inline]
-    pub(crate) fn sends(&mut self, now: Instant, header: &Header, sent: &PerClass<Counter>) {
+    pub(crate) fn sends(
+        &mut self,
+        now: Instant,
+        sojourn: Duration,
+        (class, len): (TrafficClass, u32),
+        sent: &PerClass<Counter>,
+    ) {
         if now.saturating_since(self.present.since) >= LENGTH {
-            self.turn(now, sent);
+            self.turn(now, (class, len), sent);
         }
-        let class = header.traffic_class() as usize;
-        let sojourn = now.saturating_since(header.arrival);
+        let class = class as usize;
         if let Some(histogram) = self.present.sojourns.get_mut(class) {
             histogram.record(sojourn);
         }
@@ -123,10 +128,13 @@ impl Windows {
     }
 
     #[cold]
-    fn turn(&mut self, now: Instant, sent: &PerClass<Counter>) {
+    fn turn(&mut self, now: Instant, (class, len): (TrafficClass, u32), sent: &PerClass<Counter>) {
         core::mem::swap(&mut self.last, &mut self.present);
         self.present.since = now;
         self.present.sent = *sent;
+        let own = self.present.sent.of_mut(class);
+        own.packets = own.packets.wrapping_sub(1);
+        own.bytes = own.bytes.wrapping_sub(len.into());
         for histogram in &mut self.present.sojourns {
             histogram.0.fill(0);
         }

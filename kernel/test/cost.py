@@ -3,9 +3,10 @@
 instructions prints a line; `cost.py judge FILE...` takes the lines of several boots, prints medians and answers
 with 1 if one is beyond its bar.
 
-Two loads. "alone": pktgen's UDP through a qdisc that shapes nothing. "acks": every second packet a pure ACK, of four
+Three loads. "alone": pktgen's UDP through a qdisc that shapes nothing; some of the others let a packet pass an empty
+queue. "leaf": the same below HTB, where none can. "acks": every second packet a pure ACK, of four
 downloads, with right checksums, offered faster than the qdisc's 1 Mbit/s, so that ACKs wait and are thinned. Of the
-former the cost of `pfifo` is taken off before it is compared: making a packet and sending it.
+former two the cost of `pfifo` is taken off before it is compared: making a packet and sending it.
 """
 
 import ctypes
@@ -24,6 +25,11 @@ ALONE = {
     "pfifo": "pfifo limit 1000", "fq_codel": "fq_codel", "cake": "cake unlimited", "asymq droptail": "asymq droptail",
     "asymq aq": "asymq aq up 1gbit down 1gbit unshaped", "asymq sad": "asymq sad",
     "asymq": "asymq up 1gbit down 1gbit unshaped",
+}
+LEAF = {
+    "pfifo": "pfifo limit 1000", "fq_codel": "fq_codel", "cake": "cake unlimited",
+    "asymq droptail": "asymq droptail unshaped", "asymq aq": "asymq aq up 1gbit down 1gbit unshaped",
+    "asymq sad": "asymq sad unshaped", "asymq": "asymq up 1gbit down 1gbit unshaped",
 }
 ACKS = {
     "tbf": "tbf rate 1mbit burst 5kb limit 75kb", "cake": "cake bandwidth 1mbit",
@@ -121,17 +127,23 @@ class Load:
 
 def measure(folder, root):
     os.environ["TC_LIB_DIR"] = folder
-    run(f"modprobe -d {root} -a dummy pktgen sch_cake sch_fq_codel sch_tbf; insmod {folder}/sch_asymq.ko")
+    run(f"modprobe -d {root} -a dummy pktgen sch_htb sch_cake sch_fq_codel sch_tbf; insmod {folder}/sch_asymq.ko")
     run("ip link add p0 numtxqueues 1 numrxqueues 1 type dummy; ip link set p0 up")
     load = Load()
     answer = {}
-    for name, kinds, cost in (("alone", ALONE, alone), ("acks", ACKS, lambda _: load.send("p0"))):
+    loads = ("alone", ALONE, alone), ("leaf", LEAF, alone), ("acks", ACKS, lambda _: load.send("p0"))
+    for name, kinds, cost in loads:
         times = {kind: [] for kind in kinds}
         # Of two, the lesser: what comes in between only adds instructions.
         for _ in range(2):
             for kind, qdisc in kinds.items():
                 run("tc qdisc del dev p0 root", check=False)
-                run(f"tc qdisc add dev p0 root {qdisc}")
+                parent = "root"
+                if name == "leaf":
+                    parent = "parent 1:1"
+                    run("tc qdisc add dev p0 root handle 1: htb default 1")
+                    run("tc class add dev p0 parent 1: classid 1:1 htb rate 10gbit burst 10m")
+                run(f"tc qdisc add dev p0 {parent} {qdisc}")
                 times[kind].append(cost(qdisc))
                 if name == "acks" and os.environ.get("VERBOSE"):
                     print(run("tc -s qdisc show dev p0").stdout)

@@ -26,6 +26,11 @@ pub trait Qdisc<P: Packet> {
         false
     }
 
+    /// Whether it reads [`Header::flow`] of any packet, so that a caller may save the hash.
+    fn reads_flows(&self) -> bool {
+        true
+    }
+
     /// The link goes on at another rate, and the reverse path at `reverse` if that is known: what follows the
     /// rate follows. Allocates nothing.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}

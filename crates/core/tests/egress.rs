@@ -1,6 +1,7 @@
 //! The egress: what it counts, and when it sends.
 
-use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Params, Standard, resolve};
+use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Params, Role, Standard, resolve};
+use asymq_core::decide::random::SplitMix64;
 use asymq_core::hold::Egress;
 use asymq_core::packet::{Flow, Protocol, TrafficClass, flags};
 use asymq_core::qdisc::Discard;
@@ -169,4 +170,48 @@ fn an_unshaped_egress_sends_whenever_it_is_asked() {
         assert_eq!(packet.number, number);
     }
     assert_eq!(egress.next(), None);
+}
+
+#[test]
+fn a_discipline_that_says_it_reads_no_flow_serves_all_flows_as_one() {
+    let mut readers = Vec::new();
+    for entry in Standard.of_role(Role::Qdisc) {
+        let config = golden::config(&Standard, entry.name).unwrap();
+        if build(&config).unwrap().reads_flows() {
+            readers.push(entry.name);
+            continue;
+        }
+        let served = |flows: u64| {
+            let mut egress = Egress::new(build(&config).unwrap(), config.link);
+            let mut random = SplitMix64::new(7);
+            let (mut now, mut sent) = (Instant::ZERO, Vec::new());
+            for number in 0..2000 {
+                now += Duration::from_micros(random.next() % 4000);
+                let is_ack = !random.next().is_multiple_of(4);
+                let header = Header {
+                    arrival: now,
+                    flow: Flow(random.next() % 50 * flows),
+                    len: if is_ack { 52 } else { 1500 },
+                    ip_len: if is_ack { 52 } else { 1500 },
+                    payload: if is_ack { 0 } else { 1448 },
+                    ack: number * 1000,
+                    flags: flags::ACK,
+                    protocol: Protocol::Tcp,
+                    ..Header::default()
+                };
+                egress.enqueue(now, Numbered::new(u64::from(number), header), &mut Discard);
+                egress.observe(now, &header);
+                let packet = egress.dequeue(now, &mut Discard);
+                sent.push(packet.map(|packet| packet.header().arrival));
+            }
+            sent
+        };
+        assert_eq!(served(0), served(1), "{}", entry.name);
+    }
+    let without = ["aq", "droptail", "codel"];
+    assert!(
+        without.iter().all(|name| !readers.contains(name)),
+        "{readers:?}"
+    );
+    assert!(readers.contains(&"asymq") && readers.contains(&"sad"));
 }

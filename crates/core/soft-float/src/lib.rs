@@ -10,7 +10,7 @@ use asymq_core::classify::Classifier;
 use asymq_core::decide::aqm::{Aqm, CodelParams, Red, RedParams};
 use asymq_core::decide::control::{Controller, Levels, Needs, Settings, Signals, Step};
 use asymq_core::decide::service::{
-    AckCredit, AcksFirst, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin, Service,
+    AckCredit, AcksFirst, AnyService, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin,
     WeightedBytes,
 };
 use asymq_core::frame::{self, FlowKey, parse};
@@ -152,33 +152,30 @@ fn queue(kind: u8, link: Rate, limit: Limit) -> Built<BoxedQueue> {
     })
 }
 
-fn service(kind: u8, link: Rate) -> Box<dyn Service + Send> {
+fn service(kind: u8, link: Rate) -> AnyService {
     match kind % 7 {
-        0 => Box::new(InOrder),
-        1 => Box::new(AcksFirst),
-        2 => Box::new(RoundRobin::new(black_box(Share::HALF))),
-        3 => Box::new(WeightedBytes::new(black_box(Share::HALF))),
-        5 => Box::new(DueFirst::default()),
-        4 => Box::new(PacedShares::new(
-            link,
-            black_box(Share::HALF),
-            MadeUp::Other,
-        )),
-        _ => Box::new(AckCredit::new(CreditPer::Byte(1500), link, link, 100_000)),
+        0 => InOrder.into(),
+        1 => AcksFirst.into(),
+        2 => RoundRobin::new(black_box(Share::HALF)).into(),
+        3 => WeightedBytes::new(black_box(Share::HALF)).into(),
+        5 => DueFirst::default().into(),
+        4 => PacedShares::new(link, black_box(Share::HALF), MadeUp::Other).into(),
+        _ => AckCredit::new(CreditPer::Byte(1500), link, link, 100_000).into(),
     }
 }
 
-fn machine<Q: Queue<Frame> + Send + 'static>(
+fn machine<A: Queue<Frame> + Send + 'static, D: Queue<Frame> + Send + 'static>(
     kind: u8,
     link: Rate,
     limit: Limit,
-    queues: [Q; 2],
+    (ack, data): (A, D),
 ) -> Built<Box<dyn Qdisc<Frame> + Send>> {
     let red = Red::new(RedParams::for_limit(u32::from(kind), link.tx_time(1500)));
     let parts = Parts {
         opaque: None,
         classifier: black_box(Classifier::PureAck),
-        queues,
+        ack,
+        data,
         limits: [limit; 2],
         aqm: Some(Box::new(red) as Box<dyn Aqm + Send>),
         service: service(kind, link),
@@ -193,11 +190,11 @@ fn qdisc(kind: u8, link: Rate, limit: Limit) -> Built<Box<dyn Qdisc<Frame> + Sen
         0 => Ok(Box::new(DropTail::new(limit)?)),
         1 => {
             let fifo = || Fifo::new(limit);
-            machine(kind, link, limit, [fifo()?, fifo()?])
+            machine(kind, link, limit, (fifo()?, fifo()?))
         }
         _ => {
             let queue = |shift: u32| queue(kind >> shift, link, limit);
-            machine(kind, link, limit, [queue(2)?, queue(5)?])
+            machine(kind, link, limit, (queue(2)?, queue(5)?))
         }
     }
 }

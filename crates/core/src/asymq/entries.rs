@@ -10,8 +10,7 @@ use crate::catalog::parts::{ACK_LIMIT, DATA_LIMIT, narrow};
 use crate::catalog::peers::ISOLATION;
 use crate::catalog::queues::{MAX_STRETCH, max_stretch};
 use crate::catalog::{
-    BoxedQueue, Config, Entry, Group, Kind, Maker, Role, Shown, StandardQueue, StartedController,
-    Typed,
+    Config, Entry, Group, Kind, Maker, Role, Shown, StandardQueue, StartedController, Typed,
 };
 use crate::hold::BuildError;
 use crate::packet::Packet;
@@ -237,7 +236,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
     },
     Entry {
         source: "docs/asymq.md",
-        maker: Maker::Service(|_| Ok(Box::new(DueFirst::default()))),
+        maker: Maker::Service(|_| Ok(DueFirst::default().into())),
         ..Entry::part(
             Role::Service,
             "due-first",
@@ -272,7 +271,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
 pub(crate) fn slots<P: Packet + Send + 'static>(
     config: &Config,
     limit: Limit,
-) -> Result<BoxedQueue<P>, BuildError> {
+) -> Result<Box<Slots<P>>, BuildError> {
     // A controller that moves the wait starts with one of its own.
     let time = config.find(ACK_WAIT).unwrap_or(FIRST_WAIT);
     let wait = SlotWait {
@@ -298,7 +297,7 @@ fn first_ramp(config: &Config) -> Result<u32, BuildError> {
 pub(crate) fn isolated<P: Packet + Send + 'static>(
     config: &Config,
     limit: Limit,
-) -> Result<BoxedQueue<P>, BuildError> {
+) -> Result<Box<Isolated<P>>, BuildError> {
     let target = TargetParams {
         start: config.get(BULK_TARGET)?,
         min: config.get(BULK_MIN)?,

@@ -82,6 +82,8 @@ pub struct Isolated<P> {
     params: IsolatedParams,
     /// Bytes that flows of one host may be ahead of their shares.
     host_lead: u32,
+    /// The flow that sends next, if nothing has changed since it was found.
+    next: Option<u32>,
 }
 
 impl<P: Packet> Isolated<P> {
@@ -97,10 +99,12 @@ impl<P: Packet> Isolated<P> {
             hosts: Hosts::new(params.link, 0)?,
             params,
             host_lead: host_lead(params.link),
+            next: None,
         })
     }
 
     /// Takes the oldest packet of a queue.
+    #[inline]
     fn take(&mut self, number: u32) -> Option<P> {
         let packet = self.flows.queues.pop(number)?;
         let host = self.flows.flow(number)?.aqm.host;
@@ -193,6 +197,60 @@ impl<P: Packet> Isolated<P> {
         self.params.target.full_packet * share
     }
 
+    /// Marks a packet that leaves if its AQM says so; whether that wants it dropped, and others stay.
+    #[inline]
+    fn is_dropped(
+        &mut self,
+        now: Instant,
+        number: u32,
+        alone: bool,
+        packet: &mut P,
+        sink: &mut dyn Sink<P>,
+    ) -> Option<bool> {
+        let left = self.flows.queues.bytes(number);
+        let params = &self.params.target;
+        let aqm = &mut self.flows.flow_mut(number)?.aqm;
+        let sojourn = now.saturating_since(packet.header().arrival);
+        let signal = aqm.target.leaves(now, sojourn, left, params);
+        let is_scalable = packet.header().ecn == Ecn::Ect1;
+        if signal == Signal::None && !is_scalable {
+            return Some(false);
+        }
+        let waits = if left > 0 { sojourn } else { Duration::ZERO };
+        let owed = if alone { 0 } else { aqm.owed };
+        let ramp = self.host_lead / 16;
+        let scalable = is_scalable && aqm.shallow.marks(waits, params.full_packet, owed, ramp);
+        let marked = (scalable || signal != Signal::None) && packet.mark_ce();
+        if marked {
+            sink.marked(now, packet.header());
+        }
+        if marked && signal != Signal::None || signal == Signal::Drop {
+            aqm.target.sent(now, signal);
+        }
+        Some(signal == Signal::Drop && !marked && left > 0)
+    }
+
+    /// Drops a packet; the next of its queue that is not dropped, or the last that may be.
+    #[cold]
+    #[inline(never)]
+    fn after_drop(
+        &mut self,
+        now: Instant,
+        number: u32,
+        alone: bool,
+        mut packet: P,
+        sink: &mut dyn Sink<P>,
+    ) -> Option<P> {
+        for _ in 0..MAX_DROPS {
+            sink.dropped(now, packet, Reason::Aqm);
+            packet = self.take(number)?;
+            if !self.is_dropped(now, number, alone, &mut packet, sink)? {
+                break;
+            }
+        }
+        Some(packet)
+    }
+
     /// The queue that must drop a packet after an arrival for this one, if any must.
     fn payer(&mut self, number: u32, host: Host, admission: &Admission) -> Option<u32> {
         let IsolatedParams {
@@ -216,6 +274,14 @@ impl<P: Packet> Isolated<P> {
     fn is_new(&self, number: u32) -> bool {
         let flow = self.flows.flow(number);
         flow.is_some_and(|flow| flow.round == Round::Sparse)
+    }
+
+    /// The flow that sends next, as it was found when the queue was asked for its head, or is now.
+    fn found_flow(&mut self) -> Option<u32> {
+        match self.next.take() {
+            Some(number) => Some(number),
+            None => self.next_flow(),
+        }
     }
 
     /// The flow that sends next; a flow that has run empty leaves the lists.
@@ -267,9 +333,11 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             true => host.crowd(),
             false => flow,
         };
-        let Some(number) = self.flows.queue_of(0, flow, &network) else {
+        let number = own.or_else(|| self.flows.queue_of(0, flow, &network));
+        let Some(number) = number else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
+        self.next = None;
         let before = self.flows.queues.backlog();
         let was_empty = self.flows.queues.is_empty(number);
         let opens = self
@@ -279,7 +347,14 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         if let Err(packet) = self.flows.queues.push(number, admission.ticket, packet) {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
-        let turn = self.turn(host);
+        let Some(state) = self.flows.flow(number) else {
+            return;
+        };
+        // A pause that is short, in an epoch, is all that the time of a turn is for.
+        let turn = match state.aqm.target.may_lack(now) {
+            true => self.turn(host),
+            false => Duration::MAX,
+        };
         let Some(state) = self.flows.flow_mut(number) else {
             return;
         };
@@ -313,53 +388,30 @@ impl<P: Packet> Queue<P> for Isolated<P> {
     }
 
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
-        let number = self.next_flow()?;
-        let params = self.params.target;
+        let number = self.found_flow()?;
         let early = self.ahead.has(number);
         let alone = early && self.only_ahead();
-        let ramp = self.host_lead / 16;
-        for drops in 0..=MAX_DROPS {
-            let mut packet = self.take(number)?;
-            let left = self.flows.queues.bytes(number);
-            let flow = self.flows.flow_mut(number)?;
-            let sojourn = now.saturating_since(packet.header().arrival);
-            let signal = flow.aqm.target.leaves(now, sojourn, left, &params);
-            let waits = if left > 0 { sojourn } else { Duration::ZERO };
-            let owed = if alone { 0 } else { flow.aqm.owed };
-            let scalable = packet.header().ecn == Ecn::Ect1
-                && flow
-                    .aqm
-                    .shallow
-                    .marks(waits, params.full_packet, owed, ramp);
-            let marked = (scalable || signal != Signal::None) && packet.mark_ce();
-            if marked {
-                sink.marked(now, packet.header());
-            }
-            if marked && signal != Signal::None || signal == Signal::Drop {
-                flow.aqm.target.sent(now, signal);
-            }
-            if signal == Signal::Drop && !marked && left > 0 && drops < MAX_DROPS {
-                sink.dropped(now, packet, Reason::Aqm);
-                continue;
-            }
-            let len = packet.header().len;
-            match early {
-                true => self.charge_early(number, len, alone)?,
-                false => flow.deficit -= i64::from(len),
-            }
-            return Some(packet);
+        let mut packet = self.take(number)?;
+        if self.is_dropped(now, number, alone, &mut packet, sink)? {
+            packet = self.after_drop(now, number, alone, packet, sink)?;
         }
-        None
+        let len = packet.header().len;
+        match early {
+            true => self.charge_early(number, len, alone)?,
+            false => self.flows.flow_mut(number)?.deficit -= i64::from(len),
+        }
+        Some(packet)
     }
 
     fn drain(&mut self) -> Option<P> {
-        let number = self.next_flow()?;
+        let number = self.found_flow()?;
         self.take(number)
     }
 
     /// The packet that leaves next; a bulk flow's may wait.
     fn head(&mut self) -> Option<Head> {
-        let number = self.next_flow()?;
+        let number = self.found_flow()?;
+        self.next = Some(number);
         let is_early = self.ahead.has(number) && !self.only_ahead();
         let due = match is_early || self.is_new(number) {
             true => Instant::ZERO,
@@ -371,6 +423,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
 
     fn tune(&mut self, settings: &Settings) {
         let Some(link) = settings.link else { return };
+        self.next = None;
         self.params.link = link;
         self.params.target.full_packet = link.tx_time(FULL_PACKET);
         self.params.bulk_limit = limit_in_time(link, self.params.target.max);

@@ -111,6 +111,13 @@ impl Target {
         }
     }
 
+    /// Whether an arrival at `now` may end a pause that counts: without one, [`joins`](Self::joins) reads no time
+    /// of a turn.
+    pub(super) fn may_lack(&self, now: Instant) -> bool {
+        let since = self.empty_since.0;
+        self.epoch.get().is_some() && since < now
+    }
+
     /// A packet leaves that has waited for `sojourn`, and `left` bytes stay behind it.
     pub(super) fn leaves(
         &mut self,

@@ -4,7 +4,7 @@ use super::config::Config;
 use super::entry::{Maker, Role, StandardQueue};
 use super::parts::{ACK_LIMIT, BUFFER_SPLIT, BufferSplit, DATA_LIMIT, DATA_SHARE};
 use super::{BoxedQdisc, Catalog};
-use crate::asymq::entries::THIN_OPAQUE;
+use crate::asymq::entries::{self as asymq, THIN_OPAQUE};
 use crate::hold::{Buffer, BuildError, DropTail, Fifo, Machine, OpaqueAcks, Parts, Queue};
 use crate::packet::Packet;
 use crate::units::Limit;
@@ -30,31 +30,41 @@ pub fn compose<P: Packet + Send + 'static>(
     }
     let limit = |limit| config.find(limit).unwrap_or(config.limit);
     let limits @ [ack, data] = [limit(ACK_LIMIT), limit(DATA_LIMIT)];
-    let is_fifo = |role| {
-        let maker = config.part(role).map(|part| part.maker);
-        matches!(maker, Ok(Maker::Queue(StandardQueue::Fifo)))
+    let standard = |role| match config.part(role).map(|part| part.maker) {
+        Ok(Maker::Queue(queue)) => Some(queue),
+        _ => None,
     };
-    if is_fifo(Role::AckQueue) && is_fifo(Role::DataQueue) {
-        // The most common queues, known when compiled.
-        return machine(config, buffer, limits, [Fifo::new(ack)?, Fifo::new(data)?]);
+    // The most common queues are known when compiled.
+    match (standard(Role::AckQueue), standard(Role::DataQueue)) {
+        (Some(StandardQueue::Fifo), Some(StandardQueue::Fifo)) => {
+            let queues = (Fifo::new(ack)?, Fifo::new(data)?);
+            machine(config, buffer, limits, queues)
+        }
+        (Some(StandardQueue::Slots), Some(StandardQueue::Isolated)) => {
+            let queues = (asymq::slots(config, ack)?, asymq::isolated(config, data)?);
+            machine(config, buffer, limits, queues)
+        }
+        _ => {
+            let queues = (
+                catalog.queue(Role::AckQueue, config, ack)?,
+                catalog.queue(Role::DataQueue, config, data)?,
+            );
+            machine(config, buffer, limits, queues)
+        }
     }
-    let queues = [
-        catalog.queue(Role::AckQueue, config, ack)?,
-        catalog.queue(Role::DataQueue, config, data)?,
-    ];
-    machine(config, buffer, limits, queues)
 }
 
 #[inline(never)]
-fn machine<P, Q>(
+fn machine<P, A, D>(
     config: &Config,
     buffer: Buffer,
     limits: [Limit; 2],
-    queues: [Q; 2],
+    (ack, data): (A, D),
 ) -> Result<BoxedQdisc<P>, BuildError>
 where
     P: Packet + Send + 'static,
-    Q: Queue<P> + Send + 'static,
+    A: Queue<P> + Send + 'static,
+    D: Queue<P> + Send + 'static,
 {
     let (controller, start) = match config.part(Role::Controller)?.maker {
         Maker::Controller(make) => make(config).map(|(made, share)| (Some(made), share))?,
@@ -77,7 +87,8 @@ where
             Some(true) => Some(OpaqueAcks::new()?),
             _ => None,
         },
-        queues,
+        ack,
+        data,
         limits,
         aqm,
         service,

@@ -2,7 +2,8 @@
 
 use super::config::Config;
 use super::parameter::Parameter;
-use super::{BoxedAqm, BoxedService, StartedController};
+use super::{BoxedAqm, StartedController};
+use crate::decide::service::AnyService;
 use crate::hold::BuildError;
 
 /// The role that an entry names.
@@ -120,7 +121,7 @@ pub enum Maker {
     /// As an AQM on arrival.
     Aqm(fn(&Config) -> Result<BoxedAqm, BuildError>),
     /// As a service.
-    Service(fn(&Config) -> Result<BoxedService, BuildError>),
+    Service(fn(&Config) -> Result<AnyService, BuildError>),
     /// As a controller.
     Controller(fn(&Config) -> Result<StartedController, BuildError>),
 }

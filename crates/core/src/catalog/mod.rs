@@ -37,7 +37,6 @@ pub use value::Value;
 use crate::asymq::entries;
 use crate::decide::aqm::Aqm;
 use crate::decide::control::Controller;
-use crate::decide::service::Service;
 use crate::hold::{BuildError, Queue};
 use crate::packet::Packet;
 use crate::qdisc::Qdisc;
@@ -56,8 +55,6 @@ pub type BoxedQueue<P> = Box<dyn Queue<P> + Send>;
 pub type BoxedQdisc<P> = Box<dyn Qdisc<P> + Send>;
 /// An AQM that a discipline can own in any thread.
 pub type BoxedAqm = Box<dyn Aqm + Send>;
-/// A service that a discipline can own in any thread.
-pub type BoxedService = Box<dyn Service + Send>;
 /// A controller, and the data share that it starts with if it moves one.
 pub type StartedController = (Box<dyn Controller + Send>, Option<Share>);
 

@@ -1,17 +1,16 @@
 //! Services, and their parameters.
 
-use super::BoxedService;
 use super::config::Config;
 use super::entry::{Entry, Maker, Ours, Role};
 use super::parameter::{Kind, Typed, listed};
 use super::parts::{BORROW, DATA_SHARE, DATA_SIZE, narrow};
 use super::value::{Value, words};
 use crate::decide::service::{
-    AckCredit, AcksFirst, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin, WeightedBytes,
+    AckCredit, AcksFirst, AnyService, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin,
+    WeightedBytes,
 };
 use crate::hold::BuildError;
 use crate::units::{Bytes, Duration, Share};
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 
@@ -81,7 +80,7 @@ impl Value for MadeUp {
     }
 }
 
-type Make = fn(&Config) -> Result<BoxedService, BuildError>;
+type Make = fn(&Config) -> Result<AnyService, BuildError>;
 
 const fn service(name: &'static str, make: Make, summary: &'static str) -> Entry {
     Entry {
@@ -96,20 +95,20 @@ pub(super) static SERVICES: &[Entry] = &[
         brings: &[("buffer-split", "shared")],
         ..service(
             "shared",
-            |_| Ok(Box::new(InOrder)),
+            |_| Ok(InOrder.into()),
             "In the order of arrival, from one shared buffer",
         )
     },
     Entry {
         source: "RFC 3449, sec. 5.4.2",
-        ..service("acks-first", |_| Ok(Box::new(AcksFirst)), "ACKs first")
+        ..service("acks-first", |_| Ok(AcksFirst.into()), "ACKs first")
     },
     Entry {
         source: "DCBQ, sec. 5.1",
         parameters: listed![DATA_SHARE],
         ..service(
             "prr",
-            |config| Ok(Box::new(RoundRobin::new(data_share(config)))),
+            |config| Ok(RoundRobin::new(data_share(config)).into()),
             "Packets in the ratio of the shares, in turn at a half",
         )
     },
@@ -152,15 +151,15 @@ fn data_share(config: &Config) -> Share {
     config.find(DATA_SHARE).unwrap_or(Share::HALF)
 }
 
-fn by_bytes(config: &Config) -> Result<BoxedService, BuildError> {
+fn by_bytes(config: &Config) -> Result<AnyService, BuildError> {
     let share = data_share(config);
     Ok(match config.get(BORROW)? {
-        true => Box::new(WeightedBytes::new(share)),
-        false => Box::new(PacedShares::new(config.link, share, config.get(MADE_UP)?)),
+        true => WeightedBytes::new(share).into(),
+        false => PacedShares::new(config.link, share, config.get(MADE_UP)?).into(),
     })
 }
 
-fn by_credit(config: &Config) -> Result<BoxedService, BuildError> {
+fn by_credit(config: &Config) -> Result<AnyService, BuildError> {
     let segment = narrow(config.get(DATA_SIZE)?);
     let per = match config.get(CREDIT)? {
         Credit::Byte => CreditPer::Byte(segment),
@@ -169,5 +168,5 @@ fn by_credit(config: &Config) -> Result<BoxedService, BuildError> {
     };
     let max = config.get(MAX_CREDIT)?.map_or(u64::MAX, |bytes| bytes.0);
     let reverse = config.needed_reverse()?;
-    Ok(Box::new(AckCredit::new(per, config.link, reverse, max)))
+    Ok(AckCredit::new(per, config.link, reverse, max).into())
 }

@@ -128,6 +128,10 @@ impl<P: Packet> Queue<P> for CodelQueue<P> {
         self.queue.backlog()
     }
 
+    fn reads_flows(&self) -> bool {
+        false
+    }
+
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
         self.queue.visit(see)
     }

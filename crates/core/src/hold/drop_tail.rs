@@ -53,6 +53,10 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
         self.queue.backlog()
     }
 
+    fn reads_flows(&self) -> bool {
+        false
+    }
+
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
         self.queue.visit(see)
     }

@@ -93,7 +93,13 @@ impl<P: Packet> Egress<P> {
     /// The packet whose transmission starts now, if one may.
     #[inline]
     pub fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
-        match self.ask(now, sink) {
+        if !self.begins(now) {
+            return None;
+        }
+        let counts = &mut self.counts;
+        let answer = self.qdisc.dequeue(now, &mut Counting { counts, sink });
+        self.accounts_for(now, &answer);
+        match answer {
             Dequeue::Packet(packet) => Some(packet),
             Dequeue::NotBefore(_) | Dequeue::Empty => None,
         }
@@ -108,23 +114,32 @@ impl<P: Packet> Egress<P> {
         sink: &mut dyn Sink<P>,
         see: impl FnOnce(Instant, &P),
     ) {
-        if let Dequeue::Packet(packet) = &self.ask(now, sink) {
+        if !self.begins(now) {
+            return;
+        }
+        let counts = &mut self.counts;
+        let answer = self.qdisc.dequeue(now, &mut Counting { counts, sink });
+        self.accounts_for(now, &answer);
+        if let Dequeue::Packet(packet) = &answer {
             see(self.free_at(), packet);
         }
     }
 
-    /// Asks the discipline if the link is free, and accounts for its answer.
+    /// Whether the link is free, for what waits from now on.
     #[inline]
-    fn ask(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Dequeue<P> {
+    fn begins(&mut self, now: Instant) -> bool {
         if self.transmitter.free_at() > now {
-            return Dequeue::Empty;
+            return false;
         }
         self.transmitter.not_before(self.not_before.min(now));
         self.not_before = Instant::ZERO;
-        let counts = &mut self.counts;
-        let mut sink = Counting { counts, sink };
-        let answer = self.qdisc.dequeue(now, &mut sink);
-        match &answer {
+        true
+    }
+
+    /// Accounts for an answer of the discipline, which stays where that wrote it.
+    #[inline]
+    fn accounts_for(&mut self, now: Instant, answer: &Dequeue<P>) {
+        match answer {
             Dequeue::Packet(packet) => {
                 let header = packet.header();
                 let busy = self.transmitter.start(now, header.len);
@@ -134,7 +149,6 @@ impl<P: Packet> Egress<P> {
             Dequeue::NotBefore(then) => self.not_before = *then,
             Dequeue::Empty => {}
         }
-        answer
     }
 
     /// The packet that [`dequeue`](Egress::dequeue) has just given leaves at `at`, whatever the rate: for a
@@ -168,6 +182,11 @@ impl<P: Packet> Egress<P> {
         if self.observes {
             self.qdisc.observe(now, reverse);
         }
+    }
+
+    /// Whether the discipline reads flows; without, [`FlowKey::none`](crate::frame::FlowKey::none) does.
+    pub fn reads_flows(&self) -> bool {
+        self.qdisc.reads_flows()
     }
 
     /// Puts another discipline in the place of this one, and goes on at `rate`. What waits moves in

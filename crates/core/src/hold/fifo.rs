@@ -90,6 +90,10 @@ impl<P: Packet> Queue<P> for Fifo<P> {
         }
     }
 
+    fn reads_flows(&self) -> bool {
+        false
+    }
+
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
         self.packets.iter().all(|(_, packet)| see(packet))
     }

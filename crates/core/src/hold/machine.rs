@@ -7,27 +7,29 @@ use super::queue::{Admission, Queue};
 use crate::decide::aqm::{Aqm, Verdict};
 use crate::decide::classify::{Class, Classifier};
 use crate::decide::control::{Controller, Level, Levels, Needs, Settings, Signals};
-use crate::decide::service::{Departure, Heads, Next, Service};
+use crate::decide::service::{AnyService, Departure, Head, Heads, Next, Service};
 use crate::packet::{Header, Packet};
 use crate::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit, Rate, Share};
 use alloc::boxed::Box;
 use core::marker::PhantomData;
 
-/// Parts of a [`Machine`].
-pub struct Parts<Q> {
+/// Parts of a [`Machine`], with an ACK queue `A` and a data queue `D`.
+pub struct Parts<A, D> {
     /// Rule that sends a packet to a queue.
     pub classifier: Classifier,
     /// Recognition of ACKs that cannot be read, which join the ACK queue.
     pub opaque: Option<OpaqueAcks>,
-    /// The ACK queue and the data queue.
-    pub queues: [Q; Class::COUNT],
+    /// The ACK queue.
+    pub ack: A,
+    /// The data queue.
+    pub data: D,
     /// Their limits, until the controller changes them.
     pub limits: [Limit; Class::COUNT],
     /// Early drops and marks.
     pub aqm: Option<Box<dyn Aqm + Send>>,
     /// Choice of the queue that is served next.
-    pub service: Box<dyn Service + Send>,
+    pub service: AnyService,
     /// Source of new settings.
     pub controller: Option<Box<dyn Controller + Send>>,
     /// Limit on all queues together.
@@ -48,8 +50,8 @@ pub enum Buffer {
 /// An ACK queue, a data queue, a service that chooses between them, and a controller.
 ///
 /// It knows no part: a new one needs no change here.
-pub struct Machine<P, Q> {
-    parts: Parts<Q>,
+pub struct Machine<P, A, D> {
+    parts: Parts<A, D>,
     needs: Needs,
     acked: Option<AckedBytes>,
     /// The limit on all classes together, if there is one.
@@ -61,13 +63,13 @@ pub struct Machine<P, Q> {
     packets: PhantomData<fn(P)>,
 }
 
-impl<P: Packet, Q: Queue<P>> Machine<P, Q> {
+impl<P: Packet, A: Queue<P>, D: Queue<P>> Machine<P, A, D> {
     /// The machine of these parts, empty. `data_share` is the share that divides a buffer
     /// [in ratio](Buffer::InRatio) until the controller says otherwise.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub fn new(parts: Parts<Q>, data_share: Option<Share>) -> Result<Self, BuildError> {
+    pub fn new(parts: Parts<A, D>, data_share: Option<Share>) -> Result<Self, BuildError> {
         let controller = parts.controller.as_ref();
         let needs = controller.map_or(Needs::default(), |controller| controller.needs());
         let acked = match needs.acked_bytes || parts.service.needs_acked_bytes() {
@@ -130,13 +132,13 @@ impl<P: Packet, Q: Queue<P>> Machine<P, Q> {
         if self.needs.levels
             && let Some(controller) = &mut self.parts.controller
         {
-            let level = |class: Class| Level {
-                backlog: self.parts.queues[class as usize].backlog(),
+            let level = |class: Class, backlog| Level {
+                backlog,
                 limit: self.parts.limits[class as usize],
             };
             let settings = controller.follow(&Levels {
-                ack: level(Class::Ack),
-                data: level(Class::Data),
+                ack: level(Class::Ack, self.parts.ack.backlog()),
+                data: level(Class::Data, self.parts.data.backlog()),
             });
             self.apply(&settings);
         }
@@ -144,9 +146,8 @@ impl<P: Packet, Q: Queue<P>> Machine<P, Q> {
 
     fn apply(&mut self, settings: &Settings) {
         self.parts.service.tune(settings);
-        for queue in &mut self.parts.queues {
-            queue.tune(settings);
-        }
+        self.parts.ack.tune(settings);
+        self.parts.data.tune(settings);
         if let Some(limit) = settings.ack_limit {
             self.parts.limits[Class::Ack as usize] = limit;
         }
@@ -161,8 +162,7 @@ impl<P: Packet, Q: Queue<P>> Machine<P, Q> {
     /// Backlog of both queues.
     #[inline]
     fn waiting(&self) -> Backlog {
-        let [ack, data] = &self.parts.queues;
-        ack.backlog() + data.backlog()
+        self.parts.ack.backlog() + self.parts.data.backlog()
     }
 
     /// Lets an arrival into its queue. Before, the packet is only borrowed, so that it moves once.
@@ -181,7 +181,10 @@ impl<P: Packet, Q: Queue<P>> Machine<P, Q> {
             opaque,
         };
         self.next_ticket += 1;
-        self.parts.queues[class as usize].enqueue(now, packet, admission, sink);
+        match class {
+            Class::Ack => self.parts.ack.enqueue(now, packet, admission, sink),
+            Class::Data => self.parts.data.enqueue(now, packet, admission, sink),
+        }
         self.follow();
     }
 
@@ -224,7 +227,7 @@ pub fn split_buffer(limit: Limit, data_share: Share) -> (Limit, Limit) {
     (limit.with_value(data), limit.with_value(ack))
 }
 
-impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<P, Q> {
+impl<P: Packet, A: Queue<P>, D: Queue<P>> Qdisc<P> for Machine<P, A, D> {
     #[inline]
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         self.control(now);
@@ -256,18 +259,18 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<P, Q> {
         self.control(now);
         // An AQM in a queue may drop all that waits there, once for each queue.
         for _ in 0..=Class::COUNT {
-            let [ack, data] = &mut self.parts.queues;
+            let Parts {
+                ack, data, service, ..
+            } = &mut self.parts;
             let heads = Heads {
                 ack: ack.head(),
                 data: data.head(),
             };
-            let class = match self.parts.service.next(now, heads) {
+            let class = match service.next(now, heads) {
                 Next::Serve(class) => class,
                 Next::NotBefore(at) => return Dequeue::NotBefore(at),
                 Next::Empty => return Dequeue::Empty,
             };
-            // Cheaper than an index.
-            let [ack, data] = &mut self.parts.queues;
             let served = match class {
                 Class::Ack => ack.dequeue(now, sink),
                 Class::Data => data.dequeue(now, sink),
@@ -317,17 +320,26 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<P, Q> {
             link: Some(link),
             ..Settings::default()
         };
-        for queue in &mut self.parts.queues {
-            queue.tune(&settings);
-        }
+        self.parts.ack.tune(&settings);
+        self.parts.data.tune(&settings);
+    }
+
+    fn reads_flows(&self) -> bool {
+        let parts = &self.parts;
+        self.acked.is_some()
+            || parts.opaque.is_some()
+            || parts.ack.reads_flows()
+            || parts.data.reads_flows()
     }
 
     /// In the order of arrival over both classes, so that a successor sees what this one saw.
     fn drain(&mut self) -> Option<P> {
-        let queues = self.parts.queues.iter_mut();
-        let heads = queues.filter_map(|queue| Some((queue.head()?.ticket, queue)));
-        let (_, queue) = heads.min_by_key(|(ticket, _)| *ticket)?;
-        queue.drain()
+        let ticket = |head: Option<Head>| head.map_or(u64::MAX, |head| head.ticket);
+        let Parts { ack, data, .. } = &mut self.parts;
+        match ticket(ack.head()) < ticket(data.head()) {
+            true => ack.drain(),
+            false => data.drain(),
+        }
     }
 
     fn backlog(&self) -> Backlog {
@@ -335,7 +347,7 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<P, Q> {
     }
 
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
-        self.parts.queues.iter().all(|queue| queue.visit(see))
+        self.parts.ack.visit(see) && self.parts.data.visit(see)
     }
 
     fn probe(&self, show: &mut Probe<'_>) {
@@ -347,10 +359,10 @@ impl<P: Packet, Q: Queue<P>> Qdisc<P> for Machine<P, Q> {
         if let Some(aqm) = &parts.aqm {
             aqm.probe(show);
         }
-        let names = ["ack_limit", "data_limit"];
-        for ((queue, limit), name) in parts.queues.iter().zip(parts.limits).zip(names) {
-            queue.probe(show);
-            show(name, Reading::Count(limit.value()));
-        }
+        let [ack, data] = parts.limits.map(|limit| Reading::Count(limit.value()));
+        parts.ack.probe(show);
+        show("ack_limit", ack);
+        parts.data.probe(show);
+        show("data_limit", data);
     }
 }

@@ -51,6 +51,11 @@ pub trait Queue<P: Packet> {
         true
     }
 
+    /// Whether it tells flows apart: reads [`Header::flow`](crate::packet::Header::flow).
+    fn reads_flows(&self) -> bool {
+        true
+    }
+
     /// Takes the settings that concern it.
     fn tune(&mut self, _settings: &Settings) {}
 
@@ -80,6 +85,9 @@ impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for alloc::boxed::Box<Q> {
     }
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
         (**self).visit(see)
+    }
+    fn reads_flows(&self) -> bool {
+        (**self).reads_flows()
     }
     fn tune(&mut self, settings: &Settings) {
         (**self).tune(settings);

@@ -2,7 +2,6 @@
 
 use super::ip::{Addresses, Ip};
 use crate::packet::Flow;
-use core::hash::Hasher;
 use siphasher::sip::SipHasher13;
 
 /// Addresses, protocol and ports of a packet.
@@ -27,7 +26,7 @@ impl Conversation {
 /// The secret that flows are hashed with. Draw it from the system's random source: a sender that knows it can
 /// make flows collide.
 #[derive(Clone, Copy)]
-pub struct FlowKey(SipHasher13);
+pub struct FlowKey(Option<SipHasher13>);
 
 impl core::fmt::Debug for FlowKey {
     /// Does not show the secret.
@@ -39,38 +38,68 @@ impl core::fmt::Debug for FlowKey {
 impl FlowKey {
     /// A key of 128 secret bits.
     pub fn new(secret: [u64; 2]) -> Self {
-        Self(SipHasher13::new_with_keys(secret[0], secret[1]))
+        Self(Some(SipHasher13::new_with_keys(secret[0], secret[1])))
+    }
+
+    /// No key: all packets are of flow 0. For a discipline that
+    /// [reads no flow](crate::qdisc::Qdisc::reads_flows), which saves the hash.
+    pub const fn none() -> Self {
+        Self(None)
     }
 
     /// SipHash-1-3 of the two ends in an order that both directions share, and of `scope`.
     #[inline]
     pub(super) fn flow(&self, packet: &Conversation, scope: u64) -> Flow {
-        let mut hash = self.0;
+        let Some(hasher) = &self.0 else {
+            return Flow(0);
+        };
         let (source, destination) = (packet.ports >> 16, packet.ports & 0xffff);
-        let backward = match packet.addresses {
+        let rest = |backward: bool| {
+            let ports = match backward {
+                true => packet.ports.rotate_left(16),
+                false => packet.ports,
+            };
+            [scope, u64::from(ports) << 8 | u64::from(packet.protocol)]
+        };
+        let (hash, backward) = match packet.addresses {
             Addresses::V4(from, to) => {
                 let backward = (from, source) > (to, destination);
                 let (low, high) = if backward { (to, from) } else { (from, to) };
-                hash.write_u64(u64::from(low) << 32 | u64::from(high));
-                backward
+                let [scope, end] = rest(backward);
+                let words = [u64::from(low) << 32 | u64::from(high), scope, end];
+                (hash(hasher, words), backward)
             }
             Addresses::V6(from, to) => {
                 let backward = (from, source) > (to, destination);
                 let (low, high) = if backward { (to, from) } else { (from, to) };
-                hash.write_u64((low >> 64) as u64);
-                hash.write_u64(low as u64);
-                hash.write_u64((high >> 64) as u64);
-                hash.write_u64(high as u64);
-                backward
+                let [scope, end] = rest(backward);
+                let half = |address: u128| [(address >> 64) as u64, address as u64];
+                let ([a, b], [c, d]) = (half(low), half(high));
+                (hash(hasher, [a, b, c, d, scope, end]), backward)
             }
         };
-        let ports = if backward {
-            packet.ports.rotate_left(16)
-        } else {
-            packet.ports
+        Flow(hash & !1 | u64::from(backward))
+    }
+}
+
+/// The hash of whole words, all at once: fed in pieces, a hasher takes more instructions.
+#[inline]
+fn hash<const N: usize>(hasher: &SipHasher13, words: [u64; N]) -> u64 {
+    hasher.hash(words.map(u64::to_le_bytes).as_flattened())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_without_a_key_is_of_flow_0() {
+        let conversation = Conversation {
+            addresses: Addresses::V4(1, 2),
+            protocol: 6,
+            ports: 3,
         };
-        hash.write_u64(scope);
-        hash.write_u64(u64::from(ports) << 8 | u64::from(packet.protocol));
-        Flow(hash.finish() & !1 | u64::from(backward))
+        assert_eq!(FlowKey::none().flow(&conversation, 0), Flow(0));
+        assert_ne!(FlowKey::new([1, 2]).flow(&conversation, 0), Flow(0));
     }
 }

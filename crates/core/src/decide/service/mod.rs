@@ -1,6 +1,7 @@
 //! Services: the choice of the queue that is served next.
 
 mod acks_first;
+mod any;
 mod credit;
 mod in_order;
 mod paced;
@@ -8,6 +9,7 @@ mod round_robin;
 mod weighted;
 
 pub use acks_first::AcksFirst;
+pub use any::AnyService;
 pub use credit::{AckCredit, CreditPer};
 pub use in_order::InOrder;
 pub use paced::{MadeUp, PacedShares};

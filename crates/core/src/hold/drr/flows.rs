@@ -160,10 +160,10 @@ impl<A: Copy + Default> Flows<A> {
     /// The queue of a flow that is in a round.
     pub(super) fn in_round(&self, group: u32, flow: u64, network: &Network) -> Option<u32> {
         let tag = self.isolation.tag(flow, network);
-        ways(self.queues, group * self.queues, tag).find(|number| {
-            self.get(*number)
-                .is_some_and(|flow| flow.tag == tag && flow.round != Round::None)
-        })
+        let has = |number: &u32| self.get(*number).is_some_and(|flow| flow.tag == tag);
+        let place = ways(self.queues, group * self.queues, tag).find(has)?;
+        let round = self.get(place)?.round;
+        (round != Round::None).then_some(place)
     }
 
     /// The queue of a flow: its own; a free one of eight; or, where none is free, that of another.
@@ -180,11 +180,11 @@ impl<A: Copy + Default> Flows<A> {
         let number = own
             .or_else(free)
             .or_else(|| ways(queues, first, tag).next())?;
-        let flow = *self.get(number)?;
-        if own.is_some() && flow.round != Round::None {
+        let round = self.get(number)?.round;
+        if own.is_some() && (round != Round::None || self.has_hosts(number, network)) {
             return Some(number);
         }
-        let was_bulk = flow.round == Round::Bulk;
+        let was_bulk = round == Round::Bulk;
         if was_bulk {
             self.count_bulk(number, false);
         }
@@ -199,6 +199,19 @@ impl<A: Copy + Default> Flows<A> {
             self.count_bulk(number, true);
         }
         Some(number)
+    }
+
+    /// Whether a queue's hosts are still these, as they were found when it last got a flow.
+    fn has_hosts(&self, number: u32, network: &Network) -> bool {
+        let Some(flow) = self.get(number) else {
+            return false;
+        };
+        let sides = self.hosts.iter().zip(flow.hosts).zip(&network.hosts);
+        sides
+            .zip(self.isolation.of_hosts())
+            .all(|(((hosts, host), tag), counts)| {
+                !counts || hosts.tags.get(usize::from(host)) == Some(tag)
+            })
     }
 
     fn host_of(&mut self, first: u32, side: usize, network: &Network) -> Option<u32> {

@@ -1,0 +1,77 @@
+//! A service of this crate without a vtable, or any other behind one.
+
+use super::{
+    AckCredit, AcksFirst, Departure, Heads, InOrder, Next, PacedShares, RoundRobin, Service,
+    WeightedBytes,
+};
+use crate::asymq::DueFirst;
+use crate::decide::control::Settings;
+use crate::qdisc::Probe;
+use crate::units::Instant;
+use alloc::boxed::Box;
+
+macro_rules! services {
+    ($($name:ident),*) => {
+        /// A service. Those of this crate are known when compiled: a packet asks one twice.
+        pub enum AnyService {
+            $(#[doc = concat!("See [`", stringify!($name), "`].")] $name($name),)*
+            /// One of another crate.
+            Other(Box<dyn Service + Send>),
+        }
+
+        $(impl From<$name> for AnyService {
+            fn from(service: $name) -> Self {
+                Self::$name(service)
+            }
+        })*
+
+        impl Service for AnyService {
+            #[inline(always)]
+            fn next(&mut self, now: Instant, heads: Heads) -> Next {
+                match self {
+                    $(Self::$name(service) => service.next(now, heads),)*
+                    Self::Other(service) => service.next(now, heads),
+                }
+            }
+
+            #[inline(always)]
+            fn sent(&mut self, now: Instant, departure: Departure) {
+                match self {
+                    $(Self::$name(service) => service.sent(now, departure),)*
+                    Self::Other(service) => service.sent(now, departure),
+                }
+            }
+
+            fn needs_acked_bytes(&self) -> bool {
+                match self {
+                    $(Self::$name(service) => service.needs_acked_bytes(),)*
+                    Self::Other(service) => service.needs_acked_bytes(),
+                }
+            }
+
+            fn tune(&mut self, settings: &Settings) {
+                match self {
+                    $(Self::$name(service) => service.tune(settings),)*
+                    Self::Other(service) => service.tune(settings),
+                }
+            }
+
+            fn probe(&self, show: &mut Probe<'_>) {
+                match self {
+                    $(Self::$name(service) => service.probe(show),)*
+                    Self::Other(service) => service.probe(show),
+                }
+            }
+        }
+    };
+}
+
+services!(
+    InOrder,
+    AcksFirst,
+    RoundRobin,
+    WeightedBytes,
+    PacedShares,
+    AckCredit,
+    DueFirst
+);
