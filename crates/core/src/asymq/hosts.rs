@@ -35,40 +35,45 @@ const MANY_FLOWS: u32 = 256;
 /// Maximum time in which a host makes up for new flows.
 const MAX_DEBT: Duration = Duration::from_millis(1000);
 
+/// New flows of a host, and when it was seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// Backlog.
-    bytes: u64,
-    packets: u32,
-    /// Flows in a round.
-    flows: u32,
-    /// Those of them that are ahead of their share.
-    ahead: u32,
     /// When the host's part of the link has carried its new flows so far.
     free_at: Instant,
     /// The flow that was last served as new: a host with one such flow has no crowd.
     last: u64,
     /// Epochs in which the host was last seen, and last busy.
-    seen: u64,
-    busy: u64,
+    seen: u32,
+    busy: u32,
 }
 
-/// Number of the epoch of a time; never zero.
-const fn epoch(now: Instant) -> u64 {
-    1 + (now.as_nanos() >> EPOCH)
+/// What waits of a host.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    bytes: u64,
+    packets: u32,
+    /// Flows in a round: fewer than there are queues.
+    flows: u16,
+    /// Those of them that are ahead of their share.
+    ahead: u16,
+}
+
+/// Number of the epoch of a time; never zero in 146 years.
+const fn epoch(now: Instant) -> u32 {
+    1_u32.wrapping_add((now.as_nanos() >> EPOCH) as u32)
 }
 
 /// Hosts of the current and the previous epoch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
-    epoch: u64,
+    epoch: u32,
     counts: [u32; 2],
 }
 
 impl Recent {
-    fn note(&mut self, epoch: u64, last: &mut u64) {
+    fn note(&mut self, epoch: u32, last: &mut u32) {
         if self.epoch != epoch {
-            let previous = match self.epoch + 1 == epoch {
+            let previous = match self.epoch.wrapping_add(1) == epoch {
                 true => self.counts[0],
                 false => 0,
             };
@@ -92,6 +97,8 @@ impl Recent {
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     accounts: Box<[Account]>,
+    /// None if nobody [tells](Self::with_loads) what waits.
+    loads: Box<[Load]>,
     seen: Recent,
     busy: Recent,
     /// Part of the link for new flows of a host that has no neighbours; zero: unbounded.
@@ -123,6 +130,7 @@ impl Hosts {
     pub(super) fn new(link: Rate, part_alone: u64) -> Result<Self, BuildError> {
         Ok(Self {
             accounts: slots(ACCOUNTS, |_| Account::default())?,
+            loads: slots(0, |_| Load::default())?,
             seen: Recent::default(),
             busy: Recent::default(),
             part_alone,
@@ -131,12 +139,22 @@ impl Hosts {
         })
     }
 
+    /// The same for an owner that tells what waits of each host. New flows of a host without neighbours get
+    /// all of the link.
+    pub(super) fn with_loads(link: Rate) -> Result<Self, BuildError> {
+        Ok(Self {
+            loads: slots(ACCOUNTS, |_| Load::default())?,
+            ..Self::new(link, 0)?
+        })
+    }
+
     /// A host is seen.
     pub(super) fn sees(&mut self, now: Instant, host: Host) {
         let epoch = epoch(now);
         if let Some(account) = self.accounts.get_mut(host.0 as usize) {
             self.seen.note(epoch, &mut account.seen);
-            if account.bytes >= BUSY {
+            let load = self.loads.get(host.0 as usize);
+            if load.is_some_and(|load| load.bytes >= BUSY) {
                 self.busy.note(epoch, &mut account.busy);
             }
         }
@@ -144,42 +162,42 @@ impl Hosts {
 
     /// A packet of a host joins a queue, whose flow joins the rounds if it `opens`.
     pub(super) fn joins(&mut self, host: Host, len: u32, opens: bool) {
-        if let Some(account) = self.accounts.get_mut(host.0 as usize) {
-            account.bytes += u64::from(len);
-            account.packets += 1;
-            account.flows += u32::from(opens);
+        if let Some(load) = self.loads.get_mut(host.0 as usize) {
+            load.bytes += u64::from(len);
+            load.packets += 1;
+            load.flows += u16::from(opens);
         }
     }
 
     /// A packet of a host leaves a queue.
     pub(super) fn leaves(&mut self, host: Host, len: u32) {
-        if let Some(account) = self.accounts.get_mut(host.0 as usize) {
-            account.bytes = account.bytes.saturating_sub(len.into());
-            account.packets = account.packets.saturating_sub(1);
+        if let Some(load) = self.loads.get_mut(host.0 as usize) {
+            load.bytes = load.bytes.saturating_sub(len.into());
+            load.packets = load.packets.saturating_sub(1);
         }
     }
 
     /// A flow of a host leaves the rounds.
     pub(super) fn closes(&mut self, host: Host) {
-        if let Some(account) = self.accounts.get_mut(host.0 as usize) {
-            account.flows = account.flows.saturating_sub(1);
+        if let Some(load) = self.loads.get_mut(host.0 as usize) {
+            load.flows = load.flows.saturating_sub(1);
         }
     }
 
     /// A flow of a host is ahead of its share, or no longer.
     pub(super) fn counts_ahead(&mut self, host: Host, is_ahead: bool) {
-        if let Some(account) = self.accounts.get_mut(host.0 as usize) {
-            account.ahead = match is_ahead {
-                true => account.ahead.saturating_add(1),
-                false => account.ahead.saturating_sub(1),
+        if let Some(load) = self.loads.get_mut(host.0 as usize) {
+            load.ahead = match is_ahead {
+                true => load.ahead.saturating_add(1),
+                false => load.ahead.saturating_sub(1),
             };
         }
     }
 
     /// Flows of a host that are ahead of their share.
     pub(super) fn ahead(&self, host: Host) -> u32 {
-        let account = self.accounts.get(host.0 as usize);
-        account.map_or(0, |account| account.ahead)
+        let load = self.loads.get(host.0 as usize);
+        load.map_or(0, |load| load.ahead.into())
     }
 
     /// Whether there are neighbours.
@@ -197,7 +215,7 @@ impl Hosts {
         let Some(account) = self.accounts.get_mut(host.0 as usize) else {
             return false;
         };
-        let is_busy = account.busy != 0 && account.busy + 1 >= busy.epoch;
+        let is_busy = account.busy != 0 && account.busy.saturating_add(1) >= busy.epoch;
         let others = u64::from(busy.count()).saturating_sub(is_busy.into());
         let part = match is_busy {
             _ if is_alone => self.part_alone,
@@ -222,16 +240,16 @@ impl Hosts {
             true => FEW_FLOWS,
             false => MANY_FLOWS,
         };
-        let account = self.accounts.get(host.0 as usize);
-        self.has_neighbours() && account.is_some_and(|account| account.flows >= most)
+        let load = self.loads.get(host.0 as usize);
+        self.has_neighbours() && load.is_some_and(|load| u32::from(load.flows) >= most)
     }
 
     /// Flows that would have the link's rate together if each had as much as one of this host's; `None`
     /// while no hosts compete.
     pub(super) fn share(&self, host: Host) -> Option<u64> {
         let busy = u64::from(self.busy.count());
-        let account = self.accounts.get(host.0 as usize)?;
-        (busy > 1).then_some(busy * u64::from(account.flows.max(1)))
+        let load = self.loads.get(host.0 as usize)?;
+        (busy > 1).then_some(busy * u64::from(load.flows.max(1)))
     }
 
     /// Whether a host has more than its part of the room while others compete with it; `None` while
@@ -245,12 +263,12 @@ impl Hosts {
         limit: Limit,
     ) -> Option<bool> {
         let busy = u64::from(self.busy.count());
-        let account = self.accounts.get(host.0 as usize)?;
+        let load = self.loads.get(host.0 as usize)?;
         if busy < 2 {
             return None;
         }
-        let bytes = (bytes / busy).max(per_flow.saturating_mul(account.flows.into()));
+        let bytes = (bytes / busy).max(per_flow.saturating_mul(load.flows.into()));
         let part = limit.with_value((limit.value() / 4 * 3 / busy).max(1));
-        Some(account.bytes > bytes || !part.holds(account.packets, account.bytes))
+        Some(load.bytes > bytes || !part.holds(load.packets, load.bytes))
     }
 }

@@ -40,13 +40,14 @@ const MAX_DROPS: u32 = 8;
 /// AQM of a queue, and the flow that it has learnt of.
 #[derive(Clone, Copy, Debug, Default)]
 struct Learnt {
-    flow: u64,
-    /// Host of the packets that wait.
-    host: Host,
-    target: Target,
-    shallow: Shallow,
+    /// Half of its hash.
+    flow: u32,
     /// Bytes that it has sent before its turns, and that turns without a packet have not paid for.
     owed: u32,
+    target: Target,
+    shallow: Shallow,
+    /// Host of the packets that wait.
+    host: Host,
     /// Whether its host counts it as one that is ahead.
     ahead: bool,
 }
@@ -96,7 +97,7 @@ impl<P: Packet> Isolated<P> {
         Ok(Self {
             flows: FlowRounds::new(&[quantum], params.queues, params.isolation, limit)?,
             ahead: Ahead::new(params.queues)?,
-            hosts: Hosts::new(params.link, 0)?,
+            hosts: Hosts::with_loads(params.link)?,
             params,
             host_lead: host_lead(params.link),
             next: None,
@@ -358,8 +359,9 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         let Some(state) = self.flows.flow_mut(number) else {
             return;
         };
-        if state.aqm.flow != flow {
-            state.aqm.flow = flow;
+        let half = (flow ^ flow >> 32) as u32;
+        if state.aqm.flow != half {
+            state.aqm.flow = half;
             state.aqm.target = Target::default();
         }
         if opens {

@@ -72,6 +72,22 @@ impl Since {
     }
 }
 
+/// A time of up to 4.3 s in four bytes; longer ones count as that. No target is longer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Short(u32);
+
+impl Short {
+    const MAX: Self = Self(u32::MAX);
+
+    fn of(time: Duration) -> Self {
+        Self(u32::try_from(time.as_nanos()).unwrap_or(u32::MAX))
+    }
+
+    const fn get(self) -> Duration {
+        Duration::from_nanos(self.0 as u64)
+    }
+}
+
 impl Default for Since {
     fn default() -> Self {
         Self(Instant::MAX)
@@ -82,7 +98,7 @@ impl Default for Since {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Target {
     /// The target; zero before the first packet.
-    target: Duration,
+    target: Short,
     /// Since when the queue is above it, if it is.
     above: Since,
     /// When the last signal was sent.
@@ -90,9 +106,9 @@ pub(super) struct Target {
     /// When the signal was sent whose effect is being watched.
     epoch: Since,
     /// Minimum sojourn in the epoch; zero if the queue ran empty.
-    low: Duration,
+    low: Short,
     /// Time in the epoch in which the queue was empty for want of packets.
-    lack: Duration,
+    lack: Short,
     /// When the queue ran empty, if it is.
     empty_since: Since,
     /// Signals since the queue was last at its target for long.
@@ -106,7 +122,7 @@ impl Target {
         if let Some(since) = self.empty_since.take() {
             let lack = now.saturating_since(since).saturating_sub(turn);
             if lack <= LONGEST_LACK {
-                self.lack = self.lack + lack;
+                self.lack = Short::of(self.lack.get() + lack);
             }
         }
     }
@@ -129,19 +145,20 @@ impl Target {
         if params.interval == Duration::ZERO {
             return Signal::None;
         }
-        if self.target == Duration::ZERO {
-            self.target = params.start;
+        if self.target.0 == 0 {
+            self.target = Short::of(params.start);
         }
         self.judge(now, params);
         self.low = match left {
-            0 => Duration::ZERO,
-            _ => self.low.min(sojourn),
+            0 => Short::default(),
+            _ => Short::of(self.low.get().min(sojourn)),
         };
+        let target = self.target.get();
         if left == 0 {
             self.empty_since.set(now);
         }
-        let hold = params.interval * 4 + self.target;
-        let is_above = sojourn > self.target.max(params.full_packet * 4) && left >= params.floor;
+        let hold = params.interval * 4 + target;
+        let is_above = sojourn > target.max(params.full_packet * 4) && left >= params.floor;
         if !is_above {
             self.above.take();
             if now.saturating_since(self.signalled) > hold * 2 {
@@ -188,8 +205,8 @@ impl Target {
     fn watch(&mut self, now: Instant) {
         if self.epoch.get().is_none() {
             self.epoch.set(now);
-            self.lack = Duration::ZERO;
-            self.low = Duration::MAX;
+            self.lack = Short::default();
+            self.low = Short::MAX;
         }
     }
 
@@ -200,16 +217,17 @@ impl Target {
             return;
         }
         self.epoch.take();
-        let target = match self.lack > NEGLIGIBLE {
-            true => self.target + self.lack.min(self.target),
-            false => self.target.saturating_sub(self.low.min(self.target) / 4),
+        let (target, lack, low) = (self.target.get(), self.lack.get(), self.low.get());
+        let target = match lack > NEGLIGIBLE {
+            true => target + lack.min(target),
+            false => target.saturating_sub(low.min(target) / 4),
         };
-        self.target = target.max(params.min).min(params.max);
+        self.target = Short::of(target.max(params.min).min(params.max));
     }
 
     /// The target.
     pub(super) const fn target(&self) -> Duration {
-        self.target
+        self.target.get()
     }
 }
 
@@ -330,10 +348,10 @@ mod tests {
     fn a_lack_of_three_milliseconds_is_none() {
         let after = |lack| {
             let mut target = Target {
-                target: Duration::from_millis(40),
+                target: Short::of(Duration::from_millis(40)),
                 epoch: Since(Instant::ZERO),
-                lack,
-                low: Duration::ZERO,
+                lack: Short::of(lack),
+                low: Short::default(),
                 ..Target::default()
             };
             target.judge(Instant::ZERO + EPOCH, &PARAMS);

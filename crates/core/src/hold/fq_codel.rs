@@ -54,7 +54,7 @@ impl<P: Packet> FqCodel<P> {
     /// # Errors
     /// The limit is too large, or there is not enough memory.
     pub fn new(params: FqCodelParams, limit: Limit) -> Result<Self, BuildError> {
-        let flows = params.flows.max(1);
+        let flows = params.flows.clamp(1, 1 << u16::BITS);
         Ok(Self {
             // One more, for the arrival that drives others out.
             queues: NumberedQueues::new(flows, capacity(limit)? + 1)?,

@@ -18,19 +18,22 @@ fn narrow(bytes: u64) -> u32 {
 #[derive(Clone, Debug)]
 pub(super) struct Longest {
     /// Queues, the longest first.
-    heap: Box<[u32]>,
-    /// Place in the heap and bytes of each queue; of 4 GB and more all count as equally long.
-    queues: Box<[(u32, u32)]>,
+    heap: Box<[u16]>,
+    /// Place in the heap of each queue.
+    places: Box<[u16]>,
+    /// Bytes of each queue; of 4 GB and more all count as equally long.
+    lengths: Box<[u32]>,
     /// Changes for which the heap is kept up yet; 0 if it is out of date.
     kept: u32,
 }
 
 impl Longest {
-    /// `count` empty queues.
+    /// `count` empty queues, at most 65 536.
     pub(super) fn new(count: u32) -> Result<Self, BuildError> {
         Ok(Self {
-            heap: slots(count as usize, |index| index as u32)?,
-            queues: slots(count as usize, |index| (index as u32, 0))?,
+            heap: slots(count as usize, |index| index as u16)?,
+            places: slots(count as usize, |index| index as u16)?,
+            lengths: slots(count as usize, |_| 0)?,
             kept: 0,
         })
     }
@@ -38,7 +41,7 @@ impl Longest {
     /// The longest queue, where `lengths` are the bytes of all.
     pub(super) fn top(&mut self, lengths: impl Iterator<Item = u64>) -> Option<u32> {
         if self.kept == 0 {
-            for ((_, bytes), length) in self.queues.iter_mut().zip(lengths) {
+            for (bytes, length) in self.lengths.iter_mut().zip(lengths) {
                 *bytes = narrow(length);
             }
             for place in (0..self.heap.len() / 2).rev() {
@@ -46,7 +49,7 @@ impl Longest {
             }
         }
         self.kept = KEPT;
-        self.heap.first().copied()
+        self.heap.first().map(|queue| u32::from(*queue))
     }
 
     /// Notes the length of a queue.
@@ -61,12 +64,15 @@ impl Longest {
     #[inline(never)]
     fn update(&mut self, queue: u32, bytes: u64) {
         let bytes = narrow(bytes);
-        let Some((place, length)) = self.queues.get_mut(queue as usize) else {
+        let (Some(place), Some(length)) = (
+            self.places.get(queue as usize),
+            self.lengths.get_mut(queue as usize),
+        ) else {
             return;
         };
         let grows = bytes > *length;
         *length = bytes;
-        let place = *place as usize;
+        let place = usize::from(*place);
         if grows {
             self.rise(place);
         } else {
@@ -75,9 +81,9 @@ impl Longest {
     }
 
     /// Rank of the queue at a place; `None` beyond the end, which is less than any.
-    fn rank(&self, place: usize) -> Option<(u32, Reverse<u32>)> {
+    fn rank(&self, place: usize) -> Option<(u32, Reverse<u16>)> {
         let queue = *self.heap.get(place)?;
-        Some((self.queues.get(queue as usize)?.1, Reverse(queue)))
+        Some((*self.lengths.get(usize::from(queue))?, Reverse(queue)))
     }
 
     fn rise(&mut self, mut place: usize) {
@@ -114,8 +120,8 @@ impl Longest {
             if let Some(slot) = self.heap.get_mut(place) {
                 *slot = queue;
             }
-            if let Some((slot, _)) = self.queues.get_mut(queue as usize) {
-                *slot = place as u32;
+            if let Some(slot) = self.places.get_mut(usize::from(queue)) {
+                *slot = place as u16;
             }
         }
     }

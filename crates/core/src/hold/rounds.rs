@@ -3,107 +3,116 @@
 use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 
-const NONE: u32 = u32::MAX;
+/// No list.
+const NO_LIST: u8 = u8::MAX;
 
+/// Neighbours in a ring: the last of a list stands before its first. So numbers need no value for none.
 #[derive(Clone, Copy, Debug)]
 struct Link {
-    list: u32,
-    previous: u32,
-    next: u32,
+    previous: u16,
+    next: u16,
+    list: u8,
 }
 
 /// Numbers in ordered lists, each in one at most. Every change takes constant time.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
     links: Box<[Link]>,
-    /// First and last of each list.
-    ends: Box<[(u32, u32)]>,
+    /// First of each list.
+    firsts: Box<[Option<u16>]>,
 }
 
 impl Rounds {
-    /// `lists` empty lists for numbers below `count`.
+    /// `lists` empty lists, fewer than 255, for numbers below `count`, at most 65 536.
     pub(crate) fn new(count: u32, lists: u32) -> Result<Self, BuildError> {
+        debug_assert!(count <= 1 << u16::BITS && lists < NO_LIST.into());
         let free = Link {
-            list: NONE,
-            previous: NONE,
-            next: NONE,
+            previous: 0,
+            next: 0,
+            list: NO_LIST,
         };
         Ok(Self {
             links: slots(count as usize, |_| free)?,
-            ends: slots(lists as usize, |_| (NONE, NONE))?,
+            firsts: slots(lists as usize, |_| None)?,
         })
     }
 
     /// The first of a list.
+    #[inline]
     pub(crate) fn first(&self, list: u32) -> Option<u32> {
-        let (first, _) = *self.ends.get(list as usize)?;
-        (first != NONE).then_some(first)
+        self.firsts.get(list as usize)?.map(u32::from)
     }
 
     /// All of a list, from the first.
     pub(crate) fn of(&self, list: u32) -> impl Iterator<Item = u32> {
-        core::iter::successors(self.first(list), |number| {
-            let next = self.links.get(*number as usize)?.next;
-            (next != NONE).then_some(next)
+        let first = self.first(list);
+        core::iter::successors(first, move |number| {
+            let next = u32::from(self.links.get(*number as usize)?.next);
+            (Some(next) != first).then_some(next)
         })
     }
 
     /// Whether the number is in a list.
+    #[inline]
     pub(crate) fn has(&self, number: u32) -> bool {
         self.links
             .get(number as usize)
-            .is_some_and(|link| link.list != NONE)
+            .is_some_and(|link| link.list != NO_LIST)
+    }
+
+    fn link(&mut self, number: u16) -> Option<&mut Link> {
+        self.links.get_mut(usize::from(number))
     }
 
     /// Appends a number to a list, out of the one that it is in.
     pub(crate) fn move_to_end(&mut self, number: u32, list: u32) {
         self.leave(number);
-        let (Some(link), Some((first, last))) = (
-            self.links.get_mut(number as usize),
-            self.ends.get_mut(list as usize),
-        ) else {
-            return;
+        self.append(number as u16, list);
+    }
+
+    fn append(&mut self, number: u16, list: u32) -> Option<()> {
+        let first = *self.firsts.get(list as usize)?;
+        let (previous, next) = match first {
+            Some(first) => (self.link(first)?.previous, first),
+            None => (number, number),
         };
-        *link = Link {
-            list,
-            previous: *last,
-            next: NONE,
+        *self.link(number)? = Link {
+            previous,
+            next,
+            list: list as u8,
         };
-        let before = core::mem::replace(last, number);
-        match self.links.get_mut(before as usize) {
-            Some(before) => before.next = number,
-            None => *first = number,
+        self.link(previous)?.next = number;
+        self.link(next)?.previous = number;
+        if first.is_none() {
+            *self.firsts.get_mut(list as usize)? = Some(number);
         }
+        Some(())
     }
 
     /// Takes a number out of its list, if it is in one.
     pub(crate) fn leave(&mut self, number: u32) {
-        let Some(link) = self.links.get_mut(number as usize) else {
-            return;
-        };
+        self.take_out(number as u16);
+    }
+
+    fn take_out(&mut self, number: u16) -> Option<()> {
+        let link = self.link(number)?;
         let Link {
-            list,
             previous,
             next,
-        } = core::mem::replace(
-            link,
-            Link {
-                list: NONE,
-                previous: NONE,
-                next: NONE,
-            },
-        );
-        let Some((first, last)) = self.ends.get_mut(list as usize) else {
-            return;
-        };
-        match self.links.get_mut(previous as usize) {
-            Some(link) => link.next = next,
-            None => *first = next,
+            list,
+        } = *link;
+        link.list = NO_LIST;
+        let first = self.firsts.get_mut(usize::from(list))?;
+        if next == number {
+            *first = None;
+        } else {
+            if *first == Some(number) {
+                *first = Some(next);
+            }
+            self.link(previous)?.next = next;
+            self.link(next)?.previous = previous;
         }
-        match self.links.get_mut(next as usize) {
-            Some(link) => link.previous = previous,
-            None => *last = previous,
-        }
+        Some(())
     }
 }
 
