@@ -10,6 +10,7 @@
 #include "wire.h"
 
 struct asymq_instance;	/* Rust's */
+struct asymq_values;
 
 /* Bytes of a packet that are copied where they do not lie in one piece: more than all headers of a pure ACK. */
 #define ASYMQ_PREFIX 256
@@ -58,11 +59,13 @@ struct asymq_setup {
 	const struct asymq_bytes *words;
 	size_t count;
 	u32 queue_len;
+	bool whole;	/* the instance that is changed had no fault */
 	bool ifb;	/* its device is one, through which a downlink passes */
 };
 
 struct asymq_built {
 	struct asymq_instance *instance;
+	struct asymq_values *values;	/* if the instance that is changed goes on with them */
 	u64 rate;	/* bit/s; 0 for no shaper */
 	u32 limit;	/* packets */
 	bool observes;
@@ -76,6 +79,9 @@ struct asymq_built {
 void asymq_build(const struct asymq_setup *setup, struct asymq_built *built);
 /* Counts on where `old` stopped; it is emptied unless it had a fault. */
 void asymq_take_over(struct asymq_instance *instance, struct asymq_instance *old, bool whole);
+/* Goes on with new values; `values` gets the old ones. */
+void asymq_move(struct asymq_instance *instance, u64 now, struct asymq_values *values);
+void asymq_discard(struct asymq_values *values);
 /* Takes what waits out of the counters, after a fault; the rate that was learnt in bit/s, or 0. */
 u64 asymq_settle(struct asymq_instance *instance);
 void asymq_enqueue(struct asymq_instance *instance, void *host, u64 now, u64 arrival,
@@ -112,7 +118,9 @@ void asymq_host_value(void *to, const char *name, size_t len, u8 kind, u64 value
 extern struct mutex asymq_building;
 void asymq_arena_init(struct asymq_arena *arena);
 void asymq_arena_free(struct asymq_arena *arena);
-/* All of one into another, which is empty. */
+/* All of one into another. */
+void asymq_arena_join(struct asymq_arena *to, struct asymq_arena *from);
+/* The same into one that is empty. */
 void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from);
 /* Whatever is allocated by this task until asymq_arena_close() is the arena's. */
 void asymq_arena_open(struct asymq_arena *arena);

@@ -126,6 +126,24 @@ void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from)
 	asymq_arena_init(from);
 }
 
+static void asymq_list_join(struct hlist_head *to, struct hlist_head *from)
+{
+	struct hlist_node *node, *next;
+
+	hlist_for_each_safe(node, next, from) {
+		hlist_del(node);
+		hlist_add_head(node, to);
+	}
+}
+
+void asymq_arena_join(struct asymq_arena *to, struct asymq_arena *from)
+{
+	asymq_list_join(&to->small, &from->small);
+	asymq_list_join(&to->chunks, &from->chunks);
+	to->bytes += from->bytes;
+	asymq_arena_init(from);
+}
+
 void asymq_arena_free(struct asymq_arena *arena)
 {
 	struct asymq_small *small;

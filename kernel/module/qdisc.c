@@ -64,6 +64,16 @@ static noinline bool asymq_try_take_over(struct asymq_instance *instance, struct
 	return asymq_guarded(asymq_take_over(instance, q->before, q->instance));
 }
 
+static noinline bool asymq_try_move(struct asymq_sched *q, u64 now, struct asymq_values *values)
+{
+	return asymq_guarded(asymq_move(q->instance, now, values));
+}
+
+static noinline bool asymq_try_discard(struct asymq_values *values)
+{
+	return asymq_guarded(asymq_discard(values));
+}
+
 static noinline bool asymq_try_describe(struct asymq_sched *q, void *to)
 {
 	return asymq_guarded(asymq_describe(q->before, to));
@@ -128,6 +138,7 @@ static int asymq_make(struct asymq_sched *q, struct nlattr *options, struct asym
 		.now = ktime_get_ns(),
 		.queue_len = qdisc_dev(q->sch)->tx_queue_len,
 		.ifb = q->ifb,
+		.whole = q->instance,
 	};
 	struct asymq_bytes *words;
 	bool whole;
@@ -155,13 +166,48 @@ static int asymq_make(struct asymq_sched *q, struct nlattr *options, struct asym
 		err = arena->exhausted ? -ENOMEM : -EFAULT;
 		asymq_say(extack, err == -ENOMEM ? "not enough memory; use lower limits"
 						 : "a fault; the kernel's log says where");
-	} else if (!built->instance) {
+	} else if (!built->instance && !built->values) {
 		err = built->out_of_memory ? -ENOMEM : -EINVAL;
 		asymq_say(extack, built->error);
 	}
 out:
 	mutex_unlock(&asymq_building);
 	kfree(words);
+	return err;
+}
+
+/* The instance goes on with new values. What it had before is freed, in the arena that both are in from now on. */
+static int asymq_go_on(struct Qdisc *sch, struct asymq_built *built, struct asymq_arena *arena)
+{
+	struct asymq_sched *q = qdisc_priv(sch);
+	int err = 0;
+	u64 now;
+
+	sch_tree_lock(sch);
+	spin_lock(&q->lock);
+	now = ktime_get_ns();
+	/* A packet may have found a fault since: then the next change builds. */
+	if (!q->instance)
+		err = -EAGAIN;
+	else if (!asymq_try_move(q, now, built->values))
+		err = -EFAULT;
+	if (!err) {
+		q->rate = built->rate;
+		q->limit = built->limit;
+	} else if (q->instance) {
+		asymq_fault(q);
+	}
+	asymq_examine(q);
+	spin_unlock(&q->lock);
+	if (sch->q.qlen)
+		qdisc_watchdog_schedule_ns(&q->watchdog, now + 1);
+	sch_tree_unlock(sch);
+	mutex_lock(&asymq_building);
+	asymq_arena_join(&q->arena, arena);
+	asymq_arena_open(&q->arena);
+	asymq_try_discard(built->values);
+	asymq_arena_close();
+	mutex_unlock(&asymq_building);
 	return err;
 }
 
@@ -182,6 +228,10 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	if (!built)
 		return -ENOMEM;
 	err = asymq_make(q, options, &arena, built, extack);
+	if (!err && built->values) {
+		err = asymq_go_on(sch, built, &arena);
+		goto out;
+	}
 	if (!err && built->observes) {
 		err = asymq_hook(q);
 		if (err)

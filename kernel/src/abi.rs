@@ -5,7 +5,7 @@
 
 use crate::frame::{Bytes, Frame};
 use crate::host::{Handle, Host, Listener};
-use crate::instance::Instance;
+use crate::instance::{Instance, NewValues};
 use crate::request::{Device, Refusal, describe, merge};
 use alloc::boxed::Box;
 use asymq_core::Toward;
@@ -24,6 +24,8 @@ pub(crate) struct Setup {
     words: *const Bytes,
     count: usize,
     queue_len: u32,
+    /// Whether the instance that is changed is whole: had no fault.
+    whole: bool,
     /// Whether the device is an IFB, through which a downlink passes.
     ifb: bool,
 }
@@ -31,8 +33,10 @@ pub(crate) struct Setup {
 /// What was made of it.
 #[repr(C)]
 pub(crate) struct Built {
-    /// Null if it was refused.
+    /// Null if it was refused, or if the instance that is changed goes on.
     instance: *mut Instance,
+    /// New values of the instance that goes on.
+    values: *mut NewValues,
     /// Bit/s to shape to; 0 if it is not to be shaped.
     rate: u64,
     /// Packets that may wait.
@@ -88,6 +92,15 @@ unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
     };
     let (rate, limit) = (description.config.link, description.config.limit);
     let (shaped, nat) = (description.shaped, description.nat);
+    let whole = before.filter(|_| setup.whole);
+    if let Some(before) = whole.filter(|before| before.goes_on_as(&description)) {
+        built.rate = if shaped { rate.bits_per_sec() } else { 0 };
+        built.limit = asymq_core::hold::capacity(limit).unwrap_or(u32::MAX);
+        built.observes = before.observes();
+        built.nat = nat;
+        built.values = Box::into_raw(Box::new(NewValues::new(given, description)));
+        return;
+    }
     let now = Instant::from_nanos(setup.now);
     match Instance::build(now, setup.secret, given, description) {
         Ok(instance) => {
@@ -114,6 +127,19 @@ unsafe extern "C" fn asymq_take_over(instance: &mut Instance, old: &mut Instance
         old.settle();
     }
     instance.take_over(old);
+}
+
+/// Goes on with new values; `values` gets the old ones.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_move(instance: &mut Instance, now: u64, values: &mut NewValues) {
+    instance.go_on_with(Instant::from_nanos(now), values);
+}
+
+/// Frees values that no instance has.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_discard(values: *mut NewValues) {
+    // SAFETY: it came from `asymq_build`, and C has it no longer.
+    drop(unsafe { Box::from_raw(values) });
 }
 
 /// Takes what waits out of the counters, after a fault; the rate that was learnt in bit/s, or 0.

@@ -30,6 +30,25 @@ pub(crate) struct Instance {
     learning: Option<Learning>,
 }
 
+/// Values with which an instance goes on.
+pub(crate) struct NewValues {
+    given: Given,
+    shown: Shown,
+    link: Rate,
+    reverse: Option<Rate>,
+}
+
+impl NewValues {
+    pub(crate) fn new(given: Given, description: Description) -> Self {
+        Self {
+            given,
+            link: description.config.link,
+            reverse: description.config.reverse,
+            shown: description.shown,
+        }
+    }
+}
+
 /// What is dropped goes back to C.
 struct Freed(Host);
 
@@ -69,6 +88,23 @@ impl Instance {
             overhead: description.overhead,
             learning,
         }))
+    }
+
+    /// Whether the qdisc that is meant is this one at other rates, and the discipline follows those: then nothing is
+    /// to be built.
+    pub(crate) fn goes_on_as(&self, description: &Description) -> bool {
+        let is_learnt = self.learning.is_some() || description.auto.is_some();
+        !is_learnt
+            && self.egress.qdisc().follows_rates()
+            && self
+                .shown
+                .differs_in_rates_alone(&description.shown, description.separate)
+    }
+
+    pub(crate) fn go_on_with(&mut self, now: Instant, values: &mut NewValues) {
+        self.egress.set_rate(now, values.link, values.reverse);
+        core::mem::swap(&mut self.given, &mut values.given);
+        core::mem::swap(&mut self.shown, &mut values.shown);
     }
 
     /// Counts on where another instance stopped, in which nothing waits.

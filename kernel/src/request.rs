@@ -5,8 +5,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use asymq_core::Toward;
 use asymq_core::catalog::{
-    Config, DEFAULT_QDISC, Params, Place, RATELESS_QDISC, Standard, default_buffer, link_rate,
-    resolve, surroundings,
+    BUFFER_SPLIT, BufferSplit, Config, DEFAULT_QDISC, Params, Place, RATELESS_QDISC, Standard,
+    default_buffer, link_rate, resolve, surroundings,
 };
 use asymq_core::control::rate::RateRange;
 use asymq_core::overhead::Overhead;
@@ -39,6 +39,8 @@ pub(crate) struct Description {
     /// Every value in force, as it could be given; made when there is memory for it.
     pub(crate) shown: Shown,
     pub(crate) overhead: Overhead,
+    /// Whether its buffer bounds nothing but a FIFO after a fault: each queue has a limit of its own.
+    pub(crate) separate: bool,
     /// Whether it shapes to the link's rate; otherwise whoever asks for packets does.
     pub(crate) shaped: bool,
     /// Whether hosts are those before this machine's translation of addresses.
@@ -162,6 +164,7 @@ pub(crate) fn describe(given: &Given, device: &Device) -> Result<Description, Re
         show(name, value);
     }
     Ok(Description {
+        separate: matches!(config.get(BUFFER_SPLIT), Ok(BufferSplit::Separate)),
         config,
         shown,
         overhead,
@@ -208,8 +211,33 @@ impl Shown {
         }
     }
 
+    /// Names and values. Without `lines`, whose steps may panic where the compiler keeps them together.
+    fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut rest = self.0.as_str();
+        core::iter::from_fn(move || {
+            let (line, after) = rest.split_once('\n')?;
+            rest = after;
+            line.split_once(' ')
+        })
+    }
+
+    /// Whether no other value than a rate of the line differs, or the buffer where that is `separate`.
+    pub(crate) fn differs_in_rates_alone(&self, other: &Self, separate: bool) -> bool {
+        let moves = |name: &str| match name {
+            name::UP | name::DOWN => true,
+            name::BUFFER => separate,
+            _ => false,
+        };
+        let mut others = other.iter();
+        let all = self.iter().all(|(name, value)| {
+            let other = others.next();
+            other.is_some_and(|other| other.0 == name && (other.1 == value || moves(name)))
+        });
+        all && others.next().is_none()
+    }
+
     pub(crate) fn show(&self, to: Listener) {
-        for (name, value) in self.0.lines().filter_map(|line| line.split_once(' ')) {
+        for (name, value) in self.iter() {
             to.word(name, value);
         }
     }

@@ -89,6 +89,17 @@ static bool is_filler(const char *word, const char *next)
 	return !strcmp(word, "overhead") && next && is_link_word(next);
 }
 
+/* Names that no discipline has. */
+static bool takes_value(const char *word)
+{
+	static const char *const names[] = { "up", "down", "buffer", "limit", "qdisc" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(word, names[i]))
+			return true;
+	return false;
+}
+
 /* Whether a discipline stands in front: all but words that stand alone come in pairs. */
 static bool begins_with_discipline(int argc, char **argv)
 {
@@ -126,6 +137,9 @@ static int parse(struct qdisc_util *self, int argc, char **argv, struct nlmsghdr
 			failed = append(link, word);
 		} else if (is_filler(word, next)) {
 			continue;
+		} else if (first && takes_value(word)) {
+			fprintf(stderr, "asymq: %s is no discipline: a value is missing; write it like up 1mbit\n", word);
+			return -1;
 		} else if (first) {
 			failed = set(message, "qdisc", word);
 			first = false;

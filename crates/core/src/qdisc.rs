@@ -35,6 +35,12 @@ pub trait Qdisc<P: Packet> {
     /// rate follows. Allocates nothing.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
+    /// Whether [`set_rates`](Qdisc::set_rates) makes of it what would be built for the other rates, so that a
+    /// driver need not build it.
+    fn follows_rates(&self) -> bool {
+        false
+    }
+
     /// Takes out the next packet whatever the schedule says, oldest of its class first. Used to
     /// hand the backlog over to another discipline; counted as neither sent nor dropped.
     fn drain(&mut self) -> Option<P>;

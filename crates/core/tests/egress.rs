@@ -1,6 +1,6 @@
 //! The egress: what it counts, and when it sends.
 
-use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Params, Role, Standard, resolve};
+use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Params, Place, Role, Standard, resolve};
 use asymq_core::decide::random::SplitMix64;
 use asymq_core::hold::Egress;
 use asymq_core::packet::{Flow, Protocol, TrafficClass, flags};
@@ -214,4 +214,57 @@ fn a_discipline_that_says_it_reads_no_flow_serves_all_flows_as_one() {
         "{readers:?}"
     );
     assert!(readers.contains(&"asymq") && readers.contains(&"sad"));
+}
+
+#[test]
+fn a_discipline_that_follows_rates_is_then_as_if_built_for_them() {
+    let mut followers = Vec::new();
+    for entry in Standard.of_role(Role::Qdisc) {
+        let config = golden::config(&Standard, entry.name).unwrap();
+        if !build(&config).unwrap().follows_rates() {
+            continue;
+        }
+        followers.push(entry.name);
+        let at = |link: &str| {
+            let place = Place {
+                link: link.parse().unwrap(),
+                reverse: config.reverse,
+                limit: config.limit,
+            };
+            let params = config.params.to_params();
+            resolve(&Standard, entry.name, &params, &Params::new(), place).unwrap()
+        };
+        let (slow, fast) = (at("1mbit"), at("3mbit"));
+        let served = |built: &Config, moves: bool| {
+            let mut egress = Egress::new(build(built).unwrap(), built.link);
+            if moves {
+                egress.set_rate(Instant::ZERO, fast.link, fast.reverse);
+            }
+            let mut random = SplitMix64::new(9);
+            let (mut now, mut sent) = (Instant::ZERO, Vec::new());
+            for number in 0..6000 {
+                now += Duration::from_micros(random.next() % 4000);
+                let is_ack = random.next().is_multiple_of(3);
+                let header = Header {
+                    arrival: now,
+                    flow: Flow(random.next() % 12),
+                    len: if is_ack { 52 } else { 1500 },
+                    ip_len: if is_ack { 52 } else { 1500 },
+                    payload: if is_ack { 0 } else { 1448 },
+                    ack: number * 1000,
+                    flags: flags::ACK,
+                    protocol: Protocol::Tcp,
+                    ..Header::default()
+                };
+                egress.enqueue(now, Numbered::new(u64::from(number), header), &mut Discard);
+                egress.observe(now, &header);
+                let packet = egress.dequeue(now, &mut Discard);
+                sent.push(packet.map(|packet| packet.header().arrival));
+            }
+            sent
+        };
+        assert_eq!(served(&slow, true), served(&fast, false), "{}", entry.name);
+        assert_ne!(served(&slow, false), served(&fast, false), "{}", entry.name);
+    }
+    assert!(followers.contains(&"asymq") && followers.contains(&"droptail"));
 }

@@ -214,6 +214,10 @@ impl Controller for AckNeed {
         self.params.down = reverse.or(self.params.down);
     }
 
+    fn follows_rates(&self) -> bool {
+        true
+    }
+
     fn needs(&self) -> Needs {
         Needs {
             reverse: true,

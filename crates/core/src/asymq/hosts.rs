@@ -148,6 +148,12 @@ impl Hosts {
         })
     }
 
+    /// The link goes on at another rate.
+    pub(super) fn set_link(&mut self, link: Rate) {
+        self.byte = link.tx_time(1 << 8).as_nanos();
+        self.burst = BURST.max(link.tx_time(MIN_BURST));
+    }
+
     /// A host is seen.
     pub(super) fn sees(&mut self, now: Instant, host: Host) {
         let epoch = epoch(now);

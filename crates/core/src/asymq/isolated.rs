@@ -427,6 +427,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         let Some(link) = settings.link else { return };
         self.next = None;
         self.params.link = link;
+        self.hosts.set_link(link);
         self.params.target.full_packet = link.tx_time(FULL_PACKET);
         self.params.bulk_limit = limit_in_time(link, self.params.target.max);
         self.host_lead = host_lead(link);
@@ -435,6 +436,10 @@ impl<P: Packet> Queue<P> for Isolated<P> {
 
     fn backlog(&self) -> Backlog {
         self.flows.queues.backlog()
+    }
+
+    fn follows_rates(&self) -> bool {
+        true
     }
 
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {

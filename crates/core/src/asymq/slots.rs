@@ -176,11 +176,18 @@ impl<P: Packet> Queue<P> for Slots<P> {
         self.acks.backlog()
     }
 
+    fn follows_rates(&self) -> bool {
+        true
+    }
+
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
         self.acks.visit(&self.order, see) && self.acks.visit(&self.held, see)
     }
 
     fn tune(&mut self, settings: &Settings) {
+        if let Some(link) = settings.link {
+            self.hosts.set_link(link);
+        }
         let wait = &mut self.wait;
         wait.time = settings.ack_wait.unwrap_or(wait.time);
         wait.bytes = settings.ack_bytes.unwrap_or(wait.bytes);

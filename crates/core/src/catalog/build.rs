@@ -18,7 +18,7 @@ pub struct Standard;
 
 impl Catalog for Standard {
     fn entries(&self) -> Vec<&'static Entry> {
-        [
+        let parts = [
             disciplines::DISCIPLINES,
             queues::QUEUES,
             aqms::AQMS,
@@ -27,10 +27,10 @@ impl Catalog for Standard {
             peers::DISCIPLINES,
             peers::QUEUES,
             asymq::ENTRIES,
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        ];
+        let mut all = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
+        all.extend(parts.into_iter().flatten());
+        all
     }
 
     fn queue<P: Packet + Send + 'static>(

@@ -5,7 +5,7 @@ use super::config::Config;
 use super::entry::{Entry, Maker, Ours, Role};
 use super::parameter::{Context, Kind, Typed, listed};
 use super::parts::{ACK_LIMIT, DATA_SIZE, narrow};
-use super::value::{Value, words};
+use super::value::{Value, decimal, words};
 use crate::control::{
     AckLimit, AqController, AqParams, BeyondLimit, DataPerAck, DownloadMeter, Gradient,
     GradientParams, Utility,
@@ -112,8 +112,11 @@ impl Value for GivenPerAck {
         }
     }
 
-    fn canonical(&self, _: &str) -> String {
-        self.0.to_string()
+    fn canonical(&self, text: &str) -> String {
+        match text {
+            "auto" => "1".into(),
+            _ => decimal(text),
+        }
     }
 }
 
@@ -128,11 +131,8 @@ impl Value for DataPerAck {
         }
     }
 
-    fn canonical(&self, _: &str) -> String {
-        match self {
-            Self::Measured => "auto".into(),
-            Self::Given(packets) => packets.to_string(),
-        }
+    fn canonical(&self, text: &str) -> String {
+        decimal(text)
     }
 }
 
@@ -159,11 +159,10 @@ impl Value for Utility {
         }
     }
 
-    fn canonical(&self, _: &str) -> String {
-        match self {
-            Self::Utilization => "utilization".into(),
-            Self::Priority(weight) => format!("priority:{weight}"),
-            Self::Proportional => "proportional".into(),
+    fn canonical(&self, text: &str) -> String {
+        match text.strip_prefix("priority:") {
+            Some(weight) => format!("priority:{}", decimal(weight)),
+            None => text.into(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Parameters by name: as they were written, and as they were read.
 
 use super::value::Stored;
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use core::fmt;
@@ -74,7 +75,7 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Params {
 /// Values of parameters by their names, each read once: what a resolved [`Config`](super::Config)
 /// holds. A description from JSON holds text alone until it is [resolved](fn@super::resolve).
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Values(BTreeMap<String, Stored>);
+pub struct Values(BTreeMap<Cow<'static, str>, Stored>);
 
 impl Values {
     /// A value in canonical form.
@@ -85,7 +86,7 @@ impl Values {
     /// All names and values in canonical form, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let values = self.0.iter();
-        values.map(|(name, value)| (name.as_str(), &*value.text))
+        values.map(|(name, value)| (&**name, &*value.text))
     }
 
     /// Takes a value out.
@@ -97,8 +98,8 @@ impl Values {
         self.0.get(name)
     }
 
-    pub(super) fn store(&mut self, name: &str, value: Stored) {
-        self.0.insert(name.into(), value);
+    pub(super) fn store(&mut self, name: &'static str, value: Stored) {
+        self.0.insert(Cow::Borrowed(name), value);
     }
 
     /// These values as text, to be resolved again.
@@ -163,7 +164,7 @@ mod serde_impl {
         fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Values, M::Error> {
             let mut values = Values::default();
             while let Some((name, value)) = map.next_entry::<String, Text>()? {
-                values.store(&name, Stored::unread(value.0));
+                values.0.insert(name.into(), Stored::unread(value.0));
             }
             Ok(values)
         }

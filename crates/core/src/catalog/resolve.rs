@@ -272,6 +272,9 @@ fn find(
 
 /// Every name that is given is a parameter of something.
 fn check_names(catalog: &dyn Catalog, given: &Params) -> Result<(), ConfigError> {
+    if given.is_empty() {
+        return Ok(());
+    }
     let known = known_parameters(catalog);
     for (name, value) in given.iter() {
         if !known.iter().any(|parameter| parameter.name == name) {

@@ -65,6 +65,38 @@ impl PartialEq for Stored {
 
 impl Eq for Stored {}
 
+/// A decimal number as short as it can be written, by its digits: printing a float takes 2 kB of a kernel's stack.
+/// What is no plain decimal stays as it is.
+pub(super) fn decimal(text: &str) -> String {
+    let unsigned = text.trim_start_matches(['+', '-']);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let mut digits = whole.bytes().chain(fraction.bytes());
+    if !digits.all(|digit| digit.is_ascii_digit()) {
+        return text.into();
+    }
+    let mut short = String::new();
+    if text.starts_with('-') {
+        short.push('-');
+    }
+    let fraction = fraction.trim_end_matches('0');
+    short.push_str(match whole.trim_start_matches('0') {
+        "" => "0",
+        whole => whole,
+    });
+    if !fraction.is_empty() {
+        short.push('.');
+        short.push_str(fraction);
+    }
+    short
+}
+
+/// A bound of numbers, in billionths.
+fn bound(number: f64) -> String {
+    const WHOLE: u64 = 1_000_000_000;
+    let billionths = (number * WHOLE as f64) as u64;
+    decimal(&format!("{}.{:09}", billionths / WHOLE, billionths % WHOLE))
+}
+
 /// `fifo or af`, `a, b or c`.
 pub(super) fn either(words: &[&str]) -> String {
     match words.split_last() {
@@ -135,8 +167,7 @@ impl Value for Share {
 
     /// The fraction as it was written, which a share only comes near to.
     fn canonical(&self, text: &str) -> String {
-        let fraction = text.parse().unwrap_or_else(|_| self.as_f64());
-        fraction.to_string()
+        decimal(text)
     }
 }
 
@@ -158,6 +189,7 @@ impl Value for f64 {
     fn read(text: &str, kind: &Kind) -> Result<Self, String> {
         match (text.parse::<Self>(), kind) {
             (Ok(number), Kind::Number(min, max)) if !(*min..=*max).contains(&number) => {
+                let (min, max) = (bound(*min), bound(*max));
                 Err(format!("out of range; use {min} to {max}"))
             }
             (Ok(number), _) => Ok(number),
@@ -165,8 +197,8 @@ impl Value for f64 {
         }
     }
 
-    fn canonical(&self, _: &str) -> String {
-        self.to_string()
+    fn canonical(&self, text: &str) -> String {
+        decimal(text)
     }
 }
 
@@ -241,3 +273,38 @@ macro_rules! words {
     };
 }
 pub(super) use words;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::random::SplitMix64;
+
+    #[test]
+    fn a_decimal_is_as_short_as_its_float_prints() {
+        let mut random = SplitMix64::new(5);
+        for text in [
+            "2.0", "0.70", ".5", "5.", "+1.50", "-0.250", "00012", "0", "-0", "1000000",
+        ] {
+            assert_eq!(
+                decimal(text),
+                text.parse::<f64>().unwrap().to_string(),
+                "{text}"
+            );
+        }
+        for _ in 0..10_000 {
+            let (whole, fraction) = (random.next() % 100_000, random.next() % 1_000_000_000);
+            let text = format!("{whole}.{fraction:09}");
+            assert_eq!(
+                decimal(&text),
+                text.parse::<f64>().unwrap().to_string(),
+                "{text}"
+            );
+        }
+        for other in ["1e3", "inf", "half", "1.2.3"] {
+            assert_eq!(decimal(other), other);
+        }
+        for number in [0.0, 0.5, 1.0 / 256.0, 40.0, 8_388_607.0, 1e9] {
+            assert_eq!(bound(number), number.to_string());
+        }
+    }
+}

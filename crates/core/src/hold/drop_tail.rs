@@ -57,6 +57,10 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
         false
     }
 
+    fn follows_rates(&self) -> bool {
+        true
+    }
+
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
         self.queue.visit(see)
     }

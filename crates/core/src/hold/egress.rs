@@ -157,7 +157,8 @@ impl<P: Packet> Egress<P> {
         self.transmitter.busy_until(at);
     }
 
-    /// Goes on at `rate`: what is left of the packet being sent leaves at it, and the discipline follows.
+    /// Goes on at `rate`: what is left of the packet being sent leaves at it, and the discipline follows. Without
+    /// a shaper there is none afterwards.
     /// `reverse` is the rate of the other direction, if it is known.
     pub fn set_rate(&mut self, now: Instant, rate: Rate, reverse: Option<Rate>) {
         self.transmitter.set_rate(now, rate);

@@ -94,6 +94,10 @@ impl<P: Packet> Queue<P> for Fifo<P> {
         false
     }
 
+    fn follows_rates(&self) -> bool {
+        true
+    }
+
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
         self.packets.iter().all(|(_, packet)| see(packet))
     }

@@ -324,6 +324,16 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Qdisc<P> for Machine<P, A, D> {
         self.parts.data.tune(&settings);
     }
 
+    fn follows_rates(&self) -> bool {
+        let parts = &self.parts;
+        let controller = parts.controller.as_ref();
+        parts.aqm.is_none()
+            && controller.is_none_or(|controller| controller.follows_rates())
+            && parts.service.follows_rates()
+            && parts.ack.follows_rates()
+            && parts.data.follows_rates()
+    }
+
     fn reads_flows(&self) -> bool {
         let parts = &self.parts;
         self.acked.is_some()

@@ -56,6 +56,11 @@ pub trait Queue<P: Packet> {
         true
     }
 
+    /// Whether it is the same at any rate of the link, or follows [`Settings::link`].
+    fn follows_rates(&self) -> bool {
+        false
+    }
+
     /// Takes the settings that concern it.
     fn tune(&mut self, _settings: &Settings) {}
 
@@ -88,6 +93,9 @@ impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for alloc::boxed::Box<Q> {
     }
     fn reads_flows(&self) -> bool {
         (**self).reads_flows()
+    }
+    fn follows_rates(&self) -> bool {
+        (**self).follows_rates()
     }
     fn tune(&mut self, settings: &Settings) {
         (**self).tune(settings);

@@ -89,6 +89,9 @@ impl Transmitter {
 
     /// The rate changes; what is left of the packet being sent leaves at the new one.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
+        if self.tx.reciprocal == 0 {
+            return;
+        }
         let left = self.free_at.saturating_since(now).as_nanos();
         let (old, new) = (self.tx.rate.bits_per_sec(), rate.bits_per_sec());
         let left = u128::from(left) * u128::from(old) / u128::from(new.max(1));

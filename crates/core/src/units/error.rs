@@ -68,7 +68,7 @@ pub(super) fn split(text: &str, example: &'static str) -> Result<(Decimal, Strin
         .find(|c: char| !(c.is_ascii_digit() || c == '.'))
         .unwrap_or(text.len());
     let number = Decimal::parse(&text[..end]).ok_or(UnitError::NoNumber { example })?;
-    Ok((number, text[end..].trim().to_ascii_lowercase().to_string()))
+    Ok((number, text[end..].trim().to_ascii_lowercase()))
 }
 
 /// A non-negative decimal number, exact: `digits / 10^scale`.
@@ -115,14 +115,21 @@ pub(super) fn print_scaled(
 ) -> fmt::Result {
     // The largest unit that the value reaches and that shows it exactly; the smallest always does.
     for &(unit, name) in scale {
-        if value >= unit && (u128::from(value) * 1000).is_multiple_of(u128::from(unit)) {
-            let thousandths = u128::from(value) * 1000 / u128::from(unit);
-            let (whole, fraction) = (thousandths / 1000, thousandths % 1000);
-            let mut text = alloc::format!("{whole}.{fraction:03}");
-            text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
-            return f.pad(&alloc::format!("{text}{name}"));
+        let (whole, rest) = (value / unit, value % unit);
+        let thousandths = rest.saturating_mul(1000);
+        if value >= unit && thousandths.is_multiple_of(unit) {
+            let mut text = whole.to_string();
+            let fraction = (1000 + thousandths / unit).to_string();
+            if let Some(digits) = fraction.strip_prefix('1').filter(|_| thousandths > 0) {
+                text.push('.');
+                text.push_str(digits.trim_end_matches('0'));
+            }
+            text.push_str(name);
+            return f.pad(&text);
         }
     }
     let (_, name) = scale[scale.len() - 1];
-    f.pad(&alloc::format!("{value}{name}"))
+    let mut text = value.to_string();
+    text.push_str(name);
+    f.pad(&text)
 }

@@ -19,6 +19,13 @@ macro_rules! services {
             Other(Box<dyn Service + Send>),
         }
 
+        impl AnyService {
+            /// Whether it is the same at any rate of the link.
+            pub const fn follows_rates(&self) -> bool {
+                !matches!(self, Self::PacedShares(_) | Self::AckCredit(_) | Self::Other(_))
+            }
+        }
+
         $(impl From<$name> for AnyService {
             fn from(service: $name) -> Self {
                 Self::$name(service)
