@@ -199,7 +199,8 @@ impl<P: Packet> Isolated<P> {
     }
 
     /// Marks a packet that leaves if its AQM says so; whether that wants it dropped, and others stay.
-    #[inline]
+    // A part of `dequeue`, here and below, so that `scripts/kernel-gate` sees what a sink can be.
+    #[inline(always)]
     fn is_dropped(
         &mut self,
         now: Instant,
@@ -232,8 +233,7 @@ impl<P: Packet> Isolated<P> {
     }
 
     /// Drops a packet; the next of its queue that is not dropped, or the last that may be.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn after_drop(
         &mut self,
         now: Instant,
