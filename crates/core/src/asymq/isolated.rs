@@ -3,12 +3,12 @@
 use super::ahead::Ahead;
 use super::hosts::{Host, Hosts};
 use super::shallow::Shallow;
-use super::target::{Signal, Target, TargetParams};
+use super::target::{Sends, Signal, Target, TargetParams};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::drr::{FirstTurn, FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Isolation, Queue};
-use crate::packet::{Ecn, Packet};
+use crate::packet::{Ecn, Header, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
@@ -50,6 +50,24 @@ struct Learnt {
     host: Host,
     /// Whether its host counts it as one that is ahead.
     ahead: bool,
+    /// Mean bytes of its packets.
+    size: u16,
+}
+
+impl Learnt {
+    /// Sender of a packet that leaves.
+    fn sends(&mut self, len: u32, ecn: Ecn) -> Sends {
+        let len = len.min(u16::MAX.into()) as u16;
+        self.size = match self.size {
+            0 => len,
+            size => size - size / 8 + len / 8,
+        };
+        match ecn {
+            _ if u32::from(self.size) < FULL_PACKET / 4 => Sends::Small,
+            Ecn::NotEct => Sends::Data,
+            _ => Sends::Marked,
+        }
+    }
 }
 
 /// Bytes of a full packet on Ethernet.
@@ -213,8 +231,10 @@ impl<P: Packet> Isolated<P> {
         let params = &self.params.target;
         let aqm = &mut self.flows.flow_mut(number)?.aqm;
         let sojourn = now.saturating_since(packet.header().arrival);
-        let signal = aqm.target.leaves(now, sojourn, left, params);
-        let is_scalable = packet.header().ecn == Ecn::Ect1;
+        let Header { len, ecn, .. } = *packet.header();
+        let sends = aqm.sends(len, ecn);
+        let signal = aqm.target.leaves(now, sojourn, left, sends, params);
+        let is_scalable = ecn == Ecn::Ect1;
         if signal == Signal::None && !is_scalable {
             return Some(false);
         }
@@ -363,6 +383,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         if state.aqm.flow != half {
             state.aqm.flow = half;
             state.aqm.target = Target::default();
+            state.aqm.size = 0;
         }
         if opens {
             state.aqm.host = host;

@@ -36,6 +36,20 @@ pub struct TargetParams {
     pub full_packet: Duration,
 }
 
+/// Full packets whose time small packets wait at most: older ones say what later ones say too.
+const SMALL_WAIT: u64 = 8;
+
+/// Kind of a flow's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sends {
+    /// Data that a signal drops.
+    Data,
+    /// Data that a signal marks, so that nothing has to stay behind it.
+    Marked,
+    /// Small packets. No link runs dry for want of them: QUIC's ACKs, which nobody can read.
+    Small,
+}
+
 /// What is to become of a packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
@@ -140,6 +154,7 @@ impl Target {
         now: Instant,
         sojourn: Duration,
         left: u64,
+        sends: Sends,
         params: &TargetParams,
     ) -> Signal {
         if params.interval == Duration::ZERO {
@@ -148,7 +163,7 @@ impl Target {
         if self.target.0 == 0 {
             self.target = Short::of(params.start);
         }
-        self.judge(now, params);
+        self.judge(now, sends, params);
         self.low = match left {
             0 => Short::default(),
             _ => Short::of(self.low.get().min(sojourn)),
@@ -157,8 +172,13 @@ impl Target {
         if left == 0 {
             self.empty_since.set(now);
         }
+        let (target, floor) = match sends {
+            Sends::Data => (target, params.floor),
+            Sends::Marked => (target, params.floor / 2),
+            Sends::Small => (params.full_packet * SMALL_WAIT, 1),
+        };
         let hold = params.interval * 4 + target;
-        let is_above = sojourn > target.max(params.full_packet * 4) && left >= params.floor;
+        let is_above = sojourn > target.max(params.full_packet * 4) && left >= floor;
         if !is_above {
             self.above.take();
             if now.saturating_since(self.signalled) > hold * 2 {
@@ -211,7 +231,7 @@ impl Target {
     }
 
     /// Moves the target when an epoch is over.
-    fn judge(&mut self, now: Instant, params: &TargetParams) {
+    fn judge(&mut self, now: Instant, sends: Sends, params: &TargetParams) {
         let over = |began: Instant| now.saturating_since(began) >= EPOCH;
         if !self.epoch.get().is_some_and(over) {
             return;
@@ -220,7 +240,11 @@ impl Target {
         let (target, lack, low) = (self.target.get(), self.lack.get(), self.low.get());
         let target = match lack > NEGLIGIBLE {
             true => target + lack.min(target),
-            false => target.saturating_sub(low.min(target) / 4),
+            false => {
+                // A proportional answer leaves most of the queue: DCTCP's.
+                let is_small = sends == Sends::Marked && low > target / 2;
+                target.saturating_sub(low.min(target) / if is_small { 2 } else { 4 })
+            }
         };
         self.target = Short::of(target.max(params.min).min(params.max));
     }
@@ -246,6 +270,7 @@ mod tests {
 
     /// A queue from which a packet leaves every 10 ms.
     struct Bench {
+        sends: Sends,
         target: Target,
         now: Instant,
         drops: u32,
@@ -255,6 +280,7 @@ mod tests {
     impl Bench {
         fn new() -> Self {
             Self {
+                sends: Sends::Data,
                 target: Target::default(),
                 now: Instant::from_nanos(1),
                 drops: 0,
@@ -268,7 +294,9 @@ mod tests {
             for _ in 0..ms / 10 {
                 self.now += Duration::from_millis(10);
                 self.target.joins(self.now, Duration::ZERO);
-                let signal = self.target.leaves(self.now, sojourn, left, &PARAMS);
+                let signal = self
+                    .target
+                    .leaves(self.now, sojourn, left, self.sends, &PARAMS);
                 match signal {
                     Signal::None => continue,
                     Signal::Mark => self.marks += 1,
@@ -334,7 +362,9 @@ mod tests {
         bench.run(1_700, 30, 10_000);
         assert_eq!(bench.target_ms(), 32, "40 ms less a quarter of 30");
         bench.run(300, 60, 10_000);
-        bench.target.leaves(bench.now, Duration::ZERO, 0, &PARAMS);
+        bench
+            .target
+            .leaves(bench.now, Duration::ZERO, 0, bench.sends, &PARAMS);
         bench.now += Duration::from_millis(20);
         bench.run(2_000, 10, 10_000);
         let raised = bench.target_ms();
@@ -342,6 +372,52 @@ mod tests {
             (45..=65).contains(&raised),
             "{raised}: by the 20 to 30 ms that it lacked"
         );
+    }
+
+    #[test]
+    fn a_mark_needs_half_of_the_packets_behind_it_that_a_drop_needs() {
+        for (left, signals) in [(1_459, false), (1_460, true)] {
+            let mut bench = Bench {
+                sends: Sends::Marked,
+                ..Bench::new()
+            };
+            bench.run(1_000, 60, left);
+            assert_eq!(bench.drops > 0, signals, "{left}");
+        }
+    }
+
+    #[test]
+    fn a_queue_that_marks_hardly_shorten_has_its_target_halved() {
+        for (sojourn, sends, expected) in [
+            (30, Sends::Marked, 25),
+            (30, Sends::Data, 32),
+            (16, Sends::Marked, 36),
+        ] {
+            let mut bench = Bench {
+                sends,
+                ..Bench::new()
+            };
+            bench.run(300, 60, 10_000);
+            bench.run(1_700, sojourn, 10_000);
+            assert_eq!(bench.target_ms(), expected, "{sojourn} ms, {sends:?}");
+        }
+    }
+
+    #[test]
+    fn small_packets_wait_for_eight_full_ones_whatever_the_target() {
+        for (sojourn, sends, drops) in [
+            (9, Sends::Small, true),
+            (8, Sends::Small, false),
+            (9, Sends::Data, false),
+        ] {
+            let mut bench = Bench {
+                sends,
+                ..Bench::new()
+            };
+            bench.run(2_000, sojourn, 100_000);
+            assert_eq!(bench.drops > 0, drops, "{sojourn} ms, {sends:?}");
+            assert_eq!(bench.target_ms() < 40, drops);
+        }
     }
 
     #[test]
@@ -354,7 +430,7 @@ mod tests {
                 low: Short::default(),
                 ..Target::default()
             };
-            target.judge(Instant::ZERO + EPOCH, &PARAMS);
+            target.judge(Instant::ZERO + EPOCH, Sends::Data, &PARAMS);
             target.target()
         };
         let three = Duration::from_millis(3);
@@ -367,7 +443,9 @@ mod tests {
     fn a_pause_of_the_application_is_no_lack() {
         let mut bench = Bench::new();
         bench.run(300, 60, 10_000);
-        bench.target.leaves(bench.now, Duration::ZERO, 0, &PARAMS);
+        bench
+            .target
+            .leaves(bench.now, Duration::ZERO, 0, bench.sends, &PARAMS);
         bench.now += Duration::from_millis(900);
         bench.run(2_000, 10, 10_000);
         assert!(bench.target_ms() <= 40, "{}", bench.target_ms());
@@ -383,7 +461,9 @@ mod tests {
         assert!(bench.target_ms() >= 5);
         for _ in 0..60 {
             bench.run(300, 300, 10_000);
-            bench.target.leaves(bench.now, Duration::ZERO, 0, &PARAMS);
+            bench
+                .target
+                .leaves(bench.now, Duration::ZERO, 0, bench.sends, &PARAMS);
             bench.now += Duration::from_millis(400);
             bench.run(1_300, 1, 10_000);
         }
