@@ -129,4 +129,5 @@ class Keys(TypedDict, total=False):
     ack_gain: float | None
     ack_exponent: float | None
     max_ack_share: float | None
+    ack_floor: float | None
     parameters: Mapping[str, bool | float | str] | None

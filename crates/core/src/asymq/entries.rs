@@ -125,6 +125,13 @@ const EXPONENT: Typed<f64> = Typed::new(
 )
 .within(Kind::Number(0.0, 100.0));
 
+const FLOOR: Typed<f64> = Typed::new(
+    "ack-floor",
+    "Scale of the minimum wait while losses bound the downlink; 0: none",
+    "0.5",
+)
+.within(Kind::Number(0.0, 100.0));
+
 /// Bits per second up to which a link is one household's: eighty ACKs that wait are many there.
 const HOUSEHOLD: u64 = 20_000_000;
 
@@ -253,6 +260,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
             GAIN,
             EXPONENT,
             MAX_SHARE,
+            FLOOR,
             RAMP
         ],
         maker: Maker::Controller(controller),
@@ -329,6 +337,7 @@ fn controller(config: &Config) -> Result<StartedController, BuildError> {
         max_share: config.get(MAX_SHARE)?,
         gain: config.get(GAIN)?,
         ramp: config.get(RAMP)?,
+        floor: config.get(FLOOR)?,
     };
     Ok((Box::new(AckNeed::new(params)), None))
 }

@@ -8,6 +8,7 @@
 //! | AQM of a flow queue | `target` | decide |
 //! | marks for scalable senders | `shallow` | decide |
 //! | service: due packets first, data before ACKs | `service` | decide |
+//! | losses at the downlink, as ACKs tell of them | `losses` | control |
 //! | controller: length of the ACKs' wait | `controller` | control |
 //! | names, parameters and construction | `entries` | catalog |
 
@@ -18,6 +19,8 @@ mod controller;
 pub(crate) mod entries;
 mod hosts;
 mod isolated;
+#[cfg(feature = "control")]
+mod losses;
 mod service;
 mod shallow;
 mod slots;

@@ -184,6 +184,10 @@ impl<P: Packet> Queue<P> for Slots<P> {
         self.acks.visit(&self.order, see) && self.acks.visit(&self.held, see)
     }
 
+    fn take_losses(&mut self) -> u64 {
+        self.acks.take_losses()
+    }
+
     fn tune(&mut self, settings: &Settings) {
         if let Some(link) = settings.link {
             self.hosts.set_link(link);

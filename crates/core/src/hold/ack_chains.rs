@@ -1,7 +1,7 @@
 //! ACKs that wait, chained by flow, and the rules by which a later one makes an earlier redundant:
 //! what the papers' ACK filters and asymq's slots share.
 
-use super::ack_flow::{FlowState, Past};
+use super::ack_flow::{FlowState, KEPT_DUPLICATES, Past};
 use super::capacity::{BuildError, capacity};
 use super::flow_table::{FlowTable, Slot};
 use super::opaque_acks::OpaqueAck;
@@ -17,9 +17,6 @@ use crate::units::{Instant, Limit};
 /// Flows whose ACKs are filtered at once: as many as ACKs may wait, within these. The ACKs of further ones wait in plain
 /// order.
 const FLOWS: core::ops::RangeInclusive<u32> = 128..=8192;
-
-/// Duplicate ACKs that a sender without SACK must see to retransmit (RFC 5681, sec. 3.2).
-const KEPT_DUPLICATES: u8 = 3;
 
 #[derive(Clone, Debug)]
 struct Waiting<P, N> {
@@ -78,6 +75,8 @@ pub(crate) struct AckChains<P, N> {
     backlog: Backlog,
     /// ACKs kept beside a later one, by [`Kept`].
     kept: [u64; 4],
+    /// Losses that ACKs told of, since they were last asked for.
+    losses: u64,
 }
 
 impl<P: Packet, N: Copy> AckChains<P, N> {
@@ -89,7 +88,13 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
             flows: FlowTable::new(places.clamp(*FLOWS.start(), *FLOWS.end()))?,
             backlog: Backlog::default(),
             kept: [0; 4],
+            losses: 0,
         })
+    }
+
+    /// Losses that ACKs told of since the last call, one of each flow until its numbers go on.
+    pub(crate) fn take_losses(&mut self) -> u64 {
+        core::mem::take(&mut self.losses)
     }
 
     /// Whether a flow is remembered.
@@ -123,6 +128,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         {
             state.accecn |= pure && (newer.shows_accecn() || header.ecn.is_capable());
             arrival.duplicates = state.duplicates(newer);
+            self.losses += u64::from(state.begins_loss(newer, arrival.duplicates));
             let place = arrival.duplicates.filter(|_| newer.sack_ranges == 0);
             arrival.protected = place.is_some_and(|place| place <= KEPT_DUPLICATES);
             // The first of a run counts too.

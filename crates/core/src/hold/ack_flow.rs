@@ -5,6 +5,9 @@ use crate::decide::accecn::{Reader, Taken};
 use crate::decide::ack::{AckInfo, before};
 use crate::units::Instant;
 
+/// Duplicate ACKs that a sender without SACK must see to retransmit (RFC 5681, sec. 3.2).
+pub(crate) const KEPT_DUPLICATES: u8 = 3;
+
 /// Fields that a sender compares to count duplicates (RFC 5681, sec. 2).
 #[derive(Clone, Copy, Debug)]
 struct Newest {
@@ -71,6 +74,8 @@ pub(crate) struct FlowState {
     duplicates: u8,
     /// An ACK of the flow had the marks of AccECN.
     pub(crate) accecn: bool,
+    /// Its newest ACK tells of a loss.
+    pub(crate) loses: bool,
     /// The last ACK that left; the flow's first, of which no sender knows, until one has.
     pub(crate) last_sent: Past,
     /// Its places.
@@ -87,6 +92,7 @@ impl FlowState {
             newest: None,
             duplicates: 0,
             accecn: false,
+            loses: false,
             last_sent: Past {
                 info: *info,
                 arrival,
@@ -125,6 +131,18 @@ impl FlowState {
             false => (!before(newest.ack, info.ack), 0),
         };
         repeats.then_some(place)
+    }
+
+    /// Whether an arrival, with its place in a run of duplicates, is the first to tell of a loss.
+    #[inline]
+    pub(crate) fn begins_loss(&mut self, info: &AckInfo, duplicates: Option<u8>) -> bool {
+        let sacks = info.sack_ranges > 0 && !info.is_dsack();
+        let loses = match duplicates {
+            Some(place) => sacks || self.loses || place >= KEPT_DUPLICATES,
+            None => sacks,
+        };
+        let lost = core::mem::replace(&mut self.loses, loses);
+        loses && !lost
     }
 
     /// An ACK leaves.

@@ -119,6 +119,7 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Machine<P, A, D> {
         if self.stepped_at > Instant::ZERO {
             self.signals.elapsed = now.saturating_since(self.stepped_at);
         }
+        self.signals.losses = self.parts.ack.take_losses();
         let step = controller.step(now, &self.signals);
         self.signals = Signals::default();
         self.stepped_at = now;
