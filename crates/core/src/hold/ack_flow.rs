@@ -159,3 +159,61 @@ impl FlowState {
         (self.tail == Place::NONE).then_some(self.last_sent.arrival.as_nanos())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::ack::SackRange;
+
+    fn ack(ack: u32, range: Option<(u32, u32)>) -> AckInfo {
+        let mut info = AckInfo {
+            ack,
+            sack_ranges: range.is_some().into(),
+            ..AckInfo::default()
+        };
+        if let (Some(first), Some((start, end))) = (info.sack.first_mut(), range) {
+            *first = SackRange { start, end };
+        }
+        info
+    }
+
+    /// Losses that a flow's ACKs tell of.
+    fn losses(acks: &[AckInfo]) -> usize {
+        let mut state = FlowState::new(&ack(0, None), Instant::ZERO);
+        let tells = |info: &&AckInfo| {
+            let duplicates = state.duplicates(info);
+            let begins = state.begins_loss(info, duplicates);
+            state.note(info, duplicates);
+            begins
+        };
+        acks.iter().filter(tells).count()
+    }
+
+    #[test]
+    fn ranges_until_the_number_goes_on_are_one_loss() {
+        let holes = [
+            ack(10, None),
+            ack(10, Some((20, 30))),
+            ack(10, Some((20, 40))),
+            ack(15, Some((20, 50))),
+            ack(50, None),
+        ];
+        assert_eq!(losses(&holes), 1);
+        assert_eq!(
+            losses(&[&holes[..], &[ack(50, Some((60, 70)))]].concat()),
+            2
+        );
+    }
+
+    #[test]
+    fn three_duplicates_are_a_loss_and_two_are_none() {
+        assert_eq!(losses(&[ack(10, None); 3]), 0);
+        assert_eq!(losses(&[ack(10, None); 4]), 1);
+        assert_eq!(losses(&[ack(10, None); 9]), 1);
+    }
+
+    #[test]
+    fn a_duplicate_segment_is_no_loss() {
+        assert_eq!(losses(&[ack(10, None), ack(30, Some((10, 20)))]), 0);
+    }
+}
