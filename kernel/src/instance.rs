@@ -180,7 +180,7 @@ impl Instance {
             .as_mut()
             .filter(|one| one.toward() == Toward::Down)
         {
-            learning.comes(now, &parsed.header, transport, frame);
+            learning.comes(now, &parsed.header, (network, transport), frame);
         }
         let packet = Skb {
             header: parsed.header,
@@ -206,7 +206,8 @@ impl Instance {
                 .filter(|one| one.toward() == Toward::Up)
             {
                 with_frame(packet.handle, |frame| {
-                    learning.leaves(now, &packet.header, packet.transport, frame);
+                    let offsets = (packet.network, packet.transport);
+                    learning.leaves(now, &packet.header, offsets, frame);
                 });
             }
             sent = Some((
@@ -233,12 +234,13 @@ impl Instance {
     pub(crate) fn observe(&mut self, now: Instant, frame: &Frame) {
         let overhead = self.overhead;
         let mut whole = self.parse(frame);
+        let offsets = (whole.network, whole.transport);
         whole.network = whole.network.saturating_sub(frame.added);
         let header = whole.header;
         if let Some(learning) = &mut self.learning {
             let mut all = header;
             all.len = overhead.charge(&whole, frame.charged);
-            learning.comes(now, &all, whole.transport, frame);
+            learning.comes(now, &all, offsets, frame);
             self.learn(now);
         }
         let segment = u32::from(frame.segment);
@@ -269,7 +271,8 @@ impl Instance {
     pub(crate) fn departs(&mut self, now: Instant, frame: &Frame) {
         let parsed = self.parse(frame);
         if let Some(learning) = &mut self.learning {
-            learning.leaves(now, &parsed.header, parsed.transport, frame);
+            let offsets = (parsed.network, parsed.transport);
+            learning.leaves(now, &parsed.header, offsets, frame);
         }
     }
 

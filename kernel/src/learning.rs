@@ -3,10 +3,10 @@
 use crate::frame::Frame;
 use alloc::boxed::Box;
 use asymq_core::control::rate::{Learner, RateLaw, RateRange};
-use asymq_core::decide::frame::TimedSegment;
+use asymq_core::decide::frame::Observed;
 use asymq_core::hold::BuildError;
 use asymq_core::units::{Instant, Rate};
-use asymq_core::{Header, Protocol, Toward};
+use asymq_core::{Header, Toward};
 
 /// The learner of one direction, and what moves it.
 pub(crate) struct Learning {
@@ -14,13 +14,6 @@ pub(crate) struct Learning {
     toward: Toward,
     /// Time of the next step.
     at: Instant,
-}
-
-/// A packet with timestamps, whose TCP header begins at `transport`.
-fn timed(header: &Header, transport: u16, frame: &Frame) -> Option<TimedSegment> {
-    let is_tcp = header.protocol == Protocol::Tcp && transport > 0;
-    let segment = frame.bytes().get(transport.into()..)?;
-    TimedSegment::read(segment).filter(|_| is_tcp)
 }
 
 impl Learning {
@@ -48,16 +41,16 @@ impl Learning {
 
     /// A packet leaves home.
     #[inline(never)]
-    pub(crate) fn leaves(&mut self, now: Instant, header: &Header, transport: u16, frame: &Frame) {
-        self.learner
-            .leaves(now, header, timed(header, transport, frame));
+    pub(crate) fn leaves(&mut self, now: Instant, header: &Header, offsets: (u16, u16), frame: &Frame) {
+        let observed = Observed::read(Toward::Up, header, frame.bytes(), offsets);
+        self.learner.leaves(now, header, observed.as_ref());
     }
 
     /// A packet has come from the line.
     #[inline(never)]
-    pub(crate) fn comes(&mut self, now: Instant, header: &Header, transport: u16, frame: &Frame) {
-        self.learner
-            .comes(now, header, timed(header, transport, frame));
+    pub(crate) fn comes(&mut self, now: Instant, header: &Header, offsets: (u16, u16), frame: &Frame) {
+        let observed = Observed::read(Toward::Down, header, frame.bytes(), offsets);
+        self.learner.comes(now, header, observed.as_ref());
     }
 
     /// The rate from `now` on, if it is time for one; `backlogged` if packets wait.

@@ -57,6 +57,7 @@ class Keys(TypedDict, total=False):
     shaper_down: str | None
     steps_delay: str | Sequence[str] | None
     course: str | None
+    rate_probe: bool | None
     clock_drift: int | None
     clock_tick: str | None
     netem_up: str | None

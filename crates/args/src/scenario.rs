@@ -340,6 +340,7 @@ impl ScenarioArgs {
             shaper_down: source(simulated.shaper_down, args.down),
             steps_delay: simulated.steps_delay,
             course: simulated.course,
+            rate_probe: simulated.rate_probe.unwrap_or(false),
             clock_drift: simulated.clock_drift,
             clock_tick: simulated.clock_tick,
             netem_up: simulated.netem_up,

@@ -94,6 +94,9 @@ pub struct SimulatedArgs {
     /// Course of both modems' rates and of the path's delay, drawn from the seed: constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis [default: none].
     #[arg(long, value_name = "COURSE")]
     pub course: Option<Course>,
+    /// Let learnt rates send probes, at most 20 a second, where no packet tells delays.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
+    pub rate_probe: Option<bool>,
     /// Servers' clocks start anywhere and drift by up to this many ppm, 0 to 1000 [default: one clock for all].
     #[arg(long, value_name = "PPM", value_parser = RangedI64ValueParser::<u32>::new().range(0..=1000))]
     pub clock_drift: Option<u32>,

@@ -6,7 +6,7 @@ mod frames;
 use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Role, Standard, resolve};
 use asymq_core::control::rate::{Learner, RateRange};
-use asymq_core::frame::{FlowKey, TimedSegment, parse};
+use asymq_core::frame::{FlowKey, Observed, TimedSegment, parse};
 use asymq_core::packet::{Flow, Header, Packet, Protocol, flags};
 use asymq_core::qdisc::Discard;
 use asymq_core::units::{Duration, Instant, Limit, Rate};
@@ -162,6 +162,7 @@ fn filtering(criterion: &mut Criterion) {
 fn learning(criterion: &mut Criterion) {
     const PACKETS: Duration = Duration::from_micros(12);
     let mut learn = |name: &str, between: Duration, flows: u64, stamped: bool, learns: bool| {
+        let spins = name.contains("spin");
         criterion.bench_function(&format!("learning/{name}, {flows} flows"), |bench| {
             let rate = |bits| Rate::from_bits_per_sec(bits).expect("a positive constant");
             let rates = [rate(100_000_000), rate(1_000_000_000)];
@@ -180,14 +181,23 @@ fn learning(criterion: &mut Criterion) {
                 let server = own.wrapping_add(7000 - 20);
                 let up = segment(stamped.then_some((own, server)), number);
                 let down = segment(stamped.then_some((server, echo)), number);
-                let (up, down) = (TimedSegment::read(&up), TimedSegment::read(&down));
+                let observed = |segment: &[u8]| match TimedSegment::read(segment) {
+                    Some(segment) => Observed::Stamps(segment),
+                    None if spins => Observed::Spin(number / 500 % 2 == 0),
+                    None => Observed::Numbers {
+                        end: Some((number as u32).wrapping_mul(1448)),
+                        ack: Some((number as u32).wrapping_sub(20).wrapping_mul(1448)),
+                        server: 0,
+                    },
+                };
+                let (up, down) = (observed(&up), observed(&down));
                 let (there, back) = (header(flow, 52), header(flow + 1, 1500));
                 let Some(learner) = &mut learner else {
                     black_box((up, down));
                     return;
                 };
-                learner.leaves(now, &there, up);
-                learner.comes(now, &back, down);
+                learner.leaves(now, &there, Some(&up));
+                learner.comes(now, &back, Some(&down));
                 if now >= steps_at {
                     steps_at = now + Learner::INTERVAL;
                     learner.step(now, [true; 2]);
@@ -198,6 +208,7 @@ fn learning(criterion: &mut Criterion) {
     for flows in [10, 200] {
         learn("two packets with timestamps", PACKETS, flows, true, true);
         learn("two packets without", PACKETS, flows, false, true);
+        learn("two packets that spin", PACKETS, flows, false, true);
     }
     learn("a step and two packets", Learner::INTERVAL, 10, true, true);
     learn("no learner", PACKETS, 10, true, false);

@@ -1,6 +1,6 @@
 //! Laws of learnt rates.
 
-use asymq_laws::rates::{Claim, rates_keep_their_bounds};
+use asymq_laws::rates::{Claim, Readable, rates_keep_their_bounds};
 use proptest::prelude::*;
 
 fn claim() -> impl Strategy<Value = Claim> {
@@ -20,13 +20,14 @@ fn claim() -> impl Strategy<Value = Claim> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
     fn no_samples_drive_a_rate_to_its_floor_or_hold_it_there(
-        claims in prop::collection::vec(claim(), 0..40)
+        claims in prop::collection::vec(claim(), 0..40),
+        readable in prop::sample::select(Readable::ALL.to_vec()),
     ) {
-        rates_keep_their_bounds(&claims);
+        rates_keep_their_bounds(readable, &claims);
     }
 }
 
@@ -44,7 +45,9 @@ fn servers_whose_packets_look_ever_later_do_not_drive_a_rate_to_its_floor() {
                     len: 1500,
                 })
                 .collect();
-            rates_keep_their_bounds(&claims);
+            for readable in Readable::ALL {
+                rates_keep_their_bounds(readable, &claims);
+            }
         }
     }
 }

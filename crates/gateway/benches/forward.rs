@@ -92,6 +92,7 @@ fn config() -> GatewayConfig {
             up: rate,
             down: Some(rate),
             auto: [None; 2],
+            rate_probe: None,
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(aq),
             downlink: Stage::AtOnce,

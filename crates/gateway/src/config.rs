@@ -8,6 +8,7 @@ use asymq_core::hold::{BuildError, Egress, Regenerator, RegeneratorParams};
 use asymq_core::overhead::Overhead;
 use asymq_core::units::Rate;
 use std::fmt;
+use std::net::Ipv4Addr;
 
 /// The disciplines of [`Standard`], compiled in this crate: a crate that turns `&Standard` into a
 /// `&dyn Build<Frame>` compiles them once more.
@@ -33,6 +34,8 @@ pub struct LinkConfig {
     pub down: Option<Rate>,
     /// Ranges of the rates that are learnt, up and down, from `up` and `down` on; the others stay.
     pub auto: [Option<RateRange>; 2],
+    /// Host that is asked for echoes where no passing packet tells the line's delays.
+    pub rate_probe: Option<Ipv4Addr>,
     /// Bytes that the link charges for a packet.
     pub overhead: Overhead,
     /// Stage of frames towards the Internet.

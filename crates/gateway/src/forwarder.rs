@@ -5,14 +5,16 @@ use crate::direction::Direction;
 use crate::frame::Frame;
 use crate::io::PacketIo;
 use crate::passive::{Passive, Segment};
+use crate::rate_probe::RateProbe;
 use crate::sight::Sight;
 use asymq_core::Toward;
 use asymq_core::control::rate::{Learner, RateLaw};
-use asymq_core::frame::{self, FlowKey, Parsed};
+use asymq_core::frame::{self, FlowKey, Observed, Parsed};
 use asymq_core::hold::{Handover, Meters};
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Duration, Instant};
 use asymq_core::{Backlog, Header};
+use std::net::Ipv4Addr;
 
 /// Two directions, each of which sees what the other sent.
 pub struct Forwarder {
@@ -26,6 +28,7 @@ pub struct Forwarder {
     learner: Option<Box<Learner>>,
     /// Time of the next step of the learner.
     learns_at: Instant,
+    rate_probe: RateProbe,
     /// Changes of the link since the start.
     changes: u64,
 }
@@ -49,6 +52,7 @@ impl Forwarder {
             config: link.config,
             learner: link.learner,
             learns_at: Instant::ZERO,
+            rate_probe: RateProbe::new(key.number()),
             key,
             watch: None,
             sight: None,
@@ -72,6 +76,9 @@ impl Forwarder {
     pub fn take(&mut self, now: Instant, toward: Toward, bytes: &[u8], out: &mut impl PacketIo) {
         let parsed = frame::parse(bytes, &self.key);
         let len = charge(&self.config.overhead, &parsed);
+        if self.config.rate_probe.is_some() && self.is_probes(now, toward, bytes, parsed.network) {
+            return;
+        }
         let segment = Segment::of(&parsed.header, bytes, parsed.transport);
         if let Some(segment) = &segment {
             self.passive.came(now, toward, segment);
@@ -81,7 +88,9 @@ impl Forwarder {
                 len,
                 ..parsed.header
             };
-            learner.comes(now, &header, segment.as_ref().and_then(Segment::timed));
+            let offsets = (parsed.network, parsed.transport);
+            let observed = Observed::read(toward, &header, bytes, offsets);
+            learner.comes(now, &header, observed.as_ref());
         }
         let direction = &mut self.directions[toward as usize];
         if direction.is_at_once() {
@@ -91,7 +100,8 @@ impl Forwarder {
                 ..parsed.header
             };
             direction.pass(&header);
-            self.sent(now, toward, &header, segment, (bytes, parsed.network));
+            let offsets = (parsed.network, parsed.transport);
+            self.sent(now, toward, &header, segment, (bytes, offsets));
             out.send(bytes);
             return;
         }
@@ -111,6 +121,9 @@ impl Forwarder {
         if self.learner.is_some() && now >= self.learns_at {
             self.learn(now);
         }
+        if let (Toward::Up, Some(host)) = (toward, self.config.rate_probe) {
+            self.probe(now, host, out);
+        }
         for _ in 0..max {
             let Some(frame) = self.directions[toward as usize].pop(now) else {
                 break;
@@ -124,11 +137,11 @@ impl Forwarder {
     #[inline]
     fn frame_sent(&mut self, now: Instant, toward: Toward, frame: &Frame) {
         let segment = Segment::of(&frame.header, &frame.bytes, frame.transport);
-        let at = (&*frame.bytes, frame.network);
+        let at = (&*frame.bytes, (frame.network, frame.transport));
         self.sent(now, toward, &frame.header, segment, at);
     }
 
-    /// The IP header of the frame begins at `network` of its bytes.
+    /// The headers of IP and TCP begin at these offsets of the frame's bytes.
     #[inline]
     fn sent(
         &mut self,
@@ -136,13 +149,14 @@ impl Forwarder {
         toward: Toward,
         header: &Header,
         segment: Option<Segment<'_>>,
-        (bytes, network): (&[u8], u16),
+        (bytes, offsets): (&[u8], (u16, u16)),
     ) {
         if let (Toward::Down, Some(segment)) = (toward, &segment) {
             self.passive.leaves_down(now, segment);
         }
         if let (Toward::Up, Some(learner)) = (toward, &mut self.learner) {
-            learner.leaves(now, header, segment.as_ref().and_then(Segment::timed));
+            let observed = Observed::read(toward, header, bytes, offsets);
+            learner.leaves(now, header, observed.as_ref());
         }
         let reverse = &mut self.directions[1 - toward as usize];
         reverse.observe(now, header);
@@ -151,7 +165,7 @@ impl Forwarder {
         }
         if let Some(sight) = &mut self.sight {
             let sojourn = now.saturating_since(header.arrival);
-            sight.leaves(toward, header, sojourn, (bytes, network));
+            sight.leaves(toward, header, sojourn, (bytes, offsets.0));
         }
     }
 
@@ -169,6 +183,38 @@ impl Forwarder {
                 directions[toward as usize].look(began, see)
             });
             sight.rest(began, clock());
+        }
+    }
+
+    /// Sends a probe past the discipline, if one is due.
+    fn probe(&mut self, now: Instant, host: Ipv4Addr, out: &mut impl PacketIo) {
+        let Some(learner) = &mut self.learner else {
+            return;
+        };
+        if learner.probe_is_due(now)
+            && let Some(request) = self.rate_probe.request(host)
+        {
+            learner.probe_leaves(now, request.number);
+            out.send(request.frame());
+        }
+    }
+
+    /// Whether a frame is an answer to a probe, which goes no further.
+    fn is_probes(&mut self, now: Instant, toward: Toward, bytes: &[u8], network: u16) -> bool {
+        let (Some(host), Some(learner)) = (self.config.rate_probe, &mut self.learner) else {
+            return false;
+        };
+        match toward {
+            Toward::Up => {
+                self.rate_probe.learn(bytes, network);
+                false
+            }
+            Toward::Down => {
+                let number = self.rate_probe.answered(host, bytes, network);
+                number
+                    .inspect(|number| learner.probe_returns(now, *number))
+                    .is_some()
+            }
         }
     }
 

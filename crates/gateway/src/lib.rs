@@ -43,6 +43,7 @@ mod outputs;
 mod page;
 mod passive;
 mod port;
+mod rate_probe;
 mod sender;
 mod server;
 mod setting;

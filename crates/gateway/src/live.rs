@@ -549,6 +549,7 @@ mod tests {
                 up,
                 down: None,
                 auto: [None, None],
+                rate_probe: None,
                 overhead: Overhead::default(),
                 uplink: Stage::Queue(config.unwrap()),
                 downlink: Stage::AtOnce,

@@ -1,7 +1,7 @@
 //! Facts about the path, from passing TCP segments: round-trip times, and bytes that receivers
 //! acknowledged. No probe is sent.
 
-use asymq_core::decide::frame::{TimedSegment, timestamps};
+use asymq_core::decide::frame::timestamps;
 use asymq_core::decide::random::mix;
 use asymq_core::measure::{Histogram, Percentiles};
 use asymq_core::packet::flags;
@@ -57,12 +57,6 @@ impl<'a> Segment<'a> {
     #[inline]
     fn timestamps(&self) -> Option<(u32, u32)> {
         timestamps(self.tcp)
-    }
-
-    /// Its numbers, if it has timestamps.
-    #[inline]
-    pub(crate) fn timed(&self) -> Option<TimedSegment> {
-        TimedSegment::read(self.tcp)
     }
 
     /// Key of what its echo will say. Of a segment without timestamps that is its acknowledgement.

@@ -64,6 +64,7 @@ fn a_frame_costs_no_allocation_but_its_own_buffer() {
             up,
             down: Some(down),
             auto: [None; 2],
+            rate_probe: None,
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(discipline(name, up, down, 50)),
             downlink: Stage::AtOnce,

@@ -8,6 +8,7 @@ mod fake;
 use asymq_core::Fate;
 use asymq_core::Toward;
 use asymq_core::catalog::{Config, Params, Place, Standard, resolve};
+use asymq_core::control::rate::RateRange;
 use asymq_core::frame::FlowKey;
 use asymq_core::hold::Transmitter;
 use asymq_core::units::{Duration, Instant, Limit, Rate};
@@ -31,6 +32,7 @@ fn forwarder(discipline: Config, rate: &str, overhead: &str) -> Forwarder {
         up: rate.parse().unwrap(),
         down: Some("1gbit".parse().unwrap()),
         auto: [None; 2],
+        rate_probe: None,
         overhead: overhead.parse().unwrap(),
         uplink: Stage::Queue(discipline),
         downlink: Stage::AtOnce,
@@ -245,4 +247,74 @@ fn sum(bytes: &[u8]) -> u16 {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     sum as u16
+}
+
+/// A learning gateway that probes, where a home host sends a packet every 10 ms for 4 s, whose answers come 40 ms later if they
+/// are `stamped`; the probes of the last 2 s, and the frames that reach home.
+fn probes(stamped: bool) -> (usize, usize) {
+    let host = std::net::Ipv4Addr::new(192, 0, 2, 1);
+    let link = LinkConfig {
+        up: "10mbit".parse().unwrap(),
+        down: None,
+        auto: [Some(RateRange::ANY), None],
+        rate_probe: Some(host),
+        overhead: "".parse().unwrap(),
+        uplink: Stage::Queue(droptail(100)),
+        downlink: Stage::AtOnce,
+    };
+    let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
+    let segment = |now: u64, toward: Toward| {
+        let mut frame = tcp(1000);
+        let (val, ecr) = match toward {
+            Toward::Up => (now, 0),
+            Toward::Down => (now + 5000, now.saturating_sub(40)),
+        };
+        if toward == Toward::Down {
+            frame[26..34].copy_from_slice(&[10, 0, 0, 2, 10, 0, 0, 1]);
+        }
+        if stamped {
+            frame[46] = 0x80;
+            frame[54..58].copy_from_slice(&[1, 1, 8, 10]);
+            frame[58..62].copy_from_slice(&(val as u32).to_be_bytes());
+            frame[62..66].copy_from_slice(&(ecr as u32).to_be_bytes());
+        }
+        frame
+    };
+    let (mut lan, mut count, mut under_way) = (FakePort::default(), 0, Vec::new());
+    for now in (10..4000).step_by(10) {
+        let mut wan = FakePort::default();
+        let up = segment(now, Toward::Up);
+        forwarder.take(millis(now), Toward::Up, &up, &mut wan);
+        forwarder.transmit(millis(now), Toward::Up, 64, &mut wan);
+        for frame in wan.0.iter().filter(|frame| frame[23] == 1) {
+            assert_eq!(frame[30..34], host.octets());
+            count += usize::from(now >= 2000);
+            let mut answer = frame.clone();
+            answer[26..34].copy_from_slice(&[192, 0, 2, 1, 10, 0, 0, 1]);
+            answer[34] = 0;
+            under_way.push((now + 40, answer));
+        }
+        if stamped && now > 100 {
+            let down = segment(now, Toward::Down);
+            forwarder.take(millis(now), Toward::Down, &down, &mut lan);
+        }
+        let (here, later): (Vec<_>, Vec<_>) = under_way.into_iter().partition(|(at, _)| *at <= now);
+        under_way = later;
+        for (_, answer) in here {
+            forwarder.take(millis(now), Toward::Down, &answer, &mut lan);
+        }
+    }
+    (count, lan.0.iter().filter(|frame| frame[23] == 1).count())
+}
+
+#[test]
+fn probes_leave_at_most_twenty_times_a_second_and_their_answers_go_no_further() {
+    let (count, at_home) = probes(false);
+    assert!((30..=40).contains(&count), "{count} in two seconds");
+    assert_eq!(at_home, 0);
+}
+
+#[test]
+fn no_probe_leaves_where_one_tcp_flow_is_readable() {
+    assert_eq!(probes(true), (0, 0));
 }

@@ -23,6 +23,7 @@ fn headend(spacing: Spacing) -> LinkConfig {
         up: "1mbit".parse().unwrap(),
         down: Some("10mbit".parse().unwrap()),
         auto: [None; 2],
+        rate_probe: None,
         overhead: "".parse().unwrap(),
         uplink: Stage::Regenerator(RegeneratorParams {
             factor: 1,
@@ -338,6 +339,7 @@ impl Line {
             up,
             down: Some(down),
             auto: [None; 2],
+            rate_probe: None,
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(discipline(name, up, down, 50)),
             downlink: Stage::Queue(discipline("droptail", up, down, 200)),

@@ -91,6 +91,7 @@ fn wrr(data_share: &str, ack_queue: &str) -> GatewayConfig {
             up,
             down: Some(down),
             auto: [None; 2],
+            rate_probe: None,
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(uplink),
             downlink: Stage::Queue(discipline("droptail", down, up, 60)),

@@ -44,6 +44,7 @@ fn learn(place: &Place) -> Result<(), String> {
     let learning = LinkConfig {
         up,
         auto: [Some(RateRange::ANY), None],
+        rate_probe: None,
         uplink: Stage::Queue(discipline("asymq", up, "1gbit".parse().unwrap(), 400)),
         ..modem("50mbit")
     };

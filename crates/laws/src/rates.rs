@@ -1,8 +1,26 @@
 //! A learnt rate under any samples: within its range, above its floor, and free again soon.
 
 use asymq_core::control::rate::{Learner, RateRange};
-use asymq_core::decide::frame::TimedSegment;
+use asymq_core::decide::frame::{Observed, TimedSegment};
 use asymq_core::{Duration, Flow, Header, Instant, Rate, Toward};
+
+/// How a home's packets can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readable {
+    /// TCP with timestamps.
+    Stamps,
+    /// TCP without.
+    Numbers,
+    /// QUIC that spins.
+    Spins,
+    /// Questions: DNS and handshakes.
+    Questions,
+}
+
+impl Readable {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Stamps, Self::Numbers, Self::Spins, Self::Questions];
+}
 
 /// An attacker's version of a packet that comes down: its server's stamp, its echo, the pause before it.
 #[derive(Clone, Copy, Debug)]
@@ -34,13 +52,16 @@ struct Bench {
     /// Sequence number of the next packet up of every conversation.
     sequence: u32,
     range: RateRange,
+    readable: Readable,
+    /// What a client saw last of its server's spin bit.
+    spins: [bool; 8],
     /// Bytes up in each of the last ten seconds, the running one first.
     seconds: [u64; 10],
     second: u64,
 }
 
 impl Bench {
-    fn new(range: RateRange, start: Rate) -> Self {
+    fn new(range: RateRange, start: Rate, readable: Readable) -> Self {
         let learner = Learner::new([Some(range); 2], [start; 2]);
         Self {
             learner: learner.unwrap_or_else(|_| panic!("no memory")),
@@ -50,6 +71,8 @@ impl Bench {
             stamps: [0; 8],
             sequence: 1,
             range,
+            readable,
+            spins: [false; 8],
             seconds: [0; 10],
             second: 0,
         }
@@ -74,17 +97,29 @@ impl Bench {
         while self.sends.min(self.steps) <= until {
             if self.sends <= self.steps {
                 let at = self.sends;
-                let segment = TimedSegment {
-                    stamp: (at / MS) as u32,
-                    sequence: self.sequence,
-                    ..TimedSegment::default()
-                };
-                self.sequence = self.sequence.wrapping_add(138);
                 for conversation in 0..8 {
                     let header = Self::header(conversation, 190, Toward::Up);
+                    let observed = match self.readable {
+                        Readable::Stamps => Observed::Stamps(TimedSegment {
+                            stamp: (at / MS) as u32,
+                            sequence: self.sequence,
+                            ..TimedSegment::default()
+                        }),
+                        Readable::Numbers => Observed::Numbers {
+                            end: Some(self.sequence.wrapping_add(138)),
+                            ack: Some(1),
+                            server: 0,
+                        },
+                        Readable::Spins => Observed::Spin(!self.spins[conversation as usize]),
+                        Readable::Questions => Observed::Question {
+                            id: (at / (64 * MS)) as u32,
+                            server: 7,
+                        },
+                    };
                     self.learner
-                        .leaves(Instant::from_nanos(at), &header, Some(segment));
+                        .leaves(Instant::from_nanos(at), &header, Some(&observed));
                 }
+                self.sequence = self.sequence.wrapping_add(138);
                 self.seconds[0] += 8 * 190;
                 self.sends += self.rate(Toward::Up).tx_time(8 * 190).as_nanos().max(1000);
             } else {
@@ -125,15 +160,32 @@ impl Bench {
         let conversation = usize::from(claim.conversation % 8);
         let stamp = &mut self.stamps[conversation];
         *stamp = stamp.wrapping_add_signed(claim.stamp);
-        let segment = TimedSegment {
-            stamp: *stamp,
-            echo: ((self.now / MS) as u32).wrapping_sub(claim.echo.into()),
-            sequence: 1,
-            ack: self.sequence.wrapping_add_signed(claim.ack),
+        let ack = self.sequence.wrapping_add_signed(claim.ack);
+        let observed = match self.readable {
+            Readable::Stamps => Observed::Stamps(TimedSegment {
+                stamp: *stamp,
+                echo: ((self.now / MS) as u32).wrapping_sub(claim.echo.into()),
+                sequence: 1,
+                ack,
+            }),
+            Readable::Numbers => Observed::Numbers {
+                end: None,
+                ack: Some(ack),
+                server: 0,
+            },
+            Readable::Spins => {
+                let spin = claim.stamp & 1 == 1;
+                self.spins[conversation] = spin;
+                Observed::Spin(spin)
+            }
+            Readable::Questions => Observed::Question {
+                id: ((self.now / (64 * MS)) as u32).wrapping_sub(u32::from(claim.echo % 4)),
+                server: 0,
+            },
         };
         let header = Self::header(conversation as u64, claim.len.into(), Toward::Down);
         let at = Instant::from_nanos(self.now);
-        self.learner.comes(at, &header, Some(segment));
+        self.learner.comes(at, &header, Some(&observed));
     }
 }
 
@@ -143,24 +195,36 @@ impl Bench {
 /// # Panics
 /// A rate leaves its range, falls to the floor or below a share of what was delivered in the last seconds, or is
 /// still near the floor two seconds after the last claim.
-pub fn rates_keep_their_bounds(claims: &[Claim]) {
+pub fn rates_keep_their_bounds(readable: Readable, claims: &[Claim]) {
     let rate = |bits| Rate::from_bits_per_sec(bits).unwrap_or(Rate::MAX);
     let range = RateRange {
         min: rate(1_000_000),
         max: rate(20_000_000),
     };
-    let mut bench = Bench::new(range, rate(10_000_000));
+    let mut bench = Bench::new(range, rate(10_000_000), readable);
     let honest = |bench: &mut Bench, ms: u64| {
         for _ in 0..ms {
             bench.run(bench.now + MS);
             let conversation = (bench.now / MS % 8) as u8;
             let stamp = (bench.now / MS) as u32;
             bench.stamps[usize::from(conversation)] = stamp;
+            // An ACK is of the data of 20 ms before.
+            let behind = (bench.rate(Toward::Up).bits_per_sec() / 8 / 190 * 138 / 50) as i32;
             bench.comes(Claim {
                 conversation,
-                stamp: 0,
-                echo: 20,
-                ack: -1_000_000,
+                stamp: match readable {
+                    // A round trip of 24 ms.
+                    Readable::Spins => (bench.now / MS / 24 % 2) as i32,
+                    _ => 0,
+                },
+                echo: match readable {
+                    Readable::Questions => 0,
+                    _ => 20,
+                },
+                ack: match readable {
+                    Readable::Numbers => -behind,
+                    _ => -1_000_000,
+                },
                 pause: 0,
                 len: 1500,
             });

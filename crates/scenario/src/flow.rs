@@ -37,11 +37,13 @@ pub struct ListedFlow {
     /// ACKs of its receiver in a round-trip time (QUIC's ACK_FREQUENCY), of at most 64 packets each; as the ACK
     /// policy says if absent.
     pub acks_per_rtt: Option<u32>,
+    /// Whether QUIC's spin bit turns (RFC 9000, section 17.4).
+    pub spin: bool,
 }
 
 const FORM: &str = "write it like down,rtt=40ms,start=2s,size=1mb,tcp=reno (keys: toward, rtt, \
                     start, stop, size, rate, tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt, \
-                    links, opaque, quic, tunnel)";
+                    links, opaque, quic, spin, tunnel)";
 
 /// Declares the keys that give one field each.
 macro_rules! keys {
@@ -105,6 +107,7 @@ impl FromStr for ListedFlow {
             links: None,
             cover: Cover::None,
             acks_per_rtt: None,
+            spin: false,
         };
         let (mut every, mut delay, mut hidden) = (None, None, None);
         for item in text.split(',').map(str::trim) {
@@ -123,6 +126,7 @@ impl FromStr for ListedFlow {
                 "toward" => part(value).map(|value| toward = Some(value)),
                 "opaque" => truth(value).map(|value| hidden = value.then_some(Cover::Opaque)),
                 "quic" => truth(value).map(|value| hidden = value.then_some(Cover::Quic)),
+                "spin" => truth(value).map(|value| flow.spin = value),
                 "tunnel" => part(value).map(|tunnel| hidden = Some(Cover::Tunnel(tunnel))),
                 "acks-per-rtt" => match value.parse() {
                     Ok(acks @ 1..=100) => {
@@ -156,6 +160,11 @@ impl FromStr for ListedFlow {
         if every.is_some() || delay.is_some() {
             flow.ack_policy = Some(AckPolicy::of(every, delay));
         }
+        if flow.spin && flow.cover != Cover::Quic {
+            return Err(format!(
+                "spin: only QUIC has this bit, add quic=true; {FORM}"
+            ));
+        }
         flow.toward = toward.ok_or_else(|| format!("no direction; {FORM}"))?;
         Ok(flow)
     }
@@ -177,6 +186,9 @@ impl fmt::Display for ListedFlow {
             Cover::Opaque => write!(f, ",opaque=true")?,
             Cover::Quic => write!(f, ",quic=true")?,
             Cover::Tunnel(tunnel) => write!(f, ",tunnel={tunnel}")?,
+        }
+        if self.spin {
+            write!(f, ",spin=true")?;
         }
         if let Some(acks) = self.acks_per_rtt {
             write!(f, ",acks-per-rtt={acks}")?;
@@ -207,6 +219,7 @@ mod tests {
             "down,ack-every=2,delayed-ack=40ms",
             "down,ack-every=1",
             "down,rtt=40ms,opaque=true",
+            "up,quic=true,spin=true",
             "down,quic=true,acks-per-rtt=4",
             "up,tunnel=wireguard",
             "up,start=0ns,ack-every=4,delayed-ack=100ms",
@@ -233,6 +246,7 @@ mod tests {
         assert!(error("down,ack-every=x").starts_with("ack-every=x: not a whole number"));
         assert!(error("down,tunnel=ipip").starts_with("tunnel=ipip: unknown; use wireguard"));
         assert!(error("down,quic=true,tunnel=esp").starts_with("tunnel: one of opaque, quic"));
+        assert!(error("down,spin=true").starts_with("spin: only QUIC"));
         assert!(error("down,acks-per-rtt=0").starts_with("acks-per-rtt=0: not a whole number"));
     }
 }

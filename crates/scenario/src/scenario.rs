@@ -132,6 +132,9 @@ pub struct Scenario {
     /// Course of both modems' rates and of the path's delay, drawn from the seed, in place of steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
+    /// Whether learnt rates send probes where no packet tells delays.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rate_probe: bool,
     /// Servers' clocks start anywhere and drift by up to so many ppm; as the home's if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_drift: Option<u32>,
@@ -316,6 +319,7 @@ pub(crate) mod tests {
             shaper_down: RateSource::Fixed,
             steps_delay: Vec::new(),
             course: None,
+            rate_probe: false,
             clock_drift: None,
             clock_tick: None,
             netem_up: None,

@@ -99,6 +99,18 @@ fn thinned_and_delayed_acks_are_read() {
     );
 }
 
+/// A packet in 120 ms for each flow: no ACK covers two, and a receiver's timer holds each one back.
+#[test]
+fn ten_uploads_alone_on_a_slow_line_have_all_of_it_whatever_acks_wait_for() {
+    check(
+        "--modem-up=1mbit --modem-down=10mbit --shaper-down=auto --flows-up=10 --flows-down=0 \
+         --ack-every=2 --delayed-ack=40ms",
+        0.75,
+        140.0,
+        0.15,
+    );
+}
+
 #[test]
 fn coarse_clocks_of_servers_are_read() {
     for tick in ["4ms", "10ms"] {
@@ -207,6 +219,55 @@ fn one_readable_flow_teaches_the_rates_for_all_traffic() {
         190.0,
         0.07,
     );
+}
+
+/// So many flows of QUIC each way that spin, as servers acknowledge them.
+fn quic(up: usize, down: usize) -> String {
+    let flow =
+        |toward| format!(" --flow={toward},quic=true,spin=true,ack-every=2,delayed-ack=25ms");
+    format!(
+        "--flows-up=0 --flows-down=0{}{}",
+        flow("up").repeat(up),
+        flow("down").repeat(down)
+    )
+}
+
+#[test]
+fn quic_alone_teaches_the_rates_where_it_spins() {
+    check(&quic(2, 4), 0.86, 80.0, 0.05);
+    check(&format!("{} {HALVED}", quic(2, 4)), 1.3, 320.0, 0.25);
+}
+
+#[test]
+fn quic_that_does_not_spin_moves_no_rate() {
+    let words = quic(2, 4).replace(",spin=true", "");
+    let (rates, queue) = ("--up=4500kbit --down=18mbit", 60.0);
+    // Its handshakes are too few: the rates stay where they start.
+    check(&format!("{words} {rates}"), 0.85, queue, 0.05);
+}
+
+#[test]
+fn uploads_without_timestamps_teach_the_uplinks_rate_and_the_downlink_keeps_its_own() {
+    let of = |rest: &str| {
+        let scenario = scenario(&format!(
+            "{} {UP} {DOWN} {rest}",
+            HOME.replace("--timestamps", "")
+        ));
+        STANDARD
+            .run(&scenario, 101, RunOptions::default())
+            .unwrap()
+            .summary
+    };
+    let summary = of("--flows-up=2 --flows-down=0 --up=20mbit");
+    let (p99, utility) = (summary.probe_ms.unwrap().p99, summary.goodput_utility);
+    // Without a shaper 598 ms.
+    assert!(p99 < 250.0 && utility > 0.8, "{p99} {utility}");
+    let web = "--flows-up=0 --flows-down=0 --web=down:5:100kb:1.3 --web=up:1:50kb:1.3";
+    let summary = of(&format!("{web} {HALVED}"));
+    let (p99, late) = (summary.probe_ms.unwrap().p99, summary.probe_late.unwrap());
+    // Without a shaper 62 ms.
+    assert!(p99 < 90.0 && late < 0.04, "{p99} {late}");
+    assert!(summary.web_ms.unwrap().p50 < 450.0, "{:?}", summary.web_ms);
 }
 
 #[test]

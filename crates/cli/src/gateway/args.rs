@@ -12,7 +12,7 @@ use asymq_core::units::{Bytes, Duration, Limit};
 use asymq_gateway::{GatewayConfig, LinkConfig, STATE, SendBy, Stage};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// Flags of `asymq gateway`.
@@ -259,6 +259,9 @@ pub(crate) struct LinkArgs {
     /// Downlink rate, for what computes with it or shapes it; auto learns it and shapes to it.
     #[arg(long, value_name = "RATE")]
     pub(crate) down: Option<LineRate>,
+    /// IPv4 host that learnt rates ask for echoes, at most 20 a second, where no passing packet tells delays [default: none].
+    #[arg(long, value_name = "HOST")]
+    pub(crate) rate_probe: Option<Ipv4Addr>,
     /// Which side of the slow link this is [default: home].
     #[arg(long, value_name = "SIDE")]
     pub(crate) role: Option<Role>,
@@ -358,6 +361,7 @@ impl LinkArgs {
         let Self {
             up,
             down,
+            rate_probe,
             role,
             qdisc,
             buffer,
@@ -437,6 +441,7 @@ impl LinkArgs {
             up,
             down,
             auto,
+            rate_probe: *rate_probe,
             overhead,
             uplink,
             downlink,

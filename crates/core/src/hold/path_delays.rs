@@ -2,8 +2,9 @@
 
 use super::capacity::{BuildError, slots};
 use super::flow_table::FlowTable;
+use super::round_trips::RoundTrips;
 use crate::Toward;
-use crate::decide::frame::TimedSegment;
+use crate::decide::frame::{Observed, TimedSegment};
 use crate::packet::{Flow, Header};
 use crate::units::{Duration, Instant, Rate};
 use alloc::boxed::Box;
@@ -24,6 +25,8 @@ const RISE_PER_SECOND: i64 = MS as i64 / 10;
 /// Time for which a receiver holds an ACK back that waits for a second packet, and time without a prompt answer after which
 /// its ACKs are assumed to be such.
 const ACK_TIMER: u64 = 40 * MS;
+/// Time within which a second packet follows for which an ACK surely waits, if it waits at all.
+const ACK_SURELY_WAITS: u64 = 30 * MS;
 const ACKS_BY_TIMER: u64 = 200 * MS;
 /// Age from which on a delay of other flows says nothing of a new one.
 const COMMON_AGE: u64 = 60 * MS;
@@ -64,11 +67,14 @@ pub struct PathDelays {
     flows: FlowTable<Readable>,
     /// Departures by the flow's slot: too large to be made on a kernel's stack.
     departures: Box<[Departures]>,
+    trips: RoundTrips,
     signals: [LineSignals; 2],
     /// The latest delay of each direction, and its time.
     common: [(i64, u64); 2],
     /// Time of the latest answer of any flow that no timer held back.
     prompt: u64,
+    /// Whether an ACK of any flow has waited for a second packet.
+    acks_wait: bool,
     /// A longer path of both directions, that the minima do not know yet.
     shift: [i64; 2],
     /// ns that the line takes for a byte: a packet's own transmission is no queue.
@@ -77,14 +83,28 @@ pub struct PathDelays {
 
 /// A minimum that rises slowly.
 #[derive(Clone, Copy, Debug)]
-struct Base {
+pub(super) struct Base {
     value: i64,
     at: u64,
 }
 
 impl Base {
+    pub(super) const fn new(value: i64, at: u64) -> Self {
+        Self { value, at }
+    }
+
+    /// The minimum so far.
+    pub(super) const fn least(&self) -> i64 {
+        self.value
+    }
+
+    /// All values are greater by `delay` from now on.
+    pub(super) const fn lengthen(&mut self, delay: i64) {
+        self.value = self.value.saturating_add(delay);
+    }
+
     /// The excess of `value` at `at` over the minimum.
-    fn excess(&mut self, value: i64, at: u64) -> i64 {
+    pub(super) fn excess(&mut self, value: i64, at: u64) -> i64 {
         // Ticks of 2^26 ns, 67 ms: no division.
         let passed = at.saturating_sub(self.at) >> 26;
         if passed > 0 {
@@ -105,8 +125,6 @@ struct Readable {
     bases: [Option<Base>; 2],
     shifts: [i64; 2],
     round_trip: Option<Base>,
-    /// Whether an ACK has waited for a second packet.
-    delays_acks: bool,
     /// Excess of the latest round trip, and the time of its end.
     excess: (i64, u64),
 }
@@ -122,14 +140,11 @@ impl Readable {
         (assumed, shift): (i64, i64),
         bound: i64,
     ) -> u64 {
-        let base = self.bases[way].get_or_insert(Base {
-            value: delay.saturating_sub(assumed),
-            at,
-        });
+        let base = self.bases[way].get_or_insert(Base::new(delay.saturating_sub(assumed), at));
         let moved = shift.saturating_sub(self.shifts[way]);
         if moved != 0 {
             self.shifts[way] = shift;
-            base.value = base.value.saturating_add(moved);
+            base.lengthen(moved);
         }
         base.excess(delay, at).min(bound).max(0) as u64
     }
@@ -167,8 +182,18 @@ struct Departure {
 struct Answered {
     left: u64,
     bytes: u64,
-    /// Whether another with the echoed stamp left before it.
-    is_second: bool,
+    by: Answer,
+}
+
+/// What an answer waited for at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// A second packet, from whose departure on it is measured.
+    OfSecond,
+    /// Nothing: the second packet left so soon that the answer had waited for it otherwise.
+    AtOnce,
+    /// Perhaps the receiver's timer.
+    MaybeLate,
 }
 
 impl Departure {
@@ -183,15 +208,20 @@ impl Departure {
 
     /// The packet that an ACK up to `ack` answers.
     fn answered_by(&self, ack: u32) -> Answered {
-        let is_second = self.later > 0 && is_after(ack, self.second);
-        let (later, more) = match is_second {
-            true => (self.later, self.more),
-            false => (0, 0),
+        let by = match self.later {
+            0 => Answer::MaybeLate,
+            _ if is_after(ack, self.second) => Answer::OfSecond,
+            later if u64::from(later) < ACK_SURELY_WAITS => Answer::AtOnce,
+            _ => Answer::MaybeLate,
+        };
+        let (later, more) = match by {
+            Answer::OfSecond => (self.later, self.more),
+            _ => (0, 0),
         };
         Answered {
             left: self.at.saturating_add(later.into()),
             bytes: self.bytes.wrapping_add(more.into()),
-            is_second,
+            by,
         }
     }
 }
@@ -341,9 +371,11 @@ impl PathDelays {
         Ok(Self {
             departures: slots(flows.capacity(), |_| Departures::NONE)?,
             flows,
+            trips: RoundTrips::new()?,
             signals: [LineSignals::default(); 2],
             common: [(0, 0); 2],
             prompt: 0,
+            acks_wait: false,
             shift: [0; 2],
             per_byte: [0; 2],
         })
@@ -351,35 +383,46 @@ impl PathDelays {
 
     /// The uplink's shaper has sent a packet, whose last bit leaves at `at`.
     #[inline]
-    pub fn leaves(&mut self, at: Instant, header: &Header, segment: Option<TimedSegment>) {
+    pub fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         let signals = &mut self.signals[Toward::Up as usize];
         signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
         let bytes = signals.bytes;
-        let Some(segment) = segment else { return };
+        let segment = match observed {
+            Some(Observed::Stamps(segment)) => segment,
+            Some(other) => {
+                let own = u64::from(header.len).saturating_mul(self.per_byte[Toward::Up as usize]);
+                let left = at.as_nanos().saturating_add(own);
+                return self.trips.leaves(left, header, bytes, other);
+            }
+            None => return,
+        };
         let conversation = Flow(header.flow.0 & !1);
         if let Some(slot) = self.flows.find(conversation)
             && let Some(departures) = self.departures.get_mut(slot.index())
         {
             let own = u64::from(header.len).saturating_mul(self.per_byte[Toward::Up as usize]);
             let left = at.as_nanos().saturating_add(own);
-            departures.push(&segment, left, bytes);
+            departures.push(segment, left, bytes);
         }
     }
 
     /// A packet has come from the line to the downlink's shaper.
     #[inline]
-    pub fn comes(&mut self, at: Instant, header: &Header, segment: Option<TimedSegment>) {
+    pub fn comes(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         let signals = &mut self.signals[Toward::Down as usize];
         signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
-        if let Some(segment) = segment {
-            let own = u64::from(header.len).saturating_mul(self.per_byte[Toward::Down as usize]);
-            let begun = at.as_nanos().saturating_sub(own);
-            self.read(
-                begun,
-                Flow(header.flow.0 & !1),
-                &segment,
-                header.payload == 0,
-            );
+        let bytes = signals.bytes;
+        let Some(observed) = observed else { return };
+        let own = u64::from(header.len).saturating_mul(self.per_byte[Toward::Down as usize]);
+        let begun = at.as_nanos().saturating_sub(own);
+        match observed {
+            Observed::Stamps(segment) => {
+                let conversation = Flow(header.flow.0 & !1);
+                self.read(begun, conversation, segment, header.payload == 0);
+            }
+            other => {
+                self.trips.comes(begun, header, bytes, other);
+            }
         }
     }
 
@@ -392,7 +435,6 @@ impl PathDelays {
             bases: [None; 2],
             shifts,
             round_trip: None,
-            delays_acks: false,
             excess: (0, 0),
         };
         let known = self.flows.find(conversation);
@@ -412,16 +454,18 @@ impl PathDelays {
         if is_new {
             flow.bases = [None; 2];
         }
-        let mut timer = 0;
+        let mut timer = Some(0);
         if let Some(answered) = departed {
-            flow.delays_acks |= answered.is_second;
-            match is_ack && flow.delays_acks && !answered.is_second {
-                true if at.saturating_sub(self.prompt) > ACKS_BY_TIMER => timer = ACK_TIMER,
-                true => {}
-                false => self.prompt = at,
+            self.acks_wait |= answered.by == Answer::OfSecond;
+            if is_ack && self.acks_wait && answered.by == Answer::MaybeLate {
+                // While prompt answers come, one that a timer may have held back tells nothing.
+                let alone = at.saturating_sub(self.prompt) > ACKS_BY_TIMER;
+                timer = alone.then_some(ACK_TIMER);
+            } else {
+                self.prompt = at;
             }
             let trip = at.saturating_sub(answered.left) as i64;
-            let base = flow.round_trip.get_or_insert(Base { value: trip, at });
+            let base = flow.round_trip.get_or_insert(Base::new(trip, at));
             flow.excess = (base.excess(trip, at), at);
         }
         // A flow whose round trips are unknown may say anything of its clock.
@@ -450,7 +494,8 @@ impl PathDelays {
             let bytes = self.signals[Toward::Down as usize].bytes;
             self.sample(Toward::Down, at, queue, at.saturating_sub(queue), bytes);
         }
-        if let (Some(queue), Some(answered)) = (queues[Toward::Up as usize], departed) {
+        let up = queues[Toward::Up as usize];
+        if let (Some(queue), Some(answered), Some(timer)) = (up, departed, timer) {
             let queue = queue.saturating_sub(timer);
             self.sample(Toward::Up, at, queue, answered.left, answered.bytes);
         }
@@ -480,6 +525,25 @@ impl PathDelays {
             ..LineSignals::default()
         };
         taken
+    }
+
+    /// A probe of this number leaves, past the shaper's queue.
+    pub fn probe_leaves(&mut self, at: Instant, number: u16) {
+        let bytes = self.signals[Toward::Up as usize].bytes;
+        let (header, observed) = RoundTrips::probe(number);
+        self.trips.leaves(at.as_nanos(), &header, bytes, &observed);
+    }
+
+    /// The answer to a probe comes; whether it is a sample.
+    pub fn probe_returns(&mut self, at: Instant, number: u16) -> bool {
+        let bytes = self.signals[Toward::Down as usize].bytes;
+        let (header, observed) = RoundTrips::probe(number);
+        self.trips.comes(at.as_nanos(), &header, bytes, &observed)
+    }
+
+    /// Round trips, where no timestamps tell the two ways apart.
+    pub const fn trips(&mut self) -> &mut RoundTrips {
+        &mut self.trips
     }
 
     /// Takes the rate of the line in a direction.
@@ -535,8 +599,11 @@ mod tests {
                 echo,
                 ..TimedSegment::default()
             };
-            self.delays
-                .leaves(instant(at), &header, Some(segment(home, 0)));
+            self.delays.leaves(
+                instant(at),
+                &header,
+                Some(&Observed::Stamps(segment(home, 0))),
+            );
             let answered = at + 20_000 + up;
             let (tick, offset, drift) = self.clock;
             let shown = answered as i64 + answered as i64 * drift / 1_000_000;
@@ -546,8 +613,11 @@ mod tests {
                 ..header
             };
             let back = answered + 20_000 + down;
-            self.delays
-                .comes(instant(back), &header, Some(segment(stamp, home)));
+            self.delays.comes(
+                instant(back),
+                &header,
+                Some(&Observed::Stamps(segment(stamp, home))),
+            );
         }
 
         /// Exchanges every 10 ms between these ms; the least queue that was measured, up and down, in ms.
@@ -636,7 +706,9 @@ mod tests {
                     ..TimedSegment::default()
                 };
                 let left = at(start + packet * gap);
-                bench.delays.leaves(left, &header, Some(segment));
+                bench
+                    .delays
+                    .leaves(left, &header, Some(&Observed::Stamps(segment)));
                 // The second packet ends the wait for it, or the timer does, for each packet.
                 match (gap < 40, packet) {
                     (true, 0) => {}
@@ -657,7 +729,9 @@ mod tests {
                     ..header
                 };
                 let back = at(answered + 20);
-                bench.delays.comes(back, &header, Some(segment));
+                bench
+                    .delays
+                    .comes(back, &header, Some(&Observed::Stamps(segment)));
                 let best = bench.delays.take(Toward::Up).best.unwrap();
                 shown.push(best.queue.as_nanos().div_ceil(MS));
             }
@@ -686,6 +760,42 @@ mod tests {
     }
 
     #[test]
+    fn while_prompt_answers_come_one_that_a_timer_may_hold_back_tells_nothing() {
+        let mut bench = Bench::new(1000, 0, 0);
+        bench.run(0..1000, 0, 0);
+        let first = core::mem::replace(&mut bench.flow, Flow(8));
+        bench.run(1000..2000, 0, 0);
+        // The other flow, which nobody has seen wait, is answered less than 200 ms after the first.
+        bench.flow = first;
+        delayed_acks(&mut bench, 2000..2500, 35);
+        bench.flow = Flow(8);
+        let header = bench.header();
+        let at = |ms: u64| Instant::from_nanos(ms * MS);
+        let segment = |stamp: u64, echo: u64, ack| TimedSegment {
+            stamp: stamp as u32,
+            echo: echo as u32,
+            sequence: 1000,
+            ack,
+        };
+        bench.delays.leaves(
+            at(2550),
+            &header,
+            Some(&Observed::Stamps(segment(2550, 0, 0))),
+        );
+        let back = Header {
+            flow: bench.flow.reverse(),
+            ..header
+        };
+        // 40 ms of propagation, 40 ms of the timer.
+        bench.delays.comes(
+            at(2630),
+            &back,
+            Some(&Observed::Stamps(segment(2610, 2550, 1001))),
+        );
+        assert_eq!(bench.delays.take(Toward::Up).best, None);
+    }
+
+    #[test]
     fn data_that_is_sent_again_after_a_first_packet_is_not_what_an_ack_answers() {
         let mut departures = Departures::NONE;
         let segment = |stamp, sequence| TimedSegment {
@@ -702,7 +812,7 @@ mod tests {
             ..TimedSegment::default()
         };
         let answered = departures.take(&ack).unwrap();
-        assert_eq!((answered.left, answered.is_second), (20 * MS, false));
+        assert_eq!((answered.left, answered.by), (20 * MS, Answer::MaybeLate));
     }
 
     #[test]
@@ -716,7 +826,9 @@ mod tests {
                 echo: 7,
                 ..TimedSegment::default()
             };
-            bench.delays.comes(at, &header, Some(segment));
+            bench
+                .delays
+                .comes(at, &header, Some(&Observed::Stamps(segment)));
         }
         assert_eq!(bench.delays.take(Toward::Down).best, None);
     }

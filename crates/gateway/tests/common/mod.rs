@@ -102,6 +102,7 @@ pub(crate) fn droptail(up: &str) -> LinkConfig {
         up,
         down: Some(down),
         auto: [None; 2],
+        rate_probe: None,
         overhead: "".parse().unwrap(),
         uplink: Stage::Queue(discipline("droptail", up, down, 1000)),
         downlink: Stage::AtOnce,

@@ -55,6 +55,7 @@ impl<'a> GatewayUplink<'a> {
                     RateSource::Auto(range) => Some(range),
                     _ => None,
                 }),
+                rate_probe: None,
                 overhead: "overhead 0".parse().expect("a keyword with its number"),
                 uplink: stage(scenario.shaper_up, &scenario.uplink),
                 downlink: match has_downlink {

@@ -5,7 +5,8 @@ use super::{AutorateIngress, CakeAutorate, DataLosses};
 use crate::packets::{Kind, Options, SimPacket};
 use crate::running::NEVER;
 use asymq_core::control::rate::Learner;
-use asymq_core::decide::frame::TimedSegment;
+use asymq_core::decide::frame::{Observed, TimedSegment};
+use asymq_core::decide::random::mix;
 use asymq_core::hold::BuildError;
 use asymq_core::{Instant, Protocol, Rate, Toward};
 use asymq_scenario::{ModemQueue, RateSource, Scenario};
@@ -24,6 +25,10 @@ pub(crate) struct Line<O> {
     ingress: Option<AutorateIngress>,
     learner: Option<Box<Learner>>,
     learns_at: u64,
+    /// Whether the learner sends probes, the latest's number, and those under way with the time of their return.
+    probes: bool,
+    probe: u16,
+    probes_back: VecDeque<(u64, u16)>,
     propagation: u64,
     tick: u64,
     lost_data: DataLosses,
@@ -49,22 +54,47 @@ const DRAIN_LEAVES_NS: f64 = 3e6;
 /// Maximum share of the rate that it spends on that.
 const DRAIN_MAX: f64 = 0.4;
 
-/// A segment with timestamps, where a shaper can read them.
-fn timed<O: Options>(packet: &SimPacket<O>) -> Option<TimedSegment> {
-    let header = &packet.header;
-    let options = packet.segment.options.on_wire()?;
-    let (stamp, echo) = options
-        .timestamps
-        .filter(|_| header.protocol == Protocol::Tcp)?;
-    let before = match packet.segment.kind() {
-        Kind::Data => packet.segment.number().saturating_sub(1) as u32,
-        _ => 0,
+/// Time from the line's far end to the host that is probed, and back.
+const PROBED_HOST: u64 = 10_000_000;
+
+/// What a shaper reads of a packet to time its path.
+fn observed<O: Options>(packet: &SimPacket<O>) -> Option<Observed> {
+    const QUIC_HANDSHAKE: u32 = 1 << 16;
+    let (header, kind) = (&packet.header, packet.segment.kind());
+    let options = packet.segment.options.on_wire();
+    let is_handshake = matches!(kind, Kind::Syn | Kind::SynAck);
+    let server = match is_handshake {
+        true => mix(1 + packet.conversation() as u64),
+        false => 0,
     };
-    Some(TimedSegment {
-        stamp,
-        echo,
-        sequence: before.wrapping_mul(header.payload).wrapping_add(1),
-        ack: header.ack,
+    match header.protocol {
+        Protocol::Quic if is_handshake => {
+            let id = QUIC_HANDSHAKE;
+            return Some(Observed::Question { id, server });
+        }
+        Protocol::Quic => return Some(Observed::Spin(options?.spin)),
+        Protocol::Tcp => {}
+        Protocol::NonTcp | Protocol::Opaque => return None,
+    }
+    let sequence = match kind {
+        Kind::Data => (packet.segment.number().saturating_sub(1) as u32)
+            .wrapping_mul(header.payload)
+            .wrapping_add(1),
+        _ => u32::from(!is_handshake),
+    };
+    if let Some((stamp, echo)) = options.and_then(|options| options.timestamps) {
+        return Some(Observed::Stamps(TimedSegment {
+            stamp,
+            echo,
+            sequence: if kind == Kind::Data { sequence } else { 1 },
+            ack: header.ack,
+        }));
+    }
+    let len = header.payload + u32::from(is_handshake);
+    Some(Observed::Numbers {
+        end: (len > 0).then(|| sequence.wrapping_add(len)),
+        ack: (kind != Kind::Syn).then_some(header.ack),
+        server,
     })
 }
 
@@ -142,6 +172,9 @@ impl<O: Options> Line<O> {
             ingress,
             learner,
             learns_at: 0,
+            probes: scenario.rate_probe,
+            probe: 0,
+            probes_back: VecDeque::new(),
             propagation,
             tick: 0,
             lost_data: DataLosses::default(),
@@ -161,7 +194,8 @@ impl<O: Options> Line<O> {
         self.shapers[UP].bytes += u64::from(packet.header.len);
         if let Some(learner) = &mut self.learner {
             // The packet's last bit is out of the shaper at `at`.
-            learner.leaves(Instant::from_nanos(at), &packet.header, timed(packet));
+            let observed = observed(packet);
+            learner.leaves(Instant::from_nanos(at), &packet.header, observed.as_ref());
         }
         let Some(modem) = &mut self.modems[UP] else {
             return Some(at + self.propagation);
@@ -201,7 +235,8 @@ impl<O: Options> Line<O> {
         let (at, packet) = self.under_way.pop_front()?;
         self.shapers[DOWN].bytes += u64::from(packet.header.len);
         if let Some(learner) = &mut self.learner {
-            learner.comes(Instant::from_nanos(at), &packet.header, timed(&packet));
+            let observed = observed(&packet);
+            learner.comes(Instant::from_nanos(at), &packet.header, observed.as_ref());
         }
         if let Some(ingress) = &mut self.ingress {
             ingress.comes(at, packet.header.len);
@@ -221,6 +256,20 @@ impl<O: Options> Line<O> {
             && now >= self.learns_at
         {
             self.learns_at = now + Learner::INTERVAL.as_nanos();
+            while let Some(&(at, number)) = self.probes_back.front()
+                && at <= now
+            {
+                self.probes_back.pop_front();
+                learner.probe_returns(Instant::from_nanos(at), number);
+            }
+            if self.probes && learner.probe_is_due(Instant::from_nanos(now)) {
+                // Never lost, and without cost, as the pings of `CakeAutorate`.
+                self.probe = self.probe.wrapping_add(1);
+                learner.probe_leaves(Instant::from_nanos(now), self.probe);
+                let waits = self.modems.iter().flatten().map(|modem| modem.wait(now));
+                let back = now + waits.sum::<u64>() + 2 * self.propagation + PROBED_HOST;
+                self.probes_back.push_back((back, self.probe));
+            }
             learner.step(Instant::from_nanos(now), backlogged);
             for toward in Toward::ALL {
                 if let Some(law) = learner.law(toward) {

@@ -16,6 +16,9 @@ pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
     /// The timestamps of a later ACK are written into this one.
     fn set_timestamps(&mut self, _timestamps: (u32, u32)) {}
 
+    /// Sets QUIC's spin bit.
+    fn set_spin(&mut self, _spin: bool) {}
+
     /// The router marks the packet, if its ends understand that; whether it is marked now.
     fn mark_ce(&mut self) -> bool {
         false
@@ -40,6 +43,8 @@ pub(crate) struct TcpOptions {
     pub(crate) ecn: Ecn,
     /// TCP flags beside those of the segment's kind.
     pub(crate) flags: u16,
+    /// QUIC's spin bit (RFC 9000, section 17.4).
+    pub(crate) spin: bool,
 }
 
 impl TcpOptions {
@@ -124,6 +129,10 @@ impl Options for TcpOptions {
 
     fn set_timestamps(&mut self, timestamps: (u32, u32)) {
         self.timestamps = Some(timestamps);
+    }
+
+    fn set_spin(&mut self, spin: bool) {
+        self.spin = spin;
     }
 
     fn mark_ce(&mut self) -> bool {

@@ -456,6 +456,7 @@ impl<'a, V: Variant> World<'a, V> {
             acts: now,
             application: None,
             acks_per_rtt: None,
+            spins: None,
             sender,
             receiver: Receiver::new(scenario.ack_policy, V::receiving(scenario)),
         };

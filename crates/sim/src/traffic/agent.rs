@@ -1,7 +1,7 @@
 //! The endpoints of a conversation: TCP, constant-rate UDP, the probe, a source of short transfers.
 
 use super::applications::{Act, Application, Web};
-use crate::packets::{HostClock, Kind, Outbox, Segment, flood_number};
+use crate::packets::{HostClock, Kind, Options, Outbox, Segment, flood_number};
 use crate::receivers::Receiver;
 use crate::senders::Sender;
 use crate::variant::Variant;
@@ -48,6 +48,8 @@ pub(crate) struct TcpFlow<V: Variant> {
     pub(crate) application: Option<Box<Application>>,
     /// ACKs of the receiver in a round-trip time, where its sender asks for so many.
     pub(crate) acks_per_rtt: Option<u32>,
+    /// The spin bit of home and server, where QUIC spins.
+    pub(crate) spins: Option<[bool; 2]>,
     pub(crate) sender: Sender<V::Congestion, V::Sending>,
     pub(crate) receiver: Receiver<V::Receiving>,
 }
@@ -160,23 +162,11 @@ impl<V: Variant> Agent<V> {
         segment: Segment<V::Options>,
         out: &mut impl Outbox<V::Options>,
     ) -> u64 {
-        let Self::Tcp(flow) = self else {
-            return self.on_datagram(now, side, segment, out);
-        };
-        if side != sender_of(flow.toward) {
-            if let Some(acks) = flow.acks_per_rtt {
-                flow.receiver
-                    .wait_up_to(flow.sender.smoothed_rtt() / u64::from(acks));
-            }
-            flow.receiver.on_segment(now, segment, out);
-            return flow.receiver.deadline();
+        match self {
+            Self::Tcp(flow) if flow.spins.is_some() => flow.spin(now, side, segment, out),
+            Self::Tcp(flow) => flow.on_segment(now, side, segment, out),
+            _ => self.on_datagram(now, side, segment, out),
         }
-        if segment.kind() == Kind::AckWithin {
-            flow.sender.on_ack_within(now, segment, out);
-        } else {
-            flow.sender.on_ack(now, segment, out);
-        }
-        flow.acts.min(flow.sender.deadline())
     }
 
     #[inline(never)]
@@ -216,15 +206,13 @@ impl<V: Variant> Agent<V> {
     /// Runs the timer of [`deadline`](Self::deadline), at that time.
     pub(crate) fn on_timeout(&mut self, now: u64, side: Side, out: &mut impl Outbox<V::Options>) {
         match self {
-            Self::Tcp(flow) => {
-                if side != sender_of(flow.toward) {
-                    flow.receiver.on_timeout(now, out);
-                } else if now == flow.acts {
-                    flow.act(now, out);
-                } else {
-                    flow.sender.on_timeout(now, out);
+            Self::Tcp(flow) => match flow.spins {
+                None => flow.on_timeout(now, side, out),
+                Some(spins) => {
+                    let spin = spins[side as usize];
+                    flow.on_timeout(now, side, &mut Spinning { spin, out });
                 }
-            }
+            },
             Self::Udp(cbr) => {
                 let number = match &mut cbr.flood {
                     None => now,
@@ -248,7 +236,75 @@ impl<V: Variant> Agent<V> {
     }
 }
 
+/// Packets of a side whose spin bit has this value.
+struct Spinning<'a, B> {
+    spin: bool,
+    out: &'a mut B,
+}
+
+impl<O: Options, B: Outbox<O>> Outbox<O> for Spinning<'_, B> {
+    fn send(&mut self, mut segment: Segment<O>) {
+        segment.options.set_spin(self.spin);
+        self.out.send(segment);
+    }
+}
+
 impl<V: Variant> TcpFlow<V> {
+    #[inline(always)]
+    fn on_segment(
+        &mut self,
+        now: u64,
+        side: Side,
+        segment: Segment<V::Options>,
+        out: &mut impl Outbox<V::Options>,
+    ) -> u64 {
+        if side != sender_of(self.toward) {
+            if let Some(acks) = self.acks_per_rtt {
+                self.receiver
+                    .wait_up_to(self.sender.smoothed_rtt() / u64::from(acks));
+            }
+            self.receiver.on_segment(now, segment, out);
+            return self.receiver.deadline();
+        }
+        if segment.kind() == Kind::AckWithin {
+            self.sender.on_ack_within(now, segment, out);
+        } else {
+            self.sender.on_ack(now, segment, out);
+        }
+        self.acts.min(self.sender.deadline())
+    }
+
+    fn on_timeout(&mut self, now: u64, side: Side, out: &mut impl Outbox<V::Options>) {
+        if side != sender_of(self.toward) {
+            self.receiver.on_timeout(now, out);
+        } else if now == self.acts {
+            self.act(now, out);
+        } else {
+            self.sender.on_timeout(now, out);
+        }
+    }
+
+    /// The client, at home, sends the opposite of the bit that came last, and the server the same. No packet overtakes
+    /// another of its flow but on a path that reorders.
+    #[inline(never)]
+    fn spin(
+        &mut self,
+        now: u64,
+        side: Side,
+        segment: Segment<V::Options>,
+        out: &mut impl Outbox<V::Options>,
+    ) -> u64 {
+        let came = segment
+            .options
+            .on_wire()
+            .is_some_and(|options| options.spin);
+        let spin = came != (side == Side::Home);
+        if let Some(spins) = &mut self.spins {
+            spins[side as usize] = spin;
+        }
+        self.on_segment(now, side, segment, &mut Spinning { spin, out })
+    }
+
     /// Its server's clock; the home's is the time of the run.
     pub(crate) fn set_server_clock(&mut self, clock: HostClock) {
         match self.toward {

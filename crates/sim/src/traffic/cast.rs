@@ -174,6 +174,7 @@ impl<V: Variant> Cast<'_, V> {
         if listed.cover == Cover::Quic {
             flow.receiver.acknowledge_as_quic();
         }
+        flow.spins = listed.spin.then_some([false; 2]);
         if listed.rate.is_some() || listed.ends() {
             let application = Application::new(pace, start.as_nanos(), segments, stop);
             flow.run_application(application);
@@ -208,6 +209,7 @@ impl<V: Variant> Cast<'_, V> {
             acts: start,
             application: None,
             acks_per_rtt: None,
+            spins: None,
             sender: sender::<V>(own, model, phase as u64),
             receiver: Receiver::new(own.ack_policy, V::receiving(own)),
         };

@@ -1,6 +1,6 @@
 //! The law that moves one shaper's rate by the queue in the line behind or before it.
 
-use super::RateRange;
+use super::{RateRange, Reason};
 use crate::hold::LineSignals;
 use crate::units::{Duration, Instant, Rate};
 
@@ -38,6 +38,17 @@ const DOUBT: f64 = 0.0015;
 const MAX_DOUBT: f64 = 0.35;
 const SURELY_BELOW: f64 = 0.8;
 const UNDRAINED: f64 = 20.0;
+/// ms without a fall of the queue by a share and some ms, after which the other direction is to blame, if it can be; and
+/// times the queue: so long an answer waits.
+const STALLED_AFTER: f64 = 220.0;
+const STALLED_QUEUES: f64 = 2.0;
+/// Queue in ms up to which senders go on as before, and the share of the known capacity below which a line became slower.
+const EARLY: f64 = 40.0;
+const SLOWER: f64 = 0.85;
+/// Minimum share of the capacity that is left to such a queue, so that its fall is seen.
+const TESTING_CUT: f64 = 0.2;
+const STALLED_SHARE: f64 = 0.9;
+const STALLED_MS: f64 = 5.0;
 /// A queue that falls by more than so many times what the cut drains, and so many ms, was the line's jitter, or the line has
 /// become faster: the rate is what it was before.
 const EXPLAINED: f64 = 1.2;
@@ -46,6 +57,8 @@ const UNEXPLAINED: f64 = 4.0;
 const BLIND_AFTER: f64 = 250.0;
 /// Growth per second: at first, its rise per second after a pause in ms, and its maximum.
 const GROWTH: f64 = 0.02;
+/// ms of searching that round trips have not answered yet.
+const ANSWERS: f64 = 150.0;
 const PAUSE: f64 = 100.0;
 const ACCELERATION: f64 = 0.5;
 const MAX_GROWTH: f64 = 0.7;
@@ -64,68 +77,12 @@ const MAX_PACKET: f64 = 15.0;
 const RETURN: f64 = 0.3;
 /// Seconds whose best delivery bounds the rate from below, and the share of it that does.
 const SECONDS: usize = 10;
+/// Memory in ms of what was delivered of late.
+const RECENT: f64 = 100.0;
+/// Share of what the line carried last that is delivered, over this memory in ms, where a queue stands: bursts of pages are less.
+const LOADED: f64 = 0.45;
+const SUSTAINED: f64 = 700.0;
 const KEPT: f64 = 0.25;
-
-/// Reason for the latest change of a rate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reason {
-    /// Nothing was measured yet.
-    #[default]
-    Start,
-    /// A queue waits in the line: the rate is below the capacity until it is gone.
-    Queue,
-    /// The queue is gone, and the shaper has a backlog: the rate grows.
-    Search,
-    /// The shaper has no backlog: nothing is learnt.
-    Idle,
-    /// No packet that could be read has come.
-    Blind,
-    /// The delay grew without a queue: the path became longer.
-    Path,
-    /// The lower bound by what was delivered holds the rate.
-    Delivered,
-}
-
-impl Reason {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Start,
-        Self::Queue,
-        Self::Search,
-        Self::Idle,
-        Self::Blind,
-        Self::Path,
-        Self::Delivered,
-    ];
-
-    /// Its name in tables, JSON and metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Queue => "queue",
-            Self::Search => "search",
-            Self::Idle => "idle",
-            Self::Blind => "blind",
-            Self::Path => "path",
-            Self::Delivered => "delivered",
-        }
-    }
-}
-
-impl Reason {
-    /// Its name as a control variable, which is 1 while it holds.
-    pub const fn variable(self) -> &'static str {
-        match self {
-            Self::Start => "auto_start",
-            Self::Queue => "auto_queue",
-            Self::Search => "auto_search",
-            Self::Idle => "auto_idle",
-            Self::Blind => "auto_blind",
-            Self::Path => "auto_path",
-            Self::Delivered => "auto_delivered",
-        }
-    }
-}
 
 /// One interval: times in ms, bytes.
 #[derive(Clone, Copy, Debug)]
@@ -186,6 +143,20 @@ pub struct RateLaw {
     found: f64,
     steady: f64,
     good: f64,
+    /// bit/ms delivered of late, and whether the capacity was ever measured.
+    recent: f64,
+    sustained: f64,
+    is_measured: bool,
+    /// Whether the queue is taken for the other direction's, or may be; and the share of the rate that this one yields to the other's queue.
+    is_excused: bool,
+    is_doubtful: bool,
+    yielded: f64,
+    /// Maximum of the queue since it last fell, and ms since then.
+    crest: f64,
+    stalled: f64,
+    /// The capacity as measured when the line became full, and whether the queue was short then.
+    first: f64,
+    is_early: bool,
     /// bit/ms delivered in each of the last seconds, the running one first.
     delivered: [f64; SECONDS],
     second: f64,
@@ -236,6 +207,16 @@ impl RateLaw {
             found: rate,
             steady: 0.0,
             good: rate,
+            recent: 0.0,
+            sustained: 0.0,
+            is_measured: false,
+            is_excused: false,
+            is_doubtful: false,
+            yielded: 0.0,
+            crest: 0.0,
+            stalled: 0.0,
+            first: rate,
+            is_early: false,
             delivered: [0.0; SECONDS],
             second: 0.0,
             counted: 0,
@@ -262,10 +243,15 @@ impl RateLaw {
         let clear = CLEAR_AT + CLEAR_PACKETS * packet + noise;
         let full = FULL_AT + FULL_PACKETS * packet + noise;
         self.take(signals, clear, elapsed);
-        let longer = match self.since_sample > BLIND_AFTER {
+        let longer = match self.since_sample > self.blind_after() {
             true => {
                 self.forget();
+                self.hot = 0;
                 self.reason = Reason::Blind;
+                None
+            }
+            false if self.is_excused => {
+                self.forget();
                 None
             }
             false => self.judge(clear, full, elapsed, signals.bytes),
@@ -277,11 +263,21 @@ impl RateLaw {
         longer
     }
 
+    /// Round trips come once in a while: in one of them and a queue.
+    fn blind_after(&self) -> f64 {
+        let answers = if self.is_doubtful {
+            2.0 * self.queue
+        } else {
+            0.0
+        };
+        BLIND_AFTER + answers.min(2000.0)
+    }
+
     fn forget(&mut self) {
         if self.is_full {
             self.resume();
         }
-        (self.is_full, self.hot, self.above) = (false, 0, 0);
+        (self.is_full, self.above) = (false, 0);
     }
 
     /// Goes on near the capacity.
@@ -309,6 +305,12 @@ impl RateLaw {
     fn count(&mut self, bytes: u64, elapsed: f64) {
         let new = bytes.saturating_sub(self.counted) as f64;
         self.counted = bytes;
+        if elapsed > 0.0 {
+            let share = (elapsed / RECENT).min(1.0);
+            self.recent += share * (8.0 * new / elapsed - self.recent);
+            let share = (elapsed / SUSTAINED).min(1.0);
+            self.sustained += share * (8.0 * new / elapsed - self.sustained);
+        }
         self.second += elapsed;
         if self.second >= 1000.0 {
             self.second = 0.0;
@@ -383,8 +385,11 @@ impl RateLaw {
             self.before = self.rate;
             (self.told, self.drained, self.untold) = (self.queue, 0.0, 0.0);
             (self.peak, self.cut_drained) = (self.queue, 0.0);
+            (self.crest, self.stalled) = (self.queue, 0.0);
             let measured = self.flow().map(|(out, ..)| out);
             self.capacity = measured.unwrap_or(self.rate).max(KEPT * self.rate);
+            self.is_measured |= measured.is_some();
+            (self.first, self.is_early) = (self.capacity, self.queue < EARLY);
         } else if self.queue < clear {
             self.is_full = false;
             self.compare();
@@ -401,19 +406,43 @@ impl RateLaw {
         self.cut_drained += elapsed * (1.0 - self.rate / self.capacity).max(0.0);
         if let Some((out, into, change)) = self.flow() {
             let share = into / self.capacity;
-            if change.abs() > TELL + TELL_NOISES * self.noise {
+            let tells = change.abs() > TELL + TELL_NOISES * self.noise;
+            // Of a queue that grows on while less enters, the other direction may be to blame.
+            let is_others = self.is_doubtful && change > 0.0;
+            if tells && !is_others {
                 self.capacity += 0.5 * (out - self.capacity);
                 (self.told, self.drained, self.untold) = (self.queue, 0.0, 0.0);
             } else if share < SURELY_BELOW {
                 self.drained += elapsed * (1.0 - share);
             }
         }
-        if self.drained - (self.told - self.queue).max(0.0) > UNDRAINED {
+        self.stalled += elapsed;
+        self.crest = self.crest.max(self.queue);
+        if self.queue < STALLED_SHARE * self.crest - STALLED_MS {
+            (self.crest, self.stalled) = (self.queue, 0.0);
+        }
+        let undrained = self.drained - (self.told - self.queue).max(0.0);
+        let is_innocent = match self.is_doubtful {
+            true => self.stalled > STALLED_AFTER + STALLED_QUEUES * self.crest,
+            false => undrained > UNDRAINED,
+        };
+        if is_innocent {
             let longer = Duration::from_nanos((self.queue * 1e6) as u64);
+            let mut before = self.before;
+            if self.is_doubtful {
+                // Less came through before the queue could slow senders down: this line may have become slower too.
+                before = match self.is_early && self.is_slower() {
+                    true => self.first.max(0.5 * before),
+                    false => before,
+                };
+                self.capacity = self.found.min(before);
+            }
             self.forget();
-            self.rate = self.rate.max(self.before);
+            self.rate = self.rate.max(before);
             self.searching = 0.0;
-            self.queue = 0.0;
+            if !self.is_doubtful {
+                (self.hot, self.queue) = (0, 0.0);
+            }
             self.reason = Reason::Path;
             return Some(longer);
         }
@@ -421,7 +450,8 @@ impl RateLaw {
         let drain = self.drain + self.steady * self.steady_drain;
         let cut = ((queue - clear) / drain).clamp(MIN_CUT, MAX_CUT);
         let doubt = (DOUBT * (self.untold - DOUBT_AFTER)).min(MAX_DOUBT);
-        let cut = cut.max(doubt);
+        let tested = if self.is_doubtful { TESTING_CUT } else { 0.0 };
+        let cut = cut.max(doubt).max(tested);
         self.rate = self.capacity * (1.0 - cut);
         self.reason = Reason::Queue;
         None
@@ -438,22 +468,29 @@ impl RateLaw {
         queue.min(1.5 * self.queue + 20.0)
     }
 
+    /// Growth per second after the search so far.
+    fn growth(&self) -> f64 {
+        let longer = STEADY_PAUSE + STEADY_PAUSE_PACKETS * self.packet();
+        let since = (self.searching - PAUSE - self.steady * longer).max(0.0) / 1e3;
+        (GROWTH + ACCELERATION * since).min(MAX_GROWTH)
+    }
+
     fn search(&mut self, elapsed: f64) {
         let loaded = self.busy > 0.5;
         if loaded {
             self.searching += elapsed;
-            let longer = STEADY_PAUSE + STEADY_PAUSE_PACKETS * self.packet();
-            let since = (self.searching - PAUSE - self.steady * longer).max(0.0) / 1e3;
-            let growth = (GROWTH + ACCELERATION * since).min(MAX_GROWTH);
-            if self.since_sample <= BLIND_AFTER {
+            let growth = self.growth();
+            if self.since_sample <= self.blind_after() {
                 self.rate *= 1.0 + growth * elapsed / 1e3;
                 self.reason = Reason::Search;
             }
             self.good = self.rate;
             return;
         }
-        self.searching = (self.searching - elapsed / 2.0).max(0.0);
-        if self.since_sample <= BLIND_AFTER {
+        if !self.is_excused {
+            self.searching = (self.searching - elapsed / 2.0).max(0.0);
+        }
+        if self.since_sample <= self.blind_after() {
             self.reason = Reason::Idle;
         }
         if self.rate < self.good {
@@ -472,9 +509,75 @@ impl RateLaw {
         self.rate = self.rate.max(min).min(max);
     }
 
+    /// Says whether a queue is the other direction's, or may be.
+    pub(super) const fn excuse(&mut self, is_excused: bool, is_doubtful: bool) {
+        (self.is_excused, self.is_doubtful) = (is_excused, is_doubtful);
+    }
+
+    /// The rate as a share of the capacity when the line was cleared last; `None` before the first time.
+    pub(super) fn search_share(&self) -> Option<f64> {
+        self.is_measured.then_some(self.rate / self.found)
+    }
+
+    /// Whether less came through when the line became full than it had before.
+    pub(super) fn is_slower(&self) -> bool {
+        self.first < SLOWER * self.found
+    }
+
+    /// Share of the capacity that is left to the queue.
+    pub(super) fn cut(&self) -> f64 {
+        match self.is_full {
+            true => (1.0 - self.rate / self.capacity).clamp(0.0, MAX_CUT),
+            false => 0.0,
+        }
+    }
+
+    /// The other direction's turn to search: goes back to what surely makes no queue.
+    pub(super) fn rest(&mut self) {
+        if self.is_measured && !self.is_full {
+            self.rate *= RESUME / (1.0 + self.growth() * ANSWERS / 1e3);
+        }
+    }
+
+    /// Leaves a share of the rate unused for now.
+    pub(super) const fn yield_share(&mut self, share: f64) {
+        self.yielded = share;
+    }
+
+    /// Whether the line has a queue.
+    pub(super) const fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// bit/ms delivered of late.
+    pub(super) const fn recent(&self) -> f64 {
+        self.recent
+    }
+
+    /// Whether so much is delivered that the line may have a queue.
+    pub(super) fn is_loaded(&self) -> bool {
+        let best = self.delivered.iter().copied().fold(0.0, f64::max);
+        let known = if self.is_measured { self.found } else { best };
+        self.sustained > LOADED * known
+    }
+
+    /// Whether more than 100 kbit/s were delivered of late.
+    pub(super) fn is_busy(&self) -> bool {
+        self.recent > 100.0
+    }
+
+    /// What was delivered of late, as a share of the capacity, or of the rate while that is unknown.
+    pub(super) fn load(&self) -> f64 {
+        let known = match self.is_measured {
+            true => self.capacity,
+            false => self.rate,
+        };
+        self.recent / known
+    }
+
     /// The shaper's rate.
     pub fn rate(&self) -> Rate {
-        let rate = Rate::from_bits_per_sec((self.rate * 1e3) as u64);
+        let rate = Rate::from_bits_per_sec((self.rate * (1.0 - self.yielded) * 1e3) as u64);
         self.range.clamp(rate.unwrap_or(self.range.min))
     }
 
@@ -486,6 +589,9 @@ impl RateLaw {
 
     /// The queue in the line.
     pub fn queue(&self) -> Duration {
+        if self.is_excused {
+            return Duration::ZERO;
+        }
         Duration::from_nanos((self.queue.max(0.0) * 1e6) as u64)
     }
 

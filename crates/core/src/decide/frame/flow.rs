@@ -47,6 +47,12 @@ impl FlowKey {
         Self(None)
     }
 
+    /// A number that follows from the secret alone; 0 without one.
+    pub fn number(&self) -> u16 {
+        self.0
+            .map_or(0, |hasher| core::hash::Hasher::finish(&hasher) as u16)
+    }
+
     /// SipHash-1-3 of the two ends in an order that both directions share, and of `scope`.
     #[inline]
     pub(super) fn flow(&self, packet: &Conversation, scope: u64) -> Flow {

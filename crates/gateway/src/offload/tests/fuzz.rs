@@ -48,6 +48,7 @@ fn forwarder(name: Option<&str>) -> Forwarder {
         up,
         down: Some(down),
         auto: [None; 2],
+        rate_probe: None,
         overhead: "".parse().unwrap(),
         uplink: match name {
             Some(name) => queue(name),

@@ -1,0 +1,552 @@
+//! Round trips beyond both shapers, where no timestamps tell the two ways apart (`docs/rates.md`).
+//!
+//! A packet leaves the uplink's shaper, and its answer comes to the downlink's: what waits at home is in neither. Data is
+//! answered by an ACK, a handshake or a question by its answer, and a turn of QUIC's spin bit by the server's.
+
+use super::capacity::BuildError;
+use super::flow_table::FlowTable;
+use super::path_delays::{Base, DelaySample};
+use crate::Toward;
+use crate::decide::frame::Observed;
+use crate::packet::{Flow, Header};
+use crate::units::{Duration, Instant};
+
+/// Flows and servers that are remembered.
+const FLOWS: u32 = 256;
+const SERVERS: u32 = 256;
+/// Packets of a flow whose answers are awaited at once, and the least time between them.
+const AWAITED: usize = 8;
+const SPACING: u64 = 30 * MS;
+/// Answers of a flow of TCP before it counts: a page's are fewer.
+const SHORT: u8 = 16;
+/// An answer that comes later counts for nothing.
+const PATIENCE: u64 = 5_000 * MS;
+/// Age from which on a queue that other flows showed says nothing of a new one.
+const COMMON_AGE: u64 = 250 * MS;
+/// Time for which the answer of one server is compared with that of the next.
+const PAIR_AGE: u64 = 3_000 * MS;
+/// Turns of a spin bit that make it believed, what one out of turn costs, and the most that count.
+const BELIEVED: u8 = 6;
+const OUT_OF_TURN: u8 = 8;
+const MAX_TURNS: u8 = 16;
+/// A turn in less than this part of the least round trip is out of turn: packets were reordered.
+const TOO_SHORT: i64 = 4;
+/// Flows and server of probes: no hash of addresses, but by chance.
+const PROBES: u64 = 0x5eed_0000_7072_6f00;
+const MS: u64 = 1_000_000;
+
+/// A round trip whose packet waited least of an interval's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trip {
+    /// Excess over the least round trip: both queues of the line.
+    pub queue: Duration,
+    /// Departure and arrival.
+    pub times: [Instant; 2],
+    /// Bytes up until the departure, and down until the arrival.
+    pub bytes: [u64; 2],
+}
+
+impl Trip {
+    /// The trip as a direction's sample, if the whole queue is there.
+    pub fn of(&self, toward: Toward) -> DelaySample {
+        DelaySample {
+            queue: self.queue,
+            entered: match toward {
+                Toward::Up => self.times[0],
+                Toward::Down => {
+                    let arrived = self.times[1].as_nanos();
+                    Instant::from_nanos(arrived.saturating_sub(self.queue.as_nanos()))
+                }
+            },
+            bytes: self.bytes[toward as usize],
+        }
+    }
+}
+
+/// Flows and servers, and the best trip since the last look.
+#[derive(Clone, Debug)]
+pub struct RoundTrips {
+    flows: FlowTable<Asking>,
+    servers: FlowTable<Server>,
+    best: Option<Trip>,
+    samples: u32,
+    /// The latest queue and its time.
+    common: (i64, u64),
+    /// That of the latest answer of a server.
+    before: (i64, u64),
+    /// A longer path, that the minima do not know yet.
+    shift: i64,
+}
+
+/// A server's least time from question to answer.
+#[derive(Clone, Debug)]
+struct Server {
+    used: u64,
+    base: Base,
+    shift: i64,
+}
+
+/// A flow from home.
+#[derive(Clone, Debug)]
+struct Asking {
+    used: u64,
+    waits: Waiting,
+    base: Option<Base>,
+    shift: i64,
+    /// Departure of the latest data that is awaited.
+    asked: u64,
+    /// Highest sequence number that has left.
+    highest: Option<u32>,
+    /// The spin bit up and down, and how far it is believed.
+    spins: [Option<bool>; 2],
+    turns: u8,
+}
+
+/// A packet whose answer is awaited.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    number: u32,
+    at: u64,
+    bytes: u64,
+    /// A server that answers at once; 0 if the flow's own minimum counts.
+    server: u64,
+}
+
+/// Packets of a flow whose answers are awaited, oldest first.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    ring: [Question; AWAITED],
+    first: usize,
+    count: usize,
+}
+
+impl Waiting {
+    const NONE: Self = Self {
+        ring: [Question {
+            number: 0,
+            at: 0,
+            bytes: 0,
+            server: 0,
+        }; AWAITED],
+        first: 0,
+        count: 0,
+    };
+
+    fn front(&self) -> Option<Question> {
+        let first = self.ring.get(self.first % AWAITED).copied();
+        first.filter(|_| self.count > 0)
+    }
+
+    const fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    fn pop(&mut self) {
+        self.first = (self.first + 1) % AWAITED;
+        self.count = self.count.saturating_sub(1);
+    }
+
+    /// All before it are not awaited any more.
+    fn only(&mut self, question: Question) {
+        self.clear();
+        self.push(question);
+    }
+
+    fn push(&mut self, question: Question) {
+        if let Some(slot) = self.ring.get_mut((self.first + self.count) % AWAITED)
+            && self.count < AWAITED
+        {
+            *slot = question;
+            self.count += 1;
+        }
+    }
+}
+
+const fn is_after(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) > 0
+}
+
+impl Asking {
+    const fn new(at: u64, shift: i64) -> Self {
+        Self {
+            used: at,
+            waits: Waiting::NONE,
+            base: None,
+            shift,
+            asked: 0,
+            highest: None,
+            spins: [None; 2],
+            turns: 0,
+        }
+    }
+
+    fn out_of_turn(&mut self) {
+        // The least trip of a bit that was never believed may be drawn at random.
+        if self.turns < BELIEVED {
+            self.base = None;
+        }
+        self.turns = self.turns.saturating_sub(OUT_OF_TURN);
+    }
+
+    /// A packet leaves home at `at`, up to which so many bytes did.
+    #[inline]
+    fn asks(&mut self, at: u64, bytes: u64, observed: &Observed) {
+        self.used = at;
+        let question = |number, server| Question {
+            number,
+            at,
+            bytes,
+            server,
+        };
+        match *observed {
+            Observed::Numbers {
+                end: Some(end),
+                server,
+                ..
+            } => {
+                if self.highest.is_some_and(|highest| !is_after(end, highest)) {
+                    // Sent again: which of the two an ACK answers it does not say, and what left later waits for it.
+                    self.waits.clear();
+                    return;
+                }
+                self.highest = Some(end);
+                if self.waits.count == 0 || at >= self.asked.saturating_add(SPACING) {
+                    self.asked = at;
+                    self.waits.push(question(end, server));
+                }
+            }
+            Observed::Spin(spin) => {
+                if self.spins[0].is_some_and(|before| before != spin) {
+                    if self.waits.count > 0 {
+                        self.out_of_turn();
+                    }
+                    self.waits.only(question(u32::from(spin), 0));
+                }
+                self.spins[0] = Some(spin);
+            }
+            Observed::Question { id, server } => match self.waits.front() {
+                // Sent again.
+                Some(before) if before.number == id => self.waits.clear(),
+                _ => self.waits.only(question(id, server)),
+            },
+            _ => {}
+        }
+    }
+
+    /// The packet that `observed`, which comes at `at`, answers.
+    #[inline]
+    fn answers(&mut self, at: u64, observed: &Observed) -> Option<Question> {
+        let mut answered = None;
+        match *observed {
+            Observed::Numbers { ack: Some(ack), .. } => {
+                while let Some(front) = self.waits.front()
+                    && !is_after(front.number, ack)
+                {
+                    answered = Some(front);
+                    self.waits.pop();
+                }
+            }
+            Observed::Question { id, .. } => {
+                answered = self.waits.front().filter(|one| one.number == id);
+            }
+            Observed::Spin(spin) => answered = self.turns_back(at, spin),
+            _ => {}
+        }
+        if answered.is_some() && !matches!(observed, Observed::Numbers { .. }) {
+            self.waits.clear();
+        }
+        answered.filter(|one| at.saturating_sub(one.at) <= PATIENCE)
+    }
+
+    /// A spin bit comes back. Both ends in turn is how a client and a server spin; bits that are drawn at random, and packets
+    /// that overtake, are out of turn.
+    fn turns_back(&mut self, at: u64, spin: bool) -> Option<Question> {
+        let is_turn = self.spins[1].is_some_and(|before| before != spin);
+        self.spins[1] = Some(spin);
+        if !is_turn {
+            return None;
+        }
+        let least = self.base.map_or(0, |base| base.least() / TOO_SHORT);
+        let turned = self.waits.front().filter(|one| {
+            let trip = at.saturating_sub(one.at) as i64;
+            one.number == u32::from(spin) && trip >= least
+        });
+        match turned {
+            Some(_) => self.turns = (self.turns + 1).min(MAX_TURNS),
+            None => self.out_of_turn(),
+        }
+        turned
+    }
+
+    /// Excess of a trip at `at` over the flow's least, if that is known.
+    fn excess(&mut self, at: u64, trip: i64, assumed: Option<i64>, shift: i64) -> Option<i64> {
+        let is_known = self.base.is_some() || assumed.is_some();
+        let value = trip.saturating_sub(assumed.unwrap_or(0)).max(0);
+        let base = self.base.get_or_insert(Base::new(value, at));
+        let moved = shift.saturating_sub(self.shift);
+        self.shift = shift;
+        base.lengthen(moved);
+        let excess = base.excess(trip, at);
+        is_known.then_some(excess)
+    }
+}
+
+impl RoundTrips {
+    /// Empty tables.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn new() -> Result<Self, BuildError> {
+        Ok(Self {
+            flows: FlowTable::new(FLOWS)?,
+            servers: FlowTable::new(SERVERS)?,
+            best: None,
+            samples: 0,
+            common: (0, 0),
+            before: (0, 0),
+            shift: 0,
+        })
+    }
+
+    /// A packet's last bit is out of the line's modem at `at` at the earliest, up to which so many bytes left.
+    #[inline]
+    pub fn leaves(&mut self, at: u64, header: &Header, bytes: u64, observed: &Observed) {
+        if matches!(observed, Observed::Numbers { end: None, .. }) {
+            return;
+        }
+        let shift = self.shift;
+        let slot = self.flows.find_or_insert(
+            Flow(header.flow.0 & !1),
+            |flow| Some(flow.used),
+            || Asking::new(at, shift),
+        );
+        if let Some(flow) = slot.and_then(|slot| self.flows.get_mut(slot)) {
+            flow.asks(at, bytes, observed);
+        }
+    }
+
+    /// A probe as a question.
+    pub(super) fn probe(number: u16) -> (Header, Observed) {
+        // Each number is a flow, so that a late answer is known.
+        let header = Header {
+            flow: Flow(PROBES | u64::from(number & 7) << 1),
+            ..Header::default()
+        };
+        let observed = Observed::Question {
+            id: number.into(),
+            server: PROBES,
+        };
+        (header, observed)
+    }
+
+    /// A packet comes from the line, begun at `at`, up to which so many bytes came; whether it is a sample.
+    #[inline]
+    pub fn comes(&mut self, at: u64, header: &Header, bytes: u64, observed: &Observed) -> bool {
+        let slot = self.flows.find(Flow(header.flow.0 & !1));
+        if let Some(flow) = slot.and_then(|slot| self.flows.get_mut(slot))
+            && let Some(question) = flow.answers(at, observed)
+        {
+            let (common, seen) = self.common;
+            let assumed = (at.saturating_sub(seen) < COMMON_AGE).then_some(common);
+            let trip = at.saturating_sub(question.at) as i64;
+            let queue = match question.server {
+                0 => {
+                    let is_believed = match observed {
+                        Observed::Spin(_) => flow.turns >= BELIEVED,
+                        _ => {
+                            flow.turns = flow.turns.saturating_add(1);
+                            flow.turns > SHORT
+                        }
+                    };
+                    let excess = flow.excess(at, trip, assumed, self.shift);
+                    excess.filter(|_| is_believed)
+                }
+                // Handshakes and DNS come in bursts of pages, which no law follows: pages would wait.
+                server => self
+                    .of_server(at, trip, server)
+                    .filter(|_| server == PROBES),
+            };
+            if let Some(queue) = queue {
+                self.sample(at, queue, &question, bytes);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Excess of a server's answer over its least, and no more than that of the answer before: one may have been slow.
+    #[inline(never)]
+    fn of_server(&mut self, at: u64, trip: i64, server: u64) -> Option<i64> {
+        let key = Flow(server);
+        let known = self.servers.find(key);
+        let shift = self.shift;
+        let new = || Server {
+            used: at,
+            base: Base::new(trip, at),
+            shift,
+        };
+        let slot = self
+            .servers
+            .find_or_insert(key, |server| Some(server.used), new)?;
+        let server = self.servers.get_mut(slot)?;
+        server.used = at;
+        let moved = shift.saturating_sub(server.shift);
+        server.shift = shift;
+        server.base.lengthen(moved);
+        let excess = server.base.excess(trip, at);
+        known?;
+        let (before, then) = self.before;
+        self.before = (excess, at);
+        let is_pair = then > 0 && at.saturating_sub(then) < PAIR_AGE;
+        is_pair.then_some(excess.min(before))
+    }
+
+    fn sample(&mut self, at: u64, queue: i64, question: &Question, bytes: u64) {
+        self.common = (queue, at);
+        self.samples = self.samples.saturating_add(1);
+        let queue = Duration::from_nanos(queue.max(0) as u64);
+        if self.best.is_none_or(|best| queue < best.queue) {
+            self.best = Some(Trip {
+                queue,
+                times: [question.at, at].map(Instant::from_nanos),
+                bytes: [question.bytes, bytes],
+            });
+        }
+    }
+
+    /// The best trip since the last call, and the number of trips.
+    pub fn take(&mut self) -> (Option<Trip>, u32) {
+        let taken = (self.best.take(), self.samples);
+        self.samples = 0;
+        taken
+    }
+
+    /// The path became longer by `delay`: that is no queue.
+    pub fn lengthen(&mut self, delay: Duration) {
+        self.shift = self.shift.saturating_add(delay.as_nanos() as i64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::random::SplitMix64;
+
+    struct Bench {
+        trips: RoundTrips,
+        flow: u64,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            Self {
+                trips: RoundTrips::new().unwrap(),
+                flow: 4,
+            }
+        }
+
+        /// A packet up, and at `back` its answer down; times in ms.
+        fn exchange(&mut self, at: u64, back: u64, up: Observed, down: Observed) {
+            let header = |way| Header {
+                flow: Flow(self.flow | way),
+                len: 100,
+                ..Header::default()
+            };
+            self.trips.leaves(at * MS, &header(0), at, &up);
+            self.trips.comes(back * MS, &header(1), back, &down);
+        }
+
+        /// The queue in ms of the best trip since the last look.
+        fn queue(&mut self) -> Option<u64> {
+            let best = self.trips.take().0?;
+            Some(best.queue.as_nanos().div_ceil(MS))
+        }
+
+        /// Turns of a spin bit from `at` on, each of which comes back after 40 ms and a queue.
+        fn turns(&mut self, at: u64, count: u64, queue: u64) -> Option<u64> {
+            for turn in 0..count {
+                let spin = Observed::Spin(turn % 2 == 1);
+                let at = at + turn * 200;
+                self.exchange(at, at + 40 + queue, spin, spin);
+            }
+            self.queue()
+        }
+    }
+
+    #[test]
+    fn a_bit_that_spins_shows_the_queue_once_it_has_spun_for_some_turns() {
+        let mut bench = Bench::new();
+        assert_eq!(bench.turns(1000, 6, 0), None);
+        assert_eq!(bench.turns(3000, 8, 0), Some(0));
+        assert_eq!(bench.turns(6000, 2, 30), Some(30));
+    }
+
+    #[test]
+    fn bits_that_are_drawn_at_random_show_next_to_nothing() {
+        let (mut bench, mut random) = (Bench::new(), SplitMix64::new(5));
+        for at in 1..2000 {
+            let mut bit = || Observed::Spin(random.next() & 1 == 1);
+            let (up, down) = (bit(), bit());
+            bench.exchange(10 * at, 10 * at + 4, up, down);
+        }
+        let (_, samples) = bench.trips.take();
+        assert!(samples < 10, "{samples} of 2000");
+    }
+
+    #[test]
+    fn a_packet_that_overtakes_the_turn_is_no_short_trip() {
+        let mut bench = Bench::new();
+        bench.turns(1000, 20, 0);
+        // The old bit and the new one again: out of turn, and 2 ms instead of 40.
+        bench.exchange(6000, 6040, Observed::Spin(false), Observed::Spin(false));
+        bench.exchange(6041, 6042, Observed::Spin(true), Observed::Spin(true));
+        bench.queue();
+        assert_eq!(bench.turns(7000, 20, 30), Some(30));
+    }
+
+    #[test]
+    fn data_is_answered_by_its_ack_unless_it_was_sent_again() {
+        let mut bench = Bench::new();
+        let data = |end| Observed::Numbers {
+            end: Some(end),
+            ack: None,
+            server: 0,
+        };
+        let ack = |ack| Observed::Numbers {
+            end: None,
+            ack: Some(ack),
+            server: 0,
+        };
+        for packet in 1..=16 {
+            let at = 1000 + 100 * u64::from(packet);
+            bench.exchange(at, at + 40, data(100 * packet), ack(100 * packet));
+        }
+        assert_eq!(bench.queue(), None, "as short as a page's");
+        bench.exchange(3100, 3160, data(2000), ack(2000));
+        assert_eq!(bench.queue(), Some(20));
+        // Of one that does not reach it, nothing is known yet.
+        bench.exchange(3200, 3250, data(3000), ack(2500));
+        assert_eq!(bench.queue(), None);
+        // Sent again, and then acknowledged.
+        bench.exchange(3300, 3310, data(3000), ack(3000));
+        assert_eq!(bench.queue(), None);
+    }
+
+    #[test]
+    fn one_slow_answer_of_a_server_is_no_queue() {
+        let mut bench = Bench::new();
+        let mut ask = |flow: u64, at: u64, back: u64, id: u32, answer: u32| {
+            bench.flow = 2 * flow;
+            let question = |id| Observed::Question { id, server: PROBES };
+            bench.exchange(at, back, question(id), question(answer));
+            bench.queue()
+        };
+        assert_eq!(ask(1, 1000, 1020, 5, 5), None);
+        assert_eq!(ask(2, 1100, 1120, 6, 6), None);
+        assert_eq!(ask(3, 1200, 1220, 7, 7), Some(0));
+        assert_eq!(ask(4, 1300, 1420, 8, 8), Some(0), "slow");
+        assert_eq!(ask(5, 1400, 1450, 9, 9), Some(30), "less than 100");
+        // Forged: another number.
+        assert_eq!(ask(6, 1500, 1501, 10, 11), None);
+    }
+}

@@ -1,0 +1,175 @@
+//! Echo requests to a host that the owner names, where no passing packet tells the line's delays.
+//!
+//! The gateway is a bridge without an address. A request goes out as the home host's whose packet passed last, and its answer, by
+//! a number of this gateway, goes no further.
+
+use asymq_core::decide::frame::checksum::{fold, words};
+use std::net::Ipv4Addr;
+
+const ECHO_REQUEST: u8 = 8;
+const ECHO_REPLY: u8 = 0;
+const ICMP: u8 = 1;
+const IP_HEADER: usize = 20;
+const ICMP_HEADER: usize = 8;
+/// Ethernet with two VLAN tags at most.
+const LINK: usize = 22;
+/// The shortest frame of Ethernet; a longer link header makes a longer one.
+const SHORTEST: usize = 60;
+const LONGEST: usize = LINK + IP_HEADER + ICMP_HEADER + SHORTEST;
+
+/// A request as a frame, without allocation.
+pub(crate) struct Request {
+    bytes: [u8; LONGEST],
+    len: usize,
+    /// Its number.
+    pub(crate) number: u16,
+}
+
+impl Request {
+    pub(crate) fn frame(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// What a request is made of, and the numbers of requests.
+#[derive(Debug)]
+pub(crate) struct RateProbe {
+    ident: u16,
+    number: u16,
+    link: [u8; LINK],
+    link_len: usize,
+    source: Option<Ipv4Addr>,
+}
+
+impl RateProbe {
+    /// Requests with this identifier.
+    pub(crate) const fn new(ident: u16) -> Self {
+        Self {
+            ident,
+            number: 0,
+            link: [0; LINK],
+            link_len: 0,
+            source: None,
+        }
+    }
+
+    /// A frame from home, whose IP header begins at `network`: requests go out as its host's.
+    pub(crate) fn learn(&mut self, frame: &[u8], network: u16) {
+        const IPV4: [u8; 2] = [8, 0];
+        let network = usize::from(network);
+        let (Some(link), Some(packet)) = (frame.get(..network), frame.get(network..)) else {
+            return;
+        };
+        let Some(slot) = self.link.get_mut(..network) else {
+            return;
+        };
+        if link.ends_with(&IPV4)
+            && packet.first() == Some(&0x45)
+            && let Some(&[a, b, c, d]) = packet.get(12..16).and_then(|it| it.first_chunk())
+        {
+            slot.copy_from_slice(link);
+            self.link_len = network;
+            self.source = Some(Ipv4Addr::new(a, b, c, d));
+        }
+    }
+
+    /// The next request to `host`; `None` before any host at home has sent.
+    pub(crate) fn request(&mut self, host: Ipv4Addr) -> Option<Request> {
+        let source = self.source?;
+        self.number = self.number.wrapping_add(1);
+        let mut bytes = [0; LONGEST];
+        let len = (self.link_len + IP_HEADER + ICMP_HEADER).max(SHORTEST);
+        let (link, packet) = bytes.split_at_mut(self.link_len);
+        link.copy_from_slice(self.link.get(..self.link_len)?);
+        let (ip, rest) = packet.split_at_mut(IP_HEADER);
+        ip[0] = 0x45;
+        ip[2..4].copy_from_slice(&((IP_HEADER + ICMP_HEADER) as u16).to_be_bytes());
+        ip[8] = 64;
+        ip[9] = ICMP;
+        ip[12..16].copy_from_slice(&source.octets());
+        ip[16..20].copy_from_slice(&host.octets());
+        let sum = !fold(words(ip));
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        let icmp = &mut rest[..ICMP_HEADER];
+        icmp[0] = ECHO_REQUEST;
+        icmp[4..6].copy_from_slice(&self.ident.to_be_bytes());
+        icmp[6..8].copy_from_slice(&self.number.to_be_bytes());
+        let sum = !fold(words(icmp));
+        icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+        Some(Request {
+            bytes,
+            len,
+            number: self.number,
+        })
+    }
+
+    /// Number of the request that a frame from `host` answers, whose IP header begins at `network`.
+    pub(crate) fn answered(&self, host: Ipv4Addr, frame: &[u8], network: u16) -> Option<u16> {
+        let packet = frame.get(network.into()..)?;
+        let header = packet.first_chunk::<IP_HEADER>()?;
+        let icmp = packet.get(IP_HEADER..)?.first_chunk::<ICMP_HEADER>()?;
+        let is_reply = header[0] == 0x45
+            && header[9] == ICMP
+            && header[12..16] == host.octets()
+            && icmp[0] == ECHO_REPLY
+            && icmp[4..6] == self.ident.to_be_bytes();
+        is_reply.then(|| u16::from_be_bytes([icmp[6], icmp[7]]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+    /// A frame of a host at home, with a VLAN tag.
+    fn of_home() -> Vec<u8> {
+        let mut frame = vec![7; 12];
+        frame.extend([0x81, 0, 0, 5, 8, 0]);
+        frame.extend([0x45; 1]);
+        frame.extend([0; 19]);
+        frame[18 + 12..18 + 16].copy_from_slice(&[10, 0, 0, 9]);
+        frame
+    }
+
+    #[test]
+    fn a_request_is_a_right_echo_of_the_home_host_and_its_answer_is_known() {
+        let mut probe = RateProbe::new(0x1234);
+        assert!(probe.request(HOST).is_none(), "nobody has sent");
+        probe.learn(&of_home(), 18);
+        let request = probe.request(HOST).unwrap();
+        let frame = request.frame();
+        assert_eq!((frame.len(), &frame[..18]), (60, &of_home()[..18]));
+        assert_eq!(frame[30..34], [10, 0, 0, 9]);
+        assert_eq!(fold(words(&frame[18..38])), 0xffff);
+        assert_eq!(fold(words(&frame[38..46])), 0xffff);
+        let mut answer = frame.to_vec();
+        answer[30..34].copy_from_slice(&HOST.octets());
+        answer[38] = 0;
+        assert_eq!(probe.answered(HOST, &answer, 18), Some(request.number));
+        let other = Ipv4Addr::new(192, 0, 2, 2);
+        assert_eq!(probe.answered(other, &answer, 18), None);
+        answer[42] ^= 1;
+        assert_eq!(
+            probe.answered(HOST, &answer, 18),
+            None,
+            "of somebody else's"
+        );
+        for len in 0..46 {
+            assert_eq!(probe.answered(HOST, &frame[..len], 18), None);
+        }
+    }
+
+    #[test]
+    fn what_is_no_plain_ipv4_teaches_no_address() {
+        let mut probe = RateProbe::new(1);
+        let mut pppoe = of_home();
+        pppoe[16..18].copy_from_slice(&[0x00, 0x21]);
+        probe.learn(&pppoe, 18);
+        probe.learn(&of_home()[..20], 18);
+        probe.learn(&of_home(), 30);
+        probe.learn(&[], 18);
+        assert!(probe.request(HOST).is_none());
+    }
+}
