@@ -39,6 +39,7 @@ enum Function {
     Max,
     Min,
     Mean,
+    Median,
     First,
     Last,
     Least,
@@ -46,10 +47,11 @@ enum Function {
     AtmLlc,
 }
 
-const FUNCTIONS: [(&str, Function, usize); 8] = [
+const FUNCTIONS: [(&str, Function, usize); 9] = [
     ("max", Function::Max, 1),
     ("min", Function::Min, 1),
     ("mean", Function::Mean, 1),
+    ("median", Function::Median, 1),
     ("first", Function::First, 1),
     ("last", Function::Last, 1),
     ("least", Function::Least, 2),
@@ -100,6 +102,13 @@ impl Function {
                     .reduce(|a, b| a.with(&b, |a, b| a + b))?;
                 Some(vec![sum.map(|sum| sum / list.len() as f64)])
             }
+            Self::Median => {
+                let mut sorted: Vec<_> = list.iter().collect();
+                sorted.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+                sorted
+                    .get(sorted.len() / 2)
+                    .map(|middle| vec![(*middle).clone()])
+            }
             Self::First => list.first().map(|sample| vec![sample.clone()]),
             Self::Last => list.last().map(|sample| vec![sample.clone()]),
             Self::Least => pairwise(list, arguments.get(1)?, f64::min),
@@ -112,7 +121,7 @@ impl Function {
     const fn folds(self) -> bool {
         matches!(
             self,
-            Self::Max | Self::Min | Self::Mean | Self::First | Self::Last
+            Self::Max | Self::Min | Self::Mean | Self::Median | Self::First | Self::Last
         )
     }
 }
@@ -228,6 +237,8 @@ mod tests {
         let evaluate = |text: &str| Expression::parse(text).unwrap().samples(&lookup).unwrap();
         assert_eq!(evaluate("max( a )"), [Sample::of(&[6.0, 6.0])]);
         assert_eq!(evaluate("min( a ) + 1"), [Sample::of(&[2.0, 10.0])]);
+        // The larger of two.
+        assert_eq!(evaluate("median( a )"), [Sample::of(&[6.0, 6.0])]);
     }
 
     #[test]
@@ -250,6 +261,7 @@ mod tests {
         assert_eq!(value("1 + 2 * 3 - 4 / 2").unwrap(), [5.0]);
         assert_eq!(value("( 1 + 2 ) * rise").unwrap(), [3.0, 6.0, 12.0]);
         assert_eq!(value("max( rise - one ) / last( rise )").unwrap(), [0.75]);
+        assert_eq!(value("median( rise )").unwrap(), [2.0]);
         assert_eq!(value("least( rise , 2 )").unwrap(), [1.0, 2.0, 2.0]);
         assert_eq!(value("stranger + 1"), None);
     }
