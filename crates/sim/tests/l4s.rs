@@ -63,3 +63,17 @@ fn acks_with_accecn_are_thinned_nearly_as_others() {
     assert!(accurate < 1.6 * classic, "{accurate} {classic}");
     assert!(with > without - 0.03, "{with} {without}");
 }
+
+#[test]
+fn a_slow_start_that_watches_delays_does_not_end_early_under_thinned_acks() {
+    let download = |hystart: &str| {
+        let links = "--qdisc asymq --up 1mbit --down 40mbit --buffer-down 333p --rtt 100ms";
+        let flows = "--tcp cubic --flows-up 1 --flows-down 1 --duration 20s --warmup 1s";
+        run(&format!("{links} {flows} {hystart}"))
+            .summary
+            .down
+            .utilization
+    };
+    let (with, without) = (download("--hystart"), download(""));
+    assert!(with > 0.95 * without, "{with} {without}");
+}
