@@ -41,14 +41,26 @@ impl Learning {
 
     /// A packet leaves home.
     #[inline(never)]
-    pub(crate) fn leaves(&mut self, now: Instant, header: &Header, offsets: (u16, u16), frame: &Frame) {
+    pub(crate) fn leaves(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        offsets: (u16, u16),
+        frame: &Frame,
+    ) {
         let observed = Observed::read(Toward::Up, header, frame.bytes(), offsets);
         self.learner.leaves(now, header, observed.as_ref());
     }
 
     /// A packet has come from the line.
     #[inline(never)]
-    pub(crate) fn comes(&mut self, now: Instant, header: &Header, offsets: (u16, u16), frame: &Frame) {
+    pub(crate) fn comes(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        offsets: (u16, u16),
+        frame: &Frame,
+    ) {
         let observed = Observed::read(Toward::Down, header, frame.bytes(), offsets);
         self.learner.comes(now, header, observed.as_ref());
     }
