@@ -123,6 +123,7 @@ fn udp(capable: bool) -> Vec<u8> {
 #[test]
 fn its_drops_and_marks_are_in_the_gateways_json_metrics_and_table() {
     let link = LinkConfig {
+        rate_probe: None,
         up: "1mbit".parse().unwrap(),
         down: "10mbit".parse().ok(),
         auto: [None; 2],
