@@ -1,5 +1,6 @@
 //! The law that moves one shaper's rate by the queue in the line behind or before it.
 
+use super::delivered::Delivered;
 use super::{RateRange, Reason};
 use crate::hold::LineSignals;
 use crate::units::{Duration, Instant, Rate};
@@ -75,13 +76,9 @@ const STEADY_RESUME: f64 = 0.003;
 const MAX_PACKET: f64 = 15.0;
 /// Growth per second towards the last rate that the line carried, where nothing fills it.
 const RETURN: f64 = 0.3;
-/// Seconds whose best delivery bounds the rate from below, and the share of it that does.
-const SECONDS: usize = 10;
-/// Memory in ms of what was delivered of late.
-const RECENT: f64 = 100.0;
-/// Share of what the line carried last that is delivered, over this memory in ms, where a queue stands: bursts of pages are less.
+/// Share of what the line carried last that is kept up where a queue stands: bursts of pages are less.
 const LOADED: f64 = 0.45;
-const SUSTAINED: f64 = 700.0;
+/// Share of the best second that bounds the rate from below.
 const KEPT: f64 = 0.25;
 
 /// One interval: times in ms, bytes.
@@ -143,9 +140,8 @@ pub struct RateLaw {
     found: f64,
     steady: f64,
     good: f64,
-    /// bit/ms delivered of late, and whether the capacity was ever measured.
-    recent: f64,
-    sustained: f64,
+    delivered: Delivered,
+    /// True once the capacity was measured.
     is_measured: bool,
     /// Whether the queue is taken for the other direction's, or may be; and the share of the rate that this one yields to the other's queue.
     is_excused: bool,
@@ -157,10 +153,6 @@ pub struct RateLaw {
     /// The capacity as measured when the line became full, and whether the queue was short then.
     first: f64,
     is_early: bool,
-    /// bit/ms delivered in each of the last seconds, the running one first.
-    delivered: [f64; SECONDS],
-    second: f64,
-    counted: u64,
     now: f64,
     reason: Reason,
 }
@@ -207,8 +199,7 @@ impl RateLaw {
             found: rate,
             steady: 0.0,
             good: rate,
-            recent: 0.0,
-            sustained: 0.0,
+            delivered: Delivered::default(),
             is_measured: false,
             is_excused: false,
             is_doubtful: false,
@@ -217,9 +208,6 @@ impl RateLaw {
             stalled: 0.0,
             first: rate,
             is_early: false,
-            delivered: [0.0; SECONDS],
-            second: 0.0,
-            counted: 0,
             now: 0.0,
             reason: Reason::Start,
         }
@@ -236,7 +224,7 @@ impl RateLaw {
         let now = ms(now);
         let elapsed = (now - self.now).clamp(0.0, 1000.0);
         self.now = now;
-        self.count(signals.bytes, elapsed);
+        self.delivered.count(signals.bytes, elapsed);
         self.busy += 0.1 * (f64::from(u8::from(backlogged)) - self.busy);
         let packet = packet_ms(self.rate);
         let noise = NOISES * self.noise;
@@ -299,25 +287,6 @@ impl RateLaw {
             false => 0.0,
         };
         self.found = self.capacity;
-    }
-
-    /// Counts what was delivered.
-    fn count(&mut self, bytes: u64, elapsed: f64) {
-        let new = bytes.saturating_sub(self.counted) as f64;
-        self.counted = bytes;
-        if elapsed > 0.0 {
-            let share = (elapsed / RECENT).min(1.0);
-            self.recent += share * (8.0 * new / elapsed - self.recent);
-            let share = (elapsed / SUSTAINED).min(1.0);
-            self.sustained += share * (8.0 * new / elapsed - self.sustained);
-        }
-        self.second += elapsed;
-        if self.second >= 1000.0 {
-            self.second = 0.0;
-            self.delivered.rotate_right(1);
-            self.delivered[0] = 0.0;
-        }
-        self.delivered[0] += 8.0 * new / 1000.0;
     }
 
     fn take(&mut self, signals: &LineSignals, clear: f64, elapsed: f64) {
@@ -499,10 +468,9 @@ impl RateLaw {
     }
 
     fn bound(&mut self) {
-        let delivered = self.delivered.iter().copied().fold(0.0, f64::max);
-        let least = KEPT * delivered;
-        if self.rate < least {
-            self.rate = least;
+        let minimum = KEPT * self.delivered.best();
+        if self.rate < minimum {
+            self.rate = minimum;
             self.reason = Reason::Delivered;
         }
         let (min, max) = (bits_per_ms(self.range.min), bits_per_ms(self.range.max));
@@ -551,19 +519,21 @@ impl RateLaw {
 
     /// bit/ms delivered of late.
     pub(super) const fn recent(&self) -> f64 {
-        self.recent
+        self.delivered.recent
     }
 
     /// Whether so much is delivered that the line may have a queue.
     pub(super) fn is_loaded(&self) -> bool {
-        let best = self.delivered.iter().copied().fold(0.0, f64::max);
-        let known = if self.is_measured { self.found } else { best };
-        self.sustained > LOADED * known
+        let known = match self.is_measured {
+            true => self.found,
+            false => self.delivered.best(),
+        };
+        self.delivered.sustained > LOADED * known
     }
 
     /// Whether more than 100 kbit/s were delivered of late.
     pub(super) fn is_busy(&self) -> bool {
-        self.recent > 100.0
+        self.delivered.recent > 100.0
     }
 
     /// What was delivered of late, as a share of the capacity, or of the rate while that is unknown.
@@ -572,7 +542,7 @@ impl RateLaw {
             true => self.capacity,
             false => self.rate,
         };
-        self.recent / known
+        self.delivered.recent / known
     }
 
     /// The shaper's rate.

@@ -1,6 +1,7 @@
 //! Rates of shapers that no one configures: learnt from passing packets (`docs/rates.md`).
 
 mod blame;
+mod delivered;
 mod law;
 mod range;
 mod reason;

@@ -1,0 +1,46 @@
+//! The rate at which a line delivers, over several memories.
+
+/// Seconds whose best delivery bounds the rate from below.
+const SECONDS: usize = 10;
+/// Memories in ms of what was delivered of late, and of what is kept up.
+const RECENT: f64 = 100.0;
+const SUSTAINED: f64 = 700.0;
+
+/// Deliveries of one direction, in bit/ms.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Delivered {
+    /// Bytes so far.
+    counted: u64,
+    /// Means over the short and the longer memory.
+    pub(super) recent: f64,
+    pub(super) sustained: f64,
+    /// Each of the last seconds, the running one first, and its age in ms.
+    seconds: [f64; SECONDS],
+    age: f64,
+}
+
+impl Delivered {
+    /// Counts up to `bytes`, in `elapsed` ms since the last call.
+    pub(super) fn count(&mut self, bytes: u64, elapsed: f64) {
+        let new = bytes.saturating_sub(self.counted) as f64;
+        self.counted = bytes;
+        if elapsed > 0.0 {
+            let share = (elapsed / RECENT).min(1.0);
+            self.recent += share * (8.0 * new / elapsed - self.recent);
+            let share = (elapsed / SUSTAINED).min(1.0);
+            self.sustained += share * (8.0 * new / elapsed - self.sustained);
+        }
+        self.age += elapsed;
+        if self.age >= 1000.0 {
+            self.age = 0.0;
+            self.seconds.rotate_right(1);
+            self.seconds[0] = 0.0;
+        }
+        self.seconds[0] += 8.0 * new / 1000.0;
+    }
+
+    /// The best second.
+    pub(super) fn best(&self) -> f64 {
+        self.seconds.iter().copied().fold(0.0, f64::max)
+    }
+}
