@@ -154,4 +154,5 @@ pub(crate) const UNREAL: &[(&[&str], &str)] = &[
         &["clock-drift", "clock-tick"],
         ", where the kernel's clock stamps segments",
     ),
+    (&["rate-probe"], ", whose gateway sends no probes"),
 ];
