@@ -230,7 +230,9 @@ async fn converse(
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let local = stream.local_addr()?;
-    let stream = timeout(OPENING_TIME, acceptor.accept(stream)).await??;
+    timeout(OPENING_TIME, stream.readable()).await??;
+    // A handshake crosses the line that its own test fills: a packet that is lost again and again takes seconds.
+    let stream = timeout(STALL, acceptor.accept(stream)).await??;
     let has_h2 = stream.get_ref().1.alpn_protocol() == Some(H2);
     let stream = Paced::new(stream, Arc::clone(&moved));
     if !has_h2 {
