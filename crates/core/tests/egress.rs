@@ -188,21 +188,9 @@ fn a_discipline_that_says_it_reads_no_flow_serves_all_flows_as_one() {
             for number in 0..2000 {
                 now += Duration::from_micros(random.next() % 4000);
                 let is_ack = !random.next().is_multiple_of(4);
-                let header = Header {
-                    arrival: now,
-                    flow: Flow(random.next() % 50 * flows),
-                    len: if is_ack { 52 } else { 1500 },
-                    ip_len: if is_ack { 52 } else { 1500 },
-                    payload: if is_ack { 0 } else { 1448 },
-                    ack: number * 1000,
-                    flags: flags::ACK,
-                    protocol: Protocol::Tcp,
-                    ..Header::default()
-                };
-                egress.enqueue(now, Numbered::new(u64::from(number), header), &mut Discard);
-                egress.observe(now, &header);
-                let packet = egress.dequeue(now, &mut Discard);
-                sent.push(packet.map(|packet| packet.header().arrival));
+                let flow = Flow(random.next() % 50 * flows);
+                let header = segment(now, flow, number, is_ack);
+                sent.push(pass(&mut egress, now, u64::from(number), header));
             }
             sent
         };
@@ -245,21 +233,9 @@ fn a_discipline_that_follows_rates_is_then_as_if_built_for_them() {
             for number in 0..6000 {
                 now += Duration::from_micros(random.next() % 4000);
                 let is_ack = random.next().is_multiple_of(3);
-                let header = Header {
-                    arrival: now,
-                    flow: Flow(random.next() % 12),
-                    len: if is_ack { 52 } else { 1500 },
-                    ip_len: if is_ack { 52 } else { 1500 },
-                    payload: if is_ack { 0 } else { 1448 },
-                    ack: number * 1000,
-                    flags: flags::ACK,
-                    protocol: Protocol::Tcp,
-                    ..Header::default()
-                };
-                egress.enqueue(now, Numbered::new(u64::from(number), header), &mut Discard);
-                egress.observe(now, &header);
-                let packet = egress.dequeue(now, &mut Discard);
-                sent.push(packet.map(|packet| packet.header().arrival));
+                let flow = Flow(random.next() % 12);
+                let header = segment(now, flow, number, is_ack);
+                sent.push(pass(&mut egress, now, u64::from(number), header));
             }
             sent
         };
@@ -267,4 +243,32 @@ fn a_discipline_that_follows_rates_is_then_as_if_built_for_them() {
         assert_ne!(served(&slow, false), served(&fast, false), "{}", entry.name);
     }
     assert!(followers.contains(&"asymq") && followers.contains(&"droptail"));
+}
+
+/// A pure ACK, or a full data segment.
+fn segment(now: Instant, flow: Flow, number: u32, is_ack: bool) -> Header {
+    Header {
+        arrival: now,
+        flow,
+        len: if is_ack { 52 } else { 1500 },
+        ip_len: if is_ack { 52 } else { 1500 },
+        payload: if is_ack { 0 } else { 1448 },
+        ack: number * 1000,
+        flags: flags::ACK,
+        protocol: Protocol::Tcp,
+        ..Header::default()
+    }
+}
+
+/// Enqueues and observes a packet; the arrival of the packet that leaves next.
+fn pass(
+    egress: &mut Egress<Numbered>,
+    now: Instant,
+    number: u64,
+    header: Header,
+) -> Option<Instant> {
+    egress.enqueue(now, Numbered::new(number, header), &mut Discard);
+    egress.observe(now, &header);
+    let packet = egress.dequeue(now, &mut Discard);
+    packet.map(|packet| packet.header().arrival)
 }
