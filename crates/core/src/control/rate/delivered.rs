@@ -25,10 +25,10 @@ impl Delivered {
         let new = bytes.saturating_sub(self.counted) as f64;
         self.counted = bytes;
         if elapsed > 0.0 {
-            let share = (elapsed / RECENT).min(1.0);
-            self.recent += share * (8.0 * new / elapsed - self.recent);
-            let share = (elapsed / SUSTAINED).min(1.0);
-            self.sustained += share * (8.0 * new / elapsed - self.sustained);
+            for (mean, memory) in [(&mut self.recent, RECENT), (&mut self.sustained, SUSTAINED)] {
+                let share = (elapsed / memory).min(1.0);
+                *mean += share * (8.0 * new / elapsed - *mean);
+            }
         }
         self.age += elapsed;
         if self.age >= 1000.0 {
