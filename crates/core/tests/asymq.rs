@@ -349,3 +349,56 @@ fn a_link_on_which_a_packet_takes_longer_than_the_limit_holds_packets_all_the_sa
     assert_eq!(bench.qdisc.backlog().packets, 3);
     assert!(bench.lost.0.is_empty(), "{:?}", bench.lost.0);
 }
+
+/// In an outage of three seconds, packets that arrive this often, each of the flow that `flow` gives its number; the
+/// age in ms of the oldest that is left, and those lost.
+fn outage(every: u64, len: u32, protocol: Protocol, flow: fn(u64) -> u64) -> (u64, usize) {
+    let mut bench = Bench::new(&[]);
+    bench.upload(2);
+    for number in 0..3000 / every {
+        bench.wait(every);
+        let header = Header {
+            arrival: bench.now,
+            flow: Flow(flow(number)),
+            len,
+            ip_len: len,
+            payload: if protocol == Protocol::Tcp { len } else { 0 },
+            protocol,
+            ..Header::default()
+        };
+        let packet = Sent {
+            header,
+            sacked: None,
+        };
+        bench.qdisc.enqueue(bench.now, packet, &mut bench.lost);
+    }
+    let mut oldest = bench.now;
+    while let Some(packet) = bench.next() {
+        if packet.header.flow.0 != 2 {
+            oldest = oldest.min(packet.header.arrival);
+        }
+    }
+    let age = bench.now.saturating_since(oldest).as_nanos() / 1_000_000;
+    assert!(bench.lost.0.iter().all(|(_, flow)| *flow != 2));
+    (age, bench.lost.0.len())
+}
+
+#[test]
+fn of_a_call_that_an_outage_held_up_what_is_older_than_400_ms_goes() {
+    for protocol in [Protocol::NonTcp, Protocol::Quic] {
+        assert_eq!(outage(20, 100, protocol, |_| 4), (400, 129), "{protocol:?}");
+    }
+    // Eight newer ones of its own stay, however slow the flow is.
+    assert_eq!(outage(100, 100, Protocol::NonTcp, |_| 4), (700, 22));
+    assert_eq!(outage(250, 100, Protocol::NonTcp, |_| 4), (1750, 4));
+}
+
+#[test]
+fn an_outage_costs_no_packet_of_anything_else() {
+    let of = |every, len, protocol, flow| outage(every, len, protocol, flow).1;
+    assert_eq!(of(20, 100, Protocol::Tcp, |_| 4), 0);
+    assert_eq!(of(20, 100, Protocol::Opaque, |_| 4), 0);
+    assert_eq!(of(100, 400, Protocol::NonTcp, |_| 4), 0, "long ones");
+    assert_eq!(of(20, 100, Protocol::NonTcp, |n| 4 + 2 * n), 0, "single");
+    assert_eq!(of(400, 100, Protocol::NonTcp, |_| 4), 0, "seven");
+}

@@ -3,12 +3,12 @@
 use super::ahead::Ahead;
 use super::hosts::{Host, Hosts};
 use super::shallow::Shallow;
-use super::target::{Sends, Signal, Target, TargetParams};
+use super::target::{SMALL_WAIT, Sends, Signal, Target, TargetParams};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::drr::{FirstTurn, FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Isolation, Queue};
-use crate::packet::{Ecn, Header, Packet};
+use crate::packet::{Ecn, Header, Packet, Protocol};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
@@ -36,6 +36,12 @@ pub struct IsolatedParams {
 
 /// Drops for one packet that leaves; bounds the work.
 const MAX_DROPS: u32 = 8;
+
+/// Newer packets of a call behind one that is too late for it: what a receiver holds against jitter.
+const NEWER: u32 = 8;
+
+/// Stale packets that one arrival drops; bounds the work.
+const MAX_STALE: u32 = 2;
 
 /// AQM of a queue, and the flow that it has learnt of.
 #[derive(Clone, Copy, Debug, Default)]
@@ -200,6 +206,31 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
+    /// Whether the oldest packet of a queue is too late for a call of which `newest` has just arrived: after an
+    /// outage what comes late delays what is new. Neither TCP nor what cannot be read is a call.
+    fn is_stale(&self, now: Instant, number: u32, newest: &Header) -> bool {
+        let TargetParams {
+            interval,
+            full_packet,
+            ..
+        } = self.params.target;
+        let is_small = |header: &Header| {
+            matches!(header.protocol, Protocol::NonTcp | Protocol::Quic)
+                && header.len < FULL_PACKET / 4
+        };
+        let newer = u64::from(newest.len.saturating_mul(NEWER));
+        is_small(newest)
+            && interval > Duration::ZERO
+            && self.flows.queues.bytes(number) > newer
+            && self.flows.queues.front(number).is_some_and(|oldest| {
+                let oldest = oldest.header();
+                is_small(oldest)
+                    && oldest.flow == newest.flow
+                    && now.saturating_since(oldest.arrival)
+                        > (interval * 2).max(full_packet * SMALL_WAIT)
+            })
+    }
+
     /// Bulk flows, at least one.
     fn bulk_flows(&self) -> u64 {
         let flows: u32 = self.flows.groups().iter().map(|all| all.bulk).sum();
@@ -341,8 +372,9 @@ impl<P: Packet> Isolated<P> {
 impl<P: Packet> Queue<P> for Isolated<P> {
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let network = self.flows.network(&packet, false);
-        let (flow, len) = (packet.header().flow.0, packet.header().len);
-        let is_scalable = packet.header().ecn == Ecn::Ect1;
+        let header = *packet.header();
+        let (flow, len) = (header.flow.0, header.len);
+        let is_scalable = header.ecn == Ecn::Ect1;
         let home = self.params.isolation.home();
         let home = home.and_then(|side| network.hosts.get(side));
         let host = Host::of(home.copied().unwrap_or_default());
@@ -403,6 +435,14 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         } else if is_scalable && was_empty && self.is_early(number) == Some(true) {
             let bytes = self.flows.queues.bytes(number);
             self.ahead.joins(number, bytes);
+        }
+        for _ in 0..MAX_STALE {
+            if !self.is_stale(now, number, &header) {
+                break;
+            }
+            if let Some(packet) = self.take(number) {
+                sink.dropped(now, packet, Reason::Aqm);
+            }
         }
         while self.flows.queues.has_grown(before)
             && let Some(payer) = self.payer(number, host, &admission)

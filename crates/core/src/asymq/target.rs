@@ -37,7 +37,7 @@ pub struct TargetParams {
 }
 
 /// Full packets whose time small packets wait at most: older ones say what later ones say too.
-const SMALL_WAIT: u64 = 8;
+pub(super) const SMALL_WAIT: u64 = 8;
 
 /// Kind of a flow's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
