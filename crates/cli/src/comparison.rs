@@ -174,7 +174,22 @@ fn most_kept_by(summary: &Summary) -> &str {
 
 const KEPT: &str = " kept ACKs: share of the uplink's ACKs that a filter kept although a later one came \
      while they waited, and the rules that kept most: what they say of losses (SACK, duplicates) or of marks \
-     (ECN, AccECN), the bound on the stretch of one ACK, or others.";
+     (ECN, AccECN), the bound on the stretch of one ACK, options that are not to be interpreted, or others.";
+
+/// The share of ACKs that filters kept, and the main reason, where the table has no column of it.
+fn kept_in_words(reports: &[Report]) -> Option<String> {
+    let of = |report: &Report| {
+        let share: f64 = report.mean.up.kept.values().sum();
+        let rules = most_kept_by(&report.mean);
+        let percent = share * 100.0;
+        let shown = format!("{} {percent:.1} %", name(report));
+        let by = if rules.is_empty() { "" } else { " by " };
+        (!report.mean.up.kept.is_empty()).then(|| format!("{shown}{by}{rules}"))
+    };
+    let each: Vec<_> = reports.iter().filter_map(of).collect();
+    let words = "ACKs that a filter could not drop for a later one that came while they waited, and the main rules";
+    (!each.is_empty()).then(|| wrapped(&format!("{words}: {}.", each.join(", ")), WIDTH))
+}
 
 /// The smallest flow's share of its direction's mean, where a direction has several flows.
 fn smallest(summary: &Summary) -> Option<f64> {
@@ -277,7 +292,11 @@ pub(crate) fn table(
         false => MEANING.replace(BULK, ""),
     };
     let meaning = wrapped(&(words + kept), WIDTH);
-    format!("{setting}{runs}\n{table}\n{meaning}")
+    let kept = kept_in_words(reports).filter(|_| kept.is_empty());
+    format!(
+        "{setting}{runs}\n{table}\n{meaning}{}",
+        kept.unwrap_or_default()
+    )
 }
 
 /// A report in a line, for beside its picture.
@@ -404,7 +423,15 @@ mod tests {
         for cell in ["0.210 marks  ", "0.010 losses ", "- "] {
             assert!(text(Width::All).contains(cell), "{}", text(Width::All));
         }
-        assert!(!text(Width::Terminal).contains("kept"));
+        for words in ["asymq 21.0 % by marks", "sad 1.0 % by losses."] {
+            assert!(
+                text(Width::Terminal).contains(words),
+                "{}",
+                text(Width::Terminal)
+            );
+            assert!(!text(Width::All).contains(words));
+        }
+        assert!(!text(Width::Terminal).contains("cake 0"));
         assert!(!best(&reports).contains_key("kept"));
     }
 

@@ -1,5 +1,6 @@
 //! Control variables: names are an interface of tables, plots and metrics, and values move.
 
+use asymq_core::ack::Kept;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Standard};
 use asymq_core::hold::Egress;
 use asymq_core::packet::{Header, Protocol, flags};
@@ -21,7 +22,7 @@ fn variables(qdisc: &(impl Qdisc<Numbered> + ?Sized)) -> Vec<(&'static str, f64)
 #[test]
 fn each_part_shows_its_variables() {
     let limits = ["ack_limit", "data_limit"];
-    let kept = ["kept_losses", "kept_marks", "kept_stretch", "kept_other"];
+    let kept = Kept::ALL.map(Kept::variable);
     for (name, own) in [
         ("droptail", &[][..]),
         ("acks-first", &limits),

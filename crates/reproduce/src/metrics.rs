@@ -281,6 +281,7 @@ const UNITS: [(&str, &[&str]); 8] = [
             "kept",
             "kept-losses",
             "kept-marks",
+            "kept-options",
             "kept-other",
             "lost-share",
             "kept-stretch",

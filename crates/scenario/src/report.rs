@@ -152,7 +152,7 @@ pub struct Direction {
     /// Queue: packets dropped and filtered, by the name of the reason; empty where it names none.
     pub reasons: BTreeMap<String, f64>,
     /// Queue: pure ACKs that were kept although a later one of their flow came while they waited, as a share of
-    /// those sent and filtered, by the rules that kept them; empty where it counts none.
+    /// those that came, by the rules that kept them; empty where it counts none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<String, f64>,
     /// Queue: sojourn time, in ms.

@@ -3,7 +3,7 @@
 #[path = "common/flags.rs"]
 mod flags;
 
-use asymq_scenario::Run;
+use asymq_scenario::{Run, Summary};
 use asymq_sim::RunOptions;
 use flags::scenario;
 
@@ -69,11 +69,40 @@ fn a_slow_start_that_watches_delays_does_not_end_early_under_thinned_acks() {
     let download = |hystart: &str| {
         let links = "--qdisc asymq --up 1mbit --down 40mbit --buffer-down 333p --rtt 100ms";
         let flows = "--tcp cubic --flows-up 1 --flows-down 1 --duration 20s --warmup 1s";
-        run(&format!("{links} {flows} {hystart}"))
-            .summary
-            .down
-            .utilization
+        let down = run(&format!("{links} {flows} {hystart}")).summary.down;
+        (down.utilization, down.retransmissions.unwrap())
     };
-    let (with, without) = (download("--hystart"), download(""));
+    let ((with, few), (without, many)) = (download("--hystart"), download(""));
     assert!(with > 0.95 * without, "{with} {without}");
+    assert!(few < many / 2.0, "{few} {many}");
+}
+
+/// Five uploads and ten downloads at 1/40.
+fn crowd(flags: &str) -> Summary {
+    let links = "--up 1mbit --down 40mbit --buffer-down 533p --rtt 20ms..300ms --tcp cubic";
+    let flows = "--flows-up 5 --flows-down 10 --duration 30s --warmup 10s";
+    run(&format!("{links} {flows} {flags}")).summary
+}
+
+#[test]
+fn flows_whose_acks_are_not_filtered_cost_what_no_thinning_costs_and_are_named() {
+    let thinned = crowd("--qdisc asymq");
+    let whole = crowd("--qdisc asymq --max-stretch 100b");
+    let (with, without) = (thinned.goodput_utility, whole.goodput_utility);
+    assert!(with > 1.9 && without < 1.5, "{with} {without}");
+    // Nearly each ACK that came was kept, and those that found no room count too.
+    let kept = whole.up.kept["stretch"];
+    assert!((0.9..=1.0).contains(&kept), "{:?}", whole.up.kept);
+    assert!(thinned.up.kept["stretch"] < 0.1, "{:?}", thinned.up.kept);
+}
+
+#[test]
+fn receivers_that_acknowledge_each_packet_cost_little_behind_thinned_acks() {
+    let cost = |qdisc: &str| {
+        let quick = crowd(&format!("--qdisc {qdisc} --ack-every 1"));
+        let delayed = crowd(&format!("--qdisc {qdisc} --ack-every 2 --delayed-ack 40ms"));
+        delayed.goodput_utility - quick.goodput_utility
+    };
+    let (own, other) = (cost("asymq"), cost("cake+ack-filter"));
+    assert!(own < 0.02 && other > own + 0.05, "{own} {other}");
 }

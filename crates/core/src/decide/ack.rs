@@ -44,13 +44,22 @@ pub enum Kept {
     Marks,
     /// The bound on what the sender learns at once: *stretch*.
     Stretch,
+    /// Options or headers that no filter may interpret, as MPTCP's and TCP-AO's: *options*, *ip-options* and
+    /// *reserved*.
+    Options,
     /// All else.
     Other,
 }
 
 impl Kept {
     /// All groups, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Losses, Self::Marks, Self::Stretch, Self::Other];
+    pub const ALL: [Self; 5] = [
+        Self::Losses,
+        Self::Marks,
+        Self::Stretch,
+        Self::Options,
+        Self::Other,
+    ];
 
     /// The name of its count among the control variables.
     pub const fn variable(self) -> &'static str {
@@ -58,6 +67,7 @@ impl Kept {
             Self::Losses => "kept_losses",
             Self::Marks => "kept_marks",
             Self::Stretch => "kept_stretch",
+            Self::Options => "kept_options",
             Self::Other => "kept_other",
         }
     }
@@ -237,18 +247,18 @@ impl AckInfo {
             }
             _ => false,
         };
+        let readable = !older.keep && !self.keep && (self.flags | older.flags) & RESERVED == 0;
         let plain = advances
             && self.seq == older.seq
             && self.context == older.context
-            && !older.keep
-            && !self.keep
             && self.signed == older.signed
-            && (self.flags | older.flags) & RESERVED == 0
             && older.flags & URGENT == 0
             && older.window <= self.window
             && timestamps_keep_up;
         let marks = (self.flags ^ older.flags) & ECN == 0 || counts();
-        if !plain {
+        if !readable {
+            Some(Kept::Options)
+        } else if !plain {
             Some(Kept::Other)
         } else if !(marks && accecn_keeps_up) {
             Some(Kept::Marks)

@@ -74,7 +74,7 @@ pub(crate) struct AckChains<P, N> {
     flows: FlowTable<FlowState>,
     backlog: Backlog,
     /// ACKs kept beside a later one, by [`Kept`].
-    kept: [u64; 4],
+    kept: [u64; Kept::ALL.len()],
     /// Losses that ACKs told of, since they were last asked for.
     losses: u64,
 }
@@ -87,7 +87,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
             slab: Slab::new(places)?,
             flows: FlowTable::new(places.clamp(*FLOWS.start(), *FLOWS.end()))?,
             backlog: Backlog::default(),
-            kept: [0; 4],
+            kept: [0; Kept::ALL.len()],
             losses: 0,
         })
     }

@@ -155,11 +155,11 @@ fn lock(waits: &Mutex<[Histogram; 2]>) -> std::sync::MutexGuard<'_, [Histogram; 
     waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Pure ACKs that the discipline kept beside a later one between two snapshots, as shares of those that it sent and
-/// filtered, by the rules that kept them; empty where it counts none.
+/// Pure ACKs that the discipline kept beside a later one between two snapshots, as shares of those that came, by the
+/// rules that kept them; empty where it counts none.
 fn kept(before: &DirectionSnapshot, after: &DirectionSnapshot) -> BTreeMap<String, f64> {
-    let acks = |of: &DirectionSnapshot| of.ack.packets + of.ack.filtered;
-    let all = (acks(after) - acks(before)).max(1) as f64;
+    let all = after.ack.arrived().saturating_sub(before.ack.arrived());
+    let all = all.max(1) as f64;
     let share = |(variable, count): (&&'static str, &f64)| {
         // Before the first snapshot nothing is counted.
         let earlier = before.control.get(variable).copied().unwrap_or(0.0);
@@ -232,15 +232,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_acks_are_shares_of_those_sent_and_filtered_in_the_window() {
-        let snapshot = |packets, filtered, marks| {
+    fn kept_acks_are_shares_of_those_that_came_in_the_window() {
+        let snapshot = |packets, filtered, dropped, marks| {
             let mut snapshot = DirectionSnapshot::default();
-            (snapshot.ack.packets, snapshot.ack.filtered) = (packets, filtered);
+            let ack = &mut snapshot.ack;
+            (ack.packets, ack.filtered, ack.dropped) = (packets, filtered, dropped);
             snapshot.control.insert("ack_wait", 3.0);
             snapshot.control.insert(Kept::Marks.variable(), marks);
             snapshot
         };
-        let shares = kept(&snapshot(10, 20, 5.0), &snapshot(20, 60, 15.0));
+        let shares = kept(&snapshot(10, 20, 0, 5.0), &snapshot(20, 60, 30, 21.0));
         assert_eq!(shares, BTreeMap::from([("marks".to_owned(), 0.2)]));
         let none = DirectionSnapshot::default();
         assert_eq!(kept(&none, &none), BTreeMap::new());

@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn every_metric_has_a_column_of_its_own_with_its_unit() {
         // A new metric has its unit in `metrics::unit`, or is a plain number and named here.
-        const PLAIN: [&str; 25] = [
+        const PLAIN: [&str; 26] = [
             "utilization",
             "data",
             "ack",
@@ -211,6 +211,7 @@ mod tests {
             "kept-losses",
             "kept-marks",
             "kept-stretch",
+            "kept-options",
             "kept-other",
             "delivered",
             "late",

@@ -193,7 +193,9 @@ pub(crate) fn summary<V: Variant>(
         let acks = |meters: &Meters| meters.sent.of(TrafficClass::Ack).packets;
         let acks = acks(meters) - acks(before);
         let (fates, of_flows) = (Fates::between(before, meters), FlowTotals::of(&flows, way));
-        let of_acks = |count: u64| share(count as f64, acks as f64 + fates.filtered);
+        let arrived = |meters: &Meters| meters.arrived.of(TrafficClass::Ack).packets;
+        let arrived = (arrived(meters) - arrived(before)) as f64;
+        let of_acks = |count: u64| share(count as f64, arrived);
         let kept = match (end.kept[toward], start.kept[toward]) {
             (Some(after), Some(before)) => Kept::ALL
                 .map(|kept| (kept, after[kept as usize] - before[kept as usize]))
