@@ -65,8 +65,10 @@ struct Column {
 /// The columns of a table.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 pub(crate) enum Width {
-    /// Those that fit a terminal.
+    /// The eight that matter.
     Terminal,
+    /// Others, where there are less than eight.
+    Spare,
     /// Also those that concern some disciplines alone.
     All,
     /// Every column with its deviation.
@@ -117,7 +119,10 @@ impl Column {
     }
 }
 
-const COLUMNS: [Column; 12] = [
+/// Columns of a table for a terminal.
+const EIGHT: usize = 8;
+
+const COLUMNS: [Column; 14] = [
     Column::share("goodput_utility", ["", "utility"], |mean| {
         Some(mean.goodput_utility)
     }),
@@ -142,6 +147,13 @@ const COLUMNS: [Column; 12] = [
     },
     Column::time("silence_s", ["silence", "s"], 2, |mean| {
         Some(mean.up.silence_s.max(mean.down.silence_s))
+    })
+    .from(Width::Spare),
+    Column::time("start_s", ["start", "s"], 1, |mean| {
+        mean.down.completion_s.or(mean.up.completion_s)
+    }),
+    Column::time("web_p95_ms", ["web", "p95 ms"], 0, |mean| {
+        mean.web_ms.map(|web| web.p95)
     }),
     Column::time("bulk_up_p50_ms", ["bulk", "up ms"], 0, |mean| {
         let classes = mean.up.sojourn_by_class_ms.as_ref();
@@ -154,16 +166,40 @@ const COLUMNS: [Column; 12] = [
     Column::time("probe_down_p99_ms", ["probe", "down ms"], 0, |mean| {
         p99(mean.down.probe_ms)
     })
-    .graded(),
+    .graded()
+    .from(Width::Spare),
 ];
 
 const MEANING: &str = "* best of its column. utility: goodput, which is what is delivered in order, as a share of \
-     both links; 2 would be perfect. up, down: the same of each link. silence: longest time in \
-     which a flow delivers nothing. bulk: median queueing delay of data. probe: 99th percentile of \
-     the queueing delay of a small UDP echo, with its grade (A+ below 5 ms, A 30, B 60, C 200, D 400, F).";
+     both links; 2 would be perfect. up, down: the same of each link.";
 
-/// The part of it that is left out where no report has the column, as with `--real`.
-const BULK: &str = " bulk: median queueing delay of data.";
+/// What further columns mean, each with a column's key.
+const MEANINGS: [(&str, &str); 6] = [
+    (
+        "kept",
+        " kept ACKs: share of the uplink's ACKs that a filter kept although a later one came \
+     while they waited, and the rules that kept most: what they say of losses (SACK, duplicates) or of marks \
+     (ECN, AccECN), the bound on the stretch of one ACK, options that are not to be interpreted, or others.",
+    ),
+    (
+        "silence_s",
+        " silence: longest time in which a flow delivers nothing.",
+    ),
+    (
+        "start_s",
+        " start: time until a listed flow of so many bytes is complete, downloads before uploads.",
+    ),
+    (
+        "web_p95_ms",
+        " web: 95th percentile of the time that short transfers take.",
+    ),
+    ("bulk_up_p50_ms", " bulk: median queueing delay of data."),
+    (
+        "probe_up_p99_ms",
+        " probe: 99th percentile of the queueing delay of a small UDP echo, with its grade \
+     (A+ below 5 ms, A 30, B 60, C 200, D 400, F).",
+    ),
+];
 
 /// The rules that kept most of the ACKs that were kept.
 fn most_kept_by(summary: &Summary) -> &str {
@@ -171,10 +207,6 @@ fn most_kept_by(summary: &Summary) -> &str {
     let most = kept.max_by(|(_, one), (_, other)| one.total_cmp(other));
     most.map_or("", |(rules, _)| rules)
 }
-
-const KEPT: &str = " kept ACKs: share of the uplink's ACKs that a filter kept although a later one came \
-     while they waited, and the rules that kept most: what they say of losses (SACK, duplicates) or of marks \
-     (ECN, AccECN), the bound on the stretch of one ACK, options that are not to be interpreted, or others.";
 
 /// The share of ACKs that filters kept, and the main reason, where the table has no column of it.
 fn kept_in_words(reports: &[Report]) -> Option<String> {
@@ -242,6 +274,26 @@ pub(crate) fn best(reports: &[Report]) -> BTreeMap<&'static str, Vec<&str>> {
         .collect()
 }
 
+/// The columns that a table of this width has: those with a value.
+fn columns(reports: &[Report], width: Width) -> Vec<&'static Column> {
+    let has = |from: Width| {
+        let values =
+            move |column: &Column| reports.iter().any(|r| (column.value)(&r.mean).is_some());
+        move |column: &&Column| from >= column.from && values(column)
+    };
+    if width > Width::Terminal {
+        return COLUMNS.iter().filter(has(width)).collect();
+    }
+    let mut spare = EIGHT.saturating_sub(COLUMNS.iter().filter(has(width)).count());
+    let with_spare = COLUMNS.iter().filter(has(Width::Spare));
+    let shown = with_spare.filter(|column| {
+        let fits = column.from == Width::Terminal || spare > 0;
+        spare -= usize::from(fits && column.from == Width::Spare);
+        fits
+    });
+    shown.collect()
+}
+
 /// The table of several disciplines over one scenario.
 pub(crate) fn table(
     reports: &[Report],
@@ -253,10 +305,7 @@ pub(crate) fn table(
     let Some(first) = reports.first() else {
         return String::new();
     };
-    let has = |column: &&Column| {
-        width >= column.from && reports.iter().any(|r| (column.value)(&r.mean).is_some())
-    };
-    let columns: Vec<&Column> = COLUMNS.iter().filter(has).collect();
+    let columns = columns(reports, width);
     let mut table = Table::tight();
     for line in [0, 1] {
         let heads = columns.iter().map(|column| column.head[line]);
@@ -282,17 +331,15 @@ pub(crate) fn table(
     let setting = wrapped(&setting(&first.scenario, catalog, defaults), WIDTH);
     let shown = if wide { SPREAD } else { "means" };
     let runs = wrapped(&runs(&first.scenario, shown), WIDTH);
-    let kept = match columns.iter().any(|column| column.key == "kept") {
-        true => KEPT,
-        false => "",
-    };
-    let has_bulk = columns.iter().any(|column| column.key == "bulk_up_p50_ms");
-    let words = match has_bulk {
-        true => MEANING.to_owned(),
-        false => MEANING.replace(BULK, ""),
-    };
-    let meaning = wrapped(&(words + kept), WIDTH);
-    let kept = kept_in_words(reports).filter(|_| kept.is_empty());
+    let further = MEANINGS
+        .iter()
+        .filter(|(key, _)| columns.iter().any(|column| column.key == *key));
+    let meaning: String = std::iter::once(MEANING)
+        .chain(further.map(|(_, meaning)| *meaning))
+        .collect();
+    let meaning = wrapped(&meaning, WIDTH);
+    let has_kept = columns.iter().any(|column| column.key == "kept");
+    let kept = kept_in_words(reports).filter(|_| !has_kept);
     format!(
         "{setting}{runs}\n{table}\n{meaning}{}",
         kept.unwrap_or_default()
@@ -322,7 +369,7 @@ mod tests {
     use super::*;
     use asymq_args::ScenarioArgs;
     use asymq_core::catalog::{Shown, Standard};
-    use asymq_scenario::{Run, Tool};
+    use asymq_scenario::{FlowResult, Run, Tool, Toward};
 
     fn report(qdisc: &str, change: impl Fn(&mut Summary)) -> Report {
         let args = ScenarioArgs {
@@ -396,14 +443,93 @@ mod tests {
                     });
                     summary.down.probe_ms = summary.up.probe_ms;
                     summary.up.sojourn_by_class_ms = Some(Default::default());
+                    summary.goodput.smallest_down = Some(0.99);
+                    summary.goodput.down = vec![1.0, 1.0];
+                    summary.web_ms = summary.down.probe_ms;
                 })
+            })
+            .map(|mut report| {
+                report.mean.down.completion_s = Some(120.5);
+                report
             })
             .collect();
         assert_eq!(reports.len(), 8);
         let text = table(&reports, &Standard, &Defaults::paper(), Width::Terminal);
         let longest = text.lines().map(|line| line.chars().count()).max();
         assert!(longest <= Some(WIDTH), "{text}");
-        assert_eq!(text.matches("bulk").count(), 2, "{text}");
+        for head in ["bulk", "start", "web"] {
+            assert_eq!(text.matches(head).count(), 2, "{text}");
+        }
+    }
+
+    /// A flow that was complete after this time.
+    fn flow(completion_s: Option<f64>) -> FlowResult {
+        FlowResult {
+            toward: Toward::Down,
+            start_s: 0.0,
+            base_rtt_ms: 0.0,
+            goodput: 0.0,
+            silence_s: 0.0,
+            completion_s,
+            rtt_ms: None,
+            lost: None,
+            retransmissions: None,
+            timeouts: None,
+            spurious: None,
+            sojourn_ms: None,
+        }
+    }
+
+    #[test]
+    fn starts_and_web_transfers_stand_before_silence_and_the_probe_downwards() {
+        let of = |more: bool| {
+            let change = move |summary: &mut Summary| {
+                summary.up.probe_ms = Some(Percentiles::default());
+                summary.down.probe_ms = summary.up.probe_ms;
+                summary.up.sojourn_by_class_ms = Some(Default::default());
+                summary.goodput.smallest_down = Some(0.99);
+                summary.goodput.down = vec![1.0, 1.0];
+                if more {
+                    summary.web_ms = summary.up.probe_ms;
+                    summary.flows = vec![flow(Some(20.0)), flow(Some(7.0)), flow(None)];
+                }
+            };
+            let mut report = report("asymq", change);
+            report.scenario.flows_up = 1;
+            report.scenario.flows_down = 0;
+            let sized = "down,size=1mb".parse().unwrap();
+            report.scenario.flow = if more { vec![sized; 2] } else { Vec::new() };
+            Report::new(report.tool, report.scenario, report.runs)
+        };
+        let heads = |report: &[Report], width| {
+            let shown = columns(report, width).into_iter();
+            shown.map(|column| column.key).collect::<Vec<_>>()
+        };
+        let (without, with) = ([of(false)], [of(true)]);
+        let always = [
+            "goodput_utility",
+            "goodput_up",
+            "goodput_down",
+            "smallest_flow",
+        ];
+        let last = ["bulk_up_p50_ms", "probe_up_p99_ms"];
+        assert_eq!(
+            heads(&without, Width::Terminal),
+            [&always[..], &["silence_s"], &last, &["probe_down_p99_ms"]].concat()
+        );
+        assert_eq!(
+            heads(&with, Width::Terminal),
+            [&always[..], &["start_s", "web_p95_ms"], &last].concat()
+        );
+        assert_eq!(heads(&with, Width::All).len(), 10);
+        // The flow that is not complete took the whole minute.
+        assert_eq!(with[0].mean.down.completion_s, Some((7.0 + 60.0) / 2.0));
+        assert_eq!(with[0].mean.up.completion_s, None);
+        let text = table(&with, &Standard, &Defaults::paper(), Width::Terminal);
+        assert!(
+            text.contains("start: ") && !text.contains("silence: "),
+            "{text}"
+        );
     }
 
     #[test]

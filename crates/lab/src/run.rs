@@ -117,6 +117,7 @@ pub(crate) fn run_once(
             bytes_per_ack: Direction::bytes_per_ack(payload as f64, link.acks()),
             // At the hosts.
             silence_s: of_flows.silence_s,
+            completion_s: None,
             retransmissions: of_flows.retransmissions,
             timeouts: of_flows.timeouts,
             probe_ms,

@@ -81,7 +81,10 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
         }
     }
     add_listed_sojourns(&mut metrics, summary);
-    add_completions(&mut metrics, scenario, summary);
+    for toward in [Toward::Up, Toward::Down] {
+        let time = Direction::completion(scenario, &summary.flows, toward);
+        metrics.extend(time.map(|time| (format!("{toward}.completion"), time)));
+    }
     for (name, share) in [
         ("probe.lost-share", summary.probe_lost),
         ("probe.late", summary.probe_late),
@@ -120,6 +123,7 @@ fn add_direction(
         acks_per_s,
         bytes_per_ack,
         silence_s,
+        completion_s: _, // its flows are asked
         retransmissions,
         timeouts,
         probe_ms,
@@ -207,22 +211,6 @@ fn add_listed_sojourns(metrics: &mut Metrics, summary: &Summary) {
                 p99: mean(|one| one.p99),
             };
             put_percentiles(metrics, &of_listed(toward), mean);
-        }
-    }
-}
-
-/// Adds the mean time until listed flows that have an end are complete; one that is not took the whole run, at least.
-fn add_completions(metrics: &mut Metrics, scenario: &Scenario, summary: &Summary) {
-    for toward in [Toward::Up, Toward::Down] {
-        let listed = scenario.flow.iter().filter(|flow| flow.toward == toward);
-        let sized = listed.filter(|flow| flow.size.is_some()).count();
-        let of = summary.flows.iter().filter(|flow| flow.toward == toward);
-        let complete: Vec<f64> = of.filter_map(|flow| flow.completion_s).collect();
-        let unfinished = sized.saturating_sub(complete.len()) as f64;
-        if sized > 0 {
-            let whole = unfinished * scenario.duration.as_secs_f64();
-            let mean = (complete.iter().sum::<f64>() + whole) / sized as f64;
-            metrics.insert(format!("{toward}.completion"), mean);
         }
     }
 }

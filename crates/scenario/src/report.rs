@@ -119,6 +119,10 @@ pub struct Direction {
     pub bytes_per_ack: f64,
     /// Receivers: the longest time in which one of its flows delivered nothing in order, in s.
     pub silence_s: f64,
+    /// Senders: mean time from the start of its listed flows of so many bytes until all was acknowledged, in s; one
+    /// that is not complete took the whole run, at least. Absent without such flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion_s: Option<f64>,
     /// Senders: segments of its flows that were sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmissions: Option<f64>,
@@ -169,6 +173,18 @@ impl Direction {
             0 => 0.0,
             acks => payload / acks as f64,
         }
+    }
+
+    /// Its [`completion_s`](Self::completion_s) by all flows of a run.
+    pub fn completion(scenario: &Scenario, flows: &[FlowResult], toward: Toward) -> Option<f64> {
+        let lasting = (scenario.flows_up + scenario.flows_down) as usize;
+        let listed = scenario.flow.iter().zip(flows.iter().skip(lasting));
+        let whole = scenario.duration.as_secs_f64();
+        let times: Vec<f64> = listed
+            .filter(|(flow, _)| flow.toward == toward && flow.size.is_some())
+            .map(|(_, result)| result.completion_s.unwrap_or(whole))
+            .collect();
+        (!times.is_empty()).then(|| mean(&times))
     }
 }
 
@@ -420,7 +436,7 @@ by_field! {
         web_ms,
     }
     Direction {
-        utilization, data, ack, delivered, acks_per_s, bytes_per_ack, silence_s, retransmissions, timeouts,
+        utilization, data, ack, delivered, acks_per_s, bytes_per_ack, silence_s, completion_s, retransmissions, timeouts,
         probe_ms, probe_grade, probe_lost, dropped, access_dropped, lost, filtered, marked, reasons, kept,
         sojourn_ms, sojourn_by_class_ms,
     }
@@ -439,7 +455,12 @@ impl Report {
     pub const FORMAT: u32 = 3;
 
     /// A report of `runs`, with mean and standard deviation computed.
-    pub fn new(tool: Tool, scenario: Scenario, runs: Vec<Run>) -> Self {
+    pub fn new(tool: Tool, scenario: Scenario, mut runs: Vec<Run>) -> Self {
+        for Run { summary, .. } in &mut runs {
+            let of = |toward| Direction::completion(&scenario, &summary.flows, toward);
+            (summary.up.completion_s, summary.down.completion_s) =
+                (of(Toward::Up), of(Toward::Down));
+        }
         let summaries: Vec<&Summary> = runs.iter().map(|run| &run.summary).collect();
         Self {
             format: Self::FORMAT,

@@ -193,6 +193,30 @@ fn compare_answers_in_json_with_a_report_per_discipline_and_no_picture() {
 }
 
 #[test]
+fn compare_shows_how_a_download_starts_and_what_web_transfers_take_where_there_are_some() {
+    let directory = tempfile::tempdir().unwrap();
+    let line =
+        "compare --only aq,droptail --flow down,start=500ms,size=100kb --web down:2:30kb:1.3";
+    let table = answer(directory.path(), &format!("{line} {SHORT}"));
+    let heads: Vec<&str> = table.lines().filter(|line| line.contains("web")).collect();
+    assert!(heads[0].contains("start"), "{table}");
+    let json = answer(directory.path(), &format!("{line} --json {SHORT}"));
+    let comparison: Value = serde_json::from_str(&json).unwrap();
+    for key in ["start_s", "web_p95_ms"] {
+        assert!(!comparison["best"][key].as_array().unwrap().is_empty());
+    }
+    let mean = &comparison["reports"]["aq"]["mean"];
+    let time = mean["down"]["completion_s"].as_f64().unwrap();
+    assert!(time > 0.08, "at 10 Mbit/s: {time}");
+    assert!(mean["up"].get("completion_s").is_none());
+    let table = answer(directory.path(), &format!("compare --only aq {SHORT}"));
+    assert!(
+        !table.contains(" start ") && !table.contains("web"),
+        "{table}"
+    );
+}
+
+#[test]
 fn nothing_is_written_unasked() {
     let directory = tempfile::tempdir().unwrap();
     let table = answer(directory.path(), &format!("compare --only aq {SHORT}"));

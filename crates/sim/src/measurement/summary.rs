@@ -217,6 +217,7 @@ pub(crate) fn summary<V: Variant>(
             acks_per_s: acks as f64 / seconds,
             bytes_per_ack: Direction::bytes_per_ack(payload[1 - toward], acks),
             silence_s: of_flows.silence_s,
+            completion_s: None, // by the report
             retransmissions: of_flows.retransmissions,
             timeouts: of_flows.timeouts,
             probe_ms,
