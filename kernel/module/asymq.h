@@ -10,7 +10,12 @@
 #include "wire.h"
 
 struct asymq_instance;	/* Rust's */
-struct asymq_values;
+
+/* Values by the numbers of their attributes. */
+struct asymq_numbers {
+	u64 values[ASYMQ_ATTRIBUTES];
+	u8 has[ASYMQ_ATTRIBUTES];
+};
 
 /* Bytes of a packet that are copied where they do not lie in one piece: more than all headers of a pure ACK. */
 #define ASYMQ_PREFIX 256
@@ -55,33 +60,37 @@ struct asymq_frame {
 struct asymq_setup {
 	u64 now;
 	u64 secret[2];
-	const struct asymq_instance *before;
-	const struct asymq_bytes *words;
-	size_t count;
-	u32 queue_len;
-	bool whole;	/* the instance that is changed had no fault */
+	const struct asymq_instance *before;		/* that is changed, unless it had a fault */
+	const struct asymq_numbers *before_numbers;	/* what it was made of */
+	const struct asymq_numbers *numbers;
 	bool ifb;	/* its device is one, through which a downlink passes */
 };
 
 struct asymq_built {
-	struct asymq_instance *instance;
-	struct asymq_values *values;	/* if the instance that is changed goes on with them */
-	u64 rate;	/* bit/s; 0 for no shaper */
-	u32 limit;	/* packets */
+	struct asymq_instance *instance;	/* NULL if it was refused, or if the one that is changed goes on */
+	u64 link;		/* bit/s */
+	u64 reverse;		/* the same; 0 if it is not known */
+	const char *error;	/* why it was refused */
+	u32 attribute;		/* which is wrong; 0 for none */
+	u32 limit;		/* packets */
+	bool goes_on;		/* the instance that is changed, at these rates */
+	bool shaped;		/* to the link's rate */
 	bool observes;
 	bool follows;	/* it is to see what leaves the device from which its packets come */
 	bool nat;	/* hosts are those before this machine's translation of addresses */
 	bool out_of_memory;
-	char error[320];
 };
 
 /* Rust's entry points. Each may end in asymq_host_panicked(): call them under a guard only. */
 void asymq_build(const struct asymq_setup *setup, struct asymq_built *built);
 /* Counts on where `old` stopped; it is emptied unless it had a fault. */
 void asymq_take_over(struct asymq_instance *instance, struct asymq_instance *old, bool whole);
-/* Goes on with new values; `values` gets the old ones. */
-void asymq_move(struct asymq_instance *instance, u64 now, struct asymq_values *values);
-void asymq_discard(struct asymq_values *values);
+/* What a qdisc is where nothing is said, for a device whose queue holds so many packets. `numbers` is zeros. */
+void asymq_usual(struct asymq_numbers *numbers, u32 queue_len);
+/* Goes on at other rates in bit/s; 0 for a reverse one that is not known. */
+void asymq_move(struct asymq_instance *instance, u64 now, u64 link, u64 reverse);
+/* The rate that was learnt in bit/s, or 0. */
+u64 asymq_learnt(const struct asymq_instance *instance);
 /* Takes what waits out of the counters, after a fault; the rate that was learnt in bit/s, or 0. */
 u64 asymq_settle(struct asymq_instance *instance);
 void asymq_enqueue(struct asymq_instance *instance, void *host, u64 now, u64 arrival,
@@ -92,7 +101,6 @@ void asymq_observe(struct asymq_instance *instance, u64 now, const struct asymq_
 void asymq_depart(struct asymq_instance *instance, u64 now, const struct asymq_frame *frame);
 void asymq_reset(struct asymq_instance *instance);
 u32 asymq_waiting(const struct asymq_instance *instance);
-void asymq_describe(const struct asymq_instance *instance, void *to);
 void asymq_show(const struct asymq_instance *instance, u64 now, void *to);
 #ifdef ASYMQ_TEST
 void asymq_selftest(const char *spoil, void *to);
@@ -111,7 +119,6 @@ void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered);
 void asymq_host_frame(struct sk_buff *skb, struct asymq_frame *frame);
 bool asymq_host_mark(struct sk_buff *skb);
 bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends);
-void asymq_host_word(void *to, const char *name, size_t name_len, const char *value, size_t len);
 void asymq_host_value(void *to, const char *name, size_t len, u8 kind, u64 value);
 
 /* host.c */

@@ -15,16 +15,15 @@
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/rtnetlink.h>
+#include <linux/slab.h>
+#include <net/netlink.h>
 #include <net/rtnetlink.h>
 #include "sched.h"
 
-#define ASYMQ_MAX_WORDS 64
-#define ASYMQ_MAX_WORD 192
-
-static char *defaults[16];
+static unsigned long long defaults[2 * ASYMQ_ATTRIBUTES];
 static int defaults_count;
-module_param_array(defaults, charp, &defaults_count, 0444);
-MODULE_PARM_DESC(defaults, "what a qdisc is where nothing is said, \"name value\" each, separated by commas");
+module_param_array(defaults, ullong, &defaults_count, 0444);
+MODULE_PARM_DESC(defaults, "what a qdisc is where nothing is said: the numbers that `tc qdisc add ... asymq WORDS numbers` prints");
 
 #ifdef ASYMQ_TEST
 static int inject_set(const char *text, const struct kernel_param *param)
@@ -64,19 +63,19 @@ static noinline bool asymq_try_take_over(struct asymq_instance *instance, struct
 	return asymq_guarded(asymq_take_over(instance, q->before, q->instance));
 }
 
-static noinline bool asymq_try_move(struct asymq_sched *q, u64 now, struct asymq_values *values)
+static noinline bool asymq_try_move(struct asymq_sched *q, u64 now, const struct asymq_built *built)
 {
-	return asymq_guarded(asymq_move(q->instance, now, values));
+	return asymq_guarded(asymq_move(q->instance, now, built->link, built->reverse));
 }
 
-static noinline bool asymq_try_discard(struct asymq_values *values)
+static noinline bool asymq_try_learnt(struct asymq_sched *q, u64 *rate)
 {
-	return asymq_guarded(asymq_discard(values));
+	return asymq_guarded(*rate = asymq_learnt(q->before));
 }
 
-static noinline bool asymq_try_describe(struct asymq_sched *q, void *to)
+static noinline bool asymq_try_usual(struct asymq_numbers *numbers, u32 queue_len)
 {
-	return asymq_guarded(asymq_describe(q->before, to));
+	return asymq_guarded(asymq_usual(numbers, queue_len));
 }
 
 static noinline bool asymq_try_show(struct asymq_sched *q, u64 now, void *to)
@@ -86,98 +85,169 @@ static noinline bool asymq_try_show(struct asymq_sched *q, u64 now, void *to)
 
 /* Changes. */
 
-/* The message of an error must live on until it is sent, after RTNL is free. */
-static void asymq_say(struct netlink_ext_ack *extack, const char *text)
-{
-	static char messages[8][336];
-	static unsigned int next;
-	char *message = messages[next++ % ARRAY_SIZE(messages)];
+/* Not const, since kernels before 6.6 point to it so. */
+#define ASYMQ_RANGE(width, id, least, most) \
+	static struct netlink_range_validation id##_range = { .min = least, .max = most };
+ASYMQ_UNSIGNED(ASYMQ_RANGE)
+#define ASYMQ_POLICY(width, id, least, most) [id] = NLA_POLICY_FULL_RANGE(NLA_##width, &id##_range),
+#define ASYMQ_SIGNED_POLICY(width, id, least, most) [id] = NLA_POLICY_RANGE(NLA_##width, least, most),
 
-	lockdep_assert_held(&asymq_building);
-	snprintf(message, sizeof(messages[0]), "asymq: %s", text);
-	if (extack)
-		extack->_msg = message;
+static const struct nla_policy asymq_given_policy[ASYMQ_ATTRIBUTES] = {
+	ASYMQ_UNSIGNED(ASYMQ_POLICY)
+	ASYMQ_SIGNED(ASYMQ_SIGNED_POLICY)
+};
+
+static const struct nla_policy asymq_policy[ASYMQ_ATTRIBUTES] = {
+	[TCA_ASYMQ_WORDS] = {
+		.type = NLA_REJECT,
+		.reject_message = "asymq: tc's plugin is older than the module; install both of one release",
+	},
+	[TCA_ASYMQ_GIVEN] = NLA_POLICY_NESTED(asymq_given_policy),
+	ASYMQ_UNSIGNED(ASYMQ_POLICY)
+	ASYMQ_SIGNED(ASYMQ_SIGNED_POLICY)
+};
+
+static void asymq_set(struct asymq_numbers *numbers, unsigned int id, u64 value)
+{
+	numbers->values[id] = value;
+	numbers->has[id] = 1;
 }
 
-static void asymq_default_words(struct asymq_bytes *words, size_t *count)
+/* Of valid attributes; what is nested in them is left out. */
+static void asymq_read(const struct nlattr *nest, struct asymq_numbers *numbers)
 {
-	int i;
-
-	for (i = 0; i < defaults_count; i++) {
-		words[i].place = defaults[i];
-		words[i].len = min_t(size_t, strlen(defaults[i]), ASYMQ_MAX_WORD);
-	}
-	*count = defaults_count;
-}
-
-static int asymq_words(struct nlattr *options, struct asymq_bytes *words, size_t *count)
-{
-	struct nlattr *attr;
+	const struct nlattr *attr;
 	int rest;
 
-	*count = 0;
-	if (!options)
-		return 0;
-	nla_for_each_nested(attr, options, rest) {
-		if (nla_type(attr) != TCA_ASYMQ_SET || *count == ASYMQ_MAX_WORDS)
-			return -EINVAL;
-		if (!nla_len(attr) || nla_len(attr) > ASYMQ_MAX_WORD)
-			return -EINVAL;
-		words[*count].place = nla_data(attr);
-		words[*count].len = strnlen(nla_data(attr), nla_len(attr));
-		(*count)++;
+	nla_for_each_nested(attr, nest, rest) {
+		switch (asymq_given_policy[nla_type(attr)].type) {
+		case NLA_U8:
+			asymq_set(numbers, nla_type(attr), nla_get_u8(attr));
+			break;
+		case NLA_U32:
+		case NLA_S32:
+			asymq_set(numbers, nla_type(attr), nla_get_u32(attr));
+			break;
+		case NLA_U64:
+			asymq_set(numbers, nla_type(attr), nla_get_u64(attr));
+			break;
+		}
 	}
-	return rest ? -EINVAL : 0;
 }
 
-/* A new instance in a new arena. */
-static int asymq_make(struct asymq_sched *q, struct nlattr *options, struct asymq_arena *arena,
+/* What the module's parameter says, or else SAD. */
+static int asymq_read_defaults(struct asymq_sched *q, struct asymq_said *said)
+{
+	u32 queue_len = qdisc_dev(q->sch)->tx_queue_len;
+	bool whole;
+	int i;
+
+	for (i = 0; i + 1 < defaults_count; i += 2)
+		if (defaults[i] < ASYMQ_ATTRIBUTES)
+			asymq_set(&said->numbers, defaults[i], defaults[i + 1]);
+	if (defaults_count) {
+		said->given = said->numbers;
+		return 0;
+	}
+	mutex_lock(&asymq_building);
+	whole = asymq_try_usual(&said->numbers, queue_len);
+	mutex_unlock(&asymq_building);
+	return whole ? 0 : -EFAULT;
+}
+
+/*
+ * What is meant: all that was said before and is not said anew, unless that is another discipline, whose values are all
+ * there.
+ */
+static struct asymq_said *asymq_read_said(struct asymq_sched *q, struct nlattr *options,
+					  struct netlink_ext_ack *extack)
+{
+	struct nlattr *version = NULL, *given = NULL;
+	struct asymq_said *said;
+	int err;
+
+	if (options) {
+		err = nla_validate_nested(options, ASYMQ_ATTRIBUTES - 1, asymq_policy, extack);
+		if (err)
+			return ERR_PTR(err);
+		version = nla_find_nested(options, TCA_ASYMQ_VERSION);
+		given = nla_find_nested(options, TCA_ASYMQ_GIVEN);
+		if (nla_len(options) && (!version || nla_get_u32(version) != ASYMQ_VERSION)) {
+			NL_SET_ERR_MSG(extack, "asymq: tc's plugin is not of the module's version; install both of one release");
+			return ERR_PTR(-EINVAL);
+		}
+	}
+	said = kzalloc(sizeof(*said), GFP_KERNEL_ACCOUNT);
+	if (!said)
+		return ERR_PTR(-ENOMEM);
+	if (q->said && !(version && nla_find_nested(options, TCA_ASYMQ_QDISC))) {
+		*said = *q->said;
+		/* A rate that is given is not learnt. */
+		if (version && nla_find_nested(options, TCA_ASYMQ_UP) && !nla_find_nested(options, TCA_ASYMQ_UP_MIN)) {
+			said->numbers.has[TCA_ASYMQ_UP_MIN] = said->numbers.has[TCA_ASYMQ_UP_MAX] = 0;
+			said->given.has[TCA_ASYMQ_UP_MIN] = said->given.has[TCA_ASYMQ_UP_MAX] = 0;
+		}
+	} else if (!version) {
+		err = asymq_read_defaults(q, said);
+		if (err) {
+			kfree(said);
+			return ERR_PTR(err);
+		}
+	}
+	if (!version)
+		return said;
+	asymq_read(options, &said->numbers);
+	if (given) {
+		memset(&said->given, 0, sizeof(said->given));
+		asymq_read(given, &said->given);
+	} else {
+		asymq_read(options, &said->given);
+	}
+	return said;
+}
+
+/* A new instance in a new arena, or that the one that is there goes on. */
+static int asymq_make(struct asymq_sched *q, struct asymq_said *said, struct asymq_arena *arena,
 		      struct asymq_built *built, struct netlink_ext_ack *extack)
 {
 	struct asymq_setup setup = {
 		.now = ktime_get_ns(),
-		.queue_len = qdisc_dev(q->sch)->tx_queue_len,
 		.ifb = q->ifb,
-		.whole = q->instance,
+		.before = q->instance,
+		.before_numbers = q->said ? &q->said->numbers : NULL,
+		.numbers = &said->numbers,
 	};
-	struct asymq_bytes *words;
 	bool whole;
-	int err;
 
-	words = kcalloc(ASYMQ_MAX_WORDS, sizeof(*words), GFP_KERNEL);
-	if (!words)
-		return -ENOMEM;
-	mutex_lock(&asymq_building);
-	err = asymq_words(options, words, &setup.count);
-	if (err) {
-		asymq_say(extack, "attributes that no tc of its own sends");
-		goto out;
-	}
-	if (!setup.count && !q->before)
-		asymq_default_words(words, &setup.count);
-	setup.words = words;
-	/* After a fault what was given is still whole: it is only read. */
-	setup.before = q->before;
 	get_random_bytes(setup.secret, sizeof(setup.secret));
+	mutex_lock(&asymq_building);
 	asymq_arena_open(arena);
 	whole = asymq_try_build(&setup, built);
 	asymq_arena_close();
-	if (!whole) {
-		err = arena->exhausted ? -ENOMEM : -EFAULT;
-		asymq_say(extack, err == -ENOMEM ? "not enough memory; use lower limits"
-						 : "a fault; the kernel's log says where");
-	} else if (!built->instance && !built->values) {
-		err = built->out_of_memory ? -ENOMEM : -EINVAL;
-		asymq_say(extack, built->error);
-	}
-out:
 	mutex_unlock(&asymq_building);
-	kfree(words);
-	return err;
+	if (!whole && !arena->exhausted) {
+		NL_SET_ERR_MSG(extack, "asymq: a fault; the kernel's log says where");
+		return -EFAULT;
+	}
+	if (!whole || built->out_of_memory) {
+		NL_SET_ERR_MSG(extack, "asymq: not enough memory; use lower limits");
+		return -ENOMEM;
+	}
+	if (!built->error)
+		return 0;
+	if (extack)
+		extack->_msg = built->error;
+	return -EINVAL;
 }
 
-/* The instance goes on with new values. What it had before is freed, in the arena that both are in from now on. */
-static int asymq_go_on(struct Qdisc *sch, struct asymq_built *built, struct asymq_arena *arena)
+static void asymq_set_rates(struct asymq_sched *q, const struct asymq_built *built)
+{
+	q->rate = built->shaped ? built->link : 0;
+	q->limit = built->limit;
+}
+
+/* The instance goes on at other rates. */
+static int asymq_go_on(struct Qdisc *sch, struct asymq_built *built)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
 	int err = 0;
@@ -189,33 +259,26 @@ static int asymq_go_on(struct Qdisc *sch, struct asymq_built *built, struct asym
 	/* A packet may have found a fault since: then the next change builds. */
 	if (!q->instance)
 		err = -EAGAIN;
-	else if (!asymq_try_move(q, now, built->values))
+	else if (!asymq_try_move(q, now, built))
 		err = -EFAULT;
-	if (!err) {
-		q->rate = built->rate;
-		q->limit = built->limit;
-	} else if (q->instance) {
+	if (!err)
+		asymq_set_rates(q, built);
+	else if (q->instance)
 		asymq_fault(q);
-	}
 	asymq_examine(q);
 	spin_unlock(&q->lock);
 	if (sch->q.qlen)
 		qdisc_watchdog_schedule_ns(&q->watchdog, now + 1);
 	sch_tree_unlock(sch);
-	mutex_lock(&asymq_building);
-	asymq_arena_join(&q->arena, arena);
-	asymq_arena_open(&q->arena);
-	asymq_try_discard(built->values);
-	asymq_arena_close();
-	mutex_unlock(&asymq_building);
 	return err;
 }
 
 static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
+	struct asymq_built *built = NULL;
 	struct asymq_arena arena, old_arena;
-	struct asymq_built *built;
+	struct asymq_said *said;
 	struct sk_buff_head waiting;
 	struct sk_buff *skb, *gone;
 	unsigned int packets, bytes;
@@ -224,12 +287,15 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 
 	asymq_arena_init(&arena);
 	asymq_arena_init(&old_arena);
+	said = asymq_read_said(q, options, extack);
+	if (IS_ERR(said))
+		return PTR_ERR(said);
 	built = kzalloc(sizeof(*built), GFP_KERNEL);
-	if (!built)
-		return -ENOMEM;
-	err = asymq_make(q, options, &arena, built, extack);
-	if (!err && built->values) {
-		err = asymq_go_on(sch, built, &arena);
+	err = built ? asymq_make(q, said, &arena, built, extack) : -ENOMEM;
+	if (!err && built->goes_on) {
+		err = asymq_go_on(sch, built);
+		if (!err)
+			swap(q->said, said);
 		goto out;
 	}
 	if (!err && built->observes) {
@@ -250,8 +316,8 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	asymq_arena_move(&q->arena, &arena);
 	q->instance = built->instance;
 	q->before = built->instance;
-	q->rate = built->rate;
-	q->limit = built->limit;
+	swap(q->said, said);
+	asymq_set_rates(q, built);
 	q->observes = built->observes;
 	q->nat = built->nat;
 	q->faults = 0;
@@ -285,6 +351,7 @@ out:
 	if (!q->observes)
 		asymq_unhook(q);
 	kfree(built);
+	kfree(said);
 	asymq_arena_free(&arena);
 	asymq_arena_free(&old_arena);
 	return err;
@@ -318,24 +385,11 @@ static void asymq_destroy(struct Qdisc *sch)
 	asymq_unfollow(q);
 	qdisc_watchdog_cancel(&q->watchdog);
 	asymq_arena_free(&q->arena);
+	kfree(q->said);
 	asymq_examine_end(q);
 }
 
 /* What is shown. */
-
-void asymq_host_word(void *to, const char *name, size_t name_len, const char *value, size_t len)
-{
-	struct nlattr *attr = nla_reserve(to, TCA_ASYMQ_SET, name_len + 1 + len + 1);
-	char *text;
-
-	if (!attr)
-		return;
-	text = nla_data(attr);
-	memcpy(text, name, name_len);
-	text[name_len] = ' ';
-	memcpy(text + name_len + 1, value, len);
-	text[name_len + 1 + len] = 0;
-}
 
 void asymq_host_value(void *to, const char *name, size_t len, u8 kind, u64 value)
 {
@@ -360,18 +414,55 @@ void asymq_host_value(void *to, const char *name, size_t len, u8 kind, u64 value
 	memcpy(place->name, name, len);
 }
 
+/* All numbers, each as wide as its attribute; -EMSGSIZE where there is no room. */
+static int asymq_put(struct sk_buff *skb, const struct asymq_numbers *numbers)
+{
+	unsigned int id;
+	int err = 0;
+
+	for (id = 0; id < ASYMQ_ATTRIBUTES && !err; id++) {
+		if (!numbers->has[id] || id == TCA_ASYMQ_VERSION)
+			continue;
+		switch (asymq_given_policy[id].type) {
+		case NLA_U8:
+			err = nla_put_u8(skb, id, numbers->values[id]);
+			break;
+		case NLA_U32:
+		case NLA_S32:
+			err = nla_put_u32(skb, id, numbers->values[id]);
+			break;
+		case NLA_U64:
+			err = nla_put_u64_64bit(skb, id, numbers->values[id], TCA_ASYMQ_PAD);
+			break;
+		}
+	}
+	return err;
+}
+
 static int asymq_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
-	struct nlattr *nest = nla_nest_start_noflag(skb, TCA_OPTIONS);
+	struct nlattr *nest = nla_nest_start_noflag(skb, TCA_OPTIONS), *given;
+	u64 learnt = 0;
 
 	if (!nest)
 		return -EMSGSIZE;
 	spin_lock_bh(&q->lock);
-	if (!asymq_try_describe(q, skb) && q->instance)
+	if (!asymq_try_learnt(q, &learnt) && q->instance)
 		asymq_fault(q);
 	spin_unlock_bh(&q->lock);
+	if (learnt)
+		q->said->numbers.values[TCA_ASYMQ_UP] = learnt;
+	if (nla_put_u32(skb, TCA_ASYMQ_VERSION, ASYMQ_VERSION) || asymq_put(skb, &q->said->numbers))
+		goto cancel;
+	given = nla_nest_start(skb, TCA_ASYMQ_GIVEN);
+	if (!given || asymq_put(skb, &q->said->given))
+		goto cancel;
+	nla_nest_end(skb, given);
 	return nla_nest_end(skb, nest);
+cancel:
+	nla_nest_cancel(skb, nest);
+	return -EMSGSIZE;
 }
 
 static void asymq_show_number(struct sk_buff *to, const char *name, u64 value)

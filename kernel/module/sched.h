@@ -12,10 +12,17 @@ struct asymq_count {
 	u64 bytes;
 };
 
+/* What is in force, and what of it a user gave. */
+struct asymq_said {
+	struct asymq_numbers numbers;
+	struct asymq_numbers given;
+};
+
 struct asymq_sched {
 	spinlock_t lock;
 	struct asymq_instance *instance;	/* NULL after a fault */
-	struct asymq_instance *before;		/* the same even then: what was given */
+	struct asymq_instance *before;		/* the same even then */
+	struct asymq_said *said;		/* what it was made of */
 	struct asymq_arena arena;
 	struct sk_buff_head waiting;
 	struct qdisc_watchdog watchdog;

@@ -1,16 +1,33 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* What module and tc say to each other; included by both. */
+/* What module and tc say to each other; included by both. Numbers here are an ABI: none moves, new ones are added. */
 #ifndef ASYMQ_WIRE_H
 #define ASYMQ_WIRE_H
 
 #include <linux/types.h>
+#include "parameters.h"
 
-/* TCA_OPTIONS has any number of SET; TCA_STATS_APP any number of VALUE, and FAILED. */
+/* The version of all this, in TCA_ASYMQ_VERSION: another one where a number changes its meaning. */
+#define ASYMQ_VERSION 1
+
+/*
+ * TCA_OPTIONS has VERSION, and by parameters.h a discipline, its parts and all their values in force; what of it a user gave is in
+ * GIVEN, by the same numbers. Without a discipline it changes some values and leaves the others.
+ */
 enum {
 	TCA_ASYMQ_UNSPEC,
-	TCA_ASYMQ_SET,		/* "name value" */
-	TCA_ASYMQ_VALUE,	/* struct asymq_value */
-	TCA_ASYMQ_FAILED,	/* __u32: faults since the last change; the qdisc is a FIFO meanwhile */
+	TCA_ASYMQ_WORDS,	/* text, before there were numbers; refused */
+	/* From 2 on: parameters.h. */
+};
+
+/* A limit is in packets, or in bytes with this bit. */
+#define ASYMQ_BYTES (1ULL << 63)
+/* No bound, where one need not be. */
+#define ASYMQ_NONE (~0ULL)
+
+/* TCA_STATS_APP has any number of VALUE, and FAILED. */
+enum {
+	TCA_ASYMQ_VALUE = 2,	/* struct asymq_value */
+	TCA_ASYMQ_FAILED = 3,	/* __u32: faults since the last change; the qdisc is a FIFO meanwhile */
 };
 
 /* Kinds of numbers. */

@@ -3,29 +3,27 @@
 //! C calls each under a guard: a panic returns to C, which goes on without the instance. All memory of
 //! an instance is in an arena of C's, which is freed whole: nothing here is ever dropped for that.
 
-use crate::frame::{Bytes, Frame};
+use crate::frame::Frame;
 use crate::host::{Handle, Host, Listener};
-use crate::instance::{Instance, NewValues};
-use crate::request::{Device, Refusal, describe, merge};
+use crate::instance::Instance;
+use crate::request::{Refusal, describe};
 use alloc::boxed::Box;
 use asymq_core::Toward;
-use asymq_core::hold::BuildError;
-use asymq_core::units::{Instant, Rate};
-use core::ffi::c_void;
-use core::slice;
+use asymq_core::catalog::wire::{Numbers, id, rates};
+use asymq_core::hold::{BuildError, capacity};
+use asymq_core::units::{Instant, Limit, Rate};
+use core::ffi::{CStr, c_char, c_void};
 
 /// What is asked for.
 #[repr(C)]
 pub(crate) struct Setup {
     now: u64,
     secret: [u64; 2],
-    /// The instance that is changed; null for a new one.
+    /// The instance that is changed, if it is whole: had no fault; null for a new one.
     before: *const Instance,
-    words: *const Bytes,
-    count: usize,
-    queue_len: u32,
-    /// Whether the instance that is changed is whole: had no fault.
-    whole: bool,
+    /// What that was made of.
+    before_numbers: *const Numbers,
+    numbers: *const Numbers,
     /// Whether the device is an IFB, through which a downlink passes.
     ifb: bool,
 }
@@ -35,12 +33,18 @@ pub(crate) struct Setup {
 pub(crate) struct Built {
     /// Null if it was refused, or if the instance that is changed goes on.
     instance: *mut Instance,
-    /// New values of the instance that goes on.
-    values: *mut NewValues,
-    /// Bit/s to shape to; 0 if it is not to be shaped.
-    rate: u64,
+    /// The link's rate and the other direction's in bit/s, the latter 0 if it is not known.
+    link: u64,
+    reverse: u64,
+    /// Why it was refused, with a zero at its end, and which attribute is wrong.
+    error: *const c_char,
+    attribute: u32,
     /// Packets that may wait.
     limit: u32,
+    /// Whether the instance that is changed goes on at these rates.
+    goes_on: bool,
+    /// Whether it is to shape to the link's rate.
+    shaped: bool,
     observes: bool,
     /// Whether it is to see what leaves the device from which its packets come.
     follows: bool,
@@ -48,74 +52,73 @@ pub(crate) struct Built {
     nat: bool,
     /// Whether memory is what it lacks, instead of sense.
     out_of_memory: bool,
-    /// Why it was refused.
-    error: [u8; 320],
 }
 
 impl Built {
-    fn refuse(&mut self, text: &str) {
-        let room = self.error.len() - 1;
-        for (slot, byte) in self.error.iter_mut().take(room).zip(text.bytes()) {
-            *slot = byte;
+    fn refuse(&mut self, text: &'static CStr, attribute: u16) {
+        self.error = text.as_ptr();
+        self.attribute = attribute.into();
+    }
+
+    fn set_rates(&mut self, link: Rate, reverse: Option<Rate>, limit: Limit) {
+        self.link = link.bits_per_sec();
+        self.reverse = reverse.map_or(0, Rate::bits_per_sec);
+        self.limit = capacity(limit).unwrap_or(u32::MAX);
+    }
+}
+
+/// Builds an instance, or says that the one before goes on at other rates. `built` is zeros.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
+    // SAFETY: each is null or what it says, and nobody else changes it.
+    let (before, numbers) = unsafe {
+        let before = setup.before.as_ref().zip(setup.before_numbers.as_ref());
+        (before, &*setup.numbers)
+    };
+    if let Some((before, then)) = before
+        && before.goes_on(then, numbers)
+    {
+        match rates(numbers) {
+            Ok((link, reverse, limit)) => built.set_rates(link, reverse, limit),
+            Err(error) => {
+                let Refusal { text, attribute } = error.into();
+                return built.refuse(text, attribute);
+            }
+        }
+        built.goes_on = true;
+        built.shaped = numbers.flag(id::SHAPED);
+        built.observes = before.observes();
+        return;
+    }
+    let toward = if setup.ifb { Toward::Down } else { Toward::Up };
+    let description = match describe(numbers, toward) {
+        Ok(description) => description,
+        Err(Refusal { text, attribute }) => return built.refuse(text, attribute),
+    };
+    let config = &description.config;
+    built.set_rates(config.link, config.reverse, config.limit);
+    (built.shaped, built.nat) = (description.shaped, description.nat);
+    match Instance::build(Instant::from_nanos(setup.now), setup.secret, &description) {
+        Ok(instance) => {
+            built.observes = instance.observes();
+            built.follows = instance.learns() == Some(Toward::Down);
+            built.instance = Box::into_raw(instance);
+        }
+        Err(BuildError::OutOfMemory) => {
+            built.out_of_memory = true;
+            built.refuse(c"asymq: not enough memory; use lower limits", 0);
+        }
+        Err(BuildError::LimitTooLarge(_)) => built.refuse(c"asymq: a limit is too large", 0),
+        Err(BuildError::Description(_)) => {
+            built.refuse(c"asymq: an attribute of the discipline is missing", 0);
         }
     }
 }
 
-/// Builds an instance. `built` is zeros.
+/// What a qdisc is where nothing is said, for a device whose queue holds so many packets. `numbers` is zeros.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
-    // SAFETY: null, or an instance whose lock or whose only changer the caller is.
-    let before = unsafe { setup.before.as_ref() };
-    let words = match setup.count {
-        0 => &[],
-        // SAFETY: C has so many.
-        count => unsafe { slice::from_raw_parts(setup.words, count) },
-    };
-    let words = words.iter().map(|word| {
-        // SAFETY: C has so many bytes of it.
-        let bytes = unsafe { slice::from_raw_parts(word.place, word.len) };
-        core::str::from_utf8(bytes).ok()
-    });
-    let given = merge(before.map(|instance| &instance.given), words);
-    let described = given.and_then(|given| {
-        let device = Device {
-            queue_len: setup.queue_len,
-            toward: if setup.ifb { Toward::Down } else { Toward::Up },
-            learnt: before.and_then(Instance::learnt),
-        };
-        let description = describe(&given, &device)?;
-        Ok((given, description))
-    });
-    let (given, description) = match described {
-        Ok(described) => described,
-        Err(Refusal(text)) => return built.refuse(&text),
-    };
-    let (rate, limit) = (description.config.link, description.config.limit);
-    let (shaped, nat) = (description.shaped, description.nat);
-    let whole = before.filter(|_| setup.whole);
-    if let Some(before) = whole.filter(|before| before.goes_on_as(&description)) {
-        built.rate = if shaped { rate.bits_per_sec() } else { 0 };
-        built.limit = asymq_core::hold::capacity(limit).unwrap_or(u32::MAX);
-        built.observes = before.observes();
-        built.nat = nat;
-        built.values = Box::into_raw(Box::new(NewValues::new(given, description)));
-        return;
-    }
-    let now = Instant::from_nanos(setup.now);
-    match Instance::build(now, setup.secret, given, description) {
-        Ok(instance) => {
-            built.rate = if shaped { rate.bits_per_sec() } else { 0 };
-            built.limit = asymq_core::hold::capacity(limit).unwrap_or(u32::MAX);
-            built.observes = instance.observes();
-            built.nat = nat;
-            built.follows = instance.learns() == Some(Toward::Down);
-            built.instance = Box::into_raw(instance);
-        }
-        Err(error) => {
-            built.out_of_memory = matches!(error, BuildError::OutOfMemory);
-            built.refuse(&alloc::string::ToString::to_string(&error));
-        }
-    }
+unsafe extern "C" fn asymq_usual(numbers: &mut Numbers, queue_len: u32) {
+    numbers.set_usual(queue_len.clamp(50, 10_000));
 }
 
 /// Counts on where `old` stopped, which is emptied if it is whole: had no fault.
@@ -129,17 +132,19 @@ unsafe extern "C" fn asymq_take_over(instance: &mut Instance, old: &mut Instance
     instance.take_over(old);
 }
 
-/// Goes on with new values; `values` gets the old ones.
+/// Goes on at other rates in bit/s, that of the reverse direction being 0 if it is not known.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn asymq_move(instance: &mut Instance, now: u64, values: &mut NewValues) {
-    instance.go_on_with(Instant::from_nanos(now), values);
+unsafe extern "C" fn asymq_move(instance: &mut Instance, now: u64, link: u64, reverse: u64) {
+    if let Some(link) = Rate::from_bits_per_sec(link) {
+        let reverse = Rate::from_bits_per_sec(reverse);
+        instance.move_rates(Instant::from_nanos(now), link, reverse);
+    }
 }
 
-/// Frees values that no instance has.
+/// The rate that was learnt in bit/s, or 0.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn asymq_discard(values: *mut NewValues) {
-    // SAFETY: it came from `asymq_build`, and C has it no longer.
-    drop(unsafe { Box::from_raw(values) });
+unsafe extern "C" fn asymq_learnt(instance: &Instance) -> u64 {
+    instance.learnt().map_or(0, Rate::bits_per_sec)
 }
 
 /// Takes what waits out of the counters, after a fault; the rate that was learnt in bit/s, or 0.
@@ -198,12 +203,6 @@ unsafe extern "C" fn asymq_depart(instance: &mut Instance, now: u64, frame: &Fra
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_reset(instance: &mut Instance) {
     instance.empty();
-}
-
-/// Tells all values in force.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn asymq_describe(instance: &Instance, to: *mut c_void) {
-    instance.describe(Listener(to));
 }
 
 /// Tells counters and variables.

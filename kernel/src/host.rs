@@ -19,13 +19,6 @@ unsafe extern "C" {
     fn asymq_host_frame(packet: Handle, frame: *mut Frame);
     fn asymq_host_mark(packet: Handle) -> bool;
     fn asymq_host_before_nat(packet: Handle, ends: *mut [[u8; 4]; 2]) -> bool;
-    fn asymq_host_word(
-        to: *mut c_void,
-        name: *const u8,
-        name_len: usize,
-        value: *const u8,
-        len: usize,
-    );
     fn asymq_host_value(to: *mut c_void, name: *const u8, len: usize, kind: u8, value: u64);
 }
 
@@ -101,7 +94,7 @@ pub(crate) fn before_nat(packet: Handle) -> Option<[Ipv4Addr; 2]> {
     known.then(|| ends.map(Ipv4Addr::from))
 }
 
-/// Who is told words and numbers: a netlink message being written.
+/// Who is told numbers: a netlink message being written.
 #[derive(Clone, Copy)]
 pub(crate) struct Listener(pub(crate) *mut c_void);
 
@@ -121,20 +114,6 @@ pub(crate) enum Kind {
 }
 
 impl Listener {
-    /// A parameter.
-    pub(crate) fn word(self, name: &str, value: &str) {
-        // SAFETY: C copies what it is shown.
-        unsafe {
-            asymq_host_word(
-                self.0,
-                name.as_ptr(),
-                name.len(),
-                value.as_ptr(),
-                value.len(),
-            )
-        }
-    }
-
     /// A counter or a control variable; dots in its name are levels.
     pub(crate) fn value(self, name: &str, kind: Kind, value: u64) {
         // SAFETY: C copies what it is shown.

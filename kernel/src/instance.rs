@@ -3,10 +3,11 @@
 use crate::frame::Frame;
 use crate::host::{Handle, Host, Kind, Listener, with_frame};
 use crate::learning::Learning;
-use crate::request::{Description, Given, Shown};
+use crate::request::Description;
 use crate::skb::Skb;
 use crate::window::Windows;
 use alloc::boxed::Box;
+use asymq_core::catalog::wire::{Numbers, id};
 use asymq_core::catalog::{Catalog as _, Standard};
 use asymq_core::control::rate::RateLaw;
 use asymq_core::frame::{FlowKey, Parsed, parse_prefix};
@@ -24,29 +25,8 @@ pub(crate) struct Instance {
     egress: Egress<Skb>,
     key: FlowKey,
     windows: Windows,
-    pub(crate) given: Given,
-    shown: Shown,
     overhead: Overhead,
     learning: Option<Learning>,
-}
-
-/// Values with which an instance goes on.
-pub(crate) struct NewValues {
-    given: Given,
-    shown: Shown,
-    link: Rate,
-    reverse: Option<Rate>,
-}
-
-impl NewValues {
-    pub(crate) fn new(given: Given, description: Description) -> Self {
-        Self {
-            given,
-            link: description.config.link,
-            reverse: description.config.reverse,
-            shown: description.shown,
-        }
-    }
 }
 
 /// What is dropped goes back to C.
@@ -63,8 +43,7 @@ impl Instance {
     pub(crate) fn build(
         now: Instant,
         secret: [u64; 2],
-        given: Given,
-        description: Description,
+        description: &Description,
     ) -> Result<Box<Self>, BuildError> {
         let config = &description.config;
         let qdisc = Standard.build::<Skb>(config)?;
@@ -83,28 +62,20 @@ impl Instance {
             },
             key,
             windows: Windows::new(now),
-            given,
-            shown: description.shown,
             overhead: description.overhead,
             learning,
         }))
     }
 
-    /// Whether the qdisc that is meant is this one at other rates, and the discipline follows those: then nothing is
-    /// to be built.
-    pub(crate) fn goes_on_as(&self, description: &Description) -> bool {
-        let is_learnt = self.learning.is_some() || description.auto.is_some();
-        !is_learnt
-            && self.egress.qdisc().follows_rates()
-            && self
-                .shown
-                .differs_in_rates_alone(&description.shown, description.separate)
+    /// Whether the qdisc that is meant is this one, made of `then`, at other rates, and the discipline follows those:
+    /// then nothing is to be built.
+    pub(crate) fn goes_on(&self, then: &Numbers, now: &Numbers) -> bool {
+        let is_learnt = self.learning.is_some() || now.get(id::UP_MIN).is_some();
+        !is_learnt && self.egress.qdisc().follows_rates() && then.differ_in_rates_alone(now)
     }
 
-    pub(crate) fn go_on_with(&mut self, now: Instant, values: &mut NewValues) {
-        self.egress.set_rate(now, values.link, values.reverse);
-        core::mem::swap(&mut self.given, &mut values.given);
-        core::mem::swap(&mut self.shown, &mut values.shown);
+    pub(crate) fn move_rates(&mut self, now: Instant, link: Rate, reverse: Option<Rate>) {
+        self.egress.set_rate(now, link, reverse);
     }
 
     /// Counts on where another instance stopped, in which nothing waits.
@@ -279,11 +250,6 @@ impl Instance {
     /// Forgets all that waits: C frees it.
     pub(crate) fn empty(&mut self) {
         while self.egress.drain().is_some() {}
-    }
-
-    /// All that was asked for, and all that follows from it.
-    pub(crate) fn describe(&self, to: Listener) {
-        self.shown.show(to);
     }
 
     /// Counters, recent rates and sojourn times, and the discipline's variables.

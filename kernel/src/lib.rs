@@ -7,7 +7,7 @@
 //! - [`abi`]: the entry points and the structures of `module/asymq.h`.
 //! - [`frame`]: the bytes of a packet.
 //! - [`host`]: what C does for us: memory, bytes of packets, and what becomes of them.
-//! - [`request`]: from words given to `tc` to a discipline.
+//! - [`request`]: from the numbers that `tc` sent to a discipline.
 //! - [`instance`]: one qdisc.
 //! - [`learning`]: a rate that nobody configures.
 //! - [`window`]: sojourn times and rates of the last seconds.

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * tc's plugin for asymq. It knows no discipline and no parameter: names and values travel as text, the
- * module reads them and says what is wrong.
+ * tc's plugin for asymq. Here it asks the kernel and prints; its Rust half (words.h) has the catalog, reads words, says
+ * what is wrong with them and makes numbers of them.
  */
 
-#include <ctype.h>
+#include <linux/if_link.h>
 #include <math.h>
-#include <stdlib.h>
+#include <net/if.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include "iproute2.h"
 #include "wire.h"
+#include "words.h"
 
 #define MAX_MESSAGE 16384
-#define MAX_WORD 192
+#define MAX_OPTIONS 4096
 
 static void explain(void)
 {
@@ -21,182 +24,178 @@ static void explain(void)
 		"                 [ nat | nonat ] [ overhead N | KEYWORD... ] [ mpu N ] [ NAME VALUE ]...\n"
 		"DISCIPLINE, NAME and VALUE as for `asymq gateway`: aq, sad, droptail, ...; data-share 0.8, ...\n"
 		"KEYWORD as for cake: docsis, ethernet, ether-vlan, pppoe-ptm, pppoe-vcmux, atm, ptm, noatm, ...\n"
-		"VALUE `default` takes back what was given. tc-asymq(8) has more.\n");
+		"VALUE `default` takes back what was given. `numbers` at the end prints what the module's\n"
+		"parameter `defaults` takes, and changes nothing. tc-asymq(8) has more.\n");
 }
 
-/* cake's words for what the link adds; together they are one value. */
-static bool is_link_word(const char *word)
-{
-	static const char *const words[] = {
-		"raw", "conservative", "ipoa-vcmux", "ipoa-llcsnap", "bridged-vcmux", "bridged-llcsnap",
-		"pppoa-vcmux", "pppoa-llc", "pppoe-vcmux", "pppoe-llcsnap", "pppoe-ptm", "bridged-ptm",
-		"ethernet", "docsis", "ether-vlan", "via-ethernet", "atm", "ptm", "noatm",
-	};
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-		if (!strcmp(word, words[i]))
-			return true;
-	return false;
-}
-
-static bool is_number(const char *word)
-{
-	char *end;
-
-	strtol(word, &end, 10);
-	return *word && !*end;
-}
-
-static int append(char *text, const char *word)
-{
-	if (strlen(text) + strlen(word) + 2 > MAX_WORD)
-		return -1;
-	if (*text)
-		strcat(text, " ");
-	strcat(text, word);
-	return 0;
-}
-
-static int set(struct nlmsghdr *message, const char *name, const char *value)
-{
-	char text[MAX_WORD];
-
-	if (snprintf(text, sizeof(text), "%s %s", name, value) >= (int)sizeof(text)) {
-		fprintf(stderr, "asymq: %s: too long\n", name);
-		return -1;
-	}
-	return addattr_l(message, MAX_MESSAGE, TCA_ASYMQ_SET, text, strlen(text) + 1);
-}
-
-/* A switch of two words, the first for "true". */
-struct toggle {
-	const char *name, *off;
+/* What a request to the kernel is answered with. */
+struct answer {
+	char bytes[32768];
+	size_t len;
 };
 
-static const struct toggle toggles[] = { { "shaped", "unshaped" }, { "nat", "nonat" } };
-
-static const struct toggle *toggle_of(const char *word)
+/* One message to rtnetlink, and the one that comes back before the acknowledgement; false if none does. */
+static bool ask(int type, const void *body, size_t len, struct answer *answer)
 {
-	for (size_t i = 0; i < sizeof(toggles) / sizeof(*toggles); i++)
-		if (!strcmp(word, toggles[i].name) || !strcmp(word, toggles[i].off))
-			return &toggles[i];
+	static int rtnetlink = -1;
+	static unsigned int sequence;
+	struct {
+		struct nlmsghdr header;
+		char body[64];
+	} request = {
+		.header = {
+			.nlmsg_len = NLMSG_LENGTH(len),
+			.nlmsg_type = type,
+			/* Without ECHO kernels before 6.8 tell everybody else alone. */
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO,
+			.nlmsg_seq = ++sequence,
+		},
+	};
+	bool found = false;
+
+	if (rtnetlink < 0)
+		rtnetlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	memcpy(request.body, body, len);
+	if (rtnetlink < 0 || send(rtnetlink, &request, request.header.nlmsg_len, 0) < 0)
+		return false;
+	for (;;) {
+		static char buffer[sizeof(answer->bytes)];
+		ssize_t rest = recv(rtnetlink, buffer, sizeof(buffer), 0);
+		const struct nlmsghdr *message = (const struct nlmsghdr *)buffer;
+
+		if (rest <= 0)
+			return false;
+		for (; NLMSG_OK(message, rest); message = NLMSG_NEXT(message, rest)) {
+			if (message->nlmsg_seq != sequence)
+				continue;
+			if (message->nlmsg_type == NLMSG_ERROR)
+				return found;
+			answer->len = message->nlmsg_len - NLMSG_HDRLEN;
+			memcpy(answer->bytes, NLMSG_DATA(message), answer->len);
+			found = true;
+		}
+	}
+}
+
+/* The attribute of a kind; NULL if there is none. */
+static const struct rtattr *find(const struct rtattr *attr, int len, int type)
+{
+	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
+		if ((attr->rta_type & NLA_TYPE_MASK) == type)
+			return attr;
 	return NULL;
 }
 
-/* `overhead docsis`, as `asymq gateway` writes it: the first word adds nothing. */
-static bool is_filler(const char *word, const char *next)
+static const struct rtattr *find_after(const struct answer *answer, size_t head, int type)
 {
-	return !strcmp(word, "overhead") && next && is_link_word(next);
+	return find((const struct rtattr *)(answer->bytes + NLMSG_ALIGN(head)),
+		    (int)answer->len - (int)NLMSG_ALIGN(head), type);
 }
 
-/* Names that no discipline has. */
-static bool takes_value(const char *word)
+static bool is_text(const struct rtattr *attr, const char *text)
 {
-	static const char *const names[] = { "up", "down", "buffer", "limit", "qdisc" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(word, names[i]))
-			return true;
-	return false;
+	return attr && RTA_PAYLOAD(attr) > strlen(text) && !strcmp(RTA_DATA(attr), text);
 }
 
-/* Whether a discipline stands in front: all but words that stand alone come in pairs. */
-static bool begins_with_discipline(int argc, char **argv)
+/* The device: what its queue holds, and whether it is an IFB. */
+static void ask_device(int index, struct asymq_request *request)
 {
-	int paired = 0;
+	struct ifinfomsg body = { .ifi_family = AF_UNSPEC, .ifi_index = index };
+	static struct answer answer;
+	const struct rtattr *attr;
 
-	for (int i = 0; i < argc; i++)
-		if (!is_link_word(argv[i]) && !toggle_of(argv[i]) &&
-		    !is_filler(argv[i], i + 1 < argc ? argv[i + 1] : NULL))
-			paired++;
-	return paired % 2;
+	request->queue_len = 1000;
+	if (!ask(RTM_GETLINK, &body, sizeof(body), &answer))
+		return;
+	attr = find_after(&answer, sizeof(body), IFLA_TXQLEN);
+	if (attr && RTA_PAYLOAD(attr) >= sizeof(request->queue_len))
+		memcpy(&request->queue_len, RTA_DATA(attr), sizeof(request->queue_len));
+	attr = find_after(&answer, sizeof(body), IFLA_LINKINFO);
+	if (attr)
+		request->ifb = is_text(find(RTA_DATA(attr), RTA_PAYLOAD(attr), IFLA_INFO_KIND), "ifb");
+}
+
+/* What was said of the qdisc that is changed, if it is one of ours. */
+static void ask_before(const struct tcmsg *place, struct asymq_request *request)
+{
+	static struct answer answer;
+	const struct rtattr *options;
+
+	if (!ask(RTM_GETQDISC, place, sizeof(*place), &answer) ||
+	    !is_text(find_after(&answer, sizeof(*place), TCA_KIND), "asymq"))
+		return;
+	options = find_after(&answer, sizeof(*place), TCA_OPTIONS);
+	if (options) {
+		request->before = RTA_DATA(options);
+		request->before_len = RTA_PAYLOAD(options);
+	}
 }
 
 static int parse(struct qdisc_util *self, int argc, char **argv, struct nlmsghdr *message,
 		 const char *device)
 {
-	struct rtattr *nest = addattr_nest(message, MAX_MESSAGE, TCA_OPTIONS | NLA_F_NESTED);
-	char link[MAX_WORD] = "";
-	bool first = begins_with_discipline(argc, argv);
+	struct tcmsg place = *(struct tcmsg *)NLMSG_DATA(message);
+	struct asymq_request request = { .words = (const char *const *)argv, .count = argc };
+	char text[MAX_OPTIONS];
+	long len;
 
 	(void)self;
-	(void)device;
-	for (; argc > 0; argc--, argv++) {
-		const char *word = *argv, *next = argc > 1 ? argv[1] : NULL;
-		const struct toggle *toggle;
-		int failed;
-
-		if (!strcmp(word, "help")) {
+	for (int i = 0; i < argc; i++)
+		if (!strcmp(argv[i], "help")) {
 			explain();
 			return -1;
 		}
-		toggle = toggle_of(word);
-		if (toggle) {
-			failed = set(message, toggle->name, strcmp(word, toggle->off) ? "true" : "false");
-		} else if (is_link_word(word)) {
-			failed = append(link, word);
-		} else if (is_filler(word, next)) {
-			continue;
-		} else if (first && takes_value(word)) {
-			fprintf(stderr, "asymq: %s is no discipline: a value is missing; write it like up 1mbit\n", word);
-			return -1;
-		} else if (first) {
-			failed = set(message, "qdisc", word);
-			first = false;
-		} else if (!next) {
-			fprintf(stderr, "asymq: %s: no value; write it like data-share 0.8\n", word);
-			return -1;
-		} else {
-			bool number = (!strcmp(word, "overhead") || !strcmp(word, "mpu")) && is_number(next);
-
-			if (number)
-				failed = append(link, word) || append(link, next);
-			else
-				failed = set(message, strcmp(word, "limit") ? word : "buffer", next);
-			argc--;
-			argv++;
-		}
-		if (failed)
-			return -1;
+	if (argc && !strcmp(argv[argc - 1], "numbers")) {
+		request.numbers = true;
+		request.count--;
 	}
-	if (*link && set(message, "overhead", link))
+	place.tcm_ifindex = device && *device ? if_nametoindex(device) : 0;
+	if (place.tcm_ifindex)
+		ask_device(place.tcm_ifindex, &request);
+	/* What is added anew keeps nothing of what was there. */
+	if (place.tcm_ifindex && !request.numbers && !(message->nlmsg_flags & NLM_F_EXCL))
+		ask_before(&place, &request);
+	len = asymq_read(&request, text, sizeof(text));
+	if (len < 0)
+		fprintf(stderr, "Error: asymq: %s.\n", text);
+	else if (request.numbers)
+		printf("defaults=%s\n", text);
+	if (len < 0 || request.numbers)
 		return -1;
-	addattr_nest_end(message, nest);
-	return 0;
+	return addattr_l(message, MAX_MESSAGE, TCA_OPTIONS | NLA_F_NESTED, text, len);
+}
+
+/* Switches, in words that tc takes again. */
+static const char *word_of(const char *name, const char *value)
+{
+	bool on = *value == 't';
+
+	if (!strcmp(name, "shaped"))
+		return on ? "shaped" : "unshaped";
+	if (!strcmp(name, "nat"))
+		return on ? "nat" : "nonat";
+	return !strcmp(name, "qdisc") || !strcmp(name, "overhead") ? value : NULL;
+}
+
+static void print_option(void *to, const char *name, const char *value)
+{
+	const char *word = word_of(name, value);
+
+	(void)to;
+	if (word && !is_json_context()) {
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ", word);
+	} else {
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ", name);
+		print_color_string(PRINT_ANY, COLOR_NONE, name, "%s ", value);
+	}
 }
 
 static int print_options(struct qdisc_util *self, FILE *out, struct rtattr *options)
 {
 	(void)self;
 	(void)out;
-	if (!options)
-		return 0;
-	int len = RTA_PAYLOAD(options);
-	for (struct rtattr *attr = RTA_DATA(options); RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
-		char text[MAX_WORD + 64], *value;
-		size_t size = RTA_PAYLOAD(attr);
-		const struct toggle *toggle;
-
-		if ((attr->rta_type & NLA_TYPE_MASK) != TCA_ASYMQ_SET || size >= sizeof(text))
-			continue;
-		memcpy(text, RTA_DATA(attr), size);
-		text[size] = 0;
-		value = strchr(text, ' ');
-		if (!value)
-			continue;
-		*value++ = 0;
-		/* In words that tc takes again. */
-		toggle = toggle_of(text);
-		if (toggle && !is_json_context())
-			print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ",
-					   *value == 't' ? toggle->name : toggle->off);
-		else if ((!strcmp(text, "qdisc") || !strcmp(text, "overhead")) && !is_json_context())
-			print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ", value);
-		else {
-			print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s ", text);
-			print_color_string(PRINT_ANY, COLOR_NONE, text, "%s ", value);
-		}
-	}
+	if (options && asymq_show(RTA_DATA(options), RTA_PAYLOAD(options), print_option, NULL))
+		fprintf(stderr, "asymq: the module is not of this plugin's version; install both of one release\n");
 	return 0;
 }
 

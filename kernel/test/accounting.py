@@ -13,7 +13,7 @@ import struct
 import time
 
 from cost import frame
-from netlink import ROOT, Netlink, word
+from netlink import ROOT, Netlink, words as numbers_of
 from traffic import run
 
 DEVICE = "acc0"
@@ -78,13 +78,16 @@ class Tree:
         self.sender.setsockopt(263, PACKET_VNET_HDR, 1)
         self.sender.bind((DEVICE, 0x0800))
         self.sent = 0
+        self.said = {}
 
     def asymq(self, words, rate="100kbit"):
         """Adds or changes asymq wherever it belongs."""
-        words = [*words, f"up {rate}", "down 10mbit", f"shaped {'false' if self.shaped else 'true'}"]
+        # As tc does, with what was said before and is not said anew.
+        self.said |= {word.split()[0]: word for word in words}
+        words = [*self.said.values(), f"up {rate}", "down 10mbit", "unshaped" if self.shaped else "shaped"]
         for at, place in enumerate(self.places):
             # Without a handle of its own the kernel numbers it anew.
-            options = b"".join(map(word, words))
+            options = numbers_of(*words)
             error = self.netlink.qdisc(DEVICE, options, parent=number(place), handle=0xA0000 + (at << 16))
             if error:
                 raise Broken(f"{words}: {os.strerror(error)}")

@@ -232,7 +232,7 @@ def many_leaves():
     send_frames("v0", [cost.frame(2 * number + 1) for number in range(4)], 0x10000 + leaves)
     known = incoming() - none
     messages = netlink.Netlink()
-    options = b"".join(map(netlink.word, ("up 2mbit", "down 20mbit")))
+    options = netlink.words("asymq up 2mbit down 20mbit unshaped")
     changes = []
     for leaf in range(1, 21):
         error = messages.qdisc("v0", options, parent=0x10000 + leaf, handle=(leaf + 1) << 16)
@@ -265,21 +265,21 @@ def live_change():
 
     def change(device, *words):
         built = parameter("allocations")
-        error = messages.qdisc(device, b"".join(map(netlink.word, words)), handle=1 << 16)
+        error = messages.qdisc(device, netlink.words(*words), handle=1 << 16)
         expect(error == 0, f"{words}: {error}")
         return parameter("allocations") - built
 
     begin = state()
     allocated, size = parameter("alive"), parameter("taken")
     for number in range(200):
-        change("l0", f"up {64 + number % 2}kbit")
+        change("l0", f"droptail up {64 + number % 2}kbit buffer 50p")
         change("l1", f"up {64 + number % 2}kbit", f"down {10 + number % 2}mbit")
     end = state()
     sent = end[0] - begin[0]
     expect(begin[2] >= 40 and end[1] == begin[1] and begin[2] - end[2] == sent, f"{begin}, then {end}")
     expect(parameter("alive") == allocated and parameter("taken") <= size + 4096,
            f"{allocated} allocations of {size}, then {parameter('alive')} of {parameter('taken')}")
-    rates, words = change("l1", "up 66kbit"), change("l1", "bulk-limit 100ms")
+    rates, words = change("l1", "up 66kbit down 10mbit"), change("l1", "up 66kbit down 10mbit bulk-limit 100ms")
     expect(rates < words, f"{rates} allocations where rates change, {words} where another value does")
     for wrong in "up", "up 1mbit down":
         answer = run(f"tc qdisc change dev l1 root asymq {wrong}", check=False)
@@ -301,7 +301,7 @@ def observer_leaves():
     messages = netlink.Netlink()
     while time.monotonic() < end:
         expect(messages.qdisc("v0", None, delete=True, parent=0x10001, handle=0x20000) == 0, "not deleted")
-        options = b"".join(map(netlink.word, ("qdisc aq", "up 1mbit", "down 10mbit", "shaped false")))
+        options = netlink.words("aq up 1mbit down 10mbit unshaped")
         expect(messages.qdisc("v0", options, parent=0x10001, handle=0x20000) == 0, "not added")
         time.sleep(0.01)
         count += 1
@@ -412,10 +412,23 @@ def without_the_plugin():
     expect(done.returncode == 0, done.stderr)
     expect(shown()["options"]["qdisc"] == "sad", "the usual discipline")
     run("tc -n home qdisc del dev h0 root; tc -n path qdisc del dev m0 root", check=False)
-    load(True, "selftest=0", "'defaults=\"qdisc aq,up 1mbit,down 10mbit\"'")
+    numbers = run("tc qdisc add dev lo root asymq aq up 1mbit down 10mbit numbers", check=False).stdout.strip()
+    load(True, "selftest=0", numbers)
     run("TC_LIB_DIR=/nowhere tc -n home qdisc add dev h0 root asymq")
     expect(shown()["options"]["qdisc"] == "aq", "the module's defaults")
-    return "sad, or what the module's parameter says"
+    messages = netlink.Netlink()
+    right = netlink.words("sad up 1mbit")
+    for what, options in (
+        ("another version", right.replace(netlink.attribute(netlink.VERSION, b"\1\0\0\0"),
+                                          netlink.attribute(netlink.VERSION, b"\2\0\0\0"))),
+        ("no version", right[8:]),
+        ("words", netlink.attribute(netlink.WORDS, b"up 1mbit\0")),
+    ):
+        answer = messages.qdisc("lo", options)
+        expect(answer == errno.EINVAL, f"{what} is answered with {answer}")
+    expect(messages.qdisc("lo", right) == 0, "the module's own version is refused")
+    messages.qdisc("lo", None, delete=True)
+    return "sad, or what the module's parameter says; a plugin of another version is refused"
 
 
 @check
@@ -440,7 +453,7 @@ def memory():
     for rate, most in ("1mbit", 290), ("20mbit", 290), ("1gbit", 520):
         for name in "asymq", "aq":
             words = f"qdisc {name}", f"up {rate}", f"down {rate}"
-            expect(messages.qdisc("e1", b"".join(map(netlink.word, words))) == 0, f"{words}")
+            expect(messages.qdisc("e1", netlink.words(*words)) == 0, f"{words}")
             size = parameter("taken") / 1000
             messages.qdisc("e1", None, delete=True)
             texts.append(f"{name} {rate} {size:.0f} kB")
@@ -456,7 +469,7 @@ def failed_allocations():
     messages = netlink.Netlink()
     total = 0
     for words in (("qdisc aq", "up 1mbit", "down 10mbit"), ("qdisc sad", "up 1mbit"), ("qdisc fq", "up 1mbit")):
-        options = b"".join(netlink.word(word) for word in words)
+        options = netlink.words(*words)
         for number in range(1, 5000):
             set_parameter("fail_alloc", number)
             answer = messages.qdisc("e0", options)
@@ -767,7 +780,7 @@ def churn(say, seconds):
     while time.monotonic() < end:
         number += 1
         words = f"qdisc {names[number % len(names)]}", "up 1mbit", "down 10mbit"
-        answer = messages.qdisc("h0", b"".join(map(netlink.word, words)))
+        answer = messages.qdisc("h0", netlink.words(*words))
         shown = messages.show()
         if number % 5 == 0:
             answer |= messages.qdisc("h0", None, delete=True)

@@ -44,9 +44,10 @@ MUTANTS = [
     ("no-synchronize", W, "\tsynchronize_net();\n", "", O, "no more"),
     ("flows-learn-nothing", W, "\tWRITE_ONCE(place->hash, hash);\n", "", "own_reverse_only", "the leaves saw"),
     ("all-see-all", W, "WRITE_ONCE(device->only, device->count == 1 ? q : NULL);", "WRITE_ONCE(device->only, q);", "own_reverse_only", "the leaves saw"),
+    ("version-unread", Q, "nla_get_u32(version) != ASYMQ_VERSION", "0", "without_the_plugin", "another version"),
     ("deep-frame", P, "\tstruct asymq_frame frame;\n\n\tq->arriving = skb;", "\tstruct asymq_frame frame;\n\tvolatile u8 deep[6000];\n\n\tdeep[now % 6000] = 1;\n\tq->arriving = skb;", "gate", "a frame of 6"),
     ("deep-chain", W, "\tstruct asymq_sched *q = asymq_owner_of(device, skb);\n", "\tstruct asymq_sched *q = asymq_owner_of(device, skb);\n\tvolatile u8 deep[200];\n\n\tdeep[skb->len % 200] = 1;\n", "gate", "chain of packets"),
-    ("deep-building", Q, "\tbool whole;\n", "\tbool whole;\n\tvolatile u8 deep[600];\n\n\tdeep[setup.now % 600] = 1;\n", "gate", "chain of building"),
+    ("deep-building", Q, "\tbool whole;\n\n\tget_random", "\tbool whole;\n\tvolatile u8 deep[1400];\n\n\tdeep[setup.now % 1400] = 1;\n\tget_random", "gate", "chain of building"),
 ]
 # Two lines of one defect.
 ALSO = {"no-watchdog-cancel": [(Q, "\tqdisc_watchdog_cancel(&q->watchdog);\n", "")],

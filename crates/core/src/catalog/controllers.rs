@@ -5,7 +5,7 @@ use super::config::Config;
 use super::entry::{Entry, Maker, Ours, Role};
 use super::parameter::{Context, Kind, Typed, listed};
 use super::parts::{ACK_LIMIT, DATA_SIZE, narrow};
-use super::value::{Value, decimal, words};
+use super::value::{Value, billionths, decimal, decimal_of, of_billionths, words};
 use crate::control::{
     AckLimit, AqController, AqParams, BeyondLimit, DataPerAck, DownloadMeter, Gradient,
     GradientParams, Utility,
@@ -118,6 +118,21 @@ impl Value for GivenPerAck {
             _ => decimal(text),
         }
     }
+
+    fn number(&self) -> Option<u64> {
+        Some(billionths(self.0))
+    }
+
+    fn of_number(number: u64, _: &Kind) -> Option<Self> {
+        match DataPerAck::of_number(number, &Self::KIND)? {
+            DataPerAck::Given(packets) => Some(Self(packets)),
+            DataPerAck::Measured => Some(Self(1.0)),
+        }
+    }
+
+    fn text_of(number: u64) -> Option<String> {
+        DataPerAck::text_of(number)
+    }
 }
 
 impl Value for DataPerAck {
@@ -133,6 +148,29 @@ impl Value for DataPerAck {
 
     fn canonical(&self, text: &str) -> String {
         decimal(text)
+    }
+
+    fn number(&self) -> Option<u64> {
+        Some(match self {
+            Self::Measured => 0,
+            Self::Given(packets) => billionths(*packets),
+        })
+    }
+
+    fn of_number(number: u64, _: &Kind) -> Option<Self> {
+        match (number, of_billionths(number)) {
+            (0, _) => Some(Self::Measured),
+            (_, packets) => (1.0..=64.0)
+                .contains(&packets)
+                .then_some(Self::Given(packets)),
+        }
+    }
+
+    fn text_of(number: u64) -> Option<String> {
+        Some(match Self::of_number(number, &Self::KIND)? {
+            Self::Measured => "auto".into(),
+            Self::Given(_) => decimal_of(number),
+        })
     }
 }
 
@@ -165,7 +203,37 @@ impl Value for Utility {
             None => text.into(),
         }
     }
+
+    fn number(&self) -> Option<u64> {
+        Some(match self {
+            Self::Utilization => 0,
+            Self::Proportional => 1,
+            Self::Priority(weight) => billionths(*weight) + PRIORITY,
+        })
+    }
+
+    fn of_number(number: u64, _: &Kind) -> Option<Self> {
+        Some(match number {
+            0 => Self::Utilization,
+            1 => Self::Proportional,
+            weight => {
+                let weight = of_billionths(weight - PRIORITY);
+                return (weight <= 1000.0).then_some(Self::Priority(weight));
+            }
+        })
+    }
+
+    fn text_of(number: u64) -> Option<String> {
+        Some(match Self::of_number(number, &Self::KIND)? {
+            Self::Utilization => "utilization".into(),
+            Self::Proportional => "proportional".into(),
+            Self::Priority(_) => format!("priority:{}", decimal_of(number - PRIORITY)),
+        })
+    }
 }
+
+/// The number of a priority of weight 0.
+const PRIORITY: u64 = 2;
 
 words!(BeyondLimit:
     "starve-acks" => (Self::StarveAcks),

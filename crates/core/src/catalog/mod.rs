@@ -17,9 +17,11 @@ pub(crate) mod parts;
 pub(crate) mod peers;
 pub(crate) mod queues;
 mod real;
+#[cfg(feature = "text")]
 mod resolve;
 mod services;
 mod value;
+pub mod wire;
 
 pub use build::Standard;
 pub use compose::compose;
@@ -29,6 +31,7 @@ pub use parameter::{Context, Default, Kind, Parameter, Typed};
 pub use params::{Params, Values};
 pub use parts::{ACK_LIMIT, BORROW, BUFFER_SPLIT, BufferSplit, CLASSIFIER, DATA_LIMIT, DATA_SHARE};
 pub use real::{default_buffer, link_rate, surroundings};
+#[cfg(feature = "text")]
 pub use resolve::{
     ConfigError, Place, Readings, known_parameters, needs_reverse, resolve, resolve_by,
 };

@@ -3,11 +3,13 @@
 use super::params::Values;
 use super::value::{Stored, Value};
 use crate::units::{Limit, Rate};
-use alloc::string::{String, ToString};
+use alloc::string::String;
+#[cfg(feature = "text")]
+use alloc::string::ToString;
 use core::fmt;
 use core::marker::PhantomData;
 
-/// One parameter, declared once: flags, files, `--help`, JSON, the kernel's text and fuzzing follow.
+/// One parameter, declared once: flags, files, `--help`, JSON, the kernel's numbers and fuzzing follow.
 #[derive(Clone, Copy)]
 pub struct Parameter {
     /// Its flag, key and name in results.
@@ -18,7 +20,13 @@ pub struct Parameter {
     pub kind: Kind,
     /// Value where none is given.
     pub default: Default,
+    #[cfg(feature = "text")]
     read: fn(&str, &Kind) -> Result<Stored, String>,
+    #[cfg(feature = "text")]
+    number: fn(&Stored) -> Option<u64>,
+    of_number: fn(u64, &Kind) -> Option<Stored>,
+    #[cfg(feature = "text")]
+    text_of: fn(u64) -> Option<String>,
 }
 
 /// A parameter whose values have the type `T`: [`Config::get`](super::Config::get) takes it.
@@ -38,7 +46,13 @@ impl<T: Value> Typed<T> {
                 help,
                 kind: T::KIND,
                 default: Default::Text(default),
+                #[cfg(feature = "text")]
                 read: Stored::read::<T>,
+                #[cfg(feature = "text")]
+                number: Stored::number::<T>,
+                of_number: Stored::of_number::<T>,
+                #[cfg(feature = "text")]
+                text_of: T::text_of,
             },
             of: PhantomData,
         }
@@ -137,12 +151,31 @@ impl Parameter {
     ///
     /// # Errors
     /// It is invalid; the text says what to write instead.
+    #[cfg(feature = "text")]
     pub fn check(&self, text: &str) -> Result<String, String> {
-        self.read(text).map(|value| value.text.to_string())
+        self.read(text).map(|value| value.text().to_string())
     }
 
+    #[cfg(feature = "text")]
     pub(super) fn read(&self, text: &str) -> Result<Stored, String> {
         (self.read)(text, &self.kind)
+    }
+
+    /// The number on netlink of a value of this parameter.
+    #[cfg(feature = "text")]
+    pub(super) fn number(&self, value: &Stored) -> Option<u64> {
+        (self.number)(value)
+    }
+
+    /// The value of such a number; `None` if it is invalid.
+    pub(super) fn of_number(&self, number: u64) -> Option<Stored> {
+        (self.of_number)(number, &self.kind)
+    }
+
+    /// The shortest text that is read as such a number; `None` if it is invalid.
+    #[cfg(feature = "text")]
+    pub(super) fn text_of(&self, number: u64) -> Option<String> {
+        (self.text_of)(number)
     }
 }
 

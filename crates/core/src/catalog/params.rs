@@ -80,13 +80,13 @@ pub struct Values(BTreeMap<Cow<'static, str>, Stored>);
 impl Values {
     /// A value in canonical form.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(|value| &*value.text)
+        self.0.get(name).map(Stored::text)
     }
 
     /// All names and values in canonical form, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let values = self.0.iter();
-        values.map(|(name, value)| (&**name, &*value.text))
+        values.map(|(name, value)| (&**name, value.text()))
     }
 
     /// Takes a value out.

@@ -107,6 +107,32 @@ impl Value for Classifier {
             _ => text.into(),
         }
     }
+
+    fn number(&self) -> Option<u64> {
+        Some(match self {
+            Self::PureAck => 0,
+            Self::None => 1,
+            Self::Size(size) => (*size).into(),
+        })
+    }
+
+    fn of_number(number: u64, _: &Kind) -> Option<Self> {
+        match number {
+            0 => Some(Self::PureAck),
+            1 => Some(Self::None),
+            size @ 20..=1500 => Some(Self::Size(size as _)),
+            _ => None,
+        }
+    }
+
+    fn text_of(number: u64) -> Option<String> {
+        let classifier = Self::of_number(number, &Self::KIND)?;
+        let text = match classifier {
+            Self::None => "none",
+            _ => "pure-ack",
+        };
+        Some(classifier.canonical(text))
+    }
 }
 
 /// A number of bytes, at most what 32 bits hold.

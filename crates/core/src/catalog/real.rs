@@ -20,20 +20,34 @@ pub fn surroundings(overhead: &Overhead) -> Params {
     .collect()
 }
 
+/// Rates that a real link can be shaped to, in bit/s.
+pub(super) const LINK_RATES: core::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
+
+pub(super) fn is_link_rate(bits: u64) -> bool {
+    LINK_RATES.contains(&bits)
+}
+
 /// A rate that a real link can be shaped to: below, a full frame takes seconds and TCP gives up;
 /// above, one core forwards no more.
 ///
 /// # Errors
 /// It is no rate, or out of range; the text says what to write instead.
 pub fn link_rate(text: &str) -> Result<Rate, String> {
-    const RANGE: core::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
     match text.parse() {
-        Ok(rate) if RANGE.contains(&Rate::bits_per_sec(rate)) => Ok(rate),
+        Ok(rate) if is_link_rate(Rate::bits_per_sec(rate)) => Ok(rate),
         Ok(_) | Err(UnitError::OutOfRange { .. }) => {
             Err("out of range; use 8kbit to 100gbit".into())
         }
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// The nearest of them.
+#[cfg(feature = "text")]
+pub(super) fn to_link_rate(rate: Rate) -> Rate {
+    let bits = rate.bits_per_sec();
+    let bits = bits.clamp(*LINK_RATES.start(), *LINK_RATES.end());
+    Rate::from_bits_per_sec(bits).unwrap_or(rate)
 }
 
 /// AQ's 50 packets, or 100 ms of full frames where that is more: short of what a fast link

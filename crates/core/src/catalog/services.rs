@@ -78,6 +78,22 @@ impl Value for MadeUp {
             Self::UpTo(time) => time.to_string(),
         }
     }
+
+    fn number(&self) -> Option<u64> {
+        Some(match self {
+            Self::Own => u64::MAX,
+            Self::Other => u64::MAX - 1,
+            Self::UpTo(time) => time.as_nanos().min(u64::MAX - 2),
+        })
+    }
+
+    fn of_number(number: u64, _: &Kind) -> Option<Self> {
+        Some(match number {
+            u64::MAX => Self::Own,
+            number if number == u64::MAX - 1 => Self::Other,
+            number => Self::UpTo(Duration::from_nanos(number)),
+        })
+    }
 }
 
 type Make = fn(&Config) -> Result<AnyService, BuildError>;

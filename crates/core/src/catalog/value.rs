@@ -21,32 +21,94 @@ pub trait Value: Any + Clone + Send + Sync {
 
     /// The canonical form of a text that was read as this value.
     fn canonical(&self, text: &str) -> String;
+
+    /// The value as the whole number that it is on netlink; `None` if it has none there.
+    fn number(&self) -> Option<u64> {
+        None
+    }
+
+    /// The value of such a number; `None` if it is invalid.
+    fn of_number(_number: u64, _kind: &Kind) -> Option<Self> {
+        None
+    }
+
+    /// The shortest text that is read as such a number; `None` if it is invalid.
+    fn text_of(number: u64) -> Option<String> {
+        Self::of_number(number, &Self::KIND).map(|value| value.canonical(""))
+    }
+}
+
+/// Parts of a number with a fraction on netlink: billionths.
+pub(super) const BILLION: u64 = 1_000_000_000;
+
+/// A number with a fraction in billionths; none is negative.
+pub(super) fn billionths(number: f64) -> u64 {
+    // The cast saturates, and takes NaN to 0.
+    (number * BILLION as f64 + 0.5) as u64
+}
+
+/// The nearest float.
+pub(super) fn of_billionths(billionths: u64) -> f64 {
+    billionths as f64 / BILLION as f64
+}
+
+/// Billionths as a decimal.
+pub(super) fn decimal_of(billionths: u64) -> String {
+    decimal(&format!(
+        "{}.{:09}",
+        billionths / BILLION,
+        billionths % BILLION
+    ))
 }
 
 /// A value that was read, with its canonical text; the text alone where a description came from JSON.
 #[derive(Clone)]
 pub(super) struct Stored {
-    pub(super) text: Arc<str>,
+    text: Option<Arc<str>>,
     value: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Stored {
+    #[cfg(feature = "text")]
     pub(super) fn read<T: Value>(text: &str, kind: &Kind) -> Result<Self, String> {
         let value = T::read(text, kind)?;
         Ok(Self::of(&value.canonical(text), value.clone()))
     }
 
+    #[cfg(feature = "text")]
     pub(super) fn of(text: &str, value: impl Any + Send + Sync) -> Self {
         Self {
-            text: text.into(),
+            text: Some(text.into()),
             value: Some(Arc::new(value)),
         }
+    }
+
+    /// The value of a number, without a text; `None` if it is invalid.
+    pub(super) fn of_number<T: Value>(number: u64, kind: &Kind) -> Option<Self> {
+        Some(Self::untold(T::of_number(number, kind)?))
+    }
+
+    /// A value without a text.
+    pub(super) fn untold(value: impl Any + Send + Sync) -> Self {
+        Self {
+            text: None,
+            value: Some(Arc::new(value)),
+        }
+    }
+
+    #[cfg(feature = "text")]
+    pub(super) fn number<T: Value>(&self) -> Option<u64> {
+        self.get::<T>()?.number()
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or_default()
     }
 
     #[cfg(feature = "serde")]
     pub(super) fn unread(text: String) -> Self {
         Self {
-            text: text.into(),
+            text: Some(text.into()),
             value: None,
         }
     }
@@ -92,9 +154,7 @@ pub(super) fn decimal(text: &str) -> String {
 
 /// A bound of numbers, in billionths.
 fn bound(number: f64) -> String {
-    const WHOLE: u64 = 1_000_000_000;
-    let billionths = (number * WHOLE as f64) as u64;
-    decimal(&format!("{}.{:09}", billionths / WHOLE, billionths % WHOLE))
+    decimal_of((number * BILLION as f64) as u64)
 }
 
 /// `fifo or af`, `a, b or c`.
@@ -108,7 +168,7 @@ pub(super) fn either(words: &[&str]) -> String {
 
 /// Units, which read and print themselves.
 macro_rules! units {
-    ($($type:ty: $kind:expr),+) => {$(
+    ($($type:ty: $kind:expr, $number:expr, $of_number:expr;)+) => {$(
         impl Value for $type {
             const KIND: Kind = $kind;
 
@@ -119,11 +179,41 @@ macro_rules! units {
             fn canonical(&self, _: &str) -> String {
                 self.to_string()
             }
+
+            fn number(&self) -> Option<u64> {
+                Some($number(*self))
+            }
+
+            fn of_number(number: u64, _: &Kind) -> Option<Self> {
+                $of_number(number)
+            }
         }
     )+};
 }
 
-units!(Rate: Kind::Rate, Limit: Kind::Limit);
+units!(
+    Rate: Kind::Rate, Self::bits_per_sec, Self::from_bits_per_sec;
+    Limit: Kind::Limit, limit_number, limit_of;
+);
+
+/// The bit of a limit's number that says bytes.
+const LIMIT_BYTES: u64 = 1 << 63;
+
+pub(crate) fn limit_number(limit: Limit) -> u64 {
+    match limit {
+        Limit::Packets(packets) => packets.into(),
+        Limit::Bytes(bytes) => bytes | LIMIT_BYTES,
+    }
+}
+
+/// A limit in the range that can be written.
+pub(crate) fn limit_of(number: u64) -> Option<Limit> {
+    match (number & LIMIT_BYTES, number & !LIMIT_BYTES) {
+        (0, packets @ 1..=1_000_000) => Some(Limit::Packets(packets as u32)),
+        (LIMIT_BYTES, bytes @ 1..=0x1_0000_0000) => Some(Limit::Bytes(bytes)),
+        _ => None,
+    }
+}
 
 impl Value for Duration {
     const KIND: Kind = Kind::Time;
@@ -137,6 +227,15 @@ impl Value for Duration {
 
     fn canonical(&self, _: &str) -> String {
         self.to_string()
+    }
+
+    fn number(&self) -> Option<u64> {
+        Some(self.as_nanos())
+    }
+
+    fn of_number(number: u64, kind: &Kind) -> Option<Self> {
+        let is_valid = number > 0 || !matches!(kind, Kind::Period);
+        is_valid.then_some(Self::from_nanos(number))
     }
 }
 
@@ -156,6 +255,17 @@ impl Value for Bytes {
     fn canonical(&self, _: &str) -> String {
         self.to_string()
     }
+
+    fn number(&self) -> Option<u64> {
+        Some(self.0)
+    }
+
+    fn of_number(number: u64, kind: &Kind) -> Option<Self> {
+        match *kind {
+            Kind::Size(min, max) if !(min..=max).contains(&number) => None,
+            _ => Some(Self(number)),
+        }
+    }
 }
 
 impl Value for Share {
@@ -169,6 +279,30 @@ impl Value for Share {
     fn canonical(&self, text: &str) -> String {
         decimal(text)
     }
+
+    fn number(&self) -> Option<u64> {
+        Some(self.steps().into())
+    }
+
+    fn of_number(number: u64, _: &Kind) -> Option<Self> {
+        let steps = u32::try_from(number).ok()?;
+        (1..Self::SCALE)
+            .contains(&steps)
+            .then_some(Self::from_steps(steps))
+    }
+
+    fn text_of(number: u64) -> Option<String> {
+        let share = Self::of_number(number, &Self::KIND)?;
+        // Ten digits tell all steps apart.
+        let digits = (1..=10).map(|digits| {
+            let scale = 10u64.pow(digits);
+            let (whole, half) = (u128::from(Self::SCALE), u128::from(Self::SCALE / 2));
+            let rounded = (u128::from(number) * u128::from(scale) + half) / whole;
+            decimal(&format!("0.{rounded:0width$}", width = digits as usize))
+        });
+        let mut texts = digits.filter(|text| text.parse() == Ok(share));
+        texts.next()
+    }
 }
 
 impl Value for bool {
@@ -180,6 +314,14 @@ impl Value for bool {
 
     fn canonical(&self, _: &str) -> String {
         self.to_string()
+    }
+
+    fn number(&self) -> Option<u64> {
+        Some((*self).into())
+    }
+
+    fn of_number(number: u64, _: &Kind) -> Option<Self> {
+        (number <= 1).then_some(number == 1)
     }
 }
 
@@ -200,6 +342,22 @@ impl Value for f64 {
     fn canonical(&self, text: &str) -> String {
         decimal(text)
     }
+
+    fn number(&self) -> Option<u64> {
+        Some(billionths(*self))
+    }
+
+    fn of_number(number: u64, kind: &Kind) -> Option<Self> {
+        let number = of_billionths(number);
+        match kind {
+            Kind::Number(min, max) if !(*min..=*max).contains(&number) => None,
+            _ => Some(number),
+        }
+    }
+
+    fn text_of(number: u64) -> Option<String> {
+        Some(decimal_of(number))
+    }
 }
 
 impl Value for u32 {
@@ -217,6 +375,18 @@ impl Value for u32 {
 
     fn canonical(&self, _: &str) -> String {
         self.to_string()
+    }
+
+    fn number(&self) -> Option<u64> {
+        Some((*self).into())
+    }
+
+    fn of_number(number: u64, kind: &Kind) -> Option<Self> {
+        let count = Self::try_from(number).ok()?;
+        match kind {
+            Kind::Count(min, max) if !(*min..=*max).contains(&count) => None,
+            _ => Some(count),
+        }
     }
 }
 
@@ -238,6 +408,17 @@ macro_rules! bounds {
 
             fn canonical(&self, _: &str) -> String {
                 self.as_ref().map_or_else(|| "none".into(), ToString::to_string)
+            }
+
+            fn number(&self) -> Option<u64> {
+                self.as_ref().map_or(Some(u64::MAX), Value::number)
+            }
+
+            fn of_number(number: u64, _: &Kind) -> Option<Self> {
+                match number {
+                    u64::MAX => Some(None),
+                    _ => <$type>::of_number(number, &<$type>::KIND).map(Some),
+                }
             }
         }
     )+};
@@ -268,6 +449,20 @@ macro_rules! words {
                 match self {
                     $($($variant)+ => $word.into()),+
                 }
+            }
+
+            /// Its place among the words: on netlink they are only ever added to.
+            fn number(&self) -> Option<u64> {
+                let word = match self {
+                    $($($variant)+ => $word),+
+                };
+                let mut words = [$($word),+].into_iter();
+                words.position(|known| known == word).map(|place| place as u64)
+            }
+
+            fn of_number(number: u64, _: &$crate::catalog::Kind) -> Option<Self> {
+                let mut variants = [$($($variant)+),+].into_iter();
+                variants.nth(usize::try_from(number).ok()?)
             }
         }
     };

@@ -94,6 +94,34 @@ impl Overhead {
         !matches!(self.basis, Basis::Ip)
     }
 
+    /// As numbers: bytes added, minimum, framing (0 plain, 1 ATM, 2 PTM), basis (0 frame, 1 IP packet, 2 frame as `raw`).
+    pub const fn numbers(&self) -> (i32, u32, u32, u32) {
+        (self.bytes, self.mpu, self.framing as u32, self.basis as u32)
+    }
+
+    /// Of such numbers; `None` if one is out of range.
+    pub fn of_numbers(bytes: i32, mpu: u32, framing: u32, basis: u32) -> Option<Self> {
+        let (min, max) = OVERHEAD_RANGE;
+        let is_valid = (min..=max).contains(&bytes) && mpu <= MPU_RANGE.1.unsigned_abs();
+        is_valid.then_some(())?;
+        Some(Self {
+            bytes,
+            mpu,
+            framing: match framing {
+                0 => Plain,
+                1 => Atm,
+                2 => Ptm,
+                _ => return None,
+            },
+            basis: match basis {
+                0 => Basis::Frame,
+                1 => Basis::Ip,
+                2 => Basis::Raw,
+                _ => return None,
+            },
+        })
+    }
+
     /// Takes one of CAKE's keywords; `false` if the word is none.
     fn keyword(&mut self, word: &str) -> bool {
         match word {

@@ -1,0 +1,102 @@
+//! Numbers as netlink's attributes, in the order of bytes of this machine.
+
+use super::{ATTRIBUTES, COUNT, Numbers, VERSION, Width, id, ids};
+use alloc::vec::Vec;
+
+/// The bits of an attribute's type that are no number.
+const FLAGS: u16 = 0xC000;
+const NESTED: u16 = 0x8000;
+/// Of a module or a plugin that exchanged words.
+const WORDS: u16 = 1;
+
+/// What is wrong with attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// They are of another version.
+    Version,
+    /// They are cut.
+    Cut,
+}
+
+fn width(id: u16) -> Option<Width> {
+    let mut own = ATTRIBUTES.iter();
+    let own = own.find(|own| own.id == id).map(|own| own.width);
+    own.or_else(|| ids::parameter(id).map(|(_, width)| width))
+}
+
+fn put(to: &mut Vec<u8>, kind: u16, payload: &[u8]) {
+    let length = u16::try_from(4 + payload.len()).unwrap_or(u16::MAX);
+    to.extend(length.to_ne_bytes());
+    to.extend(kind.to_ne_bytes());
+    to.extend(payload);
+    to.resize(to.len().next_multiple_of(4), 0);
+}
+
+fn put_all(to: &mut Vec<u8>, numbers: &Numbers) {
+    for (id, value) in numbers.iter() {
+        match width(id) {
+            Some(Width::U8) => put(to, id, &(value as u8).to_ne_bytes()),
+            Some(Width::U32 | Width::S32) => put(to, id, &(value as u32).to_ne_bytes()),
+            Some(Width::U64) => put(to, id, &value.to_ne_bytes()),
+            None => {}
+        }
+    }
+}
+
+/// The payload of `TCA_OPTIONS`: what is in force, and what of it was given.
+pub fn encode(numbers: &Numbers, given: &Numbers) -> Vec<u8> {
+    let (mut bytes, mut nest) = (Vec::new(), Vec::new());
+    put(&mut bytes, id::VERSION, &VERSION.to_ne_bytes());
+    put_all(&mut bytes, numbers);
+    put_all(&mut nest, given);
+    put(&mut bytes, id::GIVEN | NESTED, &nest);
+    bytes
+}
+
+/// Type and payload of each attribute.
+pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    core::iter::from_fn(move || {
+        let length = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
+        let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?);
+        let payload = bytes.get(4..length.into())?;
+        let next = usize::from(length).next_multiple_of(4);
+        bytes = bytes.get(next..).unwrap_or_default();
+        Some((kind & !FLAGS, payload))
+    })
+}
+
+pub(super) fn number(payload: &[u8]) -> Option<u64> {
+    Some(match *payload {
+        [byte] => byte.into(),
+        [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]).into(),
+        _ => u64::from_ne_bytes(payload.try_into().ok()?),
+    })
+}
+
+/// What is in force, and what of it was given.
+///
+/// # Errors
+/// They are of another version, or cut.
+pub fn decode(bytes: &[u8]) -> Result<(Numbers, Numbers), ReadError> {
+    let (mut numbers, mut given) = (Numbers::default(), Numbers::default());
+    let mut version = None;
+    for (kind, payload) in attributes(bytes) {
+        match kind {
+            WORDS => return Err(ReadError::Version),
+            id::GIVEN => {
+                for (kind, payload) in attributes(payload) {
+                    given.set(kind, number(payload).ok_or(ReadError::Cut)?);
+                }
+            }
+            id::VERSION => version = number(payload),
+            _ if usize::from(kind) < COUNT && kind != id::PAD => {
+                numbers.set(kind, number(payload).ok_or(ReadError::Cut)?);
+            }
+            _ => {}
+        }
+    }
+    match version {
+        Some(version) if version == u64::from(VERSION) => Ok((numbers, given)),
+        _ => Err(ReadError::Version),
+    }
+}

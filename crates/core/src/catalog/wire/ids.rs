@@ -1,0 +1,275 @@
+//! The numbers of attributes, disciplines and parts. Lists are only ever added to at their end.
+
+use super::super::entry::Role;
+
+/// The version of what `tc` and module say to each other: another one where a number changes its meaning.
+pub const VERSION: u32 = 1;
+
+/// How an attribute is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// A truth, 0 or 1.
+    U8,
+    /// A count, a word's place or a share in steps of 2^-30.
+    U32,
+    /// A number that may be negative.
+    S32,
+    /// Bytes, nanoseconds, bit/s, a limit or billionths.
+    U64,
+}
+
+/// Numbers of attributes that are the qdisc's own. Words in user space were 1, before there were numbers.
+pub mod id {
+    /// [`VERSION`](super::VERSION).
+    pub const VERSION: u16 = 2;
+    /// What the user gave, as attributes again.
+    pub const GIVEN: u16 = 3;
+    /// The discipline.
+    pub const QDISC: u16 = 4;
+    /// Rate of the link in bit/s; where it is learnt, the one now.
+    pub const UP: u16 = 5;
+    /// Rate of the reverse direction in bit/s.
+    pub const DOWN: u16 = 6;
+    /// The buffer: packets, or bytes with bit 63.
+    pub const BUFFER: u16 = 7;
+    /// Whether it shapes to the link's rate.
+    pub const SHAPED: u16 = 8;
+    /// Whether hosts are those before this machine's translation of addresses.
+    pub const NAT: u16 = 9;
+    /// Bytes that the link adds.
+    pub const OVERHEAD: u16 = 10;
+    /// Bytes of the smallest packet.
+    pub const MPU: u16 = 11;
+    /// 0 plain, 1 ATM, 2 PTM.
+    pub const FRAMING: u16 = 12;
+    /// What the overhead is added to: 0 a frame, none was given; 1 an IP packet; 2 a frame.
+    pub const BASIS: u16 = 13;
+    /// Lowest rate that may be learnt, in bit/s.
+    pub const UP_MIN: u16 = 14;
+    /// Highest rate that may be learnt.
+    pub const UP_MAX: u16 = 15;
+    /// Fills up to 8 bytes.
+    pub const PAD: u16 = 16;
+    /// The ACK queue.
+    pub const ACK_QUEUE: u16 = 20;
+    /// The data queue.
+    pub const DATA_QUEUE: u16 = 21;
+    /// What drops or marks arrivals early.
+    pub const AQM: u16 = 22;
+    /// Which queue is served next.
+    pub const SERVICE: u16 = 23;
+    /// What moves the settings.
+    pub const CONTROLLER: u16 = 24;
+}
+
+/// An attribute with its name and width.
+#[derive(Clone, Copy, Debug)]
+pub struct Attribute {
+    /// Its number.
+    pub id: u16,
+    /// Its name.
+    pub name: &'static str,
+    /// How it is written.
+    pub width: Width,
+}
+
+const fn own(id: u16, name: &'static str, width: Width) -> Attribute {
+    Attribute { id, name, width }
+}
+
+/// The attributes before those of parameters.
+pub const ATTRIBUTES: &[Attribute] = &[
+    own(id::VERSION, "version", Width::U32),
+    own(id::QDISC, "qdisc", Width::U32),
+    own(id::UP, "up", Width::U64),
+    own(id::DOWN, "down", Width::U64),
+    own(id::BUFFER, "buffer", Width::U64),
+    own(id::SHAPED, "shaped", Width::U8),
+    own(id::NAT, "nat", Width::U8),
+    own(id::OVERHEAD, "overhead", Width::S32),
+    own(id::MPU, "mpu", Width::U32),
+    own(id::FRAMING, "framing", Width::U32),
+    own(id::BASIS, "basis", Width::U32),
+    own(id::UP_MIN, "up-min", Width::U64),
+    own(id::UP_MAX, "up-max", Width::U64),
+    own(id::ACK_QUEUE, "ack-queue", Width::U32),
+    own(id::DATA_QUEUE, "data-queue", Width::U32),
+    own(id::AQM, "aqm", Width::U32),
+    own(id::SERVICE, "service", Width::U32),
+    own(id::CONTROLLER, "controller", Width::U32),
+];
+
+/// The number of the first parameter of the catalog; the others follow.
+pub const FIRST_PARAMETER: u16 = 32;
+
+/// The catalog's parameters.
+pub const PARAMETERS: &[(&str, Width)] = &[
+    ("classifier", Width::U32),
+    ("buffer-split", Width::U32),
+    ("ack-limit", Width::U64),
+    ("data-limit", Width::U64),
+    ("max-stretch", Width::U64),
+    ("max-gap", Width::U64),
+    ("ecn", Width::U8),
+    ("mark-above", Width::U64),
+    ("data-share", Width::U32),
+    ("borrow", Width::U8),
+    ("made-up", Width::U64),
+    ("credit", Width::U32),
+    ("data-size", Width::U64),
+    ("max-credit", Width::U64),
+    ("configured-rate", Width::U64),
+    ("ack-size", Width::U64),
+    ("data-per-ack", Width::U64),
+    ("interval", Width::U64),
+    ("beyond-limit", Width::U32),
+    ("gamma", Width::U64),
+    ("utility", Width::U64),
+    ("min-share", Width::U64),
+    ("target", Width::U64),
+    ("ce_threshold", Width::U64),
+    ("flow-queues", Width::U32),
+    ("quantum", Width::U64),
+    ("memory_limit", Width::U64),
+    ("drop_batch", Width::U32),
+    ("cake-rtt", Width::U64),
+    ("diffserv", Width::U32),
+    ("isolation", Width::U32),
+    ("ack-filter", Width::U32),
+    ("memlimit", Width::U64),
+    ("tupdate", Width::U64),
+    ("alpha", Width::U64),
+    ("beta", Width::U64),
+    ("step_thresh", Width::U64),
+    ("coupling_factor", Width::U32),
+    ("classic_protection", Width::U32),
+    ("drop_on_overload", Width::U8),
+    ("drop_enqueue", Width::U8),
+    ("any_ect", Width::U8),
+    ("ack-wait", Width::U64),
+    ("ack-segments", Width::U64),
+    ("ready-acks", Width::U64),
+    ("ack-ramp", Width::U64),
+    ("thin-opaque", Width::U8),
+    ("bulk-limit", Width::U64),
+    ("flow-limit", Width::U64),
+    ("bulk-target", Width::U64),
+    ("bulk-min", Width::U64),
+    ("bulk-interval", Width::U64),
+    ("bulk-floor", Width::U64),
+    ("min-ack-wait", Width::U64),
+    ("max-ack-wait", Width::U64),
+    ("downlink-full", Width::U64),
+    ("ack-gain", Width::U64),
+    ("ack-exponent", Width::U64),
+    ("max-ack-share", Width::U64),
+    ("ack-floor", Width::U64),
+];
+
+/// One more than the last attribute's number.
+pub const COUNT: usize = FIRST_PARAMETER as usize + PARAMETERS.len();
+
+/// The disciplines.
+pub const DISCIPLINES: &[&str] = &[
+    "droptail",
+    "red",
+    "acc",
+    "fq",
+    "af",
+    "acks-first",
+    "prr",
+    "wrr",
+    "cbq",
+    "aq",
+    "afvq",
+    "acq",
+    "dcbq",
+    "e-dcbq",
+    "vaq",
+    "sad",
+    "fifo+af/ar",
+    "cbq+af/ar",
+    "acq+af/ar",
+    "sad+ar+cbq",
+    "afvq-slots",
+    "vaq-slots",
+    "vaq-segment",
+    "codel",
+    "fq_codel",
+    "cake",
+    "cake+ack-filter",
+    "cake+ack-filter-aggressive",
+    "dualpi2",
+    "asymq",
+    "asymq+thin-opaque",
+];
+
+/// The names of a role, in the order of their numbers.
+pub const fn names(role: Role) -> &'static [&'static str] {
+    match role {
+        Role::Qdisc => DISCIPLINES,
+        Role::AckQueue => &["fifo", "af", "sad", "slots"],
+        Role::DataQueue => &[
+            "fifo", "fq", "codel", "fq_codel", "cake", "dualpi2", "isolated",
+        ],
+        Role::Aqm => &["none", "red", "acc", "step"],
+        Role::Service => &[
+            "shared",
+            "acks-first",
+            "prr",
+            "wrr",
+            "cbq",
+            "vaq",
+            "due-first",
+        ],
+        Role::Controller => &["none", "aq", "acq", "dcbq", "afvq", "ack-need"],
+    }
+}
+
+/// The attribute of a role.
+pub(super) const fn of_role(role: Role) -> u16 {
+    match role {
+        Role::Qdisc => id::QDISC,
+        Role::AckQueue => id::ACK_QUEUE,
+        Role::DataQueue => id::DATA_QUEUE,
+        Role::Aqm => id::AQM,
+        Role::Service => id::SERVICE,
+        Role::Controller => id::CONTROLLER,
+    }
+}
+
+/// The attribute of a parameter.
+pub(super) fn of_parameter(name: &str) -> Option<u16> {
+    let mut parameters = PARAMETERS.iter();
+    let place = parameters.position(|(known, _)| *known == name)?;
+    Some(FIRST_PARAMETER + u16::try_from(place).ok()?)
+}
+
+/// The parameter of an attribute.
+pub(super) fn parameter(id: u16) -> Option<(&'static str, Width)> {
+    let place = id.checked_sub(FIRST_PARAMETER)?;
+    PARAMETERS.get(usize::from(place)).copied()
+}
+
+/// The discipline where nothing is said, but for [limits](USUAL_LIMITS).
+pub(super) const USUAL: &[(u16, u64)] = &[
+    (id::QDISC, 15),
+    (id::UP, 1_000_000_000),
+    (id::SHAPED, 0),
+    (id::NAT, 0),
+    (id::OVERHEAD, 0),
+    (id::MPU, 0),
+    (id::FRAMING, 0),
+    (id::BASIS, 0),
+    (id::ACK_QUEUE, 2),
+    (id::DATA_QUEUE, 0),
+    (id::AQM, 0),
+    (id::SERVICE, 1),
+    (id::CONTROLLER, 0),
+    (FIRST_PARAMETER, 0),
+    (FIRST_PARAMETER + 1, 1),
+    (FIRST_PARAMETER + 4, 93_440),
+];
+
+/// Its limits: of all, of ACKs, of data.
+pub(super) const USUAL_LIMITS: [u16; 3] = [id::BUFFER, FIRST_PARAMETER + 2, FIRST_PARAMETER + 3];

@@ -1,0 +1,191 @@
+//! The numbers of statistics. Lists are only ever added to at their end.
+
+use crate::TrafficClass;
+use crate::qdisc::{Reading, Reason};
+
+/// The unit of a number, as `tc` shows it; C has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Packets, bytes or another count.
+    Count = 0,
+    /// A part in steps of 2^-30.
+    Share = 1,
+    /// Nanoseconds.
+    Time = 2,
+    /// The bits of an IEEE 754 double.
+    Real = 3,
+    /// Bit/s.
+    Rate = 4,
+}
+use Unit::{Count, Rate, Real, Share, Time};
+
+/// A statistic: its name and its unit.
+pub type Statistic = (&'static str, Unit);
+
+/// The number that fills up to 8 bytes, in every list.
+pub const PAD: u16 = 1;
+
+/// The number of the first statistic of a list; the others follow.
+pub const FIRST: u16 = 2;
+
+/// Numbers of lists and of what stands beside them.
+pub mod id {
+    /// [`VERSION`](super::super::VERSION).
+    pub const VERSION: u16 = 2;
+    /// Faults since the last change, where there was one.
+    pub const FAILED: u16 = 3;
+    /// The first list; the others follow.
+    pub const FIRST_LIST: u16 = 4;
+}
+
+/// The lists by their names: of each class, of control variables, of the qdisc, of its device, and of all classes.
+pub const LISTS: &[(&str, &[Statistic])] = &[
+    ("", TOTAL),
+    ("ack", CLASS),
+    ("data", CLASS),
+    ("other", CLASS),
+    ("control", CONTROL),
+    ("queue", QUEUE),
+    ("device", DEVICE),
+];
+
+/// Packets of all classes by their fates.
+pub const TOTAL: &[Statistic] = &[("dropped", Count), ("filtered", Count), ("marked", Count)];
+
+/// Of each class of traffic. Reasons of drops are in the middle of what is shown and at the end of this.
+pub const CLASS: &[Statistic] = &[
+    ("sent.packets", Count),
+    ("sent.bytes", Count),
+    ("backlog.packets", Count),
+    ("backlog.bytes", Count),
+    ("marked", Count),
+    ("rate", Rate),
+    ("sojourn.p50", Time),
+    ("sojourn.p95", Time),
+    ("sojourn.p99", Time),
+    ("sojourn.max", Time),
+    ("over-limit", Count),
+    ("aqm", Count),
+    ("ack-filtered", Count),
+    ("opaque-filtered", Count),
+];
+
+/// Places in [`CLASS`].
+pub mod class {
+    use super::FIRST;
+
+    /// Packets sent; their bytes follow.
+    pub const SENT: u16 = FIRST;
+    /// Packets that wait; their bytes follow.
+    pub const BACKLOG: u16 = FIRST + 2;
+    /// Packets that got a mark.
+    pub const MARKED: u16 = FIRST + 4;
+    /// Rate of the last seconds.
+    pub const RATE: u16 = FIRST + 5;
+    /// Sojourn times; three more follow.
+    pub const SOJOURN: u16 = FIRST + 6;
+}
+
+/// Control variables of disciplines and of learnt rates.
+pub const CONTROL: &[Statistic] = &[
+    ("auto_rate", Rate),
+    ("auto_capacity", Rate),
+    ("auto_line_queue", Time),
+    ("auto_start", Count),
+    ("auto_queue", Count),
+    ("auto_search", Count),
+    ("auto_idle", Count),
+    ("auto_blind", Count),
+    ("auto_path", Count),
+    ("auto_delivered", Count),
+    ("data_share", Share),
+    ("credit", Count),
+    ("data_per_ack", Real),
+    ("red_average", Count),
+    ("ack_limit", Count),
+    ("data_limit", Count),
+    ("flows", Count),
+    ("codel_target", Time),
+    ("codel_count", Count),
+    ("new_flows", Count),
+    ("old_flows", Count),
+    ("sparse_flows", Count),
+    ("bulk_flows", Count),
+    ("bulk_target", Time),
+    ("probability", Share),
+    ("kept_losses", Count),
+    ("kept_marks", Count),
+    ("kept_stretch", Count),
+    ("kept_other", Count),
+    ("ack_wait", Time),
+    ("ack_bytes", Count),
+    ("ack_floor", Real),
+    ("downlink", Real),
+    ("downlink_used", Real),
+    ("kept_options", Count),
+];
+
+/// Of the C half: packets and bytes since the qdisc was made.
+pub const QUEUE: &[Statistic] = &[
+    ("arrived.packets", Count),
+    ("arrived.bytes", Count),
+    ("dropped.packets", Count),
+    ("dropped.bytes", Count),
+    ("filtered.packets", Count),
+    ("filtered.bytes", Count),
+    ("flushed.packets", Count),
+    ("flushed.bytes", Count),
+    ("peeked.packets", Count),
+    ("peeked.bytes", Count),
+    ("fallback_sent.packets", Count),
+    ("fallback_sent.bytes", Count),
+    ("fallback_dropped.packets", Count),
+    ("fallback_dropped.bytes", Count),
+    ("reverse.packets", Count),
+    ("reverse.bytes", Count),
+];
+
+/// Of the device's ingress hook.
+pub const DEVICE: &[Statistic] = &[("packets", Count), ("unknown", Count)];
+
+/// The number of a class's list.
+pub const fn of_class(class: TrafficClass) -> u16 {
+    id::FIRST_LIST + 1 + class as u16
+}
+
+/// The number of the list of control variables.
+pub const OF_CONTROL: u16 = id::FIRST_LIST + 4;
+
+/// The number of the list of all classes.
+pub const OF_TOTAL: u16 = id::FIRST_LIST;
+
+fn find(list: &[Statistic], name: &str) -> Option<u16> {
+    let place = list.iter().position(|(known, _)| *known == name)?;
+    Some(FIRST + u16::try_from(place).ok()?)
+}
+
+/// The number of a reason in a class's list.
+pub fn of_reason(reason: Reason) -> Option<u16> {
+    find(CLASS, reason.name())
+}
+
+/// The number of a control variable.
+pub fn of_variable(name: &str) -> Option<u16> {
+    find(CONTROL, name)
+}
+
+/// The number that a reading is, and its unit.
+pub fn of_reading(reading: Reading) -> (u64, Unit) {
+    match reading {
+        Reading::Count(count) => (count, Count),
+        Reading::Share(share) => (share.steps().into(), Share),
+        Reading::Time(time) => (time.as_nanos(), Time),
+        Reading::Real(number) => (number.to_bits(), Real),
+    }
+}
+
+/// The list of a number.
+pub fn list(number: u16) -> Option<(&'static str, &'static [Statistic])> {
+    let place = number.checked_sub(id::FIRST_LIST)?;
+    LISTS.get(usize::from(place)).copied()
+}

@@ -1,0 +1,436 @@
+//! Words of `tc` to numbers, and back.
+
+use super::super::parameter::Parameter;
+use super::super::params::Params;
+use super::super::resolve::{Place, resolve};
+use super::super::value::{either, limit_number, limit_of};
+use super::super::{
+    Catalog, Config, DEFAULT_QDISC, RATELESS_QDISC, Standard, default_buffer, link_rate, parts,
+    real, surroundings,
+};
+use super::{Numbers, Role, id, ids, names};
+use crate::Toward;
+use crate::control::rate::RateRange;
+use crate::overhead::Overhead;
+use crate::units::{Limit, Rate};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// Names that are the qdisc's own; all others are the catalog's.
+mod name {
+    pub(super) const QDISC: &str = "qdisc";
+    pub(super) const UP: &str = "up";
+    pub(super) const DOWN: &str = "down";
+    pub(super) const BUFFER: &str = "buffer";
+    pub(super) const OVERHEAD: &str = "overhead";
+    pub(super) const SHAPED: &str = "shaped";
+    pub(super) const NAT: &str = "nat";
+    pub(super) const ALL: [&str; 7] = [QDISC, UP, DOWN, BUFFER, OVERHEAD, SHAPED, NAT];
+}
+
+/// What a value is to be forgotten with.
+const DEFAULT: &str = "default";
+
+/// What a link is taken for where nothing is said of its rate.
+const USUAL_RATE: &str = "1gbit";
+
+/// cake's words for what the link adds; together they are one value.
+const LINK_WORDS: [&str; 19] = [
+    "raw",
+    "conservative",
+    "ipoa-vcmux",
+    "ipoa-llcsnap",
+    "bridged-vcmux",
+    "bridged-llcsnap",
+    "pppoa-vcmux",
+    "pppoa-llc",
+    "pppoe-vcmux",
+    "pppoe-llcsnap",
+    "pppoe-ptm",
+    "bridged-ptm",
+    "ethernet",
+    "docsis",
+    "ether-vlan",
+    "via-ethernet",
+    "atm",
+    "ptm",
+    "noatm",
+];
+
+/// Switches of two words: the name, its word for true, that for false.
+const SWITCHES: [[&str; 2]; 2] = [["shaped", "unshaped"], ["nat", "nonat"]];
+
+/// What is known of the place of a qdisc, beside words.
+#[derive(Clone, Copy, Debug)]
+pub struct Device {
+    /// Packets that the device's queue holds.
+    pub queue_len: u32,
+    /// Direction of what passes: down at an IFB.
+    pub toward: Toward,
+    /// The rate that the qdisc before this one learnt.
+    pub learnt: Option<Rate>,
+}
+
+fn is_link_word(word: &str) -> bool {
+    LINK_WORDS.contains(&word)
+}
+
+/// `overhead docsis`, as `asymq gateway` writes it: the first word adds nothing.
+fn is_filler(word: &str, next: Option<&&str>) -> bool {
+    word == name::OVERHEAD && next.is_some_and(|next| is_link_word(next))
+}
+
+fn switch(word: &str) -> Option<(&'static str, bool)> {
+    let mut switches = SWITCHES.iter();
+    let [on, off] = switches.find(|words| words.contains(&word))?;
+    Some((on, word != *off))
+}
+
+/// Names and values of a command of `tc`: `aq up 1mbit docsis` says `qdisc aq`, `up 1mbit` and `overhead docsis`.
+///
+/// # Errors
+/// A value is missing; the text says what to write instead.
+pub fn words<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, String)>, String> {
+    let mut found = Vec::new();
+    let mut link: Vec<&str> = Vec::new();
+    // All but words that stand alone come in pairs: where they do not, a discipline stands in front, and where its
+    // name does.
+    let alone = |place: usize, word: &str| {
+        is_link_word(word) || switch(word).is_some() || is_filler(word, words.get(place + 1))
+    };
+    let places = words.iter().enumerate();
+    let mut paired = places
+        .filter(|(place, word)| !alone(*place, word))
+        .peekable();
+    let named = paired
+        .peek()
+        .is_some_and(|(_, word)| names(Role::Qdisc).contains(word));
+    let mut discipline_first = named || paired.count() % 2 == 1;
+    let mut place = 0;
+    while let Some(&word) = words.get(place) {
+        let next = words.get(place + 1).copied();
+        place += 1;
+        if let Some((name, value)) = switch(word) {
+            found.push((name, value.to_string()));
+        } else if is_link_word(word) {
+            link.push(word);
+        } else if is_filler(word, words.get(place)) {
+        } else if discipline_first
+            && [name::UP, name::DOWN, name::BUFFER, "limit", name::QDISC].contains(&word)
+        {
+            return Err(format!(
+                "{word} is no discipline: a value is missing; write it like up 1mbit"
+            ));
+        } else if discipline_first {
+            found.push((name::QDISC, word.into()));
+            discipline_first = false;
+        } else if let Some(value) = next {
+            place += 1;
+            match word {
+                "overhead" | "mpu" if value.parse::<i64>().is_ok() => link.extend([word, value]),
+                "limit" => found.push((name::BUFFER, value.into())),
+                _ => found.push((word, value.into())),
+            }
+        } else {
+            return Err(format!("{word}: no value; write it like data-share 0.8"));
+        }
+    }
+    if !link.is_empty() {
+        found.push((name::OVERHEAD, link.join(" ")));
+    }
+    Ok(found)
+}
+
+/// What was given before, and what is said anew; `default` takes a value back.
+pub fn merge<'a>(before: Params, words: impl IntoIterator<Item = (&'a str, String)>) -> Params {
+    let mut given = before;
+    for (name, value) in words {
+        match value.trim() {
+            DEFAULT => drop(given.remove(name)),
+            value => given.set(name, value),
+        }
+    }
+    given
+}
+
+fn wrong(name: &str, value: &str, message: impl core::fmt::Display) -> String {
+    format!("{name} {value}: {message}")
+}
+
+fn parse<T: core::str::FromStr<Err: core::fmt::Display>>(
+    given: &Params,
+    name: &str,
+) -> Result<Option<T>, String> {
+    let read = |text: &str| text.parse().map_err(|error| wrong(name, text, error));
+    given.get(name).map(read).transpose()
+}
+
+fn parse_flag(given: &Params, name: &str) -> Result<Option<bool>, String> {
+    match given.get(name) {
+        None => Ok(None),
+        Some("true") => Ok(Some(true)),
+        Some("false") => Ok(Some(false)),
+        Some(text) => Err(wrong(name, text, "use true or false")),
+    }
+}
+
+fn parse_rate(given: &Params, name: &str) -> Result<Option<Rate>, String> {
+    let read = |text| link_rate(text).map_err(|error| wrong(name, text, error));
+    given.get(name).map(read).transpose()
+}
+
+/// The range of the rate that is to be learnt, if it is.
+fn auto(given: &Params) -> Result<Option<RateRange>, String> {
+    let text = given.get(name::UP).unwrap_or_default();
+    let range = RateRange::of_auto(text).transpose();
+    range.map_err(|error| wrong(name::UP, text, error))
+}
+
+fn missing(name: &str, example: &str, who: &str) -> String {
+    format!("{name}: missing for {who}; write it like {name} {example}")
+}
+
+/// The declarations of every part, of which several may have one name.
+fn declarations() -> Vec<Parameter> {
+    let entries = Standard.entries();
+    let own = entries.iter().flat_map(|entry| entry.parameters);
+    let common = parts::COMMON.iter().chain(parts::LIMITS);
+    common.chain(own).copied().collect()
+}
+
+/// All declarations of a name.
+fn declared<'a>(all: &'a [Parameter], name: &'a str) -> impl Iterator<Item = &'a Parameter> {
+    all.iter().filter(move |parameter| parameter.name == name)
+}
+
+/// The number of a part, which the catalog has.
+fn part_number(role: Role, name: &str) -> Option<u64> {
+    let place = names(role).iter().position(|known| *known == name)?;
+    Some(place as u64)
+}
+
+fn role_of(name: &str) -> Option<Role> {
+    let mut roles = Role::PARTS.into_iter();
+    roles.find(|role| role.key() == name)
+}
+
+/// What a user gave, as numbers.
+///
+/// # Errors
+/// A value cannot be read by any part that has such a parameter; the text says what to write instead.
+pub fn numbers_of(given: &Params) -> Result<Numbers, String> {
+    let all = declarations();
+    let mut numbers = Numbers::default();
+    if let Some(range) = auto(given)? {
+        numbers.set(id::UP_MIN, range.min.bits_per_sec());
+        numbers.set(id::UP_MAX, range.max.bits_per_sec());
+    } else if let Some(rate) = parse_rate(given, name::UP)? {
+        numbers.set(id::UP, rate.bits_per_sec());
+    }
+    if let Some(rate) = parse_rate(given, name::DOWN)? {
+        numbers.set(id::DOWN, rate.bits_per_sec());
+    }
+    if let Some(limit) = parse::<Limit>(given, name::BUFFER)? {
+        numbers.set(id::BUFFER, limit_number(limit));
+    }
+    if let Some(overhead) = parse::<Overhead>(given, name::OVERHEAD)? {
+        set_overhead(&mut numbers, &overhead);
+    }
+    for (name, id) in [(name::SHAPED, id::SHAPED), (name::NAT, id::NAT)] {
+        if let Some(value) = parse_flag(given, name)? {
+            numbers.set(id, value.into());
+        }
+    }
+    for (name, text) in given.iter() {
+        let unknown = |role| wrong(name, text, format!("unknown; use {}", either(names(role))));
+        if name == name::QDISC {
+            let number = part_number(Role::Qdisc, text);
+            numbers.set(id::QDISC, number.ok_or_else(|| unknown(Role::Qdisc))?);
+        } else if let Some(role) = role_of(name) {
+            let number = part_number(role, text).ok_or_else(|| unknown(role))?;
+            numbers.set(ids::of_role(role), number);
+        } else if let Some(id) = ids::of_parameter(name) {
+            let mut error = None;
+            let number = declared(&all, name).find_map(|parameter| match parameter.read(text) {
+                Ok(value) => parameter.number(&value),
+                Err(message) => {
+                    error.get_or_insert(message);
+                    None
+                }
+            });
+            let number = number.ok_or_else(|| wrong(name, text, error.unwrap_or_default()))?;
+            numbers.set(id, number);
+        }
+    }
+    Ok(numbers)
+}
+
+fn set_overhead(numbers: &mut Numbers, overhead: &Overhead) {
+    let (bytes, mpu, framing, basis) = overhead.numbers();
+    numbers.set(id::OVERHEAD, bytes.cast_unsigned().into());
+    numbers.set(id::MPU, mpu.into());
+    numbers.set(id::FRAMING, framing.into());
+    numbers.set(id::BASIS, basis.into());
+}
+
+/// What a user gave, as words again.
+pub fn given(numbers: &Numbers) -> Params {
+    let shown = shown(numbers).into_iter();
+    shown.collect()
+}
+
+/// Names and values, in the order in which `tc` shows them, and in words that it takes again. What has no such word is
+/// left out.
+pub fn shown(numbers: &Numbers) -> Vec<(String, String)> {
+    let all = declarations();
+    let mut shown = Vec::new();
+    let mut show = |name: &str, value: Option<String>| {
+        shown.extend(value.map(|value| (name.to_string(), value)));
+    };
+    let part = |role: Role| {
+        let number = usize::try_from(numbers.get(ids::of_role(role))?).ok()?;
+        names(role).get(number).map(|name| (*name).to_string())
+    };
+    let rate = |id| {
+        let rate = Rate::from_bits_per_sec(numbers.get(id)?)?;
+        Some(rate.to_string())
+    };
+    let flag = |id| numbers.get(id).map(|value| (value == 1).to_string());
+    show(name::QDISC, part(Role::Qdisc));
+    match numbers.learnt_range() {
+        Ok(Some(range)) => show(name::UP, Some(range.to_string())),
+        _ => show(name::UP, rate(id::UP)),
+    }
+    show(name::DOWN, rate(id::DOWN));
+    let limit = numbers.get(id::BUFFER).and_then(limit_of);
+    show(name::BUFFER, limit.map(|limit| limit.to_string()));
+    show(name::SHAPED, flag(id::SHAPED));
+    show(name::NAT, flag(id::NAT));
+    if numbers.get(id::FRAMING).is_some() {
+        let overhead = numbers.overhead().ok();
+        show(
+            name::OVERHEAD,
+            overhead.map(|overhead| overhead.to_string()),
+        );
+    }
+    let parts = Role::PARTS.iter().map(|role| (role.key(), part(*role)));
+    let mut rest: Vec<_> = parts.collect();
+    for (id, value) in numbers.iter() {
+        if let Some((name, _)) = ids::parameter(id) {
+            let text = declared(&all, name).find_map(|parameter| parameter.text_of(value));
+            rest.push((name, text));
+        }
+    }
+    rest.sort();
+    for (name, value) in rest {
+        show(name, value);
+    }
+    shown
+}
+
+/// The qdisc that is meant, at a device: all that is in force.
+///
+/// # Errors
+/// A name or a value makes no sense; the text says what to write instead.
+pub fn describe(given: &Params, device: &Device) -> Result<Numbers, String> {
+    let auto = auto(given)?;
+    let first = |range: RateRange| match device.learnt {
+        Some(rate) => range.clamp(rate),
+        None => range.first(device.toward),
+    };
+    let up = match auto {
+        Some(range) => Some(real::to_link_rate(first(range))),
+        None => parse_rate(given, name::UP)?,
+    };
+    let down = parse_rate(given, name::DOWN)?;
+    let overhead: Overhead = parse(given, name::OVERHEAD)?.unwrap_or_default();
+    let shaped = parse_flag(given, name::SHAPED)?.unwrap_or(up.is_some());
+    let nat = parse_flag(given, name::NAT)?.unwrap_or(false);
+    let buffer: Option<Limit> = parse(given, name::BUFFER)?;
+    let usual = match up {
+        Some(_) => DEFAULT_QDISC,
+        None => RATELESS_QDISC,
+    };
+    let qdisc = given.get(name::QDISC).unwrap_or(usual);
+    if shaped && up.is_none() {
+        return Err(missing(name::UP, "1mbit", "to shape to it"));
+    }
+    let link = match up {
+        Some(rate) => rate,
+        None => USUAL_RATE.parse::<Rate>().unwrap_or(Rate::MAX),
+    };
+    let limit = buffer.unwrap_or_else(|| match up {
+        Some(rate) => default_buffer(rate),
+        None => Limit::Packets(device.queue_len.clamp(50, 10_000)),
+    });
+    let place = Place {
+        link,
+        reverse: down,
+        limit,
+    };
+    let own = given.iter().filter(|(name, _)| !name::ALL.contains(name));
+    let own: Params = own.collect();
+    let config = resolve(&Standard, qdisc, &own, &surroundings(&overhead), place)
+        .map_err(|error| wrong(&error.parameter, &error.value, error.message))?;
+    if up.is_none() && config.parts().any(|part| part.needs_link) {
+        return Err(missing(name::UP, "1mbit", qdisc));
+    }
+    let mut numbers = in_force(&config);
+    if let Some(range) = auto {
+        numbers.set(id::UP_MIN, range.min.bits_per_sec());
+        numbers.set(id::UP_MAX, range.max.bits_per_sec());
+    }
+    numbers.set(id::SHAPED, shaped.into());
+    numbers.set(id::NAT, nat.into());
+    set_overhead(&mut numbers, &overhead);
+    Ok(numbers)
+}
+
+/// The numbers of a description.
+fn in_force(config: &Config) -> Numbers {
+    let all = declarations();
+    let mut numbers = Numbers::default();
+    let mut set = |id, number: Option<u64>| {
+        if let Some(number) = number {
+            numbers.set(id, number);
+        }
+    };
+    set(id::QDISC, part_number(Role::Qdisc, &config.qdisc));
+    set(id::UP, Some(config.link.bits_per_sec()));
+    set(id::DOWN, config.reverse.map(Rate::bits_per_sec));
+    set(id::BUFFER, Some(limit_number(config.limit)));
+    for (name, text) in config.params.iter() {
+        if let Some(role) = role_of(name) {
+            set(ids::of_role(role), part_number(role, text));
+        } else if let (Some(id), Some(value)) =
+            (ids::of_parameter(name), config.params.stored(name))
+        {
+            set(
+                id,
+                declared(&all, name).find_map(|parameter| parameter.number(value)),
+            );
+        }
+    }
+    numbers
+}
+
+/// The least and the most that an attribute of a parameter may be, where there is a bound.
+pub fn range(name: &str) -> (u64, u64) {
+    use super::super::Kind;
+    use super::super::value::billionths;
+    let all = declarations();
+    let of = |parameter: &Parameter| match parameter.kind {
+        Kind::Rate | Kind::Period => (1, u64::MAX),
+        Kind::Size(min, max) => (min, max),
+        Kind::Share => (1, u64::from(crate::units::Share::SCALE) - 1),
+        Kind::Flag => (0, 1),
+        Kind::Number(min, max) => (billionths(min), billionths(max)),
+        Kind::Count(min, max) => (min.into(), max.into()),
+        Kind::Words(words) => (0, words.len() as u64 - 1),
+        Kind::Limit | Kind::Time | Kind::Text(..) => (0, u64::MAX),
+    };
+    let ranges = declared(&all, name).map(of);
+    let both = ranges.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+    both.unwrap_or((0, u64::MAX))
+}

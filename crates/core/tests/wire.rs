@@ -1,0 +1,449 @@
+//! Numbers on netlink: an ABI, of which nothing moves.
+
+use asymq_core::catalog::wire::{
+    ATTRIBUTES, COUNT, Device, FIRST_PARAMETER, Numbers, PARAMETERS, Width, config, decode,
+    describe, encode, given, id, merge, names, numbers_of, range, shown, words,
+};
+use asymq_core::catalog::{Catalog, Config, Kind, Params, Role, Standard, known_parameters};
+use asymq_core::{Rate, Toward};
+use std::fmt::Write;
+
+const ROLES: [Role; 6] = [
+    Role::Qdisc,
+    Role::AckQueue,
+    Role::DataQueue,
+    Role::Aqm,
+    Role::Service,
+    Role::Controller,
+];
+
+const DEVICE: Device = Device {
+    queue_len: 1000,
+    toward: Toward::Up,
+    learnt: None,
+};
+
+fn read(command: &str) -> Result<Params, String> {
+    let line: Vec<&str> = command.split_whitespace().collect();
+    Ok(merge(Params::new(), words(&line)?))
+}
+
+fn resolved(command: &str) -> Result<(Numbers, Numbers), String> {
+    let given = read(command)?;
+    Ok((describe(&given, &DEVICE)?, numbers_of(&given)?))
+}
+
+/// Every number, with the words of a parameter that has some.
+fn list() -> String {
+    let mut list = String::new();
+    for attribute in ATTRIBUTES {
+        writeln!(
+            list,
+            "{} {} {:?}",
+            attribute.id, attribute.name, attribute.width
+        )
+        .unwrap();
+    }
+    for (place, (name, width)) in PARAMETERS.iter().enumerate() {
+        write!(list, "{} {name} {width:?}", 32 + place).unwrap();
+        let parameter = known_parameters(&Standard);
+        let parameter = parameter.iter().find(|known| known.name == *name);
+        if let Some(Kind::Words(words)) = parameter.map(|known| known.kind) {
+            write!(list, " {}", words.join(" ")).unwrap();
+        }
+        list.push('\n');
+    }
+    for role in ROLES {
+        for (place, name) in names(role).iter().enumerate() {
+            writeln!(list, "{} {place} {name}", role.key()).unwrap();
+        }
+    }
+    list
+}
+
+/// Names and numbers are only ever added; words of a parameter too, at the end of its line.
+#[test]
+fn no_number_moves() {
+    let golden = include_str!("wire-ids");
+    let list = list();
+    for line in golden.lines() {
+        let stays = |now: &str| now == line || now.starts_with(&format!("{line} "));
+        assert!(
+            list.lines().any(stays),
+            "an ABI has changed: no more '{line}'"
+        );
+    }
+    let added: Vec<_> = list
+        .lines()
+        .filter(|line| !golden.lines().any(|known| known == *line))
+        .collect();
+    if std::env::var_os("ASYMQ_DOCS").is_some_and(|value| value == "write") {
+        let all: String = golden
+            .lines()
+            .chain(added)
+            .map(|line| format!("{line}\n"))
+            .collect();
+        std::fs::write("tests/wire-ids", all).unwrap();
+        return;
+    }
+    assert!(
+        added.is_empty(),
+        "add to crates/core/tests/wire-ids: {added:#?}"
+    );
+}
+
+/// A name as C writes it.
+fn constant(name: &str) -> String {
+    format!("TCA_ASYMQ_{}", name.to_uppercase().replace('-', "_"))
+}
+
+/// All attributes with least and most, but for the nest of what was given.
+fn bounded() -> Vec<(u16, &'static str, Width, (i128, i128))> {
+    let own = ATTRIBUTES.iter().map(|own| {
+        let of_role = ROLES.into_iter().find(|role| role.key() == own.name);
+        let range = match (own.name, of_role) {
+            (_, Some(role)) => (0, names(role).len() as i128 - 1),
+            ("up" | "down", _) => (8_000, 100_000_000_000),
+            ("shaped" | "nat", _) => (0, 1),
+            ("overhead", _) => (-64, 256),
+            ("mpu", _) => (0, 256),
+            ("framing" | "basis", _) => (0, 2),
+            ("version", _) => (0, u32::MAX.into()),
+            _ => (1, u64::MAX.into()),
+        };
+        (own.id, own.name, own.width, range)
+    });
+    let parameters = PARAMETERS
+        .iter()
+        .zip(FIRST_PARAMETER..)
+        .map(|((name, width), id)| {
+            let (min, max) = range(name);
+            let most = match width {
+                Width::U32 => u64::from(u32::MAX),
+                _ => u64::MAX,
+            };
+            (id, *name, *width, (min.into(), max.min(most).into()))
+        });
+    own.chain(parameters).collect()
+}
+
+fn header() -> String {
+    let mut page = String::from(
+        "/* SPDX-License-Identifier: MIT OR GPL-2.0 */\n\
+         /* Made from crates/core/src/catalog/wire by ASYMQ_DOCS=write cargo test -p asymq-core --test wire; do not edit. */\n\
+         #ifndef ASYMQ_PARAMETERS_H\n#define ASYMQ_PARAMETERS_H\n\n\
+         /* Attributes of a qdisc; docs/kernel.md says what units their values have. */\nenum {\n",
+    );
+    let all = bounded();
+    for (id, name, ..) in &all {
+        writeln!(page, "\t{} = {id},", constant(name)).unwrap();
+        if *name == "version" {
+            writeln!(page, "\tTCA_ASYMQ_GIVEN = {},", id::GIVEN).unwrap();
+        }
+        if *name == "up-max" {
+            writeln!(page, "\tTCA_ASYMQ_PAD = {},", id::PAD).unwrap();
+        }
+    }
+    writeln!(
+        page,
+        "}};\n\n/* One more than the last. */\n#define ASYMQ_ATTRIBUTES {COUNT}\n"
+    )
+    .unwrap();
+    page.push_str("/* each(WIDTH, ATTRIBUTE, LEAST, MOST) of all whose values are not negative, and of those that may be. */\n");
+    for (list, signed) in [("UNSIGNED", false), ("SIGNED", true)] {
+        write!(page, "#define ASYMQ_{list}(each)").unwrap();
+        for (_, name, width, (min, max)) in &all {
+            if (*width == Width::S32) == signed {
+                let suffix = if signed { "" } else { "ULL" };
+                let width = format!("{width:?}");
+                write!(
+                    page,
+                    " \\\n\teach({width}, {}, {min}{suffix}, {max}{suffix})",
+                    constant(name)
+                )
+                .unwrap();
+            }
+        }
+        page.push_str("\n\n");
+    }
+    page.push_str("#endif\n");
+    page
+}
+
+#[test]
+fn the_header_has_these_numbers() {
+    is_written("../../kernel/module/parameters.h", &header());
+}
+
+/// That a file is what the catalog makes of it.
+fn is_written(path: &str, text: &str) {
+    if std::env::var_os("ASYMQ_DOCS").is_some_and(|value| value == "write") {
+        std::fs::write(path, text).unwrap();
+    }
+    let found = std::fs::read_to_string(path).unwrap();
+    assert!(
+        found == text,
+        "{path}: run ASYMQ_DOCS=write cargo test -p asymq-core --test wire"
+    );
+}
+
+#[test]
+fn everything_of_the_catalog_has_a_number() {
+    for role in ROLES {
+        for entry in Standard.of_role(role) {
+            assert!(
+                names(role).contains(&entry.name),
+                "{}: append it to wire/ids.rs",
+                entry.name
+            );
+        }
+    }
+    for parameter in known_parameters(&Standard) {
+        let name = parameter.name;
+        let known = PARAMETERS.iter().any(|(known, _)| *known == name);
+        let part = Role::PARTS.iter().any(|role| role.key() == name);
+        assert!(known || part, "{name}: append it to wire/ids.rs");
+    }
+}
+
+/// What the kernel builds of numbers is what the words said.
+#[test]
+fn numbers_are_the_words() {
+    for entry in Standard.of_role(Role::Qdisc) {
+        let command = format!("{} up 1mbit down 10mbit docsis", entry.name);
+        let given = read(&command).unwrap();
+        let numbers = describe(&given, &DEVICE).unwrap();
+        let (back, _) = decode(&encode(&numbers, &Numbers::default())).unwrap();
+        assert!(back == numbers, "{command}: attributes lose something");
+        let built = config(&numbers).unwrap_or_else(|error| panic!("{command}: {error:?}"));
+        let by_words = by_words(&given);
+        assert_eq!(built.qdisc, by_words.qdisc);
+        assert_eq!(
+            (built.link, built.reverse, built.limit),
+            (by_words.link, by_words.reverse, by_words.limit)
+        );
+        // By numbers there are no texts: the numbers of both are compared.
+        let known: Vec<_> = built
+            .params
+            .iter()
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        let expected: Vec<_> = by_words
+            .params
+            .iter()
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        assert_eq!(known, expected, "{command}");
+        assert_eq!(
+            format!(
+                "{:?}",
+                Standard.build::<asymq_laws::Numbered>(&built).is_ok()
+            ),
+            "true"
+        );
+    }
+}
+
+fn by_words(given: &Params) -> Config {
+    let numbers = describe(given, &DEVICE).unwrap();
+    let own = ["qdisc", "up", "down", "buffer", "shaped", "nat", "overhead"];
+    let all = shown(&numbers).into_iter();
+    let (first, rest): (Vec<_>, Vec<_>) = all.partition(|(name, _)| own.contains(&name.as_str()));
+    let value = |name: &str| {
+        first
+            .iter()
+            .find(|(known, _)| known == name)
+            .unwrap()
+            .1
+            .clone()
+    };
+    let place = asymq_core::catalog::Place {
+        link: value("up").parse().unwrap(),
+        reverse: Some(value("down").parse().unwrap()),
+        limit: value("buffer").parse().unwrap(),
+    };
+    let rest: Params = rest.into_iter().collect();
+    asymq_core::catalog::resolve(&Standard, &value("qdisc"), &rest, &Params::new(), place).unwrap()
+}
+
+/// What is shown can be given, and says the same.
+#[test]
+fn what_is_shown_is_taken_again() {
+    for command in [
+        "",
+        "up 1000kbit",
+        "up auto",
+        "up auto:1mbit..20mbit",
+        "aq up 1mbit down 10mbit data-per-ack 2.5 docsis",
+        "dcbq up 1mbit down 10mbit data-per-ack auto utility priority:0.5",
+        "cbq up 1mbit data-share 0.7339 made-up 50ms",
+        "cbq up 1mbit data-share 0.000000001",
+        "cake up 10mbit diffserv besteffort isolation hosts ack-filter ack-filter memlimit 1mb",
+        "dualpi2 up 1mbit alpha 0.25 beta 8388607",
+        "sad up 1mbit classifier size<=52 max-stretch none raw overhead -14 mpu 64 atm",
+        "vaq up 1mbit down 10mbit max-credit none credit segment buffer 64kb unshaped nat",
+    ] {
+        let (numbers, given_numbers) = resolved(command).unwrap();
+        let words = shown(&numbers);
+        let again: Params = words.iter().cloned().collect();
+        let second = describe(&again, &DEVICE).unwrap();
+        assert_eq!(words, shown(&second), "{command}");
+        assert!(numbers == second, "{command}");
+        let given_again = given(&given_numbers);
+        assert!(
+            describe(&given_again, &DEVICE).unwrap() == numbers,
+            "{command}: {given_again:?}"
+        );
+    }
+}
+
+#[test]
+fn a_share_is_shown_as_it_was_written() {
+    for share in ["0.1", "0.3", "0.7339", "0.5", "0.999999999"] {
+        let (numbers, _) = resolved(&format!("cbq up 1mbit data-share {share}")).unwrap();
+        let found = shown(&numbers)
+            .into_iter()
+            .find(|(name, _)| name == "data-share");
+        assert_eq!(found.unwrap().1, share);
+    }
+}
+
+#[test]
+fn the_usual_discipline_is_that_of_no_words() {
+    for (queue_len, packets) in [(1000, 1000), (7, 50), (100_000, 10_000)] {
+        let device = Device {
+            queue_len,
+            ..DEVICE
+        };
+        let said = describe(&Params::new(), &device).unwrap();
+        assert!(said == usual(packets), "{:?}", shown(&said));
+    }
+}
+
+fn usual(packets: u32) -> Numbers {
+    let mut numbers = Numbers::default();
+    numbers.set_usual(packets);
+    numbers
+}
+
+#[test]
+fn errors_say_what_to_write() {
+    for (command, error) in [
+        (
+            "up",
+            "up is no discipline: a value is missing; write it like up 1mbit",
+        ),
+        (
+            "sad up 1mbit down",
+            "down: no value; write it like data-share 0.8",
+        ),
+        (
+            "up 1mbit down",
+            "up is no discipline: a value is missing; write it like up 1mbit",
+        ),
+        (
+            "aq up 1mbit down 10mbit data-share 1.5",
+            "data-share 1.5: out of range; use data's share, above 0 and below 1, like 0.7",
+        ),
+        (
+            "sad up 1mbit interval nonsense",
+            "interval nonsense: no number; write it like 20ms",
+        ),
+        ("sad up fast", "up fast: no number; write it like 1mbit"),
+        ("sad up 1bit", "up 1bit: out of range; use 8kbit to 100gbit"),
+        (
+            "sad no-such 1",
+            "no-such 1: unknown parameter; --help lists what there is",
+        ),
+        (
+            "aq down 10mbit",
+            "up: missing for aq; write it like up 1mbit",
+        ),
+        (
+            "sad shaped",
+            "up: missing for to shape to it; write it like up 1mbit",
+        ),
+    ] {
+        let found = resolved(command).map(|_| ()).unwrap_err();
+        assert_eq!(found, error, "{command}");
+    }
+    assert!(
+        resolved("no-such")
+            .map(|_| ())
+            .unwrap_err()
+            .starts_with("qdisc no-such: unknown; use droptail, red")
+    );
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    let (numbers, _) = resolved("aq up 1mbit down 10mbit").unwrap();
+    for (id, value) in numbers
+        .iter()
+        .filter(|(id, _)| *id != id::SHAPED && *id != id::NAT)
+    {
+        let mut without = numbers.clone();
+        without.remove(id);
+        let is_built = config(&without).and_then(|config| {
+            Standard
+                .build::<asymq_laws::Numbered>(&config)
+                .map_err(|_| asymq_core::catalog::wire::WireError::Missing(id))
+        });
+        let optional =
+            [id::OVERHEAD, id::MPU, id::FRAMING, id::BASIS].contains(&id) || value == u64::MAX - 1;
+        assert!(
+            optional || is_built.is_err(),
+            "without {id}, which was {value}"
+        );
+    }
+    for (id, value) in [
+        (id::QDISC, 31),
+        (id::QDISC, u64::MAX),
+        (id::UP, 0),
+        (id::UP, 7999),
+        (id::DOWN, 0),
+        (id::BUFFER, 0),
+        (id::BUFFER, 1 << 63),
+        (id::SERVICE, 7),
+        (33, 3),
+    ] {
+        let mut wrong = numbers.clone();
+        wrong.set(id, value);
+        assert!(config(&wrong).is_err(), "{id} {value}");
+    }
+    let mut foreign = numbers.clone();
+    foreign.set(u16::try_from(COUNT - 1).unwrap(), 1);
+    assert_eq!(
+        config(&foreign).err(),
+        Some(asymq_core::catalog::wire::WireError::Foreign(
+            COUNT as u16 - 1
+        ))
+    );
+}
+
+#[test]
+fn other_versions_are_refused() {
+    let (numbers, given) = resolved("sad up 1mbit").unwrap();
+    let mut bytes = encode(&numbers, &given);
+    assert!(decode(&bytes).is_ok());
+    bytes[4] += 1;
+    assert!(decode(&bytes).is_err());
+    // Of a module that exchanged words.
+    let mut words = vec![13, 0, 1, 0];
+    words.extend(b"up 1mbit\0\0\0\0");
+    assert!(decode(&words).is_err());
+    assert!(decode(&[]).is_err());
+    for end in 0..bytes.len() {
+        drop(decode(&bytes[..end]));
+    }
+}
+
+#[test]
+fn ranges_are_those_of_words() {
+    assert_eq!(range("data-share"), (1, (1 << 30) - 1));
+    assert_eq!(range("borrow"), (0, 1));
+    assert_eq!(range("quantum"), (256, 1 << 20));
+    assert_eq!(range("diffserv"), (0, 4));
+    assert_eq!(range("interval"), (0, u64::MAX));
+    assert!(Rate::from_bits_per_sec(1).is_some());
+}

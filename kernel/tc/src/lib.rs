@@ -1,0 +1,173 @@
+//! Words of `tc` to netlink's numbers and back, for `q_asymq.c`; `words.h` declares the same.
+#![no_std]
+
+extern crate alloc;
+
+use alloc::ffi::CString;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use asymq_core::catalog::Params;
+use asymq_core::catalog::wire::{
+    Device, Numbers, decode, describe, encode, given, id, merge, numbers_of, shown, words,
+};
+use asymq_core::{Rate, Toward};
+use core::alloc::{GlobalAlloc, Layout};
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
+use core::slice;
+
+unsafe extern "C" {
+    fn malloc(size: usize) -> *mut c_void;
+    fn free(place: *mut c_void);
+    safe fn abort() -> !;
+}
+
+struct Memory;
+
+// SAFETY: malloc aligns to 16 bytes, and `alloc` refuses more.
+unsafe impl GlobalAlloc for Memory {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.align() > 16 {
+            return core::ptr::null_mut();
+        }
+        // SAFETY: any size is allowed.
+        unsafe { malloc(layout.size()).cast() }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, _: Layout) {
+        // SAFETY: it came from `malloc`.
+        unsafe { free(place.cast()) }
+    }
+}
+
+#[global_allocator]
+static MEMORY: Memory = Memory;
+
+#[panic_handler]
+fn panicked(_: &core::panic::PanicInfo<'_>) -> ! {
+    abort()
+}
+
+/// The compiled library names it, and nothing unwinds.
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {}
+
+/// The same.
+#[unsafe(no_mangle)]
+extern "C" fn _Unwind_Resume() -> ! {
+    abort()
+}
+
+/// What is asked for.
+#[repr(C)]
+struct Request {
+    words: *const *const c_char,
+    count: usize,
+    before: *const u8,
+    before_len: usize,
+    queue_len: u32,
+    ifb: bool,
+    numbers: bool,
+}
+
+const OTHER_VERSION: &str =
+    "the module is not of this plugin's version; install both of one release";
+
+fn read(request: &Request) -> Result<Vec<u8>, String> {
+    let mut line = Vec::with_capacity(request.count);
+    for place in 0..request.count {
+        // SAFETY: C has so many words, each with a zero at its end.
+        let word = unsafe { CStr::from_ptr(*request.words.add(place)) };
+        line.push(
+            word.to_str()
+                .map_err(|_| "a parameter is no text".to_string())?,
+        );
+    }
+    let said = words(&line)?;
+    let (mut before, mut learnt) = (Params::new(), None);
+    if !request.before.is_null() {
+        // SAFETY: C has so many bytes.
+        let bytes = unsafe { slice::from_raw_parts(request.before, request.before_len) };
+        let (numbers, was_given) = decode(bytes).map_err(|_| OTHER_VERSION.to_string())?;
+        before = given(&was_given);
+        if numbers.get(id::UP_MIN).is_some() {
+            learnt = numbers.get(id::UP).and_then(Rate::from_bits_per_sec);
+        }
+    }
+    let device = Device {
+        queue_len: request.queue_len,
+        toward: if request.ifb {
+            Toward::Down
+        } else {
+            Toward::Up
+        },
+        learnt,
+    };
+    let given = merge(before, said);
+    let numbers = describe(&given, &device)?;
+    let given = numbers_of(&given)?;
+    if request.numbers {
+        return Ok(listed(&numbers).into_bytes());
+    }
+    Ok(encode(&numbers, &given))
+}
+
+/// Numbers and values, as the module's parameter takes them.
+fn listed(numbers: &Numbers) -> String {
+    let pairs = numbers.iter().map(|(id, value)| format!("{id},{value}"));
+    pairs.collect::<Vec<_>>().join(",")
+}
+
+/// As much as there is room for, and a zero.
+fn put(bytes: &[u8], to: &mut [u8]) {
+    if let Some((last, room)) = to.split_last_mut() {
+        *last = 0;
+        let len = bytes.len().min(room.len());
+        room[..len].copy_from_slice(&bytes[..len]);
+        if let Some(end) = room.get_mut(len) {
+            *end = 0;
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_read(request: &Request, to: *mut u8, room: usize) -> c_long {
+    // SAFETY: C has so much room.
+    let to = unsafe { slice::from_raw_parts_mut(to, room) };
+    match read(request) {
+        Ok(bytes) if bytes.len() < room => {
+            put(&bytes, to);
+            bytes.len() as c_long
+        }
+        Ok(_) => {
+            put(b"too long", to);
+            -1
+        }
+        Err(error) => {
+            put(error.as_bytes(), to);
+            -1
+        }
+    }
+}
+
+type Say = extern "C" fn(*mut c_void, *const c_char, *const c_char);
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_show(
+    options: *const u8,
+    len: usize,
+    say: Say,
+    to: *mut c_void,
+) -> c_int {
+    // SAFETY: C has so many bytes.
+    let bytes = unsafe { slice::from_raw_parts(options, len) };
+    let Ok((numbers, _)) = decode(bytes) else {
+        return -1;
+    };
+    for (name, value) in shown(&numbers) {
+        if let (Ok(name), Ok(value)) = (CString::new(name), CString::new(value)) {
+            say(to, name.as_ptr(), value.as_ptr());
+        }
+    }
+    0
+}
