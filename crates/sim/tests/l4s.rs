@@ -52,6 +52,26 @@ fn a_scalable_upload_waits_for_a_packet_in_transmission_and_for_no_round() {
 }
 
 #[test]
+fn dctcp_at_its_smallest_window_is_marked_with_a_packet_behind() {
+    let flows = "--flows-up 5 --flows-down 0 --duration 30s --warmup 10s --flow up,tcp=dctcp";
+    let links = "--qdisc asymq --up 2mbit --down 40mbit --rtt 40ms --tcp cubic";
+    let summary = run(&format!("{links} {flows}")).summary;
+    let wait = summary.flows.last().unwrap().sojourn_ms.unwrap();
+    // Two turns of six flows, which are 36 ms each.
+    assert!(wait.p50 < 72.0, "{wait:?}");
+}
+
+#[test]
+fn acks_of_quic_that_run_out_at_moments_have_no_more_than_their_share() {
+    let quic = "--flow down,quic=true,ack-every=2,delayed-ack=25ms ".repeat(10);
+    let links = "--qdisc asymq --up 1mbit --down 40mbit --buffer-down 533p --rtt 20ms..300ms";
+    let flows = "--tcp cubic --flows-up 5 --flows-down 0 --duration 80s --warmup 20s";
+    let up = run(&format!("{links} {flows} {quic}")).summary.up;
+    // Five flows of fifteen, whose ACKs are not all that is sent.
+    assert!(up.data > 1.0 / 3.0, "{}", up.data);
+}
+
+#[test]
 fn acks_with_accecn_are_thinned_nearly_as_others() {
     let filtered = |ecn: &str| {
         let links = "--qdisc asymq --up 1mbit --down 40mbit --buffer-down 533p --tcp cubic";

@@ -56,11 +56,23 @@ struct Learnt {
     host: Host,
     /// Whether its host counts it as one that is ahead.
     ahead: bool,
+    /// Whether it has been a bulk flow.
+    was_bulk: bool,
     /// Mean bytes of its packets.
     size: u16,
 }
 
 impl Learnt {
+    /// Its first turn when it sends again. QUIC's ACKs of a download, which run out at moments, would have more than
+    /// their share with a whole quantum each time; a call, which is never a bulk flow, has one.
+    fn first_turn(&self, protocol: Protocol) -> FirstTurn {
+        let is_small = u32::from(self.size) < FULL_PACKET / 4;
+        match self.was_bulk && is_small && protocol == Protocol::Quic {
+            true => FirstTurn::Divided,
+            false => FirstTurn::Whole,
+        }
+    }
+
     /// Sender of a packet that leaves.
     fn sends(&mut self, len: u32, ecn: Ecn) -> Sends {
         let len = len.min(u16::MAX.into()) as u16;
@@ -360,6 +372,8 @@ impl<P: Packet> Isolated<P> {
                 }
                 if !self.pays(number)? {
                     self.set_ahead(number, false)?;
+                    let flow = self.flows.flow_mut(number)?;
+                    flow.aqm.was_bulk |= flow.round == Round::Bulk;
                     self.flows.pause(number, false)?;
                     self.hosts.closes(self.flows.flow(number)?.aqm.host);
                 }
@@ -416,19 +430,20 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             state.aqm.flow = half;
             state.aqm.target = Target::default();
             state.aqm.size = 0;
+            state.aqm.was_bulk = false;
         }
         if opens {
             state.aqm.host = host;
         }
         state.aqm.target.joins(now, turn);
         let host = state.aqm.host;
+        let turn = state.aqm.first_turn(header.protocol);
         self.hosts.joins(host, len, opens);
-        self.flows.join(number, FirstTurn::Whole, |quantum| {
-            match i64::from(len) <= quantum {
+        self.flows
+            .join(number, turn, |quantum| match i64::from(len) <= quantum {
                 true => SMALL,
                 false => NEW,
-            }
-        });
+            });
         self.ahead.grows(number, len);
         if exceeds || flow == host.crowd() {
             self.flows.demote(number, len);
