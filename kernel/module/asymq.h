@@ -26,6 +26,7 @@ struct asymq_arena {
 	struct hlist_head chunks;
 	size_t bytes;
 	bool exhausted;
+	bool has_table;	/* larger than a page */
 };
 
 /* Where a panic returns to: the frame of the guarded function, which is still there. */
@@ -132,6 +133,8 @@ void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from);
 /* Whatever is allocated by this task until asymq_arena_close() is the arena's. */
 void asymq_arena_open(struct asymq_arena *arena);
 void asymq_arena_close(void);
+/* Whether little of the chunks is left over; if not, one that is built alike now has less. */
+bool asymq_arena_is_tight(const struct asymq_arena *arena);
 
 /* A packet's first bytes; in `scratch` unless they lie in one piece. `charged` is the caller's. */
 void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity,

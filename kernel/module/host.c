@@ -83,10 +83,14 @@ void __noreturn asymq_host_panicked(const char *file, size_t len, u32 line)
 
 /*
  * Small places are of the kernel's own sizes; from ASYMQ_LARGE on they lie one behind the other in chunks of whole
- * pages, since powers of two would waste a third of the memory.
+ * pages, since powers of two would waste a third of the memory. The first table's chunk has room for as much as the
+ * instance before took in all: most are alike, and one chunk has one end. What is smaller may be gone before.
  */
 #define ASYMQ_LARGE 1024
 #define ASYMQ_CHUNK 4096
+#define ASYMQ_SPARE (2 * PAGE_SIZE)
+
+static size_t asymq_last_places;	/* bytes of places in chunks */
 
 /* In front of a small place. */
 struct asymq_small {
@@ -115,6 +119,7 @@ void asymq_arena_init(struct asymq_arena *arena)
 	INIT_HLIST_HEAD(&arena->chunks);
 	arena->bytes = 0;
 	arena->exhausted = false;
+	arena->has_table = false;
 }
 
 void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from)
@@ -123,6 +128,7 @@ void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from)
 	hlist_move_list(&from->chunks, &to->chunks);
 	to->bytes = from->bytes;
 	to->exhausted = from->exhausted;
+	to->has_table = from->has_table;
 	asymq_arena_init(from);
 }
 
@@ -186,9 +192,16 @@ static void *asymq_alloc_small(struct asymq_arena *arena, size_t size)
 	return small + 1;
 }
 
-static void *asymq_alloc_large(struct asymq_arena *arena, size_t size)
+static struct asymq_chunk *asymq_new_chunk(size_t places, size_t *whole)
 {
 	gfp_t flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
+
+	*whole = max_t(size_t, ASYMQ_CHUNK, PAGE_ALIGN(sizeof(struct asymq_chunk) + places));
+	return is_power_of_2(*whole) ? kvmalloc(*whole, flags) : __vmalloc(*whole, flags);
+}
+
+static void *asymq_alloc_large(struct asymq_arena *arena, size_t size)
+{
 	struct asymq_chunk *chunk;
 	void *place;
 
@@ -197,9 +210,15 @@ static void *asymq_alloc_large(struct asymq_arena *arena, size_t size)
 		if (size <= chunk->size - chunk->used)
 			goto found;
 	{
-		size_t whole = max_t(size_t, ASYMQ_CHUNK, PAGE_ALIGN(sizeof(*chunk) + size));
+		size_t whole, places = size;
 
-		chunk = is_power_of_2(whole) ? kvmalloc(whole, flags) : __vmalloc(whole, flags);
+		if (size > ASYMQ_CHUNK && !arena->has_table)
+			places = max(size, asymq_last_places);
+		arena->has_table |= size > ASYMQ_CHUNK;
+
+		chunk = asymq_new_chunk(places, &whole);
+		if (!chunk && places > size)
+			chunk = asymq_new_chunk(size, &whole);
 		if (!chunk)
 			return NULL;
 		chunk->size = whole;
@@ -214,6 +233,21 @@ found:
 	chunk->used += size;
 	chunk->live++;
 	return place;
+}
+
+bool asymq_arena_is_tight(const struct asymq_arena *arena)
+{
+	size_t places = 0, spare = 0;
+	struct asymq_chunk *chunk;
+
+	lockdep_assert_held(&asymq_building);
+	hlist_for_each_entry(chunk, &arena->chunks, list) {
+		places += chunk->used - sizeof(*chunk);
+		spare += chunk->size - chunk->used;
+	}
+	if (places)
+		asymq_last_places = places;
+	return spare < ASYMQ_SPARE;
 }
 
 void *asymq_host_alloc(size_t size)

@@ -223,6 +223,13 @@ static int asymq_make(struct asymq_sched *q, struct asymq_said *said, struct asy
 	mutex_lock(&asymq_building);
 	asymq_arena_open(arena);
 	whole = asymq_try_build(&setup, built);
+	if (whole && built->instance && !asymq_arena_is_tight(arena)) {
+		asymq_arena_close();
+		asymq_arena_free(arena);
+		memset(built, 0, sizeof(*built));
+		asymq_arena_open(arena);
+		whole = asymq_try_build(&setup, built);
+	}
 	asymq_arena_close();
 	mutex_unlock(&asymq_building);
 	if (!whole && !arena->exhausted) {

@@ -15,7 +15,7 @@ use asymq_core::hold::{BuildError, Egress, Meters};
 use asymq_core::overhead::Overhead;
 use asymq_core::qdisc::{Counter, Reading};
 use asymq_core::units::{Instant, Rate, Share};
-use asymq_core::{Fate, Header, Reason, Sink, Toward, TrafficClass};
+use asymq_core::{Fate, Header, Packet as _, Reason, Sink, Toward, TrafficClass};
 use core::fmt::Write as _;
 
 /// Segments of an aggregate that are counted one by one; none has more but of the shortest segments.
@@ -153,12 +153,7 @@ impl Instance {
         {
             learning.comes(now, &parsed.header, (network, transport), frame);
         }
-        let packet = Skb {
-            header: parsed.header,
-            handle,
-            network,
-            transport,
-        };
+        let packet = Skb::new(parsed.header, handle, network, transport);
         #[cfg(feature = "selftest")]
         crate::selftest::panic_if_asked();
         #[cfg(feature = "mutant")]
@@ -177,15 +172,16 @@ impl Instance {
                 .filter(|one| one.toward() == Toward::Up)
             {
                 with_frame(packet.handle, |frame| {
-                    let offsets = (packet.network, packet.transport);
-                    learning.leaves(now, &packet.header, offsets, frame);
+                    let offsets = (packet.network_at(), packet.transport_at());
+                    learning.leaves(now, packet.header(), offsets, frame);
                 });
             }
+            let header = packet.header();
             sent = Some((
                 packet.handle,
-                packet.header.arrival,
-                packet.header.traffic_class(),
-                packet.header.len,
+                header.arrival,
+                header.traffic_class(),
+                header.len,
             ));
         });
         let (handle, arrival, class, len) = sent?;

@@ -59,12 +59,7 @@ impl Held for Skb {
         };
         // SAFETY: C copies the bytes.
         let handle = unsafe { asymq_host_test_packet(bytes.as_ptr(), bytes.len(), split) };
-        Self {
-            header: parsed.header,
-            handle,
-            network: parsed.network,
-            transport: parsed.transport,
-        }
+        Self::new(parsed.header, handle, parsed.network, parsed.transport)
     }
 
     fn number(&self) -> u16 {

@@ -7,12 +7,29 @@ use asymq_core::{Ecn, Header, Network, Packet};
 
 /// The facts of an `sk_buff`, and where C has it.
 pub(crate) struct Skb {
-    pub(crate) header: Header,
+    header: Header,
     pub(crate) handle: Handle,
-    /// Offset of the IP header in its frame; where it would begin if it is not IP.
-    pub(crate) network: u16,
-    /// Offset of the TCP header in its frame; 0 unless TCP.
-    pub(crate) transport: u16,
+}
+
+impl Skb {
+    /// `network` is the offset of the IP header in its frame; where it would begin if it is not IP. `transport` is that
+    /// of the TCP header; 0 unless TCP.
+    #[inline]
+    pub(crate) fn new(header: Header, handle: Handle, network: u16, transport: u16) -> Self {
+        let note = u32::from(network) << 16 | u32::from(transport);
+        let header = Header { note, ..header };
+        Self { header, handle }
+    }
+
+    #[inline]
+    pub(crate) const fn network_at(&self) -> u16 {
+        (self.header.note >> 16) as u16
+    }
+
+    #[inline]
+    pub(crate) const fn transport_at(&self) -> u16 {
+        self.header.note as u16
+    }
 }
 
 // SAFETY: who uses an instance holds its lock, on whatever CPU.
@@ -26,14 +43,14 @@ impl Packet for Skb {
 
     fn ack_info(&self) -> Option<AckInfo> {
         host::with_frame(self.handle, |frame| match frame.trusted {
-            true => ack_info_of_trusted(frame.bytes(), self.transport),
-            false => ack_info(frame.bytes(), self.transport),
+            true => ack_info_of_trusted(frame.bytes(), self.transport_at()),
+            false => ack_info(frame.bytes(), self.transport_at()),
         })
     }
 
     fn network(&self) -> Network {
         let mut network = host::with_frame(self.handle, |frame| {
-            hosts_and_dscp(frame.bytes(), self.network)
+            hosts_and_dscp(frame.bytes(), self.network_at())
         });
         if let Some(ends) = host::before_nat(self.handle) {
             network.hosts = hosts_of_v4(ends);

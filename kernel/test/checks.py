@@ -450,7 +450,7 @@ def memory():
     load(True, "selftest=0")
     run("ip link add e1 type dummy", check=False)
     messages, texts = netlink.Netlink(), []
-    for rate, most in ("1mbit", 290), ("20mbit", 290), ("1gbit", 520):
+    for rate, most in ("1mbit", 156), ("20mbit", 156), ("1gbit", 400):
         for name in "asymq", "aq":
             words = f"qdisc {name}", f"up {rate}", f"down {rate}"
             expect(messages.qdisc("e1", netlink.words(*words)) == 0, f"{words}")

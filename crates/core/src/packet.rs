@@ -115,6 +115,8 @@ pub struct Header {
     pub protocol: Protocol,
     /// The ECN field; of the outer header in a tunnel.
     pub ecn: Ecn,
+    /// A note of the packet's owner, which no discipline reads: it fills what would be padding.
+    pub note: u32,
 }
 
 /// Kind of packet in every counter: an acknowledgement, TCP data, or anything

@@ -133,6 +133,7 @@ fn trace(load: Load) -> Vec<Traced> {
                     Protocol::NonTcp
                 },
                 ecn,
+                note: 0,
             };
             let mut info = AckInfo {
                 ack: *ack,

@@ -78,6 +78,7 @@ fn absurd() -> impl Strategy<Value = Header> {
             flags,
             protocol,
             ecn: Ecn::from_bits(ecn),
+            note: 0,
         },
     )
 }

@@ -140,6 +140,7 @@ fn queue(kind: u8, link: Rate, limit: Limit) -> Built<BoxedQueue> {
             };
             let params = IsolatedParams {
                 queues: 128,
+                targets: 32,
                 link,
                 target,
                 isolation: black_box(Isolation::Triple),

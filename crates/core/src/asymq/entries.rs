@@ -160,8 +160,10 @@ fn of_line<T>(link: Rate, household: T, beyond: T) -> T {
     }
 }
 
-/// Flow queues: a peer-to-peer client opens hundreds of uploads, and a probe beside them needs one of its own.
+/// Flow queues: a peer-to-peer client opens hundreds of uploads, and a probe beside them needs one of its own. A
+/// household's are more than its packets.
 const QUEUES: u32 = 1024;
+const HOUSEHOLD_QUEUES: u32 = 512;
 
 /// The discipline.
 pub(crate) const DISCIPLINE: Entry = Entry {
@@ -318,7 +320,8 @@ pub(crate) fn isolated<P: Packet + Send + 'static>(
         target,
         link: config.link,
         isolation: config.get(ISOLATION)?,
-        queues: QUEUES,
+        queues: of_line(config.link, HOUSEHOLD_QUEUES, QUEUES),
+        targets: of_line(config.link, 128, 256),
         bulk_limit: limit_in_time(config.link, config.get(BULK_LIMIT)?),
         flow_limit: narrow(config.get(FLOW_LIMIT)?).into(),
     };

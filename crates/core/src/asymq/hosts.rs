@@ -29,7 +29,7 @@ const MIN_PART: u64 = 8;
 
 /// Queues of a host from which on flows beyond its part share one.
 const FEW_FLOWS: u32 = 64;
-/// Queues of a host from which on all its further flows share one: a quarter of the table.
+/// Queues of a host from which on all its further flows share one: half of the table of a household.
 const MANY_FLOWS: u32 = 256;
 
 /// Maximum time in which a host makes up for new flows.

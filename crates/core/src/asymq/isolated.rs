@@ -3,12 +3,13 @@
 use super::ahead::Ahead;
 use super::hosts::{Host, Hosts};
 use super::shallow::Shallow;
-use super::target::{SMALL_WAIT, Sends, Signal, Target, TargetParams};
+use super::target::{SMALL_WAIT, Sends, Signal, TargetParams};
+use super::targets::{Slot, Targets};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::drr::{FirstTurn, FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Isolation, Queue};
-use crate::packet::{Ecn, Header, Packet, Protocol};
+use crate::packet::{Ecn, Header, Network, Packet, Protocol};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
@@ -25,8 +26,10 @@ pub struct IsolatedParams {
     pub isolation: Isolation,
     /// Parameters of each queue's AQM.
     pub target: TargetParams,
-    /// Queues, of which each flow has eight to choose from.
+    /// Queues: at least as many as packets, so that no flow with a packet shares one.
     pub queues: u32,
+    /// Flows that may have learnt a target at once.
+    pub targets: u32,
     /// Bytes that may wait of all flows. Beyond, the longest queue drops its oldest packet.
     pub bulk_limit: u64,
     /// Bytes that may wait of each long-lived flow, where that is more in all: of a few packets less
@@ -43,6 +46,9 @@ const NEWER: u32 = 8;
 /// Stale packets that one arrival drops; bounds the work.
 const MAX_STALE: u32 = 2;
 
+/// Flows of each list that are asked for their queue when one is wanted.
+const MAX_LOOKS: usize = 16;
+
 /// AQM of a queue, and the flow that it has learnt of.
 #[derive(Clone, Copy, Debug, Default)]
 struct Learnt {
@@ -50,7 +56,7 @@ struct Learnt {
     flow: u32,
     /// Bytes that it has sent before its turns, and that turns without a packet have not paid for.
     owed: u32,
-    target: Target,
+    target: Slot,
     shallow: Shallow,
     /// Host of the packets that wait.
     host: Host,
@@ -114,6 +120,7 @@ fn host_lead(link: Rate) -> u32 {
 #[derive(Clone, Debug)]
 pub struct Isolated<P> {
     flows: FlowRounds<P, Learnt>,
+    targets: Targets,
     ahead: Ahead,
     hosts: Hosts,
     params: IsolatedParams,
@@ -131,13 +138,51 @@ impl<P: Packet> Isolated<P> {
     pub fn new(params: IsolatedParams, limit: Limit) -> Result<Self, BuildError> {
         let quantum = quantum(params.link.bits_per_sec() / 8);
         Ok(Self {
-            flows: FlowRounds::new(&[quantum], params.queues, params.isolation, limit)?,
+            flows: FlowRounds::chained(quantum, params.queues, params.isolation, limit)?,
+            targets: Targets::new(params.targets)?,
             ahead: Ahead::new(params.queues)?,
             hosts: Hosts::with_loads(params.link)?,
             params,
             host_lead: host_lead(params.link),
             next: None,
         })
+    }
+
+    /// The queue of a flow that is in no round: where all are taken, one whose flow has nothing to send gives way, and
+    /// at last the one that is served next is shared.
+    fn queue_of(&mut self, flow: u64, network: &Network) -> Option<u32> {
+        if let Some(own) = self.flows.find(flow, network) {
+            self.flows.renew(own, network);
+            return Some(own);
+        }
+        if !self.flows.has_free() {
+            self.give_way();
+        }
+        let queue = self.flows.free_queue(flow, network);
+        queue.or_else(|| self.flows.shared_queue(flow, network))
+    }
+
+    /// One of the flows whose turn is next leaves the rounds if it has nothing to send.
+    #[cold]
+    fn give_way(&mut self) -> Option<()> {
+        let is_silent = |number: &u32| {
+            let flow = self.flows.flow(*number);
+            self.flows.queues.is_empty(*number) && flow.is_some_and(|flow| flow.aqm.owed == 0)
+        };
+        let first = |list| self.flows.list(0, list).take(MAX_LOOKS).find(is_silent);
+        let number = [OLD, NEW, SMALL].into_iter().find_map(first)?;
+        self.ends(number)
+    }
+
+    /// A flow without a packet leaves the rounds.
+    fn ends(&mut self, number: u32) -> Option<()> {
+        self.next = None;
+        self.set_ahead(number, false)?;
+        let flow = self.flows.flow_mut(number)?;
+        flow.aqm.was_bulk |= flow.round == Round::Bulk;
+        self.flows.pause(number, false)?;
+        self.hosts.closes(self.flows.flow(number)?.aqm.host);
+        Some(())
     }
 
     /// Takes the oldest packet of a queue.
@@ -164,7 +209,7 @@ impl<P: Packet> Isolated<P> {
     /// Whether a packet that joined an empty queue leaves before bulk flows' turns.
     fn is_early(&self, number: u32) -> Option<bool> {
         let flow = self.flows.flow(number)?;
-        let waits = flow.round == Round::Bulk || flow.deficit <= 0;
+        let waits = flow.round == Round::Bulk || flow.deficit() <= 0;
         Some(waits && flow.aqm.owed < self.lead(&flow.aqm))
     }
 
@@ -190,7 +235,7 @@ impl<P: Packet> Isolated<P> {
         let owed = state.owed;
         if left == 0 {
             let time = turn * u64::from(owed) / u64::from(FULL_PACKET);
-            state.target.rests(time);
+            self.targets.rests(number, state.target, time);
         }
         self.set_ahead(number, owed > 0)?;
         let lead = self.lead(&self.flows.flow(number)?.aqm);
@@ -204,17 +249,21 @@ impl<P: Packet> Isolated<P> {
     /// A flow without a packet pays in its turn for what it has sent before; whether more is owed.
     fn pays(&mut self, number: u32) -> Option<bool> {
         let flow = self.flows.flow_mut(number)?;
-        let paid = i64::from(flow.aqm.owed).min(flow.deficit).max(0);
+        let paid = i64::from(flow.aqm.owed).min(flow.deficit()).max(0);
         flow.aqm.owed -= paid as u32;
-        flow.deficit -= paid;
+        flow.earn(-paid);
         Some(flow.aqm.owed > 0)
     }
 
     /// Drops the oldest packet of a queue, for want of room.
     fn overflow(&mut self, now: Instant, number: u32, sink: &mut dyn Sink<P>) -> Option<()> {
         let packet = self.take(number)?;
-        self.flows.flow_mut(number)?.aqm.target.overflows(now);
+        let state = &mut self.flows.flow_mut(number)?.aqm;
+        self.targets.overflows(number, &mut state.target, now);
         sink.dropped(now, packet, Reason::OverLimit);
+        if self.flows.queues.is_empty(number) && !self.flows.has_free() {
+            self.ends(number)?;
+        }
         Some(())
     }
 
@@ -276,7 +325,10 @@ impl<P: Packet> Isolated<P> {
         let sojourn = now.saturating_since(packet.header().arrival);
         let Header { len, ecn, .. } = *packet.header();
         let sends = aqm.sends(len, ecn);
-        let signal = aqm.target.leaves(now, sojourn, left, sends, params);
+        let place = (number, &mut aqm.target);
+        let signal = self
+            .targets
+            .leaves(place, now, sojourn, left, sends, params);
         let is_scalable = ecn == Ecn::Ect1;
         if signal == Signal::None && !is_scalable {
             return Some(false);
@@ -290,7 +342,7 @@ impl<P: Packet> Isolated<P> {
             sink.marked(now, packet.header());
         }
         if marked && signal != Signal::None || signal == Signal::Drop {
-            aqm.target.sent(now, signal);
+            self.targets.sent(number, &mut aqm.target, now, signal);
         }
         Some(signal == Signal::Drop && !marked && left > 0)
     }
@@ -371,11 +423,7 @@ impl<P: Packet> Isolated<P> {
                     return Some(number);
                 }
                 if !self.pays(number)? {
-                    self.set_ahead(number, false)?;
-                    let flow = self.flows.flow_mut(number)?;
-                    flow.aqm.was_bulk |= flow.round == Round::Bulk;
-                    self.flows.pause(number, false)?;
-                    self.hosts.closes(self.flows.flow(number)?.aqm.host);
+                    self.ends(number)?;
                 }
             }
         }
@@ -393,14 +441,23 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         let home = home.and_then(|side| network.hosts.get(side));
         let host = Host::of(home.copied().unwrap_or_default());
         self.hosts.sees(now, host);
-        let own = self.flows.in_round(0, flow, &network);
-        let is_new = own.is_none_or(|own| self.is_new(own));
+        let found = self.flows.find(flow, &network);
+        let round = found.and_then(|own| Some(self.flows.flow(own)?.round));
+        let own = found.filter(|_| round != Some(Round::None));
+        let is_new = own.is_none() || round == Some(Round::Sparse);
         let exceeds = is_new && self.hosts.exceeds_part(now, host, flow, len);
         let flow = match own.is_none() && self.hosts.is_crowd(host, exceeds) {
             true => host.crowd(),
             false => flow,
         };
-        let number = own.or_else(|| self.flows.queue_of(0, flow, &network));
+        let number = match found {
+            _ if own.is_some() => own,
+            Some(own) if flow == packet.header().flow.0 => {
+                self.flows.renew(own, &network);
+                found
+            }
+            _ => self.queue_of(flow, &network),
+        };
         let Some(number) = number else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
@@ -418,7 +475,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             return;
         };
         // A pause that is short, in an epoch, is all that the time of a turn is for.
-        let turn = match state.aqm.target.may_lack(now) {
+        let turn = match self.targets.may_lack(number, state.aqm.target, now) {
             true => self.turn(host),
             false => Duration::MAX,
         };
@@ -428,14 +485,14 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         let half = (flow ^ flow >> 32) as u32;
         if state.aqm.flow != half {
             state.aqm.flow = half;
-            state.aqm.target = Target::default();
+            state.aqm.target = Slot::default();
             state.aqm.size = 0;
             state.aqm.was_bulk = false;
         }
         if opens {
             state.aqm.host = host;
         }
-        state.aqm.target.joins(now, turn);
+        self.targets.joins(number, state.aqm.target, now, turn);
         let host = state.aqm.host;
         let turn = state.aqm.first_turn(header.protocol);
         self.hosts.joins(host, len, opens);
@@ -476,7 +533,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         let len = packet.header().len;
         match early {
             true => self.charge_early(number, len, alone)?,
-            false => self.flows.flow_mut(number)?.deficit -= i64::from(len),
+            false => self.flows.flow_mut(number)?.earn(-i64::from(len)),
         }
         Some(packet)
     }
@@ -525,7 +582,12 @@ impl<P: Packet> Queue<P> for Isolated<P> {
     fn probe(&self, show: &mut Probe<'_>) {
         self.flows.probe(show);
         let bulk = self.flows.list(0, OLD);
-        let targets = bulk.filter_map(|number| Some(self.flows.flow(number)?.aqm.target.target()));
+        let start = self.params.target.start;
+        let target = |number| {
+            let slot = self.flows.flow(number)?.aqm.target;
+            Some(self.targets.learnt(number, slot).unwrap_or(start))
+        };
+        let targets = bulk.filter_map(target);
         show(
             "bulk_target",
             Reading::Time(targets.max().unwrap_or_default()),

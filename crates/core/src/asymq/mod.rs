@@ -6,6 +6,7 @@
 //! | data queue: a queue per flow, with a target that is learnt | `isolated` | hold |
 //! | accounts of hosts: bounds of what one takes from its neighbours | `hosts` | decide |
 //! | AQM of a flow queue | `target` | decide |
+//! | the flows that have learnt a target | `targets` | hold |
 //! | marks for scalable senders | `shallow` | decide |
 //! | service: due packets first, data before ACKs | `service` | decide |
 //! | losses at the downlink, as ACKs tell of them | `losses` | control |
@@ -25,6 +26,7 @@ mod service;
 mod shallow;
 mod slots;
 mod target;
+mod targets;
 
 #[cfg(feature = "control")]
 pub use controller::{AckNeed, AckNeedParams, FIRST_WAIT};

@@ -36,6 +36,18 @@ pub struct TargetParams {
     pub full_packet: Duration,
 }
 
+impl TargetParams {
+    /// Whether a packet of a flow that has learnt nothing is above its target. Where it is not, the flow learns nothing
+    /// from it.
+    #[inline]
+    pub(super) fn start_is_exceeded(&self, sojourn: Duration, left: u64, sends: Sends) -> bool {
+        let (target, floor) = sends.bounds(self.start, self);
+        self.interval > Duration::ZERO
+            && sojourn > target.max(self.full_packet * 4)
+            && left >= floor
+    }
+}
+
 /// Full packets whose time small packets wait at most: older ones say what later ones say too.
 pub(super) const SMALL_WAIT: u64 = 8;
 
@@ -48,6 +60,18 @@ pub(super) enum Sends {
     Marked,
     /// Small packets. No link runs dry for want of them: QUIC's ACKs, which nobody can read.
     Small,
+}
+
+impl Sends {
+    /// Target and bytes that must stay behind a packet for a signal, where the flow's target is `target`.
+    #[inline]
+    fn bounds(self, target: Duration, params: &TargetParams) -> (Duration, u64) {
+        match self {
+            Self::Data => (target, params.floor),
+            Self::Marked => (target, 1),
+            Self::Small => (params.full_packet * SMALL_WAIT, 1),
+        }
+    }
 }
 
 /// What is to become of a packet that leaves.
@@ -172,11 +196,7 @@ impl Target {
         if left == 0 {
             self.empty_since.set(now);
         }
-        let (target, floor) = match sends {
-            Sends::Data => (target, params.floor),
-            Sends::Marked => (target, 1),
-            Sends::Small => (params.full_packet * SMALL_WAIT, 1),
-        };
+        let (target, floor) = sends.bounds(target, params);
         let hold = params.interval * 4 + target;
         let is_above = sojourn > target.max(params.full_packet * 4) && left >= floor;
         if !is_above {

@@ -21,7 +21,7 @@ const FLOWS: core::ops::RangeInclusive<u32> = 128..=8192;
 #[derive(Clone, Debug)]
 struct Waiting<P, N> {
     packet: P,
-    ticket: u64,
+    ticket: u32,
     /// Content of the packet; `None` if it is not to be touched.
     ack: Option<Past>,
     /// Slot of its flow, if that is remembered.
@@ -325,7 +325,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         &mut self,
         list: &mut List,
         arrival: &Arrival,
-        (packet, ticket, note): (P, u64, N),
+        (packet, ticket, note): (P, u32, N),
     ) -> Result<(), P> {
         let tail = |slot| self.flows.get(slot).map(|state| state.tail);
         let previous = arrival.slot.and_then(tail).unwrap_or(Place::NONE);

@@ -12,7 +12,7 @@ use crate::units::{Instant, Limit};
 #[derive(Clone, Debug)]
 pub struct Fifo<P> {
     /// Each with the ticket that orders it among all classes.
-    packets: Ring<(u64, P)>,
+    packets: Ring<(u32, P)>,
     bytes: u64,
 }
 

@@ -31,6 +31,7 @@ pub struct FqCodelParams {
 /// The lists of flows.
 const NEW: u32 = 0;
 const OLD: u32 = 1;
+const LISTS: u32 = 2;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
@@ -54,12 +55,13 @@ impl<P: Packet> FqCodel<P> {
     /// # Errors
     /// The limit is too large, or there is not enough memory.
     pub fn new(params: FqCodelParams, limit: Limit) -> Result<Self, BuildError> {
-        let flows = params.flows.clamp(1, 1 << u16::BITS);
+        // Of 65 536 the lists of rounds take two.
+        let flows = params.flows.clamp(1, (1 << u16::BITS) - LISTS);
         Ok(Self {
             // One more, for the arrival that drives others out.
             queues: NumberedQueues::new(flows, capacity(limit)? + 1)?,
             flows: slots(flows as usize, |_| Flow::default())?,
-            rounds: Rounds::new(flows, 2)?,
+            rounds: Rounds::new(flows, LISTS)?,
             params: FqCodelParams {
                 quantum: params.quantum.max(1),
                 ..params

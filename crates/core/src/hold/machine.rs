@@ -4,10 +4,11 @@ use super::acked_bytes::AckedBytes;
 use super::capacity::BuildError;
 use super::opaque_acks::{OpaqueAck, OpaqueAcks};
 use super::queue::{Admission, Queue};
+use crate::decide::ack::before;
 use crate::decide::aqm::{Aqm, Verdict};
 use crate::decide::classify::{Class, Classifier};
 use crate::decide::control::{Controller, Level, Levels, Needs, Settings, Signals};
-use crate::decide::service::{AnyService, Departure, Head, Heads, Next, Service};
+use crate::decide::service::{AnyService, Departure, Heads, Next, Service};
 use crate::packet::{Header, Packet};
 use crate::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit, Rate, Share};
@@ -59,7 +60,7 @@ pub struct Machine<P, A, D> {
     signals: Signals,
     stepped_at: Instant,
     next_step: Instant,
-    next_ticket: u64,
+    next_ticket: u32,
     packets: PhantomData<fn(P)>,
 }
 
@@ -181,7 +182,7 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Machine<P, A, D> {
             limit: self.parts.limits[class as usize],
             opaque,
         };
-        self.next_ticket += 1;
+        self.next_ticket = self.next_ticket.wrapping_add(1);
         match class {
             Class::Ack => self.parts.ack.enqueue(now, packet, admission, sink),
             Class::Data => self.parts.data.enqueue(now, packet, admission, sink),
@@ -207,7 +208,7 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Machine<P, A, D> {
             Verdict::Pass => {}
             Verdict::Mark if packet.mark_ce() => sink.marked(now, packet.header()),
             Verdict::Mark | Verdict::Drop => {
-                self.next_ticket += 1;
+                self.next_ticket = self.next_ticket.wrapping_add(1);
                 return sink.dropped(now, packet, Reason::Aqm);
             }
         }
@@ -345,9 +346,12 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Qdisc<P> for Machine<P, A, D> {
 
     /// In the order of arrival over both classes, so that a successor sees what this one saw.
     fn drain(&mut self) -> Option<P> {
-        let ticket = |head: Option<Head>| head.map_or(u64::MAX, |head| head.ticket);
         let Parts { ack, data, .. } = &mut self.parts;
-        match ticket(ack.head()) < ticket(data.head()) {
+        let ack_first = match (ack.head(), data.head()) {
+            (Some(ack), Some(data)) => before(ack.ticket, data.ticket),
+            (ack, _) => ack.is_some(),
+        };
+        match ack_first {
             true => ack.drain(),
             false => data.drain(),
         }

@@ -19,7 +19,8 @@ struct Numbered {
 /// A fixed number of FIFOs, of which the longest is known.
 #[derive(Clone, Debug)]
 pub(crate) struct NumberedQueues<P> {
-    slab: Slab<(u64, P)>,
+    /// Noted are tickets.
+    slab: Slab<P>,
     queues: Box<[Numbered]>,
     longest: Longest,
     backlog: Backlog,
@@ -41,13 +42,12 @@ impl<P: Packet> NumberedQueues<P> {
     }
 
     /// Appends a packet; gives it back if there is no place.
-    pub(crate) fn push(&mut self, number: u32, ticket: u64, packet: P) -> Result<Place, P> {
+    pub(crate) fn push(&mut self, number: u32, ticket: u32, packet: P) -> Result<Place, P> {
         let len = packet.header().len;
         let Some(queue) = self.queues.get_mut(number as usize) else {
             return Err(packet);
         };
-        let place = self.slab.push_back(&mut queue.packets, (ticket, packet));
-        let place = place.map_err(|(_, packet)| packet)?;
+        let place = self.slab.push_noted(&mut queue.packets, ticket, packet)?;
         queue.bytes += u64::from(len.max(1));
         self.longest.set(number, queue.bytes);
         self.backlog.join(len);
@@ -65,7 +65,7 @@ impl<P: Packet> NumberedQueues<P> {
     #[inline]
     pub(crate) fn remove(&mut self, number: u32, place: Place) -> Option<P> {
         let queue = self.queues.get_mut(number as usize)?;
-        let (_, packet) = self.slab.remove(&mut queue.packets, place)?;
+        let packet = self.slab.remove(&mut queue.packets, place)?;
         let len = packet.header().len;
         queue.bytes -= u64::from(len.max(1));
         self.longest.set(number, queue.bytes);
@@ -93,15 +93,15 @@ impl<P: Packet> NumberedQueues<P> {
 
     /// The oldest packet of a queue.
     pub(crate) fn front(&self, number: u32) -> Option<&P> {
-        self.slab.get(self.first(number)).map(|(_, packet)| packet)
+        self.slab.get(self.first(number))
     }
 
     /// The oldest packet of a queue, as a service sees it.
     #[inline]
     pub(crate) fn head(&self, number: u32) -> Option<Head> {
-        let (ticket, packet) = self.slab.get(self.first(number))?;
+        let (ticket, packet) = self.slab.noted(self.first(number))?;
         Some(Head {
-            ticket: *ticket,
+            ticket,
             len: packet.header().len,
             due: Instant::ZERO,
         })
@@ -112,7 +112,7 @@ impl<P: Packet> NumberedQueues<P> {
         let queues = self.queues.iter().filter(|queue| queue.bytes > 0);
         queues
             .flat_map(|queue| self.slab.values(&queue.packets))
-            .all(|(_, packet)| see(packet))
+            .all(see)
     }
 
     /// Bytes in a queue.

@@ -10,8 +10,8 @@ use crate::units::{Instant, Limit};
 /// Circumstances of an arrival at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
-    /// Place in the order of arrival over all classes.
-    pub ticket: u64,
+    /// Place in the order of arrival over all classes; it wraps.
+    pub ticket: u32,
     /// Whether the whole buffer has room for it, whatever the queue's own limit says.
     pub room: bool,
     /// The queue's own limit: at most the one that it was built with. Packets that wait above a limit

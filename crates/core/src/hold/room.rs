@@ -22,20 +22,4 @@ impl<T> Room<T> {
             Self::Empty => None,
         }
     }
-
-    #[inline]
-    pub(super) const fn get_mut(&mut self) -> Option<&mut T> {
-        match self {
-            Self::Full(value) => Some(value),
-            Self::Empty => None,
-        }
-    }
-
-    #[inline]
-    pub(super) fn take(&mut self) -> Option<T> {
-        match core::mem::replace(self, Self::Empty) {
-            Self::Full(value) => Some(value),
-            Self::Empty => None,
-        }
-    }
 }

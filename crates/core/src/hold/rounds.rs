@@ -3,115 +3,99 @@
 use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 
-/// No list.
-const NO_LIST: u8 = u8::MAX;
-
-/// Neighbours in a ring: the last of a list stands before its first. So numbers need no value for none.
+/// Neighbours in a ring. A number that is in no list is its own neighbour, so that none needs a value for none.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     previous: u16,
     next: u16,
-    list: u8,
 }
 
 /// Numbers in ordered lists, each in one at most. Every change takes constant time.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
+    /// Of the numbers, then of the lists: a list stands between its last and its first.
     links: Box<[Link]>,
-    /// First of each list.
-    firsts: Box<[Option<u16>]>,
+    count: u32,
 }
 
 impl Rounds {
-    /// `lists` empty lists, fewer than 255, for numbers below `count`, at most 65 536.
+    /// `lists` empty lists for numbers below `count`, both together at most 65 536.
     pub(crate) fn new(count: u32, lists: u32) -> Result<Self, BuildError> {
-        debug_assert!(count <= 1 << u16::BITS && lists < NO_LIST.into());
-        let free = Link {
-            previous: 0,
-            next: 0,
-            list: NO_LIST,
+        debug_assert!(count + lists <= 1 << u16::BITS, "{count} in {lists}");
+        let alone = |number: usize| Link {
+            previous: number as u16,
+            next: number as u16,
         };
         Ok(Self {
-            links: slots(count as usize, |_| free)?,
-            firsts: slots(lists as usize, |_| None)?,
+            links: slots((count + lists) as usize, alone)?,
+            count,
         })
+    }
+
+    fn next(&self, number: u32) -> Option<u32> {
+        Some(self.links.get(number as usize)?.next.into())
     }
 
     /// The first of a list.
     #[inline]
     pub(crate) fn first(&self, list: u32) -> Option<u32> {
-        self.firsts.get(list as usize)?.map(u32::from)
+        let list = self.count + list;
+        self.next(list).filter(|first| *first != list)
     }
 
     /// All of a list, from the first.
     pub(crate) fn of(&self, list: u32) -> impl Iterator<Item = u32> {
-        let first = self.first(list);
-        core::iter::successors(first, move |number| {
-            let next = u32::from(self.links.get(*number as usize)?.next);
-            (Some(next) != first).then_some(next)
+        let end = self.count + list;
+        core::iter::successors(self.first(list), move |number| {
+            self.next(*number).filter(|next| *next != end)
         })
     }
 
     /// Whether the number is in a list.
     #[inline]
     pub(crate) fn has(&self, number: u32) -> bool {
-        self.links
-            .get(number as usize)
-            .is_some_and(|link| link.list != NO_LIST)
+        self.next(number).is_some_and(|next| next != number)
     }
 
+    #[inline]
     fn link(&mut self, number: u16) -> Option<&mut Link> {
         self.links.get_mut(usize::from(number))
     }
 
     /// Appends a number to a list, out of the one that it is in.
+    #[inline]
     pub(crate) fn move_to_end(&mut self, number: u32, list: u32) {
         self.leave(number);
-        self.append(number as u16, list);
+        self.append(number as u16, (self.count + list) as u16);
     }
 
-    fn append(&mut self, number: u16, list: u32) -> Option<()> {
-        let first = *self.firsts.get(list as usize)?;
-        let (previous, next) = match first {
-            Some(first) => (self.link(first)?.previous, first),
-            None => (number, number),
-        };
+    #[inline]
+    fn append(&mut self, number: u16, list: u16) -> Option<()> {
+        let end = self.link(list)?;
+        let previous = core::mem::replace(&mut end.previous, number);
         *self.link(number)? = Link {
             previous,
-            next,
-            list: list as u8,
+            next: list,
         };
         self.link(previous)?.next = number;
-        self.link(next)?.previous = number;
-        if first.is_none() {
-            *self.firsts.get_mut(list as usize)? = Some(number);
-        }
         Some(())
     }
 
     /// Takes a number out of its list, if it is in one.
+    #[inline]
     pub(crate) fn leave(&mut self, number: u32) {
         self.take_out(number as u16);
     }
 
+    #[inline]
     fn take_out(&mut self, number: u16) -> Option<()> {
-        let link = self.link(number)?;
-        let Link {
-            previous,
-            next,
-            list,
-        } = *link;
-        link.list = NO_LIST;
-        let first = self.firsts.get_mut(usize::from(list))?;
-        if next == number {
-            *first = None;
-        } else {
-            if *first == Some(number) {
-                *first = Some(next);
-            }
-            self.link(previous)?.next = next;
-            self.link(next)?.previous = previous;
-        }
+        let alone = Link {
+            previous: number,
+            next: number,
+        };
+        let Link { previous, next } = core::mem::replace(self.link(number)?, alone);
+        self.link(previous)?.next = next;
+        self.link(next)?.previous = previous;
         Some(())
     }
 }

@@ -1,7 +1,6 @@
 //! Lists whose members may also leave from the middle, in constant time and fixed memory.
 
 use super::capacity::{BuildError, slots};
-use super::room::Room;
 use alloc::boxed::Box;
 
 /// Place of a value: valid until the value leaves, then used again.
@@ -18,11 +17,45 @@ impl Place {
     }
 }
 
-#[derive(Clone, Debug)]
-struct Node<T> {
-    value: Room<T>,
+/// Neighbours of a place in its list, and its owner's note: they fill what a tag would waste before a value.
+#[derive(Clone, Copy, Debug)]
+struct Links {
     next: Place,
     previous: Place,
+    note: u32,
+}
+
+/// A place, with a tag of its own, as [`Room`](super::room::Room) has it.
+#[derive(Clone, Debug)]
+#[repr(u8)]
+enum Node<T> {
+    Free(Links),
+    Full(Links, T),
+}
+
+impl<T> Node<T> {
+    #[inline]
+    const fn links(&self) -> &Links {
+        match self {
+            Self::Free(links) | Self::Full(links, _) => links,
+        }
+    }
+
+    #[inline]
+    const fn links_mut(&mut self) -> &mut Links {
+        match self {
+            Self::Free(links) | Self::Full(links, _) => links,
+        }
+    }
+
+    #[inline]
+    const fn free(next: Place) -> Self {
+        Self::Free(Links {
+            next,
+            previous: Place::NONE,
+            note: 0,
+        })
+    }
 }
 
 /// The ends of one list in a [`Slab`].
@@ -65,10 +98,8 @@ impl<T> Slab<T> {
     /// # Errors
     /// There is not enough memory.
     pub fn new(capacity: u32) -> Result<Self, BuildError> {
-        let nodes = slots(capacity as usize, |index| Node {
-            value: Room::Empty,
-            next: Place(index as u32 + 1),
-            previous: Place::NONE,
+        let nodes = slots(capacity as usize, |index| {
+            Node::free(Place(index as u32 + 1))
         })?;
         Ok(Self {
             nodes,
@@ -81,16 +112,36 @@ impl<T> Slab<T> {
         self.nodes.get_mut(place.0 as usize)
     }
 
+    #[inline]
+    fn links(&mut self, place: Place) -> Option<&mut Links> {
+        self.node(place).map(Node::links_mut)
+    }
+
     /// The value at a place.
     #[inline]
     pub fn get(&self, place: Place) -> Option<&T> {
-        self.nodes.get(place.0 as usize)?.value.get()
+        match self.nodes.get(place.0 as usize)? {
+            Node::Full(_, value) => Some(value),
+            Node::Free(_) => None,
+        }
+    }
+
+    /// The value at a place, and the note with which it came.
+    #[inline]
+    pub fn noted(&self, place: Place) -> Option<(u32, &T)> {
+        match self.nodes.get(place.0 as usize)? {
+            Node::Full(links, value) => Some((links.note, value)),
+            Node::Free(_) => None,
+        }
     }
 
     /// The value at a place.
     #[inline]
     pub fn get_mut(&mut self, place: Place) -> Option<&mut T> {
-        self.node(place)?.value.get_mut()
+        match self.node(place)? {
+            Node::Full(_, value) => Some(value),
+            Node::Free(_) => None,
+        }
     }
 
     /// The place behind this one in its list.
@@ -98,7 +149,7 @@ impl<T> Slab<T> {
     pub fn next(&self, place: Place) -> Place {
         self.nodes
             .get(place.0 as usize)
-            .map_or(Place::NONE, |node| node.next)
+            .map_or(Place::NONE, |node| node.links().next)
     }
 
     /// The values of a list, in its order.
@@ -114,19 +165,26 @@ impl<T> Slab<T> {
     /// Appends a value to a list; gives it back if there is no room.
     #[inline]
     pub fn push_back(&mut self, list: &mut List, value: T) -> Result<Place, T> {
+        self.push_noted(list, 0, value)
+    }
+
+    /// [`push_back`](Self::push_back) with a note of the owner's.
+    #[inline]
+    pub fn push_noted(&mut self, list: &mut List, note: u32, value: T) -> Result<Place, T> {
         let place = self.free;
         let tail = list.tail;
         let Some(node) = self.node(place) else {
             return Err(value);
         };
-        let next_free = node.next;
-        *node = Node {
-            value: Room::Full(value),
+        let next_free = node.links().next;
+        let links = Links {
             next: Place::NONE,
             previous: tail,
+            note,
         };
+        *node = Node::Full(links, value);
         self.free = next_free;
-        match self.node(tail) {
+        match self.links(tail) {
             Some(tail) => tail.next = place,
             None => list.head = place,
         }
@@ -139,24 +197,27 @@ impl<T> Slab<T> {
     pub fn remove(&mut self, list: &mut List, place: Place) -> Option<T> {
         let free = self.free;
         let node = self.node(place)?;
-        let value = node.value.take()?;
-        let (previous, next) = (node.previous, node.next);
-        node.next = free;
+        if matches!(node, Node::Free(_)) {
+            return None;
+        }
+        let Node::Full(links, value) = core::mem::replace(node, Node::free(free)) else {
+            return None;
+        };
         self.free = place;
-        self.join(list, previous, next);
+        self.join(list, links.previous, links.next);
         Some(value)
     }
 
     /// Moves a value to the end of another list; it keeps its place.
     #[inline]
     pub fn transfer(&mut self, from: &mut List, to: &mut List, place: Place) {
-        let Some(node) = self.node(place) else {
+        let Some(links) = self.links(place) else {
             return;
         };
-        let (previous, next) = (node.previous, node.next);
-        (node.previous, node.next) = (to.tail, Place::NONE);
+        let (previous, next) = (links.previous, links.next);
+        (links.previous, links.next) = (to.tail, Place::NONE);
         self.join(from, previous, next);
-        match self.node(to.tail) {
+        match self.links(to.tail) {
             Some(tail) => tail.next = place,
             None => to.head = place,
         }
@@ -166,12 +227,12 @@ impl<T> Slab<T> {
     /// Makes two places neighbours, or ends of the list where they are none.
     #[inline]
     fn join(&mut self, list: &mut List, previous: Place, next: Place) {
-        match self.node(previous) {
-            Some(node) => node.next = next,
+        match self.links(previous) {
+            Some(links) => links.next = next,
             None => list.head = next,
         }
-        match self.node(next) {
-            Some(node) => node.previous = previous,
+        match self.links(next) {
+            Some(links) => links.previous = previous,
             None => list.tail = previous,
         }
     }

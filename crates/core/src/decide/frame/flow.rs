@@ -12,6 +12,15 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
+    #[inline]
+    pub(super) const fn v4(from: u32, to: u32, protocol: u8, ports: u32) -> Self {
+        Self {
+            addresses: Addresses::V4(from, to),
+            protocol,
+            ports,
+        }
+    }
+
     /// `ports` are the source's in the upper and the destination's in the lower 16 bits.
     #[inline]
     pub(super) fn new(ip: &Ip<'_>, ports: u32) -> Self {

@@ -1,6 +1,7 @@
 //! One shared FIFO: in the order of arrival.
 
 use super::{Heads, Next, Service};
+use crate::decide::ack::before;
 use crate::decide::classify::Class;
 use crate::units::Instant;
 
@@ -12,7 +13,7 @@ impl Service for InOrder {
     #[inline]
     fn next(&mut self, _now: Instant, heads: Heads) -> Next {
         Next::Serve(match (heads.ack, heads.data) {
-            (Some(ack), Some(data)) if ack.ticket < data.ticket => Class::Ack,
+            (Some(ack), Some(data)) if before(ack.ticket, data.ticket) => Class::Ack,
             (_, Some(_)) => Class::Data,
             (Some(_), None) => Class::Ack,
             (None, None) => return Next::Empty,

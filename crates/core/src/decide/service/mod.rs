@@ -45,7 +45,7 @@ pub trait Service {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Its place in the order of arrival over all classes.
-    pub ticket: u64,
+    pub ticket: u32,
     /// Its bytes as charged to the link.
     pub len: u32,
     /// Latest time at which it should leave; [`Instant::ZERO`] for at once. A queue that does not say

@@ -155,7 +155,7 @@ impl<P: Packet> Cake<P> {
             dropped |= flow.aqm.blue_drops(random);
             flow.aqm.decided(&params, now, decision, dropped);
             if !dropped || is_last {
-                flow.deficit -= i64::from(packet.header().len);
+                flow.earn(-i64::from(packet.header().len));
                 return Some(packet);
             }
             sink.dropped(now, packet, Reason::Aqm);

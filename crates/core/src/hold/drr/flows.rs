@@ -1,4 +1,5 @@
-//! An eight-way set-associative table of flows in groups, and the number of bulk flows of each host.
+//! Flows in groups, and the number of bulk flows of each host. A flow is found in an eight-way set-associative table, as
+//! CAKE has it, or in chains by its hash, where any flow may have any queue.
 
 use crate::hold::capacity::{BuildError, slots};
 use crate::packet::Network;
@@ -6,6 +7,10 @@ use alloc::boxed::Box;
 
 /// Queues that a flow can have, one after the other if others have them already.
 const WAYS: u32 = 8;
+
+/// End of a chain, beyond all queues, and the mark of one that is in none.
+const END: u16 = u16::MAX;
+const UNCHAINED: u16 = END - 1;
 
 /// Parties between which a group's share is divided, as `tc-cake(8)` names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,11 +91,32 @@ pub(crate) enum Round {
 pub(crate) struct Flow<A> {
     /// AQM of its queue.
     pub(crate) aqm: A,
-    pub(crate) deficit: i64,
+    deficit: i32,
     tag: u64,
     /// Source and destination, as numbers of their tables.
     hosts: [u16; 2],
     pub(crate) round: Round,
+    /// The next of its chain.
+    next: u16,
+}
+
+impl<A> Flow<A> {
+    /// Bytes that it may still send in its turn; it has sent more if they are below zero.
+    #[inline]
+    pub(crate) const fn deficit(&self) -> i64 {
+        self.deficit as i64
+    }
+
+    #[inline]
+    pub(super) fn set_deficit(&mut self, bytes: i64) {
+        self.deficit = bytes.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+    }
+
+    /// Gets so many bytes, or has sent them if they are below zero.
+    #[inline]
+    pub(crate) fn earn(&mut self, bytes: i64) {
+        self.set_deficit(self.deficit().saturating_add(bytes));
+    }
 }
 
 /// Hosts of one side, found by their tags; empty if none share.
@@ -117,6 +143,8 @@ pub(super) struct Flows<A> {
     /// Queues of a group, a power of two.
     queues: u32,
     isolation: Isolation,
+    /// First queue of each chain; none where queues are sets.
+    chains: Box<[u16]>,
 }
 
 /// The places of a set, from the one that the hash says, in a group of `queues` from `first` on.
@@ -141,7 +169,110 @@ impl<A: Copy + Default> Flows<A> {
             hosts: [sources?, destinations?],
             queues,
             isolation,
+            chains: slots(0, |_| END)?,
         })
+    }
+
+    /// One group, in which any flow may have any queue: fewer than 65 534.
+    pub(super) fn chained(queues: u32, isolation: Isolation) -> Result<Self, BuildError> {
+        let mut flows = Self::new(1, queues, isolation)?;
+        flows.chains = slots(flows.queues as usize, |_| END)?;
+        for flow in &mut flows.flows {
+            flow.next = UNCHAINED;
+        }
+        Ok(flows)
+    }
+
+    pub(super) const fn is_chained(&self) -> bool {
+        !self.chains.is_empty()
+    }
+
+    /// The chain of a flow: tags may be small numbers.
+    fn chain(&self, tag: u64) -> usize {
+        let hash = (tag as u32 ^ (tag >> 32) as u32).wrapping_mul(0x9e37_79b9);
+        (hash >> 8) as usize & self.chains.len().wrapping_sub(1)
+    }
+
+    /// The queue in a chain that has this tag.
+    #[inline]
+    fn in_chain(&self, tag: u64) -> Option<u32> {
+        let mut number = *self.chains.get(self.chain(tag))?;
+        for _ in 0..WAYS {
+            let flow = self.flows.get(usize::from(number))?;
+            if flow.tag == tag {
+                return Some(number.into());
+            }
+            number = flow.next;
+        }
+        None
+    }
+
+    /// Queues of a flow's chain, of which there are no more than ways.
+    fn chained_with(&self, tag: u64) -> impl Iterator<Item = u32> {
+        let first = self.chains.get(self.chain(tag)).copied();
+        let numbers = core::iter::successors(first, |number| {
+            Some(self.flows.get(usize::from(*number))?.next)
+        });
+        numbers
+            .take_while(|number| *number < UNCHAINED)
+            .take(WAYS as usize)
+            .map(u32::from)
+    }
+
+    /// Takes a queue out of its chain.
+    fn unchain(&mut self, number: u32) -> Option<()> {
+        let flow = self.get_mut(number)?;
+        let (tag, next) = (flow.tag, core::mem::replace(&mut flow.next, UNCHAINED));
+        if next == UNCHAINED {
+            return None;
+        }
+        let before = self.chained_with(tag).find(|other| {
+            self.get(*other)
+                .is_some_and(|flow| u32::from(flow.next) == number)
+        });
+        match before {
+            Some(before) => self.get_mut(before)?.next = next,
+            None => *self.chains.get_mut(self.chain(tag))? = next,
+        }
+        Some(())
+    }
+
+    /// Gives a queue to a flow, which is first in its chain.
+    fn enchain(&mut self, number: u32, tag: u64) -> Option<()> {
+        self.unchain(number);
+        let chain = self.chain(tag);
+        let first = self.chains.get_mut(chain)?;
+        let next = core::mem::replace(first, number as u16);
+        let flow = self.get_mut(number)?;
+        (flow.tag, flow.next) = (tag, next);
+        Some(())
+    }
+
+    /// A queue for a flow that has none in its chain: one of another if the chain is full.
+    pub(super) fn queue_in_chain(
+        &mut self,
+        flow: u64,
+        network: &Network,
+        free: impl FnOnce() -> Option<u32>,
+    ) -> Option<u32> {
+        let tag = self.isolation.tag(flow, network);
+        let last = self.chained_with(tag).nth(WAYS as usize - 1);
+        let number = last.or_else(free)?;
+        self.enchain(number, tag)?;
+        self.set_hosts(number, 0, network)?;
+        Some(number)
+    }
+
+    /// Renews the hosts of a flow that has found its queue again.
+    #[inline]
+    pub(super) fn renew(&mut self, number: u32, network: &Network) {
+        if !self.has_hosts(number, network) {
+            self.set_hosts(number, 0, network);
+        }
+    }
+
+    pub(super) const fn isolation(&self) -> Isolation {
+        self.isolation
     }
 
     /// Queues of a group.
@@ -157,17 +288,14 @@ impl<A: Copy + Default> Flows<A> {
         self.flows.get_mut(number as usize)
     }
 
-    /// The queue of a flow that is in a round.
-    pub(super) fn in_round(&self, group: u32, flow: u64, network: &Network) -> Option<u32> {
-        let tag = self.isolation.tag(flow, network);
-        let has = |number: &u32| self.get(*number).is_some_and(|flow| flow.tag == tag);
-        let place = ways(self.queues, group * self.queues, tag).find(has)?;
-        let round = self.get(place)?.round;
-        (round != Round::None).then_some(place)
+    /// The queue that a flow has in its chain.
+    #[inline]
+    pub(super) fn find(&self, flow: u64, network: &Network) -> Option<u32> {
+        self.in_chain(self.isolation.tag(flow, network))
     }
 
     /// The queue of a flow: its own; a free one of eight; or, where none is free, that of another.
-    pub(super) fn queue_of(&mut self, group: u32, flow: u64, network: &Network) -> Option<u32> {
+    pub(super) fn queue_in_set(&mut self, group: u32, flow: u64, network: &Network) -> Option<u32> {
         let queues = self.queues;
         let first = group * queues;
         let tag = self.isolation.tag(flow, network);
@@ -184,7 +312,14 @@ impl<A: Copy + Default> Flows<A> {
         if own.is_some() && (round != Round::None || self.has_hosts(number, network)) {
             return Some(number);
         }
-        let was_bulk = round == Round::Bulk;
+        self.get_mut(number)?.tag = tag;
+        self.set_hosts(number, first, network)?;
+        Some(number)
+    }
+
+    /// A queue is a flow's between these hosts from now on.
+    fn set_hosts(&mut self, number: u32, first: u32, network: &Network) -> Option<()> {
+        let was_bulk = self.get(number)?.round == Round::Bulk;
         if was_bulk {
             self.count_bulk(number, false);
         }
@@ -192,13 +327,11 @@ impl<A: Copy + Default> Flows<A> {
             Some(true) => self.host_of(first, side, network).unwrap_or(first) as u16,
             _ => first as u16,
         });
-        let flow = self.get_mut(number)?;
-        flow.tag = tag;
-        flow.hosts = hosts;
+        self.get_mut(number)?.hosts = hosts;
         if was_bulk {
             self.count_bulk(number, true);
         }
-        Some(number)
+        Some(())
     }
 
     /// Whether a queue's hosts are still these, as they were found when it last got a flow.

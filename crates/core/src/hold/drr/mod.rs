@@ -21,6 +21,8 @@ pub(crate) const NEW: u32 = 0;
 pub(crate) const OLD: u32 = 1;
 pub(crate) const OWN: u32 = 2;
 const LISTS: u32 = 3;
+/// The list of queues that are no flow's, or one's that is silent, behind those of the only group.
+const FREE: u32 = LISTS;
 
 /// Flows that may pass their turn on for one packet. Beyond, rounds are not gone through but
 /// computed: a thousand flows of a host get a third of a byte in each.
@@ -82,14 +84,43 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
             ..Group::default()
         };
         let flows = Flows::new(count, queues, isolation)?;
-        let all = count * flows.queues();
+        Self::of(flows, slots(quanta.len(), group)?, count * LISTS, limit)
+    }
+
+    /// The same in one group, where any flow may have any queue. Of those that are silent the first to fall so gives its
+    /// queue to another.
+    pub(crate) fn chained(
+        quantum: u32,
+        queues: u32,
+        isolation: Isolation,
+        limit: Limit,
+    ) -> Result<Self, BuildError> {
+        let group = Group {
+            quantum,
+            ..Group::default()
+        };
+        let flows = Flows::chained(queues, isolation)?;
+        let mut rounds = Self::of(flows, slots(1, |_| group)?, FREE + 1, limit)?;
+        for number in 0..rounds.flows.queues() {
+            rounds.rounds.move_to_end(number, FREE);
+        }
+        Ok(rounds)
+    }
+
+    fn of(
+        flows: Flows<A>,
+        groups: Box<[Group]>,
+        lists: u32,
+        limit: Limit,
+    ) -> Result<Self, BuildError> {
+        let all = groups.len() as u32 * flows.queues();
         Ok(Self {
             queues: NumberedQueues::new(all, capacity(limit)? + 1)?,
+            isolation: flows.isolation(),
             flows,
-            groups: slots(quanta.len(), group)?,
-            rounds: Rounds::new(all, count * LISTS)?,
+            groups,
+            rounds: Rounds::new(all, lists)?,
             random: SplitMix64::new(SEED),
-            isolation,
         })
     }
 
@@ -111,12 +142,38 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
 
     /// The queue of a packet's flow in a group.
     pub(crate) fn queue_of(&mut self, group: u32, flow: u64, network: &Network) -> Option<u32> {
-        self.flows.queue_of(group, flow, network)
+        self.flows.queue_in_set(group, flow, network)
     }
 
-    /// The queue of a flow that is in a round.
-    pub(crate) fn in_round(&self, group: u32, flow: u64, network: &Network) -> Option<u32> {
-        self.flows.in_round(group, flow, network)
+    /// The queue that a flow has, of chains.
+    #[inline]
+    pub(crate) fn find(&self, flow: u64, network: &Network) -> Option<u32> {
+        self.flows.find(flow, network)
+    }
+
+    /// The queue that a flow has, of chains, goes on with it.
+    #[inline]
+    pub(crate) fn renew(&mut self, number: u32, network: &Network) {
+        self.flows.renew(number, network);
+    }
+
+    /// A free queue for a flow that has none, of chains.
+    pub(crate) fn free_queue(&mut self, flow: u64, network: &Network) -> Option<u32> {
+        let rounds = &self.rounds;
+        self.flows
+            .queue_in_chain(flow, network, || rounds.first(FREE))
+    }
+
+    /// Whether a queue is left for a further flow, of chains.
+    pub(crate) fn has_free(&self) -> bool {
+        self.rounds.first(FREE).is_some()
+    }
+
+    /// The queue of a flow, of chains, where none is free: that of the flow whose turn is next.
+    pub(crate) fn shared_queue(&mut self, flow: u64, network: &Network) -> Option<u32> {
+        let rounds = &self.rounds;
+        let next = || [OLD, NEW, OWN].iter().find_map(|list| rounds.first(*list));
+        self.flows.queue_in_chain(flow, network, next)
     }
 
     /// The group of a queue.
@@ -184,7 +241,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
                 self.move_to_end(number, choose(deficit));
                 let flow = self.flows.get_mut(number)?;
                 flow.round = Round::Sparse;
-                flow.deficit = deficit;
+                flow.set_deficit(deficit);
             }
             Round::SparseInBulk => self.becomes_bulk(number)?,
             Round::Sparse | Round::Bulk => {}
@@ -197,7 +254,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     pub(crate) fn demote(&mut self, number: u32, debt: u32) -> Option<()> {
         let flow = self.flows.get_mut(number)?;
         if flow.round == Round::Sparse {
-            flow.deficit = -i64::from(debt);
+            flow.set_deficit(-i64::from(debt));
             self.becomes_bulk(number)?;
             self.move_to_end(number, OLD);
         }
@@ -217,7 +274,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     /// the turn on; `passes` counts those for one packet.
     pub(crate) fn may_send(&mut self, number: u32, passes: &mut u32) -> Option<bool> {
         let flow = self.flows.get(number)?;
-        if flow.deficit > 0 {
+        if flow.deficit() > 0 {
             return Some(true);
         }
         let round = flow.round;
@@ -233,7 +290,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
             }
         }
         let quantum = self.quantum(number);
-        self.flows.get_mut(number)?.deficit += quantum;
+        self.flows.get_mut(number)?.earn(quantum);
         self.move_to_end(number, OLD);
         Some(false)
     }
@@ -243,13 +300,13 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         let quantum = self.groups.get(group as usize)?.quantum;
         let old = group * LISTS + OLD;
         let rounds = |number| {
-            let missing = 1 - self.flows.get(number)?.deficit;
+            let missing = 1 - self.flows.get(number)?.deficit();
             Some((missing.max(0) << 16) / self.flows.part(number, quantum))
         };
         let rounds = self.rounds.of(old).filter_map(rounds).min()?;
         for number in self.rounds.of(old) {
             let part = self.flows.part(number, quantum);
-            self.flows.get_mut(number)?.deficit += (part * rounds) >> 16;
+            self.flows.get_mut(number)?.earn((part * rounds) >> 16);
         }
         Some(())
     }
@@ -268,6 +325,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         }
         match keeps {
             true => self.move_to_end(number, OWN),
+            false if self.flows.is_chained() => self.rounds.move_to_end(number, FREE),
             false => self.rounds.leave(number),
         }
         Some(())

@@ -1,0 +1,225 @@
+//! Targets of the flows that have learnt one. Until a queue stands above its target, and after a long calm, a flow
+//! knows nothing that a new one does not: most flows need no memory for it.
+
+use super::target::{Sends, Signal, Target, TargetParams};
+use crate::hold::{BuildError, slots};
+use crate::units::{Duration, Instant};
+use alloc::boxed::Box;
+
+/// Places that are looked at for one that was not used lately; bounds the work.
+const MAX_LOOKS: u32 = 8;
+
+/// Place of a flow's target, if it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot(u16);
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self(u16::MAX)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    target: Target,
+    /// The queue of the flow that has it.
+    owner: u16,
+    /// Whether it was used since it was last looked at.
+    used: bool,
+}
+
+/// A fixed number of targets. A further flow takes one that was not used lately.
+#[derive(Clone, Debug)]
+pub(super) struct Targets {
+    entries: Box<[Entry]>,
+    /// The place that is looked at next.
+    hand: u16,
+}
+
+impl Targets {
+    /// So many targets, fewer than 65 535.
+    pub(super) fn new(count: u32) -> Result<Self, BuildError> {
+        Ok(Self {
+            entries: slots(count as usize, |_| Entry {
+                // Nobody's.
+                owner: u16::MAX,
+                ..Entry::default()
+            })?,
+            hand: 0,
+        })
+    }
+
+    /// The target of the flow in this queue, if it has one still.
+    #[inline]
+    fn get(&mut self, number: u32, slot: Slot) -> Option<&mut Target> {
+        let entry = self.entries.get_mut(usize::from(slot.0))?;
+        if u32::from(entry.owner) != number {
+            return None;
+        }
+        entry.used = true;
+        Some(&mut entry.target)
+    }
+
+    /// The target of the flow in this queue, which has one from here on.
+    fn get_or_take(&mut self, number: u32, slot: &mut Slot) -> Option<&mut Target> {
+        if self.get(number, *slot).is_none() {
+            *slot = self.take(number)?;
+        }
+        self.get(number, *slot)
+    }
+
+    #[cold]
+    fn take(&mut self, number: u32) -> Option<Slot> {
+        let count = self.entries.len() as u16;
+        for look in 1..=MAX_LOOKS {
+            let slot = self.hand;
+            self.hand = if slot + 1 < count { slot + 1 } else { 0 };
+            let entry = self.entries.get_mut(usize::from(slot))?;
+            if !core::mem::take(&mut entry.used) || look == MAX_LOOKS {
+                *entry = Entry {
+                    target: Target::default(),
+                    owner: number as u16,
+                    used: true,
+                };
+                return Some(Slot(slot));
+            }
+        }
+        None
+    }
+
+    /// See [`Target::may_lack`].
+    #[inline]
+    pub(super) fn may_lack(&mut self, number: u32, slot: Slot, now: Instant) -> bool {
+        self.get(number, slot)
+            .is_some_and(|target| target.may_lack(now))
+    }
+
+    /// See [`Target::joins`].
+    #[inline]
+    pub(super) fn joins(&mut self, number: u32, slot: Slot, now: Instant, turn: Duration) {
+        if let Some(target) = self.get(number, slot) {
+            target.joins(now, turn);
+        }
+    }
+
+    /// See [`Target::rests`].
+    pub(super) fn rests(&mut self, number: u32, slot: Slot, time: Duration) {
+        if let Some(target) = self.get(number, slot) {
+            target.rests(time);
+        }
+    }
+
+    /// See [`Target::leaves`].
+    #[inline]
+    pub(super) fn leaves(
+        &mut self,
+        (number, slot): (u32, &mut Slot),
+        now: Instant,
+        sojourn: Duration,
+        left: u64,
+        sends: Sends,
+        params: &TargetParams,
+    ) -> Signal {
+        if let Some(target) = self.get(number, *slot) {
+            return target.leaves(now, sojourn, left, sends, params);
+        }
+        if !params.start_is_exceeded(sojourn, left, sends) {
+            return Signal::None;
+        }
+        self.get_or_take(number, slot)
+            .map_or(Signal::None, |target| {
+                target.leaves(now, sojourn, left, sends, params)
+            })
+    }
+
+    /// See [`Target::sent`].
+    pub(super) fn sent(&mut self, number: u32, slot: &mut Slot, now: Instant, signal: Signal) {
+        if let Some(target) = self.get_or_take(number, slot) {
+            target.sent(now, signal);
+        }
+    }
+
+    /// See [`Target::overflows`].
+    pub(super) fn overflows(&mut self, number: u32, slot: &mut Slot, now: Instant) {
+        if let Some(target) = self.get_or_take(number, slot) {
+            target.overflows(now);
+        }
+    }
+
+    /// The target of the flow in this queue, if it has learnt one.
+    pub(super) fn learnt(&self, number: u32, slot: Slot) -> Option<Duration> {
+        let entry = self.entries.get(usize::from(slot.0))?;
+        (u32::from(entry.owner) == number).then(|| entry.target.target())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    const PARAMS: TargetParams = TargetParams {
+        start: Duration::from_millis(40),
+        min: Duration::from_millis(5),
+        max: Duration::from_millis(250),
+        interval: Duration::from_millis(200),
+        floor: 2920,
+        full_packet: Duration::from_millis(1),
+    };
+
+    /// What becomes of the packets of some course, by a target in a place of the table or in one of its own.
+    fn course(mut leaves: impl FnMut(Instant, Duration, u64) -> Signal) -> Vec<Signal> {
+        let mut random = crate::decide::random::SplitMix64::new(5);
+        (1..20_000)
+            .map(|tick| {
+                let busy = tick / 2000 % 2 == 1;
+                let sojourn = if busy { 60 } else { 0 } + random.next() % 40;
+                let left = if random.next().is_multiple_of(200) {
+                    0
+                } else {
+                    10_000
+                };
+                let now = Instant::from_nanos(tick * 3_000_000);
+                leaves(now, Duration::from_millis(sojourn), left)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_flow_without_a_place_learns_what_one_with_its_own_does() {
+        let mut own = Target::default();
+        let expected = course(|now, sojourn, left| {
+            own.joins(now, Duration::ZERO);
+            let signal = own.leaves(now, sojourn, left, Sends::Data, &PARAMS);
+            if signal == Signal::Drop {
+                own.sent(now, signal);
+            }
+            signal
+        });
+        let (mut targets, mut slot) = (Targets::new(4).unwrap(), Slot::default());
+        let found = course(|now, sojourn, left| {
+            targets.joins(7, slot, now, Duration::ZERO);
+            let signal = targets.leaves((7, &mut slot), now, sojourn, left, Sends::Data, &PARAMS);
+            if signal == Signal::Drop {
+                targets.sent(7, &mut slot, now, signal);
+            }
+            signal
+        });
+        assert!(expected.contains(&Signal::Drop));
+        assert_eq!(found, expected);
+        assert_eq!(targets.learnt(7, slot), Some(own.target()));
+    }
+
+    #[test]
+    fn a_further_flow_takes_the_place_of_one_that_is_silent() {
+        let mut targets = Targets::new(2).unwrap();
+        let mut places = [Slot::default(); 4];
+        let now = Instant::from_nanos(1);
+        for number in 0..4 {
+            targets.overflows(number, &mut places[number as usize], now);
+        }
+        // The third was used later than the second.
+        let has = |number: u32| targets.learnt(number, places[number as usize]).is_some();
+        assert_eq!([0, 1, 2, 3].map(has), [false, false, true, true]);
+    }
+}
