@@ -559,8 +559,14 @@ def traffic_aq():
 def traffic_asymq():
     """The usual discipline where both rates are given."""
     text = case("asymq", lambda: asymq("up 1mbit down 10mbit"), aq_is_good)
-    expect(shown()["options"]["qdisc"] == "asymq", "not the gateway's default")
-    return text
+    asymq_shown = shown()
+    expect(asymq_shown["options"]["qdisc"] == "asymq", "not the gateway's default")
+    # The ACKs that a filter could not drop, by the rules that kept them; each has the number of its kind.
+    kept = {name: count for name, count in asymq_shown["control"].items() if name.startswith("kept_")}
+    rules = {f"kept_{rule}" for rule in ["losses", "marks", "stretch", "options", "other"]}
+    expect(set(kept) == rules, f"tc -s shows {sorted(kept)}")
+    expect(sum(kept.values()) > 0 and kept["kept_options"] == 0, f"{kept}")
+    return f"{text}; {kept}"
 
 
 @check
