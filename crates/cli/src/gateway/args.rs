@@ -269,7 +269,7 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(
         [PossibleValue::new(NONE).help("Frames pass at once")]))]
     pub(crate) qdisc: Option<String>,
-    /// Uplink buffer, in packets or bytes [default: 50p, or 100 ms of full packets if that is more].
+    /// Uplink buffer, in packets or bytes [default: 50p, or 100 ms of full packets if that is more; of these up to 5000p, or 20 ms].
     #[arg(long, value_name = "LIMIT")]
     pub(crate) buffer: Option<Limit>,
     /// Discipline at the downlink, which is then shaped too [default: none].
@@ -589,6 +589,9 @@ mod tests {
         assert_eq!(buffer("1mbit"), Limit::Packets(50));
         // 100 ms at 100 Mbit/s are 1.25 MB, 825 frames of 1514 bytes.
         assert_eq!(buffer("100mbit"), Limit::Packets(825));
+        assert_eq!(buffer("1gbit"), Limit::Packets(5000));
+        // 20 ms.
+        assert_eq!(buffer("10gbit"), Limit::Packets(16_512));
         assert_eq!(buffer("1000gbit"), Limit::Packets(100_000));
     }
 

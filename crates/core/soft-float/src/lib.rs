@@ -16,8 +16,8 @@ use asymq_core::decide::service::{
 use asymq_core::frame::{self, FlowKey, parse};
 use asymq_core::hold::{
     AckFilter, Buffer, BuildError, Cake, CakeAckFilter, CakeParams, CodelQueue, Diffserv, DropTail,
-    Egress, Fifo, FilterBounds, FlowQueues, FqCodel, FqCodelParams, Isolation, Machine, Parts,
-    Queue, Regenerator, RegeneratorParams, Survivor, Transmitter,
+    Egress, Fifo, Fifos, FilterBounds, FlowQueues, FqCodel, FqCodelParams, Isolation, Machine, Pair, Parts,
+    Queue, Queues, Regenerator, RegeneratorParams, Survivor, Transmitter,
 };
 use asymq_core::overhead::Overhead;
 use asymq_core::qdisc::{Discard, Reading};
@@ -165,18 +165,17 @@ fn service(kind: u8, link: Rate) -> AnyService {
     }
 }
 
-fn machine<A: Queue<Frame> + Send + 'static, D: Queue<Frame> + Send + 'static>(
+fn machine<Q: Queues<Frame> + Send + 'static>(
     kind: u8,
     link: Rate,
     limit: Limit,
-    (ack, data): (A, D),
+    queues: Q,
 ) -> Built<Box<dyn Qdisc<Frame> + Send>> {
     let red = Red::new(RedParams::for_limit(u32::from(kind), link.tx_time(1500)));
     let parts = Parts {
         opaque: None,
         classifier: black_box(Classifier::PureAck),
-        ack,
-        data,
+        queues,
         limits: [limit; 2],
         aqm: Some(Box::new(red) as Box<dyn Aqm + Send>),
         service: service(kind, link),
@@ -190,12 +189,15 @@ fn qdisc(kind: u8, link: Rate, limit: Limit) -> Built<Box<dyn Qdisc<Frame> + Sen
     match kind % 3 {
         0 => Ok(Box::new(DropTail::new(limit)?)),
         1 => {
-            let fifo = || Fifo::new(limit);
-            machine(kind, link, limit, (fifo()?, fifo()?))
+            machine(kind, link, limit, Fifos::new(limit)?)
         }
         _ => {
             let queue = |shift: u32| queue(kind >> shift, link, limit);
-            machine(kind, link, limit, (queue(2)?, queue(5)?))
+            let queues = Pair {
+                ack: queue(2)?,
+                data: queue(5)?,
+            };
+            machine(kind, link, limit, queues)
         }
     }
 }

@@ -5,7 +5,9 @@ use super::entry::{Maker, Role, StandardQueue};
 use super::parts::{ACK_LIMIT, BUFFER_SPLIT, BufferSplit, DATA_LIMIT, DATA_SHARE};
 use super::{BoxedQdisc, Catalog};
 use crate::asymq::entries::{self as asymq, THIN_OPAQUE};
-use crate::hold::{Buffer, BuildError, DropTail, Fifo, Machine, OpaqueAcks, Parts, Queue};
+use crate::hold::{
+    Buffer, BuildError, DropTail, Fifo, Fifos, Machine, OpaqueAcks, Pair, Parts, Queues,
+};
 use crate::packet::Packet;
 use crate::units::Limit;
 use alloc::boxed::Box;
@@ -37,34 +39,47 @@ pub fn compose<P: Packet + Send + 'static>(
     // The most common queues are known when compiled.
     match (standard(Role::AckQueue), standard(Role::DataQueue)) {
         (Some(StandardQueue::Fifo), Some(StandardQueue::Fifo)) => {
-            let queues = (Fifo::new(ack)?, Fifo::new(data)?);
-            machine(config, buffer, limits, queues)
+            // They share the memory of a buffer that they share.
+            match buffer {
+                Buffer::Separate => {
+                    let queues = Pair {
+                        ack: Fifo::new(ack)?,
+                        data: Fifo::new(data)?,
+                    };
+                    machine(config, buffer, limits, queues)
+                }
+                Buffer::Shared(all) | Buffer::InRatio(all) => {
+                    machine(config, buffer, limits, Fifos::new(all)?)
+                }
+            }
         }
         (Some(StandardQueue::Slots), Some(StandardQueue::Isolated)) => {
-            let queues = (asymq::slots(config, ack)?, asymq::isolated(config, data)?);
+            let queues = Pair {
+                ack: asymq::slots(config, ack)?,
+                data: asymq::isolated(config, data)?,
+            };
             machine(config, buffer, limits, queues)
         }
         _ => {
-            let queues = (
-                catalog.queue(Role::AckQueue, config, ack)?,
-                catalog.queue(Role::DataQueue, config, data)?,
-            );
+            let queues = Pair {
+                ack: catalog.queue(Role::AckQueue, config, ack)?,
+                data: catalog.queue(Role::DataQueue, config, data)?,
+            };
             machine(config, buffer, limits, queues)
         }
     }
 }
 
 #[inline(never)]
-fn machine<P, A, D>(
+fn machine<P, Q>(
     config: &Config,
     buffer: Buffer,
     limits: [Limit; 2],
-    (ack, data): (A, D),
+    queues: Q,
 ) -> Result<BoxedQdisc<P>, BuildError>
 where
     P: Packet + Send + 'static,
-    A: Queue<P> + Send + 'static,
-    D: Queue<P> + Send + 'static,
+    Q: Queues<P> + Send + 'static,
 {
     let (controller, start) = match config.part(Role::Controller)?.maker {
         Maker::Controller(make) => make(config).map(|(made, share)| (Some(made), share))?,
@@ -87,8 +102,7 @@ where
             Some(true) => Some(OpaqueAcks::new()?),
             _ => None,
         },
-        ack,
-        data,
+        queues,
         limits,
         aqm,
         service,

@@ -51,8 +51,10 @@ pub(super) fn to_link_rate(rate: Rate) -> Rate {
 }
 
 /// AQ's 50 packets, or 100 ms of full frames where that is more: short of what a fast link
-/// needs otherwise, and at most some 120 MB at 10 Gbit/s.
+/// needs otherwise. Of these at most 5000, or 20 ms where that is more: each packet that may wait has a place in memory.
 pub fn default_buffer(up: Rate) -> Limit {
-    let packets = up.bits_per_sec() / (10 * 8 * 1514);
-    Limit::Packets(u32::try_from(packets.clamp(50, 100_000)).unwrap_or(u32::MAX))
+    const LARGE: u64 = 5_000;
+    let ms = |ms: u64| up.bits_per_sec() / 1000 * ms / (8 * 1514);
+    let packets = ms(100).min(ms(20).max(LARGE)).clamp(50, 100_000);
+    Limit::Packets(u32::try_from(packets).unwrap_or(u32::MAX))
 }

@@ -3,7 +3,8 @@
 use super::acked_bytes::AckedBytes;
 use super::capacity::BuildError;
 use super::opaque_acks::{OpaqueAck, OpaqueAcks};
-use super::queue::{Admission, Queue};
+use super::queue::Admission;
+use super::queues::Queues;
 use crate::decide::ack::before;
 use crate::decide::aqm::{Aqm, Verdict};
 use crate::decide::classify::{Class, Classifier};
@@ -15,16 +16,14 @@ use crate::units::{Instant, Limit, Rate, Share};
 use alloc::boxed::Box;
 use core::marker::PhantomData;
 
-/// Parts of a [`Machine`], with an ACK queue `A` and a data queue `D`.
-pub struct Parts<A, D> {
+/// Parts of a [`Machine`] with the queues `Q`.
+pub struct Parts<Q> {
     /// Rule that sends a packet to a queue.
     pub classifier: Classifier,
     /// Recognition of ACKs that cannot be read, which join the ACK queue.
     pub opaque: Option<OpaqueAcks>,
-    /// The ACK queue.
-    pub ack: A,
-    /// The data queue.
-    pub data: D,
+    /// The ACK queue and the data queue.
+    pub queues: Q,
     /// Their limits, until the controller changes them.
     pub limits: [Limit; Class::COUNT],
     /// Early drops and marks.
@@ -51,8 +50,8 @@ pub enum Buffer {
 /// An ACK queue, a data queue, a service that chooses between them, and a controller.
 ///
 /// It knows no part: a new one needs no change here.
-pub struct Machine<P, A, D> {
-    parts: Parts<A, D>,
+pub struct Machine<P, Q> {
+    parts: Parts<Q>,
     needs: Needs,
     acked: Option<AckedBytes>,
     /// The limit on all classes together, if there is one.
@@ -64,13 +63,13 @@ pub struct Machine<P, A, D> {
     packets: PhantomData<fn(P)>,
 }
 
-impl<P: Packet, A: Queue<P>, D: Queue<P>> Machine<P, A, D> {
+impl<P: Packet, Q: Queues<P>> Machine<P, Q> {
     /// The machine of these parts, empty. `data_share` is the share that divides a buffer
     /// [in ratio](Buffer::InRatio) until the controller says otherwise.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub fn new(parts: Parts<A, D>, data_share: Option<Share>) -> Result<Self, BuildError> {
+    pub fn new(parts: Parts<Q>, data_share: Option<Share>) -> Result<Self, BuildError> {
         let controller = parts.controller.as_ref();
         let needs = controller.map_or(Needs::default(), |controller| controller.needs());
         let acked = match needs.acked_bytes || parts.service.needs_acked_bytes() {
@@ -120,7 +119,7 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Machine<P, A, D> {
         if self.stepped_at > Instant::ZERO {
             self.signals.elapsed = now.saturating_since(self.stepped_at);
         }
-        self.signals.losses = self.parts.ack.take_losses();
+        self.signals.losses = self.parts.queues.take_losses();
         let step = controller.step(now, &self.signals);
         self.signals = Signals::default();
         self.stepped_at = now;
@@ -139,8 +138,8 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Machine<P, A, D> {
                 limit: self.parts.limits[class as usize],
             };
             let settings = controller.follow(&Levels {
-                ack: level(Class::Ack, self.parts.ack.backlog()),
-                data: level(Class::Data, self.parts.data.backlog()),
+                ack: level(Class::Ack, self.parts.queues.backlog(Class::Ack)),
+                data: level(Class::Data, self.parts.queues.backlog(Class::Data)),
             });
             self.apply(&settings);
         }
@@ -148,8 +147,7 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Machine<P, A, D> {
 
     fn apply(&mut self, settings: &Settings) {
         self.parts.service.tune(settings);
-        self.parts.ack.tune(settings);
-        self.parts.data.tune(settings);
+        self.parts.queues.tune(settings);
         if let Some(limit) = settings.ack_limit {
             self.parts.limits[Class::Ack as usize] = limit;
         }
@@ -164,7 +162,7 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Machine<P, A, D> {
     /// Backlog of both queues.
     #[inline]
     fn waiting(&self) -> Backlog {
-        self.parts.ack.backlog() + self.parts.data.backlog()
+        self.parts.queues.backlog(Class::Ack) + self.parts.queues.backlog(Class::Data)
     }
 
     /// Lets an arrival into its queue. Before, the packet is only borrowed, so that it moves once.
@@ -183,10 +181,9 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Machine<P, A, D> {
             opaque,
         };
         self.next_ticket = self.next_ticket.wrapping_add(1);
-        match class {
-            Class::Ack => self.parts.ack.enqueue(now, packet, admission, sink),
-            Class::Data => self.parts.data.enqueue(now, packet, admission, sink),
-        }
+        self.parts
+            .queues
+            .enqueue(class, now, packet, admission, sink);
         self.follow();
     }
 
@@ -229,7 +226,7 @@ pub fn split_buffer(limit: Limit, data_share: Share) -> (Limit, Limit) {
     (limit.with_value(data), limit.with_value(ack))
 }
 
-impl<P: Packet, A: Queue<P>, D: Queue<P>> Qdisc<P> for Machine<P, A, D> {
+impl<P: Packet, Q: Queues<P>> Qdisc<P> for Machine<P, Q> {
     #[inline]
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         self.control(now);
@@ -262,22 +259,18 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Qdisc<P> for Machine<P, A, D> {
         // An AQM in a queue may drop all that waits there, once for each queue.
         for _ in 0..=Class::COUNT {
             let Parts {
-                ack, data, service, ..
+                queues, service, ..
             } = &mut self.parts;
             let heads = Heads {
-                ack: ack.head(),
-                data: data.head(),
+                ack: queues.head(Class::Ack),
+                data: queues.head(Class::Data),
             };
             let class = match service.next(now, heads) {
                 Next::Serve(class) => class,
                 Next::NotBefore(at) => return Dequeue::NotBefore(at),
                 Next::Empty => return Dequeue::Empty,
             };
-            let served = match class {
-                Class::Ack => ack.dequeue(now, sink),
-                Class::Data => data.dequeue(now, sink),
-            };
-            let Some(packet) = served else {
+            let Some(packet) = queues.dequeue(class, now, sink) else {
                 continue;
             };
             let header = packet.header();
@@ -322,8 +315,7 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Qdisc<P> for Machine<P, A, D> {
             link: Some(link),
             ..Settings::default()
         };
-        self.parts.ack.tune(&settings);
-        self.parts.data.tune(&settings);
+        self.parts.queues.tune(&settings);
     }
 
     fn follows_rates(&self) -> bool {
@@ -332,29 +324,25 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Qdisc<P> for Machine<P, A, D> {
         parts.aqm.is_none()
             && controller.is_none_or(|controller| controller.follows_rates())
             && parts.service.follows_rates()
-            && parts.ack.follows_rates()
-            && parts.data.follows_rates()
+            && parts.queues.follows_rates()
     }
 
     fn reads_flows(&self) -> bool {
         let parts = &self.parts;
-        self.acked.is_some()
-            || parts.opaque.is_some()
-            || parts.ack.reads_flows()
-            || parts.data.reads_flows()
+        self.acked.is_some() || parts.opaque.is_some() || parts.queues.reads_flows()
     }
 
     /// In the order of arrival over both classes, so that a successor sees what this one saw.
     fn drain(&mut self) -> Option<P> {
-        let Parts { ack, data, .. } = &mut self.parts;
-        let ack_first = match (ack.head(), data.head()) {
+        let queues = &mut self.parts.queues;
+        let ack_first = match (queues.head(Class::Ack), queues.head(Class::Data)) {
             (Some(ack), Some(data)) => before(ack.ticket, data.ticket),
             (ack, _) => ack.is_some(),
         };
-        match ack_first {
-            true => ack.drain(),
-            false => data.drain(),
-        }
+        queues.drain(match ack_first {
+            true => Class::Ack,
+            false => Class::Data,
+        })
     }
 
     fn backlog(&self) -> Backlog {
@@ -362,7 +350,7 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Qdisc<P> for Machine<P, A, D> {
     }
 
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
-        self.parts.ack.visit(see) && self.parts.data.visit(see)
+        self.parts.queues.visit(see)
     }
 
     fn probe(&self, show: &mut Probe<'_>) {
@@ -375,9 +363,9 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Qdisc<P> for Machine<P, A, D> {
             aqm.probe(show);
         }
         let [ack, data] = parts.limits.map(|limit| Reading::Count(limit.value()));
-        parts.ack.probe(show);
+        parts.queues.probe(Class::Ack, show);
         show("ack_limit", ack);
-        parts.data.probe(show);
+        parts.queues.probe(Class::Data, show);
         show("data_limit", data);
     }
 }

@@ -1,0 +1,285 @@
+//! The two queues of a machine: each with memory of its own, or FIFOs that share it.
+
+use super::capacity::{BuildError, capacity};
+use super::queue::{Admission, Queue};
+use super::slab::{List, Slab};
+use crate::decide::classify::Class;
+use crate::decide::control::Settings;
+use crate::decide::service::Head;
+use crate::packet::Packet;
+use crate::qdisc::{Backlog, Probe, Reason, Sink, Visit};
+use crate::units::{Instant, Limit};
+
+/// An ACK queue and a data queue: what [`Queue`] is, for either class.
+pub trait Queues<P: Packet> {
+    /// See [`Queue::enqueue`].
+    fn enqueue(
+        &mut self,
+        class: Class,
+        now: Instant,
+        packet: P,
+        admission: Admission,
+        sink: &mut dyn Sink<P>,
+    );
+
+    /// See [`Queue::dequeue`].
+    fn dequeue(&mut self, class: Class, now: Instant, sink: &mut dyn Sink<P>) -> Option<P>;
+
+    /// See [`Queue::drain`].
+    fn drain(&mut self, class: Class) -> Option<P>;
+
+    /// See [`Queue::head`].
+    fn head(&mut self, class: Class) -> Option<Head>;
+
+    /// See [`Queue::backlog`].
+    fn backlog(&self, class: Class) -> Backlog;
+
+    /// Shows the packets of both, ACKs first.
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool;
+
+    /// Whether one of them reads flows.
+    fn reads_flows(&self) -> bool;
+
+    /// Whether both follow rates.
+    fn follows_rates(&self) -> bool;
+
+    /// See [`Queue::take_losses`].
+    fn take_losses(&mut self) -> u64;
+
+    /// Both take the settings that concern them.
+    fn tune(&mut self, settings: &Settings);
+
+    /// See [`Queue::probe`].
+    fn probe(&self, class: Class, show: &mut Probe<'_>);
+}
+
+/// Two queues with memory of their own.
+#[derive(Clone, Debug)]
+pub struct Pair<A, D> {
+    /// The ACK queue.
+    pub ack: A,
+    /// The data queue.
+    pub data: D,
+}
+
+impl<P: Packet, A: Queue<P>, D: Queue<P>> Queues<P> for Pair<A, D> {
+    #[inline]
+    fn enqueue(
+        &mut self,
+        class: Class,
+        now: Instant,
+        packet: P,
+        admission: Admission,
+        sink: &mut dyn Sink<P>,
+    ) {
+        match class {
+            Class::Ack => self.ack.enqueue(now, packet, admission, sink),
+            Class::Data => self.data.enqueue(now, packet, admission, sink),
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, class: Class, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
+        match class {
+            Class::Ack => self.ack.dequeue(now, sink),
+            Class::Data => self.data.dequeue(now, sink),
+        }
+    }
+
+    fn drain(&mut self, class: Class) -> Option<P> {
+        match class {
+            Class::Ack => self.ack.drain(),
+            Class::Data => self.data.drain(),
+        }
+    }
+
+    #[inline]
+    fn head(&mut self, class: Class) -> Option<Head> {
+        match class {
+            Class::Ack => self.ack.head(),
+            Class::Data => self.data.head(),
+        }
+    }
+
+    #[inline]
+    fn backlog(&self, class: Class) -> Backlog {
+        match class {
+            Class::Ack => self.ack.backlog(),
+            Class::Data => self.data.backlog(),
+        }
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        self.ack.visit(see) && self.data.visit(see)
+    }
+
+    fn reads_flows(&self) -> bool {
+        self.ack.reads_flows() || self.data.reads_flows()
+    }
+
+    fn follows_rates(&self) -> bool {
+        self.ack.follows_rates() && self.data.follows_rates()
+    }
+
+    fn take_losses(&mut self) -> u64 {
+        self.ack.take_losses()
+    }
+
+    fn tune(&mut self, settings: &Settings) {
+        self.ack.tune(settings);
+        self.data.tune(settings);
+    }
+
+    fn probe(&self, class: Class, show: &mut Probe<'_>) {
+        match class {
+            Class::Ack => self.ack.probe(show),
+            Class::Data => self.data.probe(show),
+        }
+    }
+}
+
+/// Packets of one class, in a list of the memory that both share.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    packets: List,
+    backlog: Backlog,
+}
+
+/// Two FIFOs that drop arrivals over their limit, with room for the packets of one buffer: either may have all of it.
+#[derive(Clone, Debug)]
+pub struct Fifos<P> {
+    /// Noted are tickets.
+    slab: Slab<P>,
+    lines: [Line; Class::COUNT],
+}
+
+impl<P: Packet> Fifos<P> {
+    /// Empty FIFOs for the packets of a buffer; each may have one more than its share.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
+    pub fn new(buffer: Limit) -> Result<Self, BuildError> {
+        let empty = Line {
+            packets: List::EMPTY,
+            backlog: Backlog::default(),
+        };
+        Ok(Self {
+            slab: Slab::new(capacity(buffer)? + Class::COUNT as u32)?,
+            lines: [empty; Class::COUNT],
+        })
+    }
+
+    #[inline]
+    const fn line(&self, class: Class) -> &Line {
+        &self.lines[class as usize]
+    }
+}
+
+impl<P: Packet> Queues<P> for Fifos<P> {
+    #[inline]
+    fn enqueue(
+        &mut self,
+        class: Class,
+        now: Instant,
+        packet: P,
+        admission: Admission,
+        sink: &mut dyn Sink<P>,
+    ) {
+        let len = packet.header().len;
+        let line = &mut self.lines[class as usize];
+        if !admission.admits(line.backlog, len) {
+            return sink.dropped(now, packet, Reason::OverLimit);
+        }
+        match self
+            .slab
+            .push_noted(&mut line.packets, admission.ticket, packet)
+        {
+            Ok(_) => line.backlog.join(len),
+            Err(packet) => sink.dropped(now, packet, Reason::OverLimit),
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, class: Class, _now: Instant, _sink: &mut dyn Sink<P>) -> Option<P> {
+        self.drain(class)
+    }
+
+    #[inline]
+    fn drain(&mut self, class: Class) -> Option<P> {
+        let line = &mut self.lines[class as usize];
+        let packet = self.slab.pop_front(&mut line.packets)?;
+        line.backlog.leave(packet.header().len);
+        Some(packet)
+    }
+
+    #[inline]
+    fn head(&mut self, class: Class) -> Option<Head> {
+        let (ticket, packet) = self.slab.noted(self.line(class).packets.head())?;
+        Some(Head {
+            ticket,
+            len: packet.header().len,
+            due: Instant::ZERO,
+        })
+    }
+
+    #[inline]
+    fn backlog(&self, class: Class) -> Backlog {
+        self.line(class).backlog
+    }
+
+    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
+        let packets = |class| self.slab.values(&self.line(class).packets);
+        packets(Class::Ack).chain(packets(Class::Data)).all(see)
+    }
+
+    fn reads_flows(&self) -> bool {
+        false
+    }
+
+    fn follows_rates(&self) -> bool {
+        true
+    }
+
+    fn take_losses(&mut self) -> u64 {
+        0
+    }
+
+    fn tune(&mut self, _settings: &Settings) {}
+
+    fn probe(&self, _class: Class, _show: &mut Probe<'_>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hold::queue::within;
+    use crate::packet::Header;
+    use crate::qdisc::Discard;
+
+    #[test]
+    fn either_class_may_have_the_whole_buffer_and_both_keep_their_order() {
+        const LIMIT: Limit = Limit::Packets(40);
+        let mut fifos = Fifos::new(LIMIT).unwrap();
+        for round in 0..20u32 {
+            let class = if round % 2 == 0 {
+                Class::Ack
+            } else {
+                Class::Data
+            };
+            for number in 0..40 {
+                let header = Header {
+                    ack: number,
+                    len: 100,
+                    ..Header::default()
+                };
+                fifos.enqueue(class, Instant::ZERO, header, within(LIMIT), &mut Discard);
+            }
+            assert_eq!(fifos.backlog(class).packets, 40);
+            for number in 0..40 {
+                let packet = fifos.dequeue(class, Instant::ZERO, &mut Discard);
+                assert_eq!(packet.map(|header| header.ack), Some(number));
+            }
+            assert_eq!(fifos.backlog(class), Backlog::default());
+        }
+    }
+}
