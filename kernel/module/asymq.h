@@ -104,7 +104,8 @@ void asymq_reset(struct asymq_instance *instance);
 u32 asymq_waiting(const struct asymq_instance *instance);
 void asymq_show(const struct asymq_instance *instance, u64 now, void *to);
 #ifdef ASYMQ_TEST
-void asymq_selftest(const char *spoil, void *to);
+void asymq_selftest(const char *spoil);
+void asymq_host_test_result(const char *name, size_t len, bool same);
 void asymq_inject_panic(void);
 void asymq_misread(void);
 struct sk_buff *asymq_host_test_packet(const u8 *bytes, size_t len, size_t split);
@@ -120,7 +121,10 @@ void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered);
 void asymq_host_frame(struct sk_buff *skb, struct asymq_frame *frame);
 bool asymq_host_mark(struct sk_buff *skb);
 bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends);
-void asymq_host_value(void *to, const char *name, size_t len, u8 kind, u64 value);
+void asymq_host_number(void *to, u32 id, u64 value);
+/* A list of such; NULL if there is no room. */
+void *asymq_host_nest(void *to, u32 id);
+void asymq_host_nest_end(void *to, void *nest);
 
 /* host.c */
 extern struct mutex asymq_building;

@@ -398,28 +398,31 @@ static void asymq_destroy(struct Qdisc *sch)
 
 /* What is shown. */
 
-void asymq_host_value(void *to, const char *name, size_t len, u8 kind, u64 value)
+void asymq_host_number(void *to, u32 id, u64 value)
 {
-	struct asymq_value *place;
-	struct nlattr *attr;
+	nla_put_u64_64bit(to, id, value, ASYMQ_CLASS_PAD);
+}
+
+void *asymq_host_nest(void *to, u32 id)
+{
+	return nla_nest_start(to, id);
+}
+
+void asymq_host_nest_end(void *to, void *nest)
+{
+	if (nest)
+		nla_nest_end(to, nest);
+}
 
 #ifdef ASYMQ_TEST
-	if (!to) {
-		if (!value)
-			pr_err("asymq: golden %.*s: differs\n", (int)len, name);
-		else
-			pr_info("asymq: golden %.*s: ok\n", (int)len, name);
-		return;
-	}
-#endif
-	attr = nla_reserve(to, TCA_ASYMQ_VALUE, sizeof(*place) + len);
-	if (!attr)
-		return;
-	place = nla_data(attr);
-	place->value = value;
-	place->kind = kind;
-	memcpy(place->name, name, len);
+void asymq_host_test_result(const char *name, size_t len, bool same)
+{
+	if (same)
+		pr_info("asymq: golden %.*s: ok\n", (int)len, name);
+	else
+		pr_err("asymq: golden %.*s: differs\n", (int)len, name);
 }
+#endif
 
 /* All numbers, each as wide as its attribute; -EMSGSIZE where there is no room. */
 static int asymq_put(struct sk_buff *skb, const struct asymq_numbers *numbers)
@@ -472,24 +475,16 @@ cancel:
 	return -EMSGSIZE;
 }
 
-static void asymq_show_number(struct sk_buff *to, const char *name, u64 value)
+static void asymq_show_count(struct sk_buff *to, u32 id, struct asymq_count count)
 {
-	asymq_host_value(to, name, strlen(name), ASYMQ_COUNT, value);
-}
-
-static void asymq_show_count(struct sk_buff *to, const char *name, struct asymq_count count)
-{
-	char text[40];
-
-	scnprintf(text, sizeof(text), "queue.%s.packets", name);
-	asymq_show_number(to, text, count.packets);
-	scnprintf(text, sizeof(text), "queue.%s.bytes", name);
-	asymq_show_number(to, text, count.bytes);
+	asymq_host_number(to, id, count.packets);
+	asymq_host_number(to, id + 1, count.bytes);
 }
 
 /* What tc's own counters lack for their sum. */
 static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
 {
+	void *nest = asymq_host_nest(to, ASYMQ_STATS_QUEUE);
 	struct asymq_count peeked = {};
 	struct sk_buff *skb;
 	u64 packets, unknown;
@@ -498,19 +493,22 @@ static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
 		peeked.packets++;
 		peeked.bytes += qdisc_pkt_len(skb);
 	}
-	asymq_show_count(to, "arrived", q->arrived);
-	asymq_show_count(to, "dropped", q->dropped);
-	asymq_show_count(to, "filtered", q->filtered);
-	asymq_show_count(to, "flushed", q->flushed);
-	asymq_show_count(to, "peeked", peeked);
-	asymq_show_count(to, "fallback_sent", q->fallback_sent);
-	asymq_show_count(to, "fallback_dropped", q->fallback_dropped);
-	asymq_show_count(to, "reverse", q->reverse);
+	asymq_show_count(to, ASYMQ_QUEUE_ARRIVED_PACKETS, q->arrived);
+	asymq_show_count(to, ASYMQ_QUEUE_DROPPED_PACKETS, q->dropped);
+	asymq_show_count(to, ASYMQ_QUEUE_FILTERED_PACKETS, q->filtered);
+	asymq_show_count(to, ASYMQ_QUEUE_FLUSHED_PACKETS, q->flushed);
+	asymq_show_count(to, ASYMQ_QUEUE_PEEKED_PACKETS, peeked);
+	asymq_show_count(to, ASYMQ_QUEUE_FALLBACK_SENT_PACKETS, q->fallback_sent);
+	asymq_show_count(to, ASYMQ_QUEUE_FALLBACK_DROPPED_PACKETS, q->fallback_dropped);
+	asymq_show_count(to, ASYMQ_QUEUE_REVERSE_PACKETS, q->reverse);
+	asymq_host_nest_end(to, nest);
 	if (!q->device)
 		return;
+	nest = asymq_host_nest(to, ASYMQ_STATS_DEVICE);
 	asymq_ingress_counts(q, &packets, &unknown);
-	asymq_show_number(to, "device.packets", packets);
-	asymq_show_number(to, "device.unknown", unknown);
+	asymq_host_number(to, ASYMQ_DEVICE_PACKETS, packets);
+	asymq_host_number(to, ASYMQ_DEVICE_UNKNOWN, unknown);
+	asymq_host_nest_end(to, nest);
 }
 
 static int asymq_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
@@ -520,12 +518,13 @@ static int asymq_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
 
 	if (!nest)
 		return -1;
+	nla_put_u32(dump->skb, ASYMQ_STATS_VERSION, ASYMQ_VERSION);
 	spin_lock_bh(&q->lock);
 	if (!asymq_try_show(q, ktime_get_ns(), dump->skb) && q->instance)
 		asymq_fault(q);
 	asymq_show_counts(q, dump->skb);
 	if (q->faults)
-		nla_put_u32(dump->skb, TCA_ASYMQ_FAILED, q->faults);
+		nla_put_u32(dump->skb, ASYMQ_STATS_FAILED, q->faults);
 	spin_unlock_bh(&q->lock);
 	nla_nest_end(dump->skb, nest);
 	return 0;
@@ -549,7 +548,7 @@ static struct Qdisc_ops asymq_ops __read_mostly = {
 #ifdef ASYMQ_TEST
 static noinline bool asymq_try_selftest(void)
 {
-	return asymq_guarded(asymq_selftest(spoil, NULL));
+	return asymq_guarded(asymq_selftest(spoil));
 }
 
 static int asymq_run_selftest(void)

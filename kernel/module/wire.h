@@ -24,25 +24,6 @@ enum {
 /* No bound, where one need not be. */
 #define ASYMQ_NONE (~0ULL)
 
-/* TCA_STATS_APP has any number of VALUE, and FAILED. */
-enum {
-	TCA_ASYMQ_VALUE = 2,	/* struct asymq_value */
-	TCA_ASYMQ_FAILED = 3,	/* __u32: faults since the last change; the qdisc is a FIFO meanwhile */
-};
-
-/* Kinds of numbers. */
-enum {
-	ASYMQ_COUNT,
-	ASYMQ_SHARE,	/* steps of 2^-30 */
-	ASYMQ_TIME,	/* ns */
-	ASYMQ_REAL,	/* the bits of a double */
-	ASYMQ_RATE,	/* bit/s */
-};
-
-struct asymq_value {
-	__u64 value;
-	__u8 kind;
-	char name[];	/* dots are levels; no zero at its end */
-} __attribute__((packed));
+/* TCA_STATS_APP has ASYMQ_STATS_VERSION and lists of numbers, each a u64, and after a fault ASYMQ_STATS_FAILED, a u32. */
 
 #endif

@@ -19,7 +19,9 @@ unsafe extern "C" {
     fn asymq_host_frame(packet: Handle, frame: *mut Frame);
     fn asymq_host_mark(packet: Handle) -> bool;
     fn asymq_host_before_nat(packet: Handle, ends: *mut [[u8; 4]; 2]) -> bool;
-    fn asymq_host_value(to: *mut c_void, name: *const u8, len: usize, kind: u8, value: u64);
+    fn asymq_host_number(to: *mut c_void, id: u32, value: u64);
+    fn asymq_host_nest(to: *mut c_void, id: u32) -> *mut c_void;
+    fn asymq_host_nest_end(to: *mut c_void, nest: *mut c_void);
 }
 
 struct Memory;
@@ -98,25 +100,20 @@ pub(crate) fn before_nat(packet: Handle) -> Option<[Ipv4Addr; 2]> {
 #[derive(Clone, Copy)]
 pub(crate) struct Listener(pub(crate) *mut c_void);
 
-/// Kinds of numbers, as `module/asymq.h` has them.
-#[derive(Clone, Copy)]
-#[repr(u8)]
-pub(crate) enum Kind {
-    Count = 0,
-    /// Steps of 2^-30.
-    Share = 1,
-    /// Nanoseconds.
-    Time = 2,
-    /// The bits of an IEEE 754 double.
-    Real = 3,
-    /// Bit/s.
-    Rate = 4,
-}
-
 impl Listener {
-    /// A counter or a control variable; dots in its name are levels.
-    pub(crate) fn value(self, name: &str, kind: Kind, value: u64) {
-        // SAFETY: C copies what it is shown.
-        unsafe { asymq_host_value(self.0, name.as_ptr(), name.len(), kind as u8, value) }
+    /// A statistic by its number in the list that is open.
+    pub(crate) fn number(self, id: u16, value: u64) {
+        // SAFETY: C copies what it is told.
+        unsafe { asymq_host_number(self.0, id.into(), value) }
+    }
+
+    /// A list of statistics.
+    pub(crate) fn list(self, id: u16, tell: impl FnOnce()) {
+        // SAFETY: C gets back what it gave.
+        unsafe {
+            let nest = asymq_host_nest(self.0, id.into());
+            tell();
+            asymq_host_nest_end(self.0, nest);
+        }
     }
 }

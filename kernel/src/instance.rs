@@ -1,22 +1,22 @@
 //! One qdisc: a discipline at its egress, and what `tc -s` shows of it.
 
 use crate::frame::Frame;
-use crate::host::{Handle, Host, Kind, Listener, with_frame};
+use crate::host::{Handle, Host, Listener, with_frame};
 use crate::learning::Learning;
 use crate::request::Description;
 use crate::skb::Skb;
 use crate::window::Windows;
 use alloc::boxed::Box;
+use asymq_core::catalog::wire::statistics::{self, class};
 use asymq_core::catalog::wire::{Numbers, id};
 use asymq_core::catalog::{Catalog as _, Standard};
 use asymq_core::control::rate::RateLaw;
 use asymq_core::frame::{FlowKey, Parsed, parse_prefix};
 use asymq_core::hold::{BuildError, Egress, Meters};
 use asymq_core::overhead::Overhead;
-use asymq_core::qdisc::{Counter, Reading};
-use asymq_core::units::{Instant, Rate, Share};
+use asymq_core::qdisc::Counter;
+use asymq_core::units::{Instant, Rate};
 use asymq_core::{Fate, Header, Packet as _, Reason, Sink, Toward, TrafficClass};
-use core::fmt::Write as _;
 
 /// Segments of an aggregate that are counted one by one; none has more but of the shortest segments.
 const MAX_SEGMENTS: u32 = 512;
@@ -251,109 +251,64 @@ impl Instance {
     /// Counters, recent rates and sojourn times, and the discipline's variables.
     pub(crate) fn show(&self, now: Instant, to: Listener) {
         let meters: &Meters = self.egress.meters();
-        for fate in Fate::ALL {
-            let total = meters.fate(fate).total();
-            to.value(fate.name(), Kind::Count, total.packets);
-        }
-        let backlog = meters.backlog();
+        to.list(statistics::OF_TOTAL, || {
+            for (fate, id) in Fate::ALL.into_iter().zip(statistics::FIRST..) {
+                to.number(id, meters.fate(fate).total().packets);
+            }
+        });
         for class in TrafficClass::ALL {
-            let name = Name::of(class.name());
-            let counter = |what: &str, counter: Counter| {
-                to.value(
-                    name.with(what).with("packets").text(),
-                    Kind::Count,
-                    counter.packets,
-                );
-                to.value(
-                    name.with(what).with("bytes").text(),
-                    Kind::Count,
-                    counter.bytes,
-                );
-            };
-            counter("sent", meters.sent.of(class));
-            let waits = backlog.of(class);
-            let waits = Counter {
-                packets: waits.packets.into(),
-                bytes: waits.bytes,
-            };
-            counter("backlog", waits);
-            for reason in Reason::ALL {
-                let left = meters.left(*reason).of(class).packets;
-                to.value(name.with(reason.name()).text(), Kind::Count, left);
-            }
-            let marked = meters.marked.of(class).packets;
-            to.value(name.with("marked").text(), Kind::Count, marked);
-            let recent = self.windows.recent(now, class, meters.sent.of(class));
-            to.value(name.with("rate").text(), Kind::Rate, recent.rate);
-            for (what, time) in ["p50", "p95", "p99", "max"].iter().zip(recent.percentiles) {
-                let name = name.with("sojourn").with(what);
-                to.value(name.text(), Kind::Time, time.as_nanos());
-            }
+            to.list(statistics::of_class(class), || {
+                self.show_class(now, class, to)
+            });
         }
-        let control = Name::of("control");
-        if let Some(law) = self.learning.as_ref().and_then(Learning::law) {
-            let rate = |name: &str, rate: Rate| {
-                to.value(control.with(name).text(), Kind::Rate, rate.bits_per_sec());
-            };
-            rate("auto_rate", law.rate());
-            rate("auto_capacity", law.capacity());
-            let queue = law.queue().as_nanos();
-            to.value(control.with("auto_line_queue").text(), Kind::Time, queue);
-            let reason = law.reason().variable();
-            to.value(control.with(reason).text(), Kind::Count, 1);
-        }
-        self.egress.qdisc().probe(&mut |name, reading| {
-            let (kind, value) = match reading {
-                Reading::Count(count) => (Kind::Count, count),
-                Reading::Share(share) => (Kind::Share, share_steps(share)),
-                Reading::Time(time) => (Kind::Time, time.as_nanos()),
-                Reading::Real(number) => (Kind::Real, number.to_bits()),
-            };
-            to.value(control.with(name).text(), kind, value);
+        to.list(statistics::OF_CONTROL, || {
+            if let Some(law) = self.learning.as_ref().and_then(Learning::law) {
+                show_law(law, to);
+            }
+            self.egress.qdisc().probe(&mut |name, reading| {
+                if let Some(id) = statistics::of_variable(name) {
+                    to.number(id, statistics::of_reading(reading).0);
+                }
+            });
         });
     }
-}
 
-fn share_steps(share: Share) -> u64 {
-    share.steps().into()
-}
-
-/// A short name in levels, without allocation; what is too long is cut.
-#[derive(Clone, Copy)]
-struct Name {
-    bytes: [u8; 40],
-    len: usize,
-}
-
-impl Name {
-    fn of(text: &str) -> Self {
-        let mut name = Self {
-            bytes: [0; 40],
-            len: 0,
+    #[inline(never)]
+    fn show_class(&self, now: Instant, class: TrafficClass, to: Listener) {
+        let meters: &Meters = self.egress.meters();
+        let counter = |id: u16, counter: Counter| {
+            to.number(id, counter.packets);
+            to.number(id + 1, counter.bytes);
         };
-        let _ = name.write_str(text);
-        name
-    }
-
-    fn with(mut self, level: &str) -> Self {
-        let _ = self.write_str(".");
-        let _ = self.write_str(level);
-        self
-    }
-
-    fn text(&self) -> &str {
-        let bytes = self.bytes.get(..self.len).unwrap_or_default();
-        core::str::from_utf8(bytes).unwrap_or_default()
+        counter(class::SENT, meters.sent.of(class));
+        let waits = meters.backlog().of(class);
+        let waits = Counter {
+            packets: waits.packets.into(),
+            bytes: waits.bytes,
+        };
+        counter(class::BACKLOG, waits);
+        for reason in Reason::ALL {
+            if let Some(id) = statistics::of_reason(*reason) {
+                to.number(id, meters.left(*reason).of(class).packets);
+            }
+        }
+        to.number(class::MARKED, meters.marked.of(class).packets);
+        let recent = self.windows.recent(now, class, meters.sent.of(class));
+        to.number(class::RATE, recent.rate);
+        for (time, id) in recent.percentiles.iter().zip(class::SOJOURN..) {
+            to.number(id, time.as_nanos());
+        }
     }
 }
 
-impl core::fmt::Write for Name {
-    fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        let rest = self.bytes.get_mut(self.len..).unwrap_or_default();
-        for (slot, byte) in rest.iter_mut().zip(text.bytes()) {
-            *slot = byte;
-            self.len += 1;
+fn show_law(law: &RateLaw, to: Listener) {
+    let show = |name: &str, value: u64| {
+        if let Some(id) = statistics::of_variable(name) {
+            to.number(id, value);
         }
-        Ok(())
-    }
+    };
+    show("auto_rate", law.rate().bits_per_sec());
+    show("auto_capacity", law.capacity().bits_per_sec());
+    show("auto_line_queue", law.queue().as_nanos());
+    show(law.reason().variable(), 1);
 }

@@ -200,21 +200,21 @@ static int print_options(struct qdisc_util *self, FILE *out, struct rtattr *opti
 }
 
 /* A number in its unit, for people. */
-static void print_for_people(const char *name, const struct asymq_value *value)
+static void print_for_people(const char *name, int unit_of, uint64_t value)
 {
 	static const char *const times[] = { "ns", "us", "ms", "s" };
 	static const char *const rates[] = { "bit", "kbit", "mbit", "gbit" };
-	const char *const *units = value->kind == ASYMQ_TIME ? times : rates;
+	const char *const *units = unit_of == ASYMQ_TIME ? times : rates;
 	char text[64];
-	double number = value->value;
+	double number = value;
 	int unit = 0;
 
-	switch (value->kind) {
+	switch (unit_of) {
 	case ASYMQ_SHARE:
 		snprintf(text, sizeof(text), "%.4f", number / (1 << 30));
 		break;
 	case ASYMQ_REAL:
-		memcpy(&number, &value->value, sizeof(number));
+		memcpy(&number, &value, sizeof(number));
 		snprintf(text, sizeof(text), "%g", number);
 		break;
 	case ASYMQ_TIME:
@@ -224,31 +224,31 @@ static void print_for_people(const char *name, const struct asymq_value *value)
 		snprintf(text, sizeof(text), "%.4g%s", number, units[unit]);
 		break;
 	default:
-		snprintf(text, sizeof(text), "%llu", (unsigned long long)value->value);
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
 	}
 	print_color_string(PRINT_FP, COLOR_NONE, NULL, " %s", name);
 	print_color_string(PRINT_FP, COLOR_NONE, NULL, " %s", text);
 }
 
 /* In base units: seconds, bit/s, fractions. */
-static void print_for_programs(const char *name, const struct asymq_value *value)
+static void print_for_programs(const char *name, int unit_of, uint64_t value)
 {
 	double number;
 
-	switch (value->kind) {
+	switch (unit_of) {
 	case ASYMQ_SHARE:
-		number = (double)value->value / (1 << 30);
+		number = (double)value / (1 << 30);
 		break;
 	case ASYMQ_TIME:
-		number = value->value / 1e9;
+		number = value / 1e9;
 		break;
 	case ASYMQ_REAL:
-		memcpy(&number, &value->value, sizeof(number));
+		memcpy(&number, &value, sizeof(number));
 		if (!isfinite(number))
 			return;
 		break;
 	default:
-		print_color_u64(PRINT_JSON, COLOR_NONE, name, NULL, value->value);
+		print_color_u64(PRINT_JSON, COLOR_NONE, name, NULL, value);
 		return;
 	}
 	print_color_float(PRINT_JSON, COLOR_NONE, name, NULL, number);
@@ -289,38 +289,30 @@ static const char *enter(char *name)
 	return parts[count - 1];
 }
 
+static void print_statistic(void *to, const char *told, int unit, uint64_t value)
+{
+	char name[64];
+
+	(void)to;
+	snprintf(name, sizeof(name), "%s", told);
+	if (is_json_context())
+		print_for_programs(enter(name), unit, value);
+	else if (strcmp(name, "failed"))
+		print_for_people(enter(name), unit, value);
+	else {
+		enter(name);
+		print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s",
+				   " FAILED: a FIFO until `tc qdisc change`; the kernel's log says more");
+	}
+}
+
 static int print_statistics(struct qdisc_util *self, FILE *out, struct rtattr *statistics)
 {
 	(void)self;
 	(void)out;
-	if (!statistics)
-		return 0;
-	int len = RTA_PAYLOAD(statistics);
-	for (struct rtattr *attr = RTA_DATA(statistics); RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
-		int type = attr->rta_type & NLA_TYPE_MASK;
-		size_t size = RTA_PAYLOAD(attr);
-		struct asymq_value *value;
-		char name[64];
-
-		if (type == TCA_ASYMQ_FAILED && size == sizeof(uint32_t)) {
-			uint32_t faults;
-
-			memcpy(&faults, RTA_DATA(attr), sizeof(faults));
-			enter(strcpy(name, "failed"));
-			print_color_u64(PRINT_JSON, COLOR_NONE, "failed", NULL, faults);
-			print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s",
-					   " FAILED: a FIFO until `tc qdisc change`; the kernel's log says more");
-		}
-		if (type != TCA_ASYMQ_VALUE || size <= sizeof(*value) || size - sizeof(*value) >= sizeof(name))
-			continue;
-		value = RTA_DATA(attr);
-		memcpy(name, value->name, size - sizeof(*value));
-		name[size - sizeof(*value)] = 0;
-		if (is_json_context())
-			print_for_programs(enter(name), value);
-		else
-			print_for_people(enter(name), value);
-	}
+	/* print_options() has said what is wrong. */
+	if (statistics)
+		asymq_tell(RTA_DATA(statistics), RTA_PAYLOAD(statistics), print_statistic, NULL);
 	for (; depth > 0; depth--)
 		if (is_json_context())
 			close_json_object();

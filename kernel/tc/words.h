@@ -24,4 +24,17 @@ long asymq_read(const struct asymq_request *request, char *to, size_t room);
 int asymq_show(const void *options, size_t len,
 	       void (*say)(void *to, const char *name, const char *value), void *to);
 
+/* The unit of a statistic. */
+enum asymq_unit {
+	ASYMQ_COUNT,
+	ASYMQ_SHARE,	/* steps of 2^-30 */
+	ASYMQ_TIME,	/* ns */
+	ASYMQ_REAL,	/* the bits of a double */
+	ASYMQ_RATE,	/* bit/s */
+};
+
+/* Says names, units and values of TCA_STATS_APP; dots in names are levels. Answers with -1 where it is of another version. */
+int asymq_tell(const void *statistics, size_t len,
+	       void (*say)(void *to, const char *name, int unit, uint64_t value), void *to);
+
 #endif

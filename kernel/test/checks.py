@@ -256,8 +256,11 @@ def live_change():
     run("ip link add l0 type dummy; sysctl -qw net.ipv6.conf.l0.disable_ipv6=1; ip link set l0 up; ip link add l1 type dummy")
     run("tc qdisc add dev l0 root handle 1: asymq droptail up 64kbit buffer 50p")
     run("tc qdisc add dev l1 root handle 1: asymq up 64kbit down 10mbit")
-    send_frames("l0", [cost.frame(1)] * 50)
     messages = netlink.Netlink()
+    # What is read from a file while packets wait lets the clock leap: it is in memory then.
+    run("tc -s -j qdisc show dev l0 root; tc qdisc change dev l1 root asymq up 64kbit down 10mbit")
+    netlink.words("droptail up 64kbit")
+    send_frames("l0", [cost.frame(1)] * 50)
 
     def state():
         qdisc = json.loads(run("tc -s -j qdisc show dev l0 root").stdout)[0]

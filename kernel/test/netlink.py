@@ -18,7 +18,6 @@ ROOT = 0xFFFFFFFF
 KIND, OPTIONS = 1, 2
 STATISTICS = 7
 BASIC, QUEUE, OWN = 1, 3, 4
-VALUE, FAILED = 2, 3
 # Attributes of a qdisc, kernel/module/parameters.h.
 WORDS, VERSION, GIVEN, QDISC, UP, DOWN, FIRST, ATTRIBUTES = 1, 2, 3, 4, 5, 6, 32, 92
 
@@ -37,12 +36,16 @@ class Request(ctypes.Structure):
                 ("numbers", ctypes.c_bool)]
 
 
+SAY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint64)
+
+
 @functools.cache
 def plugin():
     """The Rust half of tc's plugin."""
     library = ctypes.CDLL(os.environ["TC_LIB_DIR"] + "/asymq_words.so")
     library.asymq_read.argtypes = [ctypes.POINTER(Request), ctypes.c_char_p, ctypes.c_size_t]
     library.asymq_read.restype = ctypes.c_long
+    library.asymq_tell.argtypes = [ctypes.c_char_p, ctypes.c_size_t, SAY, ctypes.c_void_p]
     return library
 
 
@@ -71,12 +74,9 @@ def qdisc(handle, parent, told):
     first = dict(statistics)
     byte_count, packets = struct.unpack_from("=QI", first[BASIC])
     waits, backlog, drops = struct.unpack_from("=III", first[QUEUE])
-    values = {}
-    for kind, payload in attributes(first.get(OWN, b"")):
-        if kind == VALUE:
-            values[payload[9:].decode()] = struct.unpack_from("=Q", payload)[0]
-        elif kind == FAILED:
-            values["failed"] = struct.unpack_from("=I", payload)[0]
+    values, own = {}, first.get(OWN, b"")
+    if own:
+        plugin().asymq_tell(own, len(own), SAY(lambda _, name, unit, value: values.__setitem__(name.decode(), value)), None)
     return {
         "kind": told[KIND].rstrip(b"\0").decode(), "handle": handle, "parent": parent, "bytes": byte_count,
         "packets": packets, "qlen": waits, "backlog": backlog, "drops": drops, "values": values,

@@ -1,8 +1,9 @@
 //! Numbers on netlink: an ABI, of which nothing moves.
 
+use asymq_core::catalog::wire::statistics::{self, Unit};
 use asymq_core::catalog::wire::{
     ATTRIBUTES, COUNT, Device, FIRST_PARAMETER, Numbers, PARAMETERS, Width, config, decode,
-    describe, encode, given, id, merge, names, numbers_of, range, shown, words,
+    describe, encode, given, id, merge, names, numbers_of, range, shown, tell, words,
 };
 use asymq_core::catalog::{Catalog, Config, Kind, Params, Role, Standard, known_parameters};
 use asymq_core::{Rate, Toward};
@@ -56,6 +57,12 @@ fn list() -> String {
     for role in ROLES {
         for (place, name) in names(role).iter().enumerate() {
             writeln!(list, "{} {place} {name}", role.key()).unwrap();
+        }
+    }
+    for (place, (name, statistics)) in (statistics::id::FIRST_LIST..).zip(statistics::LISTS) {
+        writeln!(list, "statistics {place} '{name}'").unwrap();
+        for (place, (statistic, unit)) in (statistics::FIRST..).zip(*statistics) {
+            writeln!(list, "statistics '{name}' {place} {statistic} {unit:?}").unwrap();
         }
     }
     list
@@ -127,6 +134,55 @@ fn bounded() -> Vec<(u16, &'static str, Width, (i128, i128))> {
     own.chain(parameters).collect()
 }
 
+/// Constants of the lists of statistics.
+fn statistics_header(page: &mut String) {
+    let constant = |name: &str| name.to_uppercase().replace(['-', '.'], "_");
+    page.push_str("/* Lists in TCA_STATS_APP, and what stands beside them. */\nenum {\n");
+    writeln!(page, "\tASYMQ_STATS_VERSION = {},", statistics::id::VERSION).unwrap();
+    writeln!(page, "\tASYMQ_STATS_FAILED = {},", statistics::id::FAILED).unwrap();
+    for (number, (name, _)) in (statistics::id::FIRST_LIST..).zip(statistics::LISTS) {
+        let name = if name.is_empty() { "total" } else { name };
+        writeln!(page, "\tASYMQ_STATS_{} = {number},", constant(name)).unwrap();
+    }
+    page.push_str("};\n\n");
+    let mut done = vec![];
+    for (name, list) in statistics::LISTS {
+        let name = match *name {
+            "" => "total",
+            "ack" | "data" | "other" => "class",
+            name => name,
+        };
+        if done.contains(&name) {
+            continue;
+        }
+        done.push(name);
+        writeln!(
+            page,
+            "enum {{\n\tASYMQ_{}_PAD = {},",
+            constant(name),
+            statistics::PAD
+        )
+        .unwrap();
+        for (number, (statistic, unit)) in (statistics::FIRST..).zip(*list) {
+            let unit = match unit {
+                Unit::Count => "",
+                Unit::Share => "\t/* steps of 2^-30 */",
+                Unit::Time => "\t/* ns */",
+                Unit::Real => "\t/* the bits of a double */",
+                Unit::Rate => "\t/* bit/s */",
+            };
+            writeln!(
+                page,
+                "\tASYMQ_{}_{} = {number},{unit}",
+                constant(name),
+                constant(statistic)
+            )
+            .unwrap();
+        }
+        page.push_str("};\n\n");
+    }
+}
+
 fn header() -> String {
     let mut page = String::from(
         "/* SPDX-License-Identifier: MIT OR GPL-2.0 */\n\
@@ -166,8 +222,133 @@ fn header() -> String {
         }
         page.push_str("\n\n");
     }
+    statistics_header(&mut page);
     page.push_str("#endif\n");
     page
+}
+
+/// What the kernel's YNL calls a name.
+fn spec_name(name: &str) -> String {
+    name.replace(['_', '.'], "-")
+}
+
+/// Head of the description: the message that carries a qdisc.
+const SPEC: &str = include_str!("wire/head.yaml");
+
+/// The description of the attributes for YNL, in the kernel's words.
+fn spec() -> String {
+    let mut page = String::from(SPEC);
+    let known = known_parameters(&Standard);
+    let parameter = |name: &str| known.iter().find(|known| known.name == name);
+    let words = |name: &str| {
+        let of_role = ROLES.into_iter().find(|role| role.key() == name);
+        of_role.map(names).or_else(|| match parameter(name)?.kind {
+            Kind::Words(words) => Some(words),
+            _ => None,
+        })
+    };
+    page.push_str("definitions:\n");
+    page.push_str(include_str!("wire/tcmsg.yaml"));
+    for (_, name, ..) in bounded() {
+        if let Some(words) = words(name) {
+            writeln!(
+                page,
+                "  -\n    name: {}-words\n    type: enum\n    entries:",
+                spec_name(name)
+            )
+            .unwrap();
+            for word in words {
+                writeln!(page, "      - '{word}'").unwrap();
+            }
+        }
+    }
+    page.push_str(include_str!("wire/attributes.yaml"));
+    for (set, with_nest) in [("asymq-given", false), ("asymq-options", true)] {
+        writeln!(page, "  -\n    name: {set}\n    attributes:").unwrap();
+        for (id, name, width, (min, _)) in bounded() {
+            let spec = spec_name(name);
+            let kind = format!("{width:?}").to_lowercase();
+            writeln!(
+                page,
+                "      -\n        name: {spec}\n        type: {kind}\n        value: {id}"
+            )
+            .unwrap();
+            let help = parameter(name).map_or("", |known| known.help);
+            if !help.is_empty() {
+                writeln!(page, "        doc: {help:?}").unwrap();
+            }
+            if words(name).is_some() {
+                writeln!(page, "        enum: {spec}-words").unwrap();
+            } else if min > 0 {
+                writeln!(page, "        checks:\n          min: {min}").unwrap();
+            }
+            if name == "version" && with_nest {
+                writeln!(page, "      -\n        name: given\n        type: nest\n        value: {}\n        doc: What a user gave of these.\n        nested-attributes: asymq-given", id::GIVEN).unwrap();
+            }
+            if name == "up-max" {
+                writeln!(
+                    page,
+                    "      -\n        name: pad\n        type: pad\n        value: {}",
+                    id::PAD
+                )
+                .unwrap();
+            }
+        }
+    }
+    writeln!(page, "  -\n    name: asymq-statistics\n    attributes:").unwrap();
+    let own = [
+        ("version", statistics::id::VERSION),
+        ("failed", statistics::id::FAILED),
+    ];
+    for (name, number) in own {
+        writeln!(
+            page,
+            "      -\n        name: {name}\n        type: u32\n        value: {number}"
+        )
+        .unwrap();
+    }
+    let set = |name: &str| match name {
+        "" => "total".to_owned(),
+        "ack" | "data" | "other" => "class".to_owned(),
+        name => name.to_owned(),
+    };
+    for (number, (name, _)) in (statistics::id::FIRST_LIST..).zip(statistics::LISTS) {
+        let shown = if name.is_empty() { "total" } else { name };
+        writeln!(page, "      -\n        name: {shown}\n        type: nest\n        value: {number}\n        nested-attributes: asymq-{}", set(name)).unwrap();
+    }
+    let mut done = vec![];
+    for (name, list) in statistics::LISTS {
+        if done.contains(&set(name)) {
+            continue;
+        }
+        done.push(set(name));
+        writeln!(page, "  -\n    name: asymq-{}\n    attributes:\n      -\n        name: pad\n        type: pad\n        value: {}", set(name), statistics::PAD).unwrap();
+        for (number, (statistic, unit)) in (statistics::FIRST..).zip(*list) {
+            let unit = match unit {
+                Unit::Count => "",
+                Unit::Share => "in steps of 2^-30",
+                Unit::Time => "ns",
+                Unit::Real => "the bits of a double",
+                Unit::Rate => "bit/s",
+            };
+            writeln!(
+                page,
+                "      -\n        name: {}\n        type: u64\n        value: {number}",
+                spec_name(statistic)
+            )
+            .unwrap();
+            if !unit.is_empty() {
+                writeln!(page, "        doc: {unit}").unwrap();
+            }
+        }
+    }
+    page.push_str(include_str!("wire/operations.yaml"));
+    page
+}
+
+#[test]
+fn the_description_for_ynl_has_these_numbers() {
+    is_written("../../kernel/module/asymq.yaml", &spec());
 }
 
 #[test]
@@ -418,6 +599,85 @@ fn numbers_out_of_range_are_refused() {
         Some(asymq_core::catalog::wire::WireError::Foreign(
             COUNT as u16 - 1
         ))
+    );
+}
+
+/// What a discipline shows has a number, of the unit that it has.
+#[test]
+fn every_control_variable_has_a_number() {
+    for entry in Standard.of_role(Role::Qdisc) {
+        let (numbers, _) = resolved(&format!("{} up 1mbit down 10mbit", entry.name)).unwrap();
+        let qdisc = Standard
+            .build::<asymq_laws::Numbered>(&config(&numbers).unwrap())
+            .unwrap();
+        qdisc.probe(&mut |name, reading| {
+            let number = statistics::of_variable(name);
+            let number =
+                number.unwrap_or_else(|| panic!("{name}: append it to wire/statistics.rs"));
+            let (_, unit) = statistics::CONTROL[usize::from(number - statistics::FIRST)];
+            assert_eq!(statistics::of_reading(reading).1, unit, "{name}");
+        });
+    }
+    for reason in asymq_core::Reason::ALL {
+        assert!(
+            statistics::of_reason(*reason).is_some(),
+            "{}",
+            reason.name()
+        );
+    }
+    for reason in asymq_core::control::rate::Reason::ALL {
+        assert!(
+            statistics::of_variable(reason.variable()).is_some(),
+            "{}",
+            reason.variable()
+        );
+    }
+    for (place, class) in asymq_core::TrafficClass::ALL.into_iter().enumerate() {
+        assert_eq!(
+            statistics::list(statistics::of_class(class)).unwrap().0,
+            class.name()
+        );
+        assert_eq!(usize::from(statistics::of_class(class)), 5 + place);
+    }
+}
+
+#[test]
+fn statistics_have_names() {
+    let attribute = |kind: u16, payload: &[u8]| {
+        let mut bytes = vec![];
+        bytes.extend((4 + payload.len() as u16).to_ne_bytes());
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(payload);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    };
+    let sojourn = attribute(statistics::class::SOJOURN, &7u64.to_ne_bytes());
+    let bytes = [
+        attribute(statistics::id::VERSION, &1u32.to_ne_bytes()),
+        attribute(
+            statistics::OF_TOTAL | 0x8000,
+            &attribute(2, &3u64.to_ne_bytes()),
+        ),
+        attribute(
+            6 | 0x8000,
+            &[attribute(statistics::PAD, &[]), sojourn].concat(),
+        ),
+        attribute(999, &[1]),
+    ]
+    .concat();
+    let mut told = vec![];
+    tell(&bytes, |name, unit, value| {
+        told.push((name.to_owned(), unit, value))
+    })
+    .unwrap();
+    let expected = [
+        ("dropped".to_owned(), Unit::Count, 3),
+        ("data.sojourn.p50".to_owned(), Unit::Time, 7),
+    ];
+    assert_eq!(told, expected);
+    assert!(
+        tell(&bytes[8..], |_, _, _| ()).is_err(),
+        "without a version"
     );
 }
 

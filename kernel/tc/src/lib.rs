@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use asymq_core::catalog::Params;
 use asymq_core::catalog::wire::{
-    Device, Numbers, decode, describe, encode, given, id, merge, numbers_of, shown, words,
+    Device, Numbers, decode, describe, encode, given, id, merge, numbers_of, shown, tell, words,
 };
 use asymq_core::{Rate, Toward};
 use core::alloc::{GlobalAlloc, Layout};
@@ -170,4 +170,21 @@ unsafe extern "C" fn asymq_show(
         }
     }
     0
+}
+
+type Tell = extern "C" fn(*mut c_void, *const c_char, c_int, u64);
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_tell(bytes: *const u8, len: usize, say: Tell, to: *mut c_void) -> c_int {
+    // SAFETY: C has so many bytes.
+    let bytes = unsafe { slice::from_raw_parts(bytes, len) };
+    let told = tell(bytes, |name, unit, value| {
+        if let Ok(name) = CString::new(name) {
+            say(to, name.as_ptr(), unit as c_int, value);
+        }
+    });
+    match told {
+        Ok(()) => 0,
+        Err(_) => -1,
+    }
 }

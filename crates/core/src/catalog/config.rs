@@ -8,6 +8,7 @@ use super::value::Value;
 use crate::decide::classify::Classifier;
 use crate::hold::BuildError;
 use crate::units::{Limit, Rate};
+#[cfg(feature = "text")]
 use alloc::format;
 use alloc::string::String;
 
@@ -83,12 +84,26 @@ impl Config {
         self.reverse.ok_or_else(|| self.missing("reverse"))
     }
 
+    /// Without words, nobody reads this.
+    #[cfg(not(feature = "text"))]
+    fn missing(&self, _: &str) -> BuildError {
+        BuildError::Description(String::new())
+    }
+
+    #[cfg(feature = "text")]
     fn missing(&self, name: &str) -> BuildError {
         let qdisc = &self.qdisc;
         BuildError::Description(format!("{name}: missing in the description of {qdisc}"))
     }
 
     /// Error for a part that the catalog lists and does not build.
+    #[cfg(not(feature = "text"))]
+    pub fn unknown(&self, _: Role) -> BuildError {
+        BuildError::Description(String::new())
+    }
+
+    /// Error for a part that the catalog lists and does not build.
+    #[cfg(feature = "text")]
     pub fn unknown(&self, role: Role) -> BuildError {
         let name = self.params.get(role.key()).unwrap_or(&self.qdisc);
         BuildError::Description(format!(

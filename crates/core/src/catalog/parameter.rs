@@ -19,6 +19,7 @@ pub struct Parameter {
     /// The accepted texts.
     pub kind: Kind,
     /// Value where none is given.
+    #[cfg(feature = "text")]
     pub default: Default,
     #[cfg(feature = "text")]
     read: fn(&str, &Kind) -> Result<Stored, String>,
@@ -39,12 +40,14 @@ pub struct Typed<T> {
 
 impl<T: Value> Typed<T> {
     /// A parameter with a default as it could be written.
+    #[cfg_attr(not(feature = "text"), allow(unused_variables))]
     pub const fn new(name: &'static str, help: &'static str, default: &'static str) -> Self {
         Self {
             parameter: Parameter {
                 name,
                 help,
                 kind: T::KIND,
+                #[cfg(feature = "text")]
                 default: Default::Text(default),
                 #[cfg(feature = "text")]
                 read: Stored::read::<T>,
@@ -67,8 +70,16 @@ impl<T: Value> Typed<T> {
 
     /// This parameter with a default that follows from the link.
     #[must_use]
+    #[cfg(feature = "text")]
     pub const fn computed(mut self, default: fn(&Context<'_>) -> String) -> Self {
         self.parameter.default = Default::Computed(self.parameter.default.words(), default);
+        self
+    }
+
+    /// This parameter: a default is of no use where values come as numbers.
+    #[must_use]
+    #[cfg(not(feature = "text"))]
+    pub const fn computed(self, _: fn(&Context<'_>) -> String) -> Self {
         self
     }
 }
@@ -181,11 +192,11 @@ impl Parameter {
 
 impl fmt::Debug for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parameter")
-            .field("name", &self.name)
-            .field("kind", &self.kind)
-            .field("default", &self.default)
-            .finish_non_exhaustive()
+        let mut shown = f.debug_struct("Parameter");
+        shown.field("name", &self.name).field("kind", &self.kind);
+        #[cfg(feature = "text")]
+        shown.field("default", &self.default);
+        shown.finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Numbers as netlink's attributes, in the order of bytes of this machine.
 
+use super::statistics::{self, Unit};
 use super::{ATTRIBUTES, COUNT, Numbers, VERSION, Width, id, ids};
+use alloc::format;
 use alloc::vec::Vec;
 
 /// The bits of an attribute's type that are no number.
@@ -99,4 +101,36 @@ pub fn decode(bytes: &[u8]) -> Result<(Numbers, Numbers), ReadError> {
         Some(version) if version == u64::from(VERSION) => Ok((numbers, given)),
         _ => Err(ReadError::Version),
     }
+}
+
+/// Names, units and values of the payload of `TCA_STATS_APP`, in its order; dots are levels.
+///
+/// # Errors
+/// They are of another version.
+pub fn tell(bytes: &[u8], mut say: impl FnMut(&str, Unit, u64)) -> Result<(), ReadError> {
+    let mut found = attributes(bytes);
+    let version = found.find(|(kind, _)| *kind == statistics::id::VERSION);
+    if version.and_then(|(_, payload)| number(payload)) != Some(VERSION.into()) {
+        return Err(ReadError::Version);
+    }
+    for (kind, payload) in attributes(bytes) {
+        if kind == statistics::id::FAILED {
+            say("failed", Unit::Count, number(payload).unwrap_or_default());
+        }
+        let Some((list, known)) = statistics::list(kind) else {
+            continue;
+        };
+        for (kind, payload) in attributes(payload) {
+            let place = kind.checked_sub(statistics::FIRST);
+            let statistic = place.and_then(|place| known.get(usize::from(place)));
+            let Some(((name, unit), value)) = statistic.zip(number(payload)) else {
+                continue;
+            };
+            match list {
+                "" => say(name, *unit, value),
+                _ => say(&format!("{list}.{name}"), *unit, value),
+            }
+        }
+    }
+    Ok(())
 }

@@ -9,11 +9,12 @@
 #[cfg(feature = "text")]
 mod attributes;
 mod ids;
+pub mod statistics;
 #[cfg(feature = "text")]
 mod text;
 
 #[cfg(feature = "text")]
-pub use attributes::{ReadError, decode, encode};
+pub use attributes::{ReadError, decode, encode, tell};
 pub use ids::{
     ATTRIBUTES, Attribute, COUNT, DISCIPLINES, FIRST_PARAMETER, PARAMETERS, VERSION, Width, id,
     names,
