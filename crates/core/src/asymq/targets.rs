@@ -173,7 +173,7 @@ mod tests {
         (1..20_000)
             .map(|tick| {
                 let busy = tick / 2000 % 2 == 1;
-                let sojourn = if busy { 60 } else { 0 } + random.next() % 40;
+                let sojourn = if busy { 41 } else { 0 } + random.next() % 40;
                 let left = if random.next().is_multiple_of(200) {
                     0
                 } else {
