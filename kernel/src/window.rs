@@ -173,6 +173,9 @@ impl Windows {
                 .map(|(a, b)| u64::from(*a) + u64::from(*b))
         };
         let total: u64 = counts().sum();
+        if total == 0 {
+            return answer;
+        }
         let longest = |window: &Window| window.longest.get(class).copied().unwrap_or_default();
         let longest = longest(&self.last).max(longest(&self.present));
         for (slot, percent) in answer.iter_mut().zip([50, 95, 99]) {
