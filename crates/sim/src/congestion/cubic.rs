@@ -129,8 +129,13 @@ impl CongestionControl for Cubic {
     /// Section 4.8: as Reno, but for the threshold; the next stage begins on a plateau.
     fn on_timeout(&mut self, flight: f64) {
         self.cwnd_prior = self.reno.cwnd;
+        // Of a segment that has timed out before, the threshold stays (RFC 5681, section 3.1): only then is one in flight.
+        let threshold = match flight > 1.0 {
+            true => (flight * BETA).max(2.0),
+            false => self.reno.ssthresh,
+        };
         self.reno.on_timeout(flight);
-        self.reno.ssthresh = (flight * BETA).max(2.0);
+        self.reno.ssthresh = threshold;
         self.w_max = 0.0;
         self.epoch = None;
     }
@@ -184,6 +189,14 @@ mod tests {
             cubic.window()
         };
         (0..count).map(round).collect()
+    }
+
+    #[test]
+    fn a_segment_that_times_out_twice_lowers_the_threshold_once() {
+        let mut cubic = reduced();
+        cubic.on_timeout(70.0);
+        cubic.on_timeout(1.0);
+        assert_eq!((cubic.window(), cubic.reno.ssthresh), (1.0, 49.0));
     }
 
     #[test]
