@@ -36,12 +36,12 @@ MUTANTS = [
     ("fallback-without-limit", P, "skb_queue_len(&q->waiting) > q->limit", "0", A, "limit"),
     ("fallback-without-shaper", P, "if (q->rate) {", "if (0) {", "injected_panic", "kbit/s"),
     ("no-wake-up", P, "qdisc_watchdog_schedule_ns(&q->watchdog, max(next, now + 1));", ";", A, "stranded"),
-    ("no-watchdog-cancel", P, "\tqdisc_watchdog_cancel(&q->watchdog);\n", "", A, "timer"),
+    ("no-watchdog-cancel", P, "\tqdisc_watchdog_cancel(&q->watchdog);\n", "", A, "asymq_destroy"),
     ("arena-leaks-at-change", Q, "\tasymq_arena_free(&old_arena);\n", "", A, "allocations"),
     ("arena-leaks-at-end", Q, "\tasymq_arena_free(&q->arena);\n", "", A, "allocations"),
     ("no-lock-at-enqueue", P, "\tspin_lock(&q->lock);\n\tq->to_free = to_free;", "\tspin_lock(&q->lock);\n\tspin_unlock(&q->lock);\n\tq->to_free = to_free;", A, "the kernel reports"),
     ("no-lock-in-hook", P, "\tspin_lock(&q->lock);\n\tq->reverse.packets++;", "\tq->reverse.packets++;", "own_reverse_only", "the kernel reports"),
-    ("no-synchronize", W, "\tsynchronize_net();\n", "", O, "no more"),
+    ("no-synchronize", W, "\t/* Who is in the hook may still use the state. */\n\tsynchronize_net();\n", "", O, "no more"),
     ("flows-learn-nothing", W, "\tWRITE_ONCE(place->hash, hash);\n", "", "own_reverse_only", "the leaves saw"),
     ("all-see-all", W, "WRITE_ONCE(device->only, device->count == 1 ? q : NULL);", "WRITE_ONCE(device->only, q);", "own_reverse_only", "the leaves saw"),
     ("version-unread", Q, "nla_get_u32(version) != ASYMQ_VERSION", "0", "without_the_plugin", "another version"),
@@ -62,10 +62,10 @@ def apply(name, folder):
         path = f"{folder}/{file}"
         with open(path) as source:
             text = source.read()
-        if text.count(old) < 1:
-            sys.exit(f"mutants: {name}: {file} does not have: {old}")
+        if text.count(old) != 1:
+            sys.exit(f"mutants: {name}: {file} has {text.count(old)} times, and not once: {old}")
         with open(path, "w") as source:
-            source.write(text.replace(old, new, 1))
+            source.write(text.replace(old, new))
 
 
 if __name__ == "__main__":
