@@ -51,7 +51,7 @@ MUTANTS = [
 ]
 # Two lines of one defect.
 ALSO = {"no-watchdog-cancel": [(Q, "\tqdisc_watchdog_cancel(&q->watchdog);\n", "")],
-        "no-lock-in-hook": [(P, "\tasymq_must_live(q);\n\tspin_unlock(&q->lock);\n", "\tasymq_must_live(q);\n")],
+        "no-lock-in-hook": [(P, "\tspin_unlock(&q->lock);\n}\n\nvoid asymq_show_departure", "}\n\nvoid asymq_show_departure")],
         "no-lock-at-enqueue": [(P, "\tasymq_examine(q);\n\tspin_unlock(&q->lock);\n\tif (!gone)", "\tasymq_examine(q);\n\tif (!gone)")]}
 
 
