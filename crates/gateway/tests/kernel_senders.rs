@@ -8,9 +8,9 @@ mod lossy;
 use asymq_core::catalog::{Build, Standard};
 use asymq_core::units::Rate;
 use asymq_gateway::net::Netns;
-use asymq_gateway::{Frame, GatewayConfig, LinkConfig, Snapshot, Stage};
+use asymq_gateway::{Frame, GatewayConfig, Snapshot};
 use common::disciplines::discipline;
-use common::{NET, Place, Running};
+use common::{NET, Place, Running, shaped};
 use lossy::Lossy;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::collections::BTreeMap;
@@ -71,19 +71,7 @@ fn counters(host: &Netns) -> BTreeMap<String, u64> {
 
 fn config(uplink: &str) -> GatewayConfig {
     let (up, down): (Rate, Rate) = ("1mbit".parse().unwrap(), "20mbit".parse().unwrap());
-    GatewayConfig {
-        lan: "lan".into(),
-        wan: "wan".into(),
-        link: LinkConfig {
-            up,
-            down: Some(down),
-            auto: [None; 2],
-            rate_probe: None,
-            overhead: "".parse().unwrap(),
-            uplink: Stage::Queue(discipline(uplink, up, down, 1000)),
-            downlink: Stage::Queue(discipline("droptail", down, up, 60)),
-        },
-    }
+    shaped(up, down, discipline(uplink, up, down, 1000))
 }
 
 fn address(port: u16) -> SocketAddr {

@@ -5,10 +5,9 @@ mod common;
 
 use asymq_core::catalog::{Params, Place as Link, Standard, resolve};
 use asymq_core::units::{Limit, Rate};
+use asymq_gateway::GatewayConfig;
 use asymq_gateway::net::Netns;
-use asymq_gateway::{GatewayConfig, LinkConfig, Stage};
-use common::disciplines::discipline;
-use common::{NET, Place, Running};
+use common::{NET, Place, Running, shaped};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -84,19 +83,7 @@ fn wrr(data_share: &str, ack_queue: &str) -> GatewayConfig {
         limit: Limit::Packets(50),
     };
     let uplink = resolve(&Standard, "wrr", &params, &Params::new(), place).unwrap();
-    GatewayConfig {
-        lan: "lan".into(),
-        wan: "wan".into(),
-        link: LinkConfig {
-            up,
-            down: Some(down),
-            auto: [None; 2],
-            rate_probe: None,
-            overhead: "".parse().unwrap(),
-            uplink: Stage::Queue(uplink),
-            downlink: Stage::Queue(discipline("droptail", down, up, 60)),
-        },
-    }
+    shaped(up, down, uplink)
 }
 
 /// Moves data both ways; answers how much arrived.

@@ -276,10 +276,10 @@ impl Target {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    const PARAMS: TargetParams = TargetParams {
+    pub(in crate::asymq) const PARAMS: TargetParams = TargetParams {
         start: Duration::from_millis(40),
         min: Duration::from_millis(5),
         max: Duration::from_millis(250),

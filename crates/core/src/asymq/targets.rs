@@ -156,16 +156,8 @@ impl Targets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::asymq::target::tests::PARAMS;
     use alloc::vec::Vec;
-
-    const PARAMS: TargetParams = TargetParams {
-        start: Duration::from_millis(40),
-        min: Duration::from_millis(5),
-        max: Duration::from_millis(250),
-        interval: Duration::from_millis(200),
-        floor: 2920,
-        full_packet: Duration::from_millis(1),
-    };
 
     /// What becomes of the packets of some course, by a target in a place of the table or in one of its own.
     fn course(mut leaves: impl FnMut(Instant, Duration, u64) -> Signal) -> Vec<Signal> {

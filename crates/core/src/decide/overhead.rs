@@ -122,6 +122,11 @@ impl Overhead {
         })
     }
 
+    /// Whether a word is one of CAKE's keywords, all but `overhead` and `mpu`, which have a number.
+    pub fn is_keyword(word: &str) -> bool {
+        Self::default().keyword(word)
+    }
+
     /// Takes one of CAKE's keywords; `false` if the word is none.
     fn keyword(&mut self, word: &str) -> bool {
         match word {

@@ -6,8 +6,8 @@ pub(crate) mod disciplines;
 pub(crate) mod wait;
 pub(crate) mod wire;
 
-use asymq_core::catalog::{Build, Standard};
-use asymq_core::units::Duration;
+use asymq_core::catalog::{Build, Config, Standard};
+use asymq_core::units::{Duration, Rate};
 use asymq_gateway::net::{Feature, Netns, Network, VethEnd, set_feature};
 use asymq_gateway::{
     Changer, Frame, Gateway, GatewayConfig, LinkConfig, Shared, Snapshot, Stage, Stop,
@@ -106,6 +106,23 @@ pub(crate) fn droptail(up: &str) -> LinkConfig {
         overhead: "".parse().unwrap(),
         uplink: Stage::Queue(discipline("droptail", up, down, 1000)),
         downlink: Stage::AtOnce,
+    }
+}
+
+/// A gateway that shapes the uplink with this discipline, and the downlink with a DropTail of 60 packets.
+pub(crate) fn shaped(up: Rate, down: Rate, uplink: Config) -> GatewayConfig {
+    GatewayConfig {
+        lan: "lan".into(),
+        wan: "wan".into(),
+        link: LinkConfig {
+            up,
+            down: Some(down),
+            auto: [None; 2],
+            rate_probe: None,
+            overhead: "".parse().unwrap(),
+            uplink: Stage::Queue(uplink),
+            downlink: Stage::Queue(discipline("droptail", down, up, 60)),
+        },
     }
 }
 

@@ -92,18 +92,6 @@ impl Numbers {
             .map(|((value, _), id)| (id, *value))
     }
 
-    /// These, and `others` in their place where they have one.
-    pub fn overlay(&mut self, others: &Self) {
-        for (id, value) in others.iter() {
-            self.set(id, value);
-        }
-    }
-
-    /// True if there is none.
-    pub fn is_empty(&self) -> bool {
-        self.has.iter().all(|has| *has == 0)
-    }
-
     /// Whether no other value differs than rates of the line, or the buffer where that bounds nothing.
     pub fn differ_in_rates_alone(&self, others: &Self) -> bool {
         let buffer_too = self.is_separate();

@@ -35,29 +35,6 @@ const DEFAULT: &str = "default";
 /// What a link is taken for where nothing is said of its rate.
 const USUAL_RATE: &str = "1gbit";
 
-/// cake's words for what the link adds; together they are one value.
-const LINK_WORDS: [&str; 19] = [
-    "raw",
-    "conservative",
-    "ipoa-vcmux",
-    "ipoa-llcsnap",
-    "bridged-vcmux",
-    "bridged-llcsnap",
-    "pppoa-vcmux",
-    "pppoa-llc",
-    "pppoe-vcmux",
-    "pppoe-llcsnap",
-    "pppoe-ptm",
-    "bridged-ptm",
-    "ethernet",
-    "docsis",
-    "ether-vlan",
-    "via-ethernet",
-    "atm",
-    "ptm",
-    "noatm",
-];
-
 /// Switches of two words: the name, its word for true, that for false.
 const SWITCHES: [[&str; 2]; 2] = [["shaped", "unshaped"], ["nat", "nonat"]];
 
@@ -72,13 +49,9 @@ pub struct Device {
     pub learnt: Option<Rate>,
 }
 
-fn is_link_word(word: &str) -> bool {
-    LINK_WORDS.contains(&word)
-}
-
 /// `overhead docsis`, as `asymq gateway` writes it: the first word adds nothing.
 fn is_filler(word: &str, next: Option<&&str>) -> bool {
-    word == name::OVERHEAD && next.is_some_and(|next| is_link_word(next))
+    word == name::OVERHEAD && next.is_some_and(|next| Overhead::is_keyword(next))
 }
 
 fn switch(word: &str) -> Option<(&'static str, bool)> {
@@ -97,7 +70,9 @@ pub fn words<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, String)>, String> {
     // All but words that stand alone come in pairs: where they do not, a discipline stands in front, and where its
     // name does.
     let alone = |place: usize, word: &str| {
-        is_link_word(word) || switch(word).is_some() || is_filler(word, words.get(place + 1))
+        Overhead::is_keyword(word)
+            || switch(word).is_some()
+            || is_filler(word, words.get(place + 1))
     };
     let places = words.iter().enumerate();
     let mut paired = places
@@ -113,7 +88,7 @@ pub fn words<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, String)>, String> {
         place += 1;
         if let Some((name, value)) = switch(word) {
             found.push((name, value.to_string()));
-        } else if is_link_word(word) {
+        } else if Overhead::is_keyword(word) {
             link.push(word);
         } else if is_filler(word, words.get(place)) {
         } else if discipline_first
