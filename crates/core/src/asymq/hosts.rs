@@ -258,6 +258,12 @@ impl Hosts {
         (busy > 1).then_some(busy * u64::from(load.flows.max(1)))
     }
 
+    /// Whether hosts compete for the link.
+    #[inline]
+    pub(super) fn compete(&self) -> bool {
+        self.busy.count() > 1
+    }
+
     /// Whether a host has more than its part of the room while others compete with it; `None` while
     /// none does. Each has the same part of `bytes`, or `per_flow` for each flow where that is more,
     /// and of three quarters of `limit`.

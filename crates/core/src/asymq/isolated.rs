@@ -367,6 +367,15 @@ impl<P: Packet> Isolated<P> {
         Some(packet)
     }
 
+    /// Whether all that waits has room, without a look at the bounds of flows and hosts, which are no lower.
+    #[inline]
+    fn has_room(&self, admission: &Admission) -> bool {
+        let queues = &self.flows.queues;
+        admission.room
+            && !queues.exceeds(admission.limit, self.params.bulk_limit)
+            && !self.hosts.compete()
+    }
+
     /// The queue that must drop a packet after an arrival for this one, if any must.
     fn payer(&mut self, number: u32, host: Host, admission: &Admission) -> Option<u32> {
         let IsolatedParams {
@@ -446,13 +455,11 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         let own = found.filter(|_| round != Some(Round::None));
         let is_new = own.is_none() || round == Some(Round::Sparse);
         let exceeds = is_new && self.hosts.exceeds_part(now, host, flow, len);
-        let flow = match own.is_none() && self.hosts.is_crowd(host, exceeds) {
-            true => host.crowd(),
-            false => flow,
-        };
+        let is_crowd = own.is_none() && self.hosts.is_crowd(host, exceeds);
+        let flow = if is_crowd { host.crowd() } else { flow };
         let number = match found {
             _ if own.is_some() => own,
-            Some(own) if flow == packet.header().flow.0 => {
+            Some(own) if !is_crowd => {
                 self.flows.renew(own, &network);
                 found
             }
@@ -502,7 +509,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
                 false => NEW,
             });
         self.ahead.grows(number, len);
-        if exceeds || flow == host.crowd() {
+        if exceeds || is_crowd {
             self.flows.demote(number, len);
         } else if is_scalable && was_empty && self.is_early(number) == Some(true) {
             let bytes = self.flows.queues.bytes(number);
@@ -516,7 +523,8 @@ impl<P: Packet> Queue<P> for Isolated<P> {
                 sink.dropped(now, packet, Reason::Aqm);
             }
         }
-        while self.flows.queues.has_grown(before)
+        while !self.has_room(&admission)
+            && self.flows.queues.has_grown(before)
             && let Some(payer) = self.payer(number, host, &admission)
             && self.overflow(now, payer, sink).is_some()
         {}

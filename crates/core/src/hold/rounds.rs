@@ -65,19 +65,22 @@ impl Rounds {
     /// Appends a number to a list, out of the one that it is in.
     #[inline]
     pub(crate) fn move_to_end(&mut self, number: u32, list: u32) {
-        self.leave(number);
-        self.append(number as u16, (self.count + list) as u16);
+        self.relink(number as u16, (self.count + list) as u16);
     }
 
     #[inline]
-    fn append(&mut self, number: u16, list: u16) -> Option<()> {
+    fn relink(&mut self, number: u16, list: u16) -> Option<()> {
+        // One that is alone makes itself its neighbour here, and has others below.
+        let Link { previous, next } = *self.link(number)?;
+        self.link(previous)?.next = next;
+        self.link(next)?.previous = previous;
         let end = self.link(list)?;
-        let previous = core::mem::replace(&mut end.previous, number);
+        let last = core::mem::replace(&mut end.previous, number);
+        self.link(last)?.next = number;
         *self.link(number)? = Link {
-            previous,
+            previous: last,
             next: list,
         };
-        self.link(previous)?.next = number;
         Some(())
     }
 
