@@ -79,6 +79,8 @@ struct asymq_built {
 	bool observes;
 	bool follows;	/* it is to see what leaves the device from which its packets come */
 	bool nat;	/* hosts are those before this machine's translation of addresses */
+	bool learns;	/* its rate */
+	bool bypass;	/* a packet that finds nothing waiting may pass it */
 	bool out_of_memory;
 };
 

@@ -32,6 +32,40 @@
  */
 
 static LIST_HEAD(asymq_followers);
+static LIST_HEAD(asymq_bypassed);
+
+/* A follower has to be shown each departure, and the qdisc at an IFB shows each packet. */
+static void asymq_set_bypass(struct asymq_sched *q)
+{
+	bool bypass = !list_empty(&q->bypassed) && list_empty(&asymq_followers) && !q->ifb;
+
+	sch_tree_lock(q->sch);
+	if (bypass)
+		q->sch->flags |= TCQ_F_CAN_BYPASS;
+	else
+		q->sch->flags &= ~TCQ_F_CAN_BYPASS;
+	sch_tree_unlock(q->sch);
+}
+
+void asymq_allow_bypass(struct asymq_sched *q, bool allow)
+{
+	ASSERT_RTNL();
+	if (allow == !list_empty(&q->bypassed))
+		return;
+	if (allow)
+		list_add(&q->bypassed, &asymq_bypassed);
+	else
+		list_del_init(&q->bypassed);
+	asymq_set_bypass(q);
+}
+
+static void asymq_set_all_bypasses(void)
+{
+	struct asymq_sched *q;
+
+	list_for_each_entry(q, &asymq_bypassed, bypassed)
+		asymq_set_bypass(q);
+}
 
 void asymq_follow(struct asymq_sched *q)
 {
@@ -40,6 +74,7 @@ void asymq_follow(struct asymq_sched *q)
 		return;
 	q->follows = true;
 	list_add_rcu(&q->followers, &asymq_followers);
+	asymq_set_all_bypasses();
 }
 
 void asymq_unfollow(struct asymq_sched *q)
@@ -49,6 +84,7 @@ void asymq_unfollow(struct asymq_sched *q)
 		return;
 	q->follows = false;
 	list_del_rcu(&q->followers);
+	asymq_set_all_bypasses();
 	/* Who shows it a packet may still use it. */
 	synchronize_net();
 }

@@ -439,8 +439,12 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 	struct asymq_sched *q = qdisc_priv(sch);
 	struct asymq_before before = asymq_before(sch);
 	struct sk_buff *skb = NULL, *gone;
-	u64 now = ktime_get_ns(), next = U64_MAX;
+	u64 now, next = U64_MAX;
 
+	/* The kernel asks until nothing is left; a rate that is learnt moves then, too. */
+	if (skb_queue_empty(&q->waiting) && !q->learns)
+		return NULL;
+	now = ktime_get_ns();
 	spin_lock(&q->lock);
 	asymq_misguide(q, &skb);
 	if (q->instance && !skb) {
@@ -461,6 +465,7 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 	}
 	if (skb) {
 		qdisc_bstats_update(sch, skb);
+		asymq_count(&q->dequeued, skb);
 	} else if (!skb_queue_empty(&q->waiting)) {
 		qdisc_qstats_overlimit(sch);
 		qdisc_watchdog_schedule_ns(&q->watchdog, max(next, now + 1));

@@ -16,6 +16,8 @@
 #include <linux/random.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
+#include <linux/u64_stats_sync.h>
+#include <linux/version.h>
 #include <net/netlink.h>
 #include <net/rtnetlink.h>
 #include "sched.h"
@@ -326,6 +328,7 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	swap(q->said, said);
 	asymq_set_rates(q, built);
 	q->observes = built->observes;
+	q->learns = built->learns;
 	q->nat = built->nat;
 	q->faults = 0;
 	q->free_at = now;
@@ -350,6 +353,7 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 		qdisc_watchdog_schedule_ns(&q->watchdog, now + 1);
 	sch_tree_unlock(sch);
 	asymq_free_gone(gone);
+	asymq_allow_bypass(q, built->bypass);
 	if (built->follows)
 		asymq_follow(q);
 	else
@@ -375,6 +379,7 @@ static int asymq_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 	struct asymq_sched *q = qdisc_priv(sch);
 
 	spin_lock_init(&q->lock);
+	INIT_LIST_HEAD(&q->bypassed);
 	__skb_queue_head_init(&q->waiting);
 	asymq_arena_init(&q->arena);
 	qdisc_watchdog_init(&q->watchdog, sch);
@@ -390,6 +395,7 @@ static void asymq_destroy(struct Qdisc *sch)
 
 	asymq_unhook(q);
 	asymq_unfollow(q);
+	list_del_init(&q->bypassed);
 	qdisc_watchdog_cancel(&q->watchdog);
 	asymq_arena_free(&q->arena);
 	kfree(q->said);
@@ -481,11 +487,40 @@ static void asymq_show_count(struct sk_buff *to, u32 id, struct asymq_count coun
 	asymq_host_number(to, id + 1, count.bytes);
 }
 
+/* What the kernel has sent past the idle qdisc, which it counts as sent by it: an aggregate as its segments. */
+static struct asymq_count asymq_bypassed(const struct asymq_sched *q)
+{
+	struct asymq_count sent;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 16, 0)
+	const struct gnet_stats_basic_sync *bstats = &q->sch->bstats;
+	unsigned int start;
+
+	do {
+		start = u64_stats_fetch_begin(&bstats->syncp);
+		sent.packets = u64_stats_read(&bstats->packets);
+		sent.bytes = u64_stats_read(&bstats->bytes);
+	} while (u64_stats_fetch_retry(&bstats->syncp, start));
+#else
+	sent.packets = q->sch->bstats.packets;
+	sent.bytes = q->sch->bstats.bytes;
+#endif
+	sent.packets -= q->dequeued.packets;
+	sent.bytes -= q->dequeued.bytes;
+	return sent;
+}
+
+static struct asymq_count asymq_sum(struct asymq_count one, struct asymq_count other)
+{
+	one.packets += other.packets;
+	one.bytes += other.bytes;
+	return one;
+}
+
 /* What tc's own counters lack for their sum. */
 static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
 {
 	void *nest = asymq_host_nest(to, ASYMQ_STATS_QUEUE);
-	struct asymq_count peeked = {};
+	struct asymq_count peeked = {}, bypassed = asymq_bypassed(q);
 	struct sk_buff *skb;
 	u64 packets, unknown;
 
@@ -493,7 +528,7 @@ static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
 		peeked.packets++;
 		peeked.bytes += qdisc_pkt_len(skb);
 	}
-	asymq_show_count(to, ASYMQ_QUEUE_ARRIVED_PACKETS, q->arrived);
+	asymq_show_count(to, ASYMQ_QUEUE_ARRIVED_PACKETS, asymq_sum(q->arrived, bypassed));
 	asymq_show_count(to, ASYMQ_QUEUE_DROPPED_PACKETS, q->dropped);
 	asymq_show_count(to, ASYMQ_QUEUE_FILTERED_PACKETS, q->filtered);
 	asymq_show_count(to, ASYMQ_QUEUE_FLUSHED_PACKETS, q->flushed);
@@ -501,6 +536,7 @@ static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
 	asymq_show_count(to, ASYMQ_QUEUE_FALLBACK_SENT_PACKETS, q->fallback_sent);
 	asymq_show_count(to, ASYMQ_QUEUE_FALLBACK_DROPPED_PACKETS, q->fallback_dropped);
 	asymq_show_count(to, ASYMQ_QUEUE_REVERSE_PACKETS, q->reverse);
+	asymq_show_count(to, ASYMQ_QUEUE_BYPASSED_PACKETS, bypassed);
 	asymq_host_nest_end(to, nest);
 	if (!q->device)
 		return;

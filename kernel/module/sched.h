@@ -33,6 +33,7 @@ struct asymq_sched {
 	u64 free_at;	/* of that FIFO */
 	u32 faults;	/* since the last change */
 	bool observes;
+	bool learns;	/* its rate */
 	bool nat;	/* hosts are those before this machine's translation of addresses */
 
 	/* During one call of Rust's. */
@@ -45,6 +46,7 @@ struct asymq_sched {
 
 	/* Since the qdisc was made; what was sent, tc counts. Always arrived = sent + dropped + filtered + flushed + waiting. */
 	struct asymq_count arrived;
+	struct asymq_count dequeued;
 	struct asymq_count dropped;
 	struct asymq_count filtered;
 	struct asymq_count flushed;	/* by a reset */
@@ -60,6 +62,7 @@ struct asymq_sched {
 	bool follows;			/* it is in the list of observer.c */
 	int line;			/* index of the device from which its packets come */
 	struct list_head followers;
+	struct list_head bypassed;	/* in that list, unless it is empty: packets may pass it while it is idle */
 #ifdef ASYMQ_TEST
 	bool ended;
 #endif
@@ -107,6 +110,8 @@ void asymq_unhook(struct asymq_sched *q);
 /* Under RTNL: from now on it is shown what leaves the device from which its packets come, or no longer. */
 void asymq_follow(struct asymq_sched *q);
 void asymq_unfollow(struct asymq_sched *q);
+/* Under RTNL: whether the kernel may send a packet that finds nothing waiting without this qdisc. */
+void asymq_allow_bypass(struct asymq_sched *q, bool allow);
 /* Without the lock: shows a packet that leaves to those who follow its device. */
 void asymq_departs(const struct net_device *dev, struct sk_buff *skb);
 /* Without the lock: shows a packet that came in to a device and passes an IFB to the observers of that device. */

@@ -50,6 +50,10 @@ pub(crate) struct Built {
     follows: bool,
     /// Whether hosts are those before this machine's translation of addresses.
     nat: bool,
+    /// Whether it learns its rate.
+    learns: bool,
+    /// Whether a packet that finds nothing waiting may pass it.
+    bypass: bool,
     /// Whether memory is what it lacks, instead of sense.
     out_of_memory: bool,
 }
@@ -102,6 +106,8 @@ unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
         Ok(instance) => {
             built.observes = instance.observes();
             built.follows = instance.learns() == Some(Toward::Down);
+            built.learns = instance.learns().is_some();
+            built.bypass = !description.shaped && instance.allows_bypass();
             built.instance = Box::into_raw(instance);
         }
         Err(BuildError::OutOfMemory) => {

@@ -105,6 +105,11 @@ impl Instance {
         self.egress.observes_reverse() || self.learns() == Some(Toward::Up)
     }
 
+    /// Whether a packet that finds nothing waiting may be sent without it, if nothing shapes.
+    pub(crate) fn allows_bypass(&self) -> bool {
+        self.learning.is_none() && self.egress.qdisc().allows_bypass()
+    }
+
     /// Direction whose rate it learns.
     pub(crate) fn learns(&self) -> Option<Toward> {
         self.learning.as_ref().map(Learning::toward)

@@ -207,11 +207,11 @@ def sums(qdisc):
 
     for unit, sent, waits in (("packets", "packets", "qlen"), ("bytes", "bytes", "backlog")):
         counts = {name: values[f"queue.{name}.{unit}"] for name in
-                  ("arrived", *FATES, "peeked", "fallback_sent", "fallback_dropped")}
+                  ("arrived", *FATES, "peeked", "fallback_sent", "fallback_dropped", "bypassed")}
         waiting = qdisc[waits] - counts["peeked"]
         same(f"{unit} that arrived", counts["arrived"], qdisc[sent] + sum(counts[fate] for fate in FATES) + waiting)
         same(f"{unit} that Rust sent", qdisc[sent],
-             sum(values[f"{name}.sent.{unit}"] for name in CLASSES) + counts["fallback_sent"])
+             sum(values[f"{name}.sent.{unit}"] for name in CLASSES) + counts["fallback_sent"] + counts["bypassed"])
         same(f"{unit} that wait in Rust", 0 if values.get("failed") else waiting,
              sum(values[f"{name}.backlog.{unit}"] for name in CLASSES))
         if unit == "packets":

@@ -781,6 +781,53 @@ def mq_child():
     return f"{sent[0]} and {sent[1]} packets of {sum(sent)}"
 
 
+@check
+def bypass():
+    """The kernel sends what finds an idle DropTail without a shaper, which still accounts for it. Nothing passes a shaper, a
+    leaf, an IFB, a discipline that has a state, or a device whose departures somebody learns from."""
+    load(True, "selftest=0")
+    run(f"modprobe -d {ROOT} ifb; ip link add b0 numtxqueues 1 numrxqueues 1 type dummy; ip link add b1 type ifb;"
+        "ip link set b0 up; ip link set b1 up; ip addr add 10.7.8.1/24 dev b0; ip addr add 10.7.9.1/24 dev b1")
+    messages = netlink.Netlink()
+
+    def passed(device="b0", count=32):
+        """What has passed since the qdisc was made, once as many packets more have come."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for _ in range(count):
+                sender.sendto(bytes(500), ("10.7.8.2" if device == "b0" else "10.7.9.2", 9))
+        time.sleep(0.2)
+        ours = [qdisc for qdisc in messages.qdiscs(device) if qdisc["kind"] == "asymq"]
+        wrong = [text for qdisc in ours for text in accounting.sums(qdisc)]
+        expect(len(ours) == 1 and not wrong, f"{len(ours)} qdiscs: {wrong}")
+        values = ours[0]["values"]
+        expect(values["queue.arrived.packets"] >= count, f"{values['queue.arrived.packets']} packets arrived")
+        return values["queue.bypassed.packets"]
+
+    run("tc qdisc add dev b0 root asymq droptail")
+    first = passed()
+    expect(first >= 32, f"{first} of 32 packets passed")
+    run("tc qdisc change dev b0 root asymq droptail shaped up 10mbit")
+    expect(passed() == first, "packets pass a shaper")
+    run("tc qdisc change dev b0 root asymq droptail unshaped")
+    expect(passed() >= first + 32, "no packet passes once the shaper is gone")
+    run("tc qdisc add dev b1 root asymq cake up auto")
+    before = passed(count=0)
+    expect(passed() == before, "packets pass that a downlink's rate is learnt from")
+    run("tc qdisc del dev b1 root")
+    expect(passed() >= before + 32, "no packet passes once nobody learns")
+    run("tc qdisc change dev b0 root asymq sad")
+    before = passed(count=0)
+    expect(passed() == before, "packets pass SAD")
+    run("tc qdisc del dev b0 root; tc qdisc add dev b0 root handle 1: htb default 1;"
+        "tc class add dev b0 parent 1: classid 1:1 htb rate 1gbit; tc qdisc add dev b0 parent 1:1 asymq droptail unshaped")
+    expect(passed() == 0, "packets pass a leaf")
+    run("tc qdisc add dev b1 root asymq droptail")
+    expect(passed("b1") == 0, "packets pass at an IFB")
+    run("ip link del b0; ip link del b1")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return "DropTail without a shaper; none in six other cases"
+
+
 def churn(say, seconds):
     """Changes a qdisc, by netlink alone: a process for each change would take the most of the time."""
     messages, number = netlink.Netlink(), 0

@@ -3,8 +3,7 @@
 instructions prints a line; `cost.py judge FILE...` takes the lines of several boots, prints medians and answers
 with 1 if one is beyond its bar.
 
-Three loads. "alone": pktgen's UDP through a qdisc that shapes nothing; some of the others let a packet pass an empty
-queue. "leaf": the same below HTB, where none can. "acks": every second packet a pure ACK, of four
+Three loads. "alone": pktgen's UDP through a qdisc that shapes nothing; some let a packet pass an empty queue. "leaf": the same below HTB, where none can. "acks": every second packet a pure ACK, of four
 downloads, with right checksums, offered faster than the qdisc's 1 Mbit/s, so that ACKs wait and are thinned. Of the
 former two the cost of `pfifo` is taken off before it is compared: making a packet and sending it.
 """
@@ -38,7 +37,7 @@ ACKS = {
 }
 # What is compared with what, and how much more it may cost.
 BARS = [
-    ("alone", "asymq aq", "cake", 0.55),
+    ("alone", "asymq aq", "cake", 0.45),
     ("leaf", "asymq aq", "cake", 0.42),
     ("leaf", "asymq", "cake", 0.86),
     ("acks", "asymq aq", "cake", 1.0),

@@ -31,6 +31,12 @@ pub trait Qdisc<P: Packet> {
         true
     }
 
+    /// Whether a driver that does not shape may send a packet that finds nothing waiting without this discipline: no
+    /// later decision depends on what was sent so.
+    fn allows_bypass(&self) -> bool {
+        false
+    }
+
     /// The link goes on at another rate, and the reverse path at `reverse` if that is known: what follows the
     /// rate follows. Allocates nothing.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}

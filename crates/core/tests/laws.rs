@@ -1,9 +1,10 @@
 //! Every discipline, with any parts, parameters and traffic, keeps every law.
 
-use asymq_core::catalog::{Catalog, Role, Standard};
+use asymq_core::catalog::{Catalog, Config, Role, Standard};
 use asymq_core::packet::{Flow, Header, Protocol, flags};
+use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::{Discard, Instant};
-use asymq_laws::{golden, obey, strategy};
+use asymq_laws::{Step, golden, obey, strategy};
 use proptest::prelude::*;
 
 proptest! {
@@ -32,6 +33,65 @@ proptest! {
     ) {
         obey(&Standard, &config, &steps);
     }
+
+    #[test]
+    fn what_passes_an_idle_discipline_that_allows_it_changes_nothing(steps in strategy::steps()) {
+        let mut allow = 0;
+        for entry in Standard.of_role(Role::Qdisc) {
+            let config = golden::config(&Standard, entry.name).expect("a discipline");
+            if Standard.build::<Header>(&config).expect("it builds").allows_bypass() {
+                allow += 1;
+                let [seen, passed] = [false, true].map(|bypass| fates(&config, &steps, bypass));
+                prop_assert_eq!(seen, passed, "{}", entry.name);
+            }
+        }
+        prop_assert!(allow > 0);
+    }
+}
+
+/// What became of each packet, by its number, in the order of events.
+#[derive(Default)]
+struct Fates(Vec<(u32, Option<Reason>)>);
+
+impl Sink<Header> for Fates {
+    fn dropped(&mut self, _now: Instant, packet: Header, reason: Reason) {
+        self.0.push((packet.note, Some(reason)));
+    }
+}
+
+/// Fates where a packet that finds nothing waiting leaves at once, with or without a call of the discipline.
+fn fates(config: &Config, steps: &[Step], bypass: bool) -> Vec<(u32, Option<Reason>)> {
+    let mut qdisc = Standard.build::<Header>(config).expect("it builds");
+    let (mut fates, mut now) = (Fates::default(), Instant::ZERO);
+    let mut number = 0;
+    for step in steps {
+        let mut is_idle = false;
+        match *step {
+            Step::Enqueue(header) => {
+                number += 1;
+                let packet = Header {
+                    note: number,
+                    arrival: now,
+                    ..header
+                };
+                is_idle = qdisc.backlog().packets == 0;
+                if is_idle && bypass {
+                    fates.0.push((number, None));
+                    continue;
+                }
+                qdisc.enqueue(now, packet, &mut fates);
+            }
+            Step::Wait(time) => now += time,
+            Step::Observe(header) => qdisc.observe(now, &header),
+            Step::Dequeue | Step::DrainAll => {}
+        }
+        if (is_idle || matches!(step, Step::Dequeue))
+            && let Dequeue::Packet(packet) = qdisc.dequeue(now, &mut fates)
+        {
+            fates.0.push((packet.note, None));
+        }
+    }
+    fates.0
 }
 
 #[test]

@@ -57,6 +57,10 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
         false
     }
 
+    fn allows_bypass(&self) -> bool {
+        true
+    }
+
     fn follows_rates(&self) -> bool {
         true
     }

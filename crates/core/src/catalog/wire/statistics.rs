@@ -143,6 +143,8 @@ pub const QUEUE: &[Statistic] = &[
     ("fallback_dropped.bytes", Count),
     ("reverse.packets", Count),
     ("reverse.bytes", Count),
+    ("bypassed.packets", Count),
+    ("bypassed.bytes", Count),
 ];
 
 /// Of the device's ingress hook.
