@@ -12,17 +12,22 @@ const LENGTH: Duration = Duration::from_millis(10_000);
 
 /// Steps for each doubling of a time: a percentile is right to an eighth.
 const STEPS: u64 = 8;
-/// Times are told apart in units of 4.1 us, up to 36 minutes.
+/// Times are told apart in units of 4.1 us, up to two minutes.
 const UNIT: u32 = 12;
-const BUCKETS: usize = 8 * 27;
+const BUCKETS: usize = 8 * 23;
 
-/// How many packets waited how long. Not in place: an instance that is built is on a stack, which is small.
+/// How many packets of each class waited how long. Not in place: an instance that is built is on a stack, which is small.
 #[derive(Clone)]
-struct Histogram(Box<[u32]>);
+struct Histograms(Box<[u32]>);
 
-impl Histogram {
+impl Histograms {
     fn new() -> Self {
-        Self(vec![0; BUCKETS].into_boxed_slice())
+        Self(vec![0; TrafficClass::COUNT * BUCKETS].into_boxed_slice())
+    }
+
+    fn of(&self, class: usize) -> &[u32] {
+        let first = class * BUCKETS;
+        self.0.get(first..first + BUCKETS).unwrap_or_default()
     }
 
     fn bucket(time: Duration) -> usize {
@@ -45,9 +50,9 @@ impl Histogram {
         Duration::from_nanos(((units + 1) << UNIT) - 1)
     }
 
-    fn record(&mut self, time: Duration) {
+    fn record(&mut self, class: usize, time: Duration) {
         let bucket = Self::bucket(time).min(BUCKETS - 1);
-        if let Some(count) = self.0.get_mut(bucket) {
+        if let Some(count) = self.0.get_mut(class * BUCKETS + bucket) {
             *count = count.saturating_add(1);
         }
     }
@@ -57,7 +62,7 @@ impl Histogram {
 struct Window {
     since: Instant,
     sent: PerClass<Counter>,
-    sojourns: [Histogram; TrafficClass::COUNT],
+    sojourns: Histograms,
     longest: [Duration; TrafficClass::COUNT],
 }
 
@@ -80,7 +85,7 @@ impl Windows {
         let window = Window {
             since: now,
             sent: PerClass::default(),
-            sojourns: [(); TrafficClass::COUNT].map(|()| Histogram::new()),
+            sojourns: Histograms::new(),
             longest: [Duration::ZERO; TrafficClass::COUNT],
         };
         Self {
@@ -98,10 +103,8 @@ impl Windows {
             own.since = other.since;
             own.sent = other.sent;
             own.longest = other.longest;
-            for (own, other) in own.sojourns.iter_mut().zip(&other.sojourns) {
-                for (own, other) in own.0.iter_mut().zip(&other.0) {
-                    *own = *other;
-                }
+            for (own, other) in own.sojourns.0.iter_mut().zip(&other.sojourns.0) {
+                *own = *other;
             }
         }
     }
@@ -119,9 +122,7 @@ impl Windows {
             self.turn(now, (class, len), sent);
         }
         let class = class as usize;
-        if let Some(histogram) = self.present.sojourns.get_mut(class) {
-            histogram.record(sojourn);
-        }
+        self.present.sojourns.record(class, sojourn);
         if let Some(longest) = self.present.longest.get_mut(class) {
             *longest = sojourn.max(*longest);
         }
@@ -135,9 +136,7 @@ impl Windows {
         let own = self.present.sent.of_mut(class);
         own.packets = own.packets.wrapping_sub(1);
         own.bytes = own.bytes.wrapping_sub(len.into());
-        for histogram in &mut self.present.sojourns {
-            histogram.0.fill(0);
-        }
+        self.present.sojourns.0.fill(0);
         self.present.longest = [Duration::ZERO; TrafficClass::COUNT];
     }
 
@@ -160,16 +159,13 @@ impl Windows {
 
     fn percentiles(&self, class: usize) -> [Duration; 4] {
         let mut answer = [Duration::ZERO; 4];
-        let (Some(last), Some(present)) = (
-            self.last.sojourns.get(class),
-            self.present.sojourns.get(class),
-        ) else {
-            return answer;
-        };
+        let (last, present) = (
+            self.last.sojourns.of(class),
+            self.present.sojourns.of(class),
+        );
         let counts = || {
-            last.0
-                .iter()
-                .zip(present.0.iter())
+            last.iter()
+                .zip(present)
                 .map(|(a, b)| u64::from(*a) + u64::from(*b))
         };
         let total: u64 = counts().sum();
@@ -185,7 +181,7 @@ impl Windows {
                 seen += count;
                 seen >= rank && total > 0
             });
-            *slot = bucket.map_or(Duration::ZERO, |at| Histogram::longest(at).min(longest));
+            *slot = bucket.map_or(Duration::ZERO, |at| Histograms::longest(at).min(longest));
         }
         if let Some(last) = answer.last_mut() {
             *last = longest;

@@ -453,7 +453,7 @@ def memory():
     load(True, "selftest=0")
     run("ip link add e1 type dummy", check=False)
     messages, texts = netlink.Netlink(), []
-    for rate, *most in ("1mbit", 156, 14), ("20mbit", 156, 24), ("1gbit", 400, 340):
+    for rate, *most in ("1mbit", 116, 15), ("20mbit", 116, 24), ("1gbit", 400, 340):
         for name, most_of_it in zip(("asymq", "aq"), most):
             words = f"qdisc {name}", f"up {rate}", f"down {rate}"
             expect(messages.qdisc("e1", netlink.words(*words)) == 0, f"{words}")

@@ -64,10 +64,10 @@ pub struct AckNeedParams {
 
 /// Bytes per second in each of the last steps.
 #[derive(Clone, Copy, Debug)]
-struct Rates([f64; MEMORY]);
+struct Rates<const STEPS: usize>([f64; STEPS]);
 
-impl Rates {
-    const NONE: Self = Self([0.0; MEMORY]);
+impl<const STEPS: usize> Rates<STEPS> {
+    const NONE: Self = Self([0.0; STEPS]);
 
     fn push(&mut self, rate: f64) {
         self.0.rotate_right(1);
@@ -123,9 +123,9 @@ pub struct AckNeed {
     params: AckNeedParams,
     /// ms.
     wait: f64,
-    down: Rates,
-    up: Rates,
-    acks: Rates,
+    down: Rates<MEMORY>,
+    up: Rates<DECISION>,
+    acks: Rates<DECISION>,
     steps: usize,
     /// Mean bytes of a data packet.
     segment: f64,

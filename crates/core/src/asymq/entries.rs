@@ -163,7 +163,7 @@ fn of_line<T>(link: Rate, household: T, beyond: T) -> T {
 /// Flow queues: a peer-to-peer client opens hundreds of uploads, and a probe beside them needs one of its own. A
 /// household's are more than its packets.
 const QUEUES: u32 = 1024;
-const HOUSEHOLD_QUEUES: u32 = 512;
+const HOUSEHOLD_QUEUES: u32 = 448;
 
 /// The discipline.
 pub(crate) const DISCIPLINE: Entry = Entry {

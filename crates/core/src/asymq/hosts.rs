@@ -29,7 +29,7 @@ const MIN_PART: u64 = 8;
 
 /// Queues of a host from which on flows beyond its part share one.
 const FEW_FLOWS: u32 = 64;
-/// Queues of a host from which on all its further flows share one: half of the table of a household.
+/// Queues of a host from which on all its further flows share one: more than half of a household's.
 const MANY_FLOWS: u32 = 256;
 
 /// Maximum time in which a host makes up for new flows.
@@ -40,17 +40,18 @@ const MAX_DEBT: Duration = Duration::from_millis(1000);
 struct Account {
     /// When the host's part of the link has carried its new flows so far.
     free_at: Instant,
-    /// The flow that was last served as new: a host with one such flow has no crowd.
-    last: u64,
+    /// Half of the hash of the flow that was last served as new: a host with one such flow has no crowd.
+    last: u32,
     /// Epochs in which the host was last seen, and last busy.
-    seen: u32,
-    busy: u32,
+    seen: Epoch,
+    busy: Epoch,
 }
 
 /// What waits of a host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
-    bytes: u64,
+    /// At most 4 GB.
+    bytes: u32,
     packets: u32,
     /// Flows in a round: fewer than there are queues.
     flows: u16,
@@ -58,22 +59,39 @@ struct Load {
     ahead: u16,
 }
 
-/// Number of the epoch of a time; never zero in 146 years.
-const fn epoch(now: Instant) -> u32 {
-    1_u32.wrapping_add((now.as_nanos() >> EPOCH) as u32)
+/// An epoch by its number, which begins anew after ten hours; zero is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Epoch(u16);
+
+impl Epoch {
+    const NONE: Self = Self(0);
+
+    /// Odd, so that it is never none.
+    const fn of(now: Instant) -> Self {
+        Self((now.as_nanos() >> (EPOCH - 1)) as u16 | 1)
+    }
+
+    const fn next(self) -> Self {
+        Self(self.0.wrapping_add(2))
+    }
+}
+
+/// Half of a flow's hash.
+pub(super) const fn half(flow: u64) -> u32 {
+    (flow ^ flow >> 32) as u32
 }
 
 /// Hosts of the current and the previous epoch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
-    epoch: u32,
+    epoch: Epoch,
     counts: [u32; 2],
 }
 
 impl Recent {
-    fn note(&mut self, epoch: u32, last: &mut u32) {
+    fn note(&mut self, epoch: Epoch, last: &mut Epoch) {
         if self.epoch != epoch {
-            let previous = match self.epoch.wrapping_add(1) == epoch {
+            let previous = match self.epoch.next() == epoch {
                 true => self.counts[0],
                 false => 0,
             };
@@ -90,6 +108,11 @@ impl Recent {
 
     fn count(&self) -> u32 {
         self.counts[0].max(self.counts[1])
+    }
+
+    /// Whether an account that was last noted in this epoch is counted.
+    fn counts(&self, last: Epoch) -> bool {
+        last != Epoch::NONE && (last == self.epoch || last.next() == self.epoch)
     }
 }
 
@@ -110,12 +133,12 @@ pub(super) struct Hosts {
 
 /// Account of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Host(u16);
+pub(super) struct Host(u8);
 
 impl Host {
     /// The host of this hash.
     pub(super) const fn of(hash: u64) -> Self {
-        Self((hash % ACCOUNTS as u64) as u16)
+        Self((hash % ACCOUNTS as u64) as u8)
     }
 
     /// Flow whose queue the host's crowd shares.
@@ -156,11 +179,11 @@ impl Hosts {
 
     /// A host is seen.
     pub(super) fn sees(&mut self, now: Instant, host: Host) {
-        let epoch = epoch(now);
+        let epoch = Epoch::of(now);
         if let Some(account) = self.accounts.get_mut(host.0 as usize) {
             self.seen.note(epoch, &mut account.seen);
             let load = self.loads.get(host.0 as usize);
-            if load.is_some_and(|load| load.bytes >= BUSY) {
+            if load.is_some_and(|load| u64::from(load.bytes) >= BUSY) {
                 self.busy.note(epoch, &mut account.busy);
             }
         }
@@ -169,7 +192,7 @@ impl Hosts {
     /// A packet of a host joins a queue, whose flow joins the rounds if it `opens`.
     pub(super) fn joins(&mut self, host: Host, len: u32, opens: bool) {
         if let Some(load) = self.loads.get_mut(host.0 as usize) {
-            load.bytes += u64::from(len);
+            load.bytes = load.bytes.saturating_add(len);
             load.packets += 1;
             load.flows += u16::from(opens);
         }
@@ -178,7 +201,7 @@ impl Hosts {
     /// A packet of a host leaves a queue.
     pub(super) fn leaves(&mut self, host: Host, len: u32) {
         if let Some(load) = self.loads.get_mut(host.0 as usize) {
-            load.bytes = load.bytes.saturating_sub(len.into());
+            load.bytes = load.bytes.saturating_sub(len);
             load.packets = load.packets.saturating_sub(1);
         }
     }
@@ -221,7 +244,7 @@ impl Hosts {
         let Some(account) = self.accounts.get_mut(host.0 as usize) else {
             return false;
         };
-        let is_busy = account.busy != 0 && account.busy.saturating_add(1) >= busy.epoch;
+        let is_busy = busy.counts(account.busy);
         let others = u64::from(busy.count()).saturating_sub(is_busy.into());
         let part = match is_busy {
             _ if is_alone => self.part_alone,
@@ -230,12 +253,13 @@ impl Hosts {
         };
         let cost = Duration::from_nanos(u64::from(len).saturating_mul(self.byte) >> 8) * part;
         let free_at = account.free_at.max(now) + cost;
-        let exceeds = free_at > now + self.burst * part && account.last != flow;
+        let last = half(flow);
+        let exceeds = free_at > now + self.burst * part && account.last != last;
         if exceeds {
-            busy.note(epoch(now), &mut account.busy);
+            busy.note(Epoch::of(now), &mut account.busy);
         } else {
             account.free_at = free_at.min(now + MAX_DEBT);
-            account.last = flow;
+            account.last = last;
         }
         exceeds
     }
@@ -281,6 +305,7 @@ impl Hosts {
         }
         let bytes = (bytes / busy).max(per_flow.saturating_mul(load.flows.into()));
         let part = limit.with_value((limit.value() / 4 * 3 / busy).max(1));
-        Some(load.bytes > bytes || !part.holds(load.packets, load.bytes))
+        let waits = load.bytes.into();
+        Some(waits > bytes || !part.holds(load.packets, waits))
     }
 }

@@ -1,7 +1,7 @@
 //! Data queue: a queue per flow, served by DRR++, each with a target that is learnt.
 
 use super::ahead::Ahead;
-use super::hosts::{Host, Hosts};
+use super::hosts::{Host, Hosts, half};
 use super::shallow::Shallow;
 use super::target::{SMALL_WAIT, Sends, Signal, TargetParams};
 use super::targets::{Slot, Targets};
@@ -489,7 +489,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         let Some(state) = self.flows.flow_mut(number) else {
             return;
         };
-        let half = (flow ^ flow >> 32) as u32;
+        let half = half(flow);
         if state.aqm.flow != half {
             state.aqm.flow = half;
             state.aqm.target = Slot::default();

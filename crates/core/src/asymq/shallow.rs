@@ -12,7 +12,7 @@ const STEPS: u64 = 256;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shallow {
     /// In steps.
-    owed: u16,
+    owed: u8,
 }
 
 impl Shallow {
@@ -37,7 +37,7 @@ impl Shallow {
             .max(beyond.saturating_mul(STEPS) / (2 * ramp))
             .min(STEPS);
         let owed = u64::from(self.owed) + step;
-        self.owed = (owed % STEPS) as u16;
+        self.owed = (owed % STEPS) as u8;
         owed >= STEPS
     }
 }

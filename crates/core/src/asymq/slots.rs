@@ -1,6 +1,7 @@
 //! ACK queue: a slot per flow, in which an ACK waits for later ones while data goes first.
 
 use super::hosts::{Host, Hosts};
+use super::target::Since;
 use crate::decide::ack::{AckInfo, before};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
@@ -34,7 +35,7 @@ const FIRST_ACKS: u64 = 2;
 #[derive(Clone, Debug)]
 pub struct Slots<P> {
     /// Each with the time since when it waits, if it does.
-    acks: AckChains<P, Option<Instant>>,
+    acks: AckChains<P, Since>,
     /// ACKs that leave as soon as they can.
     order: List,
     /// ACKs that wait for later ones, the oldest wait first. None of a flow's is before it in `order`.
@@ -77,7 +78,7 @@ impl<P: Packet> Slots<P> {
         let wait = &self.wait;
         let waiting = self.acks.backlog().packets;
         self.acks
-            .redundant_tail(arrival, wait.max_stretch, |flow, older, previous| {
+            .redundant_tail(arrival, wait.max_stretch, |flow, older, (previous, _)| {
                 let is_complete = waiting == flow.waiting
                     && flow.waiting <= wait.ready
                     && older.info.bytes_beyond(&previous.info) >= wait.bytes;
@@ -101,7 +102,7 @@ impl<P: Packet> Slots<P> {
     fn release(&mut self, arrival: &Arrival) {
         if let Some(slot) = arrival.slot() {
             let lists = (&mut self.held, &mut self.order);
-            let ends_wait = |since: &mut Option<Instant>| since.take().is_some();
+            let ends_wait = |since: &mut Since| since.take().is_some();
             self.acks.transfer_tail(slot, lists, ends_wait);
         }
     }
@@ -132,12 +133,12 @@ impl<P: Packet> Queue<P> for Slots<P> {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
         let since = match self.may_wait(&arrival, false) {
-            Some(true) => Some(now),
-            _ => None,
+            Some(true) => Since::from(now),
+            _ => Since::default(),
         };
         // No later ACK supersedes the flow's last one any more.
         self.release(&arrival);
-        let list = match since {
+        let list = match since.get() {
             Some(_) => &mut self.held,
             None => &mut self.order,
         };
@@ -166,7 +167,9 @@ impl<P: Packet> Queue<P> for Slots<P> {
         let ready = self.acks.head(&self.order);
         let (head, since) = ready.or_else(|| self.acks.head(&self.held))?;
         Some(Head {
-            due: since.map_or(Instant::ZERO, |since| since + self.wait.time),
+            due: since
+                .get()
+                .map_or(Instant::ZERO, |since| since + self.wait.time),
             ..head
         })
     }

@@ -85,12 +85,18 @@ pub(super) enum Signal {
     Drop,
 }
 
-/// An instant or none, in eight bytes: an [`Option`] has sixteen, and each of a thousand queues has three.
+/// An instant or none, in eight bytes: an [`Option`] has sixteen.
 #[derive(Clone, Copy, Debug)]
-struct Since(Instant);
+pub(super) struct Since(Instant);
+
+impl From<Instant> for Since {
+    fn from(instant: Instant) -> Self {
+        Self(instant)
+    }
+}
 
 impl Since {
-    fn get(self) -> Option<Instant> {
+    pub(super) fn get(self) -> Option<Instant> {
         (self.0 != Instant::MAX).then_some(self.0)
     }
 
@@ -98,7 +104,7 @@ impl Since {
         self.0 = instant;
     }
 
-    fn take(&mut self) -> Option<Instant> {
+    pub(super) fn take(&mut self) -> Option<Instant> {
         core::mem::take(self).get()
     }
 
@@ -151,9 +157,20 @@ pub(super) struct Target {
     empty_since: Since,
     /// Signals since the queue was last at its target for long.
     signals: u8,
+    /// Its owner's notes, in what would be padding: the queue that has it, and whether it was used lately.
+    pub(super) used: bool,
+    pub(super) owner: u16,
 }
 
 impl Target {
+    /// One that has learnt nothing, of the flow in this queue.
+    pub(super) fn of(owner: u16) -> Self {
+        Self {
+            owner,
+            ..Self::default()
+        }
+    }
+
     /// A packet joins a queue that may be empty. `turn` is the time that a packet of this flow waits
     /// for its turn, during which an empty queue costs nothing.
     pub(super) fn joins(&mut self, now: Instant, turn: Duration) {

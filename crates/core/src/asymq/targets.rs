@@ -19,19 +19,10 @@ impl Default for Slot {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Entry {
-    target: Target,
-    /// The queue of the flow that has it.
-    owner: u16,
-    /// Whether it was used since it was last looked at.
-    used: bool,
-}
-
 /// A fixed number of targets. A further flow takes one that was not used lately.
 #[derive(Clone, Debug)]
 pub(super) struct Targets {
-    entries: Box<[Entry]>,
+    entries: Box<[Target]>,
     /// The place that is looked at next.
     hand: u16,
 }
@@ -40,10 +31,9 @@ impl Targets {
     /// So many targets, fewer than 65 535.
     pub(super) fn new(count: u32) -> Result<Self, BuildError> {
         Ok(Self {
-            entries: slots(count as usize, |_| Entry {
+            entries: slots(count as usize, |_| {
                 // Nobody's.
-                owner: u16::MAX,
-                ..Entry::default()
+                Target::of(u16::MAX)
             })?,
             hand: 0,
         })
@@ -52,12 +42,12 @@ impl Targets {
     /// The target of the flow in this queue, if it has one still.
     #[inline]
     fn get(&mut self, number: u32, slot: Slot) -> Option<&mut Target> {
-        let entry = self.entries.get_mut(usize::from(slot.0))?;
-        if u32::from(entry.owner) != number {
+        let target = self.entries.get_mut(usize::from(slot.0))?;
+        if u32::from(target.owner) != number {
             return None;
         }
-        entry.used = true;
-        Some(&mut entry.target)
+        target.used = true;
+        Some(target)
     }
 
     /// The target of the flow in this queue, which has one from here on.
@@ -76,11 +66,8 @@ impl Targets {
             self.hand = if slot + 1 < count { slot + 1 } else { 0 };
             let entry = self.entries.get_mut(usize::from(slot))?;
             if !core::mem::take(&mut entry.used) || look == MAX_LOOKS {
-                *entry = Entry {
-                    target: Target::default(),
-                    owner: number as u16,
-                    used: true,
-                };
+                *entry = Target::of(number as u16);
+                entry.used = true;
                 return Some(Slot(slot));
             }
         }
@@ -148,8 +135,8 @@ impl Targets {
 
     /// The target of the flow in this queue, if it has learnt one.
     pub(super) fn learnt(&self, number: u32, slot: Slot) -> Option<Duration> {
-        let entry = self.entries.get(usize::from(slot.0))?;
-        (u32::from(entry.owner) == number).then(|| entry.target.target())
+        let target = self.entries.get(usize::from(slot.0))?;
+        (u32::from(target.owner) == number).then(|| target.target())
     }
 }
 

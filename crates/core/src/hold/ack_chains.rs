@@ -16,16 +16,15 @@ use crate::units::{Instant, Limit};
 
 /// Flows whose ACKs are filtered at once: as many as ACKs may wait, within these. The ACKs of further ones wait in plain
 /// order.
-const FLOWS: core::ops::RangeInclusive<u32> = 128..=8192;
+const FLOWS: core::ops::RangeInclusive<u32> = 80..=8192;
 
 #[derive(Clone, Debug)]
 struct Waiting<P, N> {
     packet: P,
-    ticket: u32,
     /// Content of the packet; `None` if it is not to be touched.
     ack: Option<Past>,
-    /// Slot of its flow, if that is remembered.
-    slot: Option<Slot>,
+    /// Slot of its flow, or none.
+    slot: Slot,
     /// Counted by the sender: the first of a run of duplicates and three of them.
     protected: bool,
     /// The owner's own note.
@@ -38,7 +37,6 @@ struct Waiting<P, N> {
 /// An arrival that has not joined yet.
 pub(crate) struct Arrival {
     len: u32,
-    arrival: Instant,
     info: Option<AckInfo>,
     slot: Option<Slot>,
     /// Place in a run of duplicates, if it is in one.
@@ -70,6 +68,7 @@ impl Arrival {
 /// Packets in lists of their owner, each with a note of type `N`, and all packets of a flow chained.
 #[derive(Clone, Debug)]
 pub(crate) struct AckChains<P, N> {
+    /// Noted are tickets.
     slab: Slab<Waiting<P, N>>,
     flows: FlowTable<FlowState>,
     backlog: Backlog,
@@ -117,7 +116,6 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         };
         let mut arrival = Arrival {
             len: header.len,
-            arrival: header.arrival,
             info,
             slot,
             duplicates: None,
@@ -158,6 +156,14 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
+    /// When the ACK arrived that [`ack_at`](Self::ack_at) finds.
+    fn arrival_at(&self, place: Place, state: &FlowState) -> Instant {
+        match self.slab.get(place) {
+            Some(waiting) => waiting.packet.header().arrival,
+            None => state.last_arrival,
+        }
+    }
+
     /// State of a flow and the ACK that leaves before its next arrival, or, with `replaced`, before
     /// its last place.
     #[inline]
@@ -172,19 +178,20 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
 
     /// The flow's last place, if the arrival makes it redundant, the sender learns at most
     /// `max_stretch` bytes from the survivor, and `permits` agrees. That one gets the flow's state,
-    /// the ACK at that place and the one before.
+    /// the ACK at that place, and the one before with its arrival.
     pub(crate) fn redundant_tail(
         &mut self,
         arrival: &Arrival,
         max_stretch: u32,
-        permits: impl FnOnce(&FlowState, &Past, &Past) -> bool,
+        permits: impl FnOnce(&FlowState, &Past, (&Past, Instant)) -> bool,
     ) -> Option<Place> {
         let (slot, newer) = arrival.filterable()?;
         let state = self.flows.get(slot)?;
         let tail = self.slab.get(state.tail)?;
         let older = tail.ack.as_ref()?;
         let previous = self.ack_at(tail.previous, state)?;
-        if !permits(state, older, previous) {
+        let arrival = self.arrival_at(tail.previous, state);
+        if !permits(state, older, (previous, arrival)) {
             return None;
         }
         let taken = previous.is_taken.then_some(&previous.info);
@@ -269,7 +276,6 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         let is_taken = state.is_some_and(|state| state.note(info, arrival.duplicates));
         Some(Past {
             info: *info,
-            arrival: arrival.arrival,
             is_taken,
             top,
             reader,
@@ -308,7 +314,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
     #[inline(never)]
     pub(crate) fn remove_tail(&mut self, list: &mut List, place: Place) -> Option<P> {
         let waiting = self.slab.remove(list, place)?;
-        if let Some(state) = waiting.slot.and_then(|slot| self.flows.get_mut(slot)) {
+        if let Some(state) = self.flows.get_mut(waiting.slot) {
             state.tail = waiting.previous;
             state.waiting -= 1;
         }
@@ -333,15 +339,14 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         let state = arrival.slot.and_then(|slot| self.flows.get_mut(slot));
         let waiting = Waiting {
             packet,
-            ticket,
             ack,
-            slot: arrival.slot,
+            slot: arrival.slot.unwrap_or(Slot::NONE),
             protected: arrival.protected,
             note,
             previous,
             following: Place::NONE,
         };
-        let place = match self.slab.push_back(list, waiting) {
+        let place = match self.slab.push_noted(list, ticket, waiting) {
             Ok(place) => place,
             Err(waiting) => return Err(waiting.packet),
         };
@@ -361,14 +366,15 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         let head = list.head();
         // What the flow needs is read in place: the packet alone is moved out.
         let waiting = self.slab.get(head)?;
-        self.backlog.leave(waiting.packet.header().len);
-        if let Some(state) = waiting.slot.and_then(|slot| self.flows.get_mut(slot)) {
+        let header = waiting.packet.header();
+        self.backlog.leave(header.len);
+        if let Some(state) = self.flows.get_mut(waiting.slot) {
             if state.tail == head {
                 state.tail = Place::NONE;
             }
             state.waiting -= 1;
             if let Some(ack) = &waiting.ack {
-                state.sends(*ack);
+                state.sends(*ack, header.arrival);
             }
         }
         let following = waiting.following;
@@ -381,9 +387,9 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
     /// The first packet of a list, as a service sees it, with its note.
     #[inline]
     pub(crate) fn head(&self, list: &List) -> Option<(Head, N)> {
-        let waiting = self.slab.get(list.head())?;
+        let (ticket, waiting) = self.slab.noted(list.head())?;
         let head = Head {
-            ticket: waiting.ticket,
+            ticket,
             len: waiting.packet.header().len,
             due: Instant::ZERO,
         };

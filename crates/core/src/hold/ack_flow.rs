@@ -13,8 +13,10 @@ pub(crate) const KEPT_DUPLICATES: u8 = 3;
 struct Newest {
     seq: u32,
     ack: u32,
+    /// Zero without timestamps.
+    val: u32,
     window: u16,
-    val: Option<u32>,
+    has_val: bool,
 }
 
 impl Newest {
@@ -24,18 +26,19 @@ impl Newest {
             ack: info.ack,
             window: info.window,
             val: match info.timestamps {
-                Some((val, _)) => Some(val),
-                None => None,
+                Some((val, _)) => val,
+                None => 0,
             },
+            has_val: info.timestamps.is_some(),
         }
     }
 
     /// Whether a sender that has seen this passes over `info`: a probe, an ACK that was overtaken, or
     /// one with an old timestamp. It neither counts as a duplicate nor ends a run of them.
     fn outdates(&self, info: &AckInfo) -> bool {
-        let old_timestamp = match (info.timestamps, self.val) {
-            (Some((val, _)), Some(newest)) => before(val, newest),
-            _ => false,
+        let old_timestamp = match info.timestamps {
+            Some((val, _)) => self.has_val && before(val, self.val),
+            None => false,
         };
         before(info.ack, self.ack) || before(info.seq, self.seq) || old_timestamp
     }
@@ -45,7 +48,6 @@ impl Newest {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Past {
     pub(crate) info: AckInfo,
-    pub(crate) arrival: Instant,
     /// Whether the sender takes what it says.
     pub(crate) is_taken: bool,
     /// The highest number acknowledged or SACKed up to it.
@@ -78,6 +80,8 @@ pub(crate) struct FlowState {
     pub(crate) loses: bool,
     /// The last ACK that left; the flow's first, of which no sender knows, until one has.
     pub(crate) last_sent: Past,
+    /// When that arrived.
+    pub(crate) last_arrival: Instant,
     /// Its places.
     pub(crate) waiting: u32,
     /// Bytes acknowledged by what left, as far as they count.
@@ -95,11 +99,11 @@ impl FlowState {
             loses: false,
             last_sent: Past {
                 info: *info,
-                arrival,
                 is_taken: false,
                 top: info.ack,
                 reader: Reader::Passed,
             },
+            last_arrival: arrival,
             waiting: 0,
             acked: 0,
         }
@@ -146,17 +150,18 @@ impl FlowState {
     }
 
     /// An ACK leaves.
-    pub(crate) fn sends(&mut self, ack: Past) {
+    pub(crate) fn sends(&mut self, ack: Past, arrival: Instant) {
         let bytes = ack.info.ack.wrapping_sub(self.last_sent.info.ack);
         if (bytes as i32) > 0 {
             self.acked = self.acked.saturating_add(bytes);
         }
         self.last_sent = ack;
+        self.last_arrival = arrival;
     }
 
     /// A flow with ACKs waiting is not forgotten.
     pub(crate) fn last_used(&self) -> Option<u64> {
-        (self.tail == Place::NONE).then_some(self.last_sent.arrival.as_nanos())
+        (self.tail == Place::NONE).then_some(self.last_arrival.as_nanos())
     }
 }
 

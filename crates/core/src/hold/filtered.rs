@@ -76,8 +76,8 @@ impl<P: Packet> AckFilter<P> {
         } = self.bounds;
         let survivor = self.survivor;
         self.acks
-            .redundant_tail(arrival, max_stretch, |_, _, previous| {
-                survivor == Survivor::InSlot || at.saturating_since(previous.arrival) <= max_gap
+            .redundant_tail(arrival, max_stretch, |_, _, (_, arrival)| {
+                survivor == Survivor::InSlot || at.saturating_since(arrival) <= max_gap
             })
     }
 }

@@ -12,6 +12,9 @@ const WAYS: usize = 8;
 pub struct Slot(u32);
 
 impl Slot {
+    /// No flow's.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
     /// Its number, below the number of flows that a table holds.
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -24,28 +27,26 @@ impl Slot {
 pub struct FlowTable<T> {
     tags: Box<[[Flow; WAYS]]>,
     states: Box<[Option<T>]>,
-    /// 64 less the binary logarithm of the number of sets.
-    shift: u32,
 }
 
 impl<T> FlowTable<T> {
-    /// A table of `flows` flows, rounded up to a power of two, at least sixteen.
+    /// A table of `flows` flows, rounded up to whole sets of eight, at least two.
     ///
     /// # Errors
     /// There is not enough memory.
     pub fn new(flows: u32) -> Result<Self, BuildError> {
-        let sets = (flows as usize).div_ceil(WAYS).next_power_of_two().max(2);
+        let sets = (flows as usize).div_ceil(WAYS).max(2);
         Ok(Self {
             tags: slots(sets, |_| [Flow(0); WAYS])?,
             states: slots(sets * WAYS, |_| None)?,
-            shift: 64 - sets.trailing_zeros(),
         })
     }
 
     /// The set of a flow: Fibonacci hashing spreads numbers that count up as well as hashes.
     #[inline]
     fn set(&self, flow: Flow) -> usize {
-        (flow.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+        let hash = flow.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        ((hash * self.tags.len() as u64) >> 32) as usize
     }
 
     /// Slot of a flow.

@@ -8,8 +8,10 @@ use core::cmp::Reverse;
 /// costs about as much.
 const KEPT: u32 = 2048;
 
-fn narrow(bytes: u64) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
+/// Bytes of all queues, as their owner has them.
+pub(super) trait Lengths {
+    /// Those of one; `None` beyond the last.
+    fn of(&self, queue: u16) -> Option<u32>;
 }
 
 /// A binary heap over the numbers of queues, the longest on top, as in CAKE: built when it is asked,
@@ -21,8 +23,6 @@ pub(super) struct Longest {
     heap: Box<[u16]>,
     /// Place in the heap of each queue.
     places: Box<[u16]>,
-    /// Bytes of each queue; of 4 GB and more all count as equally long.
-    lengths: Box<[u32]>,
     /// Changes for which the heap is kept up yet; 0 if it is out of date.
     kept: u32,
 }
@@ -33,63 +33,53 @@ impl Longest {
         Ok(Self {
             heap: slots(count as usize, |index| index as u16)?,
             places: slots(count as usize, |index| index as u16)?,
-            lengths: slots(count as usize, |_| 0)?,
             kept: 0,
         })
     }
 
-    /// The longest queue, where `lengths` are the bytes of all.
-    pub(super) fn top(&mut self, lengths: impl Iterator<Item = u64>) -> Option<u32> {
+    /// The longest queue.
+    pub(super) fn top(&mut self, lengths: &impl Lengths) -> Option<u32> {
         if self.kept == 0 {
-            for (bytes, length) in self.lengths.iter_mut().zip(lengths) {
-                *bytes = narrow(length);
-            }
             for place in (0..self.heap.len() / 2).rev() {
-                self.sink(place);
+                self.sink(place, lengths);
             }
         }
         self.kept = KEPT;
         self.heap.first().map(|queue| u32::from(*queue))
     }
 
-    /// Notes the length of a queue.
+    /// A queue has become longer, or shorter.
     #[inline]
-    pub(super) fn set(&mut self, queue: u32, bytes: u64) {
+    pub(super) fn moves(&mut self, queue: u32, grows: bool, lengths: &impl Lengths) {
         if self.kept > 0 {
             self.kept -= 1;
-            self.update(queue, bytes);
+            self.update(queue, grows, lengths);
         }
     }
 
     #[inline(never)]
-    fn update(&mut self, queue: u32, bytes: u64) {
-        let bytes = narrow(bytes);
-        let (Some(place), Some(length)) = (
-            self.places.get(queue as usize),
-            self.lengths.get_mut(queue as usize),
-        ) else {
+    fn update(&mut self, queue: u32, grows: bool, lengths: &impl Lengths) {
+        let Some(place) = self.places.get(queue as usize) else {
             return;
         };
-        let grows = bytes > *length;
-        *length = bytes;
         let place = usize::from(*place);
         if grows {
-            self.rise(place);
+            self.rise(place, lengths);
         } else {
-            self.sink(place);
+            self.sink(place, lengths);
         }
     }
 
     /// Rank of the queue at a place; `None` beyond the end, which is less than any.
-    fn rank(&self, place: usize) -> Option<(u32, Reverse<u16>)> {
+    fn rank(&self, place: usize, lengths: &impl Lengths) -> Option<(u32, Reverse<u16>)> {
         let queue = *self.heap.get(place)?;
-        Some((*self.lengths.get(usize::from(queue))?, Reverse(queue)))
+        Some((lengths.of(queue)?, Reverse(queue)))
     }
 
-    fn rise(&mut self, mut place: usize) {
+    fn rise(&mut self, mut place: usize, lengths: &impl Lengths) {
         while place > 0 {
             let parent = (place - 1) / 2;
-            if self.rank(parent) >= self.rank(place) {
+            if self.rank(parent, lengths) >= self.rank(place, lengths) {
                 break;
             }
             self.swap(place, parent);
@@ -97,14 +87,14 @@ impl Longest {
         }
     }
 
-    fn sink(&mut self, mut place: usize) {
+    fn sink(&mut self, mut place: usize, lengths: &impl Lengths) {
         loop {
             let (left, right) = (2 * place + 1, 2 * place + 2);
-            let child = match self.rank(right) > self.rank(left) {
+            let child = match self.rank(right, lengths) > self.rank(left, lengths) {
                 true => right,
                 false => left,
             };
-            if self.rank(child) <= self.rank(place) {
+            if self.rank(child, lengths) <= self.rank(place, lengths) {
                 break;
             }
             self.swap(place, child);
@@ -132,21 +122,27 @@ mod tests {
     use super::*;
     use crate::decide::random::SplitMix64;
 
+    impl Lengths for [u32; 100] {
+        fn of(&self, queue: u16) -> Option<u32> {
+            self.get(usize::from(queue)).copied()
+        }
+    }
+
     #[test]
     fn the_top_is_the_first_of_the_longest_however_rarely_it_is_asked() {
         let mut random = SplitMix64::new(7);
         let mut longest = Longest::new(100).unwrap();
-        let mut lengths = [0u64; 100];
+        let mut lengths = [0u32; 100];
         for _ in 0..300 {
             for _ in 0..random.next() % (2 * u64::from(KEPT)) {
                 let queue = random.next() % 100;
                 // Few different lengths, so that many are equal.
-                let bytes = random.next() % 10;
-                lengths[queue as usize] = bytes;
-                longest.set(queue as u32, bytes);
+                let bytes = (random.next() % 10) as u32;
+                let before = core::mem::replace(&mut lengths[queue as usize], bytes);
+                longest.moves(queue as u32, bytes > before, &lengths);
             }
             let expected = (0..100).rev().max_by_key(|queue| lengths[*queue]);
-            let top = longest.top(lengths.into_iter());
+            let top = longest.top(&lengths);
             assert_eq!(top, expected.map(|queue| queue as u32));
         }
     }

@@ -1,7 +1,7 @@
 //! Packets in numbered queues that share one buffer.
 
 use super::capacity::{BuildError, slots};
-use super::longest::Longest;
+use super::longest::{Lengths, Longest};
 use super::slab::{List, Place, Slab};
 use crate::decide::service::Head;
 use crate::packet::Packet;
@@ -12,8 +12,15 @@ use alloc::boxed::Box;
 #[derive(Clone, Copy, Debug)]
 struct Numbered {
     packets: List,
-    /// At least one for each packet.
-    bytes: u64,
+    /// At least one for each packet, and below 4 GB.
+    bytes: u32,
+}
+
+impl Lengths for Box<[Numbered]> {
+    #[inline]
+    fn of(&self, queue: u16) -> Option<u32> {
+        Some(self.get(usize::from(queue))?.bytes)
+    }
 }
 
 /// A fixed number of FIFOs, of which the longest is known.
@@ -48,8 +55,8 @@ impl<P: Packet> NumberedQueues<P> {
             return Err(packet);
         };
         let place = self.slab.push_noted(&mut queue.packets, ticket, packet)?;
-        queue.bytes += u64::from(len.max(1));
-        self.longest.set(number, queue.bytes);
+        queue.bytes = queue.bytes.wrapping_add(len.max(1));
+        self.longest.moves(number, true, &self.queues);
         self.backlog.join(len);
         Ok(place)
     }
@@ -67,8 +74,8 @@ impl<P: Packet> NumberedQueues<P> {
         let queue = self.queues.get_mut(number as usize)?;
         let packet = self.slab.remove(&mut queue.packets, place)?;
         let len = packet.header().len;
-        queue.bytes -= u64::from(len.max(1));
-        self.longest.set(number, queue.bytes);
+        queue.bytes = queue.bytes.wrapping_sub(len.max(1));
+        self.longest.moves(number, false, &self.queues);
         self.backlog.leave(len);
         Some(packet)
     }
@@ -109,7 +116,7 @@ impl<P: Packet> NumberedQueues<P> {
 
     /// Shows `see` all packets, queue by queue, until it answers `false`; whether it never did.
     pub(crate) fn visit(&self, see: &mut Visit<'_, P>) -> bool {
-        let queues = self.queues.iter().filter(|queue| queue.bytes > 0);
+        let queues = self.queues.iter().filter(|queue| !queue.packets.is_empty());
         queues
             .flat_map(|queue| self.slab.values(&queue.packets))
             .all(see)
@@ -120,13 +127,12 @@ impl<P: Packet> NumberedQueues<P> {
     pub(crate) fn bytes(&self, number: u32) -> u64 {
         self.queues
             .get(number as usize)
-            .map_or(0, |queue| queue.bytes)
+            .map_or(0, |queue| queue.bytes.into())
     }
 
     /// The queue with the most bytes, the first of equals.
     pub(crate) fn longest(&mut self) -> Option<u32> {
-        let lengths = self.queues.iter().map(|queue| queue.bytes);
-        self.longest.top(lengths)
+        self.longest.top(&self.queues)
     }
 
     /// Whether packets and bytes are beyond what may wait.

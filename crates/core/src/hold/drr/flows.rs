@@ -87,12 +87,27 @@ pub(crate) enum Round {
     Kept,
 }
 
+/// Identity of a flow, in halves: a whole would be aligned to its size.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tag([u32; 2]);
+
+impl Tag {
+    const fn of(tag: u64) -> Self {
+        Self([tag as u32, (tag >> 32) as u32])
+    }
+
+    const fn get(self) -> u64 {
+        let Self([low, high]) = self;
+        low as u64 | (high as u64) << 32
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flow<A> {
     /// AQM of its queue.
     pub(crate) aqm: A,
     deficit: i32,
-    tag: u64,
+    tag: Tag,
     /// Source and destination, as numbers of their tables.
     hosts: [u16; 2],
     pub(crate) round: Round,
@@ -119,14 +134,28 @@ impl<A> Flow<A> {
     }
 }
 
+/// What a host is known by: two of a table are taken for one once in 2^32.
+const fn tag_of(host: u64) -> u32 {
+    (host ^ host >> 32) as u32
+}
+
 /// Hosts of one side, found by their tags; empty if none share.
 #[derive(Clone, Debug)]
 struct Hosts {
-    tags: Box<[u64]>,
+    tags: Box<[u32]>,
     bulk_flows: Box<[u16]>,
 }
 
 impl Hosts {
+    /// Those of both sides, as far as they share.
+    fn of(isolation: Isolation, count: usize) -> Result<[Self; 2], BuildError> {
+        let [sources, destinations] = isolation.of_hosts().map(|counts| match counts {
+            true => Self::new(count),
+            false => Self::new(0),
+        });
+        Ok([sources?, destinations?])
+    }
+
     fn new(count: usize) -> Result<Self, BuildError> {
         Ok(Self {
             tags: slots(count, |_| 0)?,
@@ -140,7 +169,7 @@ impl Hosts {
 pub(super) struct Flows<A> {
     flows: Box<[Flow<A>]>,
     hosts: [Hosts; 2],
-    /// Queues of a group, a power of two.
+    /// Queues of a group, or at least as many, a power of two: hosts have a table of so many places.
     queues: u32,
     isolation: Isolation,
     /// First queue of each chain; none where queues are sets.
@@ -160,13 +189,9 @@ impl<A: Copy + Default> Flows<A> {
         let queues = queues.next_power_of_two().max(WAYS);
         let count = (groups * queues) as usize;
         debug_assert!(count <= 1 << u16::BITS, "{count} queues");
-        let [sources, destinations] = isolation.of_hosts().map(|counts| match counts {
-            true => Hosts::new(count),
-            false => Hosts::new(0),
-        });
         Ok(Self {
             flows: slots(count, |_| Flow::default())?,
-            hosts: [sources?, destinations?],
+            hosts: Hosts::of(isolation, count)?,
             queues,
             isolation,
             chains: slots(0, |_| END)?,
@@ -175,12 +200,18 @@ impl<A: Copy + Default> Flows<A> {
 
     /// One group, in which any flow may have any queue: fewer than 65 534.
     pub(super) fn chained(queues: u32, isolation: Isolation) -> Result<Self, BuildError> {
-        let mut flows = Self::new(1, queues, isolation)?;
-        flows.chains = slots(flows.queues as usize, |_| END)?;
-        for flow in &mut flows.flows {
-            flow.next = UNCHAINED;
-        }
-        Ok(flows)
+        let places = queues.next_power_of_two().max(WAYS);
+        let silent = Flow {
+            next: UNCHAINED,
+            ..Flow::default()
+        };
+        Ok(Self {
+            flows: slots(queues as usize, |_| silent)?,
+            hosts: Hosts::of(isolation, places as usize)?,
+            queues: places,
+            isolation,
+            chains: slots(places as usize, |_| END)?,
+        })
     }
 
     pub(super) const fn is_chained(&self) -> bool {
@@ -199,7 +230,7 @@ impl<A: Copy + Default> Flows<A> {
         let mut number = *self.chains.get(self.chain(tag))?;
         for _ in 0..WAYS {
             let flow = self.flows.get(usize::from(number))?;
-            if flow.tag == tag {
+            if flow.tag.get() == tag {
                 return Some(number.into());
             }
             number = flow.next;
@@ -222,7 +253,10 @@ impl<A: Copy + Default> Flows<A> {
     /// Takes a queue out of its chain.
     fn unchain(&mut self, number: u32) -> Option<()> {
         let flow = self.get_mut(number)?;
-        let (tag, next) = (flow.tag, core::mem::replace(&mut flow.next, UNCHAINED));
+        let (tag, next) = (
+            flow.tag.get(),
+            core::mem::replace(&mut flow.next, UNCHAINED),
+        );
         if next == UNCHAINED {
             return None;
         }
@@ -244,7 +278,7 @@ impl<A: Copy + Default> Flows<A> {
         let first = self.chains.get_mut(chain)?;
         let next = core::mem::replace(first, number as u16);
         let flow = self.get_mut(number)?;
-        (flow.tag, flow.next) = (tag, next);
+        (flow.tag, flow.next) = (Tag::of(tag), next);
         Some(())
     }
 
@@ -275,9 +309,14 @@ impl<A: Copy + Default> Flows<A> {
         self.isolation
     }
 
-    /// Queues of a group.
-    pub(super) const fn queues(&self) -> u32 {
-        self.queues
+    /// Binary logarithm of the queues of a group.
+    pub(super) const fn shift(&self) -> u32 {
+        self.queues.trailing_zeros()
+    }
+
+    /// Queues of all groups.
+    pub(super) const fn count(&self) -> u32 {
+        self.flows.len() as u32
     }
 
     pub(super) fn get(&self, number: u32) -> Option<&Flow<A>> {
@@ -303,7 +342,7 @@ impl<A: Copy + Default> Flows<A> {
             let flow = |number: &u32| self.get(*number).is_some_and(|flow| test(flow, tag));
             ways(queues, first, tag).find(flow)
         };
-        let own = is(|flow, tag| flow.tag == tag);
+        let own = is(|flow, tag| flow.tag.get() == tag);
         let free = || is(|flow, _| flow.round == Round::None);
         let number = own
             .or_else(free)
@@ -312,7 +351,7 @@ impl<A: Copy + Default> Flows<A> {
         if own.is_some() && (round != Round::None || self.has_hosts(number, network)) {
             return Some(number);
         }
-        self.get_mut(number)?.tag = tag;
+        self.get_mut(number)?.tag = Tag::of(tag);
         self.set_hosts(number, first, network)?;
         Some(number)
     }
@@ -343,18 +382,19 @@ impl<A: Copy + Default> Flows<A> {
         sides
             .zip(self.isolation.of_hosts())
             .all(|(((hosts, host), tag), counts)| {
-                !counts || hosts.tags.get(usize::from(host)) == Some(tag)
+                !counts || hosts.tags.get(usize::from(host)) == Some(&tag_of(*tag))
             })
     }
 
     fn host_of(&mut self, first: u32, side: usize, network: &Network) -> Option<u32> {
-        let (queues, tag) = (self.queues, *network.hosts.get(side)?);
+        let (queues, host) = (self.queues, *network.hosts.get(side)?);
+        let tag = tag_of(host);
         let hosts = self.hosts.get_mut(side)?;
-        let mut places = ways(queues, first, tag);
+        let mut places = ways(queues, first, host);
         let direct = places.clone().next();
         let own = places.find(|host| hosts.tags.get(*host as usize) == Some(&tag));
         let free = || {
-            ways(queues, first, tag).find(|host| hosts.bulk_flows.get(*host as usize) == Some(&0))
+            ways(queues, first, host).find(|host| hosts.bulk_flows.get(*host as usize) == Some(&0))
         };
         let number = own.or_else(free).or(direct)?;
         *hosts.tags.get_mut(number as usize)? = tag;

@@ -101,7 +101,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         };
         let flows = Flows::chained(queues, isolation)?;
         let mut rounds = Self::of(flows, slots(1, |_| group)?, FREE + 1, limit)?;
-        for number in 0..rounds.flows.queues() {
+        for number in 0..rounds.flows.count() {
             rounds.rounds.move_to_end(number, FREE);
         }
         Ok(rounds)
@@ -113,7 +113,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         lists: u32,
         limit: Limit,
     ) -> Result<Self, BuildError> {
-        let all = groups.len() as u32 * flows.queues();
+        let all = flows.count();
         Ok(Self {
             queues: NumberedQueues::new(all, capacity(limit)? + 1)?,
             isolation: flows.isolation(),
@@ -178,7 +178,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
 
     /// The group of a queue.
     pub(crate) const fn group_of(&self, number: u32) -> u32 {
-        number >> self.flows.queues().trailing_zeros()
+        number >> self.flows.shift()
     }
 
     pub(crate) const fn groups(&self) -> &[Group] {

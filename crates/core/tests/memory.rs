@@ -1,0 +1,80 @@
+//! The memory of a discipline follows the line, for packets as large as the kernel's.
+
+use asymq_core::catalog::{Catalog, Params, Place, Standard, resolve};
+use asymq_core::units::Limit;
+use asymq_core::{Header, Packet};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counting;
+
+thread_local! {
+    static BYTES: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: the system's allocator does all the work; counting touches no memory of its own, for the
+// counter is initialised when compiled and needs no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        BYTES.set(BYTES.get().wrapping_add(layout.size()));
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        BYTES.set(BYTES.get().wrapping_sub(layout.size()));
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A header, and the address of a packet.
+struct Addressed {
+    header: Header,
+    _address: usize,
+}
+
+impl Packet for Addressed {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+}
+
+/// Bytes of a discipline at a link of `up`.
+fn bytes(name: &str, up: &str) -> usize {
+    let link = up.parse().unwrap();
+    let place = Place {
+        link,
+        reverse: Some(link),
+        limit: Limit::Packets(50),
+    };
+    let config = resolve(&Standard, name, &Params::new(), &Params::new(), place).unwrap();
+    let before = BYTES.get();
+    let discipline = Standard.build::<Addressed>(&config).unwrap();
+    let bytes = BYTES.get() - before;
+    drop(discipline);
+    assert_eq!(BYTES.get(), before, "{name} at {up} gives back");
+    bytes
+}
+
+#[test]
+fn memory_follows_the_line() {
+    for (name, up, most) in [
+        ("asymq", "1mbit", 106_000),
+        ("asymq", "20mbit", 106_000),
+        ("asymq", "1gbit", 380_000),
+    ] {
+        let bytes = bytes(name, up);
+        assert!(
+            bytes <= most,
+            "{name} at {up}: {bytes} bytes, at most {most}"
+        );
+        assert!(
+            bytes > most / 10 * 9,
+            "{name} at {up}: {bytes} bytes: lower the bound of {most}"
+        );
+    }
+}
