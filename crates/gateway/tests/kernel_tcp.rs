@@ -10,7 +10,7 @@ use asymq_gateway::net::Netns;
 use common::{NET, Place, Running, shaped};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::AddAssign;
 use std::thread;
@@ -116,7 +116,7 @@ fn load(place: &Place, kind: Kind) -> Option<u64> {
 fn write_until(mut end: &TcpStream, until: Instant) {
     while Instant::now() < until {
         match end.write(&[7; 1 << 16]) {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => panic!("{error}"),
+            Err(error) if error.kind() != ErrorKind::WouldBlock => return broken(&error),
             _ => {}
         }
     }
@@ -128,10 +128,18 @@ fn read_until(mut end: &TcpStream, until: Instant) -> u64 {
         match end.read(&mut buffer) {
             Ok(count) => sum += count as u64,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => panic!("{error}"),
+            Err(error) => {
+                broken(&error);
+                break;
+            }
         }
     }
     sum
+}
+
+/// A connection that ends early has moved less, and its try counts as one that fared badly.
+fn broken(error: &Error) {
+    eprintln!("the connection ended early: {error}");
 }
 
 /// One connection through this WRR.
