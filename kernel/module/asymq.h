@@ -56,6 +56,7 @@ struct asymq_frame {
 	u16 segment;	/* payload of each segment of an aggregate; 0 if it is none */
 	u16 added;	/* bytes at its start that the packet does not have */
 	bool trusted;	/* its checksum is somebody else's care */
+	bool nat;	/* its hosts are those before this machine's translation of addresses */
 };
 
 struct asymq_setup {
@@ -120,7 +121,7 @@ void *asymq_host_alloc(size_t size);
 void asymq_host_free(void *place, size_t size);
 void __noreturn asymq_host_panicked(const char *file, size_t len, u32 line);
 void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered);
-void asymq_host_frame(struct sk_buff *skb, struct asymq_frame *frame);
+const struct asymq_frame *asymq_host_frame(struct sk_buff *skb);
 bool asymq_host_mark(struct sk_buff *skb);
 bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends);
 void asymq_host_number(void *to, u32 id, u64 value);
@@ -141,6 +142,12 @@ void asymq_arena_open(struct asymq_arena *arena);
 void asymq_arena_close(void);
 /* Whether little of the chunks is left over; if not, one that is built alike now has less. */
 bool asymq_arena_is_tight(const struct asymq_arena *arena);
+
+/* Whether a packet's checksum is right, or will be. */
+static inline bool asymq_is_trusted(const struct sk_buff *skb)
+{
+	return skb->ip_summed == CHECKSUM_PARTIAL || skb->ip_summed == CHECKSUM_UNNECESSARY;
+}
 
 /* A packet's first bytes; in `scratch` unless they lie in one piece. `charged` is the caller's. */
 void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity,

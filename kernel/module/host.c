@@ -15,7 +15,7 @@
 #include <linux/vmalloc.h>
 #include <net/inet_ecn.h>
 #include <net/sch_generic.h>
-#include "asymq.h"
+#include "sched.h"
 
 /* The most that one instance may have: any owner of a user namespace can make one. */
 #define ASYMQ_MAX_BYTES (64UL << 20)
@@ -325,7 +325,7 @@ void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity
 	frame->wire_len = skb->len;
 	frame->added = 0;
 	frame->segment = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : 0;
-	frame->trusted = skb->ip_summed == CHECKSUM_PARTIAL || skb->ip_summed == CHECKSUM_UNNECESSARY;
+	frame->trusted = asymq_is_trusted(skb);
 	if (ethernet && !skb_vlan_tag_present(skb)) {
 		if (skb_headlen(skb) >= min_t(unsigned int, skb->len, capacity)) {
 			frame->start.place = skb->data;
@@ -362,18 +362,26 @@ void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity
 
 /* Not on a stack, which is small. */
 struct asymq_scratch {
+	struct asymq_frame frame;
 	u8 bytes[ASYMQ_PREFIX] __aligned(8);
 };
 
 static DEFINE_PER_CPU(struct asymq_scratch, asymq_packet_scratch);
 static struct asymq_scratch asymq_build_scratch;
 
-void asymq_host_frame(struct sk_buff *skb, struct asymq_frame *frame)
+/* The frame stays as it is until the next call. */
+const struct asymq_frame *asymq_host_frame(struct sk_buff *skb)
 {
-	struct asymq_scratch *scratch = asymq_in_packet_path() ? this_cpu_ptr(&asymq_packet_scratch)
-								: &asymq_build_scratch;
+	const struct asymq_sched *q = asymq_cb(skb)->owner;
+	struct asymq_scratch *scratch;
 
-	asymq_frame(skb, false, scratch->bytes, sizeof(scratch->bytes), frame);
+	/* Most are asked for when they arrive. */
+	if (q && q->arriving == skb)
+		return &q->frame;
+	scratch = asymq_in_packet_path() ? this_cpu_ptr(&asymq_packet_scratch) : &asymq_build_scratch;
+	asymq_frame(skb, false, scratch->bytes, sizeof(scratch->bytes), &scratch->frame);
+	scratch->frame.nat = q && q->nat;
+	return &scratch->frame;
 }
 
 bool asymq_host_mark(struct sk_buff *skb)

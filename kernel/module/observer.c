@@ -31,7 +31,7 @@
  * learn the downlink's rate.
  */
 
-static LIST_HEAD(asymq_followers);
+LIST_HEAD(asymq_followers);
 static LIST_HEAD(asymq_bypassed);
 
 /* A follower has to be shown each departure, and the qdisc at an IFB shows each packet. */
@@ -89,12 +89,10 @@ void asymq_unfollow(struct asymq_sched *q)
 	synchronize_net();
 }
 
-void asymq_departs(const struct net_device *dev, struct sk_buff *skb)
+void asymq_show_followers(const struct net_device *dev, struct sk_buff *skb)
 {
 	struct asymq_sched *q;
 
-	if (list_empty(&asymq_followers))
-		return;
 	rcu_read_lock();
 	list_for_each_entry_rcu(q, &asymq_followers, followers)
 		if (READ_ONCE(q->line) == dev->ifindex && net_eq(dev_net(dev), dev_net(qdisc_dev(q->sch))))
@@ -108,29 +106,9 @@ void asymq_departs(const struct net_device *dev, struct sk_buff *skb)
 #define ASYMQ_SETS 8192
 #define ASYMQ_SILENT (60 * HZ)
 
-/* A flow that somebody queues. */
-struct asymq_flow {
-	u32 hash;	/* 0 for none */
-	u32 seen;	/* jiffies */
-	struct asymq_sched *q;
-};
-
 struct asymq_ingress_counts {
 	u64 packets;
 	u64 unknown;	/* of no known flow */
-};
-
-/* The observers of one device. */
-struct asymq_device {
-	struct list_head list;
-	struct list_head observers;
-	unsigned int count;
-	u32 key;
-	struct net_device *dev;
-	struct nf_hook_ops hook;
-	struct asymq_sched *only;	/* NULL if there are several */
-	struct asymq_flow *flows;	/* NULL until there are several */
-	struct asymq_ingress_counts __percpu *counts;
 };
 
 static LIST_HEAD(asymq_devices);
@@ -207,16 +185,13 @@ static struct asymq_flow *asymq_set(const struct asymq_device *device, u32 hash)
 }
 
 /* A packet that is enqueued says whose its flow is. */
-void asymq_learn(struct asymq_sched *q, struct sk_buff *skb)
+void asymq_learn_flow(struct asymq_sched *q, struct asymq_device *device, struct sk_buff *skb)
 {
-	struct asymq_device *device = q->device;
-	u32 hash, now = (u32)jiffies, oldest = 0;
+	u32 hash = asymq_flow_hash(skb, device->key);
+	u32 now = (u32)jiffies, oldest = 0;
 	struct asymq_flow *set, *place;
 	int way;
 
-	if (!device || !READ_ONCE(device->flows))
-		return;
-	hash = asymq_flow_hash(skb, device->key);
 	if (!hash)
 		return;
 	set = place = asymq_set(device, hash);
@@ -296,7 +271,7 @@ void asymq_unhook(struct asymq_sched *q)
 	if (!device)
 		return;
 	ASSERT_RTNL();
-	q->device = NULL;
+	WRITE_ONCE(q->device, NULL);
 	list_del(&q->observers);
 	device->count--;
 	WRITE_ONCE(device->only, device->count == 1 ?
@@ -375,7 +350,7 @@ int asymq_hook(struct asymq_sched *q)
 	list_add(&q->observers, &device->observers);
 	device->count++;
 	WRITE_ONCE(device->only, device->count == 1 ? q : NULL);
-	q->device = device;
+	WRITE_ONCE(q->device, device);
 	return 0;
 }
 
@@ -394,10 +369,6 @@ void asymq_ingress_counts(const struct asymq_sched *q, u64 *packets, u64 *unknow
 }
 #else
 void asymq_redirected(struct sk_buff *skb)
-{
-}
-
-void asymq_learn(struct asymq_sched *q, struct sk_buff *skb)
 {
 }
 

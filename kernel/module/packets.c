@@ -16,18 +16,6 @@
 /* As the shaper of Rust's: lost time that is made up. */
 #define ASYMQ_MAX_LATE (5 * NSEC_PER_MSEC)
 
-/* In the packet's own area. */
-struct asymq_cb {
-	u64 arrival;
-	struct asymq_sched *owner;	/* the qdisc in whose list it is; NULL for none */
-};
-
-static struct asymq_cb *asymq_cb(struct sk_buff *skb)
-{
-	qdisc_cb_private_validate(skb, sizeof(struct asymq_cb));
-	return (struct asymq_cb *)qdisc_skb_cb(skb)->data;
-}
-
 /*
  * The source and destination of an IPv4 packet before this machine translated them, by the kernel's connection
  * tracking. A tunnel's packet is left alone: Rust has looked into it.
@@ -35,12 +23,11 @@ static struct asymq_cb *asymq_cb(struct sk_buff *skb)
 bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 {
 #if IS_ENABLED(CONFIG_NF_CONNTRACK)
-	const struct asymq_sched *q = ((const struct asymq_cb *)qdisc_skb_cb(skb)->data)->owner;
 	/* What comes in is not tracked yet: it is looked up, and what answers is the other direction. */
 	bool reversed = !skb_nfct(skb);
 	struct nf_conntrack_tuple tuple;
 
-	if (!q || !q->nat || skb_protocol(skb, true) != htons(ETH_P_IP) || !nf_ct_get_tuple_skb(&tuple, skb))
+	if (skb_protocol(skb, true) != htons(ETH_P_IP) || !nf_ct_get_tuple_skb(&tuple, skb))
 		return false;
 	if (tuple.dst.protonum != IPPROTO_TCP && tuple.dst.protonum != IPPROTO_UDP && tuple.dst.protonum != IPPROTO_ICMP)
 		return false;
@@ -63,10 +50,10 @@ bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 /* Guarded calls: each has a frame of its own, to which a panic returns. */
 
 static noinline bool asymq_try_enqueue(struct asymq_sched *q, u64 now, struct sk_buff *skb,
-				       struct asymq_frame *frame)
+				       u64 arrival)
 {
 	asymq_must_hold(q);
-	return asymq_guarded_packet(asymq_enqueue(q->instance, q, now, asymq_cb(skb)->arrival, skb, frame));
+	return asymq_guarded_packet(asymq_enqueue(q->instance, q, now, arrival, skb, &q->frame));
 }
 
 static noinline bool asymq_try_dequeue(struct asymq_sched *q, u64 now, struct sk_buff **skb, u64 *next)
@@ -118,9 +105,9 @@ void asymq_fault(struct asymq_sched *q)
 }
 
 /* Faults if Rust has named a packet that is not in this list. */
-static void asymq_judge(struct asymq_sched *q)
+static inline void asymq_judge(struct asymq_sched *q)
 {
-	if (!q->strange)
+	if (likely(!q->strange))
 		return;
 	pr_err_ratelimited("asymq: fault: a packet of another queue\n");
 	asymq_fault(q);
@@ -172,6 +159,8 @@ void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered)
 	if (skb == q->arriving) {
 		q->arriving_gone = true;
 		q->arriving_filtered = filtered;
+	} else {
+		asymq_count(&q->untold, skb);
 	}
 	if (filtered) {
 		asymq_count(&q->filtered, skb);
@@ -189,28 +178,18 @@ void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered)
 	}
 }
 
-/* What waited before an operation, as the parents have counted it. */
-struct asymq_before {
-	unsigned int packets;
-	unsigned int bytes;
-};
-
-static struct asymq_before asymq_before(const struct Qdisc *sch)
-{
-	return (struct asymq_before) { sch->q.qlen, sch->qstats.backlog };
-}
-
 /*
- * Tells the parents what they do not learn from what the operation returns, of which they expect `packets` and
- * `bytes` more to wait; without the lock, in theirs. They are told of an empty queue, too.
+ * Tells the parents what went in an operation beside the packet that they know of; without the lock, in theirs. They are
+ * told of an empty queue, too.
  */
-static void asymq_tell_parents(struct Qdisc *sch, struct asymq_before before, int packets, int bytes)
+static inline void asymq_tell_parents(struct asymq_sched *q)
 {
-	int less = before.packets + packets - sch->q.qlen;
-	int less_bytes = before.bytes + bytes - sch->qstats.backlog;
+	struct asymq_count untold = q->untold;
 
-	if (less || less_bytes)
-		qdisc_tree_reduce_backlog(sch, less, less_bytes);
+	if (likely(!untold.packets))
+		return;
+	q->untold = (struct asymq_count) {};
+	qdisc_tree_reduce_backlog(q->sch, untold.packets, untold.bytes);
 }
 
 /* What must be true after every operation. */
@@ -240,13 +219,15 @@ void asymq_examine(struct asymq_sched *q)
 
 /* The FIFO after a fault. */
 
-static void asymq_fifo_enqueue(struct asymq_sched *q, struct sk_buff *skb)
+static noinline void asymq_fifo_enqueue(struct asymq_sched *q, u64 now, struct sk_buff *skb)
 {
+	if (q->sch->q.qlen == 1)
+		q->free_at = max(q->free_at, now);
 	if (skb_queue_len(&q->waiting) > q->limit)
 		asymq_host_gone(q, skb, false);
 }
 
-static struct sk_buff *asymq_fifo_dequeue(struct asymq_sched *q, u64 now, u64 *next)
+static noinline struct sk_buff *asymq_fifo_dequeue(struct asymq_sched *q, u64 now, u64 *next)
 {
 	struct sk_buff *skb = skb_peek(&q->waiting);
 
@@ -277,45 +258,47 @@ static bool asymq_filters(struct asymq_sched *q, struct sk_buff *skb)
 }
 
 /* Offers one packet, which joins the list first. */
-void asymq_offer(struct asymq_sched *q, u64 now, struct sk_buff *skb)
+static __always_inline void asymq_offer_at(struct asymq_sched *q, u64 now, struct sk_buff *skb, u64 arrival)
 {
-	struct Qdisc *sch = q->sch;
-	struct asymq_frame frame;
-
 	q->arriving = skb;
 	q->arriving_gone = false;
-	if (!sch->q.qlen)
-		q->free_at = max(q->free_at, now);
 	asymq_put_in(q, skb);
-	if (q->instance && !asymq_filters(q, skb)) {
-		asymq_frame(skb, false, q->scratch, sizeof(q->scratch), &frame);
-		frame.charged = qdisc_pkt_len(skb);
-		if (!asymq_try_enqueue(q, now, skb, &frame))
+	if (likely(q->instance) && !asymq_filters(q, skb)) {
+		if (!asymq_frame_in_place(skb, &q->frame))
+			asymq_frame(skb, false, q->scratch, sizeof(q->scratch), &q->frame);
+		q->frame.charged = qdisc_pkt_len(skb);
+		q->frame.nat = q->nat;
+		if (unlikely(!asymq_try_enqueue(q, now, skb, arrival)))
 			asymq_fault(q);
 		asymq_judge(q);
 	}
-	if (!q->instance && !q->arriving_gone)
-		asymq_fifo_enqueue(q, skb);
+	if (unlikely(!q->instance) && !q->arriving_gone)
+		asymq_fifo_enqueue(q, now, skb);
 	q->arriving = NULL;
 }
 
+void asymq_offer(struct asymq_sched *q, u64 now, struct sk_buff *skb)
+{
+	asymq_offer_at(q, now, skb, asymq_cb(skb)->arrival);
+}
+
 /* Takes one packet; the caller tells the parents. */
-static int asymq_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+static __always_inline int asymq_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
 	u64 now = ktime_get_ns();
 	bool gone, filtered;
 
 	asymq_cb(skb)->arrival = now;
-	if (q->ifb)
+	if (unlikely(q->ifb))
 		asymq_redirected(skb);
 	spin_lock(&q->lock);
 	q->to_free = to_free;
 	asymq_count(&q->arrived, skb);
 	asymq_learn(q, skb);
-	if (q->follows)
+	if (unlikely(q->follows))
 		WRITE_ONCE(q->line, skb->skb_iif);
-	asymq_offer(q, now, skb);
+	asymq_offer_at(q, now, skb, now);
 	q->to_free = NULL;
 	gone = q->arriving_gone;
 	filtered = q->arriving_filtered;
@@ -338,10 +321,10 @@ static void asymq_refuse(struct asymq_sched *q, struct sk_buff *skb)
 }
 
 /* What the hardware would segment is segmented here, as sch_tbf does. */
-static int asymq_segment(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+static noinline int asymq_segment(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	netdev_features_t features = netif_skb_features(skb);
-	struct asymq_before before = asymq_before(sch);
+	int packets = sch->q.qlen, bytes = sch->qstats.backlog;
 	unsigned int whole = qdisc_pkt_len(skb);
 	struct asymq_sched *q = qdisc_priv(sch);
 	struct sk_buff *segs, *nskb;
@@ -362,27 +345,28 @@ static int asymq_segment(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff 
 	/* Nobody lets a parent serve an empty queue, though a segment was taken and then dropped for the next. */
 	if (accepted && sch->q.qlen) {
 		consume_skb(skb);
-		asymq_tell_parents(sch, before, 1, whole);
-		return NET_XMIT_SUCCESS;
+		/* They count one packet. */
+		packets++;
+		bytes += whole;
+		ret = NET_XMIT_SUCCESS;
+	} else {
+		__qdisc_drop(skb, to_free);
+		if (accepted)
+			ret = NET_XMIT_DROP;
 	}
-	__qdisc_drop(skb, to_free);
-	asymq_tell_parents(sch, before, 0, 0);
-	return accepted ? NET_XMIT_DROP : ret;
+	q->untold = (struct asymq_count) {};
+	qdisc_tree_reduce_backlog(sch, packets - (int)sch->q.qlen, bytes - (int)sch->qstats.backlog);
+	return ret;
 }
 
 int asymq_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
-	struct asymq_before before = asymq_before(sch);
-	unsigned int len = qdisc_pkt_len(skb);
 	int ret;
 
-	if (skb_is_gso(skb))
+	if (unlikely(skb_is_gso(skb)))
 		return asymq_segment(skb, sch, to_free);
 	ret = asymq_take(skb, sch, to_free);
-	if (ret == NET_XMIT_SUCCESS)
-		asymq_tell_parents(sch, before, 1, len);
-	else
-		asymq_tell_parents(sch, before, 0, 0);
+	asymq_tell_parents(qdisc_priv(sch));
 	return ret;
 }
 
@@ -437,7 +421,6 @@ static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
 struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
-	struct asymq_before before = asymq_before(sch);
 	struct sk_buff *skb = NULL, *gone;
 	u64 now, next = U64_MAX;
 
@@ -447,7 +430,7 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 	now = ktime_get_ns();
 	spin_lock(&q->lock);
 	asymq_misguide(q, &skb);
-	if (q->instance && !skb) {
+	if (likely(q->instance) && !skb) {
 		if (!asymq_try_dequeue(q, now, &skb, &next))
 			asymq_fault(q);
 		else if (!skb && next == U64_MAX && !skb_queue_empty(&q->waiting))
@@ -456,7 +439,7 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 	if (skb && !asymq_take_out(q, skb))
 		skb = NULL;
 	asymq_judge(q);
-	if (!skb && !q->instance) {
+	if (unlikely(!q->instance) && !skb) {
 		skb = asymq_fifo_dequeue(q, now, &next);
 		if (skb) {
 			asymq_take_out(q, skb);
@@ -471,14 +454,14 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 		qdisc_watchdog_schedule_ns(&q->watchdog, max(next, now + 1));
 	}
 	gone = q->gone;
-	q->gone = NULL;
 	asymq_examine(q);
+	if (unlikely(gone))
+		q->gone = NULL;
 	spin_unlock(&q->lock);
-	if (skb)
-		asymq_tell_parents(sch, before, -1, -(int)qdisc_pkt_len(skb));
-	else
-		asymq_tell_parents(sch, before, 0, 0);
-	asymq_free_gone(gone);
+	if (unlikely(gone)) {
+		asymq_tell_parents(q);
+		asymq_free_gone(gone);
+	}
 	if (skb)
 		asymq_departs(qdisc_dev(sch), skb);
 	return skb;

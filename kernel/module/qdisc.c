@@ -345,6 +345,8 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	}
 	gone = q->gone;
 	q->gone = NULL;
+	/* They are told of all of it below. */
+	q->untold = (struct asymq_count) {};
 	asymq_examine(q);
 	spin_unlock(&q->lock);
 	if (packets != sch->q.qlen)

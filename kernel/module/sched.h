@@ -3,6 +3,8 @@
 #ifndef ASYMQ_SCHED_H
 #define ASYMQ_SCHED_H
 
+#include <linux/if_arp.h>
+#include <linux/if_vlan.h>
 #include <linux/netfilter.h>
 #include <net/pkt_sched.h>
 #include "asymq.h"
@@ -17,6 +19,40 @@ struct asymq_said {
 	struct asymq_numbers numbers;
 	struct asymq_numbers given;
 };
+
+#ifdef CONFIG_NETFILTER_INGRESS
+/* A flow that somebody queues. */
+struct asymq_flow {
+	u32 hash;	/* 0 for none */
+	u32 seen;	/* jiffies */
+	struct asymq_sched *q;
+};
+
+/* The observers of one device, of observer.c. */
+struct asymq_device {
+	struct list_head list;
+	struct list_head observers;
+	unsigned int count;
+	u32 key;
+	struct net_device *dev;
+	struct nf_hook_ops hook;
+	struct asymq_sched *only;	/* NULL if there are several */
+	struct asymq_flow *flows;	/* NULL until there are several */
+	struct asymq_ingress_counts __percpu *counts;
+};
+#endif
+
+/* In the packet's own area. */
+struct asymq_cb {
+	u64 arrival;
+	struct asymq_sched *owner;	/* the qdisc in whose list it is; NULL for none */
+};
+
+static inline struct asymq_cb *asymq_cb(struct sk_buff *skb)
+{
+	qdisc_cb_private_validate(skb, sizeof(struct asymq_cb));
+	return (struct asymq_cb *)qdisc_skb_cb(skb)->data;
+}
 
 struct asymq_sched {
 	spinlock_t lock;
@@ -38,11 +74,13 @@ struct asymq_sched {
 
 	/* During one call of Rust's. */
 	struct sk_buff *arriving;
+	struct asymq_frame frame;	/* its */
 	struct sk_buff **to_free;
 	struct sk_buff *gone;
 	bool arriving_gone;
 	bool arriving_filtered;
 	bool strange;	/* Rust has named a packet that is not in the list */
+	struct asymq_count untold;	/* what went beside it, of which the parents do not know yet */
 
 	/* Since the qdisc was made; what was sent, tc counts. Always arrived = sent + dropped + filtered + flushed + waiting. */
 	struct asymq_count arrived;
@@ -91,6 +129,22 @@ static inline void asymq_examine_end(struct asymq_sched *q)
 	q->ended = true;
 #endif
 }
+/* The same as asymq_frame() of a packet that is linear and not tagged, on Ethernet; false of any other. */
+static inline bool asymq_frame_in_place(const struct sk_buff *skb, struct asymq_frame *frame)
+{
+	unsigned int at_hand = skb_headlen(skb);
+
+	if (skb->dev->type != ARPHRD_ETHER || skb_vlan_tag_present(skb) ||
+	    at_hand < min_t(unsigned int, skb->len, ASYMQ_PREFIX))
+		return false;
+	frame->start.place = skb->data;
+	frame->start.len = min_t(unsigned int, at_hand, ASYMQ_PREFIX);
+	frame->wire_len = skb->len;
+	frame->segment = 0;
+	frame->added = 0;
+	frame->trusted = asymq_is_trusted(skb);
+	return true;
+}
 /* Offers a packet, which joins those that wait. */
 void asymq_offer(struct asymq_sched *q, u64 now, struct sk_buff *skb);
 /* Without the lock: frees what left while nobody took it. */
@@ -113,11 +167,26 @@ void asymq_unfollow(struct asymq_sched *q);
 /* Under RTNL: whether the kernel may send a packet that finds nothing waiting without this qdisc. */
 void asymq_allow_bypass(struct asymq_sched *q, bool allow);
 /* Without the lock: shows a packet that leaves to those who follow its device. */
-void asymq_departs(const struct net_device *dev, struct sk_buff *skb);
+extern struct list_head asymq_followers;
+void asymq_show_followers(const struct net_device *dev, struct sk_buff *skb);
+static inline void asymq_departs(const struct net_device *dev, struct sk_buff *skb)
+{
+	if (unlikely(!list_empty(&asymq_followers)))
+		asymq_show_followers(dev, skb);
+}
 /* Without the lock: shows a packet that came in to a device and passes an IFB to the observers of that device. */
 void asymq_redirected(struct sk_buff *skb);
 /* With the lock: a packet that is enqueued. */
-void asymq_learn(struct asymq_sched *q, struct sk_buff *skb);
+void asymq_learn_flow(struct asymq_sched *q, struct asymq_device *device, struct sk_buff *skb);
+static inline void asymq_learn(struct asymq_sched *q, struct sk_buff *skb)
+{
+#ifdef CONFIG_NETFILTER_INGRESS
+	struct asymq_device *device = READ_ONCE(q->device);
+
+	if (device && unlikely(READ_ONCE(device->flows)))
+		asymq_learn_flow(q, device, skb);
+#endif
+}
 /* Packets that came in to the device, and those of them whose flow nobody queues. */
 void asymq_ingress_counts(const struct asymq_sched *q, u64 *packets, u64 *unknown);
 

@@ -4,7 +4,6 @@ use core::slice;
 
 /// The first bytes of a packet, as a frame on Ethernet.
 #[repr(C)]
-#[derive(Default)]
 pub(crate) struct Frame {
     start: Bytes,
     /// How many bytes the frame has, those not at hand included.
@@ -17,6 +16,8 @@ pub(crate) struct Frame {
     pub(crate) added: u16,
     /// Whether its checksum is somebody else's care.
     pub(crate) trusted: bool,
+    /// Whether its hosts are those before this machine's translation of addresses.
+    pub(crate) nat: bool,
 }
 
 /// Bytes of C's.
@@ -24,15 +25,6 @@ pub(crate) struct Frame {
 pub(crate) struct Bytes {
     pub(crate) place: *const u8,
     pub(crate) len: usize,
-}
-
-impl Default for Bytes {
-    fn default() -> Self {
-        Self {
-            place: core::ptr::null(),
-            len: 0,
-        }
-    }
 }
 
 impl Frame {

@@ -16,7 +16,7 @@ unsafe extern "C" {
     fn asymq_host_free(place: *mut u8, size: usize);
     fn asymq_host_panicked(file: *const u8, len: usize, line: u32);
     fn asymq_host_gone(host: *mut c_void, packet: Handle, filtered: bool);
-    fn asymq_host_frame(packet: Handle, frame: *mut Frame);
+    fn asymq_host_frame(packet: Handle) -> *const Frame;
     fn asymq_host_mark(packet: Handle) -> bool;
     fn asymq_host_before_nat(packet: Handle, ends: *mut [[u8; 4]; 2]) -> bool;
     fn asymq_host_number(to: *mut c_void, id: u32, value: u64);
@@ -74,11 +74,9 @@ impl Host {
 
 /// The first bytes of a packet, as a frame on Ethernet; one at a time.
 pub(crate) fn with_frame<T>(packet: Handle, read: impl FnOnce(&Frame) -> T) -> T {
-    let mut frame = Frame::default();
-    // SAFETY: `frame` points into the packet or into memory of this CPU, which both stay as they are while C's
-    // caller holds the lock.
-    unsafe { asymq_host_frame(packet, &mut frame) };
-    read(&frame)
+    // SAFETY: `packet` is one of C's; the frame, and the packet or the memory of this CPU that it points into, stay as
+    // they are until the next call.
+    read(unsafe { &*asymq_host_frame(packet) })
 }
 
 /// Marks a packet as having experienced congestion, if its sender understands that.
@@ -87,7 +85,7 @@ pub(crate) fn mark(packet: Handle) -> bool {
     unsafe { asymq_host_mark(packet) }
 }
 
-/// Source and destination of an IPv4 packet before this machine translated them; `None` where `nat` is off or
+/// Source and destination of an IPv4 packet before this machine translated them; `None` where
 /// the kernel tracks no such connection.
 pub(crate) fn before_nat(packet: Handle) -> Option<[Ipv4Addr; 2]> {
     let mut ends = [[0; 4]; 2];

@@ -49,10 +49,11 @@ impl Packet for Skb {
     }
 
     fn network(&self) -> Network {
-        let mut network = host::with_frame(self.handle, |frame| {
-            hosts_and_dscp(frame.bytes(), self.network_at())
+        let (mut network, nat) = host::with_frame(self.handle, |frame| {
+            let network = hosts_and_dscp(frame.bytes(), self.network_at());
+            (network, frame.nat)
         });
-        if let Some(ends) = host::before_nat(self.handle) {
+        if nat && let Some(ends) = host::before_nat(self.handle) {
             network.hosts = hosts_of_v4(ends);
         }
         network
