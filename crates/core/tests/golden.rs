@@ -2,7 +2,7 @@
 //! right; a change is reviewed as a diff after
 //! `ASYMQ_GOLDEN=write cargo test -p asymq-core --test golden`.
 
-use asymq_core::catalog::{Catalog, Config, Readings, Role, Standard};
+use asymq_core::catalog::{Catalog, Config, Params, Readings, Role, Standard, resolve};
 use asymq_laws::golden;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,11 @@ fn configs() -> Vec<(String, Config)> {
         }
         configs.push((format!("{name}.txt"), ours));
     }
+    // Of equal shares a program that swaps them has the same trace; `kernel/test/bpf.py` looks for that.
+    let uneven = Params::new().with("data-share", "0.9");
+    let none = Params::new();
+    let wrr = resolve(&Standard, "wrr", &uneven, &none, golden::place()).unwrap();
+    configs.push(("wrr-data-share-0.9.txt".to_owned(), wrr));
     configs
 }
 
