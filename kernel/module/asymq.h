@@ -85,12 +85,22 @@ struct asymq_built {
 	bool out_of_memory;
 };
 
+/* Rates in bit/s, 0 for a reverse one that is not known, and the attribute of the buffer. */
+struct asymq_line {
+	u64 up;
+	u64 down;
+	u64 buffer;
+	bool buffer_moves;	/* is another than before */
+};
+
 /* Rust's entry points. Each may end in asymq_host_panicked(): call them under a guard only. */
 void asymq_build(const struct asymq_setup *setup, struct asymq_built *built);
 /* Counts on where `old` stopped; it is emptied unless it had a fault. */
 void asymq_take_over(struct asymq_instance *instance, struct asymq_instance *old, bool whole);
 /* What a qdisc is where nothing is said, for a device whose queue holds so many packets. `numbers` is zeros. */
 void asymq_usual(struct asymq_numbers *numbers, u32 queue_len);
+/* Whether it can go on at these rates, all else being as it was: goes_on, rates and limit of `built`. */
+void asymq_goes_on(const struct asymq_instance *instance, const struct asymq_line *line, struct asymq_built *built);
 /* Goes on at other rates in bit/s; 0 for a reverse one that is not known. */
 void asymq_move(struct asymq_instance *instance, u64 now, u64 link, u64 reverse);
 /* The rate that was learnt in bit/s, or 0. */

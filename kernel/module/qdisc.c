@@ -22,11 +22,6 @@
 #include <net/rtnetlink.h>
 #include "sched.h"
 
-static unsigned long long defaults[2 * ASYMQ_ATTRIBUTES];
-static int defaults_count;
-module_param_array(defaults, ullong, &defaults_count, 0444);
-MODULE_PARM_DESC(defaults, "what a qdisc is where nothing is said: the numbers that `tc qdisc add ... asymq WORDS numbers` prints");
-
 #ifdef ASYMQ_TEST
 static int inject_set(const char *text, const struct kernel_param *param)
 {
@@ -70,14 +65,14 @@ static noinline bool asymq_try_move(struct asymq_sched *q, u64 now, const struct
 	return asymq_guarded(asymq_move(q->instance, now, built->link, built->reverse));
 }
 
+static noinline bool asymq_try_goes_on(struct asymq_sched *q, const struct asymq_line *line, struct asymq_built *built)
+{
+	return asymq_guarded(asymq_goes_on(q->instance, line, built));
+}
+
 static noinline bool asymq_try_learnt(struct asymq_sched *q, u64 *rate)
 {
 	return asymq_guarded(*rate = asymq_learnt(q->before));
-}
-
-static noinline bool asymq_try_usual(struct asymq_numbers *numbers, u32 queue_len)
-{
-	return asymq_guarded(asymq_usual(numbers, queue_len));
 }
 
 static noinline bool asymq_try_show(struct asymq_sched *q, u64 now, void *to)
@@ -87,137 +82,16 @@ static noinline bool asymq_try_show(struct asymq_sched *q, u64 now, void *to)
 
 /* Changes. */
 
-/* Not const, since kernels before 6.6 point to it so. */
-#define ASYMQ_RANGE(width, id, least, most) \
-	static struct netlink_range_validation id##_range = { .min = least, .max = most };
-ASYMQ_UNSIGNED(ASYMQ_RANGE)
-#define ASYMQ_POLICY(width, id, least, most) [id] = NLA_POLICY_FULL_RANGE(NLA_##width, &id##_range),
-#define ASYMQ_SIGNED_POLICY(width, id, least, most) [id] = NLA_POLICY_RANGE(NLA_##width, least, most),
-
-static const struct nla_policy asymq_given_policy[ASYMQ_ATTRIBUTES] = {
-	ASYMQ_UNSIGNED(ASYMQ_POLICY)
-	ASYMQ_SIGNED(ASYMQ_SIGNED_POLICY)
-};
-
-static const struct nla_policy asymq_policy[ASYMQ_ATTRIBUTES] = {
-	[TCA_ASYMQ_WORDS] = {
-		.type = NLA_REJECT,
-		.reject_message = "asymq: tc's plugin is older than the module; install both of one release",
-	},
-	[TCA_ASYMQ_GIVEN] = NLA_POLICY_NESTED(asymq_given_policy),
-	ASYMQ_UNSIGNED(ASYMQ_POLICY)
-	ASYMQ_SIGNED(ASYMQ_SIGNED_POLICY)
-};
-
-static void asymq_set(struct asymq_numbers *numbers, unsigned int id, u64 value)
-{
-	numbers->values[id] = value;
-	numbers->has[id] = 1;
-}
-
-/* Of valid attributes; what is nested in them is left out. */
-static void asymq_read(const struct nlattr *nest, struct asymq_numbers *numbers)
-{
-	const struct nlattr *attr;
-	int rest;
-
-	nla_for_each_nested(attr, nest, rest) {
-		switch (asymq_given_policy[nla_type(attr)].type) {
-		case NLA_U8:
-			asymq_set(numbers, nla_type(attr), nla_get_u8(attr));
-			break;
-		case NLA_U32:
-		case NLA_S32:
-			asymq_set(numbers, nla_type(attr), nla_get_u32(attr));
-			break;
-		case NLA_U64:
-			asymq_set(numbers, nla_type(attr), nla_get_u64(attr));
-			break;
-		}
-	}
-}
-
-/* What the module's parameter says, or else SAD. */
-static int asymq_read_defaults(struct asymq_sched *q, struct asymq_said *said)
-{
-	u32 queue_len = qdisc_dev(q->sch)->tx_queue_len;
-	bool whole;
-	int i;
-
-	for (i = 0; i + 1 < defaults_count; i += 2)
-		if (defaults[i] < ASYMQ_ATTRIBUTES)
-			asymq_set(&said->numbers, defaults[i], defaults[i + 1]);
-	if (defaults_count) {
-		said->given = said->numbers;
-		return 0;
-	}
-	mutex_lock(&asymq_building);
-	whole = asymq_try_usual(&said->numbers, queue_len);
-	mutex_unlock(&asymq_building);
-	return whole ? 0 : -EFAULT;
-}
-
-/*
- * What is meant: all that was said before and is not said anew, unless that is another discipline, whose values are all
- * there.
- */
-static struct asymq_said *asymq_read_said(struct asymq_sched *q, struct nlattr *options,
-					  struct netlink_ext_ack *extack)
-{
-	struct nlattr *version = NULL, *given = NULL;
-	struct asymq_said *said;
-	int err;
-
-	if (options) {
-		err = nla_validate_nested(options, ASYMQ_ATTRIBUTES - 1, asymq_policy, extack);
-		if (err)
-			return ERR_PTR(err);
-		version = nla_find_nested(options, TCA_ASYMQ_VERSION);
-		given = nla_find_nested(options, TCA_ASYMQ_GIVEN);
-		if (nla_len(options) && (!version || nla_get_u32(version) != ASYMQ_VERSION)) {
-			NL_SET_ERR_MSG(extack, "asymq: tc's plugin is not of the module's version; install both of one release");
-			return ERR_PTR(-EINVAL);
-		}
-	}
-	said = kzalloc(sizeof(*said), GFP_KERNEL_ACCOUNT);
-	if (!said)
-		return ERR_PTR(-ENOMEM);
-	if (q->said && !(version && nla_find_nested(options, TCA_ASYMQ_QDISC))) {
-		*said = *q->said;
-		/* A rate that is given is not learnt. */
-		if (version && nla_find_nested(options, TCA_ASYMQ_UP) && !nla_find_nested(options, TCA_ASYMQ_UP_MIN)) {
-			said->numbers.has[TCA_ASYMQ_UP_MIN] = said->numbers.has[TCA_ASYMQ_UP_MAX] = 0;
-			said->given.has[TCA_ASYMQ_UP_MIN] = said->given.has[TCA_ASYMQ_UP_MAX] = 0;
-		}
-	} else if (!version) {
-		err = asymq_read_defaults(q, said);
-		if (err) {
-			kfree(said);
-			return ERR_PTR(err);
-		}
-	}
-	if (!version)
-		return said;
-	asymq_read(options, &said->numbers);
-	if (given) {
-		memset(&said->given, 0, sizeof(said->given));
-		asymq_read(given, &said->given);
-	} else {
-		asymq_read(options, &said->given);
-	}
-	return said;
-}
-
 /* A new instance in a new arena, or that the one that is there goes on. */
-static int asymq_make(struct asymq_sched *q, struct asymq_said *said, struct asymq_arena *arena,
+static int asymq_make(struct asymq_sched *q, const struct asymq_asked *asked, struct asymq_arena *arena,
 		      struct asymq_built *built, struct netlink_ext_ack *extack)
 {
 	struct asymq_setup setup = {
 		.now = ktime_get_ns(),
 		.ifb = q->ifb,
 		.before = q->instance,
-		.before_numbers = q->said ? &q->said->numbers : NULL,
-		.numbers = &said->numbers,
+		.before_numbers = q->said ? &asked->before : NULL,
+		.numbers = &asked->numbers,
 	};
 	bool whole;
 
@@ -255,8 +129,8 @@ static void asymq_set_rates(struct asymq_sched *q, const struct asymq_built *bui
 	q->limit = built->limit;
 }
 
-/* The instance goes on at other rates. */
-static int asymq_go_on(struct Qdisc *sch, struct asymq_built *built)
+/* The instance goes on at other rates, where it can. Those of `line` are asked for, unless they are known. */
+static int asymq_go_on(struct Qdisc *sch, const struct asymq_line *line, struct asymq_built *built)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
 	int err = 0;
@@ -268,11 +142,11 @@ static int asymq_go_on(struct Qdisc *sch, struct asymq_built *built)
 	/* A packet may have found a fault since: then the next change builds. */
 	if (!q->instance)
 		err = -EAGAIN;
-	else if (!asymq_try_move(q, now, built))
+	else if ((line && !asymq_try_goes_on(q, line, built)) || (built->goes_on && !asymq_try_move(q, now, built)))
 		err = -EFAULT;
-	if (!err)
+	if (!err && built->goes_on)
 		asymq_set_rates(q, built);
-	else if (q->instance)
+	else if (err && q->instance)
 		asymq_fault(q);
 	asymq_examine(q);
 	spin_unlock(&q->lock);
@@ -282,27 +156,49 @@ static int asymq_go_on(struct Qdisc *sch, struct asymq_built *built)
 	return err;
 }
 
+/* Whether no more is asked for than other rates, at which the instance goes on: what most changes are. */
+static bool asymq_change_rates(struct Qdisc *sch, const struct nlattr *options)
+{
+	struct asymq_sched *q = qdisc_priv(sch);
+	struct asymq_built built = { .shaped = q->rate };
+	struct asymq_line line = {};
+	const void *said;
+
+	if (!options || !q->said || !q->instance)
+		return false;
+	said = asymq_read_line(q->said, options, &line);
+	if (!said || asymq_go_on(sch, &line, &built) || !built.goes_on)
+		return false;
+	memcpy(q->said->attributes, said, q->said->len);
+	q->notified = true;
+	return true;
+}
+
 static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
 	struct asymq_built *built = NULL;
 	struct asymq_arena arena, old_arena;
-	struct asymq_said *said;
+	struct asymq_said *said = NULL;
+	struct asymq_asked *asked;
 	struct sk_buff_head waiting;
 	struct sk_buff *skb, *gone;
 	unsigned int packets, bytes;
 	u64 now;
 	int err;
 
+	if (asymq_change_rates(sch, options))
+		return 0;
 	asymq_arena_init(&arena);
 	asymq_arena_init(&old_arena);
-	said = asymq_read_said(q, options, extack);
-	if (IS_ERR(said))
-		return PTR_ERR(said);
+	asked = asymq_read_asked(q, options, extack);
+	if (IS_ERR(asked))
+		return PTR_ERR(asked);
+	said = asymq_said_of(asked);
 	built = kzalloc(sizeof(*built), GFP_KERNEL);
-	err = built ? asymq_make(q, said, &arena, built, extack) : -ENOMEM;
+	err = built && said ? asymq_make(q, asked, &arena, built, extack) : -ENOMEM;
 	if (!err && built->goes_on) {
-		err = asymq_go_on(sch, built);
+		err = asymq_go_on(sch, NULL, built);
 		if (!err)
 			swap(q->said, said);
 		goto out;
@@ -361,6 +257,7 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	else
 		asymq_unfollow(q);
 out:
+	q->notified = !err;
 	if (!q->observes)
 		asymq_unhook(q);
 	kfree(built);
@@ -432,55 +329,18 @@ void asymq_host_test_result(const char *name, size_t len, bool same)
 }
 #endif
 
-/* All numbers, each as wide as its attribute; -EMSGSIZE where there is no room. */
-static int asymq_put(struct sk_buff *skb, const struct asymq_numbers *numbers)
-{
-	unsigned int id;
-	int err = 0;
-
-	for (id = 0; id < ASYMQ_ATTRIBUTES && !err; id++) {
-		if (!numbers->has[id] || id == TCA_ASYMQ_VERSION)
-			continue;
-		switch (asymq_given_policy[id].type) {
-		case NLA_U8:
-			err = nla_put_u8(skb, id, numbers->values[id]);
-			break;
-		case NLA_U32:
-		case NLA_S32:
-			err = nla_put_u32(skb, id, numbers->values[id]);
-			break;
-		case NLA_U64:
-			err = nla_put_u64_64bit(skb, id, numbers->values[id], TCA_ASYMQ_PAD);
-			break;
-		}
-	}
-	return err;
-}
-
 static int asymq_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
-	struct nlattr *nest = nla_nest_start_noflag(skb, TCA_OPTIONS), *given;
 	u64 learnt = 0;
 
-	if (!nest)
-		return -EMSGSIZE;
 	spin_lock_bh(&q->lock);
 	if (!asymq_try_learnt(q, &learnt) && q->instance)
 		asymq_fault(q);
 	spin_unlock_bh(&q->lock);
 	if (learnt)
-		q->said->numbers.values[TCA_ASYMQ_UP] = learnt;
-	if (nla_put_u32(skb, TCA_ASYMQ_VERSION, ASYMQ_VERSION) || asymq_put(skb, &q->said->numbers))
-		goto cancel;
-	given = nla_nest_start(skb, TCA_ASYMQ_GIVEN);
-	if (!given || asymq_put(skb, &q->said->given))
-		goto cancel;
-	nla_nest_end(skb, given);
-	return nla_nest_end(skb, nest);
-cancel:
-	nla_nest_cancel(skb, nest);
-	return -EMSGSIZE;
+		asymq_said_moves(q->said, TCA_ASYMQ_UP, learnt);
+	return nla_put(skb, TCA_OPTIONS, q->said->len, q->said->attributes);
 }
 
 static void asymq_show_count(struct sk_buff *to, u32 id, struct asymq_count count)
@@ -552,8 +412,16 @@ static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
 static int asymq_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
-	struct nlattr *nest = nla_nest_start_noflag(dump->skb, TCA_STATS_APP);
+	struct nlattr *nest;
+	bool notifies;
 
+	/* The notification of a change, which nobody hears. */
+	notifies = q->notified && !(nlmsg_hdr(dump->skb)->nlmsg_flags & NLM_F_MULTI) &&
+		   !netlink_has_listeners(dev_net(qdisc_dev(sch))->rtnl, RTNLGRP_TC);
+	q->notified = false;
+	if (notifies)
+		return 0;
+	nest = nla_nest_start_noflag(dump->skb, TCA_STATS_APP);
 	if (!nest)
 		return -1;
 	nla_put_u32(dump->skb, ASYMQ_STATS_VERSION, ASYMQ_VERSION);

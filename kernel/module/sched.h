@@ -14,10 +14,17 @@ struct asymq_count {
 	u64 bytes;
 };
 
-/* What is in force, and what of it a user gave. */
+/* What is in force, and what of it a user gave, as the attributes of TCA_OPTIONS, in the order in which tc sends them. */
 struct asymq_said {
+	u16 len;
+	u8 attributes[] __aligned(NLA_ALIGNTO);
+};
+
+/* The same as numbers, of a change, and what was in force before. */
+struct asymq_asked {
 	struct asymq_numbers numbers;
 	struct asymq_numbers given;
+	struct asymq_numbers before;
 };
 
 #ifdef CONFIG_NETFILTER_INGRESS
@@ -69,6 +76,7 @@ struct asymq_sched {
 	u64 free_at;	/* of that FIFO */
 	u32 faults;	/* since the last change */
 	bool observes;
+	bool notified;	/* by what is dumped next: a change */
 	bool learns;	/* its rate */
 	bool nat;	/* hosts are those before this machine's translation of addresses */
 
@@ -157,6 +165,16 @@ void asymq_show_departure(struct asymq_sched *q, struct sk_buff *skb);
 int asymq_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free);
 struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch);
 void asymq_qdisc_reset(struct Qdisc *sch);
+
+/* values.c, under RTNL. What is meant: all that was said before and is not said anew, unless that is another discipline, whose
+ * values are all there. The answer stays until the next call. */
+struct asymq_asked *asymq_read_asked(struct asymq_sched *q, struct nlattr *options, struct netlink_ext_ack *extack);
+/* As attributes; NULL if there is no memory. */
+struct asymq_said *asymq_said_of(const struct asymq_asked *asked);
+/* A value that is there has become another. */
+void asymq_said_moves(struct asymq_said *said, int id, u64 value);
+/* Whether nothing but rates and the buffer differ, which are read then: all attributes, as many bytes as were said. */
+const void *asymq_read_line(const struct asymq_said *said, const struct nlattr *options, struct asymq_line *line);
 
 /* observer.c. Under RTNL: from now on it sees the reverse path, or no longer. */
 int asymq_hook(struct asymq_sched *q);

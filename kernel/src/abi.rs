@@ -9,7 +9,7 @@ use crate::instance::Instance;
 use crate::request::{Refusal, describe};
 use alloc::boxed::Box;
 use asymq_core::Toward;
-use asymq_core::catalog::wire::{Numbers, id, rates};
+use asymq_core::catalog::wire::{Numbers, id, line, rates};
 use asymq_core::hold::{BuildError, capacity};
 use asymq_core::units::{Instant, Limit, Rate};
 use core::ffi::{CStr, c_char, c_void};
@@ -118,6 +118,27 @@ unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
         Err(BuildError::Description(_)) => {
             built.refuse(c"asymq: an attribute of the discipline is missing", 0);
         }
+    }
+}
+
+/// Rates in bit/s, 0 for a reverse one that is not known, and the attribute of the buffer.
+#[repr(C)]
+pub(crate) struct Line {
+    up: u64,
+    down: u64,
+    buffer: u64,
+    /// Whether it is another than before.
+    buffer_moves: bool,
+}
+
+/// Says whether an instance can go on at these rates, all else being as it was. `built` is zeros.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_goes_on(instance: &Instance, asked: &Line, built: &mut Built) {
+    if instance.follows(asked.buffer_moves)
+        && let Some((link, reverse, limit)) = line(asked.up, asked.down, asked.buffer)
+    {
+        built.set_rates(link, reverse, limit);
+        built.goes_on = true;
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Instance {
     windows: Windows,
     overhead: Overhead,
     learning: Option<Learning>,
+    /// Whether the buffer bounds nothing but a FIFO after a fault.
+    separate: bool,
 }
 
 /// What is dropped goes back to C.
@@ -64,6 +66,7 @@ impl Instance {
             windows: Windows::new(now),
             overhead: description.overhead,
             learning,
+            separate: description.separate,
         }))
     }
 
@@ -72,6 +75,13 @@ impl Instance {
     pub(crate) fn goes_on(&self, then: &Numbers, now: &Numbers) -> bool {
         let is_learnt = self.learning.is_some() || now.get(id::UP_MIN).is_some();
         !is_learnt && self.egress.qdisc().follows_rates() && then.differ_in_rates_alone(now)
+    }
+
+    /// Whether it goes on at other rates, and with another buffer if that `moves`.
+    pub(crate) fn follows(&self, buffer_moves: bool) -> bool {
+        self.learning.is_none()
+            && (self.separate || !buffer_moves)
+            && self.egress.qdisc().follows_rates()
     }
 
     pub(crate) fn move_rates(&mut self, now: Instant, link: Rate, reverse: Option<Rate>) {

@@ -15,6 +15,8 @@ pub(crate) struct Description {
     pub(crate) shaped: bool,
     /// Whether hosts are those before this machine's translation of addresses.
     pub(crate) nat: bool,
+    /// Whether ACKs and data have a limit each, so that the buffer bounds nothing but a FIFO after a fault.
+    pub(crate) separate: bool,
     /// The range of its rate and the direction in which it is learnt, if it is.
     pub(crate) auto: Option<(RateRange, Toward)>,
 }
@@ -45,6 +47,7 @@ pub(crate) fn describe(numbers: &Numbers, toward: Toward) -> Result<Description,
         overhead: numbers.overhead()?,
         shaped: numbers.flag(id::SHAPED),
         nat: numbers.flag(id::NAT),
+        separate: numbers.is_separate(),
         auto: auto.map(|range| (range, toward)),
     })
 }

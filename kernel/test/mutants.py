@@ -4,7 +4,7 @@ the check, and a word of what it then says. `scripts/kernel-mutants` applies eac
 import sys
 
 A, O = "accounts", "observer_leaves"
-P, Q, W, H = "packets.c", "qdisc.c", "observer.c", "host.c"
+P, Q, W, H, V = "packets.c", "qdisc.c", "observer.c", "host.c", "values.c"
 MUTANTS = [
     ("reset-leaks", P, "__skb_queue_purge(&q->waiting);", "__skb_queue_head_init(&q->waiting);", A, "slab"),
     ("reset-forgets-count", P, "asymq_count(&q->flushed, skb);", ";", A, "sums"),
@@ -44,7 +44,8 @@ MUTANTS = [
     ("no-synchronize", W, "\t/* Who is in the hook may still use the state. */\n\tsynchronize_net();\n", "", O, "no more"),
     ("flows-learn-nothing", W, "\tWRITE_ONCE(place->hash, hash);\n", "", "own_reverse_only", "the leaves saw"),
     ("all-see-all", W, "WRITE_ONCE(device->only, device->count == 1 ? q : NULL);", "WRITE_ONCE(device->only, q);", "own_reverse_only", "the leaves saw"),
-    ("version-unread", Q, "nla_get_u32(version) != ASYMQ_VERSION", "0", "without_the_plugin", "another version"),
+    ("all-changes-are-rates", V, "asymq_is_of_line(type) ? NLA_HDRLEN : step", "NLA_HDRLEN", "live_change", "allocations where rates change"),
+    ("version-unread", V, "nla_get_u32(version) != ASYMQ_VERSION", "0", "without_the_plugin", "another version"),
     ("bypass-at-an-ifb", W, " && !q->ifb;", ";", "bypass", "at an IFB"),
     ("bypass-unseen-by-followers", W, "\tlist_add_rcu(&q->followers, &asymq_followers);\n\tasymq_set_all_bypasses();\n", "\tlist_add_rcu(&q->followers, &asymq_followers);\n", "bypass", "learnt from"),
     ("bypass-of-any-discipline", Q, "asymq_allow_bypass(q, built->bypass);", "asymq_allow_bypass(q, true);", "bypass", "packets pass a shaper"),

@@ -91,10 +91,10 @@ class Netlink:
         # Nanoseconds in which the kernel carried out the last request: it does so before send() returns.
         self.took = 0
 
-    def qdisc(self, device, options, delete=False, parent=ROOT, handle=0):
+    def qdisc(self, device, options, delete=False, parent=ROOT, handle=0, kind="asymq"):
         """Adds, changes or deletes a qdisc; answers with an error's number, 0 for success."""
         body = struct.pack("=BxxxiIII", 0, socket.if_nametoindex(device), handle, parent, 0)
-        body += attribute(KIND, b"asymq\0")
+        body += attribute(KIND, kind.encode() + b"\0")
         if options is not None:
             body += attribute(OPTIONS, options)
         return self.ask(*(DELETE, 0) if delete else (NEW, CREATE | REPLACE), body)

@@ -230,6 +230,19 @@ pub fn config(numbers: &Numbers) -> Result<Config, WireError> {
     })
 }
 
+/// Rates in bit/s, 0 for a reverse one that is not known, and the number of a buffer; `None` if one is out of range.
+pub fn line(up: u64, down: u64, buffer: u64) -> Option<(Rate, Option<Rate>, Limit)> {
+    let rate = |bits| {
+        let bits = super::real::is_link_rate(bits).then_some(bits)?;
+        Rate::from_bits_per_sec(bits)
+    };
+    let reverse = match down {
+        0 => None,
+        _ => Some(rate(down)?),
+    };
+    Some((rate(up)?, reverse, super::value::limit_of(buffer)?))
+}
+
 /// The rates and the buffer of numbers, which are checked.
 ///
 /// # Errors

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* What a qdisc is made of, as the attributes of TCA_OPTIONS. All is called under RTNL. */
+
+#include <linux/module.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+#include <net/netlink.h>
+#include "sched.h"
+
+static unsigned long long defaults[2 * ASYMQ_ATTRIBUTES];
+static int defaults_count;
+module_param_array(defaults, ullong, &defaults_count, 0444);
+MODULE_PARM_DESC(defaults, "what a qdisc is where nothing is said: the numbers that `tc qdisc add ... asymq WORDS numbers` prints");
+
+static noinline bool asymq_try_usual(struct asymq_numbers *numbers, u32 queue_len)
+{
+	return asymq_guarded(asymq_usual(numbers, queue_len));
+}
+
+/* Not const, since kernels before 6.6 point to it so. */
+#define ASYMQ_RANGE(width, id, least, most) \
+	static struct netlink_range_validation id##_range = { .min = least, .max = most };
+ASYMQ_UNSIGNED(ASYMQ_RANGE)
+#define ASYMQ_POLICY(width, id, least, most) [id] = NLA_POLICY_FULL_RANGE(NLA_##width, &id##_range),
+#define ASYMQ_SIGNED_POLICY(width, id, least, most) [id] = NLA_POLICY_RANGE(NLA_##width, least, most),
+
+static const struct nla_policy asymq_given_policy[ASYMQ_ATTRIBUTES] = {
+	ASYMQ_UNSIGNED(ASYMQ_POLICY)
+	ASYMQ_SIGNED(ASYMQ_SIGNED_POLICY)
+};
+
+static const struct nla_policy asymq_policy[ASYMQ_ATTRIBUTES] = {
+	[TCA_ASYMQ_WORDS] = {
+		.type = NLA_REJECT,
+		.reject_message = "asymq: tc's plugin is older than the module; install both of one release",
+	},
+	[TCA_ASYMQ_GIVEN] = NLA_POLICY_NESTED(asymq_given_policy),
+	ASYMQ_UNSIGNED(ASYMQ_POLICY)
+	ASYMQ_SIGNED(ASYMQ_SIGNED_POLICY)
+};
+
+static void asymq_set(struct asymq_numbers *numbers, unsigned int id, u64 value)
+{
+	numbers->values[id] = value;
+	numbers->has[id] = 1;
+}
+
+/* Of valid attributes; what is nested in them is left out. */
+static void asymq_read(const struct nlattr *attr, int len, struct asymq_numbers *numbers)
+{
+	int rest;
+
+	nla_for_each_attr(attr, attr, len, rest) {
+		switch (asymq_given_policy[nla_type(attr)].type) {
+		case NLA_U8:
+			asymq_set(numbers, nla_type(attr), nla_get_u8(attr));
+			break;
+		case NLA_U32:
+		case NLA_S32:
+			asymq_set(numbers, nla_type(attr), nla_get_u32(attr));
+			break;
+		case NLA_U64:
+			asymq_set(numbers, nla_type(attr), nla_get_u64(attr));
+			break;
+		}
+	}
+}
+
+static void asymq_read_nested(const struct nlattr *nest, struct asymq_numbers *numbers)
+{
+	asymq_read(nla_data(nest), nla_len(nest), numbers);
+}
+
+static void *asymq_put(void *to, unsigned int type, const void *value, unsigned int len)
+{
+	struct nlattr *attr = to;
+
+	attr->nla_type = type;
+	attr->nla_len = nla_attr_size(len);
+	memcpy(nla_data(attr), value, len);
+	memset(nla_data(attr) + len, 0, nla_padlen(len));
+	return to + nla_total_size(len);
+}
+
+/* Each as wide as its attribute; the end of all. */
+static void *asymq_put_numbers(void *to, const struct asymq_numbers *numbers)
+{
+	unsigned int id;
+	u32 half;
+	u8 byte;
+
+	for (id = 0; id < ASYMQ_ATTRIBUTES; id++) {
+		if (!numbers->has[id] || id == TCA_ASYMQ_VERSION)
+			continue;
+		switch (asymq_given_policy[id].type) {
+		case NLA_U8:
+			byte = numbers->values[id];
+			to = asymq_put(to, id, &byte, sizeof(byte));
+			break;
+		case NLA_U32:
+		case NLA_S32:
+			half = numbers->values[id];
+			to = asymq_put(to, id, &half, sizeof(half));
+			break;
+		case NLA_U64:
+			to = asymq_put(to, id, &numbers->values[id], sizeof(u64));
+			break;
+		}
+	}
+	return to;
+}
+
+/* At most, of all attributes twice. */
+#define ASYMQ_SAID_BYTES (2 * ASYMQ_ATTRIBUTES * (NLA_HDRLEN + sizeof(u64)))
+
+/* What is being read, and the attributes that are being made: one at a time, under RTNL. */
+static struct asymq_asked asymq_asked;
+static u8 asymq_attributes[ASYMQ_SAID_BYTES] __aligned(NLA_ALIGNTO);
+
+struct asymq_said *asymq_said_of(const struct asymq_asked *asked)
+{
+	u32 version = ASYMQ_VERSION;
+	struct asymq_said *said;
+	struct nlattr *given;
+	void *to;
+
+	ASSERT_RTNL();
+	to = asymq_put(asymq_attributes, TCA_ASYMQ_VERSION, &version, sizeof(version));
+	to = asymq_put_numbers(to, &asked->numbers);
+	given = to;
+	to = asymq_put_numbers(asymq_put(to, TCA_ASYMQ_GIVEN | NLA_F_NESTED, NULL, 0), &asked->given);
+	given->nla_len = to - (void *)given;
+	said = kmalloc(struct_size(said, attributes, to - (void *)asymq_attributes), GFP_KERNEL_ACCOUNT);
+	if (!said)
+		return NULL;
+	said->len = to - (void *)asymq_attributes;
+	memcpy(said->attributes, asymq_attributes, said->len);
+	return said;
+}
+
+static struct nlattr *asymq_first(struct asymq_said *said)
+{
+	return (struct nlattr *)said->attributes;
+}
+
+void asymq_said_moves(struct asymq_said *said, int id, u64 value)
+{
+	struct nlattr *attr = nla_find(asymq_first(said), said->len, id);
+
+	if (attr && nla_len(attr) == sizeof(value))
+		memcpy(nla_data(attr), &value, sizeof(value));
+}
+
+static bool asymq_is_of_line(unsigned int type)
+{
+	return type == TCA_ASYMQ_UP || type == TCA_ASYMQ_DOWN || type == TCA_ASYMQ_BUFFER;
+}
+
+/* Message with VERSION and rates alone: the attributes that it leaves, with these. */
+static bool asymq_patch_line(const struct asymq_said *said, const struct nlattr *options)
+{
+	struct nlattr *all = (struct nlattr *)asymq_attributes, *given, *top, *inner;
+	const struct nlattr *attr;
+	bool version = false;
+	int rest;
+
+	memcpy(asymq_attributes, said->attributes, said->len);
+	given = nla_find(all, said->len, TCA_ASYMQ_GIVEN);
+	nla_for_each_nested(attr, options, rest) {
+		if (attr->nla_type == TCA_ASYMQ_VERSION && nla_len(attr) == sizeof(u32)) {
+			version = nla_get_u32(attr) == ASYMQ_VERSION;
+			continue;
+		}
+		top = nla_find(all, said->len, attr->nla_type);
+		inner = given ? nla_find(nla_data(given), nla_len(given), attr->nla_type) : NULL;
+		if (!asymq_is_of_line(attr->nla_type) || nla_len(attr) != sizeof(u64) || !top || !inner)
+			return false;
+		memcpy(nla_data(top), nla_data(attr), sizeof(u64));
+		memcpy(nla_data(inner), nla_data(attr), sizeof(u64));
+	}
+	return version && !rest;
+}
+
+/* Of words, as attributes are. */
+static bool asymq_differs(const void *a, const void *b, unsigned int len)
+{
+	const u32 *then = a, *now = b;
+
+	for (; len; len -= sizeof(u32))
+		if (*then++ != *now++)
+			return true;
+	return false;
+}
+
+/*
+ * Attributes of the same types in the same order are valid where their values are: what differs in no more than rates and buffer
+ * needs no other look, and most changes are so.
+ */
+const void *asymq_read_line(const struct asymq_said *said, const struct nlattr *options, struct asymq_line *line)
+{
+	const u8 *then = said->attributes, *now = nla_data(options), *value;
+	unsigned int at, step, type;
+	bool nested = false;
+
+	ASSERT_RTNL();
+	if (nla_len(options) != said->len) {
+		if (nla_len(options) > 4 * (int)nla_total_size(sizeof(u64)) || !asymq_patch_line(said, options))
+			return NULL;
+		now = asymq_attributes;
+	}
+	for (at = 0; at < said->len; at += step) {
+		const struct nlattr *attr = (const struct nlattr *)(then + at);
+
+		type = nla_type(attr);
+		/* Of a nest the header alone: what is in it comes next. */
+		step = type == TCA_ASYMQ_GIVEN ? NLA_HDRLEN : NLA_ALIGN(attr->nla_len);
+		nested |= type == TCA_ASYMQ_GIVEN;
+		if (asymq_differs(then + at, now + at, asymq_is_of_line(type) ? NLA_HDRLEN : step))
+			return NULL;
+		value = now + at + NLA_HDRLEN;
+		if (nested)
+			continue;
+		if (type == TCA_ASYMQ_UP) {
+			memcpy(&line->up, value, sizeof(u64));
+		} else if (type == TCA_ASYMQ_DOWN) {
+			memcpy(&line->down, value, sizeof(u64));
+		} else if (type == TCA_ASYMQ_BUFFER) {
+			memcpy(&line->buffer, value, sizeof(u64));
+			line->buffer_moves = asymq_differs(then + at, now + at, step);
+		}
+	}
+	return now;
+}
+
+/* What the module's parameter says, or else SAD. */
+static int asymq_read_defaults(struct asymq_sched *q)
+{
+	u32 queue_len = qdisc_dev(q->sch)->tx_queue_len;
+	bool whole;
+	int i;
+
+	for (i = 0; i + 1 < defaults_count; i += 2)
+		if (defaults[i] < ASYMQ_ATTRIBUTES)
+			asymq_set(&asymq_asked.numbers, defaults[i], defaults[i + 1]);
+	if (defaults_count) {
+		asymq_asked.given = asymq_asked.numbers;
+		return 0;
+	}
+	mutex_lock(&asymq_building);
+	whole = asymq_try_usual(&asymq_asked.numbers, queue_len);
+	mutex_unlock(&asymq_building);
+	return whole ? 0 : -EFAULT;
+}
+
+struct asymq_asked *asymq_read_asked(struct asymq_sched *q, struct nlattr *options, struct netlink_ext_ack *extack)
+{
+	struct nlattr *version = NULL, *given = NULL;
+	int err;
+
+	ASSERT_RTNL();
+	if (options) {
+		err = nla_validate_nested(options, ASYMQ_ATTRIBUTES - 1, asymq_policy, extack);
+		if (err)
+			return ERR_PTR(err);
+		version = nla_find_nested(options, TCA_ASYMQ_VERSION);
+		given = nla_find_nested(options, TCA_ASYMQ_GIVEN);
+		if (nla_len(options) && (!version || nla_get_u32(version) != ASYMQ_VERSION)) {
+			NL_SET_ERR_MSG(extack, "asymq: tc's plugin is not of the module's version; install both of one release");
+			return ERR_PTR(-EINVAL);
+		}
+	}
+	memset(&asymq_asked, 0, sizeof(asymq_asked));
+	if (q->said)
+		asymq_read(asymq_first(q->said), q->said->len, &asymq_asked.before);
+	if (q->said && !(version && nla_find_nested(options, TCA_ASYMQ_QDISC))) {
+		asymq_asked.numbers = asymq_asked.before;
+		asymq_read_nested(nla_find(asymq_first(q->said), q->said->len, TCA_ASYMQ_GIVEN), &asymq_asked.given);
+		/* A rate that is given is not learnt. */
+		if (version && nla_find_nested(options, TCA_ASYMQ_UP) && !nla_find_nested(options, TCA_ASYMQ_UP_MIN)) {
+			asymq_asked.numbers.has[TCA_ASYMQ_UP_MIN] = asymq_asked.numbers.has[TCA_ASYMQ_UP_MAX] = 0;
+			asymq_asked.given.has[TCA_ASYMQ_UP_MIN] = asymq_asked.given.has[TCA_ASYMQ_UP_MAX] = 0;
+		}
+	} else if (!version) {
+		err = asymq_read_defaults(q);
+		if (err)
+			return ERR_PTR(err);
+	}
+	if (!version)
+		return &asymq_asked;
+	asymq_read_nested(options, &asymq_asked.numbers);
+	if (given)
+		memset(&asymq_asked.given, 0, sizeof(asymq_asked.given));
+	asymq_read_nested(given ?: options, &asymq_asked.given);
+	return &asymq_asked;
+}
