@@ -8,6 +8,8 @@ use crate::hold::{BuildError, Rounds};
 #[derive(Clone, Debug)]
 pub(super) struct Ahead {
     order: Rounds,
+    /// Their number.
+    count: u32,
     /// Bytes in their queues.
     bytes: u64,
 }
@@ -17,17 +19,24 @@ impl Ahead {
     pub(super) fn new(queues: u32) -> Result<Self, BuildError> {
         Ok(Self {
             order: Rounds::new(queues, 1)?,
+            count: 0,
             bytes: 0,
         })
     }
 
     /// The flow that sends next.
+    #[inline]
     pub(super) fn first(&self) -> Option<u32> {
-        self.order.first(0)
+        match self.count {
+            0 => None,
+            _ => self.order.first(0),
+        }
     }
 
+    /// Whether a flow is one of them; mostly there is none.
+    #[inline]
     pub(super) fn has(&self, number: u32) -> bool {
-        self.order.has(number)
+        self.count > 0 && self.order.has(number)
     }
 
     /// Bytes of all of them.
@@ -37,11 +46,13 @@ impl Ahead {
 
     /// A flow with so many bytes joins.
     pub(super) fn joins(&mut self, number: u32, bytes: u64) {
+        self.count += u32::from(!self.has(number));
         self.order.move_to_end(number, 0);
         self.bytes += bytes;
     }
 
     /// A packet joins the queue of a flow, which may be none of these.
+    #[inline]
     pub(super) fn grows(&mut self, number: u32, len: u32) {
         if self.has(number) {
             self.bytes += u64::from(len);
@@ -57,13 +68,14 @@ impl Ahead {
 
     /// A flow's next packet waits for the others'.
     pub(super) fn yields(&mut self, number: u32) {
-        self.order.move_to_end(number, 0);
+        self.joins(number, 0);
     }
 
     /// A flow with so many bytes is none of these any more.
     pub(super) fn leaves(&mut self, number: u32, bytes: u64) {
         if self.has(number) {
             self.order.leave(number);
+            self.count -= 1;
             self.bytes = self.bytes.saturating_sub(bytes);
         }
     }

@@ -1,13 +1,13 @@
 //! Data queue: a queue per flow, served by DRR++, each with a target that is learnt.
 
 use super::ahead::Ahead;
-use super::hosts::{Host, Hosts, half};
-use super::shallow::Shallow;
-use super::target::{SMALL_WAIT, Sends, Signal, TargetParams};
+use super::hosts::{Host, Hosts};
+use super::learnt::Learnt;
+use super::target::{SMALL_WAIT, Signal, TargetParams};
 use super::targets::{Slot, Targets};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
-use crate::hold::drr::{FirstTurn, FlowRounds, NEW, OLD, OWN, Round, quantum};
+use crate::hold::drr::{FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Isolation, Queue};
 use crate::packet::{Ecn, Header, Network, Packet, Protocol};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
@@ -49,53 +49,14 @@ const MAX_STALE: u32 = 2;
 /// Flows of each list that are asked for their queue when one is wanted.
 const MAX_LOOKS: usize = 16;
 
-/// AQM of a queue, and the flow that it has learnt of.
-#[derive(Clone, Copy, Debug, Default)]
-struct Learnt {
-    /// Half of its hash.
-    flow: u32,
-    /// Bytes that it has sent before its turns, and that turns without a packet have not paid for.
-    owed: u32,
-    target: Slot,
-    shallow: Shallow,
-    /// Host of the packets that wait.
-    host: Host,
-    /// Whether its host counts it as one that is ahead.
-    ahead: bool,
-    /// Whether it has been a bulk flow.
-    was_bulk: bool,
-    /// Mean bytes of its packets.
-    size: u16,
-}
-
-impl Learnt {
-    /// Its first turn when it sends again. QUIC's ACKs of a download, which run out at moments, would have more than
-    /// their share with a whole quantum each time; a call, which is never a bulk flow, has one.
-    fn first_turn(&self, protocol: Protocol) -> FirstTurn {
-        let is_small = u32::from(self.size) < FULL_PACKET / 4;
-        match self.was_bulk && is_small && protocol == Protocol::Quic {
-            true => FirstTurn::Divided,
-            false => FirstTurn::Whole,
-        }
-    }
-
-    /// Sender of a packet that leaves.
-    fn sends(&mut self, len: u32, ecn: Ecn) -> Sends {
-        let len = len.min(u16::MAX.into()) as u16;
-        self.size = match self.size {
-            0 => len,
-            size => size - size / 8 + len / 8,
-        };
-        match ecn {
-            _ if u32::from(self.size) < FULL_PACKET / 4 => Sends::Small,
-            Ecn::NotEct => Sends::Data,
-            _ => Sends::Marked,
-        }
-    }
-}
-
 /// Bytes of a full packet on Ethernet.
 pub(super) const FULL_PACKET: u32 = 1514;
+
+/// Whether a packet may be a call's: neither TCP nor what cannot be read is one.
+#[inline]
+fn is_small(header: &Header) -> bool {
+    matches!(header.protocol, Protocol::NonTcp | Protocol::Quic) && header.len < FULL_PACKET / 4
+}
 
 /// Bytes that a link carries in a time.
 pub(super) fn limit_in_time(link: Rate, time: Duration) -> u64 {
@@ -150,8 +111,9 @@ impl<P: Packet> Isolated<P> {
 
     /// The queue of a flow that is in no round: where all are taken, one whose flow has nothing to send gives way, and
     /// at last the one that is served next is shared.
+    #[inline(never)]
     fn queue_of(&mut self, flow: u64, network: &Network) -> Option<u32> {
-        if let Some(own) = self.flows.find(flow, network) {
+        if let Some((own, _)) = self.flows.find(flow, network) {
             self.flows.renew(own, network);
             return Some(own);
         }
@@ -167,7 +129,7 @@ impl<P: Packet> Isolated<P> {
     fn give_way(&mut self) -> Option<()> {
         let is_silent = |number: &u32| {
             let flow = self.flows.flow(*number);
-            self.flows.queues.is_empty(*number) && flow.is_some_and(|flow| flow.aqm.owed == 0)
+            self.flows.queues().is_empty(*number) && flow.is_some_and(|flow| flow.aqm.owed == 0)
         };
         let first = |list| self.flows.list(0, list).take(MAX_LOOKS).find(is_silent);
         let number = [OLD, NEW, SMALL].into_iter().find_map(first)?;
@@ -188,7 +150,7 @@ impl<P: Packet> Isolated<P> {
     /// Takes the oldest packet of a queue.
     #[inline]
     fn take(&mut self, number: u32) -> Option<P> {
-        let packet = self.flows.queues.pop(number)?;
+        let packet = self.flows.queues_mut().pop(number)?;
         let host = self.flows.flow(number)?.aqm.host;
         self.hosts.leaves(host, packet.header().len);
         self.ahead.shrinks(number, packet.header().len);
@@ -203,7 +165,7 @@ impl<P: Packet> Isolated<P> {
 
     /// Whether no flow waits but those that are ahead: what they send costs nobody a turn.
     fn only_ahead(&self) -> bool {
-        self.flows.queues.backlog().bytes <= self.ahead.bytes()
+        self.flows.queues().backlog().bytes <= self.ahead.bytes()
     }
 
     /// Whether a packet that joined an empty queue leaves before bulk flows' turns.
@@ -223,9 +185,10 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Charges a flow that sent before its turn; what it sends while no other waits is free.
-    fn charge_early(&mut self, number: u32, len: u32, alone: bool) -> Option<()> {
-        let left = self.flows.queues.bytes(number);
+    /// Charges a flow that sends a packet of so many bytes before its turn, of which the next have `left`; what it sends
+    /// while no other waits is free.
+    fn charge_early(&mut self, number: u32, len: u32, left: u64, alone: bool) -> Option<()> {
+        self.ahead.shrinks(number, len);
         let turn = self.turn(self.flows.flow(number)?.aqm.host);
         let state = &mut self.flows.flow_mut(number)?.aqm;
         state.owed = match alone {
@@ -261,35 +224,59 @@ impl<P: Packet> Isolated<P> {
         let state = &mut self.flows.flow_mut(number)?.aqm;
         self.targets.overflows(number, &mut state.target, now);
         sink.dropped(now, packet, Reason::OverLimit);
-        if self.flows.queues.is_empty(number) && !self.flows.has_free() {
+        if self.flows.queues().is_empty(number) && !self.flows.has_free() {
             self.ends(number)?;
         }
         Some(())
     }
 
     /// Whether the oldest packet of a queue is too late for a call of which `newest` has just arrived: after an
-    /// outage what comes late delays what is new. Neither TCP nor what cannot be read is a call.
+    /// outage what comes late delays what is new.
     fn is_stale(&self, now: Instant, number: u32, newest: &Header) -> bool {
         let TargetParams {
             interval,
             full_packet,
             ..
         } = self.params.target;
-        let is_small = |header: &Header| {
-            matches!(header.protocol, Protocol::NonTcp | Protocol::Quic)
-                && header.len < FULL_PACKET / 4
-        };
         let newer = u64::from(newest.len.saturating_mul(NEWER));
-        is_small(newest)
-            && interval > Duration::ZERO
-            && self.flows.queues.bytes(number) > newer
-            && self.flows.queues.front(number).is_some_and(|oldest| {
+        interval > Duration::ZERO
+            && self.flows.queues().bytes(number) > newer
+            && self.flows.queues().front(number).is_some_and(|oldest| {
                 let oldest = oldest.header();
                 is_small(oldest)
                     && oldest.flow == newest.flow
                     && now.saturating_since(oldest.arrival)
                         > (interval * 2).max(full_packet * SMALL_WAIT)
             })
+    }
+
+    /// Drops the oldest packets of a queue that a small one has joined, if they are stale.
+    #[inline(never)]
+    fn drop_stale(&mut self, now: Instant, number: u32, newest: &Header, sink: &mut dyn Sink<P>) {
+        for _ in 0..MAX_STALE {
+            if !self.is_stale(now, number, newest) {
+                break;
+            }
+            if let Some(packet) = self.take(number) {
+                sink.dropped(now, packet, Reason::Aqm);
+            }
+        }
+    }
+
+    /// Drops packets until there is no more than `before`, or than there is room for, when one of a host has joined.
+    #[inline(never)]
+    fn make_room(
+        &mut self,
+        now: Instant,
+        (number, host): (u32, Host),
+        before: Backlog,
+        admission: &Admission,
+        sink: &mut dyn Sink<P>,
+    ) {
+        while self.flows.queues().has_grown(before)
+            && let Some(payer) = self.payer(number, host, admission)
+            && self.overflow(now, payer, sink).is_some()
+        {}
     }
 
     /// Bulk flows, at least one.
@@ -308,69 +295,89 @@ impl<P: Packet> Isolated<P> {
         self.params.target.full_packet * share
     }
 
-    /// Marks a packet that leaves if its AQM says so; whether that wants it dropped, and others stay.
-    // A part of `dequeue`, here and below, so that `scripts/kernel-gate` sees what a sink can be.
-    #[inline(always)]
-    fn is_dropped(
+    /// A packet of this host joins the queue of a flow that had a target, and has `target` now.
+    fn ends_pause(
         &mut self,
         now: Instant,
         number: u32,
+        (learnt, target): (Slot, Slot),
+        host: Host,
+    ) {
+        // A pause that is short, in an epoch, is all that the time of a turn is for.
+        let turn = match self.targets.may_lack(number, learnt, now) {
+            true => self.turn(host),
+            false => Duration::MAX,
+        };
+        self.targets.joins(number, target, now, turn);
+    }
+
+    /// Marks a packet that leaves if its AQM says so; whether that wants it dropped, and others stay.
+    // A part of `dequeue`, so that `scripts/kernel-gate` sees what a sink can be.
+    #[inline(always)]
+    fn is_dropped(
+        targets: &mut Targets,
+        (params, host_lead): (&TargetParams, u32),
+        now: Instant,
+        (number, aqm, packet, left): (u32, &mut Learnt, &mut P, u64),
         alone: bool,
-        packet: &mut P,
         sink: &mut dyn Sink<P>,
-    ) -> Option<bool> {
-        let left = self.flows.queues.bytes(number);
-        let params = &self.params.target;
-        let aqm = &mut self.flows.flow_mut(number)?.aqm;
-        let sojourn = now.saturating_since(packet.header().arrival);
-        let Header { len, ecn, .. } = *packet.header();
+    ) -> bool {
+        let Header {
+            len, ecn, arrival, ..
+        } = *packet.header();
+        let sojourn = now.saturating_since(arrival);
         let sends = aqm.sends(len, ecn);
         let place = (number, &mut aqm.target);
-        let signal = self
-            .targets
-            .leaves(place, now, sojourn, left, sends, params);
+        let signal = targets.leaves(place, now, sojourn, left, sends, params);
         let is_scalable = ecn == Ecn::Ect1;
         if signal == Signal::None && !is_scalable {
-            return Some(false);
+            return false;
         }
         let waits = if left > 0 { sojourn } else { Duration::ZERO };
         let owed = if alone { 0 } else { aqm.owed };
-        let ramp = self.host_lead / 16;
+        let ramp = host_lead / 16;
         let scalable = is_scalable && aqm.shallow.marks(waits, params.full_packet, owed, ramp);
         let marked = (scalable || signal != Signal::None) && packet.mark_ce();
         if marked {
             sink.marked(now, packet.header());
         }
         if marked && signal != Signal::None || signal == Signal::Drop {
-            self.targets.sent(number, &mut aqm.target, now, signal);
+            targets.sent(number, &mut aqm.target, now, signal);
         }
-        Some(signal == Signal::Drop && !marked && left > 0)
+        signal == Signal::Drop && !marked && left > 0
     }
 
-    /// Drops a packet; the next of its queue that is not dropped, or the last that may be.
+    /// The queue whose oldest packet leaves, after those that the AQM drops; that packet is accounted for.
     #[inline(always)]
-    fn after_drop(
-        &mut self,
-        now: Instant,
-        number: u32,
-        alone: bool,
-        mut packet: P,
-        sink: &mut dyn Sink<P>,
-    ) -> Option<P> {
-        for _ in 0..MAX_DROPS {
-            sink.dropped(now, packet, Reason::Aqm);
-            packet = self.take(number)?;
-            if !self.is_dropped(now, number, alone, &mut packet, sink)? {
+    fn admits_oldest(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<u32> {
+        let number = self.found_flow()?;
+        let early = self.ahead.has(number);
+        let alone = early && self.only_ahead();
+        let params = (&self.params.target, self.host_lead);
+        for drops in 0..=MAX_DROPS {
+            let (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
+            let len = packet.header().len;
+            let oldest = (number, &mut flow.aqm, packet, left);
+            let is_dropped = Self::is_dropped(&mut self.targets, params, now, oldest, alone, sink);
+            self.hosts.leaves(flow.aqm.host, len);
+            if !is_dropped || drops == MAX_DROPS {
+                match early {
+                    true => self.charge_early(number, len, left, alone)?,
+                    false => flow.earn(-i64::from(len)),
+                }
                 break;
             }
+            self.ahead.shrinks(number, len);
+            let packet = self.flows.queues_mut().pop(number)?;
+            sink.dropped(now, packet, Reason::Aqm);
         }
-        Some(packet)
+        Some(number)
     }
 
     /// Whether all that waits has room, without a look at the bounds of flows and hosts, which are no lower.
     #[inline]
     fn has_room(&self, admission: &Admission) -> bool {
-        let queues = &self.flows.queues;
+        let queues = self.flows.queues();
         admission.room
             && !queues.exceeds(admission.limit, self.params.bulk_limit)
             && !self.hosts.compete()
@@ -392,8 +399,8 @@ impl<P: Packet> Isolated<P> {
             // On a very slow link even the first packets are more than the bytes for all.
             None => bulk_limit.max(flow_limit.saturating_mul(self.bulk_flows())),
         };
-        let is_full = !admission.room || self.flows.queues.exceeds(limit, bytes);
-        is_full.then(|| self.flows.queues.longest()).flatten()
+        let is_full = !admission.room || self.flows.queues().exceeds(limit, bytes);
+        is_full.then(|| self.flows.queues_mut().longest()).flatten()
     }
 
     fn is_new(&self, number: u32) -> bool {
@@ -412,14 +419,13 @@ impl<P: Packet> Isolated<P> {
     /// The flow that sends next; a flow that has run empty leaves the lists.
     fn next_flow(&mut self) -> Option<u32> {
         let mut passes = 0;
-        while self.flows.queues.backlog().packets > 0 {
-            let sparse = [SMALL, NEW]
-                .into_iter()
-                .find_map(|list| self.flows.first(0, list));
+        while self.flows.queues().backlog().packets > 0 {
+            let small = self.flows.first(0, SMALL);
+            let sparse = small.or_else(|| self.flows.first(0, NEW));
             if sparse.is_none()
                 && let Some(number) = self.ahead.first()
             {
-                if !self.flows.queues.is_empty(number) {
+                if !self.flows.queues().is_empty(number) {
                     return Some(number);
                 }
                 self.ahead.leaves(number, 0);
@@ -427,7 +433,7 @@ impl<P: Packet> Isolated<P> {
             }
             let number = sparse.or_else(|| self.flows.first(0, OLD))?;
             if self.flows.may_send(number, &mut passes)? {
-                if !self.flows.queues.is_empty(number) {
+                if !self.flows.queues().is_empty(number) {
                     self.set_ahead(number, false)?;
                     return Some(number);
                 }
@@ -441,6 +447,7 @@ impl<P: Packet> Isolated<P> {
 }
 
 impl<P: Packet> Queue<P> for Isolated<P> {
+    #[inline(always)]
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let network = self.flows.network(&packet, false);
         let header = *packet.header();
@@ -449,19 +456,19 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         let home = self.params.isolation.home();
         let home = home.and_then(|side| network.hosts.get(side));
         let host = Host::of(home.copied().unwrap_or_default());
+        let packet_host = host;
         self.hosts.sees(now, host);
         let found = self.flows.find(flow, &network);
-        let round = found.and_then(|own| Some(self.flows.flow(own)?.round));
-        let own = found.filter(|_| round != Some(Round::None));
-        let is_new = own.is_none() || round == Some(Round::Sparse);
+        let own = found.filter(|(_, round)| *round != Round::None);
+        let is_new = own.is_none_or(|(_, round)| round == Round::Sparse);
         let exceeds = is_new && self.hosts.exceeds_part(now, host, flow, len);
         let is_crowd = own.is_none() && self.hosts.is_crowd(host, exceeds);
         let flow = if is_crowd { host.crowd() } else { flow };
-        let number = match found {
-            _ if own.is_some() => own,
-            Some(own) if !is_crowd => {
-                self.flows.renew(own, &network);
-                found
+        let number = match (own, found) {
+            (Some((number, _)), _) => Some(number),
+            (None, Some((number, _))) if !is_crowd => {
+                self.flows.renew(number, &network);
+                Some(number)
             }
             _ => self.queue_of(flow, &network),
         };
@@ -469,81 +476,55 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
         self.next = None;
-        let before = self.flows.queues.backlog();
-        let was_empty = self.flows.queues.is_empty(number);
-        let opens = self
-            .flows
-            .flow(number)
-            .is_some_and(|flow| flow.round == Round::None);
-        if let Err(packet) = self.flows.queues.push(number, admission.ticket, packet) {
-            return sink.dropped(now, packet, Reason::OverLimit);
-        }
-        let Some(state) = self.flows.flow(number) else {
-            return;
-        };
-        // A pause that is short, in an epoch, is all that the time of a turn is for.
-        let turn = match self.targets.may_lack(number, state.aqm.target, now) {
-            true => self.turn(host),
-            false => Duration::MAX,
+        let before = self.flows.queues().backlog();
+        let queues = self.flows.queues_mut();
+        let joined = match queues.push(number, admission.ticket, packet) {
+            Ok(joined) => joined,
+            Err(packet) => return sink.dropped(now, packet, Reason::OverLimit),
         };
         let Some(state) = self.flows.flow_mut(number) else {
             return;
         };
-        let half = half(flow);
-        if state.aqm.flow != half {
-            state.aqm.flow = half;
-            state.aqm.target = Slot::default();
-            state.aqm.size = 0;
-            state.aqm.was_bulk = false;
-        }
+        let (round, aqm) = (state.round, &mut state.aqm);
+        let opens = round == Round::None;
+        let learnt = aqm.target;
+        aqm.is_of(flow);
         if opens {
-            state.aqm.host = host;
+            aqm.host = host;
         }
-        self.targets.joins(number, state.aqm.target, now, turn);
-        let host = state.aqm.host;
-        let turn = state.aqm.first_turn(header.protocol);
+        let Learnt { target, host, .. } = *aqm;
+        let turn = aqm.first_turn(header.protocol);
+        if learnt.is_some() {
+            self.ends_pause(now, number, (learnt, target), packet_host);
+        }
         self.hosts.joins(host, len, opens);
-        self.flows
-            .join(number, turn, |quantum| match i64::from(len) <= quantum {
+        if !matches!(round, Round::Sparse | Round::Bulk) {
+            let choose = |quantum| match i64::from(len) <= quantum {
                 true => SMALL,
                 false => NEW,
-            });
+            };
+            self.flows.join(number, turn, choose);
+        }
         self.ahead.grows(number, len);
         if exceeds || is_crowd {
             self.flows.demote(number, len);
-        } else if is_scalable && was_empty && self.is_early(number) == Some(true) {
-            let bytes = self.flows.queues.bytes(number);
+        } else if is_scalable && joined.was_empty && self.is_early(number) == Some(true) {
+            let bytes = self.flows.queues().bytes(number);
             self.ahead.joins(number, bytes);
         }
-        for _ in 0..MAX_STALE {
-            if !self.is_stale(now, number, &header) {
-                break;
-            }
-            if let Some(packet) = self.take(number) {
-                sink.dropped(now, packet, Reason::Aqm);
-            }
+        if is_small(&header) {
+            self.drop_stale(now, number, &header, sink);
         }
-        while !self.has_room(&admission)
-            && self.flows.queues.has_grown(before)
-            && let Some(payer) = self.payer(number, host, &admission)
-            && self.overflow(now, payer, sink).is_some()
-        {}
+        if !self.has_room(&admission) {
+            self.make_room(now, (number, host), before, &admission, sink);
+        }
     }
 
+    // A part of the machine's, so that the packet moves once.
+    #[inline(always)]
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
-        let number = self.found_flow()?;
-        let early = self.ahead.has(number);
-        let alone = early && self.only_ahead();
-        let mut packet = self.take(number)?;
-        if self.is_dropped(now, number, alone, &mut packet, sink)? {
-            packet = self.after_drop(now, number, alone, packet, sink)?;
-        }
-        let len = packet.header().len;
-        match early {
-            true => self.charge_early(number, len, alone)?,
-            false => self.flows.flow_mut(number)?.earn(-i64::from(len)),
-        }
-        Some(packet)
+        let number = self.admits_oldest(now, sink)?;
+        self.flows.queues_mut().pop(number)
     }
 
     fn drain(&mut self) -> Option<P> {
@@ -560,7 +541,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             true => Instant::ZERO,
             false => Instant::MAX,
         };
-        let head = self.flows.queues.head(number)?;
+        let head = self.flows.queues().head(number)?;
         Some(Head { due, ..head })
     }
 
@@ -576,7 +557,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
     }
 
     fn backlog(&self) -> Backlog {
-        self.flows.queues.backlog()
+        self.flows.queues().backlog()
     }
 
     fn follows_rates(&self) -> bool {
@@ -584,7 +565,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
     }
 
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
-        self.flows.queues.visit(see)
+        self.flows.queues().visit(see)
     }
 
     fn probe(&self, show: &mut Probe<'_>) {

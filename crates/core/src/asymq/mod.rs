@@ -7,6 +7,7 @@
 //! | accounts of hosts: bounds of what one takes from its neighbours | `hosts` | decide |
 //! | AQM of a flow queue | `target` | decide |
 //! | the flows that have learnt a target | `targets` | hold |
+//! | what else is known of a flow | `learnt` | decide |
 //! | marks for scalable senders | `shallow` | decide |
 //! | service: due packets first, data before ACKs | `service` | decide |
 //! | losses at the downlink, as ACKs tell of them | `losses` | control |
@@ -20,6 +21,7 @@ mod controller;
 pub(crate) mod entries;
 mod hosts;
 mod isolated;
+mod learnt;
 #[cfg(feature = "control")]
 mod losses;
 mod service;

@@ -61,6 +61,10 @@ impl Service for DueFirst {
             }
         }
     }
+
+    fn follows_rates(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,14 @@ impl Default for Slot {
     }
 }
 
+impl Slot {
+    /// Whether a flow may have a target.
+    #[inline]
+    pub(super) const fn is_some(self) -> bool {
+        self.0 != u16::MAX
+    }
+}
+
 /// A fixed number of targets. A further flow takes one that was not used lately.
 #[derive(Clone, Debug)]
 pub(super) struct Targets {

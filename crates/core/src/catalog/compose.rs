@@ -5,6 +5,7 @@ use super::entry::{Maker, Role, StandardQueue};
 use super::parts::{ACK_LIMIT, BUFFER_SPLIT, BufferSplit, DATA_LIMIT, DATA_SHARE};
 use super::{BoxedQdisc, Catalog};
 use crate::asymq::entries::{self as asymq, THIN_OPAQUE};
+use crate::decide::service::{AnyService, Service};
 use crate::hold::{
     Buffer, BuildError, DropTail, Fifo, Fifos, Machine, OpaqueAcks, Pair, Parts, Queues,
 };
@@ -36,7 +37,8 @@ pub fn compose<P: Packet + Send + 'static>(
         Ok(Maker::Queue(queue)) => Some(queue),
         _ => None,
     };
-    // The most common queues are known when compiled.
+    let service = service(config)?;
+    // The most common queues, and their services, are known when compiled.
     match (standard(Role::AckQueue), standard(Role::DataQueue)) {
         (Some(StandardQueue::Fifo), Some(StandardQueue::Fifo)) => {
             // They share the memory of a buffer that they share.
@@ -46,10 +48,16 @@ pub fn compose<P: Packet + Send + 'static>(
                         ack: Fifo::new(ack)?,
                         data: Fifo::new(data)?,
                     };
-                    machine(config, buffer, limits, queues)
+                    machine(config, buffer, limits, queues, service)
                 }
                 Buffer::Shared(all) | Buffer::InRatio(all) => {
-                    machine(config, buffer, limits, Fifos::new(all)?)
+                    let queues = Fifos::new(all)?;
+                    match service {
+                        AnyService::WeightedBytes(by_bytes) => {
+                            machine(config, buffer, limits, queues, by_bytes)
+                        }
+                        other => machine(config, buffer, limits, queues, other),
+                    }
                 }
             }
         }
@@ -58,28 +66,41 @@ pub fn compose<P: Packet + Send + 'static>(
                 ack: asymq::slots(config, ack)?,
                 data: asymq::isolated(config, data)?,
             };
-            machine(config, buffer, limits, queues)
+            match service {
+                AnyService::DueFirst(due) => machine(config, buffer, limits, queues, due),
+                other => machine(config, buffer, limits, queues, other),
+            }
         }
         _ => {
             let queues = Pair {
                 ack: catalog.queue(Role::AckQueue, config, ack)?,
                 data: catalog.queue(Role::DataQueue, config, data)?,
             };
-            machine(config, buffer, limits, queues)
+            machine(config, buffer, limits, queues, service)
         }
     }
 }
 
 #[inline(never)]
-fn machine<P, Q>(
+fn service(config: &Config) -> Result<AnyService, BuildError> {
+    match config.part(Role::Service)?.maker {
+        Maker::Service(make) => make(config),
+        _ => Err(config.unknown(Role::Service)),
+    }
+}
+
+#[inline(never)]
+fn machine<P, Q, S>(
     config: &Config,
     buffer: Buffer,
     limits: [Limit; 2],
     queues: Q,
+    service: S,
 ) -> Result<BoxedQdisc<P>, BuildError>
 where
     P: Packet + Send + 'static,
     Q: Queues<P> + Send + 'static,
+    S: Service + Send + 'static,
 {
     let (controller, start) = match config.part(Role::Controller)?.maker {
         Maker::Controller(make) => make(config).map(|(made, share)| (Some(made), share))?,
@@ -90,10 +111,6 @@ where
         Maker::Aqm(make) => Some(make(config)?),
         Maker::Nothing => None,
         _ => return Err(config.unknown(Role::Aqm)),
-    };
-    let service = match config.part(Role::Service)?.maker {
-        Maker::Service(make) => make(config)?,
-        _ => return Err(config.unknown(Role::Service)),
     };
     let share = start.or_else(|| config.find(DATA_SHARE));
     let parts = Parts {

@@ -53,7 +53,7 @@ impl<P: Packet> DualPi2<P> {
     /// The limit is too large, or there is not enough memory.
     pub fn new(params: DualPi2Params, limit: Limit) -> Result<Self, BuildError> {
         let mut queue = Self {
-            queues: NumberedQueues::new(2, capacity(limit)?)?,
+            queues: NumberedQueues::new(2, (), capacity(limit)?)?,
             pi2: Pi2::default(),
             next_update: None,
             credit: 0,

@@ -47,7 +47,7 @@ impl<P: Packet> FlowQueues<P> {
     pub fn new(limit: Limit) -> Result<Self, BuildError> {
         Ok(Self {
             // One more, for the arrival that drives another packet out.
-            queues: NumberedQueues::new(QUEUES, capacity(limit)? + 1)?,
+            queues: NumberedQueues::new(QUEUES, (), capacity(limit)? + 1)?,
             turns: slots(QUEUES as usize, |_| Turn::default())?,
             round: Rounds::new(QUEUES, 1)?,
             flows: 0,

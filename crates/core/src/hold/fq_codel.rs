@@ -59,7 +59,7 @@ impl<P: Packet> FqCodel<P> {
         let flows = params.flows.clamp(1, (1 << u16::BITS) - LISTS);
         Ok(Self {
             // One more, for the arrival that drives others out.
-            queues: NumberedQueues::new(flows, capacity(limit)? + 1)?,
+            queues: NumberedQueues::new(flows, (), capacity(limit)? + 1)?,
             flows: slots(flows as usize, |_| Flow::default())?,
             rounds: Rounds::new(flows, LISTS)?,
             params: FqCodelParams {

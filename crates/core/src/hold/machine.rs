@@ -16,8 +16,8 @@ use crate::units::{Instant, Limit, Rate, Share};
 use alloc::boxed::Box;
 use core::marker::PhantomData;
 
-/// Parts of a [`Machine`] with the queues `Q`.
-pub struct Parts<Q> {
+/// Parts of a [`Machine`] with the queues `Q` and the service `S`.
+pub struct Parts<Q, S = AnyService> {
     /// Rule that sends a packet to a queue.
     pub classifier: Classifier,
     /// Recognition of ACKs that cannot be read, which join the ACK queue.
@@ -29,7 +29,7 @@ pub struct Parts<Q> {
     /// Early drops and marks.
     pub aqm: Option<Box<dyn Aqm + Send>>,
     /// Choice of the queue that is served next.
-    pub service: AnyService,
+    pub service: S,
     /// Source of new settings.
     pub controller: Option<Box<dyn Controller + Send>>,
     /// Limit on all queues together.
@@ -50,8 +50,8 @@ pub enum Buffer {
 /// An ACK queue, a data queue, a service that chooses between them, and a controller.
 ///
 /// It knows no part: a new one needs no change here.
-pub struct Machine<P, Q> {
-    parts: Parts<Q>,
+pub struct Machine<P, Q, S = AnyService> {
+    parts: Parts<Q, S>,
     needs: Needs,
     acked: Option<AckedBytes>,
     /// The limit on all classes together, if there is one.
@@ -63,13 +63,13 @@ pub struct Machine<P, Q> {
     packets: PhantomData<fn(P)>,
 }
 
-impl<P: Packet, Q: Queues<P>> Machine<P, Q> {
+impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
     /// The machine of these parts, empty. `data_share` is the share that divides a buffer
     /// [in ratio](Buffer::InRatio) until the controller says otherwise.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub fn new(parts: Parts<Q>, data_share: Option<Share>) -> Result<Self, BuildError> {
+    pub fn new(parts: Parts<Q, S>, data_share: Option<Share>) -> Result<Self, BuildError> {
         let controller = parts.controller.as_ref();
         let needs = controller.map_or(Needs::default(), |controller| controller.needs());
         let acked = match needs.acked_bytes || parts.service.needs_acked_bytes() {
@@ -166,7 +166,7 @@ impl<P: Packet, Q: Queues<P>> Machine<P, Q> {
     }
 
     /// Lets an arrival into its queue. Before, the packet is only borrowed, so that it moves once.
-    #[inline]
+    #[inline(always)]
     fn admit(
         &mut self,
         now: Instant,
@@ -226,7 +226,7 @@ pub fn split_buffer(limit: Limit, data_share: Share) -> (Limit, Limit) {
     (limit.with_value(data), limit.with_value(ack))
 }
 
-impl<P: Packet, Q: Queues<P>> Qdisc<P> for Machine<P, Q> {
+impl<P: Packet, Q: Queues<P>, S: Service> Qdisc<P> for Machine<P, Q, S> {
     #[inline]
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         self.control(now);

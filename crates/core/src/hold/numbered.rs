@@ -10,35 +10,45 @@ use crate::units::{Instant, Limit};
 use alloc::boxed::Box;
 
 #[derive(Clone, Copy, Debug)]
-struct Numbered {
+struct Numbered<S> {
     packets: List,
     /// At least one for each packet, and below 4 GB.
     bytes: u32,
+    state: S,
 }
 
-impl Lengths for Box<[Numbered]> {
+impl<S> Lengths for Box<[Numbered<S>]> {
     #[inline]
     fn of(&self, queue: u16) -> Option<u32> {
         Some(self.get(usize::from(queue))?.bytes)
     }
 }
 
-/// A fixed number of FIFOs, of which the longest is known.
+/// A fixed number of FIFOs, of which the longest is known. Beside each, found by the same look-up, is the owner's state
+/// of it.
 #[derive(Clone, Debug)]
-pub(crate) struct NumberedQueues<P> {
+pub(crate) struct NumberedQueues<P, S = ()> {
     /// Noted are tickets.
     slab: Slab<P>,
-    queues: Box<[Numbered]>,
+    queues: Box<[Numbered<S>]>,
     longest: Longest,
     backlog: Backlog,
 }
 
-impl<P: Packet> NumberedQueues<P> {
-    /// `count` empty queues for at most `packets` packets.
-    pub(crate) fn new(count: u32, packets: u32) -> Result<Self, BuildError> {
+/// A packet that has joined a queue.
+pub(crate) struct Joined {
+    pub(crate) place: Place,
+    /// Whether nothing waited before it.
+    pub(crate) was_empty: bool,
+}
+
+impl<P: Packet, S: Copy> NumberedQueues<P, S> {
+    /// `count` empty queues in a state, for at most `packets` packets.
+    pub(crate) fn new(count: u32, state: S, packets: u32) -> Result<Self, BuildError> {
         let empty = Numbered {
             packets: List::EMPTY,
             bytes: 0,
+            state,
         };
         Ok(Self {
             slab: Slab::new(packets)?,
@@ -48,17 +58,47 @@ impl<P: Packet> NumberedQueues<P> {
         })
     }
 
+    /// The owner's state of a queue.
+    #[inline]
+    pub(crate) fn state(&self, number: u32) -> Option<&S> {
+        Some(&self.queues.get(number as usize)?.state)
+    }
+
+    /// The owner's state of a queue.
+    #[inline]
+    pub(crate) fn state_mut(&mut self, number: u32) -> Option<&mut S> {
+        Some(&mut self.queues.get_mut(number as usize)?.state)
+    }
+
+    /// Number of queues.
+    pub(crate) const fn count(&self) -> u32 {
+        self.queues.len() as u32
+    }
+
+    /// The oldest packet of a queue, with the state of the queue, and the bytes behind the packet.
+    #[inline]
+    pub(crate) fn oldest_mut(&mut self, number: u32) -> Option<(&mut S, &mut P, u64)> {
+        let queue = self.queues.get_mut(number as usize)?;
+        let packet = self.slab.get_mut(queue.packets.head())?;
+        let left = queue.bytes.wrapping_sub(packet.header().len.max(1));
+        Some((&mut queue.state, packet, left.into()))
+    }
+
     /// Appends a packet; gives it back if there is no place.
-    pub(crate) fn push(&mut self, number: u32, ticket: u32, packet: P) -> Result<Place, P> {
+    #[inline]
+    pub(crate) fn push(&mut self, number: u32, ticket: u32, packet: P) -> Result<Joined, P> {
         let len = packet.header().len;
-        let Some(queue) = self.queues.get_mut(number as usize) else {
+        let (Some(queue), Some(vacant)) =
+            (self.queues.get_mut(number as usize), self.slab.vacant())
+        else {
             return Err(packet);
         };
-        let place = self.slab.push_noted(&mut queue.packets, ticket, packet)?;
+        let was_empty = queue.packets.is_empty();
+        let place = vacant.fill(&mut queue.packets, ticket, packet);
         queue.bytes = queue.bytes.wrapping_add(len.max(1));
         self.longest.moves(number, true, &self.queues);
         self.backlog.join(len);
-        Ok(place)
+        Ok(Joined { place, was_empty })
     }
 
     /// Takes the oldest packet of a queue.
@@ -72,12 +112,12 @@ impl<P: Packet> NumberedQueues<P> {
     #[inline]
     pub(crate) fn remove(&mut self, number: u32, place: Place) -> Option<P> {
         let queue = self.queues.get_mut(number as usize)?;
-        let packet = self.slab.remove(&mut queue.packets, place)?;
-        let len = packet.header().len;
+        let len = self.slab.get(place)?.header().len;
         queue.bytes = queue.bytes.wrapping_sub(len.max(1));
         self.longest.moves(number, false, &self.queues);
         self.backlog.leave(len);
-        Some(packet)
+        let queue = self.queues.get_mut(number as usize)?;
+        self.slab.remove(&mut queue.packets, place)
     }
 
     /// Place of the oldest packet of a queue.

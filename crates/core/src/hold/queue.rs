@@ -74,11 +74,11 @@ pub trait Queue<P: Packet> {
 }
 
 impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for alloc::boxed::Box<Q> {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         (**self).enqueue(now, packet, admission, sink);
     }
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
         (**self).dequeue(now, sink)
     }

@@ -63,7 +63,7 @@ pub struct Pair<A, D> {
 }
 
 impl<P: Packet, A: Queue<P>, D: Queue<P>> Queues<P> for Pair<A, D> {
-    #[inline]
+    #[inline(always)]
     fn enqueue(
         &mut self,
         class: Class,
@@ -78,7 +78,7 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Queues<P> for Pair<A, D> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, class: Class, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
         match class {
             Class::Ack => self.ack.dequeue(now, sink),
@@ -190,13 +190,11 @@ impl<P: Packet> Queues<P> for Fifos<P> {
         if !admission.admits(line.backlog, len) {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
-        match self
-            .slab
-            .push_noted(&mut line.packets, admission.ticket, packet)
-        {
-            Ok(_) => line.backlog.join(len),
-            Err(packet) => sink.dropped(now, packet, Reason::OverLimit),
-        }
+        let Some(vacant) = self.slab.vacant() else {
+            return sink.dropped(now, packet, Reason::OverLimit);
+        };
+        vacant.fill(&mut line.packets, admission.ticket, packet);
+        line.backlog.join(len);
     }
 
     #[inline]

@@ -92,6 +92,37 @@ pub struct Slab<T> {
     free: Place,
 }
 
+/// A free place of a [`Slab`].
+pub struct Vacant<'a, T> {
+    slab: &'a mut Slab<T>,
+    place: Place,
+}
+
+impl<T> Vacant<'_, T> {
+    /// Appends a value to a list, with a note of the owner's.
+    #[inline]
+    pub fn fill(self, list: &mut List, note: u32, value: T) -> Place {
+        let Self { slab, place } = self;
+        let tail = list.tail;
+        if let Some(node) = slab.node(place) {
+            let links = Links {
+                next: Place::NONE,
+                previous: tail,
+                note,
+            };
+            let next_free = node.links().next;
+            *node = Node::Full(links, value);
+            slab.free = next_free;
+        }
+        match slab.links(tail) {
+            Some(tail) => tail.next = place,
+            None => list.head = place,
+        }
+        list.tail = place;
+        place
+    }
+}
+
 impl<T> Slab<T> {
     /// Room for `capacity` values.
     ///
@@ -171,41 +202,32 @@ impl<T> Slab<T> {
     /// [`push_back`](Self::push_back) with a note of the owner's.
     #[inline]
     pub fn push_noted(&mut self, list: &mut List, note: u32, value: T) -> Result<Place, T> {
-        let place = self.free;
-        let tail = list.tail;
-        let Some(node) = self.node(place) else {
-            return Err(value);
-        };
-        let next_free = node.links().next;
-        let links = Links {
-            next: Place::NONE,
-            previous: tail,
-            note,
-        };
-        *node = Node::Full(links, value);
-        self.free = next_free;
-        match self.links(tail) {
-            Some(tail) => tail.next = place,
-            None => list.head = place,
+        match self.vacant() {
+            Some(vacant) => Ok(vacant.fill(list, note, value)),
+            None => Err(value),
         }
-        list.tail = place;
-        Ok(place)
+    }
+
+    /// A place for one more value, if there is one. Asked before a push, it saves giving the value back.
+    #[inline]
+    pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
+        let place = self.free;
+        (place.index() < self.nodes.len()).then_some(Vacant { slab: self, place })
     }
 
     /// Takes a value out of the list that it is in.
     #[inline]
     pub fn remove(&mut self, list: &mut List, place: Place) -> Option<T> {
-        let free = self.free;
-        let node = self.node(place)?;
-        if matches!(node, Node::Free(_)) {
-            return None;
-        }
-        let Node::Full(links, value) = core::mem::replace(node, Node::free(free)) else {
+        let Node::Full(Links { previous, next, .. }, _) = *self.node(place)? else {
             return None;
         };
-        self.free = place;
-        self.join(list, links.previous, links.next);
-        Some(value)
+        self.join(list, previous, next);
+        let free = core::mem::replace(&mut self.free, place);
+        // The value moves last, and once.
+        match core::mem::replace(self.node(place)?, Node::free(free)) {
+            Node::Full(_, value) => Some(value),
+            Node::Free(_) => None,
+        }
     }
 
     /// Moves a value to the end of another list; it keeps its place.

@@ -17,4 +17,8 @@ impl Service for AcksFirst {
             (None, None) => Next::Empty,
         }
     }
+
+    fn follows_rates(&self) -> bool {
+        true
+    }
 }

@@ -19,13 +19,6 @@ macro_rules! services {
             Other(Box<dyn Service + Send>),
         }
 
-        impl AnyService {
-            /// Whether it is the same at any rate of the link.
-            pub const fn follows_rates(&self) -> bool {
-                !matches!(self, Self::PacedShares(_) | Self::AckCredit(_) | Self::Other(_))
-            }
-        }
-
         $(impl From<$name> for AnyService {
             fn from(service: $name) -> Self {
                 Self::$name(service)
@@ -46,6 +39,13 @@ macro_rules! services {
                 match self {
                     $(Self::$name(service) => service.sent(now, departure),)*
                     Self::Other(service) => service.sent(now, departure),
+                }
+            }
+
+            fn follows_rates(&self) -> bool {
+                match self {
+                    $(Self::$name(service) => service.follows_rates(),)*
+                    Self::Other(service) => service.follows_rates(),
                 }
             }
 

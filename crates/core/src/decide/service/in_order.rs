@@ -19,4 +19,8 @@ impl Service for InOrder {
             (None, None) => return Next::Empty,
         })
     }
+
+    fn follows_rates(&self) -> bool {
+        true
+    }
 }

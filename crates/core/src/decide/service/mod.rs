@@ -29,6 +29,11 @@ pub trait Service {
     /// Accounts for a packet that leaves.
     fn sent(&mut self, _now: Instant, _departure: Departure) {}
 
+    /// Whether it is the same at any rate of the link.
+    fn follows_rates(&self) -> bool {
+        false
+    }
+
     /// True if [`Departure::acked_bytes`] is to be measured.
     fn needs_acked_bytes(&self) -> bool {
         false

@@ -49,6 +49,10 @@ impl Service for RoundRobin {
     fn probe(&self, show: &mut Probe<'_>) {
         self.packets.probe(show);
     }
+
+    fn follows_rates(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

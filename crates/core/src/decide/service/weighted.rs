@@ -103,6 +103,10 @@ impl Service for WeightedBytes {
     fn probe(&self, show: &mut Probe<'_>) {
         show("data_share", Reading::Share(self.data_share()));
     }
+
+    fn follows_rates(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

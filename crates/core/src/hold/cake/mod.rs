@@ -87,14 +87,14 @@ impl<P: Packet> Cake<P> {
     }
 
     fn take(&mut self, number: u32) -> Option<P> {
-        let packet = self.flows.queues.pop(number)?;
+        let packet = self.flows.queues_mut().pop(number)?;
         self.tin_mut(number)?.packets -= 1;
         Some(packet)
     }
 
     /// Drops the oldest packet of the longest queue; `None` if nothing waits.
     fn drop_one(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<()> {
-        let number = self.flows.queues.longest()?;
+        let number = self.flows.queues_mut().longest()?;
         let packet = self.take(number)?;
         if let Some((params, cobalt)) = self.cobalt(number) {
             cobalt.queue_full(&params, now);
@@ -141,7 +141,7 @@ impl<P: Packet> Cake<P> {
         let params = self.tin_mut(number)?.cobalt;
         for drops in 0.. {
             let mut packet = self.take(number)?;
-            let is_last = self.flows.queues.is_empty(number) || drops >= MAX_DROPS;
+            let is_last = self.flows.queues().is_empty(number) || drops >= MAX_DROPS;
             let sojourn = now.saturating_since(packet.header().arrival);
             let (flow, random) = self.flows.drawing(number)?;
             let decision = flow.aqm.decide(&params, now, sojourn);
@@ -169,7 +169,7 @@ impl<P: Packet> Cake<P> {
         let lists = [NEW, OLD, DECAYING].into_iter();
         lists
             .flat_map(|list| self.flows.list(tin, list))
-            .find(|number| !self.flows.queues.is_empty(*number))
+            .find(|number| !self.flows.queues().is_empty(*number))
     }
 }
 
@@ -185,10 +185,10 @@ impl<P: Packet> Queue<P> for Cake<P> {
         let Some(number) = self.flows.queue_of(tin, flow.0, &network) else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
-        let queues = &mut self.flows.queues;
+        let queues = self.flows.queues_mut();
         let before = queues.backlog();
         let place = match queues.push(number, admission.ticket, packet) {
-            Ok(place) => place,
+            Ok(joined) => joined.place,
             Err(packet) => return sink.dropped(now, packet, Reason::OverLimit),
         };
         let mut joined = 1;
@@ -209,15 +209,15 @@ impl<P: Packet> Queue<P> for Cake<P> {
         }
         self.flows.join(number, FirstTurn::Divided, |_| NEW);
         let memory_limit = self.params.memory_limit;
-        while (!admission.room || self.flows.queues.exceeds(admission.limit, memory_limit))
-            && self.flows.queues.has_grown(before)
+        while (!admission.room || self.flows.queues().exceeds(admission.limit, memory_limit))
+            && self.flows.queues().has_grown(before)
             && self.drop_one(now, sink).is_some()
         {}
     }
 
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
         let (mut decays, mut passes) = (true, 0);
-        while self.flows.queues.backlog().packets > 0 {
+        while self.flows.queues().backlog().packets > 0 {
             let tin = self.tin(now)?;
             let number = loop {
                 let number = self.flow(tin, core::mem::take(&mut decays))?;
@@ -240,15 +240,15 @@ impl<P: Packet> Queue<P> for Cake<P> {
     }
 
     fn head(&mut self) -> Option<Head> {
-        self.flows.queues.head(self.any_flow()?)
+        self.flows.queues().head(self.any_flow()?)
     }
 
     fn backlog(&self) -> Backlog {
-        self.flows.queues.backlog()
+        self.flows.queues().backlog()
     }
 
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
-        self.flows.queues.visit(see)
+        self.flows.queues().visit(see)
     }
 
     fn probe(&self, show: &mut Probe<'_>) {

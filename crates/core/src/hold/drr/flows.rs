@@ -2,7 +2,8 @@
 //! CAKE has it, or in chains by its hash, where any flow may have any queue.
 
 use crate::hold::capacity::{BuildError, slots};
-use crate::packet::Network;
+use crate::hold::numbered::NumberedQueues;
+use crate::packet::{Network, Packet};
 use alloc::boxed::Box;
 
 /// Queues that a flow can have, one after the other if others have them already.
@@ -164,13 +165,13 @@ impl Hosts {
     }
 }
 
-/// The flows and hosts of all groups.
+/// The flows, with their queues, and hosts of all groups.
 #[derive(Clone, Debug)]
-pub(super) struct Flows<A> {
-    flows: Box<[Flow<A>]>,
+pub(super) struct Flows<P, A> {
+    pub(super) queues: NumberedQueues<P, Flow<A>>,
     hosts: [Hosts; 2],
     /// Queues of a group, or at least as many, a power of two: hosts have a table of so many places.
-    queues: u32,
+    places: u32,
     isolation: Isolation,
     /// First queue of each chain; none where queues are sets.
     chains: Box<[u16]>,
@@ -183,32 +184,41 @@ fn ways(queues: u32, first: u32, hash: u64) -> impl Iterator<Item = u32> + Clone
     (0..WAYS).map(move |way| first + direct - inner + (inner + way) % WAYS)
 }
 
-impl<A: Copy + Default> Flows<A> {
-    /// Queues of all groups together are at most 65 536.
-    pub(super) fn new(groups: u32, queues: u32, isolation: Isolation) -> Result<Self, BuildError> {
-        let queues = queues.next_power_of_two().max(WAYS);
-        let count = (groups * queues) as usize;
+impl<P: Packet, A: Copy + Default> Flows<P, A> {
+    /// Queues of all groups together are at most 65 536, for at most so many `packets`.
+    pub(super) fn new(
+        groups: u32,
+        queues: u32,
+        isolation: Isolation,
+        packets: u32,
+    ) -> Result<Self, BuildError> {
+        let places = queues.next_power_of_two().max(WAYS);
+        let count = (groups * places) as usize;
         debug_assert!(count <= 1 << u16::BITS, "{count} queues");
         Ok(Self {
-            flows: slots(count, |_| Flow::default())?,
+            queues: NumberedQueues::new(count as u32, Flow::default(), packets)?,
             hosts: Hosts::of(isolation, count)?,
-            queues,
+            places,
             isolation,
             chains: slots(0, |_| END)?,
         })
     }
 
     /// One group, in which any flow may have any queue: fewer than 65 534.
-    pub(super) fn chained(queues: u32, isolation: Isolation) -> Result<Self, BuildError> {
+    pub(super) fn chained(
+        queues: u32,
+        isolation: Isolation,
+        packets: u32,
+    ) -> Result<Self, BuildError> {
         let places = queues.next_power_of_two().max(WAYS);
         let silent = Flow {
             next: UNCHAINED,
             ..Flow::default()
         };
         Ok(Self {
-            flows: slots(queues as usize, |_| silent)?,
+            queues: NumberedQueues::new(queues, silent, packets)?,
             hosts: Hosts::of(isolation, places as usize)?,
-            queues: places,
+            places,
             isolation,
             chains: slots(places as usize, |_| END)?,
         })
@@ -224,14 +234,14 @@ impl<A: Copy + Default> Flows<A> {
         (hash >> 8) as usize & self.chains.len().wrapping_sub(1)
     }
 
-    /// The queue in a chain that has this tag.
-    #[inline]
-    fn in_chain(&self, tag: u64) -> Option<u32> {
+    /// The queue in a chain that has this tag, and the round of its flow.
+    #[inline(always)]
+    fn in_chain(&self, tag: u64) -> Option<(u32, Round)> {
         let mut number = *self.chains.get(self.chain(tag))?;
         for _ in 0..WAYS {
-            let flow = self.flows.get(usize::from(number))?;
+            let flow = self.get(number.into())?;
             if flow.tag.get() == tag {
-                return Some(number.into());
+                return Some((number.into(), flow.round));
             }
             number = flow.next;
         }
@@ -241,9 +251,8 @@ impl<A: Copy + Default> Flows<A> {
     /// Queues of a flow's chain, of which there are no more than ways.
     fn chained_with(&self, tag: u64) -> impl Iterator<Item = u32> {
         let first = self.chains.get(self.chain(tag)).copied();
-        let numbers = core::iter::successors(first, |number| {
-            Some(self.flows.get(usize::from(*number))?.next)
-        });
+        let numbers =
+            core::iter::successors(first, |number| Some(self.get((*number).into())?.next));
         numbers
             .take_while(|number| *number < UNCHAINED)
             .take(WAYS as usize)
@@ -311,31 +320,33 @@ impl<A: Copy + Default> Flows<A> {
 
     /// Binary logarithm of the queues of a group.
     pub(super) const fn shift(&self) -> u32 {
-        self.queues.trailing_zeros()
+        self.places.trailing_zeros()
     }
 
     /// Queues of all groups.
     pub(super) const fn count(&self) -> u32 {
-        self.flows.len() as u32
+        self.queues.count()
     }
 
-    pub(super) fn get(&self, number: u32) -> Option<&Flow<A>> {
-        self.flows.get(number as usize)
-    }
-
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Flow<A>> {
-        self.flows.get_mut(number as usize)
-    }
-
-    /// The queue that a flow has in its chain.
     #[inline]
-    pub(super) fn find(&self, flow: u64, network: &Network) -> Option<u32> {
+    pub(super) fn get(&self, number: u32) -> Option<&Flow<A>> {
+        self.queues.state(number)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Flow<A>> {
+        self.queues.state_mut(number)
+    }
+
+    /// The queue that a flow has in its chain, and the round that it is in.
+    #[inline(always)]
+    pub(super) fn find(&self, flow: u64, network: &Network) -> Option<(u32, Round)> {
         self.in_chain(self.isolation.tag(flow, network))
     }
 
     /// The queue of a flow: its own; a free one of eight; or, where none is free, that of another.
     pub(super) fn queue_in_set(&mut self, group: u32, flow: u64, network: &Network) -> Option<u32> {
-        let queues = self.queues;
+        let queues = self.places;
         let first = group * queues;
         let tag = self.isolation.tag(flow, network);
         let is = |test: fn(&Flow<A>, u64) -> bool| {
@@ -373,21 +384,22 @@ impl<A: Copy + Default> Flows<A> {
         Some(())
     }
 
-    /// Whether a queue's hosts are still these, as they were found when it last got a flow.
+    /// Whether a queue's hosts are still these, as they were found when it last got a flow. Of a side that does not
+    /// share none is known.
+    #[inline]
     fn has_hosts(&self, number: u32, network: &Network) -> bool {
         let Some(flow) = self.get(number) else {
             return false;
         };
-        let sides = self.hosts.iter().zip(flow.hosts).zip(&network.hosts);
-        sides
-            .zip(self.isolation.of_hosts())
-            .all(|(((hosts, host), tag), counts)| {
-                !counts || hosts.tags.get(usize::from(host)) == Some(&tag_of(*tag))
-            })
+        let mut sides = self.hosts.iter().zip(flow.hosts).zip(&network.hosts);
+        sides.all(|((hosts, host), tag)| {
+            let known = hosts.tags.get(usize::from(host));
+            known.is_none_or(|known| *known == tag_of(*tag))
+        })
     }
 
     fn host_of(&mut self, first: u32, side: usize, network: &Network) -> Option<u32> {
-        let (queues, host) = (self.queues, *network.hosts.get(side)?);
+        let (queues, host) = (self.places, *network.hosts.get(side)?);
         let tag = tag_of(host);
         let hosts = self.hosts.get_mut(side)?;
         let mut places = ways(queues, first, host);
@@ -403,7 +415,7 @@ impl<A: Copy + Default> Flows<A> {
 
     /// A flow becomes a bulk flow of its hosts, or is one no longer.
     pub(super) fn count_bulk(&mut self, number: u32, is_bulk: bool) {
-        let Some(flow) = self.flows.get(number as usize) else {
+        let Some(flow) = self.queues.state(number) else {
             return;
         };
         let sides = self.hosts.iter_mut().zip(flow.hosts);
@@ -411,7 +423,7 @@ impl<A: Copy + Default> Flows<A> {
             let flows = hosts.bulk_flows.get_mut(usize::from(host));
             if let Some(flows) = flows.filter(|_| counts) {
                 *flows = match is_bulk {
-                    true => flows.saturating_add(1).min(self.queues as u16),
+                    true => flows.saturating_add(1).min(self.places as u16),
                     false => flows.saturating_sub(1),
                 };
             }

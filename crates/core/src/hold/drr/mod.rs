@@ -39,6 +39,11 @@ pub(crate) fn quantum(bytes_per_sec: u64) -> u32 {
     (bytes_per_sec >> 12).clamp(300, u64::from(FULL_PACKET)) as u32
 }
 
+/// Packets that a limit holds, and one more.
+fn packets(limit: Limit) -> Result<u32, BuildError> {
+    Ok(capacity(limit)? + 1)
+}
+
 /// Quantum of a flow that joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstTurn {
@@ -61,8 +66,7 @@ pub(crate) struct Group {
 /// Flow queues and the order of their turns; `A` is the state of a queue's AQM.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowRounds<P, A> {
-    pub(crate) queues: NumberedQueues<P>,
-    flows: Flows<A>,
+    flows: Flows<P, A>,
     groups: Box<[Group]>,
     rounds: Rounds,
     random: SplitMix64,
@@ -83,8 +87,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
             quantum: quanta.get(index).copied().unwrap_or(FULL_PACKET),
             ..Group::default()
         };
-        let flows = Flows::new(count, queues, isolation)?;
-        Self::of(flows, slots(quanta.len(), group)?, count * LISTS, limit)
+        let flows = Flows::new(count, queues, isolation, packets(limit)?)?;
+        Self::of(flows, slots(quanta.len(), group)?, count * LISTS)
     }
 
     /// The same in one group, where any flow may have any queue. Of those that are silent the first to fall so gives its
@@ -99,29 +103,35 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
             quantum,
             ..Group::default()
         };
-        let flows = Flows::chained(queues, isolation)?;
-        let mut rounds = Self::of(flows, slots(1, |_| group)?, FREE + 1, limit)?;
+        let flows = Flows::chained(queues, isolation, packets(limit)?)?;
+        let mut rounds = Self::of(flows, slots(1, |_| group)?, FREE + 1)?;
         for number in 0..rounds.flows.count() {
             rounds.rounds.move_to_end(number, FREE);
         }
         Ok(rounds)
     }
 
-    fn of(
-        flows: Flows<A>,
-        groups: Box<[Group]>,
-        lists: u32,
-        limit: Limit,
-    ) -> Result<Self, BuildError> {
+    fn of(flows: Flows<P, A>, groups: Box<[Group]>, lists: u32) -> Result<Self, BuildError> {
         let all = flows.count();
         Ok(Self {
-            queues: NumberedQueues::new(all, capacity(limit)? + 1)?,
             isolation: flows.isolation(),
             flows,
             groups,
             rounds: Rounds::new(all, lists)?,
             random: SplitMix64::new(SEED),
         })
+    }
+
+    /// The queues of the flows.
+    #[inline]
+    pub(crate) const fn queues(&self) -> &NumberedQueues<P, Flow<A>> {
+        &self.flows.queues
+    }
+
+    /// The queues of the flows.
+    #[inline]
+    pub(crate) const fn queues_mut(&mut self) -> &mut NumberedQueues<P, Flow<A>> {
+        &mut self.flows.queues
     }
 
     /// All groups go on with this quantum.
@@ -145,9 +155,9 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.queue_in_set(group, flow, network)
     }
 
-    /// The queue that a flow has, of chains.
-    #[inline]
-    pub(crate) fn find(&self, flow: u64, network: &Network) -> Option<u32> {
+    /// The queue that a flow has, of chains, and the round that it is in.
+    #[inline(always)]
+    pub(crate) fn find(&self, flow: u64, network: &Network) -> Option<(u32, Round)> {
         self.flows.find(flow, network)
     }
 
@@ -212,6 +222,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.rounds.of(group * LISTS + list)
     }
 
+    #[inline]
     fn move_to_end(&mut self, number: u32, list: u32) {
         let list = self.group_of(number) * LISTS + list;
         self.rounds.move_to_end(number, list);
@@ -225,6 +236,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
 
     /// A flow with a packet is in a list. One that was in none is sparse at first, in the list that
     /// `choose` names for its quantum.
+    #[inline(always)]
     pub(crate) fn join(
         &mut self,
         number: u32,
@@ -283,7 +295,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
             self.skip_rounds(self.group_of(number));
         }
         if round == Round::Sparse {
-            if self.queues.is_empty(number) {
+            if self.queues().is_empty(number) {
                 self.flows.get_mut(number)?.round = Round::SparseInBulk;
             } else {
                 self.becomes_bulk(number)?;
