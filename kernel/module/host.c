@@ -320,7 +320,7 @@ void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity
 	unsigned int header = 0, from = 0, copy;
 	__be16 *type = (__be16 *)(scratch + 2 * ETH_ALEN);
 
-	frame->start.place = NULL;
+	frame->start.place = scratch;
 	frame->start.len = 0;
 	frame->wire_len = skb->len;
 	frame->added = 0;
@@ -356,7 +356,6 @@ void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity
 	copy = min_t(unsigned int, skb->len - from, capacity - header);
 	if (skb_copy_bits(skb, from, scratch + header, copy))
 		return;
-	frame->start.place = scratch;
 	frame->start.len = header + copy;
 }
 
@@ -369,19 +368,23 @@ struct asymq_scratch {
 static DEFINE_PER_CPU(struct asymq_scratch, asymq_packet_scratch);
 static struct asymq_scratch asymq_build_scratch;
 
+static noinline const struct asymq_frame *asymq_frame_anew(const struct asymq_sched *q, struct sk_buff *skb)
+{
+	struct asymq_scratch *scratch = asymq_in_packet_path() ? this_cpu_ptr(&asymq_packet_scratch)
+								: &asymq_build_scratch;
+
+	asymq_frame(skb, false, scratch->bytes, sizeof(scratch->bytes), &scratch->frame);
+	scratch->frame.nat = q && q->nat;
+	return &scratch->frame;
+}
+
 /* The frame stays as it is until the next call. */
 const struct asymq_frame *asymq_host_frame(struct sk_buff *skb)
 {
 	const struct asymq_sched *q = asymq_cb(skb)->owner;
-	struct asymq_scratch *scratch;
 
 	/* Most are asked for when they arrive. */
-	if (q && q->arriving == skb)
-		return &q->frame;
-	scratch = asymq_in_packet_path() ? this_cpu_ptr(&asymq_packet_scratch) : &asymq_build_scratch;
-	asymq_frame(skb, false, scratch->bytes, sizeof(scratch->bytes), &scratch->frame);
-	scratch->frame.nat = q && q->nat;
-	return &scratch->frame;
+	return likely(q && q->arriving == skb) ? &q->frame : asymq_frame_anew(q, skb);
 }
 
 bool asymq_host_mark(struct sk_buff *skb)

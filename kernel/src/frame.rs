@@ -31,10 +31,7 @@ impl Frame {
     /// What is at hand.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        if self.start.place.is_null() {
-            return &[];
-        }
-        // SAFETY: C sets both, for as long as it keeps the lock or the scratch memory.
+        // SAFETY: C sets both, `place` never to null, for as long as it keeps the lock or the scratch memory.
         unsafe { slice::from_raw_parts(self.start.place, self.start.len) }
     }
 }

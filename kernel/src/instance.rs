@@ -25,7 +25,8 @@ pub(crate) struct Instance {
     egress: Egress<Skb>,
     key: FlowKey,
     windows: Windows,
-    overhead: Overhead,
+    /// `None` if the link is charged what the device is.
+    overhead: Option<Overhead>,
     learning: Option<Learning>,
     /// Whether the buffer bounds nothing but a FIFO after a fault.
     separate: bool,
@@ -64,7 +65,7 @@ impl Instance {
             },
             key,
             windows: Windows::new(now),
-            overhead: description.overhead,
+            overhead: Some(description.overhead).filter(|of| *of != Overhead::default()),
             learning,
             separate: description.separate,
         }))
@@ -156,24 +157,40 @@ impl Instance {
         handle: Handle,
         frame: &Frame,
     ) {
-        let mut parsed = self.parse(frame);
-        let (network, transport) = (parsed.network, parsed.transport);
-        parsed.network = network.saturating_sub(frame.added);
-        parsed.header.len = self.overhead.charge(&parsed, frame.charged);
-        parsed.header.arrival = arrival;
+        let (mut class, mut len) = (TrafficClass::Other, 0);
+        let packet = self.read(now, arrival, handle, frame, (&mut class, &mut len));
+        #[cfg(feature = "selftest")]
+        crate::selftest::panic_if_asked();
+        #[cfg(feature = "mutant")]
+        core::hint::black_box(frame.bytes()[core::hint::black_box(now.as_nanos() as usize)]);
+        self.egress
+            .enqueue_known(now, (class, len), packet, &mut Freed(host));
+    }
+
+    /// The facts of a packet that arrives, and its class. Who has it in hand and borrows it must copy it to pass it on,
+    /// whose instructions count here: so it is done with once it is returned.
+    #[inline(always)]
+    fn read(
+        &mut self,
+        now: Instant,
+        arrival: Instant,
+        handle: Handle,
+        frame: &Frame,
+        (class, len): (&mut TrafficClass, &mut u32),
+    ) -> Skb {
+        let mut packet = Skb::blank(handle, arrival);
+        packet.read(frame, &self.key, self.overhead.as_ref());
         if let Some(learning) = self
             .learning
             .as_mut()
             .filter(|one| one.toward() == Toward::Down)
         {
-            learning.comes(now, &parsed.header, (network, transport), frame);
+            let offsets = (packet.network_at(), packet.transport_at());
+            learning.comes(now, packet.header(), offsets, frame);
         }
-        let packet = Skb::new(parsed.header, handle, network, transport);
-        #[cfg(feature = "selftest")]
-        crate::selftest::panic_if_asked();
-        #[cfg(feature = "mutant")]
-        core::hint::black_box(frame.bytes()[core::hint::black_box(now.as_nanos() as usize)]);
-        self.egress.enqueue(now, packet, &mut Freed(host));
+        *class = packet.header().traffic_class();
+        *len = packet.header().len;
+        packet
     }
 
     #[inline]
@@ -214,7 +231,7 @@ impl Instance {
 
     /// Shows the discipline a packet of the reverse path, or an aggregate of several.
     pub(crate) fn observe(&mut self, now: Instant, frame: &Frame) {
-        let overhead = self.overhead;
+        let overhead = self.overhead.unwrap_or_default();
         let mut whole = self.parse(frame);
         let offsets = (whole.network, whole.transport);
         whole.network = whole.network.saturating_sub(frame.added);

@@ -1,8 +1,13 @@
 //! A packet of the kernel's.
 
+use crate::frame::Frame;
 use crate::host::{self, Handle};
 use asymq_core::ack::AckInfo;
-use asymq_core::frame::{ack_info, ack_info_of_trusted, hosts_and_dscp, hosts_of_v4};
+use asymq_core::frame::{
+    FlowKey, ack_info, ack_info_of_trusted, hosts_and_dscp, hosts_of_v4, read_prefix,
+};
+use asymq_core::overhead::Overhead;
+use asymq_core::units::Instant;
 use asymq_core::{Ecn, Header, Network, Packet};
 
 /// The facts of an `sk_buff`, and where C has it.
@@ -12,24 +17,64 @@ pub(crate) struct Skb {
 }
 
 impl Skb {
-    /// `network` is the offset of the IP header in its frame; where it would begin if it is not IP. `transport` is that
-    /// of the TCP header; 0 unless TCP.
+    /// A packet whose facts are not known yet.
     #[inline]
+    pub(crate) fn blank(handle: Handle, arrival: Instant) -> Self {
+        let header = Header {
+            arrival,
+            ..Header::default()
+        };
+        Self { header, handle }
+    }
+
+    /// Takes its facts from its frame; its length is what the link is charged, which is what the device is where there
+    /// is no `overhead`. In line, so that each fact is written once, where it stays.
+    #[inline(always)]
+    pub(crate) fn read(&mut self, frame: &Frame, key: &FlowKey, overhead: Option<&Overhead>) {
+        let header = &mut self.header;
+        let (network, transport) = read_prefix(frame.bytes(), frame.wire_len as usize, key, header);
+        header.note = note(network, transport);
+        header.len = match overhead {
+            None => frame.charged,
+            Some(overhead) => {
+                let network = network.saturating_sub(frame.added);
+                overhead.charge_packet(header.ip_len, network, frame.charged)
+            }
+        };
+    }
+
+    /// A packet whose facts are known; its headers begin at these offsets.
+    #[cfg(feature = "selftest")]
     pub(crate) fn new(header: Header, handle: Handle, network: u16, transport: u16) -> Self {
-        let note = u32::from(network) << 16 | u32::from(transport);
+        let note = note(network, transport);
         let header = Header { note, ..header };
         Self { header, handle }
     }
 
+    /// The offset of the IP header in its frame; where it would begin if it is not IP.
     #[inline]
     pub(crate) const fn network_at(&self) -> u16 {
         (self.header.note >> 16) as u16
     }
 
+    /// The offset of the TCP header in its frame; 0 unless TCP.
     #[inline]
     pub(crate) const fn transport_at(&self) -> u16 {
         self.header.note as u16
     }
+
+    #[inline(never)]
+    fn network_before_nat(&self, frame: &Frame) -> Network {
+        let mut network = hosts_and_dscp(frame.bytes(), self.network_at());
+        if let Some(ends) = host::before_nat(self.handle) {
+            network.hosts = hosts_of_v4(ends);
+        }
+        network
+    }
+}
+
+const fn note(network: u16, transport: u16) -> u32 {
+    (network as u32) << 16 | transport as u32
 }
 
 // SAFETY: who uses an instance holds its lock, on whatever CPU.
@@ -49,14 +94,10 @@ impl Packet for Skb {
     }
 
     fn network(&self) -> Network {
-        let (mut network, nat) = host::with_frame(self.handle, |frame| {
-            let network = hosts_and_dscp(frame.bytes(), self.network_at());
-            (network, frame.nat)
-        });
-        if nat && let Some(ends) = host::before_nat(self.handle) {
-            network.hosts = hosts_of_v4(ends);
-        }
-        network
+        host::with_frame(self.handle, |frame| match frame.nat {
+            false => hosts_and_dscp(frame.bytes(), self.network_at()),
+            true => self.network_before_nat(frame),
+        })
     }
 
     fn mark_ce(&mut self) -> bool {

@@ -53,7 +53,8 @@ impl Histograms {
     fn record(&mut self, class: usize, time: Duration) {
         let bucket = Self::bucket(time).min(BUCKETS - 1);
         if let Some(count) = self.0.get_mut(class * BUCKETS + bucket) {
-            *count = count.saturating_add(1);
+            // No window has so many.
+            *count = count.wrapping_add(1);
         }
     }
 }
@@ -78,6 +79,8 @@ pub(crate) struct Recent {
 pub(crate) struct Windows {
     last: Window,
     present: Window,
+    /// When the present one becomes the last.
+    turns: Instant,
 }
 
 impl Windows {
@@ -91,11 +94,13 @@ impl Windows {
         Self {
             last: window.clone(),
             present: window,
+            turns: now + LENGTH,
         }
     }
 
     /// Goes on where others stopped: copied, since the arena that these are in is freed.
     pub(crate) fn go_on_from(&mut self, others: &Self) {
+        self.turns = others.turns;
         for (own, other) in [
             (&mut self.last, &others.last),
             (&mut self.present, &others.present),
@@ -118,7 +123,7 @@ impl Windows {
         (class, len): (TrafficClass, u32),
         sent: &PerClass<Counter>,
     ) {
-        if now.saturating_since(self.present.since) >= LENGTH {
+        if now >= self.turns {
             self.turn(now, (class, len), sent);
         }
         let class = class as usize;
@@ -129,9 +134,11 @@ impl Windows {
     }
 
     #[cold]
+    #[inline(never)]
     fn turn(&mut self, now: Instant, (class, len): (TrafficClass, u32), sent: &PerClass<Counter>) {
         core::mem::swap(&mut self.last, &mut self.present);
         self.present.since = now;
+        self.turns = now + LENGTH;
         self.present.sent = *sent;
         let own = self.present.sent.of_mut(class);
         own.packets = own.packets.wrapping_sub(1);

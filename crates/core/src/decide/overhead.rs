@@ -65,13 +65,17 @@ impl Overhead {
     /// The bytes that the link spends on a frame; at least 1.
     #[inline]
     pub fn charge(&self, parsed: &Parsed, frame_len: u32) -> u32 {
+        self.charge_packet(parsed.header.ip_len, parsed.network, frame_len)
+    }
+
+    /// The same of a frame with an IP packet of `ip_len` bytes, 0 for none, which begins at `network`.
+    #[inline]
+    pub fn charge_packet(&self, ip_len: u32, network: u16, frame_len: u32) -> u32 {
         self.charge_len(match self.basis {
             Basis::Frame | Basis::Raw => frame_len,
             // What is not IP counts from where IP would begin.
-            Basis::Ip if parsed.header.ip_len == 0 => {
-                frame_len.saturating_sub(parsed.network.into())
-            }
-            Basis::Ip => parsed.header.ip_len,
+            Basis::Ip if ip_len == 0 => frame_len.saturating_sub(network.into()),
+            Basis::Ip => ip_len,
         })
     }
 

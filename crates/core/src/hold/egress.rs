@@ -3,7 +3,7 @@
 
 use super::meters::Meters;
 use super::transmitter::Transmitter;
-use crate::packet::{Header, Packet};
+use crate::packet::{Header, Packet, TrafficClass};
 use crate::qdisc::{Backlog, Dequeue, Fate, Qdisc, Reason, Sink};
 use crate::units::{Instant, Rate};
 use alloc::boxed::Box;
@@ -69,14 +69,25 @@ impl<P: Packet> Egress<P> {
     /// Takes a packet that arrives at `now`, which its header says too.
     #[inline]
     pub fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
+        let header = packet.header();
+        let facts = (header.traffic_class(), header.len);
+        self.enqueue_known(now, facts, packet, sink);
+    }
+
+    /// [`enqueue`](Egress::enqueue) of a packet whose class and length the caller has at hand: here it is only passed on.
+    #[inline]
+    pub fn enqueue_known(
+        &mut self,
+        now: Instant,
+        (class, len): (TrafficClass, u32),
+        packet: P,
+        sink: &mut dyn Sink<P>,
+    ) {
         if self.counts.waiting == 0 {
             self.transmitter.not_before(now);
         }
         self.not_before = self.not_before.min(now);
-        let header = packet.header();
-        self.counts
-            .meters
-            .arrives(header.traffic_class(), header.len);
+        self.counts.meters.arrives(class, len);
         self.counts.waiting = self.counts.waiting.wrapping_add(1);
         let counts = &mut self.counts;
         let mut sink = Counting { counts, sink };

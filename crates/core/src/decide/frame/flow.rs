@@ -2,7 +2,6 @@
 
 use super::ip::{Addresses, Ip};
 use crate::packet::Flow;
-use siphasher::sip::SipHasher13;
 
 /// Addresses, protocol and ports of a packet.
 pub(super) struct Conversation {
@@ -12,15 +11,6 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    #[inline]
-    pub(super) const fn v4(from: u32, to: u32, protocol: u8, ports: u32) -> Self {
-        Self {
-            addresses: Addresses::V4(from, to),
-            protocol,
-            ports,
-        }
-    }
-
     /// `ports` are the source's in the upper and the destination's in the lower 16 bits.
     #[inline]
     pub(super) fn new(ip: &Ip<'_>, ports: u32) -> Self {
@@ -35,7 +25,7 @@ impl Conversation {
 /// The secret that flows are hashed with. Draw it from the system's random source: a sender that knows it can
 /// make flows collide.
 #[derive(Clone, Copy)]
-pub struct FlowKey(Option<SipHasher13>);
+pub struct FlowKey(Option<SipKey>);
 
 impl core::fmt::Debug for FlowKey {
     /// Does not show the secret.
@@ -47,7 +37,7 @@ impl core::fmt::Debug for FlowKey {
 impl FlowKey {
     /// A key of 128 secret bits.
     pub fn new(secret: [u64; 2]) -> Self {
-        Self(Some(SipHasher13::new_with_keys(secret[0], secret[1])))
+        Self(Some(SipKey::new(secret)))
     }
 
     /// No key: all packets are of flow 0. For a discipline that
@@ -58,63 +48,158 @@ impl FlowKey {
 
     /// A number that follows from the secret alone; 0 without one.
     pub fn number(&self) -> u16 {
-        self.0
-            .map_or(0, |hasher| core::hash::Hasher::finish(&hasher) as u16)
+        self.0.map_or(0, |key| key.hash([0]) as u16)
     }
 
     /// SipHash-1-3 of the two ends in an order that both directions share, and of `scope`.
-    #[inline]
     pub(super) fn flow(&self, packet: &Conversation, scope: u64) -> Flow {
-        let Some(hasher) = &self.0 else {
+        let Some(key) = &self.0 else {
             return Flow(0);
         };
-        let (source, destination) = (packet.ports >> 16, packet.ports & 0xffff);
-        let rest = |backward: bool| {
-            let ports = match backward {
-                true => packet.ports.rotate_left(16),
-                false => packet.ports,
-            };
-            [scope, u64::from(ports) << 8 | u64::from(packet.protocol)]
-        };
-        let (hash, backward) = match packet.addresses {
+        let (from, to) = match packet.addresses {
             Addresses::V4(from, to) => {
-                let backward = (from, source) > (to, destination);
-                let (low, high) = if backward { (to, from) } else { (from, to) };
-                let [scope, end] = rest(backward);
-                let words = [u64::from(low) << 32 | u64::from(high), scope, end];
-                (hash(hasher, words), backward)
+                return self.flow_v4([from, to], packet.protocol, packet.ports, scope);
             }
-            Addresses::V6(from, to) => {
-                let backward = (from, source) > (to, destination);
-                let (low, high) = if backward { (to, from) } else { (from, to) };
-                let [scope, end] = rest(backward);
-                let half = |address: u128| [(address >> 64) as u64, address as u64];
-                let ([a, b], [c, d]) = (half(low), half(high));
-                (hash(hasher, [a, b, c, d, scope, end]), backward)
-            }
+            Addresses::V6(from, to) => (from, to),
+        };
+        let (source, destination) = (packet.ports >> 16, packet.ports & 0xffff);
+        let backward = (from, source) > (to, destination);
+        let (low, high, ports) = match backward {
+            true => (to, from, packet.ports.rotate_left(16)),
+            false => (from, to, packet.ports),
+        };
+        let rest = u64::from(ports) << 8 | u64::from(packet.protocol);
+        let half = |address: u128| [(address >> 64) as u64, address as u64];
+        let ([a, b], [c, d]) = (half(low), half(high));
+        let hash = match scope {
+            0 => key.hash([a, b, c, d, rest]),
+            _ => key.hash([a, b, c, d, scope, rest]),
         };
         Flow(hash & !1 | u64::from(backward))
     }
+
+    /// The same of a packet between two IPv4 addresses, source first.
+    #[inline(always)]
+    pub(super) fn flow_v4(&self, ends: [u32; 2], protocol: u8, ports: u32, scope: u64) -> Flow {
+        let Some(key) = &self.0 else {
+            return Flow(0);
+        };
+        // Any order will do: this is that of the bytes in memory.
+        let end = |address: u32, port: u32| u64::from(address.swap_bytes()) << 16 | u64::from(port);
+        let (from, to) = (end(ends[0], ports >> 16), end(ends[1], ports & 0xffff));
+        let low = from.min(to) | u64::from(protocol) << 48;
+        let high = from.max(to);
+        let hash = match scope {
+            0 => key.hash([low, high]),
+            _ => key.hash([low, scope, high]),
+        };
+        Flow(hash & !1 | u64::from(from > to))
+    }
 }
 
-/// The hash of whole words, all at once: fed in pieces, a hasher takes more instructions.
+/// SipHash-1-3 (Aumasson and Bernstein, 2012), in the state in which its key leaves it.
+#[derive(Clone, Copy)]
+struct SipKey([u64; 4]);
+
+impl SipKey {
+    const fn new([k0, k1]: [u64; 2]) -> Self {
+        Self([
+            k0 ^ 0x736f_6d65_7073_6575,
+            k1 ^ 0x646f_7261_6e64_6f6d,
+            k0 ^ 0x6c79_6765_6e65_7261,
+            k1 ^ 0x7465_6462_7974_6573,
+        ])
+    }
+
+    /// The hash of words, of which the last has its upper eight bits clear, as the eight bytes of each, the lowest
+    /// first; but for the last byte, in whose place the length stands: no word more.
+    #[inline]
+    fn hash<const N: usize>(&self, mut words: [u64; N]) -> u64 {
+        if let Some(last) = words.last_mut() {
+            *last |= (8 * N as u64 - 1) << 56;
+        }
+        let mut state = self.0;
+        for word in words {
+            state[3] ^= word;
+            round(&mut state);
+            state[0] ^= word;
+        }
+        state[2] ^= 0xff;
+        for _ in 0..3 {
+            round(&mut state);
+        }
+        state[0] ^ state[1] ^ state[2] ^ state[3]
+    }
+}
+
 #[inline]
-fn hash<const N: usize>(hasher: &SipHasher13, words: [u64; N]) -> u64 {
-    hasher.hash(words.map(u64::to_le_bytes).as_flattened())
+const fn round([a, b, c, d]: &mut [u64; 4]) {
+    *a = a.wrapping_add(*b);
+    *c = c.wrapping_add(*d);
+    *b = b.rotate_left(13) ^ *a;
+    *d = d.rotate_left(16) ^ *c;
+    *a = a.rotate_left(32);
+    *c = c.wrapping_add(*b);
+    *a = a.wrapping_add(*d);
+    *b = b.rotate_left(17) ^ *c;
+    *d = d.rotate_left(21) ^ *a;
+    *c = c.rotate_left(32);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use siphasher::sip::SipHasher13;
 
     #[test]
     fn a_packet_without_a_key_is_of_flow_0() {
-        let conversation = Conversation {
-            addresses: Addresses::V4(1, 2),
-            protocol: 6,
-            ports: 3,
-        };
-        assert_eq!(FlowKey::none().flow(&conversation, 0), Flow(0));
-        assert_ne!(FlowKey::new([1, 2]).flow(&conversation, 0), Flow(0));
+        for addresses in [Addresses::V4(1, 2), Addresses::V6(1, 2)] {
+            let conversation = Conversation {
+                addresses,
+                protocol: 6,
+                ports: 3,
+            };
+            assert_eq!(FlowKey::none().flow(&conversation, 0), Flow(0));
+            assert_ne!(FlowKey::new([1, 2]).flow(&conversation, 0), Flow(0));
+        }
+    }
+
+    #[test]
+    fn the_hash_is_siphash_1_3() {
+        const KEY: [u64; 2] = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
+        fn is_the_same<const N: usize>(words: [u64; N]) {
+            let library = SipHasher13::new_with_keys(KEY[0], KEY[1]);
+            let bytes = words.map(u64::to_le_bytes);
+            let bytes = &bytes.as_flattened()[..8 * N - 1];
+            assert_eq!(SipKey::new(KEY).hash(words), library.hash(bytes));
+        }
+        is_the_same([0]);
+        is_the_same([0x0123_4567_89ab_cdef, 0x00fe_dcba_9876_5432]);
+        is_the_same([u64::MAX, 1, u64::MAX, 2, u64::MAX, u64::MAX >> 8]);
+    }
+
+    #[test]
+    fn what_differs_in_an_address_a_port_the_protocol_or_the_scope_is_another_flow() {
+        let key = FlowKey::new([1, 2]);
+        let flow =
+            |from, to, protocol, ports, scope| key.flow_v4([from, to], protocol, ports, scope);
+        let one = flow(1, 2, 6, 3 << 16 | 4, 0);
+        assert_eq!(flow(2, 1, 6, 4 << 16 | 3, 0), one.reverse());
+        for other in [
+            flow(5, 2, 6, 3 << 16 | 4, 0),
+            flow(1, 5, 6, 3 << 16 | 4, 0),
+            flow(1, 2, 17, 3 << 16 | 4, 0),
+            flow(1, 2, 6, 5 << 16 | 4, 0),
+            flow(1, 2, 6, 3 << 16 | 5, 0),
+            flow(1, 2, 6, 4 << 16 | 3, 0),
+            flow(1, 2, 6, 3 << 16 | 4, 1),
+        ] {
+            assert_ne!(other.0 & !1, one.0 & !1);
+        }
+        // Of one host both ends.
+        assert_eq!(
+            flow(1, 1, 6, 3 << 16 | 4, 0),
+            flow(1, 1, 6, 4 << 16 | 3, 0).reverse()
+        );
     }
 }

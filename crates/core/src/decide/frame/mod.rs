@@ -42,25 +42,43 @@ pub struct Parsed {
 /// Reads a frame that starts with its Ethernet header and has no frame check sequence.
 ///
 /// Bytes after the IP packet (the padding of a 60-byte frame) count for nothing.
-#[inline]
 pub fn parse(frame: &[u8], key: &FlowKey) -> Parsed {
     parse_prefix(frame, frame.len(), key)
 }
 
 /// Reads the first bytes of a frame of `wire_len` bytes, as a kernel has them at hand. What has all its
 /// headers in `prefix` is read as [`parse`] reads the whole.
-#[inline]
 pub fn parse_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Parsed {
-    match plain_v4(prefix, wire_len, key) {
-        Some(parsed) => parsed,
-        None => parse_any(prefix, wire_len, key),
+    let mut parsed = Parsed::default();
+    let offsets = read_prefix(prefix, wire_len, key, &mut parsed.header);
+    (parsed.network, parsed.transport) = offsets;
+    parsed
+}
+
+/// [`parse_prefix`] into a header that is blank but for `arrival` and `note`, which stay: where the packet is built, since
+/// a copy costs as much as reading. Answers with [`Parsed::network`] and [`Parsed::transport`].
+#[inline(always)]
+pub fn read_prefix(
+    prefix: &[u8],
+    wire_len: usize,
+    key: &FlowKey,
+    header: &mut Header,
+) -> (u16, u16) {
+    match plain_v4(prefix, wire_len, key, header) {
+        Some(offsets) => offsets,
+        None => read_any(prefix, wire_len, key, header),
     }
 }
 
 /// Reads what most frames are: TCP or UDP in an IPv4 packet without options, fragments or tags, whose first forty bytes
-/// are at hand.
-#[inline]
-fn plain_v4(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Option<Parsed> {
+/// are at hand. Leaves the header of any other as it is.
+#[inline(always)]
+fn plain_v4(
+    prefix: &[u8],
+    wire_len: usize,
+    key: &FlowKey,
+    header: &mut Header,
+) -> Option<(u16, u16)> {
     const LINK: usize = 14;
     const HEADERS: usize = 40;
     const IPV4_WITHOUT_OPTIONS: u32 = 0x0008_0045;
@@ -76,19 +94,13 @@ fn plain_v4(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Option<Parsed> {
         return None;
     }
     let protocol = head[23];
-    let mut header = Header {
-        len: u32::try_from(wire_len).unwrap_or(u32::MAX),
-        ip_len: ip_len.into(),
-        ecn: Ecn::from_bits(head[15]),
-        ..Header::default()
-    };
     let transport = match protocol {
         TCP => {
             let segment = u32::from(head[46] >> 4) * 4;
             if segment < 20 {
                 return None;
             }
-            header.payload = (header.ip_len - 20).checked_sub(segment)?;
+            header.payload = (u32::from(ip_len) - 20).checked_sub(segment)?;
             header.ack = word(42);
             header.flags = half(46) & 0x0fff;
             header.protocol = Protocol::Tcp;
@@ -103,35 +115,26 @@ fn plain_v4(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Option<Parsed> {
         }
         _ => return None,
     };
-    let conversation = Conversation::v4(word(26), word(30), protocol, word(34));
-    header.flow = key.flow(&conversation, 0);
-    Some(Parsed {
-        header,
-        network: LINK as u16,
-        transport,
-    })
+    header.len = u32::try_from(wire_len).unwrap_or(u32::MAX);
+    header.ip_len = ip_len.into();
+    header.ecn = Ecn::from_bits(head[15]);
+    header.flow = key.flow_v4([word(26), word(30)], protocol, word(34), 0);
+    Some((LINK as u16, transport))
 }
 
 // Out of the way of the plain ones.
 #[inline(never)]
-fn parse_any(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Parsed {
+fn read_any(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> (u16, u16) {
     let link = link::read(prefix, wire_len);
-    let mut header = Header {
-        len: u32::try_from(wire_len).unwrap_or(u32::MAX),
-        ..Header::default()
-    };
+    header.len = u32::try_from(wire_len).unwrap_or(u32::MAX);
     let mut transport = 0;
     if let Some(version) = link.carries {
         let packet = link.packet(prefix);
         let missing = link.end.saturating_sub(prefix.len());
-        transport = network(version, packet, missing, link.scope, &mut header, key)
+        transport = network(version, packet, missing, link.scope, header, key)
             .map_or(0, |offset| link.len + offset);
     }
-    Parsed {
-        header,
-        network: offset(link.len),
-        transport: offset(transport),
-    }
+    (offset(link.len), offset(transport))
 }
 
 /// Header lengths are bounded far below 64 KiB.
@@ -275,9 +278,14 @@ mod tests {
             }
             let prefix = &frame[..random.next() as usize % 91];
             let wire_len = prefix.len() + random.next() as usize % 60;
-            if let Some(parsed) = plain_v4(prefix, wire_len, &key) {
-                assert_eq!(parsed, parse_any(prefix, wire_len, &key), "{prefix:?}");
-                short += 1;
+            let (mut plain, mut any) = (Header::default(), Header::default());
+            match plain_v4(prefix, wire_len, &key, &mut plain) {
+                Some(offsets) => {
+                    let expected = read_any(prefix, wire_len, &key, &mut any);
+                    assert_eq!((offsets, plain), (expected, any), "{prefix:?}");
+                    short += 1;
+                }
+                None => assert_eq!(plain, Header::default(), "{prefix:?}"),
             }
         }
         assert!(short > 1000, "{short}");

@@ -14,7 +14,18 @@ const CS7: u8 = 56;
 ///
 /// Hosts are hashed without a secret: a sender that chooses addresses can make two collide, which makes them
 /// one host.
+#[inline]
 pub fn hosts_and_dscp(frame: &[u8], offset: u16) -> Network {
+    // Most packets, of whose headers the addresses suffice.
+    match frame.get(offset.into()..).and_then(plain_v4) {
+        Some(network) => network,
+        None => of_any(frame, offset),
+    }
+}
+
+// Out of the way of the plain ones.
+#[inline(never)]
+fn of_any(frame: &[u8], offset: u16) -> Network {
     const ARP: [u8; 2] = [0x08, 0x06];
     let (link, packet) = frame.split_at(usize::from(offset).min(frame.len()));
     if version(packet).is_none() {
@@ -23,10 +34,6 @@ pub fn hosts_and_dscp(frame: &[u8], offset: u16) -> Network {
             dscp: if is_arp { CS7 } else { 0 },
             ..Network::default()
         };
-    }
-    // Most packets, of whose headers the addresses suffice.
-    if let Some(network) = plain_v4(packet) {
-        return network;
     }
     let Some((outer, inner)) = packets(packet) else {
         return Network::default();
@@ -44,7 +51,7 @@ pub fn hosts_of_v4(ends: [Ipv4Addr; 2]) -> [u64; 2] {
 }
 
 /// Those of an IPv4 packet that is no tunnel's, and whole as far as its header says.
-#[inline]
+#[inline(always)]
 fn plain_v4(packet: &[u8]) -> Option<Network> {
     const NO_OPTIONS: u8 = 0x45;
     const TUNNELS: [u8; 2] = [4, 41];
