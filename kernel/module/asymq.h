@@ -4,7 +4,6 @@
 #define ASYMQ_H
 
 #include <linux/list.h>
-#include <linux/percpu.h>
 #include <linux/skbuff.h>
 #include <linux/types.h>
 #include "wire.h"
@@ -25,23 +24,8 @@ struct asymq_arena {
 	struct hlist_head small;
 	struct hlist_head chunks;
 	size_t bytes;
-	bool exhausted;
 	bool has_table;	/* larger than a page */
 };
-
-/* Where a panic returns to: the frame of the guarded function, which is still there. */
-struct asymq_guard {
-	void *registers[8];
-};
-
-#ifdef CONFIG_X86_64
-/* guard_x86.S, in a form that objtool follows. */
-int asymq_setjmp(void **registers) __attribute__((returns_twice));
-void __noreturn asymq_longjmp(void **registers);
-#else
-#define asymq_setjmp(registers) __builtin_setjmp(registers)
-#define asymq_longjmp(registers) __builtin_longjmp(registers, 1)
-#endif
 
 struct asymq_bytes {
 	const u8 *place;
@@ -82,7 +66,7 @@ struct asymq_built {
 	bool nat;	/* hosts are those before this machine's translation of addresses */
 	bool learns;	/* its rate */
 	bool bypass;	/* a packet that finds nothing waiting may pass it */
-	bool out_of_memory;
+	bool out_of_memory;	/* is why it was refused */
 };
 
 /* Rates in bit/s, 0 for a reverse one that is not known, and the attribute of the buffer. */
@@ -93,7 +77,7 @@ struct asymq_line {
 	bool buffer_moves;	/* is another than before */
 };
 
-/* Rust's entry points. Each may end in asymq_host_panicked(): call them under a guard only. */
+/* Rust's entry points. None can panic: what could would not link. */
 void asymq_build(const struct asymq_setup *setup, struct asymq_built *built);
 /* Counts on where `old` stopped; it is emptied unless it had a fault. */
 void asymq_take_over(struct asymq_instance *instance, struct asymq_instance *old, bool whole);
@@ -119,17 +103,16 @@ void asymq_show(const struct asymq_instance *instance, u64 now, void *to);
 #ifdef ASYMQ_TEST
 void asymq_selftest(const char *spoil);
 void asymq_host_test_result(const char *name, size_t len, bool same);
-void asymq_inject_panic(void);
 void asymq_misread(void);
 struct sk_buff *asymq_host_test_packet(const u8 *bytes, size_t len, size_t split);
 void asymq_host_test_copy(struct sk_buff *skb, u8 *to, size_t len);
 void asymq_host_test_free(struct sk_buff *skb);
+void __noreturn asymq_something_can_panic(const char *file, size_t len, u32 line);
 #endif
 
 /* What Rust calls. */
 void *asymq_host_alloc(size_t size);
 void asymq_host_free(void *place, size_t size);
-void __noreturn asymq_host_panicked(const char *file, size_t len, u32 line);
 void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered);
 const struct asymq_frame *asymq_host_frame(struct sk_buff *skb);
 bool asymq_host_mark(struct sk_buff *skb);
@@ -162,42 +145,5 @@ static inline bool asymq_is_trusted(const struct sk_buff *skb)
 /* A packet's first bytes; in `scratch` unless they lie in one piece. `charged` is the caller's. */
 void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity,
 		 struct asymq_frame *frame);
-
-struct asymq_guard **asymq_guard_slot(void);
-DECLARE_PER_CPU(struct asymq_guard *, asymq_packet_guard);
-
-/* asymq_guarded() where packets pass, with bottom halves disabled: the slot is known. */
-#define asymq_guarded_packet(statement)				\
-({									\
-	struct asymq_guard guard;					\
-	bool done = false;						\
-									\
-	this_cpu_write(asymq_packet_guard, &guard);			\
-	if (!asymq_setjmp(guard.registers)) {				\
-		statement;						\
-		done = true;						\
-	}								\
-	this_cpu_write(asymq_packet_guard, NULL);			\
-	done;								\
-})
-
-/*
- * Runs a statement under a guard; false if it panicked. Only in functions that are not inlined, and
- * whose variables are not read afterwards unless they are volatile. The caller has disabled bottom
- * halves, or is the one who builds.
- */
-#define asymq_guarded(statement)					\
-({									\
-	struct asymq_guard guard, **slot = asymq_guard_slot();		\
-	bool done = false;						\
-									\
-	*slot = &guard;							\
-	if (!asymq_setjmp(guard.registers)) {				\
-		statement;						\
-		done = true;						\
-	}								\
-	*asymq_guard_slot() = NULL;					\
-	done;								\
-})
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* What Rust calls: memory while an instance is built, the way out of a panic, packets as frames. */
+/* What Rust calls: memory while an instance is built, packets as frames. */
 
 #include <linux/if_arp.h>
 #include <linux/if_ether.h>
@@ -23,9 +23,6 @@
 /* One at a time is built, by a task that may sleep. */
 DEFINE_MUTEX(asymq_building);
 static struct asymq_arena *asymq_arena;
-static struct asymq_guard *asymq_build_guard;
-
-DEFINE_PER_CPU(struct asymq_guard *, asymq_packet_guard);
 
 #ifdef ASYMQ_TEST
 static int fail_alloc;
@@ -65,22 +62,6 @@ static bool asymq_in_packet_path(void)
 	return !in_task() || softirq_count();
 }
 
-struct asymq_guard **asymq_guard_slot(void)
-{
-	return asymq_in_packet_path() ? this_cpu_ptr(&asymq_packet_guard) : &asymq_build_guard;
-}
-
-void __noreturn asymq_host_panicked(const char *file, size_t len, u32 line)
-{
-	struct asymq_guard *guard = *asymq_guard_slot();
-
-	if (!asymq_arena || !asymq_arena->exhausted || asymq_in_packet_path())
-		pr_err_ratelimited("asymq: fault at %.*s:%u\n", (int)min_t(size_t, len, 200), file, line);
-	if (!guard)
-		BUG();
-	asymq_longjmp(guard->registers);
-}
-
 /*
  * Small places are of the kernel's own sizes; from ASYMQ_LARGE on they lie one behind the other in chunks of whole
  * pages, since powers of two would waste a third of the memory. The first table's chunk has room for as much as the
@@ -118,7 +99,6 @@ void asymq_arena_init(struct asymq_arena *arena)
 	INIT_HLIST_HEAD(&arena->small);
 	INIT_HLIST_HEAD(&arena->chunks);
 	arena->bytes = 0;
-	arena->exhausted = false;
 	arena->has_table = false;
 }
 
@@ -127,7 +107,6 @@ void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from)
 	hlist_move_list(&from->small, &to->small);
 	hlist_move_list(&from->chunks, &to->chunks);
 	to->bytes = from->bytes;
-	to->exhausted = from->exhausted;
 	to->has_table = from->has_table;
 	asymq_arena_init(from);
 }
@@ -259,18 +238,13 @@ void *asymq_host_alloc(size_t size)
 		return NULL;
 #ifdef ASYMQ_TEST
 	allocations++;
-	if (fail_alloc > 0 && --fail_alloc == 0) {
-		arena->exhausted = true;
+	if (fail_alloc > 0 && --fail_alloc == 0)
 		return NULL;
-	}
 #endif
 	if (size <= ASYMQ_MAX_BYTES - arena->bytes)
 		place = size < ASYMQ_LARGE ? asymq_alloc_small(arena, size) : asymq_alloc_large(arena, size);
-	if (!place) {
-		arena->exhausted = true;
-		return NULL;
-	}
-	arena->bytes += size;
+	if (place)
+		arena->bytes += size;
 	return place;
 }
 
@@ -393,6 +367,13 @@ bool asymq_host_mark(struct sk_buff *skb)
 }
 
 #ifdef ASYMQ_TEST
+/* Golden traces and the like may panic: they are in no delivered module. */
+void __noreturn asymq_something_can_panic(const char *file, size_t len, u32 line)
+{
+	pr_err("asymq: a panic at %.*s:%u\n", (int)min_t(size_t, len, 200), file, line);
+	BUG();
+}
+
 /* A packet of these bytes on an Ethernet device; what is beyond `split` lies in pages of its own. */
 struct sk_buff *asymq_host_test_packet(const u8 *bytes, size_t len, size_t split)
 {

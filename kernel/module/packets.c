@@ -47,60 +47,19 @@ bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 #define asymq_must_hold(q) do { } while (0)
 #endif
 
-/* Guarded calls: each has a frame of its own, to which a panic returns. */
-
-static noinline bool asymq_try_enqueue(struct asymq_sched *q, u64 now, struct sk_buff *skb,
-				       u64 arrival)
-{
-	asymq_must_hold(q);
-	return asymq_guarded_packet(asymq_enqueue(q->instance, q, now, arrival, skb, &q->frame));
-}
-
-static noinline bool asymq_try_dequeue(struct asymq_sched *q, u64 now, struct sk_buff **skb, u64 *next)
-{
-	asymq_must_hold(q);
-	return asymq_guarded_packet(({
-		*skb = asymq_dequeue(q->instance, q, now);
-		if (!*skb)
-			*next = asymq_next(q->instance);
-	}));
-}
-
-static noinline bool asymq_try_observe(struct asymq_sched *q, u64 now, struct asymq_frame *frame)
-{
-	asymq_must_hold(q);
-	return asymq_guarded_packet(asymq_observe(q->instance, now, frame));
-}
-
-static noinline bool asymq_try_reset(struct asymq_sched *q)
-{
-	return asymq_guarded_packet(asymq_reset(q->instance));
-}
-
-static noinline bool asymq_try_settle(struct asymq_sched *q, u64 *learnt)
-{
-	return asymq_guarded_packet(*learnt = asymq_settle(q->before));
-}
-
-static noinline bool asymq_try_depart(struct asymq_sched *q, u64 now, struct asymq_frame *frame)
-{
-	asymq_must_hold(q);
-	return asymq_guarded_packet(asymq_depart(q->instance, now, frame));
-}
-
 /*
  * Rust is not asked again before the next change. Its memory stays until then, with its counters, which count no
  * waiting packet any more: the list has them.
  */
 void asymq_fault(struct asymq_sched *q)
 {
-	u64 learnt = 0;
+	u64 learnt = asymq_settle(q->before);
 
 	q->instance = NULL;
 	q->strange = false;
 	q->faults++;
 	q->free_at = q->rate ? ktime_get_ns() : 0;
-	if (asymq_try_settle(q, &learnt) && learnt)
+	if (learnt)
 		q->rate = learnt;
 }
 
@@ -243,19 +202,43 @@ static noinline struct sk_buff *asymq_fifo_dequeue(struct asymq_sched *q, u64 no
 	return skb;
 }
 
-/* Filters an arrival, as a discipline may, if that is asked for. */
+#ifdef ASYMQ_TEST
+enum asymq_misguidance asymq_misguidance;
+
+/* A packet of nobody's; the one before is freed. */
+static struct sk_buff *asymq_foreign(void)
+{
+	static struct sk_buff *foreign;
+
+	kfree_skb(foreign);
+	foreign = alloc_skb(64, GFP_ATOMIC);
+	return foreign;
+}
+
+/* Filters an arrival, as a discipline may, or has Rust drop a packet of nobody's, if that is asked for. */
 static bool asymq_filters(struct asymq_sched *q, struct sk_buff *skb)
 {
-#ifdef ASYMQ_TEST
-	if (asymq_misguidance != ASYMQ_FILTERS)
+	enum asymq_misguidance how = asymq_misguidance;
+	struct sk_buff *foreign;
+
+	if (how != ASYMQ_FILTERS && how != ASYMQ_DROPS_FOREIGN)
 		return false;
 	asymq_misguidance = ASYMQ_WELL;
-	asymq_host_gone(q, skb, true);
-	return true;
-#else
+	if (how == ASYMQ_FILTERS) {
+		asymq_host_gone(q, skb, true);
+		return true;
+	}
+	foreign = asymq_foreign();
+	if (foreign)
+		asymq_host_gone(q, foreign, false);
 	return false;
-#endif
 }
+#else
+static bool asymq_filters(struct asymq_sched *q, struct sk_buff *skb)
+{
+	return false;
+}
+#endif
 
 /* Offers one packet, which joins the list first. */
 static __always_inline void asymq_offer_at(struct asymq_sched *q, u64 now, struct sk_buff *skb, u64 arrival)
@@ -268,8 +251,8 @@ static __always_inline void asymq_offer_at(struct asymq_sched *q, u64 now, struc
 			asymq_frame(skb, false, q->scratch, sizeof(q->scratch), &q->frame);
 		q->frame.charged = qdisc_pkt_len(skb);
 		q->frame.nat = q->nat;
-		if (unlikely(!asymq_try_enqueue(q, now, skb, arrival)))
-			asymq_fault(q);
+		asymq_must_hold(q);
+		asymq_enqueue(q->instance, q, now, arrival, skb, &q->frame);
 		asymq_judge(q);
 	}
 	if (unlikely(!q->instance) && !q->arriving_gone)
@@ -383,34 +366,30 @@ void asymq_free_gone(struct sk_buff *gone)
 }
 
 #ifdef ASYMQ_TEST
-enum asymq_misguidance asymq_misguidance;
-
 /* Has Rust forget all that waits, name a packet of nobody's, or drop all, so that a dequeue ends with nothing. */
 static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
 {
-	static struct sk_buff *foreign;
 	enum asymq_misguidance how = asymq_misguidance;
 
-	if (how == ASYMQ_WELL || how == ASYMQ_FILTERS || skb_queue_empty(&q->waiting))
+	if (how == ASYMQ_WELL || how == ASYMQ_FILTERS || how == ASYMQ_DROPS_FOREIGN || skb_queue_empty(&q->waiting))
 		return;
 	asymq_misguidance = ASYMQ_WELL;
 	if (how == ASYMQ_FORGETS) {
-		asymq_try_reset(q);
+		asymq_reset(q->instance);
 		return;
 	}
 	if (how == ASYMQ_DROPS_ALL) {
 		struct asymq_instance *instance = q->instance;
 
 		/* Counted as what C drops without Rust, which forgets it. */
-		asymq_try_reset(q);
+		asymq_reset(instance);
 		q->instance = NULL;
 		while (!skb_queue_empty(&q->waiting))
 			asymq_host_gone(q, skb_peek(&q->waiting), false);
 		q->instance = instance;
 		return;
 	}
-	kfree_skb(foreign);
-	foreign = *skb = alloc_skb(64, GFP_ATOMIC);
+	*skb = asymq_foreign();
 }
 #else
 static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
@@ -431,10 +410,13 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 	spin_lock(&q->lock);
 	asymq_misguide(q, &skb);
 	if (likely(q->instance) && !skb) {
-		if (!asymq_try_dequeue(q, now, &skb, &next))
-			asymq_fault(q);
-		else if (!skb && next == U64_MAX && !skb_queue_empty(&q->waiting))
-			asymq_lost(q);
+		asymq_must_hold(q);
+		skb = asymq_dequeue(q->instance, q, now);
+		if (!skb) {
+			next = asymq_next(q->instance);
+			if (next == U64_MAX && !skb_queue_empty(&q->waiting))
+				asymq_lost(q);
+		}
 	}
 	if (skb && !asymq_take_out(q, skb))
 		skb = NULL;
@@ -474,8 +456,8 @@ void asymq_qdisc_reset(struct Qdisc *sch)
 
 	qdisc_watchdog_cancel(&q->watchdog);
 	spin_lock_bh(&q->lock);
-	if (q->instance && !asymq_try_reset(q))
-		asymq_fault(q);
+	if (q->instance)
+		asymq_reset(q->instance);
 	skb_queue_walk(&q->waiting, skb)
 		asymq_count(&q->flushed, skb);
 	__skb_queue_purge(&q->waiting);
@@ -496,8 +478,8 @@ void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb, bool ingress
 	if (q->instance && q->observes) {
 		asymq_frame(skb, ingress, q->scratch, sizeof(q->scratch), &frame);
 		frame.charged = skb->len + (ingress && skb_mac_header_was_set(skb) ? skb_mac_header_len(skb) : 0);
-		if (!asymq_try_observe(q, ktime_get_ns(), &frame))
-			asymq_fault(q);
+		asymq_must_hold(q);
+		asymq_observe(q->instance, ktime_get_ns(), &frame);
 	}
 	asymq_must_live(q);
 	spin_unlock(&q->lock);
@@ -511,8 +493,8 @@ void asymq_show_departure(struct asymq_sched *q, struct sk_buff *skb)
 	if (q->instance) {
 		asymq_frame(skb, false, q->scratch, sizeof(q->scratch), &frame);
 		frame.charged = qdisc_pkt_len(skb);
-		if (!asymq_try_depart(q, ktime_get_ns(), &frame))
-			asymq_fault(q);
+		asymq_must_hold(q);
+		asymq_depart(q->instance, ktime_get_ns(), &frame);
 	}
 	asymq_must_live(q);
 	spin_unlock(&q->lock);

@@ -29,18 +29,20 @@ static int inject_set(const char *text, const struct kernel_param *param)
 		asymq_misguidance = ASYMQ_FORGETS;
 	else if (sysfs_streq(text, "foreign"))
 		asymq_misguidance = ASYMQ_NAMES_FOREIGN;
+	else if (sysfs_streq(text, "drops-foreign"))
+		asymq_misguidance = ASYMQ_DROPS_FOREIGN;
 	else if (sysfs_streq(text, "drops"))
 		asymq_misguidance = ASYMQ_DROPS_ALL;
 	else if (sysfs_streq(text, "filters"))
 		asymq_misguidance = ASYMQ_FILTERS;
 	else
-		asymq_inject_panic();
+		return -EINVAL;
 	return 0;
 }
 
 static const struct kernel_param_ops inject_ops = { .set = inject_set };
 module_param_cb(inject, &inject_ops, NULL, 0200);
-MODULE_PARM_DESC(inject, "the next packet finds a fault: 1 a panic, forgets, foreign; or drops all, or filters an arrival");
+MODULE_PARM_DESC(inject, "what Rust does wrong once: forgets, foreign, drops-foreign; or drops, all that wait, or filters, an arrival");
 
 static bool selftest = true;
 module_param(selftest, bool, 0444);
@@ -49,36 +51,6 @@ static char *spoil = "";
 module_param(spoil, charp, 0444);
 MODULE_PARM_DESC(spoil, "the discipline of whose recorded trace one byte is changed");
 #endif
-
-static noinline bool asymq_try_build(const struct asymq_setup *setup, struct asymq_built *built)
-{
-	return asymq_guarded(asymq_build(setup, built));
-}
-
-static noinline bool asymq_try_take_over(struct asymq_instance *instance, struct asymq_sched *q)
-{
-	return asymq_guarded(asymq_take_over(instance, q->before, q->instance));
-}
-
-static noinline bool asymq_try_move(struct asymq_sched *q, u64 now, const struct asymq_built *built)
-{
-	return asymq_guarded(asymq_move(q->instance, now, built->link, built->reverse));
-}
-
-static noinline bool asymq_try_goes_on(struct asymq_sched *q, const struct asymq_line *line, struct asymq_built *built)
-{
-	return asymq_guarded(asymq_goes_on(q->instance, line, built));
-}
-
-static noinline bool asymq_try_learnt(struct asymq_sched *q, u64 *rate)
-{
-	return asymq_guarded(*rate = asymq_learnt(q->before));
-}
-
-static noinline bool asymq_try_show(struct asymq_sched *q, u64 now, void *to)
-{
-	return asymq_guarded(asymq_show(q->before, now, to));
-}
 
 /* Changes. */
 
@@ -93,26 +65,21 @@ static int asymq_make(struct asymq_sched *q, const struct asymq_asked *asked, st
 		.before_numbers = q->said ? &asked->before : NULL,
 		.numbers = &asked->numbers,
 	};
-	bool whole;
 
 	get_random_bytes(setup.secret, sizeof(setup.secret));
 	mutex_lock(&asymq_building);
 	asymq_arena_open(arena);
-	whole = asymq_try_build(&setup, built);
-	if (whole && built->instance && !asymq_arena_is_tight(arena)) {
+	asymq_build(&setup, built);
+	if (built->instance && !asymq_arena_is_tight(arena)) {
 		asymq_arena_close();
 		asymq_arena_free(arena);
 		memset(built, 0, sizeof(*built));
 		asymq_arena_open(arena);
-		whole = asymq_try_build(&setup, built);
+		asymq_build(&setup, built);
 	}
 	asymq_arena_close();
 	mutex_unlock(&asymq_building);
-	if (!whole && !arena->exhausted) {
-		NL_SET_ERR_MSG(extack, "asymq: a fault; the kernel's log says where");
-		return -EFAULT;
-	}
-	if (!whole || built->out_of_memory) {
+	if (built->out_of_memory) {
 		NL_SET_ERR_MSG(extack, "asymq: not enough memory; use lower limits");
 		return -ENOMEM;
 	}
@@ -140,14 +107,16 @@ static int asymq_go_on(struct Qdisc *sch, const struct asymq_line *line, struct 
 	spin_lock(&q->lock);
 	now = ktime_get_ns();
 	/* A packet may have found a fault since: then the next change builds. */
-	if (!q->instance)
+	if (q->instance) {
+		if (line)
+			asymq_goes_on(q->instance, line, built);
+		if (built->goes_on) {
+			asymq_move(q->instance, now, built->link, built->reverse);
+			asymq_set_rates(q, built);
+		}
+	} else {
 		err = -EAGAIN;
-	else if ((line && !asymq_try_goes_on(q, line, built)) || (built->goes_on && !asymq_try_move(q, now, built)))
-		err = -EFAULT;
-	if (!err && built->goes_on)
-		asymq_set_rates(q, built);
-	else if (err && q->instance)
-		asymq_fault(q);
+	}
 	asymq_examine(q);
 	spin_unlock(&q->lock);
 	if (sch->q.qlen)
@@ -216,7 +185,7 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	now = ktime_get_ns();
 	/* Not even a fault in here takes the counters of C. */
 	if (q->before)
-		asymq_try_take_over(built->instance, q);
+		asymq_take_over(built->instance, q->before, q->instance);
 	asymq_arena_move(&old_arena, &q->arena);
 	asymq_arena_move(&q->arena, &arena);
 	q->instance = built->instance;
@@ -332,11 +301,10 @@ void asymq_host_test_result(const char *name, size_t len, bool same)
 static int asymq_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
-	u64 learnt = 0;
+	u64 learnt;
 
 	spin_lock_bh(&q->lock);
-	if (!asymq_try_learnt(q, &learnt) && q->instance)
-		asymq_fault(q);
+	learnt = asymq_learnt(q->before);
 	spin_unlock_bh(&q->lock);
 	if (learnt)
 		asymq_said_moves(q->said, TCA_ASYMQ_UP, learnt);
@@ -426,8 +394,7 @@ static int asymq_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
 		return -1;
 	nla_put_u32(dump->skb, ASYMQ_STATS_VERSION, ASYMQ_VERSION);
 	spin_lock_bh(&q->lock);
-	if (!asymq_try_show(q, ktime_get_ns(), dump->skb) && q->instance)
-		asymq_fault(q);
+	asymq_show(q->before, ktime_get_ns(), dump->skb);
 	asymq_show_counts(q, dump->skb);
 	if (q->faults)
 		nla_put_u32(dump->skb, ASYMQ_STATS_FAILED, q->faults);
@@ -452,39 +419,30 @@ static struct Qdisc_ops asymq_ops __read_mostly = {
 };
 
 #ifdef ASYMQ_TEST
-static noinline bool asymq_try_selftest(void)
-{
-	return asymq_guarded(asymq_selftest(spoil));
-}
-
-static int asymq_run_selftest(void)
+static void asymq_run_selftest(void)
 {
 	struct asymq_arena arena;
-	bool whole;
 
 	if (!selftest)
-		return 0;
+		return;
 	asymq_arena_init(&arena);
 	mutex_lock(&asymq_building);
 	asymq_arena_open(&arena);
-	whole = asymq_try_selftest();
+	asymq_selftest(spoil);
 	asymq_arena_close();
 	mutex_unlock(&asymq_building);
 	asymq_arena_free(&arena);
-	return whole ? 0 : -EFAULT;
 }
 #else
-static int asymq_run_selftest(void)
+static void asymq_run_selftest(void)
 {
-	return 0;
 }
 #endif
 
 static int __init asymq_module_init(void)
 {
-	int err = asymq_run_selftest();
-
-	return err ?: register_qdisc(&asymq_ops);
+	asymq_run_selftest();
+	return register_qdisc(&asymq_ops);
 }
 
 static void __exit asymq_module_exit(void)

@@ -122,8 +122,8 @@ void asymq_fault(struct asymq_sched *q);
 /* Looks whether the list, the counters and Rust agree, in the test build. */
 #ifdef ASYMQ_TEST
 void asymq_examine(struct asymq_sched *q);
-/* What goes wrong in the next dequeue, or, with FILTERS, becomes of the next arrival. */
-enum asymq_misguidance { ASYMQ_WELL, ASYMQ_FORGETS, ASYMQ_NAMES_FOREIGN, ASYMQ_DROPS_ALL, ASYMQ_FILTERS };
+/* What goes wrong in the next dequeue, or, with the last two, at the next arrival. */
+enum asymq_misguidance { ASYMQ_WELL, ASYMQ_FORGETS, ASYMQ_NAMES_FOREIGN, ASYMQ_DROPS_ALL, ASYMQ_DROPS_FOREIGN, ASYMQ_FILTERS };
 extern enum asymq_misguidance asymq_misguidance;
 #else
 static inline void asymq_examine(struct asymq_sched *q)

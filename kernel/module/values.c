@@ -12,11 +12,6 @@ static int defaults_count;
 module_param_array(defaults, ullong, &defaults_count, 0444);
 MODULE_PARM_DESC(defaults, "what a qdisc is where nothing is said: the numbers that `tc qdisc add ... asymq WORDS numbers` prints");
 
-static noinline bool asymq_try_usual(struct asymq_numbers *numbers, u32 queue_len)
-{
-	return asymq_guarded(asymq_usual(numbers, queue_len));
-}
-
 /* Not const, since kernels before 6.6 point to it so. */
 #define ASYMQ_RANGE(width, id, least, most) \
 	static struct netlink_range_validation id##_range = { .min = least, .max = most };
@@ -233,23 +228,17 @@ const void *asymq_read_line(const struct asymq_said *said, const struct nlattr *
 }
 
 /* What the module's parameter says, or else SAD. */
-static int asymq_read_defaults(struct asymq_sched *q)
+static void asymq_read_defaults(const struct asymq_sched *q)
 {
-	u32 queue_len = qdisc_dev(q->sch)->tx_queue_len;
-	bool whole;
 	int i;
 
 	for (i = 0; i + 1 < defaults_count; i += 2)
 		if (defaults[i] < ASYMQ_ATTRIBUTES)
 			asymq_set(&asymq_asked.numbers, defaults[i], defaults[i + 1]);
-	if (defaults_count) {
+	if (defaults_count)
 		asymq_asked.given = asymq_asked.numbers;
-		return 0;
-	}
-	mutex_lock(&asymq_building);
-	whole = asymq_try_usual(&asymq_asked.numbers, queue_len);
-	mutex_unlock(&asymq_building);
-	return whole ? 0 : -EFAULT;
+	else
+		asymq_usual(&asymq_asked.numbers, qdisc_dev(q->sch)->tx_queue_len);
 }
 
 struct asymq_asked *asymq_read_asked(struct asymq_sched *q, struct nlattr *options, struct netlink_ext_ack *extack)
@@ -281,9 +270,7 @@ struct asymq_asked *asymq_read_asked(struct asymq_sched *q, struct nlattr *optio
 			asymq_asked.given.has[TCA_ASYMQ_UP_MIN] = asymq_asked.given.has[TCA_ASYMQ_UP_MAX] = 0;
 		}
 	} else if (!version) {
-		err = asymq_read_defaults(q);
-		if (err)
-			return ERR_PTR(err);
+		asymq_read_defaults(q);
 	}
 	if (!version)
 		return &asymq_asked;

@@ -1,7 +1,6 @@
 //! What the C half calls; `module/asymq.h` declares the same.
 //!
-//! C calls each under a guard: a panic returns to C, which goes on without the instance. All memory of
-//! an instance is in an arena of C's, which is freed whole: nothing here is ever dropped for that.
+//! All memory of an instance is in an arena of C's, which is freed whole: nothing here is ever dropped for that.
 
 use crate::frame::Frame;
 use crate::host::{Handle, Host, Listener};
@@ -10,9 +9,9 @@ use crate::request::{Refusal, describe};
 use alloc::boxed::Box;
 use asymq_core::Toward;
 use asymq_core::catalog::wire::{Numbers, id, line, rates};
-use asymq_core::hold::{BuildError, capacity};
+use asymq_core::hold::capacity;
 use asymq_core::units::{Instant, Limit, Rate};
-use core::ffi::{CStr, c_char, c_void};
+use core::ffi::{c_char, c_void};
 
 /// What is asked for.
 #[repr(C)]
@@ -59,9 +58,14 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    fn refuse(&mut self, text: &'static CStr, attribute: u16) {
-        self.error = text.as_ptr();
-        self.attribute = attribute.into();
+    fn refuse(&mut self, refusal: Refusal) {
+        match refusal {
+            Refusal::Wrong(text, attribute) => {
+                self.error = text.as_ptr();
+                self.attribute = attribute.into();
+            }
+            Refusal::OutOfMemory => self.out_of_memory = true,
+        }
     }
 
     fn set_rates(&mut self, link: Rate, reverse: Option<Rate>, limit: Limit) {
@@ -74,6 +78,12 @@ impl Built {
 /// Builds an instance, or says that the one before goes on at other rates. `built` is zeros.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
+    if let Err(refusal) = build(setup, built) {
+        built.refuse(refusal);
+    }
+}
+
+fn build(setup: &Setup, built: &mut Built) -> Result<(), Refusal> {
     // SAFETY: each is null or what it says, and nobody else changes it.
     let (before, numbers) = unsafe {
         let before = setup.before.as_ref().zip(setup.before_numbers.as_ref());
@@ -82,43 +92,26 @@ unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
     if let Some((before, then)) = before
         && before.goes_on(then, numbers)
     {
-        match rates(numbers) {
-            Ok((link, reverse, limit)) => built.set_rates(link, reverse, limit),
-            Err(error) => {
-                let Refusal { text, attribute } = error.into();
-                return built.refuse(text, attribute);
-            }
-        }
+        let (link, reverse, limit) = rates(numbers)?;
+        built.set_rates(link, reverse, limit);
         built.goes_on = true;
         built.shaped = numbers.flag(id::SHAPED);
         built.observes = before.observes();
-        return;
+        return Ok(());
     }
     let toward = if setup.ifb { Toward::Down } else { Toward::Up };
-    let description = match describe(numbers, toward) {
-        Ok(description) => description,
-        Err(Refusal { text, attribute }) => return built.refuse(text, attribute),
-    };
+    let description = describe(numbers, toward)?;
     let config = &description.config;
     built.set_rates(config.link, config.reverse, config.limit);
     (built.shaped, built.nat) = (description.shaped, description.nat);
-    match Instance::build(Instant::from_nanos(setup.now), setup.secret, &description) {
-        Ok(instance) => {
-            built.observes = instance.observes();
-            built.follows = instance.learns() == Some(Toward::Down);
-            built.learns = instance.learns().is_some();
-            built.bypass = !description.shaped && instance.allows_bypass();
-            built.instance = Box::into_raw(instance);
-        }
-        Err(BuildError::OutOfMemory) => {
-            built.out_of_memory = true;
-            built.refuse(c"asymq: not enough memory; use lower limits", 0);
-        }
-        Err(BuildError::LimitTooLarge(_)) => built.refuse(c"asymq: a limit is too large", 0),
-        Err(BuildError::Description(_)) => {
-            built.refuse(c"asymq: an attribute of the discipline is missing", 0);
-        }
-    }
+    let now = Instant::from_nanos(setup.now);
+    let instance = Instance::build(now, setup.secret, &description)?;
+    built.observes = instance.observes();
+    built.follows = instance.learns() == Some(Toward::Down);
+    built.learns = instance.learns().is_some();
+    built.bypass = !description.shaped && instance.allows_bypass();
+    built.instance = Box::into_raw(instance);
+    Ok(())
 }
 
 /// Rates in bit/s, 0 for a reverse one that is not known, and the attribute of the buffer.

@@ -12,7 +12,7 @@ use asymq_core::catalog::wire::{Numbers, id};
 use asymq_core::catalog::{Catalog as _, Standard};
 use asymq_core::control::rate::RateLaw;
 use asymq_core::frame::{FlowKey, Parsed, parse_prefix};
-use asymq_core::hold::{BuildError, Egress, Meters};
+use asymq_core::hold::{BuildError, Egress, Meters, boxed};
 use asymq_core::overhead::Overhead;
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Instant, Rate};
@@ -58,17 +58,17 @@ impl Instance {
             true => FlowKey::new(secret),
             false => FlowKey::none(),
         };
-        Ok(Box::new(Self {
+        boxed(Self {
             egress: match description.shaped {
                 true => Egress::new(qdisc, config.link),
                 false => Egress::unshaped(qdisc),
             },
             key,
-            windows: Windows::new(now),
+            windows: Windows::new(now)?,
             overhead: Some(description.overhead).filter(|of| *of != Overhead::default()),
             learning,
             separate: description.separate,
-        }))
+        })
     }
 
     /// Whether the qdisc that is meant is this one, made of `then`, at other rates, and the discipline follows those:
@@ -159,8 +159,6 @@ impl Instance {
     ) {
         let (mut class, mut len) = (TrafficClass::Other, 0);
         let packet = self.read(now, arrival, handle, frame, (&mut class, &mut len));
-        #[cfg(feature = "selftest")]
-        crate::selftest::panic_if_asked();
         #[cfg(feature = "mutant")]
         core::hint::black_box(frame.bytes()[core::hint::black_box(now.as_nanos() as usize)]);
         self.egress

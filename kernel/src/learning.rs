@@ -4,7 +4,7 @@ use crate::frame::Frame;
 use alloc::boxed::Box;
 use asymq_core::control::rate::{Learner, RateLaw, RateRange};
 use asymq_core::decide::frame::Observed;
-use asymq_core::hold::BuildError;
+use asymq_core::hold::{BuildError, boxed};
 use asymq_core::units::{Instant, Rate};
 use asymq_core::{Header, Toward};
 
@@ -23,7 +23,7 @@ impl Learning {
         let mut ranges = [None; 2];
         ranges[toward as usize] = Some(range);
         Ok(Self {
-            learner: Box::new(Learner::new(ranges, [rate; 2])?),
+            learner: boxed(Learner::new(ranges, [rate; 2])?)?,
             toward,
             at: Instant::ZERO,
         })

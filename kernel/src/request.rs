@@ -4,6 +4,7 @@ use asymq_core::Toward;
 use asymq_core::catalog::Config;
 use asymq_core::catalog::wire::{Numbers, WireError, config, id};
 use asymq_core::control::rate::RateRange;
+use asymq_core::hold::BuildError;
 use asymq_core::overhead::Overhead;
 use core::ffi::CStr;
 
@@ -21,20 +22,36 @@ pub(crate) struct Description {
     pub(crate) auto: Option<(RateRange, Toward)>,
 }
 
-/// What is wrong, and the attribute that it is about.
-pub(crate) struct Refusal {
-    pub(crate) text: &'static CStr,
-    pub(crate) attribute: u16,
+/// Why nothing is built.
+#[derive(Clone, Copy)]
+pub(crate) enum Refusal {
+    /// What is wrong, and the attribute that it is about; 0 for none.
+    Wrong(&'static CStr, u16),
+    OutOfMemory,
 }
+
+const MISSING: &CStr = c"asymq: an attribute of the discipline is missing";
 
 impl From<WireError> for Refusal {
     fn from(error: WireError) -> Self {
-        let (text, attribute) = match error {
-            WireError::Missing(id) => (c"asymq: an attribute of the discipline is missing", id),
-            WireError::Invalid(id) => (c"asymq: an attribute is out of range", id),
-            WireError::Foreign(id) => (c"asymq: an attribute is of no part of the discipline", id),
-        };
-        Self { text, attribute }
+        match error {
+            WireError::Missing(id) => Self::Wrong(MISSING, id),
+            WireError::Invalid(id) => Self::Wrong(c"asymq: an attribute is out of range", id),
+            WireError::Foreign(id) => {
+                Self::Wrong(c"asymq: an attribute is of no part of the discipline", id)
+            }
+            WireError::OutOfMemory => Self::OutOfMemory,
+        }
+    }
+}
+
+impl From<BuildError> for Refusal {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::OutOfMemory => Self::OutOfMemory,
+            BuildError::LimitTooLarge(_) => Self::Wrong(c"asymq: a limit is too large", 0),
+            BuildError::Description(_) => Self::Wrong(MISSING, 0),
+        }
     }
 }
 

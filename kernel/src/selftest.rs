@@ -1,4 +1,4 @@
-//! For the test build: golden traces, frames in the kernel's own buffers, and a panic where packets pass.
+//! For the test build: golden traces, and frames in the kernel's own buffers.
 
 use crate::host::{self, Handle};
 use crate::skb::Skb;
@@ -10,21 +10,6 @@ use asymq_core::frame::Parsed;
 use asymq_laws::frames::{Arrival, Held, arrivals, number, same_verdicts};
 use asymq_laws::{capture, golden};
 use core::ffi::{CStr, c_char};
-use core::sync::atomic::{AtomicBool, Ordering};
-
-static PANIC: AtomicBool = AtomicBool::new(false);
-
-/// The next packet finds a fault.
-#[unsafe(no_mangle)]
-extern "C" fn asymq_inject_panic() {
-    PANIC.store(true, Ordering::Relaxed);
-}
-
-pub(crate) fn panic_if_asked() {
-    if PANIC.swap(false, Ordering::Relaxed) {
-        panic!("injected");
-    }
-}
 
 /// Reads the byte behind what it has allocated, in C's arena.
 #[unsafe(no_mangle)]

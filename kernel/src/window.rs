@@ -1,9 +1,8 @@
 //! Sojourn times and rates of the last ten to twenty seconds, in fixed memory.
 
 use alloc::boxed::Box;
-use alloc::vec;
 use asymq_core::TrafficClass;
-use asymq_core::hold::PerClass;
+use asymq_core::hold::{BuildError, PerClass, slots};
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant};
 
@@ -17,12 +16,11 @@ const UNIT: u32 = 12;
 const BUCKETS: usize = 8 * 23;
 
 /// How many packets of each class waited how long. Not in place: an instance that is built is on a stack, which is small.
-#[derive(Clone)]
 struct Histograms(Box<[u32]>);
 
 impl Histograms {
-    fn new() -> Self {
-        Self(vec![0; TrafficClass::COUNT * BUCKETS].into_boxed_slice())
+    fn new() -> Result<Self, BuildError> {
+        slots(TrafficClass::COUNT * BUCKETS, |_| 0).map(Self)
     }
 
     fn of(&self, class: usize) -> &[u32] {
@@ -59,12 +57,22 @@ impl Histograms {
     }
 }
 
-#[derive(Clone)]
 struct Window {
     since: Instant,
     sent: PerClass<Counter>,
     sojourns: Histograms,
     longest: [Duration; TrafficClass::COUNT],
+}
+
+impl Window {
+    fn new(now: Instant) -> Result<Self, BuildError> {
+        Ok(Self {
+            since: now,
+            sent: PerClass::default(),
+            sojourns: Histograms::new()?,
+            longest: [Duration::ZERO; TrafficClass::COUNT],
+        })
+    }
 }
 
 /// What is shown of one class.
@@ -84,18 +92,12 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    pub(crate) fn new(now: Instant) -> Self {
-        let window = Window {
-            since: now,
-            sent: PerClass::default(),
-            sojourns: Histograms::new(),
-            longest: [Duration::ZERO; TrafficClass::COUNT],
-        };
-        Self {
-            last: window.clone(),
-            present: window,
+    pub(crate) fn new(now: Instant) -> Result<Self, BuildError> {
+        Ok(Self {
+            last: Window::new(now)?,
+            present: Window::new(now)?,
             turns: now + LENGTH,
-        }
+        })
     }
 
     /// Goes on where others stopped: copied, since the arena that these are in is freed.

@@ -239,7 +239,7 @@ def walk(parent, name, following, inject):
         time.sleep(1)
         tree.send(4)
         tree.see("served for a second")
-        for fault in ("1", "forgets", "foreign"):
+        for fault in ("drops-foreign", "forgets", "foreign"):
             tree.send(4)
             inject(fault)
             tree.send(1)

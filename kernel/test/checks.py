@@ -537,13 +537,13 @@ def warm_up():
 
 
 @check
-def injected_panic():
+def fault_and_recovery():
     warm_up()
     load(True, "selftest=0")
     plain()
     asymq("aq up 1mbit down 10mbit")
     before = udp("hosts", "servers", SERVER[4], 3000, 4)
-    set_parameter("inject", 1)
+    set_parameter("inject", "drops-foreign")
     after = udp("hosts", "servers", SERVER[4], 3000, 4)
     expect(shown().get("failed") == 1, "tc -s says nothing of the fault")
     expect("FAILED" in run("tc -n home -s qdisc show dev h0").stdout, "nor its table")

@@ -472,7 +472,7 @@ fn every_discipline_carries_kernel_tcp_both_ways() {
             return;
         }
     }
-    let names: Vec<String> = left.iter().map(|s| s.uplink.qdisc.clone()).collect();
+    let names: Vec<String> = left.iter().map(|s| s.uplink.qdisc.to_string()).collect();
     eprintln!("skipped: this machine was too busy in {ATTEMPTS} runs of {names:?}");
 }
 

@@ -167,7 +167,7 @@ mod tests {
                 let part = config.params.get(role.key()).expect("a part").to_string();
                 chosen.insert((role.key(), part));
             }
-            chosen.insert((Role::Qdisc.key(), config.qdisc));
+            chosen.insert((Role::Qdisc.key(), config.qdisc.to_string()));
         }
         for entry in Standard.entries() {
             let name = (entry.role.key(), entry.name.to_string());

@@ -142,7 +142,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
             best: comparison::best(&reports),
             reports: reports
                 .iter()
-                .map(|report| (report.scenario.uplink.qdisc.as_str(), report))
+                .map(|report| (&*report.scenario.uplink.qdisc, report))
                 .collect(),
         })?;
     } else {

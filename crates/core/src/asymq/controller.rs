@@ -4,8 +4,10 @@
 use super::isolated::FULL_PACKET;
 use super::losses::{Cost, Losses};
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
+use crate::hold::{BuildError, boxed};
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate};
+use alloc::boxed::Box;
 
 /// Interval at which the reverse path is read.
 const STEP: Duration = Duration::from_millis(100);
@@ -123,7 +125,8 @@ pub struct AckNeed {
     params: AckNeedParams,
     /// ms.
     wait: f64,
-    down: Rates<MEMORY>,
+    /// Not in place: too large to be made on a kernel's stack.
+    down: Box<Rates<MEMORY>>,
     up: Rates<DECISION>,
     acks: Rates<DECISION>,
     steps: usize,
@@ -140,11 +143,14 @@ pub struct AckNeed {
 
 impl AckNeed {
     /// A controller that has measured nothing.
-    pub const fn new(params: AckNeedParams) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn new(params: AckNeedParams) -> Result<Self, BuildError> {
+        Ok(Self {
             wait: FIRST_WAIT.as_millis_f64(),
             params,
-            down: Rates::NONE,
+            down: boxed(Rates::NONE)?,
             up: Rates::NONE,
             acks: Rates::NONE,
             steps: 0,
@@ -154,7 +160,7 @@ impl AckNeed {
             least: 0.0,
             capacity: 0.0,
             used: 0.0,
-        }
+        })
     }
 
     fn measure(&mut self, signals: &Signals) {
@@ -314,7 +320,8 @@ mod tests {
                 ramp: Duration::from_millis(500),
                 gain: 2.0,
                 floor: 0.5,
-            });
+            })
+            .unwrap();
             controller.losses.measure(STEP, 1, 0);
             let now = Instant::from_nanos(1);
             Self { controller, now }

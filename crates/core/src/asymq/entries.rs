@@ -12,7 +12,7 @@ use crate::catalog::queues::{MAX_STRETCH, max_stretch};
 use crate::catalog::{
     Config, Entry, Group, Kind, Maker, Role, Shown, StandardQueue, StartedController, Typed,
 };
-use crate::hold::BuildError;
+use crate::hold::{BuildError, boxed};
 use crate::packet::Packet;
 use crate::units::{Bytes, Duration, Limit, Rate};
 use alloc::boxed::Box;
@@ -291,7 +291,7 @@ pub(crate) fn slots<P: Packet + Send + 'static>(
         ramp: first_ramp(config)?,
         max_stretch: max_stretch(config)?,
     };
-    Ok(Box::new(Slots::new(wait, config.link, limit)?))
+    boxed(Slots::new(wait, config.link, limit)?)
 }
 
 /// Bytes of a new download whose ACKs do not wait, before the downlink's rate is learnt.
@@ -325,7 +325,7 @@ pub(crate) fn isolated<P: Packet + Send + 'static>(
         bulk_limit: limit_in_time(config.link, config.get(BULK_LIMIT)?),
         flow_limit: narrow(config.get(FLOW_LIMIT)?).into(),
     };
-    Ok(Box::new(Isolated::new(params, limit)?))
+    boxed(Isolated::new(params, limit)?)
 }
 
 fn controller(config: &Config) -> Result<StartedController, BuildError> {
@@ -342,5 +342,5 @@ fn controller(config: &Config) -> Result<StartedController, BuildError> {
         ramp: config.get(RAMP)?,
         floor: config.get(FLOOR)?,
     };
-    Ok((Box::new(AckNeed::new(params)), None))
+    Ok((boxed(AckNeed::new(params)?)?, None))
 }

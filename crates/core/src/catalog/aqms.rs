@@ -6,9 +6,8 @@ use super::entry::{Entry, Maker, Role};
 use super::parameter::{Typed, listed};
 use super::parts::ECN;
 use crate::decide::aqm::{Red, RedParams, Step};
-use crate::hold::BuildError;
+use crate::hold::{BuildError, boxed};
 use crate::units::Limit;
-use alloc::boxed::Box;
 
 const MARK_ABOVE: Typed<Limit> = Typed::new(
     "mark-above",
@@ -50,7 +49,7 @@ pub(super) static AQMS: &[Entry] = &[
         parameters: listed![MARK_ABOVE],
         ..aqm(
             "step",
-            |config| Ok(Box::new(Step::new(config.get(MARK_ABOVE)?))),
+            |config| Ok(boxed(Step::new(config.get(MARK_ABOVE)?))?),
             "Marks at a step of the backlog, for DCTCP",
         )
     },
@@ -62,9 +61,9 @@ fn red(config: &Config, spares_acks: bool) -> Result<BoxedAqm, BuildError> {
         Limit::Packets(packets) => packets,
         Limit::Bytes(bytes) => (bytes / u64::from(TYPICAL)).min(1 << 20) as u32,
     };
-    Ok(Box::new(Red::new(RedParams {
+    Ok(boxed(Red::new(RedParams {
         spares_acks,
         ecn: config.get(ECN)?,
         ..RedParams::for_limit(packets, config.link.tx_time(TYPICAL))
-    })))
+    }))?)
 }

@@ -5,32 +5,39 @@ use super::entry::{Entry, Maker, Role, StandardQueue};
 use super::{BoxedQueue, Catalog, aqms, controllers, disciplines, peers, queues, services};
 use crate::asymq::entries as asymq;
 use crate::hold::{
-    BuildError, Cake, CodelQueue, DualPi2, Fifo, FlowQueues, FqCodel, Queue, Survivor,
+    BuildError, Cake, CodelQueue, DualPi2, Fifo, FlowQueues, FqCodel, Queue, Survivor, boxed,
 };
 use crate::packet::Packet;
 use crate::units::Limit;
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// The catalog of this crate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Standard;
 
+/// All entries, in the order of `--help`.
+static ENTRIES: [&[Entry]; 8] = [
+    disciplines::DISCIPLINES,
+    queues::QUEUES,
+    aqms::AQMS,
+    services::SERVICES,
+    controllers::CONTROLLERS,
+    peers::DISCIPLINES,
+    peers::QUEUES,
+    asymq::ENTRIES,
+];
+
+impl Standard {
+    /// The entry of a name in a role, without a list in memory of its own.
+    pub(super) fn find(role: Role, name: &str) -> Option<&'static Entry> {
+        let mut entries = ENTRIES.iter().copied().flatten();
+        entries.find(|entry| entry.role == role && entry.name == name)
+    }
+}
+
 impl Catalog for Standard {
     fn entries(&self) -> Vec<&'static Entry> {
-        let parts = [
-            disciplines::DISCIPLINES,
-            queues::QUEUES,
-            aqms::AQMS,
-            services::SERVICES,
-            controllers::CONTROLLERS,
-            peers::DISCIPLINES,
-            peers::QUEUES,
-            asymq::ENTRIES,
-        ];
-        let mut all = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
-        all.extend(parts.into_iter().flatten());
-        all
+        ENTRIES.iter().copied().flatten().collect()
     }
 
     fn queue<P: Packet + Send + 'static>(
@@ -43,25 +50,25 @@ impl Catalog for Standard {
             return Err(config.unknown(role));
         };
         Ok(match queue {
-            StandardQueue::Fifo => boxed(|| Fifo::new(limit))?,
+            StandardQueue::Fifo => alone(|| Fifo::new(limit))?,
             StandardQueue::AckFilter => queues::filter(Survivor::AtTail, config, limit)?,
             StandardQueue::SmartDropper => queues::filter(Survivor::InSlot, config, limit)?,
-            StandardQueue::FlowQueues => boxed(|| FlowQueues::new(limit))?,
+            StandardQueue::FlowQueues => alone(|| FlowQueues::new(limit))?,
             StandardQueue::Codel => {
                 let params = peers::codel(config)?;
-                boxed(|| CodelQueue::new(params, limit))?
+                alone(|| CodelQueue::new(params, limit))?
             }
             StandardQueue::FqCodel => {
                 let params = peers::fq_codel(config)?;
-                boxed(|| FqCodel::new(params, limit))?
+                alone(|| FqCodel::new(params, limit))?
             }
             StandardQueue::Cake => {
                 let params = peers::cake(config)?;
-                boxed(|| Cake::new(params, limit))?
+                alone(|| Cake::new(params, limit))?
             }
             StandardQueue::DualPi2 => {
                 let params = peers::dualpi2(config)?;
-                boxed(|| DualPi2::new(params, limit))?
+                alone(|| DualPi2::new(params, limit))?
             }
             StandardQueue::Slots => asymq::slots(config, limit)?,
             StandardQueue::Isolated => asymq::isolated(config, limit)?,
@@ -71,8 +78,8 @@ impl Catalog for Standard {
 
 /// A queue in a frame of its own: a kernel's stack is small.
 #[inline(never)]
-fn boxed<P: Packet, Q: Queue<P> + Send + 'static>(
+fn alone<P: Packet, Q: Queue<P> + Send + 'static>(
     make: impl FnOnce() -> Result<Q, BuildError>,
 ) -> Result<BoxedQueue<P>, BuildError> {
-    Ok(Box::new(make()?))
+    Ok(boxed(make()?)?)
 }

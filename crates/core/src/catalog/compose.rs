@@ -7,11 +7,10 @@ use super::{BoxedQdisc, Catalog};
 use crate::asymq::entries::{self as asymq, THIN_OPAQUE};
 use crate::decide::service::{AnyService, Service};
 use crate::hold::{
-    Buffer, BuildError, DropTail, Fifo, Fifos, Machine, OpaqueAcks, Pair, Parts, Queues,
+    Buffer, BuildError, DropTail, Fifo, Fifos, Machine, OpaqueAcks, Pair, Parts, Queues, boxed,
 };
 use crate::packet::Packet;
 use crate::units::Limit;
-use alloc::boxed::Box;
 
 /// The discipline that a resolved description describes, of parts that the catalog builds.
 ///
@@ -29,7 +28,7 @@ pub fn compose<P: Packet + Send + 'static>(
     let mut all = Role::PARTS.iter().zip(config.parts());
     let plain = all.all(|(role, part)| part.name == role.default_part());
     if plain && matches!(buffer, Buffer::Shared(_)) {
-        return Ok(Box::new(DropTail::new(config.limit)?));
+        return Ok(boxed(DropTail::new(config.limit)?)?);
     }
     let limit = |limit| config.find(limit).unwrap_or(config.limit);
     let limits @ [ack, data] = [limit(ACK_LIMIT), limit(DATA_LIMIT)];
@@ -126,5 +125,5 @@ where
         controller,
         buffer,
     };
-    Ok(Box::new(Machine::new(parts, share)?))
+    Ok(boxed(Machine::new(parts, share)?)?)
 }

@@ -8,8 +8,10 @@ use super::value::Value;
 use crate::decide::classify::Classifier;
 use crate::hold::BuildError;
 use crate::units::{Limit, Rate};
+use alloc::borrow::Cow;
 #[cfg(feature = "text")]
 use alloc::format;
+#[cfg(not(feature = "text"))]
 use alloc::string::String;
 
 /// A discipline at a link, complete: what flags, files and control sockets lower to by
@@ -20,7 +22,7 @@ use alloc::string::String;
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub struct Config {
     /// The discipline's name.
-    pub qdisc: String,
+    pub qdisc: Cow<'static, str>,
     /// Capacity of the link that it stands at.
     pub link: Rate,
     /// Assumed capacity of the reverse direction; nothing if absent.
@@ -42,14 +44,13 @@ impl Config {
     /// # Errors
     /// It is missing: this is no resolved description.
     pub fn get<T: Value>(&self, parameter: Typed<T>) -> Result<T, BuildError> {
-        let name = parameter.parameter.name;
-        let value = self.params.stored(name).and_then(|value| value.get());
-        value.ok_or_else(|| self.missing(name))
+        let value = self.params.value(&parameter.parameter);
+        value.ok_or_else(|| self.missing(parameter.parameter.name))
     }
 
     /// A parameter that only some disciplines have.
     pub fn find<T: Value>(&self, parameter: Typed<T>) -> Option<T> {
-        self.params.stored(parameter.parameter.name)?.get()
+        self.params.value(&parameter.parameter)
     }
 
     /// The part in a role.
@@ -57,7 +58,7 @@ impl Config {
     /// # Errors
     /// It is missing: this is no resolved description.
     pub fn part(&self, role: Role) -> Result<&'static Entry, BuildError> {
-        let part = self.params.stored(role.key()).and_then(|part| part.get());
+        let part = self.params.part(role);
         part.ok_or_else(|| self.missing(role.key()))
     }
 

@@ -10,9 +10,8 @@ use crate::control::{
     AckLimit, AqController, AqParams, BeyondLimit, DataPerAck, DownloadMeter, Gradient,
     GradientParams, Utility,
 };
-use crate::hold::BuildError;
+use crate::hold::{BuildError, boxed};
 use crate::units::{Bytes, Duration, Limit, Rate};
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 
@@ -328,7 +327,7 @@ fn aq(config: &Config) -> Result<StartedController, BuildError> {
         beyond_limit: config.get(BEYOND_LIMIT)?,
     });
     let share = aq.data_share();
-    Ok((Box::new(aq), Some(share)))
+    Ok((boxed(aq)?, Some(share)))
 }
 
 fn dcbq(config: &Config) -> Result<StartedController, BuildError> {
@@ -347,7 +346,7 @@ fn gradient(config: &Config, meter: DownloadMeter) -> Result<StartedController, 
         meter,
         min_share: config.get(MIN_SHARE)?,
     });
-    Ok((Box::new(gradient), Some(Gradient::INITIAL_SHARE)))
+    Ok((boxed(gradient)?, Some(Gradient::INITIAL_SHARE)))
 }
 
 fn afvq(config: &Config) -> Result<StartedController, BuildError> {
@@ -355,5 +354,5 @@ fn afvq(config: &Config) -> Result<StartedController, BuildError> {
         Limit::Packets(packets) => packets,
         Limit::Bytes(bytes) => (bytes / 40).min(1 << 20) as u32,
     };
-    Ok((Box::new(AckLimit::new(max_acks)), None))
+    Ok((boxed(AckLimit::new(max_acks))?, None))
 }

@@ -1,7 +1,9 @@
 //! Declarations of parameters.
 
 use super::params::Values;
-use super::value::{Stored, Value};
+#[cfg(feature = "text")]
+use super::value::Stored;
+use super::value::Value;
 use crate::units::{Limit, Rate};
 use alloc::string::String;
 #[cfg(feature = "text")]
@@ -25,7 +27,7 @@ pub struct Parameter {
     read: fn(&str, &Kind) -> Result<Stored, String>,
     #[cfg(feature = "text")]
     number: fn(&Stored) -> Option<u64>,
-    of_number: fn(u64, &Kind) -> Option<Stored>,
+    is_number: fn(u64, &Kind) -> bool,
     #[cfg(feature = "text")]
     text_of: fn(u64) -> Option<String>,
 }
@@ -53,7 +55,7 @@ impl<T: Value> Typed<T> {
                 read: Stored::read::<T>,
                 #[cfg(feature = "text")]
                 number: Stored::number::<T>,
-                of_number: Stored::of_number::<T>,
+                is_number: |number, kind| T::of_number(number, kind).is_some(),
                 #[cfg(feature = "text")]
                 text_of: T::text_of,
             },
@@ -144,7 +146,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// A parameter that is resolved already.
     pub fn get<T: Value>(&self, parameter: Typed<T>) -> Option<T> {
-        self.values.stored(parameter.parameter.name)?.get()
+        self.values.value(&parameter.parameter)
     }
 }
 
@@ -178,9 +180,9 @@ impl Parameter {
         (self.number)(value)
     }
 
-    /// The value of such a number; `None` if it is invalid.
-    pub(super) fn of_number(&self, number: u64) -> Option<Stored> {
-        (self.of_number)(number, &self.kind)
+    /// Whether a number is that of a value.
+    pub(super) fn is_number(&self, number: u64) -> bool {
+        (self.is_number)(number, &self.kind)
     }
 
     /// The shortest text that is read as such a number; `None` if it is invalid.

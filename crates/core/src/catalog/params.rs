@@ -1,7 +1,15 @@
 //! Parameters by name: as they were written, and as they were read.
 
+use super::entry::{Entry, Role};
+use super::parameter::Parameter;
+#[cfg(feature = "text")]
 use super::value::Stored;
+use super::value::Value;
+use super::wire::{self, Numbers};
+use crate::hold::{BuildError, slots};
+#[cfg(feature = "text")]
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use core::fmt;
@@ -72,34 +80,78 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Params {
     }
 }
 
-/// Values of parameters by their names, each read once: what a resolved [`Config`](super::Config)
-/// holds. A description from JSON holds text alone until it is [resolved](fn@super::resolve).
+/// Values of parameters by their names: what a resolved [`Config`](super::Config) holds. Words are read once. A
+/// description from JSON holds text alone until it is [resolved](fn@super::resolve), and one that was made of
+/// [`Numbers`] has no text.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Values(BTreeMap<Cow<'static, str>, Stored>);
+pub struct Values {
+    #[cfg(feature = "text")]
+    read: BTreeMap<Cow<'static, str>, Stored>,
+    /// Attributes with their numbers. Not in place: a kernel's stack is small.
+    numbers: Box<[(u16, u64)]>,
+}
 
+impl Values {
+    /// The values of numbers, which are valid.
+    pub(super) fn of(numbers: &Numbers) -> Result<Self, BuildError> {
+        let mut all = numbers.iter();
+        Ok(Self {
+            #[cfg(feature = "text")]
+            read: BTreeMap::new(),
+            numbers: slots(numbers.iter().count(), |_| all.next().unwrap_or_default())?,
+        })
+    }
+
+    fn number(&self, id: u16) -> Option<u64> {
+        let mut numbers = self.numbers.iter();
+        let (_, number) = numbers.find(|(known, _)| *known == id)?;
+        Some(*number)
+    }
+
+    /// A value, if this parameter has one.
+    pub(super) fn value<T: Value>(&self, parameter: &Parameter) -> Option<T> {
+        #[cfg(feature = "text")]
+        if let Some(stored) = self.read.get(parameter.name) {
+            return stored.get();
+        }
+        let number = self.number(wire::of_parameter(parameter.name)?)?;
+        T::of_number(number, &parameter.kind)
+    }
+
+    /// The part in a role.
+    pub(super) fn part(&self, role: Role) -> Option<&'static Entry> {
+        #[cfg(feature = "text")]
+        if let Some(stored) = self.read.get(role.key()) {
+            return stored.get();
+        }
+        wire::part(role, self.number(wire::of_role(role))?)
+    }
+}
+
+#[cfg(feature = "text")]
 impl Values {
     /// A value in canonical form.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(Stored::text)
+        self.read.get(name).map(Stored::text)
     }
 
     /// All names and values in canonical form, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let values = self.0.iter();
+        let values = self.read.iter();
         values.map(|(name, value)| (&**name, value.text()))
     }
 
     /// Takes a value out.
     pub fn remove(&mut self, name: &str) {
-        self.0.remove(name);
+        self.read.remove(name);
     }
 
     pub(super) fn stored(&self, name: &str) -> Option<&Stored> {
-        self.0.get(name)
+        self.read.get(name)
     }
 
     pub(super) fn store(&mut self, name: &'static str, value: Stored) {
-        self.0.insert(Cow::Borrowed(name), value);
+        self.read.insert(Cow::Borrowed(name), value);
     }
 
     /// These values as text, to be resolved again.
@@ -110,7 +162,11 @@ impl Values {
 
 impl fmt::Debug for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
+        let mut map = f.debug_map();
+        #[cfg(feature = "text")]
+        map.entries(self.iter());
+        map.entries(self.numbers.iter().copied());
+        map.finish()
     }
 }
 
@@ -126,7 +182,7 @@ mod serde_impl {
     impl Serialize for Values {
         /// Numbers and truths as such, all else as text.
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let mut map = serializer.serialize_map(Some(self.0.len()))?;
+            let mut map = serializer.serialize_map(Some(self.read.len()))?;
             for (name, value) in self.iter() {
                 if let Ok(truth) = value.parse::<bool>() {
                     map.serialize_entry(name, &truth)?;
@@ -164,7 +220,7 @@ mod serde_impl {
         fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Values, M::Error> {
             let mut values = Values::default();
             while let Some((name, value)) = map.next_entry::<String, Text>()? {
-                values.0.insert(name.into(), Stored::unread(value.0));
+                values.read.insert(name.into(), Stored::unread(value.0));
             }
             Ok(values)
         }

@@ -5,10 +5,9 @@ use super::config::Config;
 use super::entry::{Entry, Maker, Ours, Role, StandardQueue};
 use super::parameter::{Typed, listed};
 use super::parts::narrow;
-use crate::hold::{AckFilter, BuildError, FilterBounds, Survivor};
+use crate::hold::{AckFilter, BuildError, FilterBounds, Survivor, boxed};
 use crate::packet::Packet;
 use crate::units::{Bytes, Duration, Limit};
-use alloc::boxed::Box;
 
 pub(crate) const MAX_STRETCH: Typed<Option<Bytes>> = Typed::new(
     "max-stretch",
@@ -99,7 +98,7 @@ pub(super) fn filter<P: Packet + Send + 'static>(
         max_stretch: max_stretch(config)?,
         max_gap: config.find(MAX_GAP).flatten().unwrap_or(Duration::MAX),
     };
-    Ok(Box::new(AckFilter::new(survivor, bounds, limit)?))
+    Ok(boxed(AckFilter::new(survivor, bounds, limit)?)?)
 }
 
 /// Bytes that filtering may leave between two ACKs.

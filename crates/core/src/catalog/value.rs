@@ -4,6 +4,7 @@ use super::parameter::Kind;
 use crate::units::{Bytes, Duration, Limit, Rate, Share};
 use alloc::format;
 use alloc::string::{String, ToString};
+#[cfg(feature = "text")]
 use alloc::sync::Arc;
 use core::any::Any;
 
@@ -62,20 +63,20 @@ pub(super) fn decimal_of(billionths: u64) -> String {
 }
 
 /// A value that was read, with its canonical text; the text alone where a description came from JSON.
+#[cfg(feature = "text")]
 #[derive(Clone)]
 pub(super) struct Stored {
     text: Option<Arc<str>>,
     value: Option<Arc<dyn Any + Send + Sync>>,
 }
 
+#[cfg(feature = "text")]
 impl Stored {
-    #[cfg(feature = "text")]
     pub(super) fn read<T: Value>(text: &str, kind: &Kind) -> Result<Self, String> {
         let value = T::read(text, kind)?;
         Ok(Self::of(&value.canonical(text), value.clone()))
     }
 
-    #[cfg(feature = "text")]
     pub(super) fn of(text: &str, value: impl Any + Send + Sync) -> Self {
         Self {
             text: Some(text.into()),
@@ -83,20 +84,6 @@ impl Stored {
         }
     }
 
-    /// The value of a number, without a text; `None` if it is invalid.
-    pub(super) fn of_number<T: Value>(number: u64, kind: &Kind) -> Option<Self> {
-        Some(Self::untold(T::of_number(number, kind)?))
-    }
-
-    /// A value without a text.
-    pub(super) fn untold(value: impl Any + Send + Sync) -> Self {
-        Self {
-            text: None,
-            value: Some(Arc::new(value)),
-        }
-    }
-
-    #[cfg(feature = "text")]
     pub(super) fn number<T: Value>(&self) -> Option<u64> {
         self.get::<T>()?.number()
     }
@@ -118,6 +105,7 @@ impl Stored {
     }
 }
 
+#[cfg(feature = "text")]
 impl PartialEq for Stored {
     /// Equal text is an equal value.
     fn eq(&self, other: &Self) -> bool {
@@ -125,6 +113,7 @@ impl PartialEq for Stored {
     }
 }
 
+#[cfg(feature = "text")]
 impl Eq for Stored {}
 
 /// A decimal number as short as it can be written, by its digits: printing a float takes 2 kB of a kernel's stack.

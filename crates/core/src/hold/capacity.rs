@@ -4,6 +4,7 @@ use crate::units::Limit;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
+use fallible_collections::FallibleBox;
 
 /// Maximum number of packets in any queue.
 pub const MAX_PACKETS: u32 = 1 << 20;
@@ -52,15 +53,33 @@ pub fn capacity(limit: Limit) -> Result<u32, BuildError> {
     }
 }
 
-/// `count` values, allocated exactly.
-pub(crate) fn slots<T>(
-    count: usize,
-    mut value: impl FnMut(usize) -> T,
-) -> Result<Box<[T]>, BuildError> {
+/// A value in memory of its own.
+///
+/// # Errors
+/// There is not enough memory: unlike by `Box::new`, nothing panics for that.
+#[inline]
+pub fn boxed<T>(value: T) -> Result<Box<T>, BuildError> {
+    FallibleBox::try_new(value).map_err(|_| BuildError::OutOfMemory)
+}
+
+/// `count` values by their places, allocated exactly.
+///
+/// # Errors
+/// There is not enough memory.
+pub fn slots<T>(count: usize, mut value: impl FnMut(usize) -> T) -> Result<Box<[T]>, BuildError> {
     let mut slots = Vec::new();
     slots
         .try_reserve_exact(count)
         .map_err(|_| BuildError::OutOfMemory)?;
     slots.extend((0..count).map(&mut value));
     Ok(slots.into_boxed_slice())
+}
+
+/// A value so many times, made where it stays: a kernel's stack is small.
+///
+/// # Errors
+/// There is not enough memory.
+pub fn array<T: Copy, const N: usize>(value: T) -> Result<Box<[T; N]>, BuildError> {
+    let slots = slots(N, |_| value)?;
+    slots.try_into().map_err(|_| BuildError::OutOfMemory)
 }

@@ -45,8 +45,7 @@ mod transmitter;
 
 pub use acked_bytes::AckedBytes;
 pub use cake::{Cake, CakeAckFilter, CakeParams, Diffserv};
-pub(crate) use capacity::slots;
-pub use capacity::{BuildError, MAX_PACKETS, capacity};
+pub use capacity::{BuildError, MAX_PACKETS, array, boxed, capacity, slots};
 pub use codel::CodelQueue;
 pub use drop_tail::DropTail;
 pub use drr::Isolation;

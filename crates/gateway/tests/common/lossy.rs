@@ -48,7 +48,7 @@ impl Catalog for Lossy {
         config: &Config,
     ) -> Result<BoxedQdisc<P>, BuildError> {
         let inner = Standard.build(config)?;
-        Ok(match config.qdisc.as_str() {
+        Ok(match &*config.qdisc {
             "droptail" => Box::new(Losing { inner, segments: 0 }),
             _ => inner,
         })

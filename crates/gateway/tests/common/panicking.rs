@@ -46,7 +46,7 @@ impl Catalog for Panicking {
         &self,
         config: &Config,
     ) -> Result<BoxedQdisc<P>, BuildError> {
-        match config.qdisc.as_str() {
+        match &*config.qdisc {
             "red" => Ok(Box::new(Fault::Panic)),
             "acc" => Ok(Box::new(Fault::Hang)),
             _ => Standard.build(config),

@@ -227,7 +227,7 @@ pub const fn names(role: Role) -> &'static [&'static str] {
 }
 
 /// The attribute of a role.
-pub(super) const fn of_role(role: Role) -> u16 {
+pub(in super::super) const fn of_role(role: Role) -> u16 {
     match role {
         Role::Qdisc => id::QDISC,
         Role::AckQueue => id::ACK_QUEUE,
@@ -239,13 +239,14 @@ pub(super) const fn of_role(role: Role) -> u16 {
 }
 
 /// The attribute of a parameter.
-pub(super) fn of_parameter(name: &str) -> Option<u16> {
+pub(in super::super) fn of_parameter(name: &str) -> Option<u16> {
     let mut parameters = PARAMETERS.iter();
     let place = parameters.position(|(known, _)| *known == name)?;
     Some(FIRST_PARAMETER + u16::try_from(place).ok()?)
 }
 
 /// The parameter of an attribute.
+#[cfg(feature = "text")]
 pub(super) fn parameter(id: u16) -> Option<(&'static str, Width)> {
     let place = id.checked_sub(FIRST_PARAMETER)?;
     PARAMETERS.get(usize::from(place)).copied()

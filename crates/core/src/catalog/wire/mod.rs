@@ -19,14 +19,14 @@ pub use ids::{
     ATTRIBUTES, Attribute, COUNT, DISCIPLINES, FIRST_PARAMETER, PARAMETERS, VERSION, Width, id,
     names,
 };
+pub(super) use ids::{of_parameter, of_role};
 #[cfg(feature = "text")]
 pub use text::{Device, describe, given, merge, numbers_of, range, shown, words};
 
 use super::config::Config;
 use super::entry::{Entry, Role};
 use super::params::Values;
-use super::value::Stored;
-use super::{BufferSplit, Catalog, Standard, parts};
+use super::{BufferSplit, Standard, parts};
 use crate::control::rate::RateRange;
 use crate::overhead::Overhead;
 use crate::units::{Limit, Rate};
@@ -57,6 +57,8 @@ pub enum WireError {
     Invalid(u16),
     /// An attribute is of no part of the discipline.
     Foreign(u16),
+    /// There is not enough memory.
+    OutOfMemory,
 }
 
 impl Numbers {
@@ -174,11 +176,13 @@ impl Numbers {
 /// The entry of a number in a role.
 fn entry(numbers: &Numbers, role: Role) -> Result<&'static Entry, WireError> {
     let id = ids::of_role(role);
-    let number = numbers.needed(id)?;
-    let number = usize::try_from(number).unwrap_or(usize::MAX);
-    let name = names(role).get(number);
-    name.and_then(|name| Standard.entry(role, name))
-        .ok_or(WireError::Invalid(id))
+    part(role, numbers.needed(id)?).ok_or(WireError::Invalid(id))
+}
+
+/// The same of its number alone.
+pub(super) fn part(role: Role, number: u64) -> Option<&'static Entry> {
+    let name = names(role).get(usize::try_from(number).ok()?)?;
+    Standard::find(role, name)
 }
 
 /// The description of a discipline of all its numbers, which are checked; values have no texts.
@@ -188,13 +192,11 @@ fn entry(numbers: &Numbers, role: Role) -> Result<&'static Entry, WireError> {
 #[inline(never)]
 pub fn config(numbers: &Numbers) -> Result<Config, WireError> {
     let discipline = entry(numbers, Role::Qdisc)?;
-    let mut values = Values::default();
     let mut chosen = [discipline; Role::PARTS.len()];
     for (role, place) in Role::PARTS.into_iter().zip(&mut chosen) {
         *place = entry(numbers, role)?;
-        values.store(role.key(), Stored::untold(*place));
     }
-    let mut known = 0;
+    let mut known = [false; COUNT];
     // The last part's declaration of a parameter goes first, as where words are resolved.
     let parts = chosen.iter().rev().flat_map(|part| part.parameters);
     let own = parts::COMMON.iter().chain(discipline.parameters);
@@ -202,23 +204,17 @@ pub fn config(numbers: &Numbers) -> Result<Config, WireError> {
         let Some(id) = ids::of_parameter(parameter.name) else {
             continue;
         };
-        let Some(number) = numbers.get(id) else {
+        let (Some(number), Some(known)) = (numbers.get(id), known.get_mut(usize::from(id))) else {
             continue;
         };
-        if values.stored(parameter.name).is_some() {
-            continue;
+        if !*known && !parameter.is_number(number) {
+            return Err(WireError::Invalid(id));
         }
-        let value = parameter.of_number(number).ok_or(WireError::Invalid(id))?;
-        values.store(parameter.name, value);
-        known += 1;
+        *known = true;
     }
-    let given = numbers.iter().filter(|(id, _)| *id >= FIRST_PARAMETER);
-    if given.count() > known {
-        let mut foreign = numbers.iter().filter(|(id, _)| {
-            let name = ids::parameter(*id);
-            name.is_some_and(|(name, _)| values.stored(name).is_none())
-        });
-        return Err(WireError::Foreign(foreign.next().map_or(0, |(id, _)| id)));
+    let mut given = numbers.iter().filter(|(id, _)| *id >= FIRST_PARAMETER);
+    if let Some((id, _)) = given.find(|(id, _)| known.get(usize::from(*id)) == Some(&false)) {
+        return Err(WireError::Foreign(id));
     }
     let (link, reverse, limit) = rates(numbers)?;
     Ok(Config {
@@ -226,7 +222,7 @@ pub fn config(numbers: &Numbers) -> Result<Config, WireError> {
         link,
         reverse,
         limit,
-        params: values,
+        params: Values::of(numbers).map_err(|_| WireError::OutOfMemory)?,
     })
 }
 

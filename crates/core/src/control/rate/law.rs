@@ -2,8 +2,9 @@
 
 use super::delivered::Delivered;
 use super::{RateRange, Reason};
-use crate::hold::LineSignals;
+use crate::hold::{BuildError, LineSignals, array};
 use crate::units::{Duration, Instant, Rate};
+use alloc::boxed::Box;
 
 /// Intervals that are remembered.
 const HISTORY: usize = 24;
@@ -113,7 +114,8 @@ pub struct RateLaw {
     rate: f64,
     /// The line's, as measured last; bit/ms.
     capacity: f64,
-    history: [Interval; HISTORY],
+    // Not in place: a law that is built is on a stack, which is small in a kernel.
+    history: Box<[Interval; HISTORY]>,
     /// Consecutive intervals with a queue, up to `HISTORY`.
     hot: usize,
     /// Intervals in a row whose queue is above the threshold.
@@ -172,16 +174,17 @@ fn packet_ms(rate: f64) -> f64 {
 
 impl RateLaw {
     /// A law that starts at `rate`; `way` is 0 up, 1 down.
-    pub(super) fn new(range: RateRange, rate: Rate, way: usize) -> Self {
+    #[inline(never)]
+    pub(super) fn new(range: RateRange, rate: Rate, way: usize) -> Result<Self, BuildError> {
         let rate = bits_per_ms(range.clamp(rate));
-        Self {
+        Ok(Self {
             range,
             way,
             drain: DRAIN[way],
             steady_drain: STEADY_DRAIN[way] - DRAIN[way],
             rate,
             capacity: rate,
-            history: [Interval::NONE; HISTORY],
+            history: array(Interval::NONE)?,
             hot: 0,
             above: 0,
             is_full: false,
@@ -210,7 +213,7 @@ impl RateLaw {
             is_early: false,
             now: 0.0,
             reason: Reason::Start,
-        }
+        })
     }
 
     /// Takes an interval's signals at `now`; `backlogged` if packets wait at the shaper. The delay that

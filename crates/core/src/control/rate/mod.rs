@@ -12,7 +12,7 @@ pub use reason::Reason;
 
 use crate::Toward;
 use crate::decide::frame::Observed;
-use crate::hold::{BuildError, PathDelays};
+use crate::hold::{BuildError, PathDelays, boxed};
 use crate::packet::Header;
 use crate::units::{Duration, Instant, Rate};
 use alloc::boxed::Box;
@@ -54,11 +54,13 @@ impl Learner {
     /// # Errors
     /// There is not enough memory.
     pub fn new(ranges: [Option<RateRange>; 2], rates: [Rate; 2]) -> Result<Self, BuildError> {
-        let law =
-            |way: usize| ranges[way].map(|range| Box::new(RateLaw::new(range, rates[way], way)));
+        let law = |way: usize| match ranges[way] {
+            Some(range) => boxed(RateLaw::new(range, rates[way], way)?).map(Some),
+            None => Ok(None),
+        };
         Ok(Self {
             delays: PathDelays::new()?,
-            laws: [law(0), law(1)],
+            laws: [law(0)?, law(1)?],
             blame: Blame::new(),
             probing: Probing::default(),
         })
