@@ -431,15 +431,17 @@ impl<P: Packet> Isolated<P> {
                 self.ahead.leaves(number, 0);
                 continue;
             }
-            let number = sparse.or_else(|| self.flows.first(0, OLD))?;
-            if self.flows.may_send(number, &mut passes)? {
-                if !self.flows.queues().is_empty(number) {
-                    self.set_ahead(number, false)?;
-                    return Some(number);
-                }
-                if !self.pays(number)? {
-                    self.ends(number)?;
-                }
+            let number = match sparse {
+                Some(number) if self.flows.may_send(number, &mut passes)? => number,
+                Some(_) => continue,
+                None => self.flows.next_old(0, &mut passes)?,
+            };
+            if !self.flows.queues().is_empty(number) {
+                self.set_ahead(number, false)?;
+                return Some(number);
+            }
+            if !self.pays(number)? {
+                self.ends(number)?;
             }
         }
         None

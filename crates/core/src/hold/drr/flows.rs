@@ -436,15 +436,47 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         (self.part(number, quantum) + i64::from(dither)) >> 16
     }
 
+    /// Gives a flow its [`quantum`](Self::quantum).
+    #[inline]
+    pub(super) fn earn_quantum(&mut self, number: u32, quantum: u32, dither: u16) -> Option<()> {
+        let flow = self.queues.state_mut(number)?;
+        let part = part(load(&self.hosts, flow.hosts), quantum);
+        flow.earn((part + i64::from(dither)) >> 16);
+        Some(())
+    }
+
     /// [`quantum`](Self::quantum) in units of 2^-16 bytes: a part for each bulk flow of the host that has more of them.
     pub(super) fn part(&self, number: u32, quantum: u32) -> i64 {
         let hosts = self.get(number).map_or([0; 2], |flow| flow.hosts);
-        let sides = self.hosts.iter().zip(hosts).zip(self.isolation.of_hosts());
-        let load = sides
-            .filter(|(_, counts)| *counts)
-            .filter_map(|((hosts, host), _)| hosts.bulk_flows.get(usize::from(host)))
-            .fold(1, |most, flows| most.max(*flows));
-        let part = i64::from(u16::MAX) / i64::from(load);
-        i64::from(quantum.max(1)) * part.max(1)
+        part(load(&self.hosts, hosts), quantum)
     }
 }
+
+/// Bulk flows of the host that has more of them, at least one. A side that does not share has no hosts.
+#[inline]
+fn load([sources, destinations]: &[Hosts; 2], [source, destination]: [u16; 2]) -> u16 {
+    let of = |hosts: &Hosts, host| hosts.bulk_flows.get(usize::from(host)).copied();
+    let [sources, destinations] = [of(sources, source), of(destinations, destination)];
+    sources.unwrap_or(1).max(destinations.unwrap_or(1)).max(1)
+}
+
+/// A flow's part of `quantum` beside `load` flows, in units of 2^-16 bytes.
+#[inline]
+fn part(load: u16, quantum: u32) -> i64 {
+    let part = match PARTS.get(usize::from(load)) {
+        Some(part) => *part,
+        None => u16::MAX / load.max(1),
+    };
+    i64::from(quantum.max(1)) * i64::from(part.max(1))
+}
+
+/// Parts beside few flows: a division takes as long as all the rest of a turn.
+const PARTS: [u16; 64] = {
+    let mut parts = [u16::MAX; 64];
+    let mut load = 1;
+    while load < parts.len() {
+        parts[load] /= load as u16;
+        load += 1;
+    }
+    parts
+};

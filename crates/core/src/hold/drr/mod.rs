@@ -228,9 +228,14 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.rounds.move_to_end(number, list);
     }
 
+    #[inline]
+    fn dither(&mut self) -> u16 {
+        (self.random.next() >> 48) as u16
+    }
+
     fn quantum(&mut self, number: u32) -> i64 {
         let quantum = self.group_mut(number).map_or(0, |group| group.quantum);
-        let dither = (self.random.next() >> 48) as u16;
+        let dither = self.dither();
         self.flows.quantum(number, quantum, dither)
     }
 
@@ -305,6 +310,26 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.get_mut(number)?.earn(quantum);
         self.move_to_end(number, OLD);
         Some(false)
+    }
+
+    /// The first of a group's old flows that may send, after those that pass their turn on, as
+    /// [`may_send`](Self::may_send) has it.
+    pub(crate) fn next_old(&mut self, group: u32, passes: &mut u32) -> Option<u32> {
+        let list = group * LISTS + OLD;
+        let quantum = self.groups.get(group as usize)?.quantum;
+        loop {
+            let number = self.rounds.first(list)?;
+            if self.flows.get(number)?.deficit() > 0 {
+                return Some(number);
+            }
+            *passes += 1;
+            if *passes == MAX_PASSES {
+                self.skip_rounds(group);
+            }
+            let dither = self.dither();
+            self.flows.earn_quantum(number, quantum, dither);
+            self.rounds.move_to_end(number, list);
+        }
     }
 
     /// Gives the old flows of a group what they get in all rounds but the last in which none may send.
