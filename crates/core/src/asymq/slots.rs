@@ -62,12 +62,12 @@ impl<P: Packet> Slots<P> {
 
     /// Whether a packet is the first ACK of a flow of a host that has had its part of those. Such ACKs are made
     /// from nothing; the flow is not remembered, and takes no place from others.
-    fn is_beyond_part(&mut self, now: Instant, packet: &P) -> bool {
+    fn is_beyond_part(&mut self, now: Instant, packet: &P, is_known: bool) -> bool {
         let header = packet.header();
         let host = Host::of(packet.network().hosts[0]);
         self.hosts.sees(now, host);
         header.is_pure_ack()
-            && !self.acks.knows(header.flow)
+            && !is_known
             && self
                 .hosts
                 .exceeds_part(now, host, header.flow.0, header.len)
@@ -110,10 +110,11 @@ impl<P: Packet> Slots<P> {
 
 impl<P: Packet> Queue<P> for Slots<P> {
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
-        if self.is_beyond_part(now, &packet) {
+        let known = self.acks.known(packet.header().flow);
+        if self.is_beyond_part(now, &packet, known.is_some()) {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
-        let arrival = self.acks.read(&packet, admission.opaque);
+        let arrival = self.acks.read(&packet, known, admission.opaque);
         if let Some(older) = self.redundant(&arrival)
             && self.acks.admits_instead_of(older, &arrival, &admission)
         {

@@ -96,13 +96,19 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         core::mem::take(&mut self.losses)
     }
 
-    /// Whether a flow is remembered.
-    pub(crate) fn knows(&self, flow: Flow) -> bool {
-        self.flows.find(flow).is_some()
+    /// Slot of a flow, if it is remembered.
+    pub(crate) fn known(&self, flow: Flow) -> Option<Slot> {
+        self.flows.find(flow)
     }
 
-    /// Compares an arrival with its flow's history. An opaque packet is what it is taken for.
-    pub(crate) fn read(&mut self, packet: &P, opaque: Option<OpaqueAck>) -> Arrival {
+    /// Compares an arrival with its flow's history, whose slot is `known` if there is one. An opaque packet is what it is
+    /// taken for.
+    pub(crate) fn read(
+        &mut self,
+        packet: &P,
+        known: Option<Slot>,
+        opaque: Option<OpaqueAck>,
+    ) -> Arrival {
         let header = packet.header();
         // A class may hold more than ACKs: `size<=40` takes a SYN or RST without options for one.
         let pure = header.is_pure_ack();
@@ -110,9 +116,9 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
             (true, _) => packet.ack_info(),
             (false, opaque) => opaque.map(|opaque| opaque.info()),
         };
-        let slot = match &info {
-            None => self.flows.find(header.flow),
-            Some(info) => self.remembered(header, info),
+        let slot = match (known, &info) {
+            (None, Some(info)) => self.remembers(header, info),
+            (known, _) => known,
         };
         let mut arrival = Arrival {
             len: header.len,
@@ -139,13 +145,12 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         arrival
     }
 
-    /// Slot of an ACK's flow, which is remembered from here on, if there is one.
+    /// Slot of an ACK's flow that is remembered from here on, if there is one.
     // A frame of its own, here and below: a kernel's stack is small.
     #[inline(never)]
-    fn remembered(&mut self, header: &Header, info: &AckInfo) -> Option<Slot> {
-        let new = || FlowState::new(info, header.arrival);
-        self.flows
-            .find_or_insert(header.flow, FlowState::last_used, new)
+    fn remembers(&mut self, header: &Header, info: &AckInfo) -> Option<Slot> {
+        let new = FlowState::new(info, header.arrival);
+        self.flows.insert(header.flow, FlowState::last_used, new)
     }
 
     /// The ACK of the flow at this place, or the last that left where the place is none.

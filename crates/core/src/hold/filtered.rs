@@ -86,7 +86,8 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
     /// Filtering first frees places, or makes one unnecessary.
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let at = packet.header().arrival;
-        let arrival = self.acks.read(&packet, admission.opaque);
+        let known = self.acks.known(packet.header().flow);
+        let arrival = self.acks.read(&packet, known, admission.opaque);
         let mut filtered = 0;
         while filtered < MAX_FILTERED
             && let Some(older) = self.redundant(&arrival, at)

@@ -53,13 +53,12 @@ impl<T> FlowTable<T> {
     #[inline]
     pub fn find(&self, flow: Flow) -> Option<Slot> {
         let set = self.set(flow);
-        for (way, tag) in self.tags.get(set)?.iter().enumerate() {
-            let index = set * WAYS + way;
-            if *tag == flow && self.states.get(index).is_some_and(Option::is_some) {
-                return Some(Slot(index as u32));
-            }
-        }
-        None
+        let tags = self.tags.get(set)?;
+        let first = set * WAYS;
+        let states = self.states.get(first..first + WAYS)?;
+        let mut ways = tags.iter().zip(states);
+        let way = ways.position(|(tag, state)| *tag == flow && state.is_some())?;
+        Some(Slot((first + way) as u32))
     }
 
     /// Slot of a flow, whose state `new` makes at first. In a full set the flow for which
@@ -78,7 +77,8 @@ impl<T> FlowTable<T> {
         }
     }
 
-    fn insert(
+    /// [`find_or_insert`](Self::find_or_insert) for a flow that has no slot.
+    pub(crate) fn insert(
         &mut self,
         flow: Flow,
         last_used: impl Fn(&T) -> Option<u64>,
