@@ -85,29 +85,38 @@ pub(super) const fn half(flow: u64) -> u32 {
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     epoch: Epoch,
-    counts: [u32; 2],
+    current: u32,
+    /// The more of the current's and the previous'.
+    count: u32,
 }
 
 impl Recent {
+    #[inline]
     fn note(&mut self, epoch: Epoch, last: &mut Epoch) {
-        if self.epoch != epoch {
-            let previous = match self.epoch.next() == epoch {
-                true => self.counts[0],
-                false => 0,
-            };
-            *self = Self {
-                epoch,
-                counts: [0, previous],
-            };
-        }
-        if *last != epoch {
-            *last = epoch;
-            self.counts[0] += 1;
+        if self.epoch != epoch || *last != epoch {
+            self.note_first(epoch, last);
         }
     }
 
-    fn count(&self) -> u32 {
-        self.counts[0].max(self.counts[1])
+    /// Notes a host for the first time in an epoch, or the first of an epoch.
+    #[cold]
+    fn note_first(&mut self, epoch: Epoch, last: &mut Epoch) {
+        if self.epoch != epoch {
+            self.count = match self.epoch.next() == epoch {
+                true => self.current,
+                false => 0,
+            };
+            (self.epoch, self.current) = (epoch, 0);
+        }
+        if *last != epoch {
+            *last = epoch;
+            self.current += 1;
+            self.count = self.count.max(self.current);
+        }
+    }
+
+    const fn count(&self) -> u32 {
+        self.count
     }
 
     /// Whether an account that was last noted in this epoch is counted.
@@ -235,11 +244,15 @@ impl Hosts {
     }
 
     /// Charges a packet of a new flow to its host; whether it is beyond the host's part.
+    #[inline]
     pub(super) fn exceeds_part(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
+        let is_bounded = self.has_neighbours() || self.part_alone > 0;
+        is_bounded && self.charge(now, host, flow, len)
+    }
+
+    #[inline(never)]
+    fn charge(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
         let is_alone = !self.has_neighbours();
-        if is_alone && self.part_alone == 0 {
-            return false;
-        }
         let busy = &mut self.busy;
         let Some(account) = self.accounts.get_mut(host.0 as usize) else {
             return false;
@@ -266,12 +279,9 @@ impl Hosts {
 
     /// Whether a further flow of a host shares a queue with others of it.
     pub(super) fn is_crowd(&self, host: Host, exceeds: bool) -> bool {
-        let most = match exceeds {
-            true => FEW_FLOWS,
-            false => MANY_FLOWS,
-        };
-        let load = self.loads.get(host.0 as usize);
-        self.has_neighbours() && load.is_some_and(|load| u32::from(load.flows) >= most)
+        let most = if exceeds { FEW_FLOWS } else { MANY_FLOWS };
+        let load = || self.loads.get(host.0 as usize);
+        self.has_neighbours() && load().is_some_and(|load| u32::from(load.flows) >= most)
     }
 
     /// Flows that would have the link's rate together if each had as much as one of this host's; `None`

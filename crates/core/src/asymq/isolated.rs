@@ -270,11 +270,11 @@ impl<P: Packet> Isolated<P> {
         now: Instant,
         (number, host): (u32, Host),
         before: Backlog,
-        admission: &Admission,
+        room: (bool, Limit),
         sink: &mut dyn Sink<P>,
     ) {
         while self.flows.queues().has_grown(before)
-            && let Some(payer) = self.payer(number, host, admission)
+            && let Some(payer) = self.payer(number, host, room)
             && self.overflow(now, payer, sink).is_some()
         {}
     }
@@ -376,30 +376,27 @@ impl<P: Packet> Isolated<P> {
 
     /// Whether all that waits has room, without a look at the bounds of flows and hosts, which are no lower.
     #[inline]
-    fn has_room(&self, admission: &Admission) -> bool {
+    fn has_room(&self, room: bool, limit: Limit) -> bool {
         let queues = self.flows.queues();
-        admission.room
-            && !queues.exceeds(admission.limit, self.params.bulk_limit)
-            && !self.hosts.compete()
+        room && !queues.exceeds(limit, self.params.bulk_limit) && !self.hosts.compete()
     }
 
     /// The queue that must drop a packet after an arrival for this one, if any must.
-    fn payer(&mut self, number: u32, host: Host, admission: &Admission) -> Option<u32> {
+    fn payer(&mut self, number: u32, host: Host, (room, limit): (bool, Limit)) -> Option<u32> {
         let IsolatedParams {
             bulk_limit,
             flow_limit,
             ..
         } = self.params;
-        let limit = admission.limit;
-        let room = self.hosts.exceeds_room(host, bulk_limit, flow_limit, limit);
-        let bytes = match room {
+        let exceeds = self.hosts.exceeds_room(host, bulk_limit, flow_limit, limit);
+        let bytes = match exceeds {
             Some(true) if self.flows.flow(number)?.round == Round::Bulk => return Some(number),
             Some(true) => 0,
             Some(false) => u64::MAX,
             // On a very slow link even the first packets are more than the bytes for all.
             None => bulk_limit.max(flow_limit.saturating_mul(self.bulk_flows())),
         };
-        let is_full = !admission.room || self.flows.queues().exceeds(limit, bytes);
+        let is_full = !room || self.flows.queues().exceeds(limit, bytes);
         is_full.then(|| self.flows.queues_mut().longest()).flatten()
     }
 
@@ -451,6 +448,12 @@ impl<P: Packet> Isolated<P> {
 impl<P: Packet> Queue<P> for Isolated<P> {
     #[inline(always)]
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
+        let Admission {
+            ticket,
+            room,
+            limit,
+            ..
+        } = admission;
         let network = self.flows.network(&packet, false);
         let header = *packet.header();
         let (flow, len) = (header.flow.0, header.len);
@@ -480,7 +483,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         self.next = None;
         let before = self.flows.queues().backlog();
         let queues = self.flows.queues_mut();
-        let joined = match queues.push(number, admission.ticket, packet) {
+        let joined = match queues.push(number, ticket, packet) {
             Ok(joined) => joined,
             Err(packet) => return sink.dropped(now, packet, Reason::OverLimit),
         };
@@ -500,13 +503,15 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             self.ends_pause(now, number, (learnt, target), packet_host);
         }
         self.hosts.joins(host, len, opens);
-        if !matches!(round, Round::Sparse | Round::Bulk) {
-            let choose = |quantum| match i64::from(len) <= quantum {
-                true => SMALL,
-                false => NEW,
-            };
-            self.flows.join(number, turn, choose);
-        }
+        let choose = |quantum| match i64::from(len) <= quantum {
+            true => SMALL,
+            false => NEW,
+        };
+        match round {
+            Round::Sparse | Round::Bulk => None,
+            Round::None => self.flows.open(0, number, turn, choose),
+            Round::SparseInBulk | Round::Kept => self.flows.join(number, turn, choose),
+        };
         self.ahead.grows(number, len);
         if exceeds || is_crowd {
             self.flows.demote(number, len);
@@ -517,8 +522,8 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         if is_small(&header) {
             self.drop_stale(now, number, &header, sink);
         }
-        if !self.has_room(&admission) {
-            self.make_room(now, (number, host), before, &admission, sink);
+        if !self.has_room(room, limit) {
+            self.make_room(now, (number, host), before, (room, limit), sink);
         }
     }
 

@@ -88,9 +88,10 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     #[inline]
     pub(crate) fn push(&mut self, number: u32, ticket: u32, packet: P) -> Result<Joined, P> {
         let len = packet.header().len;
-        let (Some(queue), Some(vacant)) =
-            (self.queues.get_mut(number as usize), self.slab.vacant())
-        else {
+        let Some(queue) = self.queues.get_mut(number as usize) else {
+            return Err(packet);
+        };
+        let Some(vacant) = self.slab.vacant() else {
             return Err(packet);
         };
         let was_empty = queue.packets.is_empty();

@@ -68,7 +68,7 @@ impl Rounds {
         self.relink(number as u16, (self.count + list) as u16);
     }
 
-    #[inline]
+    #[inline(always)]
     fn relink(&mut self, number: u16, list: u16) -> Option<()> {
         // One that is alone makes itself its neighbour here, and has others below.
         let Link { previous, next } = *self.link(number)?;

@@ -241,7 +241,6 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
 
     /// A flow with a packet is in a list. One that was in none is sparse at first, in the list that
     /// `choose` names for its quantum.
-    #[inline(always)]
     pub(crate) fn join(
         &mut self,
         number: u32,
@@ -250,19 +249,35 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     ) -> Option<()> {
         match self.flows.get(number)?.round {
             Round::None | Round::Kept => {
-                self.group_mut(number)?.sparse += 1;
-                let deficit = match turn {
-                    FirstTurn::Divided => self.quantum(number),
-                    FirstTurn::Whole => self.group_mut(number)?.quantum.into(),
-                };
-                self.move_to_end(number, choose(deficit));
-                let flow = self.flows.get_mut(number)?;
-                flow.round = Round::Sparse;
-                flow.set_deficit(deficit);
+                let group = self.group_of(number);
+                self.open(group, number, turn, choose)?;
             }
             Round::SparseInBulk => self.becomes_bulk(number)?,
             Round::Sparse | Round::Bulk => {}
         }
+        Some(())
+    }
+
+    /// [`join`](Self::join) of a flow that was in no round of its group.
+    #[inline(always)]
+    pub(crate) fn open(
+        &mut self,
+        group: u32,
+        number: u32,
+        turn: FirstTurn,
+        choose: impl FnOnce(i64) -> u32,
+    ) -> Option<()> {
+        let all = self.groups.get_mut(group as usize)?;
+        all.sparse += 1;
+        let deficit = match turn {
+            FirstTurn::Whole => all.quantum.into(),
+            FirstTurn::Divided => self.quantum(number),
+        };
+        let list = group * LISTS + choose(deficit);
+        self.rounds.move_to_end(number, list);
+        let flow = self.flows.get_mut(number)?;
+        flow.round = Round::Sparse;
+        flow.set_deficit(deficit);
         Some(())
     }
 
