@@ -7,7 +7,7 @@ use super::target::{SMALL_WAIT, Signal, TargetParams};
 use super::targets::{Slot, Targets};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
-use crate::hold::drr::{FlowRounds, NEW, OLD, OWN, Round, quantum};
+use crate::hold::drr::{Flow, FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Isolation, Queue};
 use crate::packet::{Ecn, Header, Network, Packet, Protocol};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
@@ -36,6 +36,9 @@ pub struct IsolatedParams {
     /// is lost and found again than sent.
     pub flow_limit: u64,
 }
+
+/// No flow's number.
+const NOBODY: u32 = u32::MAX;
 
 /// Drops for one packet that leaves; bounds the work.
 const MAX_DROPS: u32 = 8;
@@ -87,8 +90,8 @@ pub struct Isolated<P> {
     params: IsolatedParams,
     /// Bytes that flows of one host may be ahead of their shares.
     host_lead: u32,
-    /// The flow that sends next, if nothing has changed since it was found.
-    next: Option<u32>,
+    /// The flow that sends next, if nothing has changed since it was found; else [`NOBODY`].
+    next: u32,
 }
 
 impl<P: Packet> Isolated<P> {
@@ -105,7 +108,7 @@ impl<P: Packet> Isolated<P> {
             hosts: Hosts::with_loads(params.link)?,
             params,
             host_lead: host_lead(params.link),
-            next: None,
+            next: NOBODY,
         })
     }
 
@@ -138,7 +141,7 @@ impl<P: Packet> Isolated<P> {
 
     /// A flow without a packet leaves the rounds.
     fn ends(&mut self, number: u32) -> Option<()> {
-        self.next = None;
+        self.next = NOBODY;
         self.set_ahead(number, false)?;
         let flow = self.flows.flow_mut(number)?;
         flow.aqm.was_bulk |= flow.round == Round::Bulk;
@@ -311,40 +314,70 @@ impl<P: Packet> Isolated<P> {
         self.targets.joins(number, target, now, turn);
     }
 
-    /// Marks a packet that leaves if its AQM says so; whether that wants it dropped, and others stay.
-    // A part of `dequeue`, so that `scripts/kernel-gate` sees what a sink can be.
+    /// What the AQM of a queue says of its oldest packet.
     #[inline(always)]
-    fn is_dropped(
-        targets: &mut Targets,
-        (params, host_lead): (&TargetParams, u32),
+    fn signal(
+        (targets, params): (&mut Targets, &TargetParams),
         now: Instant,
-        (number, aqm, packet, left): (u32, &mut Learnt, &mut P, u64),
-        alone: bool,
+        number: u32,
+        (flow, packet, left): (&mut Flow<Learnt>, &P, u64),
+    ) -> Signal {
+        let header = packet.header();
+        let sojourn = now.saturating_since(header.arrival);
+        let sends = flow.aqm.sends(header.len, header.ecn);
+        let place = (number, &mut flow.aqm.target);
+        targets.leaves(place, now, sojourn, left, sends, params)
+    }
+
+    /// Marks the oldest packet of a queue as its AQM says; whether that wants it dropped, and others stay.
+    fn is_dropped(
+        &mut self,
+        now: Instant,
+        number: u32,
+        (signal, alone): (Signal, bool),
         sink: &mut dyn Sink<P>,
-    ) -> bool {
-        let Header {
-            len, ecn, arrival, ..
-        } = *packet.header();
-        let sojourn = now.saturating_since(arrival);
-        let sends = aqm.sends(len, ecn);
-        let place = (number, &mut aqm.target);
-        let signal = targets.leaves(place, now, sojourn, left, sends, params);
-        let is_scalable = ecn == Ecn::Ect1;
-        if signal == Signal::None && !is_scalable {
-            return false;
-        }
-        let waits = if left > 0 { sojourn } else { Duration::ZERO };
+    ) -> Option<bool> {
+        let (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
+        let aqm = &mut flow.aqm;
+        let Header { ecn, arrival, .. } = *packet.header();
+        let waits = match left {
+            0 => Duration::ZERO,
+            _ => now.saturating_since(arrival),
+        };
         let owed = if alone { 0 } else { aqm.owed };
-        let ramp = host_lead / 16;
-        let scalable = is_scalable && aqm.shallow.marks(waits, params.full_packet, owed, ramp);
+        let (full_packet, ramp) = (self.params.target.full_packet, self.host_lead / 16);
+        let scalable = ecn == Ecn::Ect1 && aqm.shallow.marks(waits, full_packet, owed, ramp);
         let marked = (scalable || signal != Signal::None) && packet.mark_ce();
         if marked {
             sink.marked(now, packet.header());
         }
         if marked && signal != Signal::None || signal == Signal::Drop {
-            targets.sent(number, &mut aqm.target, now, signal);
+            self.targets.sent(number, &mut aqm.target, now, signal);
         }
-        signal == Signal::Drop && !marked && left > 0
+        Some(signal == Signal::Drop && !marked && left > 0)
+    }
+
+    /// Marks the oldest packet of a queue, or drops it and those behind it, up to the one that is to leave.
+    #[inline(never)]
+    fn answer(
+        &mut self,
+        now: Instant,
+        number: u32,
+        (mut signal, alone): (Signal, bool),
+        sink: &mut dyn Sink<P>,
+    ) -> Option<()> {
+        for drops in 0..=MAX_DROPS {
+            let is_dropped = self.is_dropped(now, number, (signal, alone), sink)?;
+            if !is_dropped || drops == MAX_DROPS {
+                break;
+            }
+            let packet = self.take(number)?;
+            sink.dropped(now, packet, Reason::Aqm);
+            let (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
+            let params = (&mut self.targets, &self.params.target);
+            signal = Self::signal(params, now, number, (flow, packet, left));
+        }
+        Some(())
     }
 
     /// The queue whose oldest packet leaves, after those that the AQM drops; that packet is accounted for.
@@ -353,23 +386,18 @@ impl<P: Packet> Isolated<P> {
         let number = self.found_flow()?;
         let early = self.ahead.has(number);
         let alone = early && self.only_ahead();
-        let params = (&self.params.target, self.host_lead);
-        for drops in 0..=MAX_DROPS {
-            let (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
-            let len = packet.header().len;
-            let oldest = (number, &mut flow.aqm, packet, left);
-            let is_dropped = Self::is_dropped(&mut self.targets, params, now, oldest, alone, sink);
-            self.hosts.leaves(flow.aqm.host, len);
-            if !is_dropped || drops == MAX_DROPS {
-                match early {
-                    true => self.charge_early(number, len, left, alone)?,
-                    false => flow.earn(-i64::from(len)),
-                }
-                break;
-            }
-            self.ahead.shrinks(number, len);
-            let packet = self.flows.queues_mut().pop(number)?;
-            sink.dropped(now, packet, Reason::Aqm);
+        let (mut flow, mut packet, mut left) = self.flows.queues_mut().oldest_mut(number)?;
+        let params = (&mut self.targets, &self.params.target);
+        let signal = Self::signal(params, now, number, (flow, packet, left));
+        if signal != Signal::None || packet.header().ecn == Ecn::Ect1 {
+            self.answer(now, number, (signal, alone), sink)?;
+            (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
+        }
+        let len = packet.header().len;
+        self.hosts.leaves(flow.aqm.host, len);
+        match early {
+            true => self.charge_early(number, len, left, alone)?,
+            false => flow.earn(-i64::from(len)),
         }
         Some(number)
     }
@@ -407,9 +435,9 @@ impl<P: Packet> Isolated<P> {
 
     /// The flow that sends next, as it was found when the queue was asked for its head, or is now.
     fn found_flow(&mut self) -> Option<u32> {
-        match self.next.take() {
-            Some(number) => Some(number),
-            None => self.next_flow(),
+        match core::mem::replace(&mut self.next, NOBODY) {
+            NOBODY => self.next_flow(),
+            number => Some(number),
         }
     }
 
@@ -480,7 +508,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         let Some(number) = number else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
-        self.next = None;
+        self.next = NOBODY;
         let before = self.flows.queues().backlog();
         let queues = self.flows.queues_mut();
         let joined = match queues.push(number, ticket, packet) {
@@ -542,7 +570,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
     /// The packet that leaves next; a bulk flow's may wait.
     fn head(&mut self) -> Option<Head> {
         let number = self.found_flow()?;
-        self.next = Some(number);
+        self.next = number;
         let is_early = self.ahead.has(number) && !self.only_ahead();
         let due = match is_early || self.is_new(number) {
             true => Instant::ZERO,
@@ -554,7 +582,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
 
     fn tune(&mut self, settings: &Settings) {
         let Some(link) = settings.link else { return };
-        self.next = None;
+        self.next = NOBODY;
         self.params.link = link;
         self.hosts.set_link(link);
         self.params.target.full_packet = link.tx_time(FULL_PACKET);

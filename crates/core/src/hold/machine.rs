@@ -257,7 +257,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Qdisc<P> for Machine<P, Q, S> {
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Dequeue<P> {
         self.control(now);
         // An AQM in a queue may drop all that waits there, once for each queue.
-        for _ in 0..=Class::COUNT {
+        for _ in 0..Class::COUNT + 1 {
             let Parts {
                 queues, service, ..
             } = &mut self.parts;
