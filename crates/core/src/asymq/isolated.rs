@@ -3,13 +3,14 @@
 use super::ahead::Ahead;
 use super::hosts::{Host, Hosts};
 use super::learnt::Learnt;
-use super::target::{SMALL_WAIT, Signal, TargetParams};
+use super::room::is_small;
+use super::target::{Signal, TargetParams};
 use super::targets::{Slot, Targets};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::drr::{Flow, FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Isolation, Queue};
-use crate::packet::{Ecn, Header, Network, Packet, Protocol};
+use crate::packet::{Ecn, Header, Network, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
@@ -43,23 +44,11 @@ const NOBODY: u32 = u32::MAX;
 /// Drops for one packet that leaves; bounds the work.
 const MAX_DROPS: u32 = 8;
 
-/// Newer packets of a call behind one that is too late for it: what a receiver holds against jitter.
-const NEWER: u32 = 8;
-
-/// Stale packets that one arrival drops; bounds the work.
-const MAX_STALE: u32 = 2;
-
 /// Flows of each list that are asked for their queue when one is wanted.
 const MAX_LOOKS: usize = 16;
 
 /// Bytes of a full packet on Ethernet.
 pub(super) const FULL_PACKET: u32 = 1514;
-
-/// Whether a packet may be a call's: neither TCP nor what cannot be read is one.
-#[inline]
-fn is_small(header: &Header) -> bool {
-    matches!(header.protocol, Protocol::NonTcp | Protocol::Quic) && header.len < FULL_PACKET / 4
-}
 
 /// Bytes that a link carries in a time.
 pub(super) fn limit_in_time(link: Rate, time: Duration) -> u64 {
@@ -83,15 +72,15 @@ fn host_lead(link: Rate) -> u32 {
 /// Flow queues. A flow with little to send is always new, and due at once; others may wait for ACKs.
 #[derive(Clone, Debug)]
 pub struct Isolated<P> {
-    flows: FlowRounds<P, Learnt>,
-    targets: Targets,
-    ahead: Ahead,
-    hosts: Hosts,
-    params: IsolatedParams,
+    pub(super) flows: FlowRounds<P, Learnt>,
+    pub(super) targets: Targets,
+    pub(super) ahead: Ahead,
+    pub(super) hosts: Hosts,
+    pub(super) params: IsolatedParams,
     /// Bytes that flows of one host may be ahead of their shares.
-    host_lead: u32,
+    pub(super) host_lead: u32,
     /// The flow that sends next, if nothing has changed since it was found; else [`NOBODY`].
-    next: u32,
+    pub(super) next: u32,
 }
 
 impl<P: Packet> Isolated<P> {
@@ -140,7 +129,7 @@ impl<P: Packet> Isolated<P> {
     }
 
     /// A flow without a packet leaves the rounds.
-    fn ends(&mut self, number: u32) -> Option<()> {
+    pub(super) fn ends(&mut self, number: u32) -> Option<()> {
         self.next = NOBODY;
         self.set_ahead(number, false)?;
         let flow = self.flows.flow_mut(number)?;
@@ -152,7 +141,7 @@ impl<P: Packet> Isolated<P> {
 
     /// Takes the oldest packet of a queue.
     #[inline]
-    fn take(&mut self, number: u32) -> Option<P> {
+    pub(super) fn take(&mut self, number: u32) -> Option<P> {
         let packet = self.flows.queues_mut().pop(number)?;
         let host = self.flows.flow(number)?.aqm.host;
         self.hosts.leaves(host, packet.header().len);
@@ -221,69 +210,8 @@ impl<P: Packet> Isolated<P> {
         Some(flow.aqm.owed > 0)
     }
 
-    /// Drops the oldest packet of a queue, for want of room.
-    fn overflow(&mut self, now: Instant, number: u32, sink: &mut dyn Sink<P>) -> Option<()> {
-        let packet = self.take(number)?;
-        let state = &mut self.flows.flow_mut(number)?.aqm;
-        self.targets.overflows(number, &mut state.target, now);
-        sink.dropped(now, packet, Reason::OverLimit);
-        if self.flows.queues().is_empty(number) && !self.flows.has_free() {
-            self.ends(number)?;
-        }
-        Some(())
-    }
-
-    /// Whether the oldest packet of a queue is too late for a call of which `newest` has just arrived: after an
-    /// outage what comes late delays what is new.
-    fn is_stale(&self, now: Instant, number: u32, newest: &Header) -> bool {
-        let TargetParams {
-            interval,
-            full_packet,
-            ..
-        } = self.params.target;
-        let newer = u64::from(newest.len.saturating_mul(NEWER));
-        interval > Duration::ZERO
-            && self.flows.queues().bytes(number) > newer
-            && self.flows.queues().front(number).is_some_and(|oldest| {
-                let oldest = oldest.header();
-                is_small(oldest)
-                    && oldest.flow == newest.flow
-                    && now.saturating_since(oldest.arrival)
-                        > (interval * 2).max(full_packet * SMALL_WAIT)
-            })
-    }
-
-    /// Drops the oldest packets of a queue that a small one has joined, if they are stale.
-    #[inline(never)]
-    fn drop_stale(&mut self, now: Instant, number: u32, newest: &Header, sink: &mut dyn Sink<P>) {
-        for _ in 0..MAX_STALE {
-            if !self.is_stale(now, number, newest) {
-                break;
-            }
-            if let Some(packet) = self.take(number) {
-                sink.dropped(now, packet, Reason::Aqm);
-            }
-        }
-    }
-
-    /// Drops packets until there is no more than `before`, or than there is room for, when one of a host has joined.
-    #[inline(never)]
-    fn make_room(
-        &mut self,
-        now: Instant,
-        (number, host): (u32, Host),
-        before: Backlog,
-        room: (bool, Limit),
-        sink: &mut dyn Sink<P>,
-    ) {
-        while self.flows.queues().has_grown(before)
-            && let Some(payer) = self.payer(number, host, room)
-            && self.overflow(now, payer, sink).is_some()
-        {}
-    }
-
     /// Bulk flows, at least one.
-    fn bulk_flows(&self) -> u64 {
+    pub(super) fn bulk_flows(&self) -> u64 {
         let flows: u32 = self.flows.groups().iter().map(|all| all.bulk).sum();
         u64::from(flows.max(1))
     }
@@ -400,32 +328,6 @@ impl<P: Packet> Isolated<P> {
             false => flow.earn(-i64::from(len)),
         }
         Some(number)
-    }
-
-    /// Whether all that waits has room, without a look at the bounds of flows and hosts, which are no lower.
-    #[inline]
-    fn has_room(&self, room: bool, limit: Limit) -> bool {
-        let queues = self.flows.queues();
-        room && !queues.exceeds(limit, self.params.bulk_limit) && !self.hosts.compete()
-    }
-
-    /// The queue that must drop a packet after an arrival for this one, if any must.
-    fn payer(&mut self, number: u32, host: Host, (room, limit): (bool, Limit)) -> Option<u32> {
-        let IsolatedParams {
-            bulk_limit,
-            flow_limit,
-            ..
-        } = self.params;
-        let exceeds = self.hosts.exceeds_room(host, bulk_limit, flow_limit, limit);
-        let bytes = match exceeds {
-            Some(true) if self.flows.flow(number)?.round == Round::Bulk => return Some(number),
-            Some(true) => 0,
-            Some(false) => u64::MAX,
-            // On a very slow link even the first packets are more than the bytes for all.
-            None => bulk_limit.max(flow_limit.saturating_mul(self.bulk_flows())),
-        };
-        let is_full = !room || self.flows.queues().exceeds(limit, bytes);
-        is_full.then(|| self.flows.queues_mut().longest()).flatten()
     }
 
     fn is_new(&self, number: u32) -> bool {

@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | ACK queue: a slot per flow, in which ACKs wait | `slots` | hold |
 //! | data queue: a queue per flow, with a target that is learnt | `isolated` | hold |
+//! | what it drops when a packet joins | `room` | hold |
 //! | accounts of hosts: bounds of what one takes from its neighbours | `hosts` | decide |
 //! | AQM of a flow queue | `target` | decide |
 //! | the flows that have learnt a target | `targets` | hold |
@@ -24,6 +25,7 @@ mod isolated;
 mod learnt;
 #[cfg(feature = "control")]
 mod losses;
+mod room;
 mod service;
 mod shallow;
 mod slots;
