@@ -105,20 +105,28 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     /// Takes the oldest packet of a queue.
     #[inline]
     pub(crate) fn pop(&mut self, number: u32) -> Option<P> {
-        let place = self.first(number);
-        self.remove(number, place)
+        self.leaves(number, self.first(number))?;
+        let queue = self.queues.get_mut(number as usize)?;
+        self.slab.pop_front(&mut queue.packets)
     }
 
     /// Takes a packet out of the queue that it is in.
     #[inline]
     pub(crate) fn remove(&mut self, number: u32, place: Place) -> Option<P> {
+        self.leaves(number, place)?;
+        let queue = self.queues.get_mut(number as usize)?;
+        self.slab.remove(&mut queue.packets, place)
+    }
+
+    /// Accounts for a packet that is about to leave its queue.
+    #[inline]
+    fn leaves(&mut self, number: u32, place: Place) -> Option<()> {
         let queue = self.queues.get_mut(number as usize)?;
         let len = self.slab.get(place)?.header().len;
         queue.bytes = queue.bytes.wrapping_sub(len.max(1));
         self.longest.moves(number, false, &self.queues);
         self.backlog.leave(len);
-        let queue = self.queues.get_mut(number as usize)?;
-        self.slab.remove(&mut queue.packets, place)
+        Some(())
     }
 
     /// Place of the oldest packet of a queue.

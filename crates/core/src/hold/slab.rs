@@ -222,12 +222,7 @@ impl<T> Slab<T> {
             return None;
         };
         self.join(list, previous, next);
-        let free = core::mem::replace(&mut self.free, place);
-        // The value moves last, and once.
-        match core::mem::replace(self.node(place)?, Node::free(free)) {
-            Node::Full(_, value) => Some(value),
-            Node::Free(_) => None,
-        }
+        self.empty(place)
     }
 
     /// Moves a value to the end of another list; it keeps its place.
@@ -262,7 +257,26 @@ impl<T> Slab<T> {
     /// Takes a list's first value.
     #[inline]
     pub fn pop_front(&mut self, list: &mut List) -> Option<T> {
-        self.remove(list, list.head)
+        let place = list.head;
+        let Node::Full(Links { next, .. }, _) = *self.node(place)? else {
+            return None;
+        };
+        list.head = next;
+        match self.links(next) {
+            Some(links) => links.previous = Place::NONE,
+            None => list.tail = Place::NONE,
+        }
+        self.empty(place)
+    }
+
+    /// Empties a place that is in no list any more. The value moves last, and once.
+    #[inline]
+    fn empty(&mut self, place: Place) -> Option<T> {
+        let free = core::mem::replace(&mut self.free, place);
+        match core::mem::replace(self.node(place)?, Node::free(free)) {
+            Node::Full(_, value) => Some(value),
+            Node::Free(_) => None,
+        }
     }
 }
 

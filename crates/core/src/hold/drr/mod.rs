@@ -304,12 +304,18 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
 
     /// Whether a flow whose turn it is may send in it. One that has sent more than its quantum passes
     /// the turn on; `passes` counts those for one packet.
+    #[inline]
     pub(crate) fn may_send(&mut self, number: u32, passes: &mut u32) -> Option<bool> {
-        let flow = self.flows.get(number)?;
-        if flow.deficit() > 0 {
-            return Some(true);
+        match self.flows.get(number)?.deficit() > 0 {
+            true => Some(true),
+            false => self.pass_on(number, passes).map(|()| false),
         }
-        let round = flow.round;
+    }
+
+    /// Gives a flow its quantum, and the turn to the next.
+    #[inline(never)]
+    fn pass_on(&mut self, number: u32, passes: &mut u32) -> Option<()> {
+        let round = self.flows.get(number)?.round;
         *passes += 1;
         if *passes == MAX_PASSES {
             self.skip_rounds(self.group_of(number));
@@ -324,7 +330,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         let quantum = self.quantum(number);
         self.flows.get_mut(number)?.earn(quantum);
         self.move_to_end(number, OLD);
-        Some(false)
+        Some(())
     }
 
     /// The first of a group's old flows that may send, after those that pass their turn on, as
