@@ -115,6 +115,9 @@ impl Transmitter {
     /// A packet that the link charges `len` bytes for starts; how long it takes.
     #[inline]
     pub fn start(&mut self, now: Instant, len: u32) -> Duration {
+        if self.tx.reciprocal == 0 {
+            return Duration::ZERO;
+        }
         let earliest = now.as_nanos().saturating_sub(Self::MAX_LATE.as_nanos());
         let start = self.free_at.max(Instant::from_nanos(earliest));
         let tx = self.tx.of(len);
