@@ -4,7 +4,8 @@ use crate::frame::Frame;
 use crate::host::{self, Handle};
 use asymq_core::ack::AckInfo;
 use asymq_core::frame::{
-    FlowKey, ack_info, ack_info_of_trusted, hosts_and_dscp, hosts_of_v4, read_prefix,
+    FlowKey, Offsets, ack_info, ack_info_of_trusted, hosts_and_dscp, hosts_and_dscp_of_plain,
+    hosts_of_v4, read_prefix,
 };
 use asymq_core::overhead::Overhead;
 use asymq_core::units::Instant;
@@ -32,12 +33,12 @@ impl Skb {
     #[inline(always)]
     pub(crate) fn read(&mut self, frame: &Frame, key: &FlowKey, overhead: Option<&Overhead>) {
         let header = &mut self.header;
-        let (network, transport) = read_prefix(frame.bytes(), frame.wire_len as usize, key, header);
-        header.note = note(network, transport);
+        let offsets = read_prefix(frame.bytes(), frame.wire_len as usize, key, header);
+        header.note = note(&offsets);
         header.len = match overhead {
             None => frame.charged,
             Some(overhead) => {
-                let network = network.saturating_sub(frame.added);
+                let network = offsets.network.saturating_sub(frame.added);
                 overhead.charge_packet(header.ip_len, network, frame.charged)
             }
         };
@@ -46,7 +47,11 @@ impl Skb {
     /// A packet whose facts are known; its headers begin at these offsets.
     #[cfg(feature = "selftest")]
     pub(crate) fn new(header: Header, handle: Handle, network: u16, transport: u16) -> Self {
-        let note = note(network, transport);
+        let note = note(&Offsets {
+            network,
+            transport,
+            is_plain: false,
+        });
         let header = Header { note, ..header };
         Self { header, handle }
     }
@@ -54,7 +59,7 @@ impl Skb {
     /// The offset of the IP header in its frame; where it would begin if it is not IP.
     #[inline]
     pub(crate) const fn network_at(&self) -> u16 {
-        (self.header.note >> 16) as u16
+        (self.header.note >> 16) as u16 & !PLAIN
     }
 
     /// The offset of the TCP header in its frame; 0 unless TCP.
@@ -64,17 +69,27 @@ impl Skb {
     }
 
     #[inline(never)]
-    fn network_before_nat(&self, frame: &Frame) -> Network {
+    fn network_of_any(&self, frame: &Frame) -> Network {
         let mut network = hosts_and_dscp(frame.bytes(), self.network_at());
-        if let Some(ends) = host::before_nat(self.handle) {
+        if frame.nat
+            && let Some(ends) = host::before_nat(self.handle)
+        {
             network.hosts = hosts_of_v4(ends);
         }
         network
     }
 }
 
-const fn note(network: u16, transport: u16) -> u32 {
-    (network as u32) << 16 | transport as u32
+/// Set beside the offset of a network header, which is less.
+const PLAIN: u16 = 1 << 15;
+
+#[inline]
+const fn note(offsets: &Offsets) -> u32 {
+    let network = match offsets.is_plain {
+        true => offsets.network | PLAIN,
+        false => offsets.network & !PLAIN,
+    };
+    (network as u32) << 16 | offsets.transport as u32
 }
 
 // SAFETY: who uses an instance holds its lock, on whatever CPU.
@@ -94,9 +109,12 @@ impl Packet for Skb {
     }
 
     fn network(&self) -> Network {
-        host::with_frame(self.handle, |frame| match frame.nat {
-            false => hosts_and_dscp(frame.bytes(), self.network_at()),
-            true => self.network_before_nat(frame),
+        host::with_frame(self.handle, |frame| {
+            let is_plain = self.header.note & u32::from(PLAIN) << 16 != 0 && !frame.nat;
+            match hosts_and_dscp_of_plain(frame.bytes()).filter(|_| is_plain) {
+                Some(network) => network,
+                None => self.network_of_any(frame),
+            }
         })
     }
 

@@ -20,7 +20,7 @@ pub use ack::{TimedSegment, ack_info, ack_info_of_trusted, rewrite_ack, timestam
 pub use buffered::Frame;
 pub use ecn::mark_ce;
 pub use flow::FlowKey;
-pub use network::{Ends, ends, hosts_and_dscp, hosts_of_v4};
+pub use network::{Ends, ends, hosts_and_dscp, hosts_and_dscp_of_plain, hosts_of_v4};
 pub use observed::Observed;
 
 use crate::packet::{Ecn, Header, Protocol};
@@ -51,19 +51,25 @@ pub fn parse(frame: &[u8], key: &FlowKey) -> Parsed {
 pub fn parse_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Parsed {
     let mut parsed = Parsed::default();
     let offsets = read_prefix(prefix, wire_len, key, &mut parsed.header);
-    (parsed.network, parsed.transport) = offsets;
+    (parsed.network, parsed.transport) = (offsets.network, offsets.transport);
     parsed
 }
 
+/// Where the headers of a frame begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offsets {
+    /// [`Parsed::network`].
+    pub network: u16,
+    /// [`Parsed::transport`].
+    pub transport: u16,
+    /// Whether [`hosts_and_dscp_of_plain`] finds the hosts in it.
+    pub is_plain: bool,
+}
+
 /// [`parse_prefix`] into a header that is blank but for `arrival` and `note`, which stay: where the packet is built, since
-/// a copy costs as much as reading. Answers with [`Parsed::network`] and [`Parsed::transport`].
+/// a copy costs as much as reading.
 #[inline(always)]
-pub fn read_prefix(
-    prefix: &[u8],
-    wire_len: usize,
-    key: &FlowKey,
-    header: &mut Header,
-) -> (u16, u16) {
+pub fn read_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> Offsets {
     match plain_v4(prefix, wire_len, key, header) {
         Some(offsets) => offsets,
         None => read_any(prefix, wire_len, key, header),
@@ -73,12 +79,7 @@ pub fn read_prefix(
 /// Reads what most frames are: TCP or UDP in an IPv4 packet without options, fragments or tags, whose first forty bytes
 /// are at hand. Leaves the header of any other as it is.
 #[inline(always)]
-fn plain_v4(
-    prefix: &[u8],
-    wire_len: usize,
-    key: &FlowKey,
-    header: &mut Header,
-) -> Option<(u16, u16)> {
+fn plain_v4(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> Option<Offsets> {
     const LINK: usize = 14;
     const HEADERS: usize = 40;
     const IPV4_WITHOUT_OPTIONS: u32 = 0x0008_0045;
@@ -119,12 +120,16 @@ fn plain_v4(
     header.ip_len = ip_len.into();
     header.ecn = Ecn::from_bits(head[15]);
     header.flow = key.flow_v4([word(26), word(30)], protocol, word(34), 0);
-    Some((LINK as u16, transport))
+    Some(Offsets {
+        network: LINK as u16,
+        transport,
+        is_plain: true,
+    })
 }
 
 // Out of the way of the plain ones.
 #[inline(never)]
-fn read_any(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> (u16, u16) {
+fn read_any(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> Offsets {
     let link = link::read(prefix, wire_len);
     header.len = u32::try_from(wire_len).unwrap_or(u32::MAX);
     let mut transport = 0;
@@ -134,7 +139,11 @@ fn read_any(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) 
         transport = network(version, packet, missing, link.scope, header, key)
             .map_or(0, |offset| link.len + offset);
     }
-    (offset(link.len), offset(transport))
+    Offsets {
+        network: offset(link.len),
+        transport: offset(transport),
+        is_plain: false,
+    }
 }
 
 /// Header lengths are bounded far below 64 KiB.
@@ -282,7 +291,12 @@ mod tests {
             match plain_v4(prefix, wire_len, &key, &mut plain) {
                 Some(offsets) => {
                     let expected = read_any(prefix, wire_len, &key, &mut any);
-                    assert_eq!((offsets, plain), (expected, any), "{prefix:?}");
+                    assert_eq!(offsets.network, expected.network, "{prefix:?}");
+                    assert_eq!(offsets.transport, expected.transport, "{prefix:?}");
+                    assert_eq!(plain, any, "{prefix:?}");
+                    let network = hosts_and_dscp_of_plain(prefix);
+                    let expected = hosts_and_dscp(prefix, offsets.network);
+                    assert_eq!(network, Some(expected), "{prefix:?}");
                     short += 1;
                 }
                 None => assert_eq!(plain, Header::default(), "{prefix:?}"),
