@@ -33,6 +33,7 @@ mod meters;
 mod numbered;
 mod opaque_acks;
 mod path_delays;
+mod pool;
 mod queue;
 mod queues;
 mod regenerator;

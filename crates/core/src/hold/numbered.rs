@@ -2,7 +2,8 @@
 
 use super::capacity::{BuildError, slots};
 use super::longest::{Lengths, Longest};
-use super::slab::{List, Place, Slab};
+use super::pool::Pool;
+use super::slab::{List, Place};
 use crate::decide::service::Head;
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, Visit};
@@ -29,7 +30,7 @@ impl<S> Lengths for Box<[Numbered<S>]> {
 #[derive(Clone, Debug)]
 pub(crate) struct NumberedQueues<P, S = ()> {
     /// Noted are tickets.
-    slab: Slab<P>,
+    pool: Pool<P>,
     queues: Box<[Numbered<S>]>,
     longest: Longest,
     backlog: Backlog,
@@ -51,7 +52,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
             state,
         };
         Ok(Self {
-            slab: Slab::new(packets)?,
+            pool: Pool::new(packets)?,
             queues: slots(count as usize, |_| empty)?,
             longest: Longest::new(count)?,
             backlog: Backlog::default(),
@@ -79,7 +80,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     #[inline]
     pub(crate) fn oldest_mut(&mut self, number: u32) -> Option<(&mut S, &mut P, u64)> {
         let queue = self.queues.get_mut(number as usize)?;
-        let packet = self.slab.get_mut(queue.packets.head())?;
+        let packet = self.pool.get_mut(queue.packets.head())?;
         let left = queue.bytes.wrapping_sub(packet.header().len.max(1));
         Some((&mut queue.state, packet, left.into()))
     }
@@ -91,7 +92,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         let Some(queue) = self.queues.get_mut(number as usize) else {
             return Err(packet);
         };
-        let Some(vacant) = self.slab.vacant() else {
+        let Some(vacant) = self.pool.vacant() else {
             return Err(packet);
         };
         let was_empty = queue.packets.is_empty();
@@ -107,7 +108,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     pub(crate) fn pop(&mut self, number: u32) -> Option<P> {
         self.leaves(number, self.first(number))?;
         let queue = self.queues.get_mut(number as usize)?;
-        self.slab.pop_front(&mut queue.packets)
+        self.pool.pop(&mut queue.packets)
     }
 
     /// Takes a packet out of the queue that it is in.
@@ -115,14 +116,14 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     pub(crate) fn remove(&mut self, number: u32, place: Place) -> Option<P> {
         self.leaves(number, place)?;
         let queue = self.queues.get_mut(number as usize)?;
-        self.slab.remove(&mut queue.packets, place)
+        self.pool.remove(&mut queue.packets, place)
     }
 
     /// Accounts for a packet that is about to leave its queue.
     #[inline]
     fn leaves(&mut self, number: u32, place: Place) -> Option<()> {
         let queue = self.queues.get_mut(number as usize)?;
-        let len = self.slab.get(place)?.header().len;
+        let len = self.pool.get(place)?.header().len;
         queue.bytes = queue.bytes.wrapping_sub(len.max(1));
         self.longest.moves(number, false, &self.queues);
         self.backlog.leave(len);
@@ -139,7 +140,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
 
     /// The place behind this one in its queue.
     pub(crate) fn next(&self, place: Place) -> Place {
-        self.slab.next(place)
+        self.pool.next(place)
     }
 
     #[inline]
@@ -149,13 +150,13 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
 
     /// The oldest packet of a queue.
     pub(crate) fn front(&self, number: u32) -> Option<&P> {
-        self.slab.get(self.first(number))
+        self.pool.get(self.first(number))
     }
 
     /// The oldest packet of a queue, as a service sees it.
     #[inline]
     pub(crate) fn head(&self, number: u32) -> Option<Head> {
-        let (ticket, packet) = self.slab.noted(self.first(number))?;
+        let (ticket, packet) = self.pool.noted(self.first(number))?;
         Some(Head {
             ticket,
             len: packet.header().len,
@@ -167,7 +168,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     pub(crate) fn visit(&self, see: &mut Visit<'_, P>) -> bool {
         let queues = self.queues.iter().filter(|queue| !queue.packets.is_empty());
         queues
-            .flat_map(|queue| self.slab.values(&queue.packets))
+            .flat_map(|queue| self.pool.values(&queue.packets))
             .all(see)
     }
 

@@ -1,8 +1,9 @@
 //! The two queues of a machine: each with memory of its own, or FIFOs that share it.
 
 use super::capacity::{BuildError, capacity};
+use super::pool::Pool;
 use super::queue::{Admission, Queue};
-use super::slab::{List, Slab};
+use super::slab::List;
 use crate::decide::classify::Class;
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
@@ -149,7 +150,7 @@ struct Line {
 #[derive(Clone, Debug)]
 pub struct Fifos<P> {
     /// Noted are tickets.
-    slab: Slab<P>,
+    pool: Pool<P>,
     lines: [Line; Class::COUNT],
 }
 
@@ -164,7 +165,7 @@ impl<P: Packet> Fifos<P> {
             backlog: Backlog::default(),
         };
         Ok(Self {
-            slab: Slab::new(capacity(buffer)? + Class::COUNT as u32)?,
+            pool: Pool::new(capacity(buffer)? + Class::COUNT as u32)?,
             lines: [empty; Class::COUNT],
         })
     }
@@ -190,7 +191,7 @@ impl<P: Packet> Queues<P> for Fifos<P> {
         if !admission.admits(line.backlog, len) {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
-        let Some(vacant) = self.slab.vacant() else {
+        let Some(vacant) = self.pool.vacant() else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
         vacant.fill(&mut line.packets, admission.ticket, packet);
@@ -205,14 +206,14 @@ impl<P: Packet> Queues<P> for Fifos<P> {
     #[inline]
     fn drain(&mut self, class: Class) -> Option<P> {
         let line = &mut self.lines[class as usize];
-        let packet = self.slab.pop_front(&mut line.packets)?;
+        let packet = self.pool.pop(&mut line.packets)?;
         line.backlog.leave(packet.header().len);
         Some(packet)
     }
 
     #[inline]
     fn head(&mut self, class: Class) -> Option<Head> {
-        let (ticket, packet) = self.slab.noted(self.line(class).packets.head())?;
+        let (ticket, packet) = self.pool.noted(self.line(class).packets.head())?;
         Some(Head {
             ticket,
             len: packet.header().len,
@@ -226,7 +227,7 @@ impl<P: Packet> Queues<P> for Fifos<P> {
     }
 
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
-        let packets = |class| self.slab.values(&self.line(class).packets);
+        let packets = |class| self.pool.values(&self.line(class).packets);
         packets(Class::Ack).chain(packets(Class::Data)).all(see)
     }
 

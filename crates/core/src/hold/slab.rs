@@ -11,6 +11,16 @@ impl Place {
     /// No place.
     pub const NONE: Self = Self(u32::MAX);
 
+    #[inline]
+    pub(super) const fn numbered(number: u32) -> Self {
+        Self(number)
+    }
+
+    #[inline]
+    pub(super) const fn number(self) -> u32 {
+        self.0
+    }
+
     /// Its number, as an index of tables that its owner keeps.
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -61,8 +71,8 @@ impl<T> Node<T> {
 /// The ends of one list in a [`Slab`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct List {
-    head: Place,
-    tail: Place,
+    pub(super) head: Place,
+    pub(super) tail: Place,
 }
 
 impl List {
