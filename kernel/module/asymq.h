@@ -24,7 +24,8 @@ struct asymq_arena {
 	struct hlist_head small;
 	struct hlist_head chunks;
 	size_t bytes;
-	bool has_table;	/* larger than a page */
+	bool lasts;	/* what is allocated now stays */
+	size_t known;	/* bytes of all that stays; 0 if that is not known */
 };
 
 struct asymq_bytes {
@@ -113,6 +114,8 @@ void __noreturn asymq_something_can_panic(const char *file, size_t len, u32 line
 /* What Rust calls. */
 void *asymq_host_alloc(size_t size);
 void asymq_host_free(void *place, size_t size);
+/* The description is read: what is allocated from now on stays. */
+void asymq_host_lasts(void);
 void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered);
 const struct asymq_frame *asymq_host_frame(struct sk_buff *skb);
 bool asymq_host_mark(struct sk_buff *skb);
@@ -130,11 +133,11 @@ void asymq_arena_free(struct asymq_arena *arena);
 void asymq_arena_join(struct asymq_arena *to, struct asymq_arena *from);
 /* The same into one that is empty. */
 void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from);
-/* Whatever is allocated by this task until asymq_arena_close() is the arena's. */
-void asymq_arena_open(struct asymq_arena *arena);
+/* Whatever is allocated by this task until asymq_arena_close() is the arena's, of an instance whose description has this hash. */
+void asymq_arena_open(struct asymq_arena *arena, u32 key);
 void asymq_arena_close(void);
-/* Whether little of the chunks is left over; if not, one that is built alike now has less. */
-bool asymq_arena_is_tight(const struct asymq_arena *arena);
+/* Whether it has no more pages than it needs; if not, one that is built alike now has. */
+bool asymq_arena_is_tight(const struct asymq_arena *arena, u32 key);
 
 /* Whether a packet's checksum is right, or will be. */
 static inline bool asymq_is_trusted(const struct sk_buff *skb)

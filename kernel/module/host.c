@@ -63,17 +63,17 @@ static bool asymq_in_packet_path(void)
 }
 
 /*
- * Small places are of the kernel's own sizes; from ASYMQ_LARGE on they lie one behind the other in chunks of whole
- * pages, since powers of two would waste a third of the memory. The first table's chunk has room for as much as the
- * instance before took in all: most are alike, and one chunk has one end. What is smaller may be gone before.
+ * What an instance keeps lies in one chunk of whole pages, one behind the other: powers of two would waste a third of the memory.
+ * Its size is known from another that was built of the same values. What is gone before, the description of the instance, has
+ * places of its own.
  */
-#define ASYMQ_LARGE 1024
-#define ASYMQ_CHUNK 4096
-#define ASYMQ_SPARE (2 * PAGE_SIZE)
+/* Bytes that were kept, by the hash of what was described; of one that is not known the first chunks are of what comes. */
+static struct {
+	u32 key;
+	size_t bytes;
+} asymq_known[16];
 
-static size_t asymq_last_places;	/* bytes of places in chunks */
-
-/* In front of a small place. */
+/* In front of a place of its own. */
 struct asymq_small {
 	struct hlist_node list;
 } __aligned(16);
@@ -99,7 +99,8 @@ void asymq_arena_init(struct asymq_arena *arena)
 	INIT_HLIST_HEAD(&arena->small);
 	INIT_HLIST_HEAD(&arena->chunks);
 	arena->bytes = 0;
-	arena->has_table = false;
+	arena->lasts = false;
+	arena->known = 0;
 }
 
 void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from)
@@ -107,7 +108,6 @@ void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from)
 	hlist_move_list(&from->small, &to->small);
 	hlist_move_list(&from->chunks, &to->chunks);
 	to->bytes = from->bytes;
-	to->has_table = from->has_table;
 	asymq_arena_init(from);
 }
 
@@ -148,9 +148,11 @@ void asymq_arena_free(struct asymq_arena *arena)
 	asymq_arena_init(arena);
 }
 
-void asymq_arena_open(struct asymq_arena *arena)
+void asymq_arena_open(struct asymq_arena *arena, u32 key)
 {
 	lockdep_assert_held(&asymq_building);
+	if (asymq_known[key % ARRAY_SIZE(asymq_known)].key == key)
+		arena->known = asymq_known[key % ARRAY_SIZE(asymq_known)].bytes;
 	asymq_arena = arena;
 }
 
@@ -171,15 +173,30 @@ static void *asymq_alloc_small(struct asymq_arena *arena, size_t size)
 	return small + 1;
 }
 
-static struct asymq_chunk *asymq_new_chunk(size_t places, size_t *whole)
+static size_t asymq_chunk_size(size_t places)
 {
-	gfp_t flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
-
-	*whole = max_t(size_t, ASYMQ_CHUNK, PAGE_ALIGN(sizeof(struct asymq_chunk) + places));
-	return is_power_of_2(*whole) ? kvmalloc(*whole, flags) : __vmalloc(*whole, flags);
+	return PAGE_ALIGN(sizeof(struct asymq_chunk) + places);
 }
 
-static void *asymq_alloc_large(struct asymq_arena *arena, size_t size)
+static struct asymq_chunk *asymq_new_chunk(struct asymq_arena *arena, size_t places)
+{
+	gfp_t flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
+	size_t size = asymq_chunk_size(places);
+	struct asymq_chunk *chunk;
+
+	chunk = is_power_of_2(size) ? kvmalloc(size, flags) : __vmalloc(size, flags);
+	if (!chunk)
+		return NULL;
+	chunk->size = size;
+	chunk->used = sizeof(*chunk);
+	chunk->live = 0;
+	hlist_add_head(&chunk->list, &arena->chunks);
+	asymq_lives(1);
+	asymq_weighs(asymq_taken(chunk, chunk->size));
+	return chunk;
+}
+
+static void *asymq_alloc_lasting(struct asymq_arena *arena, size_t size)
 {
 	struct asymq_chunk *chunk;
 	void *place;
@@ -188,25 +205,13 @@ static void *asymq_alloc_large(struct asymq_arena *arena, size_t size)
 	hlist_for_each_entry(chunk, &arena->chunks, list)
 		if (size <= chunk->size - chunk->used)
 			goto found;
-	{
-		size_t whole, places = size;
-
-		if (size > ASYMQ_CHUNK && !arena->has_table)
-			places = max(size, asymq_last_places);
-		arena->has_table |= size > ASYMQ_CHUNK;
-
-		chunk = asymq_new_chunk(places, &whole);
-		if (!chunk && places > size)
-			chunk = asymq_new_chunk(size, &whole);
-		if (!chunk)
-			return NULL;
-		chunk->size = whole;
-		chunk->used = sizeof(*chunk);
-		chunk->live = 0;
-	}
-	hlist_add_head(&chunk->list, &arena->chunks);
-	asymq_lives(1);
-	asymq_weighs(asymq_taken(chunk, chunk->size));
+	chunk = NULL;
+	if (hlist_empty(&arena->chunks) && size < arena->known)
+		chunk = asymq_new_chunk(arena, arena->known);
+	if (!chunk)
+		chunk = asymq_new_chunk(arena, size);
+	if (!chunk)
+		return NULL;
 found:
 	place = (void *)chunk + chunk->used;
 	chunk->used += size;
@@ -214,19 +219,25 @@ found:
 	return place;
 }
 
-bool asymq_arena_is_tight(const struct asymq_arena *arena)
+bool asymq_arena_is_tight(const struct asymq_arena *arena, u32 key)
 {
-	size_t places = 0, spare = 0;
+	size_t bytes = 0, size = 0;
 	struct asymq_chunk *chunk;
 
 	lockdep_assert_held(&asymq_building);
 	hlist_for_each_entry(chunk, &arena->chunks, list) {
-		places += chunk->used - sizeof(*chunk);
-		spare += chunk->size - chunk->used;
+		bytes += chunk->used - sizeof(*chunk);
+		size += chunk->size;
 	}
-	if (places)
-		asymq_last_places = places;
-	return spare < ASYMQ_SPARE;
+	asymq_known[key % ARRAY_SIZE(asymq_known)].key = key;
+	asymq_known[key % ARRAY_SIZE(asymq_known)].bytes = bytes;
+	return size <= asymq_chunk_size(bytes);
+}
+
+void asymq_host_lasts(void)
+{
+	if (!asymq_in_packet_path() && asymq_arena)
+		asymq_arena->lasts = true;
 }
 
 void *asymq_host_alloc(size_t size)
@@ -242,7 +253,7 @@ void *asymq_host_alloc(size_t size)
 		return NULL;
 #endif
 	if (size <= ASYMQ_MAX_BYTES - arena->bytes)
-		place = size < ASYMQ_LARGE ? asymq_alloc_small(arena, size) : asymq_alloc_large(arena, size);
+		place = arena->lasts ? asymq_alloc_lasting(arena, size) : asymq_alloc_small(arena, size);
 	if (place)
 		arena->bytes += size;
 	return place;
@@ -258,20 +269,12 @@ void asymq_host_free(void *place, size_t size)
 	if (asymq_in_packet_path() || !asymq_arena)
 		return;
 	asymq_arena->bytes -= size;
-	if (size < ASYMQ_LARGE) {
-		hlist_del(&small->list);
-		asymq_lives(-1);
-		asymq_weighs(-asymq_taken(small, 0));
-		kfree(small);
-		return;
-	}
-	size = ALIGN(size, 16);
 	hlist_for_each_entry(chunk, &asymq_arena->chunks, list) {
 		if (place < (void *)chunk || place >= (void *)chunk + chunk->size)
 			continue;
 		chunk->live--;
-		if ((void *)chunk + chunk->used == place + size)
-			chunk->used -= size;
+		if ((void *)chunk + chunk->used == place + ALIGN(size, 16))
+			chunk->used -= ALIGN(size, 16);
 		if (chunk->live)
 			return;
 		hlist_del(&chunk->list);
@@ -280,6 +283,10 @@ void asymq_host_free(void *place, size_t size)
 		kvfree(chunk);
 		return;
 	}
+	hlist_del(&small->list);
+	asymq_lives(-1);
+	asymq_weighs(-asymq_taken(small, 0));
+	kfree(small);
 }
 
 /*

@@ -63,7 +63,7 @@ static void asymq_provoke_rust(void)
 
 	asymq_arena_init(&arena);
 	mutex_lock(&asymq_building);
-	asymq_arena_open(&arena);
+	asymq_arena_open(&arena, 0);
 	asymq_misread();
 	asymq_arena_close();
 	mutex_unlock(&asymq_building);

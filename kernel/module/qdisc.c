@@ -11,6 +11,7 @@
  * the ingress hook needs no other wherever in the tree the qdisc is.
  */
 
+#include <linux/jhash.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/random.h>
@@ -55,7 +56,7 @@ MODULE_PARM_DESC(spoil, "the discipline of whose recorded trace one byte is chan
 /* Changes. */
 
 /* A new instance in a new arena, or that the one that is there goes on. */
-static int asymq_make(struct asymq_sched *q, const struct asymq_asked *asked, struct asymq_arena *arena,
+static int asymq_make(struct asymq_sched *q, const struct asymq_asked *asked, u32 key, struct asymq_arena *arena,
 		      struct asymq_built *built, struct netlink_ext_ack *extack)
 {
 	struct asymq_setup setup = {
@@ -68,13 +69,13 @@ static int asymq_make(struct asymq_sched *q, const struct asymq_asked *asked, st
 
 	get_random_bytes(setup.secret, sizeof(setup.secret));
 	mutex_lock(&asymq_building);
-	asymq_arena_open(arena);
+	asymq_arena_open(arena, key);
 	asymq_build(&setup, built);
-	if (built->instance && !asymq_arena_is_tight(arena)) {
+	if (built->instance && !asymq_arena_is_tight(arena, key)) {
 		asymq_arena_close();
 		asymq_arena_free(arena);
 		memset(built, 0, sizeof(*built));
-		asymq_arena_open(arena);
+		asymq_arena_open(arena, key);
 		asymq_build(&setup, built);
 	}
 	asymq_arena_close();
@@ -165,7 +166,7 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 		return PTR_ERR(asked);
 	said = asymq_said_of(asked);
 	built = kzalloc(sizeof(*built), GFP_KERNEL);
-	err = built && said ? asymq_make(q, asked, &arena, built, extack) : -ENOMEM;
+	err = built && said ? asymq_make(q, asked, jhash(said->attributes, said->len, q->ifb), &arena, built, extack) : -ENOMEM;
 	if (!err && built->goes_on) {
 		err = asymq_go_on(sch, NULL, built);
 		if (!err)
@@ -427,7 +428,7 @@ static void asymq_run_selftest(void)
 		return;
 	asymq_arena_init(&arena);
 	mutex_lock(&asymq_building);
-	asymq_arena_open(&arena);
+	asymq_arena_open(&arena, 0);
 	asymq_selftest(spoil);
 	asymq_arena_close();
 	mutex_unlock(&asymq_building);

@@ -3,7 +3,7 @@
 //! All memory of an instance is in an arena of C's, which is freed whole: nothing here is ever dropped for that.
 
 use crate::frame::Frame;
-use crate::host::{Handle, Host, Listener};
+use crate::host::{Handle, Host, Listener, lasts};
 use crate::instance::Instance;
 use crate::request::{Refusal, describe};
 use alloc::boxed::Box;
@@ -104,6 +104,7 @@ fn build(setup: &Setup, built: &mut Built) -> Result<(), Refusal> {
     let config = &description.config;
     built.set_rates(config.link, config.reverse, config.limit);
     (built.shaped, built.nat) = (description.shaped, description.nat);
+    lasts();
     let now = Instant::from_nanos(setup.now);
     let instance = Instance::build(now, setup.secret, &description)?;
     built.observes = instance.observes();

@@ -14,6 +14,7 @@ unsafe extern "C" {
     /// Memory of the instance that is being built; null if there is none, or nothing is being built.
     safe fn asymq_host_alloc(size: usize) -> *mut u8;
     fn asymq_host_free(place: *mut u8, size: usize);
+    safe fn asymq_host_lasts();
     /// Nobody has it but the tests' build: a panic that is left in anything fails the module's link.
     fn asymq_something_can_panic(file: *const u8, len: usize, line: u32);
     fn asymq_host_gone(host: *mut c_void, packet: Handle, filtered: bool);
@@ -23,6 +24,11 @@ unsafe extern "C" {
     fn asymq_host_number(to: *mut c_void, id: u32, value: u64);
     fn asymq_host_nest(to: *mut c_void, id: u32) -> *mut c_void;
     fn asymq_host_nest_end(to: *mut c_void, nest: *mut c_void);
+}
+
+/// What is allocated from here on stays as long as the instance that is being built.
+pub(crate) fn lasts() {
+    asymq_host_lasts();
 }
 
 struct Memory;
