@@ -452,8 +452,10 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         if is_small(&header) {
             self.drop_stale(now, number, &header, sink);
         }
-        if !self.has_room(room, limit) {
-            self.make_room(now, (number, host), before, (room, limit), sink);
+        match self.has_room(room, limit) {
+            // No more than a shorter way to the same answer.
+            true => debug_assert!(self.payer(number, host, (room, limit)).is_none()),
+            false => self.make_room(now, (number, host), before, (room, limit), sink),
         }
     }
 

@@ -397,3 +397,48 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         show("bulk_flows", sum(|group| group.bulk));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Header;
+    use alloc::format;
+
+    #[test]
+    fn old_flows_go_by_as_if_each_was_asked_whether_it_may_send() {
+        let limit = Limit::Packets(200);
+        let mut random = SplitMix64::new(3);
+        for hosts in [1, 3, 20] {
+            let mut rounds =
+                FlowRounds::<Header, u8>::chained(300, 64, Isolation::Triple, limit).unwrap();
+            for flow in 0..40 {
+                let network = Network {
+                    hosts: [1 + flow % hosts, 100 + flow],
+                    dscp: 0,
+                };
+                let number = rounds.free_queue(flow, &network).unwrap();
+                let packet = Header::default();
+                assert!(rounds.queues_mut().push(number, 0, packet).is_ok());
+                rounds.join(number, FirstTurn::Divided, |_| NEW).unwrap();
+                rounds.demote(number, (random.next() % 40_000) as u32);
+            }
+            let mut most = 0;
+            for _ in 0..2000 {
+                let (mut asked, mut passes) = (rounds.clone(), [0, 0]);
+                let expected = loop {
+                    let first = asked.first(0, OLD).unwrap();
+                    if asked.may_send(first, &mut passes[0]).unwrap() {
+                        break first;
+                    }
+                };
+                assert_eq!(rounds.next_old(0, &mut passes[1]), Some(expected));
+                assert_eq!(passes[0], passes[1]);
+                assert_eq!(format!("{rounds:?}"), format!("{asked:?}"));
+                most = most.max(passes[0]);
+                let sent = -((random.next() % 3000) as i64);
+                rounds.flow_mut(expected).unwrap().earn(sent);
+            }
+            assert!(hosts > 1 || most > MAX_PASSES, "{most} passes");
+        }
+    }
+}
