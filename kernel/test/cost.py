@@ -37,12 +37,12 @@ ACKS = {
 }
 # What is compared with what, and how much more it may cost.
 BARS = [
-    ("alone", "asymq aq", "cake", 0.45),
-    ("leaf", "asymq aq", "cake", 0.42),
-    ("leaf", "asymq", "cake", 0.86),
+    ("alone", "asymq aq", "cake", 0.31),
+    ("leaf", "asymq aq", "cake", 0.28),
+    ("leaf", "asymq", "cake", 0.54),
     ("acks", "asymq aq", "cake", 1.0),
     ("acks", "asymq sad", "cake ack-filter", 0.55),
-    ("acks", "asymq", "cake ack-filter", 0.55),
+    ("acks", "asymq", "cake ack-filter", 0.53),
 ]
 LIBC = ctypes.CDLL(None, use_errno=True)
 BATCH = 64
