@@ -9,7 +9,7 @@ use crate::window::Windows;
 use alloc::boxed::Box;
 use asymq_core::catalog::wire::statistics::{self, class};
 use asymq_core::catalog::wire::{Numbers, id};
-use asymq_core::catalog::{Catalog as _, Standard};
+use asymq_core::catalog::{BoxedQdisc, Catalog as _, Standard};
 use asymq_core::control::rate::RateLaw;
 use asymq_core::frame::{FlowKey, Parsed, parse_prefix};
 use asymq_core::hold::{BuildError, Egress, Meters, boxed};
@@ -58,6 +58,19 @@ impl Instance {
             true => FlowKey::new(secret),
             false => FlowKey::none(),
         };
+        Self::of(now, description, qdisc, learning, key)
+    }
+
+    /// In a frame of its own, from which nothing deep is called.
+    #[inline(never)]
+    fn of(
+        now: Instant,
+        description: &Description,
+        qdisc: BoxedQdisc<Skb>,
+        learning: Option<Learning>,
+        key: FlowKey,
+    ) -> Result<Box<Self>, BuildError> {
+        let config = &description.config;
         boxed(Self {
             egress: match description.shaped {
                 true => Egress::new(qdisc, config.link),

@@ -308,6 +308,12 @@ pub(crate) fn isolated<P: Packet + Send + 'static>(
     config: &Config,
     limit: Limit,
 ) -> Result<Box<Isolated<P>>, BuildError> {
+    let params = isolated_params(config)?;
+    boxed(Isolated::new(params, limit)?)
+}
+
+#[inline(never)]
+fn isolated_params(config: &Config) -> Result<IsolatedParams, BuildError> {
     let target = TargetParams {
         start: config.get(BULK_TARGET)?,
         min: config.get(BULK_MIN)?,
@@ -316,7 +322,7 @@ pub(crate) fn isolated<P: Packet + Send + 'static>(
         floor: config.get(BULK_FLOOR)?.0,
         full_packet: config.link.tx_time(FULL_PACKET),
     };
-    let params = IsolatedParams {
+    Ok(IsolatedParams {
         target,
         link: config.link,
         isolation: config.get(ISOLATION)?,
@@ -324,8 +330,7 @@ pub(crate) fn isolated<P: Packet + Send + 'static>(
         targets: of_line(config.link, 128, 256),
         bulk_limit: limit_in_time(config.link, config.get(BULK_LIMIT)?),
         flow_limit: narrow(config.get(FLOW_LIMIT)?).into(),
-    };
-    boxed(Isolated::new(params, limit)?)
+    })
 }
 
 fn controller(config: &Config) -> Result<StartedController, BuildError> {

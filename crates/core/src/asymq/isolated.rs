@@ -88,6 +88,7 @@ impl<P: Packet> Isolated<P> {
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.
+    #[inline(always)]
     pub fn new(params: IsolatedParams, limit: Limit) -> Result<Self, BuildError> {
         let quantum = quantum(params.link.bits_per_sec() / 8);
         Ok(Self {

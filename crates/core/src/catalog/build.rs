@@ -54,22 +54,10 @@ impl Catalog for Standard {
             StandardQueue::AckFilter => queues::filter(Survivor::AtTail, config, limit)?,
             StandardQueue::SmartDropper => queues::filter(Survivor::InSlot, config, limit)?,
             StandardQueue::FlowQueues => alone(|| FlowQueues::new(limit))?,
-            StandardQueue::Codel => {
-                let params = peers::codel(config)?;
-                alone(|| CodelQueue::new(params, limit))?
-            }
-            StandardQueue::FqCodel => {
-                let params = peers::fq_codel(config)?;
-                alone(|| FqCodel::new(params, limit))?
-            }
-            StandardQueue::Cake => {
-                let params = peers::cake(config)?;
-                alone(|| Cake::new(params, limit))?
-            }
-            StandardQueue::DualPi2 => {
-                let params = peers::dualpi2(config)?;
-                alone(|| DualPi2::new(params, limit))?
-            }
+            StandardQueue::Codel => alone(|| CodelQueue::new(peers::codel(config)?, limit))?,
+            StandardQueue::FqCodel => alone(|| FqCodel::new(peers::fq_codel(config)?, limit))?,
+            StandardQueue::Cake => alone(|| Cake::new(peers::cake(config)?, limit))?,
+            StandardQueue::DualPi2 => alone(|| DualPi2::new(peers::dualpi2(config)?, limit))?,
             StandardQueue::Slots => asymq::slots(config, limit)?,
             StandardQueue::Isolated => asymq::isolated(config, limit)?,
         })

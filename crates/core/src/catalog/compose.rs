@@ -125,5 +125,5 @@ where
         controller,
         buffer,
     };
-    Ok(boxed(Machine::new(parts, share)?)?)
+    Ok(Machine::boxed(parts, share)?)
 }

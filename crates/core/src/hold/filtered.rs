@@ -80,23 +80,27 @@ impl<P: Packet> AckFilter<P> {
                 survivor == Survivor::InSlot || at.saturating_since(arrival) <= max_gap
             })
     }
-}
 
-impl<P: Packet> Queue<P> for AckFilter<P> {
-    /// Filtering first frees places, or makes one unnecessary.
-    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
+    /// Filtering first frees places, or makes one unnecessary. A frame beside that of who reads the ACK.
+    #[inline(never)]
+    fn offer(
+        &mut self,
+        now: Instant,
+        packet: P,
+        arrival: &Arrival,
+        admission: &Admission,
+        sink: &mut dyn Sink<P>,
+    ) {
         let at = packet.header().arrival;
-        let known = self.acks.known(packet.header().flow);
-        let arrival = self.acks.read(&packet, known, admission.opaque);
         let mut filtered = 0;
         while filtered < MAX_FILTERED
-            && let Some(older) = self.redundant(&arrival, at)
+            && let Some(older) = self.redundant(arrival, at)
         {
-            if filtered == 0 && !self.acks.admits_instead_of(older, &arrival, &admission) {
+            if filtered == 0 && !self.acks.admits_instead_of(older, arrival, admission) {
                 break;
             }
             if self.survivor == Survivor::InSlot {
-                if let Some(older) = self.acks.replace(older, &arrival, packet) {
+                if let Some(older) = self.acks.replace(older, arrival, packet) {
                     sink.dropped(now, older, Reason::AckFiltered);
                 }
                 return;
@@ -106,17 +110,25 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
             }
             filtered += 1;
         }
-        let admitted = filtered > 0 || self.acks.admits(&arrival, &admission);
+        let admitted = filtered > 0 || self.acks.admits(arrival, admission);
         let refused = match admitted {
             true => {
                 let entry = (packet, admission.ticket, ());
-                self.acks.append(&mut self.order, &arrival, entry).err()
+                self.acks.append(&mut self.order, arrival, entry).err()
             }
             false => Some(packet),
         };
         if let Some(packet) = refused {
             sink.dropped(now, packet, Reason::OverLimit);
         }
+    }
+}
+
+impl<P: Packet> Queue<P> for AckFilter<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
+        let known = self.acks.known(packet.header().flow);
+        let arrival = self.acks.read(&packet, known, admission.opaque);
+        self.offer(now, packet, &arrival, &admission, sink);
     }
 
     #[inline]

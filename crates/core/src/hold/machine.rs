@@ -1,7 +1,7 @@
 //! A discipline made of parts: queues, a classifier, an AQM, a service and a controller.
 
 use super::acked_bytes::AckedBytes;
-use super::capacity::BuildError;
+use super::capacity::{BuildError, boxed};
 use super::opaque_acks::{OpaqueAck, OpaqueAcks};
 use super::queue::Admission;
 use super::queues::Queues;
@@ -70,13 +70,34 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
     /// # Errors
     /// There is not enough memory.
     pub fn new(parts: Parts<Q, S>, data_share: Option<Share>) -> Result<Self, BuildError> {
+        let mut machine = Self::of(parts)?;
+        machine.start(data_share);
+        Ok(machine)
+    }
+
+    /// The same in memory of its own. What goes deep is called when no machine is on the stack any more: a kernel's is small.
+    pub(crate) fn boxed(
+        parts: Parts<Q, S>,
+        data_share: Option<Share>,
+    ) -> Result<Box<Self>, BuildError> {
+        let mut machine = Self::moved(parts)?;
+        machine.start(data_share);
+        Ok(machine)
+    }
+
+    #[inline(never)]
+    fn moved(parts: Parts<Q, S>) -> Result<Box<Self>, BuildError> {
+        boxed(Self::of(parts)?)
+    }
+
+    fn of(parts: Parts<Q, S>) -> Result<Self, BuildError> {
         let controller = parts.controller.as_ref();
         let needs = controller.map_or(Needs::default(), |controller| controller.needs());
         let acked = match needs.acked_bytes || parts.service.needs_acked_bytes() {
             true => Some(AckedBytes::new()?),
             false => None,
         };
-        let mut machine = Self {
+        Ok(Self {
             needs,
             acked,
             shared: match parts.buffer {
@@ -92,13 +113,15 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
             stepped_at: Instant::ZERO,
             next_ticket: 0,
             packets: PhantomData,
-        };
-        machine.apply(&Settings {
+        })
+    }
+
+    fn start(&mut self, data_share: Option<Share>) {
+        self.apply(&Settings {
             data_share,
             ..Settings::default()
         });
-        machine.follow();
-        Ok(machine)
+        self.follow();
     }
 
     /// Runs the controller if it is time. Costs a comparison otherwise.

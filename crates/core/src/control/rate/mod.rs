@@ -38,11 +38,22 @@ impl Probing {
 /// [`comes`](Learner::comes), and once an interval [`step`](Learner::step) moves the rates.
 #[derive(Clone, Debug)]
 pub struct Learner {
-    delays: PathDelays,
     // Not in place: a learner that is built is on a stack, which is small in a kernel.
+    delays: Box<PathDelays>,
     laws: [Option<Box<RateLaw>>; 2],
     blame: Blame,
     probing: Probing,
+}
+
+// In frames of their own.
+#[inline(never)]
+fn law(range: RateRange, rate: Rate, way: usize) -> Result<Box<RateLaw>, BuildError> {
+    boxed(RateLaw::new(range, rate, way)?)
+}
+
+#[inline(never)]
+fn delays() -> Result<Box<PathDelays>, BuildError> {
+    boxed(PathDelays::new()?)
 }
 
 impl Learner {
@@ -55,11 +66,11 @@ impl Learner {
     /// There is not enough memory.
     pub fn new(ranges: [Option<RateRange>; 2], rates: [Rate; 2]) -> Result<Self, BuildError> {
         let law = |way: usize| match ranges[way] {
-            Some(range) => boxed(RateLaw::new(range, rates[way], way)?).map(Some),
+            Some(range) => law(range, rates[way], way).map(Some),
             None => Ok(None),
         };
         Ok(Self {
-            delays: PathDelays::new()?,
+            delays: delays()?,
             laws: [law(0)?, law(1)?],
             blame: Blame::new(),
             probing: Probing::default(),

@@ -14,9 +14,10 @@ use super::capacity::{BuildError, capacity, slots};
 use super::codel::MAX_DROPS;
 use super::drr::{FirstTurn, FlowRounds, Isolation, NEW, OLD, OWN};
 use super::queue::{Admission, Queue};
+use crate::ack_info::AckInfo;
 use crate::decide::aqm::{Cobalt, CobaltParams};
 use crate::decide::service::Head;
-use crate::packet::Packet;
+use crate::packet::{Network, Packet};
 use crate::qdisc::{Backlog, Probe, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 use ack_filter::WaitingAcks;
@@ -171,18 +172,19 @@ impl<P: Packet> Cake<P> {
             .flat_map(|list| self.flows.list(tin, list))
             .find(|number| !self.flows.queues().is_empty(*number))
     }
-}
 
-impl<P: Packet> Queue<P> for Cake<P> {
-    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
-        let diffserv = self.params.diffserv;
-        let by_dscp = diffserv != Diffserv::BestEffort;
-        let network = self.flows.network(&packet, by_dscp);
-        let tin = diffserv.tin(network.dscp) as u32;
+    /// A packet joins its flow's queue. A frame beside that of who reads the ACK.
+    #[inline(never)]
+    fn join(
+        &mut self,
+        now: Instant,
+        packet: P,
+        admission: &Admission,
+        (tin, network, ack): (u32, &Network, Option<&AckInfo>),
+        sink: &mut dyn Sink<P>,
+    ) {
         let flow = packet.header().flow;
-        let pure = self.acks.is_some() && packet.header().is_pure_ack();
-        let ack = if pure { packet.ack_info() } else { None };
-        let Some(number) = self.flows.queue_of(tin, flow.0, &network) else {
+        let Some(number) = self.flows.queue_of(tin, flow.0, network) else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
         let queues = self.flows.queues_mut();
@@ -193,7 +195,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
         };
         let mut joined = 1;
         if let Some(acks) = &mut self.acks {
-            acks.set(place, ack.map(|ack| (flow, ack)));
+            acks.set(place, ack.map(|ack| (flow, *ack)));
             let first = queues.first(number);
             let redundant = acks.redundant(first, place, |place| queues.next(place));
             if let Some(older) = redundant.and_then(|place| queues.remove(number, place)) {
@@ -213,6 +215,18 @@ impl<P: Packet> Queue<P> for Cake<P> {
             && self.flows.queues().has_grown(before)
             && self.drop_one(now, sink).is_some()
         {}
+    }
+}
+
+impl<P: Packet> Queue<P> for Cake<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
+        let diffserv = self.params.diffserv;
+        let by_dscp = diffserv != Diffserv::BestEffort;
+        let network = self.flows.network(&packet, by_dscp);
+        let tin = diffserv.tin(network.dscp) as u32;
+        let pure = self.acks.is_some() && packet.header().is_pure_ack();
+        let ack = if pure { packet.ack_info() } else { None };
+        self.join(now, packet, &admission, (tin, &network, ack.as_ref()), sink);
     }
 
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
