@@ -54,7 +54,7 @@ private(queues) struct bpf_list_head data __contains(waiting, node);
 static __u32 ack_count, data_count;
 static __s64 data_lead;	/* what data is ahead of its share: bytes times the other's weight */
 static __u64 free_at;
-static bool in_use;
+static __u64 owner;	/* the qdisc; 0 for none */
 
 enum { ETH_HLEN = 14, IPV6_HLEN = 40, TCP_HLEN = 20 };
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
@@ -135,15 +135,16 @@ SEC("struct_ops")
 int BPF_PROG(aq_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
 {
 	__u32 bytes = frame_len(skb);
+	__s64 charged = (__s64)bytes + config.overhead;
 	bool is_ack = is_pure_ack(skb);
 	struct waiting *waiting;
 
-	if (is_ack ? ack_count >= config.ack_limit : data_count >= config.data_limit)
+	if (sch->q.qlen >= MAX_WAITING || (is_ack ? ack_count >= config.ack_limit : data_count >= config.data_limit))
 		goto drop;
 	waiting = bpf_obj_new_impl(bpf_core_type_id_local(struct waiting), NULL);
 	if (!waiting)
 		goto drop;
-	waiting->len = bytes + config.overhead;
+	waiting->len = charged > 1 ? charged : 1;
 	skb = bpf_kptr_xchg(&waiting->skb, skb);
 	if (skb)
 		bpf_qdisc_skb_drop(skb, to_free);
@@ -242,9 +243,9 @@ SEC("struct_ops")
 int BPF_PROG(aq_init, struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
 {
 	/* The queues are this program's: there is one qdisc of it at a time. */
-	if (in_use)
+	if (owner)
 		return -16; /* EBUSY */
-	in_use = true;
+	owner = (__u64)sch;
 	free_at = 0;
 	return 0;
 }
@@ -274,7 +275,9 @@ void BPF_PROG(aq_reset, struct Qdisc *sch)
 SEC("struct_ops")
 void BPF_PROG(aq_destroy, struct Qdisc *sch)
 {
-	in_use = false;
+	/* Also called after an init that was refused. */
+	if (owner == (__u64)sch)
+		owner = 0;
 }
 
 SEC(".struct_ops")

@@ -205,6 +205,11 @@ def shaper(folder, *_):
         gaps = [later - earlier for earlier, later in zip(times[1:], times[2:])]
         expect(all(11.5e6 < gap < 12.5e6 for gap in gaps), f"gaps of {[gap // 1000 for gap in gaps]} us")
         expect(qdisc.shown()["overlimits"] > 0, "no overlimits")
+        # An overhead below what the packet has charges a byte, and not 4 GB.
+        qdisc.config.set(125_000, 1 << 29, 20, 20, -200)
+        for number in range(3):
+            expect(qdisc.enqueue(frame(number, "ack", 40, 1)), "an ACK is refused")
+            qdisc.leaves()
     return f"gaps of {min(gaps) / 1e6:.1f} to {max(gaps) / 1e6:.1f} ms"
 
 
@@ -243,6 +248,8 @@ def rooms(folder, *_):
         run("ip link add d1 type dummy; ip link set d1 up")
         refused = subprocess.run("tc qdisc add dev d1 root bpf_aq", shell=True, capture_output=True, text=True)
         expect("busy" in refused.stderr, f"a second one: {refused.stderr or 'taken'}")
+        refused = subprocess.run("tc qdisc add dev d1 root bpf_aq", shell=True, capture_output=True, text=True)
+        expect("busy" in refused.stderr, f"a third one: {refused.stderr or 'taken'}")
         for number in range(15):
             qdisc.enqueue(frame(number, "data", 1500, 1))
         expect(qdisc.shown()["qlen"] == 15, "15 packets wait")
