@@ -332,7 +332,7 @@ void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity
 		if (from > skb->len)
 			return;
 		frame->wire_len = skb->len - from + header;
-		frame->added = ingress ? 0 : header - from;
+		frame->added = ingress || header < from ? 0 : header - from;
 	}
 	copy = min_t(unsigned int, skb->len - from, capacity - header);
 	if (skb_copy_bits(skb, from, scratch + header, copy))

@@ -271,7 +271,10 @@ void asymq_unhook(struct asymq_sched *q)
 	if (!device)
 		return;
 	ASSERT_RTNL();
+	/* Whose packet is noted now still has the device; nobody's is afterwards. */
+	spin_lock_bh(&q->lock);
 	WRITE_ONCE(q->device, NULL);
+	spin_unlock_bh(&q->lock);
 	list_del(&q->observers);
 	device->count--;
 	WRITE_ONCE(device->only, device->count == 1 ?
@@ -297,7 +300,7 @@ void asymq_unhook(struct asymq_sched *q)
 
 static struct asymq_device *asymq_new_device(struct net_device *dev)
 {
-	struct asymq_device *device = kzalloc(sizeof(*device), GFP_KERNEL);
+	struct asymq_device *device = kzalloc(sizeof(*device), GFP_KERNEL_ACCOUNT);
 	int err = -ENOMEM;
 
 	if (!device)
@@ -305,7 +308,7 @@ static struct asymq_device *asymq_new_device(struct net_device *dev)
 	device->dev = dev;
 	device->key = get_random_u32();
 	INIT_LIST_HEAD(&device->observers);
-	device->counts = alloc_percpu(struct asymq_ingress_counts);
+	device->counts = alloc_percpu_gfp(struct asymq_ingress_counts, GFP_KERNEL_ACCOUNT);
 	device->hook = (struct nf_hook_ops) {
 		.hook = asymq_ingress,
 		.dev = dev,
@@ -341,7 +344,7 @@ int asymq_hook(struct asymq_sched *q)
 	if (IS_ERR(device))
 		return PTR_ERR(device);
 	if (device->count == 1 && !device->flows) {
-		struct asymq_flow *flows = kvcalloc(ASYMQ_SETS * ASYMQ_WAYS, sizeof(*flows), GFP_KERNEL);
+		struct asymq_flow *flows = kvcalloc(ASYMQ_SETS * ASYMQ_WAYS, sizeof(*flows), GFP_KERNEL_ACCOUNT);
 
 		if (!flows)
 			return -ENOMEM;
