@@ -151,6 +151,23 @@ static inline void asymq_tell_parents(struct asymq_sched *q)
 	qdisc_tree_reduce_backlog(q->sch, untold.packets, untold.bytes);
 }
 
+/*
+ * The same after an arrival, of which they learn by what is returned. They count it afterwards: if it alone waits, the
+ * ancestors would be empty in between, and be forgotten by theirs for good. So it takes the place of one that went.
+ */
+static inline int asymq_tell_of_arrival(struct asymq_sched *q, int ret, unsigned int len)
+{
+	if (unlikely(q->untold.packets) && ret == NET_XMIT_SUCCESS && q->sch->q.qlen == 1) {
+		struct asymq_count untold = q->untold;
+
+		q->untold = (struct asymq_count) {};
+		qdisc_tree_reduce_backlog(q->sch, untold.packets - 1, (int)untold.bytes - (int)len);
+		return NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
+	}
+	asymq_tell_parents(q);
+	return ret;
+}
+
 /* What must be true after every operation. */
 #ifdef ASYMQ_TEST
 void asymq_examine(struct asymq_sched *q)
@@ -322,16 +339,24 @@ static noinline int asymq_segment(struct sk_buff *skb, struct Qdisc *sch, struct
 	skb_list_walk_safe(segs, segs, nskb) {
 		skb_mark_not_on_list(segs);
 		qdisc_skb_cb(segs)->pkt_len = segs->len;
+#ifdef ASYMQ_PKT_SEGS
+		qdisc_skb_cb(segs)->pkt_segs = 1;
+#endif
 		ret = asymq_take(segs, sch, to_free);
 		accepted |= ret == NET_XMIT_SUCCESS;
 	}
 	/* Nobody lets a parent serve an empty queue, though a segment was taken and then dropped for the next. */
 	if (accepted && sch->q.qlen) {
 		consume_skb(skb);
-		/* They count one packet. */
-		packets++;
-		bytes += whole;
-		ret = NET_XMIT_SUCCESS;
+		if (packets && sch->q.qlen == 1) {
+			/* As in asymq_tell_of_arrival(). */
+			ret = NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
+		} else {
+			/* They count one packet. */
+			packets++;
+			bytes += whole;
+			ret = NET_XMIT_SUCCESS;
+		}
 	} else {
 		__qdisc_drop(skb, to_free);
 		if (accepted)
@@ -344,13 +369,13 @@ static noinline int asymq_segment(struct sk_buff *skb, struct Qdisc *sch, struct
 
 int asymq_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
+	unsigned int len = qdisc_pkt_len(skb);
 	int ret;
 
 	if (unlikely(skb_is_gso(skb)))
 		return asymq_segment(skb, sch, to_free);
 	ret = asymq_take(skb, sch, to_free);
-	asymq_tell_parents(qdisc_priv(sch));
-	return ret;
+	return asymq_tell_of_arrival(qdisc_priv(sch), ret, len);
 }
 
 /* Frees what went while nobody took it for freeing; outside the lock. */
@@ -378,14 +403,17 @@ static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
 		asymq_reset(q->instance);
 		return;
 	}
-	if (how == ASYMQ_DROPS_ALL) {
+	if (how == ASYMQ_DROPS_ALL || how == ASYMQ_DROPS_OTHERS) {
 		struct asymq_instance *instance = q->instance;
+		struct sk_buff *others;
 
 		/* Counted as what C drops without Rust, which forgets it. */
 		asymq_reset(instance);
 		q->instance = NULL;
-		while (!skb_queue_empty(&q->waiting))
-			asymq_host_gone(q, skb_peek(&q->waiting), false);
+		if (how == ASYMQ_DROPS_OTHERS)
+			*skb = skb_peek_tail(&q->waiting);
+		while ((others = skb_peek(&q->waiting)) != *skb)
+			asymq_host_gone(q, others, false);
 		q->instance = instance;
 		return;
 	}
@@ -441,7 +469,10 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 		q->gone = NULL;
 	spin_unlock(&q->lock);
 	if (unlikely(gone)) {
+		/* The packet that leaves is still theirs: one that peeks keeps it here, and may not take this for empty. */
+		sch->q.qlen += !!skb;
 		asymq_tell_parents(q);
+		sch->q.qlen -= !!skb;
 		asymq_free_gone(gone);
 	}
 	if (skb)
@@ -477,6 +508,7 @@ void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb, bool ingress
 	q->reverse.bytes += skb->len;
 	if (q->instance && q->observes) {
 		asymq_frame(skb, ingress, q->scratch, sizeof(q->scratch), &frame);
+		frame.nat = false;
 		frame.charged = skb->len + (ingress && skb_mac_header_was_set(skb) ? skb_mac_header_len(skb) : 0);
 		asymq_must_hold(q);
 		asymq_observe(q->instance, ktime_get_ns(), &frame);
@@ -492,6 +524,7 @@ void asymq_show_departure(struct asymq_sched *q, struct sk_buff *skb)
 	spin_lock(&q->lock);
 	if (q->instance) {
 		asymq_frame(skb, false, q->scratch, sizeof(q->scratch), &frame);
+		frame.nat = false;
 		frame.charged = qdisc_pkt_len(skb);
 		asymq_must_hold(q);
 		asymq_depart(q->instance, ktime_get_ns(), &frame);

@@ -34,6 +34,8 @@ static int inject_set(const char *text, const struct kernel_param *param)
 		asymq_misguidance = ASYMQ_DROPS_FOREIGN;
 	else if (sysfs_streq(text, "drops"))
 		asymq_misguidance = ASYMQ_DROPS_ALL;
+	else if (sysfs_streq(text, "drops-others"))
+		asymq_misguidance = ASYMQ_DROPS_OTHERS;
 	else if (sysfs_streq(text, "filters"))
 		asymq_misguidance = ASYMQ_FILTERS;
 	else
@@ -140,7 +142,7 @@ static bool asymq_change_rates(struct Qdisc *sch, const struct nlattr *options)
 	if (!said || asymq_go_on(sch, &line, &built) || !built.goes_on)
 		return false;
 	memcpy(q->said->attributes, said, q->said->len);
-	q->notified = true;
+	q->changed_at = jiffies;
 	return true;
 }
 
@@ -227,7 +229,8 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	else
 		asymq_unfollow(q);
 out:
-	q->notified = !err;
+	if (!err)
+		q->changed_at = jiffies;
 	if (!q->observes)
 		asymq_unhook(q);
 	kfree(built);
@@ -378,17 +381,27 @@ static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
 	asymq_host_nest_end(to, nest);
 }
 
+/*
+ * Whether it is the notification of a change, which follows that at once, and nobody listens. Since 6.9 the kernel itself makes
+ * none then.
+ */
+static bool asymq_is_unheard(struct asymq_sched *q, const struct sk_buff *to)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+	return q->changed_at && time_before_eq(jiffies, q->changed_at + 1) &&
+	       !(nlmsg_hdr(to)->nlmsg_flags & NLM_F_MULTI) &&
+	       !netlink_has_listeners(dev_net(qdisc_dev(q->sch))->rtnl, RTNLGRP_TC);
+#else
+	return false;
+#endif
+}
+
 static int asymq_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
 	struct nlattr *nest;
-	bool notifies;
 
-	/* The notification of a change, which nobody hears. */
-	notifies = q->notified && !(nlmsg_hdr(dump->skb)->nlmsg_flags & NLM_F_MULTI) &&
-		   !netlink_has_listeners(dev_net(qdisc_dev(sch))->rtnl, RTNLGRP_TC);
-	q->notified = false;
-	if (notifies)
+	if (asymq_is_unheard(q, dump->skb))
 		return 0;
 	nest = nla_nest_start_noflag(dump->skb, TCA_STATS_APP);
 	if (!nest)

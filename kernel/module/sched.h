@@ -76,7 +76,7 @@ struct asymq_sched {
 	u64 free_at;	/* of that FIFO */
 	u32 faults;	/* since the last change */
 	bool observes;
-	bool notified;	/* by what is dumped next: a change */
+	unsigned long changed_at;	/* jiffies; 0 before the first change */
 	bool learns;	/* its rate */
 	bool nat;	/* hosts are those before this machine's translation of addresses */
 
@@ -123,7 +123,8 @@ void asymq_fault(struct asymq_sched *q);
 #ifdef ASYMQ_TEST
 void asymq_examine(struct asymq_sched *q);
 /* What goes wrong in the next dequeue, or, with the last two, at the next arrival. */
-enum asymq_misguidance { ASYMQ_WELL, ASYMQ_FORGETS, ASYMQ_NAMES_FOREIGN, ASYMQ_DROPS_ALL, ASYMQ_DROPS_FOREIGN, ASYMQ_FILTERS };
+enum asymq_misguidance { ASYMQ_WELL, ASYMQ_FORGETS, ASYMQ_NAMES_FOREIGN, ASYMQ_DROPS_ALL, ASYMQ_DROPS_OTHERS,
+			ASYMQ_DROPS_FOREIGN, ASYMQ_FILTERS };
 extern enum asymq_misguidance asymq_misguidance;
 #else
 static inline void asymq_examine(struct asymq_sched *q)

@@ -130,7 +130,7 @@ class Tree:
             raise Broken(f"{step}: {len(ours)} of {len(self.places)} qdiscs")
         wrong = []
         for qdisc in ours:
-            wrong += sums(qdisc)
+            wrong += sums(qdisc) + self.passed(qdisc)
         for qdisc in found:
             wrong += self.decreased(qdisc)
             below = [other for other in found if other["parent"] >> 16 == qdisc["handle"] >> 16 and other is not qdisc]
@@ -159,6 +159,11 @@ class Tree:
             if time.monotonic() > end:
                 raise Broken(f"fault: nothing is said of {fault} below {self.parent}")
             time.sleep(0.01)
+
+    def passed(self, qdisc):
+        """Every qdisc of ours sees each packet here: it shapes, or is below a parent."""
+        count = qdisc["values"]["queue.bypassed.packets"]
+        return [f"sums: {count} packets passed"] if count else []
 
     def decreased(self, qdisc):
         before = self.before.get((qdisc["kind"], qdisc["parent"]))

@@ -6,6 +6,7 @@ answers with 1 if one failed. What ran while the clock was late is not counted: 
 is late again the line says `late`.
 """
 
+import contextlib
 import errno
 import functools
 import json
@@ -812,6 +813,87 @@ def mq_child():
     expect(len(sent) == 2 and all(sent) and sum(sent) >= 64, f"{sent} packets")
     expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
     return f"{sent[0]} and {sent[1]} packets of {sum(sent)}"
+
+
+SIBLINGS = {
+    "htb": ["qdisc add dev s0 root handle 1: htb", "class add dev s0 parent 1: classid 1:1 htb rate 1mbit burst 1600 cburst 1600",
+            "class add dev s0 parent 1:1 classid 1:10 htb rate 500kbit ceil 1mbit burst 1600 cburst 1600",
+            "class add dev s0 parent 1:1 classid 1:20 htb rate 500kbit ceil 1mbit burst 1600 cburst 1600"],
+    "hfsc": ["qdisc add dev s0 root handle 1: hfsc", "class add dev s0 parent 1: classid 1:1 hfsc ls m2 1mbit ul m2 1mbit",
+             "class add dev s0 parent 1:1 classid 1:10 hfsc ls m2 500kbit",
+             "class add dev s0 parent 1:1 classid 1:20 hfsc ls m2 500kbit"],
+    "drr": ["qdisc add dev s0 root handle 9: tbf rate 1mbit burst 1600 limit 1mb", "qdisc add dev s0 parent 9:1 handle 1: drr",
+            "class add dev s0 parent 1: classid 1:10 drr quantum 600", "class add dev s0 parent 1: classid 1:20 drr quantum 600"],
+    "qfq": ["qdisc add dev s0 root handle 9: tbf rate 1mbit burst 1600 limit 1mb", "qdisc add dev s0 parent 9:1 handle 1: qfq",
+            "class add dev s0 parent 1: classid 1:10 qfq weight 1 maxpkt 2048",
+            "class add dev s0 parent 1: classid 1:20 qfq weight 1 maxpkt 2048"],
+}
+
+
+@check
+def siblings():
+    """Parents of two classes forget none whose last packet leaves after others of it were dropped, nor one whose only
+    packet gives way to a newer one; all that waits leaves."""
+    load(True, "selftest=0")
+    run(f"modprobe -d {ROOT} -a sch_htb sch_hfsc sch_drr sch_qfq sch_tbf sch_prio; "
+        "ip link add s0 numtxqueues 1 numrxqueues 1 type dummy; sysctl -qw net.ipv6.conf.s0.disable_ipv6=1; ip link set s0 up")
+    messages = netlink.Netlink()
+
+    def send(frames, priority):
+        """What is refused is refused."""
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, priority)
+            sender.bind(("s0", 0x0800))
+            for data in frames:
+                with contextlib.suppress(OSError):
+                    sender.send(data)
+
+    def leaf(parent, handle, words):
+        error = messages.qdisc("s0", netlink.words(words), parent=parent, handle=handle)
+        expect(not error, f"{words}: {os.strerror(error)}")
+
+    def drained(tree):
+        end = time.monotonic() + 20
+        while left := [(qdisc["kind"], qdisc["qlen"]) for qdisc in messages.qdiscs("s0") if qdisc["qlen"]]:
+            expect(time.monotonic() < end, f"{tree}: stranded: {left}")
+            time.sleep(0.1)
+        gone = [sum(qdisc["values"][f"queue.{fate}.packets"] for fate in ("dropped", "filtered"))
+                for qdisc in messages.qdiscs("s0") if qdisc["kind"] == "asymq"]
+        run("tc qdisc del dev s0 root")
+        return gone
+
+    dropped = {}
+    for tree, lines in SIBLINGS.items():
+        run("tc -batch - <<'END'\n" + "\n".join(lines) + "\nEND")
+        # One that drops a flow's packets when it dequeues, down to the last.
+        leaf(0x10010, 0xA0000, "cake up 1mbit down 10mbit cake-rtt 1ms unshaped")
+        leaf(0x10020, 0xB0000, "droptail up 1mbit down 10mbit buffer 200p unshaped")
+        for _ in range(12):
+            send([cost.frame(1)] * 8, 0x10010)
+            send([cost.frame(1)] * 60, 0x10020)
+            time.sleep(0.35)
+        dropped[tree] = sum(drained(tree))
+    expect(all(dropped.values()), f"nothing was dropped: {dropped}")
+    # The same for certain, and looked at by a parent that peeks, in the middle of its own dequeue.
+    for tree in ("drr", "qfq"):
+        run("tc -batch - <<'END'\n" + "\n".join(SIBLINGS[tree] + ["qdisc add dev s0 parent 1:20 pfifo limit 200"]) + "\nEND")
+        leaf(0x10010, 0xA0000, "droptail up 1mbit down 10mbit buffer 200p unshaped")
+        # Beside a class that waits, too, and alone.
+        for beside in (20, 0) * 4:
+            send([cost.frame(1)] * beside, 0x10020)
+            send([cost.frame(1)] * 8, 0x10010)
+            set_parameter("inject", "drops-others")
+            time.sleep(0.35)
+        expect(sum(drained(tree)) > 8, f"{tree}: no packet was dropped beside the last")
+    # A qdisc between: what it counts is the child's.
+    run("tc -batch - <<'END'\n" + "\n".join(SIBLINGS["hfsc"] + ["qdisc add dev s0 parent 1:10 handle 2: prio"]) + "\nEND")
+    leaf(0x20002, 0xA0000, "sad up 1mbit unshaped")
+    send([cost.frame(1)] * 20, 0x10020)
+    send([cost.frame(8 * number) for number in range(8)], 0x10010)
+    expect(any(drained("prio below hfsc")), "no ACK gave way to a newer one")
+    run("ip link del s0")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"drops: {dropped}; and a qdisc between"
 
 
 @check

@@ -46,6 +46,8 @@ MUTANTS = [
     ("all-see-all", W, "WRITE_ONCE(device->only, device->count == 1 ? q : NULL);", "WRITE_ONCE(device->only, q);", "own_reverse_only", "the leaves saw"),
     ("all-changes-are-rates", V, "asymq_is_of_line(type) ? NLA_HDRLEN : step", "NLA_HDRLEN", "live_change", "allocations where rates change"),
     ("version-unread", V, "nla_get_u32(version) != ASYMQ_VERSION", "0", "without_the_plugin", "another version"),
+    ("last-is-taken-for-none", P, "\t\tsch->q.qlen += !!skb;\n", "", "siblings", ""),
+    ("displaced-is-taken-for-none", P, "ret == NET_XMIT_SUCCESS && q->sch->q.qlen == 1)", "0)", "siblings", "stranded"),
     ("bypass-at-an-ifb", W, " && !q->ifb;", ";", "bypass", "at an IFB"),
     ("bypass-unseen-by-followers", W, "\tlist_add_rcu(&q->followers, &asymq_followers);\n\tasymq_set_all_bypasses();\n", "\tlist_add_rcu(&q->followers, &asymq_followers);\n", "bypass", "learnt from"),
     ("bypass-of-any-discipline", Q, "asymq_allow_bypass(q, built->bypass);", "asymq_allow_bypass(q, true);", "bypass", "packets pass a shaper"),
@@ -54,7 +56,8 @@ MUTANTS = [
     ("deep-building", Q, "\t};\n\n\tget_random", "\t};\n\tvolatile u8 deep[1400];\n\n\tdeep[setup.now % 1400] = 1;\n\tget_random", "gate", "chain of building"),
 ]
 # Two lines of one defect.
-ALSO = {"no-watchdog-cancel": [(Q, "\tqdisc_watchdog_cancel(&q->watchdog);\n", "")],
+ALSO = {"last-is-taken-for-none": [(P, "\t\tsch->q.qlen -= !!skb;\n", "")],
+        "no-watchdog-cancel": [(Q, "\tqdisc_watchdog_cancel(&q->watchdog);\n", "")],
         "no-lock-in-hook": [(P, "\tspin_unlock(&q->lock);\n}\n\nvoid asymq_show_departure", "}\n\nvoid asymq_show_departure")],
         "no-lock-at-enqueue": [(P, "\tasymq_examine(q);\n\tspin_unlock(&q->lock);\n\tif (!gone)", "\tasymq_examine(q);\n\tif (!gone)")]}
 
