@@ -42,9 +42,11 @@ bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 #ifdef ASYMQ_TEST
 #define asymq_must_live(q) WARN_ONCE((q)->ended, "asymq: a packet is shown to a qdisc that is no more")
 #define asymq_must_hold(q) WARN_ONCE(!spin_is_locked(&(q)->lock), "asymq: a packet passes without the lock")
+#define asymq_must_have_told(q) WARN_ONCE((q)->untold.packets, "asymq: the parents do not know what went")
 #else
 #define asymq_must_live(q) do { } while (0)
 #define asymq_must_hold(q) do { } while (0)
+#define asymq_must_have_told(q) do { } while (0)
 #endif
 
 /*
@@ -372,6 +374,7 @@ int asymq_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 	unsigned int len = qdisc_pkt_len(skb);
 	int ret;
 
+	asymq_must_have_told((struct asymq_sched *)qdisc_priv(sch));
 	if (unlikely(skb_is_gso(skb)))
 		return asymq_segment(skb, sch, to_free);
 	ret = asymq_take(skb, sch, to_free);
@@ -435,6 +438,7 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 	if (skb_queue_empty(&q->waiting) && !q->learns)
 		return NULL;
 	now = ktime_get_ns();
+	asymq_must_have_told(q);
 	spin_lock(&q->lock);
 	asymq_misguide(q, &skb);
 	if (likely(q->instance) && !skb) {

@@ -36,7 +36,7 @@ impl Skb {
         let offsets = read_prefix(frame.bytes(), frame.wire_len as usize, key, header);
         header.note = note(&offsets);
         header.len = match overhead {
-            None => frame.charged,
+            None => frame.charged.max(1),
             Some(overhead) => {
                 let network = offsets.network.saturating_sub(frame.added);
                 overhead.charge_packet(header.ip_len, network, frame.charged)
