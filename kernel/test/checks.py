@@ -866,27 +866,16 @@ def siblings():
 
     dropped = {}
     for tree, lines in SIBLINGS.items():
-        run("tc -batch - <<'END'\n" + "\n".join(lines) + "\nEND")
-        # One that drops a flow's packets when it dequeues, down to the last.
-        leaf(0x10010, 0xA0000, "cake up 1mbit down 10mbit cake-rtt 1ms unshaped")
-        leaf(0x10020, 0xB0000, "droptail up 1mbit down 10mbit buffer 200p unshaped")
-        for _ in range(12):
-            send([cost.frame(1)] * 8, 0x10010)
-            send([cost.frame(1)] * 60, 0x10020)
-            time.sleep(0.35)
-        dropped[tree] = sum(drained(tree))
-    expect(all(dropped.values()), f"nothing was dropped: {dropped}")
-    # The same for certain, and looked at by a parent that peeks, in the middle of its own dequeue.
-    for tree in ("drr", "qfq"):
-        run("tc -batch - <<'END'\n" + "\n".join(SIBLINGS[tree] + ["qdisc add dev s0 parent 1:20 pfifo limit 200"]) + "\nEND")
+        run("tc -batch - <<'END'\n" + "\n".join(lines + ["qdisc add dev s0 parent 1:20 pfifo limit 200"]) + "\nEND")
         leaf(0x10010, 0xA0000, "droptail up 1mbit down 10mbit buffer 200p unshaped")
-        # Beside a class that waits, too, and alone.
+        # Beside a class that waits, too, and alone. A parent that peeks is in the middle of its own dequeue then.
         for beside in (20, 0) * 4:
             send([cost.frame(1)] * beside, 0x10020)
             send([cost.frame(1)] * 8, 0x10010)
             set_parameter("inject", "drops-others")
             time.sleep(0.35)
-        expect(sum(drained(tree)) > 8, f"{tree}: no packet was dropped beside the last")
+        dropped[tree] = sum(drained(tree))
+    expect(min(dropped.values()) > 8, f"too few were dropped beside the last: {dropped}")
     # A qdisc between: what it counts is the child's.
     run("tc -batch - <<'END'\n" + "\n".join(SIBLINGS["hfsc"] + ["qdisc add dev s0 parent 1:10 handle 2: prio"]) + "\nEND")
     leaf(0x20002, 0xA0000, "sad up 1mbit unshaped")
