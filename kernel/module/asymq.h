@@ -129,9 +129,7 @@ void asymq_host_nest_end(void *to, void *nest);
 extern struct mutex asymq_building;
 void asymq_arena_init(struct asymq_arena *arena);
 void asymq_arena_free(struct asymq_arena *arena);
-/* All of one into another. */
-void asymq_arena_join(struct asymq_arena *to, struct asymq_arena *from);
-/* The same into one that is empty. */
+/* All of one into another that is empty. */
 void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from);
 /* Whatever is allocated by this task until asymq_arena_close() is the arena's, of an instance whose description has this hash. */
 void asymq_arena_open(struct asymq_arena *arena, u32 key);

