@@ -7,7 +7,7 @@ use crate::host::{Handle, Host, Listener, lasts};
 use crate::instance::Instance;
 use crate::request::{Refusal, describe};
 use alloc::boxed::Box;
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::catalog::wire::{Numbers, id, line, rates};
 use asymq_core::hold::capacity;
 use asymq_core::units::{Instant, Limit, Rate};
@@ -99,8 +99,8 @@ fn build(setup: &Setup, built: &mut Built) -> Result<(), Refusal> {
         built.observes = before.observes();
         return Ok(());
     }
-    let toward = if setup.ifb { Toward::Down } else { Toward::Up };
-    let description = describe(numbers, toward)?;
+    let direction = if setup.ifb { Direction::Down } else { Direction::Up };
+    let description = describe(numbers, direction)?;
     let config = &description.config;
     built.set_rates(config.link, config.reverse, config.limit);
     (built.shaped, built.nat) = (description.shaped, description.nat);
@@ -108,7 +108,7 @@ fn build(setup: &Setup, built: &mut Built) -> Result<(), Refusal> {
     let now = Instant::from_nanos(setup.now);
     let instance = Instance::build(now, setup.secret, &description)?;
     built.observes = instance.observes();
-    built.follows = instance.learns() == Some(Toward::Down);
+    built.follows = instance.learns() == Some(Direction::Down);
     built.learns = instance.learns().is_some();
     built.bypass = !description.shaped && instance.allows_bypass();
     built.instance = Box::into_raw(instance);

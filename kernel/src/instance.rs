@@ -16,7 +16,7 @@ use asymq_core::hold::{BuildError, Egress, Meters, boxed};
 use asymq_core::overhead::Overhead;
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Instant, Rate};
-use asymq_core::{Fate, Header, Packet as _, Reason, Sink, Toward, TrafficClass};
+use asymq_core::{Fate, Header, Packet as _, Reason, Sink, Direction, TrafficClass};
 
 /// Segments of an aggregate that are counted one by one; none has more but of the shortest segments.
 const MAX_SEGMENTS: u32 = 512;
@@ -51,7 +51,7 @@ impl Instance {
         let config = &description.config;
         let qdisc = Standard.build::<Skb>(config)?;
         let learning = match description.auto {
-            Some((range, toward)) => Some(Learning::new(range, config.link, toward)?),
+            Some((range, direction)) => Some(Learning::new(range, config.link, direction)?),
             None => None,
         };
         let key = match qdisc.reads_flows() || learning.is_some() {
@@ -126,7 +126,7 @@ impl Instance {
     }
 
     pub(crate) fn observes(&self) -> bool {
-        self.egress.observes_reverse() || self.learns() == Some(Toward::Up)
+        self.egress.observes_reverse() || self.learns() == Some(Direction::Up)
     }
 
     /// Whether a packet that finds nothing waiting may be sent without it, if nothing shapes.
@@ -134,9 +134,9 @@ impl Instance {
         self.learning.is_none() && self.egress.qdisc().allows_bypass()
     }
 
-    /// Direction whose rate it learns.
-    pub(crate) fn learns(&self) -> Option<Toward> {
-        self.learning.as_ref().map(Learning::toward)
+    /// DirectionReport whose rate it learns.
+    pub(crate) fn learns(&self) -> Option<Direction> {
+        self.learning.as_ref().map(Learning::direction)
     }
 
     /// The rate as learnt so far.
@@ -194,7 +194,7 @@ impl Instance {
         if let Some(learning) = self
             .learning
             .as_mut()
-            .filter(|one| one.toward() == Toward::Down)
+            .filter(|one| one.direction() == Direction::Down)
         {
             let offsets = (packet.network_at(), packet.transport_at());
             learning.comes(now, packet.header(), offsets, frame);
@@ -212,7 +212,7 @@ impl Instance {
             if let Some(learning) = self
                 .learning
                 .as_mut()
-                .filter(|one| one.toward() == Toward::Up)
+                .filter(|one| one.direction() == Direction::Up)
             {
                 with_frame(packet.handle, |frame| {
                     let offsets = (packet.network_at(), packet.transport_at());

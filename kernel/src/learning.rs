@@ -6,12 +6,12 @@ use asymq_core::control::rate::{Learner, RateLaw, RateRange};
 use asymq_core::decide::frame::Observed;
 use asymq_core::hold::{BuildError, boxed};
 use asymq_core::units::{Instant, Rate};
-use asymq_core::{Header, Toward};
+use asymq_core::{Header, Direction};
 
 /// The learner of one direction, and what moves it.
 pub(crate) struct Learning {
     learner: Box<Learner>,
-    toward: Toward,
+    direction: Direction,
     /// Time of the next step.
     at: Instant,
 }
@@ -19,24 +19,24 @@ pub(crate) struct Learning {
 impl Learning {
     /// A learner within `range`, from `rate` on.
     #[inline(never)]
-    pub(crate) fn new(range: RateRange, rate: Rate, toward: Toward) -> Result<Self, BuildError> {
+    pub(crate) fn new(range: RateRange, rate: Rate, direction: Direction) -> Result<Self, BuildError> {
         let mut ranges = [None; 2];
-        ranges[toward as usize] = Some(range);
+        ranges[direction as usize] = Some(range);
         Ok(Self {
             learner: boxed(Learner::new(ranges, [rate; 2])?)?,
-            toward,
+            direction,
             at: Instant::ZERO,
         })
     }
 
-    /// Direction whose rate is learnt.
-    pub(crate) const fn toward(&self) -> Toward {
-        self.toward
+    /// DirectionReport whose rate is learnt.
+    pub(crate) const fn direction(&self) -> Direction {
+        self.direction
     }
 
     /// The law of the rate, for what is shown.
     pub(crate) fn law(&self) -> Option<&RateLaw> {
-        self.learner.law(self.toward)
+        self.learner.law(self.direction)
     }
 
     /// A packet leaves home.
@@ -48,7 +48,7 @@ impl Learning {
         offsets: (u16, u16),
         frame: &Frame,
     ) {
-        let observed = Observed::read(Toward::Up, header, frame.bytes(), offsets);
+        let observed = Observed::read(Direction::Up, header, frame.bytes(), offsets);
         self.learner.leaves(now, header, observed.as_ref());
     }
 
@@ -61,7 +61,7 @@ impl Learning {
         offsets: (u16, u16),
         frame: &Frame,
     ) {
-        let observed = Observed::read(Toward::Down, header, frame.bytes(), offsets);
+        let observed = Observed::read(Direction::Down, header, frame.bytes(), offsets);
         self.learner.comes(now, header, observed.as_ref());
     }
 

@@ -1,6 +1,6 @@
 //! From the numbers that `tc` sent to the description of a qdisc.
 
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::catalog::Config;
 use asymq_core::catalog::wire::{Numbers, WireError, config, id};
 use asymq_core::control::rate::RateRange;
@@ -19,7 +19,7 @@ pub(crate) struct Description {
     /// Whether ACKs and data have a limit each, so that the buffer bounds nothing but a FIFO after a fault.
     pub(crate) separate: bool,
     /// The range of its rate and the direction in which it is learnt, if it is.
-    pub(crate) auto: Option<(RateRange, Toward)>,
+    pub(crate) auto: Option<(RateRange, Direction)>,
 }
 
 /// Why nothing is built.
@@ -57,7 +57,7 @@ impl From<BuildError> for Refusal {
 
 /// The qdisc that is meant, of packets in one direction.
 #[inline(never)]
-pub(crate) fn describe(numbers: &Numbers, toward: Toward) -> Result<Description, Refusal> {
+pub(crate) fn describe(numbers: &Numbers, direction: Direction) -> Result<Description, Refusal> {
     let auto = numbers.learnt_range()?;
     Ok(Description {
         config: config(numbers)?,
@@ -65,6 +65,6 @@ pub(crate) fn describe(numbers: &Numbers, toward: Toward) -> Result<Description,
         shaped: numbers.flag(id::SHAPED),
         nat: numbers.flag(id::NAT),
         separate: numbers.is_separate(),
-        auto: auto.map(|range| (range, toward)),
+        auto: auto.map(|range| (range, direction)),
     })
 }

@@ -119,7 +119,7 @@ def test_other_parameters_give_another_share_of_the_link() -> None:
 
 
 def test_flows_of_one_run_may_have_different_ones() -> None:
-    flows = [{"toward": "down", "tcp": "gentle"}, {"toward": "down", "tcp": "newreno", "sack": True}]
+    flows = [{"direction": "down", "tcp": "gentle"}, {"direction": "down", "tcp": "newreno", "sack": True}]
     words = [f"down,tcp={flow['tcp']},rtt=50ms,sack=true" for flow in flows]
     result = asymq.simulate(SCENARIO.replace(flow=words, flows_down=0, duration="20s"))
     goodput = result.flows.to_pandas().query("direction == 'down'").groupby("flow")

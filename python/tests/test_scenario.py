@@ -37,7 +37,7 @@ def made_up(number: int) -> dict[str, Any]:
         "timestamps": True,
         "probe": "100ms",
         "udp": ["up:64kbit", "down:200kbit@2s..4s"],
-        "flow": [{"toward": "down", "rtt": "30ms", "size": "100kb"}],
+        "flow": [{"direction": "down", "rtt": "30ms", "size": "100kb"}],
         "netem_up": "loss 0.5%",
         "steps_down": ["2s:2mbit"],
         "readings": chance.choice(["papers", "ours"]),
@@ -143,7 +143,7 @@ def test_a_file_gives_way_to_keywords_and_to_replace(tmp_path: Any) -> None:
     file.write_text('up = "2mbit"\nruns = 3\n[[flow]]\ntoward = "down"\nrtt = "20ms"\n')
     scenario = asymq.Scenario(file, runs=7)
     assert (scenario["up"], scenario.seeds) == ("2mbit", range(1, 8))
-    assert scenario == asymq.Scenario(up="2mbit", runs=7, flow={"toward": "down", "rtt": "20ms"})
+    assert scenario == asymq.Scenario(up="2mbit", runs=7, flow={"direction": "down", "rtt": "20ms"})
     file.unlink()
     assert scenario.replace(up="1mbit")["flow"] == ["down,rtt=20ms"]
 

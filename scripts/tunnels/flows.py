@@ -67,8 +67,8 @@ class Tunnel:
 
 class Flow:
     def __init__(self, word):
-        toward, port, start = word.split(":")
-        self.is_upload, self.port, self.start = toward == "up", int(port), int(start) / 1e9
+        direction, port, start = word.split(":")
+        self.is_upload, self.port, self.start = direction == "up", int(port), int(start) / 1e9
         self.payload, self.silence = 0, 0.0
 
 

@@ -102,7 +102,7 @@ pub(crate) fn in_file(name: &str, bad: &BadArgument) -> String {
 /// Keys whose values may be tables, as in `[[flow]]`: lists of `key=value` on the command line.
 const IN_TABLES: [&str; 1] = ["flow"];
 
-/// `toward = "down"`, `rtt = "40ms"` as `toward=down,rtt=40ms`.
+/// `direction = "down"`, `rtt = "40ms"` as `direction=down,rtt=40ms`.
 fn list_of_pairs(name: &str, table: &DeTable<'_>) -> Result<String, String> {
     let pairs: Result<Vec<String>, String> = in_order(table)
         .map(|(key, value)| {
@@ -187,12 +187,12 @@ mod tests {
         assert_eq!(listed(text), ["down,rtt=40ms".parse().unwrap()]);
         let text = r#"
             [[flow]]
-            toward = "down"
+            direction = "down"
             rtt = "40ms"
             ack-every = 2
 
             [[flow]]
-            toward = "up"
+            direction = "up"
             size = "1mb"
             tcp = "cubic"
         "#;
@@ -241,7 +241,7 @@ mod tests {
             ),
             (
                 "runs = 1\n[[flow]]\ntoward = \"left\"",
-                "s.toml:2: flow = toward=left: toward=left: unknown; use up or down",
+                "s.toml:2: flow = direction=left: direction=left: unknown; use up or down",
             ),
             (
                 "[[flow]]\ntoward = \"up\"\nrtt = [[1]]",

@@ -1,6 +1,6 @@
 //! A rate that is given, or one that is learnt.
 
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::catalog::link_rate;
 use asymq_core::control::rate::RateRange;
 use asymq_core::units::Rate;
@@ -17,10 +17,10 @@ pub enum LineRate {
 
 impl LineRate {
     /// The rate, or that from which on it is learnt.
-    pub fn start(self, toward: Toward) -> Rate {
+    pub fn start(self, direction: Direction) -> Rate {
         match self {
             Self::Given(rate) => rate,
-            Self::Auto(range) => range.first(toward),
+            Self::Auto(range) => range.first(direction),
         }
     }
 

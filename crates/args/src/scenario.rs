@@ -7,7 +7,7 @@ use crate::line_rate::LineRate;
 use crate::qdisc::QdiscParams;
 use crate::simulated::{self, SimulatedArgs};
 use crate::words::{Flags, Given, Words};
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::catalog::{
     Catalog, Config, Params, Place, Readings, Role, Standard, link_rate, needs_reverse, resolve_by,
 };
@@ -236,12 +236,12 @@ impl ScenarioArgs {
         let mean = |trace: &Option<RateTrace>| trace.as_ref().map(RateTrace::mean_rate);
         let (up, down) = (
             args.up
-                .map(|up| up.start(Toward::Up))
+                .map(|up| up.start(Direction::Up))
                 .or(mean(&trace_up))
                 .or(simulated.modem_up.map(|modem| modem.rate))
                 .unwrap_or(rate(1_000_000)),
             args.down
-                .map(|down| down.start(Toward::Down))
+                .map(|down| down.start(Direction::Down))
                 .or(mean(&trace_down))
                 .or(simulated.modem_down.map(|modem| modem.rate))
                 .unwrap_or(rate(10_000_000)),
@@ -396,15 +396,15 @@ fn check_real_modems(scenario: &Scenario) -> Result<(), (&'static str, String, S
         ["steps-up", "trace-up", "modem-up", "shaper-up"],
         ["steps-down", "trace-down", "modem-down", "shaper-down"],
     ];
-    for (toward, [step, trace, modem, shaper]) in names.into_iter().enumerate() {
+    for (direction, [step, trace, modem, shaper]) in names.into_iter().enumerate() {
         let alone = format!("where only a modem's rate changes; add --{modem}, or use sim");
-        if let (Some(first), None) = (steps[toward], modems[toward]) {
+        if let (Some(first), None) = (steps[direction], modems[direction]) {
             return Err((step, first.to_string(), alone));
         }
-        if let (Some(_), None) = (traces[toward], modems[toward]) {
+        if let (Some(_), None) = (traces[direction], modems[direction]) {
             return Err((trace, String::new(), alone));
         }
-        let source = sources[toward];
+        let source = sources[direction];
         let is_real = matches!(
             source,
             RateSource::Fixed

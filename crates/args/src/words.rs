@@ -378,7 +378,10 @@ mod tests {
         let words = flags().text(Path::new("folder/s.toml"), text).unwrap();
         assert_eq!(
             words.to_flags(),
-            ["--trace-up=folder/lte.trace", "--flow=toward=down,rtt=20ms"]
+            [
+                "--trace-up=folder/lte.trace",
+                "--flow=direction=down,rtt=20ms"
+            ]
         );
     }
 

@@ -369,7 +369,7 @@ mod tests {
     use super::*;
     use asymq_args::ScenarioArgs;
     use asymq_core::catalog::{Shown, Standard};
-    use asymq_scenario::{FlowResult, Run, Tool, Toward};
+    use asymq_scenario::{Direction, FlowResult, Run, Tool};
 
     fn report(qdisc: &str, change: impl Fn(&mut Summary)) -> Report {
         let args = ScenarioArgs {
@@ -465,7 +465,7 @@ mod tests {
     /// A flow that was complete after this time.
     fn flow(completion_s: Option<f64>) -> FlowResult {
         FlowResult {
-            toward: Toward::Down,
+            direction: Direction::Down,
             start_s: 0.0,
             base_rtt_ms: 0.0,
             goodput: 0.0,

@@ -6,7 +6,7 @@ use crate::table::Table;
 use crate::words::span;
 use asymq_args::Defaults;
 use asymq_core::catalog::Catalog;
-use asymq_scenario::{Direction, Extent, FlowResult, Grade, Report, Scenario, Summary};
+use asymq_scenario::{DirectionReport, Extent, FlowResult, Grade, Report, Scenario, Summary};
 use std::fmt::Write;
 
 /// The cells of `spread` in words.
@@ -43,7 +43,7 @@ pub(crate) fn full(
     let mut table = Table::new(["of the link", "all", "data", "ACKs", "sojourn p50", "p99"]);
     for (name, mean, sd) in [("up", &mean.up, &sd.up), ("down", &mean.down, &sd.down)] {
         let pair =
-            |of: fn(&Direction) -> f64, decimals| spread(of(mean), of(sd), decimals, several);
+            |of: fn(&DirectionReport) -> f64, decimals| spread(of(mean), of(sd), decimals, several);
         table.row([
             name.to_owned(),
             pair(|d| d.utilization, 3),
@@ -196,7 +196,7 @@ fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> Strin
                 .map_or("-".to_owned(), |rtt| ms(of(rtt)))
         };
         table.row([
-            format!("{number} {}{listed}", flow.toward),
+            format!("{number} {}{listed}", flow.direction),
             format!("{:.2}", flow.start_s),
             format!("{:.1}", flow.goodput / 1e3),
             format!("{:.2}", flow.silence_s),

@@ -10,7 +10,7 @@
 //! - [`packet`]: what a discipline may know of a packet.
 //! - [`qdisc`]: what caller and discipline owe each other.
 //!
-//! For drivers, beside the contract: [`Toward`], a direction over the link, and
+//! For drivers, beside the contract: [`Direction`], a direction over the link, and
 #![cfg_attr(feature = "measure", doc = "[`measure`],")]
 #![cfg_attr(not(feature = "measure"), doc = "`measure` (a feature of that name),")]
 //! percentiles of delays.
@@ -36,18 +36,18 @@ pub mod catalog;
 #[cfg(feature = "control")]
 pub mod control;
 pub mod decide;
+mod direction;
 pub mod hold;
 #[cfg(feature = "measure")]
 pub mod measure;
 pub mod packet;
 pub mod qdisc;
-mod toward;
 pub mod units;
 
 pub use decide::{ack, classify, frame, overhead};
+pub use direction::Direction;
 pub use packet::{Ecn, Flow, Header, Network, Packet, Protocol, TrafficClass};
 pub use qdisc::{Backlog, Dequeue, Discard, Fate, Qdisc, Reading, Reason, Sink};
-pub use toward::Toward;
 pub use units::{Duration, Instant, Limit, Rate, Share};
 
 /// Fingerprint of this crate's sources: equal in builds of the same sources.

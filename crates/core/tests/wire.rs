@@ -6,7 +6,7 @@ use asymq_core::catalog::wire::{
     describe, encode, given, id, merge, names, numbers_of, range, shown, tell, words,
 };
 use asymq_core::catalog::{Catalog, Config, Kind, Params, Role, Standard, known_parameters};
-use asymq_core::{Rate, Toward};
+use asymq_core::{Direction, Rate};
 use asymq_laws::golden::trace;
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ const ROLES: [Role; 6] = [
 
 const DEVICE: Device = Device {
     queue_len: 1000,
-    toward: Toward::Up,
+    direction: Direction::Up,
     learnt: None,
 };
 

@@ -1,7 +1,7 @@
 //! Configuration of the link, and its disciplines when built.
 
 use crate::frame::Frame;
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::catalog::{Build, Config, Standard};
 use asymq_core::control::rate::{Learner, RateRange};
 use asymq_core::hold::{BuildError, Egress, Regenerator, RegeneratorParams};
@@ -82,21 +82,24 @@ impl LinkConfig {
     /// # Errors
     /// The catalog cannot build a discipline, or there is not enough memory.
     pub fn build(&self, catalog: &dyn Build<Frame>) -> Result<BuiltLink, LinkError> {
-        let build = |direction, toward| {
-            let built = self.stage(toward).build(catalog, self.rate(toward));
-            built.map_err(|source| LinkError { direction, source })
+        let build = |label, direction| {
+            let built = self.stage(direction).build(catalog, self.rate(direction));
+            built.map_err(|source| LinkError {
+                direction: label,
+                source,
+            })
         };
         Ok(BuiltLink {
             stages: [
-                build("uplink", Toward::Up)?,
-                build("downlink", Toward::Down)?,
+                build("uplink", Direction::Up)?,
+                build("downlink", Direction::Down)?,
             ],
             learner: self
                 .auto
                 .iter()
                 .any(Option::is_some)
                 .then(|| {
-                    let rates = Toward::ALL.map(|toward| self.rate(toward));
+                    let rates = Direction::ALL.map(|direction| self.rate(direction));
                     let learner = Learner::new(self.auto, rates);
                     learner.map(Box::new).map_err(|source| LinkError {
                         direction: "rates",
@@ -109,24 +112,24 @@ impl LinkConfig {
     }
 
     /// Treatment of a direction's frames.
-    pub(crate) const fn stage(&self, toward: Toward) -> &Stage {
-        match toward {
-            Toward::Up => &self.uplink,
-            Toward::Down => &self.downlink,
+    pub(crate) const fn stage(&self, direction: Direction) -> &Stage {
+        match direction {
+            Direction::Up => &self.uplink,
+            Direction::Down => &self.downlink,
         }
     }
 
     /// A direction's capacity as configured.
-    pub(crate) const fn capacity(&self, toward: Toward) -> Option<Rate> {
-        match toward {
-            Toward::Up => Some(self.up),
-            Toward::Down => self.down,
+    pub(crate) const fn capacity(&self, direction: Direction) -> Option<Rate> {
+        match direction {
+            Direction::Up => Some(self.up),
+            Direction::Down => self.down,
         }
     }
 
     /// The rate of a direction's transmitter. Where frames pass at once it is not asked for.
-    pub(crate) fn rate(&self, toward: Toward) -> Rate {
-        self.capacity(toward).unwrap_or(Rate::MAX)
+    pub(crate) fn rate(&self, direction: Direction) -> Rate {
+        self.capacity(direction).unwrap_or(Rate::MAX)
     }
 }
 
@@ -138,10 +141,10 @@ impl fmt::Display for LinkConfig {
             write!(f, ", {} down", self.downlink)?;
         }
         let overhead = &self.overhead;
-        for (toward, auto) in Toward::ALL.into_iter().zip(self.auto) {
-            match (auto, self.capacity(toward)) {
-                (Some(range), _) => write!(f, ", {range} {toward}")?,
-                (None, Some(rate)) => write!(f, ", {rate} {toward}")?,
+        for (direction, auto) in Direction::ALL.into_iter().zip(self.auto) {
+            match (auto, self.capacity(direction)) {
+                (Some(range), _) => write!(f, ", {range} {direction}")?,
+                (None, Some(rate)) => write!(f, ", {rate} {direction}")?,
                 (None, None) => {}
             }
         }

@@ -8,7 +8,7 @@ use asymq_core::units::{Duration, Instant, Rate};
 use asymq_core::{Backlog, Discard, Fate, Header, Packet as _, Reason, Sink, TrafficClass};
 
 /// One direction. A frame is counted once, by the same [`Meters`] whatever the stage.
-pub(crate) struct Direction {
+pub(crate) struct DirectionState {
     stage: BuiltStage,
     /// The counters, unless the stage is an [`Egress`], which has its own.
     meters: Meters,
@@ -27,7 +27,7 @@ pub(crate) struct Replaced {
     pub(crate) retired: BuiltStage,
 }
 
-impl Direction {
+impl DirectionState {
     pub(crate) fn new(stage: BuiltStage) -> Self {
         Self {
             stage,

@@ -1,13 +1,13 @@
 //! The way of a frame between the ports, without I/O and without a clock.
 
 use crate::config::{BuiltLink, BuiltStage, LinkConfig};
-use crate::direction::Direction;
+use crate::direction::DirectionState;
 use crate::frame::Frame;
 use crate::io::PacketIo;
 use crate::passive::{Passive, Segment};
 use crate::rate_probe::RateProbe;
 use crate::sight::Sight;
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::control::rate::{Learner, RateLaw};
 use asymq_core::frame::{self, FlowKey, Observed, Parsed};
 use asymq_core::hold::{Handover, Meters};
@@ -19,7 +19,7 @@ use std::net::Ipv4Addr;
 /// Two directions, each of which sees what the other sent.
 pub struct Forwarder {
     config: LinkConfig,
-    directions: [Direction; 2],
+    directions: [DirectionState; 2],
     key: FlowKey,
     watch: Option<Watch>,
     /// While somebody views.
@@ -33,13 +33,13 @@ pub struct Forwarder {
     changes: u64,
 }
 
-type Watch = Box<dyn FnMut(Toward, &Header, Duration) + Send>;
+type Watch = Box<dyn FnMut(Direction, &Header, Duration) + Send>;
 
 impl std::fmt::Debug for Forwarder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Forwarder")
             .field("config", &self.config)
-            .field("backlog", &self.backlog(Toward::Up))
+            .field("backlog", &self.backlog(Direction::Up))
             .finish_non_exhaustive()
     }
 }
@@ -48,7 +48,7 @@ impl Forwarder {
     /// A forwarder with empty queues. `key` is the secret that flows are hashed with.
     pub fn new(link: BuiltLink, key: FlowKey) -> Self {
         Self {
-            directions: link.stages.map(Direction::new),
+            directions: link.stages.map(DirectionState::new),
             config: link.config,
             learner: link.learner,
             learns_at: Instant::ZERO,
@@ -62,7 +62,7 @@ impl Forwarder {
     }
 
     /// Shows `watch` every frame that starts, its direction, and its sojourn time.
-    pub fn set_watch(&mut self, watch: impl FnMut(Toward, &Header, Duration) + Send + 'static) {
+    pub fn set_watch(&mut self, watch: impl FnMut(Direction, &Header, Duration) + Send + 'static) {
         self.watch = Some(Box::new(watch));
     }
 
@@ -71,74 +71,81 @@ impl Forwarder {
         &self.config
     }
 
-    /// A frame came that goes `toward`: it waits, is dropped, or goes `out` at once.
+    /// Enqueues, drops or sends (through `out`) a frame that travels in `direction`.
     #[inline]
-    pub fn take(&mut self, now: Instant, toward: Toward, bytes: &[u8], out: &mut impl PacketIo) {
+    pub fn take(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        bytes: &[u8],
+        out: &mut impl PacketIo,
+    ) {
         let parsed = frame::parse(bytes, &self.key);
         let len = charge(&self.config.overhead, &parsed);
-        if self.config.rate_probe.is_some() && self.is_probes(now, toward, bytes, parsed.network) {
+        if self.config.rate_probe.is_some() && self.is_probes(now, direction, bytes, parsed.network)
+        {
             return;
         }
         let segment = Segment::of(&parsed.header, bytes, parsed.transport);
         if let Some(segment) = &segment {
-            self.passive.came(now, toward, segment);
+            self.passive.came(now, direction, segment);
         }
-        if let (Toward::Down, Some(learner)) = (toward, &mut self.learner) {
+        if let (Direction::Down, Some(learner)) = (direction, &mut self.learner) {
             let header = Header {
                 len,
                 ..parsed.header
             };
             let offsets = (parsed.network, parsed.transport);
-            let observed = Observed::read(toward, &header, bytes, offsets);
+            let observed = Observed::read(direction, &header, bytes, offsets);
             learner.comes(now, &header, observed.as_ref());
         }
-        let direction = &mut self.directions[toward as usize];
-        if direction.is_at_once() {
+        let state = &mut self.directions[direction as usize];
+        if state.is_at_once() {
             let header = Header {
                 arrival: now,
                 len,
                 ..parsed.header
             };
-            direction.pass(&header);
+            state.pass(&header);
             let offsets = (parsed.network, parsed.transport);
-            self.sent(now, toward, &header, segment, (bytes, offsets));
+            self.sent(now, direction, &header, segment, (bytes, offsets));
             out.send(bytes);
             return;
         }
-        direction.push(now, Frame::new(now, &parsed, len, bytes.into()));
+        state.push(now, Frame::new(now, &parsed, len, bytes.into()));
     }
 
-    /// Sends `out` what may go `toward` there now, at most `max` frames; returns when to be called
+    /// Sends through `out` the frames due in `direction`, at most `max` frames; returns when to be called
     /// again: not at all before frames come in, if none waits.
     #[inline]
     pub fn transmit(
         &mut self,
         now: Instant,
-        toward: Toward,
+        direction: Direction,
         max: usize,
         out: &mut impl PacketIo,
     ) -> Option<Instant> {
         if self.learner.is_some() && now >= self.learns_at {
             self.learn(now);
         }
-        if let (Toward::Up, Some(host)) = (toward, self.config.rate_probe) {
+        if let (Direction::Up, Some(host)) = (direction, self.config.rate_probe) {
             self.probe(now, host, out);
         }
         for _ in 0..max {
-            let Some(frame) = self.directions[toward as usize].pop(now) else {
+            let Some(frame) = self.directions[direction as usize].pop(now) else {
                 break;
             };
-            self.frame_sent(now, toward, &frame);
+            self.frame_sent(now, direction, &frame);
             out.send(&frame.bytes);
         }
-        self.directions[toward as usize].next()
+        self.directions[direction as usize].next()
     }
 
     #[inline]
-    fn frame_sent(&mut self, now: Instant, toward: Toward, frame: &Frame) {
+    fn frame_sent(&mut self, now: Instant, direction: Direction, frame: &Frame) {
         let segment = Segment::of(&frame.header, &frame.bytes, frame.transport);
         let at = (&*frame.bytes, (frame.network, frame.transport));
-        self.sent(now, toward, &frame.header, segment, at);
+        self.sent(now, direction, &frame.header, segment, at);
     }
 
     /// The headers of IP and TCP begin at these offsets of the frame's bytes.
@@ -146,26 +153,26 @@ impl Forwarder {
     fn sent(
         &mut self,
         now: Instant,
-        toward: Toward,
+        direction: Direction,
         header: &Header,
         segment: Option<Segment<'_>>,
         (bytes, offsets): (&[u8], (u16, u16)),
     ) {
-        if let (Toward::Down, Some(segment)) = (toward, &segment) {
+        if let (Direction::Down, Some(segment)) = (direction, &segment) {
             self.passive.leaves_down(now, segment);
         }
-        if let (Toward::Up, Some(learner)) = (toward, &mut self.learner) {
-            let observed = Observed::read(toward, header, bytes, offsets);
+        if let (Direction::Up, Some(learner)) = (direction, &mut self.learner) {
+            let observed = Observed::read(direction, header, bytes, offsets);
             learner.leaves(now, header, observed.as_ref());
         }
-        let reverse = &mut self.directions[1 - toward as usize];
+        let reverse = &mut self.directions[1 - direction as usize];
         reverse.observe(now, header);
         if let Some(watch) = &mut self.watch {
-            watch(toward, header, now.saturating_since(header.arrival));
+            watch(direction, header, now.saturating_since(header.arrival));
         }
         if let Some(sight) = &mut self.sight {
             let sojourn = now.saturating_since(header.arrival);
-            sight.leaves(toward, header, sojourn, (bytes, offsets.0));
+            sight.leaves(direction, header, sojourn, (bytes, offsets.0));
         }
     }
 
@@ -179,8 +186,8 @@ impl Forwarder {
     pub(crate) fn take_picture(&mut self, began: Instant, clock: impl Fn() -> Instant) {
         if let Some(sight) = &mut self.sight {
             let directions = &self.directions;
-            sight.take_picture(began, |toward, see| {
-                directions[toward as usize].look(began, see)
+            sight.take_picture(began, |direction, see| {
+                directions[direction as usize].look(began, see)
             });
             sight.rest(began, clock());
         }
@@ -200,16 +207,22 @@ impl Forwarder {
     }
 
     /// Whether a frame is an answer to a probe, which goes no further.
-    fn is_probes(&mut self, now: Instant, toward: Toward, bytes: &[u8], network: u16) -> bool {
+    fn is_probes(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        bytes: &[u8],
+        network: u16,
+    ) -> bool {
         let (Some(host), Some(learner)) = (self.config.rate_probe, &mut self.learner) else {
             return false;
         };
-        match toward {
-            Toward::Up => {
+        match direction {
+            Direction::Up => {
                 self.rate_probe.learn(bytes, network);
                 false
             }
-            Toward::Down => {
+            Direction::Down => {
                 let number = self.rate_probe.answered(host, bytes, network);
                 number
                     .inspect(|number| learner.probe_returns(now, *number))
@@ -225,14 +238,14 @@ impl Forwarder {
             return;
         };
         self.learns_at = now + Learner::INTERVAL;
-        let waits = |direction: &Direction| direction.backlog().packets > 0;
+        let waits = |state: &DirectionState| state.backlog().packets > 0;
         learner.step(now, self.directions.each_ref().map(waits));
-        let learnt = |toward| learner.law(toward).map(RateLaw::rate);
-        for toward in Toward::ALL {
-            if let Some(rate) = learnt(toward) {
-                let reverse = Toward::ALL[1 - toward as usize];
+        let learnt = |direction| learner.law(direction).map(RateLaw::rate);
+        for direction in Direction::ALL {
+            if let Some(rate) = learnt(direction) {
+                let reverse = Direction::ALL[1 - direction as usize];
                 let reverse = learnt(reverse).or(self.config.capacity(reverse));
-                self.directions[toward as usize].set_rate(now, rate, reverse);
+                self.directions[direction as usize].set_rate(now, rate, reverse);
             }
         }
     }
@@ -256,10 +269,12 @@ impl Forwarder {
         }
         let mut sum = Handover::default();
         let mut stages = [BuiltStage::AtOnce, BuiltStage::AtOnce];
-        for (toward, built) in Toward::ALL.into_iter().zip(link.stages) {
-            let (stage, rate) = (self.config.stage(toward), self.config.rate(toward));
+        for (direction, built) in Direction::ALL.into_iter().zip(link.stages) {
+            let (stage, rate) = (self.config.stage(direction), self.config.rate(direction));
             let overhead = self.config.overhead;
-            if (stage, rate) == (old.stage(toward), old.rate(toward)) && overhead == old.overhead {
+            if (stage, rate) == (old.stage(direction), old.rate(direction))
+                && overhead == old.overhead
+            {
                 continue;
             }
             let key = &self.key;
@@ -267,18 +282,18 @@ impl Forwarder {
                 let parsed = frame::parse(&frame.bytes, key);
                 frame.header.len = charge(&overhead, &parsed);
             };
-            let replaced = self.directions[toward as usize].replace(now, built, rate, update);
+            let replaced = self.directions[direction as usize].replace(now, built, rate, update);
             for frame in replaced.released {
-                self.directions[toward as usize].pass(&frame.header);
-                self.frame_sent(now, toward, &frame);
-                match toward {
-                    Toward::Up => wan.send(&frame.bytes),
-                    Toward::Down => lan.send(&frame.bytes),
+                self.directions[direction as usize].pass(&frame.header);
+                self.frame_sent(now, direction, &frame);
+                match direction {
+                    Direction::Up => wan.send(&frame.bytes),
+                    Direction::Down => lan.send(&frame.bytes),
                 }
             }
             sum.packets += replaced.handover.packets;
             sum.dropped += replaced.handover.dropped;
-            stages[toward as usize] = replaced.retired;
+            stages[direction as usize] = replaced.retired;
         }
         let config = old;
         let retired = BuiltLink {
@@ -290,26 +305,26 @@ impl Forwarder {
     }
 
     /// True if frames never wait in this direction.
-    pub const fn passes_at_once(&self, toward: Toward) -> bool {
-        self.directions[toward as usize].is_at_once()
+    pub const fn passes_at_once(&self, direction: Direction) -> bool {
+        self.directions[direction as usize].is_at_once()
     }
 
     /// Backlog of a direction.
-    pub fn backlog(&self, toward: Toward) -> Backlog {
-        self.directions[toward as usize].backlog()
+    pub fn backlog(&self, direction: Direction) -> Backlog {
+        self.directions[direction as usize].backlog()
     }
 
     /// A direction's counters, over all stages that it had. ACKs that it regenerated count as
     /// arrived.
-    pub const fn meters(&self, toward: Toward) -> &Meters {
-        self.directions[toward as usize].meters()
+    pub const fn meters(&self, direction: Direction) -> &Meters {
+        self.directions[direction as usize].meters()
     }
 
     /// A direction's control variables by name.
-    pub fn probes(&self, toward: Toward) -> Vec<(&'static str, f64)> {
-        let mut probes = self.directions[toward as usize].probes();
+    pub fn probes(&self, direction: Direction) -> Vec<(&'static str, f64)> {
+        let mut probes = self.directions[direction as usize].probes();
         let learner = self.learner.as_ref();
-        if let Some(law) = learner.and_then(|learner| learner.law(toward)) {
+        if let Some(law) = learner.and_then(|learner| learner.law(direction)) {
             probes.extend([
                 ("auto_rate", law.rate().bits_per_sec() as f64),
                 ("auto_capacity", law.capacity().bits_per_sec() as f64),
@@ -329,8 +344,8 @@ impl Forwarder {
         &mut self.passive
     }
 
-    pub(crate) fn direction(&mut self, toward: Toward) -> &mut Direction {
-        &mut self.directions[toward as usize]
+    pub(crate) fn state(&mut self, direction: Direction) -> &mut DirectionState {
+        &mut self.directions[direction as usize]
     }
 }
 

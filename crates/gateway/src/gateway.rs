@@ -18,8 +18,8 @@ use crate::port::Obstacle;
 use crate::snapshot::{Observer, PortLosses, PortSending, Shared, Snapshot};
 use crate::stop::{DRAIN, Stop};
 use crate::sys::{poll, precise_timers, prefer_this_thread};
+use asymq_core::Direction;
 use asymq_core::Header;
-use asymq_core::Toward;
 use asymq_core::catalog::Build;
 use asymq_core::frame::FlowKey;
 use asymq_core::units::{Duration, Instant};
@@ -153,12 +153,12 @@ impl Gateway {
 
     /// The interface towards home.
     pub fn lan(&self) -> &str {
-        self.links[Toward::Down as usize].name()
+        self.links[Direction::Down as usize].name()
     }
 
     /// The interface towards the Internet.
     pub fn wan(&self) -> &str {
-        self.links[Toward::Up as usize].name()
+        self.links[Direction::Up as usize].name()
     }
 
     /// The configuration in force.
@@ -187,7 +187,7 @@ impl Gateway {
     }
 
     /// Shows `watch` every frame that starts, its direction, and its sojourn time.
-    pub fn set_watch(&mut self, watch: impl FnMut(Toward, &Header, Duration) + Send + 'static) {
+    pub fn set_watch(&mut self, watch: impl FnMut(Direction, &Header, Duration) + Send + 'static) {
         self.forwarder.set_watch(watch);
     }
 
@@ -250,21 +250,21 @@ impl Gateway {
             let now = clock();
             self.notify.beat(now);
             let mut next: Option<Instant> = None;
-            for toward in Toward::ALL {
-                let out = &mut self.links[toward as usize];
-                let at = self.forwarder.transmit(now, toward, BATCH, out);
+            for direction in Direction::ALL {
+                let out = &mut self.links[direction as usize];
+                let at = self.forwarder.transmit(now, direction, BATCH, out);
                 next = next.into_iter().chain(at).min();
             }
-            for toward in Toward::ALL {
-                self.check(toward, Link::flush);
+            for direction in Direction::ALL {
+                self.check(direction, Link::flush);
             }
             let picture_at = recorder.turn(now, &mut self.forwarder, &clock);
             if now >= report_at {
                 self.report(now, &mut observer);
                 report_at = now + self.report_interval;
             }
-            for toward in Toward::ALL {
-                let lines = self.links[toward as usize].retry(now);
+            for direction in Direction::ALL {
+                let lines = self.links[direction as usize].retry(now);
                 self.announce(&lines);
                 if !lines.is_empty() && drain_until.is_none() {
                     self.take_over();
@@ -296,13 +296,13 @@ impl Gateway {
             .flatten()
             .fold(report_at, Instant::min);
             // What passes at once need not stop before the process does.
-            let takes = |toward| {
-                drain_until.is_none() || !handed_over && self.forwarder.passes_at_once(toward)
+            let takes = |direction| {
+                drain_until.is_none() || !handed_over && self.forwarder.passes_at_once(direction)
             };
             let [wan, lan] = &self.links;
             let waits = [
-                lan.fd().filter(|_| takes(Toward::Up)),
-                wan.fd().filter(|_| takes(Toward::Down)),
+                lan.fd().filter(|_| takes(Direction::Up)),
+                wan.fd().filter(|_| takes(Direction::Down)),
                 Some(stop.0.as_fd()),
                 Some(self.changes.bell().as_fd()),
             ];
@@ -317,8 +317,8 @@ impl Gateway {
                     drain_until = Some(clock() + DRAIN);
                     self.notify.stopping(clock());
                     // What the kernel did not forward is here.
-                    for toward in Toward::ALL {
-                        while self.take(clock(), toward) >= BATCH {}
+                    for direction in Direction::ALL {
+                        while self.take(clock(), direction) >= BATCH {}
                     }
                     handed_over = self.fail_open.hand_over();
                 }
@@ -327,9 +327,9 @@ impl Gateway {
             if changed {
                 self.change(now);
             }
-            let taken_up = if up { self.take(now, Toward::Up) } else { 0 };
+            let taken_up = if up { self.take(now, Direction::Up) } else { 0 };
             let taken_down = if down {
-                self.take(now, Toward::Down)
+                self.take(now, Direction::Down)
             } else {
                 0
             };
@@ -340,7 +340,7 @@ impl Gateway {
             };
         }
         self.report(clock(), &mut observer);
-        let left = Toward::ALL.map(|toward| self.forwarder.backlog(toward).packets);
+        let left = Direction::ALL.map(|direction| self.forwarder.backlog(direction).packets);
         match left.iter().sum() {
             0u32 => (self.log)("stopped, nothing left behind"),
             left => (self.log)(&format!("stopped with {left} packets left in the queue")),
@@ -354,8 +354,10 @@ impl Gateway {
         match self.fail_open.take_over(&self.links) {
             Ok(false) => {}
             Ok(true) => {
-                for toward in Toward::ALL {
-                    self.check(toward, |link| link.receive(AT_ONCE, &mut |_| {}).map(drop));
+                for direction in Direction::ALL {
+                    self.check(direction, |link| {
+                        link.receive(AT_ONCE, &mut |_| {}).map(drop)
+                    });
                 }
             }
             Err(error) => (self.log)(&format!(
@@ -364,18 +366,20 @@ impl Gateway {
         }
     }
 
-    /// Takes what waits on the way `toward`, and sends what goes on at once.
-    fn take(&mut self, now: Instant, toward: Toward) -> usize {
+    /// Reads the frames waiting to travel in `direction`; sends those that need no queue.
+    fn take(&mut self, now: Instant, direction: Direction) -> usize {
         let [wan, lan] = &mut self.links;
-        let (from, to, reverse) = match toward {
-            Toward::Up => (lan, wan, Toward::Down),
-            Toward::Down => (wan, lan, Toward::Up),
+        let (from, to, reverse) = match direction {
+            Direction::Up => (lan, wan, Direction::Down),
+            Direction::Down => (wan, lan, Direction::Up),
         };
         let forwarder = &mut self.forwarder;
-        let taken = from.receive(BATCH, &mut |frame| forwarder.take(now, toward, frame, to));
+        let taken = from.receive(BATCH, &mut |frame| {
+            forwarder.take(now, direction, frame, to)
+        });
         let count = *taken.as_ref().unwrap_or(&0);
         self.check(reverse, |_| taken.map(drop));
-        self.check(toward, Link::flush);
+        self.check(direction, Link::flush);
         count
     }
 
@@ -390,8 +394,8 @@ impl Gateway {
     }
 
     /// Closes an interface until it is back if `work` on it fails.
-    fn check(&mut self, toward: Toward, work: impl FnOnce(&mut Link) -> io::Result<()>) {
-        let link = &mut self.links[toward as usize];
+    fn check(&mut self, direction: Direction, work: impl FnOnce(&mut Link) -> io::Result<()>) {
+        let link = &mut self.links[direction as usize];
         if let Err(error) = work(link) {
             let line = link.close(&error);
             self.announce(line.as_slice());

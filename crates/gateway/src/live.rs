@@ -508,7 +508,7 @@ mod tests {
     use super::*;
     use crate::config::{LinkConfig, STANDARD, Stage};
     use crate::io::PacketIo;
-    use asymq_core::Toward;
+    use asymq_core::Direction;
     use asymq_core::catalog::{Params, Place, Standard, resolve};
     use asymq_core::decide::random::mix;
     use asymq_core::frame::FlowKey;
@@ -572,11 +572,11 @@ mod tests {
                     if step % 10 == 0 {
                         let frame = frame(host, 5000 + u16::from(host), len);
                         self.forwarder
-                            .take(self.now, Toward::Up, &frame, &mut Nowhere);
+                            .take(self.now, Direction::Up, &frame, &mut Nowhere);
                     }
                 }
                 self.forwarder
-                    .transmit(self.now, Toward::Up, 64, &mut Nowhere);
+                    .transmit(self.now, Direction::Up, 64, &mut Nowhere);
                 let now = self.now;
                 self.recorder.turn(now, &mut self.forwarder, || now);
                 each(self, step);
@@ -679,7 +679,7 @@ mod tests {
                     let frame = frame(3 + number % 2, 9, 500);
                     bench
                         .forwarder
-                        .take(bench.now, Toward::Up, &frame, &mut Nowhere);
+                        .take(bench.now, Direction::Up, &frame, &mut Nowhere);
                 }
             }
             if step == 599 {
@@ -737,7 +737,7 @@ mod tests {
                 let frame = frame(10 + (port % 100) as u8, port as u16, 100);
                 bench
                     .forwarder
-                    .take(bench.now, Toward::Up, &frame, &mut Nowhere);
+                    .take(bench.now, Direction::Up, &frame, &mut Nowhere);
             }
             view(bench, step);
         });

@@ -6,7 +6,7 @@ use asymq_core::decide::random::mix;
 use asymq_core::measure::{Histogram, Percentiles};
 use asymq_core::packet::flags;
 use asymq_core::units::{Duration, Instant};
-use asymq_core::{Header, Protocol, Toward, TrafficClass};
+use asymq_core::{Direction, Header, Protocol, TrafficClass};
 
 /// Segments that are awaited, and flows, at once. Beyond, samples are fewer, not wrong.
 const SLOTS: usize = 4096;
@@ -109,12 +109,12 @@ impl Default for Passive {
 impl Passive {
     /// Takes notice of a segment that came.
     #[inline]
-    pub(crate) fn came(&mut self, now: Instant, toward: Toward, segment: &Segment<'_>) {
+    pub(crate) fn came(&mut self, now: Instant, direction: Direction, segment: &Segment<'_>) {
         let header = segment.header;
         if header.flags & (flags::ACK | flags::SYN) == flags::ACK {
-            self.acknowledge(toward, header);
+            self.acknowledge(direction, header);
         }
-        if let (Toward::Up, Some(key)) = (toward, segment.awaits()) {
+        if let (Direction::Up, Some(key)) = (direction, segment.awaits()) {
             let slot = &mut self.awaited[key as usize % SLOTS];
             // The first of equal stamps counts. Younger ones give way, so that long round trips are not
             // counted less often than short ones.
@@ -145,14 +145,14 @@ impl Passive {
     }
 
     #[inline]
-    fn acknowledge(&mut self, toward: Toward, header: &Header) {
+    fn acknowledge(&mut self, direction: Direction, header: &Header) {
         /// A larger step is no step, but another connection or an old segment.
         const LARGEST_STEP: u32 = 1 << 30;
         let flow = header.flow.0;
         let slot = &mut self.flows[flow as usize % SLOTS];
         let step = header.ack.wrapping_sub(slot.number);
         if slot.flow == flow && step < LARGEST_STEP {
-            self.bytes[1 - toward as usize] += u64::from(step);
+            self.bytes[1 - direction as usize] += u64::from(step);
         } else if slot.flow == flow && step > u32::MAX - LARGEST_STEP {
             return;
         }
@@ -162,9 +162,9 @@ impl Passive {
         };
     }
 
-    /// Bytes of TCP payload sent `toward` there that receivers acknowledged.
-    pub(crate) const fn acknowledged(&self, toward: Toward) -> u64 {
-        self.bytes[toward as usize]
+    /// Bytes of TCP payload sent in `direction` that receivers acknowledged.
+    pub(crate) const fn acknowledged(&self, direction: Direction) -> u64 {
+        self.bytes[direction as usize]
     }
 
     /// Round-trip times of a class of packets from home since this was last called; zeros if there

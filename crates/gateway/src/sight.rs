@@ -4,7 +4,7 @@
 use asymq_core::decide::frame::{Ends, ends};
 use asymq_core::hold::{BuildError, FlowTable, Slot};
 use asymq_core::units::{Duration, Instant};
-use asymq_core::{Flow, Header, Toward};
+use asymq_core::{Direction, Flow, Header};
 use std::net::IpAddr;
 
 /// Time between two pictures of the queues.
@@ -177,20 +177,20 @@ impl Sight {
     /// A packet leaves, which waited so long. The IP header of its `frame` begins at `network`.
     pub(crate) fn leaves(
         &mut self,
-        toward: Toward,
+        direction: Direction,
         header: &Header,
         sojourn: Duration,
         (frame, network): (&[u8], u16),
     ) {
-        let way = toward as usize;
+        let way = direction as usize;
         self.left[way] = Some(Seen::of(header));
         let flow = conversation(header.flow);
         let found = match self.flows.find(flow) {
             Some(slot) => Some(slot),
             None => {
-                let ends = ends(frame, network).map(|of| match toward {
-                    Toward::Up => of,
-                    Toward::Down => Ends {
+                let ends = ends(frame, network).map(|of| match direction {
+                    Direction::Up => of,
+                    Direction::Down => Ends {
                         hosts: [of.hosts[1], of.hosts[0]],
                         ports: [of.ports[1], of.ports[0]],
                         ..of
@@ -229,23 +229,23 @@ impl Sight {
     pub(crate) fn take_picture(
         &mut self,
         now: Instant,
-        queue: impl Fn(Toward, &mut dyn FnMut(&Header) -> bool) -> (u32, bool),
+        queue: impl Fn(Direction, &mut dyn FnMut(&Header) -> bool) -> (u32, bool),
     ) {
         self.until = now;
         if self.pictures.len() == PICTURES || self.seen.len() + 2 * MAX_SEEN > ROOM {
             return;
         }
-        let queues = Toward::ALL.map(|toward| {
+        let queues = Direction::ALL.map(|direction| {
             let before = self.seen.len();
             let seen = &mut self.seen;
-            let (total, busy) = queue(toward, &mut |header| {
+            let (total, busy) = queue(direction, &mut |header| {
                 seen.push(Seen::of(header));
                 seen.len() - before < MAX_SEEN
             });
             QueueNow {
                 total,
                 seen: (self.seen.len() - before) as u32,
-                on_link: self.left[toward as usize].filter(|_| busy),
+                on_link: self.left[direction as usize].filter(|_| busy),
             }
         });
         self.pictures.push(Picture { at: now, queues });
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     /// A UDP frame from home's host `host` to port `port` of a server, or back.
-    fn frame(toward: Toward, host: u8, port: u16) -> Vec<u8> {
+    fn frame(direction: Direction, host: u8, port: u16) -> Vec<u8> {
         let mut frame = vec![0; 60];
         frame[12] = 8;
         frame[14] = 0x45;
@@ -294,30 +294,35 @@ mod tests {
         frame[23] = 17;
         let ends = [(26, 34, host, 1000), (30, 36, 200, port)];
         for (end, (_, _, address, port)) in ends.into_iter().enumerate() {
-            let (at, port_at, ..) = ends[end ^ usize::from(toward == Toward::Down)];
+            let (at, port_at, ..) = ends[end ^ usize::from(direction == Direction::Down)];
             frame[at..at + 4].copy_from_slice(&[10, 0, 0, address]);
             frame[port_at..port_at + 2].copy_from_slice(&u16::to_be_bytes(port));
         }
         frame
     }
 
-    fn sends(sight: &mut Sight, toward: Toward, host: u8, flow: u64, len: u32) {
+    fn sends(sight: &mut Sight, direction: Direction, host: u8, flow: u64, len: u32) {
         let header = Header {
-            flow: Flow(flow << 1 | toward as u64),
+            flow: Flow(flow << 1 | direction as u64),
             len,
             ..Header::default()
         };
-        let frame = frame(toward, host, flow as u16);
-        sight.leaves(toward, &header, Duration::from_millis(flow), (&frame, 14));
+        let frame = frame(direction, host, flow as u16);
+        sight.leaves(
+            direction,
+            &header,
+            Duration::from_millis(flow),
+            (&frame, 14),
+        );
     }
 
     #[test]
     fn a_flow_has_both_directions_and_its_host_the_sum_of_its_flows() {
         let mut sight = Sight::new().unwrap();
-        sends(&mut sight, Toward::Down, 1, 5, 1000);
-        sends(&mut sight, Toward::Up, 1, 5, 60);
-        sends(&mut sight, Toward::Up, 1, 6, 70);
-        sends(&mut sight, Toward::Up, 2, 7, 80);
+        sends(&mut sight, Direction::Down, 1, 5, 1000);
+        sends(&mut sight, Direction::Up, 1, 5, 60);
+        sends(&mut sight, Direction::Up, 1, 6, 70);
+        sends(&mut sight, Direction::Up, 2, 7, 80);
         let five = sight.flows().find(|of| of.flow == Flow(10)).unwrap();
         let ends = five.ends.unwrap();
         assert_eq!(
@@ -343,7 +348,7 @@ mod tests {
             let len = if flow == 17 { 100_000 } else { 60 };
             sends(
                 &mut sight,
-                Toward::Up,
+                Direction::Up,
                 1,
                 flow.wrapping_mul(0x9e37_79b9),
                 len,
@@ -360,14 +365,14 @@ mod tests {
     fn too_many_hosts_are_one() {
         let mut sight = Sight::new().unwrap();
         for host in 0..20_000u32 {
-            let mut bytes = frame(Toward::Up, 1, 9);
+            let mut bytes = frame(Direction::Up, 1, 9);
             bytes[26..30].copy_from_slice(&host.to_be_bytes());
             let header = Header {
                 flow: Flow(u64::from(host) << 20),
                 len: 100,
                 ..Header::default()
             };
-            sight.leaves(Toward::Up, &header, Duration::ZERO, (&bytes, 14));
+            sight.leaves(Direction::Up, &header, Duration::ZERO, (&bytes, 14));
         }
         assert!(sight.hosts().count() <= HOSTS as usize);
         let hosts: u64 = sight.hosts().map(|of| of.sent[0].packets).sum();
@@ -383,8 +388,12 @@ mod tests {
             ..Header::default()
         };
         for picture in 1..1000 {
-            sight.take_picture(Instant::from_nanos(picture), |toward, see| {
-                let waiting = if toward == Toward::Up { 3000 } else { 10_000 };
+            sight.take_picture(Instant::from_nanos(picture), |direction, see| {
+                let waiting = if direction == Direction::Up {
+                    3000
+                } else {
+                    10_000
+                };
                 let shown = (0..waiting).take_while(|_| see(&header)).count();
                 assert!(shown <= MAX_SEEN);
                 (waiting, true)

@@ -3,7 +3,7 @@
 use crate::forwarder::Forwarder;
 use crate::io::Losses;
 use crate::sender::Sending;
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::hold::PerClass;
 use asymq_core::measure::Percentiles;
 use asymq_core::qdisc::Counter;
@@ -171,9 +171,9 @@ impl Observer {
     ) -> Snapshot {
         let interval = now.saturating_since(self.last).as_secs_f64();
         self.last = now;
-        let sent = Toward::ALL.map(|toward| forwarder.meters(toward).sent);
-        let recent = Toward::ALL.map(|toward| {
-            let (now, before) = (sent[toward as usize], self.before[toward as usize]);
+        let sent = Direction::ALL.map(|direction| forwarder.meters(direction).sent);
+        let recent = Direction::ALL.map(|direction| {
+            let (now, before) = (sent[direction as usize], self.before[direction as usize]);
             TrafficClass::ALL.map(|class| now.of(class) - before.of(class))
         });
         self.before = sent;
@@ -181,14 +181,14 @@ impl Observer {
             true => bytes as f64 * 8.0 / interval,
             false => 0.0,
         };
-        let [up, down] = Toward::ALL.map(|toward| {
-            let (this, other) = (toward as usize, 1 - toward as usize);
+        let [up, down] = Direction::ALL.map(|direction| {
+            let (this, other) = (direction as usize, 1 - direction as usize);
             let acks = recent[this][TrafficClass::Ack as usize].packets;
             let data = recent[other][TrafficClass::Data as usize].bytes;
-            let capacity = forwarder.config().capacity(toward);
+            let capacity = forwarder.config().capacity(direction);
             let [ack, data_class, other_class] = TrafficClass::ALL.map(|class| ClassSnapshot {
                 rate: rate(recent[this][class as usize].bytes),
-                ..of_class(forwarder, toward, class)
+                ..of_class(forwarder, direction, class)
             });
             DirectionSnapshot {
                 capacity: capacity.map_or(0, Rate::bits_per_sec),
@@ -196,13 +196,13 @@ impl Observer {
                 ack,
                 data: data_class,
                 other: other_class,
-                acknowledged: forwarder.passive().acknowledged(toward),
-                regenerated: forwarder.direction(toward).regenerated(),
+                acknowledged: forwarder.passive().acknowledged(direction),
+                regenerated: forwarder.state(direction).regenerated(),
                 data_bytes_per_ack: match acks {
                     0 => 0.0,
                     acks => data as f64 / acks as f64,
                 },
-                control: forwarder.probes(toward).into_iter().collect(),
+                control: forwarder.probes(direction).into_iter().collect(),
             }
         });
         Snapshot {
@@ -221,13 +221,13 @@ impl Observer {
 }
 
 /// The counters of a class, and its sojourn times since they were last taken.
-fn of_class(forwarder: &mut Forwarder, toward: Toward, class: TrafficClass) -> ClassSnapshot {
-    let sojourn = forwarder.direction(toward).take_sojourns(class);
-    let round_trip = match toward {
-        Toward::Up => forwarder.passive().take_round_trips(class),
-        Toward::Down => Percentiles::default(),
+fn of_class(forwarder: &mut Forwarder, direction: Direction, class: TrafficClass) -> ClassSnapshot {
+    let sojourn = forwarder.state(direction).take_sojourns(class);
+    let round_trip = match direction {
+        Direction::Up => forwarder.passive().take_round_trips(class),
+        Direction::Down => Percentiles::default(),
     };
-    let meters = forwarder.meters(toward);
+    let meters = forwarder.meters(direction);
     let (sent, backlog) = (meters.sent.of(class), meters.backlog().of(class));
     let fate = |fate| meters.fate(fate).of(class).packets;
     let mut reasons = [0; Reason::COUNT];

@@ -3,7 +3,7 @@
 #[path = "common/disciplines.rs"]
 mod disciplines;
 
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
 use asymq_core::units::{Duration, Instant};
@@ -76,9 +76,9 @@ fn a_frame_costs_no_allocation_but_its_own_buffer() {
             // dropped or filtered.
             let now = Instant::ZERO + Duration::from_micros(30 * number);
             frame[42..46].copy_from_slice(&(number as u32).to_be_bytes());
-            forwarder.take(now, Toward::Up, &frame, &mut Nowhere);
-            forwarder.take(now, Toward::Down, &frame, &mut Nowhere);
-            forwarder.transmit(now, Toward::Up, 64, &mut Nowhere);
+            forwarder.take(now, Direction::Up, &frame, &mut Nowhere);
+            forwarder.take(now, Direction::Down, &frame, &mut Nowhere);
+            forwarder.transmit(now, Direction::Up, 64, &mut Nowhere);
         }
         let allocated = ALLOCATIONS.with(Cell::get) - before;
         assert_eq!(allocated, FRAMES, "{name}");

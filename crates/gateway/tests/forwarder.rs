@@ -5,8 +5,8 @@ mod disciplines;
 #[path = "common/fake.rs"]
 mod fake;
 
+use asymq_core::Direction;
 use asymq_core::Fate;
-use asymq_core::Toward;
 use asymq_core::catalog::{Config, Params, Place, Standard, resolve};
 use asymq_core::control::rate::RateRange;
 use asymq_core::frame::FlowKey;
@@ -73,14 +73,14 @@ fn the_uplink_carries_exactly_its_rate_however_late_its_caller_wakes() {
         let mut wan = FakePort::default();
         let (mut now, mut number, mut sent_bytes) = (millis(1), 0, 0);
         while now < millis(1 + seconds * 1000) {
-            while forwarder.backlog(Toward::Up).packets < 900 {
+            while forwarder.backlog(Direction::Up).packets < 900 {
                 // Sizes from 60 to 1513 bytes.
                 let len = 60 + (number as usize * 7919) % 1454;
-                forwarder.take(now, Toward::Up, &frame(number, len), &mut wan);
+                forwarder.take(now, Direction::Up, &frame(number, len), &mut wan);
                 number += 1;
             }
             let next = forwarder
-                .transmit(now, Toward::Up, usize::MAX, &mut wan)
+                .transmit(now, Direction::Up, usize::MAX, &mut wan)
                 .unwrap();
             sent_bytes += wan.bytes();
             wan.0.clear();
@@ -102,8 +102,8 @@ fn a_frame_that_finds_the_link_idle_leaves_at_once() {
     let mut wan = FakePort::default();
     for second in 1..100 {
         let now = millis(1000 * second);
-        forwarder.take(now, Toward::Up, &frame(0, 1514), &mut wan);
-        assert_eq!(forwarder.transmit(now, Toward::Up, 64, &mut wan), None);
+        forwarder.take(now, Direction::Up, &frame(0, 1514), &mut wan);
+        assert_eq!(forwarder.transmit(now, Direction::Up, 64, &mut wan), None);
         assert_eq!(wan.0.len() as u64, second);
     }
 }
@@ -113,24 +113,24 @@ fn the_link_rests_only_when_nothing_waits() {
     let mut forwarder = forwarder(droptail(50), "1mbit", "");
     let mut wan = FakePort::default();
     for number in 0..3 {
-        forwarder.take(millis(1), Toward::Up, &frame(number, 1250), &mut wan);
+        forwarder.take(millis(1), Direction::Up, &frame(number, 1250), &mut wan);
     }
     // 1250 bytes take 10 ms.
     assert_eq!(
-        forwarder.transmit(millis(1), Toward::Up, 64, &mut wan),
+        forwarder.transmit(millis(1), Direction::Up, 64, &mut wan),
         Some(millis(11))
     );
     assert_eq!(
-        forwarder.transmit(millis(10), Toward::Up, 64, &mut wan),
+        forwarder.transmit(millis(10), Direction::Up, 64, &mut wan),
         Some(millis(11))
     );
     assert_eq!(wan.0.len(), 1);
     assert_eq!(
-        forwarder.transmit(millis(11), Toward::Up, 64, &mut wan),
+        forwarder.transmit(millis(11), Direction::Up, 64, &mut wan),
         Some(millis(21))
     );
     assert_eq!(
-        forwarder.transmit(millis(21), Toward::Up, 64, &mut wan),
+        forwarder.transmit(millis(21), Direction::Up, 64, &mut wan),
         None
     );
     assert_eq!(wan.0.len(), 3);
@@ -141,13 +141,13 @@ fn a_queue_that_nothing_joins_leaves_in_the_time_that_its_bytes_take() {
     let mut forwarder = forwarder(droptail(1000), "10mbit", "");
     let mut wan = FakePort::default();
     for number in 0..1000 {
-        forwarder.take(millis(1), Toward::Up, &frame(number, 1250), &mut wan);
+        forwarder.take(millis(1), Direction::Up, &frame(number, 1250), &mut wan);
     }
     let mut now = millis(1);
-    while let Some(next) = forwarder.transmit(now, Toward::Up, 64, &mut wan) {
+    while let Some(next) = forwarder.transmit(now, Direction::Up, 64, &mut wan) {
         now = next;
     }
-    assert_eq!(forwarder.backlog(Toward::Up).packets, 0);
+    assert_eq!(forwarder.backlog(Direction::Up).packets, 0);
     // 1000 frames of 1 ms each; the last starts a millisecond before its end.
     assert_eq!(now, millis(1 + 999));
     let numbers = wan
@@ -167,17 +167,17 @@ fn under_overload_every_frame_is_sent_or_counted_as_dropped_or_waits() {
         for ms in 1..5_000 {
             // Ten times what the link carries.
             for payload in [0, 1210] {
-                forwarder.take(millis(ms), Toward::Up, &tcp(payload), &mut wan);
+                forwarder.take(millis(ms), Direction::Up, &tcp(payload), &mut wan);
                 offered += 1;
             }
-            forwarder.transmit(millis(ms), Toward::Up, 64, &mut wan);
+            forwarder.transmit(millis(ms), Direction::Up, 64, &mut wan);
         }
-        let meters = *forwarder.meters(Toward::Up);
+        let meters = *forwarder.meters(Direction::Up);
         let fate = |fate| meters.fate(fate).total().packets;
         let dropped = fate(Fate::Dropped) + fate(Fate::Filtered);
         assert_eq!(meters.arrived.total().packets, offered, "{name}");
         assert_eq!(meters.sent.total().packets, wan.0.len() as u64, "{name}");
-        let waiting = u64::from(forwarder.backlog(Toward::Up).packets);
+        let waiting = u64::from(forwarder.backlog(Direction::Up).packets);
         assert_eq!(offered, wan.0.len() as u64 + dropped + waiting, "{name}");
         assert!(dropped > 1000, "{name}: {dropped}");
     }
@@ -189,7 +189,7 @@ fn frames_from_the_wan_pass_unchanged_and_in_order() {
     let mut lan = FakePort::default();
     let frames: Vec<Vec<u8>> = (0..500).map(|n| frame(n, 60 + n as usize)).collect();
     for frame in &frames {
-        forwarder.take(millis(1), Toward::Down, frame, &mut lan);
+        forwarder.take(millis(1), Direction::Down, frame, &mut lan);
     }
     assert_eq!(lan.0, frames);
 }
@@ -199,9 +199,9 @@ fn the_link_layer_is_charged_for() {
     // IP packets of 40 bytes and 40 more of ADSL fill two cells: 106 bytes, 0.848 ms at 1 Mbit/s.
     let mut forwarder = forwarder(droptail(50), "1mbit", "pppoe-llcsnap");
     let mut wan = FakePort::default();
-    forwarder.take(millis(1), Toward::Up, &tcp(0), &mut wan);
-    forwarder.take(millis(1), Toward::Up, &tcp(0), &mut wan);
-    let next = forwarder.transmit(millis(1), Toward::Up, 64, &mut wan);
+    forwarder.take(millis(1), Direction::Up, &tcp(0), &mut wan);
+    forwarder.take(millis(1), Direction::Up, &tcp(0), &mut wan);
+    let next = forwarder.transmit(millis(1), Direction::Up, 64, &mut wan);
     assert_eq!(next, Some(millis(1) + Duration::from_micros(848)));
 }
 
@@ -224,16 +224,16 @@ fn an_aqm_marks_frames_that_understand_it_and_they_leave_with_right_checksums() 
     for ms in 1..10_000 {
         // A quarter more than what the link carries.
         if ms % 8 == 0 {
-            forwarder.take(millis(ms), Toward::Up, &capable, &mut wan);
+            forwarder.take(millis(ms), Direction::Up, &capable, &mut wan);
         }
-        forwarder.transmit(millis(ms), Toward::Up, 64, &mut wan);
+        forwarder.transmit(millis(ms), Direction::Up, 64, &mut wan);
     }
     let marked = wan.0.iter().filter(|frame| frame[15] == 3).count() as u64;
     assert!(marked > 0);
     assert!(wan.0.iter().all(|frame| sum(&frame[14..34]) == 0xffff));
     // What is marked and still waits is counted already.
-    let counted = forwarder.meters(Toward::Up).fate(Fate::Marked).total();
-    let waiting = u64::from(forwarder.backlog(Toward::Up).packets);
+    let counted = forwarder.meters(Direction::Up).fate(Fate::Marked).total();
+    let waiting = u64::from(forwarder.backlog(Direction::Up).packets);
     assert!((marked..=marked + waiting).contains(&counted.packets));
 }
 
@@ -263,13 +263,13 @@ fn probes(stamped: bool) -> (usize, usize) {
         downlink: Stage::AtOnce,
     };
     let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
-    let segment = |now: u64, toward: Toward| {
+    let segment = |now: u64, direction: Direction| {
         let mut frame = tcp(1000);
-        let (val, ecr) = match toward {
-            Toward::Up => (now, 0),
-            Toward::Down => (now + 5000, now.saturating_sub(40)),
+        let (val, ecr) = match direction {
+            Direction::Up => (now, 0),
+            Direction::Down => (now + 5000, now.saturating_sub(40)),
         };
-        if toward == Toward::Down {
+        if direction == Direction::Down {
             frame[26..34].copy_from_slice(&[10, 0, 0, 2, 10, 0, 0, 1]);
         }
         if stamped {
@@ -283,9 +283,9 @@ fn probes(stamped: bool) -> (usize, usize) {
     let (mut lan, mut count, mut under_way) = (FakePort::default(), 0, Vec::new());
     for now in (10..4000).step_by(10) {
         let mut wan = FakePort::default();
-        let up = segment(now, Toward::Up);
-        forwarder.take(millis(now), Toward::Up, &up, &mut wan);
-        forwarder.transmit(millis(now), Toward::Up, 64, &mut wan);
+        let up = segment(now, Direction::Up);
+        forwarder.take(millis(now), Direction::Up, &up, &mut wan);
+        forwarder.transmit(millis(now), Direction::Up, 64, &mut wan);
         for frame in wan.0.iter().filter(|frame| frame[23] == 1) {
             assert_eq!(frame[30..34], host.octets());
             count += usize::from(now >= 2000);
@@ -295,13 +295,13 @@ fn probes(stamped: bool) -> (usize, usize) {
             under_way.push((now + 40, answer));
         }
         if stamped && now > 100 {
-            let down = segment(now, Toward::Down);
-            forwarder.take(millis(now), Toward::Down, &down, &mut lan);
+            let down = segment(now, Direction::Down);
+            forwarder.take(millis(now), Direction::Down, &down, &mut lan);
         }
         let (here, later): (Vec<_>, Vec<_>) = under_way.into_iter().partition(|(at, _)| *at <= now);
         under_way = later;
         for (_, answer) in here {
-            forwarder.take(millis(now), Toward::Down, &answer, &mut lan);
+            forwarder.take(millis(now), Direction::Down, &answer, &mut lan);
         }
     }
     (count, lan.0.iter().filter(|frame| frame[23] == 1).count())

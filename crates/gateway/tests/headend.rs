@@ -4,7 +4,7 @@ mod common;
 #[path = "common/fake.rs"]
 mod fake;
 
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
 use asymq_core::hold::{RegeneratorParams, Spacing};
@@ -183,7 +183,7 @@ fn millis(millis: u64) -> Instant {
 fn pass(link: &LinkConfig, data: &[Vec<u8>], frames: &[Vec<u8>]) -> Vec<(u64, Vec<u8>)> {
     let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
     for frame in data {
-        forwarder.take(millis(1), Toward::Down, frame, &mut FakePort::default());
+        forwarder.take(millis(1), Direction::Down, frame, &mut FakePort::default());
     }
     let mut left = Vec::new();
     let mut come = frames.iter().zip((10..).step_by(10)).peekable();
@@ -197,9 +197,9 @@ fn pass(link: &LinkConfig, data: &[Vec<u8>], frames: &[Vec<u8>]) -> Vec<(u64, Ve
         };
         let mut wan = FakePort::default();
         if let Some((frame, _)) = come.next_if(|(_, at)| millis(*at) <= now) {
-            forwarder.take(now, Toward::Up, frame, &mut wan);
+            forwarder.take(now, Direction::Up, frame, &mut wan);
         }
-        due = forwarder.transmit(now, Toward::Up, 64, &mut wan);
+        due = forwarder.transmit(now, Direction::Up, 64, &mut wan);
         let at = now.as_nanos() / 1_000_000;
         left.extend(wan.0.into_iter().map(|frame| (at, frame)));
     }
@@ -313,7 +313,7 @@ fn the_other_direction_passes_at_once_and_unchanged() {
     let mut lan = FakePort::default();
     let frames = [SHAPES[0].ack(0, 0x10, &[]), SHAPES[0].ack(9000, 0x10, &[])];
     for frame in &frames {
-        forwarder.take(millis(1), Toward::Down, frame, &mut lan);
+        forwarder.take(millis(1), Direction::Down, frame, &mut lan);
     }
     assert_eq!(lan.0, frames);
 }

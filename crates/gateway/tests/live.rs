@@ -4,7 +4,7 @@ mod common;
 #[path = "common/fake.rs"]
 mod fake;
 
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
 use asymq_core::hold::RegeneratorParams;
@@ -70,22 +70,27 @@ fn between_any_two_disciplines_nothing_is_lost_and_the_order_of_a_flow_stays() {
             for number in 0..100 {
                 for port in [1, 2, 3] {
                     let frame = segment(port, number, 100);
-                    forwarder.take(millis(1 + u64::from(number)), Toward::Up, &frame, &mut wan);
+                    forwarder.take(
+                        millis(1 + u64::from(number)),
+                        Direction::Up,
+                        &frame,
+                        &mut wan,
+                    );
                 }
             }
             // RED may have dropped some, and counted them.
-            let waiting = forwarder.backlog(Toward::Up).packets;
+            let waiting = forwarder.backlog(Direction::Up).packets;
             let now = millis(101);
             let link = link(new, "2mbit", 1000);
             let done = change(&mut forwarder, now, &link, [&mut lan, &mut wan]);
             assert_eq!(done, (waiting.into(), 0), "{old} {new}");
             assert_eq!(
-                forwarder.backlog(Toward::Up).packets,
+                forwarder.backlog(Direction::Up).packets,
                 waiting,
                 "{old} {new}"
             );
             let mut now = now;
-            while let Some(next) = forwarder.transmit(now, Toward::Up, 64, &mut wan) {
+            while let Some(next) = forwarder.transmit(now, Direction::Up, 64, &mut wan) {
                 now = next.max(now);
             }
             assert_eq!(wan.0.len() as u32, waiting, "{old} {new}");
@@ -96,7 +101,7 @@ fn between_any_two_disciplines_nothing_is_lost_and_the_order_of_a_flow_stays() {
                     .collect();
                 assert!(numbers.is_sorted(), "{old} {new}: {numbers:?}");
             }
-            let meters = *forwarder.meters(Toward::Up);
+            let meters = *forwarder.meters(Direction::Up);
             let left = meters.sent.total() + meters.fate(Fate::Dropped).total();
             let arrived = meters.arrived.total().packets;
             assert_eq!((arrived, left.packets), (300, 300), "{old} {new}");
@@ -109,10 +114,10 @@ fn what_no_longer_fits_is_dropped_and_counted_and_counters_never_go_back() {
     let mut forwarder = forwarder(&link("droptail", "1mbit", 100));
     let (mut wan, mut lan) = (FakePort::default(), FakePort::default());
     for number in 0..150 {
-        forwarder.take(millis(1), Toward::Up, &segment(1, number, 100), &mut wan);
+        forwarder.take(millis(1), Direction::Up, &segment(1, number, 100), &mut wan);
     }
     let dropped = |forwarder: &Forwarder| {
-        let dropped = forwarder.meters(Toward::Up).fate(Fate::Dropped);
+        let dropped = forwarder.meters(Direction::Up).fate(Fate::Dropped);
         dropped.of(TrafficClass::Data).packets
     };
     assert_eq!(dropped(&forwarder), 50);
@@ -123,12 +128,12 @@ fn what_no_longer_fits_is_dropped_and_counted_and_counters_never_go_back() {
         assert_eq!((before + now, dropped(&forwarder)), (total, total));
     }
     let mut now = millis(3);
-    while let Some(next) = forwarder.transmit(now, Toward::Up, 64, &mut wan) {
+    while let Some(next) = forwarder.transmit(now, Direction::Up, 64, &mut wan) {
         now = next;
     }
     let numbers: Vec<u32> = wan.0.iter().map(|frame| port_and_number(frame).1).collect();
     assert!(numbers.into_iter().eq(0..10), "the oldest stay");
-    assert_eq!(forwarder.meters(Toward::Up).sent.total().packets, 10);
+    assert_eq!(forwarder.meters(Direction::Up).sent.total().packets, 10);
 }
 
 #[test]
@@ -137,18 +142,18 @@ fn waiting_time_is_counted_from_the_arrival_before_the_change() {
     let (mut wan, mut lan) = (FakePort::default(), FakePort::default());
     let (sender, waits) = std::sync::mpsc::channel();
     forwarder.set_watch(move |_, _, wait| sender.send(wait).unwrap());
-    forwarder.take(millis(1), Toward::Up, &segment(1, 0, 946), &mut wan);
-    forwarder.take(millis(1), Toward::Up, &segment(1, 1, 946), &mut wan);
-    forwarder.transmit(millis(1), Toward::Up, 64, &mut wan);
+    forwarder.take(millis(1), Direction::Up, &segment(1, 0, 946), &mut wan);
+    forwarder.take(millis(1), Direction::Up, &segment(1, 1, 946), &mut wan);
+    forwarder.transmit(millis(1), Direction::Up, 64, &mut wan);
     // 1000 bytes take a second at 8 kbit/s; half a second is left when the rate grows tenfold.
     let link = link("fq", "80kbit", 100);
     change(&mut forwarder, millis(501), &link, [&mut lan, &mut wan]);
     assert_eq!(
-        forwarder.transmit(millis(501), Toward::Up, 64, &mut wan),
+        forwarder.transmit(millis(501), Direction::Up, 64, &mut wan),
         Some(millis(551))
     );
     assert_eq!(
-        forwarder.transmit(millis(551), Toward::Up, 64, &mut wan),
+        forwarder.transmit(millis(551), Direction::Up, 64, &mut wan),
         None
     );
     let waits: Vec<Duration> = waits.try_iter().collect();
@@ -162,7 +167,12 @@ fn a_downlink_without_a_discipline_lets_go_what_waited() {
     let mut forwarder = forwarder(&shaped);
     let (mut wan, mut lan) = (FakePort::default(), FakePort::default());
     for number in 0..50 {
-        forwarder.take(millis(1), Toward::Down, &segment(1, number, 100), &mut lan);
+        forwarder.take(
+            millis(1),
+            Direction::Down,
+            &segment(1, number, 100),
+            &mut lan,
+        );
     }
     assert!(lan.0.is_empty());
     let open = LinkConfig {
@@ -202,21 +212,21 @@ fn counters_outlive_every_change_of_stage_and_always_add_up() {
             number += 2896;
             for _ in 0..2 {
                 let data = reverse_segment(1, 1448);
-                forwarder.take(now, Toward::Down, &data, &mut lan);
+                forwarder.take(now, Direction::Down, &data, &mut lan);
             }
-            forwarder.transmit(now, Toward::Down, 64, &mut lan);
+            forwarder.transmit(now, Direction::Down, 64, &mut lan);
             for payload in [0, 100] {
                 let frame = segment(1, number, payload);
                 let now = now + Duration::from_micros(100 * step);
-                forwarder.take(now, Toward::Up, &frame, &mut wan);
-                forwarder.transmit(now, Toward::Up, 64, &mut wan);
+                forwarder.take(now, Direction::Up, &frame, &mut wan);
+                forwarder.transmit(now, Direction::Up, 64, &mut wan);
                 offered += 1;
             }
         }
-        let meters = forwarder.meters(Toward::Up);
+        let meters = forwarder.meters(Direction::Up);
         let fate = |fate| meters.fate(fate).total();
         let left = meters.sent.total() + fate(Fate::Dropped) + fate(Fate::Filtered);
-        let waiting = forwarder.backlog(Toward::Up);
+        let waiting = forwarder.backlog(Direction::Up);
         let all = meters.arrived.total();
         assert_eq!(
             all.packets,
@@ -226,9 +236,9 @@ fn counters_outlive_every_change_of_stage_and_always_add_up() {
         assert_eq!(all.bytes, left.bytes + waiting.bytes, "{stage}");
         assert_eq!(meters.sent.total().packets, wan.0.len() as u64, "{stage}");
     }
-    assert_eq!(forwarder.backlog(Toward::Up).packets, 0);
+    assert_eq!(forwarder.backlog(Direction::Up).packets, 0);
     // What was regenerated counts as arrived.
-    let arrived = forwarder.meters(Toward::Up).arrived.total().packets;
+    let arrived = forwarder.meters(Direction::Up).arrived.total().packets;
     assert!(arrived > offered, "{arrived} of {offered}");
 }
 

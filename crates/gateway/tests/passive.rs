@@ -4,7 +4,7 @@ mod common;
 #[path = "common/fake.rs"]
 mod fake;
 
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
 use asymq_core::packet::flags::{ACK, SYN};
@@ -15,7 +15,7 @@ use fake::FakePort;
 
 /// A segment from home, or its reverse, with a timestamp and its echo or without the option.
 fn segment(
-    toward: Toward,
+    direction: Direction,
     numbers: [u32; 2],
     flags: u16,
     payload: usize,
@@ -30,7 +30,7 @@ fn segment(
     frame[23] = 6;
     frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
     frame[34..38].copy_from_slice(&[0, 7, 0, 80]);
-    if toward == Toward::Down {
+    if direction == Direction::Down {
         frame[26..34].rotate_left(4);
         frame[34..38].rotate_left(2);
     }
@@ -79,9 +79,9 @@ impl Passing {
         payload: usize,
         stamps: Option<[u32; 2]>,
     ) {
-        let frame = segment(Toward::Up, numbers, flags, payload, stamps);
+        let frame = segment(Direction::Up, numbers, flags, payload, stamps);
         self.forwarder
-            .take(millis(at), Toward::Up, &frame, &mut self.wan);
+            .take(millis(at), Direction::Up, &frame, &mut self.wan);
     }
 
     fn down(
@@ -92,9 +92,9 @@ impl Passing {
         payload: usize,
         stamps: Option<[u32; 2]>,
     ) {
-        let frame = segment(Toward::Down, numbers, flags, payload, stamps);
+        let frame = segment(Direction::Down, numbers, flags, payload, stamps);
         self.forwarder
-            .take(millis(at), Toward::Down, &frame, &mut self.lan);
+            .take(millis(at), Direction::Down, &frame, &mut self.lan);
     }
 
     fn seen(&mut self, at: u64) -> Snapshot {
@@ -146,7 +146,7 @@ fn the_time_in_the_gateways_own_queue_is_part_of_a_round_trip() {
     passing.up(10, [1197, 1], ACK, 1196, Some([2, 7]));
     let Passing { forwarder, wan, .. } = &mut passing;
     for at in [10, 20] {
-        forwarder.transmit(millis(at), Toward::Up, 64, wan);
+        forwarder.transmit(millis(at), Direction::Up, 64, wan);
     }
     passing.down(55, [1, 2393], ACK, 0, Some([9, 2]));
     is_about(passing.seen(100).up.data.round_trip_p50_ms, 45.0);

@@ -8,7 +8,7 @@ use asymq_core::measure::Histogram;
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{poll, precise_timers};
-use asymq_scenario::{Percentiles, Scenario, Summary, Toward, UdpBurst};
+use asymq_scenario::{Direction, Percentiles, Scenario, Summary, UdpBurst};
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd as _;
@@ -86,9 +86,9 @@ impl Datagrams {
             let server = at_server(BURST_PORT)?;
             for (schedule, talk) in scenario.udp.iter().zip(&plan.bursts) {
                 let client = at_home(talk.home_port)?;
-                let (socket, sink, to) = match schedule.toward {
-                    Toward::Up => (client, None, SocketAddrV4::new(SERVER, BURST_PORT)),
-                    Toward::Down => {
+                let (socket, sink, to) = match schedule.direction {
+                    Direction::Up => (client, None, SocketAddrV4::new(SERVER, BURST_PORT)),
+                    Direction::Down => {
                         let to = SocketAddrV4::new(HOME, talk.home_port);
                         let server = server.try_clone().during("sharing a UDP socket")?;
                         (server, Some(client), to)

@@ -1,7 +1,7 @@
 //! Conversations of a run: addresses, ports, round-trip times, start times.
 
 use asymq_core::units::Duration;
-use asymq_scenario::{Scenario, Source, Toward};
+use asymq_scenario::{Direction, Scenario, Source};
 use std::net::Ipv4Addr;
 
 /// Home's address.
@@ -95,10 +95,10 @@ impl Plan {
     }
 
     /// Upload or download of home's port.
-    pub(crate) fn flow_of_port(home_port: u16, toward: Toward) -> Option<usize> {
-        let first = match toward {
-            Toward::Up => FIRST_UPLOAD,
-            Toward::Down => FIRST_DOWNLOAD,
+    pub(crate) fn flow_of_port(home_port: u16, direction: Direction) -> Option<usize> {
+        let first = match direction {
+            Direction::Up => FIRST_UPLOAD,
+            Direction::Down => FIRST_DOWNLOAD,
         };
         home_port
             .checked_sub(first)

@@ -14,7 +14,7 @@ use asymq_core::catalog::Build;
 use asymq_core::units::Duration;
 use asymq_gateway::{Frame, Port};
 use asymq_scenario::{
-    Direction, FlowResult, FlowTotals, Grade, Run, Scenario, Series, Summary, Toward,
+    Direction, DirectionReport, FlowResult, FlowTotals, Grade, Run, Scenario, Series, Summary,
 };
 use std::{io, thread};
 
@@ -87,23 +87,23 @@ pub(crate) fn run_once(
     let (uploads, downloads) = bulk.split_at(plan.uploads.len());
     let (quic_uploads, quic_downloads) = quic.split_at(plan.quic[0].len());
     let flows = [
-        flow_results(Toward::Up, &plan.uploads, uploads, window),
-        flow_results(Toward::Down, &plan.downloads, downloads, window),
-        flow_results(Toward::Up, &plan.quic[0], quic_uploads, window),
-        flow_results(Toward::Down, &plan.quic[1], quic_downloads, window),
+        flow_results(Direction::Up, &plan.uploads, uploads, window),
+        flow_results(Direction::Down, &plan.downloads, downloads, window),
+        flow_results(Direction::Up, &plan.quic[0], quic_uploads, window),
+        flow_results(Direction::Down, &plan.quic[1], quic_downloads, window),
     ]
     .concat();
     let links = [&seen.path.up.meter, &seen.path.down.meter];
     let downlink = uplink.downlink.unwrap_or_else(|| links[1].queue());
     let queues = [&uplink.queue, &downlink];
     let (tcp, quic) = ([uploads, downloads], [quic_uploads, quic_downloads]);
-    let direction = |toward: Toward| {
-        let way = toward as usize;
+    let report = |direction: Direction| {
+        let way = direction as usize;
         let (link, queue) = (links[way], queues[way]);
-        let of_flows = FlowTotals::of(&flows, toward);
+        let of_flows = FlowTotals::of(&flows, direction);
         let payload: u64 = tcp[1 - way].iter().map(|flow| flow.payload).sum();
         let probe_ms = probe.as_ref().map(|probe| probe.delays[way]);
-        Direction {
+        DirectionReport {
             // Where packets leave the link, behind the queue.
             utilization: TrafficClass::ALL
                 .map(|class| link.share(class))
@@ -114,7 +114,7 @@ pub(crate) fn run_once(
             acks_per_s: link.acks() as f64 / window.seconds(),
             delivered: link.delivered(tcp[way], TrafficClass::Data)
                 + link.delivered(quic[way], TrafficClass::Other),
-            bytes_per_ack: Direction::bytes_per_ack(payload as f64, link.acks()),
+            bytes_per_ack: DirectionReport::bytes_per_ack(payload as f64, link.acks()),
             // At the hosts.
             silence_s: of_flows.silence_s,
             completion_s: None,
@@ -138,7 +138,7 @@ pub(crate) fn run_once(
             probe_lost: None,
         }
     };
-    let (up, down) = (direction(Toward::Up), direction(Toward::Down));
+    let (up, down) = (report(Direction::Up), report(Direction::Down));
     let mut summary = Summary::of(up, down, flows);
     let has_modems = scenario.modem_up.or(scenario.modem_down).is_some();
     let late = probe.as_ref().filter(|_| has_modems);
@@ -169,13 +169,13 @@ pub(crate) fn run_once(
 }
 
 fn flow_results(
-    toward: Toward,
+    direction: Direction,
     flows: &[Conversation],
     seen: &[FlowSeen],
     window: Window,
 ) -> Vec<FlowResult> {
     let of = |(flow, seen): (&Conversation, &FlowSeen)| FlowResult {
-        toward,
+        direction,
         start_s: flow.start.as_secs_f64(),
         base_rtt_ms: flow.rtt.as_secs_f64() * 1e3,
         goodput: seen.payload as f64 * 8.0 / window.seconds(),

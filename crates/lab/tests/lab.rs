@@ -12,7 +12,7 @@ use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
 use asymq_core::catalog::{Catalog as _, Role, Standard};
 use asymq_core::units::Duration;
 use asymq_lab::{LabError, Options, run_all, run_scenarios, run_scenarios_in};
-use asymq_scenario::{Report, Run, Scenario, Tcp, Toward};
+use asymq_scenario::{Direction, Report, Run, Scenario, Tcp};
 use panicking::Panicking;
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
@@ -342,10 +342,15 @@ fn quic_flows_stand_behind_those_of_tcp_with_what_both_ends_tell() {
     };
     let Some(run) = run(args) else { return };
     let flows = &run.summary.flows;
-    let toward: Vec<_> = flows.iter().map(|flow| flow.toward).collect();
+    let direction: Vec<_> = flows.iter().map(|flow| flow.direction).collect();
     assert_eq!(
-        toward,
-        [Toward::Down, Toward::Up, Toward::Down, Toward::Down]
+        direction,
+        [
+            Direction::Down,
+            Direction::Up,
+            Direction::Down,
+            Direction::Down
+        ]
     );
     assert_eq!(flows[0].spurious, None);
     for (flow, port) in flows[1..].iter().zip([24_000.0, 25_000.0, 25_001.0]) {

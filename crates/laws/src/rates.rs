@@ -2,7 +2,7 @@
 
 use asymq_core::control::rate::{Learner, RateRange};
 use asymq_core::decide::frame::{Observed, TimedSegment};
-use asymq_core::{Duration, Flow, Header, Instant, Rate, Toward};
+use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 
 /// How a home's packets can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,15 +78,15 @@ impl Bench {
         }
     }
 
-    fn rate(&self, toward: Toward) -> Rate {
+    fn rate(&self, direction: Direction) -> Rate {
         self.learner
-            .law(toward)
+            .law(direction)
             .map_or(self.range.min, |law| law.rate())
     }
 
-    fn header(conversation: u64, len: u32, toward: Toward) -> Header {
+    fn header(conversation: u64, len: u32, direction: Direction) -> Header {
         Header {
-            flow: Flow(conversation << 1 | toward as u64),
+            flow: Flow(conversation << 1 | direction as u64),
             len,
             ..Header::default()
         }
@@ -98,7 +98,7 @@ impl Bench {
             if self.sends <= self.steps {
                 let at = self.sends;
                 for conversation in 0..8 {
-                    let header = Self::header(conversation, 190, Toward::Up);
+                    let header = Self::header(conversation, 190, Direction::Up);
                     let observed = match self.readable {
                         Readable::Stamps => Observed::Stamps(TimedSegment {
                             stamp: (at / MS) as u32,
@@ -121,7 +121,11 @@ impl Bench {
                 }
                 self.sequence = self.sequence.wrapping_add(138);
                 self.seconds[0] += 8 * 190;
-                self.sends += self.rate(Toward::Up).tx_time(8 * 190).as_nanos().max(1000);
+                self.sends += self
+                    .rate(Direction::Up)
+                    .tx_time(8 * 190)
+                    .as_nanos()
+                    .max(1000);
             } else {
                 let at = self.steps;
                 self.learner.step(Instant::from_nanos(at), [true; 2]);
@@ -140,15 +144,15 @@ impl Bench {
     /// A rate is within its range, and the uplink's above a share of what it delivered in any of the last nine
     /// whole seconds.
     fn check(&self) {
-        for toward in Toward::ALL {
-            let rate = self.rate(toward);
+        for direction in Direction::ALL {
+            let rate = self.rate(direction);
             assert!(
                 rate >= self.range.min && rate <= self.range.max,
-                "{toward:?}: {rate}"
+                "{direction:?}: {rate}"
             );
         }
         let best = self.seconds[..9].iter().max().copied().unwrap_or(0);
-        let rate = self.rate(Toward::Up).bits_per_sec();
+        let rate = self.rate(Direction::Up).bits_per_sec();
         // A second begins elsewhere here than in the law: half of the share.
         assert!(
             rate >= self.range.min.bits_per_sec().max(best),
@@ -183,7 +187,7 @@ impl Bench {
                 server: 0,
             },
         };
-        let header = Self::header(conversation as u64, claim.len.into(), Toward::Down);
+        let header = Self::header(conversation as u64, claim.len.into(), Direction::Down);
         let at = Instant::from_nanos(self.now);
         self.learner.comes(at, &header, Some(&observed));
     }
@@ -209,7 +213,7 @@ pub fn rates_keep_their_bounds(readable: Readable, claims: &[Claim]) {
             let stamp = (bench.now / MS) as u32;
             bench.stamps[usize::from(conversation)] = stamp;
             // An ACK is of the data of 20 ms before.
-            let behind = (bench.rate(Toward::Up).bits_per_sec() / 8 / 190 * 138 / 50) as i32;
+            let behind = (bench.rate(Direction::Up).bits_per_sec() / 8 / 190 * 138 / 50) as i32;
             bench.comes(Claim {
                 conversation,
                 stamp: match readable {
@@ -241,12 +245,12 @@ pub fn rates_keep_their_bounds(readable: Readable, claims: &[Claim]) {
             bench.comes(*claim);
         }
     }
-    let at_floor = bench.rate(Toward::Up).bits_per_sec();
+    let at_floor = bench.rate(Direction::Up).bits_per_sec();
     assert!(
         at_floor > range.min.bits_per_sec(),
         "at the floor: {at_floor}"
     );
     honest(&mut bench, 2000);
-    let freed = bench.rate(Toward::Up).bits_per_sec();
+    let freed = bench.rate(Direction::Up).bits_per_sec();
     assert!(freed >= 2_000_000, "{freed} after two honest seconds");
 }

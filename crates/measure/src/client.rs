@@ -8,7 +8,7 @@ use crate::load::{Carried, Count, Counts};
 use crate::prober::{Baseline, EVERY, Echo, Prober, Sample, Window};
 use crate::report::{Advice, Link, Load, LoadDirection, LoadSeries, Measured};
 use crate::wire::{Answer, Counted, MAX_LINE, Opening, PORT, Probe, Token};
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_scenario::{Goodput, Grade, Tool};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -245,13 +245,13 @@ impl<'a> Client<'a> {
                 ..carried
             });
         };
-        let open = |wanted: bool, toward| {
+        let open = |wanted: bool, direction| {
             let numbers = 0..if wanted { self.options.flows } else { 0 };
-            let flow = |number| Flow::open(self.server, toward, control.token, number);
+            let flow = |number| Flow::open(self.server, direction, control.token, number);
             let flows: std::io::Result<Vec<Flow>> = numbers.map(flow).collect();
             flows.doing(|| format!("opening a flow to {}", self.server))
         };
-        let (uploads, downloads) = (open(up, Toward::Up)?, open(down, Toward::Down)?);
+        let (uploads, downloads) = (open(up, Direction::Up)?, open(down, Direction::Down)?);
         let mut received = Counts::default();
         while self.now() < window.to + TAIL.as_secs_f64() {
             self.wait(TICK)?;
@@ -303,41 +303,41 @@ impl<'a> Client<'a> {
         let samples = self.samples();
         let baseline = Baseline::of(&samples, idle, Some(after));
         let delays = |window| baseline.and_then(|baseline| baseline.delays(&samples, window));
-        let goodput = |toward: Toward, load: &Carried| -> f64 {
-            let rates = match toward {
-                Toward::Up => &load.up,
-                Toward::Down => &load.down,
+        let goodput = |direction: Direction, load: &Carried| -> f64 {
+            let rates = match direction {
+                Direction::Up => &load.up,
+                Direction::Down => &load.down,
             };
             // Not `sum`, which is -0 where there are none.
             rates.iter().fold(0.0, |total, rate| total + rate)
         };
         // Full segments, and the probes beside them.
-        let on_the_link = |toward, load: &Carried| {
+        let on_the_link = |direction, load: &Carried| {
             let probes = delays(load.window).map_or(0, |delays| delays.answered);
             let probes = (8 * Probe::IP_LEN * probes) as f64 / (load.window.to - load.window.from);
-            goodput(toward, load) * load.ip_bytes + probes
+            goodput(direction, load) * load.ip_bytes + probes
         };
         let [up, down, both] = loads else {
             unreachable!("there are three loads")
         };
         let link = Link {
-            up: on_the_link(Toward::Up, up),
-            down: on_the_link(Toward::Down, down),
+            up: on_the_link(Direction::Up, up),
+            down: on_the_link(Direction::Down, down),
         };
         let measured = |load: &Carried| {
             let delays = delays(load.window);
-            let direction = |toward: Toward| {
+            let report = |direction: Direction| {
                 let probe_ms = delays
                     .as_ref()
-                    .map(|seen| seen.by_direction_ms[toward as usize]);
-                let capacity = link.toward(toward).max(1.0);
+                    .map(|seen| seen.by_direction_ms[direction as usize]);
+                let capacity = link.direction(direction).max(1.0);
                 LoadDirection {
-                    delivered: (goodput(toward, load) * load.ip_bytes / capacity).min(1.0),
+                    delivered: (goodput(direction, load) * load.ip_bytes / capacity).min(1.0),
                     probe_ms,
                     probe_grade: probe_ms.map(Grade::of),
                 }
             };
-            let (up, down) = (direction(Toward::Up), direction(Toward::Down));
+            let (up, down) = (report(Direction::Up), report(Direction::Down));
             let whole = Window {
                 from: load.started,
                 to: load.window.to,

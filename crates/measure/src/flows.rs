@@ -1,7 +1,7 @@
 //! Flows of the client, and the block of bytes that both ends send.
 
 use crate::wire::{Opening, Token};
-use asymq_core::Toward;
+use asymq_core::Direction;
 use socket2::SockRef;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -41,28 +41,28 @@ impl Flow {
     /// Opens a flow of a session of this project's server.
     pub(crate) fn open(
         server: SocketAddr,
-        toward: Toward,
+        direction: Direction,
         session: Token,
         flow: usize,
     ) -> io::Result<Self> {
         let opening = Opening::Flow {
-            toward,
+            direction,
             session,
             flow,
         };
-        Self::start(connect(server, opening.to_string().as_bytes())?, toward)
+        Self::start(connect(server, opening.to_string().as_bytes())?, direction)
     }
 
     /// Sends or receives on a connection that is ready for it.
-    pub(crate) fn start(stream: TcpStream, toward: Toward) -> io::Result<Self> {
+    pub(crate) fn start(stream: TcpStream, direction: Direction) -> io::Result<Self> {
         let moved = Arc::new(AtomicU64::new(0));
         let (mut carrier, count) = (stream.try_clone()?, Arc::clone(&moved));
         let thread = thread::spawn(move || {
             let mut bytes = block();
             loop {
-                let length = match toward {
-                    Toward::Up => carrier.write(&bytes),
-                    Toward::Down => carrier.read(&mut bytes),
+                let length = match direction {
+                    Direction::Up => carrier.write(&bytes),
+                    Direction::Down => carrier.read(&mut bytes),
                 };
                 match length {
                     Ok(0) | Err(_) => return,

@@ -5,7 +5,7 @@ use crate::error::{Doing as _, MeasureError};
 use crate::flows::{CONNECT, Flow, connect};
 use crate::load::{Carried, Count, Counts};
 use crate::prober::Window;
-use asymq_core::Toward;
+use asymq_core::Direction;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -71,18 +71,18 @@ impl Test {
             from: started + self.warmup.as_secs_f64(),
             to: started + (self.warmup + self.duration).as_secs_f64(),
         };
-        let of = |toward| flows.iter().filter(move |(of, _)| *of == toward);
-        let bytes = |toward| of(toward).map(|(_, flow)| flow.moved()).collect();
+        let of = |direction| flows.iter().filter(move |(of, _)| *of == direction);
+        let bytes = |direction| of(direction).map(|(_, flow)| flow.moved()).collect();
         let [mut sent, mut received] = [Counts::default(), Counts::default()];
         while clock.elapsed().as_secs_f64() < window.to {
             tick(sent.latest(), received.latest())?;
             let at = clock.elapsed().as_secs_f64();
-            let count = |toward| Count {
+            let count = |direction| Count {
                 at,
-                bytes: bytes(toward),
+                bytes: bytes(direction),
             };
-            sent.0.push(count(Toward::Up));
-            received.0.push(count(Toward::Down));
+            sent.0.push(count(Direction::Up));
+            received.0.push(count(Direction::Down));
             if flows.iter().any(|(_, flow)| flow.has_ended()) {
                 return Err(failed(invalid("iperf3 ended a flow before its time")));
             }
@@ -111,7 +111,7 @@ impl Test {
         control: &mut TcpStream,
         cookie: &[u8],
         server: SocketAddr,
-    ) -> io::Result<Vec<(Toward, Flow)>> {
+    ) -> io::Result<Vec<(Direction, Flow)>> {
         control.set_read_timeout(Some(CONNECT))?;
         expect(control, PARAM_EXCHANGE)?;
         let mut parameters = json!({
@@ -134,14 +134,14 @@ impl Test {
         write_json(control, &parameters)?;
         expect(control, CREATE_STREAMS)?;
         let mut flows = Vec::new();
-        for (toward, wanted) in [(Toward::Up, self.up), (Toward::Down, self.down)] {
+        for (direction, wanted) in [(Direction::Up, self.up), (Direction::Down, self.down)] {
             for _ in 0..if wanted { self.flows } else { 0 } {
-                flows.push((toward, connect(server, cookie)?));
+                flows.push((direction, connect(server, cookie)?));
             }
         }
         expect(control, TEST_START)?;
         expect(control, TEST_RUNNING)?;
-        let start = |(toward, stream)| Ok((toward, Flow::start(stream, toward)?));
+        let start = |(direction, stream)| Ok((direction, Flow::start(stream, direction)?));
         flows.into_iter().map(start).collect()
     }
 
@@ -164,7 +164,7 @@ impl Test {
 }
 
 /// Ends the test and exchanges results.
-fn finish(control: &mut TcpStream, flows: &[(Toward, Flow)]) -> io::Result<Value> {
+fn finish(control: &mut TcpStream, flows: &[(Direction, Flow)]) -> io::Result<Value> {
     control.write_all(&[TEST_END])?;
     // The answer waits in the queue that the load has filled.
     control.set_read_timeout(Some(Duration::from_secs(30)))?;

@@ -6,7 +6,7 @@
 use crate::error::{Doing as _, MeasureError};
 use crate::irtt;
 use crate::wire::{Probe, Token};
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::measure::{Histogram, Percentiles};
 use asymq_core::units::Duration as Span;
 use std::io;
@@ -240,19 +240,19 @@ impl Baseline {
         const MAX_DRIFT: f64 = 200e-6;
         let fastest = |window| {
             let all = took(samples, window);
-            let least = |toward: Toward| {
+            let least = |direction: Direction| {
                 all.iter()
-                    .map(|took| took[toward as usize])
+                    .map(|took| took[direction as usize])
                     .reduce(f64::min)
             };
-            Some([least(Toward::Up)?, least(Toward::Down)?])
+            Some([least(Direction::Up)?, least(Direction::Down)?])
         };
         let first = fastest(before)?;
         let at = f64::midpoint(before.from, before.to);
         let mut drift = [0.0; 2];
         if let Some((window, later)) = after.and_then(|window| Some((window, fastest(window)?))) {
             let passed = f64::midpoint(window.from, window.to) - at;
-            let rate = |toward: usize| (later[toward] - first[toward]) / passed;
+            let rate = |direction: usize| (later[direction] - first[direction]) / passed;
             if rate(0).abs() < MAX_DRIFT && rate(1).abs() < MAX_DRIFT {
                 // Only the difference of the clocks drifts: what one direction gains, the other loses.
                 let clocks = (rate(0) - rate(1)) / 2.0;
@@ -268,9 +268,9 @@ impl Baseline {
 
     fn added(&self, sample: &Sample) -> Option<[f64; 2]> {
         let took = sample.took?;
-        let of = |toward: usize| {
-            let idle = self.took[toward] + self.drift[toward] * (sample.sent - self.at);
-            (took[toward] - idle).max(0.0)
+        let of = |direction: usize| {
+            let idle = self.took[direction] + self.drift[direction] * (sample.sent - self.at);
+            (took[direction] - idle).max(0.0)
         };
         Some([of(0), of(1)])
     }
@@ -283,7 +283,7 @@ impl Baseline {
         let kept = &trips[..trips.len() - trips.len() / 20];
         let mean = kept.iter().sum::<f64>() / kept.len() as f64;
         let added: Vec<[f64; 2]> = sent().filter_map(|sample| self.added(sample)).collect();
-        let of = |toward: usize| percentiles(added.iter().map(|added| added[toward]));
+        let of = |direction: usize| percentiles(added.iter().map(|added| added[direction]));
         (!trips.is_empty()).then(|| Delays {
             rtt_ms: percentiles(trips.iter().copied()),
             by_direction_ms: [of(0), of(1)],

@@ -1,6 +1,6 @@
 //! The result of a measurement. Names are those of the simulator's and the lab's results.
 
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_scenario::{Goodput, Grade, Percentiles, Tool};
 use serde::{Deserialize, Serialize};
 
@@ -44,10 +44,10 @@ pub struct Link {
 
 impl Link {
     /// The capacity of a direction.
-    pub const fn toward(&self, toward: Toward) -> f64 {
-        match toward {
-            Toward::Up => self.up,
-            Toward::Down => self.down,
+    pub const fn direction(&self, direction: Direction) -> f64 {
+        match direction {
+            Direction::Up => self.up,
+            Direction::Down => self.down,
         }
     }
 }
@@ -136,13 +136,13 @@ impl Advice {
         let command = (up > 0.0).then(|| format!("asymq gateway --up {}", tidy(0.95 * up)));
         let mut unsure = Vec::new();
         for (load, direction, points) in [
-            (&measured.up, "upload", Toward::Up),
-            (&measured.down, "download", Toward::Down),
+            (&measured.up, "upload", Direction::Up),
+            (&measured.down, "download", Direction::Down),
         ] {
             let Some(load) = load else { continue };
             let (series, delays) = match points {
-                Toward::Up => (&load.series.up, &load.up.probe_ms),
-                Toward::Down => (&load.series.down, &load.down.probe_ms),
+                Direction::Up => (&load.series.up, &load.up.probe_ms),
+                Direction::Down => (&load.series.down, &load.down.probe_ms),
             };
             unsure.extend(varies(series, load.duration_s).map(|(low, high)| {
                 format!(

@@ -5,7 +5,7 @@
 use crate::flows::{BLOCK, block};
 use crate::session::{Limits, Session, Sessions};
 use crate::wire::{Answer, MAX_FLOWS, MAX_OPENING, Opening, PORT, Probe};
-use asymq_core::Toward;
+use asymq_core::Direction;
 use socket2::{Domain, Socket, Type};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -149,18 +149,18 @@ fn serve(shared: &Shared, mut stream: TcpStream, peer: IpAddr) -> io::Result<()>
     match opening {
         Opening::Start => control(shared, stream, peer),
         Opening::Flow {
-            toward,
+            direction,
             session,
             flow,
         } => {
             let Some(session) = shared.sessions.find(session, peer) else {
                 return Ok(());
             };
-            if !session.add(toward, flow, stream.try_clone()?) {
+            if !session.add(direction, flow, stream.try_clone()?) {
                 return Ok(());
             }
-            let moved = carry(&session, &mut stream, toward, flow);
-            session.remove(toward, flow);
+            let moved = carry(&session, &mut stream, direction, flow);
+            session.remove(direction, flow);
             moved
         }
     }
@@ -233,19 +233,24 @@ fn write_line(stream: &mut TcpStream, value: &impl serde::Serialize) -> io::Resu
 }
 
 /// Moves a flow's bytes until the client, the time or the budget ends it.
-fn carry(session: &Session, stream: &mut TcpStream, toward: Toward, flow: usize) -> io::Result<()> {
+fn carry(
+    session: &Session,
+    stream: &mut TcpStream,
+    direction: Direction,
+    flow: usize,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(STALL))?;
     stream.set_write_timeout(Some(STALL))?;
     let mut bytes = block();
     while !session.time_left().is_zero() {
-        let length = match toward {
-            Toward::Down => stream.write(&bytes)?,
-            Toward::Up => stream.read(&mut bytes)?,
+        let length = match direction {
+            Direction::Down => stream.write(&bytes)?,
+            Direction::Up => stream.read(&mut bytes)?,
         };
         if length == 0 || !session.spend(length) {
             break;
         }
-        if toward == Toward::Up {
+        if direction == Direction::Up {
             session.count(flow, length);
         }
     }

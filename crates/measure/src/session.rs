@@ -1,7 +1,7 @@
 //! Sessions of the server, each with a budget of time, bytes and probes.
 
 use crate::wire::{Counted, MAX_FLOWS, Token};
-use asymq_core::Toward;
+use asymq_core::Direction;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -111,20 +111,20 @@ impl Session {
     }
 
     /// Adds a flow; false if there is one of that direction and number, or the session has ended.
-    pub(crate) fn add(&self, toward: Toward, flow: usize, stream: TcpStream) -> bool {
+    pub(crate) fn add(&self, direction: Direction, flow: usize, stream: TcpStream) -> bool {
         let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(flows) = flows.as_mut() else {
             return false;
         };
-        let key = (toward as usize, flow);
+        let key = (direction as usize, flow);
         !flows.contains_key(&key) && flows.insert(key, stream).is_none()
     }
 
     /// Removes a flow that has ended.
-    pub(crate) fn remove(&self, toward: Toward, flow: usize) {
+    pub(crate) fn remove(&self, direction: Direction, flow: usize) {
         let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(flows) = flows.as_mut() {
-            flows.remove(&(toward as usize, flow));
+            flows.remove(&(direction as usize, flow));
         }
     }
 
@@ -132,7 +132,7 @@ impl Session {
     pub(crate) fn has_uploads(&self) -> bool {
         let flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
         let mut keys = flows.iter().flat_map(HashMap::keys);
-        keys.any(|(toward, _)| *toward == Toward::Up as usize)
+        keys.any(|(direction, _)| *direction == Direction::Up as usize)
     }
 
     /// Takes bytes from the budget; false if it is spent.

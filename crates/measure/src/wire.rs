@@ -4,7 +4,7 @@
 //! `Refusal`, and then a line `Counted` per interval while uploads run. `asymq-measure 1 up SESSION FLOW`
 //! and `... down SESSION FLOW` open flows of a session: from the next byte on, one side sends without end.
 
-use asymq_core::Toward;
+use asymq_core::Direction;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -47,8 +47,8 @@ pub enum Opening {
     Start,
     /// Opens a flow of a session.
     Flow {
-        /// Direction of its data.
-        toward: Toward,
+        /// DirectionReport of its data.
+        direction: Direction,
         /// The session.
         session: Token,
         /// Number of the flow, below [`MAX_FLOWS`].
@@ -63,8 +63,8 @@ impl Opening {
         let words: Vec<&str> = words.split(' ').collect();
         match words[..] {
             ["start"] => Some(Self::Start),
-            [toward, session, flow] => Some(Self::Flow {
-                toward: toward.parse().ok()?,
+            [direction, session, flow] => Some(Self::Flow {
+                direction: direction.parse().ok()?,
                 session: Token::read(session)?,
                 flow: flow.parse().ok().filter(|flow| *flow < MAX_FLOWS)?,
             }),
@@ -78,10 +78,10 @@ impl fmt::Display for Opening {
         match self {
             Self::Start => writeln!(f, "{MAGIC}start"),
             Self::Flow {
-                toward,
+                direction,
                 session,
                 flow,
-            } => writeln!(f, "{MAGIC}{toward} {session} {flow}"),
+            } => writeln!(f, "{MAGIC}{direction} {session} {flow}"),
         }
     }
 }
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn an_opening_reads_as_written() {
         let flow = Opening::Flow {
-            toward: Toward::Down,
+            direction: Direction::Down,
             session: Token(0xfedc),
             flow: 3,
         };

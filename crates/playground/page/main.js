@@ -160,14 +160,14 @@ function drawCurves() {
 }
 
 function drawQueues() {
-  const most = [0, 1].map((toward) => Math.max(...sides.map(({ run }) => run.most?.[toward] ?? 1)));
+  const most = [0, 1].map((direction) => Math.max(...sides.map(({ run }) => run.most?.[direction] ?? 1)));
   const at = Math.min(player.time, length());
   for (const { run, queues, head } of sides) {
-    queues.forEach(({ canvas, count }, toward) => {
-      const queue = run.queue(at, toward);
-      drawQueue(canvas, queue, most[toward]);
+    queues.forEach(({ canvas, count }, direction) => {
+      const queue = run.queue(at, direction);
+      drawQueue(canvas, queue, most[direction]);
       const bytes = queue.packets.reduce((sum, packet) => sum + (packet & 0x3fff), 0);
-      const rate = run.head?.[toward ? 'down' : 'up'] ?? 1;
+      const rate = run.head?.[direction ? 'down' : 'up'] ?? 1;
       const wait = queue.total > queue.packets.length ? '' : ` = ${msText((bytes * 8000) / rate)}`;
       count.textContent = queue.total ? `${queue.total} packet${queue.total === 1 ? '' : 's'}${wait}` : 'nothing';
     });
@@ -185,7 +185,7 @@ function describe({ run, curves, queues }) {
   curves.down.setAttribute('aria-label', `Downlink over time: ${percent(down.data)} data, ${percent(down.ack)} ACKs on average`);
   curves.up.setAttribute('aria-label', `Uplink over time: ${percent(up.data)} data, ${percent(up.ack)} ACKs on average`);
   curves.wait.setAttribute('aria-label', `Longest waits for the uplink over time: ACKs ${msText(up.sojourn_by_class_ms.ack.p99)}, a call ${msText(up.probe_ms?.p99 ?? 0)} (99th percentiles)`);
-  queues.forEach(({ canvas }, toward) => canvas.setAttribute('aria-label', `Packets that wait for the ${toward ? 'downlink' : 'uplink'}, the oldest first; at most ${run.most[toward]} in this run`));
+  queues.forEach(({ canvas }, direction) => canvas.setAttribute('aria-label', `Packets that wait for the ${direction ? 'downlink' : 'uplink'}, the oldest first; at most ${run.most[direction]} in this run`));
 }
 
 let dirty = { curves: true, queues: true };

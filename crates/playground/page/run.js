@@ -38,8 +38,8 @@ class Run {
     let at = 0;
     while (at < frames.length) {
       this.frames.push({ numbers: frames, at });
-      for (const toward of [0, 1]) {
-        this.most[toward] = Math.max(this.most[toward], frames[at]);
+      for (const direction of [0, 1]) {
+        this.most[direction] = Math.max(this.most[direction], frames[at]);
         at += 3 + frames[at + 1];
       }
     }
@@ -51,11 +51,11 @@ class Run {
   }
 
   // What waits at a time: { total, sent, packets }.
-  queue(seconds, toward) {
+  queue(seconds, direction) {
     const frame = this.frames[Math.min(this.frames.length, Math.round(seconds / (this.head?.frame ?? 1))) - 1];
     if (!frame) return { total: 0, sent: 0, packets: new Uint16Array() };
     const { numbers } = frame;
-    const at = frame.at + (toward ? 3 + numbers[frame.at + 1] : 0);
+    const at = frame.at + (direction ? 3 + numbers[frame.at + 1] : 0);
     return { total: numbers[at], sent: numbers[at + 2], packets: numbers.subarray(at + 3, at + 3 + numbers[at + 1]) };
   }
 }

@@ -56,11 +56,11 @@ function linkOf(side) {
   if (!falls()) return pairs;
   const third = sizeOf(values.duration) / 3;
   const at = (thirds) => `${Math.round(thirds * third)}ms`;
-  for (const toward of ['up', 'down']) {
-    const rate = values[toward];
+  for (const direction of ['up', 'down']) {
+    const rate = values[direction];
     const fallen = `${Math.max(1, Math.round(sizeOf(rate) * Number(line))) || line}bit`;
-    pairs.push([`modem-${toward}`, rate], [`steps-${toward}`, `${at(1)}:${fallen}`], [`steps-${toward}`, `${at(2)}:${rate}`]);
-    pairs.push([`shaper-${toward}`, state.shapers[side]]);
+    pairs.push([`modem-${direction}`, rate], [`steps-${direction}`, `${at(1)}:${fallen}`], [`steps-${direction}`, `${at(2)}:${rate}`]);
+    pairs.push([`shaper-${direction}`, state.shapers[side]]);
   }
   return [...pairs, ['timestamps', 'true']];
 }

@@ -6,7 +6,7 @@
 //! bytes in the lower ones, at least 1.
 
 use asymq_core::packet::{Header, TrafficClass};
-use asymq_scenario::{Series, Toward};
+use asymq_scenario::{Direction, Series};
 use asymq_sim::Steps;
 
 /// Packets of a queue that a frame shows at most: more than a page has pixels for.
@@ -22,12 +22,12 @@ fn packet(header: &Header) -> u16 {
 
 /// Appends both queues as they are now, the uplink's first.
 pub(crate) fn record_queues(steps: &Steps<'_>, frames: &mut Vec<u16>) {
-    for toward in [Toward::Up, Toward::Down] {
+    for direction in [Direction::Up, Direction::Down] {
         let start = frames.len();
-        let sent = steps.transmitted(toward);
+        let sent = steps.transmitted(direction);
         frames.extend([0, 0, sent.as_ref().map_or(0, packet)]);
         let mut total = 0_usize;
-        steps.waiting(toward, |header| {
+        steps.waiting(direction, |header| {
             if total < MOST_SHOWN {
                 frames.push(packet(header));
             }
@@ -54,7 +54,8 @@ pub(crate) fn record_sample(
         let last = &values[values.len().saturating_sub(intervals)..];
         (last.iter().sum::<f64>() / intervals as f64) as f32
     };
-    let [up, down] = [Toward::Up, Toward::Down].map(|toward| steps.longest_sojourns(toward));
+    let [up, down] =
+        [Direction::Up, Direction::Down].map(|direction| steps.longest_sojourns(direction));
     let ms = |waits: asymq_core::Duration| waits.as_secs_f64() as f32 * 1000.0;
     let sample: [f32; SAMPLE] = [
         last(&series.up),

@@ -4,8 +4,8 @@ use crate::over_time;
 use asymq_core::decide::ack::Kept;
 use asymq_core::units::Limit;
 use asymq_scenario::{
-    Cover, Direction, Goodput, ListedFlow, Percentiles, Run, Scenario, Series, SojournByClass,
-    Summary, Toward,
+    Cover, Direction, DirectionReport, Goodput, ListedFlow, Percentiles, Run, Scenario, Series,
+    SojournByClass, Summary,
 };
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub type Metrics = BTreeMap<String, f64>;
 
 /// The names that a measure may use: those of [`of_run`] and [`of_scenario`].
 pub fn names() -> Vec<String> {
-    let direction = Direction {
+    let report = DirectionReport {
         sojourn_by_class_ms: Some(SojournByClass::default()),
         probe_ms: Some(Percentiles::default()),
         probe_lost: Some(0.0),
@@ -22,11 +22,11 @@ pub fn names() -> Vec<String> {
         retransmissions: Some(0.0),
         timeouts: Some(0.0),
         kept: Kept::ALL.map(|kept| (kept.name().to_owned(), 0.0)).into(),
-        ..Direction::default()
+        ..DirectionReport::default()
     };
     let summary = Summary {
-        up: direction.clone(),
-        down: direction,
+        up: report.clone(),
+        down: report,
         probe_ms: Some(Percentiles::default()),
         probe_lost: Some(0.0),
         probe_late: Some(0.0),
@@ -42,9 +42,9 @@ pub fn names() -> Vec<String> {
         .resolve(&asymq_args::Defaults::paper())
         .expect("the defaults are a scenario");
     let mut metrics = of_run(&run, &scenario);
-    for toward in [Toward::Up, Toward::Down] {
-        put_percentiles(&mut metrics, &of_listed(toward), Percentiles::default());
-        metrics.insert(format!("{toward}.completion"), 0.0);
+    for direction in [Direction::Up, Direction::Down] {
+        put_percentiles(&mut metrics, &of_listed(direction), Percentiles::default());
+        metrics.insert(format!("{direction}.completion"), 0.0);
     }
     let names = metrics.into_keys();
     names.chain(of_scenario(&scenario).into_keys()).collect()
@@ -60,11 +60,17 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     let mut metrics = Metrics::new();
     let summary = &run.summary;
     let goodput = &summary.goodput;
-    add_direction(&mut metrics, scenario, Toward::Up, &summary.up, &goodput.up);
     add_direction(
         &mut metrics,
         scenario,
-        Toward::Down,
+        Direction::Up,
+        &summary.up,
+        &goodput.up,
+    );
+    add_direction(
+        &mut metrics,
+        scenario,
+        Direction::Down,
         &summary.down,
         &goodput.down,
     );
@@ -81,9 +87,9 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
         }
     }
     add_listed_sojourns(&mut metrics, summary);
-    for toward in [Toward::Up, Toward::Down] {
-        let time = Direction::completion(scenario, &summary.flows, toward);
-        metrics.extend(time.map(|time| (format!("{toward}.completion"), time)));
+    for direction in [Direction::Up, Direction::Down] {
+        let time = DirectionReport::completion(scenario, &summary.flows, direction);
+        metrics.extend(time.map(|time| (format!("{direction}.completion"), time)));
     }
     for (name, share) in [
         ("probe.lost-share", summary.probe_lost),
@@ -101,12 +107,12 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
 fn add_direction(
     metrics: &mut Metrics,
     scenario: &Scenario,
-    toward: Toward,
-    direction: &Direction,
+    direction: Direction,
+    report: &DirectionReport,
     goodput: &[f64],
 ) {
-    let side = toward.to_string();
-    let Direction {
+    let side = direction.to_string();
+    let DirectionReport {
         utilization,
         data,
         ack,
@@ -129,10 +135,10 @@ fn add_direction(
         probe_ms,
         probe_grade: _, // follows from probe_ms
         probe_lost,
-    } = direction;
-    let rate = match toward {
-        Toward::Up => scenario.up,
-        Toward::Down => scenario.down,
+    } = report;
+    let rate = match direction {
+        Direction::Up => scenario.up,
+        Direction::Down => scenario.down,
     };
     let total: f64 = goodput.iter().sum();
     let smallest = match goodput.is_empty() {
@@ -153,13 +159,13 @@ fn add_direction(
         ("smallest-flow", smallest),
         (
             "readable-to-opaque",
-            ratio(scenario, toward, goodput, |flow| {
+            ratio(scenario, direction, goodput, |flow| {
                 flow.is_none_or(|flow| flow.cover == Cover::None)
             }),
         ),
         (
             "listed-to-others",
-            ratio(scenario, toward, goodput, |flow| flow.is_some()),
+            ratio(scenario, direction, goodput, |flow| flow.is_some()),
         ),
         ("delivered", *delivered),
         ("silence", *silence_s),
@@ -200,8 +206,11 @@ fn put_percentiles(metrics: &mut Metrics, name: &str, percentiles: Percentiles) 
 
 /// Adds those of each direction that has listed flows: the means of their percentiles.
 fn add_listed_sojourns(metrics: &mut Metrics, summary: &Summary) {
-    for toward in [Toward::Up, Toward::Down] {
-        let of = summary.flows.iter().filter(|flow| flow.toward == toward);
+    for direction in [Direction::Up, Direction::Down] {
+        let of = summary
+            .flows
+            .iter()
+            .filter(|flow| flow.direction == direction);
         let all: Vec<Percentiles> = of.filter_map(|flow| flow.sojourn_ms).collect();
         let mean = |of: fn(&Percentiles) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
         if !all.is_empty() {
@@ -210,28 +219,28 @@ fn add_listed_sojourns(metrics: &mut Metrics, summary: &Summary) {
                 p95: mean(|one| one.p95),
                 p99: mean(|one| one.p99),
             };
-            put_percentiles(metrics, &of_listed(toward), mean);
+            put_percentiles(metrics, &of_listed(direction), mean);
         }
     }
 }
 
 /// The waits of the data of a direction's listed flows.
-fn of_listed(toward: Toward) -> String {
-    format!("{toward}.listed.sojourn")
+fn of_listed(direction: Direction) -> String {
+    format!("{direction}.listed.sojourn")
 }
 
 /// Mean goodput of the flows that `is_first` names over that of the others; 1 without either. Listed flows
 /// stand behind those that are not.
 fn ratio(
     scenario: &Scenario,
-    toward: Toward,
+    direction: Direction,
     goodput: &[f64],
     is_first: fn(Option<&ListedFlow>) -> bool,
 ) -> f64 {
     let listed: Vec<&ListedFlow> = scenario
         .flow
         .iter()
-        .filter(|flow| flow.toward == toward)
+        .filter(|flow| flow.direction == direction)
         .collect();
     let others = goodput.len().saturating_sub(listed.len());
     let flow = |index: usize| index.checked_sub(others).map(|index| listed[index]);

@@ -5,7 +5,7 @@ use crate::{
     Course, DelayStep, Draw, ListedFlow, Modem, RateStep, RttRange, Scenario, Source, TcpEcn,
     Tunnel, uniform,
 };
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::decide::random::SplitMix64;
 use asymq_core::units::{Duration, Rate};
 
@@ -17,7 +17,7 @@ impl Scenario {
     pub fn drawn(&self, seed: u64) -> Option<Self> {
         let course = self.course?;
         let mut random =
-            SplitMix64::new(uniform(seed, Source::Link(Toward::Down), Draw::Course).to_bits());
+            SplitMix64::new(uniform(seed, Source::Link(Direction::Down), Draw::Course).to_bits());
         let changes = course.changes(self.duration.as_secs_f64(), || fraction(random.next()));
         let at = |seconds: f64| Duration::from_nanos((seconds * 1e9) as u64);
         let steps = |way: usize, modem: Option<Modem>| {

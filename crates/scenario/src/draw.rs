@@ -1,6 +1,6 @@
 //! Random numbers that are the same on every platform and in every order of drawing.
 
-use crate::Toward;
+use crate::Direction;
 use asymq_core::decide::random::mix;
 
 /// Owner of random quantities: a role, and the number within it from 0.
@@ -22,7 +22,7 @@ pub enum Source {
     /// A flow of constant-rate UDP.
     Udp(u32),
     /// The path behind the link of a direction.
-    Link(Toward),
+    Link(Direction),
     /// An element of a sequence of random numbers.
     Sequence(u32),
 }
@@ -64,7 +64,7 @@ impl Source {
             Self::Sequence(index) => (4, index),
             Self::Listed(index) => (5, index),
             Self::Udp(index) => (6, index),
-            Self::Link(toward) => (7, toward as u32),
+            Self::Link(direction) => (7, direction as u32),
         };
         role << 32 | index as u64
     }
@@ -123,8 +123,8 @@ mod tests {
         let mut seen: Vec<u64> = sources
             .chain([
                 Source::Probe,
-                Source::Link(Toward::Up),
-                Source::Link(Toward::Down),
+                Source::Link(Direction::Up),
+                Source::Link(Direction::Down),
             ])
             .flat_map(|source| draws.map(|draw| uniform(7, source, draw).to_bits()))
             .collect();

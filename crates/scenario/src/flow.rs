@@ -1,7 +1,7 @@
 //! TCP flows listed one by one.
 
 use crate::text::part;
-use crate::{AckPolicy, Cover, Links, RttRange, Tcp, Toward};
+use crate::{AckPolicy, Cover, Direction, Links, RttRange, Tcp};
 use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
@@ -9,8 +9,8 @@ use std::str::FromStr;
 /// One TCP flow. What is absent is as in the rest of the scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFlow {
-    /// Direction of its data.
-    pub toward: Toward,
+    /// DirectionReport of its data.
+    pub direction: Direction,
     /// Propagation round-trip time, one or a range to draw from.
     pub rtt: Option<RttRange>,
     /// Its start, from the start of the run; drawn as for other flows if absent.
@@ -41,7 +41,7 @@ pub struct ListedFlow {
     pub spin: bool,
 }
 
-const FORM: &str = "write it like down,rtt=40ms,start=2s,size=1mb,tcp=reno (keys: toward, rtt, \
+const FORM: &str = "write it like down,rtt=40ms,start=2s,size=1mb,tcp=reno (keys: direction, rtt, \
                     start, stop, size, rate, tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt, \
                     links, opaque, quic, spin, tunnel)";
 
@@ -89,12 +89,12 @@ impl ListedFlow {
 impl FromStr for ListedFlow {
     type Err = String;
 
-    /// Reads `down,rtt=40ms,size=1mb`; the direction may be given as `toward=down` too.
+    /// Reads `down,rtt=40ms,size=1mb`; the direction may be given as `direction=down` too.
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut toward = None;
+        let mut direction = None;
         let mut seen: Vec<&str> = Vec::new();
         let mut flow = Self {
-            toward: Toward::Up,
+            direction: Direction::Up,
             rtt: None,
             start: None,
             stop: None,
@@ -112,7 +112,7 @@ impl FromStr for ListedFlow {
         let (mut every, mut delay, mut hidden) = (None, None, None);
         for item in text.split(',').map(str::trim) {
             let (key, value) = match item {
-                "up" | "down" => ("toward", item),
+                "up" | "down" => ("direction", item),
                 _ => item
                     .split_once('=')
                     .ok_or_else(|| format!("'{item}' is no key with a value; {FORM}"))?,
@@ -123,7 +123,7 @@ impl FromStr for ListedFlow {
             }
             seen.push(key);
             let read = match key {
-                "toward" => part(value).map(|value| toward = Some(value)),
+                "direction" => part(value).map(|value| direction = Some(value)),
                 "opaque" => truth(value).map(|value| hidden = value.then_some(Cover::Opaque)),
                 "quic" => truth(value).map(|value| hidden = value.then_some(Cover::Quic)),
                 "spin" => truth(value).map(|value| flow.spin = value),
@@ -165,7 +165,7 @@ impl FromStr for ListedFlow {
                 "spin: only QUIC has this bit, add quic=true; {FORM}"
             ));
         }
-        flow.toward = toward.ok_or_else(|| format!("no direction; {FORM}"))?;
+        flow.direction = direction.ok_or_else(|| format!("no direction; {FORM}"))?;
         Ok(flow)
     }
 }
@@ -177,7 +177,7 @@ fn truth(text: &str) -> Result<bool, String> {
 
 impl fmt::Display for ListedFlow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.toward)?;
+        write!(f, "{}", self.direction)?;
         for (key, value) in self.given() {
             write!(f, ",{key}={value}")?;
         }
@@ -226,7 +226,7 @@ mod tests {
         ] {
             assert_eq!(text.parse::<ListedFlow>().unwrap().to_string(), text);
         }
-        let spaced: ListedFlow = "rtt = 40ms, toward = down".parse().unwrap();
+        let spaced: ListedFlow = "rtt = 40ms, direction = down".parse().unwrap();
         assert_eq!(spaced.to_string(), "down,rtt=40ms");
         let delayed: ListedFlow = "down,delayed-ack=40ms".parse().unwrap();
         let policy = AckPolicy::Delayed(Duration::from_millis(40));
@@ -239,8 +239,8 @@ mod tests {
         assert!(error("rtt=40ms").starts_with("no direction; write it like down"));
         assert!(error("down,size").starts_with("'size' is no key with a value; write it"));
         assert!(error("down,sise=1mb").starts_with("unknown key 'sise'; write it like"));
-        assert!(error("down,up").starts_with("toward stands twice"));
-        assert!(error("toward=left").starts_with("toward=left: unknown; use up or down"));
+        assert!(error("down,up").starts_with("direction stands twice"));
+        assert!(error("direction=left").starts_with("direction=left: unknown; use up or down"));
         assert!(error("down,rtt=40").starts_with("rtt=40: no unit; use s"));
         assert!(error("down,tcp=Red").starts_with("tcp=Red: unknown; use reno"));
         assert!(error("down,ack-every=x").starts_with("ack-every=x: not a whole number"));

@@ -1,6 +1,6 @@
 //! Statistics over runs, field by field.
 
-use crate::{Grade, Toward};
+use crate::{Direction, Grade};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A statistic of numbers, at least one.
@@ -73,7 +73,7 @@ impl Fold for BTreeMap<String, f64> {
     }
 }
 
-impl Fold for Toward {
+impl Fold for Direction {
     /// The direction of all.
     fn fold(runs: &[&Self], _: Statistic) -> Self {
         *runs[0]

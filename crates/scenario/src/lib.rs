@@ -30,7 +30,7 @@ mod udp;
 
 // Fields of what is here.
 pub use ack_policy::AckPolicy;
-pub use asymq_core::{Toward, measure::Percentiles};
+pub use asymq_core::{Direction, measure::Percentiles};
 pub use check::BadValue;
 pub use course::Course;
 pub use cover::{Cover, Tunnel};
@@ -44,8 +44,8 @@ pub use modem_queue::{KnownRates, ModemQueue};
 pub use netem::{Delay, Impairment, Loss, Netem, Percent, Reorder};
 pub use quic::QuicFlows;
 pub use report::{
-    Direction, Extent, Fates, FlowResult, FlowTotals, Goodput, Report, Run, Series, SojournByClass,
-    Summary, Tool,
+    DirectionReport, Extent, Fates, FlowResult, FlowTotals, Goodput, Report, Run, Series,
+    SojournByClass, Summary, Tool,
 };
 pub use rtt::RttRange;
 pub use scenario::Scenario;

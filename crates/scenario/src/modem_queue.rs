@@ -2,7 +2,7 @@
 
 use crate::draw::fraction;
 use crate::{
-    DelayStep, Draw, Modem, RateSource, RttRange, Scenario, Schedule, Source, Toward, uniform,
+    DelayStep, Direction, Draw, Modem, RateSource, RttRange, Scenario, Schedule, Source, uniform,
 };
 use asymq_core::Limit;
 use asymq_core::decide::random::SplitMix64;
@@ -61,13 +61,13 @@ impl Grants {
 
 impl ModemQueue {
     /// The empty FIFO of a direction's modem, if the scenario has one.
-    pub fn of(scenario: &Scenario, seed: u64, toward: Toward) -> Option<Self> {
-        let modem = match toward {
-            Toward::Up => scenario.modem_up,
-            Toward::Down => scenario.modem_down,
+    pub fn of(scenario: &Scenario, seed: u64, direction: Direction) -> Option<Self> {
+        let modem = match direction {
+            Direction::Up => scenario.modem_up,
+            Direction::Down => scenario.modem_down,
         }?;
-        let schedule = Schedule::of(scenario, toward);
-        let seed = uniform(seed, Source::Link(toward), Draw::Grants).to_bits();
+        let schedule = Schedule::of(scenario, direction);
+        let seed = uniform(seed, Source::Link(direction), Draw::Grants).to_bits();
         Some(Self::new(
             &modem,
             schedule.unwrap_or_else(|| Schedule::constant(modem.rate)),

@@ -1,7 +1,7 @@
 //! Results of a scenario's runs.
 
 use crate::fold::{Fold, Statistic, by_field, mean, standard_deviation};
-use crate::{Grade, Percentiles, Scenario, Toward};
+use crate::{Direction, Grade, Percentiles, Scenario};
 use asymq_core::hold::Meters;
 use asymq_core::{Duration, Fate, Reason};
 use serde::{Deserialize, Serialize};
@@ -65,9 +65,9 @@ impl Run {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The uplink.
-    pub up: Direction,
+    pub up: DirectionReport,
     /// The downlink.
-    pub down: Direction,
+    pub down: DirectionReport,
     /// Data-only sum of both directions' utilizations; 2 would be perfect (VAQ, sec. 2).
     pub utility: f64,
     /// Payload delivered in order as a share of the link, sum of both directions; 2 would be perfect.
@@ -102,7 +102,7 @@ pub struct Summary {
 
 /// One direction of the access link. A quantity that a driver does not measure is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Direction {
+pub struct DirectionReport {
     /// Link: fraction of the capacity used by all IP bytes, 0 to 1.
     pub utilization: f64,
     /// Link: the part used by packets that carry TCP payload.
@@ -166,7 +166,7 @@ pub struct Direction {
     pub sojourn_by_class_ms: Option<SojournByClass>,
 }
 
-impl Direction {
+impl DirectionReport {
     /// Payload bytes per pure ACK; 0 without ACKs.
     pub fn bytes_per_ack(payload: f64, acks: u64) -> f64 {
         match acks {
@@ -176,12 +176,16 @@ impl Direction {
     }
 
     /// Its [`completion_s`](Self::completion_s) by all flows of a run.
-    pub fn completion(scenario: &Scenario, flows: &[FlowResult], toward: Toward) -> Option<f64> {
+    pub fn completion(
+        scenario: &Scenario,
+        flows: &[FlowResult],
+        direction: Direction,
+    ) -> Option<f64> {
         let lasting = (scenario.flows_up + scenario.flows_down) as usize;
         let listed = scenario.flow.iter().zip(flows.iter().skip(lasting));
         let whole = scenario.duration.as_secs_f64();
         let times: Vec<f64> = listed
-            .filter(|(flow, _)| flow.toward == toward && flow.size.is_some())
+            .filter(|(flow, _)| flow.direction == direction && flow.size.is_some())
             .map(|(_, result)| result.completion_s.unwrap_or(whole))
             .collect();
         (!times.is_empty()).then(|| mean(&times))
@@ -236,15 +240,15 @@ pub struct FlowTotals {
 }
 
 impl FlowTotals {
-    /// Totals over those of `flows` whose data goes `toward`.
-    pub fn of(flows: &[FlowResult], toward: Toward) -> Self {
+    /// Totals over the flows whose data travels in `direction`.
+    pub fn of(flows: &[FlowResult], direction: Direction) -> Self {
         let none = Self {
             silence_s: 0.0,
             retransmissions: Some(0.0),
             timeouts: Some(0.0),
         };
         let sum = |sum: Option<f64>, one: Option<f64>| Some(sum? + one?);
-        let flows = flows.iter().filter(|flow| flow.toward == toward);
+        let flows = flows.iter().filter(|flow| flow.direction == direction);
         flows.fold(none, |total, flow| Self {
             silence_s: total.silence_s.max(flow.silence_s),
             retransmissions: sum(total.retransmissions, flow.retransmissions),
@@ -288,8 +292,8 @@ pub struct Goodput {
 /// One flow, after warm-up except for its times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
-    /// Direction of its data.
-    pub toward: Toward,
+    /// DirectionReport of its data.
+    pub direction: Direction,
     /// Its start, in seconds from the start of the run.
     pub start_s: f64,
     /// Its round-trip time over empty queues, without transmission, in ms.
@@ -374,16 +378,16 @@ impl Summary {
     pub const LATE: Duration = Duration::from_millis(50);
 
     /// Computes what follows from the two directions and the flows.
-    pub fn of(up: Direction, down: Direction, flows: Vec<FlowResult>) -> Self {
-        let goodput = |toward| {
-            let flows = flows.iter().filter(move |flow| flow.toward == toward);
+    pub fn of(up: DirectionReport, down: DirectionReport, flows: Vec<FlowResult>) -> Self {
+        let goodput = |direction| {
+            let flows = flows.iter().filter(move |flow| flow.direction == direction);
             flows.map(|flow| flow.goodput).collect()
         };
         Self {
             utility: up.data + down.data,
             goodput_utility: up.delivered + down.delivered,
             least_utilization: up.utilization.min(down.utilization),
-            goodput: Goodput::new(goodput(Toward::Up), goodput(Toward::Down)),
+            goodput: Goodput::new(goodput(Direction::Up), goodput(Direction::Down)),
             up,
             down,
             flows,
@@ -435,7 +439,7 @@ by_field! {
         up, down, utility, goodput_utility, least_utilization, goodput, flows, probe_ms, probe_grade, probe_lost, probe_late,
         web_ms,
     }
-    Direction {
+    DirectionReport {
         utilization, data, ack, delivered, acks_per_s, bytes_per_ack, silence_s, completion_s, retransmissions, timeouts,
         probe_ms, probe_grade, probe_lost, dropped, access_dropped, lost, filtered, marked, reasons, kept,
         sojourn_ms, sojourn_by_class_ms,
@@ -443,7 +447,7 @@ by_field! {
     SojournByClass { data, ack, other }
     Goodput { up, down, jain_up, jain_down, smallest_up, smallest_down }
     FlowResult {
-        toward, start_s, base_rtt_ms, goodput, silence_s, completion_s, rtt_ms, lost, retransmissions, timeouts,
+        direction, start_s, base_rtt_ms, goodput, silence_s, completion_s, rtt_ms, lost, retransmissions, timeouts,
         spurious, sojourn_ms,
     }
     Extent { min, mean, max }
@@ -457,9 +461,9 @@ impl Report {
     /// A report of `runs`, with mean and standard deviation computed.
     pub fn new(tool: Tool, scenario: Scenario, mut runs: Vec<Run>) -> Self {
         for Run { summary, .. } in &mut runs {
-            let of = |toward| Direction::completion(&scenario, &summary.flows, toward);
+            let of = |direction| DirectionReport::completion(&scenario, &summary.flows, direction);
             (summary.up.completion_s, summary.down.completion_s) =
-                (of(Toward::Up), of(Toward::Down));
+                (of(Direction::Up), of(Direction::Down));
         }
         let summaries: Vec<&Summary> = runs.iter().map(|run| &run.summary).collect();
         Self {
@@ -487,7 +491,7 @@ mod tests {
             run.summary.up.utilization = utilization;
             run.summary.goodput.down = goodput.to_vec();
             run.summary.flows = vec![FlowResult {
-                toward: Toward::Down,
+                direction: Direction::Down,
                 start_s: 0.0,
                 base_rtt_ms: 100.0,
                 goodput: goodput[0],
@@ -521,8 +525,8 @@ mod tests {
         assert_eq!(report.mean.probe_ms.unwrap().p50, 0.75);
         let flow = &report.mean.flows[0];
         assert_eq!(
-            (flow.toward, flow.retransmissions),
-            (Toward::Down, Some(1.5))
+            (flow.direction, flow.retransmissions),
+            (Direction::Down, Some(1.5))
         );
         // Of the runs in which it was over.
         assert_eq!(flow.completion_s, Some(7.0));
@@ -536,8 +540,8 @@ mod tests {
 
     #[test]
     fn a_summary_follows_from_its_directions_and_flows() {
-        let flow = |toward, goodput, silence_s, timeouts| FlowResult {
-            toward,
+        let flow = |direction, goodput, silence_s, timeouts| FlowResult {
+            direction,
             start_s: 0.0,
             base_rtt_ms: 100.0,
             goodput,
@@ -551,26 +555,26 @@ mod tests {
             sojourn_ms: None,
         };
         let flows = vec![
-            flow(Toward::Up, 3.0, 0.5, Some(1.0)),
-            flow(Toward::Down, 1.0, 7.5, None),
-            flow(Toward::Up, 1.0, 2.5, Some(2.0)),
+            flow(Direction::Up, 3.0, 0.5, Some(1.0)),
+            flow(Direction::Down, 1.0, 7.5, None),
+            flow(Direction::Up, 1.0, 2.5, Some(2.0)),
         ];
-        let totals = FlowTotals::of(&flows, Toward::Up);
+        let totals = FlowTotals::of(&flows, Direction::Up);
         assert_eq!(
             (totals.silence_s, totals.retransmissions, totals.timeouts),
             (2.5, Some(4.0), Some(3.0))
         );
-        let up = Direction {
+        let up = DirectionReport {
             utilization: 0.9,
             data: 0.8,
             delivered: 0.75,
-            ..Direction::default()
+            ..DirectionReport::default()
         };
-        let down = Direction {
+        let down = DirectionReport {
             utilization: 0.7,
             data: 0.7,
             delivered: 0.5,
-            ..Direction::default()
+            ..DirectionReport::default()
         };
         let summary = Summary::of(up, down, flows);
         assert_eq!((summary.utility, summary.goodput_utility), (1.5, 1.25));
@@ -583,7 +587,7 @@ mod tests {
     #[test]
     fn totals_of_flows_are_absent_where_a_sender_does_not_count() {
         let flow = |retransmissions| FlowResult {
-            toward: Toward::Up,
+            direction: Direction::Up,
             start_s: 0.0,
             base_rtt_ms: 100.0,
             goodput: 1.0,
@@ -596,9 +600,9 @@ mod tests {
             spurious: None,
             sojourn_ms: None,
         };
-        let totals = FlowTotals::of(&[flow(Some(2.0)), flow(None)], Toward::Up);
+        let totals = FlowTotals::of(&[flow(Some(2.0)), flow(None)], Direction::Up);
         assert_eq!((totals.retransmissions, totals.timeouts), (None, Some(2.0)));
-        let none = FlowTotals::of(&[flow(None)], Toward::Down);
+        let none = FlowTotals::of(&[flow(None)], Direction::Down);
         assert_eq!(
             (none.retransmissions, none.timeouts),
             (Some(0.0), Some(0.0))
@@ -610,7 +614,7 @@ mod tests {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
         let text = std::fs::read_to_string(path).unwrap();
         for (front, fields) in [
-            ("up.", Direction::FIELDS),
+            ("up.", DirectionReport::FIELDS),
             ("goodput.", Goodput::FIELDS),
             ("flows.", FlowResult::FIELDS),
             ("", Summary::FIELDS),
@@ -625,8 +629,8 @@ mod tests {
 
     #[test]
     fn bytes_per_ack_are_zero_without_acks() {
-        assert_eq!(Direction::bytes_per_ack(146_000.0, 50), 2920.0);
-        assert_eq!(Direction::bytes_per_ack(0.0, 0), 0.0);
+        assert_eq!(DirectionReport::bytes_per_ack(146_000.0, 50), 2920.0);
+        assert_eq!(DirectionReport::bytes_per_ack(0.0, 0), 0.0);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A checked experiment.
 
 use crate::{
-    AckPolicy, Course, DelayStep, Draw, Impairment, ListedFlow, Modem, Netem, OnOff, QuicFlows,
-    RateSource, RateStep, RateTrace, RttRange, Source, Tcp, Toward, UdpBurst, WebLoad, uniform,
+    AckPolicy, Course, DelayStep, Direction, Draw, Impairment, ListedFlow, Modem, Netem, OnOff,
+    QuicFlows, RateSource, RateStep, RateTrace, RttRange, Source, Tcp, UdpBurst, WebLoad, uniform,
 };
 use asymq_core::catalog::Config;
 use asymq_core::hold::Spacing;
@@ -246,12 +246,12 @@ impl Scenario {
     }
 
     /// Loss and delay behind the last link of a direction in the run of `seed`; `None` if there is none.
-    pub fn impairment(&self, seed: u64, toward: Toward) -> Option<Impairment> {
-        let (netem, draw) = match toward {
-            Toward::Up => (self.netem_up, Draw::PathUp),
-            Toward::Down => (self.netem_down, Draw::PathDown),
+    pub fn impairment(&self, seed: u64, direction: Direction) -> Option<Impairment> {
+        let (netem, draw) = match direction {
+            Direction::Up => (self.netem_up, Draw::PathUp),
+            Direction::Down => (self.netem_down, Draw::PathDown),
         };
-        let seed = uniform(seed, Source::Link(toward), draw).to_bits();
+        let seed = uniform(seed, Source::Link(direction), draw).to_bits();
         netem.map(|netem| Impairment::new(netem, seed))
     }
 

@@ -1,6 +1,6 @@
 //! When a link whose rate changes has sent a packet.
 
-use crate::{RateStep, RateTrace, Scenario, Toward};
+use crate::{Direction, RateStep, RateTrace, Scenario};
 use asymq_core::{Duration, Rate};
 
 /// The capacity of a link over time, and how far it is used up.
@@ -27,15 +27,15 @@ const BIT_NANOS_PER_BYTE: u128 = 8_000_000_000;
 
 impl Schedule {
     /// The schedule of a direction; `None` if its rate is constant.
-    pub fn of(scenario: &Scenario, toward: Toward) -> Option<Self> {
-        let (rate, modem, steps, trace) = match toward {
-            Toward::Up => (
+    pub fn of(scenario: &Scenario, direction: Direction) -> Option<Self> {
+        let (rate, modem, steps, trace) = match direction {
+            Direction::Up => (
                 scenario.up,
                 scenario.modem_up,
                 &scenario.steps_up,
                 &scenario.trace_up,
             ),
-            Toward::Down => (
+            Direction::Down => (
                 scenario.down,
                 scenario.modem_down,
                 &scenario.steps_down,

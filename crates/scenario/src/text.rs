@@ -12,7 +12,7 @@ pub(crate) fn part<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, Strin
 }
 
 /// Like [`part`], of a direction; `form` shows what to write.
-pub(crate) fn direction<T: FromStr>(text: &str, form: &str) -> Result<T, String> {
+pub(crate) fn parse_direction<T: FromStr>(text: &str, form: &str) -> Result<T, String> {
     text.parse()
         .map_err(|_| format!("unknown direction '{text}'; {form}"))
 }

@@ -1,7 +1,7 @@
 //! Simulated traffic that comes and goes: web transfers, and applications that pause.
 
-use crate::Toward;
-use crate::text::{direction, part};
+use crate::Direction;
+use crate::text::{parse_direction, part};
 use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
@@ -9,8 +9,8 @@ use std::str::FromStr;
 /// Short TCP transfers: Poisson arrivals, Pareto sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebLoad {
-    /// Direction of the data.
-    pub toward: Toward,
+    /// DirectionReport of the data.
+    pub direction: Direction,
     /// New transfers per second.
     pub per_second: f64,
     /// Mean size; a transfer's own is rounded up to whole segments.
@@ -41,7 +41,7 @@ impl FromStr for WebLoad {
     /// Reads `down:1:30kb:1.3`.
     fn from_str(text: &str) -> Result<Self, String> {
         let parts: Vec<&str> = text.split(':').collect();
-        let &[toward, per_second, mean_size, shape] = &parts[..] else {
+        let &[direction, per_second, mean_size, shape] = &parts[..] else {
             return Err(WEB_FORM.into());
         };
         let number = |text: &str, from: f64, to: f64| match text.parse::<f64>() {
@@ -55,7 +55,7 @@ impl FromStr for WebLoad {
             return Err(format!("{mean_size}: out of range; use 1b to 1gb"));
         }
         Ok(Self {
-            toward: direction(toward, WEB_FORM)?,
+            direction: parse_direction(direction, WEB_FORM)?,
             per_second: number(per_second, 0.0, 10_000.0)?,
             mean_size: size,
             shape: number(shape, 1.0, 100.0)?,
@@ -66,12 +66,12 @@ impl FromStr for WebLoad {
 impl fmt::Display for WebLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            toward,
+            direction,
             per_second,
             mean_size,
             shape,
         } = self;
-        write!(f, "{toward}:{per_second}:{mean_size}:{shape}")
+        write!(f, "{direction}:{per_second}:{mean_size}:{shape}")
     }
 }
 

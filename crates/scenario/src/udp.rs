@@ -1,8 +1,8 @@
 //! Constant-rate UDP with a schedule (AQ, secs. 4.7 and 4.8).
 
 use crate::Links;
-use crate::text::{direction, part};
-use asymq_core::Toward;
+use crate::text::{parse_direction, part};
+use asymq_core::Direction;
 use asymq_core::units::{Bytes, Duration, Rate};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,8 +12,8 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct UdpBurst {
-    /// Direction.
-    pub toward: Toward,
+    /// DirectionReport.
+    pub direction: Direction,
     /// Rate of IP bytes.
     pub rate: Rate,
     /// First packet at this time from the start of the run.
@@ -103,7 +103,7 @@ impl FromStr for UdpBurst {
             None => (text, Duration::ZERO, None),
         };
         let mut parts = flow.split(':');
-        let toward = direction(parts.next().unwrap_or_default(), FORM)?;
+        let direction = parse_direction(parts.next().unwrap_or_default(), FORM)?;
         let rate = part(parts.next().ok_or(FORM)?)?;
         let packet = parts.next().map_or(Ok(default_packet()), part)?;
         let flood = parts.next().map(part).transpose()?;
@@ -111,7 +111,7 @@ impl FromStr for UdpBurst {
             return Err(FORM.into());
         }
         Ok(Self {
-            toward,
+            direction,
             rate,
             start,
             stop,
@@ -124,7 +124,7 @@ impl FromStr for UdpBurst {
 
 impl fmt::Display for UdpBurst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.toward, self.rate)?;
+        write!(f, "{}:{}", self.direction, self.rate)?;
         if self.packet != default_packet() || self.flood.is_some() {
             write!(f, ":{}", self.packet)?;
         }
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_burst_reads_rate_packet_size_and_schedule() {
         let burst: UdpBurst = "down:3mbit:200b@60s..80s".parse().unwrap();
-        assert_eq!(burst.toward, Toward::Down);
+        assert_eq!(burst.direction, Direction::Down);
         assert_eq!(
             (burst.rate.bits_per_sec(), burst.packet),
             (3_000_000, Bytes(200))

@@ -89,10 +89,10 @@ fn every_link_of_a_chain_is_filled_and_measured_by_its_own_discipline() {
 fn cross_traffic_loads_the_links_that_it_passes_and_no_others() {
     // 4 of 5 Mbit/s for 60 s over the first link, which is the one that results are about, over the
     // others, or over all.
-    let load = |links: &str, toward: &str| {
+    let load = |links: &str, direction: &str| {
         let flags = format!(
             "--qdisc droptail --links 3 --up 5mbit --down 5mbit --flows-up 0 --flows-down 0 \
-             --udp {toward}:4mbit{links} --warmup 0s"
+             --udp {direction}:4mbit{links} --warmup 0s"
         );
         let summary = run(&flags, 1).summary;
         (summary.up.utilization, summary.down.utilization)

@@ -224,7 +224,7 @@ fn one_readable_flow_teaches_the_rates_for_all_traffic() {
 /// So many flows of QUIC each way that spin, as servers acknowledge them.
 fn quic(up: usize, down: usize) -> String {
     let flow =
-        |toward| format!(" --flow={toward},quic=true,spin=true,ack-every=2,delayed-ack=25ms");
+        |direction| format!(" --flow={direction},quic=true,spin=true,ack-every=2,delayed-ack=25ms");
     format!(
         "--flows-up=0 --flows-down=0{}{}",
         flow("up").repeat(up),

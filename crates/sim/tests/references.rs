@@ -8,7 +8,7 @@
 #[path = "common/flags.rs"]
 mod flags;
 
-use asymq_scenario::{Direction, Summary, Tcp};
+use asymq_scenario::{DirectionReport, Summary, Tcp};
 use asymq_sim::RunOptions;
 use flags::scenario;
 
@@ -18,7 +18,7 @@ fn summary(flags: &str) -> Summary {
 }
 
 /// Downloads alone over a symmetric link with DropTail for 60 s; the last 55 count.
-fn down(rate: &str, rtt: &str, buffer: &str, flags: &str) -> Direction {
+fn down(rate: &str, rtt: &str, buffer: &str, flags: &str) -> DirectionReport {
     let link = format!("--up {rate} --down {rate} --buffer {buffer} --buffer-down {buffer}");
     let flows = "--qdisc droptail --flows-up 0 --flows-down 1 --duration 60s --warmup 5s";
     summary(&format!("{link} --rtt {rtt} {flows} {flags}")).down

@@ -10,7 +10,7 @@ use asymq_gateway::{
     Forwarder, LinkConfig, Losses, Observer, PacketIo, PortLosses, Stage, exposition, table,
 };
 use asymq_laws::{fuzz, golden, obey, strategy};
-use asymq_scenario::{Report, Scenario, Toward};
+use asymq_scenario::{Direction, Report, Scenario};
 use asymq_sim::Simulator;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
@@ -137,8 +137,8 @@ fn its_drops_and_marks_are_in_the_gateways_json_metrics_and_table() {
     // 1.6 Mbit/s for two seconds at 1 Mbit/s.
     for number in 0..400 {
         now += Duration::from_millis(5);
-        forwarder.take(now, Toward::Up, &udp(number % 2 == 0), &mut Nowhere);
-        forwarder.transmit(now, Toward::Up, 64, &mut Nowhere);
+        forwarder.take(now, Direction::Up, &udp(number % 2 == 0), &mut Nowhere);
+        forwarder.transmit(now, Direction::Up, 64, &mut Nowhere);
     }
     let snapshot = observer.observe(now, &mut forwarder, PortLosses::default());
     let json = serde_json::to_value(&snapshot).unwrap();

@@ -11,7 +11,7 @@ use asymq_core::catalog::Params;
 use asymq_core::catalog::wire::{
     Device, Numbers, decode, describe, encode, given, id, merge, numbers_of, shown, tell, words,
 };
-use asymq_core::{Rate, Toward};
+use asymq_core::{Rate, Direction};
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::slice;
@@ -99,10 +99,10 @@ fn read(request: &Request) -> Result<Vec<u8>, String> {
     }
     let device = Device {
         queue_len: request.queue_len,
-        toward: if request.ifb {
-            Toward::Down
+        direction: if request.ifb {
+            Direction::Down
         } else {
-            Toward::Up
+            Direction::Up
         },
         learnt,
     };

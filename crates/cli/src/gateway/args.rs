@@ -1,7 +1,7 @@
 //! A gateway as typed.
 
 use asymq_args::{BadArgument, Flags, Given, LineRate, QdiscParams, ScenarioError, Words};
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::catalog::{
     Catalog, DEFAULT_QDISC, Params, Place, default_buffer, resolve, surroundings,
 };
@@ -388,8 +388,8 @@ impl LinkArgs {
             (name, _) => name,
         };
         let (up, down) = (
-            up.start(Toward::Up),
-            down.map(|down| down.start(Toward::Down)),
+            up.start(Direction::Up),
+            down.map(|down| down.start(Direction::Down)),
         );
         let down_for = |flag: &str, value: &str, what: &str| {
             down.ok_or_else(|| BadArgument {

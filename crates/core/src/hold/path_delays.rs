@@ -3,7 +3,7 @@
 use super::capacity::{BuildError, slots};
 use super::flow_table::FlowTable;
 use super::round_trips::RoundTrips;
-use crate::Toward;
+use crate::Direction;
 use crate::decide::frame::{Observed, TimedSegment};
 use crate::packet::{Flow, Header};
 use crate::units::{Duration, Instant, Rate};
@@ -384,13 +384,14 @@ impl PathDelays {
     /// The uplink's shaper has sent a packet, whose last bit leaves at `at`.
     #[inline]
     pub fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
-        let signals = &mut self.signals[Toward::Up as usize];
+        let signals = &mut self.signals[Direction::Up as usize];
         signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
         let bytes = signals.bytes;
         let segment = match observed {
             Some(Observed::Stamps(segment)) => segment,
             Some(other) => {
-                let own = u64::from(header.len).saturating_mul(self.per_byte[Toward::Up as usize]);
+                let own =
+                    u64::from(header.len).saturating_mul(self.per_byte[Direction::Up as usize]);
                 let left = at.as_nanos().saturating_add(own);
                 return self.trips.leaves(left, header, bytes, other);
             }
@@ -400,7 +401,7 @@ impl PathDelays {
         if let Some(slot) = self.flows.find(conversation)
             && let Some(departures) = self.departures.get_mut(slot.index())
         {
-            let own = u64::from(header.len).saturating_mul(self.per_byte[Toward::Up as usize]);
+            let own = u64::from(header.len).saturating_mul(self.per_byte[Direction::Up as usize]);
             let left = at.as_nanos().saturating_add(own);
             departures.push(segment, left, bytes);
         }
@@ -409,11 +410,11 @@ impl PathDelays {
     /// A packet has come from the line to the downlink's shaper.
     #[inline]
     pub fn comes(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
-        let signals = &mut self.signals[Toward::Down as usize];
+        let signals = &mut self.signals[Direction::Down as usize];
         signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
         let bytes = signals.bytes;
         let Some(observed) = observed else { return };
-        let own = u64::from(header.len).saturating_mul(self.per_byte[Toward::Down as usize]);
+        let own = u64::from(header.len).saturating_mul(self.per_byte[Direction::Down as usize]);
         let begun = at.as_nanos().saturating_sub(own);
         match observed {
             Observed::Stamps(segment) => {
@@ -480,8 +481,8 @@ impl PathDelays {
             departed.map(|answered| server.saturating_sub(answered.left as i64)),
             Some(down),
         ];
-        let queues = Toward::ALL.map(|toward| {
-            let way = toward as usize;
+        let queues = Direction::ALL.map(|direction| {
+            let way = direction as usize;
             let (common, seen) = self.common[way];
             // What waits for other flows waits for the first packets of this one too.
             let assumed = match at.saturating_sub(seen) < COMMON_AGE {
@@ -490,19 +491,19 @@ impl PathDelays {
             };
             delays[way].map(|delay| flow.queue(way, (at, delay), (assumed, self.shift[way]), bound))
         });
-        if let Some(queue) = queues[Toward::Down as usize] {
-            let bytes = self.signals[Toward::Down as usize].bytes;
-            self.sample(Toward::Down, at, queue, at.saturating_sub(queue), bytes);
+        if let Some(queue) = queues[Direction::Down as usize] {
+            let bytes = self.signals[Direction::Down as usize].bytes;
+            self.sample(Direction::Down, at, queue, at.saturating_sub(queue), bytes);
         }
-        let up = queues[Toward::Up as usize];
+        let up = queues[Direction::Up as usize];
         if let (Some(queue), Some(answered), Some(timer)) = (up, departed, timer) {
             let queue = queue.saturating_sub(timer);
-            self.sample(Toward::Up, at, queue, answered.left, answered.bytes);
+            self.sample(Direction::Up, at, queue, answered.left, answered.bytes);
         }
     }
 
-    fn sample(&mut self, toward: Toward, at: u64, queue: u64, entered: u64, bytes: u64) {
-        let way = toward as usize;
+    fn sample(&mut self, direction: Direction, at: u64, queue: u64, entered: u64, bytes: u64) {
+        let way = direction as usize;
         self.common[way] = (queue as i64, at);
         let signals = &mut self.signals[way];
         signals.samples = signals.samples.saturating_add(1);
@@ -517,8 +518,8 @@ impl PathDelays {
     }
 
     /// What was measured since the last call.
-    pub fn take(&mut self, toward: Toward) -> LineSignals {
-        let signals = &mut self.signals[toward as usize];
+    pub fn take(&mut self, direction: Direction) -> LineSignals {
+        let signals = &mut self.signals[direction as usize];
         let taken = *signals;
         *signals = LineSignals {
             bytes: taken.bytes,
@@ -529,14 +530,14 @@ impl PathDelays {
 
     /// A probe of this number leaves, past the shaper's queue.
     pub fn probe_leaves(&mut self, at: Instant, number: u16) {
-        let bytes = self.signals[Toward::Up as usize].bytes;
+        let bytes = self.signals[Direction::Up as usize].bytes;
         let (header, observed) = RoundTrips::probe(number);
         self.trips.leaves(at.as_nanos(), &header, bytes, &observed);
     }
 
     /// The answer to a probe comes; whether it is a sample.
     pub fn probe_returns(&mut self, at: Instant, number: u16) -> bool {
-        let bytes = self.signals[Toward::Down as usize].bytes;
+        let bytes = self.signals[Direction::Down as usize].bytes;
         let (header, observed) = RoundTrips::probe(number);
         self.trips.comes(at.as_nanos(), &header, bytes, &observed)
     }
@@ -547,13 +548,13 @@ impl PathDelays {
     }
 
     /// Takes the rate of the line in a direction.
-    pub fn set_rate(&mut self, toward: Toward, rate: Rate) {
-        self.per_byte[toward as usize] = 8_000_000_000 / rate.bits_per_sec().max(1);
+    pub fn set_rate(&mut self, direction: Direction, rate: Rate) {
+        self.per_byte[direction as usize] = 8_000_000_000 / rate.bits_per_sec().max(1);
     }
 
     /// A direction's path became longer by `delay`: that is no queue.
-    pub fn lengthen(&mut self, toward: Toward, delay: Duration) {
-        let shift = &mut self.shift[toward as usize];
+    pub fn lengthen(&mut self, direction: Direction, delay: Duration) {
+        let shift = &mut self.shift[direction as usize];
         *shift = shift.saturating_add(delay.as_nanos() as i64);
     }
 }
@@ -625,8 +626,8 @@ mod tests {
             for at in ms.step_by(10) {
                 self.exchange(at * 1000 + at % 7 * 100, up * 1000, down * 1000);
             }
-            Toward::ALL.map(|toward| {
-                let best = self.delays.take(toward).best?;
+            Direction::ALL.map(|direction| {
+                let best = self.delays.take(direction).best?;
                 Some(best.queue.as_nanos().div_ceil(MS))
             })
         }
@@ -686,7 +687,9 @@ mod tests {
         let mut bench = Bench::new(1000, 0, 0);
         bench.run(0..1000, 0, 0);
         assert!(bench.run(1000..1500, 30, 0)[0].unwrap() >= 29);
-        bench.delays.lengthen(Toward::Up, Duration::from_millis(30));
+        bench
+            .delays
+            .lengthen(Direction::Up, Duration::from_millis(30));
         assert!(bench.run(1500..2000, 30, 0)[0].unwrap() <= 1);
     }
 
@@ -732,7 +735,7 @@ mod tests {
                 bench
                     .delays
                     .comes(back, &header, Some(&Observed::Stamps(segment)));
-                let best = bench.delays.take(Toward::Up).best.unwrap();
+                let best = bench.delays.take(Direction::Up).best.unwrap();
                 shown.push(best.queue.as_nanos().div_ceil(MS));
             }
         }
@@ -792,7 +795,7 @@ mod tests {
             &back,
             Some(&Observed::Stamps(segment(2610, 2550, 1001))),
         );
-        assert_eq!(bench.delays.take(Toward::Up).best, None);
+        assert_eq!(bench.delays.take(Direction::Up).best, None);
     }
 
     #[test]
@@ -830,6 +833,6 @@ mod tests {
                 .delays
                 .comes(at, &header, Some(&Observed::Stamps(segment)));
         }
-        assert_eq!(bench.delays.take(Toward::Down).best, None);
+        assert_eq!(bench.delays.take(Direction::Down).best, None);
     }
 }

@@ -6,7 +6,7 @@
 use super::capacity::BuildError;
 use super::flow_table::FlowTable;
 use super::path_delays::{Base, DelaySample};
-use crate::Toward;
+use crate::Direction;
 use crate::decide::frame::Observed;
 use crate::packet::{Flow, Header};
 use crate::units::{Duration, Instant};
@@ -48,17 +48,17 @@ pub struct Trip {
 
 impl Trip {
     /// The trip as a direction's sample, if the whole queue is there.
-    pub fn of(&self, toward: Toward) -> DelaySample {
+    pub fn of(&self, direction: Direction) -> DelaySample {
         DelaySample {
             queue: self.queue,
-            entered: match toward {
-                Toward::Up => self.times[0],
-                Toward::Down => {
+            entered: match direction {
+                Direction::Up => self.times[0],
+                Direction::Down => {
                     let arrived = self.times[1].as_nanos();
                     Instant::from_nanos(arrived.saturating_sub(self.queue.as_nanos()))
                 }
             },
-            bytes: self.bytes[toward as usize],
+            bytes: self.bytes[direction as usize],
         }
     }
 }

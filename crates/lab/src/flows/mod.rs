@@ -12,7 +12,7 @@ use crate::window::Window;
 use crate::{Halt, clock};
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::Netns;
-use asymq_scenario::{Scenario, Toward};
+use asymq_scenario::{Direction, Scenario};
 use socket::{receive_window, reset_on_close, tcp_socket};
 use socket2::Socket;
 use std::io::{self, Read as _, Write as _};
@@ -32,7 +32,7 @@ pub(crate) struct BulkFlows {
 }
 
 struct Flow {
-    toward: Toward,
+    direction: Direction,
     start: Duration,
     home: Option<Socket>,
     server: Option<Socket>,
@@ -69,9 +69,9 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), LabError> {
 impl Flow {
     /// The counters of its sender so far; none if the connection has failed.
     fn counts(&self) -> Option<TcpCounts> {
-        let sender = match self.toward {
-            Toward::Up => &self.home,
-            Toward::Down => &self.server,
+        let sender = match self.direction {
+            Direction::Up => &self.home,
+            Direction::Down => &self.server,
         };
         tcp_counts(sender.as_ref()?.as_fd()).ok()
     }
@@ -122,7 +122,7 @@ impl Flow {
 /// Subject of an epoll event: a listener, or one end of a flow.
 #[derive(Clone, Copy)]
 enum Token {
-    Listener(Toward),
+    Listener(Direction),
     Home(usize),
     Server(usize),
 }
@@ -130,8 +130,8 @@ enum Token {
 impl Token {
     fn encode(self) -> u64 {
         match self {
-            Self::Listener(Toward::Up) => 0,
-            Self::Listener(Toward::Down) => 1,
+            Self::Listener(Direction::Up) => 0,
+            Self::Listener(Direction::Down) => 1,
             Self::Home(flow) => 2 + 2 * flow as u64,
             Self::Server(flow) => 3 + 2 * flow as u64,
         }
@@ -139,8 +139,8 @@ impl Token {
 
     fn decode(number: u64) -> Self {
         match number {
-            0 => Self::Listener(Toward::Up),
-            1 => Self::Listener(Toward::Down),
+            0 => Self::Listener(Direction::Up),
+            1 => Self::Listener(Direction::Down),
             end if end % 2 == 0 => Self::Home((end as usize - 2) / 2),
             end => Self::Server((end as usize - 3) / 2),
         }
@@ -165,11 +165,11 @@ impl BulkFlows {
         let (upload_listener, download_listener) = servers
             .run(|| Ok((listen(UPLOAD_PORT)?, listen(DOWNLOAD_PORT)?)))
             .during("opening the servers' TCP sockets")?;
-        let open = |toward, conversation: &Conversation| {
+        let open = |direction, conversation: &Conversation| {
             let socket = tcp_socket(scenario)?;
             socket.bind(&SocketAddrV4::new(HOME, conversation.home_port).into())?;
             Ok::<_, io::Error>(Flow {
-                toward,
+                direction,
                 start: conversation.start,
                 home: Some(socket),
                 server: None,
@@ -180,26 +180,26 @@ impl BulkFlows {
                 counts_at_warmup: TcpCounts::default(),
             })
         };
-        let uploads = plan.uploads.iter().map(|flow| (Toward::Up, flow));
-        let downloads = plan.downloads.iter().map(|flow| (Toward::Down, flow));
+        let uploads = plan.uploads.iter().map(|flow| (Direction::Up, flow));
+        let downloads = plan.downloads.iter().map(|flow| (Direction::Down, flow));
         let flows = home
             .run(|| {
                 uploads
                     .chain(downloads)
-                    .map(|(toward, flow)| open(toward, flow))
+                    .map(|(direction, flow)| open(direction, flow))
                     .collect()
             })
             .during("opening home's TCP sockets")?;
         let epoll = Epoll::new().during("creating an epoll instance")?;
-        for (listener, toward) in [
-            (&upload_listener, Toward::Up),
-            (&download_listener, Toward::Down),
+        for (listener, direction) in [
+            (&upload_listener, Direction::Up),
+            (&download_listener, Direction::Down),
         ] {
             epoll
                 .add(
                     listener.as_fd(),
                     Interest::Read,
-                    Token::Listener(toward).encode(),
+                    Token::Listener(direction).encode(),
                 )
                 .during("watching a listener")?;
         }
@@ -264,11 +264,11 @@ impl BulkFlows {
         let Some(socket) = &flow.home else {
             return Ok(());
         };
-        let interest = match flow.toward {
-            Toward::Up => Interest::Write,
-            Toward::Down => Interest::Read,
+        let interest = match flow.direction {
+            Direction::Up => Interest::Write,
+            Direction::Down => Interest::Read,
         };
-        let server = self.server[(flow.toward == Toward::Down) as usize];
+        let server = self.server[(flow.direction == Direction::Down) as usize];
         match socket.connect(&server.into()) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
             _ => {}
@@ -279,7 +279,7 @@ impl BulkFlows {
 
     fn serve(&mut self, token: Token, buffer: &mut [u8]) -> io::Result<()> {
         let (flow, at_home) = match token {
-            Token::Listener(toward) => return self.accept(toward),
+            Token::Listener(direction) => return self.accept(direction),
             Token::Home(index) => (&mut self.flows[index], true),
             Token::Server(index) => (&mut self.flows[index], false),
         };
@@ -287,7 +287,7 @@ impl BulkFlows {
             true => &mut flow.home,
             false => &mut flow.server,
         };
-        if at_home == (flow.toward == Toward::Up) {
+        if at_home == (flow.direction == Direction::Up) {
             send(end, buffer);
         } else {
             let before = flow.received;
@@ -299,10 +299,10 @@ impl BulkFlows {
         Ok(())
     }
 
-    fn accept(&mut self, toward: Toward) -> io::Result<()> {
-        let (listener, interest, first) = match toward {
-            Toward::Up => (&self.upload_listener, Interest::Read, 0),
-            Toward::Down => (&self.download_listener, Interest::Write, self.uploads),
+    fn accept(&mut self, direction: Direction) -> io::Result<()> {
+        let (listener, interest, first) = match direction {
+            Direction::Up => (&self.upload_listener, Interest::Read, 0),
+            Direction::Down => (&self.download_listener, Interest::Write, self.uploads),
         };
         loop {
             let (socket, peer) = match listener.accept() {
@@ -313,7 +313,7 @@ impl BulkFlows {
                 Err(error) => return Err(error),
             };
             let port = peer.as_socket_ipv4().map_or(0, |peer| peer.port());
-            let Some(index) = Plan::flow_of_port(port, toward).map(|flow| first + flow) else {
+            let Some(index) = Plan::flow_of_port(port, direction).map(|flow| first + flow) else {
                 continue;
             };
             socket.set_nonblocking(true)?;

@@ -193,9 +193,9 @@ fn words(scenario: &Scenario, flows: &Flows, plan: &Plan) -> Vec<String> {
         format!("warm={}", scenario.warmup.as_nanos()),
         format!("end={}", scenario.duration.as_nanos()),
     ];
-    for (toward, flows) in ["up", "down"].into_iter().zip(&plan.quic) {
+    for (direction, flows) in ["up", "down"].into_iter().zip(&plan.quic) {
         let flow = |flow: &crate::plan::Conversation| {
-            format!("{toward}:{}:{}", flow.home_port, flow.start.as_nanos())
+            format!("{direction}:{}:{}", flow.home_port, flow.start.as_nanos())
         };
         words.extend(flows.iter().map(flow));
     }

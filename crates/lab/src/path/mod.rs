@@ -19,7 +19,7 @@ use asymq_core::catalog::Build;
 use asymq_core::hold::{BuildError, DropTail, Regenerator, RegeneratorParams};
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_gateway::{Frame, LinkError};
-use asymq_scenario::{Impairment, ModemQueue, Scenario, Schedule, Toward};
+use asymq_scenario::{Direction, Impairment, ModemQueue, Scenario, Schedule};
 use frame::{DelayLine, Side, home_port};
 
 use crate::measure::LinkMeter;
@@ -56,7 +56,12 @@ impl Path {
         plan: &Plan,
         window: Window,
     ) -> Result<Self, LinkError> {
-        let failed = |direction| move |source: BuildError| LinkError { direction, source };
+        let failed = |label| {
+            move |source: BuildError| LinkError {
+                direction: label,
+                source,
+            }
+        };
         // The gateway has shaped the uplink's traffic: only its jitter waits here, and is not lost.
         let jitter = DropTail::new(Limit::Packets(1000)).map_err(failed("uplink"))?;
         let downlink = catalog.qdisc(&scenario.downlink);
@@ -69,7 +74,7 @@ impl Path {
                 / u64::from(scenario.regenerate.max(1)),
         };
         let regenerator = (scenario.regenerate > 0).then(|| Regenerator::new(params));
-        let link = |toward, rate, qdisc| match ModemQueue::of(scenario, plan.seed, toward) {
+        let link = |direction, rate, qdisc| match ModemQueue::of(scenario, plan.seed, direction) {
             Some(queue) => {
                 let meter = LinkMeter::new(queue.schedule().clone(), window);
                 Link::modem(queue, window.start, meter)
@@ -80,9 +85,9 @@ impl Path {
             }
         };
         Ok(Self {
-            up: link(Toward::Up, scenario.up, Box::new(jitter)),
+            up: link(Direction::Up, scenario.up, Box::new(jitter)),
             down: link(
-                Toward::Down,
+                Direction::Down,
                 scenario.down,
                 downlink.map_err(failed("downlink"))?,
             ),
@@ -90,7 +95,7 @@ impl Path {
             to_servers: DelayLine::default(),
             to_downlink: DelayLine::default(),
             to_home: DelayLine::default(),
-            impairments: Toward::ALL.map(|toward| scenario.impairment(plan.seed, toward)),
+            impairments: Direction::ALL.map(|direction| scenario.impairment(plan.seed, direction)),
             lost: [0; 2],
             rtt_by_port: plan.rtt_by_port(),
             window,
@@ -102,7 +107,7 @@ impl Path {
     pub(crate) fn send_up(&mut self, now: Instant, frame: Frame) {
         self.follow(now);
         let taken = self.up.offer(now, frame);
-        self.count(Toward::Up, now, !taken);
+        self.count(Direction::Up, now, !taken);
     }
 
     /// Takes a frame that a server sent at `now`.
@@ -151,13 +156,13 @@ impl Path {
                     if let Some(regenerator) = &mut self.regenerator {
                         regenerator.observe(at, &frame.header);
                     }
-                    if let Some(at) = self.impair(Toward::Down, at) {
+                    if let Some(at) = self.impair(Direction::Down, at) {
                         self.to_home.push(at, frame);
                     }
                 }
             } else if let Some((at, frame)) = self.to_downlink.pop(at) {
                 let taken = self.down.offer(at, frame);
-                self.count(Toward::Down, at, !taken);
+                self.count(Direction::Down, at, !taken);
             }
         }
     }
@@ -165,7 +170,7 @@ impl Path {
     /// Lets a frame travel half its round trip from the end of the uplink, and those before it that
     /// are regenerated of it.
     fn leave_uplink(&mut self, at: Instant, frame: Frame) {
-        let Some(out) = self.impair(Toward::Up, at) else {
+        let Some(out) = self.impair(Direction::Up, at) else {
             return;
         };
         self.down.observe(at, &frame.header);
@@ -183,19 +188,19 @@ impl Path {
     }
 
     /// End of the path for a frame that leaves a link `at`; `None` if the path loses it.
-    fn impair(&mut self, toward: Toward, at: Instant) -> Option<Instant> {
-        let Some(impairment) = &mut self.impairments[toward as usize] else {
+    fn impair(&mut self, direction: Direction, at: Instant) -> Option<Instant> {
+        let Some(impairment) = &mut self.impairments[direction as usize] else {
             return Some(at);
         };
         let out = impairment.pass(at.as_nanos());
-        self.count(toward, at, out.is_none());
+        self.count(direction, at, out.is_none());
         out.map(Instant::from_nanos)
     }
 
     /// Counts a frame that was lost `at`, if it was.
-    fn count(&mut self, toward: Toward, at: Instant, is_lost: bool) {
+    fn count(&mut self, direction: Direction, at: Instant, is_lost: bool) {
         let counts = is_lost && self.window.counts(at);
-        self.lost[toward as usize] += u64::from(counts);
+        self.lost[direction as usize] += u64::from(counts);
     }
 
     fn travel(&mut self, at: Instant, frame: Frame) {

@@ -15,7 +15,7 @@ use asymq_gateway::{
     ClassSnapshot, DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, LinkConfig,
     Losses, Stage, Stop,
 };
-use asymq_scenario::{Fates, ModemQueue, Percentiles, RateSource, Scenario, Toward};
+use asymq_scenario::{Direction, Fates, ModemQueue, Percentiles, RateSource, Scenario};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
@@ -36,7 +36,7 @@ impl<'a> GatewayUplink<'a> {
         namespace: &'a Netns,
     ) -> Result<Self, LabError> {
         let sources = [scenario.shaper_up, scenario.shaper_down];
-        let [up, down] = Toward::ALL.map(|toward| fixed_rate(scenario, toward));
+        let [up, down] = Direction::ALL.map(|direction| fixed_rate(scenario, direction));
         let has_downlink = scenario.modem_down.is_some();
         let stage = |source, config: &Config| match source {
             RateSource::None => Stage::AtOnce,
@@ -90,10 +90,10 @@ impl<'a> GatewayUplink<'a> {
         } = self;
         let waits = Arc::new(Mutex::new([Histogram::default(), Histogram::default()]));
         let watched = Arc::clone(&waits);
-        gateway.set_watch(move |toward, _, sojourn| {
-            let is_here = has_downlink || toward == Toward::Up;
+        gateway.set_watch(move |direction, _, sojourn| {
+            let is_here = has_downlink || direction == Direction::Up;
             if is_here && window.counts(clock::now()) {
-                lock(&watched)[toward as usize].record(sojourn);
+                lock(&watched)[direction as usize].record(sojourn);
             }
         });
         gateway.set_report_interval(INTERVAL);
@@ -138,12 +138,12 @@ impl<'a> GatewayUplink<'a> {
 }
 
 /// The rate at which a direction's shaper starts.
-fn fixed_rate(scenario: &Scenario, toward: Toward) -> Rate {
-    let (rate, source) = match toward {
-        Toward::Up => (scenario.up, scenario.shaper_up),
-        Toward::Down => (scenario.down, scenario.shaper_down),
+fn fixed_rate(scenario: &Scenario, direction: Direction) -> Rate {
+    let (rate, source) = match direction {
+        Direction::Up => (scenario.up, scenario.shaper_up),
+        Direction::Down => (scenario.down, scenario.shaper_down),
     };
-    let modem = ModemQueue::of(scenario, scenario.seed, toward);
+    let modem = ModemQueue::of(scenario, scenario.seed, direction);
     let end = scenario.duration.as_nanos();
     let bits = modem.and_then(|modem| modem.fixed_rate(source, end));
     bits.and_then(|bits| Rate::from_bits_per_sec(bits as u64))

@@ -9,7 +9,7 @@ use super::report::{Rates, Rating, TestedLoad, TestedSeries};
 use super::site::{Site, TICK, TestOptions, wait};
 use crate::error::MeasureError;
 use crate::flows::CONNECT;
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::decide::random::SplitMix64;
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -96,13 +96,13 @@ struct Carrier {
 
 impl Carrier {
     /// Opens a connection and keeps it loaded until the task ends.
-    fn start(site: &Arc<Site>, toward: Toward) -> (Arc<Self>, Task) {
+    fn start(site: &Arc<Site>, direction: Direction) -> (Arc<Self>, Task) {
         let carrier = Arc::<Self>::default();
         let (for_task, site) = (Arc::clone(&carrier), Arc::clone(site));
         let task = tokio::spawn(async move {
-            let ended = match toward {
-                Toward::Up => for_task.upload(&site).await,
-                Toward::Down => for_task.download(&site).await,
+            let ended = match direction {
+                Direction::Up => for_task.upload(&site).await,
+                Direction::Down => for_task.download(&site).await,
             };
             if let Err(error) = ended {
                 let _ = for_task.failure.set(error.to_string());
@@ -155,11 +155,11 @@ impl Carrier {
 
     /// Bytes of bodies that their receiver has; of uploads those that the socket has taken, where the kernel
     /// does not tell.
-    fn bytes(&self, toward: Toward) -> u64 {
-        match (toward, self.open.get()) {
-            (Toward::Down, _) => self.received.load(Relaxed),
-            (Toward::Up, None) => 0,
-            (Toward::Up, Some(open)) => match &open.acknowledged {
+    fn bytes(&self, direction: Direction) -> u64 {
+        match (direction, self.open.get()) {
+            (Direction::Down, _) => self.received.load(Relaxed),
+            (Direction::Up, None) => 0,
+            (Direction::Up, Some(open)) => match &open.acknowledged {
                 Some(acknowledged) => open.moved.body_of(acknowledged.bytes()),
                 None => open.moved.sent(),
             },
@@ -238,8 +238,8 @@ impl Shared {
 }
 
 /// The flows of one direction.
-struct Direction {
-    toward: Toward,
+struct DirectionLoad {
+    direction: Direction,
     carriers: Vec<(Arc<Carrier>, Task)>,
     bytes: u64,
     goodput: Goodput,
@@ -251,7 +251,7 @@ pub(super) struct Load<'a> {
     options: &'a TestOptions<'a>,
     site: &'a Arc<Site>,
     clock: Instant,
-    directions: Vec<Direction>,
+    directions: Vec<DirectionLoad>,
     shared: Arc<Shared>,
     stage: Stage,
     series: Vec<(f64, f64)>,
@@ -261,10 +261,10 @@ impl<'a> Load<'a> {
     pub(super) fn new(
         options: &'a TestOptions<'a>,
         site: &'a Arc<Site>,
-        directions: &[Toward],
+        directions: &[Direction],
     ) -> Self {
-        let direction = |toward: &Toward| Direction {
-            toward: *toward,
+        let load = |direction: &Direction| DirectionLoad {
+            direction: *direction,
             carriers: Vec::new(),
             bytes: 0,
             goodput: Goodput::default(),
@@ -274,7 +274,7 @@ impl<'a> Load<'a> {
             options,
             site,
             clock: Instant::now(),
-            directions: directions.iter().map(direction).collect(),
+            directions: directions.iter().map(load).collect(),
             shared: Arc::default(),
             stage: Stage::default(),
             series: Vec::new(),
@@ -301,8 +301,8 @@ impl<'a> Load<'a> {
                 let done = self.now() / longest.as_secs_f64();
                 report(
                     done,
-                    self.average(Toward::Up),
-                    self.average(Toward::Down),
+                    self.average(Direction::Up),
+                    self.average(Direction::Down),
                     latest.map(|probe| 1e3 * probe.http),
                 );
             }
@@ -320,23 +320,23 @@ impl<'a> Load<'a> {
         self.clock.elapsed().as_secs_f64()
     }
 
-    fn average(&self, toward: Toward) -> f64 {
-        let of = self.directions.iter().find(|of| of.toward == toward);
+    fn average(&self, direction: Direction) -> f64 {
+        let of = self.directions.iter().find(|of| of.direction == direction);
         of.map_or(0.0, |of| of.goodput.average())
     }
 
     /// One more connection in each direction, up to the maximum.
     fn add_connections(&mut self) {
-        for direction in &mut self.directions {
-            if direction.carriers.len() < self.options.connections {
-                let (carrier, task) = Carrier::start(self.site, direction.toward);
+        for load in &mut self.directions {
+            if load.carriers.len() < self.options.connections {
+                let (carrier, task) = Carrier::start(self.site, load.direction);
                 let mut shared = self
                     .shared
                     .carriers
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);
                 shared.push(Arc::clone(&carrier));
-                direction.carriers.push((carrier, task));
+                load.carriers.push((carrier, task));
             }
         }
     }
@@ -357,16 +357,16 @@ impl<'a> Load<'a> {
     fn end_interval(&mut self, now: f64, seconds: f64) -> bool {
         let mut is_saturated = true;
         let mut least = f64::INFINITY;
-        for direction in &mut self.directions {
-            let carriers = direction.carriers.iter();
+        for load in &mut self.directions {
+            let carriers = load.carriers.iter();
             let bytes: u64 = carriers
-                .map(|(carrier, _)| carrier.bytes(direction.toward))
+                .map(|(carrier, _)| carrier.bytes(load.direction))
                 .sum();
-            let rate = 8.0 * bytes.saturating_sub(direction.bytes) as f64 / seconds;
-            direction.bytes = bytes;
-            direction.series.push((now, rate));
-            is_saturated &= direction.goodput.push(rate);
-            least = least.min(direction.goodput.average());
+            let rate = 8.0 * bytes.saturating_sub(load.bytes) as f64 / seconds;
+            load.bytes = bytes;
+            load.series.push((now, rate));
+            is_saturated &= load.goodput.push(rate);
+            least = least.min(load.goodput.average());
         }
         self.shared
             .pace
@@ -388,25 +388,28 @@ impl<'a> Load<'a> {
     fn result(mut self) -> TestedLoad {
         let responsiveness = self.responsiveness();
         let rate = Rates {
-            up: self.average(Toward::Up),
-            down: self.average(Toward::Down),
+            up: self.average(Direction::Up),
+            down: self.average(Direction::Down),
         };
         let mut series = TestedSeries {
             rpm: std::mem::take(&mut self.series),
             ..TestedSeries::default()
         };
-        for direction in &mut self.directions {
-            let of = std::mem::take(&mut direction.series);
-            match direction.toward {
-                Toward::Up => series.up = of,
-                Toward::Down => series.down = of,
+        for load in &mut self.directions {
+            let of = std::mem::take(&mut load.series);
+            match load.direction {
+                Direction::Up => series.up = of,
+                Direction::Down => series.down = of,
             }
         }
         let confidences = self
             .directions
             .iter()
             .map(|of| of.goodput.stage.confidence());
-        let mut uploads = self.directions.iter().filter(|of| of.toward == Toward::Up);
+        let mut uploads = self
+            .directions
+            .iter()
+            .filter(|of| of.direction == Direction::Up);
         let unacknowledged = uploads.any(|of| of.carriers.iter().any(|(of, _)| !of.is_told()));
         let trust = match unacknowledged {
             true => Confidence::Medium,

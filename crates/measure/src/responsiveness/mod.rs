@@ -20,7 +20,7 @@ pub use site::{MAX_CONNECTIONS, TestOptions};
 use crate::client::Progress;
 use crate::error::{Doing as _, MeasureError};
 use crate::flows::CONNECT;
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_scenario::Tool;
 use config::{Endpoints, WELL_KNOWN};
 use connection::{Connection, Target, get};
@@ -69,10 +69,10 @@ async fn run(
     let site = Arc::new(site);
     let idle = idle(options, &site, progress).await?;
     let mut loads = Vec::new();
-    let all: [(&'static str, &[Toward]); 3] = [
-        ("up", &[Toward::Up]),
-        ("down", &[Toward::Down]),
-        ("both", &[Toward::Up, Toward::Down]),
+    let all: [(&'static str, &[Direction]); 3] = [
+        ("up", &[Direction::Up]),
+        ("down", &[Direction::Down]),
+        ("both", &[Direction::Up, Direction::Down]),
     ];
     for (index, (stage, directions)) in all.into_iter().enumerate() {
         let load = Load::new(options, &site, directions);

@@ -6,7 +6,7 @@ use crate::experiment::{Experiment, Place};
 use crate::metrics::{self, Metrics};
 use crate::seeds::Decided;
 use crate::store::{Stored, key};
-use asymq_scenario::{FlowResult, Report, Run, Scenario, Series, Toward};
+use asymq_scenario::{Direction, FlowResult, Report, Run, Scenario, Series};
 
 /// One row per run: its place, the swept values, the scenario's settings, and every metric.
 pub(super) fn runs(decided: &Decided) -> Table {
@@ -144,12 +144,12 @@ fn add_metrics(row: &mut Row, metrics: &Metrics) {
 fn of_flows(run: Row, flows: &[FlowResult]) -> impl Iterator<Item = Row> {
     flows.iter().enumerate().map(move |(index, flow)| {
         let mut row = run.clone();
-        let direction = match flow.toward {
-            Toward::Up => "up",
-            Toward::Down => "down",
+        let name = match flow.direction {
+            Direction::Up => "up",
+            Direction::Down => "down",
         };
         row.put("flow", Cell::Whole(index as u64 + 1));
-        row.text("direction", direction);
+        row.text("direction", name);
         row.number("start_s", flow.start_s);
         row.number("base_rtt_s", flow.base_rtt_ms / 1000.0);
         row.number("goodput_bit_per_s", flow.goodput);

@@ -54,11 +54,11 @@ impl<O: Options> Beyond<O> {
         if further == 0 && perfect && regeneration.is_none() {
             return Ok(None);
         }
-        let stages = |toward| -> Result<Vec<_>, BuildError> {
+        let stages = |direction| -> Result<Vec<_>, BuildError> {
             let stage = || {
                 Ok(Stage {
                     inbox: VecDeque::new(),
-                    link: link(toward)?,
+                    link: link(direction)?,
                 })
             };
             std::iter::repeat_with(stage).take(further).collect()
@@ -71,40 +71,49 @@ impl<O: Options> Beyond<O> {
     }
 
     /// When something happens next beyond the first link, in ns; `NEVER` or later if nothing.
-    pub(crate) fn next(&self, toward: usize) -> u64 {
-        self.next_at_links(toward).min(self.wires[toward].next())
+    pub(crate) fn next(&self, direction: usize) -> u64 {
+        self.next_at_links(direction)
+            .min(self.wires[direction].next())
     }
 
-    fn next_at_links(&self, toward: usize) -> u64 {
-        let stages = self.stages[toward].iter();
+    fn next_at_links(&self, direction: usize) -> u64 {
+        let stages = self.stages[direction].iter();
         stages.map(Stage::next).min().unwrap_or(NEVER)
     }
 
     /// Sends a packet to the further link at `position`, where it arrives at `at`, later than all
     /// packets before it.
-    pub(crate) fn push(&mut self, toward: usize, position: usize, at: u64, packet: &SimPacket<O>) {
+    pub(crate) fn push(
+        &mut self,
+        direction: usize,
+        position: usize,
+        at: u64,
+        packet: &SimPacket<O>,
+    ) {
         let mut packet = *packet;
         packet.header.arrival = Instant::from_nanos(at);
-        self.stages[toward][position].inbox.push_back((at, packet));
+        self.stages[direction][position]
+            .inbox
+            .push_back((at, packet));
     }
 
     /// The further link at `position`.
-    pub(crate) fn link(&mut self, toward: usize, position: usize) -> &mut Link<O> {
-        &mut self.stages[toward][position].link
+    pub(crate) fn link(&mut self, direction: usize, position: usize) -> &mut Link<O> {
+        &mut self.stages[direction][position].link
     }
 
     /// Executes the event at `now`, which is [`next`](Self::next): what of the paths behind the last
     /// links comes first, then later links first.
-    pub(crate) fn step(&mut self, toward: usize, now: u64) -> Option<Step<O>> {
-        if self.wires[toward].next() == now {
-            return self.wires[toward].pop().map(Step::Arrives);
+    pub(crate) fn step(&mut self, direction: usize, now: u64) -> Option<Step<O>> {
+        if self.wires[direction].next() == now {
+            return self.wires[direction].pop().map(Step::Arrives);
         }
-        let (position, at, packet) = self.step_at_links(toward, now)?;
+        let (position, at, packet) = self.step_at_links(direction, now)?;
         Some(Step::Leaves(position, at, packet))
     }
 
-    fn step_at_links(&mut self, toward: usize, now: u64) -> Option<(usize, u64, SimPacket<O>)> {
-        let stages = &mut self.stages[toward];
+    fn step_at_links(&mut self, direction: usize, now: u64) -> Option<(usize, u64, SimPacket<O>)> {
+        let stages = &mut self.stages[direction];
         let position = stages.iter().position(|stage| stage.next() == now)?;
         let stage = &mut stages[position];
         // As at the first link: departures before arrivals.
@@ -132,10 +141,10 @@ impl<O: Options> Beyond<O> {
     /// Packets that wait at the further links or are under way, and those that their disciplines took
     /// out.
     #[cfg(test)]
-    pub(crate) fn held_and_left(&self, toward: usize, now: u64) -> (u64, u64) {
-        let stages = self.stages[toward].iter();
+    pub(crate) fn held_and_left(&self, direction: usize, now: u64) -> (u64, u64) {
+        let stages = self.stages[direction].iter();
         stages.fold(
-            (self.wires[toward].under_way(), 0),
+            (self.wires[direction].under_way(), 0),
             |(held, left), stage| {
                 let (at_link, gone) = stage.link.held_and_left(now);
                 (held + at_link + stage.inbox.len() as u64, left + gone)

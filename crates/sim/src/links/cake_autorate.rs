@@ -34,11 +34,11 @@ pub(crate) struct CakeAutorate {
     next_load: u64,
     /// Bytes sent by the shapers when the load was read last.
     sent: [u64; 2],
-    directions: [Option<Direction>; 2],
+    directions: [Option<DirectionState>; 2],
 }
 
 #[derive(Debug)]
-struct Direction {
+struct DirectionState {
     /// Minimum, base and maximum that the user wrote down.
     bounds: [f64; 3],
     rate: f64,
@@ -60,7 +60,7 @@ impl CakeAutorate {
             next_load: LOAD_INTERVAL,
             sent: [0; 2],
             directions: known.map(|known| {
-                known.map(|known| Direction {
+                known.map(|known| DirectionState {
                     bounds: [0.9 * known.min, 0.95 * known.mean, 1.05 * known.max],
                     rate: 0.95 * known.mean,
                     baselines: [100.0; REFLECTORS],
@@ -76,22 +76,22 @@ impl CakeAutorate {
     }
 
     /// Rate of a direction in bit/s.
-    pub(crate) fn rate(&self, toward: usize) -> f64 {
-        self.directions[toward]
+    pub(crate) fn rate(&self, direction: usize) -> f64 {
+        self.directions[direction]
             .as_ref()
-            .map_or(0.0, |direction| direction.rate)
+            .map_or(0.0, |state| state.rate)
     }
 
     /// Goes on at `now`: `waits` are the modems' queueing delays in ns, `sent` the shapers' bytes until now.
     pub(crate) fn tick(&mut self, now: u64, waits: [u64; 2], sent: [u64; 2]) {
         if now >= self.next_load {
             self.next_load += LOAD_INTERVAL;
-            for (toward, direction) in self.directions.iter_mut().enumerate() {
-                let bytes = sent[toward] - self.sent[toward];
-                if let Some(direction) = direction {
+            for (direction, state) in self.directions.iter_mut().enumerate() {
+                let bytes = sent[direction] - self.sent[direction];
+                if let Some(state) = state {
                     let achieved = bytes as f64 * 8e9 / LOAD_INTERVAL as f64;
-                    direction.load = achieved / direction.rate;
-                    direction.load_is_new = true;
+                    state.load = achieved / state.rate;
+                    state.load_is_new = true;
                 }
             }
             self.sent = sent;
@@ -105,16 +105,16 @@ impl CakeAutorate {
             true => [up, down].map(|wait| REFLECTOR_RTT / 2.0 + wait),
             false => [(REFLECTOR_RTT + up + down) / 2.0; 2],
         };
-        for (direction, delay) in self.directions.iter_mut().zip(delays) {
-            if let Some(direction) = direction {
-                direction.ping(now, self.pings, delay);
+        for (state, delay) in self.directions.iter_mut().zip(delays) {
+            if let Some(state) = state {
+                state.ping(now, self.pings, delay);
             }
         }
         self.pings += 1;
     }
 }
 
-impl Direction {
+impl DirectionState {
     /// A ping has shown `delay` ms.
     fn ping(&mut self, now: u64, number: usize, delay: f64) {
         let baseline = &mut self.baselines[number % REFLECTORS];

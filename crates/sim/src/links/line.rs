@@ -8,12 +8,12 @@ use asymq_core::control::rate::Learner;
 use asymq_core::decide::frame::{Observed, TimedSegment};
 use asymq_core::decide::random::mix;
 use asymq_core::hold::BuildError;
-use asymq_core::{Instant, Protocol, Rate, Toward};
+use asymq_core::{Direction, Instant, Protocol, Rate};
 use asymq_scenario::{ModemQueue, RateSource, Scenario};
 use std::collections::VecDeque;
 
-const UP: usize = Toward::Up as usize;
-const DOWN: usize = Toward::Down as usize;
+const UP: usize = Direction::Up as usize;
+const DOWN: usize = Direction::Down as usize;
 
 /// Modems in the line, and what moves the shapers' rates.
 pub(crate) struct Line<O> {
@@ -116,13 +116,13 @@ impl<O: Options> Line<O> {
         seed: u64,
         propagation: u64,
     ) -> Result<Option<Box<Self>>, BuildError> {
-        let modems = Toward::ALL.map(|toward| ModemQueue::of(scenario, seed, toward));
+        let modems = Direction::ALL.map(|direction| ModemQueue::of(scenario, seed, direction));
         if modems.iter().all(Option::is_none) {
             return Ok(None);
         }
         let end = scenario.duration.as_nanos();
-        let shaper = |toward: usize, source, rate| {
-            let modem = modems[toward].as_ref();
+        let shaper = |direction: usize, source, rate| {
+            let modem = modems[direction].as_ref();
             let fixed = match source {
                 RateSource::None => Some(f64::INFINITY),
                 source => modem.and_then(|modem| modem.fixed_rate(source, end)),
@@ -155,7 +155,7 @@ impl<O: Options> Line<O> {
             });
             CakeAutorate::new(one_way, known)
         });
-        let ranges = [UP, DOWN].map(|toward| match shapers[toward].source {
+        let ranges = [UP, DOWN].map(|direction| match shapers[direction].source {
             RateSource::Auto(range) => Some(range),
             _ => None,
         });
@@ -182,8 +182,8 @@ impl<O: Options> Line<O> {
     }
 
     /// Propagation of the link at the shaper: none where the line adds it.
-    pub(crate) fn propagation_of_link(&self, toward: usize) -> u64 {
-        match (toward, &self.modems[DOWN]) {
+    pub(crate) fn propagation_of_link(&self, direction: usize) -> u64 {
+        match (direction, &self.modems[DOWN]) {
             (DOWN, None) => self.propagation,
             _ => 0,
         }
@@ -225,8 +225,8 @@ impl<O: Options> Line<O> {
     }
 
     /// When the next packet comes from the line to the downlink's shaper.
-    pub(crate) fn next(&self, toward: usize) -> u64 {
-        let first = self.under_way.front().filter(|_| toward == DOWN);
+    pub(crate) fn next(&self, direction: usize) -> u64 {
+        let first = self.under_way.front().filter(|_| direction == DOWN);
         first.map_or(NEVER, |(at, _)| *at)
     }
 
@@ -271,21 +271,22 @@ impl<O: Options> Line<O> {
                 self.probes_back.push_back((back, self.probe));
             }
             learner.step(Instant::from_nanos(now), backlogged);
-            for toward in Toward::ALL {
-                if let Some(law) = learner.law(toward) {
-                    self.shapers[toward as usize].rate = law.rate();
+            for direction in Direction::ALL {
+                if let Some(law) = learner.law(direction) {
+                    self.shapers[direction as usize].rate = law.rate();
                 }
             }
         }
         if let Some(autorate) = &mut self.autorate {
-            let modem = |toward: usize| self.modems[toward].as_ref();
-            let waits = [UP, DOWN].map(|toward| modem(toward).map_or(0, |modem| modem.wait(now)));
-            let sent = [UP, DOWN].map(|toward| self.shapers[toward].bytes);
+            let modem = |direction: usize| self.modems[direction].as_ref();
+            let waits =
+                [UP, DOWN].map(|direction| modem(direction).map_or(0, |modem| modem.wait(now)));
+            let sent = [UP, DOWN].map(|direction| self.shapers[direction].bytes);
             autorate.tick(now, waits, sent);
         }
-        for toward in [UP, DOWN] {
-            let shaper = &mut self.shapers[toward];
-            let Some(modem) = &self.modems[toward] else {
+        for direction in [UP, DOWN] {
+            let shaper = &mut self.shapers[direction];
+            let Some(modem) = &self.modems[direction] else {
                 continue;
             };
             let rate = 8.0 * modem.rate(now, modem.oracle_span());
@@ -301,22 +302,22 @@ impl<O: Options> Line<O> {
                     rate_of(ORACLE_SHARE * (1.0 - drain.min(DRAIN_MAX)) * rate)
                 }
                 (RateSource::CakeAutorate | RateSource::CakeAutorateOwd, Some(autorate)) => {
-                    rate_of(autorate.rate(toward))
+                    rate_of(autorate.rate(direction))
                 }
                 _ => shaper.rate,
             };
         }
-        [UP, DOWN].map(|toward| self.shapers[toward].rate)
+        [UP, DOWN].map(|direction| self.shapers[direction].rate)
     }
 
     /// Bytes that the modem of a direction can carry until `now`; `None` if there is none.
-    pub(crate) fn capacity(&self, toward: usize, now: u64) -> Option<f64> {
-        Some(self.modems[toward].as_ref()?.capacity(now))
+    pub(crate) fn capacity(&self, direction: usize, now: u64) -> Option<f64> {
+        Some(self.modems[direction].as_ref()?.capacity(now))
     }
 
     /// Packets that a full modem lost.
-    pub(crate) fn lost(&self, toward: usize) -> u64 {
-        self.modems[toward].as_ref().map_or(0, ModemQueue::lost)
+    pub(crate) fn lost(&self, direction: usize) -> u64 {
+        self.modems[direction].as_ref().map_or(0, ModemQueue::lost)
     }
 
     /// Data packets of a conversation that full modems lost.
@@ -326,8 +327,8 @@ impl<O: Options> Line<O> {
 
     /// Packets between the modem and the downlink's shaper.
     #[cfg(test)]
-    pub(crate) fn held(&self, toward: usize) -> u64 {
-        match toward {
+    pub(crate) fn held(&self, direction: usize) -> u64 {
+        match direction {
             DOWN => self.under_way.len() as u64,
             _ => 0,
         }

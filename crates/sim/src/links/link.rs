@@ -289,13 +289,13 @@ mod tests {
     use asymq_core::hold::DropTail;
     use asymq_core::qdisc::{Backlog, Dequeue, Fate, Qdisc, Sink};
     use asymq_core::{Duration, Limit};
-    use asymq_scenario::Toward;
+    use asymq_scenario::Direction;
 
     const MS: u64 = 1_000_000;
 
     fn data(number: u64, now: u64) -> SimPacket {
         let segment = Segment::new(Kind::Data, number);
-        Layout::new(0, 1460, 40, 0).packet(segment, Toward::Up, Instant::from_nanos(now))
+        Layout::new(0, 1460, 40, 0).packet(segment, Direction::Up, Instant::from_nanos(now))
     }
 
     fn link(qdisc: BoxedQdisc<SimPacket>) -> Link<()> {
@@ -432,7 +432,7 @@ mod tests {
                 } else if let Some((number, (at, bytes))) = coming.next() {
                     let layout = Layout::new(0, 1460, 40, *bytes);
                     let segment = Segment::new(Kind::Datagram, number);
-                    let packet = layout.packet(segment, Toward::Up, Instant::from_nanos(*at));
+                    let packet = layout.packet(segment, Direction::Up, Instant::from_nanos(*at));
                     link.enqueue(*at, packet);
                 }
             }

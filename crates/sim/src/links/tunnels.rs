@@ -2,7 +2,7 @@
 
 use super::DataLosses;
 use crate::packets::{Options, SimPacket};
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_scenario::Tunnel;
 
 /// The tunnels of a run, one of each kind. A tunnel numbers its packets as they come to the link; its other end drops
@@ -18,8 +18,13 @@ pub(crate) struct Tunnels {
 
 impl Tunnels {
     /// A packet comes to the link.
-    pub(crate) fn enters<O>(&mut self, toward: Toward, tunnel: Tunnel, packet: &mut SimPacket<O>) {
-        let sent = &mut self.sent[toward as usize][tunnel as usize];
+    pub(crate) fn enters<O>(
+        &mut self,
+        direction: Direction,
+        tunnel: Tunnel,
+        packet: &mut SimPacket<O>,
+    ) {
+        let sent = &mut self.sent[direction as usize][tunnel as usize];
         *sent += 1;
         packet.set_tunnel_number(*sent);
     }
@@ -27,24 +32,24 @@ impl Tunnels {
     /// A packet is at the other end; whether the tunnel takes it.
     pub(crate) fn leaves<O: Options>(
         &mut self,
-        toward: Toward,
+        direction: Direction,
         tunnel: Tunnel,
         packet: &SimPacket<O>,
     ) -> bool {
         let number = packet.tunnel_number();
-        let highest = &mut self.highest[toward as usize][tunnel as usize];
+        let highest = &mut self.highest[direction as usize][tunnel as usize];
         *highest = number.max(*highest);
         let accepts = *highest - number < tunnel.window();
         if !accepts {
-            self.late[toward as usize] += 1;
+            self.late[direction as usize] += 1;
             self.lost_data.add(packet);
         }
         accepts
     }
 
     /// Packets of a direction that came too late.
-    pub(crate) fn late(&self, toward: usize) -> u64 {
-        self.late[toward]
+    pub(crate) fn late(&self, direction: usize) -> u64 {
+        self.late[direction]
     }
 
     /// Data packets of a conversation among them.
@@ -69,14 +74,14 @@ mod tests {
             let mut packets: Vec<SimPacket> = (0..=window)
                 .map(|number| {
                     let segment = Segment::new(Kind::Data, number.into());
-                    let mut packet = layout.packet(segment, Toward::Up, Instant::ZERO);
+                    let mut packet = layout.packet(segment, Direction::Up, Instant::ZERO);
                     assert_eq!(packet.tunnel(), Some(tunnel));
-                    tunnels.enters(Toward::Up, tunnel, &mut packet);
+                    tunnels.enters(Direction::Up, tunnel, &mut packet);
                     packet
                 })
                 .collect();
             let (first, second) = (packets.remove(0), packets.remove(0));
-            let mut takes = |packet: &SimPacket| tunnels.leaves(Toward::Up, tunnel, packet);
+            let mut takes = |packet: &SimPacket| tunnels.leaves(Direction::Up, tunnel, packet);
             assert!(packets.iter().all(&mut takes));
             assert!(takes(&second) && !takes(&first));
             assert_eq!((tunnels.late(0), tunnels.lost_data(7)), (1, 1));

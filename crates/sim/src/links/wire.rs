@@ -96,11 +96,11 @@ mod tests {
     use super::*;
     use crate::packets::{Kind, Layout, Segment};
     use asymq_core::Instant;
-    use asymq_scenario::Toward;
+    use asymq_scenario::Direction;
 
     fn packet(number: u64) -> SimPacket {
         let segment = Segment::new(Kind::Data, number);
-        Layout::new(3, 1460, 40, 0).packet(segment, Toward::Down, Instant::ZERO)
+        Layout::new(3, 1460, 40, 0).packet(segment, Direction::Down, Instant::ZERO)
     }
 
     fn wire(netem: &str) -> Wire<()> {

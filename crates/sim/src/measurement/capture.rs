@@ -1,7 +1,7 @@
 //! A trace of a link as pcapng (draft-ietf-opsawg-pcapng): synthetic IPv4, headers only.
 
 use crate::packets::{Kind, Layout, Options, SimPacket, TcpOptions};
-use asymq_scenario::Toward;
+use asymq_scenario::Direction;
 use std::io::{self, Write};
 
 /// Writes packets as they start to be transmitted.
@@ -97,14 +97,14 @@ fn option(into: &mut Vec<u8>, code: u16, value: &[u8]) {
 
 /// IPv4 and TCP or UDP headers of a packet.
 fn headers<O: Options>(packet: &SimPacket<O>, layout: &Layout) -> Vec<u8> {
-    let toward = packet.toward();
+    let direction = packet.direction();
     let number = packet.segment.number();
     let [high, low] = (layout.conversation() as u16).to_be_bytes();
     let (home, server) = ([10, 0, high, low], [10, 1, high, low]);
     let (home_port, server_port) = ((40_000 + layout.generation() % 25_000) as u16, 5_001u16);
-    let (source, destination, source_port, destination_port) = match toward {
-        Toward::Up => (home, server, home_port, server_port),
-        Toward::Down => (server, home, server_port, home_port),
+    let (source, destination, source_port, destination_port) = match direction {
+        Direction::Up => (home, server, home_port, server_port),
+        Direction::Down => (server, home, server_port, home_port),
     };
     let udp = packet.segment.kind() == Kind::Datagram;
     let length = packet.header.ip_len as u16;
@@ -225,7 +225,7 @@ mod tests {
             (Kind::Datagram, 1000),
         ];
         for (kind, _) in kinds {
-            let packet = layout.packet(Segment::<()>::new(kind, 3), Toward::Up, Instant::ZERO);
+            let packet = layout.packet(Segment::<()>::new(kind, 3), Direction::Up, Instant::ZERO);
             capture.packet(5_000_000_007, &packet, &layout);
         }
         capture.finish().unwrap();

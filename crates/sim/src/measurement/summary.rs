@@ -10,8 +10,8 @@ use asymq_core::hold::Meters;
 use asymq_core::measure::Histogram;
 use asymq_core::packet::TrafficClass;
 use asymq_scenario::{
-    Direction, Extent, Fates, FlowResult, FlowTotals, Grade, Series, SojournByClass, Summary,
-    Toward,
+    Direction, DirectionReport, Extent, Fates, FlowResult, FlowTotals, Grade, Series,
+    SojournByClass, Summary,
 };
 use std::collections::BTreeMap;
 
@@ -90,7 +90,8 @@ impl Used {
 
 impl Snapshot {
     fn used(&self) -> [Used; 2] {
-        [0, 1].map(|toward| Used::new(&self.meters[toward], self.at, self.capacity[toward]))
+        [0, 1]
+            .map(|direction| Used::new(&self.meters[direction], self.at, self.capacity[direction]))
     }
 
     /// The counters of a world that has run up to `at`.
@@ -104,16 +105,17 @@ impl Snapshot {
         };
         Self {
             at,
-            meters: [0, 1].map(|toward| world.links[toward].meters(at)),
-            capacity: [0, 1].map(|toward| world.capacity(toward, at)),
-            kept: [0, 1].map(|toward| world.links[toward].kept()),
+            meters: [0, 1].map(|direction| world.links[direction].meters(at)),
+            capacity: [0, 1].map(|direction| world.capacity(direction, at)),
+            kept: [0, 1].map(|direction| world.links[direction].kept()),
             received: world
                 .lasting()
                 .iter()
                 .map(|conversation| received(&conversation.agent))
                 .collect(),
             transfers: world.delivered_by_transfers(),
-            access_dropped_and_lost: [0, 1].map(|toward| world.access_dropped_and_lost(toward)),
+            access_dropped_and_lost: [0, 1]
+                .map(|direction| world.access_dropped_and_lost(direction)),
             lost: (0..world.lasting().len())
                 .map(|index| world.lost_data(index))
                 .collect(),
@@ -151,7 +153,7 @@ pub(crate) fn summary<V: Variant>(
     let span = (end.at - start.at) as f64;
     let (used_after, used_before) = (end.used(), start.used());
     let seconds = span / 1e9;
-    let short = [0, 1].map(|toward| end.transfers[toward].since(start.transfers[toward]));
+    let short = [0, 1].map(|direction| end.transfers[direction].since(start.transfers[direction]));
     let mut payload = short.map(|short| short.payload as f64);
     let mut wire = short.map(|short| short.wire as f64);
     let mut flows = Vec::new();
@@ -162,9 +164,9 @@ pub(crate) fn summary<V: Variant>(
                 let segments = end.received[index].since(&start.received[index]);
                 let layout = &conversation.layout;
                 let bytes = |each: u32| (segments * u64::from(each)) as f64;
-                let toward = flow.toward as usize;
-                payload[toward] += bytes(layout.payload());
-                wire[toward] += bytes(layout.charged(Kind::Data));
+                let direction = flow.direction as usize;
+                payload[direction] += bytes(layout.payload());
+                wire[direction] += bytes(layout.charged(Kind::Data));
                 let lost = end.lost[index] - start.lost[index];
                 let rate = bytes(layout.payload()) * 8.0 / seconds;
                 flows.push(FlowResult {
@@ -181,14 +183,14 @@ pub(crate) fn summary<V: Variant>(
             Agent::Probe(own) => probe = Some(own),
         }
     }
-    let direction = |way: Toward| {
-        let toward = way as usize;
-        let (meters, before) = (&end.meters[toward], &start.meters[toward]);
-        let used = |class| used_after[toward].share_since(&used_before[toward], class);
+    let report = |way: Direction| {
+        let direction = way as usize;
+        let (meters, before) = (&end.meters[direction], &start.meters[direction]);
+        let used = |class| used_after[direction].share_since(&used_before[direction], class);
         let (data, ack) = (used(TrafficClass::Data), used(TrafficClass::Ack));
-        let capacity = match (end.capacity[toward], start.capacity[toward]) {
+        let capacity = match (end.capacity[direction], start.capacity[direction]) {
             (Some(end), Some(start)) => end - start,
-            _ => world.links[toward].rate().bytes_per_sec_f64() * seconds,
+            _ => world.links[direction].rate().bytes_per_sec_f64() * seconds,
         };
         let acks = |meters: &Meters| meters.sent.of(TrafficClass::Ack).packets;
         let acks = acks(meters) - acks(before);
@@ -196,26 +198,27 @@ pub(crate) fn summary<V: Variant>(
         let arrived = |meters: &Meters| meters.arrived.of(TrafficClass::Ack).packets;
         let arrived = (arrived(meters) - arrived(before)) as f64;
         let of_acks = |count: u64| share(count as f64, arrived);
-        let kept = match (end.kept[toward], start.kept[toward]) {
+        let kept = match (end.kept[direction], start.kept[direction]) {
             (Some(after), Some(before)) => Kept::ALL
                 .map(|kept| (kept, after[kept as usize] - before[kept as usize]))
                 .map(|(kept, count)| (kept.name().to_owned(), of_acks(count)))
                 .into(),
             _ => BTreeMap::new(),
         };
-        let sojourns = world.links[toward].sojourns();
+        let sojourns = world.links[direction].sojourns();
         let sojourn_of = |class: TrafficClass| sojourns[class as usize].percentiles_ms();
-        let probe_ms = probe.map(|probe| probe.delays[toward].percentiles_ms());
-        let probe_lost = probe.map(|probe| [probe.at_server, probe.way_back][toward].share_lost());
-        let (access_dropped, lost) = end.access_dropped_and_lost[toward];
-        let lost_before = start.access_dropped_and_lost[toward];
-        Direction {
+        let probe_ms = probe.map(|probe| probe.delays[direction].percentiles_ms());
+        let probe_lost =
+            probe.map(|probe| [probe.at_server, probe.way_back][direction].share_lost());
+        let (access_dropped, lost) = end.access_dropped_and_lost[direction];
+        let lost_before = start.access_dropped_and_lost[direction];
+        DirectionReport {
             utilization: data + ack + used(TrafficClass::Other),
             data,
             ack,
-            delivered: share(wire[toward], capacity),
+            delivered: share(wire[direction], capacity),
             acks_per_s: acks as f64 / seconds,
-            bytes_per_ack: Direction::bytes_per_ack(payload[1 - toward], acks),
+            bytes_per_ack: DirectionReport::bytes_per_ack(payload[1 - direction], acks),
             silence_s: of_flows.silence_s,
             completion_s: None, // by the report
             retransmissions: of_flows.retransmissions,
@@ -238,7 +241,7 @@ pub(crate) fn summary<V: Variant>(
             }),
         }
     };
-    let (up, down) = (direction(Toward::Up), direction(Toward::Down));
+    let (up, down) = (report(Direction::Up), report(Direction::Down));
     let mut summary = Summary::of(up, down, flows);
     summary.set_probe(probe.map(|probe| probe.round_trips.percentiles_ms()));
     summary.probe_lost = probe.map(|probe| probe.at_home.share_lost());
@@ -266,7 +269,7 @@ fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64, now: u64) -> FlowRes
         None => flow.receiver.silence(now),
     };
     FlowResult {
-        toward: flow.toward,
+        direction: flow.direction,
         start_s: flow.start as f64 / 1e9,
         base_rtt_ms: 0.0,
         goodput,
@@ -305,11 +308,11 @@ impl Recorder {
 
     /// Records the interval that ends at `now`, to which the world has run.
     pub(crate) fn record<V: Variant>(&mut self, world: &World<'_, V>, now: u64) {
-        let meters = [0, 1].map(|toward| world.links[toward].meters(now));
-        let [up, down] = [0, 1].map(|toward| {
-            let capacity = world.capacity(toward, now);
-            let used = Used::new(&meters[toward], now, capacity);
-            let last = std::mem::replace(&mut self.last[toward], used);
+        let meters = [0, 1].map(|direction| world.links[direction].meters(now));
+        let [up, down] = [0, 1].map(|direction| {
+            let capacity = world.capacity(direction, now);
+            let used = Used::new(&meters[direction], now, capacity);
+            let last = std::mem::replace(&mut self.last[direction], used);
             let data = used.share_since(&last, TrafficClass::Data);
             (used.share_of_all_since(&last), data)
         });

@@ -6,7 +6,7 @@ use asymq_core::decide::random::mix;
 use asymq_core::overhead::Overhead;
 use asymq_core::packet::{Header, Network, Packet, flags};
 use asymq_core::{Ecn, Flow, Instant, Protocol};
-use asymq_scenario::{Cover, Scenario, Toward, Tunnel};
+use asymq_scenario::{Cover, Direction, Scenario, Tunnel};
 
 /// A packet of an agent: a TCP segment or a UDP datagram.
 ///
@@ -153,9 +153,9 @@ impl<O: Options> Packet for SimPacket<O> {
             true => NEIGHBOUR,
             false => HOME,
         };
-        let hosts = match self.toward() {
-            Toward::Up => [home, server],
-            Toward::Down => [server, home],
+        let hosts = match self.direction() {
+            Direction::Up => [home, server],
+            Direction::Down => [server, home],
         };
         Network { hosts, dscp: 0 }
     }
@@ -214,11 +214,11 @@ impl<O> SimPacket<O> {
     }
 
     /// Its direction.
-    pub(crate) fn toward(&self) -> Toward {
+    pub(crate) fn direction(&self) -> Direction {
         if self.header.flow.0 & 1 == 0 {
-            Toward::Up
+            Direction::Up
         } else {
-            Toward::Down
+            Direction::Down
         }
     }
 }
@@ -437,22 +437,22 @@ impl Layout {
     pub(crate) fn packet<O: Options>(
         &self,
         segment: Segment<O>,
-        toward: Toward,
+        direction: Direction,
         arrival: Instant,
     ) -> SimPacket<O> {
         let common = self.headers.of_segment(&segment);
-        let direction = u64::from(toward == Toward::Down);
+        let bit = u64::from(direction == Direction::Down);
         let steps = segment.number() as u32;
         let acked = self.ack_steps.of_segment(&segment).wrapping_mul(steps);
         let mut header = Header {
             arrival,
-            flow: Flow(common.flow.0 | direction),
+            flow: Flow(common.flow.0 | bit),
             ack: common.ack.wrapping_add(acked),
             ..common
         };
         if self.flood > 0 {
             let flow = mix(segment.number()) % self.flood;
-            header.flow = Flow(mix(flow ^ common.flow.0) & !1 | direction | FLOOD_FLOW);
+            header.flow = Flow(mix(flow ^ common.flow.0) & !1 | bit | FLOOD_FLOW);
         }
         if let Some(options) = segment.options.on_wire() {
             let added = options.ack_bytes();
@@ -599,7 +599,7 @@ mod tests {
         let layout = Layout::new(0, 1000, 40, 0);
         let ack = |number| {
             let segment = Segment::<()>::new(Kind::Ack, number);
-            layout.packet(segment, Toward::Up, Instant::ZERO)
+            layout.packet(segment, Direction::Up, Instant::ZERO)
         };
         // 5 000 000 segments of 1000 bytes are beyond the wrap of sequence numbers.
         for number in [100, 5_000_000] {
@@ -626,7 +626,7 @@ mod tests {
         let data = Segment::<()>::new(Kind::Data, 1);
         assert!(
             layout
-                .packet(data, Toward::Up, Instant::ZERO)
+                .packet(data, Direction::Up, Instant::ZERO)
                 .ack_info()
                 .is_none()
         );
@@ -637,7 +637,7 @@ mod tests {
         let layout = Layout::new(7, 1460, 40, 0).covered(Cover::Opaque);
         for (kind, len) in [(Kind::Ack, 40), (Kind::Data, 1500), (Kind::Syn, 40)] {
             let segment = Segment::<()>::new(kind, 9);
-            let packet = layout.packet(segment, Toward::Up, Instant::ZERO);
+            let packet = layout.packet(segment, Direction::Up, Instant::ZERO);
             assert_eq!(packet.header.traffic_class(), TrafficClass::Other);
             assert_eq!((packet.header.len, packet.header.payload), (len, 0));
             assert!(packet.ack_info().is_none());
@@ -654,7 +654,7 @@ mod tests {
             let layout = Layout::flood(7, &scenario, 60, flows);
             let packet = |count| {
                 let segment = Segment::<()>::new(Kind::Syn, flood_number(7, count));
-                layout.packet(segment, Toward::Up, Instant::ZERO)
+                layout.packet(segment, Direction::Up, Instant::ZERO)
             };
             let packets: Vec<_> = (0..500).map(packet).collect();
             let distinct = |of: fn(&SimPacket) -> u64| {
@@ -665,13 +665,13 @@ mod tests {
             assert_eq!(distinct(|packet| packet.network().hosts[0]), 1);
             let other = Layout::new(7, 1460, 40, 0).packet(
                 Segment::<()>::new(Kind::Syn, 0),
-                Toward::Up,
+                Direction::Up,
                 Instant::ZERO,
             );
             assert_ne!(packets[0].network().hosts[0], other.network().hosts[0]);
             for packet in &packets {
                 assert_eq!((packet.conversation(), packet.header.len), (7, 60));
-                assert_eq!(packet.toward(), Toward::Up);
+                assert_eq!(packet.direction(), Direction::Up);
             }
         }
     }
@@ -681,7 +681,7 @@ mod tests {
         let layout = Layout::new(0, 1460, 40, 0).charging(Some("pppoe-vcmux".parse().unwrap()));
         let packet = |kind| {
             let segment = Segment::<()>::new(kind, 1);
-            layout.packet(segment, Toward::Up, Instant::ZERO).header
+            layout.packet(segment, Direction::Up, Instant::ZERO).header
         };
         // 40 + 32 bytes fill 2 cells of 53 bytes, 1500 + 32 fill 32.
         let (ack, data) = (packet(Kind::Ack), packet(Kind::Data));
@@ -696,7 +696,7 @@ mod tests {
         let packet = |kind, number| {
             layout.packet(
                 Segment::<()>::new(kind, number),
-                Toward::Down,
+                Direction::Down,
                 Instant::ZERO,
             )
         };
@@ -717,6 +717,6 @@ mod tests {
             assert_eq!(packet(kind, 1).header.traffic_class(), class, "{kind:?}");
         }
         assert_eq!(packet(Kind::Data, 1).conversation(), 7);
-        assert_eq!(packet(Kind::Data, 1).toward(), Toward::Down);
+        assert_eq!(packet(Kind::Data, 1).direction(), Direction::Down);
     }
 }

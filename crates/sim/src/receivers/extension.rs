@@ -154,7 +154,7 @@ mod tests {
     use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
     use asymq_core::packet::Packet;
     use asymq_core::{Duration, Instant};
-    use asymq_scenario::{AckPolicy, Toward};
+    use asymq_scenario::{AckPolicy, Direction};
 
     /// The blocks of the ACK after these arrivals, as (start, end) segments.
     fn blocks(receiving: &mut FullReceiving, arrivals: &[u64], next: u64) -> Vec<(u64, u64)> {
@@ -206,7 +206,7 @@ mod tests {
         }
         let acks: Vec<_> = out[2..]
             .iter()
-            .map(|ack| layout.packet(*ack, Toward::Up, Instant::ZERO).ack_info())
+            .map(|ack| layout.packet(*ack, Direction::Up, Instant::ZERO).ack_info())
             .collect();
         let (hole, closed) = (acks[0].unwrap(), acks[1].unwrap());
         assert_eq!(hole.ranges().len(), 1);

@@ -4,15 +4,15 @@ use crate::links::{Beyond, Link, Passage, Tunnels};
 use crate::packets::SimPacket;
 use crate::traffic::{Conversation, Events};
 use crate::variant::Variant;
-use asymq_scenario::Toward;
+use asymq_scenario::Direction;
 
 /// Indices of the directions.
-pub(super) const UP: usize = Toward::Up as usize;
-pub(super) const DOWN: usize = Toward::Down as usize;
+pub(super) const UP: usize = Direction::Up as usize;
+pub(super) const DOWN: usize = Direction::Down as usize;
 
 /// Delivers a packet that is out of the last link at `at` to its conversation.
 #[inline(always)]
-pub(super) fn hand_over<V: Variant, const TOWARD: usize>(
+pub(super) fn hand_over<V: Variant, const DIRECTION: usize>(
     at: u64,
     packet: &SimPacket<V::Options>,
     conversations: &mut [Conversation<V>],
@@ -20,22 +20,22 @@ pub(super) fn hand_over<V: Variant, const TOWARD: usize>(
     tunnels: &mut Tunnels,
 ) {
     if let Some(tunnel) = packet.tunnel()
-        && !tunnels.leaves(way::<TOWARD>(), tunnel, packet)
+        && !tunnels.leaves(way::<DIRECTION>(), tunnel, packet)
     {
         return;
     }
     let conversation = &mut conversations[packet.conversation()];
     if packet.generation() == conversation.layout.generation() {
-        conversation.deliver::<TOWARD>(at, packet.segment, events);
+        conversation.deliver::<DIRECTION>(at, packet.segment, events);
     }
 }
 
 /// The direction at an index.
-pub(super) const fn way<const TOWARD: usize>() -> Toward {
-    if TOWARD == UP {
-        Toward::Up
+pub(super) const fn way<const DIRECTION: usize>() -> Direction {
+    if DIRECTION == UP {
+        Direction::Up
     } else {
-        Toward::Down
+        Direction::Down
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Route<'a, V: Variant> {
 impl<V: Variant> Route<'_, V> {
     /// A packet is out of the link at `position` of a chain at `at`.
     #[cold]
-    pub(super) fn pass_on<const TOWARD: usize>(
+    pub(super) fn pass_on<const DIRECTION: usize>(
         &mut self,
         position: usize,
         at: u64,
@@ -61,35 +61,35 @@ impl<V: Variant> Route<'_, V> {
         let beyond = &mut *self.beyond;
         if position < beyond.len() {
             // The last link of one direction and the first of the other connect the same routers.
-            let reverse = beyond.link(1 - TOWARD, beyond.len() - position - 1);
+            let reverse = beyond.link(1 - DIRECTION, beyond.len() - position - 1);
             if reverse.observes() {
                 reverse.observe(at, packet.header);
             }
             let conversation = &self.conversations[packet.conversation()];
-            if conversation.span(TOWARD, beyond.len() + 1).1 > position {
-                beyond.push(TOWARD, position, at, packet);
+            if conversation.span(DIRECTION, beyond.len() + 1).1 > position {
+                beyond.push(DIRECTION, position, at, packet);
             } else {
-                hand_over::<V, TOWARD>(at, packet, self.conversations, self.events, self.tunnels);
+                hand_over::<V, DIRECTION>(at, packet, self.conversations, self.events, self.tunnels);
             }
-        } else if let Passage::Out(at) = beyond.wires[TOWARD].pass(at, packet) {
-            self.arrive::<TOWARD>(at, packet);
+        } else if let Passage::Out(at) = beyond.wires[DIRECTION].pass(at, packet) {
+            self.arrive::<DIRECTION>(at, packet);
         }
     }
 
     /// A packet is behind the last link and its path at `at`. ACK regeneration is there for the uplink's
     /// packets, and sees the downlink's.
-    pub(super) fn arrive<const TOWARD: usize>(&mut self, at: u64, packet: &SimPacket<V::Options>) {
+    pub(super) fn arrive<const DIRECTION: usize>(&mut self, at: u64, packet: &SimPacket<V::Options>) {
         if self.opposite.observes() {
             self.opposite.observe(at, packet.header);
         }
         let (conversations, events) = (&mut *self.conversations, &mut *self.events);
         let tunnels = &mut *self.tunnels;
         let Some(regeneration) = &mut self.beyond.regeneration else {
-            return hand_over::<V, TOWARD>(at, packet, conversations, events, tunnels);
+            return hand_over::<V, DIRECTION>(at, packet, conversations, events, tunnels);
         };
-        if TOWARD == DOWN {
+        if DIRECTION == DOWN {
             regeneration.observe(at, packet);
-            return hand_over::<V, TOWARD>(at, packet, conversations, events, tunnels);
+            return hand_over::<V, DIRECTION>(at, packet, conversations, events, tunnels);
         }
         regeneration.pass(at, packet, |at, packet| {
             let layout = &conversations[packet.conversation()].layout;
@@ -97,7 +97,7 @@ impl<V: Variant> Route<'_, V> {
                 segment: layout.as_regenerated(packet),
                 ..*packet
             };
-            hand_over::<V, TOWARD>(at, &packet, conversations, events, tunnels);
+            hand_over::<V, DIRECTION>(at, &packet, conversations, events, tunnels);
         });
     }
 }

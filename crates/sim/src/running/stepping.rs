@@ -15,10 +15,10 @@ pub(crate) trait Stepping {
     fn advance(&mut self, until: u64);
 
     /// The counters of a direction.
-    fn meters(&self, toward: usize) -> Meters;
+    fn meters(&self, direction: usize) -> Meters;
 
     /// True if a direction's link transmits.
-    fn transmits(&self, toward: usize) -> bool;
+    fn transmits(&self, direction: usize) -> bool;
 
     /// The time series so far, if it was asked for.
     fn series(&self) -> Option<&Series>;
@@ -97,12 +97,12 @@ impl<V: Variant> Stepping for Stepped<'_, V> {
         }
     }
 
-    fn meters(&self, toward: usize) -> Meters {
-        self.world.links[toward].meters(self.now)
+    fn meters(&self, direction: usize) -> Meters {
+        self.world.links[direction].meters(self.now)
     }
 
-    fn transmits(&self, toward: usize) -> bool {
-        self.world.links[toward].transmits(self.now)
+    fn transmits(&self, direction: usize) -> bool {
+        self.world.links[direction].transmits(self.now)
     }
 
     fn series(&self) -> Option<&Series> {

@@ -5,7 +5,7 @@ use crate::running::{RunOptions, STANDARD, SimError, Simulator, Stepping};
 use asymq_core::Duration;
 use asymq_core::hold::{Meters, PerClass};
 use asymq_core::packet::Header;
-use asymq_scenario::{Run, Scenario, Series, Toward};
+use asymq_scenario::{Direction, Run, Scenario, Series};
 
 /// A run that advances by steps of its caller, and shows between two steps the packets that wait in the first link's
 /// queues. Whatever the steps, it is the same run, byte for byte, as [`Simulator::run`] makes at once.
@@ -61,29 +61,29 @@ impl<'a> Steps<'a> {
     }
 
     /// Packets that came to a direction's queue until now, and their fates.
-    pub fn meters(&self, toward: Toward) -> Meters {
-        self.run.meters(toward as usize)
+    pub fn meters(&self, direction: Direction) -> Meters {
+        self.run.meters(direction as usize)
     }
 
     /// Shows the packets that wait for a direction's link now, in the order of their arrival. A discipline
     /// may send them in another order.
-    pub fn waiting(&self, toward: Toward, see: impl FnMut(&Header)) {
-        look(&self.watches[toward as usize])
+    pub fn waiting(&self, direction: Direction, see: impl FnMut(&Header)) {
+        look(&self.watches[direction as usize])
             .waiting
             .iter()
             .for_each(see);
     }
 
     /// The packet that a direction's link transmits now.
-    pub fn transmitted(&self, toward: Toward) -> Option<Header> {
-        let sent = look(&self.watches[toward as usize]).sent;
-        sent.filter(|_| self.run.transmits(toward as usize))
+    pub fn transmitted(&self, direction: Direction) -> Option<Header> {
+        let sent = look(&self.watches[direction as usize]).sent;
+        sent.filter(|_| self.run.transmits(direction as usize))
     }
 
     /// The longest that a packet of each class waited that left a direction's queue since this was asked
     /// before.
-    pub fn longest_sojourns(&self, toward: Toward) -> PerClass<Duration> {
-        std::mem::take(&mut look(&self.watches[toward as usize]).longest)
+    pub fn longest_sojourns(&self, direction: Direction) -> PerClass<Duration> {
+        std::mem::take(&mut look(&self.watches[direction as usize]).longest)
     }
 
     /// The time series so far; empty unless the options ask for it.
@@ -152,11 +152,11 @@ mod tests {
             let mut most = 0;
             while !steps.is_over() {
                 steps.advance(steps.now() + Duration::from_millis(90));
-                for toward in [Toward::Up, Toward::Down] {
-                    let counted = steps.meters(toward).backlog();
+                for direction in [Direction::Up, Direction::Down] {
+                    let counted = steps.meters(direction).backlog();
                     let mut shown = [(0, 0); TrafficClass::COUNT];
                     let mut last = Instant::ZERO;
-                    steps.waiting(toward, |header| {
+                    steps.waiting(direction, |header| {
                         assert!(header.arrival >= last, "{name}");
                         last = header.arrival;
                         let class = &mut shown[header.traffic_class() as usize];
@@ -180,13 +180,13 @@ mod tests {
     #[test]
     fn the_link_transmits_while_packets_wait_and_sojourns_are_told_once() {
         let mut steps = Steps::new(&scenario("--qdisc=droptail"), 1, SERIES).unwrap();
-        assert!(steps.transmitted(Toward::Up).is_none());
+        assert!(steps.transmitted(Direction::Up).is_none());
         steps.advance(Duration::from_secs(10));
-        assert!(steps.transmitted(Toward::Up).is_some());
+        assert!(steps.transmitted(Direction::Up).is_some());
         // 49 packets wait, most of them 12 ms each.
-        let ack = steps.longest_sojourns(Toward::Up).of(TrafficClass::Ack);
+        let ack = steps.longest_sojourns(Direction::Up).of(TrafficClass::Ack);
         assert!(ack > Duration::from_millis(200), "{ack}");
-        let none = steps.longest_sojourns(Toward::Up).of(TrafficClass::Ack);
+        let none = steps.longest_sojourns(Direction::Up).of(TrafficClass::Ack);
         assert_eq!(none, Duration::ZERO);
     }
 }

@@ -26,7 +26,7 @@ use asymq_core::Instant;
 use asymq_core::catalog::Build;
 use asymq_core::hold::BuildError;
 use asymq_core::measure::Histogram;
-use asymq_scenario::{Scenario, Schedule, Toward};
+use asymq_scenario::{Direction, Scenario, Schedule};
 
 /// Everything in one run.
 pub(crate) struct World<'a, V: Variant> {
@@ -66,19 +66,19 @@ impl<'a, V: Variant> World<'a, V> {
         let models = models.into();
         let dumbbell = Dumbbell::new(scenario);
         let line = Line::new(scenario, seed, dumbbell.bottleneck)?;
-        let link = |toward| {
-            let (config, rate) = match toward {
+        let link = |direction| {
+            let (config, rate) = match direction {
                 UP => (&scenario.uplink, scenario.up),
                 _ => (&scenario.downlink, scenario.down),
             };
             let qdisc = disciplines.qdisc(config)?;
-            let way = if toward == UP {
-                Toward::Up
+            let way = if direction == UP {
+                Direction::Up
             } else {
-                Toward::Down
+                Direction::Down
             };
             if let Some(line) = &line {
-                return Ok(Link::new(qdisc, rate, line.propagation_of_link(toward)));
+                return Ok(Link::new(qdisc, rate, line.propagation_of_link(direction)));
             }
             let link = Link::new(qdisc, rate, dumbbell.bottleneck);
             Ok(match Schedule::of(scenario, way) {
@@ -87,7 +87,7 @@ impl<'a, V: Variant> World<'a, V> {
             })
         };
         let impairments =
-            [Toward::Up, Toward::Down].map(|toward| scenario.impairment(seed, toward));
+            [Direction::Up, Direction::Down].map(|direction| scenario.impairment(seed, direction));
         let further = dumbbell.links as usize - 1;
         let regeneration = Regeneration::new(scenario)?;
         let beyond = Beyond::new(further, impairments, regeneration, link)?;
@@ -176,7 +176,7 @@ impl<'a, V: Variant> World<'a, V> {
             .as_ref()
             .map_or(0, |beyond| beyond.lost_data(index));
         let conversation = &self.conversations[index];
-        let access = [UP, DOWN].map(|toward| conversation.access_losses(toward).data);
+        let access = [UP, DOWN].map(|direction| conversation.access_losses(direction).data);
         let line = self.line.as_ref().map_or(0, |line| line.lost_data(index));
         let tunnels = self.tunnels.lost_data(index);
         links.sum::<u64>() + further + line + tunnels + access[UP] + access[DOWN]
@@ -188,34 +188,34 @@ impl<'a, V: Variant> World<'a, V> {
     }
 
     /// Bytes that a direction can carry until `now`; `None` if its rate is constant.
-    pub(crate) fn capacity(&self, toward: usize, now: u64) -> Option<f64> {
+    pub(crate) fn capacity(&self, direction: usize, now: u64) -> Option<f64> {
         let of_modem = self
             .line
             .as_ref()
-            .and_then(|line| line.capacity(toward, now));
-        of_modem.or_else(|| self.links[toward].capacity(now))
+            .and_then(|line| line.capacity(direction, now));
+        of_modem.or_else(|| self.links[direction].capacity(now))
     }
 
     /// Packets behind the first link, and those that the disciplines of the further ones took out.
     #[cfg(test)]
-    pub(crate) fn held_and_left_further(&self, toward: usize, now: u64) -> (u64, u64) {
+    pub(crate) fn held_and_left_further(&self, direction: usize, now: u64) -> (u64, u64) {
         let beyond = self.beyond.as_ref();
-        let (held, left) = beyond.map_or((0, 0), |beyond| beyond.held_and_left(toward, now));
+        let (held, left) = beyond.map_or((0, 0), |beyond| beyond.held_and_left(direction, now));
         let line = self.line.as_ref();
-        (held + line.map_or(0, |line| line.held(toward)), left)
+        (held + line.map_or(0, |line| line.held(direction)), left)
     }
 
     /// Packets of a direction dropped at access links because their buffers were full, and packets
     /// that paths lost.
-    pub(crate) fn access_dropped_and_lost(&self, toward: usize) -> (u64, u64) {
+    pub(crate) fn access_dropped_and_lost(&self, direction: usize) -> (u64, u64) {
         let conversations = self.conversations.iter();
         let losses = conversations
-            .map(|conversation| conversation.access_losses(toward))
-            .fold(self.past_losses[toward], AccessLosses::plus);
+            .map(|conversation| conversation.access_losses(direction))
+            .fold(self.past_losses[direction], AccessLosses::plus);
         let beyond = self.beyond.as_ref();
-        let wire = beyond.map_or(0, |beyond| beyond.wires[toward].lost());
-        let line = self.line.as_ref().map_or(0, |line| line.lost(toward));
-        let late = self.tunnels.late(toward);
+        let wire = beyond.map_or(0, |beyond| beyond.wires[direction].lost());
+        let line = self.line.as_ref().map_or(0, |line| line.lost(direction));
+        let late = self.tunnels.late(direction);
         (losses.dropped, losses.lost + wire + line + late)
     }
 
@@ -239,7 +239,7 @@ impl<'a, V: Variant> World<'a, V> {
             let tick = self.line.as_ref().map_or(NEVER, |line| line.tick());
             let bound = until.min(timer.at()).min(tick);
             let (up, down) = (self.clock(UP), self.clock(DOWN));
-            let [to_down, to_up] = [UP, DOWN].map(|toward| self.links[toward].lookahead());
+            let [to_down, to_up] = [UP, DOWN].map(|direction| self.links[direction].lookahead());
             // What the other queue sends next, or answers to what this one sends next.
             let round = to_down + to_up;
             let horizon = (down + to_up).min(up + round).min(bound + 1) - 1;
@@ -267,23 +267,23 @@ impl<'a, V: Variant> World<'a, V> {
             let waits = |link: &Link<_>| link.meters(now).backlog().total().packets > 0;
             let backlogged = self.links.each_ref().map(waits);
             let rates = line.rates(now, backlogged);
-            for (toward, link) in self.links.iter_mut().enumerate() {
-                link.set_rate(now, rates[toward], rates[1 - toward]);
+            for (direction, link) in self.links.iter_mut().enumerate() {
+                link.set_rate(now, rates[direction], rates[1 - direction]);
             }
         }
     }
 
     /// When something happens next at a queue.
     #[inline]
-    fn clock(&self, toward: usize) -> u64 {
-        let arrival = self.events.arrivals[toward].first().at();
-        let mut first = self.links[toward].next().min(arrival);
+    fn clock(&self, direction: usize) -> u64 {
+        let arrival = self.events.arrivals[direction].first().at();
+        let mut first = self.links[direction].next().min(arrival);
         if let Some(line) = &self.line {
-            first = first.min(line.next(toward));
+            first = first.min(line.next(direction));
         }
         match &self.beyond {
             None => first,
-            Some(beyond) => first.min(beyond.next(toward)),
+            Some(beyond) => first.min(beyond.next(direction)),
         }
     }
 
@@ -292,25 +292,25 @@ impl<'a, V: Variant> World<'a, V> {
     // A function for each direction, with all of a packet's way in it: both in one need more registers
     // than there are, and each further call saves and restores them.
     #[inline(never)]
-    fn advance<const TOWARD: usize>(&mut self, horizon: u64) {
+    fn advance<const DIRECTION: usize>(&mut self, horizon: u64) {
         loop {
-            let arrival = self.events.arrivals[TOWARD].first();
-            let departure = self.links[TOWARD].next();
+            let arrival = self.events.arrivals[DIRECTION].first();
+            let departure = self.links[DIRECTION].next();
             if let Some(beyond) = &self.beyond
-                && beyond.next(TOWARD) <= departure.min(arrival.at()).min(horizon)
+                && beyond.next(DIRECTION) <= departure.min(arrival.at()).min(horizon)
             {
-                self.step_beyond::<TOWARD>();
+                self.step_beyond::<DIRECTION>();
             } else if let Some(line) = &mut self.line
-                && line.next(TOWARD) <= departure.min(arrival.at()).min(horizon)
+                && line.next(DIRECTION) <= departure.min(arrival.at()).min(horizon)
             {
-                let at = line.next(TOWARD);
+                let at = line.next(DIRECTION);
                 if let Some(packet) = line.comes_home() {
-                    self.links[TOWARD].enqueue(at, packet);
+                    self.links[DIRECTION].enqueue(at, packet);
                 }
             } else if departure <= arrival.at().min(horizon) {
-                self.depart::<TOWARD>(departure);
+                self.depart::<DIRECTION>(departure);
             } else if arrival.at() <= horizon {
-                self.arrive::<TOWARD>(arrival.at(), arrival.source());
+                self.arrive::<DIRECTION>(arrival.at(), arrival.source());
             } else {
                 break;
             }
@@ -320,20 +320,20 @@ impl<'a, V: Variant> World<'a, V> {
     /// The first segment on its way to a queue arrives there, or at a further link where its conversation
     /// enters a chain there.
     #[inline(always)]
-    fn arrive<const TOWARD: usize>(&mut self, now: u64, index: usize) {
+    fn arrive<const DIRECTION: usize>(&mut self, now: u64, index: usize) {
         let conversation = &mut self.conversations[index];
-        let Some((segment, next)) = conversation.out[TOWARD].pipe.pop() else {
+        let Some((segment, next)) = conversation.out[DIRECTION].pipe.pop() else {
             return;
         };
-        self.events.arrivals[TOWARD].set(index, next);
+        self.events.arrivals[DIRECTION].set(index, next);
         let now_instant = Instant::from_nanos(now);
         let mut packet = conversation
             .layout
-            .packet(segment, way::<TOWARD>(), now_instant);
+            .packet(segment, way::<DIRECTION>(), now_instant);
         if let Some(tunnel) = packet.tunnel() {
-            self.tunnels.enters(way::<TOWARD>(), tunnel, &mut packet);
+            self.tunnels.enters(way::<DIRECTION>(), tunnel, &mut packet);
         }
-        if let (Some(line), Toward::Down) = (&mut self.line, way::<TOWARD>())
+        if let (Some(line), Direction::Down) = (&mut self.line, way::<DIRECTION>())
             && line.takes(now, &packet)
         {
             return;
@@ -341,19 +341,19 @@ impl<'a, V: Variant> World<'a, V> {
         let entry = match &mut self.beyond {
             None => None,
             Some(beyond) => {
-                let (entry, _) = conversation.span(TOWARD, beyond.len() + 1);
+                let (entry, _) = conversation.span(DIRECTION, beyond.len() + 1);
                 entry
                     .checked_sub(1)
-                    .map(|further| beyond.link(TOWARD, further))
+                    .map(|further| beyond.link(DIRECTION, further))
             }
         };
-        let link = entry.unwrap_or(&mut self.links[TOWARD]);
+        let link = entry.unwrap_or(&mut self.links[DIRECTION]);
         link.enqueue(now, packet);
     }
 
     /// The link is free for the next packet, or the time has come that the qdisc answered.
     #[inline(always)]
-    fn depart<const TOWARD: usize>(&mut self, now: u64) {
+    fn depart<const DIRECTION: usize>(&mut self, now: u64) {
         let Self {
             links: [up, down],
             conversations,
@@ -364,7 +364,7 @@ impl<'a, V: Variant> World<'a, V> {
             tunnels,
             ..
         } = self;
-        let (link, opposite) = if TOWARD == UP { (up, down) } else { (down, up) };
+        let (link, opposite) = if DIRECTION == UP { (up, down) } else { (down, up) };
         link.dequeue(now, |at, packet| {
             if let Some(sojourns) = &mut conversations[packet.conversation()].sojourns
                 && packet.segment.kind() == Kind::Data
@@ -372,11 +372,11 @@ impl<'a, V: Variant> World<'a, V> {
                 let now = Instant::from_nanos(now);
                 sojourns.record(now.saturating_since(packet.header.arrival));
             }
-            if let Some(capture) = &mut captures[TOWARD] {
+            if let Some(capture) = &mut captures[DIRECTION] {
                 capture.packet(now, packet, &conversations[packet.conversation()].layout);
             }
-            let at = match (way::<TOWARD>(), line) {
-                (Toward::Up, Some(line)) => match line.leaves_home(at, packet) {
+            let at = match (way::<DIRECTION>(), line) {
+                (Direction::Up, Some(line)) => match line.leaves_home(at, packet) {
                     Some(at) => at,
                     None => return,
                 },
@@ -387,7 +387,7 @@ impl<'a, V: Variant> World<'a, V> {
                     if opposite.observes() {
                         opposite.observe(at, packet.header);
                     }
-                    hand_over::<V, TOWARD>(at, packet, conversations, events, tunnels);
+                    hand_over::<V, DIRECTION>(at, packet, conversations, events, tunnels);
                 }
                 Some(beyond) => Route {
                     beyond,
@@ -396,31 +396,31 @@ impl<'a, V: Variant> World<'a, V> {
                     events,
                     tunnels,
                 }
-                .pass_on::<TOWARD>(0, at, packet),
+                .pass_on::<DIRECTION>(0, at, packet),
             }
         });
     }
 
     /// Executes the next event beyond the first link.
     #[cold]
-    fn step_beyond<const TOWARD: usize>(&mut self) {
+    fn step_beyond<const DIRECTION: usize>(&mut self) {
         let Some(beyond) = &mut self.beyond else {
             return;
         };
-        let now = beyond.next(TOWARD);
-        let step = beyond.step(TOWARD, now);
+        let now = beyond.next(DIRECTION);
+        let step = beyond.step(DIRECTION, now);
         let mut route = Route {
             beyond,
-            opposite: &mut self.links[1 - TOWARD],
+            opposite: &mut self.links[1 - DIRECTION],
             conversations: &mut self.conversations,
             events: &mut self.events,
             tunnels: &mut self.tunnels,
         };
         match step {
             Some(Step::Leaves(position, at, packet)) => {
-                route.pass_on::<TOWARD>(position + 1, at, &packet);
+                route.pass_on::<DIRECTION>(position + 1, at, &packet);
             }
-            Some(Step::Arrives(packet)) => route.arrive::<TOWARD>(now, &packet),
+            Some(Step::Arrives(packet)) => route.arrive::<DIRECTION>(now, &packet),
             None => {}
         }
     }
@@ -451,7 +451,7 @@ impl<'a, V: Variant> World<'a, V> {
         let mut sender = cast::sender::<V>(scenario, &transfers.model, phase as u64);
         sender.limit_to(web.segments(scenario.payload()));
         let mut flow = TcpFlow {
-            toward: web.load.toward,
+            direction: web.load.direction,
             start: now,
             acts: now,
             application: None,
@@ -488,9 +488,9 @@ impl<'a, V: Variant> World<'a, V> {
         conversation.arm(Side::Server, &mut self.events);
         match self.conversations.get_mut(index) {
             Some(place) => {
-                for toward in [UP, DOWN] {
-                    let past = &mut self.past_losses[toward];
-                    *past = past.plus(place.access_losses(toward));
+                for direction in [UP, DOWN] {
+                    let past = &mut self.past_losses[direction];
+                    *past = past.plus(place.access_losses(direction));
                 }
                 if let Some(transfers) = &mut self.transfers {
                     transfers.past.add(place);
@@ -618,7 +618,7 @@ mod tests {
             let model = TcpModel::of(&Catalog::new(), &scenario).unwrap();
             let world = World::<Plain>::new(&Standard, &scenario, model, 1, [None, None]).unwrap();
             let of = |conversation: &Conversation<Plain>| match &conversation.agent {
-                Agent::Tcp(flow) if flow.toward == Toward::Up => None,
+                Agent::Tcp(flow) if flow.direction == Direction::Up => None,
                 Agent::Tcp(flow) => Some(format!("{:?} {:?}", flow.acts, flow.application)),
                 Agent::Udp(_) => Some(String::new()),
                 Agent::Probe(probe) => Some(probe.next.to_string()),

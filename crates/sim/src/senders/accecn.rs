@@ -186,7 +186,7 @@ mod tests {
     use asymq_core::catalog::{BoxedQdisc, Catalog as _, Params, Place, Standard, resolve};
     use asymq_core::decide::random::mix;
     use asymq_core::{Dequeue, Discard, Instant};
-    use asymq_scenario::Toward;
+    use asymq_scenario::Direction;
 
     const OFFERED: Offer = Offer {
         accurate: true,
@@ -279,7 +279,7 @@ mod tests {
                     ack.accecn = None;
                 }
                 let segment = Segment::with(Kind::Ack, number + 1, ack);
-                let packet = layout.packet(segment, Toward::Up, Instant::ZERO);
+                let packet = layout.packet(segment, Direction::Up, Instant::ZERO);
                 queue.enqueue(Instant::ZERO, packet, &mut Discard);
                 sent += 1;
             }

@@ -7,7 +7,7 @@ use crate::senders::Sender;
 use crate::variant::Variant;
 use asymq_core::Duration;
 use asymq_core::measure::Histogram;
-use asymq_scenario::Toward;
+use asymq_scenario::Direction;
 use std::collections::VecDeque;
 
 /// A side of the access link.
@@ -17,11 +17,11 @@ pub(crate) enum Side {
     Server,
 }
 
-/// The side that sends `toward`.
-pub(crate) const fn sender_of(toward: Toward) -> Side {
-    match toward {
-        Toward::Up => Side::Home,
-        Toward::Down => Side::Server,
+/// The side that sends data in `direction`.
+pub(crate) const fn sender_of(direction: Direction) -> Side {
+    match direction {
+        Direction::Up => Side::Home,
+        Direction::Down => Side::Server,
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Agent<V: Variant> {
 
 /// Sender and receiver of a TCP flow.
 pub(crate) struct TcpFlow<V: Variant> {
-    pub(crate) toward: Toward,
+    pub(crate) direction: Direction,
     /// When the application connects.
     pub(crate) start: u64,
     /// When it connects, and then when it next writes.
@@ -57,7 +57,7 @@ pub(crate) struct TcpFlow<V: Variant> {
 /// Constant-rate UDP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cbr {
-    pub(crate) toward: Toward,
+    pub(crate) direction: Direction,
     pub(crate) next: u64,
     pub(crate) stop: u64,
     pub(crate) interval: u64,
@@ -192,11 +192,11 @@ impl<V: Variant> Agent<V> {
     #[inline]
     pub(crate) fn deadline(&self, side: Side) -> u64 {
         match self {
-            Self::Tcp(flow) if side == sender_of(flow.toward) => {
+            Self::Tcp(flow) if side == sender_of(flow.direction) => {
                 flow.acts.min(flow.sender.deadline())
             }
             Self::Tcp(flow) => flow.receiver.deadline(),
-            Self::Udp(cbr) if side == sender_of(cbr.toward) => cbr.next,
+            Self::Udp(cbr) if side == sender_of(cbr.direction) => cbr.next,
             Self::Probe(probe) if side == Side::Home => probe.next,
             Self::Web(web) if side == Side::Home => web.next,
             Self::Udp(_) | Self::Probe(_) | Self::Web(_) => u64::MAX,
@@ -258,7 +258,7 @@ impl<V: Variant> TcpFlow<V> {
         segment: Segment<V::Options>,
         out: &mut impl Outbox<V::Options>,
     ) -> u64 {
-        if side != sender_of(self.toward) {
+        if side != sender_of(self.direction) {
             if let Some(acks) = self.acks_per_rtt {
                 self.receiver
                     .wait_up_to(self.sender.smoothed_rtt() / u64::from(acks));
@@ -275,7 +275,7 @@ impl<V: Variant> TcpFlow<V> {
     }
 
     fn on_timeout(&mut self, now: u64, side: Side, out: &mut impl Outbox<V::Options>) {
-        if side != sender_of(self.toward) {
+        if side != sender_of(self.direction) {
             self.receiver.on_timeout(now, out);
         } else if now == self.acts {
             self.act(now, out);
@@ -307,9 +307,9 @@ impl<V: Variant> TcpFlow<V> {
 
     /// Its server's clock; the home's is the time of the run.
     pub(crate) fn set_server_clock(&mut self, clock: HostClock) {
-        match self.toward {
-            Toward::Up => self.receiver.set_clock(clock),
-            Toward::Down => self.sender.set_clock(clock),
+        match self.direction {
+            Direction::Up => self.receiver.set_clock(clock),
+            Direction::Down => self.sender.set_clock(clock),
         }
     }
 

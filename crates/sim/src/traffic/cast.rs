@@ -12,7 +12,7 @@ use crate::variant::Variant;
 use asymq_core::Duration;
 use asymq_core::measure::Histogram;
 use asymq_scenario::{
-    Cover, Draw, Flood, Impairment, Links, ListedFlow, Scenario, Source, Toward, uniform,
+    Cover, Direction, Draw, Flood, Impairment, Links, ListedFlow, Scenario, Source, uniform,
 };
 use std::collections::VecDeque;
 
@@ -49,10 +49,10 @@ pub(crate) fn conversations<V: Variant>(
         conversations: Vec::new(),
     };
     for number in 0..scenario.flows_up {
-        cast.add_flow(Source::Upload(number), Toward::Up, &models.common);
+        cast.add_flow(Source::Upload(number), Direction::Up, &models.common);
     }
     for number in 0..scenario.flows_down {
-        cast.add_flow(Source::Download(number), Toward::Down, &models.common);
+        cast.add_flow(Source::Download(number), Direction::Down, &models.common);
     }
     for ((number, flow), model) in (0..).zip(&scenario.flow).zip(&models.listed) {
         cast.add_listed(Source::Listed(number), flow, model);
@@ -68,7 +68,7 @@ pub(crate) fn conversations<V: Variant>(
             Some(Flood::Acks) => (Kind::Ack, u64::MAX),
         };
         let cbr = Cbr {
-            toward: burst.toward,
+            direction: burst.direction,
             next: burst.start.as_nanos(),
             stop: burst.stop.unwrap_or(scenario.duration).as_nanos(),
             interval: burst.rate.tx_time(len).as_nanos(),
@@ -143,10 +143,10 @@ impl<V: Variant> Cast<'_, V> {
     }
 
     /// Adds a flow like all others of its direction.
-    fn add_flow(&mut self, source: Source, toward: Toward, model: &TcpModel) {
+    fn add_flow(&mut self, source: Source, direction: Direction, model: &TcpModel) {
         let (scenario, seed) = (self.scenario, self.seed);
         let start = scenario.flow_start(seed, source).as_nanos();
-        let mut flow = self.flow(scenario, model, source, toward, start);
+        let mut flow = self.flow(scenario, model, source, direction, start);
         if let Some(pattern) = &scenario.on_off {
             let stream = Stream::new(seed, source);
             let pace = Pace::OnOff(OnOffApp::new(pattern, scenario.payload(), start, stream));
@@ -160,7 +160,7 @@ impl<V: Variant> Cast<'_, V> {
     fn add_listed(&mut self, source: Source, listed: &ListedFlow, model: &TcpModel) {
         let own = listed.own(self.scenario);
         let start = listed.start(&own, self.seed, source);
-        let mut flow = self.flow(&own, model, source, listed.toward, start.as_nanos());
+        let mut flow = self.flow(&own, model, source, listed.direction, start.as_nanos());
         let payload = own.payload();
         let segments = listed
             .size
@@ -199,12 +199,12 @@ impl<V: Variant> Cast<'_, V> {
         own: &Scenario,
         model: &TcpModel,
         source: Source,
-        toward: Toward,
+        direction: Direction,
         start: u64,
     ) -> TcpFlow<V> {
         let phase = uniform(self.seed, source, Draw::ClockPhase) * RttEstimator::TICK as f64;
         let mut flow = TcpFlow {
-            toward,
+            direction,
             start,
             acts: start,
             application: None,

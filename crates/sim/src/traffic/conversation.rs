@@ -7,9 +7,9 @@ use crate::traffic::{Agent, Side};
 use crate::variant::Variant;
 use asymq_core::measure::Histogram;
 use asymq_core::{Limit, Rate};
-use asymq_scenario::{Impairment, Links, Scenario, Toward};
+use asymq_scenario::{Direction, Impairment, Links, Scenario};
 
-const UP: usize = Toward::Up as usize;
+const UP: usize = Direction::Up as usize;
 
 /// Pending events: for each queue the conversation whose segment arrives first, and the
 /// conversation whose timer is due first.
@@ -140,12 +140,12 @@ impl<V: Variant> Conversation<V> {
 
     /// Where the packets of a direction enter a chain of `count` links, and the last of its links that
     /// they pass, counted from 0 in that direction.
-    pub(crate) fn span(&self, toward: usize, count: usize) -> (usize, usize) {
+    pub(crate) fn span(&self, direction: usize, count: usize) -> (usize, usize) {
         let Some(Links { first, last }) = self.links else {
             return (0, count - 1);
         };
         let (first, last) = (first as usize - 1, last as usize - 1);
-        match toward {
+        match direction {
             UP => (first, last),
             _ => (count - 1 - last, count - 1 - first),
         }
@@ -159,8 +159,10 @@ impl<V: Variant> Conversation<V> {
     }
 
     /// What was lost on the access links of a direction.
-    pub(crate) fn access_losses(&self, toward: usize) -> AccessLosses {
-        self.out[toward].losses.plus(self.back_losses[1 - toward])
+    pub(crate) fn access_losses(&self, direction: usize) -> AccessLosses {
+        self.out[direction]
+            .losses
+            .plus(self.back_losses[1 - direction])
     }
 
     /// Whether a transfer is over, so that another may take its index. Packets that it left in a

@@ -20,7 +20,7 @@ impl Delivered {
         if let Agent::Tcp(flow) = &conversation.agent {
             let segments = flow.receiver.data_in_order();
             let layout = &conversation.layout;
-            delivered[flow.toward as usize] = Self {
+            delivered[flow.direction as usize] = Self {
                 payload: segments * u64::from(layout.payload()),
                 wire: segments * u64::from(layout.charged(Kind::Data)),
             };
@@ -62,7 +62,8 @@ impl Past {
     /// Takes a transfer that is over.
     pub(crate) fn add<V: Variant>(&mut self, transfer: &Conversation<V>) {
         let delivered = Delivered::of(transfer);
-        self.delivered = [0, 1].map(|toward| self.delivered[toward].plus(delivered[toward]));
+        self.delivered =
+            [0, 1].map(|direction| self.delivered[direction].plus(delivered[direction]));
         record(&mut self.completions, transfer, self.from);
     }
 
@@ -70,7 +71,7 @@ impl Past {
     pub(crate) fn delivered<V: Variant>(&self, present: &[Conversation<V>]) -> [Delivered; 2] {
         let each = present.iter().map(Delivered::of);
         each.fold(self.delivered, |sum, one| {
-            [0, 1].map(|toward| sum[toward].plus(one[toward]))
+            [0, 1].map(|direction| sum[direction].plus(one[direction]))
         })
     }
 

@@ -77,9 +77,9 @@ impl Plan {
         let nanos = |name: &str| Duration::from_nanos(value(name).parse().expect("nanoseconds"));
         let flow = |word: &String| {
             let mut parts = word.split(':');
-            let toward = parts.next().filter(|word| ["up", "down"].contains(word))?;
+            let direction = parts.next().filter(|word| ["up", "down"].contains(word))?;
             Some(Flow {
-                is_upload: toward == "up",
+                is_upload: direction == "up",
                 port: parts.next()?.parse().ok()?,
                 start: Duration::from_nanos(parts.next()?.parse().ok()?),
                 seen: Arc::default(),

@@ -9,7 +9,7 @@ use super::super::{
     real, surroundings,
 };
 use super::{Numbers, Role, id, ids, names};
-use crate::Toward;
+use crate::Direction;
 use crate::control::rate::RateRange;
 use crate::overhead::Overhead;
 use crate::units::{Limit, Rate};
@@ -43,8 +43,8 @@ const SWITCHES: [[&str; 2]; 2] = [["shaped", "unshaped"], ["nat", "nonat"]];
 pub struct Device {
     /// Packets that the device's queue holds.
     pub queue_len: u32,
-    /// Direction of what passes: down at an IFB.
-    pub toward: Toward,
+    /// DirectionReport of what passes: down at an IFB.
+    pub direction: Direction,
     /// The rate that the qdisc before this one learnt.
     pub learnt: Option<Rate>,
 }
@@ -312,7 +312,7 @@ pub fn describe(given: &Params, device: &Device) -> Result<Numbers, String> {
     let auto = auto(given)?;
     let first = |range: RateRange| match device.learnt {
         Some(rate) => range.clamp(rate),
-        None => range.first(device.toward),
+        None => range.first(device.direction),
     };
     let up = match auto {
         Some(range) => Some(real::to_link_rate(first(range))),

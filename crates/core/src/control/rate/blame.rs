@@ -5,7 +5,7 @@
 //! line has become slower. Where neither cut changes the queue, the path has become longer.
 
 use super::law::RateLaw;
-use crate::Toward;
+use crate::Direction;
 use crate::hold::{LineSignals, Trip};
 use crate::units::{Duration, Instant};
 
@@ -27,8 +27,8 @@ const LONGEST_STEP: f64 = 150.0;
 /// The direction that searches, and the one that is blamed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blame {
-    turn: Toward,
-    toward: Toward,
+    turn: Direction,
+    direction: Direction,
     /// The turn's begin, and the latest time at which its shaper had a backlog.
     since: Instant,
     loaded: Instant,
@@ -41,22 +41,22 @@ pub(super) struct Blame {
     has_suspect: bool,
 }
 
-const fn other(toward: Toward) -> Toward {
-    match toward {
-        Toward::Up => Toward::Down,
-        Toward::Down => Toward::Up,
+const fn other(direction: Direction) -> Direction {
+    match direction {
+        Direction::Up => Direction::Down,
+        Direction::Down => Direction::Up,
     }
 }
 
 /// The direction that may have a queue: of those that carry what a line with a queue does, the one whose rate is the furthest above
 /// what its line carried last. Before that is known for both, the one that carries more, for lines are slower up than down.
-fn suspect(laws: &[Option<&mut RateLaw>; 2]) -> Option<Toward> {
+fn suspect(laws: &[Option<&mut RateLaw>; 2]) -> Option<Direction> {
     const SLOWER_UP: f64 = 4.0;
-    let loaded = |toward: Toward| {
-        let law = laws[toward as usize].as_ref()?;
+    let loaded = |direction: Direction| {
+        let law = laws[direction as usize].as_ref()?;
         law.is_loaded().then_some(law)
     };
-    let (up, down) = (loaded(Toward::Up), loaded(Toward::Down));
+    let (up, down) = (loaded(Direction::Up), loaded(Direction::Down));
     let is_up = match (&up, &down) {
         (None, None) => return None,
         (Some(_), None) => true,
@@ -66,14 +66,18 @@ fn suspect(laws: &[Option<&mut RateLaw>; 2]) -> Option<Toward> {
             _ => SLOWER_UP * up.recent() >= down.recent(),
         },
     };
-    Some(if is_up { Toward::Up } else { Toward::Down })
+    Some(if is_up {
+        Direction::Up
+    } else {
+        Direction::Down
+    })
 }
 
 impl Blame {
     pub(super) const fn new() -> Self {
         Self {
-            turn: Toward::Up,
-            toward: Toward::Up,
+            turn: Direction::Up,
+            direction: Direction::Up,
             since: Instant::ZERO,
             loaded: Instant::ZERO,
             stamps: None,
@@ -98,7 +102,7 @@ impl Blame {
         if self.has_stamps(now) {
             return false;
         }
-        let is_full = match &laws[self.toward as usize] {
+        let is_full = match &laws[self.direction as usize] {
             Some(law) => law.is_full(),
             None => false,
         };
@@ -117,13 +121,13 @@ impl Blame {
                 let suspect = suspect(&laws);
                 self.take_turns(now, cleared.is_some(), laws, *backlogged);
                 self.has_suspect = suspect.is_some();
-                self.toward = suspect.unwrap_or(self.turn);
+                self.direction = suspect.unwrap_or(self.turn);
             }
         }
-        for toward in Toward::ALL {
-            let own = &mut signals[toward as usize];
+        for direction in Direction::ALL {
+            let own = &mut signals[direction as usize];
             own.samples = samples;
-            own.best = best.map(|trip| trip.of(toward));
+            own.best = best.map(|trip| trip.of(direction));
         }
         backlogged[other(self.turn) as usize] = false;
         true
@@ -143,8 +147,8 @@ impl Blame {
         backlogged: [bool; 2],
     ) {
         let next = other(self.turn);
-        let load = |toward: Toward| {
-            laws[toward as usize]
+        let load = |direction: Direction| {
+            laws[direction as usize]
                 .as_ref()
                 .map_or(-1.0, |law| law.load())
         };
@@ -157,8 +161,8 @@ impl Blame {
         if (is_over && backlogged[next as usize]) || has_none {
             let [up, down] = laws;
             let searched = match self.turn {
-                Toward::Up => up,
-                Toward::Down => down,
+                Direction::Up => up,
+                Direction::Down => down,
             };
             if let (Some(law), false) = (searched, has_found) {
                 law.rest();
@@ -168,14 +172,14 @@ impl Blame {
     }
 
     /// Whether a queue is not for this direction's law.
-    pub(super) fn excuses(&self, toward: Toward) -> bool {
-        toward != self.toward || !self.has_suspect
+    pub(super) fn excuses(&self, direction: Direction) -> bool {
+        direction != self.direction || !self.has_suspect
     }
 
     /// The direction that is not blamed, if it yields until the queue is gone.
-    pub(super) fn yields(&self, now: Instant) -> Option<Toward> {
+    pub(super) fn yields(&self, now: Instant) -> Option<Direction> {
         let since = self.full_since.filter(|_| self.acquitted.is_none())?;
-        (now.saturating_since(since) < YIELDS).then_some(other(self.toward))
+        (now.saturating_since(since) < YIELDS).then_some(other(self.direction))
     }
 
     /// The blamed direction's cut drained nothing; whether the path has become longer, since the other's changed nothing either.
@@ -191,8 +195,8 @@ impl Blame {
             self.acquitted = None;
             return true;
         }
-        self.toward = other(self.toward);
-        (self.turn, self.since) = (self.toward, now);
+        self.direction = other(self.direction);
+        (self.turn, self.since) = (self.direction, now);
         false
     }
 }

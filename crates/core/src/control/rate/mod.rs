@@ -10,7 +10,7 @@ pub use law::RateLaw;
 pub use range::{BadRateRange, RateRange};
 pub use reason::Reason;
 
-use crate::Toward;
+use crate::Direction;
 use crate::decide::frame::Observed;
 use crate::hold::{BuildError, PathDelays, boxed};
 use crate::packet::Header;
@@ -91,7 +91,7 @@ impl Learner {
 
     /// Moves the rates at `now`; `backlogged` are the shapers where packets wait.
     pub fn step(&mut self, now: Instant, mut backlogged: [bool; 2]) {
-        let mut signals = Toward::ALL.map(|toward| self.delays.take(toward));
+        let mut signals = Direction::ALL.map(|direction| self.delays.take(direction));
         let trips = self.delays.trips().take();
         if signals.iter().any(|one| one.best.is_some()) || trips.1 > self.probing.answers {
             self.probing.read = now;
@@ -102,17 +102,17 @@ impl Learner {
         let by_trips = self
             .blame
             .share(now, trips, laws, &mut signals, &mut backlogged);
-        for toward in Toward::ALL {
-            let way = toward as usize;
+        for direction in Direction::ALL {
+            let way = direction as usize;
             let Some(law) = &mut self.laws[way] else {
                 continue;
             };
             let shares = by_trips && has_both;
-            law.excuse(shares && self.blame.excuses(toward), shares);
+            law.excuse(shares && self.blame.excuses(direction), shares);
             let longer = law.step(now, &signals[way], backlogged[way]);
-            self.delays.set_rate(toward, law.capacity());
+            self.delays.set_rate(direction, law.capacity());
             match longer {
-                Some(longer) if !by_trips => self.delays.lengthen(toward, longer),
+                Some(longer) if !by_trips => self.delays.lengthen(direction, longer),
                 Some(longer) if self.blame.acquit(now, longer, has_both) => {
                     self.delays.trips().lengthen(longer);
                 }
@@ -120,13 +120,13 @@ impl Learner {
             }
         }
         let yields = self.blame.yields(now).filter(|_| by_trips && has_both);
-        for toward in Toward::ALL {
-            let other = &self.laws[1 - toward as usize];
-            let cut = match (yields == Some(toward), other) {
+        for direction in Direction::ALL {
+            let other = &self.laws[1 - direction as usize];
+            let cut = match (yields == Some(direction), other) {
                 (true, Some(other)) if other.is_slower() => other.cut(),
                 _ => 0.0,
             };
-            if let Some(law) = &mut self.laws[toward as usize] {
+            if let Some(law) = &mut self.laws[direction as usize] {
                 law.yield_share(cut);
             }
         }
@@ -160,7 +160,7 @@ impl Learner {
     }
 
     /// The law of a direction; `None` if its rate is not learnt.
-    pub fn law(&self, toward: Toward) -> Option<&RateLaw> {
-        self.laws[toward as usize].as_deref()
+    pub fn law(&self, direction: Direction) -> Option<&RateLaw> {
+        self.laws[direction as usize].as_deref()
     }
 }

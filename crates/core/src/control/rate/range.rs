@@ -1,6 +1,6 @@
 //! Range of a learnt rate, as flags write it.
 
-use crate::Toward;
+use crate::Direction;
 use crate::units::Rate;
 use core::fmt;
 
@@ -40,10 +40,10 @@ impl RateRange {
     };
 
     /// The rate at which learning starts: too high, so that the first queue shows the line's.
-    pub fn first(&self, toward: Toward) -> Rate {
-        self.clamp(match toward {
-            Toward::Up => rate(100_000_000),
-            Toward::Down => rate(1_000_000_000),
+    pub fn first(&self, direction: Direction) -> Rate {
+        self.clamp(match direction {
+            Direction::Up => rate(100_000_000),
+            Direction::Down => rate(1_000_000_000),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::ack::TimedSegment;
 use super::hosts_and_dscp;
-use crate::Toward;
+use crate::Direction;
 use crate::packet::{Header, Protocol, flags};
 
 /// The part of a packet that another one answers, or that answers one.
@@ -31,28 +31,28 @@ pub enum Observed {
 }
 
 impl Observed {
-    /// Reads a frame that goes `toward`, whose headers begin at these offsets, as [`parse`](super::parse) found them.
+    /// Reads a frame that travels in `direction`, whose headers begin at these offsets, as [`parse`](super::parse) found them.
     #[inline]
     pub fn read(
-        toward: Toward,
+        direction: Direction,
         header: &Header,
         frame: &[u8],
         (network, transport): (u16, u16),
     ) -> Option<Self> {
         match header.protocol {
-            Protocol::Tcp => Self::of_tcp(toward, header, frame, (network, transport)),
+            Protocol::Tcp => Self::of_tcp(direction, header, frame, (network, transport)),
             Protocol::Quic => {
                 let first = udp(frame, network)?.get(UDP_HEADER)?;
                 Some(Self::Spin(first & SPIN != 0))
             }
-            Protocol::NonTcp => Self::of_udp(toward, frame, network),
+            Protocol::NonTcp => Self::of_udp(direction, frame, network),
             Protocol::Opaque => None,
         }
     }
 
     #[inline]
     fn of_tcp(
-        toward: Toward,
+        direction: Direction,
         header: &Header,
         frame: &[u8],
         (network, transport): (u16, u16),
@@ -72,7 +72,7 @@ impl Observed {
             end: (len > 0).then(|| sequence.wrapping_add(len)),
             ack: (header.flags & flags::ACK != 0).then_some(header.ack),
             server: match is_syn {
-                true => server(toward, frame, network),
+                true => server(direction, frame, network),
                 false => 0,
             },
         })
@@ -80,17 +80,17 @@ impl Observed {
 
     /// DNS by its port; QUIC's long headers by their first two bits and version 1 or 2.
     #[inline]
-    fn of_udp(toward: Toward, frame: &[u8], network: u16) -> Option<Self> {
+    fn of_udp(direction: Direction, frame: &[u8], network: u16) -> Option<Self> {
         let datagram = udp(frame, network)?;
         let &[s0, s1, d0, d1, _, _, _, _, a, b, c, d, e, ..] = datagram.first_chunk::<13>()?;
-        let far = match toward {
-            Toward::Up => [d0, d1],
-            Toward::Down => [s0, s1],
+        let far = match direction {
+            Direction::Up => [d0, d1],
+            Direction::Down => [s0, s1],
         };
         let is_long = a & LONG == LONG && (QUIC_VERSIONS.contains(&[b, c, d, e]));
         let id = match u16::from_be_bytes(far) {
             // An answer has the bit QR.
-            DNS if (c & 0x80 != 0) == (toward == Toward::Down) => {
+            DNS if (c & 0x80 != 0) == (direction == Direction::Down) => {
                 u32::from(u16::from_be_bytes([a, b]))
             }
             DNS => return None,
@@ -99,7 +99,7 @@ impl Observed {
         };
         Some(Self::Question {
             id,
-            server: server(toward, frame, network),
+            server: server(direction, frame, network),
         })
     }
 }
@@ -127,11 +127,11 @@ fn udp(frame: &[u8], network: u16) -> Option<&[u8]> {
 }
 
 #[inline(never)]
-fn server(toward: Toward, frame: &[u8], network: u16) -> u64 {
+fn server(direction: Direction, frame: &[u8], network: u16) -> u64 {
     let [from, to] = hosts_and_dscp(frame, network).hosts;
-    match toward {
-        Toward::Up => to,
-        Toward::Down => from,
+    match direction {
+        Direction::Up => to,
+        Direction::Down => from,
     }
 }
 
@@ -157,10 +157,10 @@ mod tests {
         frame
     }
 
-    fn read(toward: Toward, frame: &[u8]) -> Option<Observed> {
+    fn read(direction: Direction, frame: &[u8]) -> Option<Observed> {
         let parsed = parse(frame, &FlowKey::new([1, 2]));
         let offsets = (parsed.network, parsed.transport);
-        Observed::read(toward, &parsed.header, frame, offsets)
+        Observed::read(direction, &parsed.header, frame, offsets)
     }
 
     #[test]
@@ -170,31 +170,31 @@ mod tests {
             Some(Observed::Question { id, .. }) => Some(id),
             _ => None,
         };
-        assert_eq!(id(read(Toward::Up, &question)), Some(0x1234));
+        assert_eq!(id(read(Direction::Up, &question)), Some(0x1234));
         let answer = datagram([53, 5000], &[0x12, 0x34, 0x81, 0x80, 0, 1, 0, 1]);
-        assert_eq!(id(read(Toward::Down, &answer)), Some(0x1234));
+        assert_eq!(id(read(Direction::Down, &answer)), Some(0x1234));
         // An answer of a server at home is no question.
-        assert_eq!(read(Toward::Up, &answer), None);
+        assert_eq!(read(Direction::Up, &answer), None);
         let other = datagram([5000, 54], &[0x12, 0x34, 1, 0, 0, 1, 0, 0]);
-        assert_eq!(read(Toward::Up, &other), None);
+        assert_eq!(read(Direction::Up, &other), None);
     }
 
     #[test]
     fn of_quic_the_spin_bit_and_handshakes_are_read() {
         let short = |first| datagram([5000, 443], &[first, 1, 2, 3, 4, 5]);
-        let spin = |first| read(Toward::Up, &short(first));
+        let spin = |first| read(Direction::Up, &short(first));
         assert_eq!(spin(0x41), Some(Observed::Spin(false)));
         assert_eq!(spin(0x61), Some(Observed::Spin(true)));
         let long = datagram([5000, 443], &[0xc3, 0, 0, 0, 1, 8]);
         assert!(matches!(
-            read(Toward::Up, &long),
+            read(Direction::Up, &long),
             Some(Observed::Question { id: QUIC_HANDSHAKE, server }) if server != 0
         ));
         let unknown = datagram([5000, 443], &[0xc3, 0, 0, 0, 9, 8]);
-        assert_eq!(read(Toward::Up, &unknown), None);
+        assert_eq!(read(Direction::Up, &unknown), None);
         for len in 0..short(0x61).len() {
             // Whatever is cut short is read without a panic.
-            let _ = read(Toward::Up, &short(0x61)[..len]);
+            let _ = read(Direction::Up, &short(0x61)[..len]);
         }
     }
 
@@ -213,14 +213,14 @@ mod tests {
             ack: Some(77),
             server,
         };
-        assert_eq!(read(Toward::Up, &frame), Some(numbers(Some(1008), 0)));
+        assert_eq!(read(Direction::Up, &frame), Some(numbers(Some(1008), 0)));
         frame[34 + 13] = 0x12;
-        let Some(Observed::Numbers { end, server, .. }) = read(Toward::Up, &frame) else {
+        let Some(Observed::Numbers { end, server, .. }) = read(Direction::Up, &frame) else {
             panic!("no numbers");
         };
         assert_eq!(end, Some(1009), "a SYN takes a number");
         assert!(server != 0);
         frame[34 + 13] = 0x04;
-        assert_eq!(read(Toward::Up, &frame), None, "a reset");
+        assert_eq!(read(Direction::Up, &frame), None, "a reset");
     }
 }

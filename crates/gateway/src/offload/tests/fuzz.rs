@@ -3,7 +3,7 @@
 use super::tunnels::{cases, segment_of, tcp_case};
 use super::*;
 use crate::{Forwarder, LinkConfig, PacketIo, Stage};
-use asymq_core::Toward;
+use asymq_core::Direction;
 use asymq_core::catalog::{Params, Place, Standard, resolve};
 use asymq_core::decide::random::SplitMix64;
 use asymq_core::frame::FlowKey;
@@ -132,24 +132,24 @@ fn fuzz(frames: u64, seed: u64) -> Outcome {
                 header[below(10)] = below(256) as u8;
             }
         }
-        let (whole, toward) = (frame.len(), [Toward::Up, Toward::Down][below(2)]);
+        let (whole, direction) = (frame.len(), [Direction::Up, Direction::Down][below(2)]);
         let undone = Offload::read(&header).undo(&mut frame, &mut scratch, &mut |segment| {
             assert!(segment.len() <= whole, "a segment is longer than all");
             outcome.shown += 1;
             for forwarder in &mut forwarders {
-                forwarder.take(now, toward, segment, &mut port);
+                forwarder.take(now, direction, segment, &mut port);
             }
         });
         outcome.refused += u64::from(undone.is_err());
         for forwarder in &mut forwarders {
-            for toward in [Toward::Up, Toward::Down] {
-                forwarder.transmit(now, toward, 64, &mut port);
+            for direction in [Direction::Up, Direction::Down] {
+                forwarder.transmit(now, direction, 64, &mut port);
             }
         }
     }
     for forwarder in &forwarders[..2] {
-        for toward in [Toward::Up, Toward::Down] {
-            let waiting = forwarder.backlog(toward).packets;
+        for direction in [Direction::Up, Direction::Down] {
+            let waiting = forwarder.backlog(direction).packets;
             assert!(waiting <= 4 * LIMIT, "{waiting} wait");
         }
     }

@@ -75,7 +75,7 @@ fn case() -> impl Strategy<Value = Case> {
 
 impl Case {
     fn scenario(&self) -> Scenario {
-        let cross = |toward, first| format!("{toward}:200kbit:200b/{first}..{}", self.links);
+        let cross = |direction, first| format!("{direction}:200kbit:200b/{first}..{}", self.links);
         let args = ScenarioArgs {
             qdisc: Some(self.qdisc.into()),
             flows_up: Some(self.flows.0),
@@ -141,15 +141,15 @@ impl Case {
 }
 
 /// Packets that came to a direction, and their fates.
-fn account(world: &World<'_, Full>, toward: usize, now: u64) -> (u64, u64) {
+fn account(world: &World<'_, Full>, direction: usize, now: u64) -> (u64, u64) {
     let (mut sent, mut found) = (0, 0);
     for conversation in &world.conversations {
-        sent += conversation.out[toward].sent;
-        found += conversation.out[toward].pipe.len() + conversation.received[1 - toward];
+        sent += conversation.out[direction].sent;
+        found += conversation.out[direction].pipe.len() + conversation.received[1 - direction];
     }
-    let (dropped, lost) = world.access_dropped_and_lost(toward);
-    let (held, left) = world.links[toward].held_and_left(now);
-    let (further_held, further_left) = world.held_and_left_further(toward, now);
+    let (dropped, lost) = world.access_dropped_and_lost(direction);
+    let (held, left) = world.links[direction].held_and_left(now);
+    let (further_held, further_left) = world.held_and_left_further(direction, now);
     found += dropped + lost + held + left + further_held + further_left;
     (sent, found)
 }
@@ -165,10 +165,10 @@ proptest! {
     #[test]
     fn every_packet_sent_is_delivered_dropped_lost_or_under_way(case in case()) {
         let (world, end) = case.run();
-        for toward in [0, 1] {
-            let (sent, found) = account(&world, toward, end);
+        for direction in [0, 1] {
+            let (sent, found) = account(&world, direction, end);
             prop_assert!(sent > 0);
-            prop_assert_eq!(sent, found, "direction {}", toward);
+            prop_assert_eq!(sent, found, "direction {}", direction);
         }
     }
 

@@ -7,15 +7,15 @@ use core::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-pub enum Toward {
+pub enum Direction {
     /// From home to the Internet.
     Up,
     /// From the Internet to home.
     Down,
 }
 
-impl Toward {
-    /// Both directions; the position of each is its number (`toward as usize`).
+impl Direction {
+    /// Both directions; the position of each is its number (`direction as usize`).
     pub const ALL: [Self; 2] = [Self::Up, Self::Down];
 
     /// The name in flags, files and results.
@@ -27,17 +27,19 @@ impl Toward {
     }
 }
 
-impl fmt::Display for Toward {
+impl fmt::Display for Direction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Toward {
+impl FromStr for Direction {
     type Err = &'static str;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|toward| toward.name() == name);
+        let found = Self::ALL
+            .into_iter()
+            .find(|direction| direction.name() == name);
         found.ok_or("unknown; use up or down")
     }
 }
