@@ -56,7 +56,7 @@ class Keys(TypedDict, total=False):
     shaper_up: str | None
     shaper_down: str | None
     steps_delay: str | Sequence[str] | None
-    course: str | None
+    rate_profile: str | None
     rate_probe: bool | None
     clock_drift: int | None
     clock_tick: str | None

@@ -240,11 +240,11 @@ mod tests {
                 "s.toml:1: udp: a list in a list is not allowed here; write text or a number, like up = \"1mbit\"",
             ),
             (
-                "runs = 1\n[[flow]]\ntoward = \"left\"",
+                "runs = 1\n[[flow]]\ndirection = \"left\"",
                 "s.toml:2: flow = direction=left: direction=left: unknown; use up or down",
             ),
             (
-                "[[flow]]\ntoward = \"up\"\nrtt = [[1]]",
+                "[[flow]]\ndirection = \"up\"\nrtt = [[1]]",
                 "s.toml:1: flow: rtt: a list in a list is not allowed here; write text or a number, like up = \"1mbit\"",
             ),
             ("sack = 1", "s.toml:1: sack = 1: unknown; use true or false"),

@@ -339,7 +339,7 @@ impl ScenarioArgs {
             shaper_up: source(simulated.shaper_up, args.up),
             shaper_down: source(simulated.shaper_down, args.down),
             steps_delay: simulated.steps_delay,
-            course: simulated.course,
+            rate_profile: simulated.rate_profile,
             rate_probe: simulated.rate_probe.unwrap_or(false),
             clock_drift: simulated.clock_drift,
             clock_tick: simulated.clock_tick,
@@ -546,7 +546,7 @@ mod tests {
             "trace-",
             "modem-",
             "shaper-",
-            "course",
+            "rate-profile",
         ];
         let unreal: Vec<&str> = simulated::UNREAL
             .iter()

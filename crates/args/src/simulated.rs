@@ -4,7 +4,7 @@ use asymq_core::hold::Spacing;
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Bytes, Duration};
 use asymq_scenario::{
-    Course, DelayStep, ListedFlow, Modem, Netem, OnOff, RateSource, RateStep, Tcp, WebLoad,
+    DelayStep, ListedFlow, Modem, Netem, OnOff, RateProfile, RateSource, RateStep, Tcp, WebLoad,
 };
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
@@ -91,9 +91,9 @@ pub struct SimulatedArgs {
     /// A change of the path's delay behind both modems, like 10s:25ms: from when on, extra one-way delay; repeatable.
     #[arg(long, value_name = "STEP")]
     pub steps_delay: Vec<DelayStep>,
-    /// Course of both modems' rates and of the path's delay, drawn from the seed: constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis [default: none].
+    /// Profile of both modems' rates and of the path's delay, drawn from the seed: constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis [default: none].
     #[arg(long, value_name = "COURSE")]
-    pub course: Option<Course>,
+    pub rate_profile: Option<RateProfile>,
     /// Let learnt rates send probes, at most 20 a second, where no packet tells delays.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
     pub rate_probe: Option<bool>,

@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_listed_flow_and_a_trace_beside_the_file_become_words() {
-        let text = "trace-up = \"lte.trace\"\n[[flow]]\ntoward = \"down\"\nrtt = \"20ms\"\n";
+        let text = "trace-up = \"lte.trace\"\n[[flow]]\ndirection = \"down\"\nrtt = \"20ms\"\n";
         let words = flags().text(Path::new("folder/s.toml"), text).unwrap();
         assert_eq!(
             words.to_flags(),

@@ -7,7 +7,7 @@ use crate::metrics::{self, Metrics};
 use crate::numbers::number;
 use crate::prose::{self, Part};
 use crate::statistics::Estimate;
-use crate::store::{Course, Results, key};
+use crate::store::{Recording, Results, key};
 use asymq_scenario::Scenario;
 
 /// An experiment with its results.
@@ -24,8 +24,8 @@ pub struct Outcome {
 pub struct Runs {
     /// The values of each measure, one per run, in the order of the seeds.
     measures: Vec<Vec<f64>>,
-    /// The recorded courses, in the order of the seeds.
-    pub courses: Vec<Course>,
+    /// The recorded recordings, in the order of the seeds.
+    pub recordings: Vec<Recording>,
     /// The time when they settled, if a measure asks for it.
     pub window: Option<Window>,
     /// ns-2's estimate of each measure.
@@ -55,7 +55,7 @@ impl Runs {
         let count = experiment.measures.len();
         Self {
             measures: (0..count).map(of_measure).collect(),
-            courses: Vec::new(),
+            recordings: Vec::new(),
             window: experiment.is_settled().then(window).flatten(),
             ns2: vec![None; count],
         }
@@ -105,9 +105,9 @@ impl Outcome {
             incomplete.missing += found.iter().filter(|stored| stored.is_none()).count();
             let found: Vec<_> = found.into_iter().flatten().collect();
             let metrics: Vec<&Metrics> = found.iter().map(|stored| &stored.metrics).collect();
-            let courses = found.iter().filter_map(|stored| stored.course.clone());
+            let recordings = found.iter().filter_map(|stored| stored.recording.clone());
             Runs {
-                courses: courses.collect(),
+                recordings: recordings.collect(),
                 ..Runs::new(&experiment, scenario, &metrics)
             }
         };

@@ -56,17 +56,17 @@ pub struct Job<'a> {
     /// The seed.
     pub seed: u64,
     /// True if to record the time series of the run.
-    pub course: bool,
+    pub recording: bool,
 }
 
 impl<'a> Job<'a> {
     /// The run of `scenario` with `seed`.
-    pub fn new(scenario: &'a Scenario, seed: u64, course: bool) -> Self {
+    pub fn new(scenario: &'a Scenario, seed: u64, recording: bool) -> Self {
         Self {
             key: key(scenario, seed),
             scenario,
             seed,
-            course,
+            recording,
         }
     }
 
@@ -80,11 +80,11 @@ impl<'a> Job<'a> {
             ..RunOptions::default()
         };
         let run = simulator.run(self.scenario, self.seed, options)?;
-        let series = run.series.as_ref().filter(|_| self.course);
+        let series = run.series.as_ref().filter(|_| self.recording);
         Ok(Stored {
             key: self.key.clone(),
             metrics: metrics::of_run(&run, self.scenario),
-            course: series.map(Course::of),
+            recording: series.map(Recording::of),
             flows: run.summary.flows,
         })
     }
@@ -102,12 +102,12 @@ pub struct Stored {
     pub flows: Vec<FlowResult>,
     /// Its time series, if recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub course: Option<Course>,
+    pub recording: Option<Recording>,
 }
 
 /// The time series of a run, averaged to the resolution of a chart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Course {
+pub struct Recording {
     /// Length of an interval in seconds.
     pub interval_s: f64,
     /// Utilization of the uplink, 0 to 1, in consecutive intervals.
@@ -120,19 +120,19 @@ pub struct Course {
     pub data_down: Vec<f64>,
 }
 
-/// Maximum intervals of a course: twice the pixels of a wide chart.
+/// Maximum intervals of a recording: twice the pixels of a wide chart.
 const MAX_INTERVALS: usize = 1000;
 
-impl Course {
+impl Recording {
     /// The channels by the names that expressions use.
     pub const CHANNELS: [&str; 4] = ["up", "down", "up.data", "down.data"];
 
-    /// The values of each of [`Course::CHANNELS`].
+    /// The values of each of [`Recording::CHANNELS`].
     pub fn channels(&self) -> [&[f64]; 4] {
         [&self.up, &self.down, &self.data_up, &self.data_down]
     }
 
-    /// The course of a recorded series in at most 1000 intervals.
+    /// The recording of a recorded series in at most 1000 intervals.
     pub fn of(series: &asymq_scenario::Series) -> Self {
         let step = series.up.len().div_ceil(MAX_INTERVALS).max(1);
         let reduce = |values: &[f64]| {
@@ -184,7 +184,7 @@ impl Results {
     /// True if all that a job is to show is here.
     pub fn has(&self, job: &Job<'_>) -> bool {
         let found = self.get(&job.key);
-        found.is_some_and(|stored| stored.course.is_some() || !job.course)
+        found.is_some_and(|stored| stored.recording.is_some() || !job.recording)
     }
 
     /// The result with this key.
@@ -213,7 +213,7 @@ mod tests {
             // A number whose shortest decimal form has 17 digits.
             metrics: [("utility".to_owned(), 0.1 + 0.2)].into(),
             flows: Vec::new(),
-            course: None,
+            recording: None,
         }
     }
 
@@ -238,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn a_course_keeps_its_mean_when_reduced() {
+    fn a_recording_keeps_its_mean_when_reduced() {
         let series = asymq_scenario::Series {
             interval_s: 0.2,
             up: (0..2000).map(|i| f64::from(i % 2)).collect(),
             ..Default::default()
         };
-        let course = Course::of(&series);
-        assert_eq!(course.interval_s, 0.4);
-        assert_eq!(course.up, vec![0.5; 1000]);
+        let recording = Recording::of(&series);
+        assert_eq!(recording.interval_s, 0.4);
+        assert_eq!(recording.up, vec![0.5; 1000]);
     }
 }

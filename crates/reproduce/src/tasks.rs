@@ -33,7 +33,7 @@ pub struct Task {
 pub(crate) struct Block {
     pub(crate) seeds: Range<u64>,
     /// True if to keep time series.
-    course: bool,
+    recording: bool,
     pub(crate) wanted: Vec<Wanted>,
 }
 
@@ -57,7 +57,7 @@ impl Task {
         self.blocks.iter().flat_map(|block| {
             let scenario = block.wanted[0].scenario(experiments);
             let seeds = block.seeds.clone();
-            seeds.map(|seed| Job::new(scenario, seed, block.course))
+            seeds.map(|seed| Job::new(scenario, seed, block.recording))
         })
     }
 }
@@ -86,7 +86,7 @@ pub fn keep(
 struct Group {
     hash: u64,
     cost: u64,
-    course: bool,
+    recording: bool,
     wanted: Vec<Wanted>,
 }
 
@@ -148,12 +148,12 @@ fn groups(experiments: &[Experiment], before: Option<&[Experiment]>) -> Vec<Grou
             groups.push(Group {
                 hash: fnv(text.bytes()),
                 cost: cost(scenario).max(1),
-                course: false,
+                recording: false,
                 wanted: Vec::new(),
             });
             groups.len() - 1
         });
-        groups[index].course |= experiments[experiment].wants_course();
+        groups[index].recording |= experiments[experiment].wants_recording();
         groups[index].wanted.push(Wanted {
             experiment,
             at,
@@ -200,7 +200,7 @@ impl Open {
         let cost = group.cost.saturating_mul(seeds.end - seeds.start);
         self.packets = self.packets.saturating_add(cost);
         self.blocks.push(Block {
-            course: group.course,
+            recording: group.recording,
             wanted: group.wanted.iter().filter(overlaps).cloned().collect(),
             seeds,
         });

@@ -6,7 +6,7 @@ use asymq_reproduce::metrics;
 use asymq_reproduce::outcome;
 use asymq_reproduce::outcome::Outcome;
 use asymq_reproduce::report;
-use asymq_reproduce::store::{Course, Results, Stored, key};
+use asymq_reproduce::store::{Recording, Results, Stored, key};
 use asymq_scenario::Run;
 use std::path::Path;
 
@@ -92,7 +92,7 @@ fn outcome(name: &str, claims: &str) -> Outcome {
                 results.insert(Stored {
                     key: key(scenario, seed),
                     metrics: metrics::of_run(&run, scenario),
-                    course: Some(Course {
+                    recording: Some(Recording {
                         interval_s: 1.0,
                         up: vec![1.0; 10],
                         down: vec![level; 10],

@@ -167,17 +167,17 @@ impl Scenario {
                 "not later than the step before; write the steps in the order of their times";
             return Err(bad("steps-delay", pair[1], message));
         }
-        if let Some(course) = self.course {
+        if let Some(rate_profile) = self.rate_profile {
             let line = self.modem_up.or(self.modem_down);
             let message = "no modem whose rate could change; add --modem-up";
-            require(line.is_some(), "course", course, message)?;
+            require(line.is_some(), "rate-profile", rate_profile, message)?;
             let steps = [&self.steps_up, &self.steps_down];
             let others = steps.iter().any(|steps| !steps.is_empty())
                 || !self.steps_delay.is_empty()
                 || self.trace_up.is_some()
                 || self.trace_down.is_some();
             let message = "beside steps or a trace; use one of them";
-            require(!others, "course", course, message)?;
+            require(!others, "rate-profile", rate_profile, message)?;
         }
         within("clock-drift", self.clock_drift.unwrap_or(0), 0, 1000)?;
         let tick = self.clock_tick.unwrap_or(Duration::MILLISECOND);

@@ -1,8 +1,8 @@
-//! Scenarios that follow from one: with the course that a seed draws, and as a listed flow sees it.
+//! Scenarios that follow from one: with the rate profile that a seed draws, and as a listed flow sees it.
 
 use crate::draw::fraction;
 use crate::{
-    Course, DelayStep, Draw, ListedFlow, Modem, RateStep, RttRange, Scenario, Source, TcpEcn,
+    DelayStep, Draw, ListedFlow, Modem, RateProfile, RateStep, RttRange, Scenario, Source, TcpEcn,
     Tunnel, uniform,
 };
 use asymq_core::Direction;
@@ -13,12 +13,13 @@ use asymq_core::units::{Duration, Rate};
 const NOTHING: Rate = Rate::from_bits_per_sec(1).expect("positive");
 
 impl Scenario {
-    /// The scenario with the course that `seed` draws as steps; `None` if it has no course.
+    /// The scenario with the rate profile that `seed` draws as steps; `None` if it has no rate profile.
     pub fn drawn(&self, seed: u64) -> Option<Self> {
-        let course = self.course?;
-        let mut random =
-            SplitMix64::new(uniform(seed, Source::Link(Direction::Down), Draw::Course).to_bits());
-        let changes = course.changes(self.duration.as_secs_f64(), || fraction(random.next()));
+        let rate_profile = self.rate_profile?;
+        let mut random = SplitMix64::new(
+            uniform(seed, Source::Link(Direction::Down), Draw::RateProfile).to_bits(),
+        );
+        let changes = rate_profile.changes(self.duration.as_secs_f64(), || fraction(random.next()));
         let at = |seconds: f64| Duration::from_nanos((seconds * 1e9) as u64);
         let steps = |way: usize, modem: Option<Modem>| {
             let rate = modem.map_or(0.0, |modem| modem.rate.bits_per_sec() as f64);
@@ -29,7 +30,7 @@ impl Scenario {
             steps.collect()
         };
         let mut drawn = Self {
-            course: None,
+            rate_profile: None,
             steps_up: steps(0, self.modem_up),
             steps_down: steps(1, self.modem_down),
             steps_delay: changes
@@ -42,7 +43,7 @@ impl Scenario {
                 .collect(),
             ..self.clone()
         };
-        if let (Course::Docsis, Some(modem)) = (course, &mut drawn.modem_up) {
+        if let (RateProfile::Docsis, Some(modem)) = (rate_profile, &mut drawn.modem_up) {
             modem.grant.get_or_insert(RttRange {
                 min: Duration::from_millis(2),
                 max: Duration::from_millis(6),

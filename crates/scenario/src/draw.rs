@@ -49,8 +49,8 @@ pub enum Draw {
     ClockDrift,
     /// The seed of a modem's grants.
     Grants,
-    /// The seed of the course of a line.
-    Course,
+    /// The seed of the rate profile of a line.
+    RateProfile,
 }
 
 impl Source {

@@ -6,7 +6,6 @@
 
 mod ack_policy;
 mod check;
-mod course;
 mod cover;
 mod derived;
 mod draw;
@@ -19,6 +18,7 @@ mod modem;
 mod modem_queue;
 mod netem;
 mod quic;
+mod rate_profile;
 mod report;
 mod rtt;
 mod scenario;
@@ -32,7 +32,6 @@ mod udp;
 pub use ack_policy::AckPolicy;
 pub use asymq_core::{Direction, measure::Percentiles};
 pub use check::BadValue;
-pub use course::Course;
 pub use cover::{Cover, Tunnel};
 pub use draw::{Draw, Source, uniform};
 pub use flow::ListedFlow;
@@ -43,6 +42,7 @@ pub use modem::{DelayStep, Modem, ModemBuffer, RateSource};
 pub use modem_queue::{KnownRates, ModemQueue};
 pub use netem::{Delay, Impairment, Loss, Netem, Percent, Reorder};
 pub use quic::QuicFlows;
+pub use rate_profile::RateProfile;
 pub use report::{
     DirectionReport, Extent, Fates, FlowResult, FlowTotals, Goodput, Report, Run, Series,
     SojournByClass, Summary, Tool,

@@ -1,8 +1,9 @@
 //! A checked experiment.
 
 use crate::{
-    AckPolicy, Course, DelayStep, Direction, Draw, Impairment, ListedFlow, Modem, Netem, OnOff,
-    QuicFlows, RateSource, RateStep, RateTrace, RttRange, Source, Tcp, UdpBurst, WebLoad, uniform,
+    AckPolicy, DelayStep, Direction, Draw, Impairment, ListedFlow, Modem, Netem, OnOff, QuicFlows,
+    RateProfile, RateSource, RateStep, RateTrace, RttRange, Source, Tcp, UdpBurst, WebLoad,
+    uniform,
 };
 use asymq_core::catalog::Config;
 use asymq_core::hold::Spacing;
@@ -129,9 +130,9 @@ pub struct Scenario {
     /// Changes of the path's delay behind both modems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps_delay: Vec<DelayStep>,
-    /// Course of both modems' rates and of the path's delay, drawn from the seed, in place of steps.
+    /// Profile of both modems' rates and of the path's delay, drawn from the seed, in place of steps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub course: Option<Course>,
+    pub rate_profile: Option<RateProfile>,
     /// Whether learnt rates send probes where no packet tells delays.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rate_probe: bool,
@@ -318,7 +319,7 @@ pub(crate) mod tests {
             shaper_up: RateSource::Fixed,
             shaper_down: RateSource::Fixed,
             steps_delay: Vec::new(),
-            course: None,
+            rate_profile: None,
             rate_probe: false,
             clock_drift: None,
             clock_tick: None,

@@ -93,8 +93,8 @@ fn what_belongs_to_a_modem_needs_one() {
 }
 
 #[test]
-fn a_course_is_drawn_anew_for_each_seed_and_needs_a_modem() {
-    let words = "--course=cellular --flows-down=2 --flows-up=0 \
+fn a_rate_profile_is_drawn_anew_for_each_seed_and_needs_a_modem() {
+    let words = "--rate-profile=cellular --flows-down=2 --flows-up=0 \
                  --shaper-up=oracle --shaper-down=oracle";
     let home = HOME.replace("50mbit", "5mbit");
     let scenario = scenario(&format!("{home} {words}"));
@@ -116,8 +116,10 @@ fn a_course_is_drawn_anew_for_each_seed_and_needs_a_modem() {
         let args = ScenarioArgs::from_words(words).unwrap();
         args.resolve(&Defaults::paper()).unwrap_err().to_string()
     };
-    assert!(error("--course=steps").contains("add --modem-up"));
-    assert!(error("--modem-up=1mbit --course=steps --steps-up=1s:2mbit").contains("beside steps"));
+    assert!(error("--rate-profile=steps").contains("add --modem-up"));
+    assert!(
+        error("--modem-up=1mbit --rate-profile=steps --steps-up=1s:2mbit").contains("beside steps")
+    );
     assert!(error("--modem-up=1mbit --shaper-up=autorate-ingress").contains("--shaper-down"));
 }
 

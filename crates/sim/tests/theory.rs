@@ -121,13 +121,13 @@ fn a_receive_window_of_w_gives_w_segments_per_round_trip() {
 
 #[test]
 fn udp_within_the_rate_is_measured_at_its_rate_and_over_it_is_conserved() {
-    let udp = |flow: &str, toward_up: bool| {
+    let udp = |flow: &str, is_upload: bool| {
         let scenario = scenario(|scenario| {
             scenario.udp = vec![flow.parse().unwrap()];
             scenario.warmup = Duration::ZERO;
         });
         let summary = run_with_series(&scenario).summary;
-        if toward_up { summary.up } else { summary.down }
+        if is_upload { summary.up } else { summary.down }
     };
     // 500 of 1000 kbit/s for 20 of 60 s.
     let up = udp("up:500kbit@20s..40s", true);

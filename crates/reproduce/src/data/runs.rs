@@ -26,10 +26,10 @@ pub(super) fn flows(decided: &Decided) -> Table {
 
 /// One row per interval of each run of an experiment with a chart over time, warm-up included.
 pub(super) fn time_series(decided: &Decided) -> Table {
-    let drawn = of_runs(decided).filter(|(experiment, ..)| experiment.wants_course());
+    let drawn = of_runs(decided).filter(|(experiment, ..)| experiment.wants_recording());
     let rows = drawn.filter_map(|(.., row, stored)| {
-        let course = stored.course.as_ref()?;
-        Some(intervals(row, course.interval_s, course.channels()))
+        let recording = stored.recording.as_ref()?;
+        Some(intervals(row, recording.interval_s, recording.channels()))
     });
     Table::new("time_series", rows.flatten().collect())
 }
@@ -166,7 +166,7 @@ fn of_flows(run: Row, flows: &[FlowResult]) -> impl Iterator<Item = Row> {
     })
 }
 
-/// A row per interval with the values of [`crate::store::Course::CHANNELS`].
+/// A row per interval with the values of [`crate::store::Recording::CHANNELS`].
 fn intervals(
     run: Row,
     interval_s: f64,

@@ -180,7 +180,7 @@ pub struct Panel {
     pub paper: BTreeMap<usize, Published>,
 }
 
-/// Published values of a course.
+/// Published values of a recording.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Published {
@@ -196,7 +196,7 @@ pub enum PanelOf {
     /// A measure, by index.
     Measure(usize),
     /// A formula over the channels `up`, `down`, `up.data`, `down.data` of each moment.
-    Course(Expression),
+    Recording(Expression),
 }
 
 /// A statement of the paper that the runs can confirm or refute.
@@ -406,7 +406,7 @@ impl Experiment {
     }
 
     /// True if runs must record their time series.
-    pub fn wants_course(&self) -> bool {
+    pub fn wants_recording(&self) -> bool {
         self.charts.iter().any(|chart| chart.over.is_time())
     }
 
@@ -418,7 +418,7 @@ impl Experiment {
     /// True if the scenario alone decides its values, so that no run is needed.
     pub fn is_arithmetic(&self) -> bool {
         let named = self.measures.iter().flat_map(|measure| measure.of.names());
-        !self.wants_course() && named.into_iter().all(|name| name.starts_with("scenario."))
+        !self.wants_recording() && named.into_iter().all(|name| name.starts_with("scenario."))
     }
 }
 

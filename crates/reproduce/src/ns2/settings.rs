@@ -124,7 +124,7 @@ fn check(scenario: &Scenario) -> Result<(), Unsupported> {
         shaper_up: _,   // only beside a modem
         shaper_down: _, // only beside a modem
         steps_delay: _, // only beside a modem
-        course: _,
+        rate_profile: _,
         rate_probe: _,  // only of learnt rates
         clock_drift: _, // of timestamps
         clock_tick: _,  // of timestamps

@@ -6,11 +6,11 @@ use crate::expression::Expression;
 use crate::numbers::{number, short};
 use crate::outcome::Outcome;
 use crate::statistics::Estimate;
-use crate::store::Course;
+use crate::store::Recording;
 use asymq_charts::{Axis, Colour, MUTED, SERIES};
 use horrorshow::{Raw, RenderOnce, owned_html};
 
-/// Maximum number of moments of a course that a panel shows: about one per pixel.
+/// Maximum number of moments of a recording that a panel shows: about one per pixel.
 const MOMENTS: usize = 350;
 
 /// The chart: a legend, and a drawing for each panel, which stand beside each other or below.
@@ -225,7 +225,7 @@ impl<'a> Figure<'a> {
         };
         match &panel.of {
             PanelOf::Measure(measure) => self.over_sweep(&mut curve, series, *measure),
-            PanelOf::Course(expression) => curve.points = self.over_time(series, expression),
+            PanelOf::Recording(expression) => curve.points = self.over_time(series, expression),
         }
         match panel.paper.get(&series) {
             Some(Published::Level(value)) => curve.level = Some(*value),
@@ -257,21 +257,21 @@ impl<'a> Figure<'a> {
     }
 
     fn over_time(&self, series: usize, expression: &Expression) -> Vec<(f64, Estimate)> {
-        let mut courses = &self.outcome.at(Place { series, point: 0 }).courses[..];
+        let mut recordings = &self.outcome.at(Place { series, point: 0 }).recordings[..];
         if self.by_series() {
-            courses = &courses[..courses.len().min(1)];
+            recordings = &recordings[..recordings.len().min(1)];
         }
-        let Some(first) = courses.first() else {
+        let Some(first) = recordings.first() else {
             return Vec::new();
         };
         let together = first.up.len().div_ceil(MOMENTS).max(1);
         let average = self.chart.over == Over::Average;
-        let reduced = |course: &Course| -> Vec<f64> {
-            let all = along(course, expression, average);
+        let reduced = |recording: &Recording| -> Vec<f64> {
+            let all = along(recording, expression, average);
             let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
             all.chunks(together).map(mean).collect()
         };
-        let runs: Vec<Vec<f64>> = courses.iter().map(reduced).collect();
+        let runs: Vec<Vec<f64>> = recordings.iter().map(reduced).collect();
         let step = together as f64 * first.interval_s;
         let moment = |index: usize| {
             let now: Vec<f64> = runs
@@ -306,10 +306,12 @@ fn y_axis(drawing: &Drawing<'_>, all: &[Drawing<'_>]) -> Axis {
 }
 
 /// An expression's value at each moment of a run, or its mean up to that moment.
-fn along(course: &Course, expression: &Expression, average: bool) -> Vec<f64> {
+fn along(recording: &Recording, expression: &Expression, average: bool) -> Vec<f64> {
     let lookup = |name: &str| {
-        let place = Course::CHANNELS.iter().position(|known| *known == name)?;
-        Some(course.channels()[place].to_vec())
+        let place = Recording::CHANNELS
+            .iter()
+            .position(|known| *known == name)?;
+        Some(recording.channels()[place].to_vec())
     };
     let mut values = expression.value(&lookup).unwrap_or_default();
     let mut sum = 0.0;

@@ -69,7 +69,13 @@ impl<V: Variant> Route<'_, V> {
             if conversation.span(DIRECTION, beyond.len() + 1).1 > position {
                 beyond.push(DIRECTION, position, at, packet);
             } else {
-                hand_over::<V, DIRECTION>(at, packet, self.conversations, self.events, self.tunnels);
+                hand_over::<V, DIRECTION>(
+                    at,
+                    packet,
+                    self.conversations,
+                    self.events,
+                    self.tunnels,
+                );
             }
         } else if let Passage::Out(at) = beyond.wires[DIRECTION].pass(at, packet) {
             self.arrive::<DIRECTION>(at, packet);
@@ -78,7 +84,11 @@ impl<V: Variant> Route<'_, V> {
 
     /// A packet is behind the last link and its path at `at`. ACK regeneration is there for the uplink's
     /// packets, and sees the downlink's.
-    pub(super) fn arrive<const DIRECTION: usize>(&mut self, at: u64, packet: &SimPacket<V::Options>) {
+    pub(super) fn arrive<const DIRECTION: usize>(
+        &mut self,
+        at: u64,
+        packet: &SimPacket<V::Options>,
+    ) {
         if self.opposite.observes() {
             self.opposite.observe(at, packet.header);
         }

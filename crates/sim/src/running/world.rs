@@ -364,7 +364,11 @@ impl<'a, V: Variant> World<'a, V> {
             tunnels,
             ..
         } = self;
-        let (link, opposite) = if DIRECTION == UP { (up, down) } else { (down, up) };
+        let (link, opposite) = if DIRECTION == UP {
+            (up, down)
+        } else {
+            (down, up)
+        };
         link.dequeue(now, |at, packet| {
             if let Some(sojourns) = &mut conversations[packet.conversation()].sojourns
                 && packet.segment.kind() == Kind::Data

@@ -3,7 +3,7 @@
 use super::file::{ChartEntry, File, PanelEntry, PerPanel};
 use super::reader::{Read, Reader};
 use crate::experiment::{Chart, Experiment, Panel, PanelOf, Published};
-use crate::store::Course;
+use crate::store::Recording;
 use std::collections::BTreeMap;
 use toml::Spanned;
 
@@ -52,7 +52,7 @@ impl Reader<'_> {
 
     /// A panel over time.
     fn panel(&self, entry: &PanelEntry, experiment: &Experiment) -> Read<Panel> {
-        let of = self.expression(&entry.of, "channel", &Course::CHANNELS)?;
+        let of = self.expression(&entry.of, "channel", &Recording::CHANNELS)?;
         let mut paper = BTreeMap::new();
         if let Some(id) = &entry.measure {
             let measure = self.found(id, |id| experiment.index_of_measure(id))?;
@@ -68,7 +68,7 @@ impl Reader<'_> {
         }
         Ok(Panel {
             title: entry.title.clone(),
-            of: PanelOf::Course(of),
+            of: PanelOf::Recording(of),
             y_label: String::new(),
             y_range: None,
             paper,

@@ -1,11 +1,11 @@
-//! Courses of a line's rates over a run, drawn from its seed.
+//! Profiles of a line's rates over a run, drawn from its seed.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Course of the modems' rates, and of the path's delay behind them.
+/// Profile of the modems' rates and of the path's delay behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
+pub enum RateProfile {
     /// Never changes.
     Constant,
     /// Another rate of 70 to 130 % every 4 s, each direction its own.
@@ -37,7 +37,7 @@ pub(crate) struct Changes {
     pub(crate) delays: Vec<(f64, f64)>,
 }
 
-impl Course {
+impl RateProfile {
     const NAMED: [(&str, Self); 10] = [
         ("constant", Self::Constant),
         ("steps", Self::Steps),
@@ -125,26 +125,26 @@ fn times(step: f64, end: f64) -> impl Iterator<Item = f64> {
         .take_while(move |at| *at < end)
 }
 
-impl FromStr for Course {
+impl FromStr for RateProfile {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let named = Self::NAMED.iter().find(|(name, _)| *name == text);
-        named.map(|(_, course)| *course).ok_or_else(|| {
+        named.map(|(_, profile)| *profile).ok_or_else(|| {
             let names = Self::NAMED.map(|(name, _)| name).join(", ");
             format!("unknown '{text}'; use {names}")
         })
     }
 }
 
-impl fmt::Display for Course {
+impl fmt::Display for RateProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = Self::NAMED.iter().find(|(_, course)| course == self);
+        let named = Self::NAMED.iter().find(|(_, profile)| profile == self);
         f.write_str(named.map_or("constant", |(name, _)| name))
     }
 }
 
-crate::text::serde_as_string!(Course);
+crate::text::serde_as_string!(RateProfile);
 
 #[cfg(test)]
 mod tests {
@@ -154,37 +154,37 @@ mod tests {
 
     const END: f64 = 70.0;
 
-    /// A course's changes with a seed.
-    fn drawn(course: Course, seed: u64) -> Changes {
+    /// A rate profile's changes with a seed.
+    fn drawn(profile: RateProfile, seed: u64) -> Changes {
         let mut random = SplitMix64::new(seed);
-        course.changes(END, || fraction(random.next()))
+        profile.changes(END, || fraction(random.next()))
     }
 
     #[test]
     fn courses_read_as_they_are_written() {
-        for (name, course) in Course::NAMED {
-            assert_eq!(name.parse(), Ok(course));
-            assert_eq!(course.to_string(), name);
+        for (name, profile) in RateProfile::NAMED {
+            assert_eq!(name.parse(), Ok(profile));
+            assert_eq!(profile.to_string(), name);
         }
-        assert!("steep".parse::<Course>().unwrap_err().contains("ramp"));
+        assert!("steep".parse::<RateProfile>().unwrap_err().contains("ramp"));
     }
 
     #[test]
     fn changes_are_in_order_within_the_run_and_have_the_documented_extent() {
-        for (name, course) in Course::NAMED {
-            let Changes { shares, delays } = drawn(course, 7);
+        for (name, profile) in RateProfile::NAMED {
+            let Changes { shares, delays } = drawn(profile, 7);
             let times: Vec<f64> = shares.iter().map(|(at, _)| *at).collect();
             assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "{name}");
             assert!(times.iter().all(|at| (0.0..END).contains(at)), "{name}");
-            let (min, max) = match course {
-                Course::Steps => (0.7, 1.3),
-                Course::Starlink => (0.55 * 0.9, 1.2 * 1.1),
-                Course::Cellular => (0.12, 2.2),
-                Course::Handover => (0.0, 1.3),
-                Course::Outage => (0.0, 1.0),
-                Course::Halved => (0.5, 1.0),
-                Course::Ramp => (0.4, 1.2),
-                Course::Constant | Course::Path | Course::Docsis => (1.0, 1.0),
+            let (min, max) = match profile {
+                RateProfile::Steps => (0.7, 1.3),
+                RateProfile::Starlink => (0.55 * 0.9, 1.2 * 1.1),
+                RateProfile::Cellular => (0.12, 2.2),
+                RateProfile::Handover => (0.0, 1.3),
+                RateProfile::Outage => (0.0, 1.0),
+                RateProfile::Halved => (0.5, 1.0),
+                RateProfile::Ramp => (0.4, 1.2),
+                RateProfile::Constant | RateProfile::Path | RateProfile::Docsis => (1.0, 1.0),
             };
             let within = |share: &f64| (min - 1e-9..max + 1e-9).contains(share);
             assert!(
@@ -203,7 +203,7 @@ mod tests {
         let mut logs = [0.0; 2];
         let mut count = 0.0;
         for seed in 0..50 {
-            for (_, shares) in drawn(Course::Cellular, seed).shares {
+            for (_, shares) in drawn(RateProfile::Cellular, seed).shares {
                 assert!(shares[0] != shares[1] || shares[0] == 2.2 || shares[0] == 0.12);
                 logs = [logs[0] + shares[0].ln(), logs[1] + shares[1].ln()];
                 count += 1.0;
