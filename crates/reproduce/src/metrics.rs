@@ -4,8 +4,8 @@ use crate::over_time;
 use asymq_core::decide::ack::Kept;
 use asymq_core::units::Limit;
 use asymq_scenario::{
-    Cover, Direction, DirectionReport, Goodput, ListedFlow, Percentiles, Run, Scenario, Series,
-    SojournByClass, Summary,
+    Direction, DirectionReport, Encapsulation, Goodput, ListedFlow, Percentiles, Run, Scenario,
+    Series, SojournByClass, Summary,
 };
 use std::collections::BTreeMap;
 
@@ -160,7 +160,7 @@ fn add_direction(
         (
             "readable-to-opaque",
             ratio(scenario, direction, goodput, |flow| {
-                flow.is_none_or(|flow| flow.cover == Cover::None)
+                flow.is_none_or(|flow| flow.encapsulation == Encapsulation::None)
             }),
         ),
         (

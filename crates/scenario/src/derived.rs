@@ -77,7 +77,7 @@ impl ListedFlow {
             ace_only: scenario.ace_only && tcp.ecn() != TcpEcn::Unspecified,
             hystart: scenario.hystart && tcp.has_hystart(),
             byte_counting: scenario.byte_counting && tcp.counts_bytes(),
-            mss: match (self.mss, self.cover.tunnel()) {
+            mss: match (self.mss, self.encapsulation.tunnel()) {
                 (Some(mss), _) => mss.0.try_into().unwrap_or(u32::MAX),
                 (None, Some(_)) => scenario.mss.min(Tunnel::MTU - scenario.header),
                 (None, None) => scenario.mss,

@@ -1,7 +1,7 @@
 //! TCP flows listed one by one.
 
 use crate::text::part;
-use crate::{AckPolicy, Cover, Direction, Links, RttRange, Tcp};
+use crate::{AckPolicy, Direction, Encapsulation, Links, RttRange, Tcp};
 use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
@@ -33,7 +33,7 @@ pub struct ListedFlow {
     /// The links of a chain that it passes; all if absent.
     pub links: Option<Links>,
     /// The facts that queues can read of its packets.
-    pub cover: Cover,
+    pub encapsulation: Encapsulation,
     /// ACKs of its receiver in a round-trip time (QUIC's ACK_FREQUENCY), of at most 64 packets each; as the ACK
     /// policy says if absent.
     pub acks_per_rtt: Option<u32>,
@@ -105,7 +105,7 @@ impl FromStr for ListedFlow {
             mss: None,
             ack_policy: None,
             links: None,
-            cover: Cover::None,
+            encapsulation: Encapsulation::None,
             acks_per_rtt: None,
             spin: false,
         };
@@ -124,10 +124,12 @@ impl FromStr for ListedFlow {
             seen.push(key);
             let read = match key {
                 "direction" => part(value).map(|value| direction = Some(value)),
-                "opaque" => truth(value).map(|value| hidden = value.then_some(Cover::Opaque)),
-                "quic" => truth(value).map(|value| hidden = value.then_some(Cover::Quic)),
+                "opaque" => {
+                    truth(value).map(|value| hidden = value.then_some(Encapsulation::Opaque))
+                }
+                "quic" => truth(value).map(|value| hidden = value.then_some(Encapsulation::Quic)),
                 "spin" => truth(value).map(|value| flow.spin = value),
-                "tunnel" => part(value).map(|tunnel| hidden = Some(Cover::Tunnel(tunnel))),
+                "tunnel" => part(value).map(|tunnel| hidden = Some(Encapsulation::Tunnel(tunnel))),
                 "acks-per-rtt" => match value.parse() {
                     Ok(acks @ 1..=100) => {
                         flow.acks_per_rtt = Some(acks);
@@ -149,8 +151,8 @@ impl FromStr for ListedFlow {
                 },
             };
             read.map_err(|error| format!("{key}={error}"))?;
-            if let Some(cover) = hidden.take()
-                && std::mem::replace(&mut flow.cover, cover) != Cover::None
+            if let Some(encapsulation) = hidden.take()
+                && std::mem::replace(&mut flow.encapsulation, encapsulation) != Encapsulation::None
             {
                 return Err(format!(
                     "{key}: one of opaque, quic and tunnel is enough; {FORM}"
@@ -160,7 +162,7 @@ impl FromStr for ListedFlow {
         if every.is_some() || delay.is_some() {
             flow.ack_policy = Some(AckPolicy::of(every, delay));
         }
-        if flow.spin && flow.cover != Cover::Quic {
+        if flow.spin && flow.encapsulation != Encapsulation::Quic {
             return Err(format!(
                 "spin: only QUIC has this bit, add quic=true; {FORM}"
             ));
@@ -181,11 +183,11 @@ impl fmt::Display for ListedFlow {
         for (key, value) in self.given() {
             write!(f, ",{key}={value}")?;
         }
-        match self.cover {
-            Cover::None => {}
-            Cover::Opaque => write!(f, ",opaque=true")?,
-            Cover::Quic => write!(f, ",quic=true")?,
-            Cover::Tunnel(tunnel) => write!(f, ",tunnel={tunnel}")?,
+        match self.encapsulation {
+            Encapsulation::None => {}
+            Encapsulation::Opaque => write!(f, ",opaque=true")?,
+            Encapsulation::Quic => write!(f, ",quic=true")?,
+            Encapsulation::Tunnel(tunnel) => write!(f, ",tunnel={tunnel}")?,
         }
         if self.spin {
             write!(f, ",spin=true")?;

@@ -6,9 +6,9 @@
 
 mod ack_policy;
 mod check;
-mod cover;
 mod derived;
 mod draw;
+mod encapsulation;
 mod flow;
 mod fold;
 mod grade;
@@ -32,8 +32,8 @@ mod udp;
 pub use ack_policy::AckPolicy;
 pub use asymq_core::{Direction, measure::Percentiles};
 pub use check::BadValue;
-pub use cover::{Cover, Tunnel};
 pub use draw::{Draw, Source, uniform};
+pub use encapsulation::{Encapsulation, Tunnel};
 pub use flow::ListedFlow;
 pub use grade::Grade;
 pub use link_rate::{RateStep, RateTrace};

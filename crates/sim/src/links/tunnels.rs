@@ -63,13 +63,13 @@ mod tests {
     use super::*;
     use crate::packets::{Kind, Layout, Segment};
     use asymq_core::Instant;
-    use asymq_scenario::Cover;
+    use asymq_scenario::Encapsulation;
 
     #[test]
     fn a_packet_that_comes_a_window_after_later_ones_is_dropped() {
         for tunnel in Tunnel::ALL {
             let window = tunnel.window();
-            let layout = Layout::new(7, 1380, 40, 0).covered(Cover::Tunnel(tunnel));
+            let layout = Layout::new(7, 1380, 40, 0).encapsulated(Encapsulation::Tunnel(tunnel));
             let mut tunnels = Tunnels::default();
             let mut packets: Vec<SimPacket> = (0..=window)
                 .map(|number| {

@@ -6,7 +6,7 @@ use asymq_core::decide::random::mix;
 use asymq_core::overhead::Overhead;
 use asymq_core::packet::{Header, Network, Packet, flags};
 use asymq_core::{Ecn, Flow, Instant, Protocol};
-use asymq_scenario::{Cover, Direction, Scenario, Tunnel};
+use asymq_scenario::{Direction, Encapsulation, Scenario, Tunnel};
 
 /// A packet of an agent: a TCP segment or a UDP datagram.
 ///
@@ -252,7 +252,7 @@ pub(crate) struct Layout {
     /// The bytes that links charge for a packet beside its IP bytes.
     overhead: Option<Overhead>,
     /// The facts that queues can read of its packets.
-    cover: Cover,
+    encapsulation: Encapsulation,
     /// IP bytes of an ACK without options, in plain TCP.
     plain_ack: u32,
     /// Flows of a flood; zero if it is none.
@@ -293,7 +293,7 @@ impl Layout {
             headers: PerKind::new(header),
             ack_steps: PerKind::new(|kind| if kind == Kind::Ack { mss } else { 0 }),
             overhead: None,
-            cover: Cover::None,
+            encapsulation: Encapsulation::None,
             plain_ack: headers,
             flood: 0,
         }
@@ -326,19 +326,19 @@ impl Layout {
         }
     }
 
-    /// The layout under this cover.
-    pub(crate) fn covered(self, cover: Cover) -> Self {
-        if cover == Cover::None {
+    /// The layout under `encapsulation`.
+    pub(crate) fn encapsulated(self, encapsulation: Encapsulation) -> Self {
+        if encapsulation == Encapsulation::None {
             return self;
         }
         let (index, overhead) = (self.conversation() as u32, self.overhead);
         let headers = PerKind::new(|kind| {
             let header = self.headers.of(kind);
             let ip_len = match kind {
-                Kind::Ack | Kind::AckWithin => cover.ack_len(header.ip_len, 0),
-                _ => cover.len(header.ip_len),
+                Kind::Ack | Kind::AckWithin => encapsulation.ack_len(header.ip_len, 0),
+                _ => encapsulation.len(header.ip_len),
             };
-            let (flow, ack) = match cover.tunnel() {
+            let (flow, ack) = match encapsulation.tunnel() {
                 Some(tunnel) => (Flow(TUNNEL_FLOW | (tunnel as u64) << 1), index),
                 None => (header.flow, 0),
             };
@@ -347,8 +347,8 @@ impl Layout {
                 ack,
                 len: charge(overhead, ip_len),
                 ip_len,
-                protocol: match cover {
-                    Cover::Quic => Protocol::Quic,
+                protocol: match encapsulation {
+                    Encapsulation::Quic => Protocol::Quic,
                     _ => Protocol::NonTcp,
                 },
                 ..Header::default()
@@ -357,7 +357,7 @@ impl Layout {
         Self {
             headers,
             ack_steps: PerKind::new(|_| 0),
-            cover,
+            encapsulation,
             ..self
         }
     }
@@ -401,7 +401,7 @@ impl Layout {
 
     /// The conversation's index.
     pub(crate) fn conversation(&self) -> usize {
-        match self.cover.tunnel() {
+        match self.encapsulation.tunnel() {
             Some(_) => self.headers.of(Kind::Data).ack as usize,
             None => (self.flow() as u32 >> 1) as usize,
         }
@@ -419,7 +419,7 @@ impl Layout {
     /// The segment in a packet that has passed a regenerator, which may have rewritten the header.
     pub(crate) fn as_regenerated<O: Options>(&self, packet: &SimPacket<O>) -> Segment<O> {
         let segment = packet.segment;
-        if segment.kind() != Kind::Ack || self.cover != Cover::None {
+        if segment.kind() != Kind::Ack || self.encapsulation != Encapsulation::None {
             return segment;
         }
         let moved = packet.header.ack.wrapping_sub(self.byte(segment.number())) as i32;
@@ -457,13 +457,15 @@ impl Layout {
         if let Some(options) = segment.options.on_wire() {
             let added = options.ack_bytes();
             header.ecn = options.ecn;
-            if self.cover == Cover::None {
+            if self.encapsulation == Encapsulation::None {
                 header.flags |= options.flags;
             }
             if added > 0 {
-                header.ip_len = match self.cover {
-                    Cover::None | Cover::Opaque => header.ip_len + added,
-                    cover => cover.ack_len(self.plain_ack + added, options.blocks().len() as u32),
+                header.ip_len = match self.encapsulation {
+                    Encapsulation::None | Encapsulation::Opaque => header.ip_len + added,
+                    encapsulation => {
+                        encapsulation.ack_len(self.plain_ack + added, options.blocks().len() as u32)
+                    }
                 };
                 header.len = charge(self.overhead, header.ip_len);
             }
@@ -634,7 +636,7 @@ mod tests {
 
     #[test]
     fn of_an_opaque_conversation_a_qdisc_sees_flow_and_length_alone() {
-        let layout = Layout::new(7, 1460, 40, 0).covered(Cover::Opaque);
+        let layout = Layout::new(7, 1460, 40, 0).encapsulated(Encapsulation::Opaque);
         for (kind, len) in [(Kind::Ack, 40), (Kind::Data, 1500), (Kind::Syn, 40)] {
             let segment = Segment::<()>::new(kind, 9);
             let packet = layout.packet(segment, Direction::Up, Instant::ZERO);

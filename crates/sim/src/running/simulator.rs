@@ -7,7 +7,7 @@ use crate::packets::SimPacket;
 use crate::traffic::Models;
 use crate::variant::{Full, Plain, Variant};
 use asymq_core::catalog::{Build, Catalog, Standard};
-use asymq_scenario::{Cover, Report, Run, Scenario, Tool};
+use asymq_scenario::{Encapsulation, Report, Run, Scenario, Tool};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -123,8 +123,8 @@ impl<'a> Simulator<'a> {
             listed: listed
                 .map(|flow| {
                     let model = model(&flow.own(scenario));
-                    match flow.cover {
-                        Cover::Quic => model.map(TcpModel::of_quic),
+                    match flow.encapsulation {
+                        Encapsulation::Quic => model.map(TcpModel::of_quic),
                         _ => model,
                     }
                 })

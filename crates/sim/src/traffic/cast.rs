@@ -12,7 +12,7 @@ use crate::variant::Variant;
 use asymq_core::Duration;
 use asymq_core::measure::Histogram;
 use asymq_scenario::{
-    Cover, Direction, Draw, Flood, Impairment, Links, ListedFlow, Scenario, Source, uniform,
+    Direction, Draw, Encapsulation, Flood, Impairment, Links, ListedFlow, Scenario, Source, uniform,
 };
 use std::collections::VecDeque;
 
@@ -171,7 +171,7 @@ impl<V: Variant> Cast<'_, V> {
         };
         let stop = listed.stop.map(Duration::as_nanos);
         flow.acks_per_rtt = listed.acks_per_rtt;
-        if listed.cover == Cover::Quic {
+        if listed.encapsulation == Encapsulation::Quic {
             flow.receiver.acknowledge_as_quic();
         }
         flow.spins = listed.spin.then_some([false; 2]);
@@ -188,7 +188,7 @@ impl<V: Variant> Cast<'_, V> {
             0,
         );
         if let Some(added) = self.conversations.last_mut() {
-            added.layout = added.layout.covered(listed.cover);
+            added.layout = added.layout.encapsulated(listed.encapsulation);
             added.sojourns = Some(Box::default());
         }
     }

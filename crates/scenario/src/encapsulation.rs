@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// The facts that a queue can read of a flow's packets, and their lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cover {
+pub enum Encapsulation {
     /// All of TCP.
     #[default]
     None,
@@ -34,7 +34,7 @@ const QUIC_ACK: u32 = 65;
 /// Bytes of each further range.
 const QUIC_RANGE: u32 = 3;
 
-impl Cover {
+impl Encapsulation {
     /// IP bytes of an ACK that has `len` in plain TCP, and reports so many ranges beyond its number.
     pub fn ack_len(self, len: u32, ranges: u32) -> u32 {
         match self {
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_quic_ack_has_the_bytes_of_its_ranges() {
-        assert_eq!(Cover::Quic.ack_len(40, 0), 65);
-        assert_eq!(Cover::Quic.ack_len(52, 2), 71);
+        assert_eq!(Encapsulation::Quic.ack_len(40, 0), 65);
+        assert_eq!(Encapsulation::Quic.ack_len(52, 2), 71);
     }
 }
