@@ -601,10 +601,10 @@ def traffic_asymq():
     asymq_shown = shown()
     expect(asymq_shown["options"]["qdisc"] == "asymq", "not the gateway's default")
     # The ACKs that a filter could not drop, by the rules that kept them; each has the number of its kind.
-    kept = {name: count for name, count in asymq_shown["control"].items() if name.startswith("kept_")}
-    rules = {f"kept_{rule}" for rule in ["losses", "marks", "stretch", "options", "other"]}
+    kept = {name: count for name, count in asymq_shown["control"].items() if name.startswith("unfiltered_")}
+    rules = {f"unfiltered_{rule}" for rule in ["losses", "marks", "stretch", "options", "other"]}
     expect(set(kept) == rules, f"tc -s shows {sorted(kept)}")
-    expect(sum(kept.values()) > 0 and kept["kept_options"] == 0, f"{kept}")
+    expect(sum(kept.values()) > 0 and kept["unfiltered_options"] == 0, f"{kept}")
     return f"{text}; {kept}"
 
 

@@ -69,7 +69,7 @@ class Flow:
     def __init__(self, word):
         direction, port, start = word.split(":")
         self.is_upload, self.port, self.start = direction == "up", int(port), int(start) / 1e9
-        self.payload, self.silence = 0, 0.0
+        self.payload, self.longest_stall = 0, 0.0
 
 
 class End:
@@ -99,7 +99,7 @@ class End:
             now = time.monotonic()
             if now > self.start + self.warm:
                 flow.payload += len(data)
-                flow.silence, last = max(flow.silence, now - last), now
+                flow.longest_stall, last = max(flow.longest_stall, now - last), now
 
     def connect(self, flow):
         time.sleep(max(0.0, self.start + flow.start - time.monotonic()))
@@ -166,7 +166,7 @@ class End:
         for flow in self.flows:
             print(json.dumps({
                 "port": flow.port, "sends": flow.is_upload == self.is_home, "payload": flow.payload,
-                "silence_ns": int(1e9 * flow.silence), "timeouts": None, "lost": [], "received": []}))
+                "longest_stall_ns": int(1e9 * flow.longest_stall), "timeouts": None, "lost": [], "received": []}))
         counters = self.tunnel.counters() | {"echoes": self.echoes}
         if len(self.delays) > 1:
             shares = statistics.quantiles(self.delays, n=100)

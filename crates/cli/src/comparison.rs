@@ -141,12 +141,12 @@ const COLUMNS: [Column; 14] = [
         more: None,
         note: Some(|_, mean| format!("{:<7}", most_kept_by(mean))),
         from: Width::All,
-        ..Column::share("kept", ["kept", "ACKs"], |mean| {
-            (!mean.up.kept.is_empty()).then(|| mean.up.kept.values().sum())
+        ..Column::share("unfiltered", ["unfilt.", "ACKs"], |mean| {
+            (!mean.up.unfiltered.is_empty()).then(|| mean.up.unfiltered.values().sum())
         })
     },
-    Column::time("silence_s", ["silence", "s"], 2, |mean| {
-        Some(mean.up.silence_s.max(mean.down.silence_s))
+    Column::time("longest_stall_s", ["longest", "stall"], 2, |mean| {
+        Some(mean.up.longest_stall_s.max(mean.down.longest_stall_s))
     })
     .from(Width::Spare),
     Column::time("start_s", ["start", "s"], 1, |mean| {
@@ -176,14 +176,14 @@ const MEANING: &str = "* best of its column. utility: goodput, which is what is 
 /// What further columns mean, each with a column's key.
 const MEANINGS: [(&str, &str); 6] = [
     (
-        "kept",
-        " kept ACKs: share of the uplink's ACKs that a filter kept although a later one came \
+        "unfiltered",
+        " unfilt. ACKs: share of the uplink's ACKs that a filter kept although a later one came \
      while they waited, and the rules that kept most: what they say of losses (SACK, duplicates) or of marks \
      (ECN, AccECN), the bound on the stretch of one ACK, options that are not to be interpreted, or others.",
     ),
     (
-        "silence_s",
-        " silence: longest time in which a flow delivers nothing.",
+        "longest_stall_s",
+        " longest stall: longest time, in s, in which a flow delivers nothing.",
     ),
     (
         "start_s",
@@ -203,7 +203,11 @@ const MEANINGS: [(&str, &str); 6] = [
 
 /// The rules that kept most of the ACKs that were kept.
 fn most_kept_by(summary: &Summary) -> &str {
-    let kept = summary.up.kept.iter().filter(|(_, share)| **share > 0.0);
+    let kept = summary
+        .up
+        .unfiltered
+        .iter()
+        .filter(|(_, share)| **share > 0.0);
     let most = kept.max_by(|(_, one), (_, other)| one.total_cmp(other));
     most.map_or("", |(rules, _)| rules)
 }
@@ -211,12 +215,12 @@ fn most_kept_by(summary: &Summary) -> &str {
 /// The share of ACKs that filters kept, and the main reason, where the table has no column of it.
 fn kept_in_words(reports: &[Report]) -> Option<String> {
     let of = |report: &Report| {
-        let share: f64 = report.mean.up.kept.values().sum();
+        let share: f64 = report.mean.up.unfiltered.values().sum();
         let rules = most_kept_by(&report.mean);
         let percent = share * 100.0;
         let shown = format!("{} {percent:.1} %", name(report));
         let by = if rules.is_empty() { "" } else { " by " };
-        (!report.mean.up.kept.is_empty()).then(|| format!("{shown}{by}{rules}"))
+        (!report.mean.up.unfiltered.is_empty()).then(|| format!("{shown}{by}{rules}"))
     };
     let each: Vec<_> = reports.iter().filter_map(of).collect();
     let words = "ACKs that a filter could not drop for a later one that came while they waited, and the main rules";
@@ -338,7 +342,7 @@ pub(crate) fn table(
         .chain(further.map(|(_, meaning)| *meaning))
         .collect();
     let meaning = wrapped(&meaning, WIDTH);
-    let has_kept = columns.iter().any(|column| column.key == "kept");
+    let has_kept = columns.iter().any(|column| column.key == "unfiltered");
     let kept = kept_in_words(reports).filter(|_| !has_kept);
     format!(
         "{setting}{runs}\n{table}\n{meaning}{}",
@@ -436,7 +440,7 @@ mod tests {
             .map(|name| {
                 report(name, |summary| {
                     summary.goodput_utility = 1.9;
-                    summary.up.silence_s = 12.34;
+                    summary.up.longest_stall_s = 12.34;
                     summary.up.probe_ms = Some(Percentiles {
                         p99: 1022.0,
                         ..Percentiles::default()
@@ -469,7 +473,7 @@ mod tests {
             start_s: 0.0,
             base_rtt_ms: 0.0,
             goodput: 0.0,
-            silence_s: 0.0,
+            longest_stall_s: 0.0,
             completion_s,
             rtt_ms: None,
             lost: None,
@@ -481,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_and_web_transfers_stand_before_silence_and_the_probe_downwards() {
+    fn starts_and_web_transfers_stand_before_the_longest_stall_and_the_probe_downwards() {
         let of = |more: bool| {
             let change = move |summary: &mut Summary| {
                 summary.up.probe_ms = Some(Percentiles::default());
@@ -515,7 +519,13 @@ mod tests {
         let last = ["bulk_up_p50_ms", "probe_up_p99_ms"];
         assert_eq!(
             heads(&without, Width::Terminal),
-            [&always[..], &["silence_s"], &last, &["probe_down_p99_ms"]].concat()
+            [
+                &always[..],
+                &["longest_stall_s"],
+                &last,
+                &["probe_down_p99_ms"]
+            ]
+            .concat()
         );
         assert_eq!(
             heads(&with, Width::Terminal),
@@ -527,7 +537,7 @@ mod tests {
         assert_eq!(with[0].mean.up.completion_s, None);
         let text = table(&with, &Standard, &Defaults::paper(), Width::Terminal);
         assert!(
-            text.contains("start: ") && !text.contains("silence: "),
+            text.contains("start: ") && !text.contains("longest stall: "),
             "{text}"
         );
     }
@@ -537,7 +547,7 @@ mod tests {
         let kept = |marks| {
             move |summary: &mut Summary| {
                 let shares = [("losses", 0.01), ("marks", marks)];
-                summary.up.kept = shares.map(|(rules, of)| (rules.into(), of)).into();
+                summary.up.unfiltered = shares.map(|(rules, of)| (rules.into(), of)).into();
             }
         };
         let reports = [
@@ -558,7 +568,7 @@ mod tests {
             assert!(!text(Width::All).contains(words));
         }
         assert!(!text(Width::Terminal).contains("cake 0"));
-        assert!(!best(&reports).contains_key("kept"));
+        assert!(!best(&reports).contains_key("unfiltered"));
     }
 
     #[test]

@@ -149,10 +149,10 @@ fn packet_table(report: &Report, several: bool) -> Table {
     table
 }
 
-/// Goodput and silence of each direction's flows.
+/// Goodput and longest stall of each direction's flows.
 fn delivery_table(report: &Report, several: bool) -> Table {
     let (mean, sd) = (&report.mean, &report.sd);
-    let mut table = Table::new(["of the flows", "delivered", "smallest", "Jain", "silence"]);
+    let mut table = Table::new(["of the flows", "delivered", "smallest", "Jain", "stall"]);
     let share = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
     let of = &mean.goodput;
     for (name, direction, sd, smallest, jain) in [
@@ -164,7 +164,7 @@ fn delivery_table(report: &Report, several: bool) -> Table {
             spread(direction.delivered, sd.delivered, 3, several),
             share(smallest),
             share(jain),
-            format!("{:.2} s", direction.silence_s),
+            format!("{:.2} s", direction.longest_stall_s),
         ]);
     }
     table
@@ -173,7 +173,7 @@ fn delivery_table(report: &Report, several: bool) -> Table {
 /// A row for each flow: means over the runs.
 fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> String {
     let mut table = Table::tight();
-    let heads = ["", "start", "goodput", "silence", "done", "RTT", "ms"];
+    let heads = ["", "start", "goodput", "stall", "done", "RTT", "ms"];
     table.row(heads.into_iter().chain(["", "", "", "", "time-"]));
     let units = [
         "flow", "s", "kbit/s", "s", "s", "base", "min", "mean", "max",
@@ -199,7 +199,7 @@ fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> Strin
             format!("{number} {}{listed}", flow.direction),
             format!("{:.2}", flow.start_s),
             format!("{:.1}", flow.goodput / 1e3),
-            format!("{:.2}", flow.silence_s),
+            format!("{:.2}", flow.longest_stall_s),
             counted(flow.completion_s, 3),
             ms(flow.base_rtt_ms),
             rtt(|rtt| rtt.min),

@@ -1,6 +1,6 @@
 //! Control variables: names are an interface of tables, plots and metrics, and values move.
 
-use asymq_core::ack::Kept;
+use asymq_core::ack::Unfiltered;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Standard};
 use asymq_core::hold::Egress;
 use asymq_core::packet::{Header, Protocol, flags};
@@ -22,7 +22,7 @@ fn variables(qdisc: &(impl Qdisc<Numbered> + ?Sized)) -> Vec<(&'static str, f64)
 #[test]
 fn each_part_shows_its_variables() {
     let limits = ["ack_limit", "data_limit"];
-    let kept = Kept::ALL.map(Kept::variable);
+    let unfiltered = Unfiltered::ALL.map(Unfiltered::variable);
     for (name, own) in [
         ("droptail", &[][..]),
         ("acks-first", &limits),
@@ -50,14 +50,14 @@ fn each_part_shows_its_variables() {
                 "bulk_target",
             ],
         ),
-        ("sad", &kept),
+        ("sad", &unfiltered),
     ] {
         let shown: Vec<_> = variables(&*build(name))
             .into_iter()
             .map(|(name, _)| name)
             .collect();
         let known =
-            |name: &&str| own.contains(name) || limits.contains(name) || kept.contains(name);
+            |name: &&str| own.contains(name) || limits.contains(name) || unfiltered.contains(name);
         assert!(shown.iter().all(known), "{name}: {shown:?}");
         assert!(
             own.iter().all(|own| shown.contains(own)),

@@ -1,7 +1,7 @@
 //! Snapshots for Prometheus, in the text exposition format.
 
 use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Snapshot};
-use asymq_core::ack::Kept;
+use asymq_core::ack::Unfiltered;
 use asymq_core::{Fate, Reason};
 use std::fmt::Write;
 
@@ -72,8 +72,7 @@ const OF_FATES: [(Fate, &str, &str); 2] = [
     ),
 ];
 
-const KEPT: &str =
-    "ACKs kept beside a later one that came while they waited, by the rules that kept them.";
+const KEPT: &str = "ACKs that stayed although a later one arrived while they waited, by the rule that protected them.";
 
 const COUNTER: &str = "counter";
 const GAUGE: &str = "gauge";
@@ -112,12 +111,12 @@ pub fn exposition(snapshot: &Snapshot) -> String {
             }
         }
     }
-    page.metric("kept_acks_total", COUNTER, KEPT);
+    page.metric("unfiltered_acks_total", COUNTER, KEPT);
     for (direction, of) in directions {
         for (variable, count) in &of.control {
-            if let Some(kept) = Kept::counted_by(variable) {
-                let labels = [("direction", direction), ("reason", kept.name())];
-                page.sample("kept_acks_total", &labels, *count);
+            if let Some(unfiltered) = Unfiltered::counted_by(variable) {
+                let labels = [("direction", direction), ("reason", unfiltered.name())];
+                page.sample("unfiltered_acks_total", &labels, *count);
             }
         }
     }
@@ -148,7 +147,7 @@ pub fn exposition(snapshot: &Snapshot) -> String {
     page.sample("changes_total", &[], snapshot.changes as f64);
     page.metric("control", GAUGE, "Control variables of the discipline.");
     for (direction, of) in directions {
-        let is_counted = |(name, _): &(&&str, _)| Kept::counted_by(name).is_none();
+        let is_counted = |(name, _): &(&&str, _)| Unfiltered::counted_by(name).is_none();
         for (name, value) in of.control.iter().filter(is_counted) {
             page.sample(
                 "control",
@@ -206,16 +205,16 @@ mod tests {
     #[test]
     fn acks_that_were_kept_are_counted_by_their_reason() {
         let mut snapshot = Snapshot::default();
-        for kept in Kept::ALL {
-            snapshot.up.control.insert(kept.variable(), 7.0);
+        for unfiltered in Unfiltered::ALL {
+            snapshot.up.control.insert(unfiltered.variable(), 7.0);
         }
         let page = exposition(&snapshot);
         for reason in ["losses", "marks", "stretch", "other"] {
             let sample =
-                format!("asymq_kept_acks_total{{direction=\"up\",reason=\"{reason}\"}} 7\n");
+                format!("asymq_unfiltered_acks_total{{direction=\"up\",reason=\"{reason}\"}} 7\n");
             assert!(page.contains(&sample), "{page}");
         }
-        assert!(!page.contains("kept_marks"), "{page}");
+        assert!(!page.contains("unfiltered_marks"), "{page}");
     }
 
     #[test]

@@ -232,7 +232,12 @@ lost at wan: 7 too long
     fn what_a_discipline_tells_fits_80_columns() {
         let mut snapshot = Snapshot::default();
         let names = ["ack_bytes", "ack_limit", "bulk_target", "downlink_used"];
-        let more = ["kept_losses", "kept_marks", "kept_options", "sparse_flows"];
+        let more = [
+            "unfiltered_losses",
+            "unfiltered_marks",
+            "unfiltered_options",
+            "sparse_flows",
+        ];
         for name in names.iter().chain(&more) {
             snapshot.up.control.insert(name, 19_200.0);
         }

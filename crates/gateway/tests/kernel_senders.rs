@@ -51,7 +51,7 @@ impl Seen {
         self.gateway
             .up
             .control
-            .get("kept_options")
+            .get("unfiltered_options")
             .copied()
             .unwrap_or(0.0)
     }

@@ -15,7 +15,7 @@ type Served = BTreeMap<String, BTreeSet<(String, String)>>;
 fn served() -> Served {
     let mut snapshot = Snapshot::default();
     snapshot.up.control.insert("data_share", 0.5);
-    snapshot.up.control.insert("kept_marks", 7.0);
+    snapshot.up.control.insert("unfiltered_marks", 7.0);
     let mut served = Served::new();
     for line in exposition(&snapshot)
         .lines()

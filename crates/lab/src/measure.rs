@@ -34,7 +34,7 @@ pub(crate) struct QueueSeen {
     pub(crate) sojourn_ms: Percentiles,
     /// Pure ACKs that were kept beside a later one, as shares of those sent and filtered; empty where nothing counts
     /// them.
-    pub(crate) kept: BTreeMap<String, f64>,
+    pub(crate) unfiltered: BTreeMap<String, f64>,
     /// Packets that waited at the end of every interval of the run.
     pub(crate) backlog: Vec<u32>,
 }
@@ -124,7 +124,7 @@ impl LinkMeter {
         QueueSeen {
             fates: Fates::between(&self.before.1, &self.after.1),
             sojourn_ms: self.sojourns.percentiles_ms(),
-            kept: BTreeMap::new(),
+            unfiltered: BTreeMap::new(),
             backlog: self.backlog.clone(),
         }
     }

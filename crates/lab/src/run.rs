@@ -116,7 +116,7 @@ pub(crate) fn run_once(
                 + link.delivered(quic[way], TrafficClass::Other),
             bytes_per_ack: DirectionReport::bytes_per_ack(payload as f64, link.acks()),
             // At the hosts.
-            silence_s: of_flows.silence_s,
+            longest_stall_s: of_flows.longest_stall_s,
             completion_s: None,
             retransmissions: of_flows.retransmissions,
             timeouts: of_flows.timeouts,
@@ -134,7 +134,7 @@ pub(crate) fn run_once(
             // Not measured.
             access_dropped: None,
             sojourn_by_class_ms: None,
-            kept: queue.kept.clone(),
+            unfiltered: queue.unfiltered.clone(),
             probe_lost: None,
         }
     };
@@ -179,7 +179,7 @@ fn flow_results(
         start_s: flow.start.as_secs_f64(),
         base_rtt_ms: flow.rtt.as_secs_f64() * 1e3,
         goodput: seen.payload as f64 * 8.0 / window.seconds(),
-        silence_s: seen.silence.as_secs_f64(),
+        longest_stall_s: seen.longest_stall.as_secs_f64(),
         completion_s: None,
         rtt_ms: None,
         lost: None,

@@ -333,7 +333,7 @@ done
 #[test]
 fn quic_flows_stand_behind_those_of_tcp_with_what_both_ends_tell() {
     let stack = Stack::new(
-        r#"echo "{\"port\":${port%:*},\"sends\":$sends,\"payload\":${port%:*},\"silence_ns\":250000000,\
+        r#"echo "{\"port\":${port%:*},\"sends\":$sends,\"payload\":${port%:*},\"longest_stall_ns\":250000000,\
 \"timeouts\":3,\"lost\":[2,7,9],\"received\":[[0,5]]}""#,
     );
     let args = ScenarioArgs {
@@ -355,7 +355,7 @@ fn quic_flows_stand_behind_those_of_tcp_with_what_both_ends_tell() {
     assert_eq!(flows[0].spurious, None);
     for (flow, port) in flows[1..].iter().zip([24_000.0, 25_000.0, 25_001.0]) {
         assert_eq!(flow.goodput, port * 8.0 / 3.0);
-        assert_eq!((flow.silence_s, flow.timeouts), (0.25, Some(3.0)));
+        assert_eq!((flow.longest_stall_s, flow.timeouts), (0.25, Some(3.0)));
         // Of three that were declared lost, one arrived.
         assert_eq!(
             (flow.retransmissions, flow.spurious),

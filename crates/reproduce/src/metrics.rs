@@ -1,7 +1,7 @@
 //! Metrics of a run by name.
 
 use crate::over_time;
-use asymq_core::decide::ack::Kept;
+use asymq_core::decide::ack::Unfiltered;
 use asymq_core::units::Limit;
 use asymq_scenario::{
     Direction, DirectionReport, Encapsulation, Goodput, ListedFlow, Percentiles, Run, Scenario,
@@ -21,7 +21,9 @@ pub fn names() -> Vec<String> {
         access_dropped: Some(0.0),
         retransmissions: Some(0.0),
         timeouts: Some(0.0),
-        kept: Kept::ALL.map(|kept| (kept.name().to_owned(), 0.0)).into(),
+        unfiltered: Unfiltered::ALL
+            .map(|unfiltered| (unfiltered.name().to_owned(), 0.0))
+            .into(),
         ..DirectionReport::default()
     };
     let summary = Summary {
@@ -54,8 +56,8 @@ pub fn names() -> Vec<String> {
 /// `goodput` is the sum over flows, `fairness` Jain's index of the flows' goodput (1 without flows),
 /// `smallest-flow` the smallest goodput as a share of their mean (1 without flows), `readable-to-opaque`
 /// the mean goodput of flows whose packets queues can read over that of the others (1 where either lacks),
-/// `listed-to-others` that of listed flows over that of the others. `kept` is the share of ACKs that could not be
-/// filtered for a later one, and `kept-marks` and its like its parts, by the rules that kept them.
+/// `listed-to-others` that of listed flows over that of the others. `unfiltered` is the share of ACKs that could not be
+/// filtered for a later one, and `unfiltered-marks` and its like its parts, by the rules that kept them.
 pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     let mut metrics = Metrics::new();
     let summary = &run.summary;
@@ -122,13 +124,13 @@ fn add_direction(
         filtered,
         marked,
         reasons: _, // dropped and filtered are their sums
-        kept,
+        unfiltered,
         sojourn_ms,
         sojourn_by_class_ms,
         delivered,
         acks_per_s,
         bytes_per_ack,
-        silence_s,
+        longest_stall_s,
         completion_s: _, // its flows are asked
         retransmissions,
         timeouts,
@@ -168,7 +170,7 @@ fn add_direction(
             ratio(scenario, direction, goodput, |flow| flow.is_some()),
         ),
         ("delivered", *delivered),
-        ("silence", *silence_s),
+        ("longest-stall", *longest_stall_s),
         ("acks-per-second", *acks_per_s),
         ("bytes-per-ack", *bytes_per_ack),
     ] {
@@ -182,12 +184,13 @@ fn add_direction(
     ] {
         metrics.extend(value.map(|value| (format!("{side}.{name}"), value)));
     }
-    if !kept.is_empty() {
-        metrics.insert(format!("{side}.kept"), kept.values().sum());
+    if !unfiltered.is_empty() {
+        metrics.insert(format!("{side}.unfiltered"), unfiltered.values().sum());
     }
     metrics.extend(
-        kept.iter()
-            .map(|(rules, share)| (format!("{side}.kept-{rules}"), *share)),
+        unfiltered
+            .iter()
+            .map(|(rules, share)| (format!("{side}.unfiltered-{rules}"), *share)),
     );
     let classes = sojourn_by_class_ms.iter();
     let by_class = classes.flat_map(|by| [("sojourn.data", by.data), ("sojourn.ack", by.ack)]);
@@ -266,7 +269,7 @@ const UNITS: [(&str, &[&str]); 8] = [
     ("ACKs/s", &["acks-per-second"]),
     ("bytes", &["bytes-per-ack"]),
     ("segments", &["retransmissions"]),
-    ("s", &["settling", "silence", "completion"]),
+    ("s", &["settling", "longest-stall", "completion"]),
     (
         "",
         &[
@@ -275,13 +278,13 @@ const UNITS: [(&str, &[&str]); 8] = [
             "delivered",
             "drift",
             "fairness",
-            "kept",
-            "kept-losses",
-            "kept-marks",
-            "kept-options",
-            "kept-other",
+            "unfiltered",
+            "unfiltered-losses",
+            "unfiltered-marks",
+            "unfiltered-options",
+            "unfiltered-other",
             "lost-share",
-            "kept-stretch",
+            "unfiltered-stretch",
             "late",
             "listed-to-others",
             "readable-to-opaque",

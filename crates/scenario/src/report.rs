@@ -118,7 +118,7 @@ pub struct DirectionReport {
     /// without ACKs.
     pub bytes_per_ack: f64,
     /// Receivers: the longest time in which one of its flows delivered nothing in order, in s.
-    pub silence_s: f64,
+    pub longest_stall_s: f64,
     /// Senders: mean time from the start of its listed flows of so many bytes until all was acknowledged, in s; one
     /// that is not complete took the whole run, at least. Absent without such flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,7 +158,7 @@ pub struct DirectionReport {
     /// Queue: pure ACKs that were kept although a later one of their flow came while they waited, as a share of
     /// those that came, by the rules that kept them; empty where it counts none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub kept: BTreeMap<String, f64>,
+    pub unfiltered: BTreeMap<String, f64>,
     /// Queue: sojourn time, in ms.
     pub sojourn_ms: Percentiles,
     /// Queue: sojourn time by class, in ms (simulator).
@@ -231,8 +231,8 @@ impl Fates {
 /// Totals over the flows of a direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowTotals {
-    /// The longest silence of one of them, in s.
-    pub silence_s: f64,
+    /// The longest stall of one of them, in s.
+    pub longest_stall_s: f64,
     /// Segments sent again; absent if a sender does not count them.
     pub retransmissions: Option<f64>,
     /// Retransmission timeouts; absent if a sender does not count them.
@@ -243,14 +243,14 @@ impl FlowTotals {
     /// Totals over the flows whose data travels in `direction`.
     pub fn of(flows: &[FlowResult], direction: Direction) -> Self {
         let none = Self {
-            silence_s: 0.0,
+            longest_stall_s: 0.0,
             retransmissions: Some(0.0),
             timeouts: Some(0.0),
         };
         let sum = |sum: Option<f64>, one: Option<f64>| Some(sum? + one?);
         let flows = flows.iter().filter(|flow| flow.direction == direction);
         flows.fold(none, |total, flow| Self {
-            silence_s: total.silence_s.max(flow.silence_s),
+            longest_stall_s: total.longest_stall_s.max(flow.longest_stall_s),
             retransmissions: sum(total.retransmissions, flow.retransmissions),
             timeouts: sum(total.timeouts, flow.timeouts),
         })
@@ -301,7 +301,7 @@ pub struct FlowResult {
     /// Payload bytes delivered in order, in bit/s.
     pub goodput: f64,
     /// The longest time in which it delivered nothing in order, in s; pauses of its application count.
-    pub silence_s: f64,
+    pub longest_stall_s: f64,
     /// Seconds from its start until all that it wrote was acknowledged; absent if it was not, or if
     /// it writes without end. A mean is over the runs in which it was.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -440,14 +440,14 @@ by_field! {
         web_ms,
     }
     DirectionReport {
-        utilization, data, ack, delivered, acks_per_s, bytes_per_ack, silence_s, completion_s, retransmissions, timeouts,
-        probe_ms, probe_grade, probe_lost, dropped, access_dropped, lost, filtered, marked, reasons, kept,
+        utilization, data, ack, delivered, acks_per_s, bytes_per_ack, longest_stall_s, completion_s, retransmissions, timeouts,
+        probe_ms, probe_grade, probe_lost, dropped, access_dropped, lost, filtered, marked, reasons, unfiltered,
         sojourn_ms, sojourn_by_class_ms,
     }
     SojournByClass { data, ack, other }
     Goodput { up, down, jain_up, jain_down, smallest_up, smallest_down }
     FlowResult {
-        direction, start_s, base_rtt_ms, goodput, silence_s, completion_s, rtt_ms, lost, retransmissions, timeouts,
+        direction, start_s, base_rtt_ms, goodput, longest_stall_s, completion_s, rtt_ms, lost, retransmissions, timeouts,
         spurious, sojourn_ms,
     }
     Extent { min, mean, max }
@@ -495,7 +495,7 @@ mod tests {
                 start_s: 0.0,
                 base_rtt_ms: 100.0,
                 goodput: goodput[0],
-                silence_s: 0.0,
+                longest_stall_s: 0.0,
                 completion_s: (seed > 1).then_some(7.0),
                 rtt_ms: None,
                 lost: None,
@@ -540,12 +540,12 @@ mod tests {
 
     #[test]
     fn a_summary_follows_from_its_directions_and_flows() {
-        let flow = |direction, goodput, silence_s, timeouts| FlowResult {
+        let flow = |direction, goodput, longest_stall_s, timeouts| FlowResult {
             direction,
             start_s: 0.0,
             base_rtt_ms: 100.0,
             goodput,
-            silence_s,
+            longest_stall_s,
             completion_s: None,
             rtt_ms: None,
             lost: None,
@@ -561,7 +561,11 @@ mod tests {
         ];
         let totals = FlowTotals::of(&flows, Direction::Up);
         assert_eq!(
-            (totals.silence_s, totals.retransmissions, totals.timeouts),
+            (
+                totals.longest_stall_s,
+                totals.retransmissions,
+                totals.timeouts
+            ),
             (2.5, Some(4.0), Some(3.0))
         );
         let up = DirectionReport {
@@ -591,7 +595,7 @@ mod tests {
             start_s: 0.0,
             base_rtt_ms: 100.0,
             goodput: 1.0,
-            silence_s: 0.0,
+            longest_stall_s: 0.0,
             completion_s: None,
             rtt_ms: None,
             lost: None,

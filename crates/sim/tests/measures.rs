@@ -35,7 +35,7 @@ fn a_window_of_one_packet_delivers_one_a_round_trip_and_asks_for_as_many_acks() 
     let period = 0.10177;
     let (up, down) = (&summary.up, &summary.down);
     near(down.delivered, 1500.0 * 8.0 / 10e6 / period, 0.005);
-    near(down.silence_s, period, 0.001);
+    near(down.longest_stall_s, period, 0.001);
     near(up.acks_per_s, 1.0 / period, 0.005);
     near(up.bytes_per_ack, 1460.0, 0.005);
     assert_eq!((up.delivered, down.acks_per_s), (0.0, 0.0));
@@ -76,17 +76,17 @@ fn what_is_sent_again_is_delivered_once() {
 }
 
 #[test]
-fn a_silence_ends_with_the_next_segment_and_not_with_the_flow() {
+fn a_stall_ends_with_the_next_segment_and_not_with_the_flow() {
     // A segment of 1460 bytes a second, from 10 s to 30 s.
     let paced = "--flow down,rtt=50ms,start=10s,stop=30s,rate=11680bit";
     let flow = summary(paced).flows.remove(0);
-    near(flow.silence_s, 1.0, 0.001);
-    // A path that loses everything from the start is a silence of the whole window.
+    near(flow.longest_stall_s, 1.0, 0.001);
+    // A path that loses everything from the start is a stall of the whole window.
     let dead = with("--flow down,rtt=50ms", |scenario| {
         scenario.netem_down = Some("loss 100%".parse().unwrap());
     });
-    near(dead.flows[0].silence_s, 55.0, 1e-9);
-    near(dead.down.silence_s, 55.0, 1e-9);
+    near(dead.flows[0].longest_stall_s, 55.0, 1e-9);
+    near(dead.down.longest_stall_s, 55.0, 1e-9);
     assert_eq!(dead.goodput.smallest_down, Some(0.0));
 }
 

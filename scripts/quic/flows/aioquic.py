@@ -38,14 +38,14 @@ class Seen:
     def __init__(self):
         self.warm = float("inf")
         self.payload = self.sent = self.timeouts = 0
-        self.delivered_at = self.silence = 0.0
+        self.delivered_at = self.longest_stall = 0.0
         self.lost, self.received = [], RangeSet()
 
     def deliver(self, size):
         now = time.monotonic()
         if now > self.warm:
             self.payload += size
-            self.silence = max(self.silence, now - self.delivered_at)
+            self.longest_stall = max(self.longest_stall, now - self.delivered_at)
             self.delivered_at = now
 
 
@@ -204,7 +204,7 @@ class Plan:
             seen = flow.seen
             print(json.dumps({
                 "port": flow.port, "sends": flow.is_upload == self.is_home, "payload": seen.payload,
-                "silence_ns": int(1e9 * max(seen.silence, start + self.end - seen.delivered_at)),
+                "longest_stall_ns": int(1e9 * max(seen.longest_stall, start + self.end - seen.delivered_at)),
                 "timeouts": seen.timeouts, "sent": seen.sent, "lost": seen.lost,
                 "received": [[part.start, part.stop - 1] for part in seen.received]}))
         sys.stdout.flush()

@@ -66,7 +66,7 @@ fn a_report_has_the_documented_shape() {
                 "delivered",
                 "acks_per_s",
                 "bytes_per_ack",
-                "silence_s",
+                "longest_stall_s",
                 "retransmissions",
                 "timeouts",
                 "dropped",

@@ -37,7 +37,7 @@ use crate::packet::flags;
 /// Rules that kept an ACK beside a later one of its flow, in groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kept {
+pub enum Unfiltered {
     /// Its report of losses: rules *sack*, *dsack* and *duplicates*.
     Losses,
     /// Its report of marks: *ecn-echo*, *accecn* and *ace*.
@@ -51,7 +51,7 @@ pub enum Kept {
     Other,
 }
 
-impl Kept {
+impl Unfiltered {
     /// All groups, in the order of their numbers.
     pub const ALL: [Self; 5] = [
         Self::Losses,
@@ -64,24 +64,26 @@ impl Kept {
     /// The name of its count among the control variables.
     pub const fn variable(self) -> &'static str {
         match self {
-            Self::Losses => "kept_losses",
-            Self::Marks => "kept_marks",
-            Self::Stretch => "kept_stretch",
-            Self::Options => "kept_options",
-            Self::Other => "kept_other",
+            Self::Losses => "unfiltered_losses",
+            Self::Marks => "unfiltered_marks",
+            Self::Stretch => "unfiltered_stretch",
+            Self::Options => "unfiltered_options",
+            Self::Other => "unfiltered_other",
         }
     }
 
-    /// Its name in reports and metrics: that of the variable without `kept_`.
+    /// Its name in reports and metrics: that of the variable without `unfiltered_`.
     pub fn name(self) -> &'static str {
-        self.variable().strip_prefix("kept_").unwrap_or_default()
+        self.variable()
+            .strip_prefix("unfiltered_")
+            .unwrap_or_default()
     }
 
     /// The group that a control variable counts, if it counts one.
     pub fn counted_by(variable: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
-            .find(|kept| kept.variable() == variable)
+            .find(|unfiltered| unfiltered.variable() == variable)
     }
 }
 
@@ -218,7 +220,7 @@ impl AckInfo {
     }
 
     /// The group of rules that keeps `older` beside this later ACK.
-    pub fn keeps(&self, older: &Self, previous: Option<&Self>) -> Option<Kept> {
+    pub fn keeps(&self, older: &Self, previous: Option<&Self>) -> Option<Unfiltered> {
         // An edge of ECE, CWR or AE is information in itself.
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
         const URGENT: u16 = flags::PSH | flags::URG;
@@ -257,13 +259,13 @@ impl AckInfo {
             && timestamps_keep_up;
         let marks = (self.flags ^ older.flags) & ECN == 0 || counts();
         if !readable {
-            Some(Kept::Options)
+            Some(Unfiltered::Options)
         } else if !plain {
-            Some(Kept::Other)
+            Some(Unfiltered::Other)
         } else if !(marks && accecn_keeps_up) {
-            Some(Kept::Marks)
+            Some(Unfiltered::Marks)
         } else if older.is_dsack() || !older.ranges().iter().all(|range| is_known(*range)) {
-            Some(Kept::Losses)
+            Some(Unfiltered::Losses)
         } else {
             None
         }

@@ -8,7 +8,7 @@ use super::opaque_acks::OpaqueAck;
 use super::queue::Admission;
 use super::slab::{List, Place, Slab};
 use crate::decide::accecn::{Reader, tells_marks};
-use crate::decide::ack::{AckInfo, Kept};
+use crate::decide::ack::{AckInfo, Unfiltered};
 use crate::decide::service::Head;
 use crate::packet::{Flow, Header, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Visit};
@@ -72,8 +72,8 @@ pub(crate) struct AckChains<P, N> {
     slab: Slab<Waiting<P, N>>,
     flows: FlowTable<FlowState>,
     backlog: Backlog,
-    /// ACKs kept beside a later one, by [`Kept`].
-    kept: [u64; Kept::ALL.len()],
+    /// ACKs kept beside a later one, by [`Unfiltered`].
+    unfiltered: [u64; Unfiltered::ALL.len()],
     /// Losses that ACKs told of, since they were last asked for.
     losses: u64,
 }
@@ -86,7 +86,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
             slab: Slab::new(places)?,
             flows: FlowTable::new(places.clamp(*FLOWS.start(), *FLOWS.end()))?,
             backlog: Backlog::default(),
-            kept: [0; Kept::ALL.len()],
+            unfiltered: [0; Unfiltered::ALL.len()],
             losses: 0,
         })
     }
@@ -200,16 +200,16 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
             return None;
         }
         let taken = previous.is_taken.then_some(&previous.info);
-        let kept = match tail.protected {
-            true => Some(Kept::Losses),
+        let unfiltered = match tail.protected {
+            true => Some(Unfiltered::Losses),
             false => newer
                 .keeps(&older.info, taken)
                 .or_else(|| Self::bound(state, newer, (older, previous), max_stretch)),
         };
-        let Some(kept) = kept else {
+        let Some(unfiltered) = unfiltered else {
             return Some(state.tail);
         };
-        if let Some(count) = self.kept.get_mut(kept as usize) {
+        if let Some(count) = self.unfiltered.get_mut(unfiltered as usize) {
             *count += 1;
         }
         None
@@ -217,8 +217,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
 
     /// ACKs kept beside a later one of their flow, by the rules that kept them.
     pub(crate) fn probe(&self, show: &mut Probe<'_>) {
-        for (kept, count) in Kept::ALL.into_iter().zip(self.kept) {
-            show(kept.variable(), Reading::Count(count));
+        for (unfiltered, count) in Unfiltered::ALL.into_iter().zip(self.unfiltered) {
+            show(unfiltered.variable(), Reading::Count(count));
         }
     }
 
@@ -229,10 +229,10 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         newer: &AckInfo,
         (older, previous): (&Past, &Past),
         max_stretch: u32,
-    ) -> Option<Kept> {
+    ) -> Option<Unfiltered> {
         let stretch = newer.bytes_beyond(&previous.info);
         if stretch > max_stretch {
-            return Some(Kept::Stretch);
+            return Some(Unfiltered::Stretch);
         }
         if !state.accecn {
             return None;
@@ -247,7 +247,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
                 previous.taken(),
                 stretch,
             );
-        (!tells).then_some(Kept::Marks)
+        (!tells).then_some(Unfiltered::Marks)
     }
 
     /// Whether there is room for an arrival beside all that waits.

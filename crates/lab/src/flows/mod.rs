@@ -40,7 +40,7 @@ struct Flow {
     received_at_warmup: u64,
     /// Instant of the reader's latest data, and its longest time without.
     delivered_at: Instant,
-    silence: Duration,
+    longest_stall: Duration,
     counts_at_warmup: TcpCounts,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct FlowSeen {
     /// Those bytes with the headers of full segments.
     pub(crate) wire: f64,
     /// The longest time in which it got nothing.
-    pub(crate) silence: Duration,
+    pub(crate) longest_stall: Duration,
     /// Counts of its sender; none if the connection has failed, or where a QUIC stack has none.
     pub(crate) retransmissions: Option<u32>,
     pub(crate) timeouts: Option<u16>,
@@ -80,14 +80,14 @@ impl Flow {
     fn warm_up(&mut self, window: Window) {
         self.received_at_warmup = self.received;
         self.delivered_at = (window.start + self.start).max(window.warm);
-        self.silence = Duration::ZERO;
+        self.longest_stall = Duration::ZERO;
         self.counts_at_warmup = self.counts().unwrap_or_default();
     }
 
     /// Its reader has got data.
     fn deliver(&mut self, now: Instant) {
-        let silence = now.saturating_since(self.delivered_at);
-        self.silence = self.silence.max(silence);
+        let longest_stall = now.saturating_since(self.delivered_at);
+        self.longest_stall = self.longest_stall.max(longest_stall);
         self.delivered_at = now;
     }
 
@@ -105,8 +105,8 @@ impl Flow {
         FlowSeen {
             payload,
             wire: payload as f64 * f64::from(segment + headers) / f64::from(segment),
-            silence: self
-                .silence
+            longest_stall: self
+                .longest_stall
                 .max(window.end.saturating_since(self.delivered_at)),
             retransmissions: counts.map(|counts| {
                 counts
@@ -176,7 +176,7 @@ impl BulkFlows {
                 received: 0,
                 received_at_warmup: 0,
                 delivered_at: Instant::ZERO,
-                silence: Duration::ZERO,
+                longest_stall: Duration::ZERO,
                 counts_at_warmup: TcpCounts::default(),
             })
         };

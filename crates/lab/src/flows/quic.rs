@@ -42,7 +42,7 @@ struct Report {
     sends: bool,
     /// Bytes that the application got in order after the warm-up.
     payload: u64,
-    silence_ns: u64,
+    longest_stall_ns: u64,
     /// Probe timeouts; absent where the stack reports none.
     timeouts: Option<u16>,
     /// Packets declared lost after the warm-up, by number.
@@ -174,7 +174,7 @@ impl FlowSeen {
         Ok(Self {
             payload: reader.payload,
             wire: reader.payload as f64 * 1500.0 / (1500.0 - HEADERS),
-            silence: Duration::from_nanos(reader.silence_ns),
+            longest_stall: Duration::from_nanos(reader.longest_stall_ns),
             retransmissions: Some(sender.lost.len() as u32),
             timeouts: sender.timeouts,
             spurious: Some(sender.lost.iter().filter(arrived).count() as u32),
@@ -275,7 +275,7 @@ mod tests {
     fn a_packet_that_was_declared_lost_and_arrived_is_spurious() {
         let report = |sends, payload, lost: &[u64], received: &[[u64; 2]]| {
             let line = serde_json::json!({
-                "port": 25_000, "sends": sends, "payload": payload, "silence_ns": 7, "timeouts": null,
+                "port": 25_000, "sends": sends, "payload": payload, "longest_stall_ns": 7, "timeouts": null,
                 "sent": 9, "lost": lost, "received": received,
             });
             read(&line.to_string()).unwrap()
@@ -285,7 +285,7 @@ mod tests {
         let seen = FlowSeen::of_quic(25_000, &[reader, sender]).unwrap();
         assert_eq!((seen.payload, seen.wire), (1436, 1500.0));
         assert_eq!((seen.retransmissions, seen.spurious), (Some(5), Some(3)));
-        assert_eq!((seen.timeouts, seen.silence.as_nanos()), (None, 7));
+        assert_eq!((seen.timeouts, seen.longest_stall.as_nanos()), (None, 7));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::topology::{LAN, WAN};
 use crate::window::{INTERVAL, Window};
 use crate::{Halt, clock, sys};
 use asymq_core::Reason;
-use asymq_core::ack::Kept;
+use asymq_core::ack::Unfiltered;
 use asymq_core::catalog::{Build, Config};
 use asymq_core::measure::Histogram;
 use asymq_core::units::Rate;
@@ -157,13 +157,14 @@ fn lock(waits: &Mutex<[Histogram; 2]>) -> std::sync::MutexGuard<'_, [Histogram; 
 
 /// Pure ACKs that the discipline kept beside a later one between two snapshots, as shares of those that came, by the
 /// rules that kept them; empty where it counts none.
-fn kept(before: &DirectionSnapshot, after: &DirectionSnapshot) -> BTreeMap<String, f64> {
+fn unfiltered(before: &DirectionSnapshot, after: &DirectionSnapshot) -> BTreeMap<String, f64> {
     let all = after.ack.arrived().saturating_sub(before.ack.arrived());
     let all = all.max(1) as f64;
     let share = |(variable, count): (&&'static str, &f64)| {
         // Before the first snapshot nothing is counted.
         let earlier = before.control.get(variable).copied().unwrap_or(0.0);
-        Kept::counted_by(variable).map(|kept| (kept.name().to_owned(), (count - earlier) / all))
+        Unfiltered::counted_by(variable)
+            .map(|unfiltered| (unfiltered.name().to_owned(), (count - earlier) / all))
     };
     after.control.iter().filter_map(share).collect()
 }
@@ -209,7 +210,7 @@ impl QueueMeter {
         QueueSeen {
             fates,
             sojourn_ms,
-            kept: kept(&self.before, &self.after),
+            unfiltered: unfiltered(&self.before, &self.after),
             backlog: self.backlog,
         }
     }
@@ -238,12 +239,12 @@ mod tests {
             let ack = &mut snapshot.ack;
             (ack.packets, ack.filtered, ack.dropped) = (packets, filtered, dropped);
             snapshot.control.insert("ack_wait", 3.0);
-            snapshot.control.insert(Kept::Marks.variable(), marks);
+            snapshot.control.insert(Unfiltered::Marks.variable(), marks);
             snapshot
         };
-        let shares = kept(&snapshot(10, 20, 0, 5.0), &snapshot(20, 60, 30, 21.0));
+        let shares = unfiltered(&snapshot(10, 20, 0, 5.0), &snapshot(20, 60, 30, 21.0));
         assert_eq!(shares, BTreeMap::from([("marks".to_owned(), 0.2)]));
         let none = DirectionSnapshot::default();
-        assert_eq!(kept(&none, &none), BTreeMap::new());
+        assert_eq!(unfiltered(&none, &none), BTreeMap::new());
     }
 }

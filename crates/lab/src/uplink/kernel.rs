@@ -101,7 +101,7 @@ impl<'a> KernelUplink<'a> {
                     fates,
                     sojourn_ms: tap.sojourn_ms(),
                     // Nor does it say which ACKs a filter kept.
-                    kept: BTreeMap::new(),
+                    unfiltered: BTreeMap::new(),
                     backlog,
                 },
                 downlink: None,

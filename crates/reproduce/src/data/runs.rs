@@ -153,7 +153,7 @@ fn of_flows(run: Row, flows: &[FlowResult]) -> impl Iterator<Item = Row> {
         row.number("start_s", flow.start_s);
         row.number("base_rtt_s", flow.base_rtt_ms / 1000.0);
         row.number("goodput_bit_per_s", flow.goodput);
-        row.number("silence_s", flow.silence_s);
+        row.number("longest_stall_s", flow.longest_stall_s);
         row.number("completion_s", flow.completion_s);
         let rtt = flow.rtt_ms;
         row.number("sender_rtt_min_s", rtt.map(|rtt| rtt.min / 1000.0));

@@ -4,7 +4,7 @@ use crate::links::DataLosses;
 use crate::packets::{Options, SimPacket};
 use crate::running::NEVER;
 use asymq_core::catalog::BoxedQdisc;
-use asymq_core::decide::ack::Kept;
+use asymq_core::decide::ack::Unfiltered;
 use asymq_core::hold::{Egress, Meters, TxTime};
 use asymq_core::measure::Histogram;
 use asymq_core::packet::{Header, Packet, TrafficClass};
@@ -256,11 +256,13 @@ impl<O: Options> Link<O> {
     }
 
     /// ACKs kept beside a later one, by the rules that kept them; `None` where the discipline counts none.
-    pub(crate) fn kept(&self) -> Option<[u64; Kept::ALL.len()]> {
+    pub(crate) fn unfiltered(&self) -> Option<[u64; Unfiltered::ALL.len()]> {
         let mut counts = None;
         self.egress.qdisc().probe(&mut |variable, reading| {
-            if let (Some(kept), Reading::Count(count)) = (Kept::counted_by(variable), reading) {
-                counts.get_or_insert([0; Kept::ALL.len()])[kept as usize] += count;
+            if let (Some(unfiltered), Reading::Count(count)) =
+                (Unfiltered::counted_by(variable), reading)
+            {
+                counts.get_or_insert([0; Unfiltered::ALL.len()])[unfiltered as usize] += count;
             }
         });
         counts

@@ -5,7 +5,7 @@ use crate::running::World;
 use crate::traffic::{Agent, Delivered, TcpFlow};
 use crate::variant::Variant;
 use asymq_core::Duration;
-use asymq_core::decide::ack::Kept;
+use asymq_core::decide::ack::Unfiltered;
 use asymq_core::hold::Meters;
 use asymq_core::measure::Histogram;
 use asymq_core::packet::TrafficClass;
@@ -25,7 +25,7 @@ pub(crate) struct Snapshot {
     /// Of links whose rate changes, in bytes up to `at`.
     capacity: [Option<f64>; 2],
     /// ACKs kept beside a later one, where the discipline counts them.
-    kept: [Option<[u64; Kept::ALL.len()]>; 2],
+    unfiltered: [Option<[u64; Unfiltered::ALL.len()]>; 2],
     /// Bytes that each conversation's receiver has. Counted when segments leave the bottleneck, which is as
     /// much ahead of the receiver at the start of an interval as at its end.
     received: Vec<Received>,
@@ -107,7 +107,7 @@ impl Snapshot {
             at,
             meters: [0, 1].map(|direction| world.links[direction].meters(at)),
             capacity: [0, 1].map(|direction| world.capacity(direction, at)),
-            kept: [0, 1].map(|direction| world.links[direction].kept()),
+            unfiltered: [0, 1].map(|direction| world.links[direction].unfiltered()),
             received: world
                 .lasting()
                 .iter()
@@ -137,7 +137,7 @@ pub(crate) fn clear_measures<V: Variant>(world: &mut World<'_, V>, now: u64) {
             Agent::Probe(probe) => probe.clear(),
             Agent::Tcp(flow) => {
                 flow.sender.clear_counts();
-                flow.receiver.clear_silence(now.max(flow.start));
+                flow.receiver.clear_stall(now.max(flow.start));
             }
             Agent::Udp(_) | Agent::Web(_) => {}
         }
@@ -198,10 +198,15 @@ pub(crate) fn summary<V: Variant>(
         let arrived = |meters: &Meters| meters.arrived.of(TrafficClass::Ack).packets;
         let arrived = (arrived(meters) - arrived(before)) as f64;
         let of_acks = |count: u64| share(count as f64, arrived);
-        let kept = match (end.kept[direction], start.kept[direction]) {
-            (Some(after), Some(before)) => Kept::ALL
-                .map(|kept| (kept, after[kept as usize] - before[kept as usize]))
-                .map(|(kept, count)| (kept.name().to_owned(), of_acks(count)))
+        let unfiltered = match (end.unfiltered[direction], start.unfiltered[direction]) {
+            (Some(after), Some(before)) => Unfiltered::ALL
+                .map(|unfiltered| {
+                    (
+                        unfiltered,
+                        after[unfiltered as usize] - before[unfiltered as usize],
+                    )
+                })
+                .map(|(unfiltered, count)| (unfiltered.name().to_owned(), of_acks(count)))
                 .into(),
             _ => BTreeMap::new(),
         };
@@ -219,7 +224,7 @@ pub(crate) fn summary<V: Variant>(
             delivered: share(wire[direction], capacity),
             acks_per_s: acks as f64 / seconds,
             bytes_per_ack: DirectionReport::bytes_per_ack(payload[1 - direction], acks),
-            silence_s: of_flows.silence_s,
+            longest_stall_s: of_flows.longest_stall_s,
             completion_s: None, // by the report
             retransmissions: of_flows.retransmissions,
             timeouts: of_flows.timeouts,
@@ -232,7 +237,7 @@ pub(crate) fn summary<V: Variant>(
             filtered: fates.filtered,
             marked: fates.marked,
             reasons: fates.reasons,
-            kept,
+            unfiltered,
             sojourn_ms: Histogram::merged(sojourns).percentiles_ms(),
             sojourn_by_class_ms: Some(SojournByClass {
                 data: sojourn_of(TrafficClass::Data),
@@ -264,16 +269,16 @@ fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64, now: u64) -> FlowRes
     let ms = |nanos: u64| nanos as f64 / 1e6;
     let ends = flow.application.as_ref().is_some_and(|app| app.is_over());
     let done = flow.sender.done_at().filter(|_| ends);
-    let silence = match done {
-        Some(_) => flow.receiver.past_silence(),
-        None => flow.receiver.silence(now),
+    let longest_stall = match done {
+        Some(_) => flow.receiver.past_stall(),
+        None => flow.receiver.longest_stall(now),
     };
     FlowResult {
         direction: flow.direction,
         start_s: flow.start as f64 / 1e9,
         base_rtt_ms: 0.0,
         goodput,
-        silence_s: silence as f64 / 1e9,
+        longest_stall_s: longest_stall as f64 / 1e9,
         completion_s: done.map(|at| at.saturating_sub(flow.start) as f64 / 1e9),
         rtt_ms: (rtt.samples > 0).then(|| Extent {
             min: ms(rtt.min),

@@ -29,7 +29,7 @@ pub(crate) struct Receiver<E = Nothing> {
     deadline: u64,
     /// When data was last delivered in order, and the longest time in which none was, in ns.
     delivered_at: u64,
-    silence: u64,
+    longest_stall: u64,
 }
 
 impl<E: Receiving> Receiver<E> {
@@ -63,7 +63,7 @@ impl<E: Receiving> Receiver<E> {
             end: 0,
             deadline: u64::MAX,
             delivered_at: 0,
-            silence: 0,
+            longest_stall: 0,
         }
     }
 
@@ -130,24 +130,25 @@ impl<E: Receiving> Receiver<E> {
     }
 
     /// The longest time in ns until `now` in which nothing was delivered in order.
-    pub(crate) fn silence(&self, now: u64) -> u64 {
-        self.silence.max(now.saturating_sub(self.delivered_at))
+    pub(crate) fn longest_stall(&self, now: u64) -> u64 {
+        self.longest_stall
+            .max(now.saturating_sub(self.delivered_at))
     }
 
-    /// The longest of the silences that were over when the latest data was delivered.
-    pub(crate) fn past_silence(&self) -> u64 {
-        self.silence
+    /// The longest of the stalls that were over when the latest data was delivered.
+    pub(crate) fn past_stall(&self) -> u64 {
+        self.longest_stall
     }
 
-    /// Forgets the silences before `now`.
-    pub(crate) fn clear_silence(&mut self, now: u64) {
+    /// Forgets the stalls before `now`.
+    pub(crate) fn clear_stall(&mut self, now: u64) {
         self.delivered_at = self.delivered_at.max(now);
-        self.silence = 0;
+        self.longest_stall = 0;
     }
 
     #[inline]
     fn deliver(&mut self, now: u64) {
-        self.silence = self.silence.max(now - self.delivered_at);
+        self.longest_stall = self.longest_stall.max(now - self.delivered_at);
         self.delivered_at = now;
     }
 
@@ -240,26 +241,26 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_lasts_until_the_missing_segment_comes() {
+    fn a_stall_lasts_until_the_missing_segment_comes() {
         let (mut receiver, mut out) = (receiver(AckPolicy::EveryPacket), Vec::new());
         receiver.on_segment(10 * MS, data(1), &mut out);
-        receiver.clear_silence(20 * MS);
+        receiver.clear_stall(20 * MS);
         receiver.on_segment(30 * MS, data(3), &mut out);
         receiver.on_segment(40 * MS, data(5), &mut out);
         assert_eq!(receiver.out_of_order().collect::<Vec<_>>(), [3, 5]);
         assert_eq!(
-            (receiver.silence(50 * MS), receiver.past_silence()),
+            (receiver.longest_stall(50 * MS), receiver.past_stall()),
             (30 * MS, 0)
         );
         receiver.on_segment(60 * MS, data(2), &mut out);
         assert_eq!(receiver.out_of_order().collect::<Vec<_>>(), [5]);
         assert_eq!(receiver.data_in_order(), 3);
-        assert_eq!(receiver.past_silence(), 40 * MS);
+        assert_eq!(receiver.past_stall(), 40 * MS);
         receiver.on_segment(70 * MS, data(4), &mut out);
         assert_eq!(
             (receiver.out_of_order().count(), receiver.data_in_order()),
             (0, 5)
         );
-        assert_eq!(receiver.silence(80 * MS), 40 * MS);
+        assert_eq!(receiver.longest_stall(80 * MS), 40 * MS);
     }
 }

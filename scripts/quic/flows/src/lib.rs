@@ -55,7 +55,7 @@ pub struct Seen {
     received: u64,
     /// Time of the latest data, and the longest time without any.
     delivered_at: Option<Instant>,
-    silence: Duration,
+    longest_stall: Duration,
     pub counts: Counts,
 }
 
@@ -134,8 +134,8 @@ impl Plan {
         for flow in &self.flows {
             let mut seen = flow.seen.lock().expect("no panic");
             let last = seen.delivered_at.unwrap_or(start);
-            let silence = seen
-                .silence
+            let longest_stall = seen
+                .longest_stall
                 .max((start + self.end).saturating_duration_since(last));
             let counts = std::mem::take(&mut seen.counts);
             let _ = write!(
@@ -146,9 +146,9 @@ impl Plan {
             );
             let _ = write!(
                 out,
-                ",\"payload\":{},\"silence_ns\":{}",
+                ",\"payload\":{},\"longest_stall_ns\":{}",
                 seen.received,
-                silence.as_nanos()
+                longest_stall.as_nanos()
             );
             let timeouts = match has_timeouts {
                 true => counts.timeouts.to_string(),
@@ -170,8 +170,8 @@ impl Seen {
     pub fn deliver(&mut self, now: Instant, bytes: usize) {
         if self.counts.warm.is_some_and(|warm| now > warm) {
             self.received += bytes as u64;
-            let silence = now.saturating_duration_since(self.delivered_at.unwrap_or(now));
-            self.silence = self.silence.max(silence);
+            let longest_stall = now.saturating_duration_since(self.delivered_at.unwrap_or(now));
+            self.longest_stall = self.longest_stall.max(longest_stall);
             self.delivered_at = Some(now);
         }
     }

@@ -113,16 +113,16 @@ pub const CONTROL: &[Statistic] = &[
     ("bulk_flows", Count),
     ("bulk_target", Time),
     ("probability", Share),
-    ("kept_losses", Count),
-    ("kept_marks", Count),
-    ("kept_stretch", Count),
-    ("kept_other", Count),
+    ("unfiltered_losses", Count),
+    ("unfiltered_marks", Count),
+    ("unfiltered_stretch", Count),
+    ("unfiltered_other", Count),
     ("ack_wait", Time),
     ("ack_bytes", Count),
     ("ack_floor", Real),
     ("downlink", Real),
     ("downlink_used", Real),
-    ("kept_options", Count),
+    ("unfiltered_options", Count),
 ];
 
 /// Of the C half: packets and bytes since the qdisc was made.
