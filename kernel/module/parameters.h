@@ -3,7 +3,7 @@
 #ifndef ASYMQ_PARAMETERS_H
 #define ASYMQ_PARAMETERS_H
 
-/* Attributes of a qdisc; docs/kernel.md says what units their values have. */
+/* Attributes of a qdisc; docs/kernel/module.md says what units their values have. */
 enum {
 	TCA_ASYMQ_VERSION = 2,
 	TCA_ASYMQ_GIVEN = 3,

@@ -6,7 +6,7 @@
     print(result.mean["down_utilization"], result.interval["down_utilization"])
 
 A `Scenario` has the names of the command line's flags; a `Result` has its measures by column, numbers in
-base units with the unit at the end of the name (docs/data.md). docs/python.md has the rest.
+base units with the unit at the end of the name (docs/research/data.md). docs/research/python.md has the rest.
 """
 
 from ._asymq import (

@@ -25,7 +25,7 @@ TASKS, SHORTEST, LONGEST = 128, 0.25, 2.0
 
 
 class Findings:
-    """Results of experiments: verdicts on their claims, and the tables of docs/data.md."""
+    """Results of experiments: verdicts on their claims, and the tables of docs/research/data.md."""
 
     def __init__(self, findings: _asymq.Findings) -> None:
         self._findings = findings
@@ -114,7 +114,7 @@ def sweep(
     task_seconds: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Findings | None:
-    """Runs an experiment file (docs/experiments.md), or the text of one, on a Dask cluster.
+    """Runs an experiment file (docs/research/experiments.md), or the text of one, on a Dask cluster.
 
     `out` is a folder that all workers see. Each task writes its runs to `out/runs` as one Parquet file,
     complete or not at all; call again after an interruption, and only missing tasks run. Without a client, a

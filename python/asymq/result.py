@@ -140,7 +140,7 @@ class Result:
 
     @cached_property
     def table(self) -> Table:
-        """A row per run: seed, settings, measures; the columns of docs/data.md."""
+        """A row per run: seed, settings, measures; the columns of docs/research/data.md."""
         return self._report.runs()
 
     @cached_property

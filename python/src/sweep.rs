@@ -369,7 +369,7 @@ impl Findings {
         report::summary(&self.decided.outcomes, &self.origin)
     }
 
-    /// A table of docs/data.md by its name.
+    /// A table of docs/research/data.md by its name.
     fn table(&self, name: &str) -> PyResult<Table> {
         let Some((_, make)) = data::TABLES.iter().find(|(known, _)| *known == name) else {
             let (last, others) = data::TABLES.split_last().expect("there are tables");

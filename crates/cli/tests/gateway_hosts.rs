@@ -549,7 +549,7 @@ fn check_names_every_fault_with_a_remedy() {
     assert_eq!((absent["wrong"].as_bool(), code), (Some(true), Some(1)));
 }
 
-/// Ways of docs/which-way.md, each in a namespace of its own.
+/// Ways of docs/router/which-way.md, each in a namespace of its own.
 #[test]
 fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
     type Setup = &'static [&'static str];
@@ -931,7 +931,7 @@ fn settings_that_are_no_file_of_settings_are_refused_unread() {
 #[test]
 fn every_flag_of_the_gateway_is_in_its_page() {
     let output = gateway("--help-all").output().unwrap();
-    let page = fs::read_to_string("../../docs/gateway.md").unwrap();
+    let page = fs::read_to_string("../../docs/router/gateway.md").unwrap();
     let help = text(&output.stdout);
     // The disciplines' parameters have a page of their own.
     let (before, discipline) = help.split_once("\nDiscipline:\n").unwrap();

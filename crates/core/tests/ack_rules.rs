@@ -1,4 +1,4 @@
-//! The ACK rules of `docs/ack-rules.md`, a row or more for each: real frames that arrive, and which of
+//! The ACK rules of `docs/notes/ack-rules.md`, a row or more for each: real frames that arrive, and which of
 //! them leave under AF and SAD. `ack_knowledge.rs` holds the same rules against generated histories.
 
 #[path = "common/acks.rs"]
@@ -851,7 +851,7 @@ rows_leave_what_the_rule_says! {
 #[test]
 fn every_rule_has_a_row_and_a_line_in_both_documents() {
     let documents = [
-        include_str!("../../../docs/ack-rules.md"),
+        include_str!("../../../docs/notes/ack-rules.md"),
         include_str!("../src/decide/ack.rs"),
     ];
     let rows = rows();

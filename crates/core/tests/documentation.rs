@@ -1,4 +1,4 @@
-//! `docs/disciplines.md` is the catalog in words. After a change of the catalog:
+//! `docs/reference/disciplines.md` is the catalog in words. After a change of the catalog:
 //! `ASYMQ_DOCS=write cargo test -p asymq-core --test documentation`.
 
 use asymq_core::catalog::{
@@ -12,8 +12,8 @@ use std::path::Path;
 const HEAD: &str = "\
 # Disciplines and parts
 
-Made from the catalog in `crates/core/src/catalog`; do not edit by hand. [mechanisms.md](mechanisms.md) says how the
-papers were read, [papers.md](papers.md) has the references.
+Made from the catalog in `crates/core/src/catalog`; do not edit by hand. [mechanisms.md](../notes/mechanisms.md) says how the
+papers were read, [papers.md](../notes/papers.md) has the references.
 
 A discipline is a choice of parts. `--ack-queue sad`, `--service wrr` and so on replace one part; the others stay the
 discipline's own. A parameter that a discipline lacks is ignored; the result shows what ran.
@@ -131,14 +131,14 @@ fn the_page_of_disciplines_is_the_catalog() {
     disciplines(&mut page);
     parts(&mut page);
     ours(&mut page);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/disciplines.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/disciplines.md");
     if std::env::var("ASYMQ_DOCS").is_ok_and(|value| value == "write") {
         std::fs::write(&path, &page).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == page,
-        "docs/disciplines.md is not the catalog; ASYMQ_DOCS=write writes it"
+        "docs/reference/disciplines.md is not the catalog; ASYMQ_DOCS=write writes it"
     );
 }
 

@@ -189,7 +189,7 @@ fn header() -> String {
         "/* SPDX-License-Identifier: MIT OR GPL-2.0 */\n\
          /* Made from crates/core/src/catalog/wire by ASYMQ_DOCS=write cargo test -p asymq-core --test wire; do not edit. */\n\
          #ifndef ASYMQ_PARAMETERS_H\n#define ASYMQ_PARAMETERS_H\n\n\
-         /* Attributes of a qdisc; docs/kernel.md says what units their values have. */\nenum {\n",
+         /* Attributes of a qdisc; docs/kernel/module.md says what units their values have. */\nenum {\n",
     );
     let all = bounded();
     for (id, name, ..) in &all {

@@ -1,4 +1,4 @@
-//! Which of the ways of docs/which-way.md a host is, found without changing anything.
+//! Which of the ways of docs/router/which-way.md a host is, found without changing anything.
 //!
 //! No advice takes an address, a route or a bridge away: each may be the way to this host.
 
@@ -219,7 +219,7 @@ impl Facts {
                 Some(pi) => format!("{problem} ({pi})"),
                 None => problem,
             },
-            remedy: format!("{remedy} (docs/which-way.md)"),
+            remedy: format!("{remedy} (docs/router/which-way.md)"),
             wrong: false,
             way: Some(way),
         }

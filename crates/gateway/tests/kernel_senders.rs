@@ -1,5 +1,5 @@
 //! Features of the kernel's TCP behind thinned ACKs, beside an upload that fills the uplink: rows of
-//! `docs/senders.md`. Needs root; says so and passes otherwise.
+//! `docs/notes/senders.md`. Needs root; says so and passes otherwise.
 
 mod common;
 #[path = "common/lossy.rs"]

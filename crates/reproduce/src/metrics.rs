@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn every_metric_of_a_direction_has_a_unit_and_is_in_docs_experiments_md() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/research/experiments.md");
         let text = std::fs::read_to_string(path).unwrap();
         let mut missing = Vec::new();
         for name in names() {
@@ -347,7 +347,7 @@ mod tests {
                     .iter()
                     .any(|name| text.contains(&format!("`{name}`")))
             {
-                missing.push(format!("{name}: not in docs/experiments.md"));
+                missing.push(format!("{name}: not in docs/research/experiments.md"));
             }
         }
         assert!(missing.is_empty(), "{missing:#?}");

@@ -1,4 +1,4 @@
-//! The lines of docs/data.md that load the tables, run by the Python that `ASYMQ_PYTHON` names, which
+//! The lines of docs/research/data.md that load the tables, run by the Python that `ASYMQ_PYTHON` names, which
 //! has pandas, polars, duckdb and pyarrow: `scripts/loaders` makes one.
 #![cfg(feature = "parquet")]
 
@@ -67,11 +67,11 @@ fn the_lines_that_load_the_tables_run() {
     let tables = Tables::with_parquet().unwrap();
     folder::publish(folder.path(), &decided, &origin, tables).unwrap();
 
-    let docs = include_str!("../../../docs/data.md");
+    let docs = include_str!("../../../docs/research/data.md");
     let blocks = docs.split("```python\n").skip(1);
     let blocks = blocks.map(|rest| rest.split("```").next().unwrap_or_default());
     let programs: Vec<&str> = blocks.chain([ALIKE]).collect();
-    assert!(programs.len() > 4, "docs/data.md has lost its lines");
+    assert!(programs.len() > 4, "docs/research/data.md has lost its lines");
     for program in programs {
         let mut python = Command::new(&python);
         let run = python.args(["-c", program]).current_dir(folder.path());

@@ -615,7 +615,7 @@ mod tests {
 
     #[test]
     fn every_quantity_of_a_report_is_in_docs_json_md() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/json.md");
         let text = std::fs::read_to_string(path).unwrap();
         for (front, fields) in [
             ("up.", DirectionReport::FIELDS),
@@ -626,7 +626,7 @@ mod tests {
             for field in fields {
                 let documented = ["`", "."].map(|end| format!("`{front}{field}{end}"));
                 let is_there = documented.iter().any(|name| text.contains(name));
-                assert!(is_there, "docs/json.md lacks `{front}{field}`");
+                assert!(is_there, "docs/reference/json.md lacks `{front}{field}`");
             }
         }
     }

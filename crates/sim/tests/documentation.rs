@@ -1,4 +1,4 @@
-//! The examples of docs/scenarios.md and of scenarios/ run as they stand.
+//! The examples of docs/research/scenarios.md and of scenarios/ run as they stand.
 
 use asymq_args::{Defaults, ScenarioFlags};
 use asymq_core::catalog::Standard;
@@ -31,7 +31,7 @@ fn run(path: &Path) {
 
 #[test]
 fn every_example_of_the_page_on_scenarios_runs() {
-    let page = std::fs::read_to_string(root().join("docs/scenarios.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/research/scenarios.md")).unwrap();
     let folder = std::env::temp_dir().join(format!("asymq-scenarios-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::copy(

@@ -1,4 +1,4 @@
-//! Senders with AccECN and L4S behind asymq, as `docs/senders.md` has them.
+//! Senders with AccECN and L4S behind asymq, as `docs/notes/senders.md` has them.
 
 #[path = "common/flags.rs"]
 mod flags;

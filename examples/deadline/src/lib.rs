@@ -1,4 +1,4 @@
-//! A discipline from outside asymq, as `docs/extending.md` builds it step by step.
+//! A discipline from outside asymq, as `docs/research/extending.md` builds it step by step.
 //!
 //! [`deadline-slots`](WithDeadline) holds ACKs in SAD's slots and data in a [`Deadline`] queue, serves
 //! ACKs first, and lets a [`Feedback`] controller move the deadline. Only this crate knows of it, and it
@@ -9,7 +9,7 @@ mod feedback;
 
 /// The page's program compiles.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/extending.md")]
+#[doc = include_str!("../../../docs/research/extending.md")]
 pub struct Page;
 
 pub use deadline::Deadline;

@@ -176,7 +176,7 @@ fn the_code_of_the_page_is_the_crates() {
             .replace(",)", ")")
             .replace(",}", "}")
     };
-    let page = include_str!("../../../docs/extending.md");
+    let page = include_str!("../../../docs/research/extending.md");
     let (discipline, _) = page.split_once("\n# A congestion control").unwrap();
     let blocks = discipline.split("```rust,ignore\n").skip(1);
     let blocks: Vec<&str> = blocks

@@ -33,7 +33,7 @@ pub(crate) struct CompareArgs {
     /// Draw the runs over time into this file (SVG).
     #[arg(long, value_name = "FILE")]
     chart: Option<PathBuf>,
-    /// Print JSON (docs/json.md).
+    /// Print JSON (docs/reference/json.md).
     #[arg(long)]
     json: bool,
     #[command(flatten)]

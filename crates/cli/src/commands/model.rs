@@ -39,7 +39,7 @@ pub(crate) struct ModelArgs {
     /// Rate of non-TCP traffic down.
     #[arg(long, value_name = "RATE")]
     non_tcp_down: Option<Rate>,
-    /// Print JSON (docs/json.md).
+    /// Print JSON (docs/reference/json.md).
     #[arg(long)]
     json: bool,
 }

@@ -44,7 +44,7 @@ pub(crate) struct LabArgs {
 
 #[derive(Debug, Args)]
 struct OutputArgs {
-    /// Print JSON (docs/json.md).
+    /// Print JSON (docs/reference/json.md).
     #[arg(long)]
     json: bool,
     /// Put time series of every run into the JSON.

@@ -19,7 +19,7 @@ use asymq_reproduce::verdict::Verdict;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
-/// Run an experiment file (docs/experiments.md) and write a report of it.
+/// Run an experiment file (docs/research/experiments.md) and write a report of it.
 #[derive(Debug, Args)]
 pub(crate) struct SweepArgs {
     /// The experiment file.

@@ -41,7 +41,7 @@ pub(crate) enum GatewayCommand {
     /// Try other settings on a running gateway: a randomised trial on the traffic that passes.
     #[command(
         after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nWithout a setting \
-                      it compares with no shaping. See docs/gateway.md for what it measures."
+                      it compares with no shaping. See docs/router/gateway.md for what it measures."
     )]
     Try(Box<TryArgs>),
     /// Report faults of this host for a gateway, each with its remedy.
@@ -98,7 +98,7 @@ pub(crate) struct TryArgs {
         help_heading = "Trial"
     )]
     pub(crate) settle: Duration,
-    /// Print JSON (docs/json.md).
+    /// Print JSON (docs/reference/json.md).
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 }

@@ -48,7 +48,7 @@ pub(super) fn run(args: &CheckArgs, catalog: &dyn Catalog) -> anyhow::Result<()>
     }
 }
 
-/// Which of docs/which-way.md's ways this host is.
+/// Which of docs/router/which-way.md's ways this host is.
 fn way(settings: &HostArgs) -> Finding {
     let ports = settings.lan.as_deref().zip(settings.wan.as_deref());
     let up = settings.link.up.and_then(LineRate::given);

@@ -71,13 +71,24 @@ fn commands(page: &str) -> Vec<Vec<String>> {
     found
 }
 
+/// Adds the pages of a folder and of the folders in it.
+fn add_pages(folder: &Path, pages: &mut Vec<PathBuf>) {
+    for file in fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.is_dir() {
+            add_pages(&path, pages);
+        } else if path.extension().is_some_and(|end| end == "md") {
+            pages.push(path);
+        }
+    }
+}
+
 #[test]
 fn every_command_of_readme_and_docs_has_words_and_flags_that_exist() {
-    let docs = fs::read_dir(root().join("docs")).unwrap();
-    let docs = docs.map(|file| file.unwrap().path());
-    let pages = docs.chain(["README.md", "python/README.md"].map(|name| root().join(name)));
+    let mut pages = ["README.md", "python/README.md"].map(|name| root().join(name)).to_vec();
+    add_pages(&root().join("docs"), &mut pages);
     let (mut count, mut wrong) = (0, Vec::new());
-    for path in pages.filter(|path| path.extension().is_some_and(|end| end == "md")) {
+    for path in pages {
         for words in commands(&fs::read_to_string(&path).unwrap()) {
             count += 1;
             let parsed = asymq_cli::command(&Standard).try_get_matches_from(&words);
@@ -98,7 +109,7 @@ fn every_command_of_readme_and_docs_has_words_and_flags_that_exist() {
 
 #[test]
 fn the_experiment_of_the_page_runs() {
-    let page = fs::read_to_string(root().join("docs/experiments.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/research/experiments.md")).unwrap();
     let (_, rest) = page.split_once("```toml\n").unwrap();
     let (experiment, _) = rest.split_once("```").unwrap();
     let short = experiment.replace("runs = 5 ", "runs = 2\nduration = \"8s\"\nwarmup = \"2s\" ");
@@ -122,7 +133,7 @@ fn a_build_of_the_kernel_module_says_what_is_missing() {
         assert!(!output.status.success(), "{arguments:?}");
         String::from_utf8(output.stderr).unwrap()
     };
-    let page = fs::read_to_string(root().join("docs/kernel.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/kernel/module.md")).unwrap();
     let headers = said(&["Cargo.toml", "/nonexistent/build", "target/none.ko"]);
     let documented = "kernel-module: no kernel headers in ";
     assert!(headers.starts_with(documented), "{headers}");

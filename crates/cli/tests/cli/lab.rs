@@ -42,7 +42,7 @@ fn the_lab_answers_in_the_shape_of_the_simulator() {
     let paths = |report: &Value| {
         let mut paths = Vec::new();
         shape("mean", &report["mean"], &mut paths);
-        // The simulator alone measures these (docs/json.md).
+        // The simulator alone measures these (docs/reference/json.md).
         paths.retain(|path| {
             let alone = ["access_dropped", "probe_lost"];
             !path.contains(".sojourn_by_class_ms.")

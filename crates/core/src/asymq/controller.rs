@@ -1,5 +1,5 @@
 //! Controller: ACKs wait for each other as long as that costs the downlink nothing
-//! (`docs/asymq.md`).
+//! (`docs/notes/asymq.md`).
 
 use super::isolated::FULL_PACKET;
 use super::losses::{Cost, Losses};

@@ -199,7 +199,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
             ("thin-opaque", "true"),
         ],
         parameters: listed![MAX_ACKS],
-        source: "docs/senders.md",
+        source: "docs/notes/senders.md",
         ..Entry::part(
             Role::Qdisc,
             "asymq+thin-opaque",
@@ -207,7 +207,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
         )
     },
     Entry {
-        source: "docs/asymq.md",
+        source: "docs/notes/asymq.md",
         brings: &[("max-stretch", "93440b")],
         parameters: listed![
             ACK_WAIT,
@@ -225,7 +225,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
         )
     },
     Entry {
-        source: "docs/asymq.md",
+        source: "docs/notes/asymq.md",
         parameters: listed![
             MAX_DATA,
             BULK_LIMIT,
@@ -244,7 +244,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
         )
     },
     Entry {
-        source: "docs/asymq.md",
+        source: "docs/notes/asymq.md",
         maker: Maker::Service(|_| Ok(DueFirst::default().into())),
         ..Entry::part(
             Role::Service,
@@ -253,7 +253,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
         )
     },
     Entry {
-        source: "docs/asymq.md",
+        source: "docs/notes/asymq.md",
         parameters: listed![
             MIN_WAIT,
             MAX_WAIT,

@@ -1,5 +1,5 @@
 //! Losses at the downlink, as its ACKs tell of them: whether they bound the downlink, and how many segments an ACK
-//! may stand for all the same (`docs/asymq.md`).
+//! may stand for all the same (`docs/notes/asymq.md`).
 
 use crate::units::Duration;
 

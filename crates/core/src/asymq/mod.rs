@@ -1,4 +1,4 @@
-//! asymq's own discipline, whole: `docs/asymq.md` describes the algorithm.
+//! asymq's own discipline, whole: `docs/notes/asymq.md` describes the algorithm.
 //!
 //! | part | file | storey |
 //! | --- | --- | --- |

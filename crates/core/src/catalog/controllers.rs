@@ -305,7 +305,7 @@ pub(super) static CONTROLLERS: &[Entry] = &[
         )
     },
     Entry {
-        source: "AFVQ, abstract; docs/afvq.md",
+        source: "AFVQ, abstract; docs/notes/afvq.md",
         parameters: listed![GIVEN_DATA_PER_ACK, MAX_ACKS],
         counts_acks: true,
         ..controller(

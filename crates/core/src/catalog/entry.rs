@@ -162,7 +162,7 @@ pub struct Entry {
     pub title: &'static str,
     /// Its function, in a line without a full stop.
     pub summary: &'static str,
-    /// Where it is published, as in `docs/papers.md`; empty if nowhere.
+    /// Where it is published, as in `docs/notes/papers.md`; empty if nowhere.
     pub source: &'static str,
     /// Where it comes from.
     pub group: Group,

@@ -2,7 +2,7 @@
 //!
 //! Flags, files, `--help`, documentation, laws, golden traces, fuzzing and benchmarks are made from
 //! here, so that nothing can be forgotten. A discipline from elsewhere joins by a [`Catalog`] of its
-//! own that answers for its names and hands the others to [`Standard`]; `docs/extending.md` shows it.
+//! own that answers for its names and hands the others to [`Standard`]; `docs/research/extending.md` shows it.
 
 mod aqms;
 mod build;

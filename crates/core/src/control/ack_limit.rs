@@ -1,5 +1,5 @@
 //! AFVQ: the ACK queue's limit follows what waits in the data queue (AFVQ, abstract;
-//! `docs/afvq.md` derives the rule).
+//! `docs/notes/afvq.md` derives the rule).
 
 use crate::decide::control::{Controller, Levels, Needs, Settings, Signals, Step};
 use crate::units::{Instant, Limit};

@@ -1,6 +1,6 @@
 //! The papers' equations as functions, in bit/s and bytes.
 //!
-//! AQ's equations, and the AMP model of SAD's paper; `docs/papers.md` has the references.
+//! AQ's equations, and the AMP model of SAD's paper; `docs/notes/papers.md` has the references.
 
 /// The reason for which no pair of rates fills both directions: one direction's ACKs alone overload the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

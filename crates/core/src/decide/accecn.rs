@@ -4,7 +4,7 @@
 //! ACE counts marked packets modulo 8; the option counts marked bytes modulo 2^24. A sender that sees
 //! more than seven packets acknowledged at once must reckon with a cycle of ACE. Without the option it
 //! takes as many for marked as it may (appendix A.2.1); with it, as many as the marked bytes allow
-//! (A.2.2). `docs/ack-rules.md` derives the bounds.
+//! (A.2.2). `docs/notes/ack-rules.md` derives the bounds.
 
 use super::ack::{AckInfo, before};
 use crate::ack_info::AccEcn;

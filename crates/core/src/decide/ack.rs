@@ -1,7 +1,7 @@
 //! Rules by which a later acknowledgement makes an earlier one redundant.
 //!
 //! A queued ACK `O` may be filtered for a later ACK `N` of its flow only if every rule holds. The
-//! rows have the names of `docs/ack-rules.md`, which gives the reasons; `tests/ack_rules.rs` runs
+//! rows have the names of `docs/notes/ack-rules.md`, which gives the reasons; `tests/ack_rules.rs` runs
 //! each on real frames.
 //!
 //! | rule | `O` is filtered for `N` only if | source |

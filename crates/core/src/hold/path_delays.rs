@@ -1,4 +1,4 @@
-//! Queueing delays of a line beyond both shapers, read off the TCP timestamps that pass (`docs/rates.md`).
+//! Queueing delays of a line beyond both shapers, read off the TCP timestamps that pass (`docs/router/rates.md`).
 
 use super::capacity::{BuildError, slots};
 use super::flow_table::FlowTable;

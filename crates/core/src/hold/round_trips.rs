@@ -1,4 +1,4 @@
-//! Round trips beyond both shapers, where no timestamps tell the two ways apart (`docs/rates.md`).
+//! Round trips beyond both shapers, where no timestamps tell the two ways apart (`docs/router/rates.md`).
 //!
 //! A packet leaves the uplink's shaper, and its answer comes to the downlink's: what waits at home is in neither. Data is
 //! answered by an ACK, a handshake or a question by its answer, and a turn of QUIC's spin bit by the server's.

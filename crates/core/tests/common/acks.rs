@@ -1,4 +1,4 @@
-//! ACKs as receivers make them, their frames, and the rules of `docs/ack-rules.md` as predicates
+//! ACKs as receivers make them, their frames, and the rules of `docs/notes/ack-rules.md` as predicates
 //! that know nothing of the product's.
 
 /// Bytes of a segment.
@@ -286,7 +286,7 @@ impl Said {
     }
 }
 
-/// A rule of `docs/ack-rules.md`.
+/// A rule of `docs/notes/ack-rules.md`.
 pub(crate) struct Rule {
     pub(crate) name: &'static str,
     /// The RFCs that it comes from.

@@ -8,7 +8,7 @@
 //! | `measures` | a measure of a series at a point: mean, interval, published value |
 //! | `claims` | a condition of a claim: what was found, and the claim's verdict |
 //!
-//! The columns are described in docs/data.md.
+//! The columns are described in docs/research/data.md.
 
 mod column;
 #[cfg(feature = "parquet")]

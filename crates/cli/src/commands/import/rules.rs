@@ -95,7 +95,7 @@ fn interface(flag: &str, value: &str) -> Fate {
     };
     match value {
         name if name.starts_with("ppp") => left(
-            "the gateway bridges Ethernet: put it between this router and the modem (docs/which-way.md)",
+            "the gateway bridges Ethernet: put it between this router and the modem (docs/router/which-way.md)",
         ),
         name if is_name(name) => Flag(format!("{flag} {name}")),
         _ => left("no name of an interface"),

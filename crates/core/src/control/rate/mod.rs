@@ -1,4 +1,4 @@
-//! Rates of shapers that no one configures: learnt from passing packets (`docs/rates.md`).
+//! Rates of shapers that no one configures: learnt from passing packets (`docs/router/rates.md`).
 
 mod blame;
 mod delivered;

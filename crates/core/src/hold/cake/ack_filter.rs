@@ -1,5 +1,5 @@
 //! CAKE's ACK filter, by its own rules: they are narrower than those of
-//! [`AckFilter`](crate::hold::AckFilter) in some places and wider in others (`docs/ack-rules.md`).
+//! [`AckFilter`](crate::hold::AckFilter) in some places and wider in others (`docs/notes/ack-rules.md`).
 
 use crate::decide::ack::{AckInfo, SackRange, before};
 use crate::hold::capacity::{BuildError, slots};
