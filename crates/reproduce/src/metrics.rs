@@ -327,7 +327,10 @@ mod tests {
 
     #[test]
     fn every_metric_of_a_direction_has_a_unit_and_is_in_docs_experiments_md() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/research/experiments.md");
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/research/experiments.md"
+        );
         let text = std::fs::read_to_string(path).unwrap();
         let mut missing = Vec::new();
         for name in names() {

@@ -71,7 +71,10 @@ fn the_lines_that_load_the_tables_run() {
     let blocks = docs.split("```python\n").skip(1);
     let blocks = blocks.map(|rest| rest.split("```").next().unwrap_or_default());
     let programs: Vec<&str> = blocks.chain([ALIKE]).collect();
-    assert!(programs.len() > 4, "docs/research/data.md has lost its lines");
+    assert!(
+        programs.len() > 4,
+        "docs/research/data.md has lost its lines"
+    );
     for program in programs {
         let mut python = Command::new(&python);
         let run = python.args(["-c", program]).current_dir(folder.path());

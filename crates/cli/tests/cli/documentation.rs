@@ -85,7 +85,9 @@ fn add_pages(folder: &Path, pages: &mut Vec<PathBuf>) {
 
 #[test]
 fn every_command_of_readme_and_docs_has_words_and_flags_that_exist() {
-    let mut pages = ["README.md", "python/README.md"].map(|name| root().join(name)).to_vec();
+    let mut pages = ["README.md", "python/README.md"]
+        .map(|name| root().join(name))
+        .to_vec();
     add_pages(&root().join("docs"), &mut pages);
     let (mut count, mut wrong) = (0, Vec::new());
     for path in pages {
