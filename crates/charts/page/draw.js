@@ -3,7 +3,7 @@
 const colours = {};
 function readColours() {
   const style = getComputedStyle(document.documentElement);
-  for (const name of ['data', 'ack', 'other', 'text', 'muted', 'line', 'card', 'flow']) colours[name] = style.getPropertyValue('--' + name).trim();
+  for (const name of ['data', 'ack', 'other', 'text', 'muted', 'line', 'card']) colours[name] = style.getPropertyValue('--' + name).trim();
 }
 
 // A canvas as sharp as the screen, empty.
@@ -19,16 +19,12 @@ function surface(canvas) {
 }
 
 const KINDS = ['ack', 'data', 'other'];
-const HUES = [212, 28, 140, 285, 0, 178, 48, 325, 92, 250];
 
-// The colour of a flow by its number, from 1 on.
-const flowColour = (number) => `hsl(${HUES[(number - 1) % HUES.length]} ${colours.flow})`;
-
-// A packet in a cell: data fills it, an ACK is a dot, a call's packet a diamond. A packet is its bytes in 14 bits, its kind
-// in 2 and, above them, its flow's number where the colour is to be the flow's.
+// Draws a packet in a cell: data fills it, an ACK is a dot, a call's packet a diamond. A packet is a number: its bytes in
+// 14 bits, its kind in 2.
 function mark(context, packet, x, y, width, height) {
   const kind = KINDS[(packet >> 14) & 3] ?? 'other';
-  context.fillStyle = packet >>> 16 ? flowColour(packet >>> 16) : colours[kind];
+  context.fillStyle = colours[kind];
   const [cx, cy] = [x + width / 2, y + height / 2];
   context.beginPath();
   if (kind === 'data') {

@@ -191,17 +191,11 @@ impl DirectionState {
         self.meters().backlog().total()
     }
 
-    /// Shows what waits, as far as the stage does, until `see` answers `false`; packets that wait, and whether the
-    /// link is busy at `now`.
-    pub(crate) fn look(&self, now: Instant, see: &mut dyn FnMut(&Header) -> bool) -> (u32, bool) {
-        let busy = match &self.stage {
-            BuiltStage::Queue(egress) => {
-                egress.qdisc().visit(&mut |frame| see(&frame.header));
-                egress.free_at() > now
-            }
-            BuiltStage::AtOnce | BuiltStage::Regenerator(_) => false,
-        };
-        (self.backlog().packets, busy)
+    /// Shows the waiting frames of a discipline until `each` returns false.
+    pub(crate) fn visit(&self, each: &mut dyn FnMut(&Frame) -> bool) {
+        if let BuiltStage::Queue(egress) = &self.stage {
+            egress.qdisc().visit(each);
+        }
     }
 
     /// ACKs regenerated since the start.

@@ -2,11 +2,11 @@
 
 use crate::config::{BuiltLink, BuiltStage, LinkConfig};
 use crate::direction::DirectionState;
+use crate::flows::{FlowCounters, FlowSnapshot};
 use crate::frame::Frame;
 use crate::io::PacketIo;
 use crate::passive::{Passive, Segment};
 use crate::rate_probe::RateProbe;
-use crate::sight::Sight;
 use asymq_core::Direction;
 use asymq_core::control::rate::{Learner, RateLaw};
 use asymq_core::frame::{self, FlowKey, Observed, Parsed};
@@ -22,8 +22,8 @@ pub struct Forwarder {
     directions: [DirectionState; 2],
     key: FlowKey,
     watch: Option<Watch>,
-    /// While somebody views.
-    sight: Option<Box<Sight>>,
+    /// For the page.
+    flows: Option<FlowCounters>,
     passive: Passive,
     learner: Option<Box<Learner>>,
     /// Time of the next step of the learner.
@@ -55,7 +55,7 @@ impl Forwarder {
             rate_probe: RateProbe::new(key.number()),
             key,
             watch: None,
-            sight: None,
+            flows: None,
             passive: Passive::default(),
             changes: 0,
         }
@@ -170,27 +170,23 @@ impl Forwarder {
         if let Some(watch) = &mut self.watch {
             watch(direction, header, now.saturating_since(header.arrival));
         }
-        if let Some(sight) = &mut self.sight {
+        if let Some(flows) = &mut self.flows {
             let sojourn = now.saturating_since(header.arrival);
-            sight.leaves(direction, header, sojourn, (bytes, offsets.0));
+            flows.sent(direction, header, sojourn, (bytes, offsets.0));
         }
     }
 
-    /// The record for a viewer, if there is one.
-    pub(crate) const fn sight(&mut self) -> &mut Option<Box<Sight>> {
-        &mut self.sight
+    pub(crate) fn set_flows(&mut self, flows: FlowCounters) {
+        self.flows = Some(flows);
     }
 
-    /// Takes a picture of both queues if a viewer has one due at `began`, when the caller says that it is.
-    #[cold]
-    pub(crate) fn take_picture(&mut self, began: Instant, clock: impl Fn() -> Instant) {
-        if let Some(sight) = &mut self.sight {
-            let directions = &self.directions;
-            sight.take_picture(began, |direction, see| {
-                directions[direction as usize].look(began, see)
-            });
-            sight.rest(began, clock());
-        }
+    /// Traffic by flow in the interval that ends now and took `interval` seconds, if it was requested.
+    pub(crate) fn flow_snapshot(&mut self, interval: f64) -> Option<FlowSnapshot> {
+        let directions = &self.directions;
+        let flows = self.flows.as_mut()?;
+        flows.snapshot(interval, |direction, each| {
+            directions[direction as usize].visit(each);
+        })
     }
 
     /// Sends a probe past the discipline, if one is due.

@@ -1,9 +1,10 @@
 //! The loop that runs a gateway.
 
 use crate::change::{Changer, Changes};
-use crate::config::{LinkConfig, STANDARD};
+use crate::config::{LinkConfig, LinkError, STANDARD};
 use crate::error::GatewayError;
 use crate::fail_open::FailOpen;
+use crate::flows::{FlowCounters, FlowRequests};
 use crate::forwarder::Forwarder;
 use crate::frame::Frame;
 use crate::guard::SwitchedOff;
@@ -11,7 +12,6 @@ use crate::host::HostOptions;
 use crate::io::PacketIo;
 use crate::left_behind::give_back;
 use crate::link::Link;
-use crate::live::{Live, Recorder};
 use crate::log;
 use crate::notify::Notify;
 use crate::port::Obstacle;
@@ -69,7 +69,6 @@ pub struct Gateway {
     forwarder: Forwarder,
     changes: Changes,
     shared: Shared,
-    live: Live,
     report_interval: Duration,
     log: Box<dyn FnMut(&str) + Send>,
     notify: Notify,
@@ -128,7 +127,6 @@ impl Gateway {
             forwarder: Forwarder::new(link, key),
             changes: Changes::new(catalog).map_err(GatewayError::during("making a pipe"))?,
             shared: Shared::default(),
-            live: Live::default(),
             report_interval: REPORT,
             log: Box::new(log::line),
             notify: Notify::default(),
@@ -171,9 +169,15 @@ impl Gateway {
         self.shared.clone()
     }
 
-    /// The place of what viewers see while it runs.
-    pub(crate) fn live(&self) -> Live {
-        self.live.clone()
+    /// Counts traffic by flow when the result's owner requests it.
+    pub(crate) fn count_flows(&mut self) -> Result<FlowRequests, GatewayError> {
+        let requests = FlowRequests::default();
+        let flows = FlowCounters::new(requests.clone()).map_err(|source| LinkError {
+            direction: "flows",
+            source,
+        })?;
+        self.forwarder.set_flows(flows);
+        Ok(requests)
     }
 
     /// A handle that changes it while it runs. Before, a change waits.
@@ -235,7 +239,6 @@ impl Gateway {
     fn forward(&mut self, stop: &Stop) -> Result<(), GatewayError> {
         let clock = start_clock();
         let mut observer = Observer::new(clock());
-        let mut recorder = Recorder::new(self.live.clone());
         let mut report_at = clock() + self.report_interval;
         let mut drain_until: Option<Instant> = None;
         let mut rest_until = Instant::ZERO;
@@ -258,7 +261,6 @@ impl Gateway {
             for direction in Direction::ALL {
                 self.check(direction, Link::flush);
             }
-            let picture_at = recorder.turn(now, &mut self.forwarder, &clock);
             if now >= report_at {
                 self.report(now, &mut observer);
                 report_at = now + self.report_interval;
@@ -283,18 +285,10 @@ impl Gateway {
             let waits = self.links.iter().any(Link::is_waiting);
             let room_at = waits.then(|| now + REST);
             let beat_at = self.notify.beat_at();
-            let wake = [
-                next,
-                picture_at,
-                lan_at,
-                wan_at,
-                room_at,
-                drain_until,
-                beat_at,
-            ]
-            .into_iter()
-            .flatten()
-            .fold(report_at, Instant::min);
+            let wake = [next, lan_at, wan_at, room_at, drain_until, beat_at]
+                .into_iter()
+                .flatten()
+                .fold(report_at, Instant::min);
             // What passes at once need not stop before the process does.
             let takes = |direction| {
                 drain_until.is_none() || !handed_over && self.forwarder.passes_at_once(direction)
@@ -414,10 +408,12 @@ impl Gateway {
         let [wan, lan] = self.links.each_mut().map(Link::losses);
         let losses = PortLosses { lan, wan };
         let [wan, lan] = self.links.each_ref().map(Link::sending);
-        self.shared.publish(Snapshot {
+        let snapshot = Snapshot {
             sending: PortSending { lan, wan },
             ..observer.observe(now, &mut self.forwarder, losses)
-        });
+        };
+        let flows = self.forwarder.flow_snapshot(snapshot.interval);
+        self.shared.publish(snapshot, flows);
     }
 
     /// Offloads that are off while it runs, by interface.

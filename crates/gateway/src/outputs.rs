@@ -88,10 +88,10 @@ impl Outputs {
             let history = Arc::new(History::default());
             let kept = history.clone();
             helpers.start("history", move |_| kept.keep(&stats))?;
-            let live = gateway.live();
+            let (stats, requests) = (gateway.stats(), gateway.count_flows()?);
             helpers.start("page", move |quit| {
                 let title = || lock(&heading).clone();
-                let answers = page.answers(&history, live, title);
+                let answers = page.answers(&history, &stats, &requests, title);
                 server.serve(quit, "the page is at /\n", true, answers);
             })?;
         }

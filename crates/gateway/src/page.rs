@@ -1,8 +1,10 @@
 //! A page that shows a gateway in a browser: files that are given, and the last hour as JSON.
 
+use crate::flows::FlowRequests;
 use crate::history::History;
+use crate::hosts::hosts_json;
 use crate::http::Page;
-use crate::live::{Live, Viewer};
+use crate::snapshot::Shared;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 
@@ -20,11 +22,11 @@ impl PageOptions {
     pub(crate) fn answers(
         self,
         history: &History,
-        live: Live,
+        stats: &Shared,
+        requests: &FlowRequests,
         title: impl Fn() -> String,
     ) -> impl FnMut(&str) -> Option<Page> {
         let id = RandomState::new().build_hasher().finish() >> 16;
-        let mut viewer = Viewer::new(live, id);
         move |path| {
             let (path, query) = path.split_once('?').unwrap_or((path, ""));
             let after = || match query.strip_prefix("after=") {
@@ -37,11 +39,10 @@ impl PageOptions {
             };
             Some(match path.strip_prefix('/')? {
                 "history" => json(history.json(after()?, id, &title())),
-                "hosts" => json(viewer.table()),
-                "queues" => Page {
-                    kind: "application/octet-stream",
-                    body: viewer.pictures(after()?),
-                },
+                "hosts" => {
+                    requests.request();
+                    json(hosts_json(&stats.flows()))
+                }
                 name => {
                     let (_, kind, body) = self.files.iter().find(|(of, _, _)| *of == name)?;
                     Page {

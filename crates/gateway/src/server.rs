@@ -74,8 +74,8 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flows::FlowRequests;
     use crate::history::History;
-    use crate::live::Live;
     use crate::page::PageOptions;
     use crate::snapshot::Snapshot;
     use asymq_core::Reason;
@@ -101,7 +101,7 @@ mod tests {
         snapshot.up.data.sojourn_p99_ms = 12.5;
         snapshot.up.control.insert("data_share", 0.75);
         snapshot.down.ack.reasons[Reason::AckFiltered as usize] = 9;
-        stats.publish(snapshot);
+        stats.publish(snapshot, None);
         let server = Server::open("--metrics", "127.0.0.1:0".parse().unwrap()).unwrap();
         let address = server.clients.listener().local_addr().unwrap();
         let address = address.as_socket().unwrap();
@@ -150,14 +150,14 @@ mod tests {
                 move || history.keep(&stats)
             }),
             thread::spawn({
-                let (quit, history) = (quit.clone(), history.clone());
+                let (quit, history, stats) = (quit.clone(), history.clone(), stats.clone());
                 move || {
                     let title = || "lan \"to\" wan".to_owned();
                     server.serve(
                         &quit,
                         "elsewhere\n",
                         true,
-                        options.answers(&history, Live::default(), title),
+                        options.answers(&history, &stats, &FlowRequests::default(), title),
                     );
                 }
             }),

@@ -1,5 +1,6 @@
 //! Snapshots of a running gateway.
 
+use crate::flows::FlowSnapshot;
 use crate::forwarder::Forwarder;
 use crate::io::Losses;
 use crate::sender::Sending;
@@ -259,6 +260,7 @@ pub struct Shared(Arc<(Mutex<State>, Condvar)>);
 #[derive(Debug, Default)]
 struct State {
     latest: Arc<Snapshot>,
+    flows: Arc<FlowSnapshot>,
     count: u64,
     ended: bool,
 }
@@ -269,6 +271,11 @@ impl Shared {
         // A pointer, so that the lock is not held for a copy.
         let latest = self.lock().latest.clone();
         Snapshot::clone(&latest)
+    }
+
+    /// Traffic by flow in the latest interval; empty unless it was requested.
+    pub(crate) fn flows(&self) -> Arc<FlowSnapshot> {
+        self.lock().flows.clone()
     }
 
     /// Number of snapshots so far.
@@ -290,10 +297,12 @@ impl Shared {
     }
 
     /// The lock is held by all only while a pointer is copied: the forwarding loop waits for no reader.
-    pub(crate) fn publish(&self, snapshot: Snapshot) {
+    pub(crate) fn publish(&self, snapshot: Snapshot, flows: Option<FlowSnapshot>) {
         let mut latest = Arc::new(snapshot);
+        let mut flows = Arc::new(flows.unwrap_or_default());
         let mut state = self.lock();
         std::mem::swap(&mut state.latest, &mut latest);
+        std::mem::swap(&mut state.flows, &mut flows);
         state.count += 1;
         drop(state);
         self.0.1.notify_all();

@@ -1,19 +1,14 @@
 'use strict';
-// The gateway's page: an hour of snapshots and a table of hosts, asked for once a second, and pictures of the queues.
+// The gateway's page: an hour of snapshots and a table of hosts, requested once a second.
 
 const $ = (id) => document.getElementById(id);
 const HOUR = 3600;
 const RETRY = 3000;
-// Pictures come some at a time, and are shown so many ms after they were taken.
-const ASK_QUEUES = 500;
-const DELAY = 800;
 const WAYS = ['up', 'down'];
-const still = matchMedia('(prefers-reduced-motion: reduce)');
 let past = { rows: [], next: 0, id: null };
 let columns = {};
 let latest = null;
 let paused = false;
-const live = { pictures: [], shown: null, next: 0, id: null, offset: 0, most: [50, 50] };
 const views = () => !paused && !document.hidden;
 
 async function ask() {
@@ -32,57 +27,6 @@ async function ask() {
     $('error').hidden = false;
     setTimeout(ask, RETRY);
   }
-}
-
-async function askQueues() {
-  try {
-    if (views()) takePictures(new Uint32Array(await (await fetch(`queues?after=${live.next}`, { cache: 'no-store' })).arrayBuffer()));
-  } catch { /* The history says it. */ }
-  setTimeout(askQueues, ASK_QUEUES);
-}
-
-// An id, what to ask for next, and of each picture its time and both queues.
-function takePictures(numbers) {
-  const [id, next] = numbers;
-  if (id !== live.id) Object.assign(live, { id, pictures: [], shown: null });
-  live.next = next;
-  for (let at = 2; at < numbers.length;) {
-    const picture = { at: numbers[at++], queues: [] };
-    for (const way of WAYS.keys()) {
-      const [total, shown, sent] = numbers.subarray(at, at + 3);
-      picture.queues.push({ total, sent, packets: numbers.subarray(at + 3, at + 3 + shown) });
-      live.most[way] = Math.max(live.most[way] * 0.999, total, 50);
-      at += 3 + shown;
-    }
-    live.pictures.push(picture);
-  }
-  live.pictures.splice(0, live.pictures.length - 200);
-  const newest = live.pictures.at(-1);
-  if (!newest) return;
-  // Where the clocks have drifted apart or pictures were missed, it begins anew.
-  const ahead = newest.at - (performance.now() - live.offset);
-  if (ahead < 0 || ahead > 2 * DELAY) live.offset = performance.now() - newest.at + DELAY;
-}
-
-// Shows the latest picture that is due; with less motion, one a second.
-function play(now) {
-  requestAnimationFrame(play);
-  if (paused || still.matches && live.shown && now - live.shownAt < 1000) return;
-  let picture = null;
-  while (live.pictures.length && live.pictures[0].at <= now - live.offset) picture = live.pictures.shift();
-  if (!picture) return;
-  Object.assign(live, { shown: picture, shownAt: now });
-  if (latest) WAYS.forEach(drawPicture);
-}
-
-function drawPicture(way, index) {
-  const queue = live.shown.queues[index];
-  // A discipline that shows no packets: counts of each class stand for them.
-  if (queue.total && !queue.packets.length) return drawCounts(way);
-  drawQueue($(`draw-${way}-queue`), queue, live.most[index]);
-  const flows = new Set(queue.packets.map((packet) => packet >>> 16)).size;
-  const text = queue.total ? `${queue.total} packets of ${flows} flow${flows === 1 ? '' : 's'}` : 'nothing';
-  if ($(`${way}-queue`).textContent !== text) $(`${way}-queue`).textContent = text;
 }
 
 function take(answer) {
@@ -139,21 +83,11 @@ function drawWay(way, rows, last, seconds) {
   $(`${way}-acked`).textContent = rateText(value(last, `${way}_acked`));
   $(`${way}-max`).textContent = `the top line is ${rateText(max)}`;
   $(`draw-${way}`).setAttribute('aria-label', `${way}link in use: ${rateText(rate)} now, at most ${rateText(highest)} in this time`);
-  if (!live.shown || paused) drawCounts(way);
-  const counts = backlogs(way);
-  $(`draw-${way}-queue`).setAttribute('aria-label', `${counts[0]} ACKs, ${counts[1]} packets of data and ${counts[2]} others wait for the ${way}link`);
+  const waiting = backlogs(way).reduce((sum, count) => sum + count, 0);
+  $(`${way}-queue`).textContent = waiting ? `${waiting} packet${waiting === 1 ? '' : 's'}` : 'empty';
 }
 
 const backlogs = (way) => KINDS.map((kind) => value(past.rows.at(-1), `${way}_backlog_${kind}`));
-
-function drawCounts(way) {
-  const counts = backlogs(way);
-  const total = counts.reduce((sum, count) => sum + count, 0);
-  // The kind in the two highest bits, as in the playground.
-  const packets = counts.flatMap((count, kind) => Array(Math.min(count, 2000)).fill((kind << 14) + 1));
-  drawQueue($(`draw-${way}-queue`), { sent: 0, total, packets }, Math.max(50, total));
-  $(`${way}-queue`).textContent = total ? `${total} packets` : 'nothing';
-}
 
 function drawDelays(id, rows, seconds, solid, dashed, name) {
   const of = (row) => { const sample = new Array(8).fill(0); sample[4] = value(row, solid); sample[6] = value(row, dashed); return sample; };
@@ -275,9 +209,6 @@ function flowLines(host, cells) {
     const name = flow.to === null ? 'not IP' : `${PROTOCOLS[flow.protocol] ?? `protocol ${flow.protocol}`} ${flow.port || ''} – ${end(flow.to, flow.to_port)}`;
     const line = row([name, ...cells(flow)]);
     line.className = 'flow';
-    const swatch = document.createElement('i');
-    if (flow.id) swatch.style.background = flowColour(flow.id);
-    line.firstChild.prepend(swatch);
     return line;
   });
   const more = host.flows - host.largest.length;
@@ -295,5 +226,3 @@ $('pause').onclick = () => {
 addEventListener('resize', () => latest && draw());
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => latest && draw());
 ask();
-askQueues();
-requestAnimationFrame(play);
