@@ -39,16 +39,6 @@ bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 #endif
 }
 
-#ifdef ASYMQ_TEST
-#define asymq_must_live(q) WARN_ONCE((q)->ended, "asymq: a packet is shown to a qdisc that is no more")
-#define asymq_must_hold(q) WARN_ONCE(!spin_is_locked(&(q)->lock), "asymq: a packet passes without the lock")
-#define asymq_must_have_told(q) WARN_ONCE((q)->untold.packets, "asymq: the parents do not know what went")
-#else
-#define asymq_must_live(q) do { } while (0)
-#define asymq_must_hold(q) do { } while (0)
-#define asymq_must_have_told(q) do { } while (0)
-#endif
-
 /*
  * Rust is not asked again before the next change. Its memory stays until then, with its counters, which count no
  * waiting packet any more: the list has them.
@@ -174,7 +164,8 @@ static inline int asymq_tell_of_arrival(struct asymq_sched *q, int ret, unsigned
 #ifdef ASYMQ_TEST
 void asymq_examine(struct asymq_sched *q)
 {
-	unsigned int bytes = 0, packets = 0, strange = 0;
+	unsigned int strange = 0;
+	u64 bytes = 0, packets = 0;
 	struct sk_buff *skb;
 
 	skb_queue_walk(&q->waiting, skb) {
@@ -182,13 +173,11 @@ void asymq_examine(struct asymq_sched *q)
 		bytes += qdisc_pkt_len(skb);
 		strange += asymq_cb(skb)->owner != q;
 	}
-	skb_queue_walk(&q->sch->gso_skb, skb) {
-		packets++;
-		bytes += qdisc_pkt_len(skb);
-	}
+	asymq_must_hold_tree(q);
+	asymq_add_requeued(q->sch, &packets, &bytes);
 	WARN_ONCE(strange, "asymq: %u packets have no owner", strange);
 	WARN_ONCE(packets != q->sch->q.qlen || bytes != q->sch->qstats.backlog,
-		  "asymq: %u packets of %u bytes wait, %u of %u are counted", packets, bytes, q->sch->q.qlen,
+		  "asymq: %llu packets of %llu bytes wait, %u of %u are counted", packets, bytes, q->sch->q.qlen,
 		  q->sch->qstats.backlog);
 	WARN_ONCE(q->instance && asymq_waiting(q->instance) != skb_queue_len(&q->waiting),
 		  "asymq: %u packets wait, Rust counts %u", skb_queue_len(&q->waiting), asymq_waiting(q->instance));

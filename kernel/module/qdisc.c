@@ -7,8 +7,9 @@
  * change builds a new instance and offers it all that waits; and after a fault of Rust's the same list
  * is a FIFO at the shaped rate, until a change.
  *
- * Locks: RTNL for changes; the qdisc's own lock, inside the tree's, for all that packets touch, so that
- * the ingress hook needs no other wherever in the tree the qdisc is.
+ * Locks, from the outside in: RTNL for changes and dumps; the tree's lock for qlen, backlog and the packets that a parent
+ * holds (gso_skb); the qdisc's own lock for the instance and its counters, so that the ingress hook needs no other wherever
+ * in the tree the qdisc is. docs/kernel.md lists every entry.
  */
 
 #include <linux/jhash.h>
@@ -99,8 +100,12 @@ static void asymq_set_rates(struct asymq_sched *q, const struct asymq_built *bui
 	q->limit = built->limit;
 }
 
-/* The instance goes on at other rates, where it can. Those of `line` are asked for, unless they are known. */
-static int asymq_go_on(struct Qdisc *sch, const struct asymq_line *line, struct asymq_built *built)
+/*
+ * The instance goes on at other rates, where it can. Those of `line` are asked for, unless they are known. `said` takes the
+ * place of the attributes, or, with `line`, is copied over them: a dump reads both under the lock.
+ */
+static int asymq_go_on(struct Qdisc *sch, const struct asymq_line *line, const void *attributes, struct asymq_said **said,
+		       struct asymq_built *built)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
 	int err = 0;
@@ -114,8 +119,13 @@ static int asymq_go_on(struct Qdisc *sch, const struct asymq_line *line, struct 
 		if (line)
 			asymq_goes_on(q->instance, line, built);
 		if (built->goes_on) {
+			asymq_must_hold(q);
 			asymq_move(q->instance, now, built->link, built->reverse);
 			asymq_set_rates(q, built);
+			if (line)
+				memcpy(q->said->attributes, attributes, q->said->len);
+			else
+				swap(q->said, *said);
 		}
 	} else {
 		err = -EAGAIN;
@@ -139,9 +149,8 @@ static bool asymq_change_rates(struct Qdisc *sch, const struct nlattr *options)
 	if (!options || !q->said || !q->instance)
 		return false;
 	said = asymq_read_line(q->said, options, &line);
-	if (!said || asymq_go_on(sch, &line, &built) || !built.goes_on)
+	if (!said || asymq_go_on(sch, &line, said, NULL, &built) || !built.goes_on)
 		return false;
-	memcpy(q->said->attributes, said, q->said->len);
 	q->changed_at = jiffies;
 	return true;
 }
@@ -170,9 +179,7 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	built = kzalloc(sizeof(*built), GFP_KERNEL);
 	err = built && said ? asymq_make(q, asked, jhash(said->attributes, said->len, q->ifb), &arena, built, extack) : -ENOMEM;
 	if (!err && built->goes_on) {
-		err = asymq_go_on(sch, NULL, built);
-		if (!err)
-			swap(q->said, said);
+		err = asymq_go_on(sch, NULL, NULL, &said, built);
 		goto out;
 	}
 	if (!err && built->observes) {
@@ -305,14 +312,21 @@ void asymq_host_test_result(const char *name, size_t len, bool same)
 static int asymq_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
+	struct nlattr *options;
 	u64 learnt;
 
+	/* Room is taken without an allocation. A learnt rate goes into the message alone: what was asked for stays as it is. */
 	spin_lock_bh(&q->lock);
-	learnt = asymq_learnt(q->before);
+	options = nla_reserve(skb, TCA_OPTIONS, q->said->len);
+	if (options) {
+		memcpy(nla_data(options), q->said->attributes, q->said->len);
+		asymq_must_hold(q);
+		learnt = asymq_learnt(q->before);
+		if (learnt)
+			asymq_set_u64(options, TCA_ASYMQ_UP, learnt);
+	}
 	spin_unlock_bh(&q->lock);
-	if (learnt)
-		asymq_said_moves(q->said, TCA_ASYMQ_UP, learnt);
-	return nla_put(skb, TCA_OPTIONS, q->said->len, q->said->attributes);
+	return options ? 0 : -EMSGSIZE;
 }
 
 static void asymq_show_count(struct sk_buff *to, u32 id, struct asymq_count count)
@@ -350,18 +364,16 @@ static struct asymq_count asymq_sum(struct asymq_count one, struct asymq_count o
 	return one;
 }
 
-/* What tc's own counters lack for their sum. */
+/* What tc's own counters lack for their sum. In the tree's lock, too: a parent that peeks changes the list in it. */
 static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
 {
 	void *nest = asymq_host_nest(to, ASYMQ_STATS_QUEUE);
 	struct asymq_count peeked = {}, bypassed = asymq_bypassed(q);
-	struct sk_buff *skb;
 	u64 packets, unknown;
 
-	skb_queue_walk(&q->sch->gso_skb, skb) {
-		peeked.packets++;
-		peeked.bytes += qdisc_pkt_len(skb);
-	}
+	asymq_must_hold(q);
+	asymq_must_hold_tree(q);
+	asymq_add_requeued(q->sch, &peeked.packets, &peeked.bytes);
 	asymq_show_count(to, ASYMQ_QUEUE_ARRIVED_PACKETS, asymq_sum(q->arrived, bypassed));
 	asymq_show_count(to, ASYMQ_QUEUE_DROPPED_PACKETS, q->dropped);
 	asymq_show_count(to, ASYMQ_QUEUE_FILTERED_PACKETS, q->filtered);
@@ -407,12 +419,14 @@ static int asymq_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
 	if (!nest)
 		return -1;
 	nla_put_u32(dump->skb, ASYMQ_STATS_VERSION, ASYMQ_VERSION);
-	spin_lock_bh(&q->lock);
+	sch_tree_lock(sch);
+	spin_lock(&q->lock);
 	asymq_show(q->before, ktime_get_ns(), dump->skb);
 	asymq_show_counts(q, dump->skb);
 	if (q->faults)
 		nla_put_u32(dump->skb, ASYMQ_STATS_FAILED, q->faults);
-	spin_unlock_bh(&q->lock);
+	spin_unlock(&q->lock);
+	sch_tree_unlock(sch);
 	nla_nest_end(dump->skb, nest);
 	return 0;
 }

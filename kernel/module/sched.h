@@ -115,6 +115,37 @@ struct asymq_sched {
 	u8 scratch[ASYMQ_PREFIX] __aligned(8);
 };
 
+/* Packets that a parent peeked at, or that a driver gave back: they count in qlen, but are not in our list. In the tree's lock. */
+static inline void asymq_add_requeued(struct Qdisc *sch, u64 *packets, u64 *bytes)
+{
+	struct sk_buff *skb;
+
+	skb_queue_walk(&sch->gso_skb, skb) {
+		++*packets;
+		*bytes += qdisc_pkt_len(skb);
+	}
+	skb_queue_walk(&sch->skb_bad_txq, skb) {
+		++*packets;
+		*bytes += qdisc_pkt_len(skb);
+	}
+}
+
+/* What must be true, in the test build. */
+#ifdef ASYMQ_TEST
+#define asymq_must_live(q) WARN_ONCE((q)->ended, "asymq: a packet is shown to a qdisc that is no more")
+#define asymq_must_hold(q) \
+	WARN_ONCE(!spin_is_locked(&(q)->lock) || !softirq_count(), "asymq: state is used without the lock, or with softirqs enabled")
+#define asymq_must_hold_tree(q) \
+	WARN_ONCE(!spin_is_locked(qdisc_lock(rcu_dereference_raw((q)->sch->dev_queue->qdisc_sleeping))) || !softirq_count(), \
+		  "asymq: the tree is used without its lock, or with softirqs enabled")
+#define asymq_must_have_told(q) WARN_ONCE((q)->untold.packets, "asymq: the parents do not know what went")
+#else
+#define asymq_must_live(q) do { } while (0)
+#define asymq_must_hold(q) do { } while (0)
+#define asymq_must_hold_tree(q) do { } while (0)
+#define asymq_must_have_told(q) do { } while (0)
+#endif
+
 /* packets.c. The caller has the lock, unless it says otherwise. */
 
 /* Rust is not asked again before the next change. */
@@ -172,8 +203,8 @@ void asymq_qdisc_reset(struct Qdisc *sch);
 struct asymq_asked *asymq_read_asked(struct asymq_sched *q, struct nlattr *options, struct netlink_ext_ack *extack);
 /* As attributes; NULL if there is no memory. */
 struct asymq_said *asymq_said_of(const struct asymq_asked *asked);
-/* A value that is there has become another. */
-void asymq_said_moves(struct asymq_said *said, int id, u64 value);
+/* Another value of an attribute that is there. */
+void asymq_set_u64(struct nlattr *options, int id, u64 value);
 /* Whether nothing but rates and the buffer differ, which are read then: all attributes, as many bytes as were said. */
 const void *asymq_read_line(const struct asymq_said *said, const struct nlattr *options, struct asymq_line *line);
 

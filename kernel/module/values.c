@@ -138,9 +138,9 @@ static struct nlattr *asymq_first(struct asymq_said *said)
 	return (struct nlattr *)said->attributes;
 }
 
-void asymq_said_moves(struct asymq_said *said, int id, u64 value)
+void asymq_set_u64(struct nlattr *options, int id, u64 value)
 {
-	struct nlattr *attr = nla_find(asymq_first(said), said->len, id);
+	struct nlattr *attr = nla_find_nested(options, id);
 
 	if (attr && nla_len(attr) == sizeof(value))
 		memcpy(nla_data(attr), &value, sizeof(value));
@@ -227,6 +227,18 @@ const void *asymq_read_line(const struct asymq_said *said, const struct nlattr *
 	return now;
 }
 
+/* A learnt rate is in force: a change that names no rate starts from it. */
+static void asymq_read_learnt(struct asymq_sched *q)
+{
+	u64 learnt;
+
+	spin_lock_bh(&q->lock);
+	learnt = asymq_learnt(q->before);
+	spin_unlock_bh(&q->lock);
+	if (learnt)
+		asymq_set(&asymq_asked.before, TCA_ASYMQ_UP, learnt);
+}
+
 /* What the module's parameter says, or else SAD. */
 static void asymq_read_defaults(const struct asymq_sched *q)
 {
@@ -259,8 +271,10 @@ struct asymq_asked *asymq_read_asked(struct asymq_sched *q, struct nlattr *optio
 		}
 	}
 	memset(&asymq_asked, 0, sizeof(asymq_asked));
-	if (q->said)
+	if (q->said) {
 		asymq_read(asymq_first(q->said), q->said->len, &asymq_asked.before);
+		asymq_read_learnt(q);
+	}
 	if (q->said && !(version && nla_find_nested(options, TCA_ASYMQ_QDISC))) {
 		asymq_asked.numbers = asymq_asked.before;
 		asymq_read_nested(nla_find(asymq_first(q->said), q->said->len, TCA_ASYMQ_GIVEN), &asymq_asked.given);

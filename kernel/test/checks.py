@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import accounting  # noqa: E402
 import cost  # noqa: E402
 import netlink  # noqa: E402
+import races  # noqa: E402
 import traffic  # noqa: E402
 from traffic import HOME, SERVER, flows, run, udp  # noqa: E402
 
@@ -932,6 +933,21 @@ def bypass():
     run("ip link del b0; ip link del b1")
     expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
     return "DropTail without a shaper; none in six other cases"
+
+
+@check
+def beside_traffic():
+    """Dumps by any user, changes, deletes, resets, an unregistered device, a namespace that exits and `rmmod`, each beside
+    traffic in both directions below each parent."""
+    load(True, "selftest=0")
+    seconds = float(os.environ.get("ASYMQ_RACE", "4"))
+    parents = os.environ.get("ASYMQ_PARENTS", " ".join(races.PARENTS)).split()
+    count = sum(races.beside_traffic(parent, seconds) for parent in parents)
+    end = time.monotonic() + 10
+    while run("rmmod sch_asymq", check=False).returncode:
+        expect(time.monotonic() < end, "the module stays in use")
+        time.sleep(0.1)
+    return f"{count} rounds of changes below {len(parents)} parents"
 
 
 def churn(say, seconds):
