@@ -23,7 +23,7 @@ fn configs() -> Vec<(String, Config)> {
         }
         configs.push((format!("{name}.txt"), ours));
     }
-    // Of equal shares a program that swaps them has the same trace; `kernel/test/bpf.py` looks for that.
+    // With equal shares, a discipline that swaps them has the same trace.
     let uneven = Params::new().with("data-share", "0.9");
     let none = Params::new();
     let wrr = resolve(&Standard, "wrr", &uneven, &none, golden::place()).unwrap();
