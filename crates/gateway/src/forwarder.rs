@@ -5,7 +5,7 @@ use crate::direction::DirectionState;
 use crate::flows::{FlowCounters, FlowSnapshot};
 use crate::frame::Frame;
 use crate::io::PacketIo;
-use crate::passive::{Passive, Segment};
+use crate::passive::Passive;
 use crate::rate_probe::RateProbe;
 use asymq_core::Direction;
 use asymq_core::control::rate::{Learner, RateLaw};
@@ -13,7 +13,7 @@ use asymq_core::frame::{self, FlowKey, Observed, Parsed};
 use asymq_core::hold::{Handover, Meters};
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Duration, Instant};
-use asymq_core::{Backlog, Header};
+use asymq_core::{Backlog, Header, Protocol};
 use std::net::Ipv4Addr;
 
 /// Two directions, each of which sees what the other sent.
@@ -86,29 +86,24 @@ impl Forwarder {
         {
             return;
         }
-        let segment = Segment::of(&parsed.header, bytes, parsed.transport);
-        if let Some(segment) = &segment {
-            self.passive.came(now, direction, segment);
+        let header = Header {
+            arrival: now,
+            len,
+            ..parsed.header
+        };
+        let offsets = (parsed.network, parsed.transport);
+        let observed = self.read(direction, &header, bytes, offsets);
+        if let Some(observed) = &observed {
+            self.passive.came(now, direction, &header, observed);
         }
         if let (Direction::Down, Some(learner)) = (direction, &mut self.learner) {
-            let header = Header {
-                len,
-                ..parsed.header
-            };
-            let offsets = (parsed.network, parsed.transport);
-            let observed = Observed::read(direction, &header, bytes, offsets);
             learner.comes(now, &header, observed.as_ref());
         }
         let state = &mut self.directions[direction as usize];
         if state.is_at_once() {
-            let header = Header {
-                arrival: now,
-                len,
-                ..parsed.header
-            };
             state.pass(&header);
-            let offsets = (parsed.network, parsed.transport);
-            self.sent(now, direction, &header, segment, (bytes, offsets));
+            let frame = (bytes, parsed.network);
+            self.sent(now, direction, &header, observed.as_ref(), frame);
             out.send(bytes);
             return;
         }
@@ -141,29 +136,43 @@ impl Forwarder {
         self.directions[direction as usize].next()
     }
 
+    /// Reads what the trackers of round trips use of a packet.
     #[inline]
-    fn frame_sent(&mut self, now: Instant, direction: Direction, frame: &Frame) {
-        let segment = Segment::of(&frame.header, &frame.bytes, frame.transport);
-        let at = (&*frame.bytes, (frame.network, frame.transport));
-        self.sent(now, direction, &frame.header, segment, at);
+    fn read(
+        &self,
+        direction: Direction,
+        header: &Header,
+        bytes: &[u8],
+        offsets: (u16, u16),
+    ) -> Option<Observed> {
+        let is_used = self.learner.is_some() || matches!(header.protocol, Protocol::Tcp);
+        is_used.then(|| Observed::read(direction, header, bytes, offsets))?
     }
 
-    /// The headers of IP and TCP begin at these offsets of the frame's bytes.
+    #[inline]
+    fn frame_sent(&mut self, now: Instant, direction: Direction, frame: &Frame) {
+        let offsets = (frame.network, frame.transport);
+        let observed = self.read(direction, &frame.header, &frame.bytes, offsets);
+        let bytes = (&*frame.bytes, frame.network);
+        self.sent(now, direction, &frame.header, observed.as_ref(), bytes);
+    }
+
+    /// Counts a packet that leaves and shows it to the other direction. The IP header of its `frame` begins at the
+    /// given offset.
     #[inline]
     fn sent(
         &mut self,
         now: Instant,
         direction: Direction,
         header: &Header,
-        segment: Option<Segment<'_>>,
-        (bytes, offsets): (&[u8], (u16, u16)),
+        observed: Option<&Observed>,
+        frame: (&[u8], u16),
     ) {
-        if let (Direction::Down, Some(segment)) = (direction, &segment) {
-            self.passive.leaves_down(now, segment);
+        if let (Direction::Down, Some(observed)) = (direction, observed) {
+            self.passive.leaves_down(now, header, observed);
         }
         if let (Direction::Up, Some(learner)) = (direction, &mut self.learner) {
-            let observed = Observed::read(direction, header, bytes, offsets);
-            learner.leaves(now, header, observed.as_ref());
+            learner.leaves(now, header, observed);
         }
         let reverse = &mut self.directions[1 - direction as usize];
         reverse.observe(now, header);
@@ -172,7 +181,7 @@ impl Forwarder {
         }
         if let Some(flows) = &mut self.flows {
             let sojourn = now.saturating_since(header.arrival);
-            flows.sent(direction, header, sojourn, (bytes, offsets.0));
+            flows.sent(direction, header, sojourn, frame);
         }
     }
 

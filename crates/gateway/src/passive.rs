@@ -1,12 +1,12 @@
 //! Facts about the path, from passing TCP segments: round-trip times, and bytes that receivers
 //! acknowledged. No probe is sent.
 
-use asymq_core::decide::frame::timestamps;
+use asymq_core::decide::frame::Observed;
 use asymq_core::decide::random::mix;
 use asymq_core::measure::{Histogram, Percentiles};
 use asymq_core::packet::flags;
 use asymq_core::units::{Duration, Instant};
-use asymq_core::{Direction, Header, Protocol, TrafficClass};
+use asymq_core::{Direction, Header, TrafficClass};
 
 /// Segments that are awaited, and flows, at once. Beyond, samples are fewer, not wrong.
 const SLOTS: usize = 4096;
@@ -38,56 +38,34 @@ struct Acknowledged {
     number: u32,
 }
 
-/// A parsed TCP segment, with its frame's bytes from the TCP header on.
-pub(crate) struct Segment<'a> {
-    header: &'a Header,
-    tcp: &'a [u8],
+/// Key of the number that the echo of a segment will carry: its timestamp, or the end of its bytes.
+#[inline]
+fn awaited_key(header: &Header, observed: &Observed) -> Option<u64> {
+    match *observed {
+        Observed::Stamps(segment) => Some(key(header, segment.stamp, true)),
+        Observed::Numbers { end, .. } => end.map(|end| key(header, end, false)),
+        _ => None,
+    }
 }
 
-impl<'a> Segment<'a> {
-    /// None of a frame that is not TCP, or resets its connection.
-    #[inline]
-    pub(crate) fn of(header: &'a Header, bytes: &'a [u8], transport: u16) -> Option<Self> {
-        let is_tcp = matches!(header.protocol, Protocol::Tcp) && header.flags & flags::RST == 0;
-        let tcp = bytes.get(transport.into()..)?;
-        (is_tcp && transport > 0).then_some(Self { header, tcp })
-    }
-
-    /// The timestamp and its echo (RFC 7323), if the segment has the option.
-    #[inline]
-    fn timestamps(&self) -> Option<(u32, u32)> {
-        timestamps(self.tcp)
-    }
-
-    /// Key of what its echo will say. Of a segment without timestamps that is its acknowledgement.
-    #[inline]
-    fn awaits(&self) -> Option<u64> {
-        if let Some((stamp, _)) = self.timestamps() {
-            return Some(self.key(stamp, true));
+/// Key of the number that a segment echoes.
+#[inline]
+fn echoed_key(header: &Header, observed: &Observed) -> Option<u64> {
+    match *observed {
+        Observed::Stamps(segment) => {
+            let acknowledges = header.flags & flags::ACK != 0;
+            acknowledges.then(|| key(header, segment.echo, true))
         }
-        let header = self.header;
-        let control = (header.flags & (flags::SYN | flags::FIN)).count_ones();
-        let length = header.payload + control;
-        let number = u32::from_be_bytes(*self.tcp.get(4..)?.first_chunk()?);
-        (length > 0).then(|| self.key(number.wrapping_add(length), false))
+        Observed::Numbers { ack, .. } => ack.map(|ack| key(header, ack, false)),
+        _ => None,
     }
+}
 
-    /// Key of what it echoes.
-    #[inline]
-    fn echoes(&self) -> Option<u64> {
-        let acknowledges = self.header.flags & flags::ACK != 0;
-        acknowledges.then(|| match self.timestamps() {
-            Some((_, echo)) => self.key(echo, true),
-            None => self.key(self.header.ack, false),
-        })
-    }
-
-    #[inline]
-    fn key(&self, number: u32, is_stamp: bool) -> u64 {
-        // Both directions of a flow differ in the lowest bit.
-        let flow = self.header.flow.0 | 1;
-        mix(flow ^ mix(u64::from(number) << 1 | u64::from(is_stamp))).max(1)
-    }
+#[inline]
+fn key(header: &Header, number: u32, is_stamp: bool) -> u64 {
+    // Both directions of a flow differ in the lowest bit.
+    let flow = header.flow.0 | 1;
+    mix(flow ^ mix(u64::from(number) << 1 | u64::from(is_stamp))).max(1)
 }
 
 impl Default for Passive {
@@ -107,14 +85,19 @@ impl Default for Passive {
 }
 
 impl Passive {
-    /// Takes notice of a segment that came.
+    /// Takes notice of a packet that came.
     #[inline]
-    pub(crate) fn came(&mut self, now: Instant, direction: Direction, segment: &Segment<'_>) {
-        let header = segment.header;
+    pub(crate) fn came(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        header: &Header,
+        observed: &Observed,
+    ) {
         if header.flags & (flags::ACK | flags::SYN) == flags::ACK {
             self.acknowledge(direction, header);
         }
-        if let (Direction::Up, Some(key)) = (direction, segment.awaits()) {
+        if let (Direction::Up, Some(key)) = (direction, awaited_key(header, observed)) {
             let slot = &mut self.awaited[key as usize % SLOTS];
             // The first of equal stamps counts. Younger ones give way, so that long round trips are not
             // counted less often than short ones.
@@ -128,10 +111,10 @@ impl Passive {
         }
     }
 
-    /// Takes notice of a segment that leaves towards home.
+    /// Takes notice of a packet that leaves towards home.
     #[inline]
-    pub(crate) fn leaves_down(&mut self, now: Instant, segment: &Segment<'_>) {
-        let Some(key) = segment.echoes() else {
+    pub(crate) fn leaves_down(&mut self, now: Instant, header: &Header, observed: &Observed) {
+        let Some(key) = echoed_key(header, observed) else {
             return;
         };
         let slot = &mut self.awaited[key as usize % SLOTS];
