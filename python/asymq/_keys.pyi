@@ -17,7 +17,6 @@ class Keys(TypedDict, total=False):
     buffer_down: str | None
     qdisc: str | type | None
     tc: str | None
-    readings: str | None
     qdisc_down: str | type | None
     param_down: str | Sequence[str] | None
     tcp: str | type | None

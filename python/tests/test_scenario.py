@@ -40,7 +40,6 @@ def made_up(number: int) -> dict[str, Any]:
         "flow": [{"direction": "down", "rtt": "30ms", "size": "100kb"}],
         "netem_up": "loss 0.5%",
         "steps_down": ["2s:2mbit"],
-        "readings": chance.choice(["papers", "ours"]),
     }
     for key in chance.sample(sorted(optional), chance.randint(0, 7)):
         keys[key] = optional[key]

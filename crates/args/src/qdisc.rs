@@ -176,8 +176,7 @@ impl Listing {
         for entry in &self.entries {
             let own = entry.parameters.iter();
             for own in own.filter(|own| own.name == parameter.name) {
-                let ours = entry.our(own.name);
-                add(ours.unwrap_or(own.default.words()), entry.name);
+                add(own.default.words(), entry.name);
             }
             let brought = entry.brings.iter().filter(|_| entry.role != Role::Qdisc);
             for (_, value) in brought.filter(|(name, _)| *name == parameter.name) {

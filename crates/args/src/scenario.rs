@@ -9,7 +9,7 @@ use crate::simulated::{self, SimulatedArgs};
 use crate::words::{Flags, Given, Words};
 use asymq_core::Direction;
 use asymq_core::catalog::{
-    Catalog, Config, Params, Place, Readings, Role, Standard, link_rate, needs_reverse, resolve_by,
+    Catalog, Config, Params, Place, Role, Standard, link_rate, needs_reverse, resolve,
 };
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use asymq_scenario::{
@@ -57,9 +57,6 @@ pub struct ScenarioArgs {
     /// A qdisc of the kernel's at the uplink in place of --qdisc, like "cake ack-filter"; what it does not say of rates and overhead is the scenario's (lab).
     #[arg(long, value_name = "QDISC")]
     pub tc: Option<String>,
-    /// Values of parameters that are not given: the papers' to the letter, or ours with safety bounds [default: ours].
-    #[arg(long, value_name = "papers|ours")]
-    pub readings: Option<Readings>,
     /// Discipline at the downlink [default: droptail].
     #[arg(long, value_name = "NAME")]
     pub qdisc_down: Option<String>,
@@ -264,7 +261,6 @@ impl ScenarioArgs {
             false => sizes(defaults.headers, mss.saturating_add(40)),
         }
         .with("data-per-ack", defaults.data_per_ack);
-        let readings = args.readings.unwrap_or_default();
         // A discipline that does not compute with the reverse rate has none, as in a gateway that one number configures.
         let discipline =
             |name: &str, given: &Params, link, reverse: (Rate, Option<Rate>), buffer| {
@@ -274,7 +270,7 @@ impl ScenarioArgs {
                     reverse: Some(assumed.unwrap_or(reverse)),
                     limit: Scenario::waiting_limit(buffer),
                 };
-                let mut config = resolve_by(readings, catalog, name, given, &surroundings, place)
+                let mut config = resolve(catalog, name, given, &surroundings, place)
                     .map_err(|error| ScenarioError::Value(error.into()))?;
                 if assumed.is_none() && !needs_reverse(catalog, &config) {
                     config.reverse = None;

@@ -356,7 +356,7 @@ mod tests {
         let line = "--up=512kbit --rtt=20ms..80ms --qdisc=sad --data-share=0.3 --param-down=gamma=9 \
                     --tcp=cubic --delayed-ack=40ms --sack=false --udp=up:64kbit --udp=down:1mbit@2s..3s \
                     --flow=down,rtt=20ms,size=2mb --netem-up=loss;1% --seed=18446744073709551615 \
-                    --readings=papers --steps-up=10s:2mbit --on-off=200kbit:500ms:500ms --web=down:1:30kb:1.3";
+                    --ack-segments=3 --steps-up=10s:2mbit --on-off=200kbit:500ms:500ms --web=down:1:30kb:1.3";
         let words = line.split_whitespace().map(|word| word.replace(';', " "));
         let words: Vec<String> = words.collect();
         let args = ScenarioArgs::from_words(words.clone()).unwrap();

@@ -4,7 +4,7 @@ use crate::output;
 use crate::words::{count, path, span};
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::Rate;
-use asymq_core::catalog::{Catalog, Config, Params, Place, Readings, Role, Values, resolve_by};
+use asymq_core::catalog::{Catalog, Config, Params, Place, Role, Values, resolve};
 use asymq_scenario::{AckPolicy, Scenario};
 use serde_json::Value;
 use std::fmt::Write;
@@ -108,17 +108,8 @@ pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
         .iter()
         .filter_map(|name| Some((*name, config.params.get(name)?)))
         .collect();
-    let resolved = |readings, given: &Params| {
-        let own = |place| {
-            resolve_by(
-                readings,
-                catalog,
-                &config.qdisc,
-                given,
-                &surroundings,
-                place,
-            )
-        };
+    let resolved = |given: &Params| {
+        let own = |place| resolve(catalog, &config.qdisc, given, &surroundings, place);
         // Another part may do without the reverse rate that the discipline's own computes with.
         let reverse = Some(place.link);
         own(place).or_else(|_| own(Place { reverse, ..place }))
@@ -130,28 +121,21 @@ pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
             .collect()
     };
     // Parts that were chosen, and what differs from the defaults with them.
-    let changed = |readings| -> Option<Params> {
-        let mut parts = differing(&resolved(readings, &Params::new()).ok()?.params);
+    let changed = || -> Option<Params> {
+        let mut parts = differing(&resolved(&Params::new()).ok()?.params);
         for (name, _) in config.params.iter() {
             if Role::PARTS.iter().all(|role| role.key() != name) {
                 parts.remove(name);
             }
         }
-        let with_parts = resolved(readings, &parts).ok()?;
+        let with_parts = resolved(&parts).ok()?;
         Some(differing(&with_parts.params).or(parts))
     };
-    let words = |params: Params| -> Vec<String> {
-        let words = params.iter().map(|(name, value)| format!("{name} {value}"));
-        words.collect()
-    };
-    let ours = changed(Readings::Ours).map(words).unwrap_or_default();
-    let papers = changed(Readings::Papers).map(words);
-    let changed = match papers {
-        Some(papers) if papers.len() < ours.len() => std::iter::once("papers' readings".to_owned())
-            .chain(papers)
-            .collect(),
-        _ => ours,
-    };
+    let changed = changed().unwrap_or_default();
+    let words = changed
+        .iter()
+        .map(|(name, value)| format!("{name} {value}"));
+    let changed: Vec<String> = words.collect();
     let title = title(&config.qdisc, catalog);
     match changed.is_empty() {
         true => title.to_owned(),
@@ -259,16 +243,6 @@ mod tests {
         };
         assert_eq!(params(&[], "aq"), "AQ");
         assert_eq!(params(&[], "e-dcbq"), "E-DCBQ");
-        let to_the_letter = ScenarioArgs {
-            qdisc: Some("aq".into()),
-            readings: Some(Readings::Papers),
-            ..ScenarioArgs::default()
-        };
-        let scenario = to_the_letter.resolve(&Defaults::paper()).unwrap();
-        assert_eq!(
-            discipline(&scenario.uplink, &Standard),
-            "AQ (papers' readings)"
-        );
         // PRR does without the reverse rate that VAQ's own service needs.
         assert_eq!(params(&[("service", "prr")], "vaq"), "VAQ (service prr)");
         assert_eq!(

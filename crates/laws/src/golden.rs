@@ -4,7 +4,7 @@
 use crate::packet::Numbered;
 use alloc::string::String;
 use alloc::vec::Vec;
-use asymq_core::catalog::{Catalog, Config, ConfigError, Params, Place, Readings, resolve_by};
+use asymq_core::catalog::{Catalog, Config, ConfigError, Params, Place, resolve};
 use asymq_core::packet::{Flow, Header, Protocol, flags};
 use asymq_core::qdisc::{Dequeue, Qdisc, Reason, Sink};
 use asymq_core::units::{Instant, Limit, Rate};
@@ -31,20 +31,8 @@ pub fn place() -> Place {
 /// # Errors
 /// The name is not in the catalog.
 pub fn config(catalog: &impl Catalog, name: &str) -> Result<Config, ConfigError> {
-    config_by(Readings::Ours, catalog, name)
-}
-
-/// The configuration of a discipline by given readings.
-///
-/// # Errors
-/// The name is not in the catalog.
-pub fn config_by(
-    readings: Readings,
-    catalog: &impl Catalog,
-    name: &str,
-) -> Result<Config, ConfigError> {
     let none = Params::new();
-    resolve_by(readings, catalog, name, &none, &none, place())
+    resolve(catalog, name, &none, &none, place())
 }
 
 /// Offers the input to the discipline before its link; a line for every packet that leaves, and how.

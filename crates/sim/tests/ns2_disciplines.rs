@@ -119,6 +119,31 @@ const UDP_LOSSES: &str = "what little TCP has beside nearly as much UDP as the l
     ns-2's UDP packets: under DropTail, beside 0.7 Mbit/s, our data has 0.265 of the uplink at 1500 bytes, 0.225 at 210 \
     and 0.239 at 100, ns-2's 0.259; so they have 1500, as ours have";
 
+/// The papers' values of parameters whose defaults differ.
+const TO_THE_LETTER: [&str; 6] = [
+    "--max-stretch none",
+    "--max-gap none",
+    "--made-up own",
+    "--max-credit none",
+    "--beyond-limit starve-acks",
+    "--min-share 0",
+];
+
+/// The flags with the papers' values where they give none.
+fn to_the_letter(flags: &str) -> String {
+    let mut flags = flags.to_owned();
+    let classifier = flags
+        .contains("--qdisc aq ")
+        .then_some("--classifier size<=40");
+    for words in TO_THE_LETTER.into_iter().chain(classifier) {
+        let name = words.split(' ').next().unwrap();
+        if !flags.contains(&format!("{name} ")) {
+            flags = format!("{words} {flags}");
+        }
+    }
+    flags
+}
+
 struct Point {
     figure: &'static str,
     flags: &'static str,
@@ -156,7 +181,7 @@ impl Point {
 
     /// Says what both have.
     fn compare(&self) -> Finding {
-        let scenario = scenario(&format!("--readings papers --runs {RUNS} {}", self.flags));
+        let scenario = scenario(&to_the_letter(&format!("--runs {RUNS} {}", self.flags)));
         let report = STANDARD.run_all(&scenario, false, |_| {}).unwrap();
         let (mean, sd) = (&report.mean, &report.sd);
         let ours = [
@@ -242,7 +267,7 @@ fn classes_that_make_up_a_bounded_time_send_what_ns2s_do() {
     let agrees = |made_up: &str, words: &[&str]| {
         let point = points().find(|point| point.contains(words)).unwrap();
         let flags = point.flags.replace("--made-up 25ms", made_up);
-        let scenario = scenario(&format!("--readings papers --runs 1 {flags}"));
+        let scenario = scenario(&to_the_letter(&format!("--runs 1 {flags}")));
         let down = STANDARD
             .run_all(&scenario, false, |_| {})
             .unwrap()
@@ -266,9 +291,9 @@ fn classes_that_make_up_a_bounded_time_send_what_ns2s_do() {
 #[test]
 fn aq_at_equal_capacities_fills_both_directions_as_in_ns2() {
     // AQ, Fig. 5's last point. ns-2: download 0.963, ACKs 0.025 of the uplink.
-    let flags = "--readings papers --runs 10 --qdisc aq --up 10mbit --buffer 51p";
+    let flags = to_the_letter("--runs 10 --qdisc aq --up 10mbit --buffer 51p");
     let mean = STANDARD
-        .run_all(&scenario(flags), false, |_| {})
+        .run_all(&scenario(&flags), false, |_| {})
         .unwrap()
         .mean;
     let (down, acks) = (mean.down.utilization, mean.up.ack);

@@ -602,7 +602,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(uplink("--qdisc vaq").params.get("ack-queue"), Some("fifo"));
-        let slots = uplink("--qdisc vaq-slots");
+        let slots = uplink("--qdisc vaq --ack-queue sad --ack-limit 30p");
         assert_eq!(slots.params.get("ack-queue"), Some("sad"));
         assert_eq!(slots.params.get("ack-limit"), Some("30p"));
     }

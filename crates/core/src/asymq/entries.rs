@@ -208,7 +208,6 @@ pub(crate) static ENTRIES: &[Entry] = &[
     },
     Entry {
         source: "docs/notes/asymq.md",
-        brings: &[("max-stretch", "93440b")],
         parameters: listed![
             ACK_WAIT,
             ACK_SEGMENTS,

@@ -2,7 +2,7 @@
 
 use super::StartedController;
 use super::config::Config;
-use super::entry::{Entry, Maker, Ours, Role};
+use super::entry::{Entry, Maker, Role};
 use super::parameter::{Context, Kind, Typed, listed};
 use super::parts::{ACK_LIMIT, DATA_SIZE, narrow};
 use super::value::{Value, billionths, decimal, decimal_of, of_billionths, words};
@@ -15,18 +15,13 @@ use crate::units::{Bytes, Duration, Limit, Rate};
 use alloc::format;
 use alloc::string::{String, ToString};
 
+/// Above 0 by default: a class without service shows no gradient, and would stay without.
 const MIN_SHARE: Typed<f64> = Typed::new(
     "min-share",
     "Minimum share that the controller leaves to a class",
-    "0",
+    "0.05",
 )
 .within(Kind::Number(0.0, 0.5));
-
-const OUR_MIN_SHARE: Ours = Ours {
-    parameter: MIN_SHARE.parameter.name,
-    value: "0.05",
-    why: "A class without service shows no gradient, and the rule does not give it back",
-};
 
 const ACK_SIZE: Typed<Bytes> =
     Typed::new("ack-size", "Bytes of an ACK on the link (AQ's S_A)", "40b")
@@ -65,10 +60,11 @@ const UTILITY: Typed<Utility> = Typed::new(
     "utilization",
 );
 
+/// Equal shares by default: the download keeps most of its rate, which the paper's rule stops.
 const BEYOND_LIMIT: Typed<BeyondLimit> = Typed::new(
     "beyond-limit",
     "What AQ does where its eq. 11 fails: as in the paper's figures, or halve the uplink",
-    "starve-acks",
+    "equal-shares",
 );
 
 const CONFIGURED_RATE: Typed<Rate> = Typed::new(
@@ -259,11 +255,6 @@ pub(super) static CONTROLLERS: &[Entry] = &[
     Entry {
         source: "AQ, sec. 3",
         brings: &[("buffer-split", "in-ratio")],
-        ours: &[Ours {
-            parameter: BEYOND_LIMIT.parameter.name,
-            value: "equal-shares",
-            why: "The download keeps most of its rate, where the paper's stands still",
-        }],
         moves: &["data-share"],
         parameters: listed![
             CONFIGURED_RATE,
@@ -279,7 +270,6 @@ pub(super) static CONTROLLERS: &[Entry] = &[
         source: "ACQ, sec. 3.1",
         moves: &["data-share"],
         parameters: listed![interval("10s"), GAMMA, UTILITY, MIN_SHARE],
-        ours: &[OUR_MIN_SHARE],
         ..controller(
             "acq",
             |config| gradient(config, DownloadMeter::AckedBytes),
@@ -297,7 +287,6 @@ pub(super) static CONTROLLERS: &[Entry] = &[
             DATA_SIZE,
             GIVEN_DATA_PER_ACK
         ],
-        ours: &[OUR_MIN_SHARE],
         ..controller(
             "dcbq",
             dcbq,

@@ -1,6 +1,6 @@
 //! The disciplines: each a short choice of parts, to be held against its text.
 
-use super::entry::{Entry, Group, Ours, Role, Shown};
+use super::entry::{Entry, Group, Role, Shown};
 
 const fn paper(name: &'static str, title: &'static str, summary: &'static str) -> Entry {
     Entry {
@@ -8,14 +8,6 @@ const fn paper(name: &'static str, title: &'static str, summary: &'static str) -
         group: Group::Paper,
         shown: Shown::All,
         ..Entry::part(Role::Qdisc, name, summary)
-    }
-}
-
-const fn variant(name: &'static str, title: &'static str, summary: &'static str) -> Entry {
-    Entry {
-        group: Group::Variant,
-        shown: Shown::Named,
-        ..paper(name, title, summary)
     }
 }
 
@@ -88,16 +80,7 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     },
     Entry {
         source: "AQ, sec. 3",
-        brings: &[
-            ("service", "wrr"),
-            ("controller", "aq"),
-            ("classifier", "size<=40"),
-        ],
-        ours: &[Ours {
-            parameter: "classifier",
-            value: "pure-ack",
-            why: "ACKs with options are longer than 40 bytes, and other packets shorter",
-        }],
+        brings: &[("service", "wrr"), ("controller", "aq")],
         shown: Shown::Usual,
         ..paper(
             "aq",
@@ -134,12 +117,12 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     },
     Entry {
         source: "DCBQ, sec. 5.2",
-        brings: &[("service", "cbq"), ("controller", "dcbq")],
-        ours: &[Ours {
-            parameter: "data-per-ack",
-            value: "2",
-            why: "A delayed ACK stands for two packets; eq. 3 counts one",
-        }],
+        // A delayed ACK stands for two packets; eq. 3 counts one.
+        brings: &[
+            ("service", "cbq"),
+            ("controller", "dcbq"),
+            ("data-per-ack", "2"),
+        ],
         // Where every packet is acknowledged, as in a comparison unless asked otherwise.
         shown: Shown::Named,
         ..paper("e-dcbq", "E-DCBQ", "DCBQ where receivers delay their ACKs")
@@ -202,39 +185,6 @@ pub(super) static DISCIPLINES: &[Entry] = &[
             "sad+ar+cbq",
             "SAD+AR+CBQ",
             "CBQ with the smart ACK dropper, ACKs regenerated beyond the link",
-        )
-    },
-    Entry {
-        brings: &[
-            ("ack-queue", "sad"),
-            ("service", "acks-first"),
-            ("controller", "afvq"),
-            ("ack-limit", "30p"),
-        ],
-        ..variant(
-            "afvq-slots",
-            "AFVQ-slots",
-            "AFVQ with SAD's slots for 30 ACKs, so that no real download stands still",
-        )
-    },
-    Entry {
-        brings: &[
-            ("ack-queue", "sad"),
-            ("service", "vaq"),
-            ("ack-limit", "30p"),
-        ],
-        ..variant(
-            "vaq-slots",
-            "VAQ-slots",
-            "VAQ with SAD's slots for 30 ACKs, so that no real download stands still",
-        )
-    },
-    Entry {
-        brings: &[("service", "vaq"), ("credit", "segment")],
-        ..variant(
-            "vaq-segment",
-            "VAQ-segment",
-            "VAQ with credit for every ACK, one segment: the reading that gives the paper's figures",
         )
     },
 ];

@@ -75,7 +75,7 @@ pub enum Group {
     Peer,
     /// A mechanism as its paper has it.
     Paper,
-    /// A mechanism of a paper with a part of ours, under a name of its own.
+    /// Another discipline with one change, under a name of its own.
     Variant,
     /// asymq's own discipline.
     Own,
@@ -94,18 +94,6 @@ pub enum Shown {
     All,
     /// Those named, variants among them.
     Named,
-}
-
-/// A value of ours where the paper has another, or none: a safety bound, or a reading that works
-/// better.
-#[derive(Clone, Copy, Debug)]
-pub struct Ours {
-    /// The parameter.
-    pub parameter: &'static str,
-    /// Its value.
-    pub value: &'static str,
-    /// The reason, in a line without a full stop.
-    pub why: &'static str,
 }
 
 /// A part's constructor from a resolved description.
@@ -168,9 +156,6 @@ pub struct Entry {
     pub group: Group,
     /// Values of parameters that it brings, its parts among them; what the user gives goes first.
     pub brings: &'static [(&'static str, &'static str)],
-    /// The part of its text that is not run where safety or a better reading goes first; see
-    /// [`Readings`](super::Readings).
-    pub ours: &'static [Ours],
     /// Its own parameters, each after those that its default needs.
     pub parameters: &'static [Parameter],
     /// Parameters of other parts that it sets itself, so that they cannot be given.
@@ -204,7 +189,6 @@ impl Entry {
             source: "",
             group: Group::Other,
             brings: &[],
-            ours: &[],
             parameters: &[],
             moves: &[],
             regenerates: false,
@@ -216,12 +200,5 @@ impl Entry {
             shown: Shown::Usual,
             maker: Maker::Catalog,
         }
-    }
-
-    /// Our value of a parameter, where it has one.
-    pub fn our(&self, parameter: &str) -> Option<&'static str> {
-        let mut ours = self.ours.iter();
-        ours.find(|ours| ours.parameter == parameter)
-            .map(|ours| ours.value)
     }
 }

@@ -26,15 +26,13 @@ pub mod wire;
 pub use build::Standard;
 pub use compose::compose;
 pub use config::Config;
-pub use entry::{Entry, Group, Maker, Ours, Role, Shown, StandardQueue};
+pub use entry::{Entry, Group, Maker, Role, Shown, StandardQueue};
 pub use parameter::{Context, Default, Kind, Parameter, Typed};
 pub use params::{Params, Values};
 pub use parts::{ACK_LIMIT, BORROW, BUFFER_SPLIT, BufferSplit, CLASSIFIER, DATA_LIMIT, DATA_SHARE};
 pub use real::{default_buffer, link_rate, surroundings};
 #[cfg(feature = "text")]
-pub use resolve::{
-    ConfigError, Place, Readings, known_parameters, needs_reverse, resolve, resolve_by,
-};
+pub use resolve::{ConfigError, Place, known_parameters, needs_reverse, resolve};
 pub use value::Value;
 
 use crate::asymq::entries;

@@ -2,36 +2,26 @@
 
 use super::BoxedQueue;
 use super::config::Config;
-use super::entry::{Entry, Maker, Ours, Role, StandardQueue};
+use super::entry::{Entry, Maker, Role, StandardQueue};
 use super::parameter::{Typed, listed};
 use super::parts::narrow;
 use crate::hold::{AckFilter, BuildError, FilterBounds, Survivor, boxed};
 use crate::packet::Packet;
 use crate::units::{Bytes, Duration, Limit};
 
+/// 64 segments by default: a sender keeps its ACK clock, and one ACK releases no longer burst.
 pub(crate) const MAX_STRETCH: Typed<Option<Bytes>> = Typed::new(
     "max-stretch",
     "Maximum bytes that filtering may leave between two ACKs of a flow, or none",
-    "none",
+    "93440b",
 );
 
+/// Limited by default: each later ACK moves to the tail, and the ACKs of a steady flow might never leave.
 const MAX_GAP: Typed<Option<Duration>> = Typed::new(
     "max-gap",
     "Maximum time that filtering may leave between two ACKs of a flow, or none",
-    "none",
+    "50ms",
 );
-
-const OUR_STRETCH: Ours = Ours {
-    parameter: MAX_STRETCH.parameter.name,
-    value: "93440b",
-    why: "64 segments: a sender gets its clock, and answers one ACK with no longer burst",
-};
-
-const OUR_GAP: Ours = Ours {
-    parameter: MAX_GAP.parameter.name,
-    value: "50ms",
-    why: "Each later ACK moves to the tail, and a steady flow's might never leave",
-};
 
 const fn queue(role: Role, name: &'static str, of: StandardQueue, summary: &'static str) -> Entry {
     Entry {
@@ -51,7 +41,6 @@ pub(super) static QUEUES: &[Entry] = &[
     Entry {
         source: "RFC 3449, sec. 5.2.1",
         parameters: listed![MAX_STRETCH, MAX_GAP],
-        ours: &[OUR_STRETCH, OUR_GAP],
         ..queue(
             Role::AckQueue,
             "af",
@@ -62,7 +51,6 @@ pub(super) static QUEUES: &[Entry] = &[
     Entry {
         source: "SAD, sec. 3",
         parameters: listed![MAX_STRETCH],
-        ours: &[OUR_STRETCH],
         ..queue(
             Role::AckQueue,
             "sad",

@@ -11,7 +11,6 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
-use core::str::FromStr;
 
 /// Where a discipline stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,64 +47,15 @@ impl fmt::Display for ConfigError {
 
 impl core::error::Error for ConfigError {}
 
-/// Whose readings of the papers hold where nothing is given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-pub enum Readings {
-    /// Ours: safety bounds and what works better, [`Entry::ours`].
-    #[default]
-    Ours,
-    /// The papers', to the letter.
-    Papers,
-}
-
-impl fmt::Display for Readings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ours => "ours",
-            Self::Papers => "papers",
-        })
-    }
-}
-
-impl FromStr for Readings {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "ours" => Ok(Self::Ours),
-            "papers" => Ok(Self::Papers),
-            _ => Err("unknown readings; use papers or ours"),
-        }
-    }
-}
-
-/// The complete description of a discipline at a place, by [our readings](Readings::Ours).
-///
-/// # Errors
-/// As [`resolve_by`].
-pub fn resolve(
-    catalog: &dyn Catalog,
-    name: &str,
-    given: &Params,
-    surroundings: &Params,
-    place: Place,
-) -> Result<Config, ConfigError> {
-    resolve_by(Readings::Ours, catalog, name, given, surroundings, place)
-}
-
 /// The complete description of a discipline at a place. Each parameter is the first of: what was
 /// `given`, what the discipline brings, what its parts bring, what `surroundings` suggest (packet
-/// sizes, say), and its default; where the `readings` are ours, ours of an entry before what it
-/// brings. What is given for a parameter that the discipline lacks is left out: the answer says what
-/// runs.
+/// sizes, say), and its default. What is given for a parameter that the discipline lacks is left out: the
+/// answer says what runs.
 ///
 /// # Errors
 /// The name is not in the catalog, a value that was given makes no sense, or the discipline computes
 /// with the rate of the reverse direction, which is not given.
-pub fn resolve_by(
-    readings: Readings,
+pub fn resolve(
     catalog: &dyn Catalog,
     name: &str,
     given: &Params,
@@ -114,16 +64,11 @@ pub fn resolve_by(
 ) -> Result<Config, ConfigError> {
     let discipline = find(catalog, Role::Qdisc, Role::Qdisc.key(), name)?;
     check_names(catalog, given)?;
-    let brings = |entry: &Entry| {
-        let ours = entry.ours.iter().filter(|_| readings == Readings::Ours);
-        let ours = ours.map(|ours| (ours.parameter, ours.value));
-        ours.chain(entry.brings.iter().copied()).collect::<Vec<_>>()
-    };
     let mut resolution = Resolution {
         given,
         surroundings,
         place,
-        brings: brings(discipline),
+        brings: discipline.brings.to_vec(),
         values: Values::default(),
     };
     let mut chosen = Vec::new();
@@ -138,7 +83,7 @@ pub fn resolve_by(
     }
     // Of what parts bring the last's goes first: a controller knows more than a queue.
     for part in chosen.iter().rev() {
-        resolution.brings.extend(brings(part));
+        resolution.brings.extend(part.brings);
     }
     let moved = |parameter: &Parameter| {
         let moves = |part: &&Entry| part.moves.contains(&parameter.name);

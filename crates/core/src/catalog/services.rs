@@ -1,7 +1,7 @@
 //! Services, and their parameters.
 
 use super::config::Config;
-use super::entry::{Entry, Maker, Ours, Role};
+use super::entry::{Entry, Maker, Role};
 use super::parameter::{Kind, Typed, listed};
 use super::parts::{BORROW, DATA_SHARE, DATA_SIZE, narrow};
 use super::value::{Value, words};
@@ -17,26 +17,16 @@ use alloc::string::{String, ToString};
 /// CBQ's default of [`BORROW`].
 const ALONE: Typed<bool> = Typed::new(BORROW.parameter.name, BORROW.parameter.help, "false");
 
+/// The other class's time by default: a class of short packets gets its share beside one of long packets.
 const MADE_UP: Typed<MadeUp> = Typed::new(
     "made-up",
     "What a class without borrowing makes up after a wait: so much time, a packet's time of its own, or the other's too",
-    "own",
+    "other",
 );
 
-const OUR_MADE_UP: Ours = Ours {
-    parameter: MADE_UP.parameter.name,
-    value: "other",
-    why: "A class of short packets gets its share whatever the length of the other's",
-};
-
+/// A full data queue by default: after a long download, an upload with more would shut ACKs out for minutes.
 const MAX_CREDIT: Typed<Option<Bytes>> =
-    Typed::new("max-credit", "Maximum unspent credit, or none", "none");
-
-const OUR_MAX_CREDIT: Ours = Ours {
-    parameter: MAX_CREDIT.parameter.name,
-    value: "150000b",
-    why: "What a full data queue can spend: after a long download an upload would shut ACKs out for minutes",
-};
+    Typed::new("max-credit", "Maximum unspent credit, or none", "150000b");
 
 const CREDIT: Typed<Credit> = Typed::new(
     "credit",
@@ -131,7 +121,6 @@ pub(super) static SERVICES: &[Entry] = &[
     Entry {
         source: "ACQ, sec. 3; DCBQ, sec. 5",
         parameters: listed![DATA_SHARE, BORROW, MADE_UP],
-        ours: &[OUR_MADE_UP],
         shares_bytes: true,
         ..service(
             "wrr",
@@ -142,7 +131,6 @@ pub(super) static SERVICES: &[Entry] = &[
     Entry {
         source: "ACQ, sec. 3; SAD, sec. 4.2",
         parameters: listed![DATA_SHARE, ALONE, MADE_UP],
-        ours: &[OUR_MADE_UP],
         shares_bytes: true,
         needs_link: true,
         ..service(
@@ -155,7 +143,6 @@ pub(super) static SERVICES: &[Entry] = &[
         source: "VAQ, sec. 4",
         brings: &[("ack-limit", "10p"), ("data-limit", "100p")],
         parameters: listed![CREDIT, DATA_SIZE, MAX_CREDIT],
-        ours: &[OUR_MAX_CREDIT],
         needs_link: true,
         needs_reverse: true,
         ..service("vaq", by_credit, "By credit that ACKs earn")
