@@ -2,11 +2,10 @@
 
 use crate::frame::Frame;
 use alloc::boxed::Box;
-use asymq_core::control::rate::{Learner, RateLaw, RateRange};
-use asymq_core::decide::frame::Observed;
 use asymq_core::hold::{BuildError, boxed};
-use asymq_core::units::{Instant, Rate};
-use asymq_core::{Header, Direction};
+use asymq_core::units::{Instant, Rate, RateRange};
+use asymq_core::{Direction, Header};
+use asymq_rates::{Learner, Observed, RateLaw};
 
 /// The learner of one direction, and what moves it.
 pub(crate) struct Learning {
@@ -19,7 +18,11 @@ pub(crate) struct Learning {
 impl Learning {
     /// A learner within `range`, from `rate` on.
     #[inline(never)]
-    pub(crate) fn new(range: RateRange, rate: Rate, direction: Direction) -> Result<Self, BuildError> {
+    pub(crate) fn new(
+        range: RateRange,
+        rate: Rate,
+        direction: Direction,
+    ) -> Result<Self, BuildError> {
         let mut ranges = [None; 2];
         ranges[direction as usize] = Some(range);
         Ok(Self {

@@ -3,9 +3,9 @@
 use asymq_core::Direction;
 use asymq_core::catalog::Config;
 use asymq_core::catalog::wire::{Numbers, WireError, config, id};
-use asymq_core::control::rate::RateRange;
 use asymq_core::hold::BuildError;
 use asymq_core::overhead::Overhead;
+use asymq_core::units::RateRange;
 use core::ffi::CStr;
 
 /// A qdisc, complete.

@@ -2,8 +2,8 @@
 
 use asymq_core::Direction;
 use asymq_core::catalog::link_rate;
-use asymq_core::control::rate::RateRange;
 use asymq_core::units::Rate;
+use asymq_core::units::RateRange;
 use std::str::FromStr;
 
 /// A rate that is given, or the range of one that is learnt.

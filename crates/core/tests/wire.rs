@@ -610,7 +610,7 @@ fn every_control_variable_has_a_number() {
             reason.name()
         );
     }
-    for reason in asymq_core::control::rate::Reason::ALL {
+    for reason in asymq_rates::Reason::ALL {
         assert!(
             statistics::of_variable(reason.variable()).is_some(),
             "{}",

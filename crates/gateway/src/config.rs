@@ -3,10 +3,11 @@
 use crate::frame::Frame;
 use asymq_core::Direction;
 use asymq_core::catalog::{Build, Config, Standard};
-use asymq_core::control::rate::{Learner, RateRange};
 use asymq_core::hold::{BuildError, Egress, Regenerator, RegeneratorParams};
 use asymq_core::overhead::Overhead;
 use asymq_core::units::Rate;
+use asymq_core::units::RateRange;
+use asymq_rates::Learner;
 use std::fmt;
 use std::net::Ipv4Addr;
 

@@ -8,12 +8,12 @@ use crate::io::PacketIo;
 use crate::passive::Passive;
 use crate::rate_probe::RateProbe;
 use asymq_core::Direction;
-use asymq_core::control::rate::{Learner, RateLaw};
-use asymq_core::frame::{self, FlowKey, Observed, Parsed};
+use asymq_core::frame::{self, FlowKey, Parsed};
 use asymq_core::hold::{Handover, Meters};
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Duration, Instant};
 use asymq_core::{Backlog, Header, Protocol};
+use asymq_rates::{Learner, Observed, RateLaw};
 use std::net::Ipv4Addr;
 
 /// Two directions, each of which sees what the other sent.

@@ -1,7 +1,7 @@
 //! The last hour of a gateway, in bounded memory, for its page.
 
 use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Shared, Snapshot};
-use asymq_core::control::rate::Reason;
+use asymq_rates::Reason;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,12 +1,12 @@
 //! Facts about the path, from passing TCP segments: round-trip times, and bytes that receivers
 //! acknowledged. No probe is sent.
 
-use asymq_core::decide::frame::Observed;
 use asymq_core::decide::random::mix;
 use asymq_core::measure::{Histogram, Percentiles};
 use asymq_core::packet::flags;
 use asymq_core::units::{Duration, Instant};
 use asymq_core::{Direction, Header, TrafficClass};
+use asymq_rates::Observed;
 
 /// Segments that are awaited, and flows, at once. Beyond, samples are fewer, not wrong.
 const SLOTS: usize = 4096;

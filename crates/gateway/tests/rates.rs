@@ -2,8 +2,8 @@
 
 mod common;
 
-use asymq_core::control::rate::RateRange;
 use asymq_core::units::Duration;
+use asymq_core::units::RateRange;
 use asymq_gateway::{GatewayConfig, LinkConfig, Snapshot, Stage};
 use common::disciplines::discipline;
 use common::{NET, Place, Running, droptail, transfer_to};

@@ -6,7 +6,6 @@
 //! - [`fuzz`]: the same from a fuzzer's bytes.
 //! - [`capture`]: frames of real links, and what leaves as a capture.
 //! - [`frames`]: the same frames through every holder of packets, with the same verdicts.
-//! - [`rates`]: bounds of learnt rates, whatever is measured.
 //! - [`golden`]: what a discipline does with a recorded input, packet by packet.
 //!
 //! All of it is made from the catalog's entries, so that no discipline, part or parameter can be
@@ -35,8 +34,6 @@ pub mod golden;
 #[cfg(feature = "std")]
 mod law;
 mod packet;
-#[cfg(feature = "std")]
-pub mod rates;
 #[cfg(feature = "strategy")]
 pub mod strategy;
 

@@ -20,6 +20,7 @@ pub const RUNS: &str = "runs.jsonl";
 pub static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
     let sources = [
         asymq_core::SOURCES,
+        asymq_rates::SOURCES,
         asymq_scenario::SOURCES,
         asymq_sim::SOURCES,
     ];

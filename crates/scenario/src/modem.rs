@@ -2,7 +2,7 @@
 
 use crate::RttRange;
 use crate::text::part;
-use asymq_core::control::rate::RateRange;
+use asymq_core::units::RateRange;
 use asymq_core::units::{Duration, Limit, Rate};
 use std::fmt;
 use std::str::FromStr;

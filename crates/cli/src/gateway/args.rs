@@ -5,9 +5,9 @@ use asymq_core::Direction;
 use asymq_core::catalog::{
     Catalog, DEFAULT_QDISC, Params, Place, default_buffer, resolve, surroundings,
 };
-use asymq_core::control::rate::RateRange;
 use asymq_core::hold::{RegeneratorParams, Spacing};
 use asymq_core::overhead::{Overhead, OverheadError};
+use asymq_core::units::RateRange;
 use asymq_core::units::{Bytes, Duration, Limit};
 use asymq_gateway::{GatewayConfig, LinkConfig, STATE, SendBy, Stage};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};

@@ -7,7 +7,6 @@ pub mod ack_limit;
 pub mod aq;
 pub mod gradient;
 pub mod model;
-pub mod rate;
 
 pub use ack_limit::AckLimit;
 pub use aq::{AqController, AqParams, BeyondLimit, DataPerAck};

@@ -6,12 +6,14 @@
 mod error;
 mod limit;
 mod rate;
+mod rate_range;
 mod share;
 mod time;
 
 pub use error::UnitError;
 pub use limit::{Bytes, Limit};
 pub use rate::Rate;
+pub use rate_range::{BadRateRange, RateRange};
 pub use share::{Share, ShareError};
 pub use time::{Duration, Instant};
 

@@ -4,11 +4,10 @@
 use super::{AutorateIngress, CakeAutorate, DataLosses};
 use crate::packets::{Kind, Options, SimPacket};
 use crate::running::NEVER;
-use asymq_core::control::rate::Learner;
-use asymq_core::decide::frame::{Observed, TimedSegment};
 use asymq_core::decide::random::mix;
 use asymq_core::hold::BuildError;
 use asymq_core::{Direction, Instant, Protocol, Rate};
+use asymq_rates::{Learner, Observed, TimedSegment};
 use asymq_scenario::{ModemQueue, RateSource, Scenario};
 use std::collections::VecDeque;
 

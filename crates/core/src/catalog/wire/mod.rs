@@ -27,8 +27,8 @@ use super::config::Config;
 use super::entry::{Entry, Role};
 use super::params::Values;
 use super::{BufferSplit, Standard, parts};
-use crate::control::rate::RateRange;
 use crate::overhead::Overhead;
+use crate::units::RateRange;
 use crate::units::{Limit, Rate};
 
 /// Values by the numbers of their attributes; C has the same.

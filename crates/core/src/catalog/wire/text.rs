@@ -10,8 +10,8 @@ use super::super::{
 };
 use super::{Numbers, Role, id, ids, names};
 use crate::Direction;
-use crate::control::rate::RateRange;
 use crate::overhead::Overhead;
+use crate::units::RateRange;
 use crate::units::{Limit, Rate};
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -85,33 +85,6 @@ pub fn timestamps(segment: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Numbers of a segment with timestamps that tell how long its path took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TimedSegment {
-    /// TSval.
-    pub stamp: u32,
-    /// TSecr.
-    pub echo: u32,
-    /// Sequence number of its first byte.
-    pub sequence: u32,
-    /// Acknowledgement number.
-    pub ack: u32,
-}
-
-impl TimedSegment {
-    /// Reads a segment, whose bytes begin with its TCP header; `None` without timestamps.
-    #[inline]
-    pub fn read(segment: &[u8]) -> Option<Self> {
-        let (stamp, echo) = timestamps(segment)?;
-        Some(Self {
-            stamp,
-            echo,
-            sequence: long(segment.get(4..)?)?,
-            ack: long(segment.get(8..)?)?,
-        })
-    }
-}
-
 /// Surroundings of a TCP segment.
 struct Around {
     /// Bytes of the segment.

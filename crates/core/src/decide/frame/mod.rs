@@ -14,14 +14,12 @@ mod flow;
 mod ip;
 mod link;
 mod network;
-mod observed;
 
-pub use ack::{TimedSegment, ack_info, ack_info_of_trusted, rewrite_ack, timestamps};
+pub use ack::{ack_info, ack_info_of_trusted, rewrite_ack, timestamps};
 pub use buffered::Frame;
 pub use ecn::mark_ce;
 pub use flow::FlowKey;
 pub use network::{Ends, ends, hosts_and_dscp, hosts_and_dscp_of_plain, hosts_of_v4};
-pub use observed::Observed;
 
 use crate::packet::{Ecn, Header, Protocol};
 use flow::Conversation;

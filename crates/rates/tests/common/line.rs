@@ -1,12 +1,11 @@
 //! A learnt rate under any samples: within its range, above its floor, and free again soon.
 
-use asymq_core::control::rate::{Learner, RateRange};
-use asymq_core::decide::frame::{Observed, TimedSegment};
 use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
+use asymq_rates::{Learner, Observed, RateRange, TimedSegment};
 
 /// How a home's packets can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readable {
+pub(crate) enum Readable {
     /// TCP with timestamps.
     Stamps,
     /// TCP without.
@@ -19,24 +18,24 @@ pub enum Readable {
 
 impl Readable {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Stamps, Self::Numbers, Self::Spins, Self::Questions];
+    pub(crate) const ALL: [Self; 4] = [Self::Stamps, Self::Numbers, Self::Spins, Self::Questions];
 }
 
 /// An attacker's version of a packet that comes down: its server's stamp, its echo, the pause before it.
 #[derive(Clone, Copy, Debug)]
-pub struct Claim {
+pub(crate) struct Claim {
     /// The conversation, one of eight.
-    pub conversation: u8,
+    pub(crate) conversation: u8,
     /// Change of the server's stamp.
-    pub stamp: i32,
+    pub(crate) stamp: i32,
     /// Age in ms of the departure that is echoed; the latest if it is more than there are.
-    pub echo: u16,
+    pub(crate) echo: u16,
     /// Its acknowledgement, less what was sent up.
-    pub ack: i32,
+    pub(crate) ack: i32,
     /// Time since the packet before, in us.
-    pub pause: u16,
+    pub(crate) pause: u16,
     /// Bytes of the packet.
-    pub len: u16,
+    pub(crate) len: u16,
 }
 
 const MS: u64 = 1_000_000;
@@ -199,7 +198,7 @@ impl Bench {
 /// # Panics
 /// A rate leaves its range, falls to the floor or below a share of what was delivered in the last seconds, or is
 /// still near the floor two seconds after the last claim.
-pub fn rates_keep_their_bounds(readable: Readable, claims: &[Claim]) {
+pub(crate) fn rates_keep_their_bounds(readable: Readable, claims: &[Claim]) {
     let rate = |bits| Rate::from_bits_per_sec(bits).unwrap_or(Rate::MAX);
     let range = RateRange {
         min: rate(1_000_000),

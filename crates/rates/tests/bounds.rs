@@ -1,6 +1,9 @@
 //! Laws of learnt rates.
 
-use asymq_laws::rates::{Claim, Readable, rates_keep_their_bounds};
+#[path = "common/line.rs"]
+mod line;
+
+use line::{Claim, Readable, rates_keep_their_bounds};
 use proptest::prelude::*;
 
 fn claim() -> impl Strategy<Value = Claim> {

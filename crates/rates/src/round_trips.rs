@@ -3,13 +3,11 @@
 //! A packet leaves the uplink's shaper, and its answer comes to the downlink's: what waits at home is in neither. Data is
 //! answered by an ACK, a handshake or a question by its answer, and a turn of QUIC's spin bit by the server's.
 
-use super::capacity::BuildError;
-use super::flow_table::FlowTable;
-use super::path_delays::{Base, DelaySample};
-use crate::Direction;
-use crate::decide::frame::Observed;
-use crate::packet::{Flow, Header};
-use crate::units::{Duration, Instant};
+use crate::observed::Observed;
+use crate::path_delays::{Base, DelaySample};
+use asymq_core::ack::before;
+use asymq_core::hold::{BuildError, FlowTable};
+use asymq_core::{Direction, Duration, Flow, Header, Instant};
 
 /// Flows and servers that are remembered.
 const FLOWS: u32 = 256;
@@ -37,7 +35,7 @@ const MS: u64 = 1_000_000;
 
 /// A round trip whose packet waited least of an interval's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trip {
+pub(crate) struct Trip {
     /// Excess over the least round trip: both queues of the line.
     pub queue: Duration,
     /// Departure and arrival.
@@ -48,7 +46,7 @@ pub struct Trip {
 
 impl Trip {
     /// The trip as a direction's sample, if the whole queue is there.
-    pub fn of(&self, direction: Direction) -> DelaySample {
+    pub(crate) fn of(&self, direction: Direction) -> DelaySample {
         DelaySample {
             queue: self.queue,
             entered: match direction {
@@ -65,7 +63,7 @@ impl Trip {
 
 /// Flows and servers, and the best trip since the last look.
 #[derive(Clone, Debug)]
-pub struct RoundTrips {
+pub(crate) struct RoundTrips {
     flows: FlowTable<Asking>,
     servers: FlowTable<Server>,
     best: Option<Trip>,
@@ -162,10 +160,6 @@ impl Waiting {
     }
 }
 
-const fn is_after(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b) as i32) > 0
-}
-
 impl Asking {
     const fn new(at: u64, shift: i64) -> Self {
         Self {
@@ -204,7 +198,7 @@ impl Asking {
                 server,
                 ..
             } => {
-                if self.highest.is_some_and(|highest| !is_after(end, highest)) {
+                if self.highest.is_some_and(|highest| !before(highest, end)) {
                     // Sent again: which of the two an ACK answers it does not say, and what left later waits for it.
                     self.waits.clear();
                     return;
@@ -240,7 +234,7 @@ impl Asking {
         match *observed {
             Observed::Numbers { ack: Some(ack), .. } => {
                 while let Some(front) = self.waits.front()
-                    && !is_after(front.number, ack)
+                    && !before(ack, front.number)
                 {
                     answered = Some(front);
                     self.waits.pop();
@@ -296,7 +290,7 @@ impl RoundTrips {
     ///
     /// # Errors
     /// There is not enough memory.
-    pub fn new() -> Result<Self, BuildError> {
+    pub(crate) fn new() -> Result<Self, BuildError> {
         Ok(Self {
             flows: FlowTable::new(FLOWS)?,
             servers: FlowTable::new(SERVERS)?,
@@ -310,7 +304,7 @@ impl RoundTrips {
 
     /// A packet's last bit is out of the line's modem at `at` at the earliest, up to which so many bytes left.
     #[inline]
-    pub fn leaves(&mut self, at: u64, header: &Header, bytes: u64, observed: &Observed) {
+    pub(crate) fn leaves(&mut self, at: u64, header: &Header, bytes: u64, observed: &Observed) {
         if matches!(observed, Observed::Numbers { end: None, .. }) {
             return;
         }
@@ -326,7 +320,7 @@ impl RoundTrips {
     }
 
     /// A probe as a question.
-    pub(super) fn probe(number: u16) -> (Header, Observed) {
+    pub(crate) fn probe(number: u16) -> (Header, Observed) {
         // Each number is a flow, so that a late answer is known.
         let header = Header {
             flow: Flow(PROBES | u64::from(number & 7) << 1),
@@ -341,7 +335,13 @@ impl RoundTrips {
 
     /// A packet comes from the line, begun at `at`, up to which so many bytes came; whether it is a sample.
     #[inline]
-    pub fn comes(&mut self, at: u64, header: &Header, bytes: u64, observed: &Observed) -> bool {
+    pub(crate) fn comes(
+        &mut self,
+        at: u64,
+        header: &Header,
+        bytes: u64,
+        observed: &Observed,
+    ) -> bool {
         let slot = self.flows.find(Flow(header.flow.0 & !1));
         if let Some(flow) = slot.and_then(|slot| self.flows.get_mut(slot))
             && let Some(question) = flow.answers(at, observed)
@@ -415,14 +415,14 @@ impl RoundTrips {
     }
 
     /// The best trip since the last call, and the number of trips.
-    pub fn take(&mut self) -> (Option<Trip>, u32) {
+    pub(crate) fn take(&mut self) -> (Option<Trip>, u32) {
         let taken = (self.best.take(), self.samples);
         self.samples = 0;
         taken
     }
 
     /// The path became longer by `delay`: that is no queue.
-    pub fn lengthen(&mut self, delay: Duration) {
+    pub(crate) fn lengthen(&mut self, delay: Duration) {
         self.shift = self.shift.saturating_add(delay.as_nanos() as i64);
     }
 }
@@ -430,7 +430,7 @@ impl RoundTrips {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::random::SplitMix64;
+    use asymq_core::decide::random::SplitMix64;
 
     struct Bench {
         trips: RoundTrips,

@@ -1,13 +1,11 @@
 //! Queueing delays of a line beyond both shapers, read off the TCP timestamps that pass (`docs/router/rates.md`).
 
-use super::capacity::{BuildError, slots};
-use super::flow_table::FlowTable;
-use super::round_trips::RoundTrips;
-use crate::Direction;
-use crate::decide::frame::{Observed, TimedSegment};
-use crate::packet::{Flow, Header};
-use crate::units::{Duration, Instant, Rate};
+use crate::observed::{Observed, TimedSegment};
+use crate::round_trips::RoundTrips;
 use alloc::boxed::Box;
+use asymq_core::ack::before;
+use asymq_core::hold::{BuildError, FlowTable, slots};
+use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 
 /// Flows that are remembered.
 const FLOWS: u32 = 256;
@@ -34,7 +32,7 @@ const MS: u64 = 1_000_000;
 
 /// The best sample of a direction in an interval: the packet that waited least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DelaySample {
+pub(crate) struct DelaySample {
     /// Time that it waited in the line beyond the propagation.
     pub queue: Duration,
     /// Time at which it entered the line, so far as the delay tells.
@@ -45,14 +43,14 @@ pub struct DelaySample {
 
 impl DelaySample {
     /// Time at which it left the line, less the propagation.
-    pub fn left(&self) -> Instant {
+    pub(crate) fn left(&self) -> Instant {
         self.entered + self.queue
     }
 }
 
 /// Measurements of a direction in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LineSignals {
+pub(crate) struct LineSignals {
     /// The best sample, if there was one.
     pub best: Option<DelaySample>,
     /// Number of samples.
@@ -63,7 +61,7 @@ pub struct LineSignals {
 
 /// A table of flows, and what passed since the last look.
 #[derive(Clone, Debug)]
-pub struct PathDelays {
+pub(crate) struct PathDelays {
     flows: FlowTable<Readable>,
     /// Departures by the flow's slot: too large to be made on a kernel's stack.
     departures: Box<[Departures]>,
@@ -83,28 +81,28 @@ pub struct PathDelays {
 
 /// A minimum that rises slowly.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Base {
+pub(crate) struct Base {
     value: i64,
     at: u64,
 }
 
 impl Base {
-    pub(super) const fn new(value: i64, at: u64) -> Self {
+    pub(crate) const fn new(value: i64, at: u64) -> Self {
         Self { value, at }
     }
 
     /// The minimum so far.
-    pub(super) const fn least(&self) -> i64 {
+    pub(crate) const fn least(&self) -> i64 {
         self.value
     }
 
     /// All values are greater by `delay` from now on.
-    pub(super) const fn lengthen(&mut self, delay: i64) {
+    pub(crate) const fn lengthen(&mut self, delay: i64) {
         self.value = self.value.saturating_add(delay);
     }
 
     /// The excess of `value` at `at` over the minimum.
-    pub(super) fn excess(&mut self, value: i64, at: u64) -> i64 {
+    pub(crate) fn excess(&mut self, value: i64, at: u64) -> i64 {
         // Ticks of 2^26 ns, 67 ms: no division.
         let passed = at.saturating_sub(self.at) >> 26;
         if passed > 0 {
@@ -210,7 +208,7 @@ impl Departure {
     fn answered_by(&self, ack: u32) -> Answered {
         let by = match self.later {
             0 => Answer::MaybeLate,
-            _ if is_after(ack, self.second) => Answer::OfSecond,
+            _ if before(self.second, ack) => Answer::OfSecond,
             later if u64::from(later) < ACK_SURELY_WAITS => Answer::AtOnce,
             _ => Answer::MaybeLate,
         };
@@ -239,10 +237,6 @@ struct ServerClock {
     check_at: i64,
 }
 
-const fn is_after(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b) as i32) > 0
-}
-
 impl Departures {
     const NONE: Self = Self {
         ring: [Departure::NONE; DEPARTURES],
@@ -264,9 +258,7 @@ impl Departures {
             stamp, sequence, ..
         } = segment;
         // A later packet that is sent again may have arrived long ago: an ACK of it tells no time.
-        let is_new = self
-            .highest
-            .is_none_or(|highest| is_after(sequence, highest));
+        let is_new = self.highest.is_none_or(|highest| before(highest, sequence));
         if is_new {
             self.highest = Some(sequence);
         }
@@ -283,7 +275,7 @@ impl Departures {
         }
         if self
             .latest
-            .is_some_and(|(latest, then)| !is_after(stamp, latest) || at < then + SPACING)
+            .is_some_and(|(latest, then)| !before(latest, stamp) || at < then + SPACING)
             || self.count == DEPARTURES
         {
             return;
@@ -305,7 +297,7 @@ impl Departures {
     fn take(&mut self, segment: &TimedSegment) -> Option<Answered> {
         while self.count > 0 {
             let departure = *self.ring.get(self.first)?;
-            if is_after(departure.stamp, segment.echo) {
+            if before(segment.echo, departure.stamp) {
                 return None;
             }
             self.first = (self.first + 1) % DEPARTURES;
@@ -366,7 +358,7 @@ impl PathDelays {
     ///
     /// # Errors
     /// There is not enough memory.
-    pub fn new() -> Result<Self, BuildError> {
+    pub(crate) fn new() -> Result<Self, BuildError> {
         let flows = FlowTable::new(FLOWS)?;
         Ok(Self {
             departures: slots(flows.capacity(), |_| Departures::NONE)?,
@@ -383,7 +375,7 @@ impl PathDelays {
 
     /// The uplink's shaper has sent a packet, whose last bit leaves at `at`.
     #[inline]
-    pub fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
+    pub(crate) fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         let signals = &mut self.signals[Direction::Up as usize];
         signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
         let bytes = signals.bytes;
@@ -409,7 +401,7 @@ impl PathDelays {
 
     /// A packet has come from the line to the downlink's shaper.
     #[inline]
-    pub fn comes(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
+    pub(crate) fn comes(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         let signals = &mut self.signals[Direction::Down as usize];
         signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
         let bytes = signals.bytes;
@@ -518,7 +510,7 @@ impl PathDelays {
     }
 
     /// What was measured since the last call.
-    pub fn take(&mut self, direction: Direction) -> LineSignals {
+    pub(crate) fn take(&mut self, direction: Direction) -> LineSignals {
         let signals = &mut self.signals[direction as usize];
         let taken = *signals;
         *signals = LineSignals {
@@ -529,31 +521,31 @@ impl PathDelays {
     }
 
     /// A probe of this number leaves, past the shaper's queue.
-    pub fn probe_leaves(&mut self, at: Instant, number: u16) {
+    pub(crate) fn probe_leaves(&mut self, at: Instant, number: u16) {
         let bytes = self.signals[Direction::Up as usize].bytes;
         let (header, observed) = RoundTrips::probe(number);
         self.trips.leaves(at.as_nanos(), &header, bytes, &observed);
     }
 
     /// The answer to a probe comes; whether it is a sample.
-    pub fn probe_returns(&mut self, at: Instant, number: u16) -> bool {
+    pub(crate) fn probe_returns(&mut self, at: Instant, number: u16) -> bool {
         let bytes = self.signals[Direction::Down as usize].bytes;
         let (header, observed) = RoundTrips::probe(number);
         self.trips.comes(at.as_nanos(), &header, bytes, &observed)
     }
 
     /// Round trips, where no timestamps tell the two ways apart.
-    pub const fn trips(&mut self) -> &mut RoundTrips {
+    pub(crate) const fn trips(&mut self) -> &mut RoundTrips {
         &mut self.trips
     }
 
     /// Takes the rate of the line in a direction.
-    pub fn set_rate(&mut self, direction: Direction, rate: Rate) {
+    pub(crate) fn set_rate(&mut self, direction: Direction, rate: Rate) {
         self.per_byte[direction as usize] = 8_000_000_000 / rate.bits_per_sec().max(1);
     }
 
     /// A direction's path became longer by `delay`: that is no queue.
-    pub fn lengthen(&mut self, direction: Direction, delay: Duration) {
+    pub(crate) fn lengthen(&mut self, direction: Direction, delay: Duration) {
         let shift = &mut self.shift[direction as usize];
         *shift = shift.saturating_add(delay.as_nanos() as i64);
     }

@@ -4,10 +4,10 @@
 //! the one whose rate is the furthest above what its line carried last. If its cut drains nothing, the other is to blame, whose
 //! line has become slower. Where neither cut changes the queue, the path has become longer.
 
-use super::law::RateLaw;
-use crate::Direction;
-use crate::hold::{LineSignals, Trip};
-use crate::units::{Duration, Instant};
+use crate::law::RateLaw;
+use crate::path_delays::LineSignals;
+use crate::round_trips::Trip;
+use asymq_core::{Direction, Duration, Instant};
 
 /// Time after the latest timestamps from which on round trips count.
 const STAMPS_COUNT: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ const LONGEST_STEP: f64 = 150.0;
 
 /// The direction that searches, and the one that is blamed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Blame {
+pub(crate) struct Blame {
     turn: Direction,
     direction: Direction,
     /// The turn's begin, and the latest time at which its shaper had a backlog.
@@ -74,7 +74,7 @@ fn suspect(laws: &[Option<&mut RateLaw>; 2]) -> Option<Direction> {
 }
 
 impl Blame {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             turn: Direction::Up,
             direction: Direction::Up,
@@ -88,7 +88,7 @@ impl Blame {
     }
 
     /// Gives round trips to one of the laws, if there are no timestamps; whether it did.
-    pub(super) fn share(
+    pub(crate) fn share(
         &mut self,
         now: Instant,
         (best, samples): (Option<Trip>, u32),
@@ -134,7 +134,7 @@ impl Blame {
     }
 
     /// Whether timestamps have told the two ways apart of late.
-    pub(super) fn has_stamps(&self, now: Instant) -> bool {
+    pub(crate) fn has_stamps(&self, now: Instant) -> bool {
         let age = self.stamps.map(|then| now.saturating_since(then));
         age.is_some_and(|age| age < STAMPS_COUNT)
     }
@@ -172,18 +172,18 @@ impl Blame {
     }
 
     /// Whether a queue is not for this direction's law.
-    pub(super) fn excuses(&self, direction: Direction) -> bool {
+    pub(crate) fn excuses(&self, direction: Direction) -> bool {
         direction != self.direction || !self.has_suspect
     }
 
     /// The direction that is not blamed, if it yields until the queue is gone.
-    pub(super) fn yields(&self, now: Instant) -> Option<Direction> {
+    pub(crate) fn yields(&self, now: Instant) -> Option<Direction> {
         let since = self.full_since.filter(|_| self.acquitted.is_none())?;
         (now.saturating_since(since) < YIELDS).then_some(other(self.direction))
     }
 
     /// The blamed direction's cut drained nothing; whether the path has become longer, since the other's changed nothing either.
-    pub(super) fn acquit(&mut self, now: Instant, queue: Duration, has_other: bool) -> bool {
+    pub(crate) fn acquit(&mut self, now: Instant, queue: Duration, has_other: bool) -> bool {
         let queue = queue.as_millis_f64();
         self.full_since = None;
         let (first, count) = match self.acquitted {

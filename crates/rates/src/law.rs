@@ -1,10 +1,12 @@
 //! The law that moves one shaper's rate by the queue in the line behind or before it.
 
-use super::delivered::Delivered;
-use super::{RateRange, Reason};
-use crate::hold::{BuildError, LineSignals, array};
-use crate::units::{Duration, Instant, Rate};
+use crate::delivered::Delivered;
+use crate::path_delays::LineSignals;
+use crate::reason::Reason;
 use alloc::boxed::Box;
+use asymq_core::hold::{BuildError, array};
+use asymq_core::units::RateRange;
+use asymq_core::{Duration, Instant, Rate};
 
 /// Intervals that are remembered.
 const HISTORY: usize = 24;
@@ -175,7 +177,7 @@ fn packet_ms(rate: f64) -> f64 {
 impl RateLaw {
     /// A law that starts at `rate`; `way` is 0 up, 1 down.
     #[inline(never)]
-    pub(super) fn new(range: RateRange, rate: Rate, way: usize) -> Result<Self, BuildError> {
+    pub(crate) fn new(range: RateRange, rate: Rate, way: usize) -> Result<Self, BuildError> {
         let rate = bits_per_ms(range.clamp(rate));
         Ok(Self {
             range,
@@ -218,7 +220,7 @@ impl RateLaw {
 
     /// Takes an interval's signals at `now`; `backlogged` if packets wait at the shaper. The delay that
     /// turned out to be the path's, if one did.
-    pub(super) fn step(
+    pub(crate) fn step(
         &mut self,
         now: Instant,
         signals: &LineSignals,
@@ -481,22 +483,22 @@ impl RateLaw {
     }
 
     /// Says whether a queue is the other direction's, or may be.
-    pub(super) const fn excuse(&mut self, is_excused: bool, is_doubtful: bool) {
+    pub(crate) const fn excuse(&mut self, is_excused: bool, is_doubtful: bool) {
         (self.is_excused, self.is_doubtful) = (is_excused, is_doubtful);
     }
 
     /// The rate as a share of the capacity when the line was cleared last; `None` before the first time.
-    pub(super) fn search_share(&self) -> Option<f64> {
+    pub(crate) fn search_share(&self) -> Option<f64> {
         self.is_measured.then_some(self.rate / self.found)
     }
 
     /// Whether less came through when the line became full than it had before.
-    pub(super) fn is_slower(&self) -> bool {
+    pub(crate) fn is_slower(&self) -> bool {
         self.first < SLOWER * self.found
     }
 
     /// Share of the capacity that is left to the queue.
-    pub(super) fn cut(&self) -> f64 {
+    pub(crate) fn cut(&self) -> f64 {
         match self.is_full {
             true => (1.0 - self.rate / self.capacity).clamp(0.0, MAX_CUT),
             false => 0.0,
@@ -504,29 +506,29 @@ impl RateLaw {
     }
 
     /// The other direction's turn to search: goes back to what surely makes no queue.
-    pub(super) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         if self.is_measured && !self.is_full {
             self.rate *= RESUME / (1.0 + self.growth() * ANSWERS / 1e3);
         }
     }
 
     /// Leaves a share of the rate unused for now.
-    pub(super) const fn yield_share(&mut self, share: f64) {
+    pub(crate) const fn yield_share(&mut self, share: f64) {
         self.yielded = share;
     }
 
     /// Whether the line has a queue.
-    pub(super) const fn is_full(&self) -> bool {
+    pub(crate) const fn is_full(&self) -> bool {
         self.is_full
     }
 
     /// bit/ms delivered of late.
-    pub(super) const fn recent(&self) -> f64 {
+    pub(crate) const fn recent(&self) -> f64 {
         self.delivered.recent
     }
 
     /// Whether so much is delivered that the line may have a queue.
-    pub(super) fn is_loaded(&self) -> bool {
+    pub(crate) fn is_loaded(&self) -> bool {
         let known = match self.is_measured {
             true => self.found,
             false => self.delivered.best(),
@@ -535,12 +537,12 @@ impl RateLaw {
     }
 
     /// Whether more than 100 kbit/s were delivered of late.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.delivered.recent > 100.0
     }
 
     /// What was delivered of late, as a share of the capacity, or of the rate while that is unknown.
-    pub(super) fn load(&self) -> f64 {
+    pub(crate) fn load(&self) -> f64 {
         let known = match self.is_measured {
             true => self.capacity,
             false => self.rate,

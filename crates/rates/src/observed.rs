@@ -1,9 +1,8 @@
 //! What an observer between two ends reads of a packet to time its path.
 
-use super::ack::TimedSegment;
-use super::hosts_and_dscp;
-use crate::Direction;
-use crate::packet::{Header, Protocol, flags};
+use asymq_core::Direction;
+use asymq_core::frame::{hosts_and_dscp, timestamps};
+use asymq_core::packet::{Header, Protocol, flags};
 
 /// The part of a packet that another one answers, or that answers one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +30,7 @@ pub enum Observed {
 }
 
 impl Observed {
-    /// Reads a frame that travels in `direction`, whose headers begin at these offsets, as [`parse`](super::parse) found them.
+    /// Reads a frame that travels in `direction`, whose headers begin at these offsets, as [`parse`](asymq_core::frame::parse) found them.
     #[inline]
     pub fn read(
         direction: Direction,
@@ -104,6 +103,34 @@ impl Observed {
     }
 }
 
+/// Numbers of a segment with timestamps that tell how long its path took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimedSegment {
+    /// TSval.
+    pub stamp: u32,
+    /// TSecr.
+    pub echo: u32,
+    /// Sequence number of its first byte.
+    pub sequence: u32,
+    /// Acknowledgement number.
+    pub ack: u32,
+}
+
+impl TimedSegment {
+    /// Reads a segment, whose bytes begin with its TCP header; `None` without timestamps.
+    #[inline]
+    pub fn read(segment: &[u8]) -> Option<Self> {
+        let (stamp, echo) = timestamps(segment)?;
+        let number = |at: usize| Some(u32::from_be_bytes(*segment.get(at..)?.first_chunk()?));
+        Some(Self {
+            stamp,
+            echo,
+            sequence: number(4)?,
+            ack: number(8)?,
+        })
+    }
+}
+
 const UDP_HEADER: usize = 8;
 const SPIN: u8 = 0x20;
 const LONG: u8 = 0xc0;
@@ -138,8 +165,8 @@ fn server(direction: Direction, frame: &[u8], network: u16) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::frame::{FlowKey, parse};
     use alloc::vec::Vec;
+    use asymq_core::frame::{FlowKey, parse};
 
     /// A datagram of IPv4 behind an Ethernet header.
     fn datagram(ports: [u16; 2], payload: &[u8]) -> Vec<u8> {

@@ -1,22 +1,30 @@
-//! Rates of shapers that no one configures: learnt from passing packets (`docs/router/rates.md`).
+//! Rates of shapers, learnt from the packets that pass (`docs/router/rates.md`).
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 mod blame;
 mod delivered;
 mod law;
-mod range;
+mod observed;
+mod path_delays;
 mod reason;
+mod round_trips;
 
+pub use asymq_core::units::RateRange;
 pub use law::RateLaw;
-pub use range::{BadRateRange, RateRange};
+pub use observed::{Observed, TimedSegment};
 pub use reason::Reason;
 
-use crate::Direction;
-use crate::decide::frame::Observed;
-use crate::hold::{BuildError, PathDelays, boxed};
-use crate::packet::Header;
-use crate::units::{Duration, Instant, Rate};
 use alloc::boxed::Box;
+use asymq_core::hold::{BuildError, boxed};
+use asymq_core::{Direction, Duration, Header, Instant, Rate};
 use blame::Blame;
+use path_delays::PathDelays;
+
+/// Fingerprint of this crate's sources: equal in builds of the same sources.
+pub const SOURCES: &str = env!("ASYMQ_SOURCES");
 
 /// When probes leave.
 #[derive(Clone, Copy, Debug, Default)]

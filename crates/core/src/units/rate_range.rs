@@ -1,7 +1,7 @@
 //! Range of a learnt rate, as flags write it.
 
+use super::Rate;
 use crate::Direction;
-use crate::units::Rate;
 use core::fmt;
 
 /// The range of a learnt rate.

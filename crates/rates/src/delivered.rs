@@ -8,12 +8,12 @@ const SUSTAINED: f64 = 700.0;
 
 /// Deliveries of one direction, in bit/ms.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Delivered {
+pub(crate) struct Delivered {
     /// Bytes so far.
     counted: u64,
     /// Means over the short and the longer memory.
-    pub(super) recent: f64,
-    pub(super) sustained: f64,
+    pub(crate) recent: f64,
+    pub(crate) sustained: f64,
     /// Each of the last seconds, the running one first, and its age in ms.
     seconds: [f64; SECONDS],
     age: f64,
@@ -21,7 +21,7 @@ pub(super) struct Delivered {
 
 impl Delivered {
     /// Counts up to `bytes`, in `elapsed` ms since the last call.
-    pub(super) fn count(&mut self, bytes: u64, elapsed: f64) {
+    pub(crate) fn count(&mut self, bytes: u64, elapsed: f64) {
         let new = bytes.saturating_sub(self.counted) as f64;
         self.counted = bytes;
         if elapsed > 0.0 {
@@ -40,7 +40,7 @@ impl Delivered {
     }
 
     /// The best second.
-    pub(super) fn best(&self) -> f64 {
+    pub(crate) fn best(&self) -> f64 {
         self.seconds.iter().copied().fold(0.0, f64::max)
     }
 }

@@ -1,0 +1,26 @@
+//! Fingerprint of this crate's sources, which decide what a simulated run shows.
+
+use std::path::Path;
+use std::{fs, io};
+
+fn main() -> io::Result<()> {
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    add(Path::new("src"), &mut hash)?;
+    println!("cargo::rerun-if-changed=src");
+    println!("cargo::rustc-env=ASYMQ_SOURCES={hash:016x}");
+    Ok(())
+}
+
+/// Adds a file, or the files below a folder in the order of their paths (FNV-1a, 64 bits).
+fn add(path: &Path, hash: &mut u64) -> io::Result<()> {
+    if path.is_dir() {
+        let paths = fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
+        let mut paths = paths.collect::<io::Result<Vec<_>>>()?;
+        paths.sort();
+        return paths.iter().try_for_each(|path| add(path, hash));
+    }
+    for byte in fs::read(path)? {
+        *hash = (*hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    Ok(())
+}
