@@ -1,7 +1,7 @@
 //! Faults of a host for a gateway, found without changing anything.
 
-use crate::custody::is_held;
 use crate::finding::Finding;
+use crate::interface_hold::is_held;
 use crate::net::{LinkInfo, Network};
 use crate::port::{PortError, check_unused, find, is_in_use};
 use crate::setting::{ALL, OFFLOADS, Setting};

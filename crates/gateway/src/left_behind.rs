@@ -1,6 +1,6 @@
 //! Settings that killed gateways left changed, given back.
 
-use crate::custody::Custody;
+use crate::interface_hold::InterfaceHold;
 use crate::journal::{Identity, Journal, entry};
 use crate::net::{Network, remove_bypass};
 use std::fmt;
@@ -62,10 +62,10 @@ pub fn give_back(folder: &Path) -> io::Result<Vec<LeftBehind>> {
             journal.remove();
             continue;
         };
-        let given_back = Custody::left_behind(&link, journal)
-            .and_then(|mut custody| {
+        let given_back = InterfaceHold::left_behind(&link, journal)
+            .and_then(|mut hold| {
                 remove_bypass(link.index)?;
-                custody.give_back()
+                hold.give_back()
             })
             .map_err(|error| match error.kind() {
                 io::ErrorKind::AddrInUse => HELD.into(),

@@ -1,7 +1,7 @@
 //! A port that survives its interface.
 
-use crate::custody::Custody;
 use crate::host::HostOptions;
+use crate::interface_hold::InterfaceHold;
 use crate::io::{Losses, PacketIo};
 use crate::net::Feature;
 use crate::net::{LinkInfo, Network};
@@ -31,7 +31,7 @@ pub(crate) struct Link {
     send: SendBy,
     network: Network,
     /// Held even while it is down, so that it stays silent when it comes up.
-    custody: Option<Custody>,
+    hold: Option<InterfaceHold>,
     port: Option<Port>,
     retry_at: Instant,
     /// The reason for which the interface cannot be held, as logged last.
@@ -58,7 +58,7 @@ impl Link {
             bypass: host.fail_open,
             send: host.send,
             network: Network::open().map_err(system("ask for interfaces"))?,
-            custody: None,
+            hold: None,
             port: None,
             retry_at: Instant::ZERO,
             obstacle: None,
@@ -104,19 +104,19 @@ impl Link {
 
     /// The index of the interface that is held.
     pub(crate) fn index(&self) -> Option<u32> {
-        self.custody.as_ref().map(Custody::index)
+        self.hold.as_ref().map(InterfaceHold::index)
     }
 
     /// Offloads that are off while the interface is held.
     pub(crate) fn offloads_off(&self) -> impl Iterator<Item = Feature> {
-        let changed = self.custody.iter().flat_map(Custody::changed);
+        let changed = self.hold.iter().flat_map(InterfaceHold::changed);
         changed.filter_map(Setting::feature)
     }
 
     /// Log lines about an interface that was just held, or that is waited for.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let (flag, name) = (self.flag, self.name());
-        let Some(custody) = &self.custody else {
+        let Some(hold) = &self.hold else {
             let obstacle = self.obstacle.iter();
             return obstacle
                 .map(|why| format!("{flag} {why}; waiting for it"))
@@ -124,7 +124,7 @@ impl Link {
         };
         // What joins frames in a line, what would talk in another.
         let off = [true, false].map(|offloads| {
-            let changed = custody.changed();
+            let changed = hold.changed();
             let of_this = changed.filter(|of| of.feature().is_some() == offloads);
             let names: Vec<_> = of_this
                 .filter(|of| *of != Setting::Up)
@@ -136,7 +136,7 @@ impl Link {
             .into_iter()
             .filter(|names| !names.is_empty())
             .map(|names| format!("{flag} {name}: switched {names} off until the gateway stops"));
-        let failed = custody
+        let failed = hold
             .failed
             .iter()
             .map(|why| format!("{flag} {name}: {why}"));
@@ -154,7 +154,7 @@ impl Link {
     /// Gives the interface back as it was, unless the kernel forwards there, and goes on with it; what to
     /// log if that fails.
     pub(crate) fn give_back(&mut self) -> Option<String> {
-        let error = self.custody.as_mut()?.end().err()?;
+        let error = self.hold.as_mut()?.end().err()?;
         let name = self.name();
         let flag = self.flag;
         Some(format!(
@@ -201,13 +201,13 @@ impl Link {
                 .map_err(PortError::of_system(&self.name, "ask for it"))?,
         };
         let is_other = |link: &LinkInfo| {
-            let custody = self.custody.as_ref();
-            custody.is_some_and(|custody| custody.is_undone(link))
+            let hold = self.hold.as_ref();
+            hold.is_some_and(|hold| hold.is_undone(link))
         };
         let (found, is_new) = match held {
             Some(link) if !is_other(&link) => (link, false),
             _ => {
-                if let Some(gone) = self.custody.take() {
+                if let Some(gone) = self.hold.take() {
                     gone.forget();
                 }
                 (self.hold()?, true)
@@ -239,13 +239,13 @@ impl Link {
     fn hold(&mut self) -> Result<LinkInfo, PortError> {
         let found = find(&mut self.network, &self.name)?;
         check_unused(&mut self.network, &found)?;
-        let custody = Custody::take(
+        let hold = InterfaceHold::take(
             &mut self.network,
             &found,
             self.state.as_deref(),
             self.bypass,
         );
-        self.custody = Some(custody.map_err(|error| match error.kind() {
+        self.hold = Some(hold.map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => PortError::new(
                 &self.name,
                 Obstacle::Held,

@@ -1,6 +1,6 @@
 //! A real interface as [`PacketIo`].
 
-use crate::custody::Custody;
+use crate::interface_hold::InterfaceHold;
 use crate::io::{Losses, PacketIo};
 use crate::net::{Address, LinkInfo, Network};
 use crate::offload::{Offload, Refused};
@@ -35,7 +35,7 @@ pub struct Port {
     superpacket: Vec<u8>,
     segment: Vec<u8>,
     /// None if the port was opened by index: its opener switches offloads.
-    offloads: Option<Custody>,
+    offloads: Option<InterfaceHold>,
 }
 
 /// An interface that cannot be opened.
@@ -203,7 +203,7 @@ impl Port {
         let mut network = Network::open().map_err(system("ask for interfaces"))?;
         let link = find(&mut network, name)?;
         let mut port = Self::open_link(&link, SendBy::Only(Sending::AfPacket))?;
-        let offloads = Custody::offloads(&mut network, &link);
+        let offloads = InterfaceHold::offloads(&mut network, &link);
         port.offloads = Some(offloads.map_err(system("switch its offloads"))?);
         Ok(port)
     }

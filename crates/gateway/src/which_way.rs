@@ -2,8 +2,8 @@
 //!
 //! No advice takes an address, a route or a bridge away: each may be the way to this host.
 
-use crate::custody::is_held;
 use crate::finding::{Finding, Place};
+use crate::interface_hold::is_held;
 use crate::net::{Address, LinkInfo, Network};
 use crate::port::{is_in_use, is_wifi};
 use std::fs;

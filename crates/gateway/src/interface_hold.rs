@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// An interface that is held; dropped, it is given back as it was.
 #[derive(Debug)]
-pub(crate) struct Custody {
+pub(crate) struct InterfaceHold {
     identity: Identity,
     changes: Vec<Change>,
     journal: Option<Journal>,
@@ -21,7 +21,7 @@ pub(crate) struct Custody {
     pub(crate) failed: Vec<String>,
 }
 
-impl Custody {
+impl InterfaceHold {
     fn of(link: &LinkInfo, lock: Option<Lock>) -> io::Result<Self> {
         Ok(Self {
             identity: Identity::of(link)?,
@@ -35,9 +35,9 @@ impl Custody {
 
     /// Switches the interface's offloads off, and changes nothing else.
     pub(crate) fn offloads(network: &mut Network, link: &LinkInfo) -> io::Result<Self> {
-        let mut custody = Self::of(link, None)?;
-        custody.change(network, link, &OFFLOADS);
-        Ok(custody)
+        let mut hold = Self::of(link, None)?;
+        hold.change(network, link, &OFFLOADS);
+        Ok(hold)
     }
 
     /// Makes the interface silent. What is changed is in a journal in `state` before; a journal that
@@ -52,26 +52,26 @@ impl Custody {
         state: Option<&Path>,
         bypass: bool,
     ) -> io::Result<Self> {
-        let mut custody = Self::of(link, Some(Lock::take(link.index)?))?;
-        custody.journal = state.map(|folder| Journal::at(folder, &custody.identity));
-        custody.bypass = bypass;
-        let journal = custody.journal.as_ref();
-        let left = journal.map_or_else(Vec::new, |journal| journal.read(&custody.identity));
+        let mut hold = Self::of(link, Some(Lock::take(link.index)?))?;
+        hold.journal = state.map(|folder| Journal::at(folder, &hold.identity));
+        hold.bypass = bypass;
+        let journal = hold.journal.as_ref();
+        let left = journal.map_or_else(Vec::new, |journal| journal.read(&hold.identity));
         let had_bypass = |change: &Change| change.setting == Setting::Promiscuous;
         let settings = match bypass || left.iter().any(had_bypass) {
             true => &WITH_BYPASS,
             false => ALL,
         };
-        custody.change(network, link, settings);
-        Ok(custody)
+        hold.change(network, link, settings);
+        Ok(hold)
     }
 
     /// The changes that a killed gateway left, as its journal lists them, to be given back.
     pub(crate) fn left_behind(link: &LinkInfo, journal: Journal) -> io::Result<Self> {
-        let mut custody = Self::of(link, Some(Lock::take(link.index)?))?;
-        custody.changes = journal.read(&custody.identity);
-        custody.journal = Some(journal);
-        Ok(custody)
+        let mut hold = Self::of(link, Some(Lock::take(link.index)?))?;
+        hold.changes = journal.read(&hold.identity);
+        hold.journal = Some(journal);
+        Ok(hold)
     }
 
     fn change(&mut self, network: &mut Network, link: &LinkInfo, settings: &[Setting]) {
@@ -196,7 +196,7 @@ impl Custody {
     }
 }
 
-impl Drop for Custody {
+impl Drop for InterfaceHold {
     fn drop(&mut self) {
         // Its journal stays if it fails.
         let _ = self.end();
