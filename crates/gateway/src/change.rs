@@ -2,7 +2,7 @@
 
 use crate::config::{BuiltLink, LinkConfig, LinkError};
 use crate::frame::Frame;
-use crate::stop::Bell;
+use crate::stop::Waker;
 use asymq_core::catalog::Build;
 use asymq_core::hold::Handover;
 use std::fmt;
@@ -16,7 +16,7 @@ type Request = (BuiltLink, Sender<(Handover, BuiltLink)>);
 #[derive(Clone)]
 pub struct Changer {
     requests: Sender<Request>,
-    bell: Bell,
+    waker: Waker,
     catalog: &'static dyn Build<Frame>,
 }
 
@@ -42,7 +42,7 @@ impl Changer {
         let (done, answer) = mpsc::channel();
         let sent = self.requests.send((link, done));
         sent.map_err(|_| ChangeError::Stopped)?;
-        self.bell.ring();
+        self.waker.wake();
         let (handover, _replaced) = answer.recv().map_err(|_| ChangeError::Stopped)?;
         Ok(handover)
     }
@@ -65,15 +65,15 @@ impl Changes {
         let (requester, requests) = mpsc::channel();
         let changer = Changer {
             requests: requester,
-            bell: Bell::new()?,
+            waker: Waker::new()?,
             catalog,
         };
         Ok(Self { changer, requests })
     }
 
-    /// Rings for each request.
-    pub(crate) const fn bell(&self) -> &Bell {
-        &self.changer.bell
+    /// Wakes for each request.
+    pub(crate) const fn waker(&self) -> &Waker {
+        &self.changer.waker
     }
 
     pub(crate) fn changer(&self) -> Changer {

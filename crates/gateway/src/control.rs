@@ -11,7 +11,7 @@ use crate::config::LinkConfig;
 use crate::error::GatewayError;
 use crate::log;
 use crate::snapshot::{Shared, Snapshot};
-use crate::stop::Bell;
+use crate::stop::Waker;
 use crate::sys::{poll, yield_to_forwarding};
 use asymq_core::hold::Handover;
 use std::fs::{self, Permissions};
@@ -55,7 +55,7 @@ type Accepted = Box<dyn Fn(&LinkConfig) + Send>;
 #[derive(Default)]
 pub struct Control {
     socket: Option<(Socket, ReadSettings)>,
-    hangup: Option<(Bell, ReadFile)>,
+    hangup: Option<(Waker, ReadFile)>,
     accepted: Option<Accepted>,
     in_force: Option<InForce>,
 }
@@ -76,13 +76,13 @@ impl Control {
     /// # Errors
     /// The signal cannot be handled.
     pub fn on_hangup(&mut self, read: ReadFile) -> Result<(), GatewayError> {
-        let bell = || {
-            let bell = Bell::new()?;
-            bell.on_signals(&[libc::SIGHUP])?;
-            io::Result::Ok(bell)
+        let waker = || {
+            let waker = Waker::new()?;
+            waker.on_signals(&[libc::SIGHUP])?;
+            io::Result::Ok(waker)
         };
-        let bell = bell().map_err(GatewayError::during("handling SIGHUP"))?;
-        self.hangup = Some((bell, read));
+        let waker = waker().map_err(GatewayError::during("handling SIGHUP"))?;
+        self.hangup = Some((waker, read));
         Ok(())
     }
 
@@ -97,12 +97,12 @@ impl Control {
         self.accepted = Some(Box::new(accepted));
     }
 
-    /// Serves until `quit` rings. `changed` is called with what is in force.
+    /// Serves until `quit` wakes. `changed` is called with what is in force.
     pub(crate) fn serve(
         self,
         changer: &Changer,
         stats: &Shared,
-        quit: &Bell,
+        quit: &Waker,
         changed: &dyn Fn(&LinkConfig),
     ) {
         yield_to_forwarding();
@@ -126,8 +126,8 @@ impl Control {
             let status = Status { settings, snapshot };
             serde_json::to_string(&status).map_err(|error| error.to_string())
         };
-        // Without SIGHUP, a bell that ends the loop anyway.
-        let hangup_bell = hangup.as_ref().map_or(quit, |(bell, _)| bell);
+        // Placeholder if SIGHUP is not handled.
+        let hangup_waker = hangup.as_ref().map_or(quit, |(waker, _)| waker);
         loop {
             let ready = match &mut socket {
                 Some((socket, read)) => {
@@ -138,16 +138,16 @@ impl Control {
                             text => text.and_then(&**read).and_then(apply),
                         }))
                     };
-                    let others = [quit.as_fd(), hangup_bell.as_fd()];
+                    let others = [quit.as_fd(), hangup_waker.as_fd()];
                     socket.clients.turn(others, &mut answer)
                 }
-                None => poll([Some(quit.as_fd()), Some(hangup_bell.as_fd())], None),
+                None => poll([Some(quit.as_fd()), Some(hangup_waker.as_fd())], None),
             };
             let Ok([false, hung_up]) = ready else {
                 return;
             };
-            if hung_up && let Some((bell, read)) = &hangup {
-                bell.take();
+            if hung_up && let Some((waker, read)) = &hangup {
+                waker.take();
                 let done = read().and_then(|(link, more)| Ok(apply(link)? + &more));
                 log::line(&match done {
                     Ok(done) => format!("settings read again, {done}"),

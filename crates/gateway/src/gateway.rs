@@ -298,7 +298,7 @@ impl Gateway {
                 lan.fd().filter(|_| takes(Direction::Up)),
                 wan.fd().filter(|_| takes(Direction::Down)),
                 Some(stop.0.as_fd()),
-                Some(self.changes.bell().as_fd()),
+                Some(self.changes.waker().as_fd()),
             ];
             let [up, down, stopped, changed] = poll(waits, Some(wake.saturating_since(clock())))
                 .map_err(GatewayError::during("waiting for frames"))?;
@@ -378,7 +378,7 @@ impl Gateway {
     }
 
     fn change(&mut self, now: Instant) {
-        self.changes.bell().take();
+        self.changes.waker().take();
         while let Ok((link, done)) = self.changes.requests.try_recv() {
             let [wan, lan] = &mut self.links;
             let handover = self.forwarder.change(now, link, lan, wan);

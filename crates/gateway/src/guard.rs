@@ -7,7 +7,7 @@
 use crate::error::GatewayError;
 use crate::log;
 use crate::net::{Feature, set_feature};
-use crate::stop::{Bell, DRAIN, Stop};
+use crate::stop::{DRAIN, Stop, Waker};
 use crate::sys::{end_process_in, poll, take_no_signals_for_writes, whole};
 use std::os::fd::AsFd;
 use std::panic;
@@ -31,7 +31,7 @@ pub(crate) type SwitchedOff = Vec<(String, Feature)>;
 /// written is an error, never a signal: SIGXFSZ and SIGTTOU are ignored from then on.
 #[derive(Debug)]
 pub struct Guard {
-    ended: Bell,
+    ended: Waker,
     panicked: Arc<AtomicBool>,
     switched_off: Arc<Mutex<SwitchedOff>>,
 }
@@ -44,23 +44,23 @@ impl Guard {
     pub fn install(stop: &Stop) -> Result<Self, GatewayError> {
         let system = GatewayError::during;
         take_no_signals_for_writes();
-        let bell = || Bell::new().map_err(system("making a pipe"));
-        let (asked, broken, ended) = (bell()?, bell()?, bell()?);
+        let waker = || Waker::new().map_err(system("making a pipe"));
+        let (asked, broken, ended) = (waker()?, waker()?, waker()?);
         asked
             .on_signals(&[libc::SIGINT, libc::SIGTERM])
             .map_err(system("handling signals"))?;
-        let bells = [asked, broken.clone(), ended.clone()];
+        let wakers = [asked, broken.clone(), ended.clone()];
         let switched_off = Arc::<Mutex<SwitchedOff>>::default();
         let gives_back = switched_off.clone();
         thread::Builder::new()
             .name("guard".into())
-            .spawn(move || watch(&bells, &gives_back))
+            .spawn(move || watch(&wakers, &gives_back))
             .map_err(system("starting a thread"))?;
 
         let panicked = Arc::new(AtomicBool::new(false));
         let (flag, stop) = (panicked.clone(), stop.clone());
         panic::set_hook(Box::new(move |info| {
-            broken.ring();
+            broken.wake();
             flag.store(true, Ordering::Relaxed);
             log::last_words(&format!("internal error, which ends the gateway: {info}"));
             // Twice: nothing that waits can be trusted to leave.
@@ -83,7 +83,7 @@ impl Guard {
 impl Drop for Guard {
     /// The gateway has ended, and the process is to follow.
     fn drop(&mut self) {
-        self.ended.ring();
+        self.ended.wake();
         log::flush(AT_ONCE / 2);
         if self.panicked.load(Ordering::Relaxed) {
             process::abort();
@@ -91,8 +91,8 @@ impl Drop for Guard {
     }
 }
 
-/// Ends the process some time after one of the bells has rung.
-fn watch([asked, broken, ended]: &[Bell; 3], switched_off: &Mutex<SwitchedOff>) {
+/// Ends the process some time after the first wake.
+fn watch([asked, broken, ended]: &[Waker; 3], switched_off: &Mutex<SwitchedOff>) {
     let mut deadline: Option<Instant> = None;
     let (mut requests, mut panicked) = (0, false);
     loop {
@@ -100,7 +100,7 @@ fn watch([asked, broken, ended]: &[Bell; 3], switched_off: &Mutex<SwitchedOff>) 
         if left == Some(Duration::ZERO) {
             break;
         }
-        let fds = [asked, broken, ended].map(|bell| Some(bell.as_fd()));
+        let fds = [asked, broken, ended].map(|waker| Some(waker.as_fd()));
         let Ok([asks, breaks, ends]) = poll(fds, left.map(whole)) else {
             // Short of memory, which is no reason to end what still forwards.
             thread::sleep(AT_ONCE);

@@ -1,7 +1,7 @@
 //! Threads that run beside a gateway and cannot keep it from ending.
 
 use crate::error::GatewayError;
-use crate::stop::{Bell, Stop};
+use crate::stop::{Stop, Waker};
 use std::panic;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The threads beside one gateway. They are asked to quit when this is dropped.
 pub(crate) struct Helpers {
-    quit: Bell,
+    quit: Waker,
     stop: Stop,
     threads: Vec<JoinHandle<()>>,
 }
@@ -19,17 +19,17 @@ pub(crate) struct Helpers {
 impl Helpers {
     pub(crate) fn new(stop: &Stop) -> Result<Self, GatewayError> {
         Ok(Self {
-            quit: Bell::new().map_err(GatewayError::during("making a pipe"))?,
+            quit: Waker::new().map_err(GatewayError::during("making a pipe"))?,
             stop: stop.clone(),
             threads: Vec::new(),
         })
     }
 
-    /// Starts one. It ends when the bell rings that it is given, or soon after the last snapshot.
+    /// Starts a thread, which ends when its waker wakes it, or soon after the last snapshot.
     pub(crate) fn start(
         &mut self,
         name: &str,
-        work: impl FnOnce(&Bell) + Send + 'static,
+        work: impl FnOnce(&Waker) + Send + 'static,
     ) -> Result<(), GatewayError> {
         let (quit, stop) = (self.quit.clone(), self.stop.clone());
         let spawned = thread::Builder::new().name(name.into()).spawn(move || {
@@ -52,7 +52,7 @@ impl Helpers {
 
     /// Those that have ended in time.
     fn quit(&mut self) -> Vec<JoinHandle<()>> {
-        self.quit.ring();
+        self.quit.wake();
         let until = Instant::now() + PATIENCE;
         let threads = std::mem::take(&mut self.threads);
         while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {

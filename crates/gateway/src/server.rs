@@ -5,7 +5,7 @@ use crate::error::GatewayError;
 use crate::exposition::exposition;
 use crate::http::{MAX_HEAD, Page, respond};
 use crate::snapshot::Shared;
-use crate::stop::Bell;
+use crate::stop::Waker;
 use crate::sys::yield_to_forwarding;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
@@ -37,10 +37,10 @@ impl Server {
         Ok(Self { clients })
     }
 
-    /// Serves until `quit` rings; a `private` page to local names alone.
+    /// Serves until `quit` wakes; a `private` page to local names alone.
     pub(crate) fn serve(
         mut self,
-        quit: &Bell,
+        quit: &Waker,
         known: &str,
         private: bool,
         mut page: impl FnMut(&str) -> Option<Page>,
@@ -51,8 +51,8 @@ impl Server {
         while let Ok([false]) = self.clients.turn([quit.as_fd()], &mut answer) {}
     }
 
-    /// Serves `/metrics` until `quit` rings.
-    pub(crate) fn serve_metrics(self, stats: &Shared, quit: &Bell) {
+    /// Serves `/metrics` until `quit` wakes.
+    pub(crate) fn serve_metrics(self, stats: &Shared, quit: &Waker) {
         // A page is written once for all that ask between two snapshots.
         let (mut written, mut text) = (None, String::new());
         self.serve(quit, "the metrics are at /metrics\n", false, |path| {
@@ -105,7 +105,7 @@ mod tests {
         let server = Server::open("--metrics", "127.0.0.1:0".parse().unwrap()).unwrap();
         let address = server.clients.listener().local_addr().unwrap();
         let address = address.as_socket().unwrap();
-        let quit = Bell::new().unwrap();
+        let quit = Waker::new().unwrap();
         let serving = thread::spawn({
             let quit = quit.clone();
             move || server.serve_metrics(&stats, &quit)
@@ -125,7 +125,7 @@ mod tests {
             );
         }
         assert!(ask(address, "/").starts_with("HTTP/1.1 404"));
-        quit.ring();
+        quit.wake();
         serving.join().unwrap();
     }
 
@@ -143,7 +143,7 @@ mod tests {
         let address = address.as_socket().unwrap();
         let stats = Shared::default();
         let history = Arc::new(History::default());
-        let quit = Bell::new().unwrap();
+        let quit = Waker::new().unwrap();
         let threads = [
             thread::spawn({
                 let (stats, history) = (stats.clone(), history.clone());
@@ -197,7 +197,7 @@ mod tests {
         }
         drop(dead);
         stats.end();
-        quit.ring();
+        quit.wake();
         for thread in threads {
             thread.join().unwrap();
         }

@@ -9,16 +9,17 @@ use std::sync::Arc;
 /// The longest that a stopping gateway waits for its queue to leave.
 pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
-/// Rung by any thread or by a signal, heard by `poll`.
+/// Wakes a `poll`, from any thread or a signal handler.
 #[derive(Clone, Debug)]
-pub(crate) struct Bell(Arc<[UnixStream; 2]>);
+pub(crate) struct Waker(Arc<[UnixStream; 2]>);
 
-impl Bell {
+impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
-        let (ring, heard) = UnixStream::pair()?;
-        ring.set_nonblocking(true)?;
-        heard.set_nonblocking(true)?;
-        Ok(Self(Arc::new([ring, heard])))
+        let pair: [_; 2] = UnixStream::pair()?.into();
+        for end in &pair {
+            end.set_nonblocking(true)?;
+        }
+        Ok(Self(Arc::new(pair)))
     }
 
     pub(crate) fn on_signals(&self, signals: &[i32]) -> io::Result<()> {
@@ -28,18 +29,18 @@ impl Bell {
         Ok(())
     }
 
-    pub(crate) fn ring(&self) {
-        // A full pipe has been rung often enough.
+    pub(crate) fn wake(&self) {
+        // A full socket wakes it already.
         let _ = (&self.0[0]).write(&[1]);
     }
 
-    /// Number of rings since the last call.
+    /// Number of wakes since the last call, at most 16.
     pub(crate) fn take(&self) -> usize {
         (&self.0[1]).read(&mut [0; 16]).unwrap_or(0)
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for Waker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0[1].as_fd()
     }
@@ -47,7 +48,7 @@ impl AsFd for Bell {
 
 /// A request to stop, shared by those who may ask and the gateway that is asked.
 #[derive(Clone, Debug)]
-pub struct Stop(pub(crate) Bell);
+pub struct Stop(pub(crate) Waker);
 
 impl Stop {
     /// A request that is not made yet.
@@ -55,7 +56,7 @@ impl Stop {
     /// # Errors
     /// The process has no descriptors left.
     pub fn new() -> io::Result<Self> {
-        Bell::new().map(Self)
+        Waker::new().map(Self)
     }
 
     /// Asks on SIGINT and SIGTERM.
@@ -76,6 +77,6 @@ impl Stop {
 
     /// Asks, from any thread.
     pub fn request(&self) {
-        self.0.ring();
+        self.0.wake();
     }
 }
