@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Groups of a comparison, in this order: key in JSON, title.
-const CAMPS: [(&str, &str); 4] = [
+const GROUPS: [(&str, &str); 4] = [
     ("today", "what people run today"),
     ("papers", "the papers'"),
     ("asymq", "asymq"),
@@ -19,7 +19,7 @@ const CAMPS: [(&str, &str); 4] = [
 ];
 
 /// The key of a report's group.
-fn camp(report: &Report, catalog: &dyn Catalog) -> &'static str {
+fn group(report: &Report, catalog: &dyn Catalog) -> &'static str {
     let entry = catalog.entry(Role::Qdisc, name(report));
     match entry.map(|entry| entry.group) {
         Some(Group::Own) => "asymq",
@@ -30,16 +30,18 @@ fn camp(report: &Report, catalog: &dyn Catalog) -> &'static str {
 }
 
 /// The names in each group that is there.
-pub(crate) fn camps<'a>(
+pub(crate) fn groups<'a>(
     reports: &'a [Report],
     catalog: &dyn Catalog,
 ) -> BTreeMap<&'static str, Vec<&'a str>> {
-    let mut camps = BTreeMap::new();
+    let mut groups = BTreeMap::new();
     for report in reports {
-        let names = camps.entry(camp(report, catalog)).or_insert_with(Vec::new);
+        let names = groups
+            .entry(group(report, catalog))
+            .or_insert_with(Vec::new);
         names.push(name(report));
     }
-    camps
+    groups
 }
 
 fn name(report: &Report) -> &str {
@@ -315,10 +317,10 @@ pub(crate) fn table(
         let heads = columns.iter().map(|column| column.head[line]);
         table.row(std::iter::once("").chain(heads));
     }
-    for (key, title) in CAMPS {
+    for (key, title) in GROUPS {
         let mut members = reports
             .iter()
-            .filter(|r| camp(r, catalog) == key)
+            .filter(|r| group(r, catalog) == key)
             .peekable();
         if members.peek().is_some() && reports.len() > 1 {
             table.row([format!("{title}:")]);
@@ -411,11 +413,11 @@ mod tests {
     #[test]
     fn disciplines_stand_with_their_like() {
         let reports = reports();
-        let camps = camps(&reports, &Standard);
-        assert_eq!(camps["today"], ["droptail", "cake"]);
-        assert_eq!(camps["papers"], ["aq"]);
+        let groups = groups(&reports, &Standard);
+        assert_eq!(groups["today"], ["droptail", "cake"]);
+        assert_eq!(groups["papers"], ["aq"]);
         let own = report("asymq", |_| {});
-        assert_eq!(camp(&own, &Standard), "asymq");
+        assert_eq!(group(&own, &Standard), "asymq");
     }
 
     #[test]

@@ -138,7 +138,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         drop_series(&mut reports);
         output::print_json(&Comparison {
             format: Report::FORMAT,
-            groups: comparison::camps(&reports, catalogs.names),
+            groups: comparison::groups(&reports, catalogs.names),
             best: comparison::best(&reports),
             reports: reports
                 .iter()
