@@ -32,7 +32,7 @@ const CHANGES: Duration = Duration::from_secs(30);
 const TRIAL: Duration = Duration::from_secs(40);
 const PAGE: &str = "127.0.0.1:9801";
 /// Requests of the page.
-const PAGE_PATHS: &[&str] = &["/history?after=0", "/hosts", "/queues"];
+const PAGE_PATHS: &[&str] = &["/history?after=0", "/hosts"];
 /// Viewers of the page, and as many of the metrics.
 const VIEWERS: u64 = 3;
 /// Until the page's history is full.

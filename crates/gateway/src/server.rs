@@ -162,7 +162,11 @@ mod tests {
                 }
             }),
         ];
-        (0..4000).for_each(|_| history.add(&Snapshot::default()));
+        let second = Arc::new(Snapshot {
+            format: 1,
+            ..Snapshot::default()
+        });
+        (0..4000).for_each(|_| history.add(second.clone()));
         // They ask for an hour, and read nothing.
         let dead: Vec<TcpStream> = (0..20)
             .map(|_| {

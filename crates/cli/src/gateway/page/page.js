@@ -71,7 +71,7 @@ function samples(rows, seconds, of) {
 
 function drawWay(way, rows, last, seconds) {
   const highest = Math.max(1e5, ...rows.map((row) => value(row, `${way}_all`)));
-  const capacity = latest.capacity[way] || 0;
+  const { capacity } = latest.now[way];
   const max = Math.max(capacity, capacity && highest < capacity * 1.05 ? 0 : nice(highest));
   const share = (row, name) => value(row, `${way}_${name}`) / max;
   const run = { head: { sample: 1 }, samples: samples(rows, seconds, (row) => [share(row, 'all'), share(row, 'data')]) };
@@ -87,7 +87,7 @@ function drawWay(way, rows, last, seconds) {
   $(`${way}-queue`).textContent = waiting ? `${waiting} packet${waiting === 1 ? '' : 's'}` : 'empty';
 }
 
-const backlogs = (way) => KINDS.map((kind) => value(past.rows.at(-1), `${way}_backlog_${kind}`));
+const backlogs = (way) => KINDS.map((kind) => latest.now[way][kind].backlog_packets);
 
 function drawDelays(id, rows, seconds, solid, dashed, name) {
   const of = (row) => { const sample = new Array(8).fill(0); sample[4] = value(row, solid); sample[6] = value(row, dashed); return sample; };
@@ -105,13 +105,16 @@ function row(cells, head = 'row') {
 function showTables() {
   const lines = [];
   for (const way of WAYS) {
-    const now = latest.now[way];
-    const of = (text) => KINDS.map((kind) => (now[kind] ? text(now[kind], kind) : '–'));
-    const rate = (name) => of((each) => (each[name] ? `${each[name]} /s` : '–'));
+    const [now, before] = [latest.now[way], (latest.before ?? latest.now)[way]];
+    const of = (text) => KINDS.map((kind) => text(now[kind], kind));
+    const rate = (name) => of((each, kind) => {
+      const count = Math.round((each[name] - before[kind][name]) / latest.now.interval);
+      return count > 0 ? `${count} /s` : '–';
+    });
     const counts = backlogs(way);
     lines.push(
       row([`${way}link`], 'colgroup'),
-      row(['sent', ...rate('sent')]),
+      row(['sent', ...rate('packets')]),
       row(['filtered', ...rate('filtered')]),
       row(['dropped', ...rate('dropped')]),
       row(['marked', ...rate('marked')]),
@@ -122,7 +125,7 @@ function showTables() {
   }
   $('classes').replaceChildren(...lines);
   const digits = (number) => (number === undefined ? '' : Number(number.toPrecision(5)).toString());
-  const { control, control_down: down } = latest;
+  const { up: { control }, down: { control: down } } = latest.now;
   const names = [...new Set([...Object.keys(control), ...Object.keys(down)])];
   $('control').replaceChildren(...(names.length ? names.map((name) => row([name, digits(control[name]), digits(down[name])])) : [row(['none', '', ''])]));
   showMoves();
@@ -157,7 +160,7 @@ function showMoves() {
     }
   }
   const last = past.rows.at(-1);
-  const fixed = WAYS.filter((way) => !value(last, `${way}_learnt`) && latest.capacity[way]).map((way) => `${way} ${rateText(latest.capacity[way])}`);
+  const fixed = WAYS.filter((way) => !value(last, `${way}_learnt`) && latest.now[way].capacity).map((way) => `${way} ${rateText(latest.now[way].capacity)}`);
   const lines = moves.slice(-8).reverse().map(([time, text]) => {
     const line = document.createElement('li');
     line.append(Object.assign(document.createElement('time'), { textContent: new Date(time * 1000).toLocaleTimeString() }), ` ${text}`);
