@@ -1,4 +1,4 @@
-//! Changing what a running gateway does.
+//! Changes of a running gateway's settings.
 
 use crate::config::{BuiltLink, LinkConfig, LinkError};
 use crate::frame::Frame;
@@ -9,10 +9,10 @@ use std::fmt;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-/// The new link, and the way back for the replaced one.
+/// The new link, and a channel that returns the replaced one.
 type Request = (BuiltLink, Sender<(Handover, BuiltLink)>);
 
-/// Hands changes to a gateway, from any thread.
+/// Sends changes to a gateway from any thread.
 #[derive(Clone)]
 pub struct Changer {
     requests: Sender<Request>,
@@ -20,7 +20,7 @@ pub struct Changer {
     catalog: &'static dyn Build<Frame>,
 }
 
-/// A change that did not happen. The gateway goes on as it was.
+/// Reason why a change failed. The gateway keeps its settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// The new disciplines cannot be built.
@@ -32,11 +32,8 @@ pub enum ChangeError {
 }
 
 impl Changer {
-    /// Builds what `config` describes on the calling thread, asks the gateway to go on with it, and
-    /// waits until it does. What it replaced is freed on the calling thread too.
-    ///
-    /// # Errors
-    /// A discipline cannot be built, or the gateway has stopped.
+    /// Builds `config` on the calling thread and waits until the gateway runs it. The replaced parts are freed here
+    /// too.
     pub fn change(&self, config: &LinkConfig) -> Result<Handover, ChangeError> {
         let link = config.build(self.catalog)?;
         let (done, answer) = mpsc::channel();
@@ -54,7 +51,7 @@ impl fmt::Debug for Changer {
     }
 }
 
-/// The gateway's end.
+/// The gateway's end of the channel.
 pub(crate) struct Changes {
     changer: Changer,
     pub(crate) requests: Receiver<Request>,
@@ -71,7 +68,6 @@ impl Changes {
         Ok(Self { changer, requests })
     }
 
-    /// Wakes for each request.
     pub(crate) const fn waker(&self) -> &Waker {
         &self.changer.waker
     }
@@ -80,7 +76,7 @@ impl Changes {
         self.changer.clone()
     }
 
-    /// Refuses changes from now on, and those that wait: the gateway has stopped.
+    /// Refuses pending and later changes: the gateway has stopped.
     pub(crate) fn close(&mut self) {
         (self.changer.requests, self.requests) = mpsc::channel();
     }

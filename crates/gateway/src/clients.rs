@@ -1,6 +1,4 @@
-//! Clients of a socket, bounded: how many there are, how long each stays, how much it may send.
-//!
-//! One thread serves all of them and waits for none. Where there are too many, the oldest goes.
+//! Serves many clients of a socket on one thread, with limits on their number, time and request size.
 
 use crate::sys::{Interest, wait_ready, whole};
 use socket2::Socket;
@@ -10,14 +8,13 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// Limits on clients.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Maximum number of clients at once.
     pub(crate) clients: usize,
-    /// Bytes of a request.
+    /// Maximum bytes of a request.
     pub(crate) request: usize,
-    /// From when a client comes until it is gone.
+    /// Maximum time of a connection.
     pub(crate) time: Duration,
 }
 
@@ -26,24 +23,22 @@ pub(crate) struct Limits {
 pub(crate) enum Arrived {
     /// More may come.
     Part,
-    /// The client has ended it.
+    /// The client has closed its direction.
     All,
-    /// More than the limit.
+    /// Longer than the limit.
     TooMuch,
-    /// Time is up.
     TooLate,
 }
 
-/// From a request to its answer; `None` to wait for more, or to go without one.
+/// Returns the answer to a request; `None` if more bytes are needed, or to close without an answer.
 pub(crate) type Answer<'a> = &'a mut dyn FnMut(&[u8], Arrived) -> Option<Vec<u8>>;
 
-/// A listener with its clients.
 pub(crate) struct Clients {
     listener: Socket,
     limits: Limits,
-    /// The oldest first.
+    /// Oldest first. A new client replaces the oldest if there are too many.
     clients: VecDeque<Client>,
-    /// Not before this, after the system refused one: its descriptors may be used up.
+    /// Earliest time to accept again after `accept` failed (file descriptors exhausted).
     accept_at: Option<Instant>,
 }
 
@@ -55,16 +50,14 @@ struct Client {
 
 enum State {
     Asks(Vec<u8>),
-    /// The answer, and how much of it is sent.
+    /// The answer, and the number of bytes sent.
     Answered(Vec<u8>, usize),
-    /// All is sent; some of what the client still sends is thrown away, so that no reset overtakes
-    /// the answer. How much was.
+    /// The answer is sent. Counts received bytes, which are discarded so that no reset overtakes the answer.
     Ends(usize),
 }
 
-/// Bytes to throw away of a client that has its answer.
+/// Maximum bytes discarded after the answer.
 const MAX_REST: usize = 1 << 18;
-/// Rest of a listener after the system refused a client.
 const REST: Duration = Duration::from_millis(100);
 
 impl Clients {
@@ -84,8 +77,8 @@ impl Clients {
         &self.listener
     }
 
-    /// Waits until there is something to do for a client or one of `others` is readable, and does
-    /// it; returns which of the others are.
+    /// Waits for clients, or for one of `others` to be readable. Serves clients; returns which of `others` are
+    /// readable.
     pub(crate) fn turn<const N: usize>(
         &mut self,
         others: [BorrowedFd<'_>; N],
@@ -132,8 +125,7 @@ impl Clients {
         Ok(std::array::from_fn(|other| of_others[other]))
     }
 
-    /// Takes new clients, and answers those whose request is already there: only clients that keep
-    /// it waiting can be too many.
+    /// Accepts clients, and serves those whose request has arrived. Only slow clients count against the limit.
     fn accept(&mut self, answer: Answer<'_>) {
         for _ in 0..self.limits.clients {
             let accepted = self.listener.accept().and_then(|(stream, _)| {
@@ -169,8 +161,7 @@ impl Clients {
 }
 
 impl Client {
-    /// Does what can be done at once; whether the client stays. One read, so that a client that
-    /// never stops sending delays no other.
+    /// Advances without blocking, by one read at most. Returns false if the client is done.
     fn step(&mut self, limit: usize, answer: Answer<'_>) -> bool {
         let mut chunk = [0; 4096];
         if let State::Ends(rest) = &mut self.state {
@@ -205,19 +196,19 @@ impl Client {
                     Err(error) => return is_only_early(&error),
                 }
             }
-            // A client that has gone needs no end.
+            // The client may have closed already.
             let _ = self.stream.shutdown(Shutdown::Write);
             self.state = State::Ends(0);
         }
         true
     }
 
-    /// Says why it is sent away, if it can hear that at once.
+    /// Answers a client whose time is up, if its socket takes the answer at once.
     fn last_words(&mut self, answer: Answer<'_>) {
         if let State::Asks(request) = &self.state
             && let Some(answer) = answer(request, Arrived::TooLate)
         {
-            // It has had its time.
+            // The client is closed in any case.
             let _ = self.stream.write(&answer);
         }
     }

@@ -1,4 +1,4 @@
-//! Configuration of the link, and its disciplines when built.
+//! Configuration of the link, and the parts built from it.
 
 use crate::frame::Frame;
 use asymq_core::Direction;
@@ -11,33 +11,32 @@ use asymq_rates::Learner;
 use std::fmt;
 use std::net::Ipv4Addr;
 
-/// The disciplines of [`Standard`], compiled in this crate: a crate that turns `&Standard` into a
-/// `&dyn Build<Frame>` compiles them once more.
+/// The standard disciplines, compiled once for all crates that use gateways.
 pub static STANDARD: &dyn Build<Frame> = &Standard;
 
-/// Treatment of a direction's frames.
+/// What happens to the frames of one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// They pass at once.
+    /// Frames are sent at once.
     AtOnce,
-    /// They wait in this discipline, before a transmitter at the direction's rate.
+    /// Frames wait in this discipline, before a transmitter at the direction's rate.
     Queue(Config),
-    /// They come from the slow link: ACKs that were filtered before it are regenerated.
+    /// Frames come from the slow link. ACKs that were filtered before it are regenerated.
     Regenerator(RegeneratorParams),
 }
 
-/// The link as a gateway sees it, and what it does there: all that may change while it runs.
+/// Settings of the link, all of which may change while the gateway runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
     /// Capacity towards the Internet.
     pub up: Rate,
-    /// Capacity from the Internet, if it is known: a stage that shapes to it needs it.
+    /// Capacity from the Internet. A stage that shapes to it requires it.
     pub down: Option<Rate>,
-    /// Ranges of the rates that are learnt, up and down, from `up` and `down` on; the others stay.
+    /// Ranges of learnt rates, up and down; `None` for a fixed rate.
     pub auto: [Option<RateRange>; 2],
-    /// Host that is asked for echoes where no passing packet tells the line's delays.
+    /// Host for echo requests, used while passing packets show no delays.
     pub rate_probe: Option<Ipv4Addr>,
-    /// Bytes that the link charges for a packet.
+    /// Bytes that the link adds to a packet.
     pub overhead: Overhead,
     /// Stage of frames towards the Internet.
     pub uplink: Stage,
@@ -51,7 +50,7 @@ pub struct LinkConfig {
 pub struct LinkError {
     /// `uplink` or `downlink`.
     pub direction: &'static str,
-    /// The cause.
+    /// Cause.
     pub source: BuildError,
 }
 
@@ -78,10 +77,10 @@ impl fmt::Display for Stage {
 }
 
 impl LinkConfig {
-    /// Allocates both directions' parts, so that a forwarder only has to take them over.
+    /// Allocates the parts of both directions.
     ///
     /// # Errors
-    /// The catalog cannot build a discipline, or there is not enough memory.
+    /// A discipline cannot be built, or there is not enough memory.
     pub fn build(&self, catalog: &dyn Build<Frame>) -> Result<BuiltLink, LinkError> {
         let build = |label, direction| {
             let built = self.stage(direction).build(catalog, self.rate(direction));
@@ -112,7 +111,6 @@ impl LinkConfig {
         })
     }
 
-    /// Treatment of a direction's frames.
     pub(crate) const fn stage(&self, direction: Direction) -> &Stage {
         match direction {
             Direction::Up => &self.uplink,
@@ -120,7 +118,6 @@ impl LinkConfig {
         }
     }
 
-    /// A direction's capacity as configured.
     pub(crate) const fn capacity(&self, direction: Direction) -> Option<Rate> {
         match direction {
             Direction::Up => Some(self.up),
@@ -128,14 +125,14 @@ impl LinkConfig {
         }
     }
 
-    /// The rate of a direction's transmitter. Where frames pass at once it is not asked for.
+    /// Rate of a direction's transmitter.
     pub(crate) fn rate(&self, direction: Direction) -> Rate {
         self.capacity(direction).unwrap_or(Rate::MAX)
     }
 }
 
 impl fmt::Display for LinkConfig {
-    /// In one line: `aq, 1mbit up, 10mbit down, noatm`.
+    /// For example `aq, 1mbit up, 10mbit down, noatm`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.uplink)?;
         if self.downlink != Stage::AtOnce {
@@ -153,10 +150,9 @@ impl fmt::Display for LinkConfig {
     }
 }
 
-/// A [`LinkConfig`] with all that it needs allocated.
+/// A [`LinkConfig`] with its parts allocated.
 pub struct BuiltLink {
     pub(crate) config: LinkConfig,
-    /// Up and down.
     pub(crate) stages: [BuiltStage; 2],
     pub(crate) learner: Option<Box<Learner>>,
 }
@@ -167,7 +163,7 @@ impl fmt::Debug for BuiltLink {
     }
 }
 
-/// A stage with all that it needs allocated: empty, or at work in a direction.
+/// A stage with its parts allocated.
 #[expect(
     clippy::large_enum_variant,
     reason = "there are two, and every frame asks the egress"

@@ -1,9 +1,7 @@
-//! Changes that reach a running gateway from outside: its control socket, and SIGHUP.
+//! Changes from outside: the control socket, and SIGHUP.
 //!
-//! A request is the text of settings, up to the end of the stream; the answer is one line that
-//! begins with `ok:` or `error:`. What the text means is the caller's affair, but for the word
-//! [`STATUS`], which is answered by a [`Status`]. Clients are served side
-//! by side, so that a slow one delays neither another nor the gateway's end.
+//! A request is the text of settings up to the end of the stream, or the word [`STATUS`]. The answer is one line that
+//! begins with `ok:` or `error:`.
 
 use crate::change::Changer;
 use crate::clients::{Arrived, Clients, Limits};
@@ -28,21 +26,20 @@ const LIMITS: Limits = Limits {
     request: 1 << 16,
     time: Duration::from_secs(2),
 };
-/// Patience of [`request_change`].
+/// Time limit of [`request_change`].
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Reads the link to run from a request's text.
+/// Parses the settings in a request.
 pub type ReadSettings = Box<dyn Fn(&str) -> Result<LinkConfig, String> + Send>;
-/// Reads the settings file again: the link to run, and words to add to the log.
+/// Reads the settings file again. Also returns text to append to the log line.
 pub type ReadFile = Box<dyn Fn() -> Result<(LinkConfig, String), String> + Send>;
 
-/// Text of the settings in force.
+/// Returns the settings in force as text.
 pub type InForce = Box<dyn Fn() -> String + Send>;
 
-/// The request that changes nothing.
+/// Request for a [`Status`].
 const STATUS: &str = "status";
 
-/// The settings in force, and the latest snapshot.
 #[derive(serde::Serialize)]
 struct Status {
     settings: String,
@@ -51,7 +48,7 @@ struct Status {
 
 type Accepted = Box<dyn Fn(&LinkConfig) + Send>;
 
-/// Ways to change a running gateway, served by a thread of their own. The default has none.
+/// Ways to change a running gateway, served by one thread.
 #[derive(Default)]
 pub struct Control {
     socket: Option<(Socket, ReadSettings)>,
@@ -61,17 +58,17 @@ pub struct Control {
 }
 
 impl Control {
-    /// Takes requests at a unix socket, which is removed in the end.
+    /// Listens at a Unix socket, which is removed at the end.
     ///
     /// # Errors
-    /// The socket cannot be made.
+    /// The socket cannot be created.
     pub fn listen(&mut self, path: &Path, read: ReadSettings) -> Result<(), GatewayError> {
         let socket = Socket::open(path).map_err(at(path))?;
         self.socket = Some((socket, read));
         Ok(())
     }
 
-    /// Asks `read` on SIGHUP.
+    /// Calls `read` on SIGHUP.
     ///
     /// # Errors
     /// The signal cannot be handled.
@@ -86,18 +83,17 @@ impl Control {
         Ok(())
     }
 
-    /// Answers requests for the status with the settings that `in_force` gives.
+    /// Sets the source of the settings that a status request returns.
     pub fn on_status(&mut self, in_force: InForce) {
         self.in_force = Some(in_force);
     }
 
-    /// Calls `accepted` with what is in force after each change. A change that the gateway refuses was
-    /// read, but is not accepted.
+    /// Sets a callback for changes that the gateway has accepted.
     pub fn on_accepted(&mut self, accepted: impl Fn(&LinkConfig) + Send + 'static) {
         self.accepted = Some(Box::new(accepted));
     }
 
-    /// Serves until `quit` wakes. `changed` is called with what is in force.
+    /// Serves until `quit` wakes. Calls `changed` after each change.
     pub(crate) fn serve(
         self,
         changer: &Changer,
@@ -158,7 +154,7 @@ impl Control {
     }
 }
 
-/// The text of a request, once it is there or known to be wrong.
+/// The complete request; `None` if more may come.
 fn whole_request(request: &[u8], arrived: Arrived) -> Option<Result<&str, String>> {
     let refused = |why: String| Some(Err(format!("reading the request: {why}")));
     match arrived {
@@ -177,7 +173,7 @@ fn line(answer: Result<String, String>) -> Vec<u8> {
         Ok(done) => format!("ok: {done}"),
         Err(error) => format!("error: {error}"),
     };
-    // An error quotes the request, which may have put anything there.
+    // An error may quote control characters of the request.
     line = line.replace(char::is_control, " ");
     line.push('\n');
     line.into_bytes()
@@ -197,7 +193,7 @@ fn described(handover: Handover) -> String {
     format!("{packets} packets moved, {dropped} dropped")
 }
 
-/// Asks a running gateway for its status: the settings in force and the latest snapshot, as JSON.
+/// Requests the settings in force and the latest snapshot of a running gateway, as JSON.
 ///
 /// # Errors
 /// As [`request_change`].
@@ -205,10 +201,10 @@ pub fn request_status(control: &Path) -> Result<String, GatewayError> {
     request_change(control, STATUS)
 }
 
-/// Sends the text of settings to the control socket of a running gateway; what it did, in a line.
+/// Sends settings to the control socket of a running gateway. Returns its answer.
 ///
 /// # Errors
-/// No gateway listens at the socket or answers within ten seconds, or it refuses.
+/// No gateway answers within ten seconds, or it refuses the change.
 pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayError> {
     let ask = || {
         let mut stream = UnixStream::connect(control)?;
@@ -233,7 +229,7 @@ pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayE
     });
     let answer = answer.map_err(at(control))?;
     if !answer.ends_with('\n') {
-        // A gateway that ends, or has too many clients.
+        // The gateway is stopping, or has too many clients.
         let text = "the gateway closed it without an answer; ask again";
         return Err(at(control)(io::Error::new(
             io::ErrorKind::UnexpectedEof,
@@ -255,7 +251,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> GatewayError {
     move |source| GatewayError::Output { flag, source }
 }
 
-/// A socket with a name, which goes with it.
+/// A Unix socket, removed when dropped.
 struct Socket {
     clients: Clients,
     path: PathBuf,
@@ -287,7 +283,6 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // It may be removed already.
         let _ = fs::remove_file(&self.path);
     }
 }

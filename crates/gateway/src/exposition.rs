@@ -1,5 +1,3 @@
-//! Snapshots for Prometheus, in the text exposition format.
-
 use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Snapshot};
 use asymq_core::ack::Unfiltered;
 use asymq_core::{Fate, Reason};
@@ -58,7 +56,7 @@ const OF_CLASSES: [Metric<ClassSnapshot>; 5] = [
     ),
 ];
 
-/// Metrics of a class and a reason, by the fate that the reason has.
+/// Metrics by class and reason.
 const OF_FATES: [(Fate, &str, &str); 2] = [
     (
         Fate::Dropped,
@@ -79,7 +77,7 @@ const GAUGE: &str = "gauge";
 
 type Metric<T> = (&'static str, &'static str, &'static str, fn(&T) -> f64);
 
-/// The snapshot in Prometheus' text format, in base units.
+/// Returns the snapshot in Prometheus' text format, in base units.
 pub fn exposition(snapshot: &Snapshot) -> String {
     let mut page = Page(String::new());
     let directions = [("up", &snapshot.up), ("down", &snapshot.down)];
@@ -170,7 +168,7 @@ struct Page(String);
 
 impl Page {
     fn metric(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a string does not fail.
+        // Writing to a string never fails.
         let _ = writeln!(
             self.0,
             "# HELP asymq_{name} {help}\n# TYPE asymq_{name} {kind}"

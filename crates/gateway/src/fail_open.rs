@@ -1,10 +1,9 @@
-//! The kernel forwards while the gateway does not.
+//! Bridging by the kernel while no gateway runs.
 
 use crate::link::Link;
 use crate::net::{Hold, Way, bypass, remove_bypass};
 use std::io;
 
-/// A gateway's part in forwarding that goes on without it.
 #[derive(Debug)]
 pub(crate) struct FailOpen {
     wanted: bool,
@@ -16,11 +15,10 @@ impl FailOpen {
         Self { wanted, hold: None }
     }
 
-    /// Takes over from the kernel, which forwards again when this process ends for any reason. True if
-    /// the kernel did forward until now.
+    /// Stops the kernel's bridging until this process ends. Returns true if the kernel was bridging.
     ///
     /// # Errors
-    /// The kernel cannot forward without a gateway.
+    /// The kernel cannot bridge without a gateway.
     pub(crate) fn take_over(&mut self, [wan, lan]: &[Link; 2]) -> io::Result<bool> {
         self.hold = None;
         let (Some(lan_index), Some(wan_index)) = (lan.index(), wan.index()) else {
@@ -44,7 +42,7 @@ impl FailOpen {
                 self.hold = Some(hold);
                 Ok(was)
             }
-            // One alone forwards.
+            // A bypass of one direction alone must not stay.
             Err(error) => {
                 let mut was = false;
                 for way in ways {
@@ -58,7 +56,7 @@ impl FailOpen {
         }
     }
 
-    /// Hands over to the kernel. True if it forwards now.
+    /// Resumes the kernel's bridging. Returns true if it bridges now.
     pub(crate) fn hand_over(&mut self) -> bool {
         self.hold.take().is_some()
     }

@@ -1,31 +1,31 @@
-//! The result of an inspection.
+//! Results of `asymq gateway check`.
 
-/// A place for asymq.
+/// Role of a host in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
-    /// A box between router and modem: a bridge.
+    /// Between router and modem: a bridge.
     Box,
-    /// This host is the router.
+    /// The router.
     Router,
-    /// It is one that runs OpenWrt.
+    /// A router that runs OpenWrt.
     OpenWrt,
-    /// None of these: a computer for trying.
+    /// None of these.
     Trying,
 }
 
-/// A fault, or a fact worth knowing.
+/// A fault or a fact about a host.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
-    /// The flag or the part of the host that it is about.
+    /// Flag, or part of the host.
     pub subject: String,
-    /// The fault.
+    /// Fault or fact.
     pub problem: String,
-    /// The remedy.
+    /// Remedy, or advice.
     pub remedy: String,
-    /// True if it keeps a gateway from working as it should.
+    /// True if a gateway does not work correctly with it.
     pub wrong: bool,
-    /// The way that this host is, if the finding is about that.
+    /// Role of this host, in the finding about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub way: Option<Place>,
 }

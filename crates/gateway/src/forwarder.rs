@@ -1,4 +1,4 @@
-//! The way of a frame between the ports, without I/O and without a clock.
+//! Path of a frame between the ports, without I/O and clock.
 
 use crate::config::{BuiltLink, BuiltStage, LinkConfig};
 use crate::direction::DirectionState;
@@ -16,20 +16,18 @@ use asymq_core::{Backlog, Header, Protocol};
 use asymq_rates::{Learner, Observed, RateLaw};
 use std::net::Ipv4Addr;
 
-/// Two directions, each of which sees what the other sent.
+/// Both directions of a link. Each observes the frames that the other sends.
 pub struct Forwarder {
     config: LinkConfig,
     directions: [DirectionState; 2],
     key: FlowKey,
     watch: Option<Watch>,
-    /// For the page.
     flows: Option<FlowCounters>,
     passive: Passive,
     learner: Option<Box<Learner>>,
-    /// Time of the next step of the learner.
+    /// Time of the learner's next step.
     learns_at: Instant,
     rate_probe: RateProbe,
-    /// Changes of the link since the start.
     changes: u64,
 }
 
@@ -45,7 +43,7 @@ impl std::fmt::Debug for Forwarder {
 }
 
 impl Forwarder {
-    /// A forwarder with empty queues. `key` is the secret that flows are hashed with.
+    /// Creates a forwarder with empty queues. `key` is the secret of the flow hash.
     pub fn new(link: BuiltLink, key: FlowKey) -> Self {
         Self {
             directions: link.stages.map(DirectionState::new),
@@ -61,12 +59,12 @@ impl Forwarder {
         }
     }
 
-    /// Shows `watch` every frame that starts, its direction, and its sojourn time.
+    /// Sets a callback for every sent frame: direction, header, sojourn time.
     pub fn set_watch(&mut self, watch: impl FnMut(Direction, &Header, Duration) + Send + 'static) {
         self.watch = Some(Box::new(watch));
     }
 
-    /// The configuration in force.
+    /// Configuration in force.
     pub const fn config(&self) -> &LinkConfig {
         &self.config
     }
@@ -110,8 +108,7 @@ impl Forwarder {
         state.push(now, Frame::new(now, &parsed, len, bytes.into()));
     }
 
-    /// Sends through `out` the frames due in `direction`, at most `max` frames; returns when to be called
-    /// again: not at all before frames come in, if none waits.
+    /// Sends up to `max` due frames through `out`. Returns the time of the next frame; `None` if no frame waits.
     #[inline]
     pub fn transmit(
         &mut self,
@@ -136,7 +133,7 @@ impl Forwarder {
         self.directions[direction as usize].next()
     }
 
-    /// Reads what the trackers of round trips use of a packet.
+    /// Reads the numbers that the trackers of round trips need.
     #[inline]
     fn read(
         &self,
@@ -157,8 +154,7 @@ impl Forwarder {
         self.sent(now, direction, &frame.header, observed.as_ref(), bytes);
     }
 
-    /// Counts a packet that leaves and shows it to the other direction. The IP header of its `frame` begins at the
-    /// given offset.
+    /// Counts a sent packet and shows it to the other direction. `frame` is its bytes and the offset of its IP header.
     #[inline]
     fn sent(
         &mut self,
@@ -189,7 +185,7 @@ impl Forwarder {
         self.flows = Some(flows);
     }
 
-    /// Traffic by flow in the interval that ends now and took `interval` seconds, if it was requested.
+    /// Traffic by flow of the interval that ends now, if the page requested it.
     pub(crate) fn flow_snapshot(&mut self, interval: f64) -> Option<FlowSnapshot> {
         let directions = &self.directions;
         let flows = self.flows.as_mut()?;
@@ -211,7 +207,7 @@ impl Forwarder {
         }
     }
 
-    /// Whether a frame is an answer to a probe, which goes no further.
+    /// Returns true for the answer to a probe, which is not forwarded.
     fn is_probes(
         &mut self,
         now: Instant,
@@ -236,7 +232,7 @@ impl Forwarder {
         }
     }
 
-    /// Moves the rates that are learnt.
+    /// Updates the learnt rates.
     #[cold]
     fn learn(&mut self, now: Instant) {
         let Some(learner) = &mut self.learner else {
@@ -255,9 +251,8 @@ impl Forwarder {
         }
     }
 
-    /// Goes on as `link` says. What waits moves to the new disciplines in the order in which it
-    /// came, and keeps its time of arrival; a direction that does not change is left alone. What was
-    /// replaced comes back, to be freed where time does not matter.
+    /// Changes the link. Waiting frames move to the new disciplines in order and keep their arrival times. An
+    /// unchanged direction is not touched. Returns the replaced parts, to be freed outside of the forwarding loop.
     pub fn change(
         &mut self,
         now: Instant,
@@ -319,13 +314,12 @@ impl Forwarder {
         self.directions[direction as usize].backlog()
     }
 
-    /// A direction's counters, over all stages that it had. ACKs that it regenerated count as
-    /// arrived.
+    /// Counters of a direction over all stages. Regenerated ACKs count as arrived.
     pub const fn meters(&self, direction: Direction) -> &Meters {
         self.directions[direction as usize].meters()
     }
 
-    /// A direction's control variables by name.
+    /// Control variables of a direction.
     pub fn probes(&self, direction: Direction) -> Vec<(&'static str, f64)> {
         let mut probes = self.directions[direction as usize].probes();
         let learner = self.learner.as_ref();
@@ -340,7 +334,6 @@ impl Forwarder {
         probes
     }
 
-    /// Changes of the link since the start.
     pub(crate) const fn changes(&self) -> u64 {
         self.changes
     }

@@ -1,5 +1,4 @@
-//! A frame that waits in a discipline of the gateway.
+//! Frames of the gateway.
 
-/// A whole Ethernet frame and its facts. Its memory is of exactly its length, so that a queue full of
-/// ACKs is small; the discipline's limit bounds how many there are.
+/// A whole Ethernet frame and its header facts, in exactly the memory that it needs.
 pub type Frame = asymq_core::frame::Frame<Box<[u8]>>;

@@ -1,4 +1,4 @@
-//! The loop that runs a gateway.
+//! The forwarding loop.
 
 use crate::change::{Changer, Changes};
 use crate::config::{LinkConfig, LinkError, STANDARD};
@@ -29,12 +29,11 @@ use std::os::fd::AsFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
-/// Frames taken or sent before the other direction has its turn.
+/// Frames that one direction receives or sends before the other's turn.
 const BATCH: usize = 64;
 /// Default interval of snapshots.
 const REPORT: Duration = Duration::from_secs(1);
-/// A gateway that would wake more often than this rests, so that frames are handled by the dozen:
-/// a wake costs as much as several frames.
+/// Minimum time between wake-ups: a wake-up costs as much as several frames.
 const REST: Duration = Duration::from_micros(100);
 
 /// Configuration of a gateway.
@@ -49,7 +48,7 @@ pub struct GatewayConfig {
 }
 
 impl GatewayConfig {
-    /// Checks that it names two interfaces.
+    /// Checks that the interfaces differ.
     ///
     /// # Errors
     /// Both names are equal.
@@ -61,9 +60,9 @@ impl GatewayConfig {
     }
 }
 
-/// A transparent bridge between two interfaces that runs a discipline on the way to one of them.
+/// A transparent bridge between two interfaces that queues frames in disciplines.
 pub struct Gateway {
-    /// The links on which frames leave up and down: WAN and LAN.
+    /// Outgoing links up and down: WAN and LAN.
     links: [Link; 2],
     fail_open: FailOpen,
     forwarder: Forwarder,
@@ -75,7 +74,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway with the disciplines of asymq; see [`open_with`](Self::open_with).
+    /// Opens a gateway with asymq's disciplines, as [`open_with`](Self::open_with).
     ///
     /// # Errors
     /// As [`open_with`](Self::open_with).
@@ -83,13 +82,11 @@ impl Gateway {
         Self::open_with(STANDARD, config)
     }
 
-    /// Builds the disciplines of `config` and opens both interfaces in the calling thread's network
-    /// namespace. Frames that come in wait in the interfaces' rings until [`run`](Self::run). Later
-    /// changes are built from the same catalog.
+    /// Builds the disciplines of `config` and opens both interfaces in the calling thread's network namespace.
+    /// Received frames wait in the interfaces' rings until [`run`](Self::run).
     ///
     /// # Errors
-    /// A discipline cannot be built, an interface is missing or not fit, both are one, or
-    /// privileges are missing.
+    /// A discipline cannot be built, an interface is missing or unfit, or a privilege is missing.
     pub fn open_with(
         catalog: &'static dyn Build<Frame>,
         config: &GatewayConfig,
@@ -97,12 +94,11 @@ impl Gateway {
         Self::open_on(catalog, config, &HostOptions::default())
     }
 
-    /// As [`open_with`](Self::open_with), on a host that goes on after the gateway: changes of its
-    /// interfaces are journalled, and interfaces that are absent are waited for, as `host` says. What killed gateways
-    /// left changed is given back: at the end on the interfaces that this one holds, at once on others.
+    /// Like [`open_with`](Self::open_with), with options of the host. Restores interfaces that killed gateways left
+    /// changed.
     ///
     /// # Errors
-    /// As [`open_with`](Self::open_with); an absent interface only if it is not waited for.
+    /// As [`open_with`](Self::open_with); a missing interface only without `host.wait`.
     pub fn open_on(
         catalog: &'static dyn Build<Frame>,
         config: &GatewayConfig,
@@ -112,13 +108,13 @@ impl Gateway {
         config.check_interfaces()?;
         let links = Self::open_links(config, host);
         let given_back = host.state.as_deref().map(after_killed_ones);
-        // A refusal is one line.
+        // An error is one log line.
         let links = links?;
         given_back
             .unwrap_or_default()
             .iter()
             .for_each(|line| log::line(line));
-        // The standard library draws its keys from the system's random source.
+        // The standard library seeds its keys from the system's random source.
         let secret = || RandomState::new().build_hasher().finish();
         let key = FlowKey::new([secret(), secret()]);
         Ok(Self {
@@ -139,7 +135,7 @@ impl Gateway {
         };
         let lan = open("--lan", &config.lan)?;
         match open("--wan", &config.wan) {
-            // One interface has several names.
+            // One interface may have several names.
             Err(GatewayError::Port { source, .. })
                 if source.is(Obstacle::Held) && lan.is_called(&config.wan) =>
             {
@@ -149,27 +145,27 @@ impl Gateway {
         }
     }
 
-    /// The interface towards home.
+    /// Name of the interface towards home.
     pub fn lan(&self) -> &str {
         self.links[Direction::Down as usize].name()
     }
 
-    /// The interface towards the Internet.
+    /// Name of the interface towards the Internet.
     pub fn wan(&self) -> &str {
         self.links[Direction::Up as usize].name()
     }
 
-    /// The configuration in force.
+    /// Configuration in force.
     pub const fn config(&self) -> &LinkConfig {
         self.forwarder.config()
     }
 
-    /// The place of its snapshots while it runs.
+    /// Its snapshots while it runs.
     pub fn stats(&self) -> Shared {
         self.shared.clone()
     }
 
-    /// Counts traffic by flow when the result's owner requests it.
+    /// Allocates counters of flows, which count when the result requests it.
     pub(crate) fn count_flows(&mut self) -> Result<FlowRequests, GatewayError> {
         let requests = FlowRequests::default();
         let flows = FlowCounters::new(requests.clone()).map_err(|source| LinkError {
@@ -180,39 +176,36 @@ impl Gateway {
         Ok(requests)
     }
 
-    /// A handle that changes it while it runs. Before, a change waits.
+    /// A handle that changes the gateway while it runs.
     pub fn changer(&self) -> Changer {
         self.changes.changer()
     }
 
-    /// Publishes snapshots this often, instead of once a second.
+    /// Sets the interval of snapshots (default: one second).
     pub fn set_report_interval(&mut self, interval: Duration) {
         self.report_interval = interval;
     }
 
-    /// Shows `watch` every frame that starts, its direction, and its sojourn time.
+    /// Sets a callback for every sent frame: direction, header, sojourn time.
     pub fn set_watch(&mut self, watch: impl FnMut(Direction, &Header, Duration) + Send + 'static) {
         self.forwarder.set_watch(watch);
     }
 
-    /// Reports the state to a service manager.
+    /// Sets the service manager to notify.
     pub fn set_notify(&mut self, notify: Notify) {
         self.notify = notify;
     }
 
-    /// Logs interfaces that come and go elsewhere than on standard error. `log` is called by the
-    /// forwarding loop, which it must not keep waiting.
+    /// Replaces the log on standard error. The forwarding loop calls `log`, which must not block.
     pub fn set_log(&mut self, log: impl FnMut(&str) + Send + 'static) {
         self.log = Box::new(log);
     }
 
-    /// Forwards until asked to stop; then takes no more from the LAN and lets the queue leave for
-    /// at most two seconds, or until asked again. Call it on a thread in the network namespace of
-    /// [`open`](Self::open). However it ends, readers of snapshots and askers for changes wait no
-    /// more.
+    /// Forwards until a stop is requested. Then stops receiving and sends the queue for at most two seconds, or until
+    /// a second request. Run it on a thread in the network namespace of [`open`](Self::open).
     ///
     /// # Errors
-    /// Waiting for frames fails, which no interface can cause.
+    /// `poll` fails.
     ///
     /// # Panics
     /// A discipline panics.
@@ -225,9 +218,8 @@ impl Gateway {
         answer.unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 
-    /// Gives the interfaces back as they were, once it does not run any more. Dropping it does that,
-    /// too, and closes its sockets, one after the other: the kernel waits for all processors at each, which
-    /// takes seconds on a machine that is busy enough.
+    /// Restores the interfaces after a run. Dropping the gateway does too, but also closes sockets, which takes
+    /// seconds on a busy machine.
     pub(crate) fn give_back(&mut self) {
         for link in &mut self.links {
             if let Some(failed) = link.give_back() {
@@ -289,7 +281,7 @@ impl Gateway {
                 .into_iter()
                 .flatten()
                 .fold(report_at, Instant::min);
-            // What passes at once need not stop before the process does.
+            // Frames that never wait are forwarded until the process ends.
             let takes = |direction| {
                 drain_until.is_none() || !handed_over && self.forwarder.passes_at_once(direction)
             };
@@ -310,7 +302,7 @@ impl Gateway {
                 if asked > 0 {
                     drain_until = Some(clock() + DRAIN);
                     self.notify.stopping(clock());
-                    // What the kernel did not forward is here.
+                    // Frames that the kernel did not forward.
                     for direction in Direction::ALL {
                         while self.take(clock(), direction) >= BATCH {}
                     }
@@ -329,7 +321,7 @@ impl Gateway {
             };
             rest_until = match taken_up.max(taken_down) < BATCH {
                 true => now + REST,
-                // More is waiting.
+                // More frames are waiting.
                 false => now,
             };
         }
@@ -342,7 +334,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Takes over from the kernel, which forwarded until now what waits here.
+    /// Takes over from the kernel's bridge, which has already forwarded the frames waiting here.
     fn take_over(&mut self) {
         const AT_ONCE: usize = 1 << 14;
         match self.fail_open.take_over(&self.links) {
@@ -360,7 +352,7 @@ impl Gateway {
         }
     }
 
-    /// Reads the frames waiting to travel in `direction`; sends those that need no queue.
+    /// Receives frames that travel in `direction`. Sends those that need no queue. Returns their number.
     fn take(&mut self, now: Instant, direction: Direction) -> usize {
         let [wan, lan] = &mut self.links;
         let (from, to, reverse) = match direction {
@@ -382,12 +374,12 @@ impl Gateway {
         while let Ok((link, done)) = self.changes.requests.try_recv() {
             let [wan, lan] = &mut self.links;
             let handover = self.forwarder.change(now, link, lan, wan);
-            // The client may have gone.
+            // The client may be gone.
             let _ = done.send(handover);
         }
     }
 
-    /// Closes an interface until it is back if `work` on it fails.
+    /// Closes the interface until it is back, if `work` fails.
     fn check(&mut self, direction: Direction, work: impl FnOnce(&mut Link) -> io::Result<()>) {
         let link = &mut self.links[direction as usize];
         if let Err(error) = work(link) {
@@ -396,7 +388,7 @@ impl Gateway {
         }
     }
 
-    /// Logs events of an interface, and reports the present state to the service manager.
+    /// Logs events of an interface, and updates the service manager's status.
     fn announce(&mut self, lines: &[String]) {
         if !lines.is_empty() {
             lines.iter().for_each(|line| (self.log)(line));
@@ -424,7 +416,7 @@ impl Gateway {
         offloads.collect()
     }
 
-    /// For the service manager, in a line.
+    /// Status line for the service manager.
     fn status(&self) -> String {
         let [wan, lan] = self.links.each_ref();
         let away: Vec<_> = [lan, wan]
@@ -439,7 +431,7 @@ impl Gateway {
     }
 }
 
-/// Gives back the interfaces of killed gateways that none holds now; what to log.
+/// Restores the interfaces of killed gateways that no gateway holds now. Returns log lines.
 fn after_killed_ones(folder: &Path) -> Vec<String> {
     match give_back(folder) {
         Err(error) => vec![format!("{}: {error}", folder.display())],
@@ -460,11 +452,11 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
-/// A monotonic clock that starts now.
+/// Starts a monotonic clock.
 fn start_clock() -> impl Fn() -> Instant {
     let start = std::time::Instant::now();
     move || {
-        // Zero is before everything: AQ's first interval starts with its first packet.
+        // Zero means "never": AQ's first interval starts with its first packet.
         let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Instant::from_nanos(nanos.max(1))
     }

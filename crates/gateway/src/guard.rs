@@ -1,8 +1,6 @@
-//! The last resort of a process that runs a gateway: it ends, whatever its threads do.
+//! Ends the process if the gateway does not stop: a discipline hangs, a thread panics, or a terminal blocks.
 //!
-//! A gateway ends by itself, in order. Where it does not (a discipline that hangs, a panic, a
-//! terminal that takes no output), a thread that waits for nothing else ends the process.
-//! It is for a command: a library that runs a gateway among other things goes without.
+//! Only for commands. A library that runs a gateway does without.
 
 use crate::error::GatewayError;
 use crate::log;
@@ -17,18 +15,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// For a gateway that has been asked to stop, beyond the time that its queue has.
+/// Grace period after the time that the queue has to drain.
 const GRACE: Duration = Duration::from_secs(1);
-/// For a gateway that panics, or is asked to stop at once.
+/// Grace period after a panic or a second stop request.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
-/// Offloads that a gateway has switched off, by interface.
+/// Offloads that a gateway disabled, by interface.
 pub(crate) type SwitchedOff = Vec<(String, Feature)>;
 
-/// Ends this process when its gateway has to end and does not: three seconds after SIGINT or SIGTERM,
-/// half a second after a second one, half a second after a panic of any thread, and a second after this
-/// is dropped. A panic is logged as a line, stops the gateway at once, and ends in `abort`. What cannot be
-/// written is an error, never a signal: SIGXFSZ and SIGTTOU are ignored from then on.
+/// Ends the process if its gateway does not: 3 s after SIGINT or SIGTERM, 0.5 s after a second one or a panic, and 1 s
+/// after this is dropped. A panic is logged, stops the gateway, and ends in `abort`. SIGXFSZ and SIGTTOU are ignored,
+/// so that failing writes return errors.
 #[derive(Debug)]
 pub struct Guard {
     ended: Waker,
@@ -37,10 +34,10 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Watches over the gateway that `stop` stops, from before it is opened.
+    /// Starts the guard. To be called before the gateway is opened.
     ///
     /// # Errors
-    /// Signals cannot be handled, or the process has no descriptors or threads left.
+    /// Signals cannot be handled, or no descriptors or threads are left.
     pub fn install(stop: &Stop) -> Result<Self, GatewayError> {
         let system = GatewayError::during;
         take_no_signals_for_writes();
@@ -63,7 +60,7 @@ impl Guard {
             broken.wake();
             flag.store(true, Ordering::Relaxed);
             log::last_words(&format!("internal error, which ends the gateway: {info}"));
-            // Twice: nothing that waits can be trusted to leave.
+            // The second request skips draining the queue.
             stop.request();
             stop.request();
         }));
@@ -74,14 +71,14 @@ impl Guard {
         })
     }
 
-    /// Switches these on again if the gateway cannot.
+    /// Sets the offloads to enable again before a forced end.
     pub(crate) fn gives_back(&self, switched_off: SwitchedOff) {
         *lock(&self.switched_off) = switched_off;
     }
 }
 
 impl Drop for Guard {
-    /// The gateway has ended, and the process is to follow.
+    /// Starts the grace period of the ended gateway's process.
     fn drop(&mut self) {
         self.ended.wake();
         log::flush(AT_ONCE / 2);
@@ -102,7 +99,7 @@ fn watch([asked, broken, ended]: &[Waker; 3], switched_off: &Mutex<SwitchedOff>)
         }
         let fds = [asked, broken, ended].map(|waker| Some(waker.as_fd()));
         let Ok([asks, breaks, ends]) = poll(fds, left.map(whole)) else {
-            // Short of memory, which is no reason to end what still forwards.
+            // Out of memory: forwarding may continue.
             thread::sleep(AT_ONCE);
             continue;
         };
@@ -124,23 +121,23 @@ fn watch([asked, broken, ended]: &[Waker; 3], switched_off: &Mutex<SwitchedOff>)
         }
         if ends {
             ended.take();
-            // It has kept its time so far.
+            // The time limit so far was kept.
             if !panicked {
                 deadline = Some(Instant::now() + GRACE);
             }
         }
     }
-    // What follows may wait for a kernel that is stuck.
+    // A stuck kernel may block the calls below.
     end_process_in(1);
     log::last_words("does not end by itself, and is ended");
     for (interface, offload) in lock(switched_off).iter() {
-        // An interface that is gone needs nothing back.
+        // The interface may be gone.
         let _ = set_feature(interface, *offload, true);
     }
     process::abort();
 }
 
-/// The list is only ever replaced, so that a panic leaves it whole.
+/// The list is only replaced, so a poisoned lock is harmless.
 fn lock(switched_off: &Mutex<SwitchedOff>) -> MutexGuard<'_, SwitchedOff> {
     switched_off.lock().unwrap_or_else(PoisonError::into_inner)
 }

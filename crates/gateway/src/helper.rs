@@ -1,4 +1,4 @@
-//! Threads that run beside a gateway and cannot keep it from ending.
+//! Threads beside a gateway that cannot keep it from ending.
 
 use crate::error::GatewayError;
 use crate::stop::{Stop, Waker};
@@ -6,10 +6,10 @@ use std::panic;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Patience of an ending gateway with its helpers.
+/// Time limit for helpers when the gateway ends.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The threads beside one gateway. They are asked to quit when this is dropped.
+/// Helper threads of one gateway, asked to quit when dropped.
 pub(crate) struct Helpers {
     quit: Waker,
     stop: Stop,
@@ -25,7 +25,7 @@ impl Helpers {
         })
     }
 
-    /// Starts a thread, which ends when its waker wakes it, or soon after the last snapshot.
+    /// Starts a thread, which ends when its waker wakes it or soon after the last snapshot.
     pub(crate) fn start(
         &mut self,
         name: &str,
@@ -41,7 +41,7 @@ impl Helpers {
         Ok(())
     }
 
-    /// Ends them, and leaves those alone that do not end; passes a panic on.
+    /// Ends the threads. Abandons those that do not end in time; propagates a panic.
     pub(crate) fn end(mut self) {
         for thread in self.quit() {
             if let Err(panic) = thread.join() {
@@ -50,7 +50,7 @@ impl Helpers {
         }
     }
 
-    /// Those that have ended in time.
+    /// Returns the threads that ended in time.
     fn quit(&mut self) -> Vec<JoinHandle<()>> {
         self.quit.wake();
         let until = Instant::now() + PATIENCE;
@@ -69,7 +69,7 @@ impl Drop for Helpers {
     }
 }
 
-/// Stops the gateway when its thread panics.
+/// Stops the gateway if its thread panics.
 struct StopOnPanic(Stop);
 
 impl Drop for StopOnPanic {

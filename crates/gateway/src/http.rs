@@ -1,23 +1,19 @@
-//! As much of HTTP/1.1 as a page that can be read takes: GET and HEAD, no body, one request per
-//! connection.
+//! A subset of HTTP/1.1 for read-only pages: GET and HEAD, no body, one request per connection.
 
 use crate::clients::Arrived;
 use httparse::{EMPTY_HEADER, Error, Request, Status};
 
-/// Bytes of a request's head.
 pub(crate) const MAX_HEAD: usize = 8192;
-/// Headers of a request.
 const MAX_HEADERS: usize = 64;
 
-/// A body, and its media type.
+/// Media type and body.
 pub(crate) struct Page {
     pub(crate) kind: &'static str,
     pub(crate) body: Vec<u8>,
 }
 
-/// The answer to a request of which `bytes` have come; `None` if more is needed, or if the client
-/// went without a question. `page` gives what is at a path with its query; `known` is said where that is
-/// nothing. A `private` page is not for names that anybody can give to this address.
+/// Answers the bytes of a request; `None` if more are needed or the client left. `page` maps a path with query to a
+/// page; `known` is the text of a 404. A `private` page refuses host names of the public DNS.
 pub(crate) fn respond(
     bytes: &[u8],
     arrived: Arrived,
@@ -74,8 +70,7 @@ pub(crate) fn respond(
     })
 }
 
-/// True if a host is an address or a name that the Internet's DNS does not give: another site could make a
-/// name of its own mean this address, and read the page in its visitors' browsers (DNS rebinding).
+/// True for addresses and local names. Other names could be pointed at this address by any web site (DNS rebinding).
 fn is_local(host: &[u8]) -> bool {
     const LOCAL: [&str; 6] = [
         "local",
@@ -98,7 +93,7 @@ fn is_local(host: &[u8]) -> bool {
     name.parse::<std::net::Ipv4Addr>().is_ok() || last.is_none_or(is_own)
 }
 
-/// No page loads, sends or is framed by anything from elsewhere, whatever is in it.
+/// Forbids pages to load, send to, or be framed by other sites.
 const PROTECTION: &str = "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
     X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n";

@@ -1,4 +1,4 @@
-//! Faults of a host for a gateway, found without changing anything.
+//! Checks of a host for a gateway, without changing anything.
 
 use crate::finding::Finding;
 use crate::interface_hold::is_held;
@@ -10,10 +10,10 @@ use asymq_core::units::Duration;
 use std::fs;
 use std::time::Instant;
 
-/// Timers that come later than this are too late to pace packets.
+/// Maximum lateness of timers that pace packets.
 const LATE: Duration = Duration::from_millis(1);
 
-/// Looks at privileges, clock and timers.
+/// Checks privileges, clock and timers.
 pub fn inspect_host() -> Vec<Finding> {
     [privileges(), clock(), timers()]
         .into_iter()
@@ -21,7 +21,7 @@ pub fn inspect_host() -> Vec<Finding> {
         .collect()
 }
 
-/// Looks at an interface of the calling thread's network namespace; `flag` names it in findings.
+/// Checks an interface of the calling thread's network namespace. `flag` names it in findings.
 pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
     let subject = format!("{flag} {name}");
     let Ok(mut network) = Network::open() else {
@@ -62,7 +62,7 @@ pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
     findings
 }
 
-/// Offloads that are on, which a gateway switches off itself.
+/// Enabled offloads, which a gateway disables itself.
 fn offloads(link: &LinkInfo, subject: &str) -> Option<Finding> {
     let on = OFFLOADS.iter().filter(|of| of.read(link).ok() == Some(1));
     let on: Vec<&str> = on.map(|of| of.name()).collect();
@@ -73,13 +73,13 @@ fn offloads(link: &LinkInfo, subject: &str) -> Option<Finding> {
     })
 }
 
-/// The largest network packet that the interface carries, if there is one of this name.
+/// MTU of the interface.
 pub fn mtu(name: &str) -> Option<u32> {
     let link = Network::open().ok()?.link_named(name).ok()??;
     Some(link.mtu)
 }
 
-/// Settings that were switched back while a gateway holds the interface.
+/// Settings that were changed back while a gateway holds the interface.
 fn changed_back(link: &LinkInfo, subject: &str) -> Vec<Finding> {
     let back = ALL.iter().filter(|setting| {
         let now = setting.read(link).ok();
@@ -98,12 +98,12 @@ fn changed_back(link: &LinkInfo, subject: &str) -> Vec<Finding> {
     .collect()
 }
 
-/// Interfaces on top of this one with addresses, at which this host answers.
+/// Interfaces stacked on this one that have addresses.
 fn stacked(network: &mut Network, link: &LinkInfo, subject: &str) -> Vec<Finding> {
     let (Ok(links), Ok(addresses)) = (network.links(), network.addresses()) else {
         return Vec::new();
     };
-    // The other end of a veth pair is no interface on top.
+    // The peer of a veth pair is not stacked.
     let on_top = links
         .iter()
         .filter(|of| of.below == Some(link.index) && of.kind != "veth");
@@ -159,7 +159,7 @@ fn clock() -> Option<Finding> {
         })
 }
 
-/// Measures how late a timer of 1 ms comes.
+/// Measures the lateness of 1 ms timers.
 fn timers() -> Option<Finding> {
     const SPAN: Duration = Duration::from_millis(1);
     let late = std::thread::spawn(|| {
@@ -167,7 +167,7 @@ fn timers() -> Option<Finding> {
         let mut late: Vec<u64> = (0..21)
             .map(|_| {
                 let start = Instant::now();
-                // A signal ends it early, which counts as punctual.
+                // A signal ends the wait early, which counts as punctual.
                 let _ = poll([None], Some(SPAN));
                 let took = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 took.saturating_sub(SPAN.as_nanos())

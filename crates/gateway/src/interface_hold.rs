@@ -1,4 +1,4 @@
-//! An interface in a gateway's hands: silent while it is held, given back as it was.
+//! Exclusive use of an interface, silenced while it is held and restored afterwards.
 
 use crate::journal::{Identity, Journal};
 use crate::net::{LinkInfo, Network, has_bypass};
@@ -8,16 +8,15 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
-/// An interface that is held; dropped, it is given back as it was.
 #[derive(Debug)]
 pub(crate) struct InterfaceHold {
     identity: Identity,
     changes: Vec<Change>,
     journal: Option<Journal>,
-    /// The kernel may forward after this gateway.
+    /// The kernel may bridge after this gateway.
     bypass: bool,
     _lock: Option<Lock>,
-    /// Changes that should be there and are not, each with the reason.
+    /// Settings that could not be changed, with the reason.
     pub(crate) failed: Vec<String>,
 }
 
@@ -33,19 +32,18 @@ impl InterfaceHold {
         })
     }
 
-    /// Switches the interface's offloads off, and changes nothing else.
+    /// Disables the interface's offloads.
     pub(crate) fn offloads(network: &mut Network, link: &LinkInfo) -> io::Result<Self> {
         let mut hold = Self::of(link, None)?;
         hold.change(network, link, &OFFLOADS);
         Ok(hold)
     }
 
-    /// Makes the interface silent. What is changed is in a journal in `state` before; a journal that
-    /// a killed gateway left there says what the interface was before that one. `bypass` readies it for
-    /// the kernel's forwarding, too.
+    /// Silences the interface, and records changes in a journal in `state` first. The journal of a killed gateway
+    /// gives the original settings. `bypass` prepares for bridging by the kernel.
     ///
     /// # Errors
-    /// `AddrInUse` if another gateway holds it.
+    /// `AddrInUse` if another gateway holds the interface.
     pub(crate) fn take(
         network: &mut Network,
         link: &LinkInfo,
@@ -66,7 +64,7 @@ impl InterfaceHold {
         Ok(hold)
     }
 
-    /// The changes that a killed gateway left, as its journal lists them, to be given back.
+    /// The changes that a killed gateway left, from its journal.
     pub(crate) fn left_behind(link: &LinkInfo, journal: Journal) -> io::Result<Self> {
         let mut hold = Self::of(link, Some(Lock::take(link.index)?))?;
         hold.changes = journal.read(&hold.identity);
@@ -79,7 +77,7 @@ impl InterfaceHold {
         let before = journal.map_or_else(Vec::new, |journal| journal.read(&self.identity));
         let mut to_do = Vec::new();
         for &setting in settings {
-            // A kernel without IPv6 or an interface without the offload has nothing to change.
+            // The kernel has no IPv6, or the interface lacks the offload.
             let Ok(now) = setting.read(link) else {
                 continue;
             };
@@ -105,7 +103,7 @@ impl InterfaceHold {
         for setting in to_do {
             if let Err(error) = setting.write(network, link, setting.held()) {
                 self.changes.retain(|change| change.setting != setting);
-                // Where they cannot be switched, superpackets are split all the same.
+                // Superpackets are split even if merging stays enabled.
                 if setting.feature().is_none() {
                     self.failed.push(format!(
                         "{} cannot be switched ({error}); this host may talk there",
@@ -116,7 +114,6 @@ impl InterfaceHold {
         }
     }
 
-    /// The interface's index.
     pub(crate) const fn index(&self) -> u32 {
         self.identity.index
     }
@@ -126,7 +123,7 @@ impl InterfaceHold {
         self.changes.iter().map(|change| change.setting)
     }
 
-    /// True if no setting is as the gateway left it: the index belongs to another interface now.
+    /// True if every setting was changed back: the index belongs to another interface now.
     pub(crate) fn is_undone(&self, link: &LinkInfo) -> bool {
         let is_undone =
             |setting: Setting| setting.read(link).is_ok_and(|now| now != setting.held());
@@ -137,7 +134,7 @@ impl InterfaceHold {
         silent.peek().is_some() && silent.all(is_undone)
     }
 
-    /// Forgets an interface that is gone: its index may be another's by now.
+    /// Drops a hold whose interface is gone, without restoring.
     pub(crate) fn forget(mut self) {
         self.changes.clear();
         if let Some(journal) = self.journal.take() {
@@ -145,11 +142,7 @@ impl InterfaceHold {
         }
     }
 
-    /// Gives the interface back, or leaves it as it is held, with its journal, where the kernel forwards
-    /// until the next gateway.
-    ///
-    /// # Errors
-    /// The last setting that could not be given back.
+    /// Restores the interface, or leaves it held for the kernel's bridge until the next gateway.
     pub(crate) fn end(&mut self) -> io::Result<()> {
         if self.bypass && has_bypass(self.index()) {
             self.changes.clear();
@@ -158,10 +151,7 @@ impl InterfaceHold {
         self.give_back().map(drop)
     }
 
-    /// Gives back all settings that are still as the gateway left them; returns how many.
-    ///
-    /// # Errors
-    /// The last setting that could not be given back.
+    /// Restores all settings that nobody changed since. Returns their number, or the last error.
     pub(crate) fn give_back(&mut self) -> io::Result<usize> {
         if self.changes.is_empty() && self.journal.is_none() {
             return Ok(0);
@@ -171,8 +161,7 @@ impl InterfaceHold {
         let mut given = 0;
         let mut failed = None;
         for change in changes.iter().rev() {
-            // Its name and its flags may have changed. An interface that is gone, or looked for from
-            // another namespace, needs nothing back.
+            // Its name and flags may have changed; it may be gone.
             let link = network.link(self.index())?;
             let Some(link) = link.filter(|_| self.identity.is_here()) else {
                 break;
@@ -198,23 +187,23 @@ impl InterfaceHold {
 
 impl Drop for InterfaceHold {
     fn drop(&mut self) {
-        // Its journal stays if it fails.
+        // The journal stays on failure.
         let _ = self.end();
     }
 }
 
-/// True if a gateway holds the interface of this index.
+/// True if a gateway holds the interface.
 pub(crate) fn is_held(index: u32) -> bool {
     Lock::take(index).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }
 
-/// Held by one gateway per interface and network namespace, and gone with its process.
+/// Lock per interface and network namespace, released by the end of the process.
 #[derive(Debug)]
 struct Lock(#[expect(dead_code, reason = "its name is taken while it is open")] UnixListener);
 
 impl Lock {
     fn take(index: u32) -> io::Result<Self> {
-        // Abstract names belong to the network namespace.
+        // Abstract socket names are local to the network namespace.
         let name = format!("asymq-gateway/interface/{index}");
         UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?).map(Self)
     }

@@ -1,53 +1,49 @@
-//! The seam between the forwarder and real interfaces.
+//! Interface between forwarder and ports.
 
 use serde::Serialize;
 use std::io;
 use std::ops::Add;
 
-/// Whole Ethernet frames in and out, without waiting.
-///
-/// Frames are complete: as long as on the wire, VLAN tags in place, checksums filled in.
+/// Sends and receives whole Ethernet frames without blocking: with VLAN tags and complete checksums.
 pub trait PacketIo {
-    /// Shows received frames to `each` until about `max` were shown or none waits; returns how
-    /// many were. One received superpacket may be shown as several frames beyond `max`.
+    /// Shows about `max` received frames to `each`; returns their number. A superpacket may exceed `max`.
     ///
     /// # Errors
-    /// `NetworkDown` and its kin: the interface went down or away.
+    /// `NetworkDown` and similar: the interface is down or gone.
     fn receive(&mut self, max: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
 
-    /// Takes a copy of the frame for transmission, by the next [`flush`](Self::flush) at the
-    /// latest. Frames leave in the order they were given.
+    /// Queues a copy of the frame, which is sent by [`flush`](Self::flush) or before. The order stays.
     fn send(&mut self, frame: &[u8]);
 
-    /// Transmits what was given to [`send`](Self::send).
+    /// Sends the queued frames.
     ///
     /// # Errors
-    /// The interface went down or away; frames that found no room are only counted.
+    /// The interface is down or gone. Frames without room are only counted.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// Frames that were lost between the interface and the caller.
+    /// Lost frames so far.
     fn losses(&mut self) -> Losses {
         Losses::default()
     }
 }
 
-/// Frames lost at a port since it was opened.
+/// Frames lost at a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
     /// Received while the ring was full.
     pub ring_full: u64,
-    /// Received, but cut short, or with a checksum that could not be completed.
+    /// Received truncated, or with a checksum that could not be completed.
     pub malformed: u64,
-    /// Received as a superpacket that could not be split: in a tunnel that is not understood.
+    /// Received as a superpacket in an unsupported tunnel.
     pub unsegmentable: u64,
-    /// Not sent: longer than the interface's MTU.
+    /// Not sent: longer than the MTU.
     pub too_long: u64,
-    /// Not sent for another reason: the driver's queue was full, or the interface down.
+    /// Not sent: the driver's queue was full, or the interface down.
     pub not_sent: u64,
 }
 
 impl Losses {
-    /// The counts by the names of their fields.
+    /// Counts by field name.
     pub const fn by_name(&self) -> [(&'static str, u64); 5] {
         [
             ("ring_full", self.ring_full),
@@ -58,7 +54,7 @@ impl Losses {
         ]
     }
 
-    /// All together.
+    /// Sum of all counts.
     pub fn total(&self) -> u64 {
         self.by_name().iter().map(|(_, count)| count).sum()
     }

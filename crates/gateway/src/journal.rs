@@ -1,4 +1,4 @@
-//! Journal of the changes on an interface, for the next gateway.
+//! Journal of an interface's original settings.
 
 use crate::net::LinkInfo;
 use crate::setting::Change;
@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 /// Incremented when a key changes its meaning.
 const FORMAT: u32 = 1;
 
-/// Identity of an interface, which a later one with its name or index does not share.
+/// Identifies an interface across renames and restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
-    /// The kernel's `boot_id`: settings do not survive it.
+    /// `boot_id` of the kernel: settings do not survive a boot.
     boot: String,
-    /// The network namespace's inode.
+    /// Inode of the network namespace.
     namespace: u64,
     pub(crate) index: u32,
     mac: [u8; 6],
 }
 
 impl Identity {
-    /// An interface of the calling thread's network namespace.
+    /// Identifies an interface of the calling thread's network namespace.
     pub(crate) fn of(link: &LinkInfo) -> io::Result<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
         Ok(Self {
@@ -40,7 +40,6 @@ impl Identity {
     }
 }
 
-/// The inode of the calling thread's network namespace.
 fn namespace() -> io::Result<u64> {
     fs::metadata("/proc/thread-self/ns/net").map(|namespace| namespace.ino())
 }
@@ -50,12 +49,12 @@ pub(crate) struct Entry {
     format: u32,
     #[serde(flatten)]
     pub(crate) identity: Identity,
-    /// For those who read the file.
+    /// For human readers.
     name: String,
     changes: Vec<Change>,
 }
 
-/// The file of one interface.
+/// Journal file of one interface.
 #[derive(Debug)]
 pub(crate) struct Journal(pub(crate) PathBuf);
 
@@ -67,7 +66,7 @@ impl Journal {
         Self(folder.join(format!("{namespace}-{index}.json")))
     }
 
-    /// Changes of exactly this interface; none if the file is of another.
+    /// Changes of exactly this interface.
     pub(crate) fn read(&self, identity: &Identity) -> Vec<Change> {
         match entry(&self.0) {
             Some(entry) if entry.identity == *identity => entry.changes,
@@ -75,7 +74,7 @@ impl Journal {
         }
     }
 
-    /// In place at once, so that a reader never finds half of it.
+    /// Replaces the file atomically.
     pub(crate) fn write(
         &self,
         identity: &Identity,
@@ -100,14 +99,13 @@ impl Journal {
     }
 
     pub(crate) fn remove(self) {
-        // It may never have been written.
         let _ = fs::remove_file(self.0);
     }
 }
 
-/// The entry in a file; none if it is no journal.
+/// Reads a journal; `None` if the file is none.
 pub(crate) fn entry(path: &Path) -> Option<Entry> {
-    // Anything else, such as a pipe, might never end.
+    // A pipe might block.
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }

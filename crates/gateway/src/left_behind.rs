@@ -1,4 +1,4 @@
-//! Settings that killed gateways left changed, given back.
+//! Restores interfaces that killed gateways left changed.
 
 use crate::interface_hold::InterfaceHold;
 use crate::journal::{Identity, Journal, entry};
@@ -13,14 +13,14 @@ const HELD: &str = "a running gateway holds it";
 /// An interface that a killed gateway left changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftBehind {
-    /// Its name now.
+    /// Current name.
     pub interface: String,
-    /// Number of settings given back, or the reason why they were not.
+    /// Number of restored settings, or the reason for failure.
     pub given_back: Result<usize, String>,
 }
 
 impl LeftBehind {
-    /// True if it was left because a gateway holds it now.
+    /// True if a running gateway holds it.
     pub(crate) fn is_held(&self) -> bool {
         self.given_back
             .as_ref()
@@ -29,7 +29,6 @@ impl LeftBehind {
 }
 
 impl fmt::Display for LeftBehind {
-    /// A line without its end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let interface = &self.interface;
         match &self.given_back {
@@ -39,11 +38,11 @@ impl fmt::Display for LeftBehind {
     }
 }
 
-/// Gives back what killed gateways left changed in the calling thread's network namespace, as their
-/// journals in `folder` record. Journals of interfaces that are gone are removed.
+/// Restores the interfaces whose journals are in `folder`, in the calling thread's network namespace. Removes journals
+/// of interfaces that are gone.
 ///
 /// # Errors
-/// The folder cannot be read; there being none is no error.
+/// The folder exists but cannot be read.
 pub fn give_back(folder: &Path) -> io::Result<Vec<LeftBehind>> {
     let files = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,14 +1,11 @@
-//! Real frames on Linux through asymq's disciplines.
+//! Forwards real frames on Linux through asymq's disciplines.
 //!
-//! - [`Gateway`]: the running bridge; [`Stop`] ends it, [`Changer`] changes it, [`Shared`] shows its
-//!   [`Snapshot`]s.
-//! - [`HostOptions`]: what it leaves for those after it; [`give_back`] takes that up. An interface
-//!   that is held is silent, and given back as it was.
-//! - [`Outputs`]: what runs beside it: table, JSON lines, metrics server, control socket.
-//! - [`Forwarder`]: what happens to a frame in it, without I/O and without a clock.
-//! - [`PacketIo`]: the seam between forwarder and interfaces; [`Port`]: an interface opened for
-//!   whole frames, offloads undone.
-//! - [`net`]: interfaces and network namespaces, made and set up.
+//! - [`Gateway`]: the bridge. [`Stop`] ends it, [`Changer`] changes it, [`Shared`] has its [`Snapshot`]s.
+//! - [`HostOptions`]: journals of changed interfaces, from which [`give_back`] restores.
+//! - [`Outputs`]: table, JSON lines, metrics, page and control socket beside a gateway.
+//! - [`Forwarder`]: path of a frame, without I/O and clock.
+//! - [`PacketIo`]: interface between forwarder and ports. [`Port`]: an Ethernet interface, offloads undone.
+//! - [`net`]: interfaces and network namespaces.
 #![cfg(target_os = "linux")]
 
 mod change;

@@ -1,4 +1,4 @@
-//! A port that survives its interface.
+//! An interface that may go away and come back.
 
 use crate::host::HostOptions;
 use crate::interface_hold::InterfaceHold;
@@ -14,42 +14,41 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
-/// Interval at which an interface that is down or gone is looked for.
+/// Interval of the search for an interface that is down or gone.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// An interface, found by its name and then followed by its index. When it goes down or away, frames
-/// for it are lost as on an unplugged cable; when it is back, it is opened afresh.
+/// An interface, found by name and then followed by index. Frames are lost while it is down or gone; it is reopened
+/// when it is back.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// The flag that names it, for the log.
+    /// Flag that names it, for the log.
     flag: &'static str,
-    /// As configured: what is looked for while nothing is held.
+    /// Configured name.
     name: String,
     state: Option<PathBuf>,
-    /// The kernel is to forward without a gateway.
+    /// The kernel bridges while no gateway runs.
     bypass: bool,
     send: SendBy,
     network: Network,
-    /// Held even while it is down, so that it stays silent when it comes up.
+    /// Kept while the interface is down, so that it stays silent.
     hold: Option<InterfaceHold>,
     port: Option<Port>,
     retry_at: Instant,
-    /// The reason for which the interface cannot be held, as logged last.
+    /// Last logged reason why the interface cannot be held.
     obstacle: Option<String>,
-    /// Losses of ports that are closed, and of frames while there was none.
+    /// Losses of closed ports, and of frames without a port.
     losses: Losses,
 }
 
 impl Link {
-    /// Holds and opens the interface, which may be down; one that is absent is an error or waited
-    /// for, as the host's options say.
+    /// Holds and opens the interface, which may be down. If it is missing, waits for it or fails, as `host.wait` says.
     pub(crate) fn open(
         flag: &'static str,
         name: &str,
         host: &HostOptions,
     ) -> Result<Self, PortError> {
         let system = |action| PortError::of_system(name, action);
-        // A missing privilege is found before the interface is.
+        // A missing privilege is reported before a missing interface.
         drop(PacketSocket::new().map_err(system("open a packet socket"))?);
         let mut link = Self {
             flag,
@@ -74,12 +73,12 @@ impl Link {
         Ok(link)
     }
 
-    /// Its name now, or the configured one while there is none.
+    /// Current name, or the configured one.
     pub(crate) fn name(&self) -> &str {
         self.port.as_ref().map_or(&self.name, Port::name)
     }
 
-    /// True if `name` is one of the names of the interface that is held.
+    /// True if the held interface has this name too.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         let mut network = Network::open();
         let found = network.as_mut().map(|network| network.link_named(name));
@@ -91,18 +90,18 @@ impl Link {
         self.port.is_none()
     }
 
-    /// The way by which frames leave; none while it is away.
+    /// Method of sending; `None` while it is away.
     pub(crate) fn sending(&self) -> Option<Sending> {
         self.port.as_ref().map(|port| port.sender().sending())
     }
 
-    /// True if frames found no room and wait for the next flush.
+    /// True if frames wait for room until the next flush.
     pub(crate) fn is_waiting(&self) -> bool {
         let port = self.port.as_ref();
         port.is_some_and(|port| port.sender().is_waiting())
     }
 
-    /// The index of the interface that is held.
+    /// Index of the held interface.
     pub(crate) fn index(&self) -> Option<u32> {
         self.hold.as_ref().map(InterfaceHold::index)
     }
@@ -113,7 +112,7 @@ impl Link {
         changed.filter_map(Setting::feature)
     }
 
-    /// Log lines about an interface that was just held, or that is waited for.
+    /// Log lines about an interface that is now held, or missing.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let (flag, name) = (self.flag, self.name());
         let Some(hold) = &self.hold else {
@@ -122,7 +121,6 @@ impl Link {
                 .map(|why| format!("{flag} {why}; waiting for it"))
                 .collect();
         };
-        // What joins frames in a line, what would talk in another.
         let off = [true, false].map(|offloads| {
             let changed = hold.changed();
             let of_this = changed.filter(|of| of.feature().is_some() == offloads);
@@ -151,8 +149,7 @@ impl Link {
         off.chain(failed).chain(sends).collect()
     }
 
-    /// Gives the interface back as it was, unless the kernel forwards there, and goes on with it; what to
-    /// log if that fails.
+    /// Restores the interface, unless the kernel bridges it. Returns a log line on failure.
     pub(crate) fn give_back(&mut self) -> Option<String> {
         let error = self.hold.as_mut()?.end().err()?;
         let name = self.name();
@@ -162,7 +159,7 @@ impl Link {
         ))
     }
 
-    /// Descriptor to wait for; none while the interface is away.
+    /// Descriptor to poll; `None` while the interface is away.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.port.as_ref().map(AsFd::as_fd)
     }
@@ -172,7 +169,7 @@ impl Link {
         self.port.is_none().then_some(self.retry_at)
     }
 
-    /// Looks for the interface if it is away and this is due; what to log about that.
+    /// Searches for a missing interface if that is due. Returns log lines.
     pub(crate) fn retry(&mut self, now: Instant) -> Vec<String> {
         if self.port.is_some() || now < self.retry_at {
             return Vec::new();
@@ -213,12 +210,12 @@ impl Link {
                 (self.hold()?, true)
             }
         };
-        // An interface that is held anew is up by now.
+        // A newly held interface is up.
         if !found.up && !is_new {
             return Ok(Vec::new());
         }
         let mut port = Port::open_link(&found, self.send)?;
-        // A socket bound to an interface that is down says so at once.
+        // A socket bound to an interface that is down returns an error at once.
         if port.receive(0, &mut |_| {}).is_err() {
             return Ok(Vec::new());
         }
@@ -235,7 +232,7 @@ impl Link {
         Ok(lines)
     }
 
-    /// Takes the interface of the configured name.
+    /// Holds the interface of the configured name.
     fn hold(&mut self) -> Result<LinkInfo, PortError> {
         let found = find(&mut self.network, &self.name)?;
         check_unused(&mut self.network, &found)?;
@@ -256,7 +253,7 @@ impl Link {
         Ok(found)
     }
 
-    /// Closes the interface, after `error`, until it is back; what to log unless it was closed.
+    /// Closes the port after `error`. Returns a log line, unless it was closed.
     pub(crate) fn close(&mut self, error: &io::Error) -> Option<String> {
         let mut port = self.port.take()?;
         self.losses = self.losses + port.losses();

@@ -1,5 +1,4 @@
-//! The log: lines for standard error, or for the table that stands there. A reader that is full, stalled
-//! or gone costs no more than the lines.
+//! Log lines for standard error or for the live table. A blocked reader loses lines and delays nothing.
 
 use crate::sys::yield_to_forwarding;
 use crate::writer::LineWriter;
@@ -8,9 +7,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Lines that wait for a reader that takes none.
+/// Maximum number of waiting lines.
 const LINES: usize = 256;
-/// Bytes of a line.
 const MAX_LINE: usize = 2048;
 
 static LOG: Mutex<Log> = Mutex::new(Log {
@@ -24,18 +22,18 @@ static WRITER: Once = Once::new();
 
 struct Log {
     lines: VecDeque<String>,
-    /// Lines that found no room, or could not be written.
+    /// Lines lost since the last report.
     lost: u64,
-    /// A line is on its way to standard error.
+    /// A line is being written.
     writing: bool,
-    /// A table shows the lines.
+    /// The live table shows the lines.
     in_table: bool,
 }
 
-/// Logs a line, which is lost and counted if too many wait. Never blocks, never fails.
+/// Logs a line without blocking. Counts it as lost if too many wait.
 pub(crate) fn line(text: &str) {
     WRITER.call_once(|| {
-        // Without a thread the lines wait, and are counted.
+        // Without a thread, lines wait and are lost.
         let _ = thread::Builder::new().name("log".into()).spawn(write);
     });
     let mut log = lock();
@@ -47,13 +45,13 @@ pub(crate) fn line(text: &str) {
     CHANGED.notify_all();
 }
 
-/// Leaves the lines to a table, or writes them to standard error again.
+/// Directs lines to the live table, or back to standard error.
 pub(crate) fn in_table(shown: bool) {
     lock().in_table = shown;
     CHANGED.notify_all();
 }
 
-/// All lines that wait for a table.
+/// Removes all lines that wait for the table.
 pub(crate) fn take() -> String {
     let mut log = lock();
     let mut text = match std::mem::take(&mut log.lost) {
@@ -64,19 +62,17 @@ pub(crate) fn take() -> String {
     text
 }
 
-/// Waits until what was logged is written, at most this long.
+/// Waits until all lines are written, at most `patience`.
 pub(crate) fn flush(patience: Duration) {
     let busy = |log: &mut Log| !log.in_table && (log.writing || !log.lines.is_empty());
-    // Without a reader the process ends without its last lines.
     let _ = CHANGED.wait_timeout_while(lock(), patience, busy);
 }
 
-/// Writes a line without the log's thread, if standard error takes it at once.
+/// Writes a line from the calling thread, if standard error does not block.
 pub(crate) fn last_words(text: &str) {
     if let Ok(mut stderr) = LineWriter::stderr()
         && stderr.is_ready()
     {
-        // It was the last attempt.
         let _ = stderr.write(&prefixed(text));
     }
 }
@@ -94,7 +90,7 @@ fn lost_lines(lost: u64) -> String {
     format!("{lost} lines of this log were lost")
 }
 
-/// The log is whole between its own statements, so that a panic elsewhere does no harm.
+/// The log is consistent between statements, so a poisoned lock is harmless.
 fn lock() -> MutexGuard<'static, Log> {
     LOG.lock().unwrap_or_else(PoisonError::into_inner)
 }

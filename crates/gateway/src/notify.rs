@@ -1,4 +1,4 @@
-//! Notification of the service manager: `sd_notify(3)`, a datagram of words to `$NOTIFY_SOCKET`.
+//! Notifies the service manager (`sd_notify(3)`).
 
 use asymq_core::units::{Duration, Instant};
 use std::env;
@@ -7,26 +7,24 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
-/// Delay before words that the service manager did not take are sent again.
+/// Delay before an undelivered message is sent again.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Reports to the service manager that the gateway is ready, that it is stopping, and in between that its
-/// forwarding loop turns.
-/// Its default has no service manager.
+/// Notifies a service manager of readiness, stop and liveness. The default has no manager.
 #[derive(Debug, Default)]
 pub struct Notify {
     manager: Option<(UnixDatagram, SocketAddr)>,
-    /// Interval of signs of life: half the time that the manager waits for one.
+    /// Watchdog interval: half the manager's timeout.
     interval: Option<Duration>,
     beat_at: Option<Instant>,
     pending: Option<&'static str>,
 }
 
 impl Notify {
-    /// As the environment asks (`NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`).
+    /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`.
     ///
     /// # Errors
-    /// The socket's name is not one.
+    /// The socket's name is invalid.
     pub fn from_environment() -> io::Result<Self> {
         let Some(name) = env::var_os("NOTIFY_SOCKET") else {
             return Ok(Self::default());
@@ -52,12 +50,10 @@ impl Notify {
         })
     }
 
-    /// The gateway forwards.
     pub(crate) fn ready(&mut self, now: Instant) {
         self.insist(now, "READY=1");
     }
 
-    /// The gateway has been asked to stop.
     pub(crate) fn stopping(&mut self, now: Instant) {
         self.insist(now, "STOPPING=1");
     }
@@ -68,7 +64,7 @@ impl Notify {
         self.beat(now);
     }
 
-    /// Sets the line of `systemctl status`; lost if the service manager is busy.
+    /// Sets the line of `systemctl status`; lost if the manager is busy.
     pub(crate) fn status(&self, status: &str) {
         self.tell(&format!("STATUS={status}"));
     }
@@ -78,7 +74,7 @@ impl Notify {
         self.beat_at
     }
 
-    /// Shows life if it is due. Never waits.
+    /// Sends a due message without blocking.
     pub(crate) fn beat(&mut self, now: Instant) {
         if self.beat_at.is_none_or(|at| now < at) {
             return;

@@ -1,10 +1,8 @@
-//! Undoing offloads: superpackets become frames, partial checksums become whole.
+//! Undoes offloads: splits superpackets into frames and completes partial checksums.
 //!
-//! A virtual interface may hand over what its peer left to the hardware: up to 64 KiB of payload in
-//! one frame (TSO, USO), and checksums that hold the pseudo header's sum only. The
-//! `virtio_net_hdr` before a frame describes (VIRTIO 1.2, 5.1.6).
-//!
-//! A superpacket may be inside tunnels; it is split whole, so that every segment has all headers.
+//! A virtual interface may deliver up to 64 KiB of payload in one frame (TSO, USO), with a checksum over the pseudo
+//! header only. The `virtio_net_hdr` before a frame describes both (VIRTIO 1.2, 5.1.6). A superpacket in tunnels is
+//! split whole, so that each segment has all headers.
 
 mod checksum;
 mod layers;
@@ -13,12 +11,12 @@ pub(crate) use checksum::complete;
 
 use layers::Layers;
 
-/// A frame that cannot be brought into the form it would have had on a wire.
+/// Reason why a frame cannot be restored to its form on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It is cut short, or the place of its checksum lies outside.
+    /// Truncated, or its checksum lies outside.
     Malformed,
-    /// A superpacket with headers that are not understood, or that contradict its marks.
+    /// A superpacket with unsupported headers, or with contradictory marks.
     Unsegmentable,
 }
 
@@ -26,9 +24,9 @@ pub(crate) enum Refused {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offload {
     needs_checksum: bool,
-    /// Kind of superpacket, without the ECN bit.
+    /// GSO type without the ECN bit.
     kind: u8,
-    /// CWR means what RFC 3168 says: it is the first segment's alone.
+    /// CWR has its meaning of RFC 3168: only the first segment has it.
     ecn: bool,
     /// Payload bytes per frame.
     segment: usize,
@@ -44,7 +42,7 @@ const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 
 impl Offload {
-    /// Reads a `virtio_net_hdr` in the byte order of this machine.
+    /// Reads a `virtio_net_hdr` in native byte order.
     #[inline]
     pub(crate) fn read(header: &[u8; 10]) -> Self {
         let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
@@ -58,7 +56,7 @@ impl Offload {
         }
     }
 
-    /// This work when the link-layer header has become `bytes` longer.
+    /// The same work after the link-layer header grew by `bytes`.
     #[inline]
     pub(crate) fn shifted(self, bytes: usize) -> Self {
         Self {
@@ -67,8 +65,7 @@ impl Offload {
         }
     }
 
-    /// Shows `frame` to `each` as it would have been on the wire: itself, or its segments, which
-    /// are built in `scratch`.
+    /// Shows `frame` to `each` in its form on the wire: itself, or its segments, built in `scratch`.
     #[inline]
     pub(crate) fn undo(
         self,
@@ -139,7 +136,7 @@ impl Offload {
             } else {
                 scratch[transport + 4..][..2].copy_from_slice(&len.to_be_bytes());
             }
-            // The field holds the pseudo header's sum, whole length included: exchange the length.
+            // The field holds the pseudo header's sum with the superpacket's length; replaces the length.
             let field = &mut scratch[transport + field..][..2];
             let pseudo = u16::from_be_bytes([field[0], field[1]]);
             let pseudo = checksum::fold(u64::from(pseudo) + u64::from(!whole_len) + u64::from(len));
@@ -152,20 +149,19 @@ impl Offload {
     }
 }
 
-/// TCP flags that a segment does not take over from the superpacket.
+/// TCP flags of the superpacket that a segment does not have.
 fn cleared_flags(first: bool, last: bool, ecn: bool) -> u8 {
     const FIN_PSH: u8 = 0x09;
     const CWR: u8 = 0x80;
     let at_end = if last { 0 } else { FIN_PSH };
-    // Without the mark it is a bit of a counter that all segments carry (RFC 9768).
+    // Without the mark, CWR is part of AccECN's counter, which all segments carry (RFC 9768).
     let at_start = if first || !ecn { 0 } else { CWR };
     at_end | at_start
 }
 
-/// Makes the sequence number and flags of a segment right.
+/// Sets the sequence number and flags of a segment.
 fn fix_tcp(tcp: &mut [u8], offset: usize, cleared: u8) {
     let sequence = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]);
-    // Sequence numbers wrap.
     let sequence = sequence.wrapping_add(offset as u32);
     tcp[4..8].copy_from_slice(&sequence.to_be_bytes());
     tcp[13] &= !cleared;

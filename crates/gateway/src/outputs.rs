@@ -1,7 +1,6 @@
-//! A gateway with all that shows and changes it.
+//! A gateway with its displays and controls.
 //!
-//! Displays are best effort: the forwarding loop waits for none of them, and a reader that is stalled or
-//! gone costs what it would have read.
+//! Displays are best effort: a stalled reader loses lines and never blocks the forwarding loop.
 
 use crate::config::LinkConfig;
 use crate::control::Control;
@@ -24,39 +23,39 @@ use std::panic::{self, AssertUnwindSafe};
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Helpers beside a gateway.
+/// Displays and controls of a gateway.
 #[derive(Debug, Default)]
 pub struct Outputs {
     /// Ways to change it.
     pub control: Control,
-    /// Address of Prometheus metrics.
+    /// Address of the Prometheus metrics.
     pub metrics: Option<SocketAddr>,
-    /// A page for browsers.
+    /// Page for browsers.
     pub page: Option<PageOptions>,
-    /// Form of every snapshot on standard output.
+    /// Form of snapshots on standard output.
     pub show: Show,
 }
 
 /// Form of a snapshot on standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {
-    /// Nothing.
+    /// No output.
     #[default]
     Nothing,
-    /// A table, on a terminal in the place of the one before.
+    /// A table, updated in place on a terminal.
     Table,
-    /// A line of JSON.
+    /// JSON lines.
     Json,
 }
 
 impl Outputs {
-    /// Runs the gateway until asked to stop, and these beside it.
+    /// Runs the gateway with these until a stop is requested.
     ///
     /// # Errors
-    /// Metrics cannot be served, or as [`Gateway::run`].
+    /// An address cannot be listened at, or as [`Gateway::run`].
     ///
     /// # Panics
-    /// A discipline or something beside the gateway panics, which stops it.
+    /// A discipline or a helper panics, which stops the gateway.
     pub fn run(self, mut gateway: Gateway, stop: &Stop) -> Result<(), GatewayError> {
         self.run_on(&mut gateway, stop)
     }
@@ -109,7 +108,7 @@ impl Outputs {
             Show::Json => helpers.start("json", move |_| print_json(&stats))?,
         }
         let answer = panic::catch_unwind(AssertUnwindSafe(|| gateway.run(stop)));
-        // First: what follows may use up the time that is left.
+        // First, since helpers may take the remaining time.
         gateway.give_back();
         if answer.is_ok() {
             helpers.end();
@@ -117,8 +116,8 @@ impl Outputs {
         answer.unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 
-    /// As [`run`](Self::run), for a process that does nothing else, under a guard that ends it when
-    /// the gateway has to end and does not. After a panic it does not return.
+    /// Like [`run`](Self::run), for a process that does nothing else. `guard` ends a process that does not stop. Does
+    /// not return after a panic.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -129,23 +128,22 @@ impl Outputs {
         guard: Guard,
     ) -> Result<(), GatewayError> {
         guard.gives_back(gateway.switched_off());
-        // Its sockets are closed by the end of the process, which waits for nothing.
+        // The end of the process closes its sockets faster.
         let mut gateway = ManuallyDrop::new(gateway);
         let answer = panic::catch_unwind(AssertUnwindSafe(|| self.run_on(&mut gateway, stop)));
-        // It may not have come so far as to run.
+        // The gateway may not have run.
         gateway.give_back();
         drop(guard);
         answer.unwrap_or_else(|_| process::abort())
     }
 }
 
-/// The heading is only ever replaced, so that a panic leaves it whole.
+/// The heading is only replaced, so a poisoned lock is harmless.
 fn lock(heading: &Mutex<String>) -> MutexGuard<'_, String> {
     heading.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shows every snapshot and the log: on a terminal in the place of the one before, elsewhere one after
-/// another.
+/// Shows every snapshot and the log, in place on a terminal.
 fn watch(heading: &Mutex<String>, stats: &Shared) {
     let show = || {
         let in_place = io::stdout().is_terminal();
@@ -155,7 +153,7 @@ fn watch(heading: &Mutex<String>, stats: &Shared) {
             let text = table(&lock(heading).clone(), &snapshot);
             let logged = log::take();
             match in_place && height > 0 {
-                // Up to where the table began, and clear from there.
+                // Moves the cursor up to the start of the table and clears from there.
                 true => out.write(&format!("\x1b[{height}A\x1b[J{logged}{text}"))?,
                 false => out.write(&format!("{logged}{text}"))?,
             }
@@ -172,8 +170,7 @@ fn watch(heading: &Mutex<String>, stats: &Shared) {
     }
 }
 
-/// Prints every snapshot as a line of JSON. A slow reader misses some; after one that cannot be written
-/// the next is tried, until the reader is gone.
+/// Prints every snapshot as a JSON line until the reader is gone. A slow reader misses some.
 fn print_json(stats: &Shared) {
     let fails = |error| log::line(&format!("--json: {error}; forwarding goes on without it"));
     let mut out = match LineWriter::stdout() {

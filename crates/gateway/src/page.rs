@@ -1,4 +1,4 @@
-//! A page that shows a gateway in a browser: files that are given, and the last hour as JSON.
+//! Page of a gateway for browsers: static files, and its state as JSON.
 
 use crate::flows::FlowRequests;
 use crate::history::History;
@@ -13,12 +13,12 @@ use std::net::SocketAddr;
 pub struct PageOptions {
     /// Address to listen at.
     pub address: SocketAddr,
-    /// Its files: name, media type and text. That without a name is the page itself.
+    /// Files: name, media type and content. The empty name is the page itself.
     pub files: &'static [(&'static str, &'static str, &'static str)],
 }
 
 impl PageOptions {
-    /// Answers to requests for paths with queries.
+    /// Returns the handler of requests: path with query to page.
     pub(crate) fn answers(
         self,
         history: &History,

@@ -11,17 +11,15 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-/// Memory of the receive ring. 4096 frames of Ethernet's usual size.
+/// Size of the receive ring: 4096 frames of 1514 bytes.
 const RING_BYTES: usize = 8 << 20;
-/// The longest superpacket that the kernel lets be configured (`gso_max_size`). Memory is taken as it
-/// is used.
+/// Maximum length of a superpacket (`gso_max_size`). Memory is allocated when used.
 const MAX_SUPERPACKET: usize = (1 << 19) + 64;
 
-/// An Ethernet interface, opened for whole frames: it receives all that come in, whatever their
-/// destination, but none that this host sends, and sends frames as they are.
+/// An Ethernet interface that receives all incoming frames and sends frames unchanged.
 ///
-/// It belongs to the network namespace of the thread that opened it. Readable (in `poll`'s sense)
-/// when frames wait or the interface went down.
+/// It belongs to the network namespace of the thread that opened it. Readable if frames wait or the interface went
+/// down.
 #[derive(Debug)]
 pub struct Port {
     name: String,
@@ -31,14 +29,13 @@ pub struct Port {
     ring: RxRing,
     sender: Sender,
     losses: Losses,
-    /// A superpacket as taken from the socket's queue.
     superpacket: Vec<u8>,
     segment: Vec<u8>,
-    /// None if the port was opened by index: its opener switches offloads.
+    /// `None` if the opener manages the offloads.
     offloads: Option<InterfaceHold>,
 }
 
-/// An interface that cannot be opened.
+/// Reason why an interface cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {text}")]
 pub struct PortError {
@@ -47,12 +44,12 @@ pub struct PortError {
     text: String,
 }
 
-/// Kinds of a [`PortError`].
+/// Kind of a [`PortError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Obstacle {
-    /// There is no interface of this name.
+    /// No such interface.
     Absent,
-    /// The interface, or its name, is not fit for a gateway.
+    /// The interface or its name is unfit for a gateway.
     Unfit,
     /// Another gateway holds it.
     Held,
@@ -86,21 +83,21 @@ impl PortError {
         self.kind == kind
     }
 
-    /// The text without the interface's name.
+    /// Text without the interface's name.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// True if another interface, or this one set up otherwise, would do.
+    /// True if another interface or another setup would help.
     pub fn is_bad_input(&self) -> bool {
         !self.is(Obstacle::System)
     }
 }
 
-/// Refuses a name that the kernel lets no interface have (`dev_valid_name`).
+/// Checks a name by the kernel's rules (`dev_valid_name`).
 ///
 /// # Errors
-/// A [`PortError`] that says how to write one.
+/// The name is invalid.
 pub fn check_interface_name(name: &str) -> Result<(), PortError> {
     let banned = |byte: u8| matches!(byte, b'/' | b':' | 0 | 0x0b) || byte.is_ascii_whitespace();
     let is_name = (1..libc::IFNAMSIZ).contains(&name.len())
@@ -116,7 +113,7 @@ pub fn check_interface_name(name: &str) -> Result<(), PortError> {
     }
 }
 
-/// The Ethernet interface of this name.
+/// Finds the Ethernet interface of this name.
 pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortError> {
     check_interface_name(name)?;
     let found = network
@@ -149,10 +146,8 @@ pub(crate) fn is_wifi(name: &str) -> bool {
     device.join("phy80211").exists()
 }
 
-/// Refuses an interface that is in other use: by this host, which has an address there, or by a kernel
-/// bridge.
-///
-/// Addresses from router announcements are no obstacle: they go when IPv6 is switched off.
+/// Refuses an interface that has an address or is in a kernel bridge. Addresses from router announcements are allowed:
+/// they go when IPv6 is disabled.
 pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(), PortError> {
     let name = &link.name;
     let ask = |action| PortError::of_system(name, action);
@@ -184,7 +179,7 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
     Err(PortError::new(name, Obstacle::Unfit, text))
 }
 
-/// True if the address was configured on purpose.
+/// True if the address was configured, not announced.
 pub(crate) const fn is_in_use(address: &Address) -> bool {
     match address.ip {
         IpAddr::V4(_) => true,
@@ -193,11 +188,10 @@ pub(crate) const fn is_in_use(address: &Address) -> bool {
 }
 
 impl Port {
-    /// Opens the interface `name` of the calling thread's network namespace, and switches its
-    /// offloads off until it is dropped.
+    /// Opens the interface `name` of the calling thread's network namespace. Its offloads are off until it is dropped.
     ///
     /// # Errors
-    /// No such interface, not Ethernet, a privilege is missing.
+    /// No such Ethernet interface, or a privilege is missing.
     pub fn open(name: &str) -> Result<Self, PortError> {
         let system = |action| PortError::of_system(name, action);
         let mut network = Network::open().map_err(system("ask for interfaces"))?;
@@ -208,13 +202,13 @@ impl Port {
         Ok(port)
     }
 
-    /// Opens an Ethernet interface and leaves its offloads to the caller.
+    /// Opens an Ethernet interface; the caller manages its offloads.
     pub(crate) fn open_link(link: &LinkInfo, by: SendBy) -> Result<Self, PortError> {
         let (name, index) = (link.name.as_str(), link.index);
         let system = |action| PortError::of_system(name, action);
         let socket = PacketSocket::new().map_err(system("open a packet socket"))?;
         let set = |option, value| socket.set(option, value);
-        // Everything is in place before the socket is bound and frames come in.
+        // All options are set before `bind` starts reception.
         set(libc::PACKET_VNET_HDR, 1).map_err(system("ask for offload marks"))?;
         set(libc::PACKET_COPY_THRESH, 1).map_err(system("ask for superpackets"))?;
         set(libc::PACKET_IGNORE_OUTGOING, 1).map_err(system("leave out own frames"))?;
@@ -250,12 +244,12 @@ impl Port {
         })
     }
 
-    /// The interface's name.
+    /// Name of the interface.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The interface's index.
+    /// Index of the interface.
     pub fn index(&self) -> u32 {
         self.index
     }
@@ -264,7 +258,7 @@ impl Port {
         &self.sender
     }
 
-    /// The interface's MTU when it was opened.
+    /// MTU of the interface when it was opened.
     pub fn mtu(&self) -> u32 {
         self.mtu
     }
@@ -285,7 +279,7 @@ impl PacketIo for Port {
             shown += 1;
             each(frame);
         };
-        // Ends what waits, however much, once the interface is known to be down.
+        // Reads all waiting frames once the interface is known to be down.
         let (mut down, mut left) = (None, max);
         while left > 0 || down.is_some() {
             left = left.saturating_sub(1);
@@ -344,7 +338,7 @@ impl AsFd for Port {
     }
 }
 
-/// Undoes what offloads did to a received frame; otherwise it is lost.
+/// Restores a received frame to its form on the wire.
 #[inline]
 fn take(
     received: Received<'_>,
@@ -359,7 +353,7 @@ fn take(
         if let Err(error) = &answer
             && error.kind() == io::ErrorKind::NetworkDown
         {
-            // It says so once, before what came until then.
+            // The error comes once, before frames received until then.
             *down = answer.err();
             answer = socket.receive(superpacket);
         }
@@ -377,7 +371,7 @@ fn take(
     let frame = match received.vlan {
         None => &mut bytes[RxRing::VNET_HDR..],
         Some(tag) => {
-            // The virtio_net_hdr is read: its room takes the addresses, and theirs the tag.
+            // Reuses the room of the virtio_net_hdr: moves the addresses down and inserts the tag.
             const SHIFT: usize = RxRing::VNET_HDR - 4;
             if bytes.len() < RxRing::VNET_HDR + 14 {
                 return Err(Refused::Malformed);

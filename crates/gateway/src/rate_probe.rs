@@ -1,7 +1,7 @@
-//! Echo requests to a host that the owner names, where no passing packet tells the line's delays.
+//! Echo requests to a configured host, for delays that no passing packet shows.
 //!
-//! The gateway is a bridge without an address. A request goes out as the home host's whose packet passed last, and its answer, by
-//! a number of this gateway, goes no further.
+//! The gateway has no address. A request uses the address of the home host that sent last; its answer is not
+//! forwarded.
 
 use asymq_core::decide::frame::checksum::{fold, words};
 use std::net::Ipv4Addr;
@@ -11,17 +11,16 @@ const ECHO_REPLY: u8 = 0;
 const ICMP: u8 = 1;
 const IP_HEADER: usize = 20;
 const ICMP_HEADER: usize = 8;
-/// Ethernet with two VLAN tags at most.
+/// Ethernet with two VLAN tags.
 const LINK: usize = 22;
-/// The shortest frame of Ethernet; a longer link header makes a longer one.
+/// Minimum length of an Ethernet frame.
 const SHORTEST: usize = 60;
 const LONGEST: usize = LINK + IP_HEADER + ICMP_HEADER + SHORTEST;
 
-/// A request as a frame, without allocation.
+/// A request as a frame on the stack.
 pub(crate) struct Request {
     bytes: [u8; LONGEST],
     len: usize,
-    /// Its number.
     pub(crate) number: u16,
 }
 
@@ -31,7 +30,6 @@ impl Request {
     }
 }
 
-/// What a request is made of, and the numbers of requests.
 #[derive(Debug)]
 pub(crate) struct RateProbe {
     ident: u16,
@@ -42,7 +40,6 @@ pub(crate) struct RateProbe {
 }
 
 impl RateProbe {
-    /// Requests with this identifier.
     pub(crate) const fn new(ident: u16) -> Self {
         Self {
             ident,
@@ -53,7 +50,7 @@ impl RateProbe {
         }
     }
 
-    /// A frame from home, whose IP header begins at `network`: requests go out as its host's.
+    /// Learns the link header and address of a host at home. The IP header begins at `network`.
     pub(crate) fn learn(&mut self, frame: &[u8], network: u16) {
         const IPV4: [u8; 2] = [8, 0];
         let network = usize::from(network);
@@ -73,7 +70,7 @@ impl RateProbe {
         }
     }
 
-    /// The next request to `host`; `None` before any host at home has sent.
+    /// The next request to `host`; `None` before a host at home has sent.
     pub(crate) fn request(&mut self, host: Ipv4Addr) -> Option<Request> {
         let source = self.source?;
         self.number = self.number.wrapping_add(1);
@@ -103,7 +100,7 @@ impl RateProbe {
         })
     }
 
-    /// Number of the request that a frame from `host` answers, whose IP header begins at `network`.
+    /// Number of the request that a frame from `host` answers. Its IP header begins at `network`.
     pub(crate) fn answered(&self, host: Ipv4Addr, frame: &[u8], network: u16) -> Option<u16> {
         let packet = frame.get(network.into()..)?;
         let header = packet.first_chunk::<IP_HEADER>()?;

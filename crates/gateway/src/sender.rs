@@ -1,4 +1,4 @@
-//! Frames on their way out of an interface, by AF_XDP where it goes and by AF_PACKET else.
+//! Sends frames by AF_XDP if possible, otherwise by AF_PACKET.
 
 use crate::io::Losses;
 use crate::net::LinkInfo;
@@ -7,29 +7,28 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
-/// Choice of how frames leave.
+/// Configured method of sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SendBy {
-    /// By AF_XDP on veth and on hardware, if the kernel lets it; by AF_PACKET else.
+    /// AF_XDP on veth and hardware if the kernel supports it, otherwise AF_PACKET.
     #[default]
     Auto,
-    /// By this alone.
+    /// Only this method.
     Only(Sending),
 }
 
-/// The way by which frames leave an interface.
+/// Method of sending frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sending {
-    /// An AF_XDP socket in copy mode. Frames longer than the MTU at the opening, or than a page, still
-    /// leave by AF_PACKET.
+    /// AF_XDP socket in copy mode. Frames longer than the MTU or a page still use AF_PACKET.
     AfXdp,
-    /// An AF_PACKET socket.
+    /// AF_PACKET socket.
     AfPacket,
 }
 
 impl Sending {
-    /// Its name as in flags and JSON.
+    /// Name in flags and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::AfXdp => "af-xdp",
@@ -58,21 +57,20 @@ impl FromStr for SendBy {
     }
 }
 
-/// The way out of one interface. Frames leave in the order in which they were given.
+/// Sends frames of one interface in order.
 #[derive(Debug)]
 pub(crate) struct Sender {
     packet: SendBatch,
     xdp: Result<XdpSender, String>,
-    /// Bytes of the longest frame without a VLAN tag that AF_XDP takes: it does not check the MTU.
+    /// Longest untagged frame for AF_XDP, which does not check the MTU.
     longest: usize,
 }
 
-/// Ethernet header and VLAN tag.
 const HEADER: usize = 14;
 const TAG: usize = 4;
 
 impl Sender {
-    /// Opens the ways that `by` asks for.
+    /// Opens the sockets that `by` selects.
     pub(crate) fn open(link: &LinkInfo, by: SendBy) -> io::Result<Self> {
         let socket = PacketSocket::new()?;
         socket.set(libc::PACKET_QDISC_BYPASS, 1)?;
@@ -81,7 +79,7 @@ impl Sender {
         let open = || XdpSender::new(link.index, (longest + TAG).min(4096));
         let xdp = match by {
             SendBy::Only(Sending::AfPacket) => Err(String::new()),
-            // What stands on another interface chooses queues by headers that AF_XDP does not look for.
+            // Stacked interfaces select queues by header fields that AF_XDP does not set.
             SendBy::Auto if !matches!(link.kind.as_str(), "" | "veth") => {
                 Err(format!("not tried on a {} interface", link.kind))
             }
@@ -95,7 +93,7 @@ impl Sender {
         })
     }
 
-    /// The way by which most frames leave.
+    /// Method of sending for most frames.
     pub(crate) const fn sending(&self) -> Sending {
         match self.xdp {
             Ok(_) => Sending::AfXdp,
@@ -103,19 +101,19 @@ impl Sender {
         }
     }
 
-    /// The reason for which AF_XDP was not taken, where it would have been.
+    /// Reason why AF_XDP is not used, if it was tried.
     pub(crate) fn fallback(&self) -> Option<&str> {
         let why = self.xdp.as_ref().err()?;
         Some(why.as_str()).filter(|why| !why.is_empty())
     }
 
-    /// Takes a copy of the frame, and sends what was given before if there is no room.
+    /// Queues a copy of the frame. Sends queued frames first if there is no room.
     #[inline]
     pub(crate) fn push(&mut self, frame: &[u8], losses: &mut Losses) {
         if let Ok(xdp) = &mut self.xdp
             && fits(frame, self.longest.min(xdp.longest() - TAG))
         {
-            // An error comes again at the next flush, which returns it; so below.
+            // The next flush returns the error again; so below.
             if !self.packet.is_empty() {
                 let _ = self.packet.send(losses);
             }
@@ -129,7 +127,7 @@ impl Sender {
         }
         let _ = self.send_by_xdp(losses);
         if self.is_waiting() {
-            // It would overtake.
+            // It would overtake queued frames.
             losses.not_sent += 1;
             return;
         }
@@ -142,13 +140,13 @@ impl Sender {
     /// Sends everything that finds room.
     ///
     /// # Errors
-    /// The interface is down or away: what was given is lost.
+    /// The interface is down or gone; queued frames are lost.
     pub(crate) fn flush(&mut self, losses: &mut Losses) -> io::Result<()> {
         self.send_by_xdp(losses)?;
         self.packet.send(losses)
     }
 
-    /// True if frames found no room and wait for the next [`flush`](Self::flush).
+    /// True if frames wait for room until the next [`flush`](Self::flush).
     pub(crate) fn is_waiting(&self) -> bool {
         self.xdp.as_ref().is_ok_and(XdpSender::is_waiting)
     }
@@ -161,7 +159,7 @@ impl Sender {
             return Ok(());
         }
         let sent = xdp.send(losses);
-        // What it holds is lost; it must not leave when the interface is back.
+        // Queued frames are lost, and must not leave when the interface is back.
         if let Err(error) = &sent {
             self.xdp = Err(error.to_string());
         }
@@ -169,7 +167,7 @@ impl Sender {
     }
 }
 
-/// True if a frame is no longer than `longest`, or than that and its VLAN tag.
+/// True if a frame has at most `longest` bytes, not counting a VLAN tag.
 #[inline]
 fn fits(frame: &[u8], longest: usize) -> bool {
     let is_tagged = || matches!(frame[12..14], [0x81, 0] | [0x88, 0xa8]);

@@ -1,4 +1,4 @@
-//! Metrics and page over HTTP, beside the gateway and at no cost to it.
+//! Serves metrics and page over HTTP, on threads beside the forwarding loop.
 
 use crate::clients::{Clients, Limits};
 use crate::error::GatewayError;
@@ -17,16 +17,12 @@ const LIMITS: Limits = Limits {
     time: Duration::from_secs(5),
 };
 
-/// A server of pages that are only read.
 pub(crate) struct Server {
     clients: Clients,
 }
 
 impl Server {
-    /// Listens; [`serve`](Self::serve) answers.
-    ///
-    /// # Errors
-    /// The address, which `flag` named, cannot be listened at.
+    /// Listens at an address that `flag` named.
     pub(crate) fn open(flag: &str, address: SocketAddr) -> Result<Self, GatewayError> {
         let clients = TcpListener::bind(address)
             .and_then(|listener| Clients::new(listener, LIMITS))
@@ -37,7 +33,7 @@ impl Server {
         Ok(Self { clients })
     }
 
-    /// Serves until `quit` wakes; a `private` page to local names alone.
+    /// Serves until `quit` wakes; a `private` page only to local names.
     pub(crate) fn serve(
         mut self,
         quit: &Waker,
@@ -53,7 +49,7 @@ impl Server {
 
     /// Serves `/metrics` until `quit` wakes.
     pub(crate) fn serve_metrics(self, stats: &Shared, quit: &Waker) {
-        // A page is written once for all that ask between two snapshots.
+        // The text is shared by all requests between two snapshots.
         let (mut written, mut text) = (None, String::new());
         self.serve(quit, "the metrics are at /metrics\n", false, |path| {
             if path.split('?').next() != Some("/metrics") {

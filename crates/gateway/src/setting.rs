@@ -1,39 +1,35 @@
-//! The properties of an interface that a gateway changes while it holds it.
+//! Interface settings that a gateway changes while it holds the interface.
 
 use crate::net::{Feature, LinkInfo, Network, feature, set_feature};
 use std::fs;
 use std::io;
 
-/// A property of an interface that is changed while a gateway holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Setting {
-    /// Received frames merged by the kernel: only for us to split them again, and what it merges
-    /// inside a tunnel no `virtio_net_hdr` describes.
+    /// GRO: merged frames would be split again, and merged tunnels cannot be.
     Gro,
-    /// Received frames merged by the hardware.
+    /// LRO: frames merged by the hardware.
     Lro,
-    /// ARP: without an address of its own, an interface still answers for those of others.
+    /// ARP: an interface without an address still answers for the host's addresses.
     Arp,
     /// `disable_ipv6`: no address, no solicitation, no membership report.
     DisableIpv6,
-    /// `accept_ra`: no address and no route from announcements, even if IPv6 is switched on.
+    /// `accept_ra`: no address and no route from announcements, even if IPv6 is enabled.
     AcceptRa,
-    /// `addr_gen_mode`: no link-local address, even if IPv6 is switched on.
+    /// `addr_gen_mode`: no link-local address, even if IPv6 is enabled.
     AddrGenMode,
-    /// IPv4 forwarding of what is addressed to the interface itself.
+    /// IPv4 forwarding of packets addressed to the interface.
     Forwarding,
-    /// Reception of frames for any address, which the kernel's bridging needs where no socket asks for it.
+    /// Promiscuous mode, which the kernel's bridge needs while no socket enables it.
     Promiscuous,
-    /// The interface is up: the last to be changed and the first to be given back, so that
-    /// it is never up and talkative.
+    /// Up: changed last and restored first, so that the interface is never up and not silent.
     Up,
 }
 
-/// Offloads, which every port switches off.
+/// Offloads, which every port disables.
 pub(crate) const OFFLOADS: [Setting; 2] = [Setting::Gro, Setting::Lro];
-/// All, in the order in which they are changed; they are given back in reverse. The first is changed only
-/// where the kernel is to forward without a gateway.
+/// All settings, in the order of change. Only bridging by the kernel needs the first.
 pub(crate) const WITH_BYPASS: [Setting; 9] = [
     Setting::Promiscuous,
     Setting::Gro,
@@ -46,7 +42,7 @@ pub(crate) const WITH_BYPASS: [Setting; 9] = [
     Setting::Up,
 ];
 
-/// Without what a bypass needs.
+/// All but `Promiscuous`.
 pub(crate) const ALL: &[Setting] = WITH_BYPASS.split_at(1).1;
 
 /// Access to a setting.
@@ -60,8 +56,7 @@ enum Access {
 }
 
 impl Setting {
-    /// Its name in the log and in `asymq gateway check`, its value while a gateway holds the
-    /// interface, and the access to it.
+    /// Name in the log and in `asymq gateway check`, value while held, and access.
     const fn facts(self) -> (&'static str, i32, Access) {
         use Access::{Offload, Sysctl};
         match self {
@@ -81,12 +76,11 @@ impl Setting {
         }
     }
 
-    /// Its value while a gateway holds the interface.
+    /// Value while a gateway holds the interface.
     pub(crate) const fn held(self) -> i32 {
         self.facts().1
     }
 
-    /// Its name in the log and in `asymq gateway check`.
     pub(crate) const fn name(self) -> &'static str {
         self.facts().0
     }
@@ -129,12 +123,12 @@ impl Setting {
     }
 }
 
-/// `/proc/sys/net` shows the network namespace of the thread that looks.
+/// `/proc/sys/net` shows the network namespace of the calling thread.
 fn sysctl_path(pattern: &str, name: &str) -> String {
     format!("/proc/sys/net/{}", pattern.replace("{}", name))
 }
 
-/// A setting that a gateway changed.
+/// A changed setting, with its original value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Change {
     pub(crate) setting: Setting,

@@ -18,13 +18,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Incremented when a key of the JSON changes its meaning.
 pub const SNAPSHOT_FORMAT: u32 = 2;
 
-/// The state of a gateway at one moment. Bytes are as charged to the link, rates in bit/s over the
-/// last interval, counters since the start.
+/// State of a gateway at one moment. Bytes are as charged to the link. Rates are in bit/s over the last interval.
+/// Counters count from the start.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Snapshot {
     /// [`SNAPSHOT_FORMAT`]; 0 before the first.
     pub format: u32,
-    /// Seconds since 1970.
+    /// Unix time in seconds.
     pub time: f64,
     /// Seconds since the previous snapshot.
     pub interval: f64,
@@ -34,38 +34,37 @@ pub struct Snapshot {
     pub down: DirectionSnapshot,
     /// Frames lost at the interfaces.
     pub losses: PortLosses,
-    /// The way by which frames leave the interfaces.
+    /// Method of sending frames at the interfaces.
     pub sending: PortSending,
-    /// Changes of the settings since the start.
+    /// Number of changes of the settings.
     pub changes: u64,
 }
 
-/// One direction of the link.
+/// State of one direction.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct DirectionSnapshot {
-    /// The configured capacity in bit/s; 0 if there is none.
+    /// Configured capacity in bit/s, or 0.
     pub capacity: u64,
-    /// All traffic sent, in bit/s.
+    /// Rate of all sent traffic.
     pub rate: f64,
     /// Pure ACKs.
     pub ack: ClassSnapshot,
     /// TCP data.
     pub data: ClassSnapshot,
-    /// All else.
+    /// All other packets.
     pub other: ClassSnapshot,
-    /// Bytes of TCP payload sent in this direction that receivers acknowledged, whatever was sent again.
+    /// Bytes of TCP payload sent in this direction that receivers acknowledged, without retransmissions.
     pub acknowledged: u64,
-    /// ACKs that a regenerator made; they are among the packets sent.
+    /// ACKs regenerated, which are also counted as sent.
     pub regenerated: u64,
-    /// Bytes of TCP data sent in the other direction for every ACK sent in this one, over the last
-    /// interval; 0 if none was sent.
+    /// Bytes of TCP data sent in the other direction per ACK sent in this one, over the last interval; 0 without ACKs.
     pub data_bytes_per_ack: f64,
-    /// The discipline's control variables.
+    /// Control variables of the discipline.
     pub control: BTreeMap<&'static str, f64>,
 }
 
 impl DirectionSnapshot {
-    /// Packets that wait.
+    /// Waiting packets of all classes.
     pub const fn backlog_packets(&self) -> u32 {
         self.ack.backlog_packets + self.data.backlog_packets + self.other.backlog_packets
     }
@@ -80,45 +79,43 @@ impl DirectionSnapshot {
     }
 }
 
-/// One class of traffic in one direction. What came is what was sent, dropped or filtered, or
-/// waits.
+/// State of one class in one direction. Arrived packets are sent, dropped, filtered or waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ClassSnapshot {
-    /// Sent, in bit/s.
+    /// Rate of sent traffic.
     pub rate: f64,
     /// Packets sent.
     pub packets: u64,
     /// Bytes sent.
     pub bytes: u64,
-    /// Packets that wait.
+    /// Packets waiting.
     pub backlog_packets: u32,
-    /// Bytes that wait.
+    /// Bytes waiting.
     pub backlog_bytes: u64,
-    /// Packets dropped: a sender has to send them again, or feels their loss.
+    /// Packets dropped. Senders detect the loss, and TCP retransmits.
     pub dropped: u64,
-    /// Packets filtered: a later ACK says all that they say.
+    /// ACKs filtered. A later ACK acknowledges at least as much.
     pub filtered: u64,
-    /// Packets sent with a congestion mark that the discipline set.
+    /// Packets sent with a congestion mark of the discipline.
     pub marked: u64,
     /// Packets that were not sent, by [`Reason`]; in JSON by its name.
     #[serde(serialize_with = "by_name")]
     pub reasons: [u64; Reason::COUNT],
-    /// Median sojourn time in ms of what left the queue in the last interval; 0 if nothing did.
+    /// Median sojourn time in ms in the last interval; 0 without packets.
     pub sojourn_p50_ms: f64,
-    /// 95th percentile of those sojourn times.
+    /// 95th percentile of the sojourn time.
     pub sojourn_p95_ms: f64,
-    /// 99th percentile of those sojourn times.
+    /// 99th percentile of the sojourn time.
     pub sojourn_p99_ms: f64,
-    /// Median round-trip time in ms of TCP segments of this class from home over the last interval, from
-    /// their arrival here to the departure of the echo towards home; 0 if there was none, and for the
-    /// other direction.
+    /// Median round-trip time in ms of TCP segments from home in the last interval, from their arrival to the
+    /// departure of the echo towards home. 0 if there was none, and in the downlink.
     pub round_trip_p50_ms: f64,
-    /// 99th percentile of those round-trip times.
+    /// 99th percentile of the round-trip time.
     pub round_trip_p99_ms: f64,
 }
 
 impl ClassSnapshot {
-    /// Packets that came; regenerated ACKs are among them.
+    /// Packets arrived, including regenerated ACKs.
     pub const fn arrived(&self) -> u64 {
         self.packets + self.dropped + self.filtered + self.backlog_packets as u64
     }
@@ -128,7 +125,7 @@ fn by_name<S: Serializer>(reasons: &[u64; Reason::COUNT], to: S) -> Result<S::Ok
     to.collect_map(Reason::ALL.iter().map(|reason| reason.name()).zip(reasons))
 }
 
-/// Frames lost at either interface.
+/// Frames lost at both interfaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct PortLosses {
     /// Towards home.
@@ -137,7 +134,7 @@ pub struct PortLosses {
     pub wan: Losses,
 }
 
-/// The way by which frames leave either interface; none while it is away, or where no gateway runs.
+/// Method of sending at both interfaces; `None` while one is away or no gateway runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct PortSending {
     /// Towards home.
@@ -146,16 +143,16 @@ pub struct PortSending {
     pub wan: Option<Sending>,
 }
 
-/// Turns a forwarder's counters into snapshots, for those who drive one themselves.
+/// Converts a forwarder's counters to snapshots.
 #[derive(Debug)]
 pub struct Observer {
     last: Instant,
-    /// Sent so far, up and down.
+    /// Sent packets at the last snapshot, up and down.
     before: [PerClass<Counter>; 2],
 }
 
 impl Observer {
-    /// An observer of a forwarder that starts now.
+    /// Creates an observer of a forwarder that starts now.
     pub fn new(now: Instant) -> Self {
         Self {
             last: now,
@@ -163,7 +160,7 @@ impl Observer {
         }
     }
 
-    /// The state at `now`, with rates and percentiles since the call before.
+    /// Returns the state at `now`, with rates and percentiles since the last call.
     pub fn observe(
         &mut self,
         now: Instant,
@@ -221,7 +218,7 @@ impl Observer {
     }
 }
 
-/// The counters of a class, and its sojourn times since they were last taken.
+/// Counters of a class, and its sojourn times since the last call.
 fn of_class(forwarder: &mut Forwarder, direction: Direction, class: TrafficClass) -> ClassSnapshot {
     let sojourn = forwarder.state(direction).take_sojourns(class);
     let round_trip = match direction {
@@ -253,7 +250,7 @@ fn of_class(forwarder: &mut Forwarder, direction: Direction, class: TrafficClass
     }
 }
 
-/// The latest snapshot of a gateway, once a second, for any number of readers.
+/// The latest snapshot of a gateway, for any number of readers.
 #[derive(Clone, Debug, Default)]
 pub struct Shared(Arc<(Mutex<State>, Condvar)>);
 
@@ -266,14 +263,14 @@ struct State {
 }
 
 impl Shared {
-    /// The latest snapshot; all zero before the first.
+    /// Returns the latest snapshot; all zero before the first.
     pub fn latest(&self) -> Snapshot {
-        // A pointer, so that the lock is not held for a copy.
+        // Clones outside of the lock.
         let latest = self.lock().latest.clone();
         Snapshot::clone(&latest)
     }
 
-    /// Traffic by flow in the latest interval; empty unless it was requested.
+    /// Traffic by flow in the latest interval; empty unless requested.
     pub(crate) fn flows(&self) -> Arc<FlowSnapshot> {
         self.lock().flows.clone()
     }
@@ -283,8 +280,7 @@ impl Shared {
         self.lock().count
     }
 
-    /// Waits for a snapshot after the `seen`-th and counts it there; `None` when the gateway has
-    /// stopped and all were seen.
+    /// Waits for a snapshot after the `seen`-th, and updates `seen`. Returns `None` after the last one.
     pub fn next(&self, seen: &mut u64) -> Option<Arc<Snapshot>> {
         let mut state = self.lock();
         while state.count == *seen && !state.ended {
@@ -296,7 +292,7 @@ impl Shared {
         })
     }
 
-    /// The lock is held by all only while a pointer is copied: the forwarding loop waits for no reader.
+    /// Never waits long: all users of the lock only copy pointers.
     pub(crate) fn publish(&self, snapshot: Snapshot, flows: Option<FlowSnapshot>) {
         let mut latest = Arc::new(snapshot);
         let mut flows = Arc::new(flows.unwrap_or_default());
@@ -313,7 +309,7 @@ impl Shared {
         self.0.1.notify_all();
     }
 
-    /// A reader that panicked leaves the state whole: it is only replaced.
+    /// The state is only replaced, so a poisoned lock is harmless.
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

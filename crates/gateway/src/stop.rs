@@ -1,4 +1,4 @@
-//! Asking a running gateway for something.
+//! Requests to a running gateway.
 
 use asymq_core::units::Duration;
 use std::io::{self, Read, Write};
@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-/// The longest that a stopping gateway waits for its queue to leave.
+/// Maximum time that a stopping gateway sends its queue.
 pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
 /// Wakes a `poll`, from any thread or a signal handler.
@@ -46,20 +46,20 @@ impl AsFd for Waker {
     }
 }
 
-/// A request to stop, shared by those who may ask and the gateway that is asked.
+/// A request to stop the gateway, shared by its users.
 #[derive(Clone, Debug)]
 pub struct Stop(pub(crate) Waker);
 
 impl Stop {
-    /// A request that is not made yet.
+    /// Creates a request that is not made yet.
     ///
     /// # Errors
-    /// The process has no descriptors left.
+    /// No descriptors are left.
     pub fn new() -> io::Result<Self> {
         Waker::new().map(Self)
     }
 
-    /// Asks on SIGINT and SIGTERM.
+    /// Stops on SIGINT and SIGTERM.
     ///
     /// # Errors
     /// The signals cannot be handled.
@@ -67,7 +67,7 @@ impl Stop {
         self.0.on_signals(&[libc::SIGINT, libc::SIGTERM])
     }
 
-    /// Asks on SIGHUP, too: when the terminal is gone.
+    /// Stops on SIGHUP too.
     ///
     /// # Errors
     /// The signal cannot be handled.
@@ -75,7 +75,7 @@ impl Stop {
         self.0.on_signals(&[libc::SIGHUP])
     }
 
-    /// Asks, from any thread.
+    /// Requests the stop, from any thread.
     pub fn request(&self) {
         self.0.wake();
     }

@@ -1,11 +1,11 @@
-//! A running gateway for a person's eye.
+//! Live table of a running gateway.
 
 use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Snapshot};
 use asymq_core::TrafficClass;
 use asymq_core::units::Limit;
 use std::fmt::Write;
 
-/// The snapshot as a table, some ten lines of at most 80 characters.
+/// Formats the snapshot in some ten lines of at most 80 characters.
 pub fn table(title: &str, snapshot: &Snapshot) -> String {
     let mut text = format!("{title}\n\n");
     let mut line = |name: &str, cells: [String; 5]| {
@@ -26,7 +26,7 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
     line("queue", heads.map(String::from));
     for (name, direction) in directions {
         for (class, of) in direction.classes() {
-            // The uplink's ACKs and data always have their lines.
+            // ACKs and data of the uplink always have a line.
             if holds(of) || name == "up" && class != TrafficClass::Other {
                 line(&format!("{name} {}", class.name()), queue(of));
             }
@@ -67,7 +67,7 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A head and its parts in lines of at most 80 characters; a terminal that breaks them itself would scroll.
+/// Wraps `parts` after `head` at 80 characters: terminals that wrap themselves would scroll.
 fn folded(head: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let (mut text, mut line) = (String::new(), format!("{head} "));
     for part in parts {
@@ -111,7 +111,7 @@ fn queue(class: &ClassSnapshot) -> [String; 5] {
     ]
 }
 
-/// Packets of all classes that were not sent, by reason, and those marked.
+/// Packets that were not sent, by reason, and marked packets.
 fn losses_of_queue(direction: &DirectionSnapshot) -> String {
     let classes = direction.classes();
     let reasons = asymq_core::Reason::ALL.iter().map(|reason| {
@@ -135,7 +135,7 @@ fn regeneration(direction: &DirectionSnapshot) -> String {
     )
 }
 
-/// Those that are not zero.
+/// Joins the counts that are not zero.
 fn listed(counts: impl IntoIterator<Item = (&'static str, u64)>) -> String {
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     let counts: Vec<String> = counts
@@ -157,7 +157,7 @@ fn scaled(value: f64, units: [&str; 3]) -> String {
     format!("{} {unit}", significant(value))
 }
 
-/// Three digits, more before the point.
+/// Rounds to three significant digits.
 fn significant(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),

@@ -1,26 +1,25 @@
-//! The analysis of a randomised trial: two settings in turn, on traffic that passes anyway.
+//! Analysis of a randomised trial: two settings in turn on live traffic.
 //!
-//! A trial is a row of pairs. Each pair has one interval under either setting, in an order that a coin
-//! chose, and an [`Outcome`] of each. [`analyse`] compares within pairs, so that load that comes and goes
-//! cancels out. Its intervals come from the coin itself: had the settings no effect, either order of each
-//! pair would have been as likely, so the order is drawn anew some thousand times, and an effect is shown
-//! where it exceeds what 95 % of these draws give. All quantities share one limit (Westfall and Young, 1993):
-//! where the settings do not differ, 5 % of trials show anything at all. No distribution is assumed.
+//! Each pair has one interval under either setting, in random order, and an [`Outcome`] of each. [`analyse`] compares
+//! within pairs, so that changes of load cancel out. The intervals come from a randomisation test: without an effect,
+//! both orders of a pair are equally likely. The test redraws the order some thousand times; an effect is shown if it
+//! exceeds 95 % of the draws. All quantities share one limit (Westfall and Young, 1993): 5 % of trials of equal
+//! settings show any effect. No distribution is assumed.
 //!
-//! The length of a trial must not depend on interim results; the caller shows none before its end.
+//! The length of a trial must not depend on interim results, so callers must not show them.
 
 use asymq_core::decide::random::SplitMix64;
 use std::fmt;
 
-/// Pairs that a quantity needs at least. With fewer, the coin has too few outcomes.
+/// Minimum number of pairs for a quantity.
 pub const MIN_PAIRS: usize = 8;
-/// Confidence of all intervals together.
+/// Joint confidence of all intervals.
 pub const CONFIDENCE: f64 = 0.95;
-/// Draws of the coin.
+/// Number of random orders.
 const DRAWS: usize = 1999;
-/// A direction is loaded if one of the two outcomes reaches this part of its capacity.
+/// A direction is loaded if one outcome of the pair reaches this share of its capacity,
 const LOADED: f64 = 0.5;
-/// And the other this part: no transfer ended or began between them.
+/// and the other one this share: no transfer started or ended between them.
 const STILL_LOADED: f64 = 0.05;
 
 /// Measurements of one interval.
@@ -28,16 +27,15 @@ const STILL_LOADED: f64 = 0.05;
 pub struct Outcome {
     /// Delivered up and down, in bit/s.
     pub delivered: [f64; 2],
-    /// 99th percentile of the sojourn time of calls in ms; none where packets do not wait here, or none
-    /// passed.
+    /// 99th percentile of the sojourn time of calls in ms, if packets wait here and some passed.
     pub wait_ms: Option<f64>,
-    /// 99th percentile of passive round-trip times in ms, if there were any.
+    /// Round-trip time in ms, if there was one.
     pub round_trip_ms: Option<f64>,
-    /// Pure ACKs' part of the bytes that were sent up.
+    /// Share of pure ACKs in the bytes sent up.
     pub ack_share: f64,
 }
 
-/// Outcomes of a pair: under the first setting and under the second, whichever ran first.
+/// Outcomes under the first and the second setting, in this order.
 pub type Pair = [Outcome; 2];
 
 /// Compared quantity.
@@ -48,7 +46,7 @@ pub enum Quantity {
     Upload,
     /// Delivered down, as a ratio.
     Download,
-    /// Sum of both directions' delivered parts of their capacities, as a ratio.
+    /// Sum of both directions' delivered shares of their capacities, as a ratio.
     Utility,
     /// Sojourn time of calls.
     Wait,
@@ -56,16 +54,16 @@ pub enum Quantity {
     RoundTrip,
 }
 
-/// Effect of the first setting against the second, with the interval that holds it.
+/// Effect of the first setting relative to the second, with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Effect {
     /// Compared quantity.
     pub quantity: Quantity,
-    /// Pairs that it rests on.
+    /// Number of pairs compared.
     pub pairs: usize,
-    /// Means under either setting: bit/s, a sum of two parts of capacities, or ms.
+    /// Means under either setting: bit/s, sum of shares, or ms.
     pub means: [f64; 2],
-    /// The estimate: the first less the second in ms, or their ratio less 1.
+    /// Estimate: the difference in ms, or the ratio less 1.
     pub estimate: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -74,7 +72,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// True if the interval leaves out zero.
+    /// True if the interval excludes zero.
     pub fn is_shown(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
@@ -83,35 +81,35 @@ impl Effect {
 /// Result of a trial.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Verdict {
-    /// Pairs of intervals.
+    /// Number of pairs.
     pub pairs: usize,
-    /// Pairs in which the uplink, the downlink and both were loaded.
+    /// Pairs under load.
     pub loaded: Loaded,
     /// Mean ACK share of the uplink under either setting.
     pub ack_share: [f64; 2],
-    /// One per quantity that has pairs enough.
+    /// One for each quantity with enough pairs.
     pub effects: Vec<Effect>,
 }
 
 /// Numbers of loaded pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Loaded {
-    /// The uplink.
+    /// Uplink.
     pub up: usize,
-    /// The downlink.
+    /// Downlink.
     pub down: usize,
-    /// Both.
+    /// Both directions.
     pub both: usize,
 }
 
 impl Loaded {
-    /// Loaded ones of these pairs, with capacities as [`analyse`] takes them.
+    /// Counts the loaded pairs. `capacity` is as in [`analyse`].
     pub fn of(pairs: &[Pair], capacity: [Option<f64>; 2]) -> Self {
         Load::of(pairs, capacity).count(pairs)
     }
 }
 
-/// The rule for load. It treats both settings alike, so that no setting can choose its pairs.
+/// Rule for load. It is symmetric in the settings, so that no setting selects its pairs.
 struct Load {
     capacity: [f64; 2],
 }
@@ -127,7 +125,7 @@ impl Load {
         }
     }
 
-    /// True for each direction that was loaded.
+    /// True for each loaded direction.
     fn is_on(&self, pair: &Pair) -> [bool; 2] {
         [0, 1].map(|of| {
             let [one, other] = pair.map(|outcome| outcome.delivered[of] / self.capacity[of]);
@@ -145,8 +143,8 @@ impl Load {
     }
 }
 
-/// Compares the two settings. `capacity` is that of up- and downlink in bit/s; where it is unknown, the
-/// highest outcome takes its place. `seed` chooses the draws.
+/// Compares the settings. `capacity` is that of up- and downlink in bit/s; an unknown one is replaced by the highest
+/// outcome. `seed` selects the draws.
 pub fn analyse(pairs: &[Pair], capacity: [Option<f64>; 2], seed: u64) -> Verdict {
     let load = Load::of(pairs, capacity);
     let values = |quantity: Quantity, pair: &Pair| -> Option<[f64; 2]> {
@@ -188,7 +186,7 @@ pub fn analyse(pairs: &[Pair], capacity: [Option<f64>; 2], seed: u64) -> Verdict
     }
 }
 
-/// A quantity's values under both settings, by pair.
+/// Values of a quantity under both settings, by pair.
 struct Compared {
     quantity: Quantity,
     values: Vec<Option<[f64; 2]>>,
@@ -199,11 +197,11 @@ impl Compared {
         self.values.iter().flatten().copied()
     }
 
-    /// Differences of delays in ms, and of the logarithms of all else.
+    /// Difference of delays in ms, or of the logarithms of other values.
     fn difference(&self, [one, other]: [f64; 2]) -> f64 {
         match self.quantity {
             Quantity::Wait | Quantity::RoundTrip => one - other,
-            // A loaded direction delivers something.
+            // A loaded direction delivers more than zero.
             _ => (one / other).ln(),
         }
     }
@@ -228,7 +226,7 @@ impl Compared {
     }
 }
 
-/// Mean of some values, and its standard error.
+/// Mean of values, and its standard error.
 struct Spread {
     mean: f64,
     error: f64,
@@ -251,9 +249,9 @@ impl Spread {
     }
 }
 
-/// Standard errors that no quantity's mean exceeds in 95 % of draws of the coin.
+/// Number of standard errors that no quantity's mean exceeds in 95 % of draws.
 fn limit(compared: &[Compared], pairs: usize, seed: u64) -> f64 {
-    /// Differences, and what no draw changes: the sum of their squares and their number.
+    /// Differences, the sum of their squares, and their number.
     type Row = (Vec<f64>, f64, usize);
     let rows = compared.iter().map(|of| -> Row {
         let differences = of.values.iter();
@@ -291,13 +289,13 @@ fn limit(compared: &[Compared], pairs: usize, seed: u64) -> f64 {
         largest.push(errors.fold(0.0, f64::max));
     }
     largest.sort_unstable_by(f64::total_cmp);
-    // The trial itself is one more draw.
+    // The trial itself counts as one draw.
     let rank = (CONFIDENCE * (DRAWS + 1) as f64).ceil() as usize;
     largest[rank - 1]
 }
 
 impl Verdict {
-    /// The result in words, of settings with these names.
+    /// Returns the result in words, with the settings' names.
     pub fn sentence(&self, [one, other]: [&str; 2]) -> String {
         if self.effects.is_empty() {
             let Loaded { up, down, both } = self.loaded;
@@ -363,7 +361,7 @@ impl Effect {
     }
 }
 
-/// In words: `delivers 11 % more upload (7 to 15)`.
+/// For example `delivers 11 % more upload (7 to 15)`.
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let gain = self.estimate >= 0.0;
@@ -389,7 +387,7 @@ impl fmt::Display for Effect {
     }
 }
 
-/// Two digits, or all before the point.
+/// Rounds to two significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 9.95 => format!("{value:.0}"),

@@ -1,6 +1,6 @@
-//! Which of the ways of docs/router/which-way.md a host is, found without changing anything.
+//! Role of a host (docs/router/which-way.md), found without changing anything.
 //!
-//! No advice takes an address, a route or a bridge away: each may be the way to this host.
+//! No advice removes an address, a route or a bridge: each may be the path to this host.
 
 use crate::finding::{Finding, Place};
 use crate::interface_hold::is_held;
@@ -9,25 +9,24 @@ use crate::port::{is_in_use, is_wifi};
 use std::fs;
 use std::path::Path;
 
-/// Facts about a host.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     links: Vec<LinkInfo>,
     addresses: Vec<Address>,
-    /// Names of Wi-Fi interfaces, and of those that a gateway holds.
+    /// Names of Wi-Fi interfaces, and of interfaces held by a gateway.
     wifi: Vec<String>,
     held: Vec<String>,
     /// Interface of the default route.
     default: Option<String>,
-    /// Forwards IP packets of others.
+    /// IP forwarding is enabled.
     forwards: bool,
     openwrt: bool,
     /// Model, if it is a Raspberry Pi.
     pi: Option<String>,
 }
 
-/// The way that this host is, in the calling thread's network namespace. `ports` are those for a gateway, towards
-/// home and the modem, if they are known; `up` is the uplink's rate.
+/// Determines the role of this host in the calling thread's network namespace. `ports` are a gateway's LAN and WAN if
+/// known; `up` is the uplink's rate.
 pub fn which_way(ports: Option<[&str; 2]>, up: Option<&str>) -> Finding {
     Facts::gather().finding(ports, up)
 }
@@ -69,7 +68,7 @@ impl Facts {
         }
     }
 
-    /// An Ethernet port with a cable: hardware, or a veth pair's end.
+    /// True for an Ethernet port: hardware, or one end of a veth pair.
     fn is_port(&self, link: &LinkInfo) -> bool {
         link.hardware == libc::ARPHRD_ETHER
             && ["", "veth"].contains(&link.kind.as_str())
@@ -80,7 +79,7 @@ impl Facts {
         self.addresses.iter().any(|of| of.index == link.index)
     }
 
-    /// A port for a gateway: nothing of this host is on it.
+    /// True for a port that this host does not use.
     fn is_free(&self, link: &LinkInfo) -> bool {
         let above = |of: &LinkInfo| of.below == Some(link.index) && of.kind != "veth";
         self.is_port(link)
@@ -93,7 +92,7 @@ impl Facts {
                 .any(|of| above(of) && self.has_address(of))
     }
 
-    /// True if other hosts can be behind an interface: not behind one of containers or virtual machines.
+    /// True if other hosts can be behind the interface; false for containers and virtual machines.
     fn leads_out(&self, link: &LinkInfo) -> bool {
         match link.kind.as_str() {
             "bridge" | "bond" | "team" => {
@@ -109,7 +108,7 @@ impl Facts {
         }
     }
 
-    /// The device towards the Internet, if this host routes for others or dials in itself.
+    /// WAN and LAN device, if this host routes for others or dials in itself.
     fn router(&self) -> Option<(&str, Option<&str>)> {
         let default = self.default.as_deref()?;
         let home = self
@@ -226,7 +225,7 @@ impl Facts {
     }
 }
 
-/// The interface of the default route of this network namespace, that of IPv4 first.
+/// Interface of the default route, IPv4 first.
 fn default_route() -> Option<String> {
     let read = |name| fs::read_to_string(Path::new("/proc/thread-self/net").join(name));
     let v4 = read("route").unwrap_or_default();
@@ -237,7 +236,7 @@ fn default_route() -> Option<String> {
         is_default.then(|| fields[0].to_owned())
     });
     let v6 = read("ipv6_route").unwrap_or_default();
-    // Destination and its prefix, ..., interface.
+    // Destination, prefix length, ..., interface.
     let v6 = v6.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let is_default = fields.first()?.bytes().all(|digit| digit == b'0') && fields[1] == "00";

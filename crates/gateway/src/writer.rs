@@ -1,5 +1,4 @@
-//! Whole lines to standard output or standard error, without the locks of the standard library: a
-//! writer that is blocked there blocks no other.
+//! Writes whole lines without the standard library's locks, so that a blocked writer blocks no other.
 
 use crate::sys::{Interest, wait_ready};
 use asymq_core::units::Duration;
@@ -7,7 +6,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 
-/// Writes text whose lines are kept whole: where one was cut off by an error, the next begins afresh.
+/// Starts a new line after a write that failed within a line.
 #[derive(Debug)]
 pub(crate) struct LineWriter {
     file: File,
@@ -30,13 +29,13 @@ impl LineWriter {
         })
     }
 
-    /// True if it takes some bytes now.
+    /// True if a write does not block.
     pub(crate) fn is_ready(&self) -> bool {
         let fds = [(self.file.as_fd(), Interest::Write)];
         wait_ready(&fds, Some(Duration::ZERO)).is_ok_and(|ready| ready[0])
     }
 
-    /// Writes all of `text`, however long its reader takes.
+    /// Writes all of `text`; may block.
     pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
         if self.torn {
             self.write_bytes(b"\n")?;
@@ -53,7 +52,7 @@ impl LineWriter {
                     rest = &rest[count..];
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Another process with the stream made it non-blocking.
+                // Another process made the stream non-blocking.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     wait_ready(&[(self.file.as_fd(), Interest::Write)], None)?;
                 }

@@ -1,32 +1,32 @@
-//! A bridge in the kernel that works whenever no gateway does: rules of nf_tables at the ingress of two
-//! interfaces, and chains that keep them from frames while a process lives.
+//! Bridge in the kernel for times without a gateway: nf_tables rules at the ingress of two interfaces, and chains that
+//! block them while a process lives.
 
 use super::message::{Message, Route};
 use std::io;
 
-/// Forwards frames of one interface to another as long as nothing holds it.
+/// One direction of the kernel's bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way<'a> {
-    /// Index of the interface where frames arrive.
+    /// Index of the incoming interface.
     pub from: u32,
-    /// Its name.
+    /// Name of the incoming interface.
     pub name: &'a str,
-    /// Index of the interface where they leave.
+    /// Index of the outgoing interface.
     pub to: u32,
 }
 
-/// Keeps the kernel from forwarding between two interfaces, until it is dropped or its process ends for
-/// any reason. Frames still reach packet sockets.
+/// Blocks the kernel's bridge between two interfaces until it is dropped or its process ends. Packet sockets still
+/// receive frames.
 #[derive(Debug)]
 pub struct Hold(#[expect(dead_code, reason = "its tables live as long as the socket")] Route);
 
-/// The hold's chain comes first, and what it drops no later chain sees.
+/// The blocking chain comes first: later chains do not see dropped frames.
 const BEFORE: i32 = -300;
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 
 impl Hold {
-    /// Holds both interfaces of a bridge, which may be there or not.
+    /// Blocks the bridge of both interfaces, whether it exists or not.
     ///
     /// # Errors
     /// The kernel has no nf_tables with owners (Linux 5.12), or another gateway holds an interface.
@@ -45,8 +45,8 @@ impl Hold {
     }
 }
 
-/// Makes the kernel forward between the two interfaces whenever nothing holds them, also after this
-/// process. Replaces what was made for them before; returns whether there was something.
+/// Lets the kernel bridge the interfaces while nothing blocks it, also after this process. Returns true if it replaced
+/// a bridge.
 ///
 /// # Errors
 /// The kernel has no nf_tables with `fwd`, or a privilege is missing.
@@ -67,7 +67,7 @@ pub fn bypass(ways: [Way<'_>; 2]) -> io::Result<bool> {
     Ok(was)
 }
 
-/// Ends the kernel's forwarding of what arrives at an interface; returns whether there was any.
+/// Removes the kernel's bridge of an incoming interface. Returns true if there was one.
 ///
 /// # Errors
 /// A privilege is missing.
@@ -76,13 +76,13 @@ pub fn remove_bypass(from: u32) -> io::Result<bool> {
     let request = request.text(NFTA_TABLE_NAME, &table_of(from));
     match Route::open_netfilter()?.batch([request]) {
         Ok(()) => Ok(true),
-        // None of this name, or a kernel that can have none.
+        // No such table, or no nf_tables.
         Err(error) if is_absent(&error) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// True if the kernel forwards what arrives at an interface whenever nothing holds it.
+/// True if the kernel bridges an incoming interface while nothing blocks it.
 pub fn has_bypass(from: u32) -> bool {
     const NFT_MSG_GETTABLE: u16 = 1;
     let request = Message::get(kind(NFT_MSG_GETTABLE)).body(&family(0));
@@ -141,7 +141,7 @@ fn kind(of: u16) -> u16 {
     (libc::NFNL_SUBSYS_NFTABLES as u16) << 8 | of
 }
 
-/// An `nfgenmsg`: family, version, resource.
+/// `nfgenmsg`: family, version, resource.
 fn family(resource: u16) -> [u8; 4] {
     let [high, low] = resource.to_be_bytes();
     [libc::NFPROTO_NETDEV as u8, 0, high, low]
@@ -167,7 +167,6 @@ fn chain(table: &str, interface: &str, priority: i32, policy: u32) -> Message {
         .text(NFTA_CHAIN_TYPE, "filter")
 }
 
-/// `fwd to` the interface of this index.
 fn forward(table: &str, to: u32) -> Message {
     let register = NFT_REG_1.to_be_bytes();
     let expression = |list: Message, name: &str, data: &dyn Fn(Message) -> Message| {
@@ -193,12 +192,11 @@ fn forward(table: &str, to: u32) -> Message {
 }
 
 impl Route {
-    /// A socket of the netfilter family.
     fn open_netfilter() -> io::Result<Self> {
         Self::open_family(libc::NETLINK_NETFILTER)
     }
 
-    /// Sends changes that the kernel makes all or none.
+    /// Sends changes that the kernel makes atomically.
     fn batch(&mut self, messages: impl IntoIterator<Item = Message>) -> io::Result<()> {
         let limit = |of: libc::c_int| {
             let resource = libc::NFNL_SUBSYS_NFTABLES as u16;

@@ -1,4 +1,4 @@
-//! Interfaces and their addresses, over netlink.
+//! Interfaces and their addresses, read over netlink.
 
 use super::message::{Message, attributes};
 use super::{Network, interface};
@@ -8,53 +8,52 @@ use std::net::IpAddr;
 /// An interface as the kernel describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkInfo {
-    /// Its index, which stays when its name changes.
+    /// Index, which stays when the name changes.
     pub index: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its link layer: 1 (`ARPHRD_ETHER`) for Ethernet.
+    /// Link-layer type, such as `ARPHRD_ETHER`.
     pub hardware: u16,
-    /// The largest network packet that it carries.
+    /// MTU.
     pub mtu: u32,
-    /// Its Ethernet address; zero if it has none of six bytes.
+    /// Ethernet address; zero if it does not have six bytes.
     pub mac: [u8; 6],
-    /// The kind of a virtual interface, such as `bridge` or `vlan`; empty for hardware.
+    /// Kind of a virtual interface, such as `bridge` or `vlan`; empty for hardware.
     pub kind: String,
-    /// The bridge or bond that it is in.
+    /// Bridge or bond that it belongs to.
     pub master: Option<u32>,
-    /// The interface that it stands on, as a VLAN does.
+    /// Interface below, as of a VLAN.
     pub below: Option<u32>,
     /// Administratively up.
     pub up: bool,
-    /// With a carrier.
+    /// Has a carrier.
     pub carrier: bool,
-    /// Takes part in ARP.
+    /// ARP is enabled.
     pub arp: bool,
-    /// Set to receive frames for any address; what sockets ask for is not counted.
+    /// Set to promiscuous mode; sockets' memberships are not counted.
     pub promiscuous: bool,
 }
 
 /// An address of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// The interface's index.
+    /// Index of the interface.
     pub index: u32,
-    /// The address.
+    /// Address.
     pub ip: IpAddr,
-    /// Bits of its prefix.
+    /// Prefix length.
     pub prefix: u8,
     /// Valid beyond its link.
     pub global: bool,
-    /// Taken by the kernel from a router's announcement.
+    /// From a router's announcement.
     pub autoconfigured: bool,
 }
 
-/// `IFA_PROTO` of an address (`linux/if_addr.h`), and its value for a router's announcement.
 const IFA_PROTO: u16 = 11;
 const FROM_ANNOUNCEMENT: u8 = 2;
 
 impl Network {
-    /// The interface of this index; `None` if there is none.
+    /// Returns the interface of this index, if it exists.
     ///
     /// # Errors
     /// The kernel does not answer.
@@ -62,12 +61,12 @@ impl Network {
         self.first(Message::get(libc::RTM_GETLINK).body(&interface(index, 0, 0)))
     }
 
-    /// The interface of this name; `None` if there is none.
+    /// Returns the interface of this name, if it exists.
     ///
     /// # Errors
     /// The kernel does not answer.
     pub fn link_named(&mut self, name: &str) -> io::Result<Option<LinkInfo>> {
-        // Longer ones are answered with ERANGE.
+        // The kernel answers ERANGE.
         if name.is_empty() || name.len() >= libc::IFNAMSIZ {
             return Ok(None);
         }
@@ -75,7 +74,7 @@ impl Network {
         self.first(request.text(libc::IFLA_IFNAME, name))
     }
 
-    /// All interfaces.
+    /// Returns all interfaces.
     ///
     /// # Errors
     /// The kernel does not answer.
@@ -86,7 +85,7 @@ impl Network {
         )
     }
 
-    /// All addresses of all interfaces.
+    /// Returns all addresses.
     ///
     /// # Errors
     /// The kernel does not answer.
@@ -142,7 +141,7 @@ fn address(body: &[u8]) -> Option<Address> {
     let (mut ip, mut protocol) = (None, None);
     for (kind, value) in attributes(body.get(8..)?) {
         match kind {
-            // The other end's address stands in IFA_ADDRESS of a point-to-point interface.
+            // IFA_ADDRESS of a point-to-point interface is the peer's.
             libc::IFA_LOCAL => ip = Some(value),
             libc::IFA_ADDRESS => ip = ip.or(Some(value)),
             IFA_PROTO => protocol = value.first().copied(),
@@ -160,7 +159,7 @@ fn address(body: &[u8]) -> Option<Address> {
         ip,
         prefix,
         global: scope < libc::RT_SCOPE_LINK,
-        // Before Linux 5.18 the kernel does not say who gave it.
+        // Before Linux 5.18 the kernel does not report the origin.
         autoconfigured: ip.is_ipv6()
             && dynamic
             && protocol.is_none_or(|protocol| protocol == FROM_ANNOUNCEMENT),

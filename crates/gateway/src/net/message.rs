@@ -1,31 +1,30 @@
-//! Netlink messages to the kernel's routing family (rtnetlink).
+//! Netlink messages.
 
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read as _, Write as _};
 
 const HEADER: usize = 16;
 
-/// A request with its attributes.
 #[derive(Debug)]
 pub(super) struct Message(Vec<u8>);
 
 impl Message {
-    /// A request to make something that is not there yet.
+    /// Request to create something.
     pub(super) fn create(kind: u16) -> Self {
         Self::new(kind, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
     }
 
-    /// A request for one thing that is there, or to change or remove it.
+    /// Request for one object, or to change or remove it.
     pub(super) fn get(kind: u16) -> Self {
         Self::new(kind, 0)
     }
 
-    /// A request for all there is of a kind.
+    /// Request for all objects of a kind.
     pub(super) fn dump(kind: u16) -> Self {
         Self::new(kind, libc::NLM_F_DUMP)
     }
 
-    /// A request that is answered only where it fails.
+    /// Request that is answered only on failure.
     pub(super) fn silent(kind: u16) -> Self {
         Self::with_flags(kind, libc::NLM_F_REQUEST)
     }
@@ -35,7 +34,7 @@ impl Message {
     }
 
     fn with_flags(kind: u16, flags: libc::c_int) -> Self {
-        // nlmsghdr: length, filled last; type, flags, sequence number, port.
+        // nlmsghdr: length (filled last), type, flags, sequence number, port.
         let mut bytes = vec![0; HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
         bytes[6..8].copy_from_slice(&(flags as u16).to_ne_bytes());
@@ -48,7 +47,6 @@ impl Message {
         self.aligned()
     }
 
-    /// Appends an attribute.
     pub(super) fn attribute(self, kind: u16, value: &[u8]) -> Self {
         self.nest(kind, |mut message| {
             message.0.extend_from_slice(value);
@@ -56,12 +54,11 @@ impl Message {
         })
     }
 
-    /// Appends a text attribute, with its final zero.
     pub(super) fn text(self, kind: u16, value: &str) -> Self {
         self.attribute(kind, &[value.as_bytes(), &[0]].concat())
     }
 
-    /// Appends an attribute that holds what `content` appends.
+    /// Appends an attribute that contains what `content` appends.
     pub(super) fn nest(mut self, kind: u16, content: impl FnOnce(Self) -> Self) -> Self {
         let start = self.0.len();
         self.0.extend_from_slice(&[0; 4]);
@@ -84,7 +81,7 @@ impl Message {
     }
 }
 
-/// A netlink socket, of the routing family unless it is opened otherwise.
+/// A netlink socket.
 #[derive(Debug)]
 pub(super) struct Route(Socket);
 
@@ -99,12 +96,12 @@ impl Route {
         Socket::new(family, Type::RAW, Some(protocol)).map(Self)
     }
 
-    /// Sends a request and waits for the kernel's word on it.
+    /// Sends a request and waits for its acknowledgement.
     pub(super) fn request(&mut self, message: Message) -> io::Result<()> {
         self.ask(message, &mut |_| ())
     }
 
-    /// Sends requests in one piece. The kernel has answered when they are sent; the first error counts.
+    /// Sends requests at once and returns the first error. The kernel answers before the write returns.
     pub(super) fn request_all(
         &mut self,
         messages: impl IntoIterator<Item = Message>,
@@ -127,7 +124,7 @@ impl Route {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Sends a request and shows `each` the body of every answer, up to the kernel's last word.
+    /// Sends a request and shows `each` the body of every answer.
     pub(super) fn ask(&mut self, message: Message, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         self.0.write_all(&message.finish())?;
         let mut answers = vec![0; 1 << 16];
@@ -138,7 +135,7 @@ impl Route {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             while let Some((kind, body, after)) = split(rest) {
-                // The last word begins with an error number; the request is repeated behind it.
+                // The last message begins with an error number.
                 if [libc::NLMSG_ERROR, libc::NLMSG_DONE].contains(&kind) {
                     return match code(body) {
                         0 => Ok(()),
@@ -152,13 +149,12 @@ impl Route {
     }
 }
 
-/// The error number of a last word; 0 if all went well.
 fn code(body: &[u8]) -> i32 {
     let code = body.first_chunk();
     code.map_or(0, |code| i32::from_ne_bytes(*code))
 }
 
-/// Kind and body of the first message, and those after it.
+/// Type and body of the first message, and the remaining bytes.
 fn split(bytes: &[u8]) -> Option<(libc::c_int, &[u8], &[u8])> {
     let len = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
     let kind = u16::from_ne_bytes([*bytes.get(4)?, *bytes.get(5)?]);
@@ -166,7 +162,7 @@ fn split(bytes: &[u8]) -> Option<(libc::c_int, &[u8], &[u8])> {
     Some((kind.into(), bytes.get(HEADER..len)?, after))
 }
 
-/// The attributes of a message: what follows its fixed structure.
+/// The attributes after a message's fixed structure.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let len = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));

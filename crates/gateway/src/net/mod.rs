@@ -1,5 +1,5 @@
-//! Interfaces of the calling thread's network namespace, made and set up over netlink; their
-//! offloads; and network namespaces themselves. No external program is needed.
+//! Interfaces of the calling thread's network namespace, their offloads, and network namespaces, without external
+//! programs.
 
 mod bypass;
 mod look;
@@ -17,35 +17,34 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
-/// One end of a veth pair to be made.
+/// One end of a new veth pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VethEnd<'a> {
-    /// Its name, at most 15 bytes.
+    /// Name, at most 15 bytes.
     pub name: &'a str,
-    /// Its index, free in its namespace.
+    /// Index, unused in its namespace.
     pub index: u32,
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub mac: [u8; 6],
 }
 
-/// A netlink connection to the network namespace that the calling thread was in when it was made.
+/// A netlink connection to the network namespace of the thread that opened it.
 ///
-/// Errors of all changes: `PermissionDenied` without CAP_NET_ADMIN, `AlreadyExists` for a name, an index
-/// or an address in use, and the kernel's own for an index that there is none of, or for an interface
-/// that cannot.
+/// Changes fail with `PermissionDenied` without CAP_NET_ADMIN, with `AlreadyExists` for a name, index or address in
+/// use, and otherwise with the kernel's error.
 #[derive(Debug)]
 pub struct Network(Route);
 
 impl Network {
-    /// Connects.
+    /// Opens the connection.
     ///
     /// # Errors
-    /// The kernel gives no netlink socket.
+    /// The kernel provides no netlink socket.
     pub fn open() -> io::Result<Self> {
         Route::open().map(Self)
     }
 
-    /// Makes a veth pair: one end here, the other in the namespace `there`, both down.
+    /// Creates a veth pair: one end here, the other in `namespace`, both down.
     pub fn add_veth(
         &mut self,
         here: VethEnd<'_>,
@@ -72,7 +71,7 @@ impl Network {
         }))
     }
 
-    /// Makes a bridge, down.
+    /// Creates a bridge, down.
     pub fn add_bridge(&mut self, name: &str, index: u32) -> io::Result<()> {
         let request = Message::create(libc::RTM_NEWLINK)
             .body(&interface(index, 0, 0))
@@ -92,12 +91,12 @@ impl Network {
         self.set_flag(index, libc::IFF_UP, false)
     }
 
-    /// Lets an interface take part in ARP, or not.
+    /// Enables or disables ARP.
     pub fn set_arp(&mut self, index: u32, on: bool) -> io::Result<()> {
         self.set_flag(index, libc::IFF_NOARP, !on)
     }
 
-    /// Lets an interface receive frames for any address, or not.
+    /// Sets or clears promiscuous mode.
     pub fn set_promiscuous(&mut self, index: u32, on: bool) -> io::Result<()> {
         self.set_flag(index, libc::IFF_PROMISC, on)
     }
@@ -108,18 +107,18 @@ impl Network {
         self.0.request(Message::get(libc::RTM_NEWLINK).body(&body))
     }
 
-    /// Gives an interface another name.
+    /// Renames an interface.
     pub fn rename(&mut self, index: u32, name: &str) -> io::Result<()> {
         let request = Message::get(libc::RTM_NEWLINK).body(&interface(index, 0, 0));
         self.0.request(request.text(libc::IFLA_IFNAME, name))
     }
 
-    /// Puts an interface into a bridge or bond.
+    /// Adds an interface to a bridge or bond.
     pub fn set_master(&mut self, index: u32, master: u32) -> io::Result<()> {
         self.set_number(index, libc::IFLA_MASTER, master)
     }
 
-    /// Sets the largest packet that an interface carries.
+    /// Sets the MTU.
     pub fn set_mtu(&mut self, index: u32, mtu: u32) -> io::Result<()> {
         self.set_number(index, libc::IFLA_MTU, mtu)
     }
@@ -130,13 +129,13 @@ impl Network {
             .request(request.attribute(attribute, &value.to_ne_bytes()))
     }
 
-    /// Removes an interface, and its peer with it if it is one of a pair.
+    /// Removes an interface, and its veth peer.
     pub fn delete(&mut self, index: u32) -> io::Result<()> {
         self.0
             .request(Message::get(libc::RTM_DELLINK).body(&interface(index, 0, 0)))
     }
 
-    /// Gives an interface an address.
+    /// Adds an address to an interface.
     pub fn add_address(
         &mut self,
         index: u32,
@@ -156,7 +155,7 @@ impl Network {
             .request(request.attribute(libc::IFA_ADDRESS, &octets))
     }
 
-    /// Sends what is for a host of its own network out of an interface.
+    /// Adds a route to a host that is directly behind an interface.
     pub fn add_route(&mut self, index: u32, address: Ipv4Addr) -> io::Result<()> {
         // rtmsg: family, prefix of destination and of source, TOS, table, protocol, scope, type, flags.
         let mut body = [0; 12];
@@ -169,7 +168,7 @@ impl Network {
             .request(request.attribute(libc::RTA_OIF, &index.to_ne_bytes()))
     }
 
-    /// Sets a neighbour's Ethernet address for good, so that no ARP asks for it.
+    /// Adds a permanent neighbour entry.
     pub fn add_neighbour(&mut self, index: u32, address: Ipv4Addr, mac: [u8; 6]) -> io::Result<()> {
         // ndmsg: family, padding (3), index, state (2), flags, type.
         let mut body = [libc::AF_INET as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -181,7 +180,7 @@ impl Network {
     }
 }
 
-/// An `ifinfomsg`: family, padding, type (2), index, flags, and which flags to change.
+/// `ifinfomsg`: family, padding, type (2), index, flags, mask of changed flags.
 fn interface(index: u32, flags: u32, changed: u32) -> [u8; 16] {
     let mut body = [0; 16];
     body[4..8].copy_from_slice(&index.to_ne_bytes());

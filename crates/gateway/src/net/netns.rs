@@ -1,16 +1,16 @@
-//! Network namespaces held by a descriptor: they vanish with their last user.
+//! Network namespaces held by a descriptor, which vanish with their last user.
 
 use crate::sys::{enter_netns, unshare_netns};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// A network namespace. It exists as long as this value, a thread in it, or a socket from it.
+/// A network namespace, which exists as long as this value, a thread in it, or a socket from it.
 #[derive(Debug)]
 pub struct Netns(File);
 
 impl Netns {
-    /// The calling thread's.
+    /// Returns the calling thread's namespace.
     ///
     /// # Errors
     /// `/proc` is not mounted.
@@ -18,7 +18,7 @@ impl Netns {
         File::open("/proc/thread-self/ns/net").map(Self)
     }
 
-    /// A new one, empty but for a loopback interface that is down. The caller stays where it is.
+    /// Creates a namespace with a loopback interface that is down. The caller stays in its own.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_SYS_ADMIN.
@@ -37,7 +37,7 @@ impl Netns {
         enter_netns(self.0.as_fd())
     }
 
-    /// Runs `work` in it, on a thread of its own.
+    /// Runs `work` in it, on a new thread.
     ///
     /// # Errors
     /// Those of `work` and of [`enter`](Self::enter).
@@ -56,7 +56,6 @@ impl AsFd for Netns {
 }
 
 impl From<OwnedFd> for Netns {
-    /// A namespace by its descriptor.
     fn from(fd: OwnedFd) -> Self {
         Self(fd.into())
     }

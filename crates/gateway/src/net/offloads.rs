@@ -1,4 +1,4 @@
-//! Offloads and speed of an interface, as `ethtool` reads and switches them.
+//! Offloads and speed of an interface (ethtool).
 
 use crate::sys::ethtool;
 use asymq_core::units::Rate;
@@ -7,32 +7,32 @@ use std::io;
 /// An offload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// Transmit checksums left to the hardware.
+    /// Transmit checksums computed by the hardware.
     TxChecksum,
-    /// TCP superpackets left to the hardware to split.
+    /// TCP segmentation by the hardware.
     Tso,
-    /// Superpackets of any protocol, split late.
+    /// Generic segmentation, late in the kernel.
     Gso,
-    /// Received frames merged into superpackets by the kernel.
+    /// Generic receive offload: frames merged by the kernel.
     Gro,
-    /// Received frames merged into superpackets by the hardware.
+    /// Large receive offload: frames merged by the hardware.
     Lro,
 }
 
-/// True if an offload of the interface is on.
+/// True if an offload of the interface is enabled.
 ///
 /// # Errors
-/// No such interface, or it does not have the offload.
+/// No such interface, or it lacks the offload.
 pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
     let (get, _, bit) = feature.commands();
     let [_, now] = ethtool(interface, [get, 0])?;
     Ok(now & bit != 0)
 }
 
-/// Switches an offload of the interface; returns what it was.
+/// Enables or disables an offload of the interface. Returns its previous state.
 ///
 /// # Errors
-/// No such interface, or it does not let itself be switched; CAP_NET_ADMIN is missing.
+/// No such interface, it cannot be changed, or CAP_NET_ADMIN is missing.
 pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<bool> {
     let (get, set, bit) = feature.commands();
     let [_, was] = ethtool(interface, [get, 0])?;
@@ -44,7 +44,7 @@ pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<bo
 }
 
 impl Feature {
-    /// The commands that read and write it, and its bit there (`linux/ethtool.h`).
+    /// Commands to read and write it, and its bit (`linux/ethtool.h`).
     const fn commands(self) -> (u32, u32, u32) {
         const ETH_FLAG_LRO: u32 = 1 << 15;
         match self {
@@ -57,10 +57,10 @@ impl Feature {
     }
 }
 
-/// The interface's speed, if it has a carrier and its driver knows.
+/// Speed of the interface, if it has a carrier and its driver reports one.
 pub fn link_speed(interface: &str) -> Option<Rate> {
     const ETHTOOL_GSET: u32 = 1;
-    // `ethtool_cmd`: the halves of the speed in Mbit/s begin the fourth and the eighth word.
+    // `ethtool_cmd`: the halves of the speed in Mbit/s are in the fourth and eighth word.
     let mut command = [0; 11];
     command[0] = ETHTOOL_GSET;
     let answer = ethtool(interface, command).ok()?;
@@ -69,7 +69,7 @@ pub fn link_speed(interface: &str) -> Option<Rate> {
         u32::from(u16::from_ne_bytes([a, b]))
     };
     let speed = half(answer[7]) << 16 | half(answer[3]);
-    // Unknown is all ones, in 16 bits for old drivers.
+    // Unknown is all ones; old drivers use 16 bits.
     let known = speed != u32::MAX && speed != 0xffff;
     Rate::from_bits_per_sec(u64::from(speed) * 1_000_000).filter(|_| known)
 }

@@ -1,17 +1,15 @@
-//! Checksums that offloads leave open: the Internet checksum (RFC 1071) and SCTP's.
+//! Checksums left to the hardware: the Internet checksum (RFC 1071) and SCTP's.
 
 pub(super) use asymq_core::frame::checksum::fold;
 use asymq_core::frame::checksum::words;
 
-/// One's complement sum of 16-bit big-endian words, the last padded with a zero byte.
 #[inline]
 pub(crate) fn sum(bytes: &[u8]) -> u16 {
     fold(words(bytes))
 }
 
-/// Completes a checksum over all from `start` on, whose field is at `start + offset`: the Internet
-/// checksum, where the field holds the pseudo header's sum, or SCTP's. `None` if the field lies
-/// outside the frame.
+/// Completes the checksum over all bytes from `start` on, whose field is at `start + offset`. The field holds the
+/// pseudo header's sum, or is SCTP's. `None` if it lies outside of the frame.
 #[inline]
 pub(crate) fn complete(frame: &mut [u8], start: usize, offset: usize) -> Option<()> {
     const UDP_FIELD: usize = 6;
@@ -24,7 +22,7 @@ pub(crate) fn complete(frame: &mut [u8], start: usize, offset: usize) -> Option<
         return Some(());
     }
     let mut checksum = !sum(covered);
-    // In UDP zero means that there is none (RFC 768).
+    // Zero means "no checksum" in UDP (RFC 768).
     if checksum == 0 && offset == UDP_FIELD {
         checksum = 0xffff;
     }
@@ -34,7 +32,7 @@ pub(crate) fn complete(frame: &mut [u8], start: usize, offset: usize) -> Option<
     Some(())
 }
 
-/// SCTP's checksum (RFC 9260, appendix A). Bit by bit, since SCTP is rare.
+/// SCTP's checksum (RFC 9260, appendix A), bit by bit since SCTP is rare.
 fn crc32c(bytes: &[u8]) -> u32 {
     const REVERSED_POLYNOMIAL: u32 = 0x82f6_3b78;
     !bytes.iter().fold(u32::MAX, |crc, &byte| {

@@ -1,35 +1,32 @@
-//! The headers of a superpacket down to the transport header that it is split at, tunnels among
-//! them: what in them is each segment's own.
+//! Headers of a superpacket, tunnels included, with the fields that differ by segment.
 //!
-//! A `virtio_net_hdr` describes no tunnel: it names the innermost transport header only. The headers
-//! before it are followed from the link layer on. What a UDP tunnel puts before its packet (VXLAN,
-//! Geneve, GUE and others, with options and an Ethernet header) depends on no length, and is
-//! recognised by the IP packet behind it that ends where the frame ends.
+//! A `virtio_net_hdr` gives only the innermost transport header. The walk follows the headers from the link layer to
+//! it. The header of a UDP tunnel (VXLAN, Geneve, GUE and others) does not depend on lengths; the walk searches the IP
+//! packet behind it that ends with the frame.
 
 use super::checksum::{complete, fold, sum};
 
-/// A header that is each segment's own.
+/// A header with fields that differ by segment.
 #[derive(Clone, Copy, Debug)]
 enum Layer {
-    /// The length field of PPPoE.
+    /// Length field of PPPoE.
     Pppoe(usize),
     V4(usize),
     V6(usize),
-    /// UDP of a tunnel; with the sum of the pseudo header without its length, if it has a checksum.
+    /// UDP header of a tunnel. With a checksum: the sum of the pseudo header without its length.
     Udp(usize, Option<u16>),
     /// GRE with a checksum.
     Gre(usize),
 }
 
-/// Maximum number of headers: an Ethernet frame in a tunnel in a tunnel, and more.
+/// Maximum number of headers, enough for nested tunnels.
 const MAX_LAYERS: usize = 12;
-/// Bytes between a tunnel's UDP header and its IP packet: a header with all options of Geneve, and
-/// Ethernet with tags.
+/// Maximum bytes between a tunnel's UDP header and its IP packet: Geneve with all options, and Ethernet with tags.
 const MAX_TUNNEL_HEADER: usize = 8 + 252 + 14 + 12;
-/// Maximum number of IP packets that a UDP tunnel's header is searched for, so that work is bounded.
+/// Maximum number of candidates for the IP packet in a UDP tunnel, which bounds the work.
 const MAX_CANDIDATES: u32 = 64;
 
-/// The headers of a superpacket, outermost first.
+/// Headers of a superpacket, outermost first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layers {
     list: [Layer; MAX_LAYERS],
@@ -38,14 +35,13 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Offset of an IPv6 header that is followed by eight bytes of jumbo option: the packet is longer
-    /// than 64 KiB (RFC 2675), as the kernel's superpackets may be, but no segment.
+    /// Offset of an IPv6 header with a jumbo option (RFC 2675): the superpacket exceeds 64 KiB, but no segment does.
     pub(super) const fn jumbo(&self) -> Option<usize> {
         self.jumbo
     }
 
-    /// The headers before a header of `protocol` at `transport`; `None` if they do not lead there,
-    /// or one is not understood.
+    /// Finds the headers before a header of `protocol` at `transport`; `None` if one is unsupported or they lead
+    /// elsewhere.
     pub(super) fn find(frame: &[u8], transport: usize, protocol: u8) -> Option<Self> {
         let mut walk = Walk {
             frame,
@@ -66,18 +62,18 @@ impl Layers {
         &self.list[..self.len]
     }
 
-    /// Makes lengths and, in IPv4, identifications and checksums of the `number`-th segment right.
+    /// Sets lengths, and IPv4 identifications and checksums, of the `number`-th segment.
     pub(super) fn fix(&self, segment: &mut [u8], number: usize) -> Option<()> {
         for layer in self.all() {
             match *layer {
-                // It counts from the protocol field behind it.
+                // PPPoE's length starts at the protocol field.
                 Layer::Pppoe(at) => put(segment, at, at + 2)?,
                 Layer::V4(at) => {
                     put(segment, at + 2, at)?;
                     let header_len = usize::from(segment[at] & 15) * 4;
                     let header = segment.get_mut(at..at + header_len)?;
                     let id = u16::from_be_bytes([header[4], header[5]]);
-                    // Segments are counted modulo 2^16 as the identification is.
+                    // Wraps like the identification.
                     let id = id.wrapping_add(number as u16);
                     header[4..6].copy_from_slice(&id.to_be_bytes());
                     header[10..12].fill(0);
@@ -92,7 +88,7 @@ impl Layers {
         Some(())
     }
 
-    /// Computes the checksums of tunnels, when all that they cover is right.
+    /// Computes the checksums of tunnels, when everything they cover is final.
     pub(super) fn complete(&self, segment: &mut [u8]) -> Option<()> {
         for layer in self.all().iter().rev() {
             match *layer {
@@ -113,7 +109,7 @@ impl Layers {
     }
 }
 
-/// Writes at `field` how many bytes there are from `start` on.
+/// Writes the number of bytes from `start` on at `field`.
 fn put(segment: &mut [u8], field: usize, start: usize) -> Option<()> {
     let len = u16::try_from(segment.len().checked_sub(start)?).ok()?;
     segment
@@ -122,7 +118,7 @@ fn put(segment: &mut [u8], field: usize, start: usize) -> Option<()> {
     Some(())
 }
 
-/// The way from the link layer to the transport header.
+/// Walk from the link layer to the transport header.
 struct Walk<'a> {
     frame: &'a [u8],
     transport: usize,
@@ -143,7 +139,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Follows the EtherType at `at`, behind any VLAN tags.
+    /// Follows the EtherType at `at`, behind VLAN tags.
     fn ethernet(&mut self, mut at: usize) -> Option<()> {
         loop {
             match self.word(at)? {
@@ -153,7 +149,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Follows what the EtherType `kind` announces at `at`.
+    /// Follows the payload of EtherType `kind` at `at`.
     fn carries(&mut self, kind: u16, at: usize) -> Option<()> {
         const TRANSPARENT_ETHERNET: u16 = 0x6558;
         match kind {
@@ -171,7 +167,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Follows the IP packet behind a stack of labels.
+    /// Follows the IP packet behind MPLS labels.
     fn mpls(&mut self, mut at: usize) -> Option<()> {
         while at < self.transport && self.frame.get(at + 2)? & 1 == 0 {
             at += 4;
@@ -202,8 +198,8 @@ impl Walk<'_> {
                 if next == 0 && matches!(ip.get(41..44), Some([0, 0xc2, 4])) {
                     self.found.jumbo = Some(at);
                 }
-                // Hop-by-hop and destination options, and mobility. With a routing header the
-                // addresses are not the pseudo header's.
+                // Hop-by-hop and destination options, and mobility. A routing header would change the pseudo header's
+                // addresses.
                 while end < self.transport && matches!(next, 0 | 60 | 135) {
                     let &[following, len] = self.frame.get(end..)?.first_chunk()?;
                     next = following;
@@ -215,7 +211,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Follows what an IP packet carries at `at`, unless it is what was looked for.
+    /// Follows the payload of an IP packet at `at`, until the searched header.
     fn upper(&mut self, protocol: u8, at: usize, addresses: u16) -> Option<()> {
         if at >= self.transport {
             return (at == self.transport && protocol == self.protocol).then_some(());
@@ -233,7 +229,7 @@ impl Walk<'_> {
         const CHECKSUM: u16 = 0x8000;
         const KEY: u16 = 0x2000;
         let flags = self.word(at)?;
-        // Neither a number that each packet has of its own, nor a later version.
+        // Sequence numbers differ by packet; later versions are unsupported.
         if flags & !(CHECKSUM | KEY) != 0 {
             return None;
         }
@@ -277,7 +273,7 @@ impl Walk<'_> {
         None
     }
 
-    /// True if an IP packet may begin at `at` that ends with the frame.
+    /// True if an IP packet that ends with the frame may begin at `at`.
     fn is_whole_ip(&self, at: usize) -> bool {
         let len = |field| self.word(at + field).map(usize::from);
         match self.frame.get(at).map(|first| first >> 4) {

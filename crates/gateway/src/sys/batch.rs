@@ -1,11 +1,11 @@
-//! Sending many frames with one system call.
+//! Sends many frames with one system call.
 
 use super::socket::PacketSocket;
 use crate::io::Losses;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Frames that wait to be sent together, and the socket they leave by.
+/// Frames to send together, and their socket.
 #[derive(Debug)]
 pub(crate) struct SendBatch {
     socket: PacketSocket,
@@ -18,7 +18,6 @@ impl SendBatch {
     /// Maximum number of frames in one batch.
     const FRAMES: usize = 64;
 
-    /// An empty batch that leaves by `socket`.
     pub(crate) fn new(socket: PacketSocket) -> Self {
         Self {
             socket,
@@ -27,13 +26,12 @@ impl SendBatch {
         }
     }
 
-    /// True if nothing waits for [`send`](Self::send).
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Takes a copy of the frame; `false` if the batch is full.
+    /// Adds a copy of the frame; returns false if the batch is full.
     #[inline]
     pub(crate) fn push(&mut self, frame: &[u8]) -> bool {
         if self.ends.len() == Self::FRAMES {
@@ -44,10 +42,10 @@ impl SendBatch {
         true
     }
 
-    /// Sends everything; what finds no room is counted. The batch is empty afterwards.
+    /// Sends all frames and empties the batch. Counts frames that find no room.
     ///
     /// # Errors
-    /// The interface is down or away: the rest of the batch is lost.
+    /// The interface is down or gone; the remaining frames are lost.
     pub(crate) fn send(&mut self, losses: &mut Losses) -> io::Result<()> {
         let (mut answer, mut done) = (Ok(()), 0);
         while done < self.ends.len() {
@@ -80,7 +78,7 @@ impl SendBatch {
         answer
     }
 
-    /// Sends some frames of those after the first `done`; returns how many.
+    /// Sends frames after the first `done`; returns their number.
     fn send_after(&self, done: usize) -> io::Result<usize> {
         let mut start = done.checked_sub(1).map_or(0, |last| self.ends[last]);
         let mut parts = [libc::iovec {

@@ -1,16 +1,16 @@
-//! Interfaces by name and network namespaces, of the calling thread.
+//! System calls on interfaces and network namespaces.
 
 use super::check;
 use socket2::{Domain, Socket, Type};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Has the driver of an interface carry out an ethtool command, whose structure (`linux/ethtool.h`)
-/// consists of `words`; returns them as the driver leaves them.
+/// Executes an ethtool command of the interface's driver. `words` is its structure (`linux/ethtool.h`); returns the
+/// driver's answer.
 pub(crate) fn ethtool<const N: usize>(name: &str, mut words: [u32; N]) -> io::Result<[u32; N]> {
     // SAFETY: all-zero is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays 0.
+    // The name needs a final zero.
     if name.is_empty() || name.len() >= request.ifr_name.len() {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }
@@ -25,14 +25,13 @@ pub(crate) fn ethtool<const N: usize>(name: &str, mut words: [u32; N]) -> io::Re
     Ok(words)
 }
 
-/// Gives the calling thread a new, empty network namespace.
+/// Moves the calling thread into a new network namespace.
 pub(crate) fn unshare_netns() -> io::Result<()> {
     // SAFETY: no pointers; the flag concerns sockets opened later only.
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
     Ok(())
 }
 
-/// Moves the calling thread into a network namespace.
 pub(crate) fn enter_netns(netns: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers; the flag makes the kernel refuse other descriptors.
     check(unsafe { libc::setns(netns.as_raw_fd(), libc::CLONE_NEWNET) })?;

@@ -20,7 +20,7 @@ pub(crate) use xdp::XdpSender;
 
 use std::io;
 
-/// The value of a system call that returns -1 on error.
+/// Converts the result of a system call.
 fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
     if answer < 0 {
         Err(io::Error::last_os_error())

@@ -1,19 +1,17 @@
-//! Waiting, and the calls of a process that ends when it has to, and only then.
+//! Waiting for descriptors, and properties of threads and process.
 
 use super::check;
 use asymq_core::units::Duration;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Event to wait for at a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
     Read,
     Write,
 }
 
-/// Waits until one of `fds` is readable or in error, at most `timeout` if there is one. Returns
-/// which of them are. A signal ends the wait early.
+/// Waits until one of `fds` is readable or in error, a signal arrives, or `timeout` is over. Returns which are ready.
 ///
 /// # Errors
 /// One of `fds` is not open.
@@ -26,7 +24,7 @@ pub fn poll<const N: usize>(
     Ok(waits.map(|wait| wait.revents != 0))
 }
 
-/// As [`poll`], for any number of descriptors.
+/// Like [`poll`], for any number of descriptors.
 pub(crate) fn wait_ready(
     fds: &[(BorrowedFd<'_>, Interest)],
     timeout: Option<Duration>,
@@ -66,23 +64,22 @@ fn wait(waits: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()>
     }
 }
 
-/// A span as `poll` waits for it.
 pub(crate) fn whole(span: std::time::Duration) -> Duration {
     Duration::from_nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Asks the kernel not to delay this thread's timers: the default slack is 50 us.
+/// Disables the timer slack of this thread (default 50 us).
 pub fn precise_timers() {
     // SAFETY: changes a property of the calling thread only; a refusal costs precision, no more.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
-/// Asks the scheduler to let the calling thread run before others of the machine.
+/// Raises the calling thread's priority.
 pub(crate) fn prefer_this_thread() {
     set_niceness(-20);
 }
 
-/// Asks the scheduler to let the forwarding loop run before the calling thread.
+/// Lowers the calling thread's priority below the forwarding loop's.
 pub(crate) fn yield_to_forwarding() {
     set_niceness(5);
 }
@@ -92,7 +89,7 @@ fn set_niceness(niceness: libc::c_int) {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, niceness) };
 }
 
-/// Has the kernel end this process after so many seconds, whatever its threads do then.
+/// Ends the process after some seconds (SIGALRM).
 pub(crate) fn end_process_in(seconds: u32) {
     // SAFETY: no pointers; the default action of SIGALRM ends the process, and nothing here handles it.
     unsafe {
@@ -101,8 +98,8 @@ pub(crate) fn end_process_in(seconds: u32) {
     }
 }
 
-/// Turns signals that end or stop a process that writes into errors of the write: a file beyond its
-/// size limit, and a terminal of another job (`stty tostop`), which then takes the text after all.
+/// Ignores signals of failing writes, which then return errors: SIGXFSZ at the file size limit, SIGTTOU of a
+/// background job (`stty tostop`).
 pub(crate) fn take_no_signals_for_writes() {
     for signal in [libc::SIGXFSZ, libc::SIGTTOU] {
         // SAFETY: no pointers; to ignore a signal runs nothing.

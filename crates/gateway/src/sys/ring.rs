@@ -1,7 +1,6 @@
-//! The receive ring that a packet socket shares with the kernel (TPACKET_V2).
+//! Receive ring shared with the kernel (TPACKET_V2).
 //!
-//! V2 and not V3, since V3 hands frames over a block at a time and holds a lone one back for its
-//! timeout of a millisecond or more.
+//! TPACKET_V3 would deliver blocks of frames, and delay single frames by a millisecond or more.
 
 use super::socket::PacketSocket;
 use memmap2::{MmapOptions, MmapRaw};
@@ -9,11 +8,10 @@ use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes before the frame in a slot: `tpacket2_hdr`, `sockaddr_ll`, alignment and virtio_net_hdr.
+/// Maximum bytes before the frame in a slot: `tpacket2_hdr`, `sockaddr_ll`, alignment and virtio_net_hdr.
 const SLOT_HEADERS: usize = 112;
 const BLOCK: usize = 1 << 18;
 
-/// The receive ring of one socket.
 #[derive(Debug)]
 pub(crate) struct RxRing {
     memory: MmapRaw,
@@ -22,26 +20,25 @@ pub(crate) struct RxRing {
     next: usize,
 }
 
-/// One frame in the ring.
 #[derive(Debug)]
 pub(crate) struct Received<'a> {
-    /// `virtio_net_hdr` and the frame behind it, as much as fitted into the slot.
+    /// `virtio_net_hdr` and frame, as far as they fit into the slot.
     pub(crate) bytes: &'a mut [u8],
-    /// The frame was longer than a slot, and waits whole in the socket's queue.
+    /// Longer than a slot; the whole frame is in the socket's queue.
     pub(crate) queued: bool,
-    /// The frame was longer than a slot, and is lost.
+    /// Longer than a slot, and lost.
     pub(crate) truncated: bool,
-    /// A frame that this host sends.
+    /// Sent by this host.
     pub(crate) outgoing: bool,
-    /// The VLAN tag that the kernel took out of the frame: protocol and TCI.
+    /// VLAN tag that the kernel removed: protocol and TCI.
     pub(crate) vlan: Option<[u8; 4]>,
 }
 
 impl RxRing {
-    /// Bytes of a virtio_net_hdr.
+    /// Length of a virtio_net_hdr.
     pub(crate) const VNET_HDR: usize = 10;
 
-    /// A ring of about `bytes` whose slots hold frames of `frame` bytes.
+    /// Creates a ring of about `bytes` with slots for frames of `frame` bytes.
     pub(crate) fn new(socket: &PacketSocket, frame: usize, bytes: usize) -> io::Result<Self> {
         let slot_size = (frame + SLOT_HEADERS).next_power_of_two().min(BLOCK);
         let blocks = bytes.div_ceil(BLOCK).max(1);
@@ -67,7 +64,7 @@ impl RxRing {
         })
     }
 
-    /// Shows the next frame to `each` and gives its slot back; returns whether there was one.
+    /// Shows the next frame to `each` and frees its slot. Returns false if there is none.
     #[inline]
     pub(crate) fn next(&mut self, each: impl FnOnce(Received<'_>)) -> bool {
         let offset = self.next * self.slot_size;

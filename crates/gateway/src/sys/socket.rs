@@ -5,21 +5,21 @@ use socket2::{Domain, SockAddr, SockAddrStorage, Socket, Type};
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// A raw socket on one interface. It receives and sends whole frames, and never waits.
+/// A non-blocking raw socket for whole frames of one interface.
 #[derive(Debug)]
 pub(crate) struct PacketSocket(Socket);
 
 impl PacketSocket {
-    /// A socket that sends only: no frame is received until [`bind`](Self::bind).
+    /// Creates a socket that receives nothing until [`bind`](Self::bind).
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW.
     pub(crate) fn new() -> io::Result<Self> {
-        // Without a protocol it receives nothing.
+        // Protocol 0 receives nothing.
         Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None).map(Self)
     }
 
-    /// Attaches the socket to an interface, receiving every frame or none.
+    /// Binds the socket to an interface, to receive every frame or none.
     pub(crate) fn bind(&self, ifindex: u32, receive: bool) -> io::Result<()> {
         let protocol = if receive { libc::ETH_P_ALL } else { 0 } as u16;
         let mut storage = SockAddrStorage::zeroed();
@@ -33,7 +33,7 @@ impl PacketSocket {
         self.0.bind(&unsafe { SockAddr::new(storage, len) })
     }
 
-    /// Takes every frame that passes the interface, not only those addressed to it.
+    /// Enables promiscuous mode while the socket is open.
     pub(crate) fn promiscuous(&self, ifindex: u32) -> io::Result<()> {
         let membership = libc::packet_mreq {
             mr_ifindex: ifindex.cast_signed(),
@@ -49,14 +49,14 @@ impl PacketSocket {
         self.set_bytes(option, &value)
     }
 
-    /// Sets an option of the packet level that is a structure of plain integers.
+    /// Sets an option of the packet level, a structure of integers.
     pub(super) fn set_bytes<T>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
         set_option(&self.0, libc::SOL_PACKET, option, value)
     }
 
-    /// Room for received frames that wait outside the ring.
+    /// Sets the size of the queue outside of the ring.
     pub(crate) fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        // The forced variant is not bound by net.core.rmem_max but wants CAP_NET_ADMIN.
+        // The forced variant ignores net.core.rmem_max, but needs CAP_NET_ADMIN.
         let bytes_wanted = bytes as i32;
         let forced = set_option(
             &self.0,
@@ -67,19 +67,18 @@ impl PacketSocket {
         forced.or_else(|_| self.0.set_recv_buffer_size(bytes))
     }
 
-    /// Takes one frame from the queue outside the ring, its virtio_net_hdr before it, and returns its
-    /// length. A frame that fills `into` may have been cut.
+    /// Receives one frame with its virtio_net_hdr from the queue outside of the ring. Returns its length; a frame that
+    /// fills `into` may be truncated.
     pub(crate) fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
         (&self.0).read(into)
     }
 
-    /// The error that waits on the socket, cleared by asking: `NetworkDown` when its interface
-    /// went down or away.
+    /// Returns and clears the pending error: `NetworkDown` if the interface is down or gone.
     pub(crate) fn take_error(&self) -> Option<io::Error> {
         self.0.take_error().unwrap_or_else(Some)
     }
 
-    /// Frames that the kernel dropped because ring and queue were full, since last asked.
+    /// Frames dropped by the kernel since the last call, because ring and queue were full.
     pub(crate) fn take_kernel_drops(&self) -> u32 {
         let mut stats = libc::tpacket_stats {
             tp_packets: 0,
@@ -106,7 +105,7 @@ impl AsFd for PacketSocket {
     }
 }
 
-/// Sets an option that is a structure of plain integers.
+/// Sets an option that is a structure of integers.
 pub(super) fn set_option<T>(
     socket: &Socket,
     level: libc::c_int,

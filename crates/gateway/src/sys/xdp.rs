@@ -1,7 +1,7 @@
-//! Sending by AF_XDP.
+//! Sending by AF_XDP in copy mode.
 //!
-//! In copy mode, which needs no program at the interface and nothing of its driver: the kernel copies
-//! frames out of memory that it shares, many with one call, and looks into none of them.
+//! Copy mode needs no program at the interface and no driver support. The kernel copies frames from shared memory,
+//! many per call, without inspecting them.
 
 use super::check;
 use super::socket::set_option;
@@ -13,35 +13,35 @@ use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Frames that may be with the kernel: more than an AF_PACKET socket's buffer holds.
+/// Chunks of shared memory, more than an AF_PACKET socket's buffer holds.
 const CHUNKS: u32 = 256;
 /// Maximum number of frames that the kernel has not taken.
 const BATCH: u32 = 64;
-/// The kernel frees the queue of a closed socket a little later: how often to try again, and when.
+/// Attempts to bind, and pause between them: the kernel frees the queue of a closed socket a little later.
 const BUSY: (u32, Duration) = (100, Duration::from_millis(1));
 
-/// Sends frames by an interface's first transmit queue, without waiting.
+/// Sends frames by an interface's first transmit queue, without blocking.
 #[derive(Debug)]
 pub(crate) struct XdpSender {
     socket: Socket,
     chunks: MmapMut,
     chunk_size: usize,
-    /// Addresses of chunks that are not with the kernel.
+    /// Addresses of chunks that the kernel does not use.
     free: Vec<u64>,
     descriptors: Ring,
     completions: Ring,
-    /// Descriptors ever written.
+    /// Number of descriptors written.
     written: u32,
-    /// Completions ever read.
+    /// Number of completions read.
     completed: u32,
 }
 
 impl XdpSender {
-    /// A sender of frames of at most `frame` bytes, which must fit into a page.
+    /// Creates a sender for frames of at most `frame` bytes, at most a page.
     ///
     /// # Errors
-    /// The kernel has no AF_XDP or an old one, another program sends by AF_XDP there, memory may not be
-    /// locked (`ENOBUFS`), or a privilege is missing.
+    /// AF_XDP is missing, too old, or used by another program; memory cannot be locked (`ENOBUFS`); or a privilege is
+    /// missing.
     pub(crate) fn new(ifindex: u32, frame: usize) -> io::Result<Self> {
         let chunk_size = if frame <= 2048 { 2048 } else { 4096 };
         if frame > chunk_size {
@@ -59,7 +59,7 @@ impl XdpSender {
             tx_metadata_len: 0,
         };
         set_option(&socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &memory)?;
-        // Nothing is received, and yet it wants this ring.
+        // Required, although nothing is received.
         set(libc::XDP_UMEM_FILL_RING, 1)?;
         set(libc::XDP_UMEM_COMPLETION_RING, CHUNKS)?;
         set(libc::XDP_TX_RING, CHUNKS)?;
@@ -91,18 +91,17 @@ impl XdpSender {
         })
     }
 
-    /// Bytes of the longest frame that it takes.
     pub(crate) const fn longest(&self) -> usize {
         self.chunk_size
     }
 
-    /// True if frames wait for [`send`](Self::send), or still do after it.
+    /// True if frames wait for [`send`](Self::send).
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.taken() != self.written
     }
 
-    /// Takes a copy of the frame; `false` if the batch, or the memory, is full.
+    /// Queues a copy of the frame; returns false if the batch or the memory is full.
     #[inline]
     pub(crate) fn push(&mut self, frame: &[u8]) -> bool {
         if self.written.wrapping_sub(self.taken()) >= BATCH {
@@ -127,15 +126,15 @@ impl XdpSender {
         true
     }
 
-    /// Sends what finds room; the rest waits for the next call. What the driver drops is counted.
+    /// Sends frames that find room, and counts those that the driver drops.
     ///
     /// # Errors
-    /// The interface is down or away: the batch is lost, and so will others be.
+    /// The interface is down or gone; queued and later frames are lost.
     pub(crate) fn send(&mut self, losses: &mut Losses) -> io::Result<()> {
         let producer = self.descriptors.producer();
         producer.store(self.written, Ordering::Release);
         let mut answer = Ok(());
-        // Dropped, and not among those taken before the next call.
+        // Dropped frames that are not counted as taken yet.
         let mut dropped = 0;
         while self.is_waiting() {
             let before = self.taken();
@@ -151,7 +150,7 @@ impl XdpSender {
                     losses.not_sent += 1;
                     dropped += u32::from(!progress);
                 }
-                // No room, or this was enough for one call.
+                // No room, or the limit of one call.
                 None | Some((Some(libc::EAGAIN | libc::ENOBUFS), _)) if progress => {}
                 None | Some((Some(libc::EAGAIN | libc::ENOBUFS), _)) => break,
                 Some((_, error)) => {
@@ -166,13 +165,13 @@ impl XdpSender {
         answer
     }
 
-    /// Descriptors that the kernel has taken.
+    /// Number of descriptors that the kernel has taken.
     #[inline]
     fn taken(&self) -> u32 {
         self.descriptors.consumer().load(Ordering::Acquire)
     }
 
-    /// Takes chunks back whose frames were sent or dropped.
+    /// Frees the chunks of completed frames.
     fn complete(&mut self) {
         let ready = self.completions.producer().load(Ordering::Acquire);
         while self.completed != ready {
@@ -187,7 +186,7 @@ impl XdpSender {
     }
 }
 
-/// A ring of fixed entries between this process and the kernel, and the counters of both sides.
+/// A ring of entries shared with the kernel, with its counters.
 #[derive(Debug)]
 struct Ring {
     memory: MmapRaw,
@@ -198,7 +197,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// The ring of `count` entries of type `T` at `offset` of the socket; `count` is a power of two.
+    /// Maps the ring of `count` entries (a power of two) of type `T` at `offset` of the socket.
     fn map<T>(
         socket: &Socket,
         offset: u64,
@@ -232,7 +231,7 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.memory.as_mut_ptr().add(self.consumer).cast()) }
     }
 
-    /// Entry of a number that runs on. `T` is the type that the ring was mapped for.
+    /// Entry of a running number. `T` must be the type of the ring.
     #[inline]
     fn entry<T>(&self, number: u32) -> *mut T {
         let at = self.entries + (number & self.mask) as usize * size_of::<T>();
@@ -255,7 +254,7 @@ fn offsets(socket: &Socket) -> io::Result<libc::xdp_mmap_offsets> {
             &raw mut len,
         )
     })?;
-    // Before Linux 5.4 there are fewer.
+    // Linux before 5.4 has fewer fields.
     if len as usize != size_of_val(&offsets) {
         return Err(io::ErrorKind::Unsupported.into());
     }
