@@ -27,7 +27,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-SCRIPT = ROOT / "crates/reproduce/src/ns2/dumbbell.tcl"
+SCRIPT = HERE / "dumbbell.tcl"
 
 # Up and down in Mbit/s, flows up and down, round-trip times in ms, buffer in packets.
 SETTINGS = [

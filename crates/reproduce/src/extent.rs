@@ -25,7 +25,7 @@ impl Extent {
     pub fn of(self, experiment: Experiment) -> Experiment {
         match self {
             Self::Whole => experiment,
-            Self::Quick => reduced(experiment, QUICK_RUNS, QUICK_DURATION),
+            Self::Quick => reduced(experiment),
         }
     }
 }
@@ -42,9 +42,8 @@ pub(crate) fn for_claims(mut experiment: Experiment) -> Experiment {
     experiment
 }
 
-/// The series and points that claims need, with at most so many runs per scenario of at most this duration,
-/// unless warm-up needs more.
-pub(crate) fn reduced(mut experiment: Experiment, runs: u32, longest: Duration) -> Experiment {
+/// The series and points that claims need, with fewer and shorter runs.
+fn reduced(mut experiment: Experiment) -> Experiment {
     keep_series(&mut experiment);
     let keep = points_needed(&experiment);
     experiment.points = kept(&experiment.points, &keep);
@@ -53,10 +52,10 @@ pub(crate) fn reduced(mut experiment: Experiment, runs: u32, longest: Duration) 
     }
     let mut cut: f64 = 1.0;
     for scenario in experiment.scenarios_mut() {
-        scenario.runs = scenario.runs.min(runs);
-        if scenario.duration > longest {
+        scenario.runs = scenario.runs.min(QUICK_RUNS);
+        if scenario.duration > QUICK_DURATION {
             let whole = scenario.duration.as_secs_f64();
-            scenario.duration = longest.max(scenario.warmup + scenario.warmup);
+            scenario.duration = QUICK_DURATION.max(scenario.warmup + scenario.warmup);
             cut = cut.max(whole / scenario.duration.as_secs_f64());
         }
     }

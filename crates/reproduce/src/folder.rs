@@ -3,7 +3,6 @@
 use crate::data::{self, Origin, Table};
 use crate::experiment::{self, BadExperiment, Experiment, FOUND};
 use crate::extent::{Extent, for_claims};
-use crate::fit::{Chosen, Found};
 use crate::report;
 use crate::runner;
 use crate::seeds::{self, Decided};
@@ -32,9 +31,6 @@ pub struct Plan {
     pub seed: Option<u64>,
     /// Name and text of each experiment.
     experiments: Vec<(String, String)>,
-    /// Results of searches for the papers: where the fit counts, their experiments run under it too.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub found: Vec<Found>,
 }
 
 impl Plan {
@@ -45,7 +41,6 @@ impl Plan {
             quick: extent == Extent::Quick,
             seed,
             experiments: experiments.iter().map(file).collect(),
-            found: Vec::new(),
         }
     }
 
@@ -66,24 +61,19 @@ impl Plan {
             true => Extent::Quick,
             false => Extent::Whole,
         };
-        let read = |name: &str, text: &str, under: &[Chosen]| {
-            let path = PathBuf::from(format!("{name}.toml"));
-            experiment::read_under(name, &path, text, defaults, under)
-        };
+        let path = |name: &str| PathBuf::from(format!("{name}.toml"));
         let mut experiments = Vec::new();
+        let mut found = Vec::new();
         for (name, text) in &self.experiments {
-            experiments.push(extent.of(read(name, text, &[])?));
-        }
-        for found in self.found.iter().filter(|found| found.account.counts()) {
-            for (name, text) in &self.experiments {
-                if name.split('/').next() == Some(&found.paper) {
-                    let under = found.chosen.iter().filter(|chosen| chosen.is_about(name));
-                    let under: Vec<Chosen> = under.cloned().collect();
-                    let experiment = read(&format!("{FOUND}/{name}"), text, &under)?;
-                    experiments.push(extent.of(for_claims(experiment)));
-                }
+            let experiment = experiment::read_text(name, &path(name), text, defaults)?;
+            if experiment.has_found {
+                let name = format!("{FOUND}/{name}");
+                let experiment = experiment::read_found(&name, &path(&name), text, defaults)?;
+                found.push(extent.of(for_claims(experiment)));
             }
+            experiments.push(extent.of(experiment));
         }
+        experiments.extend(found);
         for scenario in experiments.iter_mut().flat_map(Experiment::scenarios_mut) {
             scenario.seed = self.seed.unwrap_or(scenario.seed);
         }

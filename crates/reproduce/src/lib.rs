@@ -13,12 +13,10 @@ pub mod experiment;
 pub mod expression;
 pub mod extent;
 pub mod findings;
-pub mod fit;
 mod fnv;
 pub mod folder;
 mod lines;
 pub mod metrics;
-pub mod ns2;
 mod numbers;
 pub mod outcome;
 mod over_time;
@@ -34,7 +32,6 @@ pub mod verdicts;
 
 use asymq_args::Defaults;
 use experiment::{BadExperiment, Evidence, Experiment};
-use fit::{BadFree, Chosen, Found, Free};
 use std::path::{Path, PathBuf};
 
 /// The experiment files of this build by name.
@@ -77,22 +74,22 @@ pub(crate) fn groups() -> impl Iterator<Item = (&'static str, &'static str, &'st
     PAPERS.into_iter().chain(OURS)
 }
 
-/// Experiment files, with a folder per paper: a file per figure or table, `free.toml` with the settings that
-/// the text leaves open, and `found.toml` with what a search made of them.
+/// Experiment files: a folder per paper, with a file per figure or table.
 #[derive(Clone, Debug)]
 pub struct Files {
     folder: String,
     /// `PAPER/FIGURE` with its text.
     figures: Vec<(String, String)>,
-    free: Vec<(String, String)>,
-    found: Vec<(String, String)>,
 }
 
 impl Files {
     /// Those of this build.
     pub fn built_in() -> Self {
         let text = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
-        Self::new("experiments".to_owned(), FILES.iter().map(text).collect())
+        Self {
+            folder: "experiments".to_owned(),
+            figures: FILES.iter().map(text).collect(),
+        }
     }
 
     /// Those of a folder with one subfolder per paper.
@@ -104,7 +101,7 @@ impl Files {
             folder: folder.to_owned(),
             source,
         };
-        let mut files = Vec::new();
+        let mut figures = Vec::new();
         for (paper, ..) in groups() {
             let Ok(entries) = std::fs::read_dir(folder.join(paper)) else {
                 continue;
@@ -116,97 +113,20 @@ impl Files {
                     path.file_stem().and_then(|stem| stem.to_str()),
                 ) {
                     let text = std::fs::read_to_string(&path).map_err(unreadable)?;
-                    files.push((format!("{paper}/{stem}"), text));
+                    figures.push((format!("{paper}/{stem}"), text));
                 }
             }
         }
-        files.sort();
-        Ok(Self::new(folder.to_string_lossy().into_owned(), files))
-    }
-
-    fn new(folder: String, files: Vec<(String, String)>) -> Self {
-        let named = |(name, _): &(String, String), stem: &str| name.ends_with(&format!("/{stem}"));
-        let (free, figures): (Vec<_>, Vec<_>) = files.into_iter().partition(|f| named(f, "free"));
-        let (found, figures) = figures.into_iter().partition(|f| named(f, "found"));
-        Self {
-            folder,
+        figures.sort();
+        Ok(Self {
+            folder: folder.to_string_lossy().into_owned(),
             figures,
-            free,
-            found,
-        }
+        })
     }
 
-    /// The settings that a paper's text leaves open; none if it has no `free.toml`.
-    ///
-    /// # Errors
-    /// The file is wrong.
-    pub fn free(&self, paper: &str) -> Result<Vec<Free>, SelectError> {
-        let text = self.free.iter().find(|(name, _)| paper_of(name) == paper);
-        let free = text.map_or(Ok(Vec::new()), |(_, text)| Free::read_all(text));
-        free.map_err(|error| self.bad_free(paper, "free", &error))
-    }
-
-    /// The result of the search of a paper's settings, if there was one.
-    ///
-    /// # Errors
-    /// The file is wrong.
-    pub fn found(&self, paper: &str) -> Result<Option<Found>, SelectError> {
-        let text = self.found.iter().find(|(name, _)| paper_of(name) == paper);
-        let free = self.free(paper)?;
-        let read = |text: &str| {
-            let mut found = Found::read(text)?;
-            found.chosen = Free::choose(&free, &found.settings)?;
-            Ok(found)
-        };
-        let found = text.map(|(_, text)| read(text)).transpose();
-        found.map_err(|error| self.bad_free(paper, "found", &error))
-    }
-
-    fn bad_free(&self, paper: &str, stem: &str, error: &BadFree) -> SelectError {
-        SelectError::Free {
-            path: format!("{}/{paper}/{stem}.toml", self.folder),
-            message: error.to_string(),
-        }
-    }
-
-    /// The results of searches for the papers of these experiments.
-    ///
-    /// # Errors
-    /// A file is wrong.
-    pub fn found_for(&self, experiments: &[Experiment]) -> Result<Vec<Found>, SelectError> {
-        let has = |paper: &str| experiments.iter().any(|e| e.paper() == paper);
-        let papers = groups().map(|(paper, ..)| paper).filter(|paper| has(paper));
-        papers
-            .filter_map(|paper| self.found(paper).transpose())
-            .collect()
-    }
-
-    /// The experiments of a paper under other settings.
-    ///
-    /// # Errors
-    /// A file or a setting is wrong.
-    pub fn under(
-        &self,
-        paper: &str,
-        under: &[Chosen],
-        defaults: &Defaults,
-    ) -> Result<Vec<Experiment>, BadExperiment> {
-        let mine = self.figures.iter().filter(|(n, _)| paper_of(n) == paper);
-        mine.map(|(name, text)| self.read(name, text, defaults, under))
-            .collect()
-    }
-
-    fn read(
-        &self,
-        name: &str,
-        text: &str,
-        defaults: &Defaults,
-        under: &[Chosen],
-    ) -> Result<Experiment, BadExperiment> {
+    fn read(&self, name: &str, text: &str) -> Result<Experiment, BadExperiment> {
         let path = format!("{}/{name}.toml", self.folder);
-        let under = under.iter().filter(|chosen| chosen.is_about(name));
-        let under: Vec<Chosen> = under.cloned().collect();
-        experiment::read_under(name, Path::new(&path), text, defaults, &under)
+        experiment::read_text(name, Path::new(&path), text, &Defaults::paper())
     }
 
     /// The experiments that `select` names: `all` of the papers, a paper, `beyond`, `senders`, or `PAPER/FIGURE`.
@@ -214,14 +134,13 @@ impl Files {
     /// # Errors
     /// No experiment has this name, or a file is wrong.
     pub fn experiments(&self, select: &str) -> Result<Vec<Experiment>, SelectError> {
-        let defaults = Defaults::paper();
         let mut experiments = Vec::new();
         for (paper, ..) in groups() {
             let ours = OURS.iter().any(|(name, ..)| *name == paper);
             let all = select == "all" && !ours;
             for (name, text) in &self.figures {
                 if paper_of(name) == paper && (all || select == paper || select == name) {
-                    experiments.push(self.read(name, text, &defaults, &[])?);
+                    experiments.push(self.read(name, text)?);
                 }
             }
         }
@@ -258,7 +177,7 @@ impl Files {
         });
         Ok(match named {
             Some((name, text)) if name != id => {
-                let experiment = self.read(name, text, &Defaults::paper(), &[])?;
+                let experiment = self.read(name, text)?;
                 experiment.claims.iter().any(|claim| claim.id == id)
             }
             named => named.is_some(),
@@ -302,14 +221,6 @@ pub enum SelectError {
         /// The cause.
         source: std::io::Error,
     },
-    /// A file of free or found settings is wrong.
-    #[error("{path}: {message}")]
-    Free {
-        /// The file.
-        path: String,
-        /// The mistake.
-        message: String,
-    },
     /// A file is wrong.
     #[error(transparent)]
     Bad(#[from] BadExperiment),
@@ -335,8 +246,12 @@ shown-by = ["aq/two/it"]
     fn load(other: &str) -> Result<Vec<Experiment>, SelectError> {
         let other = FILE.replace("\"it\"", other).replace("aq/two/it", "aq/one");
         let files = [("aq/one", FILE), ("aq/two", &other)];
-        let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-        Files::new("experiments".into(), files.into()).experiments("all")
+        let figures = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let files = Files {
+            folder: "experiments".into(),
+            figures: figures.into(),
+        };
+        files.experiments("all")
     }
 
     #[test]

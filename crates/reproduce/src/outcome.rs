@@ -28,8 +28,6 @@ pub struct Runs {
     pub recordings: Vec<Recording>,
     /// The time when they settled, if a measure asks for it.
     pub window: Option<Window>,
-    /// ns-2's estimate of each measure.
-    ns2: Vec<Option<Estimate>>,
 }
 
 /// Runs that are missing from the results.
@@ -57,7 +55,6 @@ impl Runs {
             measures: (0..count).map(of_measure).collect(),
             recordings: Vec::new(),
             window: experiment.is_settled().then(window).flatten(),
-            ns2: vec![None; count],
         }
     }
 
@@ -69,11 +66,6 @@ impl Runs {
     /// The estimate of a measure; `None` if no run has it.
     pub fn estimate(&self, measure: usize) -> Option<Estimate> {
         Estimate::of(&self.measures[measure]).filter(|estimate| estimate.mean.is_finite())
-    }
-
-    /// The estimate of a measure from ns-2.
-    pub fn ns2(&self, measure: usize) -> Option<Estimate> {
-        self.ns2[measure]
     }
 }
 
@@ -130,19 +122,6 @@ impl Outcome {
     /// The runs at every place, in the order of [`Experiment::places`].
     pub fn all(&self) -> impl Iterator<Item = &Runs> {
         self.series.iter().flatten()
-    }
-
-    /// Adds the metrics of ns-2's runs; measures that need other metrics are skipped.
-    pub fn add_ns2(&mut self, at: Place, runs: &[Metrics]) {
-        let scenario = &self.experiment.cell(at).scenario;
-        let by_run = runs
-            .iter()
-            .map(|run| values(&self.experiment, scenario, run));
-        let by_run: Vec<_> = by_run.collect();
-        for (measure, found) in self.series[at.series][at.point].ns2.iter_mut().enumerate() {
-            let values: Option<Vec<f64>> = by_run.iter().map(|run| run[measure]).collect();
-            *found = values.as_deref().and_then(Estimate::of);
-        }
     }
 
     /// The minimum number of runs over all scenarios.

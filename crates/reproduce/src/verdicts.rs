@@ -40,7 +40,7 @@ pub fn of(outcomes: &[Outcome]) -> Verdicts {
         .collect()
 }
 
-/// The outcomes without those under settings that a search found.
+/// The outcomes without those of `[found]`.
 fn as_the_text_says(outcomes: &[Outcome]) -> impl Iterator<Item = &Outcome> + Clone {
     outcomes
         .iter()

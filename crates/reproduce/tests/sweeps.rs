@@ -528,3 +528,38 @@ fn an_experiment_runs_congestion_controls_from_outside() {
         alone.unwrap().summary.flows
     );
 }
+
+#[test]
+fn found_settings_are_a_second_run_and_series_keep_their_own() {
+    let text = SMALL
+        .replace(
+            "[[sweep]]",
+            "[found]\nrtt = \"60ms\"\nup = \"9mbit\"\n\n[[sweep]]",
+        )
+        .replace(
+            "set.qdisc = \"aq\"",
+            "set = { qdisc = \"aq\", rtt = \"80ms\" }",
+        );
+    let defaults = Defaults::paper();
+    let path = Path::new("small.toml");
+    let read = experiment::read_text("own/small", path, &text, &defaults).unwrap();
+    let both = Plan::new(&[read], Extent::Whole, None)
+        .experiments(&defaults)
+        .unwrap();
+    let names: Vec<&str> = both.iter().map(|experiment| &*experiment.name).collect();
+    assert_eq!(names, ["own/small", "found/own/small"]);
+    let setting = |experiment: &Experiment, series: usize| {
+        let scenario = &experiment.series[series].cells[0].scenario;
+        format!("{} {}", scenario.rtt, scenario.up)
+    };
+    assert_eq!(setting(&both[0], 0), "40ms 1mbit");
+    let second = |id: &str| {
+        both[1]
+            .series
+            .iter()
+            .position(|series| series.id == id)
+            .unwrap()
+    };
+    assert_eq!(setting(&both[1], second("droptail")), "60ms 1mbit");
+    assert_eq!(setting(&both[1], second("aq")), "80ms 1mbit");
+}

@@ -1,7 +1,6 @@
 //! One file per command.
 
 pub(crate) mod compare;
-mod fit;
 pub(crate) mod import;
 #[cfg(unix)]
 pub(crate) mod measure;

@@ -1,24 +1,18 @@
 //! `asymq reproduce`: the papers' figures and tables, each claim with its verdict.
 
-use super::fit::{self, FitArgs, files};
 use super::sweep::{SweepOptions, run_plan};
 use crate::catalogs::Catalogs;
 use crate::output;
 use anyhow::Context;
 use asymq_args::BadArgument;
-use asymq_reproduce::verdicts;
-use clap::{Args, Subcommand};
+use asymq_reproduce::{Files, verdicts};
+use clap::Args;
 use std::path::PathBuf;
 
 /// Run the papers' evaluations and write a report in which every claim has its verdict.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example: asymq reproduce aq/figure-05 --against ns2",
-    args_conflicts_with_subcommands = true
-)]
+#[command(after_help = "Example: asymq reproduce aq/figure-05")]
 pub(crate) struct ReproduceArgs {
-    #[command(subcommand)]
-    command: Option<ReproduceCommand>,
     /// all (of the papers), a paper (aq, acq-vaq, dcbq, sad, afvq), beyond, senders, rates, or PAPER/FIGURE.
     #[arg(value_name = "WHAT", default_value = "all")]
     what: String,
@@ -35,18 +29,8 @@ pub(crate) struct ReproduceArgs {
     options: SweepOptions,
 }
 
-/// A command instead of a reproduction.
-#[derive(Debug, Subcommand)]
-enum ReproduceCommand {
-    /// Search the settings that a paper's text leaves open.
-    Fit(FitArgs),
-}
-
 /// Runs the command.
 pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()> {
-    if let Some(ReproduceCommand::Fit(args)) = &args.command {
-        return fit::run(args, catalogs);
-    }
     let expected = match &args.check {
         None => None,
         Some(path) => {
@@ -60,10 +44,12 @@ pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()
             Some((path, verdicts))
         }
     };
-    let files = files(args.from.as_ref())?;
+    let files = match &args.from {
+        Some(folder) => Files::of(folder)?,
+        None => Files::built_in(),
+    };
     let experiments = files.experiments(&args.what)?;
-    let mut plan = args.options.plan(&experiments);
-    plan.found = files.found_for(&experiments)?;
+    let plan = args.options.plan(&experiments);
     let Some(outcomes) = run_plan(catalogs, &plan, &args.out, &args.options)? else {
         return Ok(());
     };

@@ -9,14 +9,13 @@ use asymq_reproduce::data::Origin;
 use asymq_reproduce::experiment::Experiment;
 use asymq_reproduce::extent::Extent;
 use asymq_reproduce::folder::{self, Plan, Tables};
-use asymq_reproduce::ns2;
 use asymq_reproduce::outcome::{self, Outcome};
 use asymq_reproduce::runner;
 use asymq_reproduce::seeds::Decided;
 use asymq_reproduce::store::{Log, Results};
 use asymq_reproduce::tasks::{self, Shard};
 use asymq_reproduce::verdict::Verdict;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::path::{Path, PathBuf};
 
 /// Run an experiment file (docs/research/experiments.md) and write a report of it.
@@ -85,18 +84,8 @@ pub(crate) struct SweepOptions {
     /// Only this part of the runs, like 3/16; merge puts the parts together.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// Run the plain DropTail cases in another simulator too.
-    #[arg(long, value_name = "NAME", conflicts_with = "shard")]
-    against: Option<Against>,
     #[command(flatten)]
     format: FormatOptions,
-}
-
-/// A program to compare with.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Against {
-    /// ns-2.35, if `ns` is on the PATH.
-    Ns2,
 }
 
 impl SweepOptions {
@@ -159,7 +148,7 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     let known = Results::load(&args.out)?;
     tasks::keep(&mut Log::open(&args.out)?, &known, &experiments, &results)?;
     let decided = decide(catalogs, &plan, &args.out, threads(args.jobs))?;
-    publish(&args.out, &decided, &origin(&plan), tables)
+    publish(&args.out, &decided, &plan, tables)
 }
 
 /// Makes the runs that `out` does not have, and further seeds of what is undecided.
@@ -198,20 +187,8 @@ pub(crate) fn run_plan(
         )?;
         return Ok(None);
     }
-    let mut decided = decide(catalogs, plan, out, threads)?;
-    let mut origin = origin(plan);
-    if let Some(Against::Ns2) = options.against {
-        let bar = progress_bar(1).with_message("ns-2");
-        let said = ns2::run_beside(&mut decided.outcomes, out, threads, &|done, all| {
-            bar.set_length(all as u64);
-            bar.set_position(done as u64);
-        });
-        bar.finish_and_clear();
-        let said = said?;
-        eprintln!("{said}");
-        origin.ns2 = Some(said);
-    }
-    publish(out, &decided, &origin, tables)?;
+    let decided = decide(catalogs, plan, out, threads)?;
+    publish(out, &decided, plan, tables)?;
     Ok(Some(decided.outcomes))
 }
 
@@ -242,15 +219,8 @@ fn run_shard(
     Ok(())
 }
 
-fn origin(plan: &Plan) -> Origin {
-    Origin {
-        found: plan.found.clone(),
-        ..Origin::of_this_build(plan.quick)
-    }
-}
-
-fn publish(out: &Path, decided: &Decided, origin: &Origin, tables: Tables) -> anyhow::Result<()> {
-    let page = folder::publish(out, decided, origin, tables)?;
+fn publish(out: &Path, decided: &Decided, plan: &Plan, tables: Tables) -> anyhow::Result<()> {
+    let page = folder::publish(out, decided, &Origin::of_this_build(plan.quick), tables)?;
     output::print(&verdict_lines(&decided.outcomes))?;
     eprintln!("Report: {}", page.display());
     Ok(())

@@ -21,7 +21,6 @@ mod runs;
 pub use column::Cell;
 pub use runs::{flows_of, measures_of, runs_of, time_series_of};
 
-use crate::fit::Found;
 use crate::seeds::Decided;
 use crate::store::FINGERPRINT;
 use column::Row;
@@ -41,7 +40,7 @@ pub const TABLES: [(&str, Make); 5] = [
     ("claims", results::claims),
 ];
 
-/// The origin of results: the build, how far the runs went, and what ran beside them.
+/// The origin of results: the build, and the extent of the runs.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// The tool's version.
@@ -50,10 +49,6 @@ pub struct Origin {
     pub fingerprint: String,
     /// True if it is a preview.
     pub preview: bool,
-    /// The note on ns-2, if it was requested.
-    pub ns2: Option<String>,
-    /// The results of searches for the papers.
-    pub found: Vec<Found>,
 }
 
 impl Origin {
@@ -63,8 +58,6 @@ impl Origin {
             version: env!("CARGO_PKG_VERSION").into(),
             fingerprint: FINGERPRINT.clone(),
             preview,
-            ns2: None,
-            found: Vec::new(),
         }
     }
 }

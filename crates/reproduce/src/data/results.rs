@@ -9,7 +9,7 @@ use crate::seeds::Decided;
 use crate::statistics::Estimate;
 
 /// One row per series, point and measure: the mean over the runs with its 95 % confidence interval,
-/// and the published value and ns-2's mean where there are any.
+/// and the published value if there is one.
 pub(super) fn measures(decided: &Decided) -> Table {
     let mut rows = Vec::new();
     for outcome in &decided.outcomes {
@@ -28,7 +28,6 @@ pub(super) fn measures(decided: &Decided) -> Table {
                 );
                 row.put("runs", Cell::Whole(runs.count() as u64));
                 row.number("paper", experiment.cell(at).paper[measure]);
-                row.number("ns2", runs.ns2(measure).map(|estimate| estimate.mean));
                 rows.push(row);
             }
         }

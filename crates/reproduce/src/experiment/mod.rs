@@ -2,16 +2,16 @@
 
 mod read;
 
-pub use read::{BadExperiment, read, read_text, read_under};
+pub(crate) use read::read_found;
+pub use read::{BadExperiment, read, read_text};
 
 use crate::expression::{Condition, Expression};
-use crate::fit::Chosen;
 use crate::prose;
 use asymq_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The folder, before the paper's, in the names of experiments under settings that a search found.
+/// Prefix of the names of experiments with the settings of `[found]`.
 pub(crate) const FOUND: &str = "found";
 
 /// A figure or table, checked: its claims name existing series, and its scenarios can run.
@@ -45,8 +45,8 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// Duration of the file's runs over that of these, which a preview cut short; 1 if it did not.
     pub cut: f64,
-    /// The settings that replace the file's; none where the experiment runs as the text says.
-    pub under: Vec<Chosen>,
+    /// True if the file has settings closer to the paper's numbers, with which it runs a second time.
+    pub has_found: bool,
 }
 
 /// A point of the sweep.
@@ -306,7 +306,7 @@ impl Experiment {
         self.paper() == "own"
     }
 
-    /// True if it runs under settings that a search found, instead of as the text says.
+    /// True if it runs with the settings of `[found]`.
     pub fn is_found(&self) -> bool {
         self.paper() == FOUND
     }

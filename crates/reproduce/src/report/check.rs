@@ -16,7 +16,7 @@ pub(super) fn claim(
     outcome: &Outcome,
     finding: &Finding<'_>,
     extent: Extent,
-    columns: &Columns<'_>,
+    columns: &Columns,
 ) -> impl RenderOnce {
     let reason = match finding.verdict {
         Verdict::Reproduced => String::new(),

@@ -1,6 +1,6 @@
 //! A figure as the paper draws it: simulated curves with the published values.
 
-use super::panel::{Curve, Mark, Panel};
+use super::panel::{Curve, Panel};
 use crate::experiment::{self, Chart, Experiment, Over, PanelOf, Place, Published};
 use crate::expression::Expression;
 use crate::numbers::{number, short};
@@ -114,9 +114,7 @@ impl<'a> Figure<'a> {
 
     fn legend(self, drawings: &[Drawing<'_>]) -> impl RenderOnce + use<'a> {
         let curves = || drawings.iter().flat_map(|drawing| &drawing.curves);
-        let marked = |mark| curves().any(|c| c.marks.iter().any(|(.., m)| *m == mark));
-        let is_published = marked(Mark::Paper) || curves().any(|c| c.level.is_some());
-        let has_ns2 = marked(Mark::Ns2);
+        let is_published = curves().any(|c| !c.marks.is_empty() || c.level.is_some());
         let lines: &[usize] = match self.by_series() {
             true => &[],
             false => &self.chart.series,
@@ -131,9 +129,8 @@ impl<'a> Figure<'a> {
                     }
                 }
                 @ if is_published {
-                    li { : mark_sample("M12 1 L17 6 L12 11 L7 6 Z"); : published(experiment); }
+                    li { : mark_sample(); : published(experiment); }
                 }
-                @ if has_ns2 { li { : mark_sample("M8 2 L16 10 M8 10 L16 2"); : "ns-2.35"; } }
             }
         }
     }
@@ -230,8 +227,7 @@ impl<'a> Figure<'a> {
         match panel.paper.get(&series) {
             Some(Published::Level(value)) => curve.level = Some(*value),
             Some(Published::Moments(moments)) => {
-                let mark = |&(time, value)| (time, value, Mark::Paper);
-                curve.marks.extend(moments.iter().map(mark));
+                curve.marks.extend(moments);
             }
             None => {}
         }
@@ -246,13 +242,9 @@ impl<'a> Figure<'a> {
             let here = |estimate| (about.position, estimate);
             curve.points.extend(runs.estimate(measure).map(here));
             let paper = self.experiment().cell(at).paper[measure];
-            let ns2 = runs.ns2(measure).map(|estimate| estimate.mean);
             curve
                 .marks
-                .extend(paper.map(|value| (about.position, value, Mark::Paper)));
-            curve
-                .marks
-                .extend(ns2.map(|value| (about.position, value, Mark::Ns2)));
+                .extend(paper.map(|value| (about.position, value)));
         }
     }
 
@@ -292,7 +284,7 @@ fn y_axis(drawing: &Drawing<'_>, all: &[Drawing<'_>]) -> Axis {
     let same = all.iter().filter(|other| other.index == drawing.index);
     let values = same.flat_map(|other| &other.curves).flat_map(|curve| {
         let means = curve.points.iter().map(|(_, estimate)| estimate.mean);
-        let marks = curve.marks.iter().map(|(_, value, _)| *value);
+        let marks = curve.marks.iter().map(|(_, value)| *value);
         means.chain(marks).chain(curve.level)
     });
     let (minimum, maximum) = ends(values);
@@ -345,10 +337,10 @@ fn line_sample(colour: &Colour, dashed: bool) -> impl RenderOnce + use<> {
     }
 }
 
-fn mark_sample(path: &str) -> impl RenderOnce {
+fn mark_sample() -> impl RenderOnce {
     owned_html! {
         svg(class="sample", viewBox="0 0 24 12", width="24", height="12", aria-hidden="true") {
-            path(d=path, stroke=MUTED.hex(), stroke-width="1.8", fill="none") {}
+            path(d="M12 1 L17 6 L12 11 L7 6 Z", stroke=MUTED.hex(), stroke-width="1.8", fill="none") {}
         }
     }
 }

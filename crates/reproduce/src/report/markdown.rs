@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 /// experiments: their numbers, and their claims.
 pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
     let preview = origin.preview;
-    let (outcomes, columns) = Columns::of(outcomes, origin);
+    let (outcomes, columns) = Columns::of(outcomes, origin.preview);
     let findings: Vec<(&Outcome, Vec<Finding<'_>>)> = outcomes
         .iter()
         .copied()
@@ -48,7 +48,7 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
             let with = with.iter().filter(|(count, _)| *count > 0);
             let with: Vec<String> = with.map(|(count, v)| format!("{count} {v}")).collect();
             text.line(&format!(
-                "\nUnder the settings found, where a fit counts, {} claims: {}.",
+                "\nWith the settings found, {} claims: {}.",
                 columns.len(),
                 with.join(", ")
             ));
@@ -56,7 +56,7 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
     }
     for (outcome, findings) in findings.iter().filter(|(o, _)| o.experiment.is_own()) {
         text.numbers(outcome);
-        text.claims([&(*outcome, findings.clone())].into_iter(), &columns, false);
+        text.claims([&(*outcome, findings.clone())].into_iter(), &columns);
     }
     for (paper, name, authors) in groups() {
         let mut mine = findings
@@ -65,17 +65,7 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
             .peekable();
         if mine.peek().is_some() {
             text.line(&format!("\n## {name}\n\n{authors}"));
-            if let Some(found) = columns.found(paper) {
-                text.line(&format!(
-                    "\nSettings closest to the numbers used: {}.",
-                    found.named()
-                ));
-                text.line(&format!("\n{}", found.account));
-            }
-            let second = columns
-                .found(paper)
-                .is_some_and(|found| found.account.counts());
-            text.claims(mine, &columns, second);
+            text.claims(mine, &columns);
         }
     }
     if all().any(|finding| finding.verdict != Verdict::Reproduced) {
@@ -104,19 +94,21 @@ impl Text {
         writeln!(self.0, "{}", words.trim_end()).expect("writing to a String cannot fail");
     }
 
-    /// A table of claims with the values that decided, and a `second` column for the settings found.
+    /// A table of claims with the values that decided, and a second column for the settings found.
     fn claims<'a>(
         &mut self,
         outcomes: impl Iterator<Item = &'a (&'a Outcome, Vec<Finding<'a>>)>,
-        columns: &Columns<'_>,
-        second: bool,
+        columns: &Columns,
     ) {
-        let mut rows = outcomes
-            .flat_map(|(outcome, findings)| findings.iter().map(move |f| (outcome, f)))
-            .peekable();
-        if rows.peek().is_none() {
+        let rows =
+            outcomes.flat_map(|(outcome, findings)| findings.iter().map(move |f| (outcome, f)));
+        let rows: Vec<_> = rows.collect();
+        if rows.is_empty() {
             return;
         }
+        let second = rows
+            .iter()
+            .any(|(_, finding)| columns.second(finding).is_some());
         self.line(match second {
             true => {
                 "\n| | claim | found | as the text says | settings found |\n| --- | --- | --- | --- | --- |"

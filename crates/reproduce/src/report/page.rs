@@ -6,7 +6,6 @@ use super::contents::{Found, contents, filter, filter_rules, groups, of_paper};
 use super::section::section;
 use super::verdict::{badge, counts, meaning};
 use crate::data::Origin;
-use crate::fit;
 use crate::outcome::Outcome;
 use horrorshow::helper::doctype;
 use horrorshow::{Raw, RenderOnce, Template, html, owned_html};
@@ -16,7 +15,7 @@ use horrorshow::{Raw, RenderOnce, Template, html, owned_html};
 /// # Errors
 /// A figure cannot be drawn.
 pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::Result<String> {
-    let (outcomes, columns) = Columns::of(outcomes, origin);
+    let (outcomes, columns) = Columns::of(outcomes, origin.preview);
     let (outcomes, columns) = (&outcomes[..], &columns);
     let findings: Vec<Found<'_>> = outcomes
         .iter()
@@ -34,7 +33,6 @@ pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::
         for (outcome, findings) in of_paper(&findings, paper) {
             parts.push(section(outcome, findings, columns)?);
         }
-        let account = columns.found(paper).map(account);
         sections.push(owned_html! {
             @ if own {
                 @ for part in parts { : part; }
@@ -42,7 +40,6 @@ pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::
                 section(class="group", id=paper, aria-label=name) {
                     h2 : name;
                     p(class="faint") : authors;
-                    : account;
                     @ for part in parts { : part; }
                 }
             }
@@ -110,36 +107,6 @@ fn introduction(outcomes: &[&Outcome], origin: &Origin, has_claims: bool) -> imp
                 : "This is a "; b : "preview"; : ": fewer seeds, shorter runs, fewer points, and no reasons, which \
                    were written for the whole runs. ";
             }
-            : &origin.ns2;
-        }
-    }
-}
-
-/// The settings that a search found for a paper, and its account.
-fn account(found: &fit::Found) -> impl RenderOnce + use<> {
-    let (settings, account) = (found.settings.clone(), found.account.clone());
-    let rows = [
-        ("settings found".to_owned(), account.found),
-        ("the file as it is".to_owned(), account.file),
-        (
-            format!("the best of {} random settings", account.random),
-            account.best_random,
-        ),
-    ];
-    owned_html! {
-        details {
-            summary : format_args!("The settings that the text leaves open: {}", account.verdict());
-            ul(class="small") { @ for (name, value) in settings { li : format_args!("{name}: {value}"); } }
-            table {
-                thead { tr {
-                    th(scope="col") {}
-                    th(class="n", scope="col") : format_args!("hits on {} numbers used", account.used);
-                    th(class="n", scope="col") : format_args!("on {} held out", account.held_out);
-                } }
-                tbody { @ for (name, hits) in rows { tr {
-                    th(scope="row") : name; td(class="n") : hits.used; td(class="n") : hits.held_out;
-                } } }
-            }
         }
     }
 }
@@ -177,7 +144,7 @@ fn data(files: &[String]) -> impl RenderOnce {
 }
 
 /// Every claim with the values that decided about it.
-fn overview(findings: &[Found<'_>], columns: &Columns<'_>) -> impl RenderOnce {
+fn overview(findings: &[Found<'_>], columns: &Columns) -> impl RenderOnce {
     let outcomes = findings.iter().map(|(outcome, _)| *outcome);
     owned_html! {
         section(aria-label="All claims") {

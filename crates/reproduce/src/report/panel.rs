@@ -8,15 +8,6 @@ use asymq_charts::{
 };
 use plotters::prelude::*;
 
-/// The mark of a value that is not simulated here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
-    /// The published value: a diamond.
-    Paper,
-    /// The mean of ns-2's runs: a cross.
-    Ns2,
-}
-
 /// A line with its confidence band and its reference marks.
 pub(super) struct Curve {
     pub(super) colour: &'static Colour,
@@ -26,7 +17,8 @@ pub(super) struct Curve {
     /// True if the area below is tinted.
     pub(super) filled: bool,
     pub(super) points: Vec<(f64, Estimate)>,
-    pub(super) marks: Vec<(f64, f64, Mark)>,
+    /// Published values.
+    pub(super) marks: Vec<(f64, f64)>,
     /// A published level.
     pub(super) level: Option<f64>,
 }
@@ -143,10 +135,10 @@ impl Panel<'_> {
         if let Some(level) = curve.level {
             let (from, to) = (self.at(self.x.from, level), self.at(self.x.to, level));
             line(root, &[from, to], dashed(curve.colour, 1.2))?;
-            mark(root, to, Mark::Paper, curve.colour)?;
+            diamond(root, to, curve.colour)?;
         }
-        for &(x, value, shape) in &curve.marks {
-            mark(root, self.at(x, value), shape, curve.colour)?;
+        for &(x, value) in &curve.marks {
+            diamond(root, self.at(x, value), curve.colour)?;
         }
         Ok(())
     }
@@ -173,24 +165,12 @@ fn line(root: &Area<'_>, points: &[(f64, f64)], style: ShapeStyle) -> Drawn {
     Ok(())
 }
 
-/// Draws a reference mark.
-fn mark(root: &Area<'_>, (x, y): (f64, f64), mark: Mark, colour: &Colour) -> Drawn {
-    match mark {
-        Mark::Paper => {
-            const R: f64 = 6.0;
-            let corners = [(x, y - R), (x + R, y), (x, y + R), (x - R, y)];
-            let outline: Vec<_> = corners.iter().map(|&(x, y)| to_units(x, y)).collect();
-            root.draw(&Polygon::new(outline, BACKGROUND.0.mix(0.75)))?;
-            let closed: Vec<_> = corners.into_iter().chain([corners[0]]).collect();
-            line(root, &closed, stroke(colour, 1.8))
-        }
-        Mark::Ns2 => {
-            const R: f64 = 4.5;
-            for sign in [1.0, -1.0] {
-                let ends = [(x - R, y - sign * R), (x + R, y + sign * R)];
-                line(root, &ends, stroke(colour, 1.8))?;
-            }
-            Ok(())
-        }
-    }
+/// Draws the mark of a published value.
+fn diamond(root: &Area<'_>, (x, y): (f64, f64), colour: &Colour) -> Drawn {
+    const R: f64 = 6.0;
+    let corners = [(x, y - R), (x + R, y), (x, y + R), (x - R, y)];
+    let outline: Vec<_> = corners.iter().map(|&(x, y)| to_units(x, y)).collect();
+    root.draw(&Polygon::new(outline, BACKGROUND.0.mix(0.75)))?;
+    let closed: Vec<_> = corners.into_iter().chain([corners[0]]).collect();
+    line(root, &closed, stroke(colour, 1.8))
 }

@@ -13,7 +13,7 @@ use horrorshow::{RenderOnce, owned_html};
 pub(super) fn section(
     outcome: &Outcome,
     findings: &[Finding<'_>],
-    columns: &Columns<'_>,
+    columns: &Columns,
 ) -> anyhow::Result<impl RenderOnce> {
     let experiment = &outcome.experiment;
     let own = experiment.is_own();
@@ -26,7 +26,7 @@ pub(super) fn section(
     let assumptions: Vec<String> = experiment
         .assumptions
         .iter()
-        .map(|text| match columns.is_preview() {
+        .map(|text| match columns.preview {
             // Written for the numbers of whole runs, which a preview's may contradict.
             true => prose::without_values(text),
             false => outcome.fill_in(text),

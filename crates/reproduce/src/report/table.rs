@@ -6,22 +6,21 @@ use crate::numbers::with_digits;
 use crate::outcome::Outcome;
 use horrorshow::{RenderOnce, owned_html};
 
-/// A column: the measure by index, its digits, and whether a published value and ns-2's stand beside it.
+/// A column: the measure by index, its digits, and whether a published value stands beside it.
 struct Column {
     measure: usize,
     digits: usize,
     published: bool,
-    ns2: bool,
 }
 
-/// A row per series and point, columns per measure: ours, the published value and ns-2's.
+/// A row per series and point, columns per measure: ours and the published value.
 pub(super) fn table(outcome: &Outcome) -> impl RenderOnce {
     let experiment = &outcome.experiment;
     let swept = experiment.points.len() > 1;
     let columns = columns(outcome);
     let width = columns
         .iter()
-        .map(|c| 1 + usize::from(c.published) + usize::from(c.ns2))
+        .map(|c| 1 + usize::from(c.published))
         .sum::<usize>();
     let settled = outcome.all().any(|runs| runs.window.is_some());
     let all = 1 + width + usize::from(settled);
@@ -33,7 +32,6 @@ pub(super) fn table(outcome: &Outcome) -> impl RenderOnce {
                 @ for column in &columns {
                     th(class="n", scope="col") : experiment.measures[column.measure].label();
                     @ if column.published { th(class="n", scope="col") : published(experiment); }
-                    @ if column.ns2 { th(class="n", scope="col") : "ns-2"; }
                 }
                 @ if settled { th(class="n", scope="col") : "settled at, s"; }
             } }
@@ -69,7 +67,6 @@ fn columns(outcome: &Outcome) -> Vec<Column> {
             measure,
             digits: about.digits,
             published: cells.clone().any(|cell| cell.paper[measure].is_some()),
-            ns2: outcome.all().any(|runs| runs.ns2(measure).is_some()),
         })
         .collect()
 }
@@ -82,11 +79,9 @@ fn cells(outcome: &Outcome, at: Place, column: &Column) -> impl RenderOnce {
         Some(estimate) => format!("{} ± {}", text(estimate.mean), text(estimate.half_width)),
     };
     let paper = outcome.experiment.cell(at).paper[column.measure].map(text);
-    let ns2 = outcome.at(at).ns2(column.measure).map(|e| text(e.mean));
-    let (has_paper, has_ns2) = (column.published, column.ns2);
+    let has_paper = column.published;
     owned_html! {
         td(class="n") : ours;
         @ if has_paper { td(class="n paper") : paper; }
-        @ if has_ns2 { td(class="n paper") : ns2; }
     }
 }

@@ -56,8 +56,8 @@ pub(super) fn badge(verdict: Verdict) -> impl RenderOnce {
 
 /// The reason why a claim was not reproduced, as far as runs show it. A preview gives no reason: it was written
 /// for the numbers of whole runs, which the preview's may contradict.
-pub(super) fn reason(finding: &Finding<'_>, columns: &Columns<'_>) -> String {
-    let preview = columns.is_preview();
+pub(super) fn reason(finding: &Finding<'_>, columns: &Columns) -> String {
+    let preview = columns.preview;
     let mut reasons = Vec::new();
     if !finding.unsettled.is_empty() {
         let series = finding.unsettled.join(", ");
@@ -80,13 +80,6 @@ pub(super) fn reason(finding: &Finding<'_>, columns: &Columns<'_>) -> String {
             reasons.push(format!("{} seeds leave it open.", finding.seeds()));
         }
         _ => {}
-    }
-    match columns.reach(finding) {
-        Some(reach) => reasons.push(reach.to_string()),
-        None if !preview && reasons.is_empty() => {
-            reasons.push("No other setting was tried.".into());
-        }
-        None => {}
     }
     reasons.join(" ")
 }

@@ -11,7 +11,7 @@ impl Reader<'_> {
     pub(super) fn charts(&self, file: &File, experiment: &Experiment) -> Read<Vec<Chart>> {
         let chart = |entry: &ChartEntry| {
             let of_measures = entry.measures.iter().map(|id| {
-                let measure = self.found(id, |id| experiment.index_of_measure(id))?;
+                let measure = self.look_up(id, |id| experiment.index_of_measure(id))?;
                 Ok(Panel {
                     title: experiment.measures[measure].title.clone(),
                     of: PanelOf::Measure(measure),
@@ -36,7 +36,7 @@ impl Reader<'_> {
                 })?;
             }
             let series = entry.series.iter();
-            let series = series.map(|id| self.found(id, |id| experiment.index_of_series(id)));
+            let series = series.map(|id| self.look_up(id, |id| experiment.index_of_series(id)));
             Ok(Chart {
                 over: entry.over,
                 panels,
@@ -55,7 +55,7 @@ impl Reader<'_> {
         let of = self.expression(&entry.of, "channel", &Recording::CHANNELS)?;
         let mut paper = BTreeMap::new();
         if let Some(id) = &entry.measure {
-            let measure = self.found(id, |id| experiment.index_of_measure(id))?;
+            let measure = self.look_up(id, |id| experiment.index_of_measure(id))?;
             let levels = experiment.series.iter().enumerate();
             paper.extend(levels.filter_map(|(index, series)| {
                 let level = series.cells[0].paper[measure]?;
@@ -63,7 +63,7 @@ impl Reader<'_> {
             }));
         }
         for (id, published) in &entry.paper {
-            let series = self.found(id, |id| experiment.index_of_series(id))?;
+            let series = self.look_up(id, |id| experiment.index_of_series(id))?;
             paper.insert(series, published.clone());
         }
         Ok(Panel {

@@ -15,7 +15,7 @@ impl Reader<'_> {
         let claims = file.claim.iter().map(read).collect::<Read<_>>()?;
         let reasons = file.claim.iter().filter_map(|claim| claim.because.as_ref());
         for text in reasons.chain(&file.assumptions) {
-            self.found(text, |text| check_sentence(experiment, text))?;
+            self.look_up(text, |text| check_sentence(experiment, text))?;
         }
         Ok(claims)
     }
@@ -29,7 +29,7 @@ impl Reader<'_> {
         // A paper's claim is judged by others; a user's own need not say why it is so narrow.
         let of_paper = !experiment.is_own();
         let condition = |text: &Spanned<String>, must_state: bool| {
-            self.found(text, |text| {
+            self.look_up(text, |text| {
                 let condition = Condition::parse(text)?;
                 for name in condition.names() {
                     experiment.resolve(name)?;

@@ -15,6 +15,8 @@ pub(super) struct File {
     pub(super) assumptions: Vec<Spanned<String>>,
     #[serde(default, rename = "scenario")]
     pub(super) _scenario: toml::Table,
+    #[serde(default, rename = "found")]
+    pub(super) _found: toml::Table,
     #[serde(default)]
     pub(super) sweep: Vec<Spanned<AxisEntry>>,
     #[serde(default)]

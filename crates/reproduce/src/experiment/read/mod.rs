@@ -10,10 +10,8 @@ mod sweep;
 pub use reader::BadExperiment;
 
 use super::{Experiment, Measure, Point};
-use crate::fit::Chosen;
 use crate::metrics;
-use asymq_args::{Defaults, Flags};
-use asymq_core::catalog::Standard;
+use asymq_args::Defaults;
 use file::{File, MeasureEntry};
 use reader::{Read, Reader};
 use std::collections::HashSet;
@@ -45,30 +43,22 @@ pub fn read_text(
     text: &str,
     defaults: &Defaults,
 ) -> Result<Experiment, BadExperiment> {
-    read_under(name, path, text, defaults, &[])
+    let found = false;
+    Reader::new(path, text, defaults, found).experiment(name)
 }
 
-/// [`read_text`] with other settings: they replace what the scenario and the series of the paper say, and
-/// leave the sweep's values and the variants' own as they are.
+/// [`read_text`] with the settings of `[found]` in place of the scenario's; the values of series and sweep stay.
 ///
 /// # Errors
-/// A line or a setting is wrong.
-pub fn read_under(
+/// A line is wrong.
+pub(crate) fn read_found(
     name: &str,
     path: &Path,
     text: &str,
     defaults: &Defaults,
-    under: &[Chosen],
 ) -> Result<Experiment, BadExperiment> {
-    let flags = Flags::of(&Standard);
-    Reader {
-        path,
-        text,
-        flags,
-        defaults,
-        under,
-    }
-    .experiment(name)
+    let found = true;
+    Reader::new(path, text, defaults, found).experiment(name)
 }
 
 impl Reader<'_> {
@@ -76,7 +66,11 @@ impl Reader<'_> {
         let file: File = toml::from_str(self.text).map_err(|error| self.toml(&error))?;
         let table = DeTable::parse(self.text).map_err(|error| self.toml(&error))?;
         let table = table.get_ref();
-        let base = self.keys(table, "scenario")?;
+        let mut base = self.keys(table, "scenario")?;
+        let found = self.keys(table, "found")?;
+        if self.found {
+            base = found.or(&base);
+        }
         let axes = self.axes(&file, table)?;
         let mut experiment = Experiment {
             name: name.to_owned(),
@@ -97,7 +91,7 @@ impl Reader<'_> {
             is_table: file.table,
             claims: Vec::new(),
             cut: 1.0,
-            under: self.under.to_vec(),
+            has_found: table.contains_key("found"),
         };
         if let Some(axis) = file.sweep.first().map(Spanned::get_ref) {
             experiment.points = axis.values.iter().enumerate().map(point).collect();

@@ -1,8 +1,8 @@
 //! An experiment file, and its errors at their lines.
 
 use crate::expression::Expression;
-use crate::fit::Chosen;
 use asymq_args::{Defaults, Flags, KeyError, ScenarioArgs, Words};
+use asymq_core::catalog::Standard;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -37,10 +37,23 @@ pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) flags: Flags<ScenarioArgs>,
     pub(super) defaults: &'a Defaults,
-    pub(super) under: &'a [Chosen],
+    /// True if `[found]` goes before `[scenario]`.
+    pub(super) found: bool,
 }
 
 pub(super) type Read<T> = Result<T, BadExperiment>;
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(path: &'a Path, text: &'a str, defaults: &'a Defaults, found: bool) -> Self {
+        Self {
+            path,
+            text,
+            flags: Flags::of(&Standard),
+            defaults,
+            found,
+        }
+    }
+}
 
 impl Reader<'_> {
     pub(super) fn line(&self, line: usize, message: String) -> BadExperiment {
@@ -75,7 +88,7 @@ impl Reader<'_> {
     }
 
     /// The result of `find` for a text, or its error where the text is.
-    pub(super) fn found<T>(
+    pub(super) fn look_up<T>(
         &self,
         text: &Spanned<String>,
         find: impl FnOnce(&str) -> Result<T, String>,
@@ -90,7 +103,7 @@ impl Reader<'_> {
         kind: &str,
         known: &[impl AsRef<str>],
     ) -> Read<Expression> {
-        self.found(text, |text| {
+        self.look_up(text, |text| {
             let of = Expression::parse(text)?;
             let is_known = |name: &&str| known.iter().any(|known| known.as_ref() == *name);
             match of.names().into_iter().find(|name| !is_known(name)) {
@@ -105,7 +118,7 @@ impl Reader<'_> {
 
     /// A valid name that is not in `taken`.
     pub(super) fn id(&self, id: &Spanned<String>, taken: &mut HashSet<String>) -> Read<String> {
-        self.found(id, |text| {
+        self.look_up(id, |text| {
             let fits = |c: char| c.is_ascii_alphanumeric() || "-./".contains(c);
             if !text.starts_with(|c: char| c.is_ascii_alphabetic()) || !text.chars().all(fits) {
                 return Err(format!(

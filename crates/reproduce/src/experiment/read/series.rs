@@ -41,16 +41,7 @@ impl Reader<'_> {
                         })
                     };
                     let swept = args.or(point);
-                    let mut scenario = resolve(&own.or(&swept).or(base))?;
-                    let qdisc = &scenario.uplink.qdisc;
-                    let over = match entry.variant {
-                        true => Words::default(),
-                        false => self.under(qdisc, &swept, true),
-                    };
-                    let under = self.under(qdisc, &swept, false);
-                    if over.keys().chain(under.keys()).next().is_some() {
-                        scenario = resolve(&over.or(&own).or(&swept).or(&under).or(base))?;
-                    }
+                    let scenario = resolve(&own.or(&swept).or(base))?;
                     let paper = paper.clone();
                     Ok(Cell { scenario, paper })
                 };
@@ -66,25 +57,11 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    /// The settings that take the place of the file's for this discipline, without the keys of a sweep: those
-    /// that replace what series set, or the others.
-    fn under(&self, qdisc: &str, swept: &Words, replacing: bool) -> Words {
-        let mut words = Words::default();
-        let chosen = self.under.iter().filter(|chosen| chosen.is_for(qdisc));
-        let chosen = chosen.filter(|chosen| !replacing || chosen.replaces);
-        for (key, text) in chosen.flat_map(|chosen| &chosen.keys) {
-            if swept.get(key).is_none() {
-                words.set(key, text);
-            }
-        }
-        words
-    }
-
     /// The published values by point and measure.
     fn paper(&self, entry: &SeriesEntry, experiment: &Experiment) -> Read<Vec<Vec<Option<f64>>>> {
         let mut paper = vec![vec![None; experiment.measures.len()]; experiment.points.len()];
         for (id, values) in &entry.paper {
-            let measure = self.found(id, |id| experiment.index_of_measure(id))?;
+            let measure = self.look_up(id, |id| experiment.index_of_measure(id))?;
             let fail = |message| self.at(values.span().start, message);
             match values.get_ref() {
                 PaperValues::One(value) if paper.len() == 1 => paper[0][measure] = Some(*value),
