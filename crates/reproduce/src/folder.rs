@@ -61,14 +61,14 @@ impl Plan {
             true => Extent::Quick,
             false => Extent::Whole,
         };
-        let path = |name: &str| PathBuf::from(format!("{name}.toml"));
         let mut experiments = Vec::new();
         let mut found = Vec::new();
         for (name, text) in &self.experiments {
-            let experiment = experiment::read_text(name, &path(name), text, defaults)?;
+            let path = PathBuf::from(format!("{name}.toml"));
+            let experiment = experiment::read_text(name, &path, text, defaults)?;
             if experiment.has_found {
                 let name = format!("{FOUND}/{name}");
-                let experiment = experiment::read_found(&name, &path(&name), text, defaults)?;
+                let experiment = experiment::read_found(&name, &path, text, defaults)?;
                 found.push(extent.of(for_claims(experiment)));
             }
             experiments.push(extent.of(experiment));

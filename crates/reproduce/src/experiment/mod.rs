@@ -303,7 +303,8 @@ impl Experiment {
 
     /// True if it is a user's, not a paper's.
     pub fn is_own(&self) -> bool {
-        self.paper() == "own"
+        let name = self.name.strip_prefix(FOUND).unwrap_or(&self.name);
+        name.trim_start_matches('/').starts_with("own/")
     }
 
     /// True if it runs with the settings of `[found]`.
