@@ -67,7 +67,7 @@ fn lines_that_a_stalled_standard_error_does_not_take_are_counted() {
         let mut counts = lines.filter_map(|line| {
             let line = line.trim_start_matches('.');
             let count = line.strip_prefix("asymq gateway: ")?;
-            let count = count.strip_suffix(" lines of this log were lost")?;
+            let count = count.strip_suffix(" log lines were lost")?;
             Some(count.parse::<u64>().unwrap())
         });
         counts.next()

@@ -511,7 +511,7 @@ fn check_names_every_fault_with_a_remedy() {
     let (said, _) = check(FLAGS);
     assert_eq!(wrong(&said), [""; 0], "{said}");
     assert!(
-        said.contains("note: --wan wan: GRO on, which joins frames; leave it: "),
+        said.contains("note: --wan wan: GRO enabled, which merges frames; leave it: "),
         "{said}"
     );
 
@@ -677,7 +677,7 @@ fn check_finds_what_was_switched_back_while_a_gateway_runs() {
     place.middle.run(switch).unwrap();
     let said = check();
     assert!(
-        said.contains("wrong: --wan wan: IPv6 was switched on after the gateway started; "),
+        said.contains("wrong: --wan wan: IPv6 was changed back after the gateway started; "),
         "{said}"
     );
 }

@@ -66,7 +66,7 @@ impl Running {
     fn hears(&self) -> String {
         loop {
             let line = self.said.recv_timeout(DEADLINE).expect("a line");
-            if !line.contains("switched") && !line.contains("sends by") {
+            if !line.contains(": disabled ") && !line.contains("sends by") {
                 return line;
             }
         }
@@ -172,7 +172,7 @@ fn the_control_socket_changes_it_or_says_in_one_line_why_not() {
     gateway.signal("TERM");
     assert_eq!(
         gateway.hears(),
-        "asymq gateway: stopped, nothing left behind"
+        "asymq gateway: stopped, the queue is empty"
     );
     assert!(gateway.child.wait().unwrap().success());
     assert!(!fs::exists(socket).unwrap(), "the socket goes with it");
@@ -258,7 +258,7 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
     for (more, said) in [
         (
             "qdisc = \"sad\"\natm = true\noverhead = 44\n",
-            "settings read again, 0 packets moved, 0 dropped",
+            "settings reloaded: 0 packets moved, 0 dropped",
         ),
         (
             "qdisc = \"sadd\"\n",
@@ -266,7 +266,7 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
         ),
         (
             "\ndata-shar = 0.3\n",
-            "{file}:7: data-shar: unknown key; did you mean data-share?; the settings stay as they were",
+            "{file}:7: data-shar: unknown key; did you mean data-share?; settings unchanged",
         ),
         (
             "overhead = \"docsys\"\n",
@@ -274,7 +274,7 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
         ),
         (
             "metrics = \"127.0.0.1:0\"\n",
-            "settings read again, 0 packets moved, 0 dropped; restart for: metrics",
+            "settings reloaded: 0 packets moved, 0 dropped; restart for: metrics",
         ),
     ] {
         write(more);
@@ -287,7 +287,7 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
     gateway.signal("INT");
     assert_eq!(
         gateway.hears(),
-        "asymq gateway: stopped, nothing left behind"
+        "asymq gateway: stopped, the queue is empty"
     );
     // Killed before it has given its interfaces back, it would leave its journal.
     assert!(gateway.child.wait().unwrap().success());

@@ -146,8 +146,8 @@ impl Control {
                 waker.take();
                 let done = read().and_then(|(link, more)| Ok(apply(link)? + &more));
                 log::line(&match done {
-                    Ok(done) => format!("settings read again, {done}"),
-                    Err(error) => format!("{error}; the settings stay as they were"),
+                    Ok(done) => format!("settings reloaded: {done}"),
+                    Err(error) => format!("{error}; settings unchanged"),
                 });
             }
         }
@@ -164,7 +164,7 @@ fn whole_request(request: &[u8], arrived: Arrived) -> Option<Result<&str, String
             Err(error) => refused(error.to_string()),
         },
         Arrived::TooMuch => refused(format!("longer than {} bytes", LIMITS.request)),
-        Arrived::TooLate => refused(format!("no end of it within {:?}", LIMITS.time)),
+        Arrived::TooLate => refused(format!("incomplete after {:?}", LIMITS.time)),
     }
 }
 
@@ -230,7 +230,7 @@ pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayE
     let answer = answer.map_err(at(control))?;
     if !answer.ends_with('\n') {
         // The gateway is stopping, or has too many clients.
-        let text = "the gateway closed it without an answer; ask again";
+        let text = "the gateway closed the connection; try again";
         return Err(at(control)(io::Error::new(
             io::ErrorKind::UnexpectedEof,
             text,
@@ -331,7 +331,7 @@ mod tests {
             assert!(!error.is_bad_input(), "{error}");
             let error = error.to_string();
             assert!(
-                error.ends_with(": the gateway closed it without an answer; ask again"),
+                error.ends_with(": the gateway closed the connection; try again"),
                 "{error}"
             );
         }

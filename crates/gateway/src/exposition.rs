@@ -42,10 +42,10 @@ const OF_CLASSES: [Metric<ClassSnapshot>; 5] = [
         "Bytes sent, as charged to the link.",
         |of| of.bytes as f64,
     ),
-    ("backlog_packets", GAUGE, "Packets that wait.", |of| {
+    ("backlog_packets", GAUGE, "Packets waiting.", |of| {
         of.backlog_packets.into()
     }),
-    ("backlog_bytes", GAUGE, "Bytes that wait.", |of| {
+    ("backlog_bytes", GAUGE, "Bytes waiting.", |of| {
         of.backlog_bytes as f64
     }),
     (
@@ -61,16 +61,16 @@ const OF_FATES: [(Fate, &str, &str); 2] = [
     (
         Fate::Dropped,
         "dropped_packets_total",
-        "Packets dropped: senders have to send them again, or feel their loss.",
+        "Packets dropped: senders detect the loss, and TCP retransmits.",
     ),
     (
         Fate::Filtered,
         "filtered_packets_total",
-        "ACKs filtered: a later one says all that they say.",
+        "ACKs filtered: a later one acknowledges at least as much.",
     ),
 ];
 
-const KEPT: &str = "ACKs that stayed although a later one arrived while they waited, by the rule that protected them.";
+const KEPT: &str = "ACKs kept although a later one of their flow arrived while they waited, by the rule that protected them.";
 
 const COUNTER: &str = "counter";
 const GAUGE: &str = "gauge";
@@ -118,7 +118,7 @@ pub fn exposition(snapshot: &Snapshot) -> String {
             }
         }
     }
-    let help = "Time in the queue of what left it in the last interval.";
+    let help = "Time in the queue of packets sent in the last interval.";
     page.metric("sojourn_seconds", GAUGE, help);
     for ([direction, class], of) in classes() {
         for (quantile, millis) in [

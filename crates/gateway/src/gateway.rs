@@ -328,7 +328,7 @@ impl Gateway {
         self.report(clock(), &mut observer);
         let left = Direction::ALL.map(|direction| self.forwarder.backlog(direction).packets);
         match left.iter().sum() {
-            0u32 => (self.log)("stopped, nothing left behind"),
+            0u32 => (self.log)("stopped, the queue is empty"),
             left => (self.log)(&format!("stopped with {left} packets left in the queue")),
         }
         Ok(())
@@ -438,7 +438,7 @@ fn after_killed_ones(folder: &Path) -> Vec<String> {
         Ok(left) => left
             .iter()
             .filter(|of| !of.is_held())
-            .map(|of| format!("after a gateway that was killed: {of}"))
+            .map(|of| format!("killed gateway: {of}"))
             .collect(),
     }
 }

@@ -59,7 +59,7 @@ impl Guard {
         panic::set_hook(Box::new(move |info| {
             broken.wake();
             flag.store(true, Ordering::Relaxed);
-            log::last_words(&format!("internal error, which ends the gateway: {info}"));
+            log::last_words(&format!("internal error, gateway ends: {info}"));
             // The second request skips draining the queue.
             stop.request();
             stop.request();
@@ -129,7 +129,7 @@ fn watch([asked, broken, ended]: &[Waker; 3], switched_off: &Mutex<SwitchedOff>)
     }
     // A stuck kernel may block the calls below.
     end_process_in(1);
-    log::last_words("does not end by itself, and is ended");
+    log::last_words("did not stop in time; aborted");
     for (interface, offload) in lock(switched_off).iter() {
         // The interface may be gone.
         let _ = set_feature(interface, *offload, true);

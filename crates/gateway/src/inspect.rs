@@ -27,7 +27,7 @@ pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
     let Ok(mut network) = Network::open() else {
         return vec![Finding::wrong(
             &subject,
-            "the kernel gives no netlink socket",
+            "the kernel provides no netlink socket",
             "allow AF_NETLINK to this process",
         )];
     };
@@ -49,11 +49,11 @@ pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
         findings.push(Finding::wrong(
             &subject,
             "has no carrier",
-            "plug its cable in, or look at the device at its other end",
+            "plug in its cable, or check the device at the other end",
         ));
     }
     if is_held(link.index) {
-        let remedy = "stop that one before another is started";
+        let remedy = "stop it before you start another";
         findings.push(Finding::note(&subject, "a gateway holds it", remedy));
         findings.extend(changed_back(&link, &subject));
     } else {
@@ -67,8 +67,8 @@ fn offloads(link: &LinkInfo, subject: &str) -> Option<Finding> {
     let on = OFFLOADS.iter().filter(|of| of.read(link).ok() == Some(1));
     let on: Vec<&str> = on.map(|of| of.name()).collect();
     (!on.is_empty()).then(|| {
-        let problem = format!("{} on, which joins frames", on.join(" and "));
-        let remedy = "leave it: a gateway switches it off until it stops";
+        let problem = format!("{} enabled, which merges frames", on.join(" and "));
+        let remedy = "leave it: a gateway disables it while it runs";
         Finding::note(subject, problem, remedy)
     })
 }
@@ -89,10 +89,10 @@ fn changed_back(link: &LinkInfo, subject: &str) -> Vec<Finding> {
         Finding::wrong(
             subject,
             format!(
-                "{} was switched on after the gateway started",
+                "{} was changed back after the gateway started",
                 setting.name()
             ),
-            "find the program that does, and restart the gateway",
+            "find the program that changed it, and restart the gateway",
         )
     })
     .collect()
@@ -180,8 +180,8 @@ fn timers() -> Option<Finding> {
     (late > LATE).then(|| {
         Finding::wrong(
             "timers",
-            format!("half of them come more than {late} late"),
-            "let less run on this machine, or boot a kernel with high-resolution timers (highres=on)",
+            format!("half of them are more than {late} late"),
+            "reduce the load of this machine, or boot a kernel with high-resolution timers (highres=on)",
         )
     })
 }

@@ -17,7 +17,7 @@ pub(crate) struct InterfaceHold {
     bypass: bool,
     _lock: Option<Lock>,
     /// Settings that could not be changed, with the reason.
-    pub(crate) failed: Vec<String>,
+    failed: Vec<String>,
 }
 
 impl InterfaceHold {
@@ -106,12 +106,37 @@ impl InterfaceHold {
                 // Superpackets are split even if merging stays enabled.
                 if setting.feature().is_none() {
                     self.failed.push(format!(
-                        "{} cannot be switched ({error}); this host may talk there",
+                        "{} cannot be changed ({error}); this host may send there",
                         setting.name()
                     ));
                 }
             }
         }
+    }
+
+    /// Log lines about changed settings, and about those that could not be changed.
+    pub(crate) fn log_lines(&self) -> Vec<String> {
+        let enabled = [Setting::Promiscuous, Setting::Up];
+        let disabled: Vec<_> = self
+            .changed()
+            .filter(|setting| !enabled.contains(setting))
+            .map(Setting::name)
+            .collect();
+        let promiscuous = self
+            .changed()
+            .any(|setting| setting == Setting::Promiscuous);
+        let set = if promiscuous {
+            "set promiscuous mode; "
+        } else {
+            ""
+        };
+        let mut lines = self.failed.clone();
+        if promiscuous || !disabled.is_empty() {
+            let disabled = disabled.join(", ");
+            let line = format!("{set}disabled {disabled} until the gateway stops");
+            lines.insert(0, line);
+        }
+        lines
     }
 
     pub(crate) const fn index(&self) -> u32 {
@@ -199,7 +224,7 @@ pub(crate) fn is_held(index: u32) -> bool {
 
 /// Lock per interface and network namespace, released by the end of the process.
 #[derive(Debug)]
-struct Lock(#[expect(dead_code, reason = "its name is taken while it is open")] UnixListener);
+struct Lock(#[expect(dead_code, reason = "the name is in use while it is open")] UnixListener);
 
 impl Lock {
     fn take(index: u32) -> io::Result<Self> {

@@ -32,8 +32,8 @@ impl fmt::Display for LeftBehind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let interface = &self.interface;
         match &self.given_back {
-            Ok(settings) => write!(f, "{interface}: {settings} settings given back"),
-            Err(why) => write!(f, "{interface}: left as it is: {why}"),
+            Ok(settings) => write!(f, "{interface}: {settings} settings restored"),
+            Err(why) => write!(f, "{interface}: not restored: {why}"),
         }
     }
 }

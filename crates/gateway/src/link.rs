@@ -56,7 +56,7 @@ impl Link {
             state: host.state.clone(),
             bypass: host.fail_open,
             send: host.send,
-            network: Network::open().map_err(system("ask for interfaces"))?,
+            network: Network::open().map_err(system("list interfaces"))?,
             hold: None,
             port: None,
             retry_at: Instant::ZERO,
@@ -121,32 +121,16 @@ impl Link {
                 .map(|why| format!("{flag} {why}; waiting for it"))
                 .collect();
         };
-        let off = [true, false].map(|offloads| {
-            let changed = hold.changed();
-            let of_this = changed.filter(|of| of.feature().is_some() == offloads);
-            let names: Vec<_> = of_this
-                .filter(|of| *of != Setting::Up)
-                .map(Setting::name)
-                .collect();
-            names.join(", ")
-        });
-        let off = off
-            .into_iter()
-            .filter(|names| !names.is_empty())
-            .map(|names| format!("{flag} {name}: switched {names} off until the gateway stops"));
-        let failed = hold
-            .failed
-            .iter()
-            .map(|why| format!("{flag} {name}: {why}"));
-        let sender = self.port.as_ref().map(Port::sender);
-        let sends = sender.map(|sender| match sender.fallback() {
-            None => format!("{flag} {name}: sends by {}", sender.sending()),
-            Some(why) => format!(
-                "{flag} {name}: sends by {} (af-xdp: {why})",
-                sender.sending()
-            ),
-        });
-        off.chain(failed).chain(sends).collect()
+        let mut lines = hold.log_lines();
+        if let Some(sender) = self.port.as_ref().map(Port::sender) {
+            let sending = sender.sending();
+            lines.push(match sender.fallback() {
+                None => format!("sends by {sending}"),
+                Some(why) => format!("sends by {sending} (af-xdp: {why})"),
+            });
+        }
+        let lines = lines.iter().map(|line| format!("{flag} {name}: {line}"));
+        lines.collect()
     }
 
     /// Restores the interface, unless the kernel bridges it. Returns a log line on failure.
@@ -155,7 +139,7 @@ impl Link {
         let name = self.name();
         let flag = self.flag;
         Some(format!(
-            "{flag} {name} is not as it was before ({error}); 'asymq gateway restore' tries again"
+            "{flag} {name}: not restored ({error}); 'asymq gateway restore' tries again"
         ))
     }
 
@@ -195,7 +179,7 @@ impl Link {
             Some(index) => self
                 .network
                 .link(index)
-                .map_err(PortError::of_system(&self.name, "ask for it"))?,
+                .map_err(PortError::of_system(&self.name, "look it up"))?,
         };
         let is_other = |link: &LinkInfo| {
             let hold = self.hold.as_ref();
@@ -224,7 +208,7 @@ impl Link {
         let back = format!("{} {} is back", self.flag, self.name);
         let mut lines = vec![match found.name == self.name {
             true => back,
-            false => format!("{back}, and is {} now", found.name),
+            false => format!("{back} as {}", found.name),
         }];
         if is_new {
             lines.extend(self.remarks());

@@ -87,7 +87,7 @@ fn prefixed(text: &str) -> String {
 }
 
 fn lost_lines(lost: u64) -> String {
-    format!("{lost} lines of this log were lost")
+    format!("{lost} log lines were lost")
 }
 
 /// The log is consistent between statements, so a poisoned lock is harmless.

@@ -118,7 +118,7 @@ pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortEr
     check_interface_name(name)?;
     let found = network
         .link_named(name)
-        .map_err(PortError::of_system(name, "ask for it"))?;
+        .map_err(PortError::of_system(name, "look it up"))?;
     let Some(link) = found else {
         let there = network.links().unwrap_or_default().into_iter();
         let there: Vec<String> = there.map(|link| link.name).collect();
@@ -152,7 +152,7 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
     let name = &link.name;
     let ask = |action| PortError::of_system(name, action);
     if let Some(index) = link.master {
-        let master = network.link(index).map_err(ask("ask for its master"))?;
+        let master = network.link(index).map_err(ask("look up its master"))?;
         let master = master.unwrap_or_default();
         let kind = match master.kind.as_str() {
             "" => "bridge",
@@ -166,7 +166,7 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
         );
         return Err(PortError::new(name, Obstacle::Unfit, text));
     }
-    let addresses = network.addresses().map_err(ask("ask for its addresses"))?;
+    let addresses = network.addresses().map_err(ask("list its addresses"))?;
     let in_use = |of: &&Address| of.index == link.index && is_in_use(of);
     let Some(Address { ip, prefix, .. }) = addresses.iter().find(in_use) else {
         return Ok(());
@@ -194,11 +194,11 @@ impl Port {
     /// No such Ethernet interface, or a privilege is missing.
     pub fn open(name: &str) -> Result<Self, PortError> {
         let system = |action| PortError::of_system(name, action);
-        let mut network = Network::open().map_err(system("ask for interfaces"))?;
+        let mut network = Network::open().map_err(system("list interfaces"))?;
         let link = find(&mut network, name)?;
         let mut port = Self::open_link(&link, SendBy::Only(Sending::AfPacket))?;
         let offloads = InterfaceHold::offloads(&mut network, &link);
-        port.offloads = Some(offloads.map_err(system("switch its offloads"))?);
+        port.offloads = Some(offloads.map_err(system("change its offloads"))?);
         Ok(port)
     }
 
@@ -209,9 +209,9 @@ impl Port {
         let socket = PacketSocket::new().map_err(system("open a packet socket"))?;
         let set = |option, value| socket.set(option, value);
         // All options are set before `bind` starts reception.
-        set(libc::PACKET_VNET_HDR, 1).map_err(system("ask for offload marks"))?;
-        set(libc::PACKET_COPY_THRESH, 1).map_err(system("ask for superpackets"))?;
-        set(libc::PACKET_IGNORE_OUTGOING, 1).map_err(system("leave out own frames"))?;
+        set(libc::PACKET_VNET_HDR, 1).map_err(system("enable PACKET_VNET_HDR"))?;
+        set(libc::PACKET_COPY_THRESH, 1).map_err(system("enable PACKET_COPY_THRESH"))?;
+        set(libc::PACKET_IGNORE_OUTGOING, 1).map_err(system("enable PACKET_IGNORE_OUTGOING"))?;
         socket
             .set_receive_buffer(4 << 20)
             .map_err(system("size the receive buffer"))?;
@@ -219,7 +219,7 @@ impl Port {
             .map_err(system("make a receive ring"))?;
         socket
             .promiscuous(index)
-            .map_err(system("go promiscuous"))?;
+            .map_err(system("enable promiscuous mode"))?;
         socket.bind(index, true).map_err(system("bind"))?;
 
         let sender = Sender::open(link, by).map_err(|error| match by {

@@ -71,8 +71,8 @@ impl Setting {
                 Sysctl("ipv6/conf/{}/addr_gen_mode"),
             ),
             Self::Forwarding => ("IPv4 forwarding", 0, Sysctl("ipv4/conf/{}/forwarding")),
-            Self::Promiscuous => ("being deaf to others", 1, Access::Promiscuous),
-            Self::Up => ("being down", 1, Access::Up),
+            Self::Promiscuous => ("promiscuous mode", 1, Access::Promiscuous),
+            Self::Up => ("up", 1, Access::Up),
         }
     }
 

@@ -150,7 +150,7 @@ fn a_panic_of_the_forwarding_loop_is_logged_and_ends_the_process_within_a_second
     stderr.read_to_string(&mut log).unwrap();
     let line = log.lines().find(|line| line.contains("internal error"));
     let line = line.unwrap_or_else(|| panic!("{log}"));
-    assert!(line.starts_with("asymq gateway: internal error, which ends the gateway: "));
+    assert!(line.starts_with("asymq gateway: internal error, gateway ends: "));
     assert!(
         line.ends_with("this discipline panics, as the test wants"),
         "{line}"

@@ -566,7 +566,7 @@ fn a_renamed_interface_is_followed_and_given_back_under_its_new_name() {
         .run(|| set_feature("wan", Feature::Gro, true))
         .unwrap();
     let gateway = Running::with(&place, config());
-    gateway.hear("--wan wan: switched GRO off");
+    gateway.hear("--wan wan: disabled GRO");
     let rename = || {
         let mut network = Network::open()?;
         network.set_down(WAN)?;
@@ -574,7 +574,7 @@ fn a_renamed_interface_is_followed_and_given_back_under_its_new_name() {
         network.set_up(WAN)
     };
     place.middle.run(rename).unwrap();
-    gateway.hear("--wan wan is back, and is uplink0 now");
+    gateway.hear("--wan wan is back as uplink0");
     assert_eq!(transfer(&place.home, &place.net, NET, 100_000), 100_000);
     gateway.stop();
     let gro = place.middle.run(|| feature("uplink0", Feature::Gro));

@@ -217,7 +217,7 @@ fn a_stopping_gateway_lets_its_queue_leave_for_two_seconds() {
         // A machine that stood still meanwhile may leave some behind, but never before the time.
         assert!(left == 0 || took >= DRAIN, "{left} left after {took:?}");
         match left {
-            0 => assert!(may_be_empty && log.contains("stopped, nothing left behind")),
+            0 => assert!(may_be_empty && log.contains("stopped, the queue is empty")),
             left => assert!(log.contains(&format!("stopped with {left} packets left"))),
         }
         // IPv6 of the hosts is among what passed and what is left.
@@ -355,7 +355,7 @@ fn a_signal_stops_it_and_a_stopped_gateway_gives_offloads_back() {
     };
     gro(true);
     let gateway = Running::start(&place, "1mbit");
-    gateway.hear("--wan wan: switched GRO off");
+    gateway.hear("--wan wan: disabled GRO");
     gateway.stop.on_signals().unwrap();
     signal_hook::low_level::raise(signal_hook::consts::SIGTERM).unwrap();
     gateway.hear("stopped");
