@@ -10,11 +10,11 @@ use crate::frame::Frame;
 use crate::guard::SwitchedOff;
 use crate::host::HostOptions;
 use crate::io::PacketIo;
-use crate::left_behind::give_back;
 use crate::link::Link;
 use crate::log;
 use crate::notify::Notify;
 use crate::port::Obstacle;
+use crate::restore::restore;
 use crate::snapshot::{Observer, PortLosses, PortSending, Shared, Snapshot};
 use crate::stop::{DRAIN, Stop};
 use crate::sys::{poll, precise_timers, prefer_this_thread};
@@ -107,10 +107,10 @@ impl Gateway {
         let link = config.link.build(catalog)?;
         config.check_interfaces()?;
         let links = Self::open_links(config, host);
-        let given_back = host.state.as_deref().map(after_killed_ones);
+        let restored = host.state.as_deref().map(restore_killed);
         // An error is one log line.
         let links = links?;
-        given_back
+        restored
             .unwrap_or_default()
             .iter()
             .for_each(|line| log::line(line));
@@ -220,9 +220,9 @@ impl Gateway {
 
     /// Restores the interfaces after a run. Dropping the gateway does too, but also closes sockets, which takes
     /// seconds on a busy machine.
-    pub(crate) fn give_back(&mut self) {
+    pub(crate) fn restore(&mut self) {
         for link in &mut self.links {
-            if let Some(failed) = link.give_back() {
+            if let Some(failed) = link.restore() {
                 (self.log)(&failed);
             }
         }
@@ -432,8 +432,8 @@ impl Gateway {
 }
 
 /// Restores the interfaces of killed gateways that no gateway holds now. Returns log lines.
-fn after_killed_ones(folder: &Path) -> Vec<String> {
-    match give_back(folder) {
+fn restore_killed(folder: &Path) -> Vec<String> {
+    match restore(folder) {
         Err(error) => vec![format!("{}: {error}", folder.display())],
         Ok(left) => left
             .iter()

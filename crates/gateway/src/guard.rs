@@ -48,10 +48,10 @@ impl Guard {
             .map_err(system("handling signals"))?;
         let wakers = [asked, broken.clone(), ended.clone()];
         let switched_off = Arc::<Mutex<SwitchedOff>>::default();
-        let gives_back = switched_off.clone();
+        let enable_on_abort = switched_off.clone();
         thread::Builder::new()
             .name("guard".into())
-            .spawn(move || watch(&wakers, &gives_back))
+            .spawn(move || watch(&wakers, &enable_on_abort))
             .map_err(system("starting a thread"))?;
 
         let panicked = Arc::new(AtomicBool::new(false));
@@ -72,7 +72,7 @@ impl Guard {
     }
 
     /// Sets the offloads to enable again before a forced end.
-    pub(crate) fn gives_back(&self, switched_off: SwitchedOff) {
+    pub(crate) fn enable_on_abort(&self, switched_off: SwitchedOff) {
         *lock(&self.switched_off) = switched_off;
     }
 }

@@ -65,7 +65,7 @@ impl InterfaceHold {
     }
 
     /// The changes that a killed gateway left, from its journal.
-    pub(crate) fn left_behind(link: &LinkInfo, journal: Journal) -> io::Result<Self> {
+    pub(crate) fn from_journal(link: &LinkInfo, journal: Journal) -> io::Result<Self> {
         let mut hold = Self::of(link, Some(Lock::take(link.index)?))?;
         hold.changes = journal.read(&hold.identity);
         hold.journal = Some(journal);
@@ -173,11 +173,11 @@ impl InterfaceHold {
             self.changes.clear();
             self.journal = None;
         }
-        self.give_back().map(drop)
+        self.restore().map(drop)
     }
 
     /// Restores all settings that nobody changed since. Returns their number, or the last error.
-    pub(crate) fn give_back(&mut self) -> io::Result<usize> {
+    pub(crate) fn restore(&mut self) -> io::Result<usize> {
         if self.changes.is_empty() && self.journal.is_none() {
             return Ok(0);
         }

@@ -1,7 +1,7 @@
 //! Forwards real frames on Linux through asymq's disciplines.
 //!
 //! - [`Gateway`]: the bridge. [`Stop`] ends it, [`Changer`] changes it, [`Shared`] has its [`Snapshot`]s.
-//! - [`HostOptions`]: journals of changed interfaces, from which [`give_back`] restores.
+//! - [`HostOptions`]: journals of changed interfaces, from which [`restore`] restores.
 //! - [`Outputs`]: table, JSON lines, metrics, page and control socket beside a gateway.
 //! - [`Forwarder`]: path of a frame, without I/O and clock.
 //! - [`PacketIo`]: interface between forwarder and ports. [`Port`]: an Ethernet interface, offloads undone.
@@ -31,7 +31,6 @@ mod inspect;
 mod interface_hold;
 mod io;
 mod journal;
-mod left_behind;
 mod link;
 mod log;
 pub mod net;
@@ -42,6 +41,7 @@ mod page;
 mod passive;
 mod port;
 mod rate_probe;
+mod restore;
 mod sender;
 mod server;
 mod setting;
@@ -66,11 +66,12 @@ pub use guard::Guard;
 pub use host::{HostOptions, STATE};
 pub use inspect::{inspect_host, inspect_interface, mtu};
 pub use io::{Losses, PacketIo};
-pub use left_behind::{LeftBehind, give_back};
+
 pub use notify::Notify;
 pub use outputs::{Outputs, Show};
 pub use page::PageOptions;
 pub use port::{Port, PortError, check_interface_name};
+pub use restore::{Restored, restore};
 pub use sender::{SendBy, Sending};
 pub use snapshot::{
     ClassSnapshot, DirectionSnapshot, Observer, PortLosses, PortSending, SNAPSHOT_FORMAT, Shared,

@@ -134,7 +134,7 @@ impl Link {
     }
 
     /// Restores the interface, unless the kernel bridges it. Returns a log line on failure.
-    pub(crate) fn give_back(&mut self) -> Option<String> {
+    pub(crate) fn restore(&mut self) -> Option<String> {
         let error = self.hold.as_mut()?.end().err()?;
         let name = self.name();
         let flag = self.flag;

@@ -109,7 +109,7 @@ impl Outputs {
         }
         let answer = panic::catch_unwind(AssertUnwindSafe(|| gateway.run(stop)));
         // First, since helpers may take the remaining time.
-        gateway.give_back();
+        gateway.restore();
         if answer.is_ok() {
             helpers.end();
         }
@@ -127,12 +127,12 @@ impl Outputs {
         stop: &Stop,
         guard: Guard,
     ) -> Result<(), GatewayError> {
-        guard.gives_back(gateway.switched_off());
+        guard.enable_on_abort(gateway.switched_off());
         // The end of the process closes its sockets faster.
         let mut gateway = ManuallyDrop::new(gateway);
         let answer = panic::catch_unwind(AssertUnwindSafe(|| self.run_on(&mut gateway, stop)));
         // The gateway may not have run.
-        gateway.give_back();
+        gateway.restore();
         drop(guard);
         answer.unwrap_or_else(|_| process::abort())
     }

@@ -5,7 +5,7 @@ mod common;
 
 use asymq_core::catalog::Standard;
 use asymq_gateway::net::{Feature, Netns, Network, VethEnd, feature, set_feature};
-use asymq_gateway::{Gateway, GatewayConfig, HostOptions, PacketIo, Port, give_back};
+use asymq_gateway::{Gateway, GatewayConfig, HostOptions, PacketIo, Port, restore};
 use common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
 use std::fs;
 
@@ -256,11 +256,11 @@ fn what_a_killed_gateway_left_is_given_back_by_the_next_or_by_hand() {
     assert_eq!(all(), before, "by the next one's stop");
 
     kill();
-    let given = place.middle.run(|| give_back(state.path())).unwrap();
+    let given = place.middle.run(|| restore(state.path())).unwrap();
     let mut names: Vec<_> = given.iter().map(|of| of.interface.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["lan", "wan"]);
-    assert!(given.iter().all(|of| of.given_back.is_ok()), "{given:?}");
+    assert!(given.iter().all(|of| of.result.is_ok()), "{given:?}");
     assert_eq!(all(), before);
     assert_eq!(copy(state.path()), []);
 }
@@ -295,11 +295,11 @@ fn a_journal_of_another_interface_or_one_in_use_is_left_alone() {
         Ok(Gateway::open_on(&Standard, &config(), &host).unwrap())
     };
     let gateway = place.middle.run(open).unwrap();
-    let given = place.middle.run(|| give_back(state.path())).unwrap();
+    let given = place.middle.run(|| restore(state.path())).unwrap();
     assert!(
         given
             .iter()
-            .all(|of| of.given_back == Err("a running gateway holds it".into())),
+            .all(|of| of.result == Err("a running gateway holds it".into())),
         "{given:?}"
     );
     let journals = copy(state.path());
@@ -311,7 +311,7 @@ fn a_journal_of_another_interface_or_one_in_use_is_left_alone() {
     }
     let silent = || fs::write("/proc/sys/net/ipv6/conf/lan/disable_ipv6", "1");
     place.middle.run(silent).unwrap();
-    assert_eq!(place.middle.run(|| give_back(state.path())).unwrap(), []);
+    assert_eq!(place.middle.run(|| restore(state.path())).unwrap(), []);
     let now = || fs::read_to_string("/proc/sys/net/ipv6/conf/lan/disable_ipv6");
     assert_eq!(place.middle.run(now).unwrap().trim(), "1");
     assert_eq!(
@@ -409,7 +409,7 @@ fn what_is_no_file_in_the_folder_of_journals_keeps_nobody_waiting() {
     // SAFETY: the name ends with NUL and outlives the call.
     assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
     let folder = state.path().to_owned();
-    let restoring = thread::spawn(move || place.middle.run(|| give_back(&folder)));
+    let restoring = thread::spawn(move || place.middle.run(|| restore(&folder)));
     common::wait::wait_for("the end", common::wait::DEADLINE, || {
         restoring.is_finished()
     });

@@ -2,13 +2,13 @@
 
 use crate::output;
 use anyhow::Context as _;
-use asymq_gateway::give_back;
+use asymq_gateway::restore;
 use std::fmt::Write as _;
 use std::path::Path;
 
 /// Gives interfaces back and says which; nothing to give back is fine.
 pub(super) fn restore(state: &Path) -> anyhow::Result<()> {
-    let left = give_back(state).with_context(|| state.display().to_string())?;
+    let left = restore(state).with_context(|| state.display().to_string())?;
     let mut text = String::new();
     for of in &left {
         writeln!(text, "{of}")?;

@@ -12,26 +12,24 @@ const HELD: &str = "a running gateway holds it";
 
 /// An interface that a killed gateway left changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftBehind {
+pub struct Restored {
     /// Current name.
     pub interface: String,
     /// Number of restored settings, or the reason for failure.
-    pub given_back: Result<usize, String>,
+    pub result: Result<usize, String>,
 }
 
-impl LeftBehind {
+impl Restored {
     /// True if a running gateway holds it.
     pub(crate) fn is_held(&self) -> bool {
-        self.given_back
-            .as_ref()
-            .is_err_and(|why| why.as_str() == HELD)
+        self.result.as_ref().is_err_and(|why| why.as_str() == HELD)
     }
 }
 
-impl fmt::Display for LeftBehind {
+impl fmt::Display for Restored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let interface = &self.interface;
-        match &self.given_back {
+        match &self.result {
             Ok(settings) => write!(f, "{interface}: {settings} settings restored"),
             Err(why) => write!(f, "{interface}: not restored: {why}"),
         }
@@ -43,7 +41,7 @@ impl fmt::Display for LeftBehind {
 ///
 /// # Errors
 /// The folder exists but cannot be read.
-pub fn give_back(folder: &Path) -> io::Result<Vec<LeftBehind>> {
+pub fn restore(folder: &Path) -> io::Result<Vec<Restored>> {
     let files = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         files => files?,
@@ -61,18 +59,18 @@ pub fn give_back(folder: &Path) -> io::Result<Vec<LeftBehind>> {
             journal.remove();
             continue;
         };
-        let given_back = InterfaceHold::left_behind(&link, journal)
+        let result = InterfaceHold::from_journal(&link, journal)
             .and_then(|mut hold| {
                 remove_bypass(link.index)?;
-                hold.give_back()
+                hold.restore()
             })
             .map_err(|error| match error.kind() {
                 io::ErrorKind::AddrInUse => HELD.into(),
                 _ => error.to_string(),
             });
-        found.push(LeftBehind {
+        found.push(Restored {
             interface: link.name,
-            given_back,
+            result,
         });
     }
     Ok(found)
