@@ -7,7 +7,7 @@ use crate::fail_open::FailOpen;
 use crate::flows::{FlowCounters, FlowRequests};
 use crate::forwarder::Forwarder;
 use crate::frame::Frame;
-use crate::guard::SwitchedOff;
+use crate::guard::DisabledOffloads;
 use crate::host::HostOptions;
 use crate::io::PacketIo;
 use crate::link::Link;
@@ -409,10 +409,10 @@ impl Gateway {
     }
 
     /// Offloads that are off while it runs, by interface.
-    pub(crate) fn switched_off(&self) -> SwitchedOff {
+    pub(crate) fn disabled_offloads(&self) -> DisabledOffloads {
         let links = self.links.iter();
         let offloads =
-            links.flat_map(|link| link.offloads_off().map(|of| (link.name().into(), of)));
+            links.flat_map(|link| link.disabled_offloads().map(|of| (link.name().into(), of)));
         offloads.collect()
     }
 

@@ -21,7 +21,7 @@ const GRACE: Duration = Duration::from_secs(1);
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Offloads that a gateway disabled, by interface.
-pub(crate) type SwitchedOff = Vec<(String, Feature)>;
+pub(crate) type DisabledOffloads = Vec<(String, Feature)>;
 
 /// Ends the process if its gateway does not: 3 s after SIGINT or SIGTERM, 0.5 s after a second one or a panic, and 1 s
 /// after this is dropped. A panic is logged, stops the gateway, and ends in `abort`. SIGXFSZ and SIGTTOU are ignored,
@@ -30,7 +30,7 @@ pub(crate) type SwitchedOff = Vec<(String, Feature)>;
 pub struct Guard {
     ended: Waker,
     panicked: Arc<AtomicBool>,
-    switched_off: Arc<Mutex<SwitchedOff>>,
+    disabled_offloads: Arc<Mutex<DisabledOffloads>>,
 }
 
 impl Guard {
@@ -47,8 +47,8 @@ impl Guard {
             .on_signals(&[libc::SIGINT, libc::SIGTERM])
             .map_err(system("handling signals"))?;
         let wakers = [asked, broken.clone(), ended.clone()];
-        let switched_off = Arc::<Mutex<SwitchedOff>>::default();
-        let enable_on_abort = switched_off.clone();
+        let disabled_offloads = Arc::<Mutex<DisabledOffloads>>::default();
+        let enable_on_abort = disabled_offloads.clone();
         thread::Builder::new()
             .name("guard".into())
             .spawn(move || watch(&wakers, &enable_on_abort))
@@ -67,13 +67,13 @@ impl Guard {
         Ok(Self {
             ended,
             panicked,
-            switched_off,
+            disabled_offloads,
         })
     }
 
     /// Sets the offloads to enable again before a forced end.
-    pub(crate) fn enable_on_abort(&self, switched_off: SwitchedOff) {
-        *lock(&self.switched_off) = switched_off;
+    pub(crate) fn enable_on_abort(&self, disabled_offloads: DisabledOffloads) {
+        *lock(&self.disabled_offloads) = disabled_offloads;
     }
 }
 
@@ -89,7 +89,7 @@ impl Drop for Guard {
 }
 
 /// Ends the process some time after the first wake.
-fn watch([asked, broken, ended]: &[Waker; 3], switched_off: &Mutex<SwitchedOff>) {
+fn watch([asked, broken, ended]: &[Waker; 3], disabled_offloads: &Mutex<DisabledOffloads>) {
     let mut deadline: Option<Instant> = None;
     let (mut requests, mut panicked) = (0, false);
     loop {
@@ -130,7 +130,7 @@ fn watch([asked, broken, ended]: &[Waker; 3], switched_off: &Mutex<SwitchedOff>)
     // A stuck kernel may block the calls below.
     end_process_in(1);
     log::last_words("did not stop in time; aborted");
-    for (interface, offload) in lock(switched_off).iter() {
+    for (interface, offload) in lock(disabled_offloads).iter() {
         // The interface may be gone.
         let _ = set_feature(interface, *offload, true);
     }
@@ -138,6 +138,8 @@ fn watch([asked, broken, ended]: &[Waker; 3], switched_off: &Mutex<SwitchedOff>)
 }
 
 /// The list is only replaced, so a poisoned lock is harmless.
-fn lock(switched_off: &Mutex<SwitchedOff>) -> MutexGuard<'_, SwitchedOff> {
-    switched_off.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(disabled_offloads: &Mutex<DisabledOffloads>) -> MutexGuard<'_, DisabledOffloads> {
+    disabled_offloads
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
 }

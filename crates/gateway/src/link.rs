@@ -107,7 +107,7 @@ impl Link {
     }
 
     /// Offloads that are off while the interface is held.
-    pub(crate) fn offloads_off(&self) -> impl Iterator<Item = Feature> {
+    pub(crate) fn disabled_offloads(&self) -> impl Iterator<Item = Feature> {
         let changed = self.hold.iter().flat_map(InterfaceHold::changed);
         changed.filter_map(Setting::feature)
     }

@@ -127,7 +127,7 @@ impl Outputs {
         stop: &Stop,
         guard: Guard,
     ) -> Result<(), GatewayError> {
-        guard.enable_on_abort(gateway.switched_off());
+        guard.enable_on_abort(gateway.disabled_offloads());
         // The end of the process closes its sockets faster.
         let mut gateway = ManuallyDrop::new(gateway);
         let answer = panic::catch_unwind(AssertUnwindSafe(|| self.run_on(&mut gateway, stop)));
