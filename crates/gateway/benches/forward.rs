@@ -95,7 +95,7 @@ fn config() -> GatewayConfig {
             rate_probe: None,
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(aq),
-            downlink: Stage::AtOnce,
+            downlink: Stage::Direct,
         },
     }
 }

@@ -18,7 +18,7 @@ pub static STANDARD: &dyn Build<Frame> = &Standard;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Frames are sent at once.
-    AtOnce,
+    Direct,
     /// Frames wait in this discipline, before a transmitter at the direction's rate.
     Queue(Config),
     /// Frames come from the slow link. ACKs that were filtered before it are regenerated.
@@ -57,7 +57,7 @@ pub struct LinkError {
 impl Stage {
     fn build(&self, catalog: &dyn Build<Frame>, rate: Rate) -> Result<BuiltStage, BuildError> {
         Ok(match self {
-            Self::AtOnce => BuiltStage::AtOnce,
+            Self::Direct => BuiltStage::Direct,
             Self::Queue(config) => BuiltStage::Queue(Egress::new(catalog.qdisc(config)?, rate)),
             Self::Regenerator(params) => {
                 BuiltStage::Regenerator(Box::new(Regenerator::new(*params)?))
@@ -69,7 +69,7 @@ impl Stage {
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::AtOnce => "none",
+            Self::Direct => "none",
             Self::Queue(config) => &config.qdisc,
             Self::Regenerator(_) => "regenerator",
         })
@@ -135,7 +135,7 @@ impl fmt::Display for LinkConfig {
     /// For example `aq, 1mbit up, 10mbit down, noatm`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.uplink)?;
-        if self.downlink != Stage::AtOnce {
+        if self.downlink != Stage::Direct {
             write!(f, ", {} down", self.downlink)?;
         }
         let overhead = &self.overhead;
@@ -169,7 +169,7 @@ impl fmt::Debug for BuiltLink {
     reason = "there are two, and every frame asks the egress"
 )]
 pub(crate) enum BuiltStage {
-    AtOnce,
+    Direct,
     Queue(Egress<Frame>),
     Regenerator(Box<Regenerator<Frame>>),
 }

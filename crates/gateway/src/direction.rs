@@ -38,8 +38,8 @@ impl DirectionState {
 
     /// True if frames never wait.
     #[inline]
-    pub(crate) const fn is_at_once(&self) -> bool {
-        matches!(self.stage, BuiltStage::AtOnce)
+    pub(crate) const fn is_direct(&self) -> bool {
+        matches!(self.stage, BuiltStage::Direct)
     }
 
     /// Counts a frame that is sent at once.
@@ -49,11 +49,11 @@ impl DirectionState {
         self.meters.sends(header, Duration::ZERO);
     }
 
-    /// Enqueues a frame. The stage must not be `AtOnce`.
+    /// Enqueues a frame. The stage must not be `Direct`.
     #[inline]
     pub(crate) fn push(&mut self, now: Instant, frame: Frame) {
         match &mut self.stage {
-            BuiltStage::AtOnce => {}
+            BuiltStage::Direct => {}
             BuiltStage::Queue(egress) => egress.enqueue(now, frame, &mut Discard),
             BuiltStage::Regenerator(regenerator) => {
                 let header = &frame.header;
@@ -67,7 +67,7 @@ impl DirectionState {
     #[inline]
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Frame> {
         let frame = match &mut self.stage {
-            BuiltStage::AtOnce => None,
+            BuiltStage::Direct => None,
             BuiltStage::Queue(egress) => egress.dequeue(now, &mut Discard),
             BuiltStage::Regenerator(regenerator) => {
                 let before = regenerator.regenerated();
@@ -89,7 +89,7 @@ impl DirectionState {
     #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
         match &self.stage {
-            BuiltStage::AtOnce => None,
+            BuiltStage::Direct => None,
             BuiltStage::Queue(egress) => egress.next(),
             BuiltStage::Regenerator(regenerator) => regenerator.next_at(),
         }
@@ -99,7 +99,7 @@ impl DirectionState {
     #[inline]
     pub(crate) fn observe(&mut self, now: Instant, reverse: &Header) {
         match &mut self.stage {
-            BuiltStage::AtOnce => {}
+            BuiltStage::Direct => {}
             BuiltStage::Queue(egress) => egress.observe(now, reverse),
             BuiltStage::Regenerator(regenerator) => regenerator.observe(now, reverse),
         }
@@ -131,7 +131,7 @@ impl DirectionState {
                 }
                 let retired = std::mem::replace(&mut self.stage, stage);
                 let packets = waiting.len() as u64;
-                if self.is_at_once() {
+                if self.is_direct() {
                     (packets, waiting, retired)
                 } else {
                     for frame in waiting {
@@ -154,7 +154,7 @@ impl DirectionState {
     /// Removes waiting frames, and subtracts them from the counters.
     fn take_waiting(&mut self) -> Vec<Frame> {
         match &mut self.stage {
-            BuiltStage::AtOnce => Vec::new(),
+            BuiltStage::Direct => Vec::new(),
             BuiltStage::Queue(egress) => egress.take_backlog(),
             BuiltStage::Regenerator(regenerator) => {
                 let mut waiting = Vec::new();
@@ -180,7 +180,7 @@ impl DirectionState {
     pub(crate) const fn meters(&self) -> &Meters {
         match &self.stage {
             BuiltStage::Queue(egress) => egress.meters(),
-            BuiltStage::AtOnce | BuiltStage::Regenerator(_) => &self.meters,
+            BuiltStage::Direct | BuiltStage::Regenerator(_) => &self.meters,
         }
     }
 
@@ -199,7 +199,7 @@ impl DirectionState {
     pub(crate) fn regenerated(&self) -> u64 {
         let current = match &self.stage {
             BuiltStage::Regenerator(regenerator) => regenerator.regenerated(),
-            BuiltStage::AtOnce | BuiltStage::Queue(_) => 0,
+            BuiltStage::Direct | BuiltStage::Queue(_) => 0,
         };
         self.regenerated + current
     }

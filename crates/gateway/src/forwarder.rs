@@ -98,7 +98,7 @@ impl Forwarder {
             learner.comes(now, &header, observed.as_ref());
         }
         let state = &mut self.directions[direction as usize];
-        if state.is_at_once() {
+        if state.is_direct() {
             state.pass(&header);
             let frame = (bytes, parsed.network);
             self.sent(now, direction, &header, observed.as_ref(), frame);
@@ -268,7 +268,7 @@ impl Forwarder {
             self.learns_at = now;
         }
         let mut sum = Handover::default();
-        let mut stages = [BuiltStage::AtOnce, BuiltStage::AtOnce];
+        let mut stages = [BuiltStage::Direct, BuiltStage::Direct];
         for (direction, built) in Direction::ALL.into_iter().zip(link.stages) {
             let (stage, rate) = (self.config.stage(direction), self.config.rate(direction));
             let overhead = self.config.overhead;
@@ -305,8 +305,8 @@ impl Forwarder {
     }
 
     /// True if frames never wait in this direction.
-    pub const fn passes_at_once(&self, direction: Direction) -> bool {
-        self.directions[direction as usize].is_at_once()
+    pub const fn is_direct(&self, direction: Direction) -> bool {
+        self.directions[direction as usize].is_direct()
     }
 
     /// Backlog of a direction.

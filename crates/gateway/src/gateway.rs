@@ -283,7 +283,7 @@ impl Gateway {
                 .fold(report_at, Instant::min);
             // Frames that never wait are forwarded until the process ends.
             let takes = |direction| {
-                drain_until.is_none() || !handed_over && self.forwarder.passes_at_once(direction)
+                drain_until.is_none() || !handed_over && self.forwarder.is_direct(direction)
             };
             let [wan, lan] = &self.links;
             let waits = [

@@ -67,7 +67,7 @@ fn a_frame_costs_no_allocation_but_its_own_buffer() {
             rate_probe: None,
             overhead: "".parse().unwrap(),
             uplink: Stage::Queue(discipline(name, up, down, 50)),
-            downlink: Stage::AtOnce,
+            downlink: Stage::Direct,
         };
         let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
         let before = ALLOCATIONS.with(Cell::get);

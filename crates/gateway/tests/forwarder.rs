@@ -35,7 +35,7 @@ fn forwarder(discipline: Config, rate: &str, overhead: &str) -> Forwarder {
         rate_probe: None,
         overhead: overhead.parse().unwrap(),
         uplink: Stage::Queue(discipline),
-        downlink: Stage::AtOnce,
+        downlink: Stage::Direct,
     };
     Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]))
 }
@@ -260,7 +260,7 @@ fn probes(stamped: bool) -> (usize, usize) {
         rate_probe: Some(host),
         overhead: "".parse().unwrap(),
         uplink: Stage::Queue(droptail(100)),
-        downlink: Stage::AtOnce,
+        downlink: Stage::Direct,
     };
     let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
     let segment = |now: u64, direction: Direction| {

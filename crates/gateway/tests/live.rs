@@ -38,7 +38,7 @@ fn link(name: &str, up: &str, packets: u32) -> LinkConfig {
         rate_probe: None,
         overhead: "".parse().unwrap(),
         uplink: Stage::Queue(discipline(name, up, down, packets)),
-        downlink: Stage::AtOnce,
+        downlink: Stage::Direct,
     }
 }
 
@@ -176,7 +176,7 @@ fn a_downlink_without_a_discipline_lets_go_what_waited() {
     }
     assert!(lan.0.is_empty());
     let open = LinkConfig {
-        downlink: Stage::AtOnce,
+        downlink: Stage::Direct,
         ..shaped
     };
     change(&mut forwarder, millis(2), &open, [&mut lan, &mut wan]);
@@ -190,13 +190,13 @@ fn counters_outlive_every_change_of_stage_and_always_add_up() {
     let queue = |name, packets| link(name, "1mbit", packets).uplink;
     let stages = [
         queue("droptail", 50),
-        Stage::AtOnce,
+        Stage::Direct,
         Stage::Regenerator(RegeneratorParams::default()),
         queue("sad", 50),
         queue("aq", 5),
         Stage::Regenerator(RegeneratorParams::default()),
         queue("fq", 50),
-        Stage::AtOnce,
+        Stage::Direct,
     ];
     let base = link("droptail", "1mbit", 50);
     let mut forwarder = forwarder(&base);
@@ -328,7 +328,7 @@ fn a_trial_of_three_hundred_changes_loses_nothing() {
     let Some(place) = Place::new() else { return };
     let arms = ["asymq", "droptail", "none"].map(|name| LinkConfig {
         uplink: match name {
-            "none" => Stage::AtOnce,
+            "none" => Stage::Direct,
             name => link(name, "20mbit", 2_000).uplink,
         },
         ..link("droptail", "20mbit", 2_000)

@@ -61,7 +61,7 @@ impl Passing {
     fn new(uplink: Option<Stage>) -> Self {
         let link = droptail("1mbit");
         let link = LinkConfig {
-            uplink: uplink.unwrap_or(Stage::AtOnce),
+            uplink: uplink.unwrap_or(Stage::Direct),
             ..link
         };
         Self {

@@ -129,7 +129,7 @@ fn its_drops_and_marks_are_in_the_gateways_json_metrics_and_table() {
         auto: [None; 2],
         overhead: "overhead 0".parse().unwrap(),
         uplink: Stage::Queue(config("deadline-slots")),
-        downlink: Stage::AtOnce,
+        downlink: Stage::Direct,
     };
     let mut forwarder = Forwarder::new(link.build(&WithDeadline).unwrap(), FlowKey::new([1, 2]));
     let mut now = Instant::from_nanos(1);

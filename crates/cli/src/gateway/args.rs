@@ -410,13 +410,13 @@ impl LinkArgs {
             config.map(Stage::Queue).map_err(BadArgument::from)
         };
         let uplink = match (role.unwrap_or_default(), regenerate.unwrap_or(1)) {
-            (Role::Home, _) if qdisc.as_deref() == Some(NONE) => Stage::AtOnce,
+            (Role::Home, _) if qdisc.as_deref() == Some(NONE) => Stage::Direct,
             (Role::Home, _) => {
                 let buffer = buffer.unwrap_or_else(|| default_buffer(up));
                 let name = qdisc.as_deref().unwrap_or(DEFAULT_QDISC);
                 discipline(name, &qdisc_params.0, up, down, buffer)?
             }
-            (Role::Headend, 0) => Stage::AtOnce,
+            (Role::Headend, 0) => Stage::Direct,
             (Role::Headend, factor) => {
                 let segment = mss.map_or(1460, |mss| mss.0.clamp(1, 65_535) as u32);
                 let down = down_for("--role", "headend", "spaces ACKs by the downlink")?;
@@ -429,7 +429,7 @@ impl LinkArgs {
             }
         };
         let downlink = match qdisc_down {
-            None | Some(NONE) => Stage::AtOnce,
+            None | Some(NONE) => Stage::Direct,
             Some(name) => {
                 let down = down_for("--qdisc-down", name, "shapes the downlink")?;
                 let buffer = buffer_down.unwrap_or_else(|| default_buffer(down));
@@ -541,7 +541,7 @@ mod tests {
         assert_eq!(both.downlink.to_string(), "cake");
         let one = link("--up auto --down 40mbit").unwrap();
         assert_eq!(one.auto, [Some(RateRange::ANY), None]);
-        assert_eq!(one.downlink, Stage::AtOnce);
+        assert_eq!(one.downlink, Stage::Direct);
         assert_eq!(link("").unwrap(), link("--up auto").unwrap());
         let error = link("--role headend --down 40mbit").unwrap_err();
         assert_eq!(error.to_string(), "missing: --up <RATE>");
@@ -615,7 +615,7 @@ mod tests {
         };
         let down = downlink("--qdisc-down wrr --data-share 0.7 --param-down data-share=0.2");
         assert_eq!(down.params.get("data-share"), Some("0.2"));
-        assert_eq!(config("--qdisc-down none").downlink, Stage::AtOnce);
+        assert_eq!(config("--qdisc-down none").downlink, Stage::Direct);
     }
 
     #[test]

@@ -105,7 +105,7 @@ pub(crate) fn droptail(up: &str) -> LinkConfig {
         rate_probe: None,
         overhead: "".parse().unwrap(),
         uplink: Stage::Queue(discipline("droptail", up, down, 1000)),
-        downlink: Stage::AtOnce,
+        downlink: Stage::Direct,
     }
 }
 

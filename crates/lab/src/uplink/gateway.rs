@@ -39,7 +39,7 @@ impl<'a> GatewayUplink<'a> {
         let [up, down] = Direction::ALL.map(|direction| fixed_rate(scenario, direction));
         let has_downlink = scenario.modem_down.is_some();
         let stage = |source, config: &Config| match source {
-            RateSource::None => Stage::AtOnce,
+            RateSource::None => Stage::Direct,
             _ => Stage::Queue(config.clone()),
         };
         let config = GatewayConfig {
@@ -60,7 +60,7 @@ impl<'a> GatewayUplink<'a> {
                 uplink: stage(scenario.shaper_up, &scenario.uplink),
                 downlink: match has_downlink {
                     true => stage(scenario.shaper_down, &scenario.downlink),
-                    false => Stage::AtOnce,
+                    false => Stage::Direct,
                 },
             },
         };

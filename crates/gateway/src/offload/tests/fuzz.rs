@@ -56,7 +56,7 @@ fn forwarder(name: Option<&str>) -> Forwarder {
         },
         downlink: match name {
             Some(_) => queue("fq"),
-            None => Stage::AtOnce,
+            None => Stage::Direct,
         },
     };
     Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]))
