@@ -1,13 +1,13 @@
 //! Bridging by the kernel while no gateway runs.
 
 use crate::link::Link;
-use crate::net::{Hold, Way, bypass, remove_bypass};
+use crate::net::{BypassBlock, BypassRule, add_bypass, remove_bypass};
 use std::io;
 
 #[derive(Debug)]
 pub(crate) struct FailOpen {
     wanted: bool,
-    hold: Option<Hold>,
+    hold: Option<BypassBlock>,
 }
 
 impl FailOpen {
@@ -24,17 +24,17 @@ impl FailOpen {
         let (Some(lan_index), Some(wan_index)) = (lan.index(), wan.index()) else {
             return Ok(false);
         };
-        let way = |from, link, to| Way {
+        let rule = |from, link, to| BypassRule {
             from,
             name: Link::name(link),
             to,
         };
-        let ways = [
-            way(lan_index, lan, wan_index),
-            way(wan_index, wan, lan_index),
+        let rules = [
+            rule(lan_index, lan, wan_index),
+            rule(wan_index, wan, lan_index),
         ];
         let taken = match self.wanted {
-            true => Hold::take(ways).and_then(|hold| Ok((hold, bypass(ways)?))),
+            true => BypassBlock::take(rules).and_then(|hold| Ok((hold, add_bypass(rules)?))),
             false => Err(io::ErrorKind::Unsupported.into()),
         };
         match taken {
@@ -42,11 +42,11 @@ impl FailOpen {
                 self.hold = Some(hold);
                 Ok(was)
             }
-            // A bypass of one direction alone must not stay.
+            // A add_bypass of one direction alone must not stay.
             Err(error) => {
                 let mut was = false;
-                for way in ways {
-                    was |= remove_bypass(way.from)?;
+                for rule in rules {
+                    was |= remove_bypass(rule.from)?;
                 }
                 match self.wanted {
                     true => Err(error),

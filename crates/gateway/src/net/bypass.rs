@@ -1,12 +1,12 @@
 //! Bridge in the kernel for times without a gateway: nf_tables rules at the ingress of two interfaces, and chains that
 //! block them while a process lives.
 
-use super::message::{Message, Route};
+use super::message::{Message, Netlink};
 use std::io;
 
 /// One direction of the kernel's bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way<'a> {
+pub struct BypassRule<'a> {
     /// Index of the incoming interface.
     pub from: u32,
     /// Name of the incoming interface.
@@ -18,26 +18,28 @@ pub struct Way<'a> {
 /// Blocks the kernel's bridge between two interfaces until it is dropped or its process ends. Packet sockets still
 /// receive frames.
 #[derive(Debug)]
-pub struct Hold(#[expect(dead_code, reason = "its tables live as long as the socket")] Route);
+pub struct BypassBlock(
+    #[expect(dead_code, reason = "its tables live as long as the socket")] Netlink,
+);
 
 /// The blocking chain comes first: later chains do not see dropped frames.
 const BEFORE: i32 = -300;
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 
-impl Hold {
+impl BypassBlock {
     /// Blocks the bridge of both interfaces, whether it exists or not.
     ///
     /// # Errors
     /// The kernel has no nf_tables with owners (Linux 5.12), or another gateway holds an interface.
-    pub fn take(ways: [Way<'_>; 2]) -> io::Result<Self> {
+    pub fn take(rules: [BypassRule<'_>; 2]) -> io::Result<Self> {
         const OWNER: u32 = 2;
-        let mut socket = Route::open_netfilter()?;
-        let messages = ways.iter().flat_map(|way| {
-            let table = format!("asymq-hold-{}", way.from);
+        let mut socket = Netlink::open_netfilter()?;
+        let messages = rules.iter().flat_map(|rule| {
+            let table = format!("asymq-hold-{}", rule.from);
             [
                 new_table(&table, OWNER),
-                chain(&table, way.name, BEFORE, DROP),
+                chain(&table, rule.name, BEFORE, DROP),
             ]
         });
         socket.batch(messages)?;
@@ -50,20 +52,20 @@ impl Hold {
 ///
 /// # Errors
 /// The kernel has no nf_tables with `fwd`, or a privilege is missing.
-pub fn bypass(ways: [Way<'_>; 2]) -> io::Result<bool> {
+pub fn add_bypass(rules: [BypassRule<'_>; 2]) -> io::Result<bool> {
     let mut was = false;
-    for way in ways {
-        was |= remove_bypass(way.from)?;
+    for rule in rules {
+        was |= remove_bypass(rule.from)?;
     }
-    let messages = ways.iter().flat_map(|way| {
-        let table = table_of(way.from);
+    let messages = rules.iter().flat_map(|rule| {
+        let table = table_of(rule.from);
         [
             new_table(&table, 0),
-            chain(&table, way.name, 0, ACCEPT),
-            forward(&table, way.to),
+            chain(&table, rule.name, 0, ACCEPT),
+            forward(&table, rule.to),
         ]
     });
-    Route::open_netfilter()?.batch(messages)?;
+    Netlink::open_netfilter()?.batch(messages)?;
     Ok(was)
 }
 
@@ -74,7 +76,7 @@ pub fn bypass(ways: [Way<'_>; 2]) -> io::Result<bool> {
 pub fn remove_bypass(from: u32) -> io::Result<bool> {
     let request = Message::get(kind(NFT_MSG_DELTABLE)).body(&family(0));
     let request = request.text(NFTA_TABLE_NAME, &table_of(from));
-    match Route::open_netfilter()?.batch([request]) {
+    match Netlink::open_netfilter()?.batch([request]) {
         Ok(()) => Ok(true),
         // No such table, or no nf_tables.
         Err(error) if is_absent(&error) => Ok(false),
@@ -87,7 +89,7 @@ pub fn has_bypass(from: u32) -> bool {
     const NFT_MSG_GETTABLE: u16 = 1;
     let request = Message::get(kind(NFT_MSG_GETTABLE)).body(&family(0));
     let request = request.text(NFTA_TABLE_NAME, &table_of(from));
-    let socket = Route::open_netfilter();
+    let socket = Netlink::open_netfilter();
     socket.is_ok_and(|mut socket| socket.request(request).is_ok())
 }
 
@@ -104,7 +106,7 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 fn table_of(from: u32) -> String {
-    format!("asymq-bypass-{from}")
+    format!("asymq-add_bypass-{from}")
 }
 
 // linux/netfilter/nf_tables.h
@@ -191,7 +193,7 @@ fn forward(table: &str, to: u32) -> Message {
         })
 }
 
-impl Route {
+impl Netlink {
     fn open_netfilter() -> io::Result<Self> {
         Self::open_family(libc::NETLINK_NETFILTER)
     }

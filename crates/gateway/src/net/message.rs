@@ -83,9 +83,9 @@ impl Message {
 
 /// A netlink socket.
 #[derive(Debug)]
-pub(super) struct Route(Socket);
+pub(super) struct Netlink(Socket);
 
-impl Route {
+impl Netlink {
     pub(super) fn open() -> io::Result<Self> {
         Self::open_family(libc::NETLINK_ROUTE)
     }

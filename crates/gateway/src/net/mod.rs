@@ -2,17 +2,17 @@
 //! programs.
 
 mod bypass;
-mod look;
+mod interfaces;
 mod message;
 mod netns;
 mod offloads;
 
-pub use bypass::{Hold, Way, bypass, has_bypass, remove_bypass};
-pub use look::{Address, LinkInfo};
+pub use bypass::{BypassBlock, BypassRule, add_bypass, has_bypass, remove_bypass};
+pub use interfaces::{Address, LinkInfo};
 pub use netns::Netns;
 pub use offloads::{Feature, feature, link_speed, set_feature};
 
-use message::{Message, Route};
+use message::{Message, Netlink};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -33,7 +33,7 @@ pub struct VethEnd<'a> {
 /// Changes fail with `PermissionDenied` without CAP_NET_ADMIN, with `AlreadyExists` for a name, index or address in
 /// use, and otherwise with the kernel's error.
 #[derive(Debug)]
-pub struct Network(Route);
+pub struct Network(Netlink);
 
 impl Network {
     /// Opens the connection.
@@ -41,7 +41,7 @@ impl Network {
     /// # Errors
     /// The kernel provides no netlink socket.
     pub fn open() -> io::Result<Self> {
-        Route::open().map(Self)
+        Netlink::open().map(Self)
     }
 
     /// Creates a veth pair: one end here, the other in `namespace`, both down.
