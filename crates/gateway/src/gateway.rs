@@ -13,7 +13,7 @@ use crate::io::PacketIo;
 use crate::link::Link;
 use crate::log;
 use crate::notify::Notify;
-use crate::port::Obstacle;
+use crate::port::PortErrorKind;
 use crate::restore::restore;
 use crate::snapshot::{Observer, PortLosses, PortSending, Shared, Snapshot};
 use crate::stop::{DRAIN, Stop};
@@ -137,7 +137,7 @@ impl Gateway {
         match open("--wan", &config.wan) {
             // One interface may have several names.
             Err(GatewayError::Port { source, .. })
-                if source.is(Obstacle::Held) && lan.is_called(&config.wan) =>
+                if source.is(PortErrorKind::Held) && lan.is_called(&config.wan) =>
             {
                 Err(GatewayError::SameInterface(config.wan.clone()))
             }

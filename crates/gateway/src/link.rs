@@ -5,7 +5,7 @@ use crate::interface_hold::InterfaceHold;
 use crate::io::{Losses, PacketIo};
 use crate::net::Feature;
 use crate::net::{LinkInfo, Network};
-use crate::port::{Obstacle, Port, PortError, check_unused, find};
+use crate::port::{Port, PortError, PortErrorKind, check_unused, find};
 use crate::sender::{SendBy, Sending};
 use crate::setting::Setting;
 use crate::sys::PacketSocket;
@@ -64,7 +64,7 @@ impl Link {
             losses: Losses::default(),
         };
         match link.hold() {
-            Err(error) if error.is(Obstacle::Absent) && host.wait => {
+            Err(error) if error.is(PortErrorKind::Absent) && host.wait => {
                 link.obstacle = Some(error.to_string());
             }
             Err(error) => return Err(error),
@@ -161,7 +161,7 @@ impl Link {
         self.retry_at = now + RETRY;
         match self.look() {
             Ok(lines) => lines,
-            Err(error) if error.is(Obstacle::Absent) => Vec::new(),
+            Err(error) if error.is(PortErrorKind::Absent) => Vec::new(),
             Err(error) => {
                 let error = format!("{} {error}", self.flag);
                 if self.obstacle.as_ref() == Some(&error) {
@@ -229,7 +229,7 @@ impl Link {
         self.hold = Some(hold.map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => PortError::new(
                 &self.name,
-                Obstacle::Held,
+                PortErrorKind::Held,
                 "another gateway holds it; stop that one first, or choose another interface",
             ),
             _ => PortError::of_system(&self.name, "hold it")(error),

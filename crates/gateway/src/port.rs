@@ -40,13 +40,13 @@ pub struct Port {
 #[error("{name}: {text}")]
 pub struct PortError {
     name: String,
-    kind: Obstacle,
+    kind: PortErrorKind,
     text: String,
 }
 
 /// Kind of a [`PortError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Obstacle {
+pub(crate) enum PortErrorKind {
     /// No such interface.
     Absent,
     /// The interface or its name is unfit for a gateway.
@@ -58,7 +58,7 @@ pub(crate) enum Obstacle {
 }
 
 impl PortError {
-    pub(crate) fn new(name: &str, kind: Obstacle, text: impl Into<String>) -> Self {
+    pub(crate) fn new(name: &str, kind: PortErrorKind, text: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             kind,
@@ -75,11 +75,11 @@ impl PortError {
                 }
                 _ => format!("{action}: {source}"),
             };
-            Self::new(name, Obstacle::System, text)
+            Self::new(name, PortErrorKind::System, text)
         }
     }
 
-    pub(crate) fn is(&self, kind: Obstacle) -> bool {
+    pub(crate) fn is(&self, kind: PortErrorKind) -> bool {
         self.kind == kind
     }
 
@@ -90,7 +90,7 @@ impl PortError {
 
     /// True if another interface or another setup would help.
     pub fn is_bad_input(&self) -> bool {
-        !self.is(Obstacle::System)
+        !self.is(PortErrorKind::System)
     }
 }
 
@@ -107,7 +107,7 @@ pub fn check_interface_name(name: &str) -> Result<(), PortError> {
         true => Ok(()),
         false => Err(PortError::new(
             &format!("{name:?}"),
-            Obstacle::Unfit,
+            PortErrorKind::Unfit,
             "not an interface's name; write 1 to 15 bytes without '/', ':' and blanks, like eth0",
         )),
     }
@@ -123,19 +123,19 @@ pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortEr
         let there = network.links().unwrap_or_default().into_iter();
         let there: Vec<String> = there.map(|link| link.name).collect();
         let text = format!("no such interface; there are {}", there.join(", "));
-        return Err(PortError::new(name, Obstacle::Absent, text));
+        return Err(PortError::new(name, PortErrorKind::Absent, text));
     };
     match link.hardware {
         libc::ARPHRD_ETHER if is_wifi(&link.name) => Err(PortError::new(
             name,
-            Obstacle::Unfit,
+            PortErrorKind::Unfit,
             "is Wi-Fi, which carries the frames of one station only: a bridge there cuts all other hosts off; \
              connect this side by cable",
         )),
         libc::ARPHRD_ETHER => Ok(link),
         _ => Err(PortError::new(
             name,
-            Obstacle::Unfit,
+            PortErrorKind::Unfit,
             "not an Ethernet interface; a bridge needs whole Ethernet frames",
         )),
     }
@@ -164,7 +164,7 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
              from a console or over a third interface",
             master.name
         );
-        return Err(PortError::new(name, Obstacle::Unfit, text));
+        return Err(PortError::new(name, PortErrorKind::Unfit, text));
     }
     let addresses = network.addresses().map_err(ask("list its addresses"))?;
     let in_use = |of: &&Address| of.index == link.index && is_in_use(of);
@@ -176,7 +176,7 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
          instead (docs/router/which-way.md), on a box between router and modem move the address to a third \
          interface, from a console, and keep NetworkManager, systemd-networkd and dhcpcd from this one"
     );
-    Err(PortError::new(name, Obstacle::Unfit, text))
+    Err(PortError::new(name, PortErrorKind::Unfit, text))
 }
 
 /// True if the address was configured, not announced.
@@ -225,7 +225,7 @@ impl Port {
         let sender = Sender::open(link, by).map_err(|error| match by {
             SendBy::Only(Sending::AfXdp) => PortError::new(
                 name,
-                Obstacle::Unfit,
+                PortErrorKind::Unfit,
                 format!("cannot send by AF_XDP ({error}); write --send auto"),
             ),
             _ => PortError::of_system(name, "open a socket to send")(error),
