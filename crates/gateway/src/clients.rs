@@ -20,18 +20,18 @@ pub(crate) struct Limits {
 
 /// State of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrived {
+pub(crate) enum RequestState {
     /// More may come.
-    Part,
+    Partial,
     /// The client has closed its direction.
-    All,
+    Complete,
     /// Longer than the limit.
-    TooMuch,
-    TooLate,
+    TooLong,
+    TimedOut,
 }
 
 /// Returns the answer to a request; `None` if more bytes are needed, or to close without an answer.
-pub(crate) type Answer<'a> = &'a mut dyn FnMut(&[u8], Arrived) -> Option<Vec<u8>>;
+pub(crate) type Answer<'a> = &'a mut dyn FnMut(&[u8], RequestState) -> Option<Vec<u8>>;
 
 pub(crate) struct Clients {
     listener: Socket,
@@ -49,11 +49,11 @@ struct Client {
 }
 
 enum State {
-    Asks(Vec<u8>),
+    Reading(Vec<u8>),
     /// The answer, and the number of bytes sent.
-    Answered(Vec<u8>, usize),
+    Writing(Vec<u8>, usize),
     /// The answer is sent. Counts received bytes, which are discarded so that no reset overtakes the answer.
-    Ends(usize),
+    Draining(usize),
 }
 
 /// Maximum bytes discarded after the answer.
@@ -91,8 +91,8 @@ impl Clients {
         let mut fds: Vec<_> = others.map(|fd| (fd, Interest::Read)).into();
         fds.extend(self.clients.iter().map(|client| {
             let interest = match client.state {
-                State::Asks(_) | State::Ends(_) => Interest::Read,
-                State::Answered(..) => Interest::Write,
+                State::Reading(_) | State::Draining(_) => Interest::Read,
+                State::Writing(..) => Interest::Write,
             };
             (client.stream.as_fd(), interest)
         }));
@@ -115,7 +115,7 @@ impl Clients {
             let stays = !ready || client.step(limit, answer);
             let late = stays && now >= client.until;
             if late {
-                client.last_words(answer);
+                client.answer_late(answer);
             }
             stays && !late
         });
@@ -125,7 +125,7 @@ impl Clients {
         Ok(std::array::from_fn(|other| of_others[other]))
     }
 
-    /// Accepts clients, and serves those whose request has arrived. Only slow clients count against the limit.
+    /// Accepts clients, and serves those whose request has state. Only slow clients count against the limit.
     fn accept(&mut self, answer: Answer<'_>) {
         for _ in 0..self.limits.clients {
             let accepted = self.listener.accept().and_then(|(stream, _)| {
@@ -148,7 +148,7 @@ impl Clients {
             let mut client = Client {
                 stream,
                 until: Instant::now() + self.limits.time,
-                state: State::Asks(Vec::new()),
+                state: State::Reading(Vec::new()),
             };
             if client.step(self.limits.request, answer) {
                 if self.clients.len() >= self.limits.clients {
@@ -164,7 +164,7 @@ impl Client {
     /// Advances without blocking, by one read at most. Returns false if the client is done.
     fn step(&mut self, limit: usize, answer: Answer<'_>) -> bool {
         let mut chunk = [0; 4096];
-        if let State::Ends(rest) = &mut self.state {
+        if let State::Draining(rest) = &mut self.state {
             return match self.stream.read(&mut chunk) {
                 Ok(count) => {
                     *rest += count;
@@ -173,22 +173,22 @@ impl Client {
                 Err(error) => is_only_early(&error),
             };
         }
-        if let State::Asks(request) = &mut self.state {
-            let arrived = match self.stream.read(&mut chunk) {
-                Ok(0) => Arrived::All,
-                Ok(count) if request.len() + count > limit => Arrived::TooMuch,
+        if let State::Reading(request) = &mut self.state {
+            let state = match self.stream.read(&mut chunk) {
+                Ok(0) => RequestState::Complete,
+                Ok(count) if request.len() + count > limit => RequestState::TooLong,
                 Ok(count) => {
                     request.extend_from_slice(&chunk[..count]);
-                    Arrived::Part
+                    RequestState::Partial
                 }
                 Err(error) => return is_only_early(&error),
             };
-            match answer(request, arrived) {
-                Some(answer) => self.state = State::Answered(answer, 0),
-                None => return arrived == Arrived::Part,
+            match answer(request, state) {
+                Some(answer) => self.state = State::Writing(answer, 0),
+                None => return state == RequestState::Partial,
             }
         }
-        if let State::Answered(answer, sent) = &mut self.state {
+        if let State::Writing(answer, sent) = &mut self.state {
             while *sent < answer.len() {
                 match self.stream.write(&answer[*sent..]) {
                     Ok(0) => return false,
@@ -198,15 +198,15 @@ impl Client {
             }
             // The client may have closed already.
             let _ = self.stream.shutdown(Shutdown::Write);
-            self.state = State::Ends(0);
+            self.state = State::Draining(0);
         }
         true
     }
 
     /// Answers a client whose time is up, if its socket takes the answer at once.
-    fn last_words(&mut self, answer: Answer<'_>) {
-        if let State::Asks(request) = &self.state
-            && let Some(answer) = answer(request, Arrived::TooLate)
+    fn answer_late(&mut self, answer: Answer<'_>) {
+        if let State::Reading(request) = &self.state
+            && let Some(answer) = answer(request, RequestState::TimedOut)
         {
             // The client is closed in any case.
             let _ = self.stream.write(&answer);

@@ -4,7 +4,7 @@
 //! begins with `ok:` or `error:`.
 
 use crate::change::Changer;
-use crate::clients::{Arrived, Clients, Limits};
+use crate::clients::{Clients, Limits, RequestState};
 use crate::config::LinkConfig;
 use crate::error::GatewayError;
 use crate::log;
@@ -127,8 +127,8 @@ impl Control {
         loop {
             let ready = match &mut socket {
                 Some((socket, read)) => {
-                    let mut answer = |request: &[u8], arrived| {
-                        let text = whole_request(request, arrived)?;
+                    let mut answer = |request: &[u8], state| {
+                        let text = whole_request(request, state)?;
                         Some(line(match text {
                             Ok(text) if text.trim() == STATUS => status(),
                             text => text.and_then(&**read).and_then(apply),
@@ -155,16 +155,16 @@ impl Control {
 }
 
 /// The complete request; `None` if more may come.
-fn whole_request(request: &[u8], arrived: Arrived) -> Option<Result<&str, String>> {
+fn whole_request(request: &[u8], state: RequestState) -> Option<Result<&str, String>> {
     let refused = |why: String| Some(Err(format!("reading the request: {why}")));
-    match arrived {
-        Arrived::Part => None,
-        Arrived::All => match std::str::from_utf8(request) {
+    match state {
+        RequestState::Partial => None,
+        RequestState::Complete => match std::str::from_utf8(request) {
             Ok(text) => Some(Ok(text)),
             Err(error) => refused(error.to_string()),
         },
-        Arrived::TooMuch => refused(format!("longer than {} bytes", LIMITS.request)),
-        Arrived::TooLate => refused(format!("incomplete after {:?}", LIMITS.time)),
+        RequestState::TooLong => refused(format!("longer than {} bytes", LIMITS.request)),
+        RequestState::TimedOut => refused(format!("incomplete after {:?}", LIMITS.time)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A subset of HTTP/1.1 for read-only pages: GET and HEAD, no body, one request per connection.
 
-use crate::clients::Arrived;
+use crate::clients::RequestState;
 use httparse::{EMPTY_HEADER, Error, Request, Status};
 
 pub(crate) const MAX_HEAD: usize = 8192;
@@ -16,16 +16,16 @@ pub(crate) struct Page {
 /// page; `known` is the text of a 404. A `private` page refuses host names of the public DNS.
 pub(crate) fn respond(
     bytes: &[u8],
-    arrived: Arrived,
+    state: RequestState,
     known: &str,
     private: bool,
     page: &mut dyn FnMut(&str) -> Option<Page>,
 ) -> Option<Vec<u8>> {
     let refused = |status| Some(response(status, "", None, false));
-    match arrived {
-        Arrived::TooMuch => return refused("431 Request Header Fields Too Large"),
-        Arrived::TooLate => return refused("408 Request Timeout"),
-        Arrived::Part | Arrived::All => {}
+    match state {
+        RequestState::TooLong => return refused("431 Request Header Fields Too Large"),
+        RequestState::TimedOut => return refused("408 Request Timeout"),
+        RequestState::Partial | RequestState::Complete => {}
     }
     let mut headers = [EMPTY_HEADER; MAX_HEADERS];
     let mut request = Request::new(&mut headers);
@@ -123,8 +123,14 @@ mod tests {
                 body: "the page\n".into(),
             })
         };
-        respond(request.as_bytes(), Arrived::Part, "elsewhere\n", true, page)
-            .map(|answer| String::from_utf8(answer).unwrap())
+        respond(
+            request.as_bytes(),
+            RequestState::Partial,
+            "elsewhere\n",
+            true,
+            page,
+        )
+        .map(|answer| String::from_utf8(answer).unwrap())
     }
 
     #[test]

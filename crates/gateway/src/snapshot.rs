@@ -79,7 +79,7 @@ impl DirectionSnapshot {
     }
 }
 
-/// State of one class in one direction. Arrived packets are sent, dropped, filtered or waiting.
+/// State of one class in one direction. RequestState packets are sent, dropped, filtered or waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ClassSnapshot {
     /// Rate of sent traffic.
