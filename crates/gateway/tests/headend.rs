@@ -238,7 +238,7 @@ fn the_acks_between_two_are_regenerated_in_order_with_right_checksums_on_every_l
 fn at_once_means_without_delay() {
     let shape = &SHAPES[0];
     let frames = [shape.ack(0, 0x10, &[]), shape.ack(9000, 0x10, &[])];
-    let left = pass(&headend(Spacing::Direct), &vec![shape.data(); 9], &frames);
+    let left = pass(&headend(Spacing::AtOnce), &vec![shape.data(); 9], &frames);
     let times: Vec<u64> = left.iter().map(|(at, _)| *at).collect();
     assert_eq!(times, [10, 20, 20, 20, 20, 20, 20, 20, 20, 20]);
 }
@@ -365,7 +365,7 @@ impl Line {
 
 const LINES: [(&str, Spacing); 2] = [
     ("sad+ar+cbq", Spacing::Paced),
-    ("fifo+af/ar", Spacing::Direct),
+    ("fifo+af/ar", Spacing::AtOnce),
 ];
 
 #[test]
