@@ -5,7 +5,7 @@
 mod wait;
 
 use asymq_gateway::net::{
-    Feature, Netns, Network, VethEnd, Way, bypass, feature, remove_bypass, set_feature,
+    BypassRule, Feature, Netns, Network, VethEnd, add_bypass, feature, remove_bypass, set_feature,
 };
 use asymq_gateway::{PacketIo as _, Port};
 use std::fs;
@@ -272,9 +272,9 @@ fn with_fail_open_frames_pass_through_stop_kill_and_start_of_the_gateway() {
 }
 
 fn kernel_can_bridge(place: &Place) -> bool {
-    let way = |from, name, to| Way { from, name, to };
+    let way = |from, name, to| BypassRule { from, name, to };
     let bridge = || {
-        bypass([way(11, "lan", 12), way(12, "wan", 11)])?;
+        add_bypass([way(11, "lan", 12), way(12, "wan", 11)])?;
         remove_bypass(11)?;
         remove_bypass(12)
     };
@@ -607,7 +607,7 @@ fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
             "keep wan, which is the way to this host",
         ),
     ];
-    for (way, setup, problem, remedy) in cases {
+    for (role, setup, problem, remedy) in cases {
         let Some(place) = Place::new() else { return };
         place.connect("mgmt", 13);
         let asymq = env!("CARGO_BIN_EXE_asymq");
@@ -633,7 +633,7 @@ fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
             let findings: serde_json::Value = serde_json::from_str(said)
                 .unwrap_or_else(|error| panic!("{error}: {said}{}", text(&output.stderr)));
             let findings = findings.as_array().unwrap();
-            assert_eq!(findings[0]["way"], way, "{said}");
+            assert_eq!(findings[0]["role"], role, "{said}");
             let of = |key: &str| findings[0][key].as_str().unwrap();
             assert!(of("problem").starts_with(problem), "{said}");
             assert!(of("remedy").contains(remedy), "{said}");

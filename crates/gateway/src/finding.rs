@@ -3,7 +3,7 @@
 /// Role of a host in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum HostRole {
     /// Between router and modem: a bridge.
     Box,
     /// The router.
@@ -27,7 +27,7 @@ pub struct Finding {
     pub wrong: bool,
     /// Role of this host, in the finding about it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub way: Option<Place>,
+    pub role: Option<HostRole>,
 }
 
 impl Finding {
@@ -52,7 +52,7 @@ impl Finding {
             problem: problem.into(),
             remedy: remedy.into(),
             wrong: true,
-            way: None,
+            role: None,
         }
     }
 }

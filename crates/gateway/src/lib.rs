@@ -25,6 +25,7 @@ mod guard;
 mod helper;
 mod history;
 mod host;
+mod host_role;
 mod hosts;
 mod http;
 mod inspect;
@@ -50,7 +51,6 @@ mod stop;
 mod sys;
 mod table;
 pub mod trial;
-mod which_way;
 mod writer;
 
 pub use change::{ChangeError, Changer};
@@ -58,7 +58,7 @@ pub use config::{BuiltLink, LinkConfig, LinkError, STANDARD, Stage};
 pub use control::{Control, InForce, ReadFile, ReadSettings, request_change, request_status};
 pub use error::GatewayError;
 pub use exposition::exposition;
-pub use finding::{Finding, Place};
+pub use finding::{Finding, HostRole};
 pub use forwarder::Forwarder;
 pub use frame::Frame;
 pub use gateway::{Gateway, GatewayConfig};
@@ -67,6 +67,7 @@ pub use host::{HostOptions, STATE};
 pub use inspect::{inspect_host, inspect_interface, mtu};
 pub use io::{Losses, PacketIo};
 
+pub use host_role::host_role;
 pub use notify::Notify;
 pub use outputs::{Outputs, Show};
 pub use page::PageOptions;
@@ -80,4 +81,3 @@ pub use snapshot::{
 pub use stop::Stop;
 pub use sys::{poll, precise_timers};
 pub use table::table;
-pub use which_way::which_way;

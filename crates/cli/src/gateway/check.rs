@@ -7,7 +7,7 @@ use asymq_args::LineRate;
 use asymq_core::catalog::Catalog;
 use asymq_core::units::Rate;
 use asymq_gateway::net::link_speed;
-use asymq_gateway::{Finding, inspect_host, inspect_interface, mtu, which_way};
+use asymq_gateway::{Finding, host_role, inspect_host, inspect_interface, mtu};
 use std::fmt::Write as _;
 
 /// Prints what it finds.
@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 pub(super) fn run(args: &CheckArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let settings = args.planned.settings(catalog)?.0.host;
     let findings = match (&settings.lan, &settings.wan) {
-        (None, None) => vec![way(&settings)],
+        (None, None) => vec![role(&settings)],
         _ => {
             settings.config(catalog)?.check_interfaces()?;
             findings(&settings)
@@ -33,7 +33,7 @@ pub(super) fn run(args: &CheckArgs, catalog: &dyn Catalog) -> anyhow::Result<()>
                 problem,
                 remedy,
                 wrong,
-                way: _,
+                role: _,
             } = finding;
             let level = if *wrong { "wrong" } else { "note" };
             writeln!(text, "{level}: {subject}: {problem}; {remedy}")?;
@@ -49,17 +49,17 @@ pub(super) fn run(args: &CheckArgs, catalog: &dyn Catalog) -> anyhow::Result<()>
 }
 
 /// Which of docs/router/which-way.md's ways this host is.
-fn way(settings: &HostArgs) -> Finding {
+fn role(settings: &HostArgs) -> Finding {
     let ports = settings.lan.as_deref().zip(settings.wan.as_deref());
     let up = settings.link.up.and_then(LineRate::given);
     let up = up.map(|rate| rate.to_string());
-    which_way(ports.map(|(lan, wan)| [lan, wan]), up.as_deref())
+    host_role(ports.map(|(lan, wan)| [lan, wan]), up.as_deref())
 }
 
 fn findings(settings: &HostArgs) -> Vec<Finding> {
     let sides = [("--lan", &settings.lan), ("--wan", &settings.wan)];
     let sides = sides.map(|(flag, name)| (flag, name.as_deref().unwrap_or_default()));
-    let mut findings = vec![way(settings)];
+    let mut findings = vec![role(settings)];
     findings.extend(inspect_host());
     for (flag, name) in sides {
         findings.extend(inspect_interface(flag, name));
@@ -81,7 +81,7 @@ fn findings(settings: &HostArgs) -> Vec<Finding> {
             ),
             remedy: format!("set both to one value: 'ip link set {lan_name} mtu {wan}'"),
             wrong: true,
-            way: None,
+            role: None,
         });
     }
     findings.extend(overhead(settings));
@@ -95,7 +95,7 @@ fn faster_than_link(flag: &str, rate: Rate, name: &str) -> Option<Finding> {
         problem: format!("{name} runs at {link}, so that the queue builds up in its driver"),
         remedy: "give 95 % of what the line measures, or look for a bad cable or port".into(),
         wrong: true,
-        way: None,
+        role: None,
     })
 }
 
@@ -120,6 +120,6 @@ fn overhead(settings: &HostArgs) -> Option<Finding> {
             "give docsis for cable, pppoe-ptm for VDSL2, pppoe-vcmux for ADSL, ethernet for fibre"
                 .into(),
         wrong,
-        way: None,
+        role: None,
     })
 }

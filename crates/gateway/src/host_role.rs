@@ -1,8 +1,8 @@
 //! Role of a host (docs/router/which-way.md), found without changing anything.
 //!
-//! No advice removes an address, a route or a bridge: each may be the path to this host.
+//! No advice removes an address, a route or a bridge: each may be the way to this host.
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, HostRole};
 use crate::interface_hold::is_held;
 use crate::net::{Address, LinkInfo, Network};
 use crate::port::{is_in_use, is_wifi};
@@ -27,7 +27,7 @@ struct Facts {
 
 /// Determines the role of this host in the calling thread's network namespace. `ports` are a gateway's LAN and WAN if
 /// known; `up` is the uplink's rate.
-pub fn which_way(ports: Option<[&str; 2]>, up: Option<&str>) -> Finding {
+pub fn host_role(ports: Option<[&str; 2]>, up: Option<&str>) -> Finding {
     Facts::gather().finding(ports, up)
 }
 
@@ -143,9 +143,9 @@ impl Facts {
         let qdisc = |device: &str| {
             format!("'sudo tc qdisc replace dev {device} root asymq up {up} nat'{rate}")
         };
-        let (way, problem, remedy) = match (self.router(), &self.held[..], &free[..]) {
+        let (role, problem, remedy) = match (self.router(), &self.held[..], &free[..]) {
             (router, ..) if self.openwrt => (
-                Place::OpenWrt,
+                HostRole::OpenWrt,
                 "this is a router with OpenWrt".to_owned(),
                 format!(
                     "keep its ports and addresses as they are; 'asymq import /etc/config/sqm' reads the settings, \
@@ -154,12 +154,12 @@ impl Facts {
                 ),
             ),
             (_, [one, two, ..], _) => (
-                Place::Box,
+                HostRole::Box,
                 format!("a box between router and modem: a gateway holds {one} and {two}"),
                 "'asymq gateway set' changes it while it runs".into(),
             ),
             (Some((wan, home)), ..) => (
-                Place::Router,
+                HostRole::Router,
                 match home {
                     Some(home) => format!(
                         "this box is the router: it forwards between {home}, which has an address, and {wan}, \
@@ -183,7 +183,7 @@ impl Facts {
                     None => "none has one to log in over: use its console, or add a third".into(),
                 };
                 (
-                    Place::Box,
+                    HostRole::Box,
                     format!(
                         "a box between router and modem: {lan} and {wan} have no address, {way_in}"
                     ),
@@ -194,7 +194,7 @@ impl Facts {
                 )
             }
             (None, ..) => (
-                Place::Trying,
+                HostRole::Trying,
                 format!(
                     "for trying: a box between router and modem has two Ethernet ports without an address, here {}",
                     match &free[..] {
@@ -213,14 +213,14 @@ impl Facts {
             ),
         };
         Finding {
-            subject: "which way".into(),
+            subject: "host role".into(),
             problem: match &self.pi {
                 Some(pi) => format!("{problem} ({pi})"),
                 None => problem,
             },
             remedy: format!("{remedy} (docs/router/which-way.md)"),
             wrong: false,
-            way: Some(way),
+            role: Some(role),
         }
     }
 }
@@ -284,27 +284,27 @@ mod tests {
         facts
     }
 
-    /// Its way; no advice may take away what may be the way to a host.
-    fn way(facts: &Facts) -> (Place, String) {
+    /// Its role; no advice may take away what may be the way to a host.
+    fn role(facts: &Facts) -> (HostRole, String) {
         let Finding {
             problem,
             remedy,
             wrong,
-            way,
+            role,
             ..
         } = facts.finding(None, None);
         for word in ["flush", "delete", "nomaster", "del ", "down"] {
             assert!(!remedy.contains(word), "{remedy}");
         }
         assert!(!wrong);
-        (way.unwrap(), format!("{problem}; {remedy}"))
+        (role.unwrap(), format!("{problem}; {remedy}"))
     }
 
     #[test]
     fn a_router_is_told_apart_from_a_host_of_containers() {
         let router = host("eth0", &[("eth0", "", 0, true), ("eth1", "", 0, true)]);
-        let (place, said) = way(&router);
-        assert_eq!(place, Place::Router, "{said}");
+        let (place, said) = role(&router);
+        assert_eq!(place, HostRole::Router, "{said}");
         assert!(
             said.contains("tc qdisc replace dev eth0 root asymq"),
             "{said}"
@@ -316,8 +316,8 @@ mod tests {
             ("eth1", "", 2, false),
             ("eth2", "", 2, false),
         ];
-        let (place, said) = way(&host("eth0.7", &bridged));
-        assert_eq!(place, Place::Router, "{said}");
+        let (place, said) = role(&host("eth0.7", &bridged));
+        assert_eq!(place, HostRole::Router, "{said}");
         assert!(said.contains("dev eth0.7 "), "{said}");
         let docker = [
             ("eth0", "", 0, true),
@@ -326,8 +326,8 @@ mod tests {
             ("virbr0", "bridge", 0, true),
             ("wg0", "wireguard", 0, true),
         ];
-        let (place, said) = way(&host("eth0", &docker));
-        assert_eq!(place, Place::Trying, "{said}");
+        let (place, said) = role(&host("eth0", &docker));
+        assert_eq!(place, HostRole::Trying, "{said}");
         assert!(
             said.contains("keep eth0, which is the way to this host"),
             "{said}"
@@ -337,14 +337,14 @@ mod tests {
             forwards: false,
             ..router
         };
-        assert_eq!(way(&two).0, Place::Trying);
+        assert_eq!(role(&two).0, HostRole::Trying);
     }
 
     #[test]
     fn one_that_dials_in_shapes_its_ppp_device() {
         let dials = host("ppp0", &[("eth0", "", 0, false), ("ppp0", "ppp", 0, true)]);
-        let (place, said) = way(&dials);
-        assert_eq!(place, Place::Router, "{said}");
+        let (place, said) = role(&dials);
+        assert_eq!(place, HostRole::Router, "{said}");
         assert!(said.contains("dev ppp0 "), "{said}");
     }
 
@@ -356,8 +356,8 @@ mod tests {
             ("eth2", "", 0, true),
         ];
         let mut facts = host("eth2", &links);
-        let (place, said) = way(&facts);
-        assert_eq!(place, Place::Box, "{said}");
+        let (place, said) = role(&facts);
+        assert_eq!(place, HostRole::Box, "{said}");
         assert!(said.contains("--lan eth0 --wan eth1 "), "{said}");
         assert!(said.contains("eth2 has one, to log in over"), "{said}");
         let named = facts.finding(Some(["eth1", "eth0"]), Some("20mbit")).remedy;
@@ -369,20 +369,20 @@ mod tests {
         let wrong = facts.finding(Some(["eth2", "eth0"]), None).remedy;
         assert!(wrong.contains("--lan eth0 --wan eth1 "), "{wrong}");
         facts.wifi = vec!["eth1".into()];
-        assert_eq!(way(&facts).0, Place::Trying);
+        assert_eq!(role(&facts).0, HostRole::Trying);
         facts.pi = Some("Raspberry Pi 4 Model B".into());
-        assert!(way(&facts).1.contains("(Raspberry Pi 4 Model B)"));
+        assert!(role(&facts).1.contains("(Raspberry Pi 4 Model B)"));
     }
 
     #[test]
     fn openwrt_and_a_running_gateway_are_seen() {
         let mut facts = host("wan", &[("wan", "", 0, true), ("lan", "", 0, true)]);
         facts.openwrt = true;
-        let (place, said) = way(&facts);
-        assert_eq!(place, Place::OpenWrt, "{said}");
+        let (place, said) = role(&facts);
+        assert_eq!(place, HostRole::OpenWrt, "{said}");
         assert!(said.contains("asymq import /etc/config/sqm"), "{said}");
         let mut facts = host("", &[("a", "", 0, false), ("b", "", 0, false)]);
         facts.held = vec!["a".into(), "b".into()];
-        assert!(way(&facts).1.contains("a gateway holds a and b"));
+        assert!(role(&facts).1.contains("a gateway holds a and b"));
     }
 }
