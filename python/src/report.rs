@@ -3,8 +3,8 @@
 use crate::errors::bad_input;
 use crate::scenario::Scenario;
 use crate::table::Table;
-use asymq_reproduce::data;
-use asymq_reproduce::statistics::Estimate;
+use asymq_sweep::data;
+use asymq_sweep::statistics::Estimate;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

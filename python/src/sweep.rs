@@ -6,17 +6,17 @@ use crate::simulate::{interruptible, raised};
 use crate::table::Table;
 use anyhow::Context as _;
 use asymq_args::Defaults;
-use asymq_reproduce::data::parts::{self, Columns};
-use asymq_reproduce::data::{self, Origin};
-use asymq_reproduce::experiment::{self, Experiment};
-use asymq_reproduce::extent::Extent;
-use asymq_reproduce::folder::{self, Plan, Tables};
-use asymq_reproduce::outcome::Outcome;
-use asymq_reproduce::report;
-use asymq_reproduce::seeds::{self, Decided};
-use asymq_reproduce::store::{FINGERPRINT, Log, Results};
-use asymq_reproduce::tasks::{self, Task};
-use asymq_reproduce::verdict::Verdict;
+use asymq_sweep::data::parts::{self, Columns};
+use asymq_sweep::data::{self, Origin};
+use asymq_sweep::experiment::{self, Experiment};
+use asymq_sweep::extent::Extent;
+use asymq_sweep::folder::{self, Plan, Tables};
+use asymq_sweep::outcome::Outcome;
+use asymq_sweep::report;
+use asymq_sweep::seeds::{self, Decided};
+use asymq_sweep::store::{FINGERPRINT, Log, Results};
+use asymq_sweep::tasks::{self, Task};
+use asymq_sweep::verdict::Verdict;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::fs::{self, File};
@@ -56,7 +56,7 @@ impl Sweep {
     /// The papers' experiments: `all`, a paper, or `PAPER/FIGURE`.
     #[staticmethod]
     fn of_papers(what: &str, quick: bool, seed: Option<u64>) -> PyResult<Self> {
-        let experiments = asymq_reproduce::Files::built_in()
+        let experiments = asymq_papers::Files::built_in()
             .experiments(what)
             .map_err(|error| bad_input(&error))?;
         Ok(Self::of(&experiments, quick, seed))
@@ -315,7 +315,10 @@ fn whole(path: &Path, write: impl FnOnce(&mut File) -> anyhow::Result<()>) -> an
 }
 
 fn publish(plan: &Plan, out: &Path, decided: Decided, tables: Tables) -> anyhow::Result<Findings> {
-    let origin = Origin::of_this_build(plan.quick);
+    let origin = Origin {
+        collection: &asymq_papers::COLLECTION,
+        ..Origin::of_this_build(plan.quick)
+    };
     let page = folder::publish(out, &decided, &origin, tables)?;
     Ok(Findings {
         decided,

@@ -7,7 +7,7 @@ use arrow_array::{
     UInt64Array,
 };
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
-use asymq_reproduce::data::{self, Cell};
+use asymq_sweep::data::{self, Cell};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyList};

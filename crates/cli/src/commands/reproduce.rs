@@ -5,7 +5,8 @@ use crate::catalogs::Catalogs;
 use crate::output;
 use anyhow::Context;
 use asymq_args::BadArgument;
-use asymq_reproduce::{Files, verdicts};
+use asymq_papers::Files;
+use asymq_sweep::verdicts;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -5,16 +5,17 @@ use crate::driver::progress_bar;
 use crate::output;
 use anyhow::Context;
 use asymq_args::BadArgument;
-use asymq_reproduce::data::Origin;
-use asymq_reproduce::experiment::Experiment;
-use asymq_reproduce::extent::Extent;
-use asymq_reproduce::folder::{self, Plan, Tables};
-use asymq_reproduce::outcome::{self, Outcome};
-use asymq_reproduce::runner;
-use asymq_reproduce::seeds::Decided;
-use asymq_reproduce::store::{Log, Results};
-use asymq_reproduce::tasks::{self, Shard};
-use asymq_reproduce::verdict::Verdict;
+use asymq_papers::COLLECTION;
+use asymq_sweep::data::Origin;
+use asymq_sweep::experiment::Experiment;
+use asymq_sweep::extent::Extent;
+use asymq_sweep::folder::{self, Plan, Tables};
+use asymq_sweep::outcome::{self, Outcome};
+use asymq_sweep::runner;
+use asymq_sweep::seeds::Decided;
+use asymq_sweep::store::{Log, Results};
+use asymq_sweep::tasks::{self, Shard};
+use asymq_sweep::verdict::Verdict;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -106,7 +107,7 @@ pub(super) fn threads(jobs: Option<u32>) -> usize {
 
 /// Runs `asymq sweep`.
 pub(crate) fn sweep(args: &SweepArgs, catalogs: Catalogs) -> anyhow::Result<()> {
-    let experiment = asymq_reproduce::experiment::read(&args.file, &catalogs.of_experiments())?;
+    let experiment = asymq_sweep::experiment::read(&args.file, &catalogs.of_experiments())?;
     let plan = args.options.plan(&[experiment]);
     run_plan(catalogs, &plan, &args.out, &args.options)?;
     Ok(())
@@ -220,7 +221,11 @@ fn run_shard(
 }
 
 fn publish(out: &Path, decided: &Decided, plan: &Plan, tables: Tables) -> anyhow::Result<()> {
-    let page = folder::publish(out, decided, &Origin::of_this_build(plan.quick), tables)?;
+    let origin = Origin {
+        collection: &COLLECTION,
+        ..Origin::of_this_build(plan.quick)
+    };
+    let page = folder::publish(out, decided, &origin, tables)?;
     output::print(&verdict_lines(&decided.outcomes))?;
     eprintln!("Report: {}", page.display());
     Ok(())

@@ -1,44 +1,17 @@
-//! The papers' evaluations as experiments whose claims get a verdict.
-//!
-//! An [`experiment::Experiment`] is a file beside a paper's figure or table: scenarios, what is
-//! measured, the paper's values, and claims as conditions with a tolerance. [`tasks`] lists the
-//! runs that it needs, [`runner`] simulates them and [`store`] keeps their results, [`outcome`] holds
-//! them by name, [`findings`] judges the claims, and [`report`] and [`data`] write the results.
+//! The papers' evaluations, and asymq's own, as experiment files whose claims get a verdict.
 
 #![forbid(unsafe_code)]
 
-pub mod convergence;
-pub mod data;
-pub mod experiment;
-pub mod expression;
-pub mod extent;
-pub mod findings;
-mod fnv;
-pub mod folder;
-mod lines;
-pub mod metrics;
-mod numbers;
-pub mod outcome;
-mod over_time;
-mod prose;
-pub mod report;
-pub mod runner;
-pub mod seeds;
-pub mod statistics;
-pub mod store;
-pub mod tasks;
-pub mod verdict;
-pub mod verdicts;
-
 use asymq_args::Defaults;
-use experiment::{BadExperiment, Evidence, Experiment};
+use asymq_sweep::experiment::{self, BadExperiment, Evidence, Experiment};
+use asymq_sweep::report::{Collection, Group};
 use std::path::{Path, PathBuf};
 
 /// The experiment files of this build by name.
 const FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
 
-/// The papers in the order of the report: short name, what it is about, and by whom.
-pub const PAPERS: [(&str, &str, &str); 5] = [
+/// The papers in the order of the report.
+pub const PAPERS: [Group; 5] = [
     ("aq", "Asymmetric Queueing", "Podlesny, Williamson"),
     ("acq-vaq", "ACQ and VAQ", "Louati, Barakat, Dabbous"),
     ("dcbq", "DCBQ and E-DCBQ", "Al-Khatib, Gunavathi"),
@@ -51,7 +24,7 @@ pub const PAPERS: [(&str, &str, &str); 5] = [
 ];
 
 /// Our own experiments, beside the papers': not part of `all`, since they take as long as those.
-pub const OURS: [(&str, &str, &str); 3] = [
+pub const OURS: [Group; 3] = [
     (
         "beyond",
         "Beyond the papers",
@@ -69,10 +42,19 @@ pub const OURS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// The papers, then our own.
-pub(crate) fn groups() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    PAPERS.into_iter().chain(OURS)
-}
+/// The groups of a report: the papers, then our own.
+static GROUPS: [Group; 8] = {
+    let [a, b, c, d, e] = PAPERS;
+    let [f, g, h] = OURS;
+    [a, b, c, d, e, f, g, h]
+};
+
+/// Title and groups of a report on these experiments.
+pub static COLLECTION: Collection = Collection {
+    title: "The papers, reproduced",
+    command: "asymq reproduce all",
+    groups: &GROUPS,
+};
 
 /// Experiment files: a folder per paper, with a file per figure or table.
 #[derive(Clone, Debug)]
@@ -102,7 +84,7 @@ impl Files {
             source,
         };
         let mut figures = Vec::new();
-        for (paper, ..) in groups() {
+        for (paper, ..) in GROUPS {
             let Ok(entries) = std::fs::read_dir(folder.join(paper)) else {
                 continue;
             };
@@ -135,7 +117,7 @@ impl Files {
     /// No experiment has this name, or a file is wrong.
     pub fn experiments(&self, select: &str) -> Result<Vec<Experiment>, SelectError> {
         let mut experiments = Vec::new();
-        for (paper, ..) in groups() {
+        for (paper, ..) in GROUPS {
             let ours = OURS.iter().any(|(name, ..)| *name == paper);
             let all = select == "all" && !ours;
             for (name, text) in &self.figures {
@@ -159,7 +141,7 @@ impl Files {
         let within: Vec<&str> = names
             .filter(|name| paper_of(select) == paper_of(name))
             .collect();
-        let papers: Vec<&str> = groups().map(|(paper, ..)| paper).collect();
+        let papers: Vec<&str> = GROUPS.iter().map(|(paper, ..)| *paper).collect();
         Err(SelectError::Unknown {
             select: select.to_owned(),
             known: match within.as_slice() {

@@ -5,8 +5,8 @@
 //! of at most `PACKETS` (1000000) data packets.
 
 use asymq_args::Defaults;
-use asymq_reproduce::folder::Plan;
-use asymq_reproduce::tasks::single_runs;
+use asymq_sweep::folder::Plan;
+use asymq_sweep::tasks::single_runs;
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -4,12 +4,12 @@
 
 mod common;
 
-use asymq_reproduce::data::Origin;
-use asymq_reproduce::folder::{self, Tables};
-use asymq_reproduce::seeds::Decided;
-use asymq_reproduce::store::Results;
-use asymq_reproduce::tasks::single_runs;
-use asymq_reproduce::{experiment, outcome, runner};
+use asymq_sweep::data::Origin;
+use asymq_sweep::folder::{self, Tables};
+use asymq_sweep::seeds::Decided;
+use asymq_sweep::store::Results;
+use asymq_sweep::tasks::single_runs;
+use asymq_sweep::{experiment, outcome, runner};
 use std::path::Path;
 use std::process::Command;
 

@@ -21,6 +21,7 @@ mod runs;
 pub use column::Cell;
 pub use runs::{flows_of, measures_of, runs_of, time_series_of};
 
+use crate::report::{Collection, OWN};
 use crate::seeds::Decided;
 use crate::store::FINGERPRINT;
 use column::Row;
@@ -49,15 +50,18 @@ pub struct Origin {
     pub fingerprint: String,
     /// True if it is a preview.
     pub preview: bool,
+    /// The collection that the experiments are of.
+    pub collection: &'static Collection,
 }
 
 impl Origin {
-    /// Results of this build.
+    /// Results of this build, of a user's experiments.
     pub fn of_this_build(preview: bool) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
             fingerprint: FINGERPRINT.clone(),
             preview,
+            collection: &OWN,
         }
     }
 }

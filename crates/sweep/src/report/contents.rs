@@ -2,6 +2,7 @@
 //! contents. None of it needs JavaScript.
 
 use super::verdict::{badge, class, counts, sign};
+use super::{Collection, Group, OWN};
 use crate::outcome::Outcome;
 use crate::verdict::{Finding, Verdict};
 use horrorshow::{RenderOnce, owned_html};
@@ -55,11 +56,10 @@ pub(super) fn filter(findings: &[Found<'_>]) -> impl RenderOnce {
 }
 
 /// Links to every figure and table, with the verdicts of its claims.
-pub(super) fn contents(findings: &[Found<'_>]) -> impl RenderOnce {
-    let outcomes = findings.iter().map(|(outcome, _)| *outcome);
+pub(super) fn contents(findings: &[Found<'_>], groups: &[Group]) -> impl RenderOnce {
     owned_html! {
         nav(id="contents", aria-label="Contents") {
-            @ for (paper, name, _) in groups(outcomes) {
+            @ for (paper, name, _) in groups {
                 div(class="group") {
                     a(class="name", href=format_args!("#{paper}")) : name;
                     ul(class="entries") {
@@ -87,12 +87,13 @@ fn dots(verdict: Verdict, count: usize) -> impl RenderOnce {
     }
 }
 
-/// The papers among the experiments, in order: short name, name, authors.
+/// The groups of the experiments, in order.
 pub(super) fn groups<'a>(
     outcomes: impl Iterator<Item = &'a Outcome> + Clone,
-) -> Vec<(&'static str, &'static str, &'static str)> {
-    let own = ("own", "Experiments", "");
-    let all = crate::groups().chain([own]);
+    collection: &Collection,
+) -> Vec<Group> {
+    let own = ("own", OWN.title, "");
+    let all = collection.groups.iter().copied().chain([own]);
     let has = |paper: &str| outcomes.clone().any(|o| o.experiment.paper() == paper);
     all.filter(|(paper, ..)| has(paper)).collect()
 }

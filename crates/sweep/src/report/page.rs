@@ -1,5 +1,6 @@
 //! The report as HTML.
 
+use super::Group;
 use super::check::{Extent, claim};
 use super::columns::Columns;
 use super::contents::{Found, contents, filter, filter_rules, groups, of_paper};
@@ -25,10 +26,11 @@ pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::
     let own = outcomes.iter().all(|outcome| outcome.experiment.is_own());
     let title = match outcomes {
         [only] if own => only.experiment.title.as_str(),
-        _ => "The papers, reproduced",
+        _ => origin.collection.title,
     };
     let mut sections = Vec::new();
-    for (paper, name, authors) in groups(outcomes.iter().copied()) {
+    let groups = groups(outcomes.iter().copied(), origin.collection);
+    for &(paper, name, authors) in &groups {
         let mut parts = Vec::new();
         for (outcome, findings) in of_paper(&findings, paper) {
             parts.push(section(outcome, findings, columns)?);
@@ -73,8 +75,8 @@ pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::
                     }
                     : data(files);
                     @ if !own {
-                        : contents(&findings);
-                        : overview(&findings, columns);
+                        : contents(&findings, &groups);
+                        : overview(&findings, &groups, columns);
                     }
                     @ for section in sections { : section; }
                 }
@@ -144,12 +146,11 @@ fn data(files: &[String]) -> impl RenderOnce {
 }
 
 /// Every claim with the values that decided about it.
-fn overview(findings: &[Found<'_>], columns: &Columns) -> impl RenderOnce {
-    let outcomes = findings.iter().map(|(outcome, _)| *outcome);
+fn overview(findings: &[Found<'_>], groups: &[Group], columns: &Columns) -> impl RenderOnce {
     owned_html! {
         section(aria-label="All claims") {
             h2(id="claims") : "All claims";
-            @ for (paper, name, _) in groups(outcomes) {
+            @ for (paper, name, _) in groups {
                 div(class="group") {
                     h3 { : name; : " "; a(class="up", href="#contents") : "Contents"; }
                     ul(class="claims") {

@@ -3,20 +3,20 @@
 mod common;
 
 use asymq_args::Defaults;
-use asymq_reproduce::data::Origin;
-use asymq_reproduce::experiment::{self, Evidence, Experiment, Place};
-use asymq_reproduce::extent::Extent;
-use asymq_reproduce::folder::{self, Plan, Tables};
-use asymq_reproduce::outcome::{self, Outcome};
-use asymq_reproduce::report;
-use asymq_reproduce::runner;
-use asymq_reproduce::seeds::{self, Decided};
-use asymq_reproduce::store::{Job, RUNS, Results};
-use asymq_reproduce::tasks::{Shard, Task, single_runs};
-use asymq_reproduce::verdict::Verdict;
-use asymq_reproduce::verdicts;
 use asymq_sim::congestion::{About, Catalog, CongestionControl};
 use asymq_sim::{RunOptions, STANDARD};
+use asymq_sweep::data::Origin;
+use asymq_sweep::experiment::{self, Experiment, Place};
+use asymq_sweep::extent::Extent;
+use asymq_sweep::folder::{self, Plan, Tables};
+use asymq_sweep::outcome::{self, Outcome};
+use asymq_sweep::report;
+use asymq_sweep::runner;
+use asymq_sweep::seeds::{self, Decided};
+use asymq_sweep::store::{Job, RUNS, Results};
+use asymq_sweep::tasks::{Shard, Task, single_runs};
+use asymq_sweep::verdict::Verdict;
+use asymq_sweep::verdicts;
 use common::SMALL;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -444,40 +444,6 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
         );
         let error = error.unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}\nis not\n{expected}");
-    }
-}
-
-#[test]
-fn every_experiment_can_be_run_and_judged() {
-    let papers = asymq_reproduce::Files::built_in()
-        .experiments("all")
-        .unwrap();
-    let ours = asymq_reproduce::OURS.map(|(group, ..)| {
-        let ours = asymq_reproduce::Files::built_in().experiments(group);
-        let is_ours = |name: &str| name.starts_with(&format!("{group}/"));
-        assert!(papers.iter().all(|experiment| !is_ours(&experiment.name)));
-        ours.unwrap()
-    });
-    let ours = ours.concat();
-    for experiment in papers.iter().chain(&ours) {
-        assert!(experiment.title.contains(':'), "{}", experiment.name);
-        for series in &experiment.series {
-            let seeds = series.cells.iter().map(|c| c.scenario.runs).min();
-            assert!(seeds >= Some(5), "{} {}", experiment.name, series.id);
-        }
-        // What claims name must also be there in a preview.
-        let quick = Extent::Quick.of(experiment.clone());
-        for claim in &quick.claims {
-            for name in claim
-                .holds
-                .iter()
-                .chain(&claim.shape)
-                .chain(claim.shown_by.iter().filter_map(Evidence::condition))
-                .flat_map(|c| c.names())
-            {
-                assert!(quick.resolve(name).is_ok(), "{}: {name}", claim.id);
-            }
-        }
     }
 }
 

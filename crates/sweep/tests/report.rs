@@ -1,13 +1,13 @@
 //! The report: what a user's sweep and the papers' page say, and that they need no JavaScript.
 
-use asymq_reproduce::data::Origin;
-use asymq_reproduce::experiment::{self, Experiment};
-use asymq_reproduce::metrics;
-use asymq_reproduce::outcome;
-use asymq_reproduce::outcome::Outcome;
-use asymq_reproduce::report;
-use asymq_reproduce::store::{Recording, Results, Stored, key};
 use asymq_scenario::Run;
+use asymq_sweep::data::Origin;
+use asymq_sweep::experiment::{self, Experiment};
+use asymq_sweep::metrics;
+use asymq_sweep::outcome;
+use asymq_sweep::outcome::Outcome;
+use asymq_sweep::report::{self, Collection};
+use asymq_sweep::store::{Recording, Results, Stored, key};
 use std::path::Path;
 
 const SWEEP: &str = r#"
@@ -107,13 +107,21 @@ fn outcome(name: &str, claims: &str) -> Outcome {
     outcome::judge(&[experiment], &results).unwrap().remove(0)
 }
 
+static PAPERS: Collection = Collection {
+    title: "The papers, reproduced",
+    command: "asymq reproduce all",
+    groups: &[("aq", "Asymmetric Queueing", "Podlesny, Williamson")],
+};
+
+fn origin(quick: bool) -> Origin {
+    Origin {
+        collection: &PAPERS,
+        ..Origin::of_this_build(quick)
+    }
+}
+
 fn page(outcome: Outcome, quick: bool) -> String {
-    report::page(
-        &[outcome],
-        &Origin::of_this_build(quick),
-        &["runs.csv".into()],
-    )
-    .unwrap()
+    report::page(&[outcome], &origin(quick), &["runs.csv".into()]).unwrap()
 }
 
 /// The text that a reader sees, without style, drawings, files and tags.
@@ -153,7 +161,7 @@ fn a_users_sweep_has_its_title_and_numbers_and_no_talk_of_papers() {
 
 #[test]
 fn a_users_summary_has_the_numbers_under_its_title() {
-    let summary = report::summary(&[outcome("own/uplink", "")], &Origin::of_this_build(false));
+    let summary = report::summary(&[outcome("own/uplink", "")], &origin(false));
     assert!(
         summary.starts_with("# Does a larger uplink help?\n"),
         "{summary}"
@@ -181,10 +189,7 @@ fn both_sides_of_a_comparison_are_shown_where_it_holds() {
         page.contains("circle class=\"other\""),
         "the right side is drawn"
     );
-    let summary = report::summary(
-        &[outcome("aq/uplink", CLAIMS)],
-        &Origin::of_this_build(false),
-    );
+    let summary = report::summary(&[outcome("aq/uplink", CLAIMS)], &origin(false));
     assert!(
         summary.contains("0.902 ± 0.009 > 0.502 ± 0.009 at 1mbit"),
         "{summary}"

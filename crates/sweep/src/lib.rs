@@ -1,0 +1,31 @@
+//! Experiments: files of scenarios, measures and claims, run and judged.
+//!
+//! An [`experiment::Experiment`] is a file: scenarios, measures, published values, and claims as conditions
+//! with a tolerance. [`tasks`] lists the runs that it needs, [`runner`] simulates them and [`store`] keeps
+//! their results. [`outcome`] holds the results by name, [`findings`] judges the claims, and [`report`] and
+//! [`data`] write them.
+
+#![forbid(unsafe_code)]
+
+pub mod convergence;
+pub mod data;
+pub mod experiment;
+pub mod expression;
+pub mod extent;
+pub mod findings;
+mod fnv;
+pub mod folder;
+mod lines;
+pub mod metrics;
+mod numbers;
+pub mod outcome;
+mod over_time;
+mod prose;
+pub mod report;
+pub mod runner;
+pub mod seeds;
+pub mod statistics;
+pub mod store;
+pub mod tasks;
+pub mod verdict;
+pub mod verdicts;

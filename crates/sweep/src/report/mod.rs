@@ -1,0 +1,36 @@
+//! The report: one self-contained HTML page, readable without JavaScript, and its summary as Markdown.
+
+mod check;
+mod columns;
+mod contents;
+mod figure;
+mod markdown;
+mod page;
+mod panel;
+mod section;
+mod table;
+mod verdict;
+
+pub use markdown::summary;
+pub use page::page;
+
+/// A group of experiments: the folder of its files, its name, and its authors.
+pub type Group = (&'static str, &'static str, &'static str);
+
+/// Experiments that are published together.
+#[derive(Debug)]
+pub struct Collection {
+    /// The title of the report.
+    pub title: &'static str,
+    /// The command that makes the report.
+    pub command: &'static str,
+    /// The groups in the order of the report.
+    pub groups: &'static [Group],
+}
+
+/// Experiments of a user.
+pub static OWN: Collection = Collection {
+    title: "Experiments",
+    command: "asymq sweep",
+    groups: &[],
+};
