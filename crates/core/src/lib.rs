@@ -26,6 +26,7 @@
 //! and parameters to a discipline.
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "control"), deny(clippy::float_arithmetic))]
 
 extern crate alloc;
 

@@ -83,6 +83,7 @@ pub enum Reading {
     Real(f64),
 }
 
+#[cfg(feature = "control")]
 impl Reading {
     /// As a number for a table or a plot; times in seconds.
     pub fn as_f64(self) -> f64 {

@@ -50,6 +50,7 @@ impl Rate {
     }
 
     /// Bytes per second, for the model and reports.
+    #[cfg(feature = "control")]
     pub const fn bytes_per_sec_f64(self) -> f64 {
         self.0.get() as f64 / 8.0
     }

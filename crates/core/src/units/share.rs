@@ -1,6 +1,6 @@
 //! Shares of a link.
 
-use core::{fmt, str::FromStr};
+use core::fmt;
 
 /// A fraction from 0 to 1 in steps of 2^-30: an integer, so that a scheduler needs no float.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,12 +43,14 @@ impl Share {
     }
 
     /// The nearest share to `fraction`; out of range or not a number, the nearest end.
+    #[cfg(feature = "control")]
     pub fn from_f64(fraction: f64) -> Self {
         // The cast saturates, and takes NaN to 0.
         Self::from_steps((fraction * f64::from(Self::SCALE) + 0.5) as u32)
     }
 
     /// The fraction as a float.
+    #[cfg(feature = "control")]
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / f64::from(Self::SCALE)
     }
@@ -66,7 +68,8 @@ impl fmt::Display for ShareError {
 
 impl core::error::Error for ShareError {}
 
-impl FromStr for Share {
+#[cfg(feature = "control")]
+impl core::str::FromStr for Share {
     type Err = ShareError;
 
     /// Reads `0.7`: above 0 and below 1.

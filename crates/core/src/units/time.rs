@@ -35,6 +35,7 @@ impl Instant {
     }
 
     /// Seconds since the epoch, for reports.
+    #[cfg(feature = "control")]
     pub const fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -79,11 +80,13 @@ impl Duration {
     }
 
     /// The span in seconds, for reports.
+    #[cfg(feature = "control")]
     pub const fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
     /// The span in milliseconds, for reports.
+    #[cfg(feature = "control")]
     pub const fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
