@@ -3,9 +3,8 @@
 use crate::error::{Doing as _, MeasureError};
 use crate::flows::{CONNECT, Flow, connect};
 use crate::iperf3;
-use crate::irtt::{self, Conn};
 use crate::load::{Carried, Count, Counts};
-use crate::prober::{Baseline, EVERY, Echo, Prober, Sample, Window};
+use crate::prober::{Baseline, Prober, Sample, Window};
 use crate::report::{Advice, Link, Load, LoadDirection, LoadSeries, Measured};
 use crate::wire::{Answer, Counted, MAX_LINE, Opening, PORT, Probe, Token};
 use asymq_core::Direction;
@@ -24,8 +23,6 @@ pub struct Options<'a> {
     pub host: String,
     /// The server is iperf3's.
     pub iperf3: bool,
-    /// An `irtt server` on the same host echoes the probes; of effect with `iperf3`.
-    pub irtt: bool,
     /// TCP flows in each direction, 1 to [`MAX_FLOWS`](crate::MAX_FLOWS).
     pub flows: usize,
     /// Start of each load that is left out.
@@ -124,15 +121,8 @@ impl<'a> Client<'a> {
         };
         if !options.iperf3 {
             let control = Control::open(server, client.clock)?;
-            let echo = |_: &_| Ok(Echo::Own(control.token));
-            client.prober = Some(Prober::start(server, echo, client.clock)?);
+            client.prober = Some(Prober::start(server, control.token, client.clock)?);
             client.control = Some(control);
-        } else if options.irtt {
-            let server = SocketAddr::new(server.ip(), irtt::PORT);
-            let load = options.warmup + options.duration + TAIL + CONNECT + DRAIN;
-            let time = 2 * IDLE + 3 * load;
-            let echo = |socket: &_| Conn::open(server, socket, time, EVERY).map(Echo::Irtt);
-            client.prober = Some(Prober::start(server, echo, client.clock)?);
         }
         Ok(client)
     }

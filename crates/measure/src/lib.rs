@@ -1,7 +1,7 @@
 //! Measures a line: capacity up, down and both at once, and the latency of an idle and a loaded line.
 //!
-//! [`measure`] is the client and [`Server`] its other end. The client also takes the rates from an
-//! `iperf3 -s` and the delays from an `irtt server`. A result has the names that the simulator and the lab use.
+//! [`measure`] is the client and [`Server`] its other end. The client also measures rates with an
+//! `iperf3 -s`. Results use the names of the simulator's and the lab's.
 #![cfg(unix)]
 #![deny(unsafe_code)]
 
@@ -9,7 +9,6 @@ mod client;
 mod error;
 mod flows;
 mod iperf3;
-mod irtt;
 mod load;
 mod prober;
 mod report;

@@ -4,7 +4,6 @@
 //! zero there, before the loads and after them: a line through both follows clocks that drift.
 
 use crate::error::{Doing as _, MeasureError};
-use crate::irtt;
 use crate::wire::{Probe, Token};
 use asymq_core::Direction;
 use asymq_core::measure::{Histogram, Percentiles};
@@ -17,44 +16,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Mean interval of probes.
-pub(crate) const EVERY: Duration = Duration::from_millis(40);
-
-/// The server that echoes probes, and its protocol.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Echo {
-    /// This project's server.
-    Own(Token),
-    /// An `irtt server`.
-    Irtt(irtt::Conn),
-}
-
-impl Echo {
-    /// The probe with a number; both kinds have one length.
-    fn write(self, number: u64) -> [u8; Probe::LEN] {
-        match self {
-            Self::Irtt(conn) => conn.write(number),
-            Self::Own(session) => Probe {
-                session,
-                number,
-                arrived: 0,
-                left: 0,
-            }
-            .write(),
-        }
-    }
-
-    /// Number, and seconds of arrival and departure by the server's clock.
-    fn read(self, bytes: &[u8]) -> Option<(u64, f64, f64)> {
-        match self {
-            Self::Irtt(conn) => conn.read(bytes),
-            Self::Own(session) => {
-                let probe = Probe::read(bytes).filter(|probe| probe.session == session)?;
-                let (arrived, left) = (probe.arrived as f64 / 1e6, probe.left as f64 / 1e6);
-                Some((probe.number, arrived, left))
-            }
-        }
-    }
-}
+const EVERY: Duration = Duration::from_millis(40);
 
 fn open(server: SocketAddr) -> io::Result<UdpSocket> {
     let unspecified: SocketAddr = match server {
@@ -92,15 +54,14 @@ pub(crate) struct Prober {
 }
 
 impl Prober {
-    /// Probes from one socket, over which `echo` opens what it needs.
+    /// Probes the server of a session from one socket.
     pub(crate) fn start(
         server: SocketAddr,
-        echo: impl FnOnce(&UdpSocket) -> Result<Echo, MeasureError>,
+        session: Token,
         started: Instant,
     ) -> Result<Self, MeasureError> {
         let failed = || format!("opening a UDP socket to {server}");
         let receiver = open(server).doing(failed)?;
-        let echo = echo(&receiver)?;
         let wait = receiver.set_read_timeout(Some(Duration::from_millis(200)));
         let sender = wait.and(receiver.try_clone()).doing(failed)?;
         let mut prober = Self {
@@ -110,10 +71,10 @@ impl Prober {
             threads: Vec::new(),
         };
         let sending = prober.thread(move |started, samples, stop| {
-            send(&sender, echo, started, samples, stop);
+            send(&sender, session, started, samples, stop);
         });
         let receiving = prober.thread(move |started, samples, stop| {
-            receive(&receiver, echo, started, samples, stop);
+            receive(&receiver, session, started, samples, stop);
         });
         prober.threads = vec![sending, receiving];
         Ok(prober)
@@ -149,7 +110,7 @@ impl Drop for Prober {
 
 fn send(
     socket: &UdpSocket,
-    echo: Echo,
+    session: Token,
     started: Instant,
     samples: &Mutex<Vec<Sample>>,
     stop: &AtomicBool,
@@ -159,9 +120,6 @@ fn send(
         let part = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64) >> 54;
         thread::sleep(EVERY.mul_f64(0.75 + part as f64 / 2048.0));
         if stop.load(Relaxed) {
-            if let Echo::Irtt(conn) = echo {
-                let _ = socket.send(&conn.close());
-            }
             return;
         }
         let sent = started.elapsed().as_secs_f64();
@@ -169,13 +127,19 @@ fn send(
         samples.push(Sample { sent, took: None });
         drop(samples);
         // A refusal counts as a lost probe.
-        let _ = socket.send(&echo.write(number));
+        let probe = Probe {
+            session,
+            number,
+            arrived: 0,
+            left: 0,
+        };
+        let _ = socket.send(&probe.write());
     }
 }
 
 fn receive(
     socket: &UdpSocket,
-    echo: Echo,
+    session: Token,
     started: Instant,
     samples: &Mutex<Vec<Sample>>,
     stop: &AtomicBool,
@@ -186,12 +150,13 @@ fn receive(
             continue;
         };
         let now = started.elapsed().as_secs_f64();
-        let read = bytes.get(..length).and_then(|bytes| echo.read(bytes));
-        let Some((number, arrived, left)) = read else {
+        let read = bytes.get(..length).and_then(Probe::read);
+        let Some(probe) = read.filter(|probe| probe.session == session) else {
             continue;
         };
+        let (arrived, left) = (probe.arrived as f64 / 1e6, probe.left as f64 / 1e6);
         let mut samples = samples.lock().unwrap_or_else(PoisonError::into_inner);
-        let sample = usize::try_from(number)
+        let sample = usize::try_from(probe.number)
             .ok()
             .and_then(|number| samples.get_mut(number));
         if let Some(sample) = sample {

@@ -56,7 +56,6 @@ fn a_loopback_has_rates_delays_and_advice() {
     let options = Options {
         host: server.address.to_string(),
         iperf3: false,
-        irtt: false,
         flows: 2,
         warmup: Duration::from_millis(300),
         duration: Duration::from_millis(1200),
@@ -115,7 +114,6 @@ fn a_refused_client_is_told_why() {
     let options = Options {
         host: server.address.to_string(),
         iperf3: false,
-        irtt: false,
         flows: 1,
         warmup: Duration::ZERO,
         duration: Duration::from_secs(1),

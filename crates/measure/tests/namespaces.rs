@@ -105,11 +105,10 @@ impl Line {
         started.unwrap()
     }
 
-    fn measure(&self, iperf3: bool, irtt: bool) -> Result<Measured, MeasureError> {
+    fn measure(&self, iperf3: bool) -> Result<Measured, MeasureError> {
         let options = Options {
             host: SERVER.into(),
             iperf3,
-            irtt,
             flows: 4,
             warmup: Duration::from_secs(2),
             duration: Duration::from_secs(5),
@@ -141,7 +140,7 @@ fn rates_are_those_of_the_line_and_a_delay_is_that_of_its_full_queue() {
         println!("{:?}", measured.link);
         is_near(measured.link.up, up, 0.04) && is_near(measured.link.down, down, 0.04)
     };
-    let mut readings = (0..3).map(|_| line.measure(false, false).unwrap());
+    let mut readings = (0..3).map(|_| line.measure(false).unwrap());
     let measured = readings.find(near).expect("a reading within 4 %");
     // TCP fills a tail-drop queue and backs off from it: most packets find it more than half full.
     let upload = measured.up.unwrap();
@@ -180,15 +179,15 @@ fn serve(line: &Line, program: &str, argument: &str) -> Option<Process> {
 }
 
 /// Measures once the servers listen.
-fn measure_when_ready(line: &Line, irtt: bool) -> Measured {
-    let mut measured = line.measure(true, irtt);
+fn measure_when_ready(line: &Line) -> Measured {
+    let mut measured = line.measure(true);
     for _ in 0..20 {
         match &measured {
             Err(MeasureError::System { source, .. })
                 if source.kind() == io::ErrorKind::ConnectionRefused =>
             {
                 thread::sleep(Duration::from_millis(100));
-                measured = line.measure(true, irtt);
+                measured = line.measure(true);
             }
             _ => break,
         }
@@ -206,7 +205,7 @@ fn an_iperf3_server_gives_the_same_rates() {
     let Some(_server) = serve(&line, "iperf3", "-s") else {
         return;
     };
-    let measured = measure_when_ready(&line, false);
+    let measured = measure_when_ready(&line);
     let (up, down) = (1e3 * UP as f64 * IP_SHARE, 1e3 * DOWN as f64 * IP_SHARE);
     assert!(is_near(measured.link.up, up, 0.05), "{:?}", measured.link);
     assert!(
@@ -217,32 +216,6 @@ fn an_iperf3_server_gives_the_same_rates() {
     let both = measured.both.unwrap();
     assert_eq!((both.goodput.up.len(), both.goodput.down.len()), (4, 4));
     assert!(both.probe_ms.is_none());
-}
-
-#[test]
-fn an_irtt_server_gives_the_delay_of_a_full_queue_in_its_direction() {
-    const UP: u64 = 1000;
-    const QUEUE_MS: u64 = 200;
-    let Some(line) = Line::or_skip(UP, 10_000, QUEUE_MS) else {
-        return;
-    };
-    let servers = [("iperf3", "-s"), ("irtt", "server")];
-    let servers: Option<Vec<Process>> = servers
-        .into_iter()
-        .map(|(program, argument)| serve(&line, program, argument))
-        .collect();
-    let Some(_servers) = servers else { return };
-    let measured = measure_when_ready(&line, true);
-    assert!(measured.idle_ms.unwrap().p50 < 5.0, "{measured:?}");
-    let upload = measured.up.unwrap();
-    let delay = upload.up.probe_ms.unwrap();
-    let full = QUEUE_MS as f64 + 24.0;
-    assert!(
-        delay.p99 < full + 20.0 && delay.p99 > 0.8 * full,
-        "{delay:?}"
-    );
-    assert!(upload.down.probe_ms.unwrap().p50 < 5.0, "{upload:?}");
-    assert!(upload.probe_grade.is_some() && upload.rpm.is_some());
 }
 
 #[cfg(feature = "https")]

@@ -36,12 +36,9 @@ pub(crate) struct MeasureArgs {
     /// `https://HOST:PORT` of any server of the IETF's responsiveness test.
     #[arg(value_name = "HOST|URL", required = true)]
     host: Option<String>,
-    /// HOST runs `iperf3 -s`: rates alone, since it echoes no probe, unless --irtt.
+    /// HOST runs `iperf3 -s`: measure rates only, as iperf3 echoes no probes.
     #[arg(long)]
     iperf3: bool,
-    /// HOST runs `irtt server`, too: delays by its echoes (port 2112).
-    #[arg(long, requires = "iperf3")]
-    irtt: bool,
     /// TCP flows in each direction [default: 4; with a URL the maximum, 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=MAX_FLOWS as i64))]
     flows: Option<u8>,
@@ -142,7 +139,6 @@ fn run_client(args: &MeasureArgs, host: &str, stop: &AtomicBool) -> anyhow::Resu
     let options = Options {
         host: host.to_owned(),
         iperf3: args.iperf3,
-        irtt: args.irtt,
         flows: args.flows.unwrap_or(4).into(),
         warmup: std_time(args.warmup.unwrap_or(Duration::from_secs(4))),
         duration: std_time(args.duration.unwrap_or(Duration::from_secs(10))),
