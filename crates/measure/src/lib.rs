@@ -10,6 +10,7 @@ mod error;
 mod flows;
 mod iperf3;
 mod load;
+mod place;
 mod prober;
 mod report;
 #[cfg(feature = "https")]

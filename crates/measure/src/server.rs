@@ -1,24 +1,31 @@
 //! The server: sends, receives, counts and echoes, within limits that bound what a stranger can cost.
 //!
-//! A thread per TCP connection, of which there is a maximum; every wait has an end.
+//! One thread accepts and reads opening lines; only sessions and their flows have threads. Every wait has an end.
 
 use crate::flows::{BLOCK, block};
+use crate::place::{Network, Place, Places};
 use crate::session::{Limits, Session, Sessions};
 use crate::wire::{Answer, MAX_FLOWS, MAX_OPENING, Opening, PORT, Probe};
 use asymq_core::Direction;
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockRef, Socket, Type};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Connections that may be open without a session, waiting for their opening line.
-const STRANGERS: usize = 32;
-/// Time for the opening line.
-pub(crate) const OPENING_TIME: Duration = Duration::from_secs(5);
-/// Time in which a flow must move a byte.
+/// Connections whose opening line has not come.
+const STRANGERS: Places = Places {
+    total: 200,
+    per_network: 2 * (2 * MAX_FLOWS + 1),
+    fair: true,
+};
+/// Time for the opening line, or for TLS's handshake: both may cross a full queue that loses packets.
+pub(crate) const OPENING_TIME: Duration = Duration::from_secs(15);
+/// Interval at which opening lines are read.
+const READ_EVERY: Duration = Duration::from_millis(10);
+/// Idle time after which a session or a connection ends.
 pub(crate) const STALL: Duration = Duration::from_secs(15);
 /// Interval of the counts that a session sends.
 const COUNT_EVERY: Duration = Duration::from_millis(200);
@@ -39,7 +46,6 @@ pub struct Server {
 struct Shared {
     sessions: Sessions,
     limits: Limits,
-    connections: AtomicUsize,
     stop: Arc<AtomicBool>,
 }
 
@@ -65,7 +71,6 @@ impl Server {
             shared: Arc::new(Shared {
                 sessions: Sessions::default(),
                 limits,
-                connections: AtomicUsize::new(0),
                 stop,
             }),
         })
@@ -88,14 +93,28 @@ impl Server {
         self.echo.set_read_timeout(Some(NOTICE))?;
         let echo = self.echo;
         let echoing = thread::spawn(move || echo_probes(&echo, &shared));
+        let mut strangers: Vec<Stranger> = Vec::new();
+        let mut last_read = Instant::now();
         while !self.shared.stop.load(Relaxed) {
+            let wait = if strangers.is_empty() {
+                NOTICE
+            } else {
+                READ_EVERY
+            };
+            // Linux lets `accept` wait no longer than the socket's read timeout.
+            SockRef::from(&self.listener).set_read_timeout(Some(wait))?;
             match self.listener.accept() {
-                Ok((stream, peer)) => admit(&self.shared, stream, peer.ip().to_canonical()),
+                Ok((stream, peer)) => admit(&mut strangers, stream, peer.ip().to_canonical()),
                 // The listener's timeout, or a connection that its client gave up.
                 Err(error) if is_timeout(&error) => {}
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 // Too many descriptors: wait for some to close.
                 Err(_) => thread::sleep(NOTICE),
+            }
+            if last_read.elapsed() >= READ_EVERY {
+                strangers.retain_mut(|stranger| stranger.stays(&self.shared));
+                self.shared.sessions.end_idle(STALL);
+                last_read = Instant::now();
             }
         }
         let _ = echoing.join();
@@ -107,9 +126,7 @@ pub(crate) fn listen_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     let tcp = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     tcp.set_reuse_address(true)?;
     tcp.bind(&address.into())?;
-    tcp.listen(64)?;
-    // Linux lets `accept` wait no longer than the socket's read timeout.
-    tcp.set_read_timeout(Some(NOTICE))?;
+    tcp.listen(1024)?;
     Ok(tcp.into())
 }
 
@@ -124,87 +141,123 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// Gives a connection a thread, unless there are as many as there may be.
-fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: IpAddr) {
-    let maximum = shared.limits.clients * (2 * MAX_FLOWS + 1) + STRANGERS;
-    if shared.connections.load(Relaxed) >= maximum {
-        return;
+/// A connection whose opening line has not come.
+struct Stranger {
+    /// `None` once it was served.
+    stream: Option<TcpStream>,
+    peer: IpAddr,
+    since: Instant,
+}
+
+/// Adds a connection to the strangers, if there is a place.
+fn admit(strangers: &mut Vec<Stranger>, stream: TcpStream, peer: IpAddr) {
+    let holder = |of: &Stranger| (Network::from(of.peer), of.since.elapsed());
+    let holders: Vec<_> = strangers.iter().map(holder).collect();
+    match STRANGERS.find(&holders, peer.into()) {
+        Place::Free => {}
+        Place::Replace(index) => drop(strangers.swap_remove(index)),
+        Place::Refused => return,
     }
-    shared.connections.fetch_add(1, Relaxed);
-    let for_thread = Arc::clone(shared);
-    let spawned = thread::Builder::new().stack_size(STACK).spawn(move || {
-        // The end of a connection is nobody's error.
-        let _ = serve(&for_thread, stream, peer);
-        for_thread.connections.fetch_sub(1, Relaxed);
-    });
-    if spawned.is_err() {
-        shared.connections.fetch_sub(1, Relaxed);
+    if stream.set_nonblocking(true).is_ok() {
+        strangers.push(Stranger {
+            stream: Some(stream),
+            peer,
+            since: Instant::now(),
+        });
     }
 }
 
-fn serve(shared: &Shared, mut stream: TcpStream, peer: IpAddr) -> io::Result<()> {
-    let Some(opening) = read_opening(&mut stream)? else {
-        return Ok(());
-    };
-    match opening {
-        Opening::Start => control(shared, stream, peer),
+impl Stranger {
+    /// Serves the connection once its opening line is there; false if it is served, has ended, or its time is over.
+    fn stays(&mut self, shared: &Arc<Shared>) -> bool {
+        let Some(stream) = &self.stream else {
+            return false;
+        };
+        let mut bytes = [0; MAX_OPENING];
+        let line = match stream.peek(&mut bytes) {
+            Ok(length) => match bytes[..length].iter().position(|byte| *byte == b'\n') {
+                None if length == 0 || length == MAX_OPENING => return false,
+                end => end,
+            },
+            Err(error) if is_timeout(&error) => None,
+            Err(_) => return false,
+        };
+        let Some(end) = line else {
+            return self.since.elapsed() < OPENING_TIME;
+        };
+        if let Some(mut stream) = self.stream.take()
+            && let Some(opening) = Opening::read(&bytes[..end])
+            // The data of an upload stays in the socket.
+            && stream.read_exact(&mut bytes[..=end]).is_ok()
+            && stream.set_nonblocking(false).is_ok()
+        {
+            // An error is the end of the connection.
+            let _ = serve(shared, opening, stream, self.peer);
+        }
+        false
+    }
+}
+
+/// Starts a session or a flow on a thread of its own.
+fn serve(
+    shared: &Arc<Shared>,
+    opening: Opening,
+    mut stream: TcpStream,
+    peer: IpAddr,
+) -> io::Result<()> {
+    let limits = &shared.limits;
+    let thread = thread::Builder::new().stack_size(STACK);
+    let (direction, token, flow) = match opening {
+        Opening::Start => {
+            stream.set_nodelay(true)?;
+            stream.set_write_timeout(Some(STALL))?;
+            let Some(session) = shared.sessions.open(peer, limits)? else {
+                // The socket's buffer takes it at once.
+                return write_line(
+                    &mut stream,
+                    &Answer::Refused(format!(
+                        "busy: at most {} clients at a time, {} of one network; try again in a minute",
+                        limits.clients, limits.clients_per_network
+                    )),
+                );
+            };
+            let for_thread = (Arc::clone(shared), Arc::clone(&session));
+            let spawned = thread.spawn(move || {
+                let (shared, session) = for_thread;
+                // An error is the end of the connection.
+                let _ = report(&shared, &session, &mut stream);
+                shared.sessions.close(&session);
+            });
+            if spawned.is_err() {
+                shared.sessions.close(&session);
+            }
+            return Ok(());
+        }
         Opening::Flow {
             direction,
             session,
             flow,
-        } => {
-            let Some(session) = shared.sessions.find(session, peer) else {
-                return Ok(());
-            };
-            if !session.add(direction, flow, stream.try_clone()?) {
-                return Ok(());
-            }
-            let moved = carry(&session, &mut stream, direction, flow);
-            session.remove(direction, flow);
-            moved
-        }
-    }
-}
-
-/// Reads the opening line byte by byte: an upload's data follows at once.
-fn read_opening(stream: &mut TcpStream) -> io::Result<Option<Opening>> {
-    let end = Instant::now() + OPENING_TIME;
-    let mut line = Vec::with_capacity(MAX_OPENING);
-    while line.len() < MAX_OPENING {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(None);
-        }
-        stream.set_read_timeout(Some(left))?;
-        let mut byte = [0];
-        stream.read_exact(&mut byte)?;
-        if byte == [b'\n'] {
-            return Ok(Opening::read(&line));
-        }
-        line.push(byte[0]);
-    }
-    Ok(None)
-}
-
-/// A session's control connection: the answer, then counts, until the client goes or the time is over.
-fn control(shared: &Shared, mut stream: TcpStream, peer: IpAddr) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(STALL))?;
-    let Some(session) = shared.sessions.open(peer, &shared.limits)? else {
-        let limits = &shared.limits;
-        return write_line(
-            &mut stream,
-            &Answer::Refused(format!(
-                "busy: at most {} clients at a time, {} of one address; try again in a minute",
-                limits.clients, limits.clients_per_address
-            )),
-        );
+        } => (direction, session, flow),
     };
-    let outcome = report(shared, &session, &mut stream);
-    shared.sessions.close(&session);
-    outcome
+    let Some(session) = shared.sessions.find(token, peer) else {
+        return Ok(());
+    };
+    if !session.add(direction, flow, stream.try_clone()?) {
+        return Ok(());
+    }
+    let for_thread = Arc::clone(&session);
+    let spawned = thread.spawn(move || {
+        // An error is the end of the flow.
+        let _ = carry(&for_thread, &mut stream, direction, flow);
+        for_thread.remove(direction, flow);
+    });
+    if spawned.is_err() {
+        session.remove(direction, flow);
+    }
+    Ok(())
 }
 
+/// The control connection of a session: the answer, then counts, until the client goes or the session ends.
 fn report(shared: &Shared, session: &Session, stream: &mut TcpStream) -> io::Result<()> {
     let welcome = Answer::Welcome {
         session: session.token.to_string(),
@@ -212,7 +265,7 @@ fn report(shared: &Shared, session: &Session, stream: &mut TcpStream) -> io::Res
     };
     write_line(stream, &welcome)?;
     stream.set_read_timeout(Some(COUNT_EVERY))?;
-    while !session.time_left().is_zero() && !shared.stop.load(Relaxed) {
+    while session.is_open() && !shared.stop.load(Relaxed) {
         match stream.read(&mut [0]) {
             // The client has nothing to say; it went, or is none.
             Ok(_) => return Ok(()),
@@ -232,7 +285,7 @@ fn write_line(stream: &mut TcpStream, value: &impl serde::Serialize) -> io::Resu
     stream.write_all(&line)
 }
 
-/// Moves a flow's bytes until the client, the time or the budget ends it.
+/// Moves a flow's bytes until the client, the session or its budget ends.
 fn carry(
     session: &Session,
     stream: &mut TcpStream,
@@ -242,16 +295,19 @@ fn carry(
     stream.set_read_timeout(Some(STALL))?;
     stream.set_write_timeout(Some(STALL))?;
     let mut bytes = block();
-    while !session.time_left().is_zero() {
+    while session.is_open() {
+        let reserved = session.reserve(BLOCK);
+        let part = &mut bytes[..reserved];
         let length = match direction {
-            Direction::Down => stream.write(&bytes)?,
-            Direction::Up => stream.read(&mut bytes)?,
+            _ if part.is_empty() => break,
+            Direction::Down => stream.write(part),
+            Direction::Up => stream.read(part),
         };
-        if length == 0 || !session.spend(length) {
-            break;
-        }
-        if direction == Direction::Up {
-            session.count(flow, length);
+        session.settle(reserved, *length.as_ref().unwrap_or(&0));
+        match length? {
+            0 => break,
+            length if direction == Direction::Up => session.count(flow, length),
+            _ => {}
         }
     }
     Ok(())

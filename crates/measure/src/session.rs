@@ -1,13 +1,14 @@
 //! Sessions of the server, each with a budget of time, bytes and probes.
 
-use crate::wire::{Counted, MAX_FLOWS, Token};
+use crate::place::{Activity, Network, Place, Places};
+use crate::wire::{Counted, MAX_FLOWS, Probe, Token};
 use asymq_core::Direction;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Limits of the resources that clients take.
@@ -15,8 +16,8 @@ use std::time::{Duration, Instant};
 pub struct Limits {
     /// Sessions at a time.
     pub clients: usize,
-    /// Sessions of one address at a time.
-    pub clients_per_address: usize,
+    /// Sessions of one IPv4 address or IPv6 /64 at a time.
+    pub clients_per_network: usize,
     /// Time of a session.
     pub time: Duration,
     /// Bytes of a session, both directions together.
@@ -29,7 +30,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             clients: 8,
-            clients_per_address: 2,
+            clients_per_network: 2,
             time: Duration::from_secs(180),
             bytes: 20_000_000_000,
             probes: 20_000,
@@ -46,23 +47,40 @@ pub(crate) struct Session {
     deadline: Instant,
     bytes_left: AtomicU64,
     probes_left: AtomicU64,
+    /// Bytes of flows and probes so far.
+    moved: AtomicU64,
     received: [AtomicU64; MAX_FLOWS],
     /// Sockets of its flows, by direction and number. `None` after its end.
     flows: Mutex<Option<HashMap<(usize, usize), TcpStream>>>,
 }
 
-/// All sessions by their tokens.
+/// All open sessions, with their activity.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<HashMap<Token, Arc<Session>>>);
+pub(crate) struct Sessions(Mutex<Vec<(Arc<Session>, Activity)>>);
 
 impl Sessions {
-    /// Opens a session; `None` if the server or the address has as many as it may.
+    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<Session>, Activity)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a session, in place of an idle one if need be; `None` if the server is full, or the client's network is.
     pub(crate) fn open(&self, peer: IpAddr, limits: &Limits) -> io::Result<Option<Arc<Session>>> {
+        let places = Places {
+            total: limits.clients,
+            per_network: limits.clients_per_network,
+            fair: false,
+        };
         let token = random_token()?;
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_peer = sessions.values().filter(|session| session.peer == peer);
-        if sessions.len() >= limits.clients || of_peer.count() >= limits.clients_per_address {
-            return Ok(None);
+        let mut sessions = self.lock();
+        let holder = |(session, activity): &mut (Arc<Session>, Activity)| {
+            let network = Network::from(session.peer);
+            (network, activity.idle(session.moved.load(Relaxed)))
+        };
+        let holders: Vec<_> = sessions.iter_mut().map(holder).collect();
+        match places.find(&holders, peer.into()) {
+            Place::Free => {}
+            Place::Replace(index) => sessions.swap_remove(index).0.end(),
+            Place::Refused => return Ok(None),
         }
         let now = Instant::now();
         let session = Arc::new(Session {
@@ -72,42 +90,60 @@ impl Sessions {
             deadline: now + limits.time,
             bytes_left: AtomicU64::new(limits.bytes),
             probes_left: AtomicU64::new(limits.probes),
+            moved: AtomicU64::new(0),
             received: Default::default(),
             flows: Mutex::new(Some(HashMap::new())),
         });
-        sessions.insert(token, Arc::clone(&session));
+        sessions.push((Arc::clone(&session), Activity::new()));
         Ok(Some(session))
+    }
+
+    /// Ends sessions that were idle for this long.
+    pub(crate) fn end_idle(&self, longest: Duration) {
+        self.lock().retain_mut(|(session, activity)| {
+            let stays = activity.idle(session.moved.load(Relaxed)) < longest;
+            if !stays {
+                session.end();
+            }
+            stays
+        });
     }
 
     /// The session of this token, if the caller has the address that opened it.
     pub(crate) fn find(&self, token: Token, peer: IpAddr) -> Option<Arc<Session>> {
-        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = sessions.get(&token)?;
-        (session.peer == peer).then(|| Arc::clone(session))
+        let sessions = self.lock();
+        let mut sessions = sessions.iter().map(|(session, _)| session);
+        sessions
+            .find(|session| session.token == token && session.peer == peer)
+            .map(Arc::clone)
     }
 
     /// Ends a session and its flows.
     pub(crate) fn close(&self, session: &Session) {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.remove(&session.token);
-        drop(sessions);
-        let mut flows = session.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        self.lock().retain(|(of, _)| of.token != session.token);
+        session.end();
+    }
+}
+
+impl Session {
+    /// Ends the flows; later ones are refused.
+    fn end(&self) {
+        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
         for stream in flows.take().into_iter().flatten() {
             // An error means that the flow has ended already.
             let _ = stream.1.shutdown(Shutdown::Both);
         }
     }
-}
 
-impl Session {
+    /// True until the session was ended or its time is over.
+    pub(crate) fn is_open(&self) -> bool {
+        let flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        flows.is_some() && Instant::now() < self.deadline
+    }
+
     /// Microseconds since the session's start.
     pub(crate) fn clock(&self) -> u64 {
         self.started.elapsed().as_micros() as u64
-    }
-
-    /// Time until its end; zero afterwards.
-    pub(crate) fn time_left(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
     }
 
     /// Adds a flow; false if there is one of that direction and number, or the session has ended.
@@ -135,14 +171,22 @@ impl Session {
         keys.any(|(direction, _)| *direction == Direction::Up as usize)
     }
 
-    /// Takes bytes from the budget; false if it is spent.
-    pub(crate) fn spend(&self, bytes: usize) -> bool {
-        take(&self.bytes_left, bytes as u64)
+    /// Takes up to `most` bytes from the budget, to be moved or given back; 0 once it is spent.
+    pub(crate) fn reserve(&self, most: usize) -> usize {
+        take_up_to(&self.bytes_left, most as u64) as usize
+    }
+
+    /// Counts the moved part of a reservation, and gives the rest back.
+    pub(crate) fn settle(&self, reserved: usize, moved: usize) {
+        self.bytes_left
+            .fetch_add(reserved.saturating_sub(moved) as u64, Relaxed);
+        self.moved.fetch_add(moved as u64, Relaxed);
     }
 
     /// Takes a probe from the budget; false if it is spent.
     pub(crate) fn spend_probe(&self) -> bool {
-        take(&self.probes_left, 1)
+        self.moved.fetch_add(2 * Probe::LEN as u64, Relaxed);
+        take_up_to(&self.probes_left, 1) == 1
     }
 
     /// Counts bytes of an upload.
@@ -167,9 +211,15 @@ impl Session {
     }
 }
 
-fn take(budget: &AtomicU64, amount: u64) -> bool {
-    let rest = |left: u64| left.checked_sub(amount);
-    budget.fetch_update(Relaxed, Relaxed, rest).is_ok()
+fn take_up_to(budget: &AtomicU64, most: u64) -> u64 {
+    let mut taken = 0;
+    let rest = |left: u64| {
+        taken = left.min(most);
+        Some(left - taken)
+    };
+    // The update always succeeds.
+    let _ = budget.fetch_update(Relaxed, Relaxed, rest);
+    taken
 }
 
 fn random_token() -> io::Result<Token> {

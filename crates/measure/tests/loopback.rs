@@ -90,7 +90,7 @@ fn a_loopback_has_rates_delays_and_advice() {
 fn the_clients_at_a_time_are_bounded_and_a_client_that_goes_makes_room() {
     let server = Running::with(Limits {
         clients: 3,
-        clients_per_address: 1,
+        clients_per_network: 1,
         ..Limits::default()
     });
     let (first, welcome) = server.start();

@@ -2,19 +2,21 @@
 
 use super::config::{Endpoints, LARGE, SMALL, UPLOAD, WELL_KNOWN};
 use super::connection::{H2, Moved, Paced, SEND_BUFFER, Task, WINDOW, discard, send_load};
+use crate::place::{Activity, Network, Place, Places};
 use crate::server::{OPENING_TIME, STALL, listen_tcp};
 use crate::session::Limits;
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
+use http::header::CONTENT_TYPE;
 use http::uri::Authority;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use rcgen::{CertificateParams, KeyPair};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -32,15 +34,15 @@ pub const HTTPS_PORT: u16 = 4043;
 
 /// Connections for each client that [`Limits`] allows.
 const CONNECTIONS_PER_CLIENT: usize = 32;
-/// Connections of one address at a time.
-const CONNECTIONS_PER_ADDRESS: usize = 160;
+/// Connections of one network at a time.
+const CONNECTIONS_PER_NETWORK: usize = 160;
 /// Requests of a connection at a time, and loads among them.
-const STREAMS: u32 = 128;
+const STREAMS: u32 = 64;
 const LOADS: usize = 4;
 /// Longest head of a request in bytes.
 const HEAD: usize = 4096;
-/// Time without a byte after which a connection without load gives way to a new one.
-const GIVES_WAY: Duration = Duration::from_secs(1);
+/// Longest name of the server in a request, with its port.
+const AUTHORITY: usize = 261;
 /// Interval at which the limits of connections are looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -143,96 +145,75 @@ impl HttpsServer {
                 }
                 Err(_) => continue,
             };
-            let peer = peer.ip().to_canonical();
-            let most = CONNECTIONS_PER_CLIENT * self.limits.clients;
-            let is_full = |open: &[Served]| {
-                let of_peer = open.iter().filter(|served| served.peer == peer);
-                open.len() >= most || of_peer.count() >= CONNECTIONS_PER_ADDRESS
+            let network = Network::from(peer.ip());
+            let places = Places {
+                total: CONNECTIONS_PER_CLIENT * self.limits.clients,
+                per_network: CONNECTIONS_PER_NETWORK,
+                fair: true,
             };
-            if is_full(&open) {
-                open.retain_mut(|served| served.may_go_on(&self.limits));
+            open.retain(|served| !served.task.0.is_finished());
+            let holder = |served: &mut Served| (served.network, served.idle());
+            let holders: Vec<_> = open.iter_mut().map(holder).collect();
+            match places.find(&holders, network) {
+                Place::Free => {}
+                Place::Replace(index) => drop(open.swap_remove(index)),
+                Place::Refused => continue,
             }
-            // Some clients leave the connections of their probes open.
-            if is_full(&open)
-                && let Some(idle) = longest_idle(&open, peer)
-            {
-                open.swap_remove(idle);
-            }
-            if !is_full(&open) {
-                open.push(Served::start(stream, peer, self.acceptor.clone()));
-            }
+            open.push(Served::start(stream, network, self.acceptor.clone()));
         }
         Ok(())
     }
 }
 
-/// The connection of an address that gives way to a new one of it.
-fn longest_idle(open: &[Served], peer: IpAddr) -> Option<usize> {
-    let idle = |served: &Served| {
-        served.peer == peer
-            && served.loads.load(Relaxed) == 0
-            && served.seen.1.elapsed() >= GIVES_WAY
-    };
-    let idle = open.iter().enumerate().filter(|(_, served)| idle(served));
-    let longest = idle.min_by_key(|(_, served)| served.seen.1)?;
-    Some(longest.0)
-}
-
-/// A connection, and what it has cost.
+/// A connection, and its use of the server.
 struct Served {
-    peer: IpAddr,
+    network: Network,
     task: Task,
     moved: Arc<Moved>,
-    loads: Arc<AtomicUsize>,
     started: Instant,
-    /// Bytes moved, and since when.
-    seen: (u64, Instant),
+    activity: Activity,
 }
 
 impl Served {
-    fn start(stream: TcpStream, peer: IpAddr, acceptor: TlsAcceptor) -> Self {
+    fn start(stream: TcpStream, network: Network, acceptor: TlsAcceptor) -> Self {
         let moved = Arc::<Moved>::default();
-        let loads = Arc::<AtomicUsize>::default();
-        let shared = (Arc::clone(&moved), Arc::clone(&loads));
+        let shared = Arc::clone(&moved);
         let task = tokio::spawn(async move {
-            // The end of a connection is nobody's error.
+            // An error is the end of the connection.
             let _ = converse(stream, acceptor, shared).await;
         });
-        let now = Instant::now();
         Self {
-            peer,
+            network,
             task: Task(task),
             moved,
-            loads,
-            started: now,
-            seen: (0, now),
+            started: Instant::now(),
+            activity: Activity::new(),
         }
     }
 
-    /// False once it has ended, or has used up its time or bytes, or has moved none for long.
+    fn idle(&mut self) -> Duration {
+        self.activity.idle(self.moved.both())
+    }
+
+    /// False once it has ended, has used up its time or its bytes, or was idle for long.
     fn may_go_on(&mut self, limits: &Limits) -> bool {
-        let bytes = self.moved.both();
-        if bytes != self.seen.0 {
-            self.seen = (bytes, Instant::now());
-        }
         !self.task.0.is_finished()
             && self.started.elapsed() < limits.time
-            && bytes < limits.bytes
-            && self.seen.1.elapsed() < STALL
+            && self.moved.both() < limits.bytes
+            && self.idle() < STALL
     }
 }
 
 /// Serves a connection until its client ends it.
-async fn converse(
-    stream: TcpStream,
-    acceptor: TlsAcceptor,
-    (moved, loads): (Arc<Moved>, Arc<AtomicUsize>),
-) -> io::Result<()> {
+async fn converse(stream: TcpStream, acceptor: TlsAcceptor, moved: Arc<Moved>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let local = stream.local_addr()?;
-    timeout(OPENING_TIME, stream.peek(&mut [0])).await??;
-    // A handshake crosses the line that its own test fills: a packet that is lost again and again takes seconds.
-    let stream = timeout(STALL, acceptor.accept(stream)).await??;
+    let handshake = async {
+        // A silent client costs no state of TLS.
+        stream.peek(&mut [0]).await?;
+        acceptor.accept(stream).await
+    };
+    let stream = timeout(OPENING_TIME, handshake).await??;
     let has_h2 = stream.get_ref().1.alpn_protocol() == Some(H2);
     let stream = Paced::new(stream, Arc::clone(&moved));
     if !has_h2 {
@@ -247,76 +228,104 @@ async fn converse(
         .handshake::<_, Bytes>(stream)
         .await
         .map_err(io::Error::other)?;
+    let (loads, config) = <(Arc<AtomicUsize>, OnceLock<Bytes>)>::default();
     let mut answers = JoinSet::new();
     while let Some(request) = connection.accept().await {
         let (request, respond) = request.map_err(io::Error::other)?;
         let (moved, loads) = (Arc::clone(&moved), Arc::clone(&loads));
+        let (asked, body) = Asked::read(request, &config);
         answers.spawn(async move {
-            // A client that resets its stream has seen enough.
-            let _ = answer(request, respond, &moved, &loads).await;
+            // A client that resets its stream needs no answer.
+            let _ = answer(asked, body, respond, &moved, &loads).await;
         });
         while answers.try_join_next().is_some() {}
     }
     Ok(())
 }
 
-/// The object at a path; `None` if it is no small one.
+/// Object of a request.
+enum Asked {
+    Small(&'static str, Bytes),
+    Download,
+    Upload,
+    Missing,
+}
+
+/// Type and content of a small object; `None` if there is none of this name.
+///
+/// A connection has one configuration, with the first name of the server that its client used.
 fn small_object(
     method: &Method,
     path: &str,
-    authority: &Authority,
+    authority: Option<&Authority>,
+    config: &OnceLock<Bytes>,
 ) -> Option<(&'static str, Bytes)> {
+    let write = || {
+        let known = authority.filter(|name| name.as_str().len() <= AUTHORITY);
+        let default = Authority::from_static("localhost");
+        Endpoints::write(known.unwrap_or(&default)).into()
+    };
     match path {
         _ if method != Method::GET => None,
-        WELL_KNOWN => Some(("application/json", Endpoints::write(authority).into())),
+        WELL_KNOWN => Some(("application/json", config.get_or_init(write).clone())),
         SMALL => Some(("application/octet-stream", Bytes::from_static(b"x"))),
         _ => None,
     }
 }
 
+impl Asked {
+    /// Reads a request, and drops all that its answer does not need.
+    fn read(request: Request<RecvStream>, config: &OnceLock<Bytes>) -> (Self, Option<RecvStream>) {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        match small_object(&head.method, path, head.uri.authority(), config) {
+            Some((content, object)) => (Self::Small(content, object), None),
+            None if path == LARGE && head.method == Method::GET => (Self::Download, None),
+            None if path == UPLOAD && head.method == Method::POST => (Self::Upload, Some(body)),
+            None => (Self::Missing, None),
+        }
+    }
+}
+
 async fn answer(
-    request: Request<RecvStream>,
+    asked: Asked,
+    body: Option<RecvStream>,
     mut respond: SendResponse<Bytes>,
     moved: &Moved,
     loads: &AtomicUsize,
 ) -> Result<(), h2::Error> {
-    let (head, mut body) = request.into_parts();
-    let reply = |status: StatusCode, content: Option<&str>| {
+    let reply = |status: StatusCode, content: Option<&'static str>| {
         let mut response = Response::new(());
         *response.status_mut() = status;
-        if let Some(content) = content.and_then(|content| content.parse().ok()) {
-            response
-                .headers_mut()
-                .insert(http::header::CONTENT_TYPE, content);
+        if let Some(content) = content {
+            let content = HeaderValue::from_static(content);
+            response.headers_mut().insert(CONTENT_TYPE, content);
         }
         response
     };
-    let authority = head.uri.authority().cloned();
-    let authority = authority.unwrap_or_else(|| Authority::from_static("localhost"));
-    let path = head.uri.path();
-    if let Some((content, object)) = small_object(&head.method, path, &authority) {
-        let mut stream = respond.send_response(reply(StatusCode::OK, Some(content)), false)?;
-        return stream.send_data(object, true);
-    }
-    let is_load = matches!(
-        (&head.method, path),
-        (&Method::GET, LARGE) | (&Method::POST, UPLOAD)
-    );
-    if !is_load {
-        respond.send_response(reply(StatusCode::NOT_FOUND, None), true)?;
-        return Ok(());
+    match asked {
+        Asked::Missing => {
+            respond.send_response(reply(StatusCode::NOT_FOUND, None), true)?;
+            return Ok(());
+        }
+        Asked::Small(content, object) => {
+            let mut stream = respond.send_response(reply(StatusCode::OK, Some(content)), false)?;
+            stream.send_data(object, true)?;
+            return Ok(());
+        }
+        Asked::Download | Asked::Upload => {}
     }
     let Some(_load) = Counted::below(LOADS, loads) else {
         respond.send_response(reply(StatusCode::TOO_MANY_REQUESTS, None), true)?;
         return Ok(());
     };
-    match path {
-        LARGE => {
+    match body {
+        None => {
             let response = reply(StatusCode::OK, Some("application/octet-stream"));
             let mut stream = respond.send_response(response, false)?;
             send_load(&mut stream, moved).await
         }
-        _ => {
+        Some(mut body) => {
             discard(&mut body, |_| ()).await?;
             respond.send_response(reply(StatusCode::OK, None), true)?;
             Ok(())
@@ -369,10 +378,10 @@ fn answer_in_http1(head: &httparse::Request<'_, '_>, local: SocketAddr) -> Vec<u
         .find(|header| header.name.eq_ignore_ascii_case("host"));
     let host = host.and_then(|host| Authority::try_from(host.value).ok());
     let authority = host.or_else(|| local.to_string().parse().ok());
-    let authority = authority.unwrap_or_else(|| Authority::from_static("localhost"));
-    let method = head.method.and_then(|method| method.parse().ok());
+    let method: Option<Method> = head.method.and_then(|method| method.parse().ok());
     let path = head.path.unwrap_or_default();
-    match method.and_then(|method| small_object(&method, path, &authority)) {
+    let config = OnceLock::new();
+    match method.and_then(|method| small_object(&method, path, authority.as_ref(), &config)) {
         Some((content, object)) => http1("200 OK", content, &object),
         None if path == LARGE || path == UPLOAD => http1(
             "505 HTTP Version Not Supported",

@@ -71,7 +71,7 @@ struct ServeArgs {
     /// Address to listen at, TCP and UDP [default: all of this host, port 9802].
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// Clients at a time, 1 to 100; an address may have 2.
+    /// Maximum clients at a time, 1 to 100; 2 of one network (IPv4 address or IPv6 /64).
     #[arg(long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u8).range(1..=100))]
     clients: u8,
