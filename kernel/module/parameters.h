@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* Made from crates/core/src/catalog/wire by ASYMQ_DOCS=write cargo test -p asymq-core --test wire; do not edit. */
+/* Made from kernel/wire by ASYMQ_DOCS=write cargo test -p asymq-wire; do not edit. */
 #ifndef ASYMQ_PARAMETERS_H
 #define ASYMQ_PARAMETERS_H
 

@@ -8,9 +8,9 @@ use crate::instance::Instance;
 use crate::request::{Refusal, describe};
 use alloc::boxed::Box;
 use asymq_core::Direction;
-use asymq_core::catalog::wire::{Numbers, id, line, rates};
 use asymq_core::hold::capacity;
 use asymq_core::units::{Instant, Limit, Rate};
+use asymq_wire::{Numbers, id, line, rates};
 use core::ffi::{c_char, c_void};
 
 /// What is asked for.
@@ -99,7 +99,11 @@ fn build(setup: &Setup, built: &mut Built) -> Result<(), Refusal> {
         built.observes = before.observes();
         return Ok(());
     }
-    let direction = if setup.ifb { Direction::Down } else { Direction::Up };
+    let direction = if setup.ifb {
+        Direction::Down
+    } else {
+        Direction::Up
+    };
     let description = describe(numbers, direction)?;
     let config = &description.config;
     built.set_rates(config.link, config.reverse, config.limit);

@@ -7,8 +7,6 @@ use crate::request::Description;
 use crate::skb::Skb;
 use crate::window::Windows;
 use alloc::boxed::Box;
-use asymq_core::catalog::wire::statistics::{self, class};
-use asymq_core::catalog::wire::{Numbers, id};
 use asymq_core::catalog::{BoxedQdisc, Catalog as _, Standard};
 use asymq_core::frame::{FlowKey, Parsed, parse_prefix};
 use asymq_core::hold::{BuildError, Egress, Meters, boxed};
@@ -17,6 +15,8 @@ use asymq_core::qdisc::Counter;
 use asymq_core::units::{Instant, Rate};
 use asymq_core::{Direction, Fate, Header, Packet as _, Reason, Sink, TrafficClass};
 use asymq_rates::RateLaw;
+use asymq_wire::statistics::{self, class};
+use asymq_wire::{Numbers, id};
 
 /// Segments of an aggregate that are counted one by one; none has more but of the shortest segments.
 const MAX_SEGMENTS: u32 = 512;

@@ -153,6 +153,6 @@ fn parameter(name: &str, default: &Bound<'_, PyAny>) -> PyResult<Parameter> {
              a rate like \"1mbit\""
         )));
     };
-    parameter.check(&text).map_err(PyValueError::new_err)?;
+    parameter.read(&text).map_err(PyValueError::new_err)?;
     Ok(parameter)
 }

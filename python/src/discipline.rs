@@ -1,7 +1,7 @@
 //! A discipline that is a Python object. Packets stay here: Python is shown their facts, and says which
 //! of them leave. What breaks the contract ends the run with an error that says so.
 
-use asymq_core::catalog::{Config, Entry, Kind};
+use asymq_core::catalog::{Config, Entry, Value};
 use asymq_core::hold::BuildError;
 use asymq_core::packet::{Header, Packet as CorePacket};
 use asymq_core::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason};
@@ -194,19 +194,12 @@ impl<P: CorePacket> PyQdisc<P> {
             let parameters = PyDict::new(py);
             for parameter in entry.parameters {
                 let key = parameter.name.replace('-', "_");
-                let text = config.params.get(parameter.name).unwrap_or_default();
-                let wrong = || broken(format!("{}: {text}", parameter.name));
-                match parameter.kind {
-                    Kind::Flag => parameters.set_item(key, text == "true")?,
-                    Kind::Time => {
-                        let time: Duration = text.parse().map_err(|_| wrong())?;
-                        parameters.set_item(key, time.as_secs_f64())?;
-                    }
-                    Kind::Rate => {
-                        let rate: Rate = text.parse().map_err(|_| wrong())?;
-                        parameters.set_item(key, rate.bits_per_sec())?;
-                    }
-                    _ => parameters.set_item(key, text.parse::<f64>().map_err(|_| wrong())?)?,
+                match config.params.get(parameter.name) {
+                    Some(Value::Flag(flag)) => parameters.set_item(key, flag)?,
+                    Some(Value::Time(time)) => parameters.set_item(key, time.as_secs_f64())?,
+                    Some(Value::Rate(rate)) => parameters.set_item(key, rate.bits_per_sec())?,
+                    Some(Value::Number(number)) => parameters.set_item(key, number)?,
+                    _ => return Err(broken(format!("{}: missing", parameter.name))),
                 }
             }
             let object = class.bind(py).call((place,), Some(&parameters))?;

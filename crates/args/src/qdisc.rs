@@ -127,7 +127,10 @@ impl Listing {
         };
         match role(&parameter) {
             Some(role) => arg.value_parser(self.choice(role, Vec::new())),
-            None => arg.value_parser(move |text: &str| parameter.check(text)),
+            None => arg.value_parser(move |text: &str| {
+                let value = parameter.read(text);
+                value.map(|value| value.to_string())
+            }),
         }
     }
 
@@ -157,7 +160,7 @@ impl Listing {
                 return Err(format!("unknown; use {name}= with {}", either(&names)));
             }
         }
-        let value = parameter.check(value)?;
+        let value = parameter.read(value)?;
         Ok(format!("{name}={value}"))
     }
 

@@ -181,7 +181,7 @@ mod tests {
             (
                 "\"qdisc\": \"aq\"",
                 "\"qdisc\": \"qa\"",
-                "uplink = qa: qdisc qa: unknown; use",
+                "uplink = qa: qdisc qa: unknown",
             ),
         ] {
             assert!(text.contains(from));

@@ -645,7 +645,10 @@ mod tests {
         assert_eq!(scenario.down.to_string(), "10mbit");
         assert_eq!((scenario.flows_up, scenario.flows_down), (5, 10));
         assert_eq!(scenario.rtt.to_string(), "20ms..300ms");
-        assert_eq!(scenario.uplink.params.get("data-size"), Some("1500b"));
+        assert_eq!(
+            scenario.uplink.params.text("data-size").as_deref(),
+            Some("1500b")
+        );
         assert_eq!(scenario.uplink.limit, Limit::Packets(49));
     }
 

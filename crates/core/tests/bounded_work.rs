@@ -90,7 +90,7 @@ fn one_packet_costs_a_bounded_number_of_looks_for_any_number_of_flows() {
                 assert!(enqueue <= 64, "{what}: {enqueue} looks in enqueue");
                 // An AQM at the head drops at most 32 packets for one, with four looks each.
                 let resolved = golden::config(&Standard, entry.name).unwrap();
-                let most = match resolved.params.get("data-queue") {
+                let most = match resolved.params.text("data-queue").as_deref() {
                     Some("codel" | "fq_codel" | "cake" | "dualpi2") => 140,
                     _ => 12,
                 };

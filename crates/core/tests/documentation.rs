@@ -33,7 +33,7 @@ fn disciplines(page: &mut String) {
     page.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for entry in Standard.of_role(Role::Qdisc) {
         let config = resolved(entry.name);
-        let part = |name: &str| match config.params.get(name) {
+        let part = |name: &str| match config.params.text(name).as_deref() {
             None | Some("none") => "–".to_owned(),
             Some(part) => format!("`{part}`"),
         };
@@ -49,7 +49,7 @@ fn disciplines(page: &mut String) {
             entry.name,
             entry.summary,
             parts.join(" | "),
-            config.params.get("buffer-split").unwrap_or("–"),
+            config.params.text("buffer-split").unwrap_or("–".into()),
             source(entry)
         )
         .unwrap();

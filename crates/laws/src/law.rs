@@ -2,8 +2,10 @@
 //! waits is counted here.
 
 use crate::packet::Numbered;
-use asymq_core::catalog::{ACK_LIMIT, BORROW, BUFFER_SPLIT, BufferSplit, DATA_LIMIT};
-use asymq_core::catalog::{BoxedQdisc, Catalog, Config};
+use asymq_core::catalog::{
+    ACK_LIMIT, BORROW, BUFFER_SPLIT, BoxedQdisc, BufferSplit, CLASSIFIER, Catalog, Config,
+    DATA_LIMIT, Entry,
+};
 use asymq_core::classify::{Class, Classifier};
 use asymq_core::hold::BuildError;
 use asymq_core::qdisc::{Backlog, Dequeue, Reason, Sink};
@@ -49,8 +51,7 @@ pub fn obey(catalog: &impl Catalog, config: &Config, steps: &[Step]) {
         Err(BuildError::LimitTooLarge(_)) => return,
         Err(error) => panic!("{config:?}: {error}"),
     };
-    let classifier = config.classifier().expect("it was built with one");
-    let mut bench = Bench::new(config, qdisc, classifier);
+    let mut bench = Bench::new(&catalog.parts(config), config, qdisc);
     for &step in steps {
         bench.carry_out(step);
     }
@@ -132,15 +133,15 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(config: &Config, qdisc: BoxedQdisc<Numbered>, classifier: Classifier) -> Self {
-        let weighted = config.parts().any(|part| part.shares_bytes);
+    fn new(parts: &[&Entry], config: &Config, qdisc: BoxedQdisc<Numbered>) -> Self {
+        let weighted = parts.iter().any(|part| part.shares_bytes);
         let borrows = config.find(BORROW);
         Self {
             qdisc,
-            classifier,
-            limits: Limits::new(config),
+            classifier: config.get(CLASSIFIER).expect("it was built with one"),
+            limits: Limits::new(parts, config),
             may_idle: borrows == Some(false),
-            splits_by_ecn: config.parts().any(|part| part.splits_by_ecn),
+            splits_by_ecn: parts.iter().any(|part| part.splits_by_ecn),
             shares_bytes: weighted && borrows == Some(true),
             now: Instant::ZERO,
             next_number: 0,
@@ -328,7 +329,7 @@ struct Limits {
 }
 
 impl Limits {
-    fn new(config: &Config) -> Self {
+    fn new(parts: &[&Entry], config: &Config) -> Self {
         let whole = match config.find(BUFFER_SPLIT) {
             Some(BufferSplit::Shared) => Some(config.limit),
             // Two classes have room for a packet each, however small the buffer is.
@@ -340,7 +341,7 @@ impl Limits {
         };
         let own = |limit| config.find(limit).unwrap_or(whole.unwrap_or(config.limit));
         let ack = match own(ACK_LIMIT) {
-            Limit::Bytes(bytes) if config.parts().any(|part| part.counts_acks) => {
+            Limit::Bytes(bytes) if parts.iter().any(|part| part.counts_acks) => {
                 Limit::Packets((bytes / 40).clamp(1, 1 << 20) as u32)
             }
             limit => limit,

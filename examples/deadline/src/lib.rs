@@ -83,7 +83,7 @@ impl Catalog for WithDeadline {
         config: &Config,
         limit: Limit,
     ) -> Result<BoxedQueue<P>, BuildError> {
-        if config.part(role)?.name == "deadline" {
+        if config.part(role)? == "deadline" {
             let deadline = Deadline::new(config.get(DEADLINE)?, config.get(ECN)?, limit)?;
             return Ok(Box::new(deadline));
         }

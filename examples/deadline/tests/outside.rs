@@ -41,8 +41,8 @@ fn random_choices_and_so_the_fuzzer_reach_its_parts() {
     for _ in 0..2000 {
         let config = configs.new_tree(&mut runner).unwrap().current();
         seen[0] |= config.qdisc == "deadline-slots";
-        seen[1] |= config.params.get("data-queue") == Some("deadline");
-        seen[2] |= config.params.get("controller") == Some("feedback");
+        seen[1] |= config.params.text("data-queue").as_deref() == Some("deadline");
+        seen[2] |= config.params.text("controller").as_deref() == Some("feedback");
     }
     assert_eq!(seen, [true; 3]);
 }

@@ -8,10 +8,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use asymq_core::catalog::Params;
-use asymq_core::catalog::wire::{
-    Device, Numbers, decode, describe, encode, given, id, merge, numbers_of, shown, tell, words,
+use asymq_core::{Direction, Rate};
+use asymq_wire::{
+    Device, Numbers, decode, decode_statistics, describe, encode, given, id, merge, numbers_of,
+    shown, words,
 };
-use asymq_core::{Rate, Direction};
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::slice;
@@ -181,7 +182,7 @@ type Tell = extern "C" fn(*mut c_void, *const c_char, c_int, u64);
 unsafe extern "C" fn asymq_tell(bytes: *const u8, len: usize, say: Tell, to: *mut c_void) -> c_int {
     // SAFETY: C has so many bytes.
     let bytes = unsafe { slice::from_raw_parts(bytes, len) };
-    let told = tell(bytes, |name, unit, value| {
+    let told = decode_statistics(bytes, |name, unit, value| {
         if let Ok(name) = CString::new(name) {
             say(to, name.as_ptr(), unit as c_int, value);
         }

@@ -571,7 +571,7 @@ mod tests {
         let sized = |ack: &str, data: &str| (ack.to_owned(), data.to_owned());
         let sizes = |flags: &str| match config(&format!("--qdisc aq {flags}")).uplink {
             Stage::Queue(config) => {
-                let size = |name| config.params.get(name).unwrap().to_owned();
+                let size = |name| config.params.text(name).unwrap();
                 (size("ack-size"), size("data-size"))
             }
             other => panic!("{other:?}"),
@@ -601,10 +601,13 @@ mod tests {
             Stage::Queue(config) => config,
             other => panic!("{other:?}"),
         };
-        assert_eq!(uplink("--qdisc vaq").params.get("ack-queue"), Some("fifo"));
+        assert_eq!(
+            uplink("--qdisc vaq").params.text("ack-queue").as_deref(),
+            Some("fifo")
+        );
         let slots = uplink("--qdisc vaq --ack-queue sad --ack-limit 30p");
-        assert_eq!(slots.params.get("ack-queue"), Some("sad"));
-        assert_eq!(slots.params.get("ack-limit"), Some("30p"));
+        assert_eq!(slots.params.text("ack-queue").as_deref(), Some("sad"));
+        assert_eq!(slots.params.text("ack-limit").as_deref(), Some("30p"));
     }
 
     #[test]
@@ -614,7 +617,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let down = downlink("--qdisc-down wrr --data-share 0.7 --param-down data-share=0.2");
-        assert_eq!(down.params.get("data-share"), Some("0.2"));
+        assert_eq!(down.params.text("data-share").as_deref(), Some("0.2"));
         assert_eq!(config("--qdisc-down none").downlink, Stage::Direct);
     }
 

@@ -35,7 +35,7 @@ const STRETCH: usize = MEMORY / 2;
 pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 
 /// Ramp of a downlink of which nothing is known, and the minimum of any: two hundred segments.
-pub(super) const FIRST_RAMP: u32 = 300_000;
+pub(crate) const FIRST_RAMP: u32 = 300_000;
 
 /// Parameters of the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]

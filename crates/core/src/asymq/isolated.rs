@@ -48,10 +48,10 @@ const MAX_DROPS: u32 = 8;
 const MAX_LOOKS: usize = 16;
 
 /// Bytes of a full packet on Ethernet.
-pub(super) const FULL_PACKET: u32 = 1514;
+pub(crate) const FULL_PACKET: u32 = 1514;
 
 /// Bytes that a link carries in a time.
-pub(super) fn limit_in_time(link: Rate, time: Duration) -> u64 {
+pub(crate) fn limit_in_time(link: Rate, time: Duration) -> u64 {
     let bits = u128::from(link.bits_per_sec()) * u128::from(time.as_nanos());
     u64::try_from(bits / 8_000_000_000).unwrap_or(u64::MAX)
 }

@@ -13,13 +13,11 @@
 //! | service: due packets first, data before ACKs | `service` | decide |
 //! | losses at the downlink, as ACKs tell of them | `losses` | control |
 //! | controller: length of the ACKs' wait | `controller` | control |
-//! | names, parameters and construction | `entries` | catalog |
+//! | names, parameters and construction | `catalog::asymq` | catalog |
 
 mod ahead;
 #[cfg(feature = "control")]
 mod controller;
-#[cfg(feature = "control")]
-pub(crate) mod entries;
 mod hosts;
 mod isolated;
 mod learnt;
@@ -33,7 +31,12 @@ mod target;
 mod targets;
 
 #[cfg(feature = "control")]
+pub(crate) use controller::FIRST_RAMP;
+#[cfg(feature = "control")]
 pub use controller::{AckNeed, AckNeedParams, FIRST_WAIT};
+pub(crate) use isolated::FULL_PACKET;
+#[cfg(feature = "control")]
+pub(crate) use isolated::limit_in_time;
 pub use isolated::{Isolated, IsolatedParams};
 pub use service::DueFirst;
 pub use slots::{SlotWait, Slots};

@@ -1,10 +1,10 @@
 //! AQMs on arrival, and their parameters.
 
-use super::BoxedAqm;
 use super::config::Config;
-use super::entry::{Entry, Maker, Role};
+use super::entry::{BoxedAqm, Entry, Maker};
 use super::parameter::{Typed, listed};
 use super::parts::ECN;
+use super::role::Role;
 use crate::decide::aqm::{Red, RedParams, Step};
 use crate::hold::{BuildError, boxed};
 use crate::units::Limit;

@@ -1,11 +1,9 @@
 //! The resolved description of a discipline.
 
-use super::entry::{Entry, Role};
 use super::parameter::Typed;
-use super::params::Values;
-use super::parts::CLASSIFIER;
-use super::value::Value;
-use crate::decide::classify::Classifier;
+use super::role::Role;
+use super::value::{FromValue, Value};
+use super::values::Values;
 use crate::hold::BuildError;
 use crate::units::{Limit, Rate};
 use alloc::borrow::Cow;
@@ -33,7 +31,7 @@ pub struct Config {
     pub reverse: Option<Rate>,
     /// The limit of the backlog, in each queue where the discipline has two.
     pub limit: Limit,
-    /// Its parts and every parameter of each, read once.
+    /// The names of its parts and every parameter of each.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub params: Values,
 }
@@ -42,50 +40,37 @@ impl Config {
     /// A parameter.
     ///
     /// # Errors
-    /// It is missing: this is no resolved description.
-    pub fn get<T: Value>(&self, parameter: Typed<T>) -> Result<T, BuildError> {
-        let value = self.params.value(&parameter.parameter);
-        value.ok_or_else(|| self.missing(parameter.parameter.name))
+    /// It is missing: the description is not resolved.
+    pub fn get<T: FromValue>(&self, parameter: Typed<T>) -> Result<T, BuildError> {
+        let name = parameter.parameter.name;
+        self.params.read(name).ok_or_else(|| self.missing(name))
     }
 
     /// A parameter that only some disciplines have.
-    pub fn find<T: Value>(&self, parameter: Typed<T>) -> Option<T> {
-        self.params.value(&parameter.parameter)
+    pub fn find<T: FromValue>(&self, parameter: Typed<T>) -> Option<T> {
+        self.params.read(parameter.parameter.name)
     }
 
-    /// The part in a role.
+    /// The name of the part in a role.
     ///
     /// # Errors
-    /// It is missing: this is no resolved description.
-    pub fn part(&self, role: Role) -> Result<&'static Entry, BuildError> {
-        let part = self.params.part(role);
-        part.ok_or_else(|| self.missing(role.key()))
-    }
-
-    /// The parts that a resolved description has.
-    pub fn parts(&self) -> impl Iterator<Item = &'static Entry> {
-        Role::PARTS
-            .into_iter()
-            .filter_map(|role| self.part(role).ok())
-    }
-
-    /// The rule that sends packets to classes.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn classifier(&self) -> Result<Classifier, BuildError> {
-        self.get(CLASSIFIER)
+    /// It is missing: the description is not resolved.
+    pub fn part(&self, role: Role) -> Result<&str, BuildError> {
+        match self.params.get(role.key()) {
+            Some(Value::Word(name)) => Ok(name),
+            _ => Err(self.missing(role.key())),
+        }
     }
 
     /// The reverse direction's capacity, for a part that [needs](super::Entry::needs_reverse) it.
     ///
     /// # Errors
-    /// It is missing: this is no resolved description.
+    /// It is missing: the description is not resolved.
     pub fn needed_reverse(&self) -> Result<Rate, BuildError> {
         self.reverse.ok_or_else(|| self.missing("reverse"))
     }
 
-    /// Without words, nobody reads this.
+    /// A kernel shows no such text.
     #[cfg(not(feature = "text"))]
     fn missing(&self, _: &str) -> BuildError {
         BuildError::Description(String::new())
@@ -106,10 +91,10 @@ impl Config {
     /// Error for a part that the catalog lists and does not build.
     #[cfg(feature = "text")]
     pub fn unknown(&self, role: Role) -> BuildError {
-        let name = self.params.get(role.key()).unwrap_or(&self.qdisc);
+        let key = role.key();
+        let name = self.part(role).unwrap_or(&self.qdisc);
         BuildError::Description(format!(
-            "{} {name}: listed, but not built by this catalog",
-            role.key()
+            "{key} {name}: listed, but not built by this catalog"
         ))
     }
 }

@@ -1,19 +1,17 @@
 //! The papers' controllers, and their parameters.
 
-use super::StartedController;
 use super::config::Config;
-use super::entry::{Entry, Maker, Role};
-use super::parameter::{Context, Kind, Typed, listed};
+use super::entry::{Entry, Maker, StartedController};
+use super::parameter::{Context, Typed, listed};
 use super::parts::{ACK_LIMIT, DATA_SIZE, narrow};
-use super::value::{Value, billionths, decimal, decimal_of, of_billionths, words};
+use super::role::Role;
+use super::value::{Either, FromValue, Kind, Value, words};
 use crate::control::{
     AckLimit, AqController, AqParams, BeyondLimit, DataPerAck, DownloadMeter, Gradient,
     GradientParams, Utility,
 };
 use crate::hold::{BuildError, boxed};
 use crate::units::{Bytes, Duration, Limit, Rate};
-use alloc::format;
-use alloc::string::{String, ToString};
 
 /// Above 0 by default: a class without service shows no gradient, and would stay without.
 const MIN_SHARE: Typed<f64> = Typed::new(
@@ -72,7 +70,7 @@ const CONFIGURED_RATE: Typed<Rate> = Typed::new(
     "Uplink rate that AQ assumes",
     "the link's",
 )
-.computed(|context| context.link.to_string());
+.computed(|context| Value::Rate(context.link));
 
 /// AFVQ: the ACKs that arrive while one data packet is transmitted.
 const MAX_ACKS: Typed<Limit> = Typed::new(
@@ -82,7 +80,7 @@ const MAX_ACKS: Typed<Limit> = Typed::new(
 )
 .computed(max_acks);
 
-fn max_acks(context: &Context<'_>) -> String {
+fn max_acks(context: &Context<'_>) -> Value {
     let GivenPerAck(data_per_ack) = context.get(GIVEN_DATA_PER_ACK).unwrap_or(GivenPerAck(1.0));
     let reverse = context.reverse.unwrap_or(context.link);
     let ratio = reverse.bits_per_sec() as f64 / context.link.bits_per_sec() as f64;
@@ -90,145 +88,57 @@ fn max_acks(context: &Context<'_>) -> String {
     let whole = exact as u32;
     let acks = whole.saturating_add(u32::from(exact > f64::from(whole)));
     // The maximum that a limit can be written as.
-    format!("{}p", acks.clamp(1, 1_000_000))
+    Value::Limit(Limit::Packets(acks.clamp(1, 1_000_000)))
 }
 
 /// Data packets for which an ACK stands.
 #[derive(Clone, Copy)]
 struct GivenPerAck(f64);
 
-impl Value for GivenPerAck {
-    const KIND: Kind = Kind::Text("N|auto", &["1", "2.5", "64", "auto"]);
+impl FromValue for GivenPerAck {
+    const KIND: Kind = DataPerAck::KIND;
 
-    fn read(text: &str, _: &Kind) -> Result<Self, String> {
-        match DataPerAck::read(text, &Self::KIND)? {
-            DataPerAck::Given(packets) => Ok(Self(packets)),
-            DataPerAck::Measured => Ok(Self(1.0)),
-        }
-    }
-
-    fn canonical(&self, text: &str) -> String {
-        match text {
-            "auto" => "1".into(),
-            _ => decimal(text),
-        }
-    }
-
-    fn number(&self) -> Option<u64> {
-        Some(billionths(self.0))
-    }
-
-    fn of_number(number: u64, _: &Kind) -> Option<Self> {
-        match DataPerAck::of_number(number, &Self::KIND)? {
-            DataPerAck::Given(packets) => Some(Self(packets)),
-            DataPerAck::Measured => Some(Self(1.0)),
-        }
-    }
-
-    fn text_of(number: u64) -> Option<String> {
-        DataPerAck::text_of(number)
-    }
-}
-
-impl Value for DataPerAck {
-    const KIND: Kind = GivenPerAck::KIND;
-
-    fn read(text: &str, _: &Kind) -> Result<Self, String> {
-        match text.parse::<f64>() {
-            _ if text == "auto" => Ok(Self::Measured),
-            Ok(packets) if (1.0..=64.0).contains(&packets) => Ok(Self::Given(packets)),
-            _ => Err("invalid; use a number from 1 to 64, or auto".into()),
-        }
-    }
-
-    fn canonical(&self, text: &str) -> String {
-        decimal(text)
-    }
-
-    fn number(&self) -> Option<u64> {
-        Some(match self {
-            Self::Measured => 0,
-            Self::Given(packets) => billionths(*packets),
-        })
-    }
-
-    fn of_number(number: u64, _: &Kind) -> Option<Self> {
-        match (number, of_billionths(number)) {
-            (0, _) => Some(Self::Measured),
-            (_, packets) => (1.0..=64.0)
-                .contains(&packets)
-                .then_some(Self::Given(packets)),
-        }
-    }
-
-    fn text_of(number: u64) -> Option<String> {
-        Some(match Self::of_number(number, &Self::KIND)? {
-            Self::Measured => "auto".into(),
-            Self::Given(_) => decimal_of(number),
+    fn from_value(value: &Value) -> Option<Self> {
+        Some(match DataPerAck::from_value(value)? {
+            DataPerAck::Given(packets) => Self(packets),
+            DataPerAck::Measured => Self(1.0),
         })
     }
 }
 
-impl Value for Utility {
-    const KIND: Kind = Kind::Text(
-        "NAME",
-        &[
-            "utilization",
-            "proportional",
-            "priority:0",
-            "priority:2",
-            "priority:1000",
-        ],
-    );
+impl FromValue for DataPerAck {
+    const KIND: Kind = Kind::Either(&Either {
+        words: &["auto"],
+        label: "",
+        kind: Kind::Number(1.0, 64.0),
+        name: "N|auto",
+    });
 
-    fn read(text: &str, _: &Kind) -> Result<Self, String> {
-        match (text, text.strip_prefix("priority:").map(str::parse)) {
-            (_, Some(Ok(weight))) if (0.0..=1000.0).contains(&weight) => Ok(Self::Priority(weight)),
-            ("utilization", _) => Ok(Self::Utilization),
-            ("proportional", _) => Ok(Self::Proportional),
-            _ => Err(
-                "unknown utility; use utilization, priority:W (0 to 1000) or proportional".into(),
-            ),
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Word(_) => Some(Self::Measured),
+            value => f64::from_value(value).map(Self::Given),
         }
-    }
-
-    fn canonical(&self, text: &str) -> String {
-        match text.strip_prefix("priority:") {
-            Some(weight) => format!("priority:{}", decimal(weight)),
-            None => text.into(),
-        }
-    }
-
-    fn number(&self) -> Option<u64> {
-        Some(match self {
-            Self::Utilization => 0,
-            Self::Proportional => 1,
-            Self::Priority(weight) => billionths(*weight) + PRIORITY,
-        })
-    }
-
-    fn of_number(number: u64, _: &Kind) -> Option<Self> {
-        Some(match number {
-            0 => Self::Utilization,
-            1 => Self::Proportional,
-            weight => {
-                let weight = of_billionths(weight - PRIORITY);
-                return (weight <= 1000.0).then_some(Self::Priority(weight));
-            }
-        })
-    }
-
-    fn text_of(number: u64) -> Option<String> {
-        Some(match Self::of_number(number, &Self::KIND)? {
-            Self::Utilization => "utilization".into(),
-            Self::Proportional => "proportional".into(),
-            Self::Priority(_) => format!("priority:{}", decimal_of(number - PRIORITY)),
-        })
     }
 }
 
-/// The number of a priority of weight 0.
-const PRIORITY: u64 = 2;
+impl FromValue for Utility {
+    const KIND: Kind = Kind::Either(&Either {
+        words: &["utilization", "proportional"],
+        label: "priority:",
+        kind: Kind::Number(0.0, 1000.0),
+        name: "NAME",
+    });
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Word("utilization") => Some(Self::Utilization),
+            Value::Word("proportional") => Some(Self::Proportional),
+            Value::Labelled(_, weight) => Some(Self::Priority(*weight)),
+            _ => None,
+        }
+    }
+}
 
 words!(BeyondLimit:
     "starve-acks" => (Self::StarveAcks),

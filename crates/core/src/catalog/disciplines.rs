@@ -1,6 +1,7 @@
 //! The disciplines: each a short choice of parts, to be held against its text.
 
-use super::entry::{Entry, Group, Role, Shown};
+use super::entry::{Entry, Group, Shown};
+use super::role::Role;
 
 const fn paper(name: &'static str, title: &'static str, summary: &'static str) -> Entry {
     Entry {

@@ -2,71 +2,18 @@
 
 use super::config::Config;
 use super::parameter::Parameter;
-use super::{BoxedAqm, StartedController};
+use super::role::Role;
+use crate::decide::aqm::Aqm;
+use crate::decide::control::Controller;
 use crate::decide::service::AnyService;
 use crate::hold::BuildError;
+use crate::units::Share;
+use alloc::boxed::Box;
 
-/// The role that an entry names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// A discipline: a choice of parts.
-    Qdisc,
-    /// The queue of ACKs.
-    AckQueue,
-    /// The queue of data.
-    DataQueue,
-    /// The rule that drops or marks arrivals early.
-    Aqm,
-    /// Which queue is served next.
-    Service,
-    /// The rule that moves the settings.
-    Controller,
-}
-
-impl Role {
-    /// The roles of parts, in the order in which they are resolved.
-    pub const PARTS: [Self; 5] = [
-        Self::AckQueue,
-        Self::DataQueue,
-        Self::Aqm,
-        Self::Service,
-        Self::Controller,
-    ];
-
-    /// The flag and the key under which it is chosen.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Qdisc => "qdisc",
-            Self::AckQueue => "ack-queue",
-            Self::DataQueue => "data-queue",
-            Self::Aqm => "aqm",
-            Self::Service => "service",
-            Self::Controller => "controller",
-        }
-    }
-
-    /// The part that a discipline has unless it says otherwise.
-    pub const fn default_part(self) -> &'static str {
-        match self {
-            Self::Qdisc => "droptail",
-            Self::AckQueue | Self::DataQueue => "fifo",
-            Self::Aqm | Self::Controller => "none",
-            Self::Service => "shared",
-        }
-    }
-
-    /// The choice, for `--help`.
-    pub const fn help(self) -> &'static str {
-        match self {
-            Self::Qdisc => "Queue discipline",
-            Self::AckQueue => "How ACKs wait, instead of the discipline's own way",
-            Self::DataQueue => "How data waits, instead of the discipline's own way",
-            Self::Aqm => "What drops or marks arrivals early, instead of the discipline's own",
-            Self::Service => "Which queue is served next, instead of the discipline's own way",
-            Self::Controller => "What moves the settings, instead of the discipline's own",
-        }
-    }
-}
+/// An AQM that a discipline can own in any thread.
+pub type BoxedAqm = Box<dyn Aqm + Send>;
+/// A controller, and the data share that it starts with if it moves one.
+pub type StartedController = (Box<dyn Controller + Send>, Option<Share>);
 
 /// Where a discipline comes from, for tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

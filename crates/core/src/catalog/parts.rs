@@ -1,17 +1,15 @@
 //! Parameters of every discipline that is made of parts, and those that several parts have.
 
-use super::parameter::{Context, Kind, Parameter, Typed};
-use super::value::{Value, words};
+use super::parameter::{Context, Parameter, Typed};
+use super::value::{Either, FromValue, Kind, Value, words};
 use crate::decide::classify::Classifier;
 use crate::units::{Bytes, Limit, Share};
-use alloc::format;
-use alloc::string::{String, ToString};
 
 /// Parameters of every discipline that is made of parts.
-pub(super) const COMMON: &[Parameter] = &[CLASSIFIER.parameter, BUFFER_SPLIT.parameter];
+pub const COMMON: &[Parameter] = &[CLASSIFIER.parameter, BUFFER_SPLIT.parameter];
 
 /// Parameters of a buffer that is split into separate limits.
-pub(super) const LIMITS: &[Parameter] = &[ACK_LIMIT.parameter, DATA_LIMIT.parameter];
+pub const LIMITS: &[Parameter] = &[ACK_LIMIT.parameter, DATA_LIMIT.parameter];
 
 /// The rule that classifies packets as ACKs.
 pub const CLASSIFIER: Typed<Classifier> = Typed::new(
@@ -43,8 +41,8 @@ pub const DATA_LIMIT: Typed<Limit> = Typed::new(
 )
 .computed(whole_buffer);
 
-fn whole_buffer(context: &Context<'_>) -> String {
-    context.limit.to_string()
+fn whole_buffer(context: &Context<'_>) -> Value {
+    Value::Limit(context.limit)
 }
 
 /// Data's share of the link.
@@ -88,54 +86,25 @@ words!(BufferSplit:
     "in-ratio" => (Self::InRatio),
 );
 
-impl Value for Classifier {
-    const KIND: Kind = Kind::Text("RULE", &["pure-ack", "none", "size<=40", "size<=1500"]);
+impl FromValue for Classifier {
+    const KIND: Kind = Kind::Either(&Either {
+        words: &["pure-ack", "none"],
+        label: "size<=",
+        kind: Kind::Count(20, 1500),
+        name: "RULE",
+    });
 
-    fn read(text: &str, _: &Kind) -> Result<Self, String> {
-        let size = |size: &str| size.trim_end_matches('b').parse().ok();
-        match text.strip_prefix("size<=").map(size) {
-            Some(Some(size @ 20..=1500)) => Ok(Self::Size(size)),
-            None if text == "pure-ack" => Ok(Self::PureAck),
-            None if text == "none" => Ok(Self::None),
-            _ => Err("unknown classifier; use pure-ack, none, or size<=40 (20 to 1500)".into()),
-        }
-    }
-
-    fn canonical(&self, text: &str) -> String {
-        match self {
-            Self::Size(size) => format!("size<={size}"),
-            _ => text.into(),
-        }
-    }
-
-    fn number(&self) -> Option<u64> {
-        Some(match self {
-            Self::PureAck => 0,
-            Self::None => 1,
-            Self::Size(size) => (*size).into(),
-        })
-    }
-
-    fn of_number(number: u64, _: &Kind) -> Option<Self> {
-        match number {
-            0 => Some(Self::PureAck),
-            1 => Some(Self::None),
-            size @ 20..=1500 => Some(Self::Size(size as _)),
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Word("pure-ack") => Some(Self::PureAck),
+            Value::Word("none") => Some(Self::None),
+            Value::Labelled(_, size) => Some(Self::Size(*size as u32)),
             _ => None,
         }
-    }
-
-    fn text_of(number: u64) -> Option<String> {
-        let classifier = Self::of_number(number, &Self::KIND)?;
-        let text = match classifier {
-            Self::None => "none",
-            _ => "pure-ack",
-        };
-        Some(classifier.canonical(text))
     }
 }
 
 /// A number of bytes, at most what 32 bits hold.
-pub(crate) fn narrow(Bytes(bytes): Bytes) -> u32 {
+pub(super) fn narrow(Bytes(bytes): Bytes) -> u32 {
     bytes.min(u64::from(u32::MAX)) as u32
 }

@@ -1,16 +1,16 @@
 //! Disciplines in common use: CoDel, FQ-CoDel and CAKE, with the options that `tc` has for them.
 
 use super::config::Config;
-use super::entry::{Entry, Group, Maker, Role, Shown, StandardQueue};
-use super::parameter::{Kind, Typed, listed};
+use super::entry::{Entry, Group, Maker, Shown, StandardQueue};
+use super::parameter::{Typed, listed};
 use super::parts::{ECN, narrow};
-use super::value::words;
+use super::role::Role;
+use super::value::{Kind, Value, words};
 use crate::decide::aqm::{CodelParams, Pi2Params};
 use crate::hold::{
     BuildError, CakeAckFilter, CakeParams, Diffserv, DualPi2Params, FqCodelParams, Isolation,
 };
 use crate::units::{Bytes, Duration};
-use alloc::string::ToString;
 
 const fn peer(name: &'static str, title: &'static str, summary: &'static str) -> Entry {
     Entry {
@@ -79,7 +79,7 @@ const RTT: Typed<Duration> = Typed::new(
 
 const DIFFSERV: Typed<Diffserv> = Typed::new("diffserv", "CAKE's tins, by DSCP", "diffserv3");
 
-pub(crate) const ISOLATION: Typed<Isolation> = Typed::new(
+pub(super) const ISOLATION: Typed<Isolation> = Typed::new(
     "isolation",
     "Between whom CAKE divides a tin",
     "triple-isolate",
@@ -98,7 +98,7 @@ const MEMLIMIT: Typed<Bytes> = Typed::new(
     let rtt = context.get(RTT).unwrap_or(Duration::from_millis(100));
     let bits = u128::from(context.link.bits_per_sec()) * u128::from(rtt.as_nanos());
     let bytes = (bits * 4 / 8_000_000_000).clamp(4 << 20, 1 << 32);
-    Bytes(bytes as u64).to_string()
+    Value::Size(Bytes(bytes as u64))
 });
 
 const TUPDATE: Typed<Duration> = Typed::new(

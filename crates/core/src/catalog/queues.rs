@@ -1,16 +1,17 @@
 //! The queues of the papers, and their parameters.
 
-use super::BoxedQueue;
 use super::config::Config;
-use super::entry::{Entry, Maker, Role, StandardQueue};
+use super::entry::{Entry, Maker, StandardQueue};
 use super::parameter::{Typed, listed};
 use super::parts::narrow;
+use super::registry::BoxedQueue;
+use super::role::Role;
 use crate::hold::{AckFilter, BuildError, FilterBounds, Survivor, boxed};
 use crate::packet::Packet;
 use crate::units::{Bytes, Duration, Limit};
 
 /// 64 segments by default: a sender keeps its ACK clock, and one ACK releases no longer burst.
-pub(crate) const MAX_STRETCH: Typed<Option<Bytes>> = Typed::new(
+pub(super) const MAX_STRETCH: Typed<Option<Bytes>> = Typed::new(
     "max-stretch",
     "Maximum bytes that filtering may leave between two ACKs of a flow, or none",
     "93440b",
@@ -90,6 +91,6 @@ pub(super) fn filter<P: Packet + Send + 'static>(
 }
 
 /// Bytes that filtering may leave between two ACKs.
-pub(crate) fn max_stretch(config: &Config) -> Result<u32, BuildError> {
+pub(super) fn max_stretch(config: &Config) -> Result<u32, BuildError> {
     Ok(config.get(MAX_STRETCH)?.map_or(u32::MAX, narrow))
 }

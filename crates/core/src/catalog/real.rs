@@ -21,9 +21,10 @@ pub fn surroundings(overhead: &Overhead) -> Params {
 }
 
 /// Rates that a real link can be shaped to, in bit/s.
-pub(super) const LINK_RATES: core::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
+const LINK_RATES: core::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
 
-pub(super) fn is_link_rate(bits: u64) -> bool {
+/// True if a real link can be shaped to this rate in bit/s.
+pub fn is_link_rate(bits: u64) -> bool {
     LINK_RATES.contains(&bits)
 }
 
@@ -42,9 +43,8 @@ pub fn link_rate(text: &str) -> Result<Rate, String> {
     }
 }
 
-/// The nearest of them.
-#[cfg(feature = "text")]
-pub(super) fn to_link_rate(rate: Rate) -> Rate {
+/// The nearest rate that a real link can be shaped to.
+pub fn nearest_link_rate(rate: Rate) -> Rate {
     let bits = rate.bits_per_sec();
     let bits = bits.clamp(*LINK_RATES.start(), *LINK_RATES.end());
     Rate::from_bits_per_sec(bits).unwrap_or(rate)

@@ -1,14 +1,18 @@
 //! From a name and what was given to a complete description.
 
 use super::config::Config;
-use super::entry::{Entry, Role};
-use super::parameter::{Context, Default, Kind, Parameter, Typed};
-use super::params::{Params, Values};
-use super::value::{Stored, Value, either};
-use super::{Catalog, parts};
+use super::entry::Entry;
+use super::parameter::{Context, Default, Parameter};
+use super::params::Params;
+use super::parts::{BUFFER_SPLIT, BufferSplit, COMMON, LIMITS};
+use super::registry::Catalog;
+use super::role::Role;
+use super::suggest::suggestion;
+use super::value::{Kind, Value};
+use super::values::Values;
 use crate::units::{Limit, Rate};
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -78,7 +82,7 @@ pub fn resolve(
             .before_default(key)
             .unwrap_or(role.default_part());
         let part = find(catalog, role, key, part)?;
-        resolution.values.store(key, Stored::of(part.name, part));
+        resolution.values.set(key, Value::Word(part.name));
         chosen.push(part);
     }
     // Of what parts bring the last's goes first: a controller knows more than a queue.
@@ -96,15 +100,15 @@ pub fn resolve(
         let is = |other: &Parameter| other.name == parameter.name;
         let controllers = chosen.iter().filter(|part| part.role == Role::Controller);
         let mut computed = controllers.flat_map(|part| part.parameters);
-        !parts::LIMITS.iter().any(is) || is_separate(values) || computed.any(is)
+        !LIMITS.iter().any(is) || is_separate(values) || computed.any(is)
     };
-    for parameter in parts::COMMON.iter().chain(own).chain(of_parts) {
+    for parameter in COMMON.iter().chain(own).chain(of_parts) {
         if !moved(parameter) && in_force(parameter, &resolution.values) {
             resolution.add(parameter)?;
         }
     }
     if is_separate(&resolution.values) {
-        for parameter in parts::LIMITS {
+        for parameter in LIMITS {
             resolution.add(parameter)?;
         }
     }
@@ -127,8 +131,7 @@ pub fn resolve(
 
 /// True if ACKs and data have a limit each.
 fn is_separate(values: &Values) -> bool {
-    let split = values.stored(parts::BUFFER_SPLIT.parameter.name);
-    split.and_then(Stored::get) == Some(parts::BufferSplit::Separate)
+    values.read(BUFFER_SPLIT.parameter.name) == Some(BufferSplit::Separate)
 }
 
 const REVERSE_MISSING: &str = "computes with the downlink's rate; give that too (down 10mbit), or use \
@@ -137,7 +140,7 @@ const REVERSE_MISSING: &str = "computes with the downlink's rate; give that too 
 /// True if the discipline or one of its parts computes with the rate of the reverse direction.
 pub fn needs_reverse(catalog: &dyn Catalog, config: &Config) -> bool {
     let qdisc = catalog.entry(Role::Qdisc, &config.qdisc);
-    let mut entries = config.parts().chain(qdisc);
+    let mut entries = catalog.parts(config).into_iter().chain(qdisc);
     entries.any(|entry| entry.needs_reverse)
 }
 
@@ -160,42 +163,34 @@ impl Resolution<'_> {
 
     fn add(&mut self, parameter: &Parameter) -> Result<(), ConfigError> {
         let name = parameter.name;
-        if self.values.stored(name).is_some() {
+        if self.values.get(name).is_some() {
             return Ok(());
         }
-        let wrong = |value: &str, message| ConfigError {
-            parameter: name.into(),
-            value: value.into(),
-            message,
+        let read = |text: &str| {
+            let value = parameter.read(text);
+            value.map_err(|message| ConfigError {
+                parameter: name.into(),
+                value: text.into(),
+                message,
+            })
         };
+        // A suggestion of the surroundings holds if it is a value of this parameter.
+        let suggested = || parameter.read(self.surroundings.get(name)?).ok();
         let value = match self.before_default(name) {
-            Some(text) => parameter.read(text).map_err(|error| wrong(text, error)),
-            None => {
-                // What the surroundings suggest, if that is a value of this parameter.
-                let suggestion = self.surroundings.get(name);
-                match suggestion.map(|text| parameter.read(text)) {
-                    Some(Ok(value)) => Ok(value),
-                    _ => {
-                        let text = self.default(parameter);
-                        parameter.read(&text).map_err(|error| wrong(&text, error))
-                    }
-                }
-            }
-        }?;
-        self.values.store(name, value);
+            Some(text) => read(text)?,
+            None => match (suggested(), parameter.default) {
+                (Some(value), _) => value,
+                (None, Default::Text(text)) => read(text)?,
+                (None, Default::Computed(_, value)) => value(&Context {
+                    link: self.place.link,
+                    reverse: self.place.reverse,
+                    limit: self.place.limit,
+                    values: &self.values,
+                }),
+            },
+        };
+        self.values.set(name, value);
         Ok(())
-    }
-
-    fn default(&self, parameter: &Parameter) -> String {
-        match parameter.default {
-            Default::Text(text) => text.into(),
-            Default::Computed(_, value) => value(&Context {
-                link: self.place.link,
-                reverse: self.place.reverse,
-                limit: self.place.limit,
-                values: &self.values,
-            }),
-        }
     }
 }
 
@@ -206,11 +201,12 @@ fn find(
     name: &str,
 ) -> Result<&'static Entry, ConfigError> {
     catalog.entry(role, name).ok_or_else(|| {
-        let names: Vec<&str> = catalog.of_role(role).iter().map(|e| e.name).collect();
+        let entries = catalog.of_role(role).into_iter();
+        let suggestion = suggestion(name, entries.map(|entry| entry.name));
         ConfigError {
             parameter: key.into(),
             value: name.into(),
-            message: format!("unknown; use {}", either(&names)),
+            message: format!("unknown{suggestion}"),
         }
     })
 }
@@ -223,41 +219,26 @@ fn check_names(catalog: &dyn Catalog, given: &Params) -> Result<(), ConfigError>
     let known = known_parameters(catalog);
     for (name, value) in given.iter() {
         if !known.iter().any(|parameter| parameter.name == name) {
+            let suggestion = suggestion(name, known.iter().map(|parameter| parameter.name));
             return Err(ConfigError {
                 parameter: name.into(),
                 value: value.into(),
-                message: "unknown parameter; --help lists what there is".to_string(),
+                message: format!("unknown parameter{suggestion}"),
             });
         }
     }
     Ok(())
 }
 
-/// The name of a part, which the catalog looks up.
-#[derive(Clone)]
-struct PartName;
-
-impl Value for PartName {
-    const KIND: Kind = Kind::Text("NAME", &[]);
-
-    fn read(_: &str, _: &Kind) -> Result<Self, String> {
-        Ok(Self)
-    }
-
-    fn canonical(&self, text: &str) -> String {
-        text.into()
-    }
-}
-
 /// Every parameter of the catalog once, parts among them, in the order of `--help`.
 pub fn known_parameters(catalog: &dyn Catalog) -> Vec<Parameter> {
-    let parts = Role::PARTS.iter().map(|role| {
-        Typed::<PartName>::new(role.key(), role.help(), "the discipline's own").parameter
-    });
+    let parts = Role::PARTS
+        .iter()
+        .map(|role| Parameter::new(role.key(), role.help(), Kind::Part, "the discipline's own"));
     let entries = catalog.entries();
     let own = entries.iter().flat_map(|entry| entry.parameters).copied();
     let mut known: Vec<Parameter> = Vec::new();
-    let common = parts::COMMON.iter().chain(parts::LIMITS).copied();
+    let common = COMMON.iter().chain(LIMITS).copied();
     for parameter in parts.chain(common).chain(own) {
         if !known.iter().any(|other| other.name == parameter.name) {
             known.push(parameter);

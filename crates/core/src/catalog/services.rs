@@ -1,18 +1,17 @@
 //! Services, and their parameters.
 
 use super::config::Config;
-use super::entry::{Entry, Maker, Role};
-use super::parameter::{Kind, Typed, listed};
+use super::entry::{Entry, Maker};
+use super::parameter::{Typed, listed};
 use super::parts::{BORROW, DATA_SHARE, DATA_SIZE, narrow};
-use super::value::{Value, words};
+use super::role::Role;
+use super::value::{Either, FromValue, Kind, Value, words};
 use crate::decide::service::{
     AckCredit, AcksFirst, AnyService, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin,
     WeightedBytes,
 };
 use crate::hold::BuildError;
 use crate::units::{Bytes, Duration, Share};
-use alloc::format;
-use alloc::string::{String, ToString};
 
 /// CBQ's default of [`BORROW`].
 const ALONE: Typed<bool> = Typed::new(BORROW.parameter.name, BORROW.parameter.help, "false");
@@ -48,41 +47,20 @@ words!(Credit:
     "segment" => (Self::Segment),
 );
 
-impl Value for MadeUp {
-    const KIND: Kind = Kind::Text("TIME|own|other", &["own", "other", "50ms"]);
+impl FromValue for MadeUp {
+    const KIND: Kind = Kind::Either(&Either {
+        words: &["own", "other"],
+        label: "",
+        kind: Kind::Time,
+        name: "TIME|own|other",
+    });
 
-    fn read(text: &str, _: &Kind) -> Result<Self, String> {
-        match text {
-            "own" => Ok(Self::Own),
-            "other" => Ok(Self::Other),
-            _ => Duration::read(text, &Kind::Time)
-                .map(Self::UpTo)
-                .map_err(|error| format!("{error}, own or other")),
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Word("own") => Some(Self::Own),
+            Value::Word("other") => Some(Self::Other),
+            value => Duration::from_value(value).map(Self::UpTo),
         }
-    }
-
-    fn canonical(&self, _: &str) -> String {
-        match self {
-            Self::Own => "own".into(),
-            Self::Other => "other".into(),
-            Self::UpTo(time) => time.to_string(),
-        }
-    }
-
-    fn number(&self) -> Option<u64> {
-        Some(match self {
-            Self::Own => u64::MAX,
-            Self::Other => u64::MAX - 1,
-            Self::UpTo(time) => time.as_nanos().min(u64::MAX - 2),
-        })
-    }
-
-    fn of_number(number: u64, _: &Kind) -> Option<Self> {
-        Some(match number {
-            u64::MAX => Self::Own,
-            number if number == u64::MAX - 1 => Self::Other,
-            number => Self::UpTo(Duration::from_nanos(number)),
-        })
     }
 }
 

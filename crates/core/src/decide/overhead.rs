@@ -267,6 +267,9 @@ impl fmt::Display for Overhead {
     }
 }
 
+#[cfg(feature = "serde")]
+crate::units::serde_impl::as_string!(Overhead);
+
 #[cfg(test)]
 mod tests {
     use super::*;

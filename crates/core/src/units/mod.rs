@@ -18,4 +18,4 @@ pub use share::{Share, ShareError};
 pub use time::{Duration, Instant};
 
 #[cfg(feature = "serde")]
-mod serde_impl;
+pub(crate) mod serde_impl;

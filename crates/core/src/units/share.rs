@@ -81,6 +81,21 @@ impl core::str::FromStr for Share {
     }
 }
 
+impl fmt::Display for Share {
+    /// The shortest decimal that is read as this share; ten digits distinguish all steps.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for digits in 1..=10 {
+            let scale = 10u64.pow(digits);
+            let whole = u128::from(Self::SCALE);
+            let rounded = (u128::from(self.0) * u128::from(scale) + whole / 2) / whole;
+            if Self::from_f64(rounded as f64 / scale as f64) == *self || digits == 10 {
+                return write!(f, "0.{rounded:0width$}", width = digits as usize);
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! The numbers of attributes, disciplines and parts. Lists are only ever added to at their end.
 
-use super::super::entry::Role;
+use asymq_core::catalog::Role;
 
 /// The version of what `tc` and module say to each other: another one where a number changes its meaning.
 pub const VERSION: u32 = 1;
@@ -50,6 +50,16 @@ pub mod id {
     pub const UP_MAX: u16 = 15;
     /// Fills up to 8 bytes.
     pub const PAD: u16 = 16;
+    /// The classifier.
+    pub const CLASSIFIER: u16 = super::FIRST_PARAMETER;
+    /// The division of the buffer.
+    pub const BUFFER_SPLIT: u16 = super::FIRST_PARAMETER + 1;
+    /// The limit of the ACK queue.
+    pub const ACK_LIMIT: u16 = super::FIRST_PARAMETER + 2;
+    /// The limit of the data queue.
+    pub const DATA_LIMIT: u16 = super::FIRST_PARAMETER + 3;
+    /// Bytes between two ACKs of a flow.
+    pub const MAX_STRETCH: u16 = super::FIRST_PARAMETER + 4;
     /// The ACK queue.
     pub const ACK_QUEUE: u16 = 20;
     /// The data queue.
@@ -170,7 +180,7 @@ pub const PARAMETERS: &[(&str, Width)] = &[
 pub const COUNT: usize = FIRST_PARAMETER as usize + PARAMETERS.len();
 
 /// The disciplines.
-pub const DISCIPLINES: &[&str] = &[
+const DISCIPLINES: &[&str] = &[
     "droptail",
     "red",
     "acc",
@@ -224,7 +234,7 @@ pub const fn names(role: Role) -> &'static [&'static str] {
 }
 
 /// The attribute of a role.
-pub(in super::super) const fn of_role(role: Role) -> u16 {
+pub(crate) const fn of_role(role: Role) -> u16 {
     match role {
         Role::Qdisc => id::QDISC,
         Role::AckQueue => id::ACK_QUEUE,
@@ -236,21 +246,21 @@ pub(in super::super) const fn of_role(role: Role) -> u16 {
 }
 
 /// The attribute of a parameter.
-pub(in super::super) fn of_parameter(name: &str) -> Option<u16> {
+#[cfg(feature = "text")]
+pub(crate) fn of_parameter(name: &str) -> Option<u16> {
     let mut parameters = PARAMETERS.iter();
     let place = parameters.position(|(known, _)| *known == name)?;
     Some(FIRST_PARAMETER + u16::try_from(place).ok()?)
 }
 
 /// The parameter of an attribute.
-#[cfg(feature = "text")]
-pub(super) fn parameter(id: u16) -> Option<(&'static str, Width)> {
+pub(crate) fn parameter(id: u16) -> Option<(&'static str, Width)> {
     let place = id.checked_sub(FIRST_PARAMETER)?;
     PARAMETERS.get(usize::from(place)).copied()
 }
 
 /// The discipline where nothing is said, but for [limits](USUAL_LIMITS).
-pub(super) const USUAL: &[(u16, u64)] = &[
+pub(crate) const USUAL: &[(u16, u64)] = &[
     (id::QDISC, 15),
     (id::UP, 1_000_000_000),
     (id::SHAPED, 0),
@@ -264,10 +274,13 @@ pub(super) const USUAL: &[(u16, u64)] = &[
     (id::AQM, 0),
     (id::SERVICE, 1),
     (id::CONTROLLER, 0),
-    (FIRST_PARAMETER, 0),
-    (FIRST_PARAMETER + 1, 1),
-    (FIRST_PARAMETER + 4, 93_440),
+    (id::CLASSIFIER, 0),
+    (id::BUFFER_SPLIT, SEPARATE),
+    (id::MAX_STRETCH, 93_440),
 ];
 
+/// The division of the buffer into two limits.
+pub(crate) const SEPARATE: u64 = 1;
+
 /// Its limits: of all, of ACKs, of data.
-pub(super) const USUAL_LIMITS: [u16; 3] = [id::BUFFER, FIRST_PARAMETER + 2, FIRST_PARAMETER + 3];
+pub(crate) const USUAL_LIMITS: [u16; 3] = [id::BUFFER, id::ACK_LIMIT, id::DATA_LIMIT];

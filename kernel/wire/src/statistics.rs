@@ -1,7 +1,7 @@
 //! The numbers of statistics. Lists are only ever added to at their end.
 
-use crate::TrafficClass;
-use crate::qdisc::{Reading, Reason};
+use asymq_core::qdisc::Reading;
+use asymq_core::{Reason, TrafficClass};
 
 /// The unit of a number, as `tc` shows it; C has the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub const FIRST: u16 = 2;
 
 /// Numbers of lists and of what stands beside them.
 pub mod id {
-    /// [`VERSION`](super::super::VERSION).
+    /// [`VERSION`](crate::VERSION).
     pub const VERSION: u16 = 2;
     /// Faults since the last change, where there was one.
     pub const FAILED: u16 = 3;

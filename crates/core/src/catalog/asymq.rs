@@ -1,22 +1,21 @@
-//! Catalog entries: names and parameters of the discipline and its parts, and their construction.
+//! asymq's own discipline and its parts: names, parameters, construction.
 
-use super::controller::{AckNeed, AckNeedParams, FIRST_RAMP, FIRST_WAIT};
-use super::isolated::{FULL_PACKET, Isolated, IsolatedParams, limit_in_time};
-use super::service::DueFirst;
-use super::slots::{SlotWait, Slots};
-use super::target::TargetParams;
-use crate::catalog::parameter::listed;
-use crate::catalog::parts::{ACK_LIMIT, DATA_LIMIT, narrow};
-use crate::catalog::peers::ISOLATION;
-use crate::catalog::queues::{MAX_STRETCH, max_stretch};
-use crate::catalog::{
-    Config, Entry, Group, Kind, Maker, Role, Shown, StandardQueue, StartedController, Typed,
+use super::config::Config;
+use super::entry::{Entry, Group, Maker, Shown, StandardQueue, StartedController};
+use super::parameter::{Typed, listed};
+use super::parts::{ACK_LIMIT, DATA_LIMIT, narrow};
+use super::peers::ISOLATION;
+use super::queues::{MAX_STRETCH, max_stretch};
+use super::role::Role;
+use super::value::{Kind, Value};
+use crate::asymq::{
+    AckNeed, AckNeedParams, DueFirst, FIRST_RAMP, FIRST_WAIT, FULL_PACKET, Isolated,
+    IsolatedParams, SlotWait, Slots, TargetParams, limit_in_time,
 };
 use crate::hold::{BuildError, boxed};
 use crate::packet::Packet;
 use crate::units::{Bytes, Duration, Limit, Rate};
 use alloc::boxed::Box;
-use alloc::format;
 
 const ACK_WAIT: Typed<Duration> = Typed::new(
     "ack-wait",
@@ -45,7 +44,7 @@ const RAMP: Typed<Duration> = Typed::new(
 );
 
 /// Off by default, since it is a guess.
-pub(crate) const THIN_OPAQUE: Typed<bool> = Typed::new(
+pub(super) const THIN_OPAQUE: Typed<bool> = Typed::new(
     "thin-opaque",
     "Filter small QUIC packets against a download as if they were ACKs alone, which cannot be read",
     "false",
@@ -141,7 +140,7 @@ const MAX_ACKS: Typed<Limit> = Typed::new(
     ACK_LIMIT.parameter.help,
     "80p up to 20mbit, 256p beyond",
 )
-.computed(|context| of_line(context.link, "80p", "256p").into());
+.computed(|context| Value::Limit(Limit::Packets(of_line(context.link, 80, 256))));
 
 const MAX_DATA: Typed<Limit> = Typed::new(
     DATA_LIMIT.parameter.name,
@@ -150,7 +149,7 @@ const MAX_DATA: Typed<Limit> = Typed::new(
 )
 .computed(|context| {
     let full = context.link.bits_per_sec() / (4 * 8 * 1500);
-    format!("{}p", full.clamp(416, 2560))
+    Value::Limit(Limit::Packets(full.clamp(416, 2560) as u32))
 });
 
 fn of_line<T>(link: Rate, household: T, beyond: T) -> T {
@@ -165,8 +164,11 @@ fn of_line<T>(link: Rate, household: T, beyond: T) -> T {
 const QUEUES: u32 = 1024;
 const HOUSEHOLD_QUEUES: u32 = 448;
 
+/// The discipline where none is given.
+pub const DEFAULT_QDISC: &str = DISCIPLINE.name;
+
 /// The discipline.
-pub(crate) const DISCIPLINE: Entry = Entry {
+const DISCIPLINE: Entry = Entry {
     title: "asymq",
     group: Group::Own,
     shown: Shown::Short,
@@ -185,7 +187,7 @@ pub(crate) const DISCIPLINE: Entry = Entry {
 };
 
 /// The discipline, and the parts of which it is made.
-pub(crate) static ENTRIES: &[Entry] = &[
+pub(super) static ENTRIES: &[Entry] = &[
     DISCIPLINE,
     Entry {
         title: "asymq, QUIC thinned",
@@ -277,7 +279,7 @@ pub(crate) static ENTRIES: &[Entry] = &[
 
 /// Slots in which ACKs wait.
 #[inline(never)]
-pub(crate) fn slots<P: Packet + Send + 'static>(
+pub(super) fn slots<P: Packet + Send + 'static>(
     config: &Config,
     limit: Limit,
 ) -> Result<Box<Slots<P>>, BuildError> {
@@ -303,7 +305,7 @@ fn first_ramp(config: &Config) -> Result<u32, BuildError> {
 
 /// Flow queues with a limit in time.
 #[inline(never)]
-pub(crate) fn isolated<P: Packet + Send + 'static>(
+pub(super) fn isolated<P: Packet + Send + 'static>(
     config: &Config,
     limit: Limit,
 ) -> Result<Box<Isolated<P>>, BuildError> {

@@ -1,35 +1,36 @@
-//! Disciplines, parts and parameters as numbers, as `tc` and the kernel exchange them.
+//! The numbers that `tc` and the Linux module exchange over netlink.
 //!
-//! Every number here is an ABI: lists are only ever added to at their end. What is in them has the place in its list
-//! as its number; a test holds them against `crates/core/tests/wire-ids`.
+//! Every number here is an ABI: lists grow at their end only; `tests/ids` records them. The lists name the
+//! disciplines, parts and parameters that the qdisc offers; another one of the catalog has no number.
 //!
-//! [`Numbers`] are a discipline and all its values in force, or what a user gave. Words are read where a mistake costs
-//! nothing (`text`, `attributes`: in user space); a kernel makes a [`Config`] of numbers by [`config`].
+//! [`Numbers`] hold a discipline with all its values, or those that a user gave. User space reads words (`text`,
+//! `attributes`); the module makes a [`Config`] of numbers by [`config`].
+#![no_std]
+
+extern crate alloc;
 
 #[cfg(feature = "text")]
 mod attributes;
+mod encoding;
 mod ids;
 pub mod statistics;
 #[cfg(feature = "text")]
 mod text;
 
 #[cfg(feature = "text")]
-pub use attributes::{ReadError, decode, encode, tell};
+pub use attributes::{ReadError, decode, decode_statistics, encode};
 pub use ids::{
-    ATTRIBUTES, Attribute, COUNT, DISCIPLINES, FIRST_PARAMETER, PARAMETERS, VERSION, Width, id,
-    names,
+    ATTRIBUTES, Attribute, COUNT, FIRST_PARAMETER, PARAMETERS, VERSION, Width, id, names,
 };
-pub(super) use ids::{of_parameter, of_role};
 #[cfg(feature = "text")]
 pub use text::{Device, describe, given, merge, numbers_of, range, shown, words};
 
-use super::config::Config;
-use super::entry::{Entry, Role};
-use super::params::Values;
-use super::{BufferSplit, Standard, parts};
-use crate::overhead::Overhead;
-use crate::units::RateRange;
-use crate::units::{Limit, Rate};
+use asymq_core::catalog::{
+    COMMON, Catalog as _, Config, Entry, LIMITS, Role, Standard, Value, Values, is_link_rate,
+};
+use asymq_core::overhead::Overhead;
+use asymq_core::units::{Limit, Rate, RateRange};
+use encoding::{limit_from_number, limit_number};
 
 /// Values by the numbers of their attributes; C has the same.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,14 +49,14 @@ impl Default for Numbers {
     }
 }
 
-/// What is wrong with numbers.
+/// A mistake in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireError {
     /// An attribute is missing.
     Missing(u16),
-    /// An attribute has no such value.
+    /// An attribute is out of range.
     Invalid(u16),
-    /// An attribute is of no part of the discipline.
+    /// An attribute belongs to no part of the discipline.
     Foreign(u16),
     /// There is not enough memory.
     OutOfMemory,
@@ -86,7 +87,7 @@ impl Numbers {
         }
     }
 
-    /// All that is there, in the order of numbers.
+    /// All values, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u16, u64)> {
         let values = self.values.iter().zip(&self.has).zip(0..);
         values
@@ -94,7 +95,7 @@ impl Numbers {
             .map(|((value, _), id)| (id, *value))
     }
 
-    /// Whether no other value differs than rates of the line, or the buffer where that bounds nothing.
+    /// True if all values are equal but the line's rates, and the buffer where it bounds nothing.
     pub fn differ_in_rates_alone(&self, others: &Self) -> bool {
         let buffer_too = self.is_separate();
         let mut all = (0..).zip(self.values.iter().zip(&self.has));
@@ -112,9 +113,9 @@ impl Numbers {
         })
     }
 
-    /// Sets the discipline where nothing is said: SAD, which needs no rate, on a fast link behind which `packets` wait.
+    /// Sets the default discipline: SAD, which needs no rate, on a fast link, with limits of `packets`.
     pub fn set_usual(&mut self, packets: u32) {
-        let limit = super::value::limit_number(Limit::Packets(packets));
+        let limit = limit_number(Limit::Packets(packets));
         for (id, value) in ids::USUAL {
             self.set(*id, *value);
         }
@@ -129,15 +130,13 @@ impl Numbers {
 
     /// A rate that a real link can be shaped to.
     fn rate(&self, id: u16) -> Result<Option<Rate>, WireError> {
-        let Some(bits) = self.get(id) else {
-            return Ok(None);
-        };
-        let rate = super::real::is_link_rate(bits).then_some(bits);
-        let rate = rate.and_then(Rate::from_bits_per_sec);
-        rate.map(Some).ok_or(WireError::Invalid(id))
+        let rate = self
+            .get(id)
+            .map(|bits| shaped_rate(bits).ok_or(WireError::Invalid(id)));
+        rate.transpose()
     }
 
-    /// What the link adds to a packet.
+    /// The bytes that the link adds to a packet.
     ///
     /// # Errors
     /// A number is out of range.
@@ -148,10 +147,10 @@ impl Numbers {
         Overhead::of_numbers(bytes, mpu, framing, basis).ok_or(WireError::Invalid(id::OVERHEAD))
     }
 
-    /// The range of the rate that is to be learnt, if it is.
+    /// The range of a learnt rate.
     ///
     /// # Errors
-    /// It is no rising range.
+    /// The lower rate exceeds the higher one.
     pub fn learnt_range(&self) -> Result<Option<RateRange>, WireError> {
         let (Some(min), Some(max)) = (self.get(id::UP_MIN), self.get(id::UP_MAX)) else {
             return Ok(None);
@@ -162,33 +161,36 @@ impl Numbers {
         range.map(Some).ok_or(WireError::Invalid(id::UP_MAX))
     }
 
-    /// Whether ACKs and data have a limit each, so that the buffer bounds nothing but a FIFO after a fault.
+    /// True if ACKs and data have a limit each: the buffer then bounds only the FIFO that replaces the
+    /// discipline after a fault.
     pub fn is_separate(&self) -> bool {
-        self.get(FIRST_PARAMETER + 1) == Some(BufferSplit::Separate as u64)
+        self.get(id::BUFFER_SPLIT) == Some(ids::SEPARATE)
     }
 
-    /// A truth, where it is said.
+    /// True if a flag is set.
     pub fn flag(&self, id: u16) -> bool {
         self.get(id) == Some(1)
     }
 }
 
-/// The entry of a number in a role.
+/// The rate of a number of bit/s, if a real link can be shaped to it.
+fn shaped_rate(bits: u64) -> Option<Rate> {
+    let bits = is_link_rate(bits).then_some(bits)?;
+    Rate::from_bits_per_sec(bits)
+}
+
+/// The entry that a number names in a role.
 fn entry(numbers: &Numbers, role: Role) -> Result<&'static Entry, WireError> {
     let id = ids::of_role(role);
-    part(role, numbers.needed(id)?).ok_or(WireError::Invalid(id))
+    let place = usize::try_from(numbers.needed(id)?).unwrap_or(usize::MAX);
+    let name = names(role).get(place).ok_or(WireError::Invalid(id))?;
+    Standard.entry(role, name).ok_or(WireError::Invalid(id))
 }
 
-/// The same of its number alone.
-pub(super) fn part(role: Role, number: u64) -> Option<&'static Entry> {
-    let name = names(role).get(usize::try_from(number).ok()?)?;
-    Standard::find(role, name)
-}
-
-/// The description of a discipline of all its numbers, which are checked; values have no texts.
+/// The description of a discipline from its numbers, all checked.
 ///
 /// # Errors
-/// A number makes no sense. That one is missing is said when it is built.
+/// A number is invalid. A missing parameter is an error when the discipline is built.
 #[inline(never)]
 pub fn config(numbers: &Numbers) -> Result<Config, WireError> {
     let discipline = entry(numbers, Role::Qdisc)?;
@@ -196,58 +198,57 @@ pub fn config(numbers: &Numbers) -> Result<Config, WireError> {
     for (role, place) in Role::PARTS.into_iter().zip(&mut chosen) {
         *place = entry(numbers, role)?;
     }
-    let mut known = [false; COUNT];
-    // The last part's declaration of a parameter goes first, as where words are resolved.
-    let parts = chosen.iter().rev().flat_map(|part| part.parameters);
-    let own = parts::COMMON.iter().chain(discipline.parameters);
-    for parameter in own.chain(parts).chain(parts::LIMITS) {
-        let Some(id) = ids::of_parameter(parameter.name) else {
-            continue;
-        };
-        let (Some(number), Some(known)) = (numbers.get(id), known.get_mut(usize::from(id))) else {
-            continue;
-        };
-        if !*known && !parameter.is_number(number) {
-            return Err(WireError::Invalid(id));
+    let declared = |id: u16| {
+        let (name, _) = ids::parameter(id)?;
+        // The last part's declaration of a parameter goes first, as where words are resolved.
+        let parts = chosen.iter().rev().flat_map(|part| part.parameters);
+        let own = COMMON.iter().chain(discipline.parameters);
+        let mut all = own.chain(parts).chain(LIMITS);
+        all.find(|parameter| parameter.name == name)
+    };
+    let given = || numbers.iter().filter(|(id, _)| *id >= FIRST_PARAMETER);
+    for (id, number) in given() {
+        let parameter = declared(id).ok_or(WireError::Foreign(id))?;
+        encoding::value(&parameter.kind, number).ok_or(WireError::Invalid(id))?;
+    }
+    let mut values = given().filter_map(|(id, number)| {
+        let parameter = declared(id)?;
+        Some((parameter.name, encoding::value(&parameter.kind, number)?))
+    });
+    let params = Values::try_new(chosen.len() + given().count(), |place| {
+        match (Role::PARTS.get(place), chosen.get(place)) {
+            (Some(role), Some(part)) => (role.key(), Value::Word(part.name)),
+            _ => values.next().unwrap_or(("", Value::Flag(false))),
         }
-        *known = true;
-    }
-    let mut given = numbers.iter().filter(|(id, _)| *id >= FIRST_PARAMETER);
-    if let Some((id, _)) = given.find(|(id, _)| known.get(usize::from(*id)) == Some(&false)) {
-        return Err(WireError::Foreign(id));
-    }
+    });
     let (link, reverse, limit) = rates(numbers)?;
     Ok(Config {
         qdisc: discipline.name.into(),
         link,
         reverse,
         limit,
-        params: Values::of(numbers).map_err(|_| WireError::OutOfMemory)?,
+        params: params.map_err(|_| WireError::OutOfMemory)?,
     })
 }
 
-/// Rates in bit/s, 0 for a reverse one that is not known, and the number of a buffer; `None` if one is out of range.
+/// Rates from bit/s, the reverse one 0 if unknown, and a buffer from its number; `None` if one is out of range.
 pub fn line(up: u64, down: u64, buffer: u64) -> Option<(Rate, Option<Rate>, Limit)> {
-    let rate = |bits| {
-        let bits = super::real::is_link_rate(bits).then_some(bits)?;
-        Rate::from_bits_per_sec(bits)
-    };
     let reverse = match down {
         0 => None,
-        _ => Some(rate(down)?),
+        _ => Some(shaped_rate(down)?),
     };
-    Some((rate(up)?, reverse, super::value::limit_of(buffer)?))
+    Some((shaped_rate(up)?, reverse, limit_from_number(buffer)?))
 }
 
-/// The rates and the buffer of numbers, which are checked.
+/// The rates and the buffer of numbers.
 ///
 /// # Errors
-/// One is out of range.
+/// One is missing or out of range.
 pub fn rates(numbers: &Numbers) -> Result<(Rate, Option<Rate>, Limit), WireError> {
     let limit = numbers.needed(id::BUFFER)?;
     Ok((
         numbers.rate(id::UP)?.ok_or(WireError::Missing(id::UP))?,
         numbers.rate(id::DOWN)?,
-        super::value::limit_of(limit).ok_or(WireError::Invalid(id::BUFFER))?,
+        limit_from_number(limit).ok_or(WireError::Invalid(id::BUFFER))?,
     ))
 }

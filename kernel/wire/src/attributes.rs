@@ -56,7 +56,7 @@ pub fn encode(numbers: &Numbers, given: &Numbers) -> Vec<u8> {
 }
 
 /// Type and payload of each attribute.
-pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     core::iter::from_fn(move || {
         let length = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
         let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?);
@@ -67,7 +67,7 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-pub(super) fn number(payload: &[u8]) -> Option<u64> {
+fn number(payload: &[u8]) -> Option<u64> {
     Some(match *payload {
         [byte] => byte.into(),
         [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]).into(),
@@ -107,7 +107,10 @@ pub fn decode(bytes: &[u8]) -> Result<(Numbers, Numbers), ReadError> {
 ///
 /// # Errors
 /// They are of another version.
-pub fn tell(bytes: &[u8], mut say: impl FnMut(&str, Unit, u64)) -> Result<(), ReadError> {
+pub fn decode_statistics(
+    bytes: &[u8],
+    mut show: impl FnMut(&str, Unit, u64),
+) -> Result<(), ReadError> {
     let mut found = attributes(bytes);
     let version = found.find(|(kind, _)| *kind == statistics::id::VERSION);
     if version.and_then(|(_, payload)| number(payload)) != Some(VERSION.into()) {
@@ -115,7 +118,7 @@ pub fn tell(bytes: &[u8], mut say: impl FnMut(&str, Unit, u64)) -> Result<(), Re
     }
     for (kind, payload) in attributes(bytes) {
         if kind == statistics::id::FAILED {
-            say("failed", Unit::Count, number(payload).unwrap_or_default());
+            show("failed", Unit::Count, number(payload).unwrap_or_default());
         }
         let Some((list, known)) = statistics::list(kind) else {
             continue;
@@ -127,8 +130,8 @@ pub fn tell(bytes: &[u8], mut say: impl FnMut(&str, Unit, u64)) -> Result<(), Re
                 continue;
             };
             match list {
-                "" => say(name, *unit, value),
-                _ => say(&format!("{list}.{name}"), *unit, value),
+                "" => show(name, *unit, value),
+                _ => show(&format!("{list}.{name}"), *unit, value),
             }
         }
     }

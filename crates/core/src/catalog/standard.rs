@@ -1,9 +1,10 @@
 //! The disciplines and parts of this crate.
 
 use super::config::Config;
-use super::entry::{Entry, Maker, Role, StandardQueue};
-use super::{BoxedQueue, Catalog, aqms, controllers, disciplines, peers, queues, services};
-use crate::asymq::entries as asymq;
+use super::entry::{Entry, Maker, StandardQueue};
+use super::registry::{BoxedQueue, Catalog};
+use super::role::Role;
+use super::{aqms, asymq, controllers, disciplines, peers, queues, services};
 use crate::hold::{
     BuildError, Cake, CodelQueue, DualPi2, Fifo, FlowQueues, FqCodel, Queue, Survivor, boxed,
 };
@@ -27,17 +28,15 @@ static ENTRIES: [&[Entry]; 8] = [
     asymq::ENTRIES,
 ];
 
-impl Standard {
-    /// The entry of a name in a role, without a list in memory of its own.
-    pub(super) fn find(role: Role, name: &str) -> Option<&'static Entry> {
-        let mut entries = ENTRIES.iter().copied().flatten();
-        entries.find(|entry| entry.role == role && entry.name == name)
-    }
-}
-
 impl Catalog for Standard {
     fn entries(&self) -> Vec<&'static Entry> {
         ENTRIES.iter().copied().flatten().collect()
+    }
+
+    /// The entry of a name in a role; allocates nothing.
+    fn entry(&self, role: Role, name: &str) -> Option<&'static Entry> {
+        let mut entries = ENTRIES.iter().copied().flatten();
+        entries.find(|entry| entry.role == role && entry.name == name)
     }
 
     fn queue<P: Packet + Send + 'static>(
@@ -46,7 +45,7 @@ impl Catalog for Standard {
         config: &Config,
         limit: Limit,
     ) -> Result<BoxedQueue<P>, BuildError> {
-        let Maker::Queue(queue) = config.part(role)?.maker else {
+        let Maker::Queue(queue) = self.part(role, config)?.maker else {
             return Err(config.unknown(role));
         };
         Ok(match queue {

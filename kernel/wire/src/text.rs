@@ -1,32 +1,29 @@
 //! Words of `tc` to numbers, and back.
 
-use super::super::parameter::Parameter;
-use super::super::params::Params;
-use super::super::resolve::{Place, resolve};
-use super::super::value::{either, limit_number, limit_of};
-use super::super::{
-    Catalog, Config, DEFAULT_QDISC, RATELESS_QDISC, Standard, default_buffer, link_rate, parts,
-    real, surroundings,
-};
-use super::{Numbers, Role, id, ids, names};
-use crate::Direction;
-use crate::overhead::Overhead;
-use crate::units::RateRange;
-use crate::units::{Limit, Rate};
+use crate::encoding::{self, limit_from_number, limit_number};
+use crate::{Numbers, id, ids, names};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use asymq_core::Direction;
+use asymq_core::catalog::{
+    COMMON, Catalog as _, Config, DEFAULT_QDISC, LIMITS, Parameter, Params, Place, RATELESS_QDISC,
+    Role, Standard, default_buffer, known_parameters, link_rate, nearest_link_rate, resolve,
+    suggestion, surroundings,
+};
+use asymq_core::overhead::Overhead;
+use asymq_core::units::{Limit, Rate, RateRange};
 
 /// Names that are the qdisc's own; all others are the catalog's.
 mod name {
-    pub(super) const QDISC: &str = "qdisc";
-    pub(super) const UP: &str = "up";
-    pub(super) const DOWN: &str = "down";
-    pub(super) const BUFFER: &str = "buffer";
-    pub(super) const OVERHEAD: &str = "overhead";
-    pub(super) const SHAPED: &str = "shaped";
-    pub(super) const NAT: &str = "nat";
-    pub(super) const ALL: [&str; 7] = [QDISC, UP, DOWN, BUFFER, OVERHEAD, SHAPED, NAT];
+    pub(crate) const QDISC: &str = "qdisc";
+    pub(crate) const UP: &str = "up";
+    pub(crate) const DOWN: &str = "down";
+    pub(crate) const BUFFER: &str = "buffer";
+    pub(crate) const OVERHEAD: &str = "overhead";
+    pub(crate) const SHAPED: &str = "shaped";
+    pub(crate) const NAT: &str = "nat";
+    pub(crate) const ALL: [&str; 7] = [QDISC, UP, DOWN, BUFFER, OVERHEAD, SHAPED, NAT];
 }
 
 /// What a value is to be forgotten with.
@@ -170,7 +167,7 @@ fn missing(name: &str, example: &str, who: &str) -> String {
 fn declarations() -> Vec<Parameter> {
     let entries = Standard.entries();
     let own = entries.iter().flat_map(|entry| entry.parameters);
-    let common = parts::COMMON.iter().chain(parts::LIMITS);
+    let common = COMMON.iter().chain(LIMITS);
     common.chain(own).copied().collect()
 }
 
@@ -183,11 +180,6 @@ fn declared<'a>(all: &'a [Parameter], name: &'a str) -> impl Iterator<Item = &'a
 fn part_number(role: Role, name: &str) -> Option<u64> {
     let place = names(role).iter().position(|known| *known == name)?;
     Some(place as u64)
-}
-
-fn role_of(name: &str) -> Option<Role> {
-    let mut roles = Role::PARTS.into_iter();
-    roles.find(|role| role.key() == name)
 }
 
 /// What a user gave, as numbers.
@@ -218,17 +210,23 @@ pub fn numbers_of(given: &Params) -> Result<Numbers, String> {
         }
     }
     for (name, text) in given.iter() {
-        let unknown = |role| wrong(name, text, format!("unknown; use {}", either(names(role))));
+        let unknown = |role| {
+            wrong(
+                name,
+                text,
+                format!("unknown{}", suggestion(text, names(role).iter().copied())),
+            )
+        };
         if name == name::QDISC {
             let number = part_number(Role::Qdisc, text);
             numbers.set(id::QDISC, number.ok_or_else(|| unknown(Role::Qdisc))?);
-        } else if let Some(role) = role_of(name) {
+        } else if let Some(role) = Role::of_part(name) {
             let number = part_number(role, text).ok_or_else(|| unknown(role))?;
             numbers.set(ids::of_role(role), number);
         } else if let Some(id) = ids::of_parameter(name) {
             let mut error = None;
             let number = declared(&all, name).find_map(|parameter| match parameter.read(text) {
-                Ok(value) => parameter.number(&value),
+                Ok(value) => encoding::number(&parameter.kind, &value),
                 Err(message) => {
                     error.get_or_insert(message);
                     None
@@ -278,7 +276,7 @@ pub fn shown(numbers: &Numbers) -> Vec<(String, String)> {
         _ => show(name::UP, rate(id::UP)),
     }
     show(name::DOWN, rate(id::DOWN));
-    let limit = numbers.get(id::BUFFER).and_then(limit_of);
+    let limit = numbers.get(id::BUFFER).and_then(limit_from_number);
     show(name::BUFFER, limit.map(|limit| limit.to_string()));
     show(name::SHAPED, flag(id::SHAPED));
     show(name::NAT, flag(id::NAT));
@@ -293,8 +291,9 @@ pub fn shown(numbers: &Numbers) -> Vec<(String, String)> {
     let mut rest: Vec<_> = parts.collect();
     for (id, value) in numbers.iter() {
         if let Some((name, _)) = ids::parameter(id) {
-            let text = declared(&all, name).find_map(|parameter| parameter.text_of(value));
-            rest.push((name, text));
+            let mut values = declared(&all, name)
+                .filter_map(|parameter| encoding::value(&parameter.kind, value));
+            rest.push((name, values.next().map(|value| value.to_string())));
         }
     }
     rest.sort();
@@ -315,7 +314,7 @@ pub fn describe(given: &Params, device: &Device) -> Result<Numbers, String> {
         None => range.first(device.direction),
     };
     let up = match auto {
-        Some(range) => Some(real::to_link_rate(first(range))),
+        Some(range) => Some(nearest_link_rate(first(range))),
         None => parse_rate(given, name::UP)?,
     };
     let down = parse_rate(given, name::DOWN)?;
@@ -346,9 +345,10 @@ pub fn describe(given: &Params, device: &Device) -> Result<Numbers, String> {
     };
     let own = given.iter().filter(|(name, _)| !name::ALL.contains(name));
     let own: Params = own.collect();
+    check_names(&own)?;
     let config = resolve(&Standard, qdisc, &own, &surroundings(&overhead), place)
         .map_err(|error| wrong(&error.parameter, &error.value, error.message))?;
-    if up.is_none() && config.parts().any(|part| part.needs_link) {
+    if up.is_none() && Standard.parts(&config).iter().any(|part| part.needs_link) {
         return Err(missing(name::UP, "1mbit", qdisc));
     }
     let mut numbers = in_force(&config);
@@ -360,6 +360,22 @@ pub fn describe(given: &Params, device: &Device) -> Result<Numbers, String> {
     numbers.set(id::NAT, nat.into());
     set_overhead(&mut numbers, &overhead);
     Ok(numbers)
+}
+
+/// Checks that every name is a part's or a parameter's.
+fn check_names(given: &Params) -> Result<(), String> {
+    let known = || {
+        known_parameters(&Standard)
+            .into_iter()
+            .map(|parameter| parameter.name)
+    };
+    for (name, text) in given.iter() {
+        if !known().any(|known| known == name) {
+            let suggestion = suggestion(name, known().chain(name::ALL));
+            return Err(wrong(name, text, format!("unknown parameter{suggestion}")));
+        }
+    }
+    Ok(())
 }
 
 /// The numbers of a description.
@@ -375,16 +391,13 @@ fn in_force(config: &Config) -> Numbers {
     set(id::UP, Some(config.link.bits_per_sec()));
     set(id::DOWN, config.reverse.map(Rate::bits_per_sec));
     set(id::BUFFER, Some(limit_number(config.limit)));
-    for (name, text) in config.params.iter() {
-        if let Some(role) = role_of(name) {
-            set(ids::of_role(role), part_number(role, text));
-        } else if let (Some(id), Some(value)) =
-            (ids::of_parameter(name), config.params.stored(name))
-        {
-            set(
-                id,
-                declared(&all, name).find_map(|parameter| parameter.number(value)),
-            );
+    for (name, value) in config.params.iter() {
+        if let Some(role) = Role::of_part(name) {
+            set(ids::of_role(role), part_number(role, &value.to_string()));
+        } else if let Some(id) = ids::of_parameter(name) {
+            let mut numbers = declared(&all, name)
+                .filter_map(|parameter| encoding::number(&parameter.kind, value));
+            set(id, numbers.next());
         }
     }
     numbers
@@ -392,20 +405,8 @@ fn in_force(config: &Config) -> Numbers {
 
 /// The least and the most that an attribute of a parameter may be, where there is a bound.
 pub fn range(name: &str) -> (u64, u64) {
-    use super::super::Kind;
-    use super::super::value::billionths;
     let all = declarations();
-    let of = |parameter: &Parameter| match parameter.kind {
-        Kind::Rate | Kind::Period => (1, u64::MAX),
-        Kind::Size(min, max) => (min, max),
-        Kind::Share => (1, u64::from(crate::units::Share::SCALE) - 1),
-        Kind::Flag => (0, 1),
-        Kind::Number(min, max) => (billionths(min), billionths(max)),
-        Kind::Count(min, max) => (min.into(), max.into()),
-        Kind::Words(words) => (0, words.len() as u64 - 1),
-        Kind::Limit | Kind::Time | Kind::Text(..) => (0, u64::MAX),
-    };
-    let ranges = declared(&all, name).map(of);
+    let ranges = declared(&all, name).map(|parameter| encoding::range(&parameter.kind));
     let both = ranges.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
     both.unwrap_or((0, u64::MAX))
 }

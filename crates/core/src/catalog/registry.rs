@@ -1,0 +1,236 @@
+//! Catalogs, and the construction of a discipline from its parts.
+
+use super::asymq::{self, THIN_OPAQUE};
+use super::config::Config;
+use super::entry::{Entry, Maker, Shown, StandardQueue};
+use super::parts::{ACK_LIMIT, BUFFER_SPLIT, BufferSplit, CLASSIFIER, DATA_LIMIT, DATA_SHARE};
+use super::role::Role;
+use super::standard::Standard;
+use crate::decide::service::{AnyService, Service};
+use crate::hold::{
+    Buffer, BuildError, DropTail, Fifo, Fifos, Machine, OpaqueAcks, Pair, Parts, Queue, Queues,
+    boxed,
+};
+use crate::packet::Packet;
+use crate::qdisc::Qdisc;
+use crate::units::Limit;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// A queue that a discipline can own in any thread.
+pub type BoxedQueue<P> = Box<dyn Queue<P> + Send>;
+/// A discipline that a driver can own in any thread.
+pub type BoxedQdisc<P> = Box<dyn Qdisc<P> + Send>;
+
+/// The disciplines and parts, with their construction from a resolved [`Config`].
+///
+/// All building may fail: for want of memory, or by a description that makes no sense. What a catalog
+/// does not build itself, [`Standard`] does. A `dyn Catalog` names what there is; a [`dyn Build`](Build)
+/// builds it.
+pub trait Catalog: Sync {
+    /// All entries, in the order of `--help`.
+    fn entries(&self) -> Vec<&'static Entry>;
+
+    /// A queue in the `role` of the ACK queue or the data queue, which holds at most `limit`.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn queue<P: Packet + Send + 'static>(
+        &self,
+        role: Role,
+        config: &Config,
+        limit: Limit,
+    ) -> Result<BoxedQueue<P>, BuildError>
+    where
+        Self: Sized,
+    {
+        Standard.queue(role, config, limit)
+    }
+
+    /// The discipline, empty. A catalog whose discipline is not made of parts builds it here, and
+    /// leaves the others to [`compose`](fn@compose).
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        config: &Config,
+    ) -> Result<BoxedQdisc<P>, BuildError>
+    where
+        Self: Sized,
+    {
+        compose(self, config)
+    }
+
+    /// The entry of a name in a role.
+    fn entry(&self, role: Role, name: &str) -> Option<&'static Entry> {
+        let mut entries = self.entries().into_iter();
+        entries.find(|entry| entry.role == role && entry.name == name)
+    }
+
+    /// The entry of the part in a role.
+    ///
+    /// # Errors
+    /// The description is not resolved, or names a part of another catalog.
+    fn part(&self, role: Role, config: &Config) -> Result<&'static Entry, BuildError> {
+        let entry = self.entry(role, config.part(role)?);
+        entry.ok_or_else(|| config.unknown(role))
+    }
+
+    /// The entries of a resolved description's parts.
+    fn parts(&self, config: &Config) -> Vec<&'static Entry> {
+        let parts = Role::PARTS.into_iter();
+        parts
+            .filter_map(|role| self.part(role, config).ok())
+            .collect()
+    }
+
+    /// The entries of a role.
+    fn of_role(&self, role: Role) -> Vec<&'static Entry> {
+        let entries = self.entries().into_iter();
+        entries.filter(|entry| entry.role == role).collect()
+    }
+
+    /// The names of the disciplines that a comparison of this extent shows.
+    fn compared(&self, extent: Shown) -> Vec<&'static str> {
+        let entries = self.of_role(Role::Qdisc).into_iter();
+        let shown = entries.filter(|entry| entry.shown <= extent);
+        shown.map(|entry| entry.name).collect()
+    }
+}
+
+/// [`Catalog::build`] for one kind of packet and behind a pointer, so that what drives disciplines is
+/// compiled once, and not for every catalog.
+pub trait Build<P>: Sync {
+    /// The discipline of a resolved description, empty.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    fn qdisc(&self, config: &Config) -> Result<BoxedQdisc<P>, BuildError>;
+}
+
+impl<C: Catalog, P: Packet + Send + 'static> Build<P> for C {
+    fn qdisc(&self, config: &Config) -> Result<BoxedQdisc<P>, BuildError> {
+        self.build(config)
+    }
+}
+
+/// The discipline that a resolved description describes, of parts that the catalog builds.
+///
+/// # Errors
+/// See [`BuildError`].
+pub fn compose<P: Packet + Send + 'static>(
+    catalog: &impl Catalog,
+    config: &Config,
+) -> Result<BoxedQdisc<P>, BuildError> {
+    let buffer = match config.get(BUFFER_SPLIT)? {
+        BufferSplit::Shared => Buffer::Shared(config.limit),
+        BufferSplit::InRatio => Buffer::InRatio(config.limit),
+        BufferSplit::Separate => Buffer::Separate,
+    };
+    let is_default = |role: Role| {
+        config
+            .part(role)
+            .is_ok_and(|part| part == role.default_part())
+    };
+    if Role::PARTS.into_iter().all(is_default) && matches!(buffer, Buffer::Shared(_)) {
+        return Ok(boxed(DropTail::new(config.limit)?)?);
+    }
+    let limit = |limit| config.find(limit).unwrap_or(config.limit);
+    let limits @ [ack, data] = [limit(ACK_LIMIT), limit(DATA_LIMIT)];
+    let standard = |role| match catalog.part(role, config).map(|part| part.maker) {
+        Ok(Maker::Queue(queue)) => Some(queue),
+        _ => None,
+    };
+    let service = service(catalog, config)?;
+    // The most common queues, and their services, are known when compiled.
+    match (standard(Role::AckQueue), standard(Role::DataQueue)) {
+        (Some(StandardQueue::Fifo), Some(StandardQueue::Fifo)) => {
+            // They share the memory of a buffer that they share.
+            match buffer {
+                Buffer::Separate => {
+                    let queues = Pair {
+                        ack: Fifo::new(ack)?,
+                        data: Fifo::new(data)?,
+                    };
+                    machine(catalog, config, buffer, limits, queues, service)
+                }
+                Buffer::Shared(all) | Buffer::InRatio(all) => {
+                    let queues = Fifos::new(all)?;
+                    match service {
+                        AnyService::WeightedBytes(by_bytes) => {
+                            machine(catalog, config, buffer, limits, queues, by_bytes)
+                        }
+                        other => machine(catalog, config, buffer, limits, queues, other),
+                    }
+                }
+            }
+        }
+        (Some(StandardQueue::Slots), Some(StandardQueue::Isolated)) => {
+            let queues = Pair {
+                ack: asymq::slots(config, ack)?,
+                data: asymq::isolated(config, data)?,
+            };
+            match service {
+                AnyService::DueFirst(due) => machine(catalog, config, buffer, limits, queues, due),
+                other => machine(catalog, config, buffer, limits, queues, other),
+            }
+        }
+        _ => {
+            let queues = Pair {
+                ack: catalog.queue(Role::AckQueue, config, ack)?,
+                data: catalog.queue(Role::DataQueue, config, data)?,
+            };
+            machine(catalog, config, buffer, limits, queues, service)
+        }
+    }
+}
+
+#[inline(never)]
+fn service(catalog: &dyn Catalog, config: &Config) -> Result<AnyService, BuildError> {
+    match catalog.part(Role::Service, config)?.maker {
+        Maker::Service(make) => make(config),
+        _ => Err(config.unknown(Role::Service)),
+    }
+}
+
+#[inline(never)]
+fn machine<P, Q, S>(
+    catalog: &dyn Catalog,
+    config: &Config,
+    buffer: Buffer,
+    limits: [Limit; 2],
+    queues: Q,
+    service: S,
+) -> Result<BoxedQdisc<P>, BuildError>
+where
+    P: Packet + Send + 'static,
+    Q: Queues<P> + Send + 'static,
+    S: Service + Send + 'static,
+{
+    let (controller, start) = match catalog.part(Role::Controller, config)?.maker {
+        Maker::Controller(make) => make(config).map(|(made, share)| (Some(made), share))?,
+        Maker::Nothing => (None, None),
+        _ => return Err(config.unknown(Role::Controller)),
+    };
+    let aqm = match catalog.part(Role::Aqm, config)?.maker {
+        Maker::Aqm(make) => Some(make(config)?),
+        Maker::Nothing => None,
+        _ => return Err(config.unknown(Role::Aqm)),
+    };
+    let share = start.or_else(|| config.find(DATA_SHARE));
+    let parts = Parts {
+        classifier: config.get(CLASSIFIER)?,
+        opaque: match config.find(THIN_OPAQUE) {
+            Some(true) => Some(OpaqueAcks::new()?),
+            _ => None,
+        },
+        queues,
+        limits,
+        aqm,
+        service,
+        controller,
+        buffer,
+    };
+    Ok(Machine::boxed(parts, share)?)
+}

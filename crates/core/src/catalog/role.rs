@@ -1,0 +1,68 @@
+//! Roles of disciplines and parts.
+
+/// The role that an entry names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A discipline: a choice of parts.
+    Qdisc,
+    /// The queue of ACKs.
+    AckQueue,
+    /// The queue of data.
+    DataQueue,
+    /// The rule that drops or marks arrivals early.
+    Aqm,
+    /// The rule that chooses the next queue.
+    Service,
+    /// The rule that moves the settings.
+    Controller,
+}
+
+impl Role {
+    /// The roles of parts, in the order in which they are resolved.
+    pub const PARTS: [Self; 5] = [
+        Self::AckQueue,
+        Self::DataQueue,
+        Self::Aqm,
+        Self::Service,
+        Self::Controller,
+    ];
+
+    /// The flag and the key under which it is chosen.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Qdisc => "qdisc",
+            Self::AckQueue => "ack-queue",
+            Self::DataQueue => "data-queue",
+            Self::Aqm => "aqm",
+            Self::Service => "service",
+            Self::Controller => "controller",
+        }
+    }
+
+    /// The part that a discipline has unless it names another.
+    pub const fn default_part(self) -> &'static str {
+        match self {
+            Self::Qdisc => "droptail",
+            Self::AckQueue | Self::DataQueue => "fifo",
+            Self::Aqm | Self::Controller => "none",
+            Self::Service => "shared",
+        }
+    }
+
+    /// The role of a part with this key.
+    pub fn of_part(key: &str) -> Option<Self> {
+        Self::PARTS.into_iter().find(|role| role.key() == key)
+    }
+
+    /// The choice, for `--help`.
+    pub const fn help(self) -> &'static str {
+        match self {
+            Self::Qdisc => "Queue discipline",
+            Self::AckQueue => "How ACKs wait, instead of the discipline's own way",
+            Self::DataQueue => "How data waits, instead of the discipline's own way",
+            Self::Aqm => "What drops or marks arrivals early, instead of the discipline's own",
+            Self::Service => "Which queue is served next, instead of the discipline's own way",
+            Self::Controller => "What moves the settings, instead of the discipline's own",
+        }
+    }
+}

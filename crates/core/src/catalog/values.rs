@@ -1,0 +1,158 @@
+//! Parameters as they were read.
+
+use super::params::Params;
+use super::value::{FromValue, Value};
+use crate::hold::{BuildError, slots};
+use alloc::borrow::Cow;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// Values of parameters and names of parts: what a resolved [`Config`](super::Config) holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values(Vec<(Cow<'static, str>, Value)>);
+
+impl Values {
+    /// So many values, in any order, without a panic where memory is missing.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn try_new(
+        count: usize,
+        mut value: impl FnMut(usize) -> (&'static str, Value),
+    ) -> Result<Self, BuildError> {
+        let values = slots(count, |place| {
+            let (name, value) = value(place);
+            (Cow::Borrowed(name), value)
+        })?;
+        Ok(Self(values.into_vec()))
+    }
+
+    /// A value.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        let mut values = self.0.iter();
+        values
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value)
+    }
+
+    /// A value as its type.
+    pub(super) fn read<T: FromValue>(&self, name: &str) -> Option<T> {
+        self.get(name).and_then(T::from_value)
+    }
+
+    /// A value's text.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.get(name).map(Value::to_string)
+    }
+
+    /// Sets a value.
+    pub fn set(&mut self, name: impl Into<Cow<'static, str>>, value: Value) {
+        let name = name.into();
+        let place = self.0.partition_point(|(known, _)| *known < name);
+        match self.0.get_mut(place) {
+            Some((known, old)) if *known == name => *old = value,
+            _ => self.0.insert(place, (name, value)),
+        }
+    }
+
+    /// Takes a value out.
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|(known, _)| known != name);
+    }
+
+    /// All names and values, in the order of names if they were set one by one.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (&**name, value))
+    }
+
+    /// These values as text, to be resolved again.
+    pub fn to_params(&self) -> Params {
+        self.iter().collect()
+    }
+}
+
+#[cfg(feature = "serde")]
+mod serde_impl {
+    use super::{String, ToString, Value, Values};
+    use core::fmt;
+    use serde::de::{MapAccess, Visitor};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    impl Serialize for Values {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_map(self.iter())
+        }
+    }
+
+    impl Serialize for Value {
+        /// Numbers and truths as such, all else as text.
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let text = self.to_string();
+            if let Ok(truth) = text.parse() {
+                serializer.serialize_bool(truth)
+            } else if let Ok(number) = text.parse() {
+                serializer.serialize_u64(number)
+            } else {
+                match text.parse::<f64>() {
+                    Ok(number) if number.is_finite() => serializer.serialize_f64(number),
+                    _ => serializer.serialize_str(&text),
+                }
+            }
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Values {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_map(ByName)
+        }
+    }
+
+    struct ByName;
+
+    impl<'de> Visitor<'de> for ByName {
+        type Value = Values;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("parameters: text, numbers or truths by name")
+        }
+
+        fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Values, M::Error> {
+            let mut values = Values::default();
+            while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                values.set(name, value);
+            }
+            Ok(values)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Value {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_any(Text)
+        }
+    }
+
+    struct Text;
+
+    impl Visitor<'_> for Text {
+        type Value = Value;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("text, a number or a truth")
+        }
+        fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+            Ok(Value::Text(text.into()))
+        }
+        fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
+            Ok(Value::Text(truth.to_string()))
+        }
+        fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+            Ok(Value::Text(number.to_string()))
+        }
+        fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+            Ok(Value::Text(number.to_string()))
+        }
+        fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+            Ok(Value::Text(number.to_string()))
+        }
+    }
+}
