@@ -50,6 +50,3 @@ pub use direction::Direction;
 pub use packet::{Ecn, Flow, Header, Network, Packet, Protocol, TrafficClass};
 pub use qdisc::{Backlog, Dequeue, Discard, Fate, Qdisc, Reading, Reason, Sink};
 pub use units::{Duration, Instant, Limit, Rate, Share};
-
-/// Fingerprint of this crate's sources: equal in builds of the same sources.
-pub const SOURCES: &str = env!("ASYMQ_SOURCES");

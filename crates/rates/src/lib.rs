@@ -23,9 +23,6 @@ use asymq_core::{Direction, Duration, Header, Instant, Rate};
 use blame::Blame;
 use path_delays::PathDelays;
 
-/// Fingerprint of this crate's sources: equal in builds of the same sources.
-pub const SOURCES: &str = env!("ASYMQ_SOURCES");
-
 /// When probes leave.
 #[derive(Clone, Copy, Debug, Default)]
 struct Probing {

@@ -53,6 +53,3 @@ pub use schedule::Schedule;
 pub use tcp::{OutsideTcp, Tcp, TcpEcn};
 pub use traffic::{OnOff, WebLoad};
 pub use udp::{Flood, UdpBurst};
-
-/// Fingerprint of this crate's sources: equal in builds of the same sources.
-pub const SOURCES: &str = env!("ASYMQ_SOURCES");

@@ -18,6 +18,3 @@ mod traffic;
 mod variant;
 
 pub use running::{RunOptions, STANDARD, SimError, Simulator, Steps, report};
-
-/// Fingerprint of this crate's sources: equal in builds of the same sources.
-pub const SOURCES: &str = env!("ASYMQ_SOURCES");

@@ -2,7 +2,7 @@
 
 pub use crate::lines::Log;
 
-use crate::fnv::{fnv, long};
+use crate::fnv::long;
 use crate::lines;
 use crate::metrics::{self, Metrics};
 use asymq_scenario::{FlowResult, Scenario};
@@ -17,19 +17,8 @@ use std::sync::LazyLock;
 pub const RUNS: &str = "runs.jsonl";
 
 /// Fingerprint of the sources that decide what a run shows: simulator, scenarios and disciplines.
-pub static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
-    let sources = [
-        asymq_core::SOURCES,
-        asymq_rates::SOURCES,
-        asymq_scenario::SOURCES,
-        asymq_sim::SOURCES,
-    ];
-    let version = env!("CARGO_PKG_VERSION");
-    format!(
-        "{:016x}",
-        fnv(sources.concat().bytes().chain(version.bytes()))
-    )
-});
+pub static FINGERPRINT: LazyLock<String> =
+    LazyLock::new(|| long(concat!(env!("ASYMQ_SOURCES"), env!("CARGO_PKG_VERSION"))));
 
 /// The key of a result: a hash of scenario, seed and the sources of simulator and disciplines. Builds
 /// with the same sources give the same key.

@@ -1,12 +1,19 @@
-//! Fingerprint of this crate's sources, which decide what a simulated run shows.
+//! Fingerprint of the sources that decide what a simulated run shows. A published crate has no siblings: its version
+//! stands for them.
 
 use std::path::Path;
 use std::{fs, io};
 
 fn main() -> io::Result<()> {
     let mut hash = 0xcbf2_9ce4_8422_2325;
-    add(Path::new("src"), &mut hash)?;
-    println!("cargo::rerun-if-changed=src");
+    for sibling in ["core", "rates", "scenario", "sim"] {
+        let sources = Path::new("..").join(sibling).join("src");
+        if sources.is_dir() {
+            println!("cargo::rerun-if-changed={}", sources.display());
+            add(&sources, &mut hash)?;
+        }
+    }
+    println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-env=ASYMQ_SOURCES={hash:016x}");
     Ok(())
 }
