@@ -3,7 +3,6 @@
 //! Coordinates are in CSS pixels; [`SCALE`] gives them sub-pixel resolution.
 
 mod axis;
-pub mod page;
 mod palette;
 
 pub use axis::{Axis, ticks};

@@ -7,11 +7,11 @@ pub(crate) mod lab;
 pub(crate) mod lab;
 
 use crate::catalogs::Catalogs;
+use crate::progress::ProgressBar;
 use anyhow::Context;
 use asymq_args::Defaults;
 use asymq_scenario::{Report, Scenario};
 use asymq_sim::RunOptions;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -66,18 +66,19 @@ fn simulate(
     catalogs: Catalogs,
 ) -> anyhow::Result<Vec<Report>> {
     let runs = scenarios.iter().map(|scenario| u64::from(scenario.runs));
-    let bar = progress_bar(runs.sum());
+    let bar = ProgressBar::new(runs.sum());
     let mut reports = Vec::new();
     let warnings: BTreeSet<String> = scenarios.iter().flat_map(Scenario::warnings).collect();
     for warning in warnings {
         eprintln!("warning: {warning}");
     }
+    let mut before = 0;
     for scenario in scenarios {
         bar.set_message(scenario.uplink.qdisc.clone());
-        let before = bar.position();
         reports.push(catalogs.sim.run_all(scenario, tracks.series, |done| {
             bar.set_position(before + done as u64);
         })?);
+        before += u64::from(scenario.runs);
     }
     bar.finish_and_clear();
     if let Some(scenario) = scenarios.first() {
@@ -108,11 +109,4 @@ fn capture(scenario: &Scenario, tracks: &Tracks, catalogs: Catalogs) -> anyhow::
 fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(BufWriter::new(file))
-}
-
-/// A bar on standard error; none if that is not a terminal.
-pub(crate) fn progress_bar(length: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {eta:>4} left  {msg}")
-        .expect("the template is well-formed");
-    ProgressBar::new(length).with_style(style)
 }

@@ -4,24 +4,37 @@
 //! A library, so that a program with disciplines of its own is the same command with one line:
 //! [`main_with`] of its catalog.
 
+//!
+//! The feature `research`, on by default, adds simulator, lab, sweeps and the papers. Without it the command is
+//! the router's: gateway, measure, import, model.
+
 mod catalogs;
+#[cfg(feature = "research")]
 mod chart;
 mod commands;
+#[cfg(feature = "research")]
 mod comparison;
+#[cfg(feature = "research")]
 mod driver;
 #[cfg(target_os = "linux")]
 mod gateway;
+#[cfg(feature = "research")]
 mod heading;
 mod help;
 mod output;
+mod progress;
+#[cfg(feature = "research")]
 mod report;
 mod table;
+#[cfg(feature = "research")]
 mod words;
 
 use crate::catalogs::Catalogs;
 use asymq_args::{BadArgument, ScenarioError};
 use asymq_core::catalog::Catalog;
+#[cfg(feature = "research")]
 use asymq_papers::SelectError;
+#[cfg(feature = "research")]
 use asymq_sweep::experiment::BadExperiment;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -40,8 +53,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[cfg(feature = "research")]
     Compare(Box<commands::compare::CompareArgs>),
+    #[cfg(feature = "research")]
     Sim(Box<commands::sim::SimArgs>),
+    #[cfg(feature = "research")]
     Lab(Box<commands::sim::LabArgs>),
     /// Bridge two interfaces, shape the uplink, and serve ACKs and data as a discipline says.
     #[cfg(target_os = "linux")]
@@ -51,16 +67,22 @@ enum Command {
     #[cfg(unix)]
     Measure(commands::measure::MeasureArgs),
     Model(commands::model::ModelArgs),
+    #[cfg(feature = "research")]
     Reproduce(commands::reproduce::ReproduceArgs),
+    #[cfg(feature = "research")]
     Sweep(commands::sweep::SweepArgs),
+    #[cfg(feature = "research")]
     Merge(commands::sweep::MergeArgs),
 }
 
 impl Command {
     fn run(self, catalogs: Catalogs) -> anyhow::Result<()> {
         match self {
+            #[cfg(feature = "research")]
             Self::Compare(args) => commands::compare::run(*args, catalogs),
+            #[cfg(feature = "research")]
             Self::Sim(args) => commands::sim::sim(*args, catalogs),
+            #[cfg(feature = "research")]
             Self::Lab(args) => commands::sim::real(*args, catalogs),
             #[cfg(target_os = "linux")]
             Self::Gateway(args) => Ok(gateway::run(&args, catalogs)?),
@@ -68,8 +90,11 @@ impl Command {
             #[cfg(unix)]
             Self::Measure(args) => commands::measure::run(&args),
             Self::Model(args) => commands::model::run(&args),
+            #[cfg(feature = "research")]
             Self::Reproduce(args) => commands::reproduce::run(&args, catalogs),
+            #[cfg(feature = "research")]
             Self::Sweep(args) => commands::sweep::sweep(&args, catalogs),
+            #[cfg(feature = "research")]
             Self::Merge(args) => commands::sweep::merge(&args, catalogs),
         }
     }
@@ -97,8 +122,9 @@ pub fn command(catalog: &dyn Catalog) -> clap::Command {
         false => arg,
     };
     let command = asymq_args::with_disciplines(Cli::command(), catalog)
-        .mut_subcommands(|command| command.mut_args(allow_minus))
-        .mut_subcommand("compare", commands::compare::own_defaults);
+        .mut_subcommands(|command| command.mut_args(allow_minus));
+    #[cfg(feature = "research")]
+    let command = command.mut_subcommand("compare", commands::compare::own_defaults);
     help::brief(command)
 }
 
@@ -113,6 +139,7 @@ pub fn main_with(catalog: &'static impl Catalog) -> ExitCode {
 }
 
 /// Runs the command line with the disciplines of `catalog`, and these congestion controls in the simulator.
+#[cfg(feature = "research")]
 pub fn main_with_congestion(
     catalog: &'static impl Catalog,
     congestion: &'static asymq_sim::congestion::Catalog,
@@ -144,16 +171,23 @@ fn run(catalogs: Catalogs, words: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 fn exit_code(error: &anyhow::Error) -> u8 {
-    let bad_input = error.is::<ScenarioError>()
-        || error.is::<BadExperiment>()
-        || error.is::<SelectError>()
-        || error.is::<BadArgument>()
-        || driver::lab::is_bad_input(error);
+    let mut bad_input = error.is::<ScenarioError>() || error.is::<BadArgument>();
+    let mut interrupted = false;
+    #[cfg(feature = "research")]
+    {
+        bad_input |= error.is::<BadExperiment>()
+            || error.is::<SelectError>()
+            || driver::lab::is_bad_input(error);
+        interrupted |= driver::lab::is_interrupted(error);
+    }
     #[cfg(target_os = "linux")]
-    let bad_input = bad_input || gateway::is_bad_input(error);
-    let interrupted = driver::lab::is_interrupted(error);
+    {
+        bad_input |= gateway::is_bad_input(error);
+    }
     #[cfg(unix)]
-    let interrupted = interrupted || commands::measure::is_interrupted(error);
+    {
+        interrupted |= commands::measure::is_interrupted(error);
+    }
     if interrupted {
         INTERRUPTED
     } else if bad_input {

@@ -3,9 +3,11 @@
 use anyhow::Context;
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
+#[cfg(feature = "research")]
 use std::path::Path;
 
 /// Columns of a terminal that tables and their words fit.
+#[cfg(feature = "research")]
 pub(crate) const WIDTH: usize = 80;
 
 /// Prints `text` at once. A reader that has gone (`| head`) is no error.
@@ -44,6 +46,7 @@ pub(crate) fn wrapped(text: &str, width: usize) -> String {
 }
 
 /// Writes a file.
+#[cfg(feature = "research")]
 pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

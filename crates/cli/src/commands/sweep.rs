@@ -1,8 +1,8 @@
 //! `asymq sweep` and `asymq merge`: an experiment of one's own, on one machine or on many.
 
 use crate::catalogs::Catalogs;
-use crate::driver::progress_bar;
 use crate::output;
+use crate::progress::ProgressBar;
 use anyhow::Context;
 use asymq_args::BadArgument;
 use asymq_papers::COLLECTION;
@@ -154,7 +154,7 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
 
 /// Makes the runs that `out` does not have, and further seeds of what is undecided.
 fn decide(catalogs: Catalogs, plan: &Plan, out: &Path, threads: usize) -> anyhow::Result<Decided> {
-    let bar = progress_bar(1);
+    let bar = ProgressBar::new(1);
     let defaults = catalogs.of_experiments();
     let decided = plan.run(catalogs.sim, &defaults, out, threads, &|look, done, all| {
         if look > 1 {
@@ -201,7 +201,7 @@ fn run_shard(
     threads: usize,
 ) -> anyhow::Result<()> {
     let part = shard.part(tasks::single_runs(experiments));
-    let bar = progress_bar(part.len() as u64);
+    let bar = ProgressBar::new(part.len() as u64);
     let known = Results::load(out)?;
     runner::run(
         catalogs.sim,

@@ -1,7 +1,8 @@
 //! Scenarios over real kernel TCP.
 
-use super::{Tracks, progress_bar};
+use super::Tracks;
 use crate::catalogs::Catalogs;
+use crate::progress::ProgressBar;
 use anyhow::Context;
 use asymq_lab::{Guest, LabError};
 use asymq_scenario::{Report, Scenario};
@@ -31,7 +32,7 @@ pub(crate) fn run(
         series: tracks.series,
         jobs: lab_jobs(scenarios),
     };
-    let bar = progress_bar(100);
+    let bar = ProgressBar::new(100);
     let reports =
         asymq_lab::run_scenarios_in(catalogs.gateway, scenarios, options, &mut |progress| {
             let done = progress.elapsed.as_secs_f64() / progress.total.as_secs_f64();

@@ -22,8 +22,8 @@ const PAGE: [(&str, &str, &str); 5] = [
     ),
     ("page.css", "text/css", include_str!("page/page.css")),
     ("page.js", "text/javascript", include_str!("page/page.js")),
-    ("style.css", "text/css", asymq_charts::page::STYLE),
-    ("draw.js", "text/javascript", asymq_charts::page::DRAW),
+    ("style.css", "text/css", include_str!("page/style.css")),
+    ("draw.js", "text/javascript", include_str!("page/draw.js")),
 ];
 
 /// Runs a gateway until SIGINT or SIGTERM, and shows it as the flags ask; or changes a running one.

@@ -2,6 +2,7 @@
 
 use super::args::{LinkArgs, NONE, TryArgs};
 use crate::output;
+use crate::progress::ProgressBar;
 use crate::table::Table;
 use anyhow::{Context as _, bail};
 use asymq_args::{Flags, Words};
@@ -9,7 +10,6 @@ use asymq_core::catalog::{Catalog, DEFAULT_QDISC};
 use asymq_core::decide::random::SplitMix64;
 use asymq_gateway::trial::{Effect, Loaded, Outcome, Pair, Quantity, Verdict, analyse};
 use asymq_gateway::{request_change, request_status};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -125,8 +125,7 @@ struct Answer<'a> {
 impl Trial<'_> {
     /// Adds pairs until `wanted` of them were loaded as the busiest direction is.
     fn run(&mut self, wanted: usize, capacity: [Option<f64>; 2], seed: u64) -> anyhow::Result<End> {
-        let style = ProgressStyle::with_template("{bar:40} {pos} of {len} pairs  {msg}")?;
-        let bar = ProgressBar::new(wanted as u64).with_style(style);
+        let bar = ProgressBar::new(wanted as u64);
         let mut random = SplitMix64::new(seed);
         loop {
             let loaded = Loaded::of(&self.pairs, capacity);
@@ -136,10 +135,11 @@ impl Trial<'_> {
             };
             bar.set_position(counted as u64);
             // No interim result: who stops at a good one has chosen it.
-            bar.set_message(match counted == self.pairs.len() {
+            let more = match counted == self.pairs.len() {
                 true => String::new(),
-                false => format!("{} more without enough load", self.pairs.len() - counted),
-            });
+                false => format!(", {} more without enough load", self.pairs.len() - counted),
+            };
+            bar.set_message(format!("{counted} of {wanted} pairs{more}"));
             if counted >= wanted {
                 bar.finish_and_clear();
                 return Ok(End::Complete);

@@ -1,5 +1,6 @@
 //! `asymq measure`: a line's capacity, and its latency under load.
 
+#[cfg(feature = "research")]
 mod chart;
 #[cfg(feature = "https")]
 mod https;
@@ -7,8 +8,8 @@ mod https;
 mod responsiveness;
 mod words;
 
-use crate::driver::progress_bar;
 use crate::output;
+use crate::progress::ProgressBar;
 use anyhow::Context as _;
 use asymq_args::BadArgument;
 use asymq_core::units::{Bytes, Duration};
@@ -16,6 +17,7 @@ use asymq_measure::{Limits, MAX_FLOWS, Options, Progress, Server, measure};
 use clap::{Args, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::SocketAddr;
+#[cfg(feature = "research")]
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -56,6 +58,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long, help_heading = "Output")]
     json: bool,
     /// Write rates and delays over time as SVG.
+    #[cfg(feature = "research")]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     chart: Option<PathBuf>,
 }
@@ -144,13 +147,14 @@ fn run_client(args: &MeasureArgs, host: &str, stop: &AtomicBool) -> anyhow::Resu
         duration: std_time(args.duration.unwrap_or(Duration::from_secs(10))),
         stop,
     };
-    let bar = progress_bar(1000);
+    let bar = ProgressBar::new(1000);
     let measured = measure(&options, &mut |progress: Progress| {
         bar.set_position((progress.done * 1000.0) as u64);
         bar.set_message(words::progress(&progress));
     });
     bar.finish_and_clear();
     let measured = measured?;
+    #[cfg(feature = "research")]
     if let Some(path) = &args.chart {
         output::write_file(path, &chart::svg(&measured)?)?;
     }

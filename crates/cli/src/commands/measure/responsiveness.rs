@@ -1,8 +1,8 @@
 //! The IETF's responsiveness test: the client's flags and its words.
 
 use super::{MeasureArgs, bad_argument, std_time, words};
-use crate::driver::progress_bar;
 use crate::output::{self, rate, wrapped};
+use crate::progress::ProgressBar;
 use crate::table::Table;
 use asymq_core::units::Duration;
 use asymq_measure::{Progress, TestOptions, Tested, TestedLoad, test_responsiveness};
@@ -12,6 +12,7 @@ pub(super) fn run(args: &MeasureArgs, url: &str, stop: &AtomicBool) -> anyhow::R
     let foreign = [
         ("--iperf3", args.iperf3),
         ("--warmup", args.warmup.is_some()),
+        #[cfg(feature = "research")]
         ("--chart", args.chart.is_some()),
     ];
     if let Some((flag, _)) = foreign.into_iter().find(|(_, is_set)| *is_set) {
@@ -33,7 +34,7 @@ pub(super) fn run(args: &MeasureArgs, url: &str, stop: &AtomicBool) -> anyhow::R
         longest: std_time(args.duration.unwrap_or(Duration::from_secs(20))),
         stop,
     };
-    let bar = progress_bar(1000);
+    let bar = ProgressBar::new(1000);
     let tested = test_responsiveness(&options, &mut |progress: Progress| {
         bar.set_position((progress.done * 1000.0) as u64);
         bar.set_message(words::progress(&progress));
