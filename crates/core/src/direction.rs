@@ -18,6 +18,14 @@ impl Direction {
     /// Both directions; the position of each is its number (`direction as usize`).
     pub const ALL: [Self; 2] = [Self::Up, Self::Down];
 
+    /// The opposite direction.
+    pub const fn reverse(self) -> Self {
+        match self {
+            Self::Up => Self::Down,
+            Self::Down => Self::Up,
+        }
+    }
+
     /// The name in flags, files and results.
     pub const fn name(self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@
 
 extern crate alloc;
 
-mod blame;
+mod attribution;
 mod delivered;
 mod law;
 mod observed;
@@ -20,40 +20,44 @@ pub use reason::Reason;
 use alloc::boxed::Box;
 use asymq_core::hold::{BuildError, boxed};
 use asymq_core::{Direction, Duration, Header, Instant, Rate};
-use blame::Blame;
+use attribution::{Attribution, Laws};
+use law::Source;
 use path_delays::PathDelays;
 
-/// When probes leave.
+/// Schedule of probes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Probing {
     sent: Instant,
-    /// The latest interval in which something else was read.
+    /// The latest interval with samples that are no probe's.
     read: Instant,
     /// Samples of this interval that are probes'.
     answers: u32,
 }
 
 impl Probing {
-    const INTERVAL: Duration = Duration::from_millis(50);
-    const IDLE: Duration = Duration::from_secs(1);
-    const READABLE: Duration = Duration::from_millis(500);
+    /// Interval while packets pass and none is readable.
+    const BLIND_INTERVAL: Duration = Duration::from_millis(50);
+    /// Interval otherwise, to keep the minimum of an idle line.
+    const INTERVAL: Duration = Duration::from_secs(1);
+    /// Time without other samples from which none is readable.
+    const BLIND_AFTER: Duration = Duration::from_millis(500);
 }
 
-/// Learns the rates of both directions: the packet path calls [`leaves`](Learner::leaves) and
-/// [`comes`](Learner::comes), and once an interval [`step`](Learner::step) moves the rates.
+/// Learns the rates of both directions. The packet path calls [`leaves`](Learner::leaves) and [`comes`](Learner::comes);
+/// [`step`](Learner::step) moves the rates once an interval.
 #[derive(Clone, Debug)]
 pub struct Learner {
-    // Not in place: a learner that is built is on a stack, which is small in a kernel.
+    // On the heap: a new learner is on the stack, which is small in a kernel.
     delays: Box<PathDelays>,
-    laws: [Option<Box<RateLaw>>; 2],
-    blame: Blame,
+    laws: Laws,
+    attribution: Attribution,
     probing: Probing,
 }
 
-// In frames of their own.
+// Stack frames of their own.
 #[inline(never)]
-fn law(range: RateRange, rate: Rate, way: usize) -> Result<Box<RateLaw>, BuildError> {
-    boxed(RateLaw::new(range, rate, way)?)
+fn law(range: RateRange, rate: Rate, direction: Direction) -> Result<Box<RateLaw>, BuildError> {
+    boxed(RateLaw::new(range, rate, direction)?)
 }
 
 #[inline(never)]
@@ -70,25 +74,25 @@ impl Learner {
     /// # Errors
     /// There is not enough memory.
     pub fn new(ranges: [Option<RateRange>; 2], rates: [Rate; 2]) -> Result<Self, BuildError> {
-        let law = |way: usize| match ranges[way] {
-            Some(range) => law(range, rates[way], way).map(Some),
+        let law = |direction: Direction| match ranges[direction as usize] {
+            Some(range) => law(range, rates[direction as usize], direction).map(Some),
             None => Ok(None),
         };
         Ok(Self {
             delays: delays()?,
-            laws: [law(0)?, law(1)?],
-            blame: Blame::new(),
+            laws: [law(Direction::Up)?, law(Direction::Down)?],
+            attribution: Attribution::new(),
             probing: Probing::default(),
         })
     }
 
-    /// The uplink's shaper has sent a packet, whose last bit leaves at `at`.
+    /// Takes a packet that the uplink's shaper sends, and whose last bit leaves at `at`.
     #[inline]
     pub fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         self.delays.leaves(at, header, observed);
     }
 
-    /// A packet has come to the downlink's shaper at `at`.
+    /// Takes a packet that arrives at the downlink's shaper at `at`.
     #[inline]
     pub fn comes(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         self.delays.comes(at, header, observed);
@@ -102,64 +106,66 @@ impl Learner {
             self.probing.read = now;
         }
         self.probing.answers = 0;
-        let laws = self.laws.each_mut().map(Option::as_deref_mut);
-        let has_both = laws.iter().all(Option::is_some);
+        let laws = &mut self.laws;
         let by_trips = self
-            .blame
-            .share(now, trips, laws, &mut signals, &mut backlogged);
+            .attribution
+            .attribute(now, trips, laws, &mut signals, &mut backlogged);
+        let has_both = laws.iter().all(Option::is_some);
         for direction in Direction::ALL {
-            let way = direction as usize;
-            let Some(law) = &mut self.laws[way] else {
+            let Some(law) = &mut laws[direction as usize] else {
                 continue;
             };
-            let shares = by_trips && has_both;
-            law.excuse(shares && self.blame.excuses(direction), shares);
-            let longer = law.step(now, &signals[way], backlogged[way]);
+            law.set_source(match by_trips && has_both {
+                true => self.attribution.source(direction),
+                false => Source::Own,
+            });
+            let number = direction as usize;
+            let failed = law.step(now, &signals[number], backlogged[number]);
             self.delays.set_rate(direction, law.capacity());
-            match longer {
-                Some(longer) if !by_trips => self.delays.lengthen(direction, longer),
-                Some(longer) if self.blame.acquit(now, longer, has_both) => {
-                    self.delays.trips().lengthen(longer);
+            match failed {
+                Some(delay) if !by_trips => self.delays.lengthen(direction, delay),
+                Some(delay) if self.attribution.test_failed(now, delay, has_both) => {
+                    self.delays.trips().lengthen(delay);
                 }
                 _ => {}
             }
         }
-        let yields = self.blame.yields(now).filter(|_| by_trips && has_both);
+        let yielding = self.attribution.yielding(now);
+        let yielding = yielding.filter(|_| by_trips && has_both);
         for direction in Direction::ALL {
-            let other = &self.laws[1 - direction as usize];
-            let cut = match (yields == Some(direction), other) {
-                (true, Some(other)) if other.is_slower() => other.cut(),
+            let share = match &laws[direction.reverse() as usize] {
+                Some(other) if yielding == Some(direction) => other.share_to_yield(),
                 _ => 0.0,
             };
-            if let Some(law) = &mut self.laws[direction as usize] {
-                law.yield_share(cut);
+            if let Some(law) = &mut laws[direction as usize] {
+                law.yield_share(share);
             }
         }
     }
 
-    /// Whether a probe is to leave at `now`: at most 20 a second where nothing else is readable while packets pass, and one a
-    /// second otherwise, for what an idle line takes.
+    /// True if a probe is due at `now`: at most 20 a second while packets pass and none is readable, and one a second
+    /// otherwise.
     pub fn probe_is_due(&mut self, now: Instant) -> bool {
         let is_busy = self.laws.iter().flatten().any(|law| law.is_busy());
-        let is_blind = now.saturating_since(self.probing.read) > Probing::READABLE;
+        let is_blind = now.saturating_since(self.probing.read) > Probing::BLIND_AFTER;
         let interval = match is_busy && is_blind {
-            true => Probing::INTERVAL,
-            false => Probing::IDLE,
+            true => Probing::BLIND_INTERVAL,
+            false => Probing::INTERVAL,
         };
-        let is_due =
-            now.saturating_since(self.probing.sent) >= interval && !self.blame.has_stamps(now);
+        let is_due = now.saturating_since(self.probing.sent) >= interval
+            && !self.attribution.has_timestamps(now);
         if is_due {
             self.probing.sent = now;
         }
         is_due
     }
 
-    /// A probe of this number leaves.
+    /// Takes a probe of this number that leaves.
     pub fn probe_leaves(&mut self, at: Instant, number: u16) {
         self.delays.probe_leaves(at, number);
     }
 
-    /// The answer to a probe comes.
+    /// Takes the answer to a probe.
     pub fn probe_returns(&mut self, at: Instant, number: u16) {
         self.probing.answers += u32::from(self.delays.probe_returns(at, number));
     }

@@ -45,8 +45,8 @@ pub(crate) struct Trip {
 }
 
 impl Trip {
-    /// The trip as a direction's sample, if the whole queue is there.
-    pub(crate) fn of(&self, direction: Direction) -> DelaySample {
+    /// The trip as a direction's sample, if the whole queue is in that direction.
+    pub(crate) fn sample(&self, direction: Direction) -> DelaySample {
         DelaySample {
             queue: self.queue,
             entered: match direction {

@@ -1,0 +1,206 @@
+//! Attribution of a queue to a direction, where only round trips are readable.
+//!
+//! A round trip has the sum of both queues. The directions search in turns, and a queue is attributed to the candidate: the
+//! direction whose rate exceeds the last capacity of its line the most. The candidate's cut is a test. If it drains
+//! nothing, the test has failed, and the other direction is the candidate: its line became slower. If failed tests of both
+//! directions leave the queue as it is, the path became longer.
+
+use crate::law::{RateLaw, Source};
+use crate::path_delays::LineSignals;
+use crate::round_trips::Trip;
+use alloc::boxed::Box;
+use asymq_core::{Direction, Duration, Instant};
+
+/// Time after the latest timestamps from which round trips count.
+const TIMESTAMPS_COUNT: Duration = Duration::from_secs(1);
+/// Maximum turn of a direction's search if the other has a backlog.
+const MAX_TURN: Duration = Duration::from_millis(600);
+/// Time without a backlog, or without a queue after a failed test, that ends a turn or the tests.
+const IDLE_TIME: Duration = Duration::from_millis(300);
+/// Time for which the other direction yields to a queue.
+const YIELD_TIME: Duration = Duration::from_millis(300);
+/// Utilization below which a direction's turn ends if the other is busier.
+const LOW_UTILIZATION: f64 = 0.5;
+/// Consecutive failed tests with one queue that show a longer path.
+const ENOUGH_TESTS: u32 = 4;
+/// Largest change of the queue, as a share, that counts as one queue.
+const SAME_QUEUE: f64 = 0.2;
+/// Maximum step of a path's delay in ms; more is a full buffer.
+const MAX_STEP: f64 = 150.0;
+/// Assumed rate of a downlink as a multiple of the uplink's.
+const DOWN_TO_UP: f64 = 4.0;
+
+/// The laws of both directions, `None` for a rate that is not learnt.
+pub(crate) type Laws = [Option<Box<RateLaw>>; 2];
+
+/// Consecutive failed tests with one queue.
+#[derive(Clone, Copy, Debug)]
+struct FailedTests {
+    /// Queue at the first of them, in ms.
+    queue: f64,
+    count: u32,
+}
+
+/// The direction that searches, and the candidate for a queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attribution {
+    searching: Direction,
+    candidate: Direction,
+    /// Start of the turn, and the latest time at which its shaper had a backlog.
+    turn_since: Instant,
+    backlogged_at: Instant,
+    /// The latest interval with timestamps.
+    timestamps_at: Option<Instant>,
+    failed: Option<FailedTests>,
+    full_since: Option<Instant>,
+    /// True if a direction carries enough for a queue.
+    has_candidate: bool,
+}
+
+/// The candidate of the directions that carry enough for a queue: the one whose rate exceeds its last capacity the most. Until
+/// both capacities are known, the one that carries more, relative to a line that is slower up than down.
+fn candidate(laws: &Laws) -> Option<Direction> {
+    let loaded = |direction: Direction| {
+        let law = laws[direction as usize].as_ref()?;
+        law.is_loaded().then_some(law)
+    };
+    let is_up = match (loaded(Direction::Up), loaded(Direction::Down)) {
+        (None, None) => return None,
+        (Some(_), None) => true,
+        (None, Some(_)) => false,
+        (Some(up), Some(down)) => match (up.search_share(), down.search_share()) {
+            (Some(up), Some(down)) => up > down,
+            _ => DOWN_TO_UP * up.recent() >= down.recent(),
+        },
+    };
+    Some(if is_up {
+        Direction::Up
+    } else {
+        Direction::Down
+    })
+}
+
+impl Attribution {
+    pub(crate) const fn new() -> Self {
+        Self {
+            searching: Direction::Up,
+            candidate: Direction::Up,
+            turn_since: Instant::ZERO,
+            backlogged_at: Instant::ZERO,
+            timestamps_at: None,
+            failed: None,
+            full_since: None,
+            has_candidate: false,
+        }
+    }
+
+    /// Turns round trips into both directions' signals, unless there are timestamps. Returns true if it did.
+    pub(crate) fn attribute(
+        &mut self,
+        now: Instant,
+        (best, samples): (Option<Trip>, u32),
+        laws: &mut Laws,
+        signals: &mut [LineSignals; 2],
+        backlogged: &mut [bool; 2],
+    ) -> bool {
+        if signals.iter().any(|one| one.best.is_some()) {
+            self.timestamps_at = Some(now);
+        }
+        if self.has_timestamps(now) {
+            return false;
+        }
+        let law = laws[self.candidate as usize].as_ref();
+        match (law.is_some_and(|law| law.is_full()), self.full_since) {
+            (true, None) => self.full_since = Some(now),
+            (true, Some(_)) => {}
+            // After a failed test: the first intervals of the other direction.
+            (false, None) if self.failed.is_some() => {
+                if now.saturating_since(self.turn_since) > IDLE_TIME {
+                    self.failed = None;
+                }
+            }
+            (false, full_since) => {
+                self.full_since = None;
+                self.failed = None;
+                let candidate = candidate(laws);
+                self.take_turns(now, full_since.is_some(), laws, *backlogged);
+                self.has_candidate = candidate.is_some();
+                self.candidate = candidate.unwrap_or(self.searching);
+            }
+        }
+        for direction in Direction::ALL {
+            let own = &mut signals[direction as usize];
+            own.samples = samples;
+            own.best = best.map(|trip| trip.sample(direction));
+        }
+        backlogged[self.searching.reverse() as usize] = false;
+        true
+    }
+
+    /// True if timestamps have shown each direction's delay recently.
+    pub(crate) fn has_timestamps(&self, now: Instant) -> bool {
+        let age = self.timestamps_at.map(|then| now.saturating_since(then));
+        age.is_some_and(|age| age < TIMESTAMPS_COUNT)
+    }
+
+    /// Ends the turn of the direction that searches if its time is over or it is idle; `found` if its queue has just gone.
+    fn take_turns(&mut self, now: Instant, found: bool, laws: &mut Laws, backlogged: [bool; 2]) {
+        let next = self.searching.reverse();
+        let utilization = |direction: Direction| {
+            let law = laws[direction as usize].as_ref();
+            law.map_or(-1.0, |law| law.utilization())
+        };
+        if backlogged[self.searching as usize] {
+            self.backlogged_at = now;
+        }
+        let idle = now.saturating_since(self.backlogged_at.max(self.turn_since)) > IDLE_TIME;
+        let is_over = found || idle || now.saturating_since(self.turn_since) > MAX_TURN;
+        let own = utilization(self.searching);
+        let is_low = own < LOW_UTILIZATION && utilization(next) > own;
+        if (is_over && backlogged[next as usize]) || is_low {
+            if let (Some(law), false) = (&mut laws[self.searching as usize], found) {
+                law.end_search();
+            }
+            (self.searching, self.turn_since) = (next, now);
+        }
+    }
+
+    /// Source of the queue that round trips show, for the law of a direction.
+    pub(crate) fn source(&self, direction: Direction) -> Source {
+        match direction == self.candidate && self.has_candidate {
+            true => Source::Candidate,
+            false => Source::Other,
+        }
+    }
+
+    /// The direction that yields to the candidate's queue, if one does.
+    pub(crate) fn yielding(&self, now: Instant) -> Option<Direction> {
+        let since = self.full_since.filter(|_| self.failed.is_none())?;
+        (now.saturating_since(since) < YIELD_TIME).then_some(self.candidate.reverse())
+    }
+
+    /// The candidate's cut drained nothing of `queue`. Returns true if the path became longer; otherwise the other direction
+    /// is the candidate.
+    pub(crate) fn test_failed(&mut self, now: Instant, queue: Duration, has_both: bool) -> bool {
+        let queue = queue.as_millis_f64();
+        self.full_since = None;
+        let failed = match self.failed {
+            Some(before) if (queue / before.queue - 1.0).abs() < SAME_QUEUE => FailedTests {
+                count: before.count + 1,
+                ..before
+            },
+            _ => FailedTests {
+                queue: queue.max(1.0),
+                count: 1,
+            },
+        };
+        if !has_both || (failed.count >= ENOUGH_TESTS && queue < MAX_STEP) {
+            self.failed = None;
+            return true;
+        }
+        self.failed = Some(failed);
+        self.candidate = self.candidate.reverse();
+        (self.searching, self.turn_since) = (self.candidate, now);
+        false
+    }
+}

@@ -1,0 +1,56 @@
+//! Capacity of a line as measured while it was full.
+
+use super::packet_ms;
+use super::tuning::TUNING;
+
+/// Capacity of one direction's line. Rates in bit/ms.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Capacity {
+    /// The latest measurement, or the rate at the start.
+    pub(super) latest: f64,
+    /// The value when the line was cleared last.
+    pub(super) cleared: f64,
+    /// Steadiness of the line, 0 to 1.
+    pub(super) steady: f64,
+    /// True once it was measured.
+    pub(super) is_measured: bool,
+}
+
+impl Capacity {
+    pub(super) const fn new(rate: f64) -> Self {
+        Self {
+            latest: rate,
+            cleared: rate,
+            steady: 0.0,
+            is_measured: false,
+        }
+    }
+
+    /// The line is clear again: compares the capacity with that of the queue before.
+    pub(super) fn on_cleared(&mut self) {
+        let moved = (self.latest / self.cleared - 1.0).abs();
+        self.steady = match moved < TUNING.steady_within {
+            true => (self.steady + 1.0 / TUNING.steady_after).min(1.0),
+            false => 0.0,
+        };
+        self.cleared = self.latest;
+    }
+
+    /// Rate at which the search resumes.
+    pub(super) fn resume_rate(&self) -> f64 {
+        let less = self.steady * TUNING.steady_resume_per_ms * self.packet();
+        (TUNING.resume_share - less) * self.latest
+    }
+
+    /// Transmission time of a full packet in the rules for steady lines, ms.
+    fn packet(&self) -> f64 {
+        packet_ms(self.latest).min(TUNING.max_packet_ms)
+    }
+
+    /// Growth of the rate after so many ms of searching. Share per second.
+    pub(super) fn growth(&self, searched: f64) -> f64 {
+        let longer = TUNING.steady_pause_ms + TUNING.steady_pause_packets * self.packet();
+        let since = (searched - TUNING.pause_ms - self.steady * longer).max(0.0) / 1e3;
+        (TUNING.growth + TUNING.acceleration * since).min(TUNING.max_growth)
+    }
+}

@@ -1,0 +1,131 @@
+//! Queue of the line and rates through it, from the samples of the last intervals.
+
+use super::ms;
+use super::tuning::TUNING;
+use crate::path_delays::LineSignals;
+use alloc::boxed::Box;
+use asymq_core::hold::{BuildError, array};
+
+/// Intervals that are kept.
+const HISTORY: usize = 24;
+/// Maximum number of intervals for the minimum of the queue.
+const WINDOW: usize = 6;
+
+/// One interval: times in ms, bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interval {
+    queue: f64,
+    samples: u32,
+    entered: f64,
+    pub(super) left: f64,
+    pub(super) bytes: f64,
+}
+
+impl Interval {
+    const NONE: Self = Self {
+        queue: f64::INFINITY,
+        samples: 0,
+        entered: 0.0,
+        left: 0.0,
+        bytes: 0.0,
+    };
+}
+
+/// Rates of the same bytes into and out of the line while it had a queue, in bit/ms, and the queue's change in ms.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Through {
+    pub(super) out: f64,
+    pub(super) into: f64,
+    pub(super) change: f64,
+}
+
+/// Estimate of one direction's queue. Times in ms.
+#[derive(Clone, Debug)]
+pub(super) struct Estimate {
+    // On the heap: a new law is on the stack, which is small in a kernel.
+    history: Box<[Interval; HISTORY]>,
+    /// Consecutive intervals with a queue, up to `HISTORY`.
+    queued: usize,
+    /// Time since the latest sample.
+    pub(super) since_sample: f64,
+    /// Minimum over the latest intervals.
+    pub(super) queue: f64,
+    /// Mean change of the queue from interval to interval.
+    pub(super) noise: f64,
+}
+
+impl Estimate {
+    pub(super) fn new() -> Result<Self, BuildError> {
+        Ok(Self {
+            history: array(Interval::NONE)?,
+            queued: 0,
+            since_sample: f64::INFINITY,
+            queue: 0.0,
+            noise: 0.0,
+        })
+    }
+
+    /// Adds an interval of `elapsed` ms. A queue of at most `clear` ms counts as none.
+    pub(super) fn add(&mut self, signals: &LineSignals, clear: f64, elapsed: f64) {
+        self.since_sample += elapsed;
+        self.history.rotate_right(1);
+        self.history[0] = Interval::NONE;
+        if let Some(best) = signals.best {
+            self.since_sample = 0.0;
+            self.history[0] = Interval {
+                queue: best.queue.as_millis_f64(),
+                samples: signals.samples,
+                entered: ms(best.entered),
+                left: ms(best.left()),
+                bytes: best.bytes as f64,
+            };
+        }
+        let (mut samples, mut queue) = (0, f64::INFINITY);
+        for interval in &self.history[..WINDOW] {
+            queue = queue.min(interval.queue);
+            samples += interval.samples;
+            if samples >= TUNING.enough_samples {
+                break;
+            }
+        }
+        if queue.is_finite() {
+            let change = (queue - self.queue).abs().min(TUNING.max_noise_ms);
+            self.noise += (elapsed / TUNING.noise_memory_ms).min(1.0) * (change - self.noise);
+            self.queue = queue;
+        }
+        match signals.best {
+            Some(_) if self.history[0].queue <= clear => self.queued = 0,
+            _ => self.queued = (self.queued + 1).min(HISTORY),
+        }
+    }
+
+    /// Ends the intervals with a queue.
+    pub(super) const fn restart(&mut self) {
+        self.queued = 0;
+    }
+
+    /// The latest interval with a sample.
+    pub(super) fn latest(&self) -> Option<&Interval> {
+        self.history.iter().find(|one| one.samples > 0)
+    }
+
+    /// Rates through the line over the latest intervals with a queue; `None` if these are too short.
+    pub(super) fn through(&self) -> Option<Through> {
+        let queued = self.history.iter().take(self.queued);
+        let mut sampled = queued.filter(|one| one.samples > 0);
+        let last = sampled.next()?;
+        let first = sampled
+            .take_while(|one| last.left - one.left <= TUNING.capacity_window_ms)
+            .last()?;
+        let bits = 8.0 * (last.bytes - first.bytes);
+        let (out, into) = (last.left - first.left, last.entered - first.entered);
+        if out < TUNING.min_capacity_window_ms || into <= 0.0 || bits <= 0.0 {
+            return None;
+        }
+        Some(Through {
+            out: bits / out,
+            into: bits / into,
+            change: last.queue - first.queue,
+        })
+    }
+}

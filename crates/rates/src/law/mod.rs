@@ -1,0 +1,404 @@
+//! The law that moves one shaper's rate by the queue in the line behind or before it.
+//!
+//! ```text
+//!                     queue > full, in two intervals
+//!           ┌──────► Clear ──────────────────────────► Full ◄──┐
+//!  a sample │         │ ▲    queue < clear,             │ │    │ queue ≥ clear:
+//!           │         │ │    or the cut drains nothing   │ └────┘ cut the rate
+//!           │         │ └────────────────────────────────┤
+//!           │         │ no sample for 250 ms             │
+//!           └─ Blind ◄┴──────────────────────────────────┘
+//! ```
+//!
+//! - **Clear**: while the shaper has a backlog, the rate grows; without one, it returns to the last rate that was used.
+//! - **Full**: the rate is the line's capacity, less a cut that drains the queue. If the cut drains nothing, the delay is
+//!   the path's, or a queue of the other direction.
+//! - **Blind**: nothing is measured, and the rate does not grow.
+//!
+//! A queue that is attributed to the other direction keeps this one clear. `Full` ends with a rate near the capacity.
+
+mod capacity;
+mod estimate;
+mod full;
+mod tuning;
+
+use crate::delivered::Delivered;
+use crate::path_delays::LineSignals;
+use crate::reason::Reason;
+use asymq_core::hold::BuildError;
+use asymq_core::units::RateRange;
+use asymq_core::{Direction, Duration, Instant, Rate};
+use capacity::Capacity;
+use estimate::Estimate;
+use full::Full;
+use tuning::TUNING;
+
+/// Source of the queue that a direction's samples show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// This direction: its samples are its own, or no other direction's rate is learnt.
+    Own,
+    /// This direction, tentatively: round trips have both directions' queues, and a cut tests this one.
+    Candidate,
+    /// The other direction.
+    Other,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// The number of consecutive intervals whose queue exceeds the threshold.
+    Clear {
+        above: u32,
+    },
+    Full(Full),
+    Blind,
+}
+
+/// Queues in ms at which the state changes.
+#[derive(Clone, Copy, Debug)]
+struct Thresholds {
+    clear: f64,
+    full: f64,
+}
+
+impl Thresholds {
+    /// Thresholds for packets of so many ms.
+    fn new(packet: f64, noise: f64) -> Self {
+        let noise = TUNING.threshold_noises * noise;
+        Self {
+            clear: TUNING.clear_ms + TUNING.clear_packets * packet + noise,
+            full: TUNING.full_ms + TUNING.full_packets * packet + noise,
+        }
+    }
+}
+
+/// The law of one direction. Times in ms, rates in bit/ms.
+#[derive(Clone, Debug)]
+pub struct RateLaw {
+    range: RateRange,
+    direction: Direction,
+    rate: f64,
+    state: State,
+    source: Source,
+    capacity: Capacity,
+    estimate: Estimate,
+    delivered: Delivered,
+    /// Time of searching, and the last rate that was used.
+    searched: f64,
+    used_rate: f64,
+    /// Mean of the shaper's backlog, 0 to 1.
+    busy: f64,
+    /// Share of the rate that is left unused for the other direction's queue.
+    yielded: f64,
+    now: f64,
+    reason: Reason,
+}
+
+fn ms(at: Instant) -> f64 {
+    at.as_nanos() as f64 / 1e6
+}
+
+fn bits_per_ms(rate: Rate) -> f64 {
+    rate.bits_per_sec() as f64 / 1e3
+}
+
+/// Transmission time of a full packet at a rate in bit/ms.
+fn packet_ms(rate: f64) -> f64 {
+    1514.0 * 8.0 / rate
+}
+
+impl RateLaw {
+    /// A law that starts at `rate`.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    #[inline(never)]
+    pub(crate) fn new(
+        range: RateRange,
+        rate: Rate,
+        direction: Direction,
+    ) -> Result<Self, BuildError> {
+        let rate = bits_per_ms(range.clamp(rate));
+        Ok(Self {
+            range,
+            direction,
+            rate,
+            state: State::Blind,
+            source: Source::Own,
+            capacity: Capacity::new(rate),
+            estimate: Estimate::new()?,
+            delivered: Delivered::default(),
+            searched: 0.0,
+            used_rate: rate,
+            busy: 0.0,
+            yielded: 0.0,
+            now: 0.0,
+            reason: Reason::Start,
+        })
+    }
+
+    /// Moves the rate by an interval's signals at `now`; `backlogged` if packets wait at the shaper. Returns the delay that
+    /// turned out to be no queue of this direction, if any.
+    pub(crate) fn step(
+        &mut self,
+        now: Instant,
+        signals: &LineSignals,
+        backlogged: bool,
+    ) -> Option<Duration> {
+        let now = ms(now);
+        let elapsed = (now - self.now).clamp(0.0, 1000.0);
+        self.now = now;
+        self.delivered.count(signals.bytes, elapsed);
+        self.busy += TUNING.busy_gain * (f64::from(u8::from(backlogged)) - self.busy);
+        let thresholds = Thresholds::new(packet_ms(self.rate), self.estimate.noise);
+        self.estimate.add(signals, thresholds.clear, elapsed);
+        let (state, failed) = if self.estimate.since_sample > self.blind_after() {
+            self.end_full();
+            self.estimate.restart();
+            self.reason = Reason::Blind;
+            (State::Blind, None)
+        } else if self.source == Source::Other {
+            self.end_full();
+            (State::Clear { above: 0 }, None)
+        } else {
+            match self.state {
+                State::Full(full) => self.full(full, thresholds, elapsed, signals.bytes),
+                State::Clear { above } => self.clear(above, thresholds, elapsed, signals.bytes),
+                State::Blind => self.clear(0, thresholds, elapsed, signals.bytes),
+            }
+        };
+        self.state = state;
+        if !self.is_full() && failed.is_none() {
+            self.search(elapsed);
+        }
+        self.bound();
+        failed
+    }
+
+    /// Time without a sample after which the law is blind. A candidate's samples are round trips through its queue.
+    fn blind_after(&self) -> f64 {
+        let answers = match self.source {
+            Source::Own => 0.0,
+            _ => TUNING.blind_queues * self.estimate.queue,
+        };
+        TUNING.blind_after_ms + answers.min(TUNING.max_blind_queues_ms)
+    }
+
+    /// The end of `Full`, if that is the state: resumes near the capacity.
+    fn end_full(&mut self) {
+        if self.is_full() {
+            self.rate = self.rate.max(self.capacity.resume_rate());
+        }
+    }
+
+    /// An interval in `Clear`.
+    fn clear(
+        &mut self,
+        above: u32,
+        thresholds: Thresholds,
+        elapsed: f64,
+        sent: u64,
+    ) -> (State, Option<Duration>) {
+        let above = match self.estimate.queue > thresholds.full {
+            true => above.saturating_add(1),
+            false => 0,
+        };
+        if above < 2 {
+            return (State::Clear { above }, None);
+        }
+        let measured = self.estimate.through().map(|through| through.out);
+        let least = TUNING.delivered_share * self.rate;
+        self.capacity.latest = measured.unwrap_or(self.rate).max(least);
+        self.capacity.is_measured |= measured.is_some();
+        let full = Full::new(self.estimate.queue, self.rate, self.capacity.latest);
+        // Its end resumes a rate.
+        self.state = State::Full(full);
+        self.full(full, thresholds, elapsed, sent)
+    }
+
+    /// An interval in `Full`.
+    fn full(
+        &mut self,
+        mut full: Full,
+        thresholds: Thresholds,
+        elapsed: f64,
+        sent: u64,
+    ) -> (State, Option<Duration>) {
+        const CLEAR: State = State::Clear { above: 0 };
+        if self.estimate.queue < thresholds.clear {
+            self.capacity.on_cleared();
+            self.end_full();
+            match full.was_jitter(self.estimate.queue) {
+                true => self.rate = self.rate.max(full.rate_before),
+                false => self.searched = 0.0,
+            }
+            return (CLEAR, None);
+        }
+        let rate = (self.rate, self.source);
+        full.update(&self.estimate, &mut self.capacity, rate, elapsed);
+        if full.has_failed(self.estimate.queue, self.source) {
+            return (CLEAR, Some(self.end_test(&full)));
+        }
+        let queue = self.estimate.queue.max(self.predicted(sent));
+        let direction = (self.direction, self.source);
+        let cut = full.cut(queue - thresholds.clear, direction, self.capacity.steady);
+        self.rate = self.capacity.latest * (1.0 - cut);
+        self.reason = Reason::Queue;
+        (State::Full(full), None)
+    }
+
+    /// The cut drained nothing: restores the rate. Returns the delay that is no queue of this direction.
+    fn end_test(&mut self, full: &Full) -> Duration {
+        let delay = Duration::from_nanos((self.estimate.queue * 1e6) as u64);
+        let mut before = full.rate_before;
+        if self.source == Source::Candidate {
+            before = full.rate_after_test(&self.capacity);
+            self.capacity.latest = self.capacity.cleared.min(before);
+        }
+        self.end_full();
+        self.rate = self.rate.max(before);
+        self.searched = 0.0;
+        if self.source == Source::Own {
+            self.estimate.restart();
+            self.estimate.queue = 0.0;
+        }
+        self.reason = Reason::Path;
+        delay
+    }
+
+    /// The uplink's queue now, in ms: packets sent after the latest sample's are still in it.
+    fn predicted(&self, sent: u64) -> f64 {
+        let (Direction::Up, Some(latest)) = (self.direction, self.estimate.latest()) else {
+            return 0.0;
+        };
+        let behind = 8.0 * (sent as f64 - latest.bytes) / self.capacity.latest;
+        let queue = behind - (self.now - latest.left);
+        queue.min(TUNING.predicted_queues * self.estimate.queue + TUNING.predicted_ms)
+    }
+
+    /// An interval in `Clear` or `Blind`.
+    fn search(&mut self, elapsed: f64) {
+        let is_blind = matches!(self.state, State::Blind);
+        if self.busy > 0.5 {
+            self.searched += elapsed;
+            if !is_blind {
+                self.rate *= 1.0 + self.capacity.growth(self.searched) * elapsed / 1e3;
+                self.reason = Reason::Search;
+            }
+            self.used_rate = self.rate;
+            return;
+        }
+        if self.source != Source::Other {
+            self.searched = (self.searched - elapsed / 2.0).max(0.0);
+        }
+        if !is_blind {
+            self.reason = Reason::Idle;
+        }
+        if self.rate < self.used_rate {
+            let grown = self.rate * (1.0 + TUNING.return_growth * elapsed / 1e3);
+            self.rate = grown.min(self.used_rate);
+        }
+    }
+
+    fn bound(&mut self) {
+        let minimum = TUNING.delivered_share * self.delivered.best();
+        if self.rate < minimum {
+            self.rate = minimum;
+            self.reason = Reason::Delivered;
+        }
+        let (min, max) = (bits_per_ms(self.range.min), bits_per_ms(self.range.max));
+        self.rate = self.rate.max(min).min(max);
+    }
+
+    /// Sets the source of the queue that the next samples show.
+    pub(crate) const fn set_source(&mut self, source: Source) {
+        self.source = source;
+    }
+
+    /// Ends this direction's search: falls back to the last rate that built no queue.
+    pub(crate) fn end_search(&mut self) {
+        if self.capacity.is_measured && !self.is_full() {
+            let growth = self.capacity.growth(self.searched);
+            self.rate *= TUNING.resume_share / (1.0 + growth * TUNING.unanswered_ms / 1e3);
+        }
+    }
+
+    /// Leaves a share of the rate unused.
+    pub(crate) const fn yield_share(&mut self, share: f64) {
+        self.yielded = share;
+    }
+
+    /// Share that the other direction yields to this one's queue: this one's cut, if its line became slower.
+    pub(crate) fn share_to_yield(&self) -> f64 {
+        match &self.state {
+            State::Full(full) if full.is_slower(&self.capacity) => {
+                (1.0 - self.rate / self.capacity.latest).clamp(0.0, TUNING.max_cut)
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// True if the line has a queue.
+    pub(crate) const fn is_full(&self) -> bool {
+        matches!(self.state, State::Full(_))
+    }
+
+    /// The rate as a share of the capacity when the line was cleared last; `None` before the first time.
+    pub(crate) fn search_share(&self) -> Option<f64> {
+        let capacity = &self.capacity;
+        capacity.is_measured.then_some(self.rate / capacity.cleared)
+    }
+
+    /// Rate delivered recently, in bit/ms.
+    pub(crate) const fn recent(&self) -> f64 {
+        self.delivered.recent
+    }
+
+    /// True if enough is delivered for a queue in the line.
+    pub(crate) fn is_loaded(&self) -> bool {
+        let known = match self.capacity.is_measured {
+            true => self.capacity.cleared,
+            false => self.delivered.best(),
+        };
+        self.delivered.sustained > TUNING.loaded_share * known
+    }
+
+    /// True if more than 100 kbit/s were delivered recently.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.delivered.recent > 100.0
+    }
+
+    /// Rate delivered recently, as a share of the capacity, or of the rate while the capacity is unknown.
+    pub(crate) fn utilization(&self) -> f64 {
+        let known = match self.capacity.is_measured {
+            true => self.capacity.latest,
+            false => self.rate,
+        };
+        self.delivered.recent / known
+    }
+
+    /// Rate of the shaper.
+    pub fn rate(&self) -> Rate {
+        let rate = Rate::from_bits_per_sec((self.rate * (1.0 - self.yielded) * 1e3) as u64);
+        self.range.clamp(rate.unwrap_or(self.range.min))
+    }
+
+    /// Capacity of the line as measured last, while it was full.
+    pub fn capacity(&self) -> Rate {
+        let rate = Rate::from_bits_per_sec((self.capacity.latest * 1e3) as u64);
+        rate.unwrap_or(self.range.min)
+    }
+
+    /// Queue in the line; zero if it is attributed to the other direction.
+    pub fn queue(&self) -> Duration {
+        if self.source == Source::Other {
+            return Duration::ZERO;
+        }
+        Duration::from_nanos((self.estimate.queue.max(0.0) * 1e6) as u64)
+    }
+
+    /// Reason for the latest change.
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+}
