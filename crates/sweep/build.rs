@@ -6,7 +6,7 @@ use std::{fs, io};
 
 fn main() -> io::Result<()> {
     let mut hash = 0xcbf2_9ce4_8422_2325;
-    for sibling in ["core", "rates", "scenario", "sim"] {
+    for sibling in ["core", "rates", "scenario", "links", "sim"] {
         let sources = Path::new("..").join(sibling).join("src");
         if sources.is_dir() {
             println!("cargo::rerun-if-changed={}", sources.display());

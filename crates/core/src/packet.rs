@@ -6,6 +6,9 @@
 use crate::ack_info::AckInfo;
 use crate::units::Instant;
 
+/// Bytes of a full packet on Ethernet.
+pub(crate) const FULL_PACKET: u32 = 1514;
+
 /// One direction of one conversation, as a keyed hash of addresses, protocol and ports.
 ///
 /// The simulator numbers its flows; the gateway hashes with a secret key, so that a collision can

@@ -8,7 +8,8 @@ use asymq_core::measure::Histogram;
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::Losses;
-use asymq_scenario::{Fates, Percentiles, Schedule};
+use asymq_links::Schedule;
+use asymq_scenario::{Fates, Percentiles};
 use std::collections::BTreeMap;
 
 /// Traffic of one link, read from its meters at the window's instants.

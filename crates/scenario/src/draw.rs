@@ -71,7 +71,7 @@ impl Source {
 }
 
 /// A number in 0..1 from 53 of these bits.
-pub(crate) const fn fraction(bits: u64) -> f64 {
+pub const fn fraction(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 

@@ -1,9 +1,8 @@
 //! A checked experiment.
 
 use crate::{
-    AckPolicy, DelayStep, Direction, Draw, Impairment, ListedFlow, Modem, Netem, OnOff, QuicFlows,
-    RateProfile, RateSource, RateStep, RateTrace, RttRange, Source, Tcp, UdpBurst, WebLoad,
-    uniform,
+    AckPolicy, DelayStep, Draw, ListedFlow, Modem, Netem, OnOff, QuicFlows, RateProfile,
+    RateSource, RateStep, RateTrace, RttRange, Source, Tcp, UdpBurst, WebLoad, uniform,
 };
 use asymq_core::catalog::Config;
 use asymq_core::hold::Spacing;
@@ -244,16 +243,6 @@ impl Scenario {
         let usual = (self.duration.as_nanos() / 10).min(1_000_000_000);
         let span = self.start_within.map_or(usual, Duration::as_nanos);
         Duration::from_nanos((span as f64 * uniform(seed, flow, Draw::Start)) as u64)
-    }
-
-    /// Loss and delay behind the last link of a direction in the run of `seed`; `None` if there is none.
-    pub fn impairment(&self, seed: u64, direction: Direction) -> Option<Impairment> {
-        let (netem, draw) = match direction {
-            Direction::Up => (self.netem_up, Draw::PathUp),
-            Direction::Down => (self.netem_down, Draw::PathDown),
-        };
-        let seed = uniform(seed, Source::Link(direction), draw).to_bits();
-        netem.map(|netem| Impairment::new(netem, seed))
     }
 
     /// The seeds of the runs.

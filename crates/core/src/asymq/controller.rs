@@ -1,10 +1,10 @@
 //! Controller: ACKs wait for each other as long as that costs the downlink nothing
 //! (`docs/notes/asymq.md`).
 
-use super::isolated::FULL_PACKET;
 use super::losses::{Cost, Losses};
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::hold::{BuildError, boxed};
+use crate::packet::FULL_PACKET;
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate};
 use alloc::boxed::Box;

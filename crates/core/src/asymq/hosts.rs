@@ -5,6 +5,7 @@
 //! drop their own packets. While one host alone is seen, its data is not bounded.
 
 use crate::hold::{BuildError, slots};
+use crate::packet::FULL_PACKET;
 use crate::units::{Duration, Instant, Limit, Rate};
 use alloc::boxed::Box;
 
@@ -15,7 +16,7 @@ const ACCOUNTS: usize = 256;
 const EPOCH: u32 = 30;
 
 /// Backlog of a host from which on it competes for the link: two full packets.
-const BUSY: u64 = 2 * 1514;
+const BUSY: u64 = 2 * FULL_PACKET as u64;
 
 /// Time of the link that one host's new flows may take at once.
 const BURST: Duration = Duration::from_millis(4);

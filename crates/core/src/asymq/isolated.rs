@@ -10,7 +10,7 @@ use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::drr::{Flow, FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Isolation, Queue};
-use crate::packet::{Ecn, Header, Network, Packet};
+use crate::packet::{Ecn, FULL_PACKET, Header, Network, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
@@ -47,9 +47,6 @@ const MAX_DROPS: u32 = 8;
 /// Flows of each list that are asked for their queue when one is wanted.
 const MAX_LOOKS: usize = 16;
 
-/// Bytes of a full packet on Ethernet.
-pub(crate) const FULL_PACKET: u32 = 1514;
-
 /// Bytes that a link carries in a time.
 pub(crate) fn limit_in_time(link: Rate, time: Duration) -> u64 {
     let bits = u128::from(link.bits_per_sec()) * u128::from(time.as_nanos());
@@ -81,6 +78,15 @@ pub struct Isolated<P> {
     pub(super) host_lead: u32,
     /// The flow that sends next, if nothing has changed since it was found; else [`NOBODY`].
     pub(super) next: u32,
+}
+
+/// Queue of an arriving packet.
+struct Place {
+    number: u32,
+    /// Identity of the flow in the queue.
+    flow: u64,
+    /// True if the packet's host exceeds its part, so that the flow is a bulk flow.
+    is_bulk: bool,
 }
 
 impl<P: Packet> Isolated<P> {
@@ -115,6 +121,78 @@ impl<P: Packet> Isolated<P> {
         }
         let queue = self.flows.free_queue(flow, network);
         queue.or_else(|| self.flows.shared_queue(flow, network))
+    }
+
+    /// Queue of an arriving packet, after its host's account is charged for a new flow. `None` if there is no queue.
+    #[inline(always)]
+    fn place(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        network: &Network,
+        home: Host,
+    ) -> Option<Place> {
+        let flow = header.flow.0;
+        self.hosts.sees(now, home);
+        let found = self.flows.find(flow, network);
+        let own = found.filter(|(_, round)| *round != Round::None);
+        let is_new = own.is_none_or(|(_, round)| round == Round::Sparse);
+        let exceeds = is_new && self.hosts.exceeds_part(now, home, flow, header.len);
+        let is_crowd = own.is_none() && self.hosts.is_crowd(home, exceeds);
+        let flow = if is_crowd { home.crowd() } else { flow };
+        let number = match (own, found) {
+            (Some((number, _)), _) => number,
+            (None, Some((number, _))) if !is_crowd => {
+                self.flows.renew(number, network);
+                number
+            }
+            _ => self.queue_of(flow, network)?,
+        };
+        let is_bulk = exceeds || is_crowd;
+        Some(Place {
+            number,
+            flow,
+            is_bulk,
+        })
+    }
+
+    /// Updates the flow whose queue a packet has joined, its host and the rounds. Returns the host to which the queue
+    /// counts.
+    #[inline(always)]
+    fn join(
+        &mut self,
+        now: Instant,
+        number: u32,
+        flow: u64,
+        header: &Header,
+        home: Host,
+    ) -> Option<Host> {
+        let len = header.len;
+        let state = self.flows.flow_mut(number)?;
+        let (round, aqm) = (state.round, &mut state.aqm);
+        let opens = round == Round::None;
+        let learnt = aqm.target;
+        aqm.is_of(flow);
+        if opens {
+            aqm.host = home;
+        }
+        let Learnt { target, host, .. } = *aqm;
+        let turn = aqm.first_turn(header.protocol);
+        if learnt.is_some() {
+            self.ends_pause(now, number, (learnt, target), home);
+        }
+        self.hosts.joins(host, len, opens);
+        let choose = |quantum| match i64::from(len) <= quantum {
+            true => SMALL,
+            false => NEW,
+        };
+        match round {
+            Round::Sparse | Round::Bulk => None,
+            Round::None => self.flows.open(0, number, turn, choose),
+            Round::SparseInBulk | Round::Kept => self.flows.join(number, turn, choose),
+        };
+        self.ahead.grows(number, len);
+        Some(host)
     }
 
     /// One of the flows whose turn is next leaves the rounds if it has nothing to send.
@@ -387,66 +465,29 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         } = admission;
         let network = self.flows.network(&packet, false);
         let header = *packet.header();
-        let (flow, len) = (header.flow.0, header.len);
-        let is_scalable = header.ecn == Ecn::Ect1;
         let home = self.params.isolation.home();
         let home = home.and_then(|side| network.hosts.get(side));
-        let host = Host::of(home.copied().unwrap_or_default());
-        let packet_host = host;
-        self.hosts.sees(now, host);
-        let found = self.flows.find(flow, &network);
-        let own = found.filter(|(_, round)| *round != Round::None);
-        let is_new = own.is_none_or(|(_, round)| round == Round::Sparse);
-        let exceeds = is_new && self.hosts.exceeds_part(now, host, flow, len);
-        let is_crowd = own.is_none() && self.hosts.is_crowd(host, exceeds);
-        let flow = if is_crowd { host.crowd() } else { flow };
-        let number = match (own, found) {
-            (Some((number, _)), _) => Some(number),
-            (None, Some((number, _))) if !is_crowd => {
-                self.flows.renew(number, &network);
-                Some(number)
-            }
-            _ => self.queue_of(flow, &network),
-        };
-        let Some(number) = number else {
+        let home = Host::of(home.copied().unwrap_or_default());
+        let Some(Place {
+            number,
+            flow,
+            is_bulk,
+        }) = self.place(now, &header, &network, home)
+        else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
         self.next = NOBODY;
         let before = self.flows.queues().backlog();
-        let queues = self.flows.queues_mut();
-        let joined = match queues.push(number, ticket, packet) {
-            Ok(joined) => joined,
+        let was_empty = match self.flows.queues_mut().push(number, ticket, packet) {
+            Ok(joined) => joined.was_empty,
             Err(packet) => return sink.dropped(now, packet, Reason::OverLimit),
         };
-        let Some(state) = self.flows.flow_mut(number) else {
+        let Some(host) = self.join(now, number, flow, &header, home) else {
             return;
         };
-        let (round, aqm) = (state.round, &mut state.aqm);
-        let opens = round == Round::None;
-        let learnt = aqm.target;
-        aqm.is_of(flow);
-        if opens {
-            aqm.host = host;
-        }
-        let Learnt { target, host, .. } = *aqm;
-        let turn = aqm.first_turn(header.protocol);
-        if learnt.is_some() {
-            self.ends_pause(now, number, (learnt, target), packet_host);
-        }
-        self.hosts.joins(host, len, opens);
-        let choose = |quantum| match i64::from(len) <= quantum {
-            true => SMALL,
-            false => NEW,
-        };
-        match round {
-            Round::Sparse | Round::Bulk => None,
-            Round::None => self.flows.open(0, number, turn, choose),
-            Round::SparseInBulk | Round::Kept => self.flows.join(number, turn, choose),
-        };
-        self.ahead.grows(number, len);
-        if exceeds || is_crowd {
-            self.flows.demote(number, len);
-        } else if is_scalable && joined.was_empty && self.is_early(number) == Some(true) {
+        if is_bulk {
+            self.flows.demote(number, header.len);
+        } else if header.ecn == Ecn::Ect1 && was_empty && self.is_early(number) == Some(true) {
             let bytes = self.flows.queues().bytes(number);
             self.ahead.joins(number, bytes);
         }
@@ -454,7 +495,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             self.drop_stale(now, number, &header, sink);
         }
         match self.has_room(room, limit) {
-            // No more than a shorter way to the same answer.
+            // A shorter way to the same answer.
             true => debug_assert!(self.payer(number, host, (room, limit)).is_none()),
             false => self.make_room(now, (number, host), before, (room, limit), sink),
         }

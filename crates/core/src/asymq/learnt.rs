@@ -1,12 +1,11 @@
 //! What is known of a flow beside its target.
 
 use super::hosts::{Host, half};
-use super::isolated::FULL_PACKET;
 use super::shallow::Shallow;
 use super::target::Sends;
 use super::targets::Slot;
 use crate::hold::drr::FirstTurn;
-use crate::packet::{Ecn, Protocol};
+use crate::packet::{Ecn, FULL_PACKET, Protocol};
 
 /// AQM of a queue, and the flow that it has learnt of.
 #[derive(Clone, Copy, Debug, Default)]

@@ -10,7 +10,7 @@
 //! | the flows that have learnt a target | `targets` | hold |
 //! | what else is known of a flow | `learnt` | decide |
 //! | marks for scalable senders | `shallow` | decide |
-//! | service: due packets first, data before ACKs | `service` | decide |
+//! | service: due packets first, data before ACKs | `decide::service::due_first` | decide |
 //! | losses at the downlink, as ACKs tell of them | `losses` | control |
 //! | controller: length of the ACKs' wait | `controller` | control |
 //! | names, parameters and construction | `catalog::asymq` | catalog |
@@ -24,7 +24,6 @@ mod learnt;
 #[cfg(feature = "control")]
 mod losses;
 mod room;
-mod service;
 mod shallow;
 mod slots;
 mod target;
@@ -34,10 +33,8 @@ mod targets;
 pub(crate) use controller::FIRST_RAMP;
 #[cfg(feature = "control")]
 pub use controller::{AckNeed, AckNeedParams, FIRST_WAIT};
-pub(crate) use isolated::FULL_PACKET;
 #[cfg(feature = "control")]
 pub(crate) use isolated::limit_in_time;
 pub use isolated::{Isolated, IsolatedParams};
-pub use service::DueFirst;
 pub use slots::{SlotWait, Slots};
 pub use target::TargetParams;

@@ -1,10 +1,10 @@
 //! Packets of the data queue that are dropped when another one joins: what is stale, and what has no room.
 
 use super::hosts::Host;
-use super::isolated::{FULL_PACKET, Isolated, IsolatedParams};
+use super::isolated::{Isolated, IsolatedParams};
 use super::target::{SMALL_WAIT, TargetParams};
 use crate::hold::drr::Round;
-use crate::packet::{Header, Packet, Protocol};
+use crate::packet::{FULL_PACKET, Header, Packet, Protocol};
 use crate::qdisc::{Backlog, Reason, Sink};
 use crate::units::{Duration, Instant, Limit};
 

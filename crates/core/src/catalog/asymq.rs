@@ -9,11 +9,12 @@ use super::queues::{MAX_STRETCH, max_stretch};
 use super::role::Role;
 use super::value::{Kind, Value};
 use crate::asymq::{
-    AckNeed, AckNeedParams, DueFirst, FIRST_RAMP, FIRST_WAIT, FULL_PACKET, Isolated,
-    IsolatedParams, SlotWait, Slots, TargetParams, limit_in_time,
+    AckNeed, AckNeedParams, FIRST_RAMP, FIRST_WAIT, Isolated, IsolatedParams, SlotWait, Slots,
+    TargetParams, limit_in_time,
 };
+use crate::decide::service::DueFirst;
 use crate::hold::{BuildError, boxed};
-use crate::packet::Packet;
+use crate::packet::{FULL_PACKET, Packet};
 use crate::units::{Bytes, Duration, Limit, Rate};
 use alloc::boxed::Box;
 

@@ -6,7 +6,7 @@ use super::numbered::NumberedQueues;
 use super::queue::{Admission, Queue};
 use crate::decide::aqm::{Pi2, Pi2Params, Verdict};
 use crate::decide::service::Head;
-use crate::packet::{Ecn, Packet};
+use crate::packet::{Ecn, FULL_PACKET, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit};
 
@@ -28,9 +28,6 @@ pub struct DualPi2Params {
 /// The queues.
 const CLASSIC: u32 = 0;
 const SCALABLE: u32 = 1;
-
-/// Backlogs below two of these are neither marked nor dropped.
-const FULL_PACKET: u32 = 1514;
 
 /// Updates of the probability that one call makes up for.
 const MAX_UPDATES: u64 = 1024;

@@ -5,13 +5,13 @@ use super::numbered::NumberedQueues;
 use super::queue::{Admission, Queue};
 use super::rounds::Rounds;
 use crate::decide::service::Head;
-use crate::packet::Packet;
+use crate::packet::{FULL_PACKET, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit};
 use alloc::boxed::Box;
 
 /// Bytes that a flow may send in its turn, unless longer packets come: a full Ethernet frame.
-const MIN_QUANTUM: i64 = 1514;
+const MIN_QUANTUM: i64 = FULL_PACKET as i64;
 
 /// Flows are hashed to this many queues, as by fq_codel.
 const QUEUES: u32 = 1024;

@@ -10,7 +10,7 @@ use crate::decide::aqm::{Aqm, Verdict};
 use crate::decide::classify::{Class, Classifier};
 use crate::decide::control::{Controller, Level, Levels, Needs, Settings, Signals};
 use crate::decide::service::{AnyService, Departure, Heads, Next, Service};
-use crate::packet::{Header, Packet};
+use crate::packet::{FULL_PACKET, Header, Packet};
 use crate::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit, Rate, Share};
 use alloc::boxed::Box;
@@ -241,7 +241,7 @@ pub fn split_buffer(limit: Limit, data_share: Share) -> (Limit, Limit) {
     let whole = limit.value();
     let (min_data, min_ack) = match limit {
         Limit::Packets(_) => (1, 1),
-        Limit::Bytes(_) => (1514, 120),
+        Limit::Bytes(_) => (u64::from(FULL_PACKET), 120),
     };
     let data = data_share.of(whole);
     let data = data.min(whole.saturating_sub(min_ack)).max(min_data);

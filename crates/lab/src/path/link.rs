@@ -7,7 +7,7 @@ use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant, Rate};
 use asymq_core::{Discard, Header, Packet as _, Qdisc};
 use asymq_gateway::Frame;
-use asymq_scenario::ModemQueue;
+use asymq_links::ModemQueue;
 
 /// A link that sends one frame at a time, at its rate, counted in IP bytes.
 ///
@@ -160,7 +160,7 @@ pub(super) mod tests {
     use asymq_core::Fate;
     use asymq_core::catalog::{Catalog as _, Params, Place, Standard, resolve};
     use asymq_core::units::Limit;
-    use asymq_scenario::Schedule;
+    use asymq_links::Schedule;
 
     fn link(name: &str, packets: u32) -> Link {
         let rate = "1mbit".parse().unwrap();

@@ -19,7 +19,8 @@ use asymq_core::catalog::Build;
 use asymq_core::hold::{BuildError, DropTail, Regenerator, RegeneratorParams};
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_gateway::{Frame, LinkError};
-use asymq_scenario::{Direction, Impairment, ModemQueue, Scenario, Schedule};
+use asymq_links::{Impairment, ModemQueue, Schedule};
+use asymq_scenario::{Direction, Scenario};
 use frame::{DelayLine, Side, home_port};
 
 use crate::measure::LinkMeter;
@@ -74,7 +75,7 @@ impl Path {
                 / u64::from(scenario.regenerate.max(1)),
         };
         let regenerator = (scenario.regenerate > 0).then(|| Regenerator::new(params));
-        let link = |direction, rate, qdisc| match ModemQueue::of(scenario, plan.seed, direction) {
+        let link = |direction, rate, qdisc| match ModemQueue::new(scenario, plan.seed, direction) {
             Some(queue) => {
                 let meter = LinkMeter::new(queue.schedule().clone(), window);
                 Link::modem(queue, window.start, meter)
@@ -95,7 +96,8 @@ impl Path {
             to_servers: DelayLine::default(),
             to_downlink: DelayLine::default(),
             to_home: DelayLine::default(),
-            impairments: Direction::ALL.map(|direction| scenario.impairment(plan.seed, direction)),
+            impairments: Direction::ALL
+                .map(|direction| Impairment::behind(scenario, plan.seed, direction)),
             lost: [0; 2],
             rtt_by_port: plan.rtt_by_port(),
             window,

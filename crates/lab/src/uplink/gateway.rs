@@ -15,7 +15,8 @@ use asymq_gateway::{
     ClassSnapshot, DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, LinkConfig,
     Losses, Stage, Stop,
 };
-use asymq_scenario::{Direction, Fates, ModemQueue, Percentiles, RateSource, Scenario};
+use asymq_links::ModemQueue;
+use asymq_scenario::{Direction, Fates, Percentiles, RateSource, Scenario};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
@@ -143,7 +144,7 @@ fn fixed_rate(scenario: &Scenario, direction: Direction) -> Rate {
         Direction::Up => (scenario.up, scenario.shaper_up),
         Direction::Down => (scenario.down, scenario.shaper_down),
     };
-    let modem = ModemQueue::of(scenario, scenario.seed, direction);
+    let modem = ModemQueue::new(scenario, scenario.seed, direction);
     let end = scenario.duration.as_nanos();
     let bits = modem.and_then(|modem| modem.fixed_rate(source, end));
     bits.and_then(|bits| Rate::from_bits_per_sec(bits as u64))

@@ -7,7 +7,7 @@ use crate::packets::{Options, SimPacket};
 use crate::running::NEVER;
 use asymq_core::Instant;
 use asymq_core::hold::BuildError;
-use asymq_scenario::Impairment;
+use asymq_links::Impairment;
 use std::collections::VecDeque;
 
 /// The path beyond the first link of each direction.

@@ -2,7 +2,7 @@
 //! ping every 50 ms in turn, rates by delays and load. Its pings here load no link and are never lost, and it
 //! knows the modem's rates, which its user has to write down: both are in its favour.
 
-use asymq_scenario::KnownRates;
+use asymq_links::KnownRates;
 
 const MS: u64 = 1_000_000;
 const REFLECTORS: usize = 6;

@@ -7,8 +7,9 @@ use crate::running::NEVER;
 use asymq_core::decide::random::mix;
 use asymq_core::hold::BuildError;
 use asymq_core::{Direction, Instant, Protocol, Rate};
+use asymq_links::ModemQueue;
 use asymq_rates::{Learner, Observed, TimedSegment};
-use asymq_scenario::{ModemQueue, RateSource, Scenario};
+use asymq_scenario::{RateSource, Scenario};
 use std::collections::VecDeque;
 
 const UP: usize = Direction::Up as usize;
@@ -115,7 +116,7 @@ impl<O: Options> Line<O> {
         seed: u64,
         propagation: u64,
     ) -> Result<Option<Box<Self>>, BuildError> {
-        let modems = Direction::ALL.map(|direction| ModemQueue::of(scenario, seed, direction));
+        let modems = Direction::ALL.map(|direction| ModemQueue::new(scenario, seed, direction));
         if modems.iter().all(Option::is_none) {
             return Ok(None);
         }

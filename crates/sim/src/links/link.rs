@@ -10,7 +10,7 @@ use asymq_core::measure::Histogram;
 use asymq_core::packet::{Header, Packet, TrafficClass};
 use asymq_core::qdisc::Reading;
 use asymq_core::{Instant, Rate};
-use asymq_scenario::Schedule;
+use asymq_links::Schedule;
 use std::collections::VecDeque;
 
 /// An egress and the propagation behind it. The caller calls [`dequeue`](Link::dequeue) at

@@ -3,7 +3,7 @@
 use crate::links::DataLosses;
 use crate::packets::{Options, SimPacket};
 use crate::running::NEVER;
-use asymq_scenario::Impairment;
+use asymq_links::Impairment;
 use std::collections::BTreeMap;
 
 /// The path behind the last link, in one direction.

@@ -26,7 +26,8 @@ use asymq_core::Instant;
 use asymq_core::catalog::Build;
 use asymq_core::hold::BuildError;
 use asymq_core::measure::Histogram;
-use asymq_scenario::{Direction, Scenario, Schedule};
+use asymq_links::{Impairment, Schedule};
+use asymq_scenario::{Direction, Scenario};
 
 /// Everything in one run.
 pub(crate) struct World<'a, V: Variant> {
@@ -87,7 +88,7 @@ impl<'a, V: Variant> World<'a, V> {
             })
         };
         let impairments =
-            [Direction::Up, Direction::Down].map(|direction| scenario.impairment(seed, direction));
+            Direction::ALL.map(|direction| Impairment::behind(scenario, seed, direction));
         let further = dumbbell.links as usize - 1;
         let regeneration = Regeneration::new(scenario)?;
         let beyond = Beyond::new(further, impairments, regeneration, link)?;

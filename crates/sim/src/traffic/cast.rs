@@ -11,8 +11,9 @@ use crate::senders::{RttEstimator, Sender};
 use crate::variant::Variant;
 use asymq_core::Duration;
 use asymq_core::measure::Histogram;
+use asymq_links::Impairment;
 use asymq_scenario::{
-    Direction, Draw, Encapsulation, Flood, Impairment, Links, ListedFlow, Scenario, Source, uniform,
+    Direction, Draw, Encapsulation, Flood, Links, ListedFlow, Scenario, Source, uniform,
 };
 use std::collections::VecDeque;
 

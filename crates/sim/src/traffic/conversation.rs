@@ -7,7 +7,8 @@ use crate::traffic::{Agent, Side};
 use crate::variant::Variant;
 use asymq_core::measure::Histogram;
 use asymq_core::{Limit, Rate};
-use asymq_scenario::{Direction, Impairment, Links, Scenario};
+use asymq_links::Impairment;
+use asymq_scenario::{Direction, Links, Scenario};
 
 const UP: usize = Direction::Up as usize;
 

@@ -1,10 +1,9 @@
 //! A service of this crate without a vtable, or any other behind one.
 
 use super::{
-    AckCredit, AcksFirst, Departure, Heads, InOrder, Next, PacedShares, RoundRobin, Service,
-    WeightedBytes,
+    AckCredit, AcksFirst, Departure, DueFirst, Heads, InOrder, Next, PacedShares, RoundRobin,
+    Service, WeightedBytes,
 };
-use crate::asymq::DueFirst;
 use crate::decide::control::Settings;
 use crate::qdisc::Probe;
 use crate::units::Instant;

@@ -3,6 +3,7 @@
 mod acks_first;
 mod any;
 mod credit;
+mod due_first;
 mod in_order;
 mod paced;
 mod round_robin;
@@ -11,6 +12,7 @@ mod weighted;
 pub use acks_first::AcksFirst;
 pub use any::AnyService;
 pub use credit::{AckCredit, CreditPer};
+pub use due_first::DueFirst;
 pub use in_order::InOrder;
 pub use paced::{MadeUp, PacedShares};
 pub use round_robin::RoundRobin;

@@ -1,8 +1,9 @@
 //! CAKE's tins: what a packet's DSCP says, and what a tin gets of the link.
 
 use crate::decide::aqm::CobaltParams;
-use crate::hold::drr::{FULL_PACKET, quantum};
+use crate::hold::drr::quantum;
 use crate::hold::transmitter::TxTime;
+use crate::packet::FULL_PACKET;
 use crate::units::{Duration, Instant, Rate};
 
 /// DSCPs that are told apart, as `tc-cake(8)` names them.

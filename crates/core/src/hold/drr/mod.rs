@@ -10,7 +10,7 @@ use super::capacity::{BuildError, capacity, slots};
 use super::numbered::NumberedQueues;
 use super::rounds::Rounds;
 use crate::decide::random::SplitMix64;
-use crate::packet::{Network, Packet};
+use crate::packet::{FULL_PACKET, Network, Packet};
 use crate::qdisc::{Probe, Reading};
 use crate::units::Limit;
 use alloc::boxed::Box;
@@ -30,9 +30,6 @@ const MAX_PASSES: u32 = 1 << 12;
 
 /// Dithers quanta and draws BLUE's drops: any fixed seed does.
 const SEED: u64 = 1;
-
-/// A full Ethernet frame.
-pub(crate) const FULL_PACKET: u32 = 1514;
 
 /// Bytes that a flow may send in its turn where it has `bytes_per_sec` for itself.
 pub(crate) fn quantum(bytes_per_sec: u64) -> u32 {

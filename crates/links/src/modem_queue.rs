@@ -1,11 +1,11 @@
 //! A modem's FIFO, whose rate and size its neighbours do not know.
 
-use crate::draw::fraction;
-use crate::{
-    DelayStep, Direction, Draw, Modem, RateSource, RttRange, Scenario, Schedule, Source, uniform,
-};
+use crate::Schedule;
 use asymq_core::Limit;
 use asymq_core::decide::random::SplitMix64;
+use asymq_scenario::{
+    DelayStep, Direction, Draw, Modem, RateSource, RttRange, Scenario, Source, fraction, uniform,
+};
 use std::collections::VecDeque;
 
 /// A modem's FIFO in one direction, and the path behind it. Times are ns from the start of the run.
@@ -61,14 +61,14 @@ impl Grants {
 
 impl ModemQueue {
     /// The empty FIFO of a direction's modem, if the scenario has one.
-    pub fn of(scenario: &Scenario, seed: u64, direction: Direction) -> Option<Self> {
+    pub fn new(scenario: &Scenario, seed: u64, direction: Direction) -> Option<Self> {
         let modem = match direction {
             Direction::Up => scenario.modem_up,
             Direction::Down => scenario.modem_down,
         }?;
         let schedule = Schedule::of(scenario, direction);
         let seed = uniform(seed, Source::Link(direction), Draw::Grants).to_bits();
-        Some(Self::new(
+        Some(Self::with(
             &modem,
             schedule.unwrap_or_else(|| Schedule::constant(modem.rate)),
             scenario.steps_delay.clone(),
@@ -76,7 +76,7 @@ impl ModemQueue {
         ))
     }
 
-    fn new(modem: &Modem, schedule: Schedule, delays: Vec<DelayStep>, seed: u64) -> Self {
+    fn with(modem: &Modem, schedule: Schedule, delays: Vec<DelayStep>, seed: u64) -> Self {
         Self {
             schedule,
             limit: modem.limit(),
@@ -203,7 +203,7 @@ mod tests {
         let modem: Modem = modem.parse().unwrap();
         let rates: Vec<_> = rates.iter().map(|step| step.parse().unwrap()).collect();
         let delays = delays.iter().map(|step| step.parse().unwrap()).collect();
-        ModemQueue::new(&modem, Schedule::steps(modem.rate, &rates), delays, 1)
+        ModemQueue::with(&modem, Schedule::steps(modem.rate, &rates), delays, 1)
     }
 
     #[test]

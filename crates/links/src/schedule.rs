@@ -1,7 +1,7 @@
 //! When a link whose rate changes has sent a packet.
 
-use crate::{Direction, RateStep, RateTrace, Scenario};
 use asymq_core::{Duration, Rate};
+use asymq_scenario::{Direction, RateStep, RateTrace, Scenario};
 
 /// The capacity of a link over time, and how far it is used up.
 #[derive(Clone, Debug)]

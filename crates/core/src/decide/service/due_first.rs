@@ -1,14 +1,15 @@
 //! Service: due packets first, data before ACKs, and any packet if none is due.
 
+use super::{Departure, Heads, Next, Service};
 use crate::decide::classify::Class;
-use crate::decide::service::{Departure, Heads, Next, Service};
+use crate::packet::FULL_PACKET;
 use crate::units::Instant;
 
 /// Bytes of one class in a row while a packet of the other is due: a full packet.
-const MAX_DATA_RUN: u32 = 1514;
+const MAX_DATA_RUN: u32 = FULL_PACKET;
 
 /// Bytes of ACKs in a row while data waits: data has a quarter of the link at least.
-const MAX_ACK_RUN: u32 = 3 * 1514;
+const MAX_ACK_RUN: u32 = 3 * FULL_PACKET;
 
 /// Serves data that is due (of sparse flows), then ACKs that are due, then data, then ACKs. The link
 /// idles only while nothing waits, and none of the classes can keep the other from it.

@@ -1,0 +1,11 @@
+//! Links of a running experiment, which the simulator and the lab share: times at which packets leave.
+//!
+//! All times are ns from the start of the run.
+
+mod impairment;
+mod modem_queue;
+mod schedule;
+
+pub use impairment::Impairment;
+pub use modem_queue::{KnownRates, ModemQueue};
+pub use schedule::Schedule;
