@@ -1,7 +1,7 @@
 //! Random bits that are the same on every platform.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {

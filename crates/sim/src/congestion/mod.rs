@@ -119,7 +119,7 @@ impl TcpModel {
                 (model.paces, model.measures_deliveries) = (true, true);
             }
             Tcp::Bbr3 => {
-                model.make = Arc::new(|connection| Box::new(Bbr3::new().seeded(connection.seed)));
+                model.make = Arc::new(|connection| Box::new(Bbr3::new(connection.seed)));
             }
             Tcp::Outside(name) => {
                 let (about, make) = outside.get(name)?;

@@ -2,7 +2,7 @@
 
 use crate::packets::Kind;
 use crate::running::World;
-use crate::traffic::{Agent, Delivered, TcpFlow};
+use crate::traffic::{Agent, Delivered, Probe, TcpFlow};
 use crate::variant::Variant;
 use asymq_core::Duration;
 use asymq_core::decide::ack::Unfiltered;
@@ -89,9 +89,8 @@ impl Used {
 }
 
 impl Snapshot {
-    fn used(&self) -> [Used; 2] {
-        [0, 1]
-            .map(|direction| Used::new(&self.meters[direction], self.at, self.capacity[direction]))
+    fn used(&self, direction: usize) -> Used {
+        Used::new(&self.meters[direction], self.at, self.capacity[direction])
     }
 
     /// The counters of a world that has run up to `at`.
@@ -150,103 +149,18 @@ pub(crate) fn summary<V: Variant>(
     start: &Snapshot,
     end: &Snapshot,
 ) -> Summary {
-    let span = (end.at - start.at) as f64;
-    let (used_after, used_before) = (end.used(), start.used());
-    let seconds = span / 1e9;
-    let short = [0, 1].map(|direction| end.transfers[direction].since(start.transfers[direction]));
-    let mut payload = short.map(|short| short.payload as f64);
-    let mut wire = short.map(|short| short.wire as f64);
-    let mut flows = Vec::new();
-    let mut probe = None;
-    for (index, conversation) in world.lasting().iter().enumerate() {
-        match &conversation.agent {
-            Agent::Tcp(flow) => {
-                let segments = end.received[index].since(&start.received[index]);
-                let layout = &conversation.layout;
-                let bytes = |each: u32| (segments * u64::from(each)) as f64;
-                let direction = flow.direction as usize;
-                payload[direction] += bytes(layout.payload());
-                wire[direction] += bytes(layout.charged(Kind::Data));
-                let lost = end.lost[index] - start.lost[index];
-                let rate = bytes(layout.payload()) * 8.0 / seconds;
-                flows.push(FlowResult {
-                    base_rtt_ms: world.base_rtt(index) as f64 / 1e6,
-                    lost: Some(lost as f64),
-                    sojourn_ms: conversation
-                        .sojourns
-                        .as_ref()
-                        .map(|all| all.percentiles_ms()),
-                    ..flow_result(flow, rate, end.at)
-                });
-            }
-            Agent::Udp(_) | Agent::Web(_) => {}
-            Agent::Probe(own) => probe = Some(own),
-        }
-    }
-    let report = |way: Direction| {
-        let direction = way as usize;
-        let (meters, before) = (&end.meters[direction], &start.meters[direction]);
-        let used = |class| used_after[direction].share_since(&used_before[direction], class);
-        let (data, ack) = (used(TrafficClass::Data), used(TrafficClass::Ack));
-        let capacity = match (end.capacity[direction], start.capacity[direction]) {
-            (Some(end), Some(start)) => end - start,
-            _ => world.links[direction].rate().bytes_per_sec_f64() * seconds,
-        };
-        let acks = |meters: &Meters| meters.sent.of(TrafficClass::Ack).packets;
-        let acks = acks(meters) - acks(before);
-        let (fates, of_flows) = (Fates::between(before, meters), FlowTotals::of(&flows, way));
-        let arrived = |meters: &Meters| meters.arrived.of(TrafficClass::Ack).packets;
-        let arrived = (arrived(meters) - arrived(before)) as f64;
-        let of_acks = |count: u64| share(count as f64, arrived);
-        let unfiltered = match (end.unfiltered[direction], start.unfiltered[direction]) {
-            (Some(after), Some(before)) => Unfiltered::ALL
-                .map(|unfiltered| {
-                    (
-                        unfiltered,
-                        after[unfiltered as usize] - before[unfiltered as usize],
-                    )
-                })
-                .map(|(unfiltered, count)| (unfiltered.name().to_owned(), of_acks(count)))
-                .into(),
-            _ => BTreeMap::new(),
-        };
-        let sojourns = world.links[direction].sojourns();
-        let sojourn_of = |class: TrafficClass| sojourns[class as usize].percentiles_ms();
-        let probe_ms = probe.map(|probe| probe.delays[direction].percentiles_ms());
-        let probe_lost =
-            probe.map(|probe| [probe.at_server, probe.way_back][direction].share_lost());
-        let (access_dropped, lost) = end.access_dropped_and_lost[direction];
-        let lost_before = start.access_dropped_and_lost[direction];
-        DirectionReport {
-            utilization: data + ack + used(TrafficClass::Other),
-            data,
-            ack,
-            delivered: share(wire[direction], capacity),
-            acks_per_s: acks as f64 / seconds,
-            bytes_per_ack: DirectionReport::bytes_per_ack(payload[1 - direction], acks),
-            longest_stall_s: of_flows.longest_stall_s,
-            completion_s: None, // by the report
-            retransmissions: of_flows.retransmissions,
-            timeouts: of_flows.timeouts,
-            probe_ms,
-            probe_grade: probe_ms.map(Grade::of),
-            probe_lost,
-            dropped: fates.dropped,
-            access_dropped: Some((access_dropped - lost_before.0) as f64),
-            lost: (lost - lost_before.1) as f64,
-            filtered: fates.filtered,
-            marked: fates.marked,
-            reasons: fates.reasons,
-            unfiltered,
-            sojourn_ms: Histogram::merged(sojourns).percentiles_ms(),
-            sojourn_by_class_ms: Some(SojournByClass {
-                data: sojourn_of(TrafficClass::Data),
-                ack: sojourn_of(TrafficClass::Ack),
-                other: sojourn_of(TrafficClass::Other),
-            }),
-        }
-    };
-    let (up, down) = (report(Direction::Up), report(Direction::Down));
+    let window = Window { world, start, end };
+    let agents = world
+        .lasting()
+        .iter()
+        .map(|conversation| &conversation.agent);
+    let probe = agents.filter_map(|agent| match agent {
+        Agent::Probe(probe) => Some(&**probe),
+        Agent::Tcp(_) | Agent::Udp(_) | Agent::Web(_) => None,
+    });
+    let probe = probe.last();
+    let (flows, delivered) = window.flows();
+    let [up, down] = Direction::ALL.map(|way| window.direction(way, &flows, &delivered, probe));
     let mut summary = Summary::of(up, down, flows);
     summary.set_probe(probe.map(|probe| probe.round_trips.percentiles_ms()));
     summary.probe_lost = probe.map(|probe| probe.at_home.share_lost());
@@ -255,6 +169,119 @@ pub(crate) fn summary<V: Variant>(
     let completions = world.completions().filter(|times| !times.is_empty());
     summary.web_ms = completions.map(|times| times.percentiles_ms());
     summary
+}
+
+/// The part of a run that a summary covers.
+struct Window<'a, 'w, V: Variant> {
+    world: &'a World<'w, V>,
+    start: &'a Snapshot,
+    end: &'a Snapshot,
+}
+
+impl<V: Variant> Window<'_, '_, V> {
+    fn seconds(&self) -> f64 {
+        (self.end.at - self.start.at) as f64 / 1e9
+    }
+
+    /// Results of the flows, and what each direction delivered, short transfers included.
+    fn flows(&self) -> (Vec<FlowResult>, [Delivered; 2]) {
+        let Self { world, start, end } = self;
+        let mut delivered = [0, 1].map(|way| end.transfers[way].since(start.transfers[way]));
+        let mut flows = Vec::new();
+        for (index, conversation) in world.lasting().iter().enumerate() {
+            let Agent::Tcp(flow) = &conversation.agent else {
+                continue;
+            };
+            let segments = end.received[index].since(&start.received[index]);
+            let layout = &conversation.layout;
+            let payload = segments * u64::from(layout.payload());
+            let total = &mut delivered[flow.direction as usize];
+            total.payload += payload;
+            total.wire += segments * u64::from(layout.charged(Kind::Data));
+            let sojourns = conversation.sojourns.as_ref();
+            flows.push(FlowResult {
+                base_rtt_ms: world.base_rtt(index) as f64 / 1e6,
+                lost: Some((end.lost[index] - start.lost[index]) as f64),
+                sojourn_ms: sojourns.map(|all| all.percentiles_ms()),
+                ..flow_result(flow, payload as f64 * 8.0 / self.seconds(), end.at)
+            });
+        }
+        (flows, delivered)
+    }
+
+    /// Pure ACKs that stayed beside a later one, as shares of those that arrived, where the discipline counts them.
+    fn unfiltered(&self, direction: usize, arrived: u64) -> BTreeMap<String, f64> {
+        let counts = |snapshot: &Snapshot| snapshot.unfiltered[direction];
+        let (Some(after), Some(before)) = (counts(self.end), counts(self.start)) else {
+            return BTreeMap::new();
+        };
+        let shares = Unfiltered::ALL.map(|rule| {
+            let count = after[rule as usize] - before[rule as usize];
+            (rule.name().to_owned(), share(count as f64, arrived as f64))
+        });
+        shares.into()
+    }
+
+    /// Bytes that a direction's link could carry.
+    fn capacity(&self, direction: usize) -> f64 {
+        match (self.end.capacity[direction], self.start.capacity[direction]) {
+            (Some(end), Some(start)) => end - start,
+            _ => self.world.links[direction].rate().bytes_per_sec_f64() * self.seconds(),
+        }
+    }
+
+    fn direction(
+        &self,
+        way: Direction,
+        flows: &[FlowResult],
+        delivered: &[Delivered; 2],
+        probe: Option<&Probe>,
+    ) -> DirectionReport {
+        let direction = way as usize;
+        let (after, before) = (&self.end.meters[direction], &self.start.meters[direction]);
+        let (used_after, used_before) = (self.end.used(direction), self.start.used(direction));
+        let used = |class| used_after.share_since(&used_before, class);
+        let (data, ack) = (used(TrafficClass::Data), used(TrafficClass::Ack));
+        let count = |count: fn(&Meters) -> u64| count(after) - count(before);
+        let acks = count(|meters| meters.sent.of(TrafficClass::Ack).packets);
+        let arrived = count(|meters| meters.arrived.of(TrafficClass::Ack).packets);
+        let (fates, totals) = (Fates::between(before, after), FlowTotals::of(flows, way));
+        let sojourns = self.world.links[direction].sojourns();
+        let sojourn_of = |class: TrafficClass| sojourns[class as usize].percentiles_ms();
+        let probe_ms = probe.map(|probe| probe.delays[direction].percentiles_ms());
+        let (access_dropped, lost) = self.end.access_dropped_and_lost[direction];
+        let lost_before = self.start.access_dropped_and_lost[direction];
+        let (own, opposite) = (delivered[direction], delivered[1 - direction]);
+        DirectionReport {
+            utilization: data + ack + used(TrafficClass::Other),
+            data,
+            ack,
+            delivered: share(own.wire as f64, self.capacity(direction)),
+            acks_per_s: acks as f64 / self.seconds(),
+            bytes_per_ack: DirectionReport::bytes_per_ack(opposite.payload as f64, acks),
+            longest_stall_s: totals.longest_stall_s,
+            completion_s: None, // by the report
+            retransmissions: totals.retransmissions,
+            timeouts: totals.timeouts,
+            probe_ms,
+            probe_grade: probe_ms.map(Grade::of),
+            probe_lost: probe
+                .map(|probe| [probe.at_server, probe.way_back][direction].share_lost()),
+            dropped: fates.dropped,
+            access_dropped: Some((access_dropped - lost_before.0) as f64),
+            lost: (lost - lost_before.1) as f64,
+            filtered: fates.filtered,
+            marked: fates.marked,
+            reasons: fates.reasons,
+            unfiltered: self.unfiltered(direction, arrived),
+            sojourn_ms: Histogram::merged(sojourns).percentiles_ms(),
+            sojourn_by_class_ms: Some(SojournByClass {
+                data: sojourn_of(TrafficClass::Data),
+                ack: sojourn_of(TrafficClass::Ack),
+                other: sojourn_of(TrafficClass::Other),
+            }),
+        }
+    }
 }
 
 /// `part` of `whole`; 0 of nothing.

@@ -11,15 +11,12 @@
 //!   Chandy and Misra 1979), and only the order of arrivals and departures at one queue is left.
 
 use super::route::{DOWN, Route, UP, hand_over, way};
-use crate::congestion::TcpModel;
-use crate::links::{Beyond, Dumbbell, Hop, Line, Link, Regeneration, Step, Tunnels, access_rate};
+use crate::links::{Beyond, Dumbbell, Hop, Line, Link, Regeneration, Step, Tunnels};
 use crate::measurement::Capture;
-use crate::packets::{HostClock, Kind, Layout, SimPacket};
-use crate::receivers::Receiver;
+use crate::packets::{Kind, SimPacket};
 use crate::running::{EventSet, NEVER};
-use crate::senders::RttEstimator;
 use crate::traffic::{
-    AccessLosses, Agent, Conversation, Delivered, Events, Models, Past, Side, TcpFlow, cast,
+    self, AccessLosses, Agent, Conversation, Delivered, Events, Models, Side, Transfers,
 };
 use crate::variant::Variant;
 use asymq_core::Instant;
@@ -41,18 +38,8 @@ pub(crate) struct World<'a, V: Variant> {
     tunnels: Tunnels,
     transfers: Option<Box<Transfers>>,
     captures: [Option<Capture<'a>>; 2],
-    /// Access losses of short transfers whose places others have taken.
-    past_losses: [AccessLosses; 2],
     dumbbell: Dumbbell,
     events: Events,
-}
-
-/// The parts of which each new short transfer is built.
-struct Transfers {
-    past: Past,
-    scenario: Scenario,
-    model: TcpModel,
-    dumbbell: Dumbbell,
 }
 
 impl<'a, V: Variant> World<'a, V> {
@@ -105,7 +92,7 @@ impl<'a, V: Variant> World<'a, V> {
             // What each direction does depends on both at once.
             links.iter_mut().for_each(Link::minimize_lookahead);
         }
-        let mut conversations = cast::conversations::<V>(scenario, &dumbbell, &models, seed);
+        let mut conversations = traffic::conversations::<V>(scenario, &dumbbell, &models, seed);
         let set = || EventSet::new(conversations.len());
         let mut events = Events {
             arrivals: [set(), set()],
@@ -115,12 +102,8 @@ impl<'a, V: Variant> World<'a, V> {
             conversation.arm(Side::Home, &mut events);
             conversation.arm(Side::Server, &mut events);
         }
-        let transfers = (!scenario.web.is_empty()).then(|| Transfers {
-            past: Past::default(),
-            scenario: scenario.clone(),
-            model: models.common,
-            dumbbell,
-        });
+        let transfers = (!scenario.web.is_empty())
+            .then(|| Box::new(Transfers::new(scenario.clone(), models.common, dumbbell)));
         Ok(Self {
             dumbbell,
             links,
@@ -130,9 +113,8 @@ impl<'a, V: Variant> World<'a, V> {
             beyond,
             line,
             tunnels: Tunnels::default(),
-            transfers: transfers.map(Box::new),
+            transfers,
             captures,
-            past_losses: Default::default(),
         })
     }
 
@@ -145,9 +127,7 @@ impl<'a, V: Variant> World<'a, V> {
     pub(crate) fn delivered_by_transfers(&self) -> [Delivered; 2] {
         let transfers = self.transfers.as_ref();
         transfers.map_or(Default::default(), |transfers| {
-            transfers
-                .past
-                .delivered(&self.conversations[self.lasting..])
+            transfers.delivered(&self.conversations[self.lasting..])
         })
     }
 
@@ -155,17 +135,13 @@ impl<'a, V: Variant> World<'a, V> {
     /// [`clear_completions`](Self::clear_completions); `None` where there are none.
     pub(crate) fn completions(&self) -> Option<Histogram> {
         let transfers = self.transfers.as_ref()?;
-        Some(
-            transfers
-                .past
-                .completions(&self.conversations[self.lasting..]),
-        )
+        Some(transfers.completions(&self.conversations[self.lasting..]))
     }
 
     /// Forgets the completions of short transfers up to `now`.
     pub(crate) fn clear_completions(&mut self, now: u64) {
         if let Some(transfers) = &mut self.transfers {
-            transfers.past.clear(now);
+            transfers.clear_completions(now);
         }
     }
 
@@ -210,9 +186,11 @@ impl<'a, V: Variant> World<'a, V> {
     /// that paths lost.
     pub(crate) fn access_dropped_and_lost(&self, direction: usize) -> (u64, u64) {
         let conversations = self.conversations.iter();
+        let transfers = self.transfers.as_ref();
+        let past = transfers.map_or(Default::default(), |all| all.access_losses(direction));
         let losses = conversations
             .map(|conversation| conversation.access_losses(direction))
-            .fold(self.past_losses[direction], AccessLosses::plus);
+            .fold(past, AccessLosses::plus);
         let beyond = self.beyond.as_ref();
         let wire = beyond.map_or(0, |beyond| beyond.wires[direction].lost());
         let line = self.line.as_ref().map_or(0, |line| line.lost(direction));
@@ -446,61 +424,24 @@ impl<'a, V: Variant> World<'a, V> {
     /// one. With 65 536 conversations active, the transfer is discarded.
     #[cold]
     fn start_transfer(&mut self, now: u64, source: usize) {
-        let (Agent::Web(web), Some(transfers)) =
-            (&mut self.conversations[source].agent, &self.transfers)
+        let (lasting, present) = self.conversations.split_at_mut(self.lasting);
+        let (Agent::Web(web), Some(transfers)) = (&mut lasting[source].agent, &mut self.transfers)
         else {
             return;
         };
-        let scenario = &transfers.scenario;
-        let phase = web.stream.draw() * RttEstimator::TICK as f64;
-        let mut sender = cast::sender::<V>(scenario, &transfers.model, phase as u64);
-        sender.limit_to(web.segments(scenario.payload()));
-        let mut flow = TcpFlow {
-            direction: web.load.direction,
-            start: now,
-            acts: now,
-            application: None,
-            acks_per_rtt: None,
-            spins: None,
-            sender,
-            receiver: Receiver::new(scenario.ack_policy, V::receiving(scenario)),
-        };
-        flow.set_server_clock(HostClock::of_server(scenario, || {
-            [web.stream.draw(), web.stream.draw()]
-        }));
-        let server = transfers
-            .dumbbell
-            .server(scenario.rtt.at(web.stream.draw()), transfers.dumbbell.links);
-        let agent = Agent::Tcp(Box::new(flow));
-        let (access, delays) = (access_rate(scenario), [transfers.dumbbell.home, server]);
-        let paths = scenario.netem_access_up.or(scenario.netem_access_down);
-        let seeds = paths.map(|_| [0; 2].map(|_| web.stream.draw().to_bits()));
-        let places = self.conversations[self.lasting..].iter();
-        let free = places.clone().position(|place| place.is_over());
-        let index = self.lasting + free.unwrap_or(places.len());
-        let layout = match free {
-            Some(_) => self.conversations[index].layout.next_generation(),
-            None => Layout::of(index, scenario, 0),
-        };
-        let mut conversation = Conversation::new(agent, layout, access, delays);
-        if let Some(seeds) = seeds {
-            cast::impair(&mut conversation, scenario, seeds);
-        }
+        let free = present.iter().position(|place| place.is_over());
+        let index = self.lasting + free.unwrap_or(present.len());
+        let place = free.map_or(Err(index), |free| Ok(&present[free].layout));
+        let mut conversation = transfers.start(now, web, place);
         if !self.events.make_room(index + 1) {
             return;
         }
         conversation.arm(Side::Home, &mut self.events);
         conversation.arm(Side::Server, &mut self.events);
-        match self.conversations.get_mut(index) {
-            Some(place) => {
-                for direction in [UP, DOWN] {
-                    let past = &mut self.past_losses[direction];
-                    *past = past.plus(place.access_losses(direction));
-                }
-                if let Some(transfers) = &mut self.transfers {
-                    transfers.past.add(place);
-                }
-                *place = conversation;
+        match free {
+            Some(free) => {
+                transfers.retire(&present[free]);
+                present[free] = conversation;
             }
             None => self.conversations.push(conversation),
         }
@@ -518,7 +459,7 @@ impl<'a, V: Variant> World<'a, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::Catalog;
+    use crate::congestion::{Catalog, TcpModel};
     use crate::measurement::{Snapshot, summary};
     use crate::variant::{Full, Plain};
     use asymq_args::{Defaults, ScenarioArgs};

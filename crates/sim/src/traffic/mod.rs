@@ -2,11 +2,11 @@
 
 mod agent;
 mod applications;
-pub(crate) mod cast;
 mod conversation;
+mod conversations;
 mod transfers;
 
-pub(crate) use agent::{Agent, Side, TcpFlow};
-pub(crate) use cast::Models;
+pub(crate) use agent::{Agent, Probe, Side, TcpFlow};
 pub(crate) use conversation::{AccessLosses, Conversation, Events};
-pub(crate) use transfers::{Delivered, Past};
+pub(crate) use conversations::{Models, conversations};
+pub(crate) use transfers::{Delivered, Transfers};

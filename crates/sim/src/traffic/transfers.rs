@@ -1,10 +1,16 @@
-//! What short transfers have delivered, and how long they took.
+//! Short transfers: the parts of new ones, bytes delivered and completion times.
 
-use crate::packets::Kind;
-use crate::traffic::{Agent, Conversation};
+use super::Agent;
+use super::applications::Web;
+use super::conversation::{AccessLosses, Conversation};
+use super::conversations::{flow, impair};
+use crate::congestion::TcpModel;
+use crate::links::{Dumbbell, access_rate};
+use crate::packets::{Kind, Layout};
 use crate::variant::Variant;
 use asymq_core::Duration;
 use asymq_core::measure::Histogram;
+use asymq_scenario::Scenario;
 
 /// Bytes delivered in order: payload, and with headers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,31 +49,88 @@ impl Delivered {
     }
 }
 
-/// Short transfers that are over and whose places others have taken.
-#[derive(Default)]
-pub(crate) struct Past {
+/// The parts of new short transfers, and counts of those that are over and whose places others have taken.
+pub(crate) struct Transfers {
+    scenario: Scenario,
+    model: TcpModel,
+    dumbbell: Dumbbell,
     delivered: [Delivered; 2],
+    access_losses: [AccessLosses; 2],
     completions: Histogram,
-    /// Only what is over after this counts, in ns.
+    /// Only completions after this time count, in ns.
     from: u64,
 }
 
-impl Past {
+impl Transfers {
+    /// The parts of the transfers of a scenario.
+    pub(crate) fn new(scenario: Scenario, model: TcpModel, dumbbell: Dumbbell) -> Self {
+        Self {
+            scenario,
+            model,
+            dumbbell,
+            delivered: Default::default(),
+            access_losses: Default::default(),
+            completions: Histogram::default(),
+            from: 0,
+        }
+    }
+
+    /// A transfer of a load that starts at `now`: behind the one that had its place, or at this new index.
+    pub(crate) fn start<V: Variant>(
+        &self,
+        now: u64,
+        web: &mut Web,
+        place: Result<&Layout, usize>,
+    ) -> Conversation<V> {
+        let Self {
+            scenario,
+            model,
+            dumbbell,
+            ..
+        } = self;
+        let phase = web.stream.draw();
+        let segments = web.segments(scenario.payload());
+        let Web { load, stream, .. } = web;
+        let clock = || [stream.draw(), stream.draw()];
+        let mut flow = flow(scenario, model, load.direction, now, phase, clock);
+        flow.sender.limit_to(segments);
+        let server = dumbbell.server(scenario.rtt.at(stream.draw()), dumbbell.links);
+        let layout = match place {
+            Ok(past) => past.next_generation(),
+            Err(index) => Layout::of(index, scenario, 0),
+        };
+        let agent = Agent::Tcp(Box::new(flow));
+        let delays = [dumbbell.home, server];
+        let mut conversation = Conversation::new(agent, layout, access_rate(scenario), delays);
+        if scenario
+            .netem_access_up
+            .or(scenario.netem_access_down)
+            .is_some()
+        {
+            let seeds = [0; 2].map(|_| stream.draw().to_bits());
+            impair(&mut conversation, scenario, seeds);
+        }
+        conversation
+    }
+
     /// Forgets completions up to `now`.
-    pub(crate) fn clear(&mut self, now: u64) {
+    pub(crate) fn clear_completions(&mut self, now: u64) {
         self.completions.clear();
         self.from = now;
     }
 
-    /// Takes a transfer that is over.
-    pub(crate) fn add<V: Variant>(&mut self, transfer: &Conversation<V>) {
+    /// Counts a transfer that is over, before another takes its place.
+    pub(crate) fn retire<V: Variant>(&mut self, transfer: &Conversation<V>) {
         let delivered = Delivered::of(transfer);
         self.delivered =
             [0, 1].map(|direction| self.delivered[direction].plus(delivered[direction]));
+        for (direction, past) in self.access_losses.iter_mut().enumerate() {
+            *past = past.plus(transfer.access_losses(direction));
+        }
         record(&mut self.completions, transfer, self.from);
     }
 
-    /// What these and the `present` transfers have delivered.
+    /// Bytes that these and the `present` transfers have delivered.
     pub(crate) fn delivered<V: Variant>(&self, present: &[Conversation<V>]) -> [Delivered; 2] {
         let each = present.iter().map(Delivered::of);
         each.fold(self.delivered, |sum, one| {
@@ -75,7 +138,12 @@ impl Past {
         })
     }
 
-    /// How long those took that are over, the `present` ones among them.
+    /// Access losses of the transfers that are over, in a direction.
+    pub(crate) const fn access_losses(&self, direction: usize) -> AccessLosses {
+        self.access_losses[direction]
+    }
+
+    /// Completion times of these and of the `present` transfers that are over.
     pub(crate) fn completions<V: Variant>(&self, present: &[Conversation<V>]) -> Histogram {
         let mut all = self.completions.clone();
         for transfer in present {

@@ -1,7 +1,7 @@
 //! Windowed maxima.
 
 /// The maximum over the last [`ROUNDS`](Self::ROUNDS) round trips, or of the latest alone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundMax {
     rounds: [f64; Self::ROUNDS],
     latest: u64,
@@ -10,13 +10,6 @@ pub(super) struct RoundMax {
 impl RoundMax {
     /// `BBR.ExtraAckedFilterLen`.
     const ROUNDS: usize = 10;
-
-    pub(super) const fn new() -> Self {
-        Self {
-            rounds: [0.0; Self::ROUNDS],
-            latest: 0,
-        }
-    }
 
     /// Takes a value of round `round`.
     pub(super) fn update(&mut self, round: u64, value: f64) {
@@ -41,20 +34,13 @@ impl RoundMax {
 }
 
 /// The maximum over this ProbeBW cycle and the last (`BBR.max_bw_filter`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CycleMax {
     last: f64,
     current: f64,
 }
 
 impl CycleMax {
-    pub(super) const fn new() -> Self {
-        Self {
-            last: 0.0,
-            current: 0.0,
-        }
-    }
-
     pub(super) fn update(&mut self, value: f64) {
         self.current = self.current.max(value);
     }
@@ -78,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_maximum_is_forgotten_after_ten_rounds() {
-        let mut max = RoundMax::new();
+        let mut max = RoundMax::default();
         max.update(3, 9.0);
         for round in 4..13 {
             max.update(round, 1.0);
@@ -92,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_bandwidth_is_forgotten_after_the_next_cycle() {
-        let mut max = CycleMax::new();
+        let mut max = CycleMax::default();
         max.update(9.0);
         max.advance();
         max.update(5.0);

@@ -33,8 +33,9 @@ const STARTUP_LOSSES: u32 = 6;
 const RENO_ROUNDS: f64 = 63.0;
 
 /// Section 5.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Startup,
     Drain,
     Down,
@@ -68,8 +69,9 @@ impl State {
 }
 
 /// The phase of a probe by the ACKs that arrive (section 2.13).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum AckPhase {
+    #[default]
     Init,
     Refilling,
     ProbeStarting,
@@ -79,7 +81,7 @@ enum AckPhase {
 
 /// BBRv3. Times in ns, volumes in segments, rates in segments per second; infinite where the draft
 /// says so.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bbr3 {
     state: State,
     window: f64,
@@ -146,67 +148,21 @@ pub(crate) struct Bbr3 {
 }
 
 impl Bbr3 {
-    /// The same window with random numbers of its own.
-    pub(crate) const fn seeded(self, seed: u64) -> Self {
+    /// A window that has not started (section 5.2.1), with random numbers of its own.
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
-            random: SplitMix64::new(seed),
-            ..self
-        }
-    }
-
-    /// A window that has not started (section 5.2.1).
-    pub(crate) const fn new() -> Self {
-        Self {
-            state: State::Startup,
             window: 1.0,
-            prior_window: 0.0,
             initial_window: 1.0,
             // Of a window of one in 1 ms.
             pacing_rate: STARTUP_GAIN * 1000.0,
-            has_rtt: false,
-            in_recovery: false,
-            random: SplitMix64::new(0),
-            max_bw: CycleMax::new(),
-            bw: 0.0,
+            random: SplitMix64::new(seed),
             bw_shortterm: f64::INFINITY,
             inflight_shortterm: f64::INFINITY,
             inflight_longterm: f64::INFINITY,
             min_rtt: u64::MAX,
-            min_rtt_at: 0,
             probe_rtt_min: u64::MAX,
-            probe_rtt_min_at: 0,
-            probe_rtt_expired: false,
-            probe_rtt_done_at: None,
-            probe_rtt_round_done: false,
-            next_round: 0,
-            round: 0,
-            round_start: false,
-            drain_start_round: 0,
-            loss_round: 0,
-            loss_round_start: false,
-            loss_in_round: false,
-            loss_events: 0,
-            lost_end: 0,
-            idle_restart: false,
-            bw_latest: 0.0,
-            inflight_latest: 0.0,
-            full_bw: 0.0,
-            full_bw_count: 0,
-            full_bw_now: false,
-            full_bw_reached: false,
-            ack_phase: AckPhase::Init,
-            is_probe_sample: false,
-            prev_probe_too_high: false,
-            prev_probe_precautionary: false,
-            cycle_start: 0,
-            probe_wait: 0,
-            rounds_since_probe: 0,
-            probe_up_rounds: 0,
-            probe_up_acked: 0.0,
             probe_up_acked_per_increment: f64::INFINITY,
-            extra_acked: RoundMax::new(),
-            extra_start: 0,
-            extra_delivered: 0.0,
+            ..Self::default()
         }
     }
 

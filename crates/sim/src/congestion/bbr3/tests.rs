@@ -43,7 +43,7 @@ impl Path {
             pacer: Some(Pacer::default()),
             ..FullSending::default()
         };
-        let congestion = Bbr3::new().seeded(7);
+        let congestion = Bbr3::new(7);
         let rtt = RttEstimator::new(0);
         let mut path = Self {
             sender: Sender::new(congestion, rtt, Recovery::NewReno, u64::MAX, extension),
@@ -288,7 +288,7 @@ fn startup_over_a_shallow_buffer_ends_on_loss_and_bounds_the_flight() {
 
 #[test]
 fn losses_above_two_per_cent_end_a_probe_and_set_the_long_term_bound() {
-    let mut bbr = Bbr3::new();
+    let mut bbr = Bbr3::new(0);
     bbr.on_established(100.0);
     (bbr.state, bbr.is_probe_sample) = (State::Up, true);
     let lost = |number, lost| Lost {
@@ -316,7 +316,7 @@ fn losses_above_two_per_cent_end_a_probe_and_set_the_long_term_bound() {
 
 #[test]
 fn losses_outside_a_probe_cut_the_short_term_model_by_three_tenths_a_round() {
-    let mut bbr = Bbr3::new();
+    let mut bbr = Bbr3::new(0);
     bbr.on_established(100.0);
     bbr.state = State::Cruise;
     bbr.max_bw.update(1000.0);

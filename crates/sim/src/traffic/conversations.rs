@@ -1,4 +1,4 @@
-//! Who talks in a run: the conversations of a scenario at time zero.
+//! The conversations of a scenario at time zero.
 
 use super::agent::{Agent, Arrivals, Cbr, Probe, Side, TcpFlow};
 use super::applications::{Application, OnOffApp, Pace, Stream, Web};
@@ -43,24 +43,24 @@ pub(crate) fn conversations<V: Variant>(
     models: &Models,
     seed: u64,
 ) -> Vec<Conversation<V>> {
-    let mut cast = Cast {
+    let mut all = Conversations {
         scenario,
         dumbbell,
         seed,
-        conversations: Vec::new(),
+        list: Vec::new(),
     };
     for number in 0..scenario.flows_up {
-        cast.add_flow(Source::Upload(number), Direction::Up, &models.common);
+        all.add_flow(Source::Upload(number), Direction::Up, &models.common);
     }
     for number in 0..scenario.flows_down {
-        cast.add_flow(Source::Download(number), Direction::Down, &models.common);
+        all.add_flow(Source::Download(number), Direction::Down, &models.common);
     }
     for ((number, flow), model) in (0..).zip(&scenario.flow).zip(&models.listed) {
-        cast.add_listed(Source::Listed(number), flow, model);
+        all.add_listed(Source::Listed(number), flow, model);
     }
     for (number, burst) in (0..).zip(&scenario.udp) {
         let len = burst.packet.0 as u32;
-        let index = cast.conversations.len();
+        let index = all.list.len();
         let (kind, flows) = match burst.flood {
             None => (Kind::Datagram, 0),
             Some(Flood::Flows(flows)) => (Kind::Datagram, flows.into()),
@@ -76,20 +76,20 @@ pub(crate) fn conversations<V: Variant>(
             kind,
             flood: burst.flood.map(|_| (index, 0)),
         };
-        cast.add(
+        all.add(
             Source::Udp(number),
             Agent::Udp(cbr),
             scenario,
             (scenario.rtt.min, burst.links),
             len,
         );
-        if let (Some(_), Some(added)) = (burst.flood, cast.conversations.last_mut()) {
+        if let (Some(_), Some(added)) = (burst.flood, all.list.last_mut()) {
             added.layout = Layout::flood(index, scenario, len, flows);
         }
     }
     if let Some(interval) = scenario.probe {
-        let probe = cast.probe(interval);
-        cast.add(
+        let probe = all.probe(interval);
+        all.add(
             Source::Probe,
             Agent::Probe(Box::new(probe)),
             scenario,
@@ -100,7 +100,7 @@ pub(crate) fn conversations<V: Variant>(
     for (nth, load) in (0..).zip(&scenario.web) {
         let source = Source::Web(nth);
         let web = Web::new(load.clone(), Stream::new(seed, source));
-        cast.add(
+        all.add(
             source,
             Agent::Web(Box::new(web)),
             scenario,
@@ -108,18 +108,18 @@ pub(crate) fn conversations<V: Variant>(
             0,
         );
     }
-    cast.conversations
+    all.list
 }
 
-/// The conversations so far.
-struct Cast<'a, V: Variant> {
+/// The conversations so far, and what they are built from.
+struct Conversations<'a, V: Variant> {
     scenario: &'a Scenario,
     dumbbell: &'a Dumbbell,
     seed: u64,
-    conversations: Vec<Conversation<V>>,
+    list: Vec<Conversation<V>>,
 }
 
-impl<V: Variant> Cast<'_, V> {
+impl<V: Variant> Conversations<'_, V> {
     /// Adds a conversation of this propagation round-trip time, over these links or all. `own` is the scenario as it sees it;
     /// its datagrams, if it sends any, have `datagram` IP bytes.
     fn add(
@@ -130,7 +130,7 @@ impl<V: Variant> Cast<'_, V> {
         (rtt, links): (Duration, Option<Links>),
         datagram: u32,
     ) {
-        let index = self.conversations.len();
+        let index = self.list.len();
         let layout = Layout::of(index, own, datagram);
         let passed = links.map_or(self.dumbbell.links, |links| links.count().into());
         let delays = [self.dumbbell.home, self.dumbbell.server(rtt, passed)];
@@ -140,7 +140,7 @@ impl<V: Variant> Cast<'_, V> {
         let seeds =
             [Draw::PathUp, Draw::PathDown].map(|draw| uniform(self.seed, source, draw).to_bits());
         impair(&mut conversation, self.scenario, seeds);
-        self.conversations.push(conversation);
+        self.list.push(conversation);
     }
 
     /// Adds a flow like all others of its direction.
@@ -188,7 +188,7 @@ impl<V: Variant> Cast<'_, V> {
             (rtt, listed.links),
             0,
         );
-        if let Some(added) = self.conversations.last_mut() {
+        if let Some(added) = self.list.last_mut() {
             added.layout = added.layout.encapsulated(listed.encapsulation);
             added.sojourns = Some(Box::default());
         }
@@ -203,22 +203,9 @@ impl<V: Variant> Cast<'_, V> {
         direction: Direction,
         start: u64,
     ) -> TcpFlow<V> {
-        let phase = uniform(self.seed, source, Draw::ClockPhase) * RttEstimator::TICK as f64;
-        let mut flow = TcpFlow {
-            direction,
-            start,
-            acts: start,
-            application: None,
-            acks_per_rtt: None,
-            spins: None,
-            sender: sender::<V>(own, model, phase as u64),
-            receiver: Receiver::new(own.ack_policy, V::receiving(own)),
-        };
         let drawn = |draw| uniform(self.seed, source, draw);
-        flow.set_server_clock(HostClock::of_server(own, || {
-            [Draw::ClockOffset, Draw::ClockDrift].map(drawn)
-        }));
-        flow
+        let clock = || [Draw::ClockOffset, Draw::ClockDrift].map(drawn);
+        flow(own, model, direction, start, drawn(Draw::ClockPhase), clock)
     }
 
     fn probe(&self, interval: Duration) -> Probe {
@@ -252,8 +239,7 @@ impl<V: Variant> Cast<'_, V> {
     }
 }
 
-/// Makes a conversation's own paths to the bottleneck what the scenario says, with the random numbers
-/// of these seeds for the way up and the way down.
+/// Impairs a conversation's own paths to the bottleneck as the scenario says, with these seeds up and down.
 pub(crate) fn impair<V: Variant>(
     conversation: &mut Conversation<V>,
     scenario: &Scenario,
@@ -270,21 +256,37 @@ pub(crate) fn impair<V: Variant>(
     }
 }
 
-/// A sender that has sent nothing, `phase` ns into a tick of its clock.
-pub(crate) fn sender<V: Variant>(
+/// A flow that connects at `start` and writes all at once. `phase`, 0 to 1, is that of its sender's clock; `clock`
+/// draws offset and drift of its server's.
+pub(crate) fn flow<V: Variant>(
     own: &Scenario,
     model: &TcpModel,
-    phase: u64,
-) -> Sender<V::Congestion, V::Sending> {
+    direction: Direction,
+    start: u64,
+    phase: f64,
+    clock: impl FnOnce() -> [f64; 2],
+) -> TcpFlow<V> {
+    let phase = (phase * RttEstimator::TICK as f64) as u64;
     let connection = Connection {
         payload: own.payload(),
         seed: phase,
     };
-    Sender::new(
-        V::congestion(model, &connection),
-        RttEstimator::new(phase),
-        model.recovery,
-        receive_window(own),
-        V::sending(own, model),
-    )
+    let mut flow = TcpFlow {
+        direction,
+        start,
+        acts: start,
+        application: None,
+        acks_per_rtt: None,
+        spins: None,
+        sender: Sender::new(
+            V::congestion(model, &connection),
+            RttEstimator::new(phase),
+            model.recovery,
+            receive_window(own),
+            V::sending(own, model),
+        ),
+        receiver: Receiver::new(own.ack_policy, V::receiving(own)),
+    };
+    flow.set_server_clock(HostClock::of_server(own, clock));
+    flow
 }
