@@ -496,7 +496,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         }
         match self.has_room(room, limit) {
             // A shorter way to the same answer.
-            true => debug_assert!(self.payer(number, host, (room, limit)).is_none()),
+            true => debug_assert!(self.victim(number, host, (room, limit)).is_none()),
             false => self.make_room(now, (number, host), before, (room, limit), sink),
         }
     }

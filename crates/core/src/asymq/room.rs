@@ -88,8 +88,8 @@ impl<P: Packet> Isolated<P> {
         sink: &mut dyn Sink<P>,
     ) {
         while self.flows.queues().has_grown(before)
-            && let Some(payer) = self.payer(number, host, room)
-            && self.overflow(now, payer, sink).is_some()
+            && let Some(victim) = self.victim(number, host, room)
+            && self.overflow(now, victim, sink).is_some()
         {}
     }
 
@@ -101,7 +101,7 @@ impl<P: Packet> Isolated<P> {
     }
 
     /// The queue that must drop a packet after an arrival for this one, if any must.
-    pub(super) fn payer(
+    pub(super) fn victim(
         &mut self,
         number: u32,
         host: Host,
