@@ -41,7 +41,7 @@ const MAX_DEBT: Duration = Duration::from_millis(1000);
 struct Account {
     /// When the host's part of the link has carried its new flows so far.
     free_at: Instant,
-    /// Half of the hash of the flow that was last served as new: a host with one such flow has no crowd.
+    /// Half of the hash of the flow that was last served as new: the host with one such flow uses no overflow queue.
     last: u32,
     /// Epochs in which the host was last seen, and last busy.
     seen: Epoch,
@@ -151,8 +151,8 @@ impl Host {
         Self((hash % ACCOUNTS as u64) as u8)
     }
 
-    /// Flow whose queue the host's crowd shares.
-    pub(super) const fn crowd(self) -> u64 {
+    /// Identity of the flow that stands for all flows in the host's overflow queue.
+    pub(super) const fn overflow_flow(self) -> u64 {
         (self.0 as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
@@ -278,8 +278,8 @@ impl Hosts {
         exceeds
     }
 
-    /// Whether a further flow of a host shares a queue with others of it.
-    pub(super) fn is_crowd(&self, host: Host, exceeds: bool) -> bool {
+    /// True if a new flow of this host must share its overflow queue.
+    pub(super) fn needs_overflow_queue(&self, host: Host, exceeds: bool) -> bool {
         let most = if exceeds { FEW_FLOWS } else { MANY_FLOWS };
         let load = || self.loads.get(host.0 as usize);
         self.has_neighbours() && load().is_some_and(|load| u32::from(load.flows) >= most)

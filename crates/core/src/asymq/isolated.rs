@@ -138,17 +138,21 @@ impl<P: Packet> Isolated<P> {
         let own = found.filter(|(_, round)| *round != Round::None);
         let is_new = own.is_none_or(|(_, round)| round == Round::Sparse);
         let exceeds = is_new && self.hosts.exceeds_part(now, home, flow, header.len);
-        let is_crowd = own.is_none() && self.hosts.is_crowd(home, exceeds);
-        let flow = if is_crowd { home.crowd() } else { flow };
+        let overflows = own.is_none() && self.hosts.needs_overflow_queue(home, exceeds);
+        let flow = if overflows {
+            home.overflow_flow()
+        } else {
+            flow
+        };
         let number = match (own, found) {
             (Some((number, _)), _) => number,
-            (None, Some((number, _))) if !is_crowd => {
+            (None, Some((number, _))) if !overflows => {
                 self.flows.renew(number, network);
                 number
             }
             _ => self.queue_of(flow, network)?,
         };
-        let is_bulk = exceeds || is_crowd;
+        let is_bulk = exceeds || overflows;
         Some(Place {
             number,
             flow,
