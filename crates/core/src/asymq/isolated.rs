@@ -53,16 +53,16 @@ pub(crate) fn limit_in_time(link: Rate, time: Duration) -> u64 {
     u64::try_from(bits / 8_000_000_000).unwrap_or(u64::MAX)
 }
 
-/// Bytes in the queue of a flow that is ahead: with more it waits for its turns.
-const SHORT: u64 = 2 * FULL_PACKET as u64;
+/// Maximum bytes in the queue of a flow that sends ahead of its share.
+const MAX_BACKLOG_AHEAD: u64 = 2 * FULL_PACKET as u64;
 
-/// Full packets that flows of one host may be ahead of their shares, and the time of the link where that is more.
-const LEAD: u64 = 16;
-const LEAD_TIME: Duration = Duration::from_millis(10);
+/// Credit limit of a host: these full packets, or this time of the link if that is more.
+const CREDIT: u64 = 16;
+const CREDIT_TIME: Duration = Duration::from_millis(10);
 
-/// Bytes that flows of one host may be ahead of their shares.
-fn host_lead(link: Rate) -> u32 {
-    let bytes = limit_in_time(link, LEAD_TIME).max(LEAD * u64::from(FULL_PACKET));
+/// Bytes that the flows of one host may send ahead of their shares.
+fn host_credit_limit(link: Rate) -> u32 {
+    let bytes = limit_in_time(link, CREDIT_TIME).max(CREDIT * u64::from(FULL_PACKET));
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
@@ -74,8 +74,8 @@ pub struct Isolated<P> {
     pub(super) ahead: Ahead,
     pub(super) hosts: Hosts,
     pub(super) params: IsolatedParams,
-    /// Bytes that flows of one host may be ahead of their shares.
-    pub(super) host_lead: u32,
+    /// Bytes that the flows of one host may send ahead of their shares.
+    pub(super) host_credit_limit: u32,
     /// The flow that sends next, if nothing has changed since it was found; else [`NOBODY`].
     pub(super) next: u32,
 }
@@ -103,7 +103,7 @@ impl<P: Packet> Isolated<P> {
             ahead: Ahead::new(params.queues)?,
             hosts: Hosts::with_loads(params.link)?,
             params,
-            host_lead: host_lead(params.link),
+            host_credit_limit: host_credit_limit(params.link),
             next: NOBODY,
         })
     }
@@ -204,7 +204,7 @@ impl<P: Packet> Isolated<P> {
     fn give_way(&mut self) -> Option<()> {
         let is_silent = |number: &u32| {
             let flow = self.flows.flow(*number);
-            self.flows.queues().is_empty(*number) && flow.is_some_and(|flow| flow.aqm.owed == 0)
+            self.flows.queues().is_empty(*number) && flow.is_some_and(|flow| flow.aqm.debt == 0)
         };
         let first = |list| self.flows.list(0, list).take(MAX_LOOKS).find(is_silent);
         let number = [OLD, NEW, SMALL].into_iter().find_map(first)?;
@@ -232,10 +232,10 @@ impl<P: Packet> Isolated<P> {
         Some(packet)
     }
 
-    /// Bytes that a flow may be ahead of its share: those of its host, divided between all that are.
-    fn lead(&self, state: &Learnt) -> u32 {
+    /// Bytes that a flow may send ahead of its share: its part of its host's credit limit.
+    fn credit_limit(&self, state: &Learnt) -> u32 {
         let all = self.hosts.ahead(state.host) + u32::from(!state.ahead);
-        self.host_lead / all.max(2)
+        self.host_credit_limit / all.max(2)
     }
 
     /// Whether no flow waits but those that are ahead: what they send costs nobody a turn.
@@ -247,7 +247,7 @@ impl<P: Packet> Isolated<P> {
     fn is_early(&self, number: u32) -> Option<bool> {
         let flow = self.flows.flow(number)?;
         let waits = flow.round == Round::Bulk || flow.deficit() <= 0;
-        Some(waits && flow.aqm.owed < self.lead(&flow.aqm))
+        Some(waits && flow.aqm.debt < self.credit_limit(&flow.aqm))
     }
 
     /// Whether a flow is ahead of its share from now on.
@@ -266,31 +266,31 @@ impl<P: Packet> Isolated<P> {
         self.ahead.shrinks(number, len);
         let turn = self.turn(self.flows.flow(number)?.aqm.host);
         let state = &mut self.flows.flow_mut(number)?.aqm;
-        state.owed = match alone {
+        state.debt = match alone {
             true => 0,
-            false => state.owed.saturating_add(len),
+            false => state.debt.saturating_add(len),
         };
-        let owed = state.owed;
+        let debt = state.debt;
         if left == 0 {
-            let time = turn * u64::from(owed) / u64::from(FULL_PACKET);
+            let time = turn * u64::from(debt) / u64::from(FULL_PACKET);
             self.targets.rests(number, state.target, time);
         }
-        self.set_ahead(number, owed > 0)?;
-        let lead = self.lead(&self.flows.flow(number)?.aqm);
-        match (1..=SHORT).contains(&left) && owed < lead {
+        self.set_ahead(number, debt > 0)?;
+        let credit_limit = self.credit_limit(&self.flows.flow(number)?.aqm);
+        match (1..=MAX_BACKLOG_AHEAD).contains(&left) && debt < credit_limit {
             true => self.ahead.yields(number),
             false => self.ahead.leaves(number, left),
         }
         Some(())
     }
 
-    /// A flow without a packet pays in its turn for what it has sent before; whether more is owed.
-    fn pays(&mut self, number: u32) -> Option<bool> {
+    /// Repays the debt of a flow without a packet from its turn. Returns true if a debt remains.
+    fn repay(&mut self, number: u32) -> Option<bool> {
         let flow = self.flows.flow_mut(number)?;
-        let paid = i64::from(flow.aqm.owed).min(flow.deficit()).max(0);
-        flow.aqm.owed -= paid as u32;
+        let paid = i64::from(flow.aqm.debt).min(flow.deficit()).max(0);
+        flow.aqm.debt -= paid as u32;
         flow.earn(-paid);
-        Some(flow.aqm.owed > 0)
+        Some(flow.aqm.debt > 0)
     }
 
     /// Bulk flows, at least one.
@@ -355,9 +355,9 @@ impl<P: Packet> Isolated<P> {
             0 => Duration::ZERO,
             _ => now.saturating_since(arrival),
         };
-        let owed = if alone { 0 } else { aqm.owed };
-        let (full_packet, ramp) = (self.params.target.full_packet, self.host_lead / 16);
-        let scalable = ecn == Ecn::Ect1 && aqm.shallow.marks(waits, full_packet, owed, ramp);
+        let debt = if alone { 0 } else { aqm.debt };
+        let (full_packet, ramp) = (self.params.target.full_packet, self.host_credit_limit / 16);
+        let scalable = ecn == Ecn::Ect1 && aqm.shallow.marks(waits, full_packet, debt, ramp);
         let marked = (scalable || signal != Signal::None) && packet.mark_ce();
         if marked {
             sink.marked(now, packet.header());
@@ -450,7 +450,7 @@ impl<P: Packet> Isolated<P> {
                 self.set_ahead(number, false)?;
                 return Some(number);
             }
-            if !self.pays(number)? {
+            if !self.repay(number)? {
                 self.ends(number)?;
             }
         }
@@ -537,7 +537,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         self.hosts.set_link(link);
         self.params.target.full_packet = link.tx_time(FULL_PACKET);
         self.params.bulk_limit = limit_in_time(link, self.params.target.max);
-        self.host_lead = host_lead(link);
+        self.host_credit_limit = host_credit_limit(link);
         self.flows.set_quantum(quantum(link.bits_per_sec() / 8));
     }
 

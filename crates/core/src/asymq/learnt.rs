@@ -12,8 +12,8 @@ use crate::packet::{Ecn, FULL_PACKET, Protocol};
 pub(super) struct Learnt {
     /// Half of its hash.
     pub(super) flow: u32,
-    /// Bytes that it has sent before its turns, and that turns without a packet have not paid for.
-    pub(super) owed: u32,
+    /// Bytes sent ahead of its turns, less those that turns without a packet have repaid.
+    pub(super) debt: u32,
     pub(super) target: Slot,
     pub(super) shallow: Shallow,
     /// Host of the packets that wait.

@@ -12,33 +12,33 @@ const STEPS: u64 = 256;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shallow {
     /// In steps.
-    owed: u8,
+    remainder: u8,
 }
 
 impl Shallow {
     /// Whether an ECT(1) packet that has waited for `sojourn` is marked: none up to a full packet's time and
     /// 1 ms, all from a further full packet's time on, and in between as many of them as the ramp says.
     ///
-    /// What a flow has sent ahead of its share, and owes, counts as a queue: none up to `ramp` bytes, all from
+    /// A flow's debt counts as a queue: none up to `ramp` bytes, all from
     /// three times as many on.
     pub(super) fn marks(
         &mut self,
         sojourn: Duration,
         full_packet: Duration,
-        owed: u32,
+        debt: u32,
         ramp: u32,
     ) -> bool {
         let start = full_packet + BEYOND;
         let beyond = sojourn.saturating_sub(start).as_nanos();
         let step = beyond.saturating_mul(STEPS) / full_packet.as_nanos().max(1);
         let ramp = u64::from(ramp.max(1));
-        let beyond = u64::from(owed).saturating_sub(ramp);
+        let beyond = u64::from(debt).saturating_sub(ramp);
         let step = step
             .max(beyond.saturating_mul(STEPS) / (2 * ramp))
             .min(STEPS);
-        let owed = u64::from(self.owed) + step;
-        self.owed = (owed % STEPS) as u8;
-        owed >= STEPS
+        let steps = u64::from(self.remainder) + step;
+        self.remainder = (steps % STEPS) as u8;
+        steps >= STEPS
     }
 }
 
