@@ -318,7 +318,7 @@ impl<P: Packet> Isolated<P> {
         host: Host,
     ) {
         // A pause that is short, in an epoch, is all that the time of a turn is for.
-        let turn = match self.targets.may_lack(number, learnt, now) {
+        let turn = match self.targets.counts_idle_time(number, learnt, now) {
             true => self.turn(host),
             false => Duration::MAX,
         };

@@ -10,11 +10,11 @@ use crate::units::{Duration, Instant};
 /// Time from a signal until its effect is judged: several round trips of most senders.
 const EPOCH: Duration = Duration::from_millis(1500);
 
-/// Longest pause of a sender that counts as a lack of queue. A longer one is the application's.
-const LONGEST_LACK: Duration = Duration::from_millis(500);
+/// Maximum idle time that counts. A longer pause is the application's.
+const MAX_IDLE: Duration = Duration::from_millis(500);
 
-/// Lack in an epoch that is none.
-const NEGLIGIBLE: Duration = Duration::from_millis(3);
+/// Idle time below which an epoch counts as busy.
+const MIN_IDLE: Duration = Duration::from_millis(3);
 
 /// Halvings of the time between signals to a queue that does not answer.
 const MAX_HALVINGS: u8 = 7;
@@ -151,8 +151,8 @@ pub(super) struct Target {
     epoch: Since,
     /// Minimum sojourn in the epoch; zero if the queue ran empty.
     low: Short,
-    /// Time in the epoch in which the queue was empty for want of packets.
-    lack: Short,
+    /// Idle time in the epoch: the queue was empty when its turn came.
+    idle: Short,
     /// When the queue ran empty, if it is.
     empty_since: Since,
     /// Signals since the queue was last at its target for long.
@@ -175,16 +175,15 @@ impl Target {
     /// for its turn, during which an empty queue costs nothing.
     pub(super) fn joins(&mut self, now: Instant, turn: Duration) {
         if let Some(since) = self.empty_since.take() {
-            let lack = now.saturating_since(since).saturating_sub(turn);
-            if lack <= LONGEST_LACK {
-                self.lack = Short::of(self.lack.get() + lack);
+            let idle = now.saturating_since(since).saturating_sub(turn);
+            if idle <= MAX_IDLE {
+                self.idle = Short::of(self.idle.get() + idle);
             }
         }
     }
 
-    /// Whether an arrival at `now` may end a pause that counts: without one, [`joins`](Self::joins) reads no time
-    /// of a turn.
-    pub(super) fn may_lack(&self, now: Instant) -> bool {
+    /// True if an arrival at `now` may add idle time; if not, [`joins`](Self::joins) ignores the time of a turn.
+    pub(super) fn counts_idle_time(&self, now: Instant) -> bool {
         let since = self.empty_since.0;
         self.epoch.get().is_some() && since < now
     }
@@ -262,7 +261,7 @@ impl Target {
     fn watch(&mut self, now: Instant) {
         if self.epoch.get().is_none() {
             self.epoch.set(now);
-            self.lack = Short::default();
+            self.idle = Short::default();
             self.low = Short::MAX;
         }
     }
@@ -274,9 +273,9 @@ impl Target {
             return;
         }
         self.epoch.take();
-        let (target, lack, low) = (self.target.get(), self.lack.get(), self.low.get());
-        let target = match lack > NEGLIGIBLE {
-            true => target + lack.min(target),
+        let (target, idle, low) = (self.target.get(), self.idle.get(), self.low.get());
+        let target = match idle > MIN_IDLE {
+            true => target + idle.min(target),
             false => {
                 // A proportional answer leaves most of the queue: DCTCP's.
                 let is_small = sends == Sends::Marked && low > target / 2;
@@ -464,11 +463,11 @@ pub(super) mod tests {
 
     #[test]
     fn a_lack_of_three_milliseconds_is_none() {
-        let after = |lack| {
+        let after = |idle| {
             let mut target = Target {
                 target: Short::of(Duration::from_millis(40)),
                 epoch: Since(Instant::ZERO),
-                lack: Short::of(lack),
+                idle: Short::of(idle),
                 low: Short::default(),
                 ..Target::default()
             };

@@ -82,11 +82,11 @@ impl Targets {
         None
     }
 
-    /// See [`Target::may_lack`].
+    /// See [`Target::counts_idle_time`].
     #[inline]
-    pub(super) fn may_lack(&mut self, number: u32, slot: Slot, now: Instant) -> bool {
+    pub(super) fn counts_idle_time(&mut self, number: u32, slot: Slot, now: Instant) -> bool {
         self.get(number, slot)
-            .is_some_and(|target| target.may_lack(now))
+            .is_some_and(|target| target.counts_idle_time(now))
     }
 
     /// See [`Target::joins`].
