@@ -45,7 +45,7 @@ impl Ahead {
     }
 
     /// A flow with so many bytes joins.
-    pub(super) fn joins(&mut self, number: u32, bytes: u64) {
+    pub(super) fn add(&mut self, number: u32, bytes: u64) {
         self.count += u32::from(!self.has(number));
         self.order.move_to_end(number, 0);
         self.bytes += bytes;
@@ -53,26 +53,26 @@ impl Ahead {
 
     /// A packet joins the queue of a flow, which may be none of these.
     #[inline]
-    pub(super) fn grows(&mut self, number: u32, len: u32) {
+    pub(super) fn on_enqueue(&mut self, number: u32, len: u32) {
         if self.has(number) {
             self.bytes += u64::from(len);
         }
     }
 
     /// A packet leaves the queue of a flow, which may be none of these.
-    pub(super) fn shrinks(&mut self, number: u32, len: u32) {
+    pub(super) fn on_dequeue(&mut self, number: u32, len: u32) {
         if self.has(number) {
             self.bytes = self.bytes.saturating_sub(len.into());
         }
     }
 
     /// A flow's next packet waits for the others'.
-    pub(super) fn yields(&mut self, number: u32) {
-        self.joins(number, 0);
+    pub(super) fn move_to_end(&mut self, number: u32) {
+        self.add(number, 0);
     }
 
     /// A flow with so many bytes is none of these any more.
-    pub(super) fn leaves(&mut self, number: u32, bytes: u64) {
+    pub(super) fn remove(&mut self, number: u32, bytes: u64) {
         if self.has(number) {
             self.order.leave(number);
             self.count -= 1;

@@ -188,7 +188,7 @@ impl Hosts {
     }
 
     /// A host is seen.
-    pub(super) fn sees(&mut self, now: Instant, host: Host) {
+    pub(super) fn note(&mut self, now: Instant, host: Host) {
         let epoch = Epoch::of(now);
         if let Some(account) = self.accounts.get_mut(host.0 as usize) {
             self.seen.note(epoch, &mut account.seen);
@@ -200,7 +200,7 @@ impl Hosts {
     }
 
     /// A packet of a host joins a queue, whose flow joins the rounds if it `opens`.
-    pub(super) fn joins(&mut self, host: Host, len: u32, opens: bool) {
+    pub(super) fn on_enqueue(&mut self, host: Host, len: u32, opens: bool) {
         if let Some(load) = self.loads.get_mut(host.0 as usize) {
             load.bytes = load.bytes.saturating_add(len);
             load.packets += 1;
@@ -209,7 +209,7 @@ impl Hosts {
     }
 
     /// A packet of a host leaves a queue.
-    pub(super) fn leaves(&mut self, host: Host, len: u32) {
+    pub(super) fn on_dequeue(&mut self, host: Host, len: u32) {
         if let Some(load) = self.loads.get_mut(host.0 as usize) {
             load.bytes = load.bytes.saturating_sub(len);
             load.packets = load.packets.saturating_sub(1);
@@ -217,14 +217,14 @@ impl Hosts {
     }
 
     /// A flow of a host leaves the rounds.
-    pub(super) fn closes(&mut self, host: Host) {
+    pub(super) fn on_flow_end(&mut self, host: Host) {
         if let Some(load) = self.loads.get_mut(host.0 as usize) {
             load.flows = load.flows.saturating_sub(1);
         }
     }
 
     /// A flow of a host is ahead of its share, or no longer.
-    pub(super) fn counts_ahead(&mut self, host: Host, is_ahead: bool) {
+    pub(super) fn count_ahead(&mut self, host: Host, is_ahead: bool) {
         if let Some(load) = self.loads.get_mut(host.0 as usize) {
             load.ahead = match is_ahead {
                 true => load.ahead.saturating_add(1),

@@ -38,14 +38,14 @@ pub struct IsolatedParams {
     pub flow_limit: u64,
 }
 
-/// No flow's number.
-const NOBODY: u32 = u32::MAX;
+/// Number that stands for no flow.
+const NO_FLOW: u32 = u32::MAX;
 
 /// Drops for one packet that leaves; bounds the work.
 const MAX_DROPS: u32 = 8;
 
 /// Flows of each list that are asked for their queue when one is wanted.
-const MAX_LOOKS: usize = 16;
+const MAX_PROBES: usize = 16;
 
 /// Bytes that a link carries in a time.
 pub(crate) fn limit_in_time(link: Rate, time: Duration) -> u64 {
@@ -76,7 +76,7 @@ pub struct Isolated<P> {
     pub(super) params: IsolatedParams,
     /// Bytes that the flows of one host may send ahead of their shares.
     pub(super) host_credit_limit: u32,
-    /// The flow that sends next, if nothing has changed since it was found; else [`NOBODY`].
+    /// The flow that sends next, if nothing has changed since it was found; else [`NO_FLOW`].
     pub(super) next: u32,
 }
 
@@ -104,7 +104,7 @@ impl<P: Packet> Isolated<P> {
             hosts: Hosts::with_loads(params.link)?,
             params,
             host_credit_limit: host_credit_limit(params.link),
-            next: NOBODY,
+            next: NO_FLOW,
         })
     }
 
@@ -117,7 +117,7 @@ impl<P: Packet> Isolated<P> {
             return Some(own);
         }
         if !self.flows.has_free() {
-            self.give_way();
+            self.reclaim_idle();
         }
         let queue = self.flows.free_queue(flow, network);
         queue.or_else(|| self.flows.shared_queue(flow, network))
@@ -133,7 +133,7 @@ impl<P: Packet> Isolated<P> {
         home: Host,
     ) -> Option<Place> {
         let flow = header.flow.0;
-        self.hosts.sees(now, home);
+        self.hosts.note(now, home);
         let found = self.flows.find(flow, network);
         let own = found.filter(|(_, round)| *round != Round::None);
         let is_new = own.is_none_or(|(_, round)| round == Round::Sparse);
@@ -176,16 +176,16 @@ impl<P: Packet> Isolated<P> {
         let (round, aqm) = (state.round, &mut state.aqm);
         let opens = round == Round::None;
         let learnt = aqm.target;
-        aqm.is_of(flow);
+        aqm.set_flow(flow);
         if opens {
             aqm.host = home;
         }
         let Learnt { target, host, .. } = *aqm;
         let turn = aqm.first_turn(header.protocol);
         if learnt.is_some() {
-            self.ends_pause(now, number, (learnt, target), home);
+            self.end_pause(now, number, (learnt, target), home);
         }
-        self.hosts.joins(host, len, opens);
+        self.hosts.on_enqueue(host, len, opens);
         let choose = |quantum| match i64::from(len) <= quantum {
             true => SMALL,
             false => NEW,
@@ -193,32 +193,32 @@ impl<P: Packet> Isolated<P> {
         match round {
             Round::Sparse | Round::Bulk => None,
             Round::None => self.flows.open(0, number, turn, choose),
-            Round::SparseInBulk | Round::Kept => self.flows.join(number, turn, choose),
+            Round::SparseInBulk | Round::Decaying => self.flows.join(number, turn, choose),
         };
-        self.ahead.grows(number, len);
+        self.ahead.on_enqueue(number, len);
         Some(host)
     }
 
     /// One of the flows whose turn is next leaves the rounds if it has nothing to send.
     #[cold]
-    fn give_way(&mut self) -> Option<()> {
+    fn reclaim_idle(&mut self) -> Option<()> {
         let is_silent = |number: &u32| {
             let flow = self.flows.flow(*number);
             self.flows.queues().is_empty(*number) && flow.is_some_and(|flow| flow.aqm.debt == 0)
         };
-        let first = |list| self.flows.list(0, list).take(MAX_LOOKS).find(is_silent);
+        let first = |list| self.flows.list(0, list).take(MAX_PROBES).find(is_silent);
         let number = [OLD, NEW, SMALL].into_iter().find_map(first)?;
-        self.ends(number)
+        self.deactivate(number)
     }
 
     /// A flow without a packet leaves the rounds.
-    pub(super) fn ends(&mut self, number: u32) -> Option<()> {
-        self.next = NOBODY;
+    pub(super) fn deactivate(&mut self, number: u32) -> Option<()> {
+        self.next = NO_FLOW;
         self.set_ahead(number, false)?;
         let flow = self.flows.flow_mut(number)?;
         flow.aqm.was_bulk |= flow.round == Round::Bulk;
         self.flows.pause(number, false)?;
-        self.hosts.closes(self.flows.flow(number)?.aqm.host);
+        self.hosts.on_flow_end(self.flows.flow(number)?.aqm.host);
         Some(())
     }
 
@@ -227,8 +227,8 @@ impl<P: Packet> Isolated<P> {
     pub(super) fn take(&mut self, number: u32) -> Option<P> {
         let packet = self.flows.queues_mut().pop(number)?;
         let host = self.flows.flow(number)?.aqm.host;
-        self.hosts.leaves(host, packet.header().len);
-        self.ahead.shrinks(number, packet.header().len);
+        self.hosts.on_dequeue(host, packet.header().len);
+        self.ahead.on_dequeue(number, packet.header().len);
         Some(packet)
     }
 
@@ -255,7 +255,7 @@ impl<P: Packet> Isolated<P> {
         let state = &mut self.flows.flow_mut(number)?.aqm;
         if core::mem::replace(&mut state.ahead, is_ahead) != is_ahead {
             let host = state.host;
-            self.hosts.counts_ahead(host, is_ahead);
+            self.hosts.count_ahead(host, is_ahead);
         }
         Some(())
     }
@@ -263,7 +263,7 @@ impl<P: Packet> Isolated<P> {
     /// Charges a flow that sends a packet of so many bytes before its turn, of which the next have `left`; what it sends
     /// while no other waits is free.
     fn charge_early(&mut self, number: u32, len: u32, left: u64, alone: bool) -> Option<()> {
-        self.ahead.shrinks(number, len);
+        self.ahead.on_dequeue(number, len);
         let turn = self.turn(self.flows.flow(number)?.aqm.host);
         let state = &mut self.flows.flow_mut(number)?.aqm;
         state.debt = match alone {
@@ -273,13 +273,13 @@ impl<P: Packet> Isolated<P> {
         let debt = state.debt;
         if left == 0 {
             let time = turn * u64::from(debt) / u64::from(FULL_PACKET);
-            self.targets.rests(number, state.target, time);
+            self.targets.on_debt(number, state.target, time);
         }
         self.set_ahead(number, debt > 0)?;
         let credit_limit = self.credit_limit(&self.flows.flow(number)?.aqm);
         match (1..=MAX_BACKLOG_AHEAD).contains(&left) && debt < credit_limit {
-            true => self.ahead.yields(number),
-            false => self.ahead.leaves(number, left),
+            true => self.ahead.move_to_end(number),
+            false => self.ahead.remove(number, left),
         }
         Some(())
     }
@@ -310,19 +310,13 @@ impl<P: Packet> Isolated<P> {
     }
 
     /// A packet of this host joins the queue of a flow that had a target, and has `target` now.
-    fn ends_pause(
-        &mut self,
-        now: Instant,
-        number: u32,
-        (learnt, target): (Slot, Slot),
-        host: Host,
-    ) {
+    fn end_pause(&mut self, now: Instant, number: u32, (learnt, target): (Slot, Slot), host: Host) {
         // A pause that is short, in an epoch, is all that the time of a turn is for.
         let turn = match self.targets.counts_idle_time(number, learnt, now) {
             true => self.turn(host),
             false => Duration::MAX,
         };
-        self.targets.joins(number, target, now, turn);
+        self.targets.on_enqueue(number, target, now, turn);
     }
 
     /// What the AQM of a queue says of its oldest packet.
@@ -337,7 +331,7 @@ impl<P: Packet> Isolated<P> {
         let sojourn = now.saturating_since(header.arrival);
         let sends = flow.aqm.sends(header.len, header.ecn);
         let place = (number, &mut flow.aqm.target);
-        targets.leaves(place, now, sojourn, left, sends, params)
+        targets.on_dequeue(place, now, sojourn, left, sends, params)
     }
 
     /// Marks the oldest packet of a queue as its AQM says; whether that wants it dropped, and others stay.
@@ -363,14 +357,14 @@ impl<P: Packet> Isolated<P> {
             sink.marked(now, packet.header());
         }
         if marked && signal != Signal::None || signal == Signal::Drop {
-            self.targets.sent(number, &mut aqm.target, now, signal);
+            self.targets.on_signal(number, &mut aqm.target, now, signal);
         }
         Some(signal == Signal::Drop && !marked && left > 0)
     }
 
     /// Marks the oldest packet of a queue, or drops it and those behind it, up to the one that is to leave.
     #[inline(never)]
-    fn answer(
+    fn signal_oldest(
         &mut self,
         now: Instant,
         number: u32,
@@ -393,7 +387,7 @@ impl<P: Packet> Isolated<P> {
 
     /// The queue whose oldest packet leaves, after those that the AQM drops; that packet is accounted for.
     #[inline(always)]
-    fn admits_oldest(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<u32> {
+    fn admit_oldest(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<u32> {
         let number = self.found_flow()?;
         let early = self.ahead.has(number);
         let alone = early && self.only_ahead();
@@ -401,11 +395,11 @@ impl<P: Packet> Isolated<P> {
         let params = (&mut self.targets, &self.params.target);
         let signal = Self::signal(params, now, number, (flow, packet, left));
         if signal != Signal::None || packet.header().ecn == Ecn::Ect1 {
-            self.answer(now, number, (signal, alone), sink)?;
+            self.signal_oldest(now, number, (signal, alone), sink)?;
             (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
         }
         let len = packet.header().len;
-        self.hosts.leaves(flow.aqm.host, len);
+        self.hosts.on_dequeue(flow.aqm.host, len);
         match early {
             true => self.charge_early(number, len, left, alone)?,
             false => flow.earn(-i64::from(len)),
@@ -420,8 +414,8 @@ impl<P: Packet> Isolated<P> {
 
     /// The flow that sends next, as it was found when the queue was asked for its head, or is now.
     fn found_flow(&mut self) -> Option<u32> {
-        match core::mem::replace(&mut self.next, NOBODY) {
-            NOBODY => self.next_flow(),
+        match core::mem::replace(&mut self.next, NO_FLOW) {
+            NO_FLOW => self.next_flow(),
             number => Some(number),
         }
     }
@@ -438,7 +432,7 @@ impl<P: Packet> Isolated<P> {
                 if !self.flows.queues().is_empty(number) {
                     return Some(number);
                 }
-                self.ahead.leaves(number, 0);
+                self.ahead.remove(number, 0);
                 continue;
             }
             let number = match sparse {
@@ -451,7 +445,7 @@ impl<P: Packet> Isolated<P> {
                 return Some(number);
             }
             if !self.repay(number)? {
-                self.ends(number)?;
+                self.deactivate(number)?;
             }
         }
         None
@@ -480,7 +474,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
-        self.next = NOBODY;
+        self.next = NO_FLOW;
         let before = self.flows.queues().backlog();
         let was_empty = match self.flows.queues_mut().push(number, ticket, packet) {
             Ok(joined) => joined.was_empty,
@@ -493,7 +487,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             self.flows.demote(number, header.len);
         } else if header.ecn == Ecn::Ect1 && was_empty && self.is_early(number) == Some(true) {
             let bytes = self.flows.queues().bytes(number);
-            self.ahead.joins(number, bytes);
+            self.ahead.add(number, bytes);
         }
         if is_small(&header) {
             self.drop_stale(now, number, &header, sink);
@@ -508,7 +502,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
     // A part of the machine's, so that the packet moves once.
     #[inline(always)]
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
-        let number = self.admits_oldest(now, sink)?;
+        let number = self.admit_oldest(now, sink)?;
         self.flows.queues_mut().pop(number)
     }
 
@@ -532,7 +526,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
 
     fn tune(&mut self, settings: &Settings) {
         let Some(link) = settings.link else { return };
-        self.next = NOBODY;
+        self.next = NO_FLOW;
         self.params.link = link;
         self.hosts.set_link(link);
         self.params.target.full_packet = link.tx_time(FULL_PACKET);

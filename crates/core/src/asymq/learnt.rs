@@ -29,7 +29,7 @@ pub(super) struct Learnt {
 impl Learnt {
     /// A packet of a flow joins, which may be another than the last one.
     #[inline]
-    pub(super) fn is_of(&mut self, flow: u64) {
+    pub(super) fn set_flow(&mut self, flow: u64) {
         let half = half(flow);
         if self.flow != half {
             self.flow = half;

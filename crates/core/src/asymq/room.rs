@@ -22,7 +22,7 @@ pub(super) fn is_small(header: &Header) -> bool {
 
 impl<P: Packet> Isolated<P> {
     /// Drops the oldest packet of a queue, for want of room.
-    pub(super) fn overflow(
+    pub(super) fn drop_oldest(
         &mut self,
         now: Instant,
         number: u32,
@@ -30,10 +30,10 @@ impl<P: Packet> Isolated<P> {
     ) -> Option<()> {
         let packet = self.take(number)?;
         let state = &mut self.flows.flow_mut(number)?.aqm;
-        self.targets.overflows(number, &mut state.target, now);
+        self.targets.on_overflow(number, &mut state.target, now);
         sink.dropped(now, packet, Reason::OverLimit);
         if self.flows.queues().is_empty(number) && !self.flows.has_free() {
-            self.ends(number)?;
+            self.deactivate(number)?;
         }
         Some(())
     }
@@ -89,7 +89,7 @@ impl<P: Packet> Isolated<P> {
     ) {
         while self.flows.queues().has_grown(before)
             && let Some(victim) = self.victim(number, host, room)
-            && self.overflow(now, victim, sink).is_some()
+            && self.drop_oldest(now, victim, sink).is_some()
         {}
     }
 

@@ -65,7 +65,7 @@ impl<P: Packet> Slots<P> {
     fn is_beyond_part(&mut self, now: Instant, packet: &P, is_known: bool) -> bool {
         let header = packet.header();
         let host = Host::of(packet.network().hosts[0]);
-        self.hosts.sees(now, host);
+        self.hosts.note(now, host);
         header.is_pure_ack()
             && !is_known
             && self

@@ -118,9 +118,9 @@ impl Since {
 
 /// A time of up to 4.3 s in four bytes; longer ones count as that. No target is longer.
 #[derive(Clone, Copy, Debug, Default)]
-struct Short(u32);
+struct ShortTime(u32);
 
-impl Short {
+impl ShortTime {
     const MAX: Self = Self(u32::MAX);
 
     fn of(time: Duration) -> Self {
@@ -142,7 +142,7 @@ impl Default for Since {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Target {
     /// The target; zero before the first packet.
-    target: Short,
+    target: ShortTime,
     /// Since when the queue is above it, if it is.
     above: Since,
     /// When the last signal was sent.
@@ -150,9 +150,9 @@ pub(super) struct Target {
     /// When the signal was sent whose effect is being watched.
     epoch: Since,
     /// Minimum sojourn in the epoch; zero if the queue ran empty.
-    low: Short,
+    low: ShortTime,
     /// Idle time in the epoch: the queue was empty when its turn came.
-    idle: Short,
+    idle: ShortTime,
     /// When the queue ran empty, if it is.
     empty_since: Since,
     /// Signals since the queue was last at its target for long.
@@ -173,23 +173,23 @@ impl Target {
 
     /// A packet joins a queue that may be empty. `turn` is the time that a packet of this flow waits
     /// for its turn, during which an empty queue costs nothing.
-    pub(super) fn joins(&mut self, now: Instant, turn: Duration) {
+    pub(super) fn on_enqueue(&mut self, now: Instant, turn: Duration) {
         if let Some(since) = self.empty_since.take() {
             let idle = now.saturating_since(since).saturating_sub(turn);
             if idle <= MAX_IDLE {
-                self.idle = Short::of(self.idle.get() + idle);
+                self.idle = ShortTime::of(self.idle.get() + idle);
             }
         }
     }
 
-    /// True if an arrival at `now` may add idle time; if not, [`joins`](Self::joins) ignores the time of a turn.
+    /// True if an arrival at `now` may add idle time; if not, [`on_enqueue`](Self::on_enqueue) ignores the time of a turn.
     pub(super) fn counts_idle_time(&self, now: Instant) -> bool {
         let since = self.empty_since.0;
         self.epoch.get().is_some() && since < now
     }
 
     /// A packet leaves that has waited for `sojourn`, and `left` bytes stay behind it.
-    pub(super) fn leaves(
+    pub(super) fn on_dequeue(
         &mut self,
         now: Instant,
         sojourn: Duration,
@@ -201,12 +201,12 @@ impl Target {
             return Signal::None;
         }
         if self.target.0 == 0 {
-            self.target = Short::of(params.start);
+            self.target = ShortTime::of(params.start);
         }
         self.judge(now, sends, params);
         self.low = match left {
-            0 => Short::default(),
-            _ => Short::of(self.low.get().min(sojourn)),
+            0 => ShortTime::default(),
+            _ => ShortTime::of(self.low.get().min(sojourn)),
         };
         let target = self.target.get();
         if left == 0 {
@@ -235,14 +235,14 @@ impl Target {
 
     /// The queue ran empty, and its flow's turns pay for this time what it has sent: that it is empty costs
     /// nothing until then.
-    pub(super) fn rests(&mut self, time: Duration) {
+    pub(super) fn on_debt(&mut self, time: Duration) {
         if let Some(since) = self.empty_since.get() {
             self.empty_since.set(since + time);
         }
     }
 
     /// The last [`Signal`] was sent.
-    pub(super) fn sent(&mut self, now: Instant, signal: Signal) {
+    pub(super) fn on_signal(&mut self, now: Instant, signal: Signal) {
         if signal == Signal::Drop {
             self.signalled = now;
             self.signals = self.signals.saturating_add(1);
@@ -251,7 +251,7 @@ impl Target {
     }
 
     /// A packet was dropped since the buffer is full: a signal that is not the target's.
-    pub(super) fn overflows(&mut self, now: Instant) {
+    pub(super) fn on_overflow(&mut self, now: Instant) {
         self.signalled = now;
         self.signals = self.signals.max(1);
         self.watch(now);
@@ -261,8 +261,8 @@ impl Target {
     fn watch(&mut self, now: Instant) {
         if self.epoch.get().is_none() {
             self.epoch.set(now);
-            self.idle = Short::default();
-            self.low = Short::MAX;
+            self.idle = ShortTime::default();
+            self.low = ShortTime::MAX;
         }
     }
 
@@ -282,7 +282,7 @@ impl Target {
                 target.saturating_sub(low.min(target) / if is_small { 2 } else { 4 })
             }
         };
-        self.target = Short::of(target.max(params.min).min(params.max));
+        self.target = ShortTime::of(target.max(params.min).min(params.max));
     }
 
     /// The target.
@@ -329,17 +329,17 @@ pub(super) mod tests {
             let sojourn = Duration::from_millis(sojourn);
             for _ in 0..ms / 10 {
                 self.now += Duration::from_millis(10);
-                self.target.joins(self.now, Duration::ZERO);
+                self.target.on_enqueue(self.now, Duration::ZERO);
                 let signal = self
                     .target
-                    .leaves(self.now, sojourn, left, self.sends, &PARAMS);
+                    .on_dequeue(self.now, sojourn, left, self.sends, &PARAMS);
                 match signal {
                     Signal::None => continue,
                     Signal::Mark => self.marks += 1,
                     Signal::Drop => self.drops += 1,
                 }
                 if signal == Signal::Drop {
-                    self.target.sent(self.now, signal);
+                    self.target.on_signal(self.now, signal);
                 }
             }
         }
@@ -391,7 +391,7 @@ pub(super) mod tests {
     fn a_full_buffer_counts_as_a_signal_but_does_not_speed_up_further_ones() {
         let mut bench = Bench::new();
         for _ in 0..20 {
-            bench.target.overflows(bench.now);
+            bench.target.on_overflow(bench.now);
         }
         bench.run(800, 60, 10_000);
         assert_eq!(bench.drops, 0);
@@ -417,7 +417,7 @@ pub(super) mod tests {
         bench.run(300, 60, 10_000);
         bench
             .target
-            .leaves(bench.now, Duration::ZERO, 0, bench.sends, &PARAMS);
+            .on_dequeue(bench.now, Duration::ZERO, 0, bench.sends, &PARAMS);
         bench.now += Duration::from_millis(20);
         bench.run(2_000, 10, 10_000);
         let raised = bench.target_ms();
@@ -465,10 +465,10 @@ pub(super) mod tests {
     fn a_lack_of_three_milliseconds_is_none() {
         let after = |idle| {
             let mut target = Target {
-                target: Short::of(Duration::from_millis(40)),
+                target: ShortTime::of(Duration::from_millis(40)),
                 epoch: Since(Instant::ZERO),
-                idle: Short::of(idle),
-                low: Short::default(),
+                idle: ShortTime::of(idle),
+                low: ShortTime::default(),
                 ..Target::default()
             };
             target.judge(Instant::ZERO + EPOCH, Sends::Data, &PARAMS);
@@ -486,7 +486,7 @@ pub(super) mod tests {
         bench.run(300, 60, 10_000);
         bench
             .target
-            .leaves(bench.now, Duration::ZERO, 0, bench.sends, &PARAMS);
+            .on_dequeue(bench.now, Duration::ZERO, 0, bench.sends, &PARAMS);
         bench.now += Duration::from_millis(900);
         bench.run(2_000, 10, 10_000);
         assert!(bench.target_ms() <= 40, "{}", bench.target_ms());
@@ -504,7 +504,7 @@ pub(super) mod tests {
             bench.run(300, 300, 10_000);
             bench
                 .target
-                .leaves(bench.now, Duration::ZERO, 0, bench.sends, &PARAMS);
+                .on_dequeue(bench.now, Duration::ZERO, 0, bench.sends, &PARAMS);
             bench.now += Duration::from_millis(400);
             bench.run(1_300, 1, 10_000);
         }

@@ -7,7 +7,7 @@ use crate::units::{Duration, Instant};
 use alloc::boxed::Box;
 
 /// Places that are looked at for one that was not used lately; bounds the work.
-const MAX_LOOKS: u32 = 8;
+const MAX_PROBES: u32 = 8;
 
 /// Place of a flow's target, if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +69,11 @@ impl Targets {
     #[cold]
     fn take(&mut self, number: u32) -> Option<Slot> {
         let count = self.entries.len() as u16;
-        for look in 1..=MAX_LOOKS {
+        for look in 1..=MAX_PROBES {
             let slot = self.hand;
             self.hand = if slot + 1 < count { slot + 1 } else { 0 };
             let entry = self.entries.get_mut(usize::from(slot))?;
-            if !core::mem::take(&mut entry.used) || look == MAX_LOOKS {
+            if !core::mem::take(&mut entry.used) || look == MAX_PROBES {
                 *entry = Target::of(number as u16);
                 entry.used = true;
                 return Some(Slot(slot));
@@ -89,24 +89,24 @@ impl Targets {
             .is_some_and(|target| target.counts_idle_time(now))
     }
 
-    /// See [`Target::joins`].
+    /// See [`Target::on_enqueue`].
     #[inline]
-    pub(super) fn joins(&mut self, number: u32, slot: Slot, now: Instant, turn: Duration) {
+    pub(super) fn on_enqueue(&mut self, number: u32, slot: Slot, now: Instant, turn: Duration) {
         if let Some(target) = self.get(number, slot) {
-            target.joins(now, turn);
+            target.on_enqueue(now, turn);
         }
     }
 
-    /// See [`Target::rests`].
-    pub(super) fn rests(&mut self, number: u32, slot: Slot, time: Duration) {
+    /// See [`Target::on_debt`].
+    pub(super) fn on_debt(&mut self, number: u32, slot: Slot, time: Duration) {
         if let Some(target) = self.get(number, slot) {
-            target.rests(time);
+            target.on_debt(time);
         }
     }
 
-    /// See [`Target::leaves`].
+    /// See [`Target::on_dequeue`].
     #[inline]
-    pub(super) fn leaves(
+    pub(super) fn on_dequeue(
         &mut self,
         (number, slot): (u32, &mut Slot),
         now: Instant,
@@ -116,28 +116,28 @@ impl Targets {
         params: &TargetParams,
     ) -> Signal {
         if let Some(target) = self.get(number, *slot) {
-            return target.leaves(now, sojourn, left, sends, params);
+            return target.on_dequeue(now, sojourn, left, sends, params);
         }
         if !params.start_is_exceeded(sojourn, left, sends) {
             return Signal::None;
         }
         self.get_or_take(number, slot)
             .map_or(Signal::None, |target| {
-                target.leaves(now, sojourn, left, sends, params)
+                target.on_dequeue(now, sojourn, left, sends, params)
             })
     }
 
-    /// See [`Target::sent`].
-    pub(super) fn sent(&mut self, number: u32, slot: &mut Slot, now: Instant, signal: Signal) {
+    /// See [`Target::on_signal`].
+    pub(super) fn on_signal(&mut self, number: u32, slot: &mut Slot, now: Instant, signal: Signal) {
         if let Some(target) = self.get_or_take(number, slot) {
-            target.sent(now, signal);
+            target.on_signal(now, signal);
         }
     }
 
-    /// See [`Target::overflows`].
-    pub(super) fn overflows(&mut self, number: u32, slot: &mut Slot, now: Instant) {
+    /// See [`Target::on_overflow`].
+    pub(super) fn on_overflow(&mut self, number: u32, slot: &mut Slot, now: Instant) {
         if let Some(target) = self.get_or_take(number, slot) {
-            target.overflows(now);
+            target.on_overflow(now);
         }
     }
 
@@ -176,19 +176,20 @@ mod tests {
     fn a_flow_without_a_place_learns_what_one_with_its_own_does() {
         let mut own = Target::default();
         let expected = course(|now, sojourn, left| {
-            own.joins(now, Duration::ZERO);
-            let signal = own.leaves(now, sojourn, left, Sends::Data, &PARAMS);
+            own.on_enqueue(now, Duration::ZERO);
+            let signal = own.on_dequeue(now, sojourn, left, Sends::Data, &PARAMS);
             if signal == Signal::Drop {
-                own.sent(now, signal);
+                own.on_signal(now, signal);
             }
             signal
         });
         let (mut targets, mut slot) = (Targets::new(4).unwrap(), Slot::default());
         let found = course(|now, sojourn, left| {
-            targets.joins(7, slot, now, Duration::ZERO);
-            let signal = targets.leaves((7, &mut slot), now, sojourn, left, Sends::Data, &PARAMS);
+            targets.on_enqueue(7, slot, now, Duration::ZERO);
+            let signal =
+                targets.on_dequeue((7, &mut slot), now, sojourn, left, Sends::Data, &PARAMS);
             if signal == Signal::Drop {
-                targets.sent(7, &mut slot, now, signal);
+                targets.on_signal(7, &mut slot, now, signal);
             }
             signal
         });
@@ -203,7 +204,7 @@ mod tests {
         let mut places = [Slot::default(); 4];
         let now = Instant::from_nanos(1);
         for number in 0..4 {
-            targets.overflows(number, &mut places[number as usize], now);
+            targets.on_overflow(number, &mut places[number as usize], now);
         }
         // The third was used later than the second.
         let has = |number: u32| targets.learnt(number, places[number as usize]).is_some();

@@ -84,8 +84,8 @@ pub(crate) enum Round {
     SparseInBulk,
     /// Round of old flows.
     Bulk,
-    /// A list of its owner, which keeps the queue although it is empty.
-    Kept,
+    /// CAKE's decaying flows: no packet, but the queue stays the flow's.
+    Decaying,
 }
 
 /// Identity of a flow, in halves: a whole would be aligned to its size.

@@ -245,7 +245,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         choose: impl FnOnce(i64) -> u32,
     ) -> Option<()> {
         match self.flows.get(number)?.round {
-            Round::None | Round::Kept => {
+            Round::None | Round::Decaying => {
                 let group = self.group_of(number);
                 self.open(group, number, turn, choose)?;
             }
@@ -368,7 +368,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
 
     /// A flow had nothing to send in its turn: it leaves the lists, or moves to its owner's if `keeps`.
     pub(crate) fn pause(&mut self, number: u32, keeps: bool) -> Option<()> {
-        let round = if keeps { Round::Kept } else { Round::None };
+        let round = if keeps { Round::Decaying } else { Round::None };
         let flow = self.flows.get_mut(number)?;
         match core::mem::replace(&mut flow.round, round) {
             Round::Bulk => {
@@ -376,7 +376,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
                 self.flows.count_bulk(number, false);
             }
             Round::Sparse | Round::SparseInBulk => self.group_mut(number)?.sparse -= 1,
-            Round::None | Round::Kept => {}
+            Round::None | Round::Decaying => {}
         }
         match keeps {
             true => self.move_to_end(number, OWN),
