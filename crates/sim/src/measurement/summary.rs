@@ -150,15 +150,11 @@ pub(crate) fn summary<V: Variant>(
     end: &Snapshot,
 ) -> Summary {
     let window = Window { world, start, end };
-    let agents = world
-        .lasting()
-        .iter()
-        .map(|conversation| &conversation.agent);
-    let probe = agents.filter_map(|agent| match agent {
+    let mut conversations = world.lasting().iter();
+    let probe = conversations.find_map(|conversation| match &conversation.agent {
         Agent::Probe(probe) => Some(&**probe),
         Agent::Tcp(_) | Agent::Udp(_) | Agent::Web(_) => None,
     });
-    let probe = probe.last();
     let (flows, delivered) = window.flows();
     let [up, down] = Direction::ALL.map(|way| window.direction(way, &flows, &delivered, probe));
     let mut summary = Summary::of(up, down, flows);
